@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Tells the service manager how this process is, by the protocol of sd_notify(3). That function
- * blocks while the manager's socket is full. Here a state that cannot be sent at once is kept, the
- * newest of each kind, for service_manager_send(), which the caller repeats after
+ * Reports the state of this process to the service manager, by the protocol of sd_notify(3). That
+ * function blocks while the manager's socket is full. Here a state that cannot be sent immediately
+ * is kept, the newest of each kind, for service_manager_send(), which the caller repeats after
  * SERVICE_MANAGER_RETRY.
  */
 
@@ -26,20 +26,20 @@ struct service_manager {
 #define SERVICE_MANAGER_NULL {.fd = -1}
 /* clang-format on */
 
-/* Takes the address from $NOTIFY_SOCKET. Without a manager that listens there is none. */
+/* Takes the address from $NOTIFY_SOCKET. If no manager listens there, `fd` stays -1. */
 void service_manager_connect(struct service_manager *manager);
 void service_manager_close(struct service_manager *manager);
 
-/* Each also sends what is pending. */
+/* Each of these functions also sends pending states. */
 void service_manager_ready(struct service_manager *manager);
 /* Also begins a reload for Type=notify-reload: it ends with service_manager_ready(). */
 void service_manager_reloading(struct service_manager *manager, usec_t now);
-/* Takes the place of states that were not sent before. */
+/* Replaces earlier states that were not sent. */
 void service_manager_stopping(struct service_manager *manager);
 /* A sign of life. */
 void service_manager_alive(struct service_manager *manager);
-/* The first line of `status`, for `systemctl status`; the same again is not sent. */
+/* The first line of `status`, for `systemctl status`; an unchanged one is not sent again. */
 void service_manager_status(struct service_manager *manager, const char *status);
 
-/* Sends what is pending. Returns false if some of it has to be sent later. */
+/* Sends pending states. Returns false if some must be sent later. */
 bool service_manager_send(struct service_manager *manager);

@@ -16,14 +16,14 @@ struct notify {
     usec_t watchdog_interval; /* between two signs of life; 0 = none */
 };
 
-/* `fd`, a non-blocking datagram socket to the service manager, is taken over, also on error; -1 =
- * there is none. If $WATCHDOG_USEC asks for signs of life, a timer of `timers` sends one at once,
- * since an earlier supervisor may have sent its last one long ago, and two per interval; they stop
- * when the loop hangs. 0 or -errno. */
+/* `fd`, a non-blocking datagram socket to the service manager, is taken over, even after an error;
+ * -1 = there is none. If $WATCHDOG_USEC asks for signs of life, a timer of `timers` sends one
+ * immediately, since an earlier supervisor may have sent its last one long ago, and two per
+ * interval; they stop when the loop hangs. 0 or -errno. */
 int notify_init(struct notify *notify, struct timer_queue *timers, usec_t now, int fd);
 void notify_deinit(struct notify *notify);
 
-/* Whether there is a manager; if not, no status line need be composed. */
+/* Returns whether there is a manager; if not, status lines are not needed. */
 bool notify_wanted(const struct notify *notify);
 void notify_ready(struct notify *notify, usec_t now);
 /* Also begins a reload for Type=notify-reload: it ends with notify_ready(). */

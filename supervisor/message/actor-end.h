@@ -4,7 +4,7 @@
 struct actor;
 
 /*
- * Ends an actor for good and frees it. Its waiting messages become dead letters, its observers are
- * notified of `cause`; its asks, names, monitors, subscriptions and the timers for it end.
+ * Permanently ends an actor and frees it. Its waiting messages become dead letters, its observers
+ * are notified of `cause`; its asks, names, monitors, subscriptions and the timers for it end.
  */
 void actor_end(struct actor *actor, const char *cause);

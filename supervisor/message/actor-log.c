@@ -10,7 +10,7 @@
 
 #define TEXT_MAX 2048
 
-/* The group whose name a slot's or pool's begins with; NULL for clients and exchanges. */
+/* Returns the group of a slot or pool, from its name; NULL for clients and exchanges. */
 static const char *group_of(const struct actor *actor, char group[CONFIG_GROUP_NAME_MAX + 1])
 {
     if (actor_is(actor, ACTOR_CLIENT) || actor_exchange(actor))

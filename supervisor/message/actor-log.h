@@ -13,8 +13,8 @@ void actor_log(const struct actor *actor, enum log_level level, const char *form
     __attribute__((format(printf, 3, 4)));
 
 /*
- * Logs what became of a message for an actor, with structured journal fields, if actor->log has the
- * bit `what`. `text` = why it was not handled; NULL = nothing to add.
+ * Logs the fate of a message for an actor, with structured journal fields, if actor->log has the
+ * bit `what`. `text` = why it was not handled; NULL = none.
  */
 void actor_log_message(const struct actor *actor, enum actor_log what,
                        const struct protocol_message *message, const char *text);

@@ -52,7 +52,7 @@ void actor_retire_name(struct message_context *context, const char *name)
     *word |= bit;
 }
 
-/* Returns the reference that the actor had in the last supervisor; 0 = it was not there. */
+/* Returns the actor's reference in the last supervisor; 0 = it did not exist. */
 static uint64_t inherit(struct actor *actor)
 {
     struct inherited_actor *former = inheritance_take(&actor->context->inheritance, actor->name);
@@ -70,7 +70,7 @@ static uint64_t inherit(struct actor *actor)
     return reference;
 }
 
-/* A standby has the name of its place, and gets another reference. */
+/* A standby has the name of its place, but its own reference. */
 static void give_reference(struct actor *actor, bool transient)
 {
     struct message_context *context = actor->context;

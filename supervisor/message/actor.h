@@ -2,16 +2,16 @@
 #pragma once
 
 /*
- * Actors: everything that messages can be sent to.
+ * Actors: the recipients of messages.
  *
- *   slot      a place in a pool, whichever worker is in it
+ *   slot      a place in a pool, with any worker
  *   pool      a cell: any one of its slots
  *   group     with Cells=by-key: the cell of the message's routing key
  *   exchange  its subscribers
  *   client    an attached client
  *
- * An actor belongs to an owner, whose class says what is special about it. The worker or client
- * behind a slot or client reads an inbox (a ring). Messages that do not fit there, or have to wait,
+ * An actor belongs to an owner, whose class has the functions specific to it. The worker or client
+ * behind a slot or client reads an inbox (a ring). Messages that do not fit there, or must wait,
  * are in the mailbox.
  */
 
@@ -43,7 +43,7 @@ enum actor_kind {
     _ACTOR_N_KINDS,
 };
 
-/* What is logged about the messages for an actor. */
+/* The log lines about the messages for an actor. */
 enum actor_log {
     ACTOR_LOG_ENQUEUED = 1u << 0,
     ACTOR_LOG_DISPATCHED = 1u << 1,
@@ -64,14 +64,14 @@ struct actor_policy {
 
 struct actor_class {
     enum actor_kind kind;
-    /* Sends a message on, or enqueues it; takes it over. 0 or ROUTER_E_*. */
+    /* Forwards a message, or enqueues it; takes it over. 0 or ROUTER_E_*. */
     int (*deliver)(struct actor *actor, struct envelope *envelope);
-    /* Sends on what waits in the mailbox. */
+    /* Forwards messages that wait in the mailbox. */
     void (*feed)(struct actor *actor);
 
-    /* For groups and exchanges, which only hand messages on (forward.h); NULL for others. */
+    /* For groups and exchanges, which only forward messages (forward.h); NULL for others. */
 
-    /* Hands a message on to its recipients; takes it over. 0 or ROUTER_E_*. */
+    /* Forwards a message to its recipients; takes it over. 0 or ROUTER_E_*. */
     int (*hand_on)(struct actor *actor, struct envelope *envelope);
     /*
      * Finds the one recipient of a message of this topic. 0, or ROUTER_E_* or -errno with a static
@@ -80,7 +80,7 @@ struct actor_class {
     int (*resolve)(struct actor *actor, const struct topic *topic, struct actor **ret,
                    const char **ret_reason);
 
-    /* Optional, all of them. */
+    /* The following members are optional. */
 
     struct actor_policy (*policy)(const struct actor *actor);
     /* Whether the actor has no worker until a command starts it. NULL = never. */
@@ -94,7 +94,7 @@ struct actor_class {
 };
 
 struct actor_counters {
-    uint64_t accepted;  /* messages taken in */
+    uint64_t accepted;  /* messages accepted */
     uint64_t delivered; /* written to its inbox */
     uint64_t consumed;  /* by its workers */
     uint64_t dead;      /* accepted and never handled */
@@ -113,8 +113,8 @@ struct actor {
     struct actor_counters counters;
     uint8_t log;        /* enum actor_log */
     bool up;            /* a worker or client is ready to read the inbox */
-    bool paused;        /* accepts messages, sends none on */
-    bool failed;        /* its workers died too often: new monitors are notified at once */
+    bool paused;        /* accepts messages, forwards none */
+    bool failed;        /* its workers died too often: new monitors are notified immediately */
     bool restricted;    /* its client may change nothing */
     bool inbox_watched; /* its owner wants one call of inbox_used() */
 
@@ -126,7 +126,7 @@ struct actor {
     struct actor *place;          /* of this standby (standby-actor.h); NULL for others */
     struct list standbys;         /* of this place */
     struct list standby_link;     /* in the place's list */
-    struct actor *waits_for;      /* the standby whose worker must end before messages go on */
+    struct actor *waits_for;      /* the standby whose worker must end before messages continue */
     struct list pool_link;        /* of a slot: in a bucket of its pool */
     struct least_loaded *members; /* a pool's slots, set by its owner; NULL for others */
 
@@ -135,7 +135,7 @@ struct actor {
     struct list monitoring; /* its own monitors of others */
     struct list names;      /* struct actor_name */
     struct list schedules;  /* timers that send messages to it */
-    struct list made;       /* exchanges that it has made */
+    struct list made;       /* exchanges that it has created */
     struct list made_link;  /* of an exchange: in the list of its creator */
     struct index asks_by_cookie, monitoring_by_reference, schedules_by_type, schedules_by_setter;
     struct schedule_share timers; /* that it has set */
@@ -154,8 +154,8 @@ struct actor_options {
     struct actor *pool; /* a slot's */
     uint8_t log;
     /* The reference follows from the name: the actor has the same under the next supervisor, whose
-     * peers may still know it. A transient actor, and one that comes back after it has ended, gets
-     * a reference that is never used again. After an upgrade, all have those that they had
+     * peers may still know it. A transient actor, and one that returns after it has ended, gets a
+     * reference that is never used again. After an upgrade, all actors keep their references
      * (actor-save.h). */
     bool transient;
 };
@@ -191,12 +191,12 @@ static inline struct exchange *actor_exchange(const struct actor *actor)
 {
     return actor_is(actor, ACTOR_EXCHANGE) ? actor->owner : NULL;
 }
-/* Who the actor is to others: a standby's place, else the actor itself. */
+/* The actor as seen by others: a standby's place, else the actor itself. */
 struct actor *actor_self(struct actor *actor);
-/* The pool that it is, or is a slot of; NULL = neither. */
+/* The actor itself if it is a pool, or the pool of a slot; NULL = neither. */
 const struct actor *actor_pool_of(const struct actor *actor);
 
-/* Makes `actor` a standby of `place`; NULL = no longer of any. */
+/* Makes `actor` a standby of `place`; NULL = of none. */
 void actor_set_place(struct actor *actor, struct actor *place);
 /* The standby's worker has ended: the place's messages no longer wait for it. */
 void actor_release_place(struct actor *standby);
@@ -211,7 +211,7 @@ bool actor_has_room(const struct actor *actor, uint64_t bytes);
 bool actor_answer_fits(const struct actor *actor, uint64_t bytes);
 /* Whether messages may go to its worker now; answers go whenever there is an inbox. */
 bool actor_takes_messages(const struct actor *actor);
-/* Whether a message may be written to its inbox at once, as no other is ahead of it. */
+/* Whether a message may be written to its inbox immediately, since no other is ahead of it. */
 bool actor_is_direct(const struct actor *actor);
 
 /* Feeds the inbox from the mailbox at the end of this turn. */
@@ -220,9 +220,9 @@ void actor_wake(struct actor *actor);
 void actor_answer(struct actor *actor, struct envelope *envelope);
 
 /*
- * Suspends a sender until there is room at `to`. A sender without rings, which hands messages on,
- * is fed then. `routed` = an exchange chose `to`: a change of subscriptions resumes the sender,
- * too.
+ * Suspends a sender until there is room at `to`. A sender without rings, which forwards messages,
+ * is fed then. `routed` = an exchange chose `to`: a change of subscriptions also resumes the
+ * sender.
  */
 void actor_block(struct actor *sender, struct actor *to, bool routed);
 void actor_unblock(struct actor *sender);

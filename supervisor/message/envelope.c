@@ -26,7 +26,7 @@ struct envelope *envelope_new(uint16_t kind, const struct topic *topic)
     return envelope;
 }
 
-/* Copies all fields but link, topic and payload. */
+/* Copies all fields except link, topic and payload. */
 static struct envelope *new_like(const struct envelope *envelope, const struct topic *topic)
 {
     struct envelope *copy = envelope_new(envelope->kind, topic);
@@ -82,7 +82,7 @@ struct protocol_message envelope_message(const struct envelope *envelope)
     };
 }
 
-/* A descriptor costs more than its bytes: there are few, and workers need some to start. */
+/* A descriptor costs more than its bytes: there are few, and the start of workers needs some. */
 #define ENVELOPE_BLOB_COST (UINT64_C(64) << 10)
 
 static uint64_t bytes_of(const struct topic *topic, uint64_t payload_size, bool is_blob)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A message while the supervisor holds it. Most messages never become one: they go from ring to
- * ring. `kind` is the record that it is sent as: PROTOCOL_MESSAGE, or an answer, PROTOCOL_REPLIED,
+ * A message while the supervisor holds it. Most messages never become an envelope: they go from
+ * ring to ring. `kind` is the record's kind: PROTOCOL_MESSAGE, or an answer, PROTOCOL_REPLIED,
  * PROTOCOL_ASK_FAILED or PROTOCOL_TERMINATED.
  */
 
@@ -29,7 +29,7 @@ struct envelope {
     enum envelope_place place;
     uint16_t kind;
     uint64_t id;     /* counts all messages, and orders them */
-    uint64_t sender; /* reference; 0 = nobody. REPLIED: who replied. TERMINATED: who is gone */
+    uint64_t sender; /* reference; 0 = none. REPLIED: of the replier. TERMINATED: of the ended */
     uint64_t to;     /* reference of a recipient that is gone */
     uint64_t ask;    /* handle; 0 = tell */
     uint64_t timer;  /* id; 0 = none */
@@ -57,10 +57,10 @@ struct envelope *envelope_new_like(struct envelope *envelope, const struct topic
 /* Frees a message that is in no list; NULL allowed. Returns NULL. */
 struct envelope *envelope_free(struct envelope *envelope);
 
-/* The fields of its MESSAGE record but the payload; the topic is borrowed. */
+/* The fields of its MESSAGE record except the payload; the topic is borrowed. */
 struct protocol_message envelope_message(const struct envelope *envelope);
 
-/* What it counts towards MailboxMemoryMax=, bytes; a blob counts 64 KiB more for its descriptor. */
+/* Its share of MailboxMemoryMax=, bytes; a blob counts 64 KiB more for its descriptor. */
 uint64_t envelope_bytes(const struct envelope *envelope);
 /* Upper bound of envelope_bytes() for a message with this content. */
 uint64_t envelope_bytes_of(const struct protocol_content *content);

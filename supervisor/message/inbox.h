@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The inbox of the worker or client behind an actor, and what is known of its contents. It goes
- * with the worker when two workers swap places.
+ * The inbox of the worker or client behind an actor, and the known facts about its contents. It
+ * goes with the worker when two workers swap places.
  */
 
 #include <stdbool.h>

@@ -21,7 +21,8 @@ void mailbox_deinit(struct mailbox *mailbox)
 bool mailbox_has_room(const struct mailbox *mailbox, uint64_t bytes, uint64_t max,
                       uint64_t memory_max)
 {
-    /* A message larger than MailboxMemoryMax= is let in alone: otherwise it never would be. */
+    /* A message larger than MailboxMemoryMax= is admitted into an empty mailbox: otherwise it never
+     * would be. */
     return mailbox->n < max &&
            (mailbox->n == 0 || (bytes <= memory_max && mailbox->bytes <= memory_max - bytes));
 }

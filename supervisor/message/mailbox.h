@@ -3,7 +3,7 @@
 
 /*
  * Messages that wait in the supervisor for one actor, in three lists: messages; answers, which are
- * for the present worker and also reach one that is paused; and copies of what its worker stashed.
+ * for the present worker, even while paused; and copies of messages that its worker stashed.
  * Messages and stash count towards MailboxMax= and MailboxMemoryMax=.
  */
 
@@ -30,7 +30,7 @@ void mailbox_deinit(struct mailbox *mailbox); /* empty */
 bool mailbox_has_room(const struct mailbox *mailbox, uint64_t bytes, uint64_t max,
                       uint64_t memory_max);
 
-/* These take the message over. */
+/* These functions take the message over. */
 void mailbox_add(struct mailbox *mailbox, struct envelope *envelope);
 void mailbox_add_front(struct mailbox *mailbox, struct envelope *envelope);
 void mailbox_add_answer(struct mailbox *mailbox, struct envelope *envelope);
@@ -39,11 +39,11 @@ void mailbox_add_stash(struct mailbox *mailbox, struct envelope *envelope);
 /* Marks a message in the stash: its handler has begun. */
 void mailbox_set_in_hand(struct mailbox *mailbox, struct envelope *envelope, bool in_hand);
 
-/* Swaps what belongs to workers: answers and stash. */
+/* Swaps the parts that belong to workers: answers and stash. */
 void mailbox_swap_worker(struct mailbox *a, struct mailbox *b);
 
 /*
- * The next message or answer in the order of sending; with `paused`, answers alone. NULL = none. It
+ * The next message or answer in the order of sending; with `paused`, only answers. NULL = none. It
  * stays in the mailbox until mailbox_take().
  */
 struct envelope *mailbox_next(const struct mailbox *mailbox, bool paused);

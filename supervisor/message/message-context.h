@@ -21,7 +21,7 @@ struct event_bus;
 struct limited_log;
 struct loop;
 
-/* What exchanges and groups have handed on in one turn: messages, copies and tries of patterns. */
+/* The work of exchanges and groups in one turn: messages, copies and tries of patterns. */
 struct forward_budget {
     usec_t turn;
     uint64_t used;
@@ -56,12 +56,13 @@ struct message_context {
     struct forward_budget *spending;    /* which of these work counts against now; NULL = none */
     struct list routed;                 /* senders that wait for an actor that an exchange chose */
     uint64_t n_transient;               /* references that do not follow from a name */
-    /* A bit for the name of each actor that has ended, by its hash: an actor that comes back gets
-     * another reference. Names that share a bit only lose that they keep theirs across a crash. */
+    /* A bit for the name of each actor that has ended, by its hash: an actor that returns gets
+     * another reference. If names share a bit, they only fail to keep their references across a
+     * crash. */
     uint64_t retired[1024];
     struct inheritance inheritance; /* after an upgrade, until actors_settle() */
     uint32_t kept;                  /* enum memory_kept, for peers that are adopted */
-    /* "@N". A number that came back would give one client the answers to another. */
+    /* "@N". A number that was reused would give one client the answers to another. */
     uint64_t *last_client;
     uint64_t own_last_client; /* until the supervisor points to memory that outlives it */
     uint64_t last_message;    /* id */

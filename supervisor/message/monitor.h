@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Monitors: an observer is notified once, with the cause, when the monitored actor is gone for good
- * or has failed (its workers died too often). The death of a worker that has a successor is no
- * cause.
+ * Monitors: an observer is notified once, with the cause, when the monitored actor is permanently
+ * gone or has failed (its workers died too often). The death of a worker that has a successor does
+ * not count.
  */
 
 #include "shared/base/index.h"
@@ -26,12 +26,12 @@ enum {
     MONITOR_E_TOO_MANY, /* ACTOR_MONITORS_MAX */
 };
 
-/* Idempotent. An actor that is gone or failed is notified of at once. 0, MONITOR_E_*, or -ENOMEM.
- */
+/* Idempotent. If the actor is gone or has failed, the notice is sent immediately. 0, MONITOR_E_*,
+ * or -ENOMEM. */
 int monitor_add(struct actor *observer, uint64_t reference);
 /*
- * False if there was none. If the other actor is dead, a notice is or was under way that the
- * observer cannot place: this logs a warning and makes a dead letter of it.
+ * False if there was none. If the other actor is dead, the observer gets or has got a notice that
+ * it does not expect: this logs a warning and makes a dead letter of the notice.
  */
 bool monitor_remove(struct actor *observer, uint64_t reference);
 /* Ends all monitors of an observer. */

@@ -31,7 +31,7 @@ int router_send_to(struct message_context *context, uint64_t to, struct envelope
 
 /* A message from outside. The payload is taken unless the result is -ENOMEM. */
 struct router_message {
-    uint64_t sender; /* 0 = nobody */
+    uint64_t sender; /* 0 = none */
     uint64_t to;
     struct topic topic;      /* checked by the caller */
     struct payload *payload; /* NULL = none */

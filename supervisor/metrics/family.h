@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The families of metrics as a table: where the reply has the values of each, and what they mean.
- */
+/* The families of metrics as a table: the place of each family's values in the reply, and their
+ * meaning. */
 
 #include <stddef.h>
 
@@ -34,8 +34,8 @@ struct family {
     enum family_unit unit;
     enum family_scope scope;
     const char *member; /* an integer, a boolean, or with `label`: a string or an object */
-    /* Of an object, each member is a sample with its name in this label. A string is a sample of
-     * the value 1 that has it in this label. */
+    /* Each member of an object is a sample with the member's name in this label. A string is a
+     * sample with the value 1 and the string in this label. */
     const char *label;
     const char *help; /* a sentence without its full stop */
 };

@@ -15,9 +15,9 @@
 /* Room for the upper bounds of buckets. */
 #define BOUNDS_MAX 64
 
-/* What is being written: object by object, so that their labels are made and their members are in
- * the processor's cache once. The text wants it family by family, so each has a piece of its own.
- */
+/* The text being written, object by object, so that their labels are made, and their members are in
+ * the processor's cache, only once. Since the text needs the order of families, each family has its
+ * own piece. */
 struct metrics_text {
     size_t n_bounds; /* of the histograms' buckets */
     char bounds[BOUNDS_MAX][32];
@@ -27,7 +27,7 @@ struct metrics_text {
     struct buffer *lines; /* of that family */
 };
 
-/* A label beside those of the object. NULL = none. */
+/* A label in addition to those of the object. NULL = none. */
 struct label {
     const char *name, *value;
 };
@@ -56,7 +56,7 @@ static const char *const TYPES[] = {
     [FAMILY_HISTOGRAM] = "histogram",
 };
 
-/* What the names of a family's samples have behind its own. */
+/* Returns the suffix of the names of a family's samples. */
 static const char *sample_suffix(const struct metrics_text *text)
 {
     return text->family->type == FAMILY_COUNTER ? "_total" : "";
@@ -150,8 +150,8 @@ static void begin_sample(struct metrics_text *text, const char *suffix, struct l
     buffer_add_char(lines, ' ');
 }
 
-/* Formats microseconds as seconds, without zeros at the end; `whole` is what follows if no
- * fraction does. */
+/* Formats microseconds as seconds, without zeros at the end; `whole` replaces a missing fraction.
+ */
 static const char *format_seconds(char buffer[32], int64_t usec, const char *whole)
 {
     const char *sign = usec < 0 ? "-" : "";
@@ -187,7 +187,7 @@ static void write_count(struct metrics_text *text, const char *suffix, struct la
     buffer_add_char(text->lines, '\n');
 }
 
-/* Writes an integer or a boolean, and nothing for anything else. */
+/* Writes an integer or a boolean, and ignores other values. */
 static void write_number(struct metrics_text *text, const json_t *value, struct label label)
 {
     if (!json_is_integer(value) && !json_is_boolean(value))
@@ -205,9 +205,9 @@ static int64_t count_all(const json_t *buckets)
     return count;
 }
 
-/* The reply counts each bucket for itself, and leaves out zeros at the end. A histogram that has
- * counted nothing is the bucket of all alone: most of the text of many idle groups would be its
- * others, and sums over groups are the same without them. */
+/* The reply counts each bucket separately, and omits zeros at the end. An empty histogram has only
+ * its last bucket: with many idle groups, most of the text would be other buckets, and sums over
+ * groups are the same without them. */
 static void write_histogram(struct metrics_text *text, const json_t *histogram)
 {
     const json_t *buckets = json_object_get(histogram, "buckets");
@@ -308,7 +308,7 @@ static char *join_pieces(struct metrics_text *text, size_t *ret_size)
 
     for (size_t i = 0; i < N_FAMILIES; i++)
         take_piece(&whole, &text->pieces[i]);
-    /* A comment that tells a whole text from a part. */
+    /* A comment that distinguishes a complete text from a part. */
     buffer_add_string(&whole, "# EOF\n");
     return buffer_take(&whole, ret_size);
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The text that monitoring systems read, made of the replies of io.troupe.Supervisor.GetMetrics.
+ * The text for monitoring systems, made of the replies of io.troupe.Supervisor.GetMetrics.
  * The format is Prometheus' text format 0.0.4, which all collectors read.
  */
 
@@ -12,7 +12,7 @@
 /* The value of Content-Type. */
 #define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-/* Adds one reply of a call with "more" to those before it, in `whole`, which begins as an empty
+/* Adds one reply of a call with "more" to the previous ones in `whole`, which begins as an empty
  * object. `part` is borrowed. Returns 0 or -ENOMEM. */
 int metrics_join(json_t *whole, const json_t *part);
 

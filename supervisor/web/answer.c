@@ -10,7 +10,7 @@
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "            \
     "require-trusted-types-for 'script'; trusted-types 'none'"
 
-/* Adds the headers that keep a page of ours to itself. */
+/* Adds the headers that isolate our pages from other sites. */
 static void harden(struct MHD_Response *response)
 {
     static const struct {
@@ -47,7 +47,7 @@ struct held {
     size_t size;
 };
 
-/* Of all answers; the program has one thread. */
+/* The total of all answers; the program has one thread. */
 static size_t bytes_held;
 
 static void let_go(void *userdata)
@@ -170,12 +170,12 @@ static const char *explain(int failure)
     case -ECANCELED:
         return "troupe-web is stopping";
     case -EBUSY:
-        return "too many calls are on their way already";
+        return "too many calls are already in progress";
     case -ECONNRESET:
     case -EPIPE:
         return "it closed the connection, or is gone";
     case -EPROTO:
-        return "what answers there is not trouped, or has another version";
+        return "the program there is not trouped, or has a different version";
     default:
         return strerror(-failure);
     }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Answers to browsers, with the headers that all of them have. */
+/* Answers to browsers, with their common headers. */
 
 #include "supervisor/web/question.h"
 #include <microhttpd.h>
 
-/* Of answers that browsers have not read yet. Beyond it, further ones are refused with status 503.
- */
+/* Bounds the answers that browsers have not read yet. Beyond it, further answers are refused with
+ * status 503. */
 #define ANSWER_BYTES_MAX ((size_t)32 << 20)
 
-/* Sends it and gives up the reference; NULL = out of memory. */
+/* Sends the response and drops the reference; NULL = out of memory. */
 enum MHD_Result answer_send(struct MHD_Connection *connection, unsigned status,
                             struct MHD_Response *response);
 
 /* Takes ownership of `body`; NULL = out of memory. */
 enum MHD_Result answer_json(struct MHD_Connection *connection, unsigned status, json_t *body);
 
-/* Takes ownership of `text`, as answer_json(). `type` is static. */
+/* Takes ownership of `text`, like answer_json(). `type` is static. */
 enum MHD_Result answer_text(struct MHD_Connection *connection, const char *type, char *text,
                             size_t size);
 
@@ -25,6 +25,6 @@ enum MHD_Result answer_text(struct MHD_Connection *connection, const char *type,
 enum MHD_Result answer_refusal(struct MHD_Connection *connection, unsigned status,
                                const char *reason, const char *allow);
 
-/* Answers with why the supervisor did not reply, or with its error. */
+/* Answers with the reason why the supervisor did not reply, or with its error. */
 enum MHD_Result answer_failure(struct MHD_Connection *connection, const char *socket, int failure);
 enum MHD_Result answer_error(struct MHD_Connection *connection, const struct varlink_reply *reply);

@@ -85,7 +85,7 @@ static bool is_allowed_method(const struct exchange *exchange, const char *metho
     return strcmp(method, "GET") == 0 || exchange->head;
 }
 
-/* Answers at once unless the request is to be served. */
+/* Answers immediately unless the request will be served. */
 static enum MHD_Result admit(struct exchange *exchange, const char *url, const char *method)
 {
     const char *reason = NULL;
@@ -136,7 +136,7 @@ static int read_parameters(struct exchange *exchange, struct parameter_reason *r
 
     if (r < 0)
         return r;
-    /* Changes take nothing from the address, which ends up in logs. */
+    /* Changes take no parameters from the address, which ends up in logs. */
     if (exchange->route->change)
         r = parameters_add_body(&exchange->parameters, exchange->route->parameters,
                                 exchange->body.bytes ? exchange->body.bytes : "",
@@ -221,7 +221,7 @@ static enum MHD_Result answer_outcome(const struct exchange *exchange)
     return answer_json(exchange->connection, MHD_HTTP_OK, view_of(exchange));
 }
 
-/* The browser may take its time to read the answer; the reply is not needed for that. */
+/* Releases the reply, since the browser may be slow to read the answer. */
 static enum MHD_Result end_exchange(struct exchange *exchange)
 {
     enum MHD_Result r = answer_outcome(exchange);

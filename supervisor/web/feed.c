@@ -15,8 +15,8 @@
 
 #define PAUSE_MIN (250 * USEC_PER_MSEC)
 #define PAUSE_MAX (4 * USEC_PER_SEC)
-/* In one turn: not more than what a browser is sent in it, or a flood would overtake those that
- * keep up. */
+/* In one turn, at most as many as are sent to a browser, so that a flood cannot overtake browsers
+ * that keep up. */
 #define REPLIES_PER_TURN 16
 
 /* ---- the streams to browsers, and what is kept for them ---- */
@@ -56,8 +56,8 @@ static void wake(struct stream *stream)
     MHD_resume_connection(stream->connection);
 }
 
-/* The library asks for more only when the browser takes it: one that reads nothing would keep its
- * stream for good. */
+/* The library asks for more only when the browser reads: a browser that reads nothing would keep
+ * its stream forever. */
 static void end_if_behind(struct stream *stream)
 {
     if (stream->over || stream->next >= stream->feed->first)
@@ -119,7 +119,7 @@ void feed_stop(struct feed *feed)
     }
 }
 
-/* Returns how much was copied; `*ret_all`: nothing of the text is left. */
+/* Returns how much was copied; `*ret_all`: the whole text is copied. */
 static size_t copy_from(const char *text, size_t *offset, char *buffer, size_t max, bool *ret_all)
 {
     size_t left = strlen(text) - *offset, size = left < max ? left : max;
@@ -142,7 +142,8 @@ static size_t send_greeting(struct stream *stream, char *buffer, size_t max)
     return n;
 }
 
-/* As many pieces as there is room for: who takes them one by one falls behind in a flood. */
+/* Sends as many pieces as there is room for: with one at a time, a browser would fall behind in a
+ * flood. */
 static size_t send_pieces(struct stream *stream, char *buffer, size_t max)
 {
     const struct feed *feed = stream->feed;
@@ -300,7 +301,7 @@ enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection
     if (response) {
         MHD_add_response_header(response, "Content-Type", "text/event-stream");
         MHD_add_response_header(response, "Cache-Control", "no-store");
-        /* Asks a reverse proxy to pass on each event at once. */
+        /* Asks a reverse proxy to forward each event immediately. */
         MHD_add_response_header(response, "X-Accel-Buffering", "no");
     }
     return answer_send(connection, MHD_HTTP_OK, response);
@@ -401,8 +402,8 @@ static void receive(struct feed *feed, usec_t now)
 
 void feed_prepare(struct feed *feed, struct poller *poller)
 {
-    /* Replies that were read already do not make the descriptor readable; and the last stream may
-     * have ended after feed_run(). */
+    /* Replies that have already been read do not make the descriptor readable; and the last stream
+     * may have ended after feed_run(). */
     if (feed->client.fd >= 0 && (feed->unfinished || feed->n_streams == 0))
         poller_until(poller, 0);
     if (feed->n_streams == 0)

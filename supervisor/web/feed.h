@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * Events of the supervisor as they come, to any number of browsers (server-sent events). There is
- * one connection to the supervisor, and only while somebody listens. The last events are kept once
- * for all; a browser that falls further behind is disconnected, and connects again.
+ * Events of the supervisor as they happen, to any number of browsers (server-sent events). There is
+ * one connection to the supervisor, and only while there are streams. All browsers share the kept
+ * last events; a browser that falls further behind is disconnected, and connects again.
  *
  * Events of the stream: "event", with an Event of io.troupe.Supervisor; "here" and "away" with the
- * reason, when the connection to the supervisor is made and lost: what happened meanwhile is not
- * told.
+ * reason, when the connection to the supervisor is made and lost. Events between "away" and "here"
+ * are not sent.
  */
 
 #include "shared/base/list.h"
@@ -48,5 +48,5 @@ enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection
 void feed_prepare(struct feed *feed, struct poller *poller);
 void feed_run(struct feed *feed, const struct poller *poller, usec_t now);
 
-/* Ends all streams, and refuses new ones from now on. */
+/* Ends all streams, and refuses new ones. */
 void feed_stop(struct feed *feed);

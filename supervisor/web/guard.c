@@ -17,7 +17,7 @@ static bool is_character(char c, bool address)
                    : isalnum((unsigned char)c) || c == '-' || c == '.' || c == '_';
 }
 
-/* The size of the name or address that a text begins with; 0 if there is none. */
+/* Returns the size of the name or address at the beginning of a text; 0 if there is none. */
 static size_t name_size(const char *text)
 {
     bool address = *text == '[';
@@ -37,7 +37,7 @@ bool guard_is_name(const char *text)
     return size > 0 && text[size] == '\0';
 }
 
-/* Nothing, or a colon and a port. */
+/* Returns whether the text is empty, or a colon and a port. */
 static bool is_port(const char *text)
 {
     size_t digits;
@@ -99,13 +99,13 @@ static unsigned refuse(unsigned status, const char *reason, const char **ret_rea
     return status;
 }
 
-/* Requests that a page of somebody else makes a browser send. */
+/* Refuses requests that a page of another site makes a browser send. */
 static unsigned check_origin(const struct guard_request *request, const char **ret_reason)
 {
     const char *site = request->fetch_site;
 
     if (site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)
-        return refuse(MHD_HTTP_FORBIDDEN, "another site's page must not ask for this", ret_reason);
+        return refuse(MHD_HTTP_FORBIDDEN, "pages of other sites must not request this", ret_reason);
     if (request->origin && !is_own_origin(request->origin, request->host))
         return refuse(MHD_HTTP_FORBIDDEN, "the header Origin names another site", ret_reason);
     return 0;
@@ -116,7 +116,7 @@ static unsigned check_change(const struct guard *guard, const struct guard_reque
 {
     if (!guard->allow_changes)
         return refuse(MHD_HTTP_FORBIDDEN,
-                      "this page only shows; troupe-web --allow-changes permits changes",
+                      "this page is read-only; troupe-web --allow-changes permits changes",
                       ret_reason);
     if (!is_json(request->content_type))
         return refuse(MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,

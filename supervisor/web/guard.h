@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Decides by a request's headers whether it is served. Knows nothing of sockets or of the library.
+/* Decides by a request's headers whether it is served. Independent of sockets and of the library.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The secret that those who may change something send along. */
+/* The secret that requests for changes contain. */
 
 #define TOKEN_SIZE_MIN 16
 #define TOKEN_SIZE_MAX 256
@@ -34,7 +34,7 @@ bool token_matches(const struct token *token, const char *authorization);
 #define GUARD_BODY_MAX ((size_t)64 << 10)
 
 struct guard {
-    const char *const *hosts; /* besides localhost, 127.0.0.1 and [::1]; borrowed */
+    const char *const *hosts; /* in addition to localhost, 127.0.0.1 and [::1]; borrowed */
     size_t n_hosts;
     bool allow_changes;
     bool require_token;
@@ -44,7 +44,7 @@ struct guard {
 /* A request's headers; NULL = there is no such header. Borrowed. */
 struct guard_request {
     bool change; /* POST */
-    bool page;   /* a file of the page, which everybody may have */
+    bool page;   /* a file of the page, which needs no token */
     unsigned n_hosts;
     unsigned n_lengths; /* number of Content-Length and Transfer-Encoding headers */
     const char *host;
@@ -59,7 +59,7 @@ struct guard_request {
 unsigned guard_check(const struct guard *guard, const struct guard_request *request,
                      const char **ret_reason);
 
-/* Whether it can be a host's name or an address, "[::1]" included, without a port. */
+/* Whether it can be a host's name or an address, including "[::1]", without a port. */
 bool guard_is_name(const char *text);
 
 /* Whether browsers may use this value of the header "Host". */

@@ -79,7 +79,7 @@ static bool is_local(const union address *address)
 
 static int refuse_remote(const char *name)
 {
-    log_error("%s: other machines can reach this address, and what goes there is not encrypted; "
+    log_error("%s: other machines can reach this address, and the traffic is not encrypted; "
               "--allow-remote permits it, a reverse proxy with TLS or `ssh -L` is better",
               name);
     return -EPERM;
@@ -110,7 +110,7 @@ static int make_socket(const union address *address, int size)
 
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) < 0)
         return -errno;
-    /* Otherwise "[::]" takes the port of "0.0.0.0" as well. */
+    /* Otherwise "[::]" also takes the port of "0.0.0.0". */
     if (address->any.sa_family == AF_INET6 &&
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){1}, sizeof(int)) < 0)
         return -errno;

@@ -19,7 +19,7 @@ static int read_token(const struct options *options, struct token *ret)
     int r = options->token_file ? token_read(ret, options->token_file) : 0;
 
     if (r == -EPERM)
-        log_error("%s: others may read it, or others may write it; it needs mode 0600 or 0640",
+        log_error("%s: others may read it or write it; it needs mode 0600 or 0640",
                   options->token_file);
     else if (r == -EINVAL)
         log_error("%s: must be a file whose first line is a token of %d to %d printable characters",
@@ -29,7 +29,7 @@ static int read_token(const struct options *options, struct token *ret)
     return r;
 }
 
-/* Returns a descriptor that becomes readable when the program is to end, or -errno. */
+/* Returns a descriptor that becomes readable when the program must end, or -errno. */
 static int catch_signals(void)
 {
     sigset_t signals;
@@ -72,7 +72,7 @@ static void loop(struct server *server, struct site *site, int signals)
     } while (poller_events(&poller, place) == 0);
 }
 
-/* Resumes what is suspended; the library wants that before it stops. */
+/* Resumes suspended connections, as the library requires before it stops. */
 static void stop(struct server *server, struct site *site)
 {
     (void)sd_notify(0, "STOPPING=1");

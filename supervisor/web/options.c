@@ -9,17 +9,17 @@
 static const char help[] =
     "troupe-web [OPTIONS]\n"
     "\n"
-    "Shows what trouped does on a web page: http://127.0.0.1:7670/\n"
+    "Shows the state of trouped on a web page: http://127.0.0.1:7670/\n"
     "\n"
     "  --socket=PATH         socket of the supervisor (" OPTIONS_SOCKET ")\n"
     "  --listen=ADDRESS:PORT serve there (" OPTIONS_LISTEN "); up to four times. Sockets that\n"
     "                        the service manager passes are used instead\n"
-    "  --host=NAME           a further name by which browsers may reach this page, besides\n"
-    "                        localhost, 127.0.0.1 and [::1]; up to 16 times\n"
-    "  --allow-remote        serve also addresses other than those of this machine alone\n"
+    "  --host=NAME           a further name by which browsers may reach this page, in addition\n"
+    "                        to localhost, 127.0.0.1 and [::1]; up to 16 times\n"
+    "  --allow-remote        also serve addresses that other machines can reach\n"
     "  --token-file=FILE     holds the token that changes need\n"
-    "  --allow-changes       let who has the token send again, purge, cancel, pause, restart\n"
-    "  --require-token       let only who has the token look\n"
+    "  --allow-changes       allow changes with the token: requeue, purge, cancel, pause, …\n"
+    "  --require-token       refuse requests without the token\n"
     "  -h, --help            show this\n"
     "  -V, --version         show the version\n"
     "\n"
@@ -121,7 +121,7 @@ int options_parse(struct options *ret, int argc, char *argv[])
     if (optind < argc)
         return usage("takes no operands; see troupe-web --help");
     if (ret->allow_changes && !ret->token_file)
-        return usage("--allow-changes needs --token-file=FILE: changes are for who has the token");
+        return usage("--allow-changes needs --token-file=FILE, since changes need a token");
     if (ret->require_token && !ret->token_file)
         return usage("--require-token needs --token-file=FILE");
     if (ret->n_listen == 0)

@@ -22,7 +22,7 @@ struct options {
     const char *token_file;
     bool allow_remote;
     bool allow_changes;
-    bool require_token; /* for looking, too */
+    bool require_token; /* also for reading */
 };
 
 enum {

@@ -56,7 +56,7 @@ static const struct parameter *find(const struct parameter *table, const char *n
     return NULL;
 }
 
-/* Returns NULL if the text is no number of 63 bits. */
+/* Returns NULL if the text is not a number of 63 bits. */
 static json_t *parse_number(const char *text)
 {
     size_t digits = strspn(text, "0123456789");
@@ -69,7 +69,7 @@ static json_t *parse_number(const char *text)
     return errno == 0 ? json_integer(number) : NULL;
 }
 
-/* A value of the query as JSON; NULL if it is none of that type. */
+/* A value of the query as JSON; NULL if it is not of that type. */
 static json_t *parse(enum parameter_type type, const char *text)
 {
     switch (type) {
@@ -104,7 +104,7 @@ static bool is_allowed(enum parameter_type type, const json_t *value)
     return json_is_integer(value) && number >= 1 && number <= PARAMETER_LIMIT_MAX;
 }
 
-/* Returns the borrowed object that a parameter goes to; NULL when out of memory. */
+/* Returns the borrowed object of a parameter; NULL when out of memory. */
 static json_t *home_of(struct parameters *parameters, const struct parameter *parameter)
 {
     json_t *home = parameter->local ? parameters->local : parameters->call;
@@ -116,7 +116,7 @@ static json_t *home_of(struct parameters *parameters, const struct parameter *pa
     return json_object_get(home, parameter->object);
 }
 
-/* Takes ownership of the value, which may be NULL: nothing of that type. */
+/* Takes ownership of the value; NULL = it has the wrong type. */
 static int add(struct parameters *parameters, const struct parameter *table, const char *name,
                json_t *value, struct parameter_reason *reason)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Turns what a browser sends into the parameters of a Varlink call: named, typed, bounded. */
+/* Turns a browser's parameters into those of a Varlink call: named, typed, bounded. */
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -33,10 +33,10 @@ struct parameters {
 
 enum {
     _PARAMETER_E_SUCCESS,
-    PARAMETER_E_BAD, /* the reason says what is allowed */
+    PARAMETER_E_BAD, /* the reason lists permitted values */
 };
 
-/* Where reasons are written, as a sentence. */
+/* The reason of a refusal, as a sentence. */
 struct parameter_reason {
     char text[256];
 };
@@ -49,11 +49,11 @@ void parameters_deinit(struct parameters *parameters);
 int parameters_add_text(struct parameters *parameters, const struct parameter *table,
                         const char *name, const char *value, struct parameter_reason *reason);
 
-/* Adds the members of a JSON object, the body of a request. As parameters_add_text(). */
+/* Like parameters_add_text(), but adds the members of a JSON object, the body of a request. */
 int parameters_add_body(struct parameters *parameters, const struct parameter *table,
                         const char *body, size_t size, struct parameter_reason *reason);
 
-/* Checks that nothing is missing, and sets the default of a limit for the supervisor. As
- * parameters_add_text(). */
+/* Checks that no parameter is missing, and sets the default of a limit for the supervisor. Returns
+ * like parameters_add_text(). */
 int parameters_complete(struct parameters *parameters, const struct parameter *table,
                         struct parameter_reason *reason);

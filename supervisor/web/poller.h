@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What one turn of the loop waits for: descriptors and a time. Everything has its bound elsewhere.
- */
+/* The descriptors and the time for which one turn of the loop waits. All are bounded elsewhere. */
 
 #include "shared/base/clock.h"
 #include <poll.h>
@@ -31,7 +30,7 @@ static inline size_t poller_add(struct poller *poller, int fd, short events)
     return poller->n++;
 }
 
-/* Waits until `time` at most. */
+/* Waits at most until `time`. */
 static inline void poller_until(struct poller *poller, usec_t time)
 {
     if (time < poller->deadline)

@@ -12,7 +12,7 @@ struct question {
     struct varlink_client client; /* while it is pending */
     bool pending;
     usec_t asked_at;
-    usec_t until;  /* pending: the time-out; else how long the outcome is good */
+    usec_t until;  /* pending: the time-out; else how long the outcome is valid */
     json_t *whole; /* replies so far, with `join` */
     struct outcome outcome;
 };
@@ -67,7 +67,7 @@ static void fail(struct questions *questions, struct question *question, int fai
     finish(questions, question, now);
 }
 
-/* Returns a key that equal questions share; NULL when out of memory. */
+/* Returns a key that is the same for equal questions; NULL when out of memory. */
 static char *make_key(const struct question_options *options)
 {
     _cleanup_free_ char *parameters =
@@ -202,7 +202,7 @@ void questions_stop(struct questions *questions)
     }
 }
 
-/* Keeps a reply of several, or the last one. Returns -errno, or whether more follow. */
+/* Keeps a reply, one of several or the last. Returns -errno, or whether more follow. */
 static int take(struct question *question, struct varlink_reply *reply)
 {
     bool more = reply->continues;

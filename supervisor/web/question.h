@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Calls to the supervisor on behalf of browsers. A question that many ask is sent once: who asks
- * the same while the reply is on its way, or within a second after it was asked for, gets that one.
- * Nothing is sent unless somebody asks. Nothing waits: the loop of the program runs them.
+ * Calls to the supervisor on behalf of browsers. A question of several browsers is sent once: one
+ * that equals a pending question, or one sent within the last second, gets the same reply. The
+ * supervisor is called only when a browser asks. No function waits: the loop of the program runs
+ * them.
  */
 
 #include "shared/base/list.h"
@@ -14,23 +15,23 @@
 /* Connections to the supervisor at a time, and questions that are remembered. */
 #define QUESTIONS_PENDING_MAX 16
 #define QUESTIONS_MAX         64
-/* How long a reply is good after it was asked for: a browser that asks each second finds it to be
- * over. And how long the supervisor may take. */
+/* How long a reply is valid after its call, so that a browser that asks each second gets a new one;
+ * and how long the supervisor may take. */
 #define QUESTIONS_GOOD    (950 * USEC_PER_MSEC)
 #define QUESTIONS_TIMEOUT (5 * USEC_PER_SEC)
 
-/* Adds a reply of several to those before it, in `whole`, an empty object at first. 0 or -ENOMEM.
+/* Adds one of several replies to the previous ones in `whole`, first an empty object. 0 or -ENOMEM.
  */
 typedef int (*question_join_fn)(json_t *whole, const json_t *part);
 
-/* What came of it: the reply, which may be an error, or -errno in `failure`. */
+/* The outcome of a question: the reply, which may be an error, or -errno in `failure`. */
 struct outcome {
     usec_t at; /* monotonic */
     int failure;
     struct varlink_reply reply;
 };
 
-/* Whoever waits for an outcome. `node` is linked until then; unlink it to wait no longer. */
+/* A waiter for an outcome. `node` is linked until then; unlink it to wait no longer. */
 struct waiter {
     struct list node;
     /* The outcome is borrowed. May be called before questions_ask() returns. */
@@ -45,21 +46,21 @@ struct questions {
 };
 
 void questions_init(struct questions *questions, const char *socket);
-/* Nobody may wait any more. */
+/* There must be no waiters. */
 void questions_deinit(struct questions *questions);
 
 struct question_options {
     const char *method;
     json_t *parameters;    /* borrowed */
-    bool shared;           /* looks only: may be answered by what another browser got */
+    bool shared;           /* only reads: may be answered with another browser's reply */
     question_join_fn join; /* not NULL: calls with "more" */
 };
 
-/* Asks. Without success the waiter gets -EBUSY: too many calls are on their way. */
+/* Asks. The waiter gets -EBUSY if too many calls are in progress. */
 void questions_ask(struct questions *questions, const struct question_options *options, usec_t now,
                    struct waiter *waiter);
 
-/* Ends all that are on their way, and those that are asked from now on, with -ECANCELED. */
+/* Ends all pending and future questions with -ECANCELED. */
 void questions_stop(struct questions *questions);
 
 /* Before and after the loop waits. */

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The paths below /api, and which method of the supervisor answers each. Nothing else is forwarded.
- */
+/* The paths below /api, and the supervisor's method for each. No other calls are forwarded. */
 
 #include "supervisor/web/parameter.h"
 
-/* Makes the answer out of a reply; returns a new reference, or NULL when out of memory. */
+/* Makes the answer from a reply; returns a new reference, or NULL when out of memory. */
 typedef json_t *(*route_view_fn)(json_t *reply, const json_t *local);
 
 enum route_kind {
     ROUTE_CALL,    /* forwards a call */
-    ROUTE_METRICS, /* the same, as text for Prometheus */
+    ROUTE_METRICS, /* forwards a call, and answers with text for Prometheus */
     ROUTE_EVENTS,  /* a stream of events */
-    ROUTE_SESSION, /* what this browser may do */
+    ROUTE_SESSION, /* the rights of this browser */
 };
 
 struct route {

@@ -7,10 +7,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Of a connection: the headers of a request and of its answer, and a part of the body. */
+/* The memory of a connection: the headers of a request and of its answer, and a part of the body.
+ */
 #define MEMORY_MAX ((size_t)32 << 10)
 
-/* What browsers do wrong is no news. */
+/* Errors of browsers are not logged. */
 __attribute__((format(printf, 2, 0))) static void on_log(void *userdata, const char *format,
                                                          va_list arguments)
 {
@@ -88,6 +89,6 @@ void server_run(struct server *server, usec_t now)
 {
     for (size_t i = 0; i < server->n; i++)
         MHD_run(server->daemons[i]);
-    /* Only now is it known who was in time. */
+    /* Only now is it known which connections were in time. */
     visitors_run(&server->visitors, now);
 }

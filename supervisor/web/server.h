@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Serves HTTP with libmicrohttpd. All is done by one thread: whatever waits for the supervisor is
- * suspended, and a page has little to compute, so threads would only add locks.
+ * Serves HTTP with libmicrohttpd, in one thread: requests that wait for the supervisor are
+ * suspended, and a page needs little computation, so threads would only add locks.
  */
 
 #include "supervisor/web/options.h"
@@ -21,10 +21,10 @@ struct server {
     struct visitors visitors;
 };
 
-/* Takes over the sockets, also on error. Prints errors. Returns 0 or -EIO. */
+/* Takes over the sockets, even after an error. Prints errors. Returns 0 or -EIO. */
 int server_init(struct server *server, struct site *site, const int *fds, int n_fds);
 
-/* Nothing may be suspended any more. */
+/* No connection may be suspended. */
 void server_deinit(struct server *server);
 
 /* Before and after the loop waits. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What requests need: filled in by main(). */
+/* The state that requests share, filled in by main(). */
 
 #include "supervisor/web/feed.h"
 #include "supervisor/web/guard.h"

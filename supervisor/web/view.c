@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Which part of the workers, or of the cells, is kept; all of it counts. */
+/* The part of the workers, or of the cells, that is kept; the counts include all. */
 struct slice {
     size_t offset, limit;
 };
@@ -28,7 +28,7 @@ static json_t *light_death(json_t *death)
     return copy_without(death, heavy);
 }
 
-/* As its copy with a light death in the member of that name. */
+/* Returns the copy with a light death in the member of that name. */
 static json_t *with_light_death(json_t *copy, const char *name)
 {
     json_t *death = json_object_get(copy, name);
@@ -47,7 +47,7 @@ static json_t *light_worker(json_t *worker)
     return with_light_death(copy_without(worker, heavy), "last_death");
 }
 
-/* Adds to an object that maps the names of states to how many workers are in them. */
+/* Adds to an object that maps the names of states to numbers of workers. */
 static void count_states(json_t *counts, const json_t *workers)
 {
     json_t *worker;

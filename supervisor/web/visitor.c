@@ -8,7 +8,7 @@ struct visitor {
     struct visitors *visitors;
     struct list node;
     int fd;
-    usec_t deadline; /* USEC_INFINITY = it is among the others */
+    usec_t deadline; /* USEC_INFINITY = in `others` */
 };
 
 static const usec_t LIMITS[] = {
@@ -93,7 +93,7 @@ void visitors_notify(void *userdata, struct MHD_Connection *connection, void **c
     }
 }
 
-/* NULL: there was no memory for it. */
+/* NULL = there was no memory for it. */
 static struct visitor *visitor_of(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =

@@ -3,7 +3,7 @@
 
 /*
  * Connections of browsers, and the time that each has for its next step. The library only counts
- * the time without any byte, so that one byte now and then would keep a connection for good.
+ * the time without any byte, so a few bytes from time to time would keep a connection open forever.
  */
 
 #include "shared/base/list.h"
@@ -20,8 +20,9 @@ enum visitor_step {
 };
 
 /* How many may have a step with a limit. A newer one takes the place of the one that has been idle
- * for longest, or if none is, of the one that has taken longest for its step, so that those who do
- * nothing keep nobody out. With the streams, they are fewer than one address may have. */
+ * for longest, or if none is, of the one that has taken longest for its step, so that idle
+ * connections do not keep others out. With the streams, they are fewer than one address may have.
+ */
 #define VISITORS_MAX 32
 
 struct visitors {
@@ -39,9 +40,9 @@ void visitors_notify(void *userdata, struct MHD_Connection *connection, void **c
 /* The connection begins this step; its time counts from now. */
 void visitor_begin(struct MHD_Connection *connection, enum visitor_step step);
 
-/* Closes the connection, whatever it does. */
+/* Closes the connection, at any step. */
 void visitor_end(struct MHD_Connection *connection);
 
-/* Before and after the loop waits; the latter closes those whose time is over. */
+/* Call before and after the loop waits; the latter closes connections whose time is over. */
 void visitors_prepare(const struct visitors *visitors, struct poller *poller);
 void visitors_run(struct visitors *visitors, usec_t now);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Open asks: who waits for which reply, until when. An ask ends once: with the first reply of a
- * type that fits, with its failure, or with its asker. Its handle (index and generation) then finds
- * nothing.
+ * Open asks: their askers, wanted replies and time limits. An ask ends once: with the first reply
+ * of a matching type, with its failure, or with its asker. Its handle (index and generation) then
+ * finds nothing.
  */
 
 #include "shared/base/clock.h"
@@ -36,8 +36,8 @@ struct ask {
     uint64_t asked_by;   /* the asker's reference, kept when the ask has ended; 0 = none */
     uint64_t cookie;     /* the asker's own number */
     uint64_t recipient;  /* the actor that may reply; 0 = not delivered yet */
-    uint32_t copies;     /* messages under way: exchanges make more */
-    uint32_t weight;     /* what it counts towards ACTOR_ASKS_MAX */
+    uint32_t copies;     /* messages in transit: exchanges make several */
+    uint32_t weight;     /* its share of ACTOR_ASKS_MAX */
     struct recipients *recipients; /* all actors that may reply, if there are several copies */
     struct timer timer;
     ask_done_fn done;
@@ -68,25 +68,25 @@ struct ask_options {
 /* 0 or -ENOMEM. */
 int ask_new(struct ask **ret, struct message_context *context, const struct ask_options *options);
 
-/* For an upgrade: makes the next place of an empty table, with what its asks had. 0 or -ENOMEM. */
+/* For an upgrade: makes the next place of an empty table, with its saved state. 0 or -ENOMEM. */
 int ask_table_add_place(struct message_context *context, uint32_t generation, uint64_t asked_by);
-/* The messages of an ask that is under way. */
+/* The messages of an open ask. */
 struct ask_copies {
     uint64_t recipient; /* as in struct ask */
     uint32_t n, weight;
 };
-/* Makes the ask again that had this handle in its place, until `at` (USEC_INFINITY = for good)
- * instead of the options' time-out. 0, -EBADMSG (no such place, or it is in use), or -ENOMEM. */
+/* Restores the ask that had this handle in its place, until `at` (USEC_INFINITY = no limit) instead
+ * of the options' time-out. 0, -EBADMSG (no such place, or it is in use), or -ENOMEM. */
 int ask_restore(struct ask **ret, struct message_context *context,
                 const struct ask_options *options, uint64_t handle, usec_t at,
                 const struct ask_copies *copies);
 
 struct ask *ask_get(const struct ask_table *table, uint64_t handle); /* NULL = it has ended */
 
-/* Who asked, also when the ask has ended, until its place is reused; 0 = not known. */
+/* The asker, even after the ask has ended, until its place is reused; 0 = not known. */
 uint64_t ask_asked_by(const struct ask_table *table, uint64_t handle);
 
-/* Ends an ask without telling its asker. */
+/* Ends an ask without notifying its asker. */
 void ask_end(struct ask *ask);
 /* Like ask_end(), but finds the ask by the asker's own number. */
 void ask_end_cookie(struct actor *asker, uint64_t cookie);

@@ -7,7 +7,7 @@
 
 #define PLACES_MIN 8u
 
-/* The place where it is, or would be. */
+/* Returns the place where it is, or would be inserted. */
 static uint32_t recipients_find(const struct recipients *recipients, uint64_t reference)
 {
     uint32_t i = (uint32_t)hash_mix(reference) & (recipients->n_places - 1);

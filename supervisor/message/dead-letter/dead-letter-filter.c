@@ -55,7 +55,7 @@ void dead_letter_walk_begin(struct dead_letter_walk *walk, struct dead_letters *
                           newest_first);
 }
 
-/* The letter under the cursor; NULL at the ring's end. */
+/* The letter at the cursor; NULL at the ring's end. */
 static struct dead_letter *under(const struct dead_letter_walk *walk, unsigned queue)
 {
     struct list *node = walk->at[queue].at;

@@ -108,7 +108,7 @@ static enum attempt_cause cause_of(const struct dead_letter_facts *facts)
     return attempt_cause_from_string(death_cause_to_string(last->cause));
 }
 
-/* The memory that it holds, without the payload. */
+/* The memory of a letter, without the payload. */
 static size_t base_memory(const struct dead_letter *letter, size_t texts)
 {
     size_t memory = sizeof(*letter) + texts;
@@ -273,7 +273,7 @@ void dead_letters_resize(struct dead_letters *letters, uint64_t max, uint64_t me
     evict(letters);
 }
 
-/* A new letter goes to the end; only one that is put back has to search. */
+/* A new letter goes to the end; only for one that is put back the position is searched. */
 static void link_in_order(struct dead_letters *letters, struct dead_letter *letter)
 {
     const enum dead_letter_queue queue = dead_letter_queue_of(letter->reason);
@@ -321,7 +321,7 @@ struct dead_letter *dead_letter_of_job(const struct dead_letters *letters, const
     return last;
 }
 
-/* Copies a small blob, as a descriptor costs more than its bytes. On failure it stays a blob. */
+/* Copies a small blob, since a descriptor costs more than its bytes. On failure it stays a blob. */
 static void copy_blob(struct payload *payload)
 {
     const size_t size = (size_t)payload->size;
@@ -356,7 +356,7 @@ static void set_payload(const struct dead_letters *letters, struct dead_letter *
     payload_move(&letter->payload, payload);
 }
 
-/* The share of the sender's group, or if there is none, of the recipient's. */
+/* The share of the sender's group, or if there is none, of the recipient's group. */
 static struct share *share_for(struct dead_letters *letters, const struct dead_letter_facts *facts)
 {
     const char *owner = facts->sender;

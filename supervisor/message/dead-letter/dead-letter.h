@@ -2,12 +2,11 @@
 #pragma once
 
 /*
- * Messages and jobs that nobody will handle, kept for people to look at: dead letters
- * (undeliverable or unhandled messages, jobs whose retries are exhausted) and the error queue
- * (messages whose handler failed). Each is a ring with a bound on its number; one bound on memory
- * covers both. Each message belongs to the group of its sender, else of its recipient. Where a
- * bound is reached, a group with at least an equal share loses its oldest message. Ids count over
- * both rings.
+ * Messages and jobs that were not handled, kept for administrators: dead letters (undeliverable or
+ * unhandled messages, jobs whose retries are exhausted) and the error queue (messages whose handler
+ * failed). Each is a ring with a bound on its number; one bound on memory covers both. Each message
+ * belongs to the group of its sender, else of its recipient. If a bound is reached, a group with at
+ * least an equal share loses its oldest message. Both rings share one sequence of ids.
  */
 
 #include "shared/base/clock.h"
@@ -33,14 +32,14 @@ enum dead_letter_reason {
     DEAD_MAILBOX_FULL,  /* Overflow=reject */
     DEAD_DROPPED,       /* Overflow=drop-oldest */
     DEAD_LATE_REPLY,    /* the ask had ended */
-    DEAD_WRONG_REPLY,   /* a reply of another type than asked for */
+    DEAD_WRONG_REPLY,   /* a reply of a type that was not asked for */
     DEAD_UNKNOWN_DEATH, /* a notice without monitor */
     DEAD_LOOP,          /* passed too many exchanges */
     DEAD_NO_MEMORY,     /* the supervisor had no memory or descriptor for it */
     DEAD_JOB,           /* a job, retries exhausted */
     /* The error queue. */
     DEAD_ERROR, /* the handler failed */
-    DEAD_CRASH, /* its worker died with it in hand, retries exhausted */
+    DEAD_CRASH, /* its worker died while handling it, retries exhausted */
     _DEAD_N_REASONS,
 };
 
@@ -63,7 +62,7 @@ enum {
     DEAD_SHARE_BLOBS,
 };
 
-/* The facts about one, to be copied. NULL = none. */
+/* The facts about a dead letter, to be copied. NULL = none. */
 struct dead_letter_facts {
     enum dead_letter_reason reason;
     uint64_t id;                    /* reserved; 0 = the next one */
@@ -79,7 +78,7 @@ struct dead_letter_facts {
     struct job_options options; /* that job's */
     uid_t submitter_uid;        /* of that job, which this user may read */
     int32_t code;               /* the handler's own; DEAD_ERROR, DEAD_JOB */
-    const char *text;           /* the handler's error, or why */
+    const char *text;           /* the handler's error, or the reason */
     uint32_t attempts;
     enum attempt_cause cause;    /* of the last attempt; NONE = that of the last death */
     bool payload_dropped;        /* an earlier supervisor dropped the payload */
@@ -151,8 +150,8 @@ void dead_letters_resize(struct dead_letters *letters, uint64_t max, uint64_t me
 uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_facts *facts,
                          struct payload *payload);
 
-/* Goes on after the ids of the last supervisor, which has left the last one in `kept_id`
- * (borrowed): nobody's number means another letter after a crash. */
+/* Continues after the ids of the last supervisor, which has left the last one in `kept_id`
+ * (borrowed), so that no id names a different letter after a crash. */
 void dead_letters_resume(struct dead_letters *letters, uint64_t *kept_id);
 
 /* Whether a letter that is read back may have this id: there is room for more above it. */
@@ -170,12 +169,12 @@ static inline uint64_t dead_letter_reserve_id(struct dead_letters *letters)
     return letters->last_id;
 }
 
-/* Keeps what is known of a durable job's letter until its row is read. Returns 0 or -ENOMEM. */
+/* Keeps the facts about a durable job's letter until its row is read. Returns 0 or -ENOMEM. */
 int dead_letter_inherit(struct dead_letters *letters, const struct dead_letter_facts *facts);
 /* Call it when the row of a durable job's letter is read: adds the letter that
  * dead_letter_inherit() kept, with the payload, which it takes over. `payload_dropped`: the disk
- * had no room for the payload. Returns false, and leaves the payload to the caller, if nothing was
- * kept. */
+ * had no room for the payload. Returns false, and leaves the payload to the caller, if there is no
+ * such letter. */
 bool dead_letter_complete(struct dead_letters *letters, uint64_t id, int64_t row,
                           struct payload *payload, bool payload_dropped);
 /* All rows have been read. */
@@ -211,8 +210,8 @@ struct dead_letter_filter {
 /* Whether the letter passes all conditions of the filter. */
 bool dead_letter_matches(const struct dead_letter *letter, const struct dead_letter_filter *filter);
 
-/* A walk over both rings in the order of ids. Letters may come and go meanwhile. End it with
- * dead_letter_walk_end(). */
+/* A walk over both rings in the order of ids, during which letters may be added and removed. End it
+ * with dead_letter_walk_end(). */
 struct dead_letter_walk {
     struct dead_letters *letters;
     struct list_cursor at[_DEAD_N_QUEUES];

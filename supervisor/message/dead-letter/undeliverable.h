@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Ends a message that nobody handles: it becomes a dead letter or goes to the error queue, its ask
+ * Ends a message that was not handled: it becomes a dead letter or goes to the error queue, its ask
  * fails, and an event and the message log report it.
  */
 
@@ -19,9 +19,9 @@ struct undeliverable {
     enum dead_letter_reason reason;
     int error;                   /* errno for the asker */
     int32_t code;                /* the handler's */
-    const char *text;            /* NULL = nothing to add */
+    const char *text;            /* NULL = none */
     bool quotes;                 /* the text is the handler's: only permitted clients may read it */
-    struct death *const *deaths; /* of the workers that had it in hand, oldest first */
+    struct death *const *deaths; /* of workers that were handling it, oldest first */
     size_t n_deaths;
 };
 
@@ -31,5 +31,5 @@ void undeliverable_end(struct message_context *context, struct envelope *envelop
 /* Like undeliverable_end(), but for a message that `to` refuses. Returns `result`. */
 int undeliverable_refuse(const struct actor *to, struct envelope *envelope,
                          const struct undeliverable *why, int result);
-/* Logs that a message is lost for want of memory, and fails its ask. */
+/* Logs that a message is lost because memory ran out, and fails its ask. */
 void undeliverable_lose(struct actor *actor, uint64_t ask);

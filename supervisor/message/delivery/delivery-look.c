@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Looks at an actor's inbox and at what its worker has consumed of it. */
+/* Looks at an actor's inbox and its worker's consumption. */
 
 #include "supervisor/message/delivery/delivery-private.h"
 #include <string.h>
@@ -97,7 +97,8 @@ static bool is_listed(const struct delivery_taken *taken, size_t n, uint64_t id)
     return false;
 }
 
-/* Adds stashed messages in hand, which have left the inbox. Returns the new number. */
+/* Adds stashed messages that are being handled, which have left the inbox. Returns the new number.
+ */
 static size_t add_waiting(const struct actor *actor, struct delivery_taken *ret, size_t n,
                           size_t max)
 {

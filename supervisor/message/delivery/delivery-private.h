@@ -7,13 +7,13 @@
  *   delivery.c          from the mailbox to the inbox
  *   delivery-record.c   a message as a record
  *   delivery-recover.c  from the inbox back to the mailbox
- *   delivery-look.c     what is in the inbox
+ *   delivery-look.c     the contents of the inbox
  */
 
 #include "supervisor/channel/endpoint.h"
 #include "supervisor/message/delivery/delivery.h"
 
-/* Where a record with this end begins. */
+/* Returns the beginning of a record with this end. */
 static inline uint32_t delivery_start_of(const struct ring_record *record, uint32_t end)
 {
     const uint32_t size = (uint32_t)sizeof(struct ring_header) + record->size;
@@ -34,13 +34,13 @@ static inline uint32_t delivery_gate_of(const struct endpoint *endpoint)
 
 /* ---- delivery-recover.c ---- */
 
-/* Notes all that a dead worker has consumed; its outbox is read to the end. */
+/* Notes all messages that a dead worker has consumed; its outbox is read to the end. */
 void delivery_settle(struct actor *actor);
 
 /* ---- delivery-record.c ---- */
 
 /*
- * Writes a message into the inbox as the record of its kind; `*wire` = how its payload went, if it
- * has one. 0, or ENDPOINT_E_FULL or -errno with nothing written. The caller keeps the message.
+ * Writes a message into the inbox as the record of its kind; `*wire` = its payload in the record,
+ * if any. 0, or ENDPOINT_E_FULL or -errno with nothing written. The caller keeps the message.
  */
 int delivery_write(struct actor *actor, const struct envelope *envelope, struct payload_wire *wire);

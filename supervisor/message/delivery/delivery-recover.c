@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Recovers the messages that a dead worker had in hand, in its inbox, or stashed. */
+/* Recovers the messages that a dead worker was handling, or had in its inbox or stash. */
 
 #include "supervisor/event/death.h"
 #include "supervisor/message/dead-letter/undeliverable.h"
@@ -9,7 +9,7 @@
 #include "supervisor/message/monitor.h"
 #include <errno.h>
 
-/* Finds the kept message at this cursor; frees those before it, as reports come in order. */
+/* Finds the kept message at this cursor; frees those before it, since reports come in order. */
 static struct envelope *take_kept(struct actor *actor, uint32_t cursor)
 {
     struct list *node;
@@ -61,8 +61,8 @@ static void take_stashed(struct actor *actor, struct envelope *envelope)
         actor_wake(pool);
 }
 
-/* The worker names a message that it does not have; an adopted one, perhaps a message whose copy
- * the last supervisor had, which is lost. */
+/* The worker names a message that it does not have. If it was adopted, the last supervisor may have
+ * had a copy, which is lost. */
 static int unknown(const struct actor *actor)
 {
     return actor->inbox.adopted ? -ENOMEM : -EBADMSG;
@@ -141,7 +141,7 @@ void delivery_settle(struct actor *actor)
     endpoint->checking = false;
 }
 
-/* Finds the deaths of the workers that had the message in hand. Returns their number. */
+/* Finds the deaths of workers that were handling the message. Returns their number. */
 static size_t find_killed(const struct actor *actor, const struct envelope *envelope,
                           struct death *death, struct death *ret[DEAD_LETTER_DEATHS_MAX])
 {
@@ -154,7 +154,7 @@ static size_t find_killed(const struct actor *actor, const struct envelope *enve
     return 1;
 }
 
-/* Puts a message that was in hand into `back` or the error queue, by OnCrash=. */
+/* Puts a message that was being handled into `back` or the error queue, by OnCrash=. */
 static void retry_or_fail(struct actor *actor, struct envelope *envelope, struct list *back,
                           struct death *death)
 {

@@ -144,7 +144,7 @@ static bool feed_one(struct actor *from, struct actor *to, struct envelope *enve
     return false;
 }
 
-/* Whether something larger than a message waits for room, which messages must not take. */
+/* Whether something larger than a message waits for room, which messages must leave. */
 static bool is_reserved(const struct actor *actor)
 {
     return actor->inbox.owed ||
@@ -241,7 +241,7 @@ void delivery_attach(struct actor *actor, struct endpoint *endpoint)
         endpoint_set_control(endpoint, actor->inbox.control);
 }
 
-/* What the worker has not consumed, as far as the last supervisor knew. */
+/* Counts messages that the worker has not consumed, as far as the last supervisor knew. */
 static void count_messages(struct actor *actor)
 {
     const struct endpoint *endpoint = actor->inbox.endpoint;

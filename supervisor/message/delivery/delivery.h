@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Moves messages from an actor's mailbox to the inbox of its worker or client, notes which were
- * consumed, and takes back those of a dead worker.
+ * Moves messages from an actor's mailbox to the inbox of its worker or client, notes their
+ * consumption, and takes back those of a dead worker.
  */
 
 #include "shared/protocol/protocol-actors.h"
@@ -28,13 +28,13 @@ int delivery_enqueue(struct actor *to, struct envelope *envelope);
 
 /* Sets new, empty rings. */
 void delivery_attach(struct actor *actor, struct endpoint *endpoint);
-/* Sets rings that a worker of the last supervisor goes on with, and that are not read yet. What it
- * reports about messages that the last supervisor had kept is ignored. */
+/* Sets rings that a worker of the last supervisor continues to use, and that are not read yet. Its
+ * reports about messages that the last supervisor had kept are ignored. */
 void delivery_adopt(struct actor *actor, struct endpoint *endpoint);
 /* Sets whether the worker or client is ready to read the inbox. */
 void delivery_set_up(struct actor *actor, bool up);
 
-/* Holds back the messages for an actor, and sends them on. */
+/* Holds back the messages for an actor, and releases them. */
 void delivery_pause(struct actor *actor);
 void delivery_resume(struct actor *actor);
 
@@ -57,24 +57,24 @@ void delivery_on_space(struct actor *actor);
 void delivery_on_consumed(struct actor *actor, const struct ring_record *record, uint32_t cursor);
 
 /*
- * Takes the message with this id, which the worker has in hand or stashed; the caller owns it. 0,
- * -EBADMSG (there is none), or -ENOMEM (it is lost and logged, and its ask fails).
+ * Takes the message with this id, which the worker is handling or has stashed; the caller owns it.
+ * 0, -EBADMSG (there is none), or -ENOMEM (it is lost and logged, and its ask fails).
  */
 int delivery_claim(struct actor *actor, uint64_t id, struct envelope **ret);
-/* Handle the records STASHED and UNSTASHED. Errors as above. */
+/* Handle the records STASHED and UNSTASHED. The errors are those of delivery_claim(). */
 int delivery_stash(struct actor *actor, const struct protocol_stash *stash);
 int delivery_unstash(struct actor *actor, uint64_t id);
 
 /*
  * Takes the rings from an actor whose worker is dead and whose outbox is read to the end. Messages
- * that the worker had not begun go back to the mailbox in order; those in hand are retried or go to
- * the error queue. Its answers, asks and monitors end. `death` may be NULL.
+ * that the worker had not begun go back to the mailbox in order; messages that it was handling are
+ * retried or go to the error queue. Its answers, asks and monitors end. `death` may be NULL.
  */
 void delivery_recover(struct actor *actor, struct death *death);
 
 /*
  * Whether the inbox has messages for this actor itself, not for its pool, that the worker has not
- * begun; with `begun_too`, also those in hand.
+ * begun; with `begun_too`, also those that it is handling.
  */
 bool delivery_has_unhandled(const struct actor *actor, bool begun_too);
 
@@ -91,5 +91,6 @@ struct delivery_taken {
     struct topic topic; /* points into the inbox */
     bool in_hand;
 };
-/* Lists the last ones, newest first. Returns their number. Call it before delivery_recover(). */
+/* Lists the last messages taken, newest first. Returns their number. Call it before
+ * delivery_recover(). */
 size_t delivery_flight_recorder(struct actor *actor, struct delivery_taken *ret, size_t max);

@@ -25,5 +25,6 @@ void least_loaded_init(struct least_loaded *pool, unsigned batch_max);
 /* Moves a slot to its bucket after a change, or out of all if it takes no messages. */
 void least_loaded_review(struct least_loaded *pool, struct actor *slot);
 
-/* NULL = no slot takes one now; delivery_on_space() is called when one has consumed something. */
+/* NULL = no slot takes one now; delivery_on_space() is called when a slot has consumed a message.
+ */
 struct actor *least_loaded_pick(struct least_loaded *pool);

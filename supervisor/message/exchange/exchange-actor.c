@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_SUBSCRIBER "nobody has subscribed to it"
+#define NO_SUBSCRIBER "it has no subscribers"
 
-/* How many copies are made of a message in a turn: at most, and at least, regardless of how much
- * the search for matching patterns has cost. */
+/* How many copies are made of a message in a turn: at most, and at least, whatever the cost of the
+ * search for matching patterns. */
 #define PIECE_MAX 256u
 #define PIECE_MIN 16u
 /* How many words of patterns can be compared, or bytes copied, in the time of one copy. */
@@ -152,7 +152,7 @@ static int copy_to_subscribers(struct actor *actor, struct envelope *envelope)
         envelope->copied = matches[n - 1].sequence;
         return put_back(context, exchange, envelope);
     }
-    if (n == 0) /* the remaining subscribers have unsubscribed meanwhile */
+    if (n == 0) /* the remaining subscribers have unsubscribed */
         ask_envelope_died(context, envelope->ask, ENOENT, NO_SUBSCRIBER);
     return end_copying(context, exchange, envelope);
 }
@@ -225,7 +225,7 @@ void exchange_actors_deinit(struct message_context *context)
     loop_undefer(&context->sweep);
 }
 
-/* Without the actor nothing finds the exchange, but it may have a million subscriptions. */
+/* The exchange is no longer found without its actor, but it may have a million subscriptions. */
 static void free_exchange(struct actor *actor)
 {
     struct message_context *context = actor->context;
@@ -242,7 +242,7 @@ static void free_exchange(struct actor *actor)
     on_sweep(&context->sweep);
 }
 
-/* ---- who may subscribe ---- */
+/* ---- permission to subscribe ---- */
 
 static bool is_of(const char *group, const struct actor *actor)
 {
@@ -335,7 +335,7 @@ static uint64_t left(uint64_t max, uint64_t used)
     return used < max ? max - used : 0;
 }
 
-/* Leaves what the other exchanges of its creator do not hold. */
+/* Returns the room that the other exchanges of its creator leave. */
 static struct actor_policy share_of_creator(const struct actor *actor)
 {
     struct actor_policy policy = ACTOR_POLICY_DEFAULT;

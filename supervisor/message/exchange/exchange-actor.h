@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Exchanges as actors, which hand messages on to their subscribers. */
+/* Exchanges as actors, which forward messages to their subscribers. */
 
 #include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/exchange.h"
@@ -11,12 +11,12 @@ enum {
     EXCHANGE_ACTOR_E_FOREIGN, /* the subscriber's group may not subscribe */
 };
 
-/* Any actor may make exchanges, and they outlive it. */
+/* Any actor may create exchanges, which outlive it. */
 #define EXCHANGES_MAX           10000u
 #define EXCHANGES_PER_ACTOR_MAX 256u
 
-/* Of the exchanges that have ended, whose subscriptions go in parts. For message_context.c; at the
- * deinit all actors have ended. */
+/* The list of ended exchanges, whose subscriptions are freed in parts. For message_context.c; at
+ * the deinit all actors have ended. */
 void exchange_actors_init(struct message_context *context);
 void exchange_actors_deinit(struct message_context *context);
 
@@ -29,7 +29,7 @@ int exchange_actor_declare(struct actor **ret, struct message_context *context, 
                            enum exchange_kind kind);
 
 /*
- * Like exchange_actor_new(), but for an exchange that an actor makes. All exchanges of one creator
+ * Like exchange_actor_new(), but for an exchange created by an actor. All exchanges of one creator
  * together hold as many messages as one mailbox. Also ACTOR_E_TOO_MANY beyond
  * EXCHANGES_PER_ACTOR_MAX.
  */
@@ -39,7 +39,7 @@ int exchange_actor_make(struct actor **ret, struct actor *creator, const char *n
 /*
  * Checks whether an actor may subscribe. Admitted are clients, and workers of the groups in
  * MaySubscribe=. Without MaySubscribe=, these are the workers of one group: that of the worker that
- * made the exchange, else the first subscriber's, which this call then records. Returns 0,
+ * created the exchange, else the first subscriber's, which this call then records. Returns 0,
  * EXCHANGE_ACTOR_E_FOREIGN for a worker of another group, or -ENOMEM.
  */
 int exchange_actor_admit(struct actor *exchange, const struct actor *subscriber);

@@ -88,7 +88,8 @@ uint32_t exchange_pattern_effort(const char *pattern, uint32_t size)
     return effort;
 }
 
-/* Skips to the last `n_wanted` words of the key, for those behind the last `#`. False: too few. */
+/* Skips to the last `n_wanted` words of the key, for the words behind the last `#`. False: too few.
+ */
 static bool skip_to_end(const char *key, uint32_t size, uint32_t *at, uint32_t n_wanted)
 {
     uint32_t n = count_words(key, size, *at);
@@ -99,9 +100,8 @@ static bool skip_to_end(const char *key, uint32_t size, uint32_t *at, uint32_t n
 }
 
 /*
- * As with file name patterns: a `#` first stands for no word, then for one more each time; an
- * earlier
- * `#` is never reconsidered. See exchange_pattern_effort().
+ * Like file name patterns: a `#` first matches no word, then one more each time; an earlier `#` is
+ * never reconsidered. See exchange_pattern_effort().
  */
 bool exchange_pattern_matches(const char *pattern, uint32_t pattern_size, const char *key,
                               uint32_t key_size)
@@ -143,8 +143,8 @@ bool exchange_pattern_matches(const char *pattern, uint32_t pattern_size, const 
     }
 }
 
-/* The first `max` matches in the order of registration among those seen so far. They are a heap
- * with the last of them at the top. */
+/* The first `max` matches found, in the order of registration. They are a heap with the last of
+ * them at the top. */
 struct selection {
     struct exchange_match *matches;
     size_t n, max;
@@ -237,7 +237,7 @@ static void add_if_any(const struct exchange *exchange, const struct topic *labe
 {
     struct exchange_bucket *bucket = exchange_find_bucket(exchange, label);
 
-    /* Patterns are matched by add_patterns(), also if the message's key equals one. */
+    /* Patterns are matched by add_patterns(), even if the message's key equals one. */
     if (bucket && !bucket->patterns)
         select_from(selection, bucket);
 }

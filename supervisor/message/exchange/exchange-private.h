@@ -8,7 +8,7 @@
 
 #include "supervisor/message/exchange/exchange.h"
 
-/* All subscriptions to one topic, as far as the kind looks at it. */
+/* All subscriptions to one topic, reduced to the parts that the kind uses. */
 struct exchange_bucket {
     struct topic topic;        /* first; bytes follow */
     struct list subscriptions; /* in the order of registration; never empty */
@@ -23,7 +23,7 @@ struct exchange_patterns {
     struct list buckets;
 };
 
-/* The part of a topic that this kind of exchange looks at. */
+/* The part of a topic that this kind of exchange uses. */
 struct topic exchange_label(const struct exchange *exchange, const struct topic *topic);
 
 /* Allocates `size` zero bytes and a copy of the topic's bytes, which `ret` points at. NULL when out
@@ -34,7 +34,7 @@ void *exchange_new_with_topic(size_t size, const struct topic *topic, struct top
 struct exchange_bucket *exchange_bucket_new(struct exchange *exchange, const struct topic *label);
 void exchange_bucket_free(struct exchange *exchange, struct exchange_bucket *bucket);
 
-/* NULL = nobody is subscribed to exactly this. */
+/* NULL = there is no subscription to exactly this topic. */
 struct exchange_bucket *exchange_find_bucket(const struct exchange *exchange,
                                              const struct topic *label);
 struct exchange_patterns *exchange_find_patterns(const struct exchange *exchange,

@@ -158,7 +158,7 @@ static int subscription_insert(struct exchange_subscription *subscription,
     return 0;
 }
 
-/* What a subscription costs each message that it is compared with. */
+/* The cost of a subscription for each message that it is compared with. */
 static uint32_t effort_of(const struct exchange *exchange, const struct topic *label)
 {
     if (exchange->kind != EXCHANGE_PATTERN || !label->key ||
@@ -290,7 +290,7 @@ int exchange_change(struct exchange *exchange, enum exchange_kind kind)
         struct exchange_subscriber *subscriber = old->subscriber;
         int r;
 
-        /* Not counted for a moment: the bounds must count it once. */
+        /* Not counted for now, since the bounds must count it once. */
         subscriber->n_subscriptions--;
         subscriber->effort -= old->effort;
         changed.sequence = old->sequence - 1; /* the new subscription gets the next sequence */

@@ -2,17 +2,17 @@
 #pragma once
 
 /*
- * Exchanges: finds the subscribers that a message is for. Delivery is the router's business.
+ * Exchanges: finds the subscribers of a message. The router delivers it.
  *
  *   single        one subscriber, the latest, gets every message
  *   typed-single  one subscriber per exact type, the latest. A message goes to the one of its exact
  *                 type, else to the first registered of an ancestor type. A subscription keeps the
  *                 position of the one that it replaces
  *   typed-multi   one subscription per (actor, type); all of the message's type and its ancestors
- *   routing-key   one per (actor, type, key); types as in typed-multi. A subscription without key
- *                 takes every message; a message without key reaches only those
- *   pattern       as routing-key; in a subscription's key, the word `*` stands for one word and `#`
- *                 for any number of words, also none. Dots separate words
+ *   routing-key   one per (actor, type, key); types like typed-multi. A subscription without key
+ *                 takes every message; a message without key reaches only such subscriptions
+ *   pattern       like routing-key; in a subscription's key, the word `*` matches one word and `#`
+ *                 any number of words, including none. Dots separate words
  *
  * A look-up is one search per ancestor of the type, however many subscriptions there are. Patterns
  * are tried one by one, those of the message's type and its ancestors; their total cost is bounded.
@@ -34,14 +34,14 @@ enum {
 /* Bounds of the subscriptions of one exchange, and of one actor to all exchanges. */
 #define EXCHANGE_SUBSCRIPTIONS_MAX 1000000u
 #define EXCHANGE_PER_ACTOR_MAX     10000u
-/* Bounds of what the patterns of one exchange, or of one actor, cost a message: words compared,
- * some nanoseconds each. */
+/* Bounds of the cost of the patterns of one exchange, or of one actor, for a message: words
+ * compared, some nanoseconds each. */
 #define EXCHANGE_EFFORT_MAX       250000u
 #define EXCHANGE_EFFORT_ACTOR_MAX 25000u
 
 struct exchange {
     enum exchange_kind kind;
-    void *buckets;             /* tree of exchange_bucket, by what they are subscribed to */
+    void *buckets;             /* tree of exchange_bucket, by topic */
     void *owned;               /* tree of exchange_subscription, by actor and bucket */
     void *patterns;            /* tree of exchange_patterns, by type */
     struct list subscriptions; /* in the order of `sequence`, that of registration */
@@ -51,7 +51,7 @@ struct exchange {
     uint64_t sequence;
     char *description; /* for lists; NULL = none; owned */
     bool declared;     /* by a .exchange file; false: created at run time */
-    uint64_t creator;  /* the actor that made it; 0 = none */
+    uint64_t creator;  /* the actor that created it; 0 = none */
     char **admitted; /* groups that may subscribe, of MaySubscribe=; NULL = `group` alone; owned */
     char *group;     /* the creator's, else the first subscriber's; NULL = none; owned */
     /* Called when a subscription replaces another actor's, except by exchange_change(). May be
@@ -63,7 +63,7 @@ struct exchange {
     struct list link; /* once its actor has ended: in message_context.ended_exchanges */
 };
 
-/* Whether each message goes to one subscriber at most. */
+/* Whether each message goes to at most one subscriber. */
 static inline bool exchange_picks_one(const struct exchange *exchange)
 {
     return exchange->kind == EXCHANGE_SINGLE || exchange->kind == EXCHANGE_TYPED_SINGLE;
@@ -94,7 +94,7 @@ struct exchange_subscription {
 void exchange_init(struct exchange *exchange, enum exchange_kind kind);
 /* Ends all subscriptions. */
 void exchange_deinit(struct exchange *exchange);
-/* Ends up to `max` subscriptions, and returns how many. */
+/* Ends up to `max` subscriptions, and returns their number. */
 size_t exchange_end_some(struct exchange *exchange, size_t max);
 /* Copied. 0 or -ENOMEM. */
 int exchange_describe(struct exchange *exchange, const char *description);
@@ -112,8 +112,8 @@ void exchange_subscriber_init(struct exchange_subscriber *subscriber, uint64_t a
 int exchange_subscribe(struct exchange *exchange, struct exchange_subscriber *subscriber,
                        const struct topic *topic);
 
-/* Ends an actor's subscription with exactly the type and key that the kind looks at. False if there
- * was none. */
+/* Ends an actor's subscription with exactly this type and key, as far as the kind uses them. False
+ * if there was none. */
 bool exchange_unsubscribe(struct exchange *exchange, struct exchange_subscriber *subscriber,
                           const struct topic *topic);
 
@@ -137,7 +137,7 @@ size_t exchange_match(const struct exchange *exchange, const struct topic *topic
 uint64_t exchange_pick(const struct exchange *exchange, const struct topic *topic);
 
 /*
- * Changes the kind, as after a reload: makes the subscriptions again in their order under the new
- * rules, which may end some; those that stay keep their sequence. 0 or -ENOMEM (some are lost).
+ * Changes the kind after a reload: makes the subscriptions again in their order under the new
+ * rules, which may end some; the others keep their sequence. 0 or -ENOMEM (some are lost).
  */
 int exchange_change(struct exchange *exchange, enum exchange_kind kind);

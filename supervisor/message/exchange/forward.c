@@ -74,7 +74,8 @@ static struct actor *find_mailbox(struct actor *to, const struct topic *topic)
     return to;
 }
 
-/* While messages wait to be copied, further senders wait too, so that the mailbox does not fill. */
+/* While messages wait to be copied, further senders also wait, so that the mailbox does not fill.
+ */
 bool forward_must_wait_for_copies(struct actor *sender, struct actor *to)
 {
     if (!copies(to) || to->paused || mailbox_idle(&to->mailbox))

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Actors that only hand messages on: exchanges, and groups with Cells=by-key. Messages wait in
- * their mailbox while they are paused, and until those that waited are handed on.
+ * Actors that only forward messages: exchanges, and groups with Cells=by-key. Messages wait in
+ * their mailbox while they are paused, and until earlier messages are forwarded.
  */
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@ struct actor;
 struct envelope;
 struct topic;
 
-/* How many exchanges a message may pass through. More means a loop. */
+/* How many exchanges a message may pass through; more mean a loop. */
 #define FORWARD_HOPS_MAX 8u
 
 struct message_context;
@@ -27,16 +27,16 @@ void forward_spend(struct message_context *context, uint64_t cost);
 /* For actor_class. */
 int forward_deliver(struct actor *actor, struct envelope *envelope);
 void forward_feed(struct actor *actor);
-/* Hands a message on to the one actor that class->resolve() finds. */
+/* Forwards a message to the one actor that class->resolve() finds. */
 int forward_to_resolved(struct actor *actor, struct envelope *envelope);
 
 /*
- * Overflow=block: whether a message for `to` has to wait for room in the one mailbox that it would
- * get into. Then `sender` is blocked until it may try again.
+ * Overflow=block: whether a message for `to` must wait for room in its one mailbox. Then `sender`
+ * is blocked until it may try again.
  */
 bool forward_must_wait(struct actor *sender, struct actor *to, const struct topic *topic,
                        uint64_t bytes);
 
-/* Like forward_must_wait(), but for an exchange that makes copies, and is behind with them.
- * forward_must_wait() also asks it. */
+/* Like forward_must_wait(), which also calls this, but for an exchange that makes copies, and is
+ * behind with them. */
 bool forward_must_wait_for_copies(struct actor *sender, struct actor *to);

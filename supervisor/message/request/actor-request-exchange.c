@@ -71,10 +71,10 @@ struct actor_answer actor_request_on_exchange_delete(struct actor *actor,
     if (!exchange)
         return ANSWER_REFUSE(ENOENT, "no such exchange");
     if (exchange->declared)
-        return ANSWER_REFUSE(EPERM, "a file declares it: remove that, and reload");
+        return ANSWER_REFUSE(EPERM, "a file declares it: remove the file, and reload");
     if (owner && exchange->creator != owner->reference)
-        return ANSWER_REFUSE(EPERM, "another actor made it");
-    /* All that waits for it becomes dead letters. */
+        return ANSWER_REFUSE(EPERM, "another actor created it");
+    /* All messages that wait for it become dead letters. */
     endpoint_end_batch(actor->inbox.endpoint);
     actor_end(actor_get(actor->context, request->by_reference.reference), "it was deleted");
     return ANSWER_VALUE(1);

@@ -25,7 +25,7 @@ int actor_request_on_stash(struct actor *actor, const struct ring_record *record
 
 /* ---- actor-request-query.c ---- */
 
-/* As actor_request_on_record(). */
+/* Like actor_request_on_record(). */
 int actor_request_on_request(struct actor *actor, const struct ring_record *record);
 
 /* A request in the supervisor's own memory; its names are terminated. */
@@ -57,7 +57,7 @@ struct actor_answer {
 #define ANSWER_REFUSE(e, r) ((struct actor_answer){.error = (e), .reason = (r)})
 #define ANSWER_LATER        INT_MAX /* `error`: the request is read again, after actor_wake() */
 
-/* The actor whose rights count; NULL = it may change everything, as a client may. */
+/* The actor whose rights count; NULL = it may change everything, like a client. */
 struct actor *actor_request_owner(struct actor *actor);
 
 /* The answer to ACTOR_E_* or -errno. */

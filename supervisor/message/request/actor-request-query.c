@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Requests that are answered at once: about names, monitors, timers and pauses. */
+/* Requests that are answered immediately: about names, monitors, timers and pauses. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/channel/answer.h"
@@ -147,7 +147,7 @@ static struct actor_answer on_timer_cancel(struct actor *actor, const struct act
 
 /* ---- pause ---- */
 
-/* A worker may pause its own pool, and the exchanges that it has made. */
+/* A worker may pause its own pool, and the exchanges that it has created. */
 static bool may_pause(const struct actor *owner, const struct actor *actor)
 {
     if (!owner || actor == owner)
@@ -188,7 +188,7 @@ GET(timer_cancel)
 GET(subscription)
 GET(exchange)
 
-/* Names and topics, which fit in here beside numbers. */
+/* Room for names and topics in addition to numbers. */
 #define COPIED_MAX 512u
 
 static const struct request_kind {
@@ -256,7 +256,7 @@ int actor_request_on_request(struct actor *actor, const struct ring_record *reco
     while (kind->kind != record->kind)
         if (++kind == KINDS + ELEMENTS(KINDS))
             return -EBADMSG;
-    /* Copied, so that the sender cannot change it any more. */
+    /* Copied, so that the sender can no longer change it. */
     if (record->kind != PROTOCOL_TIMER && record->size <= COPIED_MAX)
         copy.body = memcpy(body, record->body, record->size);
     else if (record->kind != PROTOCOL_TIMER)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Reports of an actor about a message in hand: forwarded, failed, not handled, stashed. */
+/* Reports of an actor about its current message: forwarded, failed, not handled, stashed. */
 
 #include "shared/base/utf8.h"
 #include "shared/protocol/protocol-actors.h"

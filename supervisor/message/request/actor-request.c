@@ -42,7 +42,7 @@ int actor_request_take_envelope(struct actor *from, uint16_t kind,
     return 0;
 }
 
-/* Overflow=block: whether the sender has to wait for room; it is resumed when there is some. */
+/* Overflow=block: whether the sender must wait for room; it is resumed when there is some. */
 static bool must_wait(struct actor *from, struct actor *to, const struct protocol_content *content)
 {
     char type[TOPIC_TYPE_MAX], key[TOPIC_KEY_MAX];
@@ -146,7 +146,7 @@ static int on_ask(struct actor *from, const struct ring_record *record)
         memcpy(wanted, ask.wanted, ask.wanted_size);
     if (!topic_type_valid(wanted, ask.wanted_size))
         return -EBADMSG;
-    /* An ask that fails at once adds to the answers that wait for the asker. */
+    /* An ask that fails immediately adds to the answers that wait for the asker. */
     if (delivery_must_read_first(from))
         return ENDPOINT_E_FULL;
     to = actor_get(from->context, ask.to);
@@ -183,7 +183,7 @@ static int on_ask_drop(struct actor *from, const struct ring_record *record)
 
 static int reply_slowly(struct actor *from, struct ask *ask, const struct ring_record *record)
 {
-    struct undeliverable why = {.reason = DEAD_LATE_REPLY, .text = "nobody waits for it"};
+    struct undeliverable why = {.reason = DEAD_LATE_REPLY, .text = "the ask has ended"};
     struct protocol_reply reply;
     struct envelope *envelope;
     int r = protocol_get_reply(record->body, record->size, &reply);
@@ -210,7 +210,7 @@ static int reply_slowly(struct actor *from, struct ask *ask, const struct ring_r
     return 0;
 }
 
-/* Whether an answer that is written at once overtakes nothing. */
+/* Whether an answer can be written immediately without overtaking another. */
 static bool is_direct_for_answers(const struct actor *asker)
 {
     return asker && asker->inbox.endpoint && list_empty(&asker->mailbox.answers) &&

@@ -5,7 +5,7 @@
  * The records that workers and clients send as actors (protocol-actors.h):
  *
  *   actor-request.c           TELL, ASK, REPLY: from ring to ring
- *   actor-request-verdict.c   FORWARD, ERRED …: what becomes of a message in hand
+ *   actor-request-verdict.c   FORWARD, ERRED …: reports about the current message
  *   actor-request-query.c     requests with an answer: names, monitors, timers, pauses
  *   actor-request-exchange.c  requests about exchanges and subscriptions
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/schedule/beats.h"
 
-/* Long enough to count the beats of a timer with a period of a few minutes. */
+/* A span that is long enough to count the beats of a timer with a period of a few minutes. */
 #define BEATS_SPAN (1000 * USEC_PER_SEC)
 
 #define PER_SPAN(per_second) ((uint64_t)(per_second) * (BEATS_SPAN / USEC_PER_SEC))

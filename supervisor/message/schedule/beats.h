@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Bounds how often periodic timers fire, as each beat costs the supervisor a message. The timers of
- * one setter together fire at most BEATS_PER_OWNER times a second, those of all setters at most
+ * Bounds how often periodic timers fire, since each beat costs the supervisor a message. The timers
+ * of one setter together fire at most BEATS_PER_OWNER times a second, those of all setters at most
  * BEATS_MAX times. Beyond that, each timer of the setter fires at every second, third, … beat only.
  * A setter below BEATS_FAIR is never slowed down because of the others.
  */
@@ -16,7 +16,7 @@
 #define BEATS_FAIR      1000u
 #define BEATS_MAX       50000u
 
-/* The beats that the timers of one setter ask for, per BEATS_SPAN. */
+/* The beats of the timers of one setter, per BEATS_SPAN. */
 struct beats {
     uint64_t wanted;
 };
@@ -28,7 +28,7 @@ struct beats_total {
 
 void beats_add(struct beats_total *total, struct beats *beats, usec_t period);
 void beats_remove(struct beats_total *total, struct beats *beats, usec_t period);
-/* Takes out a setter that is gone. */
+/* Removes a setter that is gone. */
 void beats_forget(struct beats_total *total, struct beats *beats);
 
 /* Returns N: one in N beats of each of the setter's timers fires. */

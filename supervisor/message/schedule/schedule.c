@@ -42,7 +42,7 @@ static bool within(const struct schedule_share *share, uint64_t bytes, uint32_t 
     return share->n < max && share->bytes <= memory_max && bytes <= memory_max - share->bytes;
 }
 
-/* Whether `setter` may set one more, whose message counts `bytes`. 0 or SCHEDULE_E_*. */
+/* Checks whether `setter` may set one more, whose message counts `bytes`. 0 or SCHEDULE_E_*. */
 static int check_room(struct message_context *context, uint64_t setter, uint64_t bytes)
 {
     const struct schedule_table *table = &context->schedules;
@@ -71,8 +71,8 @@ static void schedule_count(const struct schedule *schedule, bool more)
     share->bytes += bytes;
 }
 
-/* The beats that it counts in: its setter's, or those of all orphans. NULL = the setter is gone,
- * and the timer is not yet an orphan. */
+/* Returns the beats that include this timer: its setter's, or those of all orphans. NULL = the
+ * setter is gone, and the timer is not yet an orphan. */
 static struct beats *beats_of(const struct schedule *schedule)
 {
     struct schedule_share *share = share_of(schedule->context, schedule->setter);
@@ -137,7 +137,7 @@ static uint64_t schedule_stride(struct schedule *schedule)
     return beats_stride(&schedule->context->schedules.beats, beats_of(schedule));
 }
 
-/* Sets `due` to the next beat that is to fire, at least `pause` from now. */
+/* Sets `due` to the next beat that will fire, at least `pause` from now. */
 static void schedule_step(struct schedule *schedule, usec_t pause)
 {
     const usec_t late = usec_sub(schedule_now(schedule), schedule->due);

@@ -4,10 +4,10 @@
 /*
  * Timers that send a message to an actor: once, after a time or at a date, or periodically. The
  * supervisor keeps them, so they outlive the worker that set them; they end with their recipient.
- * A periodic timer keeps its id and does not catch up on beats that it missed. It leaves out beats
- * when the timers of its setter fire too often (beats.h), and nearly all while its recipient is
- * stopped. Ids are counted and can be guessed, so an actor may only cancel timers that it set or
- * that are for itself.
+ * A periodic timer keeps its id and does not catch up on missed beats. It skips beats if the timers
+ * of its setter fire too often (beats.h), and nearly all beats while its recipient is stopped. Ids
+ * are counted and can be guessed, so an actor may only cancel timers that it set or that are for
+ * itself.
  */
 
 #include "shared/base/clock.h"
@@ -29,8 +29,8 @@ struct payload;
 /* Bounds of all timers; the messages count by envelope_bytes(). */
 #define SCHEDULES_MAX        1000000u
 #define SCHEDULES_MEMORY_MAX (UINT64_C(512) << 20)
-/* Bounds of one setter. All setters from outside together have half of the above. Timers whose
- * setter is gone count for nobody. */
+/* Bounds of one setter. All setters from outside together have half of the total bounds. Timers
+ * whose setter is gone count for no setter. */
 #define SCHEDULES_PER_ACTOR_MAX        100000u
 #define SCHEDULES_PER_ACTOR_MEMORY_MAX (UINT64_C(64) << 20)
 #define SCHEDULE_PERIOD_MIN            USEC_PER_MSEC
@@ -56,7 +56,7 @@ struct schedule {
     usec_t period;             /* 0 = once */
     bool realtime, orphan;     /* orphan: periodic, and its setter is known to be gone */
     struct envelope *envelope; /* the message to send; owned */
-    uint64_t bytes;            /* what it counts */
+    uint64_t bytes;            /* of envelope_bytes() */
 };
 
 struct schedule_table {
@@ -90,17 +90,17 @@ enum {
 int schedule_add(struct message_context *context, const struct schedule_options *options,
                  uint64_t *ret);
 
-/* For an upgrade: makes the timer again that had this id, within any bounds. `at` is when it is
- * due, in the clock of its kind, instead of a delay. 0, -EBADMSG (the id is in use), or -ENOMEM. */
+/* For an upgrade: restores the timer that had this id, regardless of bounds. `at` is its due time,
+ * in the clock of its kind, instead of a delay. 0, -EBADMSG (the id is in use), or -ENOMEM. */
 int schedule_restore(struct message_context *context, const struct schedule_options *options,
                      uint64_t id, bool orphan);
 
-/* Cancels a timer if the actor `by` may; NULL = anything may be cancelled. Returns how many: 0
- * or 1. */
+/* Cancels a timer if the actor `by` may; NULL = any timer may be cancelled. Returns the number of
+ * cancelled timers: 0 or 1. */
 unsigned schedule_cancel(struct message_context *context, uint64_t id, const struct actor *by);
-/* Cancels at most `max` timers of exactly this type for one recipient. Returns how many. */
+/* Cancels at most `max` timers of exactly this type for one recipient. Returns their number. */
 unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_size,
                               const struct actor *by, unsigned max);
 
-/* Ends all timers for an actor. Those that it has set for others go on. */
+/* Ends all timers for an actor. Those that it has set for others continue. */
 void schedule_forget(struct actor *to);
