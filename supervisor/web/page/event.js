@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Events as they come, newest first.
+// Events as they happen, newest first.
 
 import {h, sync, setText, show} from './element.js';
 import {clock, moment, words, link} from './format.js';
@@ -65,7 +65,7 @@ export function eventsView(app) {
   pause.addEventListener('click', () => {
     paused = !paused;
     pause.setAttribute('aria-pressed', String(paused));
-    setText(pause, paused ? 'Go on' : 'Pause');
+    setText(pause, paused ? 'Continue' : 'Pause');
     later();
   });
   filter.addEventListener('input', draw);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers, times and states for people.
+// Formats numbers, times and states.
 
 const NARROW = '\u202f';
 

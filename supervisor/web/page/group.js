@@ -28,7 +28,7 @@ export const troubleFirst = groups => [...groups.filter(group => trouble(group) 
 
 const COLUMNS = [
   {title: 'Group', class: 'name'}, {title: 'Jobs per second', class: 'wide'}, {title: 'Waiting', class: 'number'},
-  {title: 'Workers', class: 'wide'}, {title: 'Takes (half, 99 %)', class: 'number'}, {title: 'Dead', class: 'number'},
+  {title: 'Workers', class: 'wide'}, {title: 'Duration (median, 99 %)', class: 'number'}, {title: 'Dead', class: 'number'},
   {title: 'Deaths', class: 'number'},
 ];
 
@@ -88,9 +88,9 @@ function tile(title) {
 }
 
 export function groupsView(app) {
-  const tiles = {rate: tile('Jobs per second'), waiting: tile('Jobs waiting'), running: tile('Jobs in work'), dead: tile('Dead per second')};
+  const tiles = {rate: tile('Jobs per second'), waiting: tile('Jobs waiting'), running: tile('Jobs running'), dead: tile('Dead per second')};
   const groups = table('Groups', COLUMNS);
-  const empty = h('p', {class: 'empty', hidden: true}, 'There are no groups yet: troupe.group(5) says how to write one.');
+  const empty = h('p', {class: 'empty', hidden: true}, 'There are no groups yet: see troupe.group(5).');
   return {
     title: 'Groups',
     node: h('div', {}, h('h1', {class: 'hidden'}, 'Groups'), h('section', {class: 'tiles', 'aria-label': 'All groups'}, Object.values(tiles).map(t => t.node)),
@@ -118,8 +118,8 @@ export function groupsView(app) {
 }
 
 const CELL_COLUMNS = [
-  {title: 'Cell', class: 'name'}, {title: 'State'}, {title: 'Waiting', class: 'number'}, {title: 'In work', class: 'number'}, {title: 'Workers', class: 'wide'},
-  {title: 'Takes (half, 99 %)', class: 'number'}, {title: 'Succeeded', class: 'number'}, {title: 'Dead', class: 'number'},
+  {title: 'Cell', class: 'name'}, {title: 'State'}, {title: 'Waiting', class: 'number'}, {title: 'Running', class: 'number'}, {title: 'Workers', class: 'wide'},
+  {title: 'Duration (median, 99 %)', class: 'number'}, {title: 'Succeeded', class: 'number'}, {title: 'Dead', class: 'number'},
 ];
 
 function cellsTable(group) {
@@ -186,8 +186,8 @@ function groupFacts(group, cell) {
     ['Succeeded', number(of.succeeded)], ['Rejected', number(of.rejected)], ['Cancelled', number(of.cancelled)], ['Dead', number(of.dead)],
     ['Retries', number(of.retries)], ['Refused', number(of.refused)], ['Deaths of workers', number(of.deaths)],
     ['In the queue', `${number(of.queued)} (${bytes(of.queue_bytes)})`], ['Oldest in the queue', of.oldest_queued_at && of.queued > 0 ? since(of.oldest_queued_at) : null],
-    ['Wait for their time', number(of.waiting)], ['Half take at most', span(of.p50_usec)], ['99 % take at most', span(of.p99_usec)],
-    ['Work alone: half', span(of.p50_work_usec)], ['Work alone: 99 %', span(of.p99_work_usec)],
+    ['Waiting for a retry or start time', number(of.waiting)], ['Duration, median', span(of.p50_usec)], ['Duration, 99 %', span(of.p99_usec)],
+    ['Work only, median', span(of.p50_work_usec)], ['Work only, 99 %', span(of.p99_work_usec)],
     !cell && ['Kept results', `${number(group.results)} (${bytes(group.results_bytes)})`],
     !cell && group.last_dead && ['Last dead job', h('a', {href: link('job', group.last_dead.job)}, `${group.last_dead.job}, ${ago(group.last_dead.at)}`)],
     !cell && group.no_effect && ['Limits without effect', group.no_effect],
@@ -200,7 +200,7 @@ export function groupView(app, name) {
   const state = stateMark('');
   const description = h('p', {class: 'muted'});
   const problem = h('p', {class: 'problem', hidden: true});
-  const charts = key ? null : {rate: tile('Jobs per second'), waiting: tile('Jobs waiting'), running: tile('Jobs in work')};
+  const charts = key ? null : {rate: tile('Jobs per second'), waiting: tile('Jobs waiting'), running: tile('Jobs running')};
   const details = h('div');
   const buttons = h('div');
   const list = h('div');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The last two minutes of each group, as this browser has seen them.
+// The last two minutes of each group in this browser.
 
 export const LENGTH = 120;
 
@@ -28,7 +28,7 @@ class Track {
   }
   add(group, now) {
     const n = ended(group);
-    // After a restart the counters begin anew.
+    // After a restart, counters begin at 0.
     if (this.at && n >= this.ended && group.dead >= this.died) {
       const seconds = Math.max(0.1, (now - this.at) / 1000);
       this.rate.push((n - this.ended) / seconds);

@@ -39,7 +39,7 @@ export function jobsView(app, group = '') {
   const state = h('select', {}, states.map(name => h('option', {value: name}, name || 'live')));
   const note = h('p', {class: 'muted'});
   const jobs = jobsTable();
-  const empty = h('p', {class: 'empty', hidden: true}, 'No such jobs now.');
+  const empty = h('p', {class: 'empty', hidden: true}, 'There are no such jobs now.');
   const more = h('button', {type: 'button', hidden: true}, 'Show more');
   let cursor = null;
   let items = [];
@@ -59,7 +59,7 @@ export function jobsView(app, group = '') {
   async function refresh() {
     deep = false;
     take(await load(null), []);
-    setText(note, 'In no particular order. Jobs that have ended are there as long as their results are kept (ResultTTLSec=).');
+    setText(note, 'In no particular order. Ended jobs are listed as long as their results are kept (ResultTTLSec=).');
   }
   more.addEventListener('click', async () => {
     deep = true;
@@ -86,7 +86,7 @@ function stepsOf(job) {
   const started = job.started_at && !job.attempts.some(attempt => attempt.number === job.attempt);
   if (started) steps.push({at: job.started_at, title: `Attempt ${job.attempt} began`, detail: job.worker ? `on ${job.worker}` : '', tone: 'busy'});
   if (job.next_attempt_at && !job.ended_at)
-    steps.push({at: job.next_attempt_at, title: job.state === 'delayed' ? 'Is queued at its time' : 'Is tried again', detail: '', tone: 'warn'});
+    steps.push({at: job.next_attempt_at, title: job.state === 'delayed' ? 'Start time' : 'Next attempt', detail: '', tone: 'warn'});
   if (job.ended_at) steps.push({at: job.ended_at, title: `Ended: ${job.state}`, detail: job.attempts.at(-1)?.detail === job.reason ? '' : job.reason, tone: job.state === 'succeeded' ? 'good' : job.state === 'cancelled' ? 'quiet' : 'bad'});
   return steps.sort((a, b) => a.at - b.at);
 }
@@ -126,7 +126,7 @@ export function jobView(app, id) {
         step.detail && h('span', {class: 'muted'}, ` ${step.detail}`), step.at - list[Math.max(0, i - 1)].at >= 1000 && h('span', {class: 'small muted after'}, `${span(step.at - list[i - 1].at)} later`)))));
     become(details, facts(['Group', h('a', {href: link('group', job.group)}, job.group)], ['Key', job.key], ['Attempts', `${number(job.failed_attempts)} failed of ${job.max_attempts}`],
       ['Worker', job.worker && h('a', {href: link('worker', job.worker)}, job.worker)], [job.ended_at ? 'Took' : 'Age', age(job)],
-      ['In work for', job.started_at && !job.ended_at ? since(job.started_at) : null], ['Code', job.code],
+      ['Running for', job.started_at && !job.ended_at ? since(job.started_at) : null], ['Code', job.code],
       ['Cancellation', job.cancel_requested && !job.ended_at ? 'requested' : null], ['Missing', job.missing]));
   }
 
@@ -134,7 +134,7 @@ export function jobView(app, id) {
     let lines = [];
     if (!job.restricted) lines = await app.client.get('log', {job: id}).then(reply => reply.lines, () => []);
     become(contents,
-      job.restricted ? h('p', {class: 'muted'}, 'Results, reasons and output are for who may read contents (ReadGroup=).') : '',
+      job.restricted ? h('p', {class: 'muted'}, 'Results, reasons and output are only for users who may read contents (ReadGroup=).') : '',
       job.result ? h('section', {class: 'card pad'}, h('h2', {}, 'Result'), h('pre', {tabindex: '0', 'aria-label': 'Result'}, payload(job.result) || '(empty)')) : '',
       job.published ? h('section', {class: 'card pad'}, h('h2', {}, 'State page'), h('pre', {tabindex: '0', 'aria-label': 'State page'}, payload(job.published))) : '',
       lines.length ? h('section', {class: 'card pad'}, h('h2', {}, 'Output'), h('pre', {tabindex: '0', 'aria-label': 'Output'}, lines.join('\n'))) : '');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Dead letters: look, send again, purge.
+// Dead letters: list, send again, purge.
 
 import {h, setText, show, facts, pagedList} from './element.js';
 import {number, bytes, reason, payload, link, moment, ago, plural} from './format.js';
@@ -14,8 +14,8 @@ async function fillDetails(app, inside, id) {
     inside.replaceChildren(
       facts(['Job', letter.job && h('a', {class: 'id', href: link('job', letter.job)}, letter.job)], ['Type', letter.type], ['Key', letter.key],
         ['From', letter.sender], ['To', letter.recipient], ['Sent', letter.sent_at && moment(letter.sent_at)], ['Attempts', letter.attempts], ['Code', letter.code],
-        ['Payload', bytes(letter.payload_bytes)], ['Workers that died with it', letter.n_deaths || null]),
-      letter.restricted ? h('p', {class: 'muted'}, 'Text and payload are for who may read contents (ReadGroup=).') : '',
+        ['Payload', bytes(letter.payload_bytes)], ['Workers that died handling it', letter.n_deaths || null]),
+      letter.restricted ? h('p', {class: 'muted'}, 'Text and payload are only for users who may read contents (ReadGroup=).') : '',
       letter.text ? h('pre', {tabindex: '0', 'aria-label': 'Reason'}, letter.text) : '',
       letter.payload?.data ? h('div', {}, h('h4', {}, 'Payload'), h('pre', {tabindex: '0', 'aria-label': 'Payload'}, payload(letter.payload))) : '',
       letter.deaths?.length ? h('div', {}, h('h4', {}, 'Deaths'), h('ul', {class: 'list'}, letter.deaths.map(deathItem))) : '');
@@ -32,9 +32,9 @@ function letterItem(app, refresh) {
     const inside = h('div', {class: 'inside'});
     const buttons = h('div', {class: 'actions', hidden: !app.mayChange},
       h('button', {type: 'button', onclick: () => change('send-again', letter)}, 'Send again'),
-      h('button', {type: 'button', class: 'danger', onclick: () => change('purge', letter, 'Remove this dead letter for good?')}, 'Purge …'));
+      h('button', {type: 'button', class: 'danger', onclick: () => change('purge', letter, 'Permanently remove this dead letter?')}, 'Purge …'));
     const details = h('details', {},
-      h('summary', {}, h('span', {class: 'when', title: ago(letter.at)}, moment(letter.at)), h('span', {class: 'strong'}, letter.recipient ?? 'nobody'),
+      h('summary', {}, h('span', {class: 'when', title: ago(letter.at)}, moment(letter.at)), h('span', {class: 'strong'}, letter.recipient ?? 'no recipient'),
         h('span', {class: 'chip', 'data-tone': 'bad'}, reason(letter.reason)), h('span', {class: 'id'}, letter.job ?? letter.type),
         h('span', {class: 'muted grow'}, letter.text)),
       buttons, inside);
@@ -79,7 +79,7 @@ export function lettersView(app, recipient = '') {
   };
   const all = h('div', {class: 'actions', hidden: true},
     h('button', {type: 'button', onclick: () => bulk('send-again', 'Send all dead letters that match the filter again?')}, 'Send all again …'),
-    h('button', {type: 'button', class: 'danger', onclick: () => bulk('purge', 'Remove all dead letters that match the filter for good?')}, 'Purge all …'));
+    h('button', {type: 'button', class: 'danger', onclick: () => bulk('purge', 'Permanently remove all dead letters that match the filter?')}, 'Purge all …'));
   for (const select of [queue.select, why.select]) select.addEventListener('change', refresh);
   return {
     title: 'Dead letters',

@@ -64,7 +64,7 @@ const app = {
       await turn();
       return reply;
     } catch (failure) {
-      this.say(`Not done: ${failure.message}`);
+      this.say(`Failed: ${failure.message}`);
       return null;
     }
   },
@@ -74,14 +74,14 @@ let view = null;
 let said = null;
 let away = null;
 
-// ---- what is shown
+// ---- the summary
 
 function drawSummary() {
   const bad = app.groups.filter(group => trouble(group) !== null);
   const held = Boolean(app.info.safe_mode || app.info.config_problem);
   const links = bad.slice(0, 3).flatMap((group, i) => [i > 0 ? ', ' : '', h('a', {href: link('group', group.name)}, group.name)]);
   let text = `All is well: ${plural(app.groups.length, 'group')}, ${plural(app.info.workers ?? 0, 'worker')}.`;
-  if (bad.length > 0) text = [`${bad.length === 1 ? 'One group needs' : `${number(bad.length)} groups need`} a look: `, links, bad.length > 3 ? ' …' : '', '.'];
+  if (bad.length > 0) text = [`${bad.length === 1 ? 'One group needs' : `${number(bad.length)} groups need`} attention: `, links, bad.length > 3 ? ' …' : '', '.'];
   else if (app.info.safe_mode) text = 'All groups are paused.';
   else if (app.info.config_problem) text = 'No group is served.';
   if (app.info.state && app.info.state !== 'running') text = `The supervisor is ${app.info.state}.`;
@@ -166,7 +166,7 @@ async function turnStatus() {
     away = null;
   } catch (failure) {
     if (failure.status === 401) app.session = {...app.session, needed: true, token: false};
-    away = failure.status === 401 ? 'This page needs the token of troupe-web.' : `${failure.message}. This page goes on by itself.`;
+    away = failure.status === 401 ? 'This page needs the token of troupe-web.' : `${failure.message}. This page will continue when it is back.`;
   }
 }
 
@@ -187,7 +187,7 @@ async function turn() {
 }
 
 function everySecond() {
-  // Who does not look costs nothing.
+  // A page that is not visible sends no requests.
   if (document.visibilityState === 'visible') turn();
 }
 
@@ -200,7 +200,7 @@ async function readSession() {
 }
 
 async function onToken() {
-  const token = app.session.token ? '' : await app.ask({title: 'Token of troupe-web', label: 'Token', action: 'Use it', type: 'password'});
+  const token = app.session.token ? '' : await app.ask({title: 'Token of troupe-web', label: 'Token', action: 'Unlock', type: 'password'});
   if (token === null) return;
   app.client.setToken(token.trim());
   await readSession();
@@ -223,7 +223,7 @@ function onEvent(type, data) {
   } else if (type === 'here') {
     app.events = [];
     loadEvents();
-    // Others may have asked for the past a moment ago, and that answer lacks what came since.
+    // An answer that other browsers share may be a moment old, and lack the newest events.
     setTimeout(loadEvents, 1000);
   }
 }
@@ -275,7 +275,7 @@ function onKey(event) {
 
 window.addEventListener('hashchange', () => {
   open();
-  // At once: later, somebody may have gone elsewhere with the keyboard.
+  // Immediately: later, the user may have moved the focus.
   find('content').focus({preventScroll: true});
   window.scrollTo(0, 0);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Workers: the table of a group's, one of them, and what they wrote.
+// Workers: the table of a group's workers, one of them, and their output.
 
 import {h, become, sync, setText, setState, show, stateMark, table, row, facts} from './element.js';
 import {number, since, ago, cause, payload, link, moment} from './format.js';
@@ -54,10 +54,10 @@ export function workerView(app, name) {
     try {
       const {lines} = await app.client.get('log', {target: name});
       setText(output, lines.join('\n'));
-      setText(outputNote, lines.length ? '' : 'It has written nothing.');
+      setText(outputNote, lines.length ? '' : 'There is no output.');
     } catch (failure) {
       setText(output, '');
-      setText(outputNote, failure.status === 403 ? 'Only who may read contents sees what it wrote (ReadGroup=).' : failure.message);
+      setText(outputNote, failure.status === 403 ? 'Output is only for users who may read contents (ReadGroup=).' : failure.message);
     }
     show(output, output.textContent !== '');
   }
@@ -77,7 +77,7 @@ export function workerView(app, name) {
       become(details, facts(
         ['Process', worker.pid && `${worker.pid} (number ${worker.generation})`], ['In this state for', since(worker.since_at)],
         ['Job', worker.job && h('a', {class: 'id', href: link('job', worker.job)}, worker.job)], ['Busy with it for', since(worker.job_since_at)],
-        ['Says', worker.status], ['Jobs done', number(worker.jobs_done)], ['Restarts', number(worker.restarts)], ['Recycled', number(worker.recycled)],
+        ['Status', worker.status], ['Jobs done', number(worker.jobs_done)], ['Restarts', number(worker.restarts)], ['Recycled', number(worker.recycled)],
         ['Failures in a row', worker.failures], ['Starts again at', worker.restart_at && moment(worker.restart_at)],
         ['Last death', worker.last_death && `${worker.last_death.detail}, ${ago(worker.last_death.at)}`]));
       show(publishedCard, Boolean(worker.published));
@@ -100,10 +100,10 @@ export function logView(app, name) {
       try {
         const {lines} = await app.client.get('log', {target: name});
         setText(output, lines.join('\n'));
-        setText(note, lines.length ? '' : 'Nothing was written.');
+        setText(note, lines.length ? '' : 'There is no output.');
       } catch (failure) {
         if (failure.status !== 403) throw failure;
-        setText(note, 'Only who may read contents sees what workers write (ReadGroup=).');
+        setText(note, 'Output is only for users who may read contents (ReadGroup=).');
       }
       show(output, output.textContent !== '');
     },
