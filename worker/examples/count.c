@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * An example worker: counts, and misbehaves when it is told to. The payload is
+ * An example worker: counts, and misbehaves on request. The payload is
  *
  *     N [WORD…]
  *
@@ -11,12 +11,12 @@
  *     pause=MSEC     between two steps
  *     crash-at=K     dies of a segmentation fault
  *     error-at=K     fails: retried
- *     hang-at=K      is busy for ever and does not look at the cancel flag
- *     stuck-at=K     waits for ever in a system call
+ *     hang-at=K      is busy forever and does not check the cancel flag
+ *     stuck-at=K     waits forever in a system call
  *     attempts=A     does these four only on the first A attempts
- *     reject         counts, and then says that it was in vain: final
+ *     reject         counts, and then rejects the job
  *
- * What it has published stays readable in all these cases.
+ * Its published state stays readable in all these cases.
  */
 
 #include "worker/troupe.h"
@@ -93,7 +93,7 @@ static void be_stuck(void)
     int ends[2];
     char nothing;
 
-    /* Nobody else has the writing end, and nobody writes. */
+    /* No other process has the writing end, so nothing is ever written. */
     if (pipe(ends) == 0)
         while (read(ends[0], &nothing, 1) != 1)
             ;
@@ -105,7 +105,7 @@ static void hang(void)
         ;
 }
 
-/* Returns true when this step is an error. */
+/* Returns true if this step is an error. */
 static bool misbehave(const struct task *task, uint64_t step)
 {
     volatile int *volatile nowhere = NULL;

@@ -4,9 +4,9 @@
  * An example worker: the payload is the path of a file, the result its SHA-256 as sha256sum(1)
  * writes it.
  *
- * With --crash-share= it breaks down on purpose on that share of first attempts (and of second and
- * third ones), in all the ways in which workers do. Which attempt breaks, and how, depends on the
- * seed, the path and the attempt's number alone, so that a run can be repeated.
+ * With --crash-share= it fails on purpose in that share of first attempts (and of second and third
+ * ones), in all the ways in which workers fail. The failures depend only on the seed, the path and
+ * the attempt's number, so that a run can be repeated.
  */
 
 #include "worker/troupe.h"
@@ -25,7 +25,7 @@
 #define CHUNK_SIZE      (256 * 1024)
 #define CRASH_ATTEMPTS  3 /* later ones work, so that every job ends */
 #define RUNAWAY_STEP    ((size_t)16 << 20)
-#define RUNAWAY_LIMIT   ((rlim_t)1 << 30) /* where nobody else sets one */
+#define RUNAWAY_LIMIT   ((rlim_t)1 << 30) /* if no other limit is set */
 #define EXIT_ON_PURPOSE 3
 
 struct digest {
@@ -148,7 +148,7 @@ static int digest_file(struct troupe_job *job, const char *path, int fd,
     return 0;
 }
 
-/* A regular file; opening anything else might wait for ever. */
+/* Opens a regular file; opening other files might wait forever. */
 static int open_file(const char *path)
 {
     struct stat status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A worker with an event loop of its own, here epoll: beside its jobs it takes lines from a FIFO,
- * and a job is answered with what came by then.
+ * A worker with its own event loop, here epoll: in addition to jobs it reads lines from a FIFO, and
+ * a job is answered with the lines read until then.
  *
  *     ExecStart=… epoll FIFO
  */
@@ -33,7 +33,7 @@ static void read_notes(struct notes *notes, int fifo)
         notes->size += (size_t)n;
 }
 
-/* From the worker's deadline to what epoll_wait() takes. */
+/* Converts the worker's deadline to the time-out of epoll_wait(). */
 static int timeout_ms(uint64_t deadline_usec)
 {
     struct timespec now;
@@ -64,7 +64,7 @@ static int loop(struct troupe_worker *worker, struct notes *notes, int fifo)
     while (r >= 0) {
         struct epoll_event event;
 
-        /* Everything that has come, one thing at a time. */
+        /* Everything that has arrived, one job or message at a time. */
         while ((r = troupe_worker_process(worker)) > 0)
             ;
         if (r == 0 &&

@@ -2,12 +2,12 @@
 
 /*
  * An example of actors: an office whose clerks get their post through exchanges. Each worker is a
- * clerk and writes what it does to the log. Use troupectl to tell or ask one, for example:
+ * clerk and logs its actions. Use troupectl to tell or ask one, for example:
  *
  *     troupectl ask office/0 clerk.subscribe --data 'post invoice berlin'
  *     troupectl tell post invoice.paid --key berlin --data 'number 7'
  *
- * The type of a message says what the clerk does; its payload is a list of words:
+ * The type of a message determines the clerk's action; its payload is a list of words:
  *
  *     clerk.subscribe EXCHANGE [TYPE [KEY]]
  *         Subscribes to an exchange. TYPE "*" stands for all types.
@@ -22,7 +22,7 @@
  *     clerk.question TEXT
  *         Answers "answer.polite" with TEXT.
  *     clerk.consult ADDRESS MSEC TEXT
- *         Asks another clerk. Takes "perhaps" for the answer if none comes in time.
+ *         Asks another clerk. Uses "perhaps" as the answer if none arrives in time.
  *     clerk.watch ADDRESS
  *         Logs when that actor is gone.
  *     clerk.out
@@ -71,7 +71,7 @@ static int parse(struct words *words, struct troupe_message *message, int least)
 
 static int answer(struct troupe_message *message, const char *type, const char *text)
 {
-    /* Who only told does not want to know. */
+    /* The sender of a tell wants no answer. */
     if (troupe_message_ask(message) == 0)
         return 0;
     return troupe_message_reply(message, type, text, strlen(text));
@@ -213,7 +213,7 @@ static int question(struct troupe_actor *actor, struct troupe_message *message, 
     return answer(message, "answer.polite", troupe_message_payload(message, &size));
 }
 
-/* While the clerk waits, its letters also wait; the other clerk's letters go on. */
+/* While the clerk waits, its letters also wait; the other clerk continues. */
 static int consult(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     struct troupe_future *future;

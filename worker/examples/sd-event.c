@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A client in an sd-event loop: `sd-event GROUP` makes a job of each line of standard input, and
- * writes each result as it comes, until both have ended.
+ * writes each result when it arrives, until both have ended.
  */
 #include "worker/troupe.h"
 #include <errno.h>
@@ -35,7 +35,7 @@ static int write_results(struct lines *lines)
     return r == -EAGAIN ? 0 : r;
 }
 
-/* Handles what has come, and tells sd-event when to come again at the latest. */
+/* Handles everything that has arrived, and sets the time of the next call at the latest. */
 static int process(struct lines *lines, sd_event *event)
 {
     int r;

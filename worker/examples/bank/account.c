@@ -62,7 +62,8 @@ static const char *short_type(struct troupe_message *message)
     return strrchr(troupe_message_type(message), '.') + 1;
 }
 
-/* What a customer asks for, or a step of a transfer ("account.step..."), by its id. */
+/* Returns whether the id fits the message: a customer's, or that of a transfer's step
+ * ("account.step..."). */
 static bool id_fits(struct troupe_message *message, const char *id)
 {
     bool step = strncmp(troupe_message_type(message), "account.step.", 13) == 0;

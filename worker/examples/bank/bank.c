@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An account that crashes is there again in a moment, and finds what it has done in its log. */
+/* An account that crashes is restarted immediately, and finds its operations in its log. */
 #define TRIES        20
 #define TIMEOUT_USEC 10000000u
-/* So long nobody asks for anything, and what a crash left open is seen to without being asked. */
+/* After this time without requests, transfers that a crash left open are settled. */
 #define QUIET_USEC 10000u
 
 struct bank {
@@ -21,7 +21,7 @@ struct bank {
     bool recovered;
 };
 
-/* What an account replied. */
+/* The reply of an account. */
 struct answer {
     char type[64];
     char text[WORDS_TEXT];
@@ -71,7 +71,7 @@ static int ask(struct bank *bank, const char *account, const char *type, const c
     return r;
 }
 
-/* One operation of a transfer, under an id of its own. */
+/* Does one operation of a transfer, under its own id. */
 static int operate(struct bank *bank, const struct transfer *transfer, const char *account,
                    const char *type, char operation, struct answer *ret)
 {
@@ -151,7 +151,7 @@ static int advance(struct bank *bank, struct transfer *transfer)
 
 /* ---- after a crash ---- */
 
-/* Was it withdrawn? If not, it never will be. */
+/* Finds out whether the money was withdrawn; if not, makes sure that it never will be. */
 static int settle_withdrawal(struct bank *bank, struct transfer *transfer)
 {
     struct answer answer;
@@ -254,7 +254,7 @@ static int transfer(struct bank *bank, struct troupe_message *message, struct tr
         return reply_state(message, &known);
     if (r > 0)
         wanted->attempt = known.attempt + 1;
-    /* Whatever goes wrong from here on, the transfer is in the log and will have an end. */
+    /* From here on, the transfer is in the log and will have an end, whatever goes wrong. */
     bank->recovered = false;
     r = transfers_put(&bank->transfers, wanted);
     fault_point("bank.begun");
@@ -289,7 +289,7 @@ static int on_transfer(struct troupe_actor *actor, struct troupe_message *messag
     return r < 0 ? r : transfer(bank, message, &wanted);
 }
 
-/* "ID VERB ACCOUNT AMOUNT": a customer is about to do that under an id of his choice. */
+/* "ID VERB ACCOUNT AMOUNT": a customer announces an operation under a chosen id. */
 static int on_claim(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     struct bank *bank = userdata;

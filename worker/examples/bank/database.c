@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A killed predecessor's locks are gone with it; this is for a reader that looks on. */
+/* For other readers: the locks of a killed predecessor end with it. */
 #define BUSY_MSEC 10000
 
 static int problem(const struct database *database, const char *what)

@@ -32,7 +32,7 @@ static int append_digits(decimal_t *value, const char **text, int max)
     return r;
 }
 
-/* What stands behind the point, filled up with zeros. */
+/* Parses the digits after the point, padded with zeros. */
 static int parse_fraction(decimal_t *value, const char **text)
 {
     const char *start;

@@ -18,11 +18,11 @@ void fault_point(const char *step)
     if (fscanf(file, "%63s %15s", wanted, whom) < 1)
         wanted[0] = '\0';
     (void)fclose(file);
-    /* Of several that come here only the one that could remove it dies. */
+    /* If several processes get here, only the one that removes the file dies. */
     if (strcmp(wanted, step) != 0 || unlink(path) < 0)
         return;
     (void)kill(strcmp(whom, "supervisor") == 0 ? getppid() : getpid(), SIGKILL);
-    /* The supervisor's death is ours. */
+    /* This process dies with the supervisor. */
     for (;;)
         pause();
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * For the tests: dying at a chosen step. The file named by $BANK_FAULT holds "STEP" or "STEP
- * supervisor"; who comes to that step removes the file and kills itself, or the supervisor, with
+ * For the tests: dies at a chosen step. The file named by $BANK_FAULT contains "STEP" or "STEP
+ * supervisor"; a process at that step removes the file and kills itself, or the supervisor, with
  * SIGKILL. Without the variable nothing happens.
  */
 

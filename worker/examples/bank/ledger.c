@@ -59,7 +59,7 @@ static void read_entry(sqlite3_stmt *row, void *userdata)
 
 #define COLUMNS "id, amount, balance, outcome"
 
-/* 1 when it is there. */
+/* Returns 1 if it exists. */
 static int find(struct ledger *ledger, const char *id, struct ledger_entry *ret)
 {
     return database_run(&ledger->database, "SELECT " COLUMNS " FROM entries WHERE id = ?",

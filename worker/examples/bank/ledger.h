@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * An account's log: what was done and what was refused, each under the id of its operation. An
- * operation that is there already is not done again: its entry is what it answers.
+ * An account's log: operations that were done or refused, each under its id. An operation that is
+ * already in the log is not done again: its entry is the answer.
  */
 
 #include "worker/examples/bank/database.h"
@@ -15,7 +15,7 @@
 enum ledger_outcome {
     LEDGER_DONE,
     LEDGER_INSUFFICIENT, /* refused: the balance is below the amount */
-    LEDGER_VOID,         /* refused: declared void before it came */
+    LEDGER_VOID,         /* refused: declared void before it arrived */
     LEDGER_TOO_LARGE,    /* refused: no balance can be that large */
 };
 
@@ -40,13 +40,13 @@ enum {
 };
 
 /*
- * Does an operation, or refuses it, and writes that down: when this returns it is on disk. `*ret`
- * is its entry, or the one that was there. 0, LEDGER_E_OTHER (nothing is done) or -EIO.
+ * Does an operation, or refuses it, and logs it: when this returns, the entry is on disk. `*ret` is
+ * the new or the existing entry. 0, LEDGER_E_OTHER (nothing is done) or -EIO.
  */
 int ledger_apply(struct ledger *ledger, const char *id, decimal_t amount, struct ledger_entry *ret);
 
-/* Writes down that an operation shall not be done any more. `*ret`: as above, also if it has been.
- */
+/* Declares an operation void, so that it cannot be done later. `*ret` is the new or the existing
+ * entry, even if that was done. */
 int ledger_void(struct ledger *ledger, const char *id, struct ledger_entry *ret);
 
 int ledger_balance(struct ledger *ledger, decimal_t *ret);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * An example of actors: accounts and a bank, which moves money between them so that no crash of
- * anything at any moment makes or loses a cent. One program in three roles:
+ * An example of actors: accounts and a bank, which moves money between them so that no crash of any
+ * process at any moment creates or loses a cent. One program in three roles:
  *
  *     bank serve-account DIRECTORY     the worker of the group "account", a cell for each
  *     bank serve-bank DIRECTORY        the worker of the group "bank"
- *     bank VERB …                      asks them: see teller.h
+ *     bank VERB …                      a client of them: see teller.h
  *
  * DIRECTORY holds the logs, SQLite databases.
  */

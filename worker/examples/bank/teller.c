@@ -135,7 +135,7 @@ static int ask(struct troupe_client *client, const struct verb *verb, const char
     return r < 0 ? FAILED : r;
 }
 
-/* An id that a customer chooses for one account stands for that operation everywhere. */
+/* An id that a customer chooses for one account belongs to that operation in all accounts. */
 static int claim(struct troupe_client *client, const struct verb *verb, char *const words[],
                  const char *id)
 {
@@ -144,7 +144,7 @@ static int claim(struct troupe_client *client, const struct verb *verb, char *co
     decimal_t value;
     int r;
 
-    (void)decimal_parse(&value, words[1]); /* was looked at before */
+    (void)decimal_parse(&value, words[1]); /* already checked */
     r = snprintf(text, sizeof(text), "%s %s %s %s", id, verb->name, words[0],
                  decimal_format(value, amount));
     return r < (int)sizeof(text) ? ask(client, &claims, NULL, text) : REFUSED;

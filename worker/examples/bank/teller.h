@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * The counter at which customers ask: a client of the supervisor.
+ * The counter for customers: a client of the supervisor.
  *
  *   balance ACCOUNT | log ACCOUNT
  *   deposit ACCOUNT AMOUNT [ID] | withdraw ACCOUNT AMOUNT [ID]
  *   transfer FROM TO AMOUNT [ID] | status ID | recover
  *
- * Without an id a random one is made. An amount that is not above 0 is refused here, before
- * anything is sent. Prints what is answered. An exit status: 0 done, 1 refused, 2 failed.
+ * Without an id a random one is made. An amount that is not above 0 is refused here, before a
+ * message is sent. Prints the answer. Returns an exit status: 0 done, 1 refused, 2 failed.
  */
 int teller_main(int count, char *const words[]);

@@ -30,7 +30,7 @@ bool words_name_valid(const char *name, size_t size)
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") >= size;
 }
 
-/* How many bytes at the beginning of `text` may stand in an id. */
+/* Returns how many bytes at the beginning of `text` are permitted in an id. */
 static size_t span(const char *text)
 {
     return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What the bank's actors say to each other: a few words of text. */
+/* The messages of the bank's actors: a few words of text. */
 
 #include "worker/troupe.h"
 #include <stdbool.h>
@@ -17,7 +17,8 @@ struct words {
     int count;
 };
 
-/* Cuts a message's payload at its blanks. 0, or -EINVAL for what is too long or has too many. */
+/* Splits a message's payload at blanks. 0, or -EINVAL if a word is too long or there are too many.
+ */
 int words_parse(struct words *ret, struct troupe_message *message);
 
 /* 1 to 32 of [a-z0-9-]. */
@@ -26,6 +27,6 @@ bool words_name_valid(const char *name, size_t size);
 /* A customer's id: 1 to 64 of [A-Za-z0-9._-]. */
 bool words_id_valid(const char *id);
 
-/* The id of a step of a transfer: a customer's, '/', and what the bank adds. No customer's id is
- * one. */
+/* The id of a step of a transfer: the customer's, '/', and a suffix. No customer's id has this
+ * form. */
 bool words_step_valid(const char *id);

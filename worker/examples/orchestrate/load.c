@@ -70,7 +70,7 @@ void load_end(struct load *load)
 
 /* ---- questions and answers ---- */
 
-/* Some bytes, as soon as there are any: at least one. */
+/* Receives some bytes, as soon as there are any: at least one. */
 static ssize_t receive(struct load *load, char *data, size_t size, uint64_t deadline)
 {
     for (;;) {
@@ -89,7 +89,7 @@ static ssize_t receive(struct load *load, char *data, size_t size, uint64_t dead
     }
 }
 
-/* A line without its end; what belongs to the data behind it is left alone. */
+/* Receives a line without its end, and does not read the data behind it. */
 static int receive_line(struct load *load, char *line, size_t size, uint64_t deadline)
 {
     for (size_t n = 0; n < size; n++) {
@@ -122,7 +122,7 @@ static int ask(struct load *load, const char *item)
     char line[ORCHESTRATE_ITEM_MAX + 2];
     int size = snprintf(line, sizeof(line), "%s\n", item);
 
-    /* It reads all before it answers, so this much always has room. */
+    /* The source reads everything before it answers, so there is always enough room. */
     if (send(load->fd, line, (size_t)size, MSG_NOSIGNAL) != size)
         return fail(load, -EPIPE, "the data source is gone");
     return 0;
@@ -161,7 +161,7 @@ int load_item(struct load *load, const char *item, char **ret_data, size_t *ret_
         r = ask(load, item);
     if (r == 0)
         r = answer(load, ret_data, ret_size);
-    /* After anything but its own word it is not known what it would say next. */
+    /* After any error except its own, the source's next answer could be wrong. */
     if (r < 0 && r != -EIO)
         load_end(load);
     return r;

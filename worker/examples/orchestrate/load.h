@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* A worker's end of its data source: a process that is started when it is needed, and again. */
+/* A worker's end of its data source: a process that is started when needed, and again after it
+ * ends. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,9 +20,9 @@ struct load {
 /* clang-format on */
 
 /*
- * The data of an item, in memory that is the caller's to free. 0; or -errno with a reason: the
- * source said so (-EIO), it is gone (-EPIPE), or it has not answered in time (-ETIMEDOUT); after
- * the last two the next call starts another one.
+ * Loads the data of an item into memory that the caller frees. 0; or -errno with a reason: the
+ * source reported an error (-EIO), is gone (-EPIPE), or has not answered in time (-ETIMEDOUT);
+ * after the last two the next call starts another source.
  */
 int load_item(struct load *load, const char *item, char **ret_data, size_t *ret_size);
 

@@ -2,20 +2,20 @@
 #pragma once
 
 /*
- * An example: a batch of any number of items, each of which needs a large piece of data while it is
- * worked on, in bounded memory.
+ * An example: a batch of any number of items, each of which needs a large piece of data during its
+ * work, in bounded memory.
  *
- *     orchestrate start GROUP N [OPTION…]   enqueues N items and tells what became of them
+ *     orchestrate start GROUP N [OPTION…]   enqueues N items and reports their outcomes
  *     orchestrate work [OPTION…]            the worker that trouped starts
- *     orchestrate source                    where a worker has its data from
+ *     orchestrate source                    the data source of a worker
  *
- * An item is a job of a few bytes; its data is loaded by the worker that has it, and gone before
- * the next item is begun. So the memory is that of Size= pieces of data and of QueueMax= small
- * jobs, whatever N is. How many are running and queued is `troupectl status GROUP`, or GetStatus of
- * the socket: the supervisor answers it at any time, whatever senders and workers do.
+ * An item is a job of a few bytes; its worker loads the data, and frees it before the next item
+ * begins. So the memory is bounded by Size= pieces of data and QueueMax= small jobs, for any N.
+ * `troupectl status GROUP`, or GetStatus of the socket, shows how many are running and queued: the
+ * supervisor answers at any time, whatever senders and workers do.
  *
- * The payload of an item is "NAME SIZE [fail|crash|hang]": what it is called, how many bytes of
- * data it needs, and how its source is to misbehave, if it is.
+ * The payload of an item is "NAME SIZE [fail|crash|hang]": its name, the size of its data in bytes,
+ * and a failure for its source to simulate.
  */
 
 #include <stddef.h>
@@ -23,7 +23,7 @@
 
 #define ORCHESTRATE_ITEM_MAX 256
 
-/* The three commands, argv[0] being their name; they return the exit status. */
+/* The three commands; argv[0] is their name. They return the exit status. */
 int orchestrate_start(int argc, char *argv[]);
 int orchestrate_work(int argc, char *argv[]);
 int orchestrate_source(void);

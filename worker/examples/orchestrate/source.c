@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The data source: a process of its own, since it is what breaks down. Reads one item a line from
- * standard input, and answers each on standard output with "data SIZE\n" and so many bytes, or with
- * "error REASON\n".
+ * The data source: a separate process, since it may fail. Reads one item a line from standard
+ * input, and answers each on standard output with "data SIZE\n" and so many bytes, or with "error
+ * REASON\n".
  */
 
 #include "worker/examples/orchestrate/orchestrate.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The start message: enqueues N items and counts how they end. It waits for room where the group's
- * queue has none (QueueMax=), or with --impatient counts how often it was told that it is full.
+ * The start message: enqueues N items and counts their outcomes. It waits for room if the group's
+ * queue is full (QueueMax=), or with --impatient counts the refusals.
  */
 
 #include "worker/examples/orchestrate/orchestrate.h"
@@ -15,7 +15,7 @@
 
 /* A connection may wait for 65536 ends at a time: that many items need more than one. */
 #define ITEMS_PER_SENDER 50000
-/* The ring is full, for the supervisor is busy, or waits for room on our behalf: look again. */
+/* The ring is full because the supervisor is busy, or waits for room on our behalf: try again. */
 #define FULL_USEC 1000
 
 struct batch {
@@ -51,7 +51,7 @@ static int submit(struct sender *sender, uint64_t group, uint64_t i)
     return troupe_client_submit(sender->client, group, &batch->options, item, (size_t)size, i);
 }
 
-/* The next end, if there is one within that time. */
+/* Takes the next job end, if there is one within that time. */
 static int take(struct sender *sender, uint64_t timeout_usec)
 {
     struct batch *batch = sender->batch;

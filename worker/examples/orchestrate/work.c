@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The worker: one item at a time. It asks its data source for the item's data, waits for it no
- * longer than it was told, and ends the item in any case: with a result, or with the reason why
- * there is none, which it logs. So an item never takes its place for good.
+ * The worker: one item at a time. It requests the item's data from its source, waits for it at most
+ * the given time, and ends the item in any case: with a result, or with the reason why there is
+ * none, which it logs. So an item never occupies its worker forever.
  */
 
 #include "worker/examples/orchestrate/load.h"
@@ -46,7 +46,7 @@ static void wait_for_bell(const struct work *work)
     close(fd);
 }
 
-/* The answer is no: trying again would bring the same. */
+/* Rejects the job, since another attempt would fail in the same way. */
 static int refuse(struct troupe_job *job, const char *item, int error, const char *reason)
 {
     fprintf(stderr, "orchestrate: item %s: %s\n", item, reason);

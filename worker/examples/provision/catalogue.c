@@ -19,7 +19,7 @@ const struct product *catalogue_find(const char *name)
     return NULL;
 }
 
-/* Writes what the format says; formats are those above, so each brace has its partner. */
+/* Expands a format of the table above, in which each brace has its partner. */
 static void expand(FILE *out, const char *format, const struct order *order)
 {
     char name[32];

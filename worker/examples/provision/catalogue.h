@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The products there are: what an order of one must say, and what comes of it. */
+/* The products: the property that an order needs, and the one that the product adds. */
 
 #include "worker/examples/provision/order.h"
 
@@ -11,7 +11,7 @@ struct product {
     const char *gives_name, *gives_format; /* another one; {property} stands for its value */
 };
 
-/* NULL when there is none of that name. */
+/* NULL = there is none of that name. */
 const struct product *catalogue_find(const char *name);
 
 /* Adds the property that the product gives. 0 or -ENOMEM. */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What does not fit is read and forgotten. */
+/* Reads a line; the part that does not fit is discarded. */
 static int read_line(int fd, char *line, size_t size)
 {
     size_t length = 0;

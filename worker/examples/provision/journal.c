@@ -20,7 +20,7 @@ void journal_write(const char *path, const char *format, ...)
         n = (int)sizeof(line) - 2;
     line[n++] = '\n';
     fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    /* In one piece: lines of others come before or behind it. */
+    /* In one piece, so that lines of other processes come before or after it. */
     if (fd < 0 || write(fd, line, (size_t)n) != n)
         perror("provision: journal");
     if (fd >= 0)

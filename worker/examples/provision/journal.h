@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Who did what, one line each, appended by any number of processes. */
+/* A log of actions, one line each, appended by any number of processes. */
 
-/* A NULL path is none. Whoever cannot write says so on standard error and goes on. */
+/* Writes a line; does nothing if `path` is NULL. An error is reported on standard error. */
 void journal_write(const char *path, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What a customer has ordered: the payload of a job, and of what providers are asked. */
+/* A customer's order: the payload of a job, and of requests to providers. */
 
 #include <jansson.h>
 #include <stddef.h>
@@ -13,8 +13,8 @@ struct order {
 };
 
 /*
- * Reads one; `problem` gets a sentence (static) when it is not understood. 0, -EINVAL, or -ENOMEM.
- * What came before in `ret` is not looked at. To be ended with order_deinit(), whatever came.
+ * Reads an order; `problem` gets a static sentence if it is malformed. 0, -EINVAL, or -ENOMEM. The
+ * former content of `ret` is ignored. End it with order_deinit(), even after an error.
  */
 int order_parse(struct order *ret, const char *data, size_t size, const char **problem);
 void order_deinit(struct order *order);
@@ -22,5 +22,5 @@ void order_deinit(struct order *order);
 /* A property, or NULL; "customer" and "product" are found like properties. */
 const char *order_get(const struct order *order, const char *name);
 
-/* 0, or -ENOMEM (also for text that is not UTF-8). */
+/* 0, or -ENOMEM (or if the text is not UTF-8). */
 int order_set(struct order *order, const char *name, const char *value);

@@ -21,7 +21,7 @@ void outcome_deinit(struct outcome *outcome)
     outcome->messages = NULL;
 }
 
-/* As in RFC 3339, to the microsecond. */
+/* Formats the time according to RFC 3339, with microseconds. */
 static void format_now(char *text, size_t size)
 {
     struct timespec now;
@@ -41,7 +41,7 @@ __attribute__((format(printf, 2, 0))) static void add(struct outcome *outcome, c
 
     format_now(at, sizeof(at));
     (void)vsnprintf(text, sizeof(text), format, arguments);
-    /* What others say may be cut in the middle of a character: then it is left out. */
+    /* A text of another process may be cut within a character; it is then omitted. */
     if (json_array_append_new(outcome->messages, json_pack("{s:s, s:s}", "at", at, "text", text)) <
         0)
         (void)json_array_append_new(outcome->messages,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What becomes of an order: a code, its properties, and messages that say when what was done. */
+/* The outcome of an order: a code, its properties, and messages about each action with its time. */
 
 #include "worker/examples/provision/order.h"
 #include "worker/examples/provision/provision.h"
@@ -19,9 +19,9 @@ void outcome_deinit(struct outcome *outcome);
 void outcome_say(struct outcome *outcome, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Like outcome_say(); and the order has failed, unless it had before. */
+/* Like outcome_say(), but also makes the order fail, unless it has already failed. */
 void outcome_fail(struct outcome *outcome, enum provision_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Ends the job. As troupe_job_succeed(); -ENOMEM, the job is not ended then. */
+/* Ends the job. Returns like troupe_job_succeed(); after -ENOMEM the job has not ended. */
 int outcome_end(const struct outcome *outcome, const struct order *order, struct troupe_job *job);

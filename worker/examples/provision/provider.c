@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * A provider: an actor that sets its part of an order up, and answers "provider.done" (properties)
+ * A provider: an actor that sets up its part of an order, and answers "provider.done" (properties)
  * or "provider.error" (text). With a desk, a person decides each time.
  */
 

@@ -49,7 +49,7 @@ static int find(struct providers *providers, const char *address, struct outcome
 
 /* ---- the answer ---- */
 
-/* Until the current one has answered (0), or is dead (1). */
+/* Waits until the current provider has answered (0), or is dead (1). */
 static int await(struct providers *providers, struct troupe_future *answer, struct outcome *outcome)
 {
     for (;;) {
@@ -68,7 +68,7 @@ static int await(struct providers *providers, struct troupe_future *answer, stru
     }
 }
 
-/* Properties it has set. */
+/* Takes the properties that it has set. */
 static int take_done(const struct provider *provider, const json_t *reply, struct order *order,
                      struct outcome *outcome)
 {

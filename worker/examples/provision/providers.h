@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * The providers that an order has to do with: actors, each asked to set its part up. One of them is
- * the current one; those before it have not answered in time. All are watched: the death of the
- * current one fails the order, that of another is only forgotten. What counts is the current one's
- * reply; whatever else comes goes to the dead letters, a late reply of a former one too.
+ * The providers of an order: actors that are asked to set up their part. One of them is the current
+ * one; those before it have not answered in time. All are monitored: the death of the current one
+ * fails the order, the death of another is ignored. Only the current one's reply counts; all
+ * others, such as a late reply of a former one, become dead letters.
  */
 
 #include "worker/examples/provision/order.h"
@@ -28,13 +28,12 @@ struct providers {
 };
 
 /*
- * Asks those in `addresses` (separated by spaces), one after the other until one answers within the
- * patience; the last one has all the time that the job has. What it says becomes part of the order,
- * or of the outcome. 0 when the outcome has it all; -errno for what
- * is nobody's fault: the order is to be tried again.
+ * Asks those in `addresses` (separated by spaces), one after the other, until one answers within
+ * the patience; the last one has all the time of the job. Its answer becomes part of the order, or
+ * of the outcome. 0 if the outcome is complete; -errno if the order must be tried again.
  */
 int providers_ask(struct providers *providers, const char *addresses, struct order *order,
                   struct outcome *outcome);
 
-/* Forgets all of them: the order is done. */
+/* Forgets all providers, at the end of the order. */
 void providers_forget(struct providers *providers);

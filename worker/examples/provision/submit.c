@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The client: reads orders from standard input, one a line, gives each to the cell of its key, and
- * prints their outcomes in the order in which they come, one a line. An order may have an "id",
- * which is that of the job then.
+ * The client: reads orders from standard input, one a line, sends each to the cell of its key, and
+ * prints their outcomes in the order of arrival, one a line. An order may have an "id", which
+ * becomes the job's.
  */
 
 #include "worker/examples/provision/order.h"
@@ -18,7 +18,7 @@
 
 #define WINDOW  1000 /* orders whose outcome is awaited, at most */
 #define KEY_MAX 255
-/* The ring is full, or the supervisor waits for room on our behalf: look again. */
+/* The ring is full, or the supervisor waits for room on our behalf: try again. */
 #define FULL_USEC 1000
 
 enum by {
@@ -68,7 +68,7 @@ static int print_end(struct submission *submission, const struct troupe_result *
     return print(submission, outcome, result->end == TROUPE_SUCCEEDED);
 }
 
-/* The next outcome, if there is one within that time. */
+/* Takes the next outcome, if there is one within that time. */
 static int take(struct submission *submission, uint64_t timeout_usec)
 {
     struct troupe_result result = TROUPE_RESULT_INIT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The worker: one order at a time. It says what it begins before it begins (in its journal, and in
- * its state page, which is seen from outside while it works), and ends every order with an outcome.
+ * The worker: one order at a time. It logs each action before it begins (in its journal, and in its
+ * state page, which is visible from outside), and ends every order with an outcome.
  */
 
 #include "worker/examples/provision/catalogue.h"
@@ -59,7 +59,7 @@ static void wait_for_approval(struct troupe_job *job, const char *desk, struct o
         outcome_say(outcome, "approved");
 }
 
-/* 0 when the outcome has it all. */
+/* 0 = the outcome is complete. */
 static int carry_out(struct work *work, struct troupe_job *job, struct order *order,
                      struct outcome *outcome)
 {
@@ -115,7 +115,7 @@ static int handle(struct troupe_job *job, void *userdata)
                   troupe_worker_generation(worker), troupe_job_id(job), troupe_job_attempt(job));
     outcome_init(&outcome);
     r = provision(work, job, &order, &outcome);
-    /* Whatever came of it, nothing of it is left when the next one begins. */
+    /* Leaves no state for the next order, whatever the outcome. */
     providers_forget(&work->providers);
     publish_idle(job);
     journal_write(work->journal, "%s %" PRIu64 " end %s %d", troupe_worker_name(worker),
