@@ -32,7 +32,7 @@ struct channel {
     bool wakeable;                     /* channel_wake_self() may end the current wait */
     _Atomic bool woken;
     /* Wakes the peer sleeping on `word`, one of ours, or on its descriptor (`word` NULL, or that
-     * back end); the default makes the system call at once. */
+     * back end); the default makes the system call immediately. */
     void (*wake)(struct channel *channel, const _Atomic uint32_t *word);
 };
 

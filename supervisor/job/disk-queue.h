@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The durable jobs of a cell that wait on disk only, as the numbers of their rows: by priority, 0
+/* The durable jobs of a cell that wait only on disk, as the numbers of their rows: by priority, 0
  * first, then first in, first out. A number takes eight bytes; each operation takes constant
  * time. */
 

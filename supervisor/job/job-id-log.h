@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Logs the ids of many jobs in a few lines: at most JOB_ID_LOG_MAX, and how many more there are. */
+/* Logs the ids of many jobs in a few lines: at most JOB_ID_LOG_MAX, and the number of further jobs.
+ */
 
 #include <stdint.h>
 
@@ -10,7 +11,7 @@ struct job;
 #define JOB_ID_LOG_MAX 128
 
 struct job_id_log {
-    const char *what; /* what happened to them; static */
+    const char *what; /* the event that concerns them; static */
     uint64_t n;
     unsigned n_in_line;
     char line[16 * 65];

@@ -6,7 +6,7 @@
 #include "shared/base/clock.h"
 #include "shared/protocol/job-options.h"
 
-/* An option that is out of bounds, by its Varlink name, and what is allowed. Both static. */
+/* An option that is out of bounds, by its Varlink name, and the permitted values. Both static. */
 struct job_options_problem {
     const char *option, *allowed;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Waiters: who is notified of the changes of a job. */
+/* Waiters: observers that are notified of the changes of a job. */
 
 #include "shared/base/list.h"
 #include "supervisor/job/job.h"

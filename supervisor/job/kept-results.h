@@ -43,7 +43,7 @@ void kept_results_set_bounds(struct kept_results *results, usec_t ttl, uint64_t 
 
 /* Takes over a reference to an ended job, and drops the oldest beyond the bounds. A result above
  * `memory_max` is dropped, with a reason in the job, which is kept. Without memory, the job is
- * dropped at once. */
+ * dropped immediately. */
 void kept_results_add(struct kept_results *results, struct job *job);
 /* Like kept_results_add(), but for a result that has been kept since then (monotonic). */
 void kept_results_restore(struct kept_results *results, struct job *job, usec_t since);

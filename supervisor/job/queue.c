@@ -60,7 +60,7 @@ struct job *queue_last(const struct queue *queue)
                                 : job_of(queue->bands[63 - __builtin_clzll(queue->occupied)].prev);
 }
 
-/* A delayed job was to wait before, until its alarm went off. */
+/* A delayed job begins to wait when its alarm goes off. */
 static usec_t waits_since(const struct job *job)
 {
     const usec_t due = job->put_off && job->timers ? alarm_realtime(&job->timers->alarm) : 0;

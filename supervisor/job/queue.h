@@ -32,6 +32,6 @@ void queue_remove(struct queue *queue, struct job *job);
 struct job *queue_first(const struct queue *queue);
 struct job *queue_last(const struct queue *queue);
 
-/* Returns since when (realtime) the oldest of the first jobs of each priority waits: since its
+/* Returns the time (realtime) since which the oldest of the first jobs of each priority waits: its
  * creation, or its start time. 0 = empty. */
 usec_t queue_oldest(const struct queue *queue);

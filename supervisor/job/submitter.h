@@ -23,7 +23,7 @@ struct submitter {
     uint64_t bytes;     /* their payloads */
 };
 
-/* Those of a group. */
+/* The submitters of a group. */
 struct submitters {
     struct index by_uid;
     struct list all; /* struct submitter.link */
@@ -35,7 +35,7 @@ void submitters_deinit(struct submitters *submitters);
 
 /* Returns the entry, which lives as long as the table; NULL = there is none. */
 struct submitter *submitter_find(const struct submitters *submitters, uid_t uid);
-/* Also makes it. Returns NULL without memory. */
+/* Like submitter_find(), but makes the entry if there is none. Returns NULL without memory. */
 struct submitter *submitter_get(struct submitters *submitters, uid_t uid);
 
 /* Counts a new job, which waits. */

@@ -154,8 +154,8 @@ class Documented(TestCase):
                 except BrokenProcessPool as error:
                     print(error)
             """)
-        self.assertEqual(output, "BrokenProcessPool the executor cannot go on: not today ValueError\n"
-                         "the executor cannot go on: not today\n")
+        self.assertEqual(output, "BrokenProcessPool the executor cannot continue: not today ValueError\n"
+                         "the executor cannot continue: not today\n")
 
     def test_a_worker_that_ends_before_it_is_ready_breaks_the_executor(self):
         self.assertEqual(self.program("""
@@ -173,8 +173,8 @@ class Documented(TestCase):
                 futures = [executor.submit(abs, 1) for _ in range(9)]
                 executor.shutdown(cancel_futures=True)
                 print({type(future.exception()).__name__ for future in futures if not future.cancelled()})
-            """), "the executor cannot go on: a worker process ended before it was ready: killed by SIGKILL\n"
-            "the executor cannot go on: a worker process ended before it was ready: exited with status 3\n"
+            """), "the executor cannot continue: a worker process ended before it was ready: killed by SIGKILL\n"
+            "the executor cannot continue: a worker process ended before it was ready: exited with status 3\n"
             "{'BrokenProcessPool'}\n")
 
     def test_a_main_module_that_ends_its_process_breaks_the_executor(self):
@@ -185,7 +185,7 @@ class Documented(TestCase):
             main:
                 with Executor(1) as executor:
                     print(executor.submit(abs, 1).exception())
-            """), "the executor cannot go on: a worker process ended before it was ready: exited with status 4\n")
+            """), "the executor cannot continue: a worker process ended before it was ready: exited with status 4\n")
 
     def test_an_initializer_may_end_the_process_now_and_then(self):
         self.program("""
@@ -421,7 +421,7 @@ class Documented(TestCase):
                 with Executor(1) as executor:
                     print(executor.submit(abs, 1).exception())
             """, env={"PATH": silent + ":" + self.path()}),
-            "the executor cannot go on: the supervisor has not started: trouped has ended: exit status 3\n")
+            "the executor cannot continue: the supervisor has not started: trouped has ended: exit status 3\n")
         self.assertRegex(self.program("""
             main:
                 from troupe.executor import inherited

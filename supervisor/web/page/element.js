@@ -136,7 +136,7 @@ export function setState(node, state) {
 
 /**
  * A list that comes in pages, newest first: load(cursor) returns {items, next}. refresh() reads the first page
- * again, unless somebody has asked for more.
+ * again, unless the user has asked for more.
  */
 export function pagedList({load, key, create, update, empty, list = h('ul', {class: 'list'})}) {
   const nothing = h('p', {class: 'empty', hidden: true}, empty);

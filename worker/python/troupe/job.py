@@ -118,9 +118,9 @@ def choose(name: str) -> Handler:
 
 def run(function: Handler | None = None, *, actor: Actor | None = None) -> None:
     """
-    Handles jobs until the worker must stop. Without a function: by the only one that is decorated with @job, or by the
-    one that is named as the group, with _ for -. An actor handles messages; it may be all that the worker does. What is
-    set up before the call is set up before the worker counts as ready.
+    Handles jobs until the worker must stop. Without `function`, uses the only one that is decorated with @job, or the one
+    with the name of the group, with _ for -. `actor` handles messages; it may be given without a function. Code before the
+    call runs before the worker counts as ready.
     """
     worker = attach()
     if actor:

@@ -185,7 +185,7 @@ class Dispatcher:
         """Waits for the end of a task, as long as others end."""
         try:
             self.attend_while(future, deadline)
-        except BaseException:  # Ctrl-C: the background thread goes on
+        except BaseException:  # Ctrl-C: the background thread continues
             self.ring()
             raise
 

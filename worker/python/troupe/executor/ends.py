@@ -15,7 +15,7 @@ TIRED_REASON, TIRED_MAX = f"exited with status {TIRED}", 20
 
 
 def broken_by(error: BaseException) -> BrokenProcessPool:
-    broken = BrokenProcessPool(f"the executor cannot go on: {error}")
+    broken = BrokenProcessPool(f"the executor cannot continue: {error}")
     broken.__cause__ = error
     return broken
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from troupe._troupe import Query
 
-FAILURES_MAX = 10  # permitted in a row once a worker has been ready: somebody may have killed a few
+FAILURES_MAX = 10  # permitted in a row once a worker has been ready, since a few may have been killed on purpose
 
 
 class Starts:
