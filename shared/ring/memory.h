@@ -11,7 +11,6 @@
  * the two sides wake, stop and release each other. Both sides can write all of it; neither trusts
  * anything that it reads there.
  *
- *
  *   offset 0      struct memory_header
  *   36864         state page (outbox only: MEMORY_STATE_MAX bytes)
  *   ring_offset   ring data, ring_size bytes, a power of two
