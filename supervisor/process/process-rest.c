@@ -210,6 +210,8 @@ void process_rest_end(struct process *process)
 
 /* ---- all at once ---- */
 
+/* There is no pidfd until the keeper answers. An early SIGKILL is never replaced by another signal.
+ */
 void process_signal(struct process *process, int signal)
 {
     if (process->pidfd >= 0)

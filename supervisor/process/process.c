@@ -448,11 +448,8 @@ void process_deinit(struct process *process)
     capture_deinit(&process->output);
 }
 
-/* ---- signals ---- */
+/* ---- for its owner ---- */
 
-/*
- * There is no pidfd until the keeper answers. An early SIGKILL is never replaced by another signal.
- */
 bool process_take_oom_kill(struct process *process)
 {
     const usec_t now = loop_now(process->context->loop);
