@@ -6,6 +6,7 @@
 #include "supervisor/keeper/sandbox-files-private.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,70 +28,23 @@ static void remember_link(const struct entry *entry)
     links[n_links++] = (struct sandbox_link){.from = entry->from->path, .to = entry->path};
 }
 
-/* Without printf(), whose pages a new process would have to map first. */
-static const char *put_number(char *end, int number)
+static int resolve_links(struct entry *entry)
 {
-    *--end = '\0';
-    for (; number >= 10; number /= 10)
-        *--end = (char)('0' + number % 10);
-    *--end = (char)('0' + number);
-    return end;
-}
-
-/* Appends where a link leads, behind so many bytes. Returns 0 or -errno. */
-static int read_link(const char *link, size_t before)
-{
-    char *const to = resolved + n_resolved + before;
-    const size_t room = RESOLVED_MAX - n_resolved - before;
+    _cleanup_close_ int fd = open(entry->from->path, O_PATH | O_CLOEXEC);
+    char *const to = resolved + n_resolved;
+    const size_t room = RESOLVED_MAX - n_resolved;
+    char link[32];
+    if (fd < 0)
+        return -errno;
+    (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     const ssize_t n = readlink(link, to, room);
     if (n < 0)
         return -errno;
     if ((size_t)n == room)
         return -ENAMETOOLONG;
     to[n] = '\0';
-    return 0;
-}
-
-/* As most links are: to a name beside it, or below. Otherwise fails, as does what is no link or has
- * another one in it. Takes fewer calls. */
-static int open_behind_simple_link(const char *path)
-{
-    const size_t before = (size_t)(strrchr(path, '/') - path) + 1;
-    char *const to = resolved + n_resolved + before;
-    int r;
-    if (before >= RESOLVED_MAX - n_resolved)
-        return -ENAMETOOLONG;
-    memcpy(resolved + n_resolved, path, before);
-    r = read_link(path, before);
-    if (r < 0)
-        return r;
-    if (*to == '/' || *to == '.' || strstr(to, "/.") || strstr(to, "//") ||
-        to[strlen(to) - 1] == '/')
-        return -ELOOP;
-    return mount_open(resolved + n_resolved);
-}
-
-static int open_behind_links(const char *path)
-{
-    _cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
-    char link[32] = "/proc/self/fd/", number[12];
-    int r;
-    if (fd < 0)
-        return -errno;
-    (void)strcat(link, put_number(number + sizeof(number), fd));
-    r = read_link(link, 0);
-    return r < 0 ? r : TAKE_FD(fd);
-}
-
-static int resolve_links(struct entry *entry)
-{
-    _cleanup_close_ int fd = open_behind_simple_link(entry->from->path);
-    if (fd < 0)
-        fd = open_behind_links(entry->from->path);
-    if (fd < 0)
-        return fd;
-    entry->path = resolved + n_resolved;
-    n_resolved += strlen(entry->path) + 1;
+    entry->path = to;
+    n_resolved += (size_t)n + 1;
     remember_link(entry);
     return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/spawn-child.h"
 #include "shared/base/cleanup.h"
-#include "shared/base/close-from.h"
 #include "shared/base/landlock.h"
 #include "shared/base/scm.h"
 #include "supervisor/keeper/sandbox-landlock.h"
@@ -9,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/close_range.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -33,20 +31,9 @@ static _Noreturn void fail_at(const struct spawn_child *child, enum spawn_step s
     _exit(127);
 }
 
-static _Noreturn void fail(const struct spawn_child *child, enum spawn_step step, int error)
+_Noreturn void spawn_fail(const struct spawn_child *child, enum spawn_step step, int error)
 {
     fail_at(child, step, error, 0);
-}
-
-/* The kernel copies only the descriptors below the range that it is to close. */
-static void copy_table(const struct spawn_options *options)
-{
-    if (!options->share_table)
-        return;
-    if (syscall(SYS_close_range, SPAWN_COPIED, ~0u, CLOSE_RANGE_UNSHARE) < 0 &&
-        syscall(SYS_unshare, CLONE_FILES) < 0)
-        _exit(127); /* anything else would change the parent's table */
-    (void)!write(options->copied_fd, &options->copied_byte, 1);
 }
 
 /*
@@ -77,7 +64,7 @@ static void leave_terminal_and_group(const struct spawn_child *child)
     else
         r = leave_terminal();
     if (r < 0 || (setpgid(0, 0) < 0 && getpgrp() != getpid()))
-        fail(child, SPAWN_TERMINAL, errno);
+        spawn_fail(child, SPAWN_TERMINAL, errno);
 }
 
 static int write_file(int directory, const char *name, const char *text)
@@ -104,7 +91,7 @@ static void join_cgroup(const struct spawn_child *child)
 {
     int error = child->join_cgroup ? write_file(child->options->cgroup_fd, "cgroup.procs", "0") : 0;
     if (error != 0)
-        fail(child, SPAWN_CGROUP, error);
+        spawn_fail(child, SPAWN_CGROUP, error);
 }
 
 static bool is_strict(const struct spawn_child *child)
@@ -123,7 +110,7 @@ static bool is_not_permitted(int r)
 static _Noreturn void fail_enforcing(struct spawn_child *child, enum spawn_step step,
                                      enum spawn_step strict, int error)
 {
-    fail(child, is_strict(child) && is_not_permitted(-error) ? strict : step, error);
+    spawn_fail(child, is_strict(child) && is_not_permitted(-error) ? strict : step, error);
 }
 
 static void set_up_network(struct spawn_child *child)
@@ -151,106 +138,13 @@ static void set_up_scheduling(const struct spawn_child *child)
                     ? write_own("/proc/self/oom_score_adj", options->oom_score_adjust)
                     : 0;
     if (error != 0)
-        fail(child, SPAWN_OOM_SCORE, error);
+        spawn_fail(child, SPAWN_OOM_SCORE, error);
     if (options->set_nice && setpriority(PRIO_PROCESS, 0, options->nice) < 0)
-        fail(child, SPAWN_NICE, errno);
+        spawn_fail(child, SPAWN_NICE, errno);
     /* With autogroups, a process's nice value counts only within its session, and each session has
      * a nice value of its own. Best effort: the file may be missing, or the kernel may refuse. */
     if (options->set_nice && leads_session(child))
         (void)write_own("/proc/self/autogroup", options->nice);
-}
-
-/* Descriptors 0, 1 and 2 come first; the child always has them. */
-static void list_descriptors(struct spawn_child *child)
-{
-    const struct spawn_options *options = child->options;
-    if (options->n_fds > SPAWN_FDS_MAX)
-        fail(child, SPAWN_DESCRIPTORS, E2BIG);
-    child->n_fds = 3;
-    for (int i = 0; i < 3; i++)
-        child->fds[i] = (struct spawn_fd){.fd = child->null_fd, .number = i};
-    for (size_t i = 0; i < options->n_fds; i++) {
-        struct spawn_fd fd = options->fds[i];
-        if (fd.fd < 0 || fd.number < 0)
-            fail(child, SPAWN_DESCRIPTORS, EBADF);
-        child->fds[fd.number < 3 ? (size_t)fd.number : child->n_fds++] = fd;
-    }
-}
-
-static int move_up(const struct spawn_child *child, int fd, int lowest)
-{
-    if (fd >= lowest)
-        return fd;
-    int moved = fcntl(fd, F_DUPFD_CLOEXEC, lowest);
-    if (moved < 0)
-        fail(child, SPAWN_DESCRIPTORS, errno);
-    return moved;
-}
-
-/* Descriptors that are needed until the exec; -1 = not this one. */
-#define SPAWN_NEEDED 2
-
-static int *needed(struct spawn_child *child, size_t i)
-{
-    return i == 0 ? &child->report_fd : &child->parent_fd;
-}
-
-static bool is_target(const struct spawn_child *child, int number)
-{
-    for (size_t i = 0; i < child->n_fds; i++)
-        if (child->fds[i].number == number)
-            return true;
-    return false;
-}
-
-/* Moves what is needed until the exec to `lowest` and behind, where nothing else is needed, and
- * closes all other descriptors that are not targets. */
-static int close_others(struct spawn_child *child, int lowest)
-{
-    int end = lowest;
-    for (size_t i = 0; i < SPAWN_NEEDED; i++) {
-        int *fd = needed(child, i);
-        if (*fd < 0)
-            continue;
-        if (*fd != end && dup3(*fd, end, O_CLOEXEC) < 0)
-            return -errno;
-        *fd = end++;
-    }
-    for (int number = 3; number < lowest; number++)
-        if (!is_target(child, number))
-            (void)close(number);
-    close_from((unsigned)end);
-    return 0;
-}
-
-/*
- * Sources are first moved above all targets, so that no dup2() overwrites one. Other descriptors
- * are closed here and not by exec: exec may take long, and processes of the same user can reach
- * into this one once it is dumpable.
- */
-static void set_up_descriptors(struct spawn_child *child)
-{
-    int lowest = 3;
-    list_descriptors(child);
-    for (size_t i = 0; i < child->n_fds; i++) {
-        if (child->fds[i].number >= lowest)
-            lowest = child->fds[i].number + 1;
-    }
-    for (size_t i = 0; i < SPAWN_NEEDED; i++)
-        if (*needed(child, i) >= 0)
-            *needed(child, i) = move_up(child, *needed(child, i), lowest + SPAWN_NEEDED);
-    for (size_t i = 0; i < child->n_fds; i++) {
-        if (child->fds[i].fd < 0)
-            fail(child, SPAWN_DEV_NULL, -child->fds[i].fd);
-        child->fds[i].fd = move_up(child, child->fds[i].fd, lowest);
-    }
-    for (size_t i = 0; i < child->n_fds; i++) {
-        if (dup2(child->fds[i].fd, child->fds[i].number) < 0)
-            fail(child, SPAWN_DESCRIPTORS, errno);
-    }
-    int r = close_others(child, lowest);
-    if (r < 0)
-        fail(child, SPAWN_DESCRIPTORS, -r);
 }
 
 /* A /proc of its own cannot be replaced by rules. */
@@ -270,7 +164,7 @@ static int confine_files(struct spawn_child *child, const struct sandbox_path **
     int r = options->files ? sandbox_files_separate(options->files, ret_path) : 0;
     if (is_not_permitted(r) && !*ret_path) {
         if (is_strict(child))
-            fail(child, SPAWN_STRICT_FILES, -r);
+            spawn_fail(child, SPAWN_STRICT_FILES, -r);
         if (!can_do_without_mounts(options->files))
             return r;
         child->state.files = SANDBOX_BY_LANDLOCK;
@@ -307,7 +201,7 @@ static void set_up_limits(const struct spawn_child *child)
     for (size_t i = 0; i < options->n_rlimits; i++) {
         const struct spawn_rlimit *rlimit = &options->rlimits[i];
         if (prlimit(0, (enum __rlimit_resource)rlimit->resource, &rlimit->limit, NULL) < 0)
-            fail(child, SPAWN_RLIMIT, errno);
+            spawn_fail(child, SPAWN_RLIMIT, errno);
     }
 }
 
@@ -331,11 +225,11 @@ static void set_up_ids(const struct spawn_child *child)
     if (geteuid() != 0 && geteuid() == options->uid && getegid() == options->gid)
         return;
     if (syscall(CALL_SETGROUPS, options->n_groups, options->groups) < 0)
-        fail(child, SPAWN_GROUPS, errno);
+        spawn_fail(child, SPAWN_GROUPS, errno);
     if (syscall(CALL_SETRESGID, options->gid, options->gid, options->gid) < 0)
-        fail(child, SPAWN_GID, errno);
+        spawn_fail(child, SPAWN_GID, errno);
     if (syscall(CALL_SETRESUID, options->uid, options->uid, options->uid) < 0)
-        fail(child, SPAWN_UID, errno);
+        spawn_fail(child, SPAWN_UID, errno);
 }
 
 /*
@@ -357,7 +251,7 @@ static void set_up_user(struct spawn_child *child)
     child->state.not_bounded = r == -EPERM;
     child->state.bounded = bounding && r == 0;
     if (r == -EPERM && sandbox->strict)
-        fail(child, SPAWN_STRICT_CAPABILITIES, -r);
+        spawn_fail(child, SPAWN_STRICT_CAPABILITIES, -r);
     if (r == -EPERM && sandbox->no_new_privileges && (ordinary || geteuid() != 0))
         r = 0; /* without CAP_SETPCAP, no_new_privs alone protects, unless the user is root */
     if (r == 0 && sandbox->ambient && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
@@ -386,7 +280,7 @@ static void pipe_output(const struct spawn_child *child)
     scm_attach(&message, &control, fds, 1);
     if (sendmsg(STDOUT_FILENO, &message, MSG_NOSIGNAL) >= 0 &&
         (dup2(fds[1], STDOUT_FILENO) < 0 || dup2(fds[1], STDERR_FILENO) < 0))
-        fail(child, SPAWN_DESCRIPTORS, errno);
+        spawn_fail(child, SPAWN_DESCRIPTORS, errno);
     (void)close(fds[0]);
     (void)close(fds[1]);
 }
@@ -412,15 +306,15 @@ static void apply_landlock(struct spawn_child *child)
     if (child->rules >= 0) {
         const int r = confine(child->rules);
         if (r < 0)
-            fail(child, SPAWN_LANDLOCK, -r);
+            spawn_fail(child, SPAWN_LANDLOCK, -r);
         child->rules = close_fd(child->rules);
         child->state.landlock = (uint8_t)abi;
     } else if (scoped) {
-        fail(child, SPAWN_LANDLOCK, -child->rules);
+        spawn_fail(child, SPAWN_LANDLOCK, -child->rules);
     }
     child->state.scopes = scoped ? scopes : 0;
     if (sandbox && sandbox->strict && child->state.scopes != scopes)
-        fail(child, SPAWN_STRICT_SCOPES, EOPNOTSUPP);
+        spawn_fail(child, SPAWN_STRICT_SCOPES, EOPNOTSUPP);
 }
 
 /* Returns where descriptors for the supervisor go, or -1. */
@@ -483,10 +377,10 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     const struct spawn_options *options = child->options;
     const uint64_t none = 0;
     child->report_fd = options->report_fd;
-    copy_table(options);
+    spawn_copy_table(options);
     const int error = options->complete ? -options->complete() : 0;
     if (error != 0)
-        fail(child, SPAWN_CLONE, error);
+        spawn_fail(child, SPAWN_CLONE, error);
     child->rules = -1;
     child->state.namespaces = options->private_pids ? SANDBOX_OWN_PIDS : 0;
     if (child->pids_error != 0)
@@ -495,7 +389,7 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     join_cgroup(child);
     set_up_network(child);
     set_up_ipc(child);
-    set_up_descriptors(child);
+    spawn_set_up_descriptors(child);
     set_up_scheduling(child);
     set_up_files(child);
     set_up_limits(child);
@@ -503,11 +397,11 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     pipe_output(child);
     /* The change of user clears this. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-        fail(child, SPAWN_PARENT_DEATH, errno);
+        spawn_fail(child, SPAWN_PARENT_DEATH, errno);
     if (parent_has_ended(child))
-        fail(child, SPAWN_PARENT_DEATH, ESRCH); /* the parent died before the prctl() */
+        spawn_fail(child, SPAWN_PARENT_DEATH, ESRCH); /* the parent died before the prctl() */
     if (chdir(options->working_directory ? options->working_directory : "/") < 0)
-        fail(child, SPAWN_CHDIR, errno);
+        spawn_fail(child, SPAWN_CHDIR, errno);
     /* Without sigprocmask(), whose page would have to be mapped first. */
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
     apply_landlock(child);
@@ -516,7 +410,7 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     const int socket = report_state(child);
     int r = options->sandbox ? sandbox_apply(options->sandbox, socket) : 0;
     if (r < 0)
-        fail(child, SPAWN_SANDBOX, -r);
+        spawn_fail(child, SPAWN_SANDBOX, -r);
     (void)execve(options->argv[0], options->argv, options->environment);
-    fail(child, SPAWN_EXEC, errno);
+    spawn_fail(child, SPAWN_EXEC, errno);
 }
