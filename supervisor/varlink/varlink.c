@@ -255,7 +255,7 @@ int varlink_parse(struct varlink_call *ret, const char *message, size_t size,
                   struct varlink_problem *problem)
 {
     struct varlink_object members;
-    const char *oneway;
+    const char *oneway, *object;
     int r;
 
     *ret = (struct varlink_call)VARLINK_CALL_NULL;
@@ -267,13 +267,14 @@ int varlink_parse(struct varlink_call *ret, const char *message, size_t size,
     ret->strings = ret->text + size + 1;
     memcpy(ret->text, message, size);
     ret->text[size] = '\0';
-    if (!json_text_check(ret->text, size, VARLINK_VALUES_MAX) || *ret->text != '{')
+    object = ret->text + strspn(ret->text, " \t\r\n");
+    if (!json_text_check(ret->text, size, VARLINK_VALUES_MAX) || *object != '{')
         return VARLINK_E_MALFORMED;
-    ret->parameters = ret->text;
+    ret->parameters = object;
     r = varlink_read(&members, ret, CALL, problem);
     if (r != 0) {
         /* A oneway call gets no error reply either. */
-        oneway = json_text_member(ret->text, "oneway");
+        oneway = json_text_member(object, "oneway");
         ret->oneway = oneway && *oneway == 't';
         return r;
     }

@@ -30,6 +30,12 @@ TEST(a_call_is_taken_apart)
     ck_assert(call.more && !call.oneway && !call.upgrade);
 }
 
+TEST(white_space_around_a_call_is_ignored)
+{
+    ck_assert_int_eq(parse(" \n\t{\"method\" : \"a.b.C\"}\r\n"), 0);
+    ck_assert_str_eq(call.method, "a.b.C");
+}
+
 TEST(absent_and_null_members_are_the_same)
 {
     ck_assert_int_eq(parse("{\"method\":\"a.b.C\",\"parameters\":null,\"oneway\":null}"), 0);
