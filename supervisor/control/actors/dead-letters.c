@@ -15,32 +15,40 @@
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/removal.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* The cost of changing a letter, relative to looking at one. */
 #define CHANGE_COST 8
 
 /* ---- parameters ---- */
 
-/* Takes the parameter "filter"; without it, everything matches. */
-static struct dead_letter_filter take_filter(const struct request *request)
+/* Takes the parameter "filter"; without it, everything matches. False: an error has been sent. */
+static bool take_filter(struct request *request, struct dead_letter_filter *ret)
 {
     struct varlink_object given;
+    struct varlink_bytes key;
     const char *cause;
 
     (void)varlink_object(&request->parameters, "filter", &given);
+    key = varlink_bytes(&given, "key");
+    if (key.data && strlen(key.data) != key.size)
+        return request_refuse(request, "key", "text without NUL");
+    if (varlink_int(&given, "until_at", 1) == 0) /* it would not bound anything */
+        return request_refuse(request, "until_at", "1 or more");
     cause = varlink_string(&given, "cause");
-    return (struct dead_letter_filter){
+    *ret = (struct dead_letter_filter){
         .queue = varlink_choice(&given, "queue"),
         .reason = varlink_choice(&given, "reason"),
         .sender = varlink_string(&given, "sender"),
         .recipient = varlink_string(&given, "recipient"),
         .type = varlink_string(&given, "type"),
         .job = varlink_string(&given, "job"),
-        .key = varlink_string(&given, "key"),
+        .key = key.data,
         .cause = attempt_cause_from_string(cause ? cause : ""),
         .since = varlink_usec(&given, "since_at", 0),
         .until = varlink_usec(&given, "until_at", 0),
     };
+    return true;
 }
 
 /* NULL = the call waits for it, or an error has been sent. */
@@ -131,8 +139,11 @@ static bool is_disk_slow(const struct request *request)
 
 static void list_letters(struct request *request)
 {
+    struct dead_letter_filter filter;
     struct letters *letters;
 
+    if (!take_filter(request, &filter))
+        return;
     if (!is_disk_slow(request) && control_await_letters(request))
         return;
     letters = request_allocate(request, sizeof(*letters));
@@ -141,7 +152,7 @@ static void list_letters(struct request *request)
     letters->list.step = step_letters;
     letters->list.finish = finish_letters;
     letters->list.free = free_letters;
-    letters->filter = take_filter(request);
+    letters->filter = filter;
     dead_letter_walk_begin(&letters->walk, &request->context->messages->dead_letters, true);
     control_list(request, &letters->list, "letters");
 }
@@ -274,9 +285,12 @@ static void change(struct request *request, const char *to,
 {
     struct dead_letters *letters = &request->context->messages->dead_letters;
     const bool has_one = request_has(request, "id");
+    struct dead_letter_filter filter;
     struct dead_letter *one = NULL;
     struct change *change;
 
+    if (!take_filter(request, &filter))
+        return;
     if (has_one && !(one = find_letter(request, request_int(request, "id", 0))))
         return;
     if (!has_one && control_await_letters(request))
@@ -288,7 +302,7 @@ static void change(struct request *request, const char *to,
         (struct request_parts){.write = change_letters, .finish = finish, .free = free_change};
     change->has_one = has_one;
     change->one = one;
-    change->filter = take_filter(request);
+    change->filter = filter;
     change->apply = request_bool(request, "dry_run") ? count_match : apply;
     requeue_init(&change->requeue, request->context, to);
     change->requeue.settled = on_settled;

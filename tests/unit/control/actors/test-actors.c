@@ -51,6 +51,17 @@ TEST(dead_letters_are_chosen_by_the_name_of_their_reason)
                   ACTORS("Purge", "{\"filter\":{\"reason\":\"bored\"}}"));
 }
 
+TEST(a_filter_that_would_match_more_than_it_says_is_refused)
+{
+    add_letters(DEAD_GONE, 1);
+    check_refused("BadOption", "allowed", "1 or more",
+                  ACTORS("Purge", "{\"filter\":{\"until_at\":0}}"));
+    check_refused("BadOption", "option", "key",
+                  ACTORS("Purge", "{\"filter\":{\"key\":\"a\\u0000b\"}}"));
+    ck_assert_int_eq(
+        json_integer_value(json_object_get(ask(ACTORS("Purge", "{\"filter\":{}}")), "purged")), 1);
+}
+
 TEST(dead_letters_are_requeued_over_many_turns_and_once_each)
 {
     add_letters(DEAD_GONE, MANY);
