@@ -41,6 +41,13 @@ json_t *field_given(usec_t time)
     return time > 0 ? json_integer((json_int_t)time) : NULL;
 }
 
+json_t *field_ago(usec_t span)
+{
+    const usec_t date = usec_sub(clock_realtime(), span);
+
+    return span > 0 ? json_integer(date > 0 ? (json_int_t)date : 1) : NULL;
+}
+
 bool field_has(const json_t *object, const char *name)
 {
     const json_t *member = json_object_get(object, name);

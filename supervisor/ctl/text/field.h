@@ -22,6 +22,10 @@ json_t *field_enum_new(const char *text);
 /* A time for json_pack("o*"), which leaves it out if it is 0; infinity becomes -1. */
 json_t *field_given(usec_t time);
 
+/* The date `span` ago, for json_pack("o*"), which leaves it out if `span` is 0. It is 1 at least: 0
+ * would mean no bound. */
+json_t *field_ago(usec_t span);
+
 /* Text is borrowed from the object. The comment at each line shows the default. */
 const char *field_text(const json_t *object, const char *name);          /* "" */
 bool field_has(const json_t *object, const char *name);                  /* present and not null */

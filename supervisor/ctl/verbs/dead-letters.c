@@ -22,15 +22,11 @@ static bool has_filter(const struct options *options)
 
 static json_t *filter_parameters(const struct options *options)
 {
-    const usec_t since = usec_sub(clock_realtime(), options->since);
-    const usec_t until = usec_sub(clock_realtime(), options->older_than);
-
     return json_pack("{s:{s:s*, s:s*, s:s*, s:o*, s:s*, s:o*, s:o*, s:o*}}", "filter", "sender",
                      options->from, "recipient", options->to, "type", options->type, "reason",
                      field_enum_new(options->reason), "key", options->of_key, "cause",
-                     field_enum_new(options->cause), "since_at",
-                     options->since > 0 ? field_given(since) : NULL, "until_at",
-                     options->older_than > 0 ? field_given(until) : NULL);
+                     field_enum_new(options->cause), "since_at", field_ago(options->since),
+                     "until_at", field_ago(options->older_than));
 }
 
 /* Adds the first line of the reason. A message also has a reason code and a sender. */
@@ -313,6 +309,10 @@ int verb_dead_letters(struct invocation *invocation)
         return list(invocation);
     if (strcmp(action, "show") == 0 && ids && !has_filter(&invocation->options))
         return invocation_each(invocation, 1, show_one);
-    complain("usage: troupectl dead-letters [list | show ID...]");
+    if (strcmp(action, "requeue") == 0 || strcmp(action, "purge") == 0)
+        complain("dead-letters %s is now 'troupectl %s'", action,
+                 strcmp(action, "purge") == 0 ? action : "retry");
+    else
+        complain("usage: troupectl dead-letters [list | show ID...]");
     return EXIT_USAGE;
 }

@@ -227,12 +227,10 @@ static int cancel_by_id(struct invocation *invocation, const char *id)
 
 static json_t *filter_parameters(const struct options *options, const char *group)
 {
-    const usec_t until = usec_sub(clock_realtime(), options->older_than);
-
-    return json_pack(
-        "{s:s, s:s*, s:o*, s:o*, s:o*, s:b}", "group", group, "key", options->of_key, "state",
-        field_enum_new(options->state), "cause", field_enum_new(options->cause), "until_at",
-        options->older_than > 0 ? field_given(until) : NULL, "dry_run", options->dry_run);
+    return json_pack("{s:s, s:s*, s:o*, s:o*, s:o*, s:b}", "group", group, "key", options->of_key,
+                     "state", field_enum_new(options->state), "cause",
+                     field_enum_new(options->cause), "until_at", field_ago(options->older_than),
+                     "dry_run", options->dry_run);
 }
 
 static void show_count(const struct invocation *invocation, const json_t *reply)
