@@ -5,6 +5,7 @@
 #include "worker/nats/engine-connection.h"
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static int status_of(natsStatus s)
 {
@@ -166,7 +167,9 @@ int client_print(json_t *document)
         log_error("out of memory");
         return CLIENT_FAILED;
     }
-    (void)json_dumpf(document, stdout, JSON_COMPACT);
+    /* Other machines have written it: a terminal must not interpret that. */
+    (void)json_dumpf(document, stdout,
+                     isatty(STDOUT_FILENO) ? JSON_INDENT(2) | JSON_ENSURE_ASCII : JSON_COMPACT);
     puts("");
     json_decref(document);
     return client_flush();
