@@ -576,11 +576,12 @@ TEST(test_program_that_cannot_be_executed_is_an_error)
     ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
 }
 
-/* Locks the pipe of its output, as long as it lives. */
+/* Locks the pipe of its output, as long as it lives, once the reader has what it has written. */
 #define LOCKS_ITS_PIPE                                                                             \
-    "import ctypes, os, socket\n"                                                                  \
+    "import array, ctypes, fcntl, os, socket, termios\n"                                           \
     "a, b = socket.socketpair()\n"                                                                 \
-    "os.write(1, b'up')\n"                                                                         \
+    "left = array.array('i', [os.write(1, b'up')])\n"                                              \
+    "while left[0]: fcntl.ioctl(1, termios.FIONREAD, left)\n"                                      \
     "ctypes.CDLL(None).splice(a.fileno(), None, 1, None, 4096, 0)\n"
 
 TEST(test_a_command_that_locks_its_pipe_is_ended_and_its_output_kept)
