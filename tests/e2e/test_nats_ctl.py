@@ -44,7 +44,7 @@ class Waits(Case):
 
     def waiting(self, s, number, **options):
         """troupectl, once it waits for a job."""
-        process = subprocess.Popen([TROUPECTL, "wait", f"JOBS:{number}", "--nats", s.nats.url], text=True, **options)
+        process = subprocess.Popen([TROUPECTL, "wait", f"JOBS:{number}", "--nats", s.nats.url, "--timeout", "infinity"], text=True, **options)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         s.client.until(lambda: self.is_awaited(number))
@@ -69,7 +69,7 @@ class Waits(Case):
         process.send_signal(signal.SIGINT)
         said = process.communicate(timeout=LIMIT)[1]
         self.assertEqual(process.returncode, 130)
-        self.assertIn(f"job JOBS:{number} goes on", said)
+        self.assertIn(f"job JOBS:{number} goes on; 'troupectl wait' with the same --nats or --cluster", said)
         s.client.until(lambda: not self.is_awaited(number))
         s.call("Cancel", id=f"JOBS:{number}")
 

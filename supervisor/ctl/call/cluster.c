@@ -111,6 +111,8 @@ static const char *span(usec_t time, char text[static SPAN_SIZE])
 {
     if (time == 0)
         return NULL;
+    if (time == USEC_INFINITY)
+        return "infinity"; /* refused with what is allowed */
     (void)snprintf(text, SPAN_SIZE, "%" PRIu64 "ms", (time + USEC_PER_MSEC - 1) / USEC_PER_MSEC);
     return text;
 }
@@ -121,6 +123,7 @@ static void make_command(struct command *command, const struct invocation *invoc
 {
     const struct options *options = &invocation->options;
     const struct troupe_job_options *job = &options->job;
+    const usec_t wait = options->timeout < USEC_INFINITY ? options->timeout : 0;
 
     (void)snprintf(command->priority, sizeof(command->priority), "%" PRId64, options->priority);
     add(command, PROGRAM);
@@ -133,8 +136,7 @@ static void make_command(struct command *command, const struct invocation *invoc
     add_option(command, "--key", job->key);
     add_option(command, "--priority", options->priority >= 0 ? command->priority : NULL);
     add_option(command, "--delay", span(job->delay_usec, command->delay));
-    add_option(command, "--timeout",
-               span(sends ? job->timeout_usec : options->timeout, command->timeout));
+    add_option(command, "--timeout", span(sends ? job->timeout_usec : wait, command->timeout));
     add(command, "--");
     add(command, invocation_operand(invocation, 0));
 }
