@@ -103,7 +103,7 @@ class Supervisor:
         """Does not wait for the supervisor's start."""
         with inherited.collect() as descriptors:
             program = pack_program(*self.program)
-            self.lifeline, theirs = socket.socketpair()
+            self.lifeline, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
             with theirs:
                 self.process = subprocess.Popen([sys.executable, "-I", "-S", guardian.__file__, inherited.directory or ""],
                                                 stdin=theirs.fileno(), stdout=subprocess.DEVNULL, start_new_session=True)
