@@ -337,7 +337,7 @@ const struct verb verb_table[] = {
         .name = "top", .operands = "",
         .summary = "Groups, cells and workers as they work, on the whole screen",
         .details =
-            "'?' explains the keys. Without a terminal, prints a block of lines a second.\n"
+            "The last line shows the keys. Without a terminal, prints a block of lines a second.\n"
             "--all opens all groups.\n",
         .options = OPTIONS_CONNECT | OPTIONS_ALL | OPTIONS_TOP, .run = verb_top,
         .examples = "  troupectl top\n"
