@@ -6,6 +6,8 @@
 #include "shared/base/scm.h"
 #include "supervisor/keeper/sandbox.h"
 #include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -52,6 +54,16 @@ static void forward(const char *data, ssize_t size)
     }
 }
 
+/* Waits for output. Returns false if nobody reads it any more: the service has ended, and the
+ * supervisor has closed its end. Otherwise a stranger to whom the service has sent the pipe could
+ * keep the pump. */
+static bool wait_for_output(void)
+{
+    struct pollfd ends[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = STDOUT_FILENO}};
+
+    return poll(ends, ELEMENTS(ends), -1) > 0 && ends[1].revents == 0;
+}
+
 /* The keeper's signals are blocked here as well. */
 static _Noreturn void run(int socket, int output)
 {
@@ -67,7 +79,7 @@ static _Noreturn void run(int socket, int output)
     n = receive_first(buffer);
     do
         forward(buffer, n);
-    while ((n = read(STDIN_FILENO, buffer, sizeof(buffer))) > 0);
+    while (wait_for_output() && (n = read(STDIN_FILENO, buffer, sizeof(buffer))) > 0);
     _exit(EXIT_SUCCESS);
 }
 

@@ -9,8 +9,9 @@
  * the read end to the pump (spawn_options.pipe_output).
  *
  * The pump is a copy of the keeper without its descriptors and capabilities, outside the service's
- * cgroup. It ends when no process can write to the pipe, so the last output is not lost. It
- * outlives supervisors.
+ * cgroup. It ends when no process can write to the pipe, so the last output is not lost, or when
+ * the supervisor has closed its end of the socket. It outlives supervisors, as the keeper holds
+ * that end for the next one.
  */
 
 #include <sys/types.h>

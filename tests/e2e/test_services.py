@@ -2,6 +2,7 @@
 """Services as users of systemd know them: notifications, failures, and how they are stopped."""
 import os
 import signal
+import socket
 import sys
 import unittest
 
@@ -134,6 +135,21 @@ class Output(Services):
         os.kill(pump, signal.SIGCONT)
         s.wait_for(lambda: self.state(s) == "failed")
         self.assertEqual(s.deaths()[0]["stderr"], "last words\n")
+        s.until(lambda: not s.pumps())
+
+    def test_a_stranger_who_has_the_output_of_a_service_that_ended_does_not_keep_its_pump(self):
+        s = self.supervisor()
+        path = os.path.join(s.directory, "stranger")
+        stranger = socket.socket(socket.AF_UNIX)
+        self.addCleanup(stranger.close)
+        stranger.bind(path)
+        stranger.listen()
+        body = f"t = socket.socket(socket.AF_UNIX)\nt.connect({path!r})\nsocket.send_fds(t, [b'x'], [1])\n"
+        s.write("a.group", service(self.program(s, "a", body), Restart={"Restart": "no"}))
+        s.start()
+        _, fds, _, _ = socket.recv_fds(stranger.accept()[0], 1, 1)
+        self.addCleanup(os.close, fds[0])
+        s.wait_for(lambda: self.state(s) == "stopped")
         s.until(lambda: not s.pumps())
 
     def test_a_service_that_locks_its_output_is_stopped_and_started_again(self):
