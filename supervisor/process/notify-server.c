@@ -176,6 +176,7 @@ static bool notify_server_read(struct notify_server *server)
     char buffer[NOTIFY_MAX + 1];
     ssize_t n = receive(server->fd, buffer, &sender);
     if (n < 0) {
+        server->blocker = sender.is.uid;
         stop_reading(server, (int)n);
         return false;
     }
@@ -292,12 +293,21 @@ int notify_server_hold(struct notify_server *server, bool hold)
     return loop_watch_events(server->loop, &server->watch, hold ? 0 : POLLIN);
 }
 
+/* Returns the taker's owner for what is left in the socket. */
+static uint64_t owner_of_rest(const struct notify_server *server)
+{
+    if (server->blocked)
+        return taker_owner_of_user(server->blocker);
+    return server->senders.any_user ? (uintptr_t)server
+                                    : taker_owner_of_user(server->senders.owner);
+}
+
 void notify_server_deinit(struct notify_server *server)
 {
     if (server->fd < 0)
         return;
     loop_unwatch(server->loop, &server->watch);
-    loop_close(server->loop, TAKE_FD(server->fd));
+    taker_close_later(server->loop, TAKE_FD(server->fd), owner_of_rest(server));
     (void)unlink(server->path);
     free(server->path);
     server->path = NULL;

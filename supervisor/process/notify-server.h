@@ -47,6 +47,7 @@ struct notify_server {
     char *path;
     struct notify_senders senders;
     bool blocked;       /* nothing more is read: descriptors in it do not close */
+    uid_t blocker;      /* once `blocked`: who has sent them */
     unsigned n_ignored; /* messages of other processes; counted by the owner */
     notify_server_fn fn;
     void *userdata;

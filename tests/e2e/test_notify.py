@@ -30,8 +30,8 @@ signal.pause()
 
 DAEMON = """
 import os, signal, socket, sys
-os.setgid(65534)
-os.setuid(65534)
+os.setgid(int(sys.argv[2]))
+os.setuid(int(sys.argv[2]))
 def tell(text): socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(text, os.environ["NOTIFY_SOCKET"])
 tell(b"READY=1")
 open(sys.argv[1]).readline()
@@ -40,14 +40,16 @@ signal.pause()
 """
 
 STRANGER = """
-import array, os, socket, sys, threading, time
+import array, itertools, os, socket, sys, threading, time
 os.setgid(1)
 os.setuid(1)
 path, locks = sys.argv[1:]
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.connect(path)
 empty = socket.socketpair()
-while True:
+for i in itertools.count():
+    if i == 300:
+        print("sent", flush=True)
     if locks:
         ends = os.pipe()
         threading.Thread(target=os.splice, args=(empty[0].fileno(), ends[1], 4096), daemon=True).start()
@@ -76,18 +78,23 @@ class Clients(TestCase):
 class Strangers(TestCase):
     """A service that gives up root by itself has a socket that all users may send to."""
 
-    def misuse(self, locks):
+    def misused(self, locks, user):
+        """A service that is ready as this user, its bell, the socket, and a stranger that sends to that."""
         s = self.supervisor()
         bell = Bell(s, "bell")
         os.chmod(bell.path, 0o666)
-        s.write("web.group", ini(f"/usr/bin/python3 {s.write('daemon.py', DAEMON)} {bell.path}", Group={"Type": "notify"}))
+        s.write("web.group", ini(f"/usr/bin/python3 {s.write('daemon.py', DAEMON)} {bell.path} {user}", Group={"Type": "notify"}))
         s.start()
         s.wait_worker("web/0", "idle")
         path = os.path.join(s.directory, "notify-web-0.sock")
-        stranger = subprocess.Popen(["/usr/bin/python3", "-c", STRANGER, path, locks], stderr=subprocess.DEVNULL)
-        self.addCleanup(stranger.wait)
+        stranger = subprocess.Popen(["/usr/bin/python3", "-c", STRANGER, path, locks], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.addCleanup(stranger.communicate)
         self.addCleanup(stranger.kill)
-        s.until(lambda: os.path.exists(path) and (os.stat(path).st_mode & 0o777, os.stat(path).st_uid) == (0o600, 65534))
+        return s, bell, path, stranger
+
+    def misuse(self, locks, user=65534):
+        s, bell, path, _ = self.misused(locks, user)
+        s.until(lambda: os.path.exists(path) and (os.stat(path).st_mode & 0o777, os.stat(path).st_uid) == (0o600, user))
         bell.ring()
         s.until(lambda: s.worker("web/0").get("status") == "still heard")
         self.assertEqual(s.worker("web/0")["generation"], 1)
@@ -99,6 +106,17 @@ class Strangers(TestCase):
 
     def test_a_stranger_whose_descriptors_do_not_close_is_locked_out(self):
         self.misuse("locks")
+
+    def test_a_stranger_whose_descriptors_do_not_close_is_locked_out_while_the_service_is_root(self):
+        self.misuse("locks", user=0)
+
+    def test_a_flood_does_not_take_away_the_socket_of_a_service_that_is_root(self):
+        s, bell, path, stranger = self.misused("", 0)
+        socket_before = os.stat(path)
+        stranger.stdout.readline()
+        bell.ring()
+        s.until(lambda: s.worker("web/0").get("status") == "still heard")
+        self.assertEqual(os.stat(path).st_ino, socket_before.st_ino)
 
 
 class Notifications(TestCase):

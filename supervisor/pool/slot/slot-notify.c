@@ -80,11 +80,22 @@ static struct notify_senders slot_notify_senders(const struct slot *slot)
     };
 }
 
+static int slot_bind_notify(struct slot *slot, const struct notify_senders *senders)
+{
+    struct notify_server *server = &slot->worker.notify;
+    char path[108];
+    int r = slot_notify_path(slot, path);
+
+    notify_server_deinit(server);
+    return r < 0 ? r
+                 : notify_server_init(server, slot_context(slot)->loop, path, senders,
+                                      slot_on_notify, slot);
+}
+
 int slot_open_notify(struct slot *slot)
 {
     struct notify_server *server = &slot->worker.notify;
     const struct notify_senders senders = slot_notify_senders(slot);
-    char path[108];
     int r;
 
     if (server->fd >= 0 && !server->blocked && server->senders.owner == senders.owner &&
@@ -92,31 +103,37 @@ int slot_open_notify(struct slot *slot)
         notify_server_renew(server);
         return 0;
     }
-    notify_server_deinit(server);
-    r = slot_notify_path(slot, path);
-    if (r == 0)
-        r = notify_server_init(server, slot_context(slot)->loop, path, &senders, slot_on_notify,
-                               slot);
+    r = slot_bind_notify(slot, &senders);
     return r < 0 ? r : notify_server_hold(server, true);
 }
 
 /* Opens another socket for a service that may change its user: a process of another user has
- * blocked or flooded the one that all users may send to. */
-static void slot_replace_notify(struct slot *slot)
+ * blocked or flooded the one that all users may send to. No stranger may send to the new one, so
+ * that this happens only once. While the service is root, it is for root, until the next start. */
+static void slot_replace_notify(struct slot *slot, uid_t user)
 {
-    const uid_t user = procfs_user(slot->worker.process.pid);
+    struct notify_senders senders;
     int r;
 
     if (user != 0)
         slot->notify_user = user;
-    notify_server_deinit(&slot->worker.notify);
-    r = slot_open_notify(slot);
-    if (r == 0)
-        r = notify_server_hold(&slot->worker.notify, false);
+    senders = slot_notify_senders(slot);
+    senders.any_user = false;
+    r = slot_bind_notify(slot, &senders);
     if (r < 0)
         log_error("%s: cannot open another NOTIFY_SOCKET: %s", slot->name, strerror(-r));
     else
         slot_hold(slot);
+}
+
+/* A service that is still root may send as any user later; until then it bears the flood. */
+static void slot_end_flood(struct slot *slot)
+{
+    const uid_t user = procfs_user(slot->worker.process.pid);
+
+    slot->worker.notify.n_ignored = 0;
+    if (user != 0 && user != (uid_t)-1)
+        slot_replace_notify(slot, user);
 }
 
 static void slot_on_notify(void *userdata, const struct notify_message *message)
@@ -126,7 +143,7 @@ static void slot_on_notify(void *userdata, const struct notify_message *message)
 
     if (!message) {
         if (server->senders.any_user)
-            slot_replace_notify(slot);
+            slot_replace_notify(slot, procfs_user(slot->worker.process.pid));
         return;
     }
     /* Other processes may know the socket. */
@@ -146,7 +163,7 @@ static void slot_on_notify(void *userdata, const struct notify_message *message)
             "not belong to the service, or has ended",
             slot->name, (int)message->pid);
         if (++server->n_ignored >= IGNORED_MAX && server->senders.any_user)
-            slot_replace_notify(slot);
+            slot_end_flood(slot);
     }
 }
 
