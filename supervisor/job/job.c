@@ -349,13 +349,19 @@ void job_leave_submitter(struct job *job)
     job->submitter = NULL;
 }
 
-void job_set_state(struct job *job, enum job_state state)
+static void tell_submitter(struct job *job, enum job_state state)
 {
-    assert(FOLLOWING[job->state] & BIT(state));
-    if (job->submitter && job_waits(job->state) != job_waits(state))
+    if (job_waits(job->state) != job_waits(state))
         submitter_note(job, job_waits(state));
     if (state >= JOB_SUCCEEDED)
         job->submitter = NULL;
+}
+
+void job_set_state(struct job *job, enum job_state state)
+{
+    assert(FOLLOWING[job->state] & BIT(state));
+    if (job->submitter)
+        tell_submitter(job, state);
     job->state = state;
 }
 

@@ -115,8 +115,8 @@ void cell_end_cancelled(struct cell *cell, struct job *job);
 
 /* ---- cell-room.c ---- */
 
-/* Returns whether the job exceeds its submitter's share. It does not wait for room: jobs of others
- * come first. */
+/* Returns whether the job of a `bounded` request exceeds its submitter's share. It does not wait:
+ * jobs of others come first. */
 bool cell_exceeds_share(const struct cell *cell, const struct cell_request *request);
 /* Returns 0 = the queue has room, CELL_E_BUSY, or CELL_E_WAIT. */
 int cell_find_room(struct cell *cell, const struct cell_request *request);

@@ -89,8 +89,7 @@ bool cell_exceeds_share(const struct cell *cell, const struct cell_request *requ
 {
     const struct config_group *config = cell->config;
     const struct job_counts *all = &cell->group->counts;
-    const struct submitter *own =
-        request->bounded ? submitter_find(&cell->group->submitters, request->submitter_uid) : NULL;
+    const struct submitter *own = submitter_find(&cell->group->submitters, request->submitter_uid);
     const uint64_t n = own ? least(own->n_waiting, job_counts_waiting(all)) : 0;
     const uint64_t bytes = own ? own->bytes : 0;
 

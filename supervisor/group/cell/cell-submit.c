@@ -30,7 +30,8 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
     r = cell->config->durable ? cell_admit_durable(cell, request) : 0;
     if (r != 0)
         return r;
-    r = cell_exceeds_share(cell, request) ? CELL_E_BUSY : cell_find_room(cell, request);
+    r = request->bounded && cell_exceeds_share(cell, request) ? CELL_E_BUSY
+                                                              : cell_find_room(cell, request);
     if (r == CELL_E_BUSY)
         job_count(&cell->counts, JOBS_REFUSED, 1);
     return r;
