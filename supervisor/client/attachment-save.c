@@ -339,7 +339,7 @@ static int set_end(struct job *job, const struct answer_row *row, const struct s
     job->state = row->state < JOB_SUCCEEDED ? JOB_CANCELLED : row->state;
     job->code = row->code;
     job->attempt = row->attempt;
-    job->cause = row->cause;
+    job->cause = (uint8_t)row->cause;
     if (row->reason)
         job_set_reason(job, row->reason);
     return payload_set(&job->result, reader->payload, reader->payload_size);
