@@ -4,8 +4,8 @@
 /* The rows of saved/saved-row.h. They are in the database of an upgrade only. Adding a row to the
  * database takes as long as all else about it, so rows of a kind are put together into packs. */
 
-#include "supervisor/succession/saved-row.h"
 #include "supervisor/store/database.h"
+#include "supervisor/succession/saved-row.h"
 
 #define SAVED_PACKS_MAX 32
 

@@ -43,8 +43,8 @@ struct config {
 
 /*
  * Sets the defaults, reads the file and the environment, and checks the result. `path` NULL =
- * CONFIG_FILE if it exists, "" = no file. Returns 0, or -errno after all problems have been logged. The caller
- * calls config_deinit() in either case.
+ * CONFIG_FILE if it exists, "" = no file. Returns 0, or -errno after all problems have been logged.
+ * The caller calls config_deinit() in either case.
  */
 int config_load(struct config *config, const char *path, const char *group);
 void config_deinit(struct config *config);

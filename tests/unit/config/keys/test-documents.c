@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/config.h"
 #include "shared/base/unitfile.h"
+#include "supervisor/config/config.h"
 #include "supervisor/config/keys/keys.h"
 #include "supervisor/config/syntax/strv.h"
 #include "supervisor/event/event-id.h"
