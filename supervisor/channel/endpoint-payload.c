@@ -13,12 +13,11 @@
  * old serial. Such descriptors are dropped. */
 static int endpoint_receive(struct endpoint *endpoint, uint64_t serial, int *ret_fd)
 {
-    const uint64_t owner = (uintptr_t)endpoint->blobs; /* one for each group and client's user */
     uint64_t received;
     int r;
 
     do {
-        r = taker_receive(endpoint->control, owner, &received, ret_fd);
+        r = taker_receive(endpoint->control, endpoint_owner(endpoint), &received, ret_fd);
         if (r == 0 && received != serial) {
             closer_close(*ret_fd);
             r = -EPROTO;

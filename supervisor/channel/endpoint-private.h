@@ -6,9 +6,16 @@
  * endpoint-adopt.c (taking over a peer of the former supervisor). */
 
 #include "supervisor/channel/endpoint.h"
+#include "supervisor/channel/held-blob.h"
 
 /* Records per turn and source: enough to amortise the turn, few enough to be fair (tens of µs). */
 #define ENDPOINT_BATCH 64
+
+/* The taker's owner for what the peer sends. */
+static inline uint64_t endpoint_owner(const struct endpoint *endpoint)
+{
+    return endpoint->blobs ? endpoint->blobs->owner : 0;
+}
 
 /* Polls the peer's ring from this turn on instead of sleeping on it. */
 void endpoint_heat(struct endpoint *endpoint);

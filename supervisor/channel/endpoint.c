@@ -247,7 +247,7 @@ void endpoint_deinit(struct endpoint *endpoint)
     endpoint_unmap(endpoint, &endpoint->channel.mine);
     endpoint_unmap(endpoint, &endpoint->channel.theirs);
     channel_deinit(&endpoint->channel);
-    taker_close_later(endpoint->loop, TAKE_FD(endpoint->control), (uintptr_t)endpoint->blobs);
+    taker_close_later(endpoint->loop, TAKE_FD(endpoint->control), endpoint_owner(endpoint));
     endpoint->blobs = blob_share_unref(endpoint->blobs);
 }
 

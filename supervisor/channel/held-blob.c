@@ -17,11 +17,12 @@ void blob_quota_init(struct blob_quota *quota)
 
 struct blob_share *blob_share_new(struct blob_quota *quota)
 {
+    static uint64_t last_owner;
     struct blob_share *share = calloc(1, sizeof(*share));
 
     if (!share)
         return NULL;
-    *share = (struct blob_share){.quota = quota, .references = 1};
+    *share = (struct blob_share){.quota = quota, .references = 1, .owner = ++last_owner};
     list_init(&share->kept);
     return share;
 }

@@ -26,6 +26,7 @@ struct blob_share {
     uint64_t n;
     struct list kept; /* blobs that can be dropped, oldest first; linked by their owner */
     unsigned references;
+    uint64_t owner; /* of what the senders' sockets hold, for the taker: never that of another */
 };
 
 /* With one reference; the blobs keep it until they are gone. NULL when out of memory. */

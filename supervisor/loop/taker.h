@@ -31,7 +31,7 @@ void taker_stop(void);
  * takers hang because of an owner, it gets no further one, so that other owners still get one.
  */
 
-/* The owner for a user; differs from all addresses, which other callers pass. */
+/* The owner for a user; differs from all addresses and small numbers, which other callers pass. */
 static inline uint64_t taker_owner_of_user(uid_t uid)
 {
     return UINT64_C(1) << 63 | uid;

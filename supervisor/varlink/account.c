@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/channel/held-blob.h"
+#include "supervisor/loop/taker.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -48,6 +49,7 @@ struct account *account_get(struct accounts *accounts, uid_t uid, bool may_chang
             free(account);
             return NULL;
         }
+        account->blobs->owner = taker_owner_of_user(uid);
         account->accounts = accounts;
         account->uid = uid;
         account->may_change = may_change;

@@ -55,6 +55,16 @@ TEST(a_sender_leaves_as_much_as_it_takes)
         (void)held_blob_unref(mine[--n_mine]);
 }
 
+TEST(a_share_in_the_place_of_another_has_an_owner_of_its_own)
+{
+    const uint64_t owner = share->owner;
+
+    ck_assert_uint_ne(other->owner, owner);
+    (void)blob_share_unref(share);
+    share = blob_share_new(&quota);
+    ck_assert_uint_ne(share->owner, owner);
+}
+
 TEST(a_high_number_shows_that_few_descriptors_are_left)
 {
     struct held_blob *blob;

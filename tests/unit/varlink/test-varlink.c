@@ -4,6 +4,7 @@
 
 #include "shared/base/base64.h"
 #include "shared/base/utf8.h"
+#include "supervisor/channel/held-blob.h"
 #include "supervisor/varlink/account.h"
 #include "supervisor/varlink/reply.h"
 #include "supervisor/varlink/varlink.h"
@@ -234,6 +235,24 @@ TEST(values_that_are_not_allowed_are_refused_with_those_that_are)
 /* ---- answers ---- */
 
 static struct accounts accounts;
+
+/* The taker counts what hangs by owner. */
+TEST(a_user_who_connects_again_is_the_same_owner)
+{
+    struct account *account, *other;
+    uint64_t owner;
+
+    accounts_init(&accounts, NULL);
+    account = account_get(&accounts, 1000, false);
+    other = account_get(&accounts, 1001, false);
+    owner = account->blobs->owner;
+    ck_assert_uint_ne(other->blobs->owner, owner);
+    (void)account_put(account);
+    account = account_get(&accounts, 1000, false);
+    ck_assert_uint_eq(account->blobs->owner, owner);
+    (void)account_put(account);
+    (void)account_put(other);
+}
 static struct reply reply;
 
 static void setup(void)
