@@ -35,7 +35,7 @@ struct kept_state {
 struct kept_attempt {
     _Atomic int64_t number; /* of the job's row; 0 = free */
     uint32_t attempt;
-    uint32_t n_failed; /* the job's attempts that had failed before, or N_FAILED_UNKNOWN */
+    uint32_t n_failed; /* the job's attempts that have failed with this one */
 };
 
 #define KEPT_ATTEMPTS_MAX 4096

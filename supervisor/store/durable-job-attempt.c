@@ -13,11 +13,11 @@ void durable_forget_attempt(struct durable_job *durable)
 }
 
 /* Until the new entry is complete, the former one stays: a crash between them would lose both. */
-void durable_job_keep_attempt(struct job *job)
+void durable_job_keep_attempt(struct job *job, bool counts)
 {
     struct durable_job *durable = durable_of(job);
     struct ended_attempts *attempts = &durable->jobs->attempts;
-    const uint32_t n_failed = durable_job_is_unread(job) ? N_FAILED_UNKNOWN : job->n_failed;
+    const uint32_t n_failed = job->n_failed + counts;
     struct kept_attempt *entry =
         ended_attempts_add(attempts, durable->row.number, job->attempt, n_failed);
 
@@ -27,28 +27,32 @@ void durable_job_keep_attempt(struct job *job)
         entry ? entry : ended_attempts_add(attempts, durable->row.number, job->attempt, n_failed);
 }
 
-/* The end of the attempt in hand, which `mine` keeps, is not counted: it is about to be. */
-static uint32_t count_missed(const struct kept_attempt *last, const struct kept_attempt *mine,
-                             uint32_t row_n_failed)
-{
-    const uint32_t n_failed = !last ? 0 : last == mine ? last->n_failed : last->n_failed + 1;
-
-    return n_failed > row_n_failed ? n_failed - row_n_failed : 0;
-}
-
-uint32_t durable_job_missed_ends(struct job *job, const struct job_row *row, bool in_hand)
+/* Takes what is kept of the attempts before `before`. Returns the last one; NULL = the row knows
+ * all of them. */
+static const struct kept_attempt *take_ends(struct job *job, const struct job_row *row,
+                                            uint32_t before)
 {
     struct durable_job *durable = durable_of(job);
-    struct ended_attempts *attempts = &durable->jobs->attempts;
     struct kept_attempt *mine = durable->kept;
-    struct kept_attempt *last = ended_attempts_join(
-        attempts, row->number, mine, in_hand ? job->attempt : UINT32_MAX, row->n_failed);
-    const uint32_t n_missed = count_missed(last, mine, row->n_failed);
+    struct kept_attempt *last =
+        ended_attempts_join(&durable->jobs->attempts, row->number, mine, before);
 
-    if (last && !in_hand && last->attempt > job->attempt)
-        job->attempt = last->attempt;
     durable->kept = last;
-    if (n_missed == 0 && last != mine)
-        durable_forget_attempt(durable); /* the row counts it */
-    return n_missed;
+    if (last && last != mine && last->attempt <= row->attempt && last->n_failed <= row->n_failed)
+        durable_forget_attempt(durable);
+    return durable->kept;
+}
+
+void durable_job_join_ends(struct job *job, const struct job_row *row)
+{
+    (void)take_ends(job, row, job->attempt);
+}
+
+uint32_t durable_job_missed_ends(struct job *job, const struct job_row *row)
+{
+    const struct kept_attempt *last = take_ends(job, row, UINT32_MAX);
+
+    if (last && last->attempt > job->attempt)
+        job->attempt = last->attempt;
+    return last && last->n_failed > row->n_failed ? last->n_failed - row->n_failed : 0;
 }

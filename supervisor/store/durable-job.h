@@ -151,11 +151,14 @@ void durable_job_move(struct job *job, const char *group);
  * be written: it may be told at once. */
 bool durable_job_end(struct job *job, enum job_state end, unsigned keeps, uint64_t letter);
 
-/* The attempt is about to end: until that is written, the next supervisor finds it in memory. */
-void durable_job_keep_attempt(struct job *job);
-/* The row of the job was read. Returns how many attempts have ended of which the row does not know;
- * the last one's number is in `job` then, unless a worker has a later attempt in hand. */
-uint32_t durable_job_missed_ends(struct job *job, const struct job_row *row, bool in_hand);
+/* The attempt is about to end: until that is written, the next supervisor finds it in memory.
+ * `counts`: it may not be tried again for nothing. */
+void durable_job_keep_attempt(struct job *job, bool counts);
+/* The row of the job was read. Returns how many attempts have failed of which the row does not
+ * know. The number of the last attempt that has ended is in `job` then. */
+uint32_t durable_job_missed_ends(struct job *job, const struct job_row *row);
+/* The same for a job that a worker has in hand, and that counts them. */
+void durable_job_join_ends(struct job *job, const struct job_row *row);
 
 /* The number of its row. */
 static inline int64_t durable_job_number(const struct job *job)

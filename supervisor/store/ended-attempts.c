@@ -88,32 +88,22 @@ struct kept_attempt *ended_attempts_take(struct ended_attempts *attempts, int64_
     return entry;
 }
 
-/* Returns how many attempts had failed before the one that followed that of `entry`. */
-static uint32_t n_failed_after(const struct kept_attempt *entry, uint32_t row_n_failed)
-{
-    const uint32_t n = entry->n_failed == N_FAILED_UNKNOWN ? row_n_failed : entry->n_failed;
-
-    return n + 1 > row_n_failed ? n + 1 : row_n_failed;
-}
-
 /* Removes one of two entries of a job. An attempt has two if the supervisor ended between reading
  * its result and releasing the record: the next one has read that again. Returns the other one. */
 static struct kept_attempt *join(struct ended_attempts *attempts, struct kept_attempt *a,
-                                 struct kept_attempt *b, uint32_t row_n_failed)
+                                 struct kept_attempt *b)
 {
     struct kept_attempt *last = a->attempt >= b->attempt ? a : b;
     struct kept_attempt *other = last == a ? b : a;
 
-    if (last->n_failed == N_FAILED_UNKNOWN)
-        last->n_failed =
-            last->attempt == other->attempt ? other->n_failed : n_failed_after(other, row_n_failed);
+    if (last->n_failed < other->n_failed)
+        last->n_failed = other->n_failed;
     ended_attempts_remove(attempts, other);
     return last;
 }
 
 struct kept_attempt *ended_attempts_join(struct ended_attempts *attempts, int64_t number,
-                                         struct kept_attempt *mine, uint32_t before,
-                                         uint32_t row_n_failed)
+                                         struct kept_attempt *mine, uint32_t before)
 {
     struct kept_attempt *last = mine, *entry;
 
@@ -121,10 +111,8 @@ struct kept_attempt *ended_attempts_join(struct ended_attempts *attempts, int64_
         if (entry->attempt >= before)
             ended_attempts_remove(attempts, entry);
         else
-            last = last ? join(attempts, last, entry, row_n_failed) : entry;
+            last = last ? join(attempts, last, entry) : entry;
     }
-    if (last && last->n_failed == N_FAILED_UNKNOWN)
-        last->n_failed = row_n_failed;
     return last;
 }
 

@@ -18,10 +18,6 @@ struct ended_attempts {
     uint16_t earlier[KEPT_ATTEMPTS_MAX]; /* that no job in memory has, in order of `number` */
 };
 
-/* kept_attempt.n_failed while the job's row has not been read. It is known before anything of the
- * job is written: the row does not count such an attempt, and no later attempt has begun. */
-#define N_FAILED_UNKNOWN UINT32_MAX
-
 /* Takes what the last supervisor has left. `kept`: KEPT_ATTEMPTS_MAX of them; NULL = none. */
 void ended_attempts_init(struct ended_attempts *attempts, struct kept_attempt *kept);
 
@@ -37,11 +33,10 @@ bool ended_attempts_has(const struct ended_attempts *attempts, int64_t number);
 struct kept_attempt *ended_attempts_take(struct ended_attempts *attempts, int64_t number);
 /* Merges all entries of `number` (and `mine`, which the caller owns; NULL = none) into that of the
  * last attempt before `before`, and returns it: the caller owns it. Frees the others. Entries of
- * attempts from `before` on did not end and are dropped. `row_n_failed` is the count in the job's
- * row. Returns NULL if none remains. A crash meanwhile loses nothing. */
+ * attempts from `before` on did not end and are dropped. Returns NULL if none remains. A crash
+ * meanwhile loses nothing. */
 struct kept_attempt *ended_attempts_join(struct ended_attempts *attempts, int64_t number,
-                                         struct kept_attempt *mine, uint32_t before,
-                                         uint32_t row_n_failed);
+                                         struct kept_attempt *mine, uint32_t before);
 /* Takes it back. */
 void ended_attempts_put_back(struct ended_attempts *attempts, struct kept_attempt *entry);
 /* All rows have been read: forgets the entries that nobody took. */

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """What is known of jobs outlives the supervisor, in each way of taking over: after a crash, and by an upgrade."""
+import contextlib
 import os
 import signal
+import unittest
+from pathlib import Path
 
 from test_life import actor
-from troupe import Bell, TestCase
+from troupe import Bell, FAULTY_TROUPED, LIMIT, TestCase, VarlinkError, ended
 
 HOUR = 3600000000
 
@@ -114,3 +117,29 @@ class JobsInHand(TestCase):
         os.kill(s.worker("actor/0")["pid"], signal.SIGKILL)
         ended = s.wait_job(id)
         self.assertEqual((ended["state"], ended["cause"], ended["attempt"]), ("dead", "payload_lost", 1))
+
+    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+    def test_D4_the_number_of_an_attempt_is_not_used_again_if_supervisor_and_worker_die_before_its_start_is_on_disk(self):
+        s = self.supervisor({"actor": actor(Jobs={"Durable": "yes"}, Worker={"TimeoutStopSec": "1h"})},
+                            program=FAULTY_TROUPED, state=True)
+        s.environment["TROUPE_FAULT_POINT"] = "@" + s.path("point")
+        s.start()
+        begun, go = Bell(s, "begun"), Bell(s, "go")
+        Path(s.path("point")).write_text("job.started:1", encoding="ascii")
+        crash(s)
+        supervisor = os.pidfd_open(s.supervisor_pid)
+        with contextlib.suppress(ConnectionError, EOFError, VarlinkError):  # the call is repeated
+            s.create("actor", f"ring {begun.path}\nwait {go.path}\necho done", id="mine")
+        begun.wait()
+        self.assertTrue(ended(supervisor, LIMIT))
+        worker = os.pidfd_open(s.worker("actor/0")["pid"])
+        s.call("Restart", target="actor")
+        s.until(lambda: s.worker("actor/0")["state"] == "stopping")
+        with self.without_supervisor(s):
+            signal.pidfd_send_signal(worker, signal.SIGKILL)
+            self.assertTrue(ended(worker, LIMIT))
+        for fd in supervisor, worker:
+            os.close(fd)
+        go.ring()
+        job = s.wait_job("mine")
+        self.assertEqual((job["state"], job["attempt"], job["failed_attempts"]), ("succeeded", 2, 0))

@@ -129,6 +129,19 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
     return 0;
 }
 
+/* An attempt that the row does not know did not count, as its worker was stopped. */
+static void resume_waiting(struct cell *cell, struct job *job, const struct job_row *row)
+{
+    if (row->state == JOB_ROW_DELAYED)
+        cell_resume_wait(cell, job, JOB_DELAYED, row);
+    else if (row->state == JOB_ROW_BACKOFF)
+        cell_resume_wait(cell, job, JOB_BACKOFF, row);
+    else
+        cell_enqueue(cell, job, false);
+    if (job->record && job->attempt > row->attempt)
+        durable_job_update(job, true);
+}
+
 int cell_resume_job(struct cell *cell, struct loaded_job *loaded, const struct saved_job *saved)
 {
     uint32_t n_missed;
@@ -140,7 +153,7 @@ int cell_resume_job(struct cell *cell, struct loaded_job *loaded, const struct s
     FAULT_POINT("job.restored");
     cell_count_live(cell);
     job_count(&cell->counts, JOBS_BYTES, (int64_t)job->payload.size);
-    n_missed = job->record ? durable_job_missed_ends(job, &loaded->row, false) : 0;
+    n_missed = job->record ? durable_job_missed_ends(job, &loaded->row) : 0;
     if (n_missed > 0) {
         job->n_failed += n_missed - 1;
         cell_job_orphaned(cell, job);
@@ -151,16 +164,14 @@ int cell_resume_job(struct cell *cell, struct loaded_job *loaded, const struct s
         cell_job_orphaned(cell, job);
         break;
     case JOB_ROW_DELAYED:
-        cell_resume_wait(cell, job, JOB_DELAYED, &loaded->row);
-        break;
     case JOB_ROW_BACKOFF:
-        cell_resume_wait(cell, job, JOB_BACKOFF, &loaded->row);
+        resume_waiting(cell, job, &loaded->row);
         break;
     default:
         if (job_cancel_requested(job))
             cell_end_cancelled(cell, job);
         else
-            cell_enqueue(cell, job, false);
+            resume_waiting(cell, job, &loaded->row);
     }
     return 0;
 }
@@ -181,15 +192,12 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
 {
     const struct job_row *row = &loaded->row;
     const bool ended = job->record && durable_job_is_ending(job);
-    uint32_t n_failed = row->n_failed;
 
     if (job_options_check(&row->asked, 0, 0))
         return -EBADMSG;
     restore_move(cell, job, row);
     if (job->record)
-        n_failed += durable_job_missed_ends(job, row, true);
-    if (n_failed > job->n_failed)
-        job->n_failed = n_failed;
+        durable_job_join_ends(job, row);
     job_set_options(job, &row->asked, cell->config);
     job->max_retries = row->max_retries;
     job->payload_lost = false;
@@ -199,6 +207,8 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
     }
     if (!job->record)
         return 0;
+    if (!ended && job->started && job->attempt > row->attempt)
+        durable_job_update(job, true); /* its number is not used again */
     FAULT_POINT("job.row-found");
     durable_job_found(job, ended ? cell_rest_of(cell, job, durable_of(job)->end) : 0);
     if (!ended && row->cause != PROTOCOL_CAUSE_NONE) /* it may have been cancelled again */

@@ -70,6 +70,7 @@ void slot_action_reap(struct slot *slot)
         slot_write_report(slot, death);
         slot_publish_report(slot, death);
     }
+    slot_keep_attempt(slot, death ? death : &fallback); /* the inbox goes with the process */
     slot_disarm(slot);
     timer_disarm(slot_timers(slot), &slot->age_timer);
     process_release(&slot->worker.process);

@@ -138,14 +138,17 @@ int slot_send_stop(struct slot *slot)
 /* Whether the worker's death is an attempt of its oldest job. That job is not to blame if it had
  * not begun, unless its time-out is the cause, or several workers in a row die before they begin
  * it. */
-static bool slot_death_is_attempt(struct job *job, const struct death *death)
+static bool slot_death_is_attempt(const struct job *job, const struct death *death)
 {
-    if (job->started || death->cause == DEATH_JOB_TIMEOUT)
-        return true;
-    if (job->n_unbegun >= UNBEGUN_MAX)
-        return true;
-    job->n_unbegun++;
-    return false;
+    return job->started || death->cause == DEATH_JOB_TIMEOUT || job->n_unbegun >= UNBEGUN_MAX;
+}
+
+void slot_keep_attempt(struct slot *slot, const struct death *death)
+{
+    struct job *job = slot->n_jobs > 0 ? slot_job_at_work(slot) : NULL;
+
+    if (job && job->record && slot_death_is_attempt(job, death))
+        durable_job_keep_attempt(job, death->cause != DEATH_STOP);
 }
 
 void slot_lose_jobs(struct slot *slot, const struct death *death)
@@ -153,10 +156,11 @@ void slot_lose_jobs(struct slot *slot, const struct death *death)
     /* The last one first, since each goes back to the head of the queue. */
     while (slot->n_jobs > 0) {
         struct job *job = list_entry(slot->jobs.prev, struct job, link);
-        const bool attempt = slot->n_jobs == 1 && slot_death_is_attempt(job, death);
+        const bool oldest = slot->n_jobs == 1;
+        const bool attempt = oldest && slot_death_is_attempt(job, death);
 
-        if (attempt && job->record && death->cause != DEATH_STOP)
-            durable_job_keep_attempt(job);
+        if (oldest && !attempt)
+            job->n_unbegun++;
         slot_let_go(slot, job);
         if (attempt)
             slot->pool->handler->job_lost(slot->pool, job, death);

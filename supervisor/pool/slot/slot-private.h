@@ -320,6 +320,8 @@ static inline void slot_let_go(struct slot *slot, struct job *job)
     job->slot = NULL;
     slot->n_jobs--;
 }
+/* The worker is dead: keeps the end of its oldest job's attempt for the next supervisor. */
+void slot_keep_attempt(struct slot *slot, const struct death *death);
 /* Returns every job in hand to the pool's owner: as lost by this death, or as never begun. */
 void slot_lose_jobs(struct slot *slot, const struct death *death);
 

@@ -138,7 +138,7 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
         job = NULL;
     if (job) {
         if (job->record)
-            durable_job_keep_attempt(job);
+            durable_job_keep_attempt(job, true);
         slot_end_output(slot);
         slot_let_go(slot, job);
         slot->worker.jobs_done++;

@@ -68,8 +68,7 @@ TEST(without_memory_nothing_is_kept)
 
 /* Checks what joining the entries {attempt, n_failed} of a job gives, in any order, and after a
  * crash. */
-static void check_join(const uint32_t entries[][2], size_t n, uint32_t row_n_failed,
-                       const uint32_t wanted[2])
+static void check_join(const uint32_t entries[][2], size_t n, const uint32_t wanted[2])
 {
     for (unsigned order = 0; order < 2; order++) {
         set_up();
@@ -81,8 +80,7 @@ static void check_join(const uint32_t entries[][2], size_t n, uint32_t row_n_fai
         (void)ended_attempts_add(&attempts, 8, 9, 9);
         crash();
         for (unsigned times = 0; times < 2; times++) {
-            struct kept_attempt *last =
-                ended_attempts_join(&attempts, 7, NULL, UINT32_MAX, row_n_failed);
+            struct kept_attempt *last = ended_attempts_join(&attempts, 7, NULL, UINT32_MAX);
 
             ck_assert_ptr_nonnull(last);
             ck_assert_uint_eq(last->attempt, wanted[0]);
@@ -92,42 +90,37 @@ static void check_join(const uint32_t entries[][2], size_t n, uint32_t row_n_fai
         }
     }
 }
-#define CHECK_JOIN(row, attempt, n_failed, ...)                                                    \
+#define CHECK_JOIN(attempt, n_failed, ...)                                                         \
     check_join((const uint32_t[][2]){__VA_ARGS__},                                                 \
-               sizeof((const uint32_t[][2]){__VA_ARGS__}) / sizeof(uint32_t[2]), row,              \
+               sizeof((const uint32_t[][2]){__VA_ARGS__}) / sizeof(uint32_t[2]),                   \
                (const uint32_t[2]){attempt, n_failed})
 
 TEST(D4_an_attempt_counts_once_however_often_it_was_kept)
 {
-    CHECK_JOIN(0, 1, 0, {1, N_FAILED_UNKNOWN});
-    CHECK_JOIN(3, 4, 3, {4, N_FAILED_UNKNOWN});
-    CHECK_JOIN(0, 1, 0, {1, 0}, {1, N_FAILED_UNKNOWN});
-    CHECK_JOIN(0, 1, 0, {1, N_FAILED_UNKNOWN}, {1, N_FAILED_UNKNOWN});
-    CHECK_JOIN(1, 2, 1, {2, N_FAILED_UNKNOWN}, {2, 1}, {2, N_FAILED_UNKNOWN});
+    CHECK_JOIN(1, 1, {1, 1});
+    CHECK_JOIN(1, 1, {1, 1}, {1, 1});
+    CHECK_JOIN(1, 1, {1, 1}, {1, 0});
+    CHECK_JOIN(2, 2, {2, 2}, {2, 2}, {2, 2});
 }
 
 TEST(D4_an_attempt_counts_those_before_it)
 {
-    CHECK_JOIN(0, 2, 1, {2, 1});
-    CHECK_JOIN(0, 2, 1, {1, 0}, {2, N_FAILED_UNKNOWN});
-    CHECK_JOIN(1, 2, 1, {1, 0}, {2, N_FAILED_UNKNOWN});
-    CHECK_JOIN(0, 2, 1, {1, 0}, {1, 0}, {2, N_FAILED_UNKNOWN});
-    CHECK_JOIN(0, 2, 1, {1, N_FAILED_UNKNOWN}, {2, N_FAILED_UNKNOWN});
-    CHECK_JOIN(0, 3, 2, {2, 1}, {3, 2});
-    CHECK_JOIN(2, 3, 2, {1, 0}, {3, N_FAILED_UNKNOWN});
+    CHECK_JOIN(2, 2, {1, 1}, {2, 2});
+    CHECK_JOIN(2, 1, {1, 1}, {2, 1});
+    CHECK_JOIN(3, 3, {1, 1}, {1, 1}, {3, 3});
 }
 
 TEST(D4_an_attempt_that_goes_on_has_not_ended)
 {
-    (void)ended_attempts_add(&attempts, 7, 1, 0);
-    (void)ended_attempts_add(&attempts, 7, 2, 1);
+    (void)ended_attempts_add(&attempts, 7, 1, 1);
+    (void)ended_attempts_add(&attempts, 7, 2, 2);
     crash();
-    struct kept_attempt *mine = ended_attempts_add(&attempts, 7, 2, N_FAILED_UNKNOWN);
-    ck_assert_ptr_eq(ended_attempts_join(&attempts, 7, mine, 2, 0), mine);
-    ck_assert_uint_eq(mine->n_failed, 1);
+    struct kept_attempt *mine = ended_attempts_add(&attempts, 7, 2, 2);
+    ck_assert_ptr_eq(ended_attempts_join(&attempts, 7, mine, 2), mine);
+    ck_assert_uint_eq(mine->n_failed, 2);
     crash();
     ck_assert_uint_eq(attempts.n_earlier, 1);
-    ck_assert_ptr_null(ended_attempts_join(&attempts, 7, NULL, 2, 0));
+    ck_assert_ptr_null(ended_attempts_join(&attempts, 7, NULL, 2));
     crash();
     ck_assert_uint_eq(attempts.n_earlier, 0);
 }
