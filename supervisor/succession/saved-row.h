@@ -4,11 +4,7 @@
 /*
  * Rows in which an upgrade hands over what only the process knows: a kind, fields, and a payload.
  * The parts of the supervisor write and read their own fields; upgrade/ brings them to the next
- * supervisor, which may be another version.
- *
- * Fields have no names, so their order is for good: new ones are added at the end. A reader finds
- * zero in place of a field that an older version has not written, and does not see what a newer one
- * has added. A kind that a version does not know is skipped.
+ * supervisor, which writes the same fields: see upgrade/layout.c. Fields have no names.
  */
 
 #include <stdbool.h>
