@@ -400,6 +400,7 @@ TEST(a_group_that_is_tried_again_gets_its_environment_anew)
     ck_assert_ptr_null(group->fault);
     ck_assert_str_eq(group->environment.strings[0], "B=new");
     ck_assert_ptr_null(group->environment.strings[1]);
+    config_free(config);
     config_problems_deinit(&problems);
 }
 
