@@ -6,6 +6,7 @@ import json
 import os
 import pwd
 import re
+import sys
 import socket
 import unittest
 from pathlib import Path
@@ -64,6 +65,12 @@ def methods():
     return found
 
 
+# A service that tells its status.
+SPEAKER = (f'{sys.executable} -c "import os, socket, time; '
+           f"socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'STATUS={SECRET}-status', os.environ['NOTIFY_SOCKET']); "
+           'time.sleep(1000000)"')
+
+
 @unittest.skipIf(os.geteuid() != 0, "needs root to be several users")
 class Contents(TestCase):
     def begin(self, conf=""):
@@ -71,7 +78,7 @@ class Contents(TestCase):
             "secret": ini(ACTOR, Pool={"Size": 2}, Jobs={"MaxRetries": 0}, Resources={"LimitCORE": 0}),
             "owned": ini("/bin/sh -c 'echo SECRET output; exec sleep infinity'",
                          Group={"Type": "service", "User": "nobody"}),
-            "speaking": ini(f"/bin/sh -c 'systemd-notify --status={SECRET}-status; exec sleep infinity'", Group={"Type": "service"}),
+            "speaking": ini(SPEAKER, Group={"Type": "service"}),
             "talking": ini(helper("workers/messenger"), Group={"Environment": "MESSENGER_LOG=/dev/null"}, Restart={"MinSec": "1ms"}),
         }, conf=conf)
         s = self.s

@@ -270,7 +270,7 @@ class Refusing(WebTest):
         self.fails(1, "--listen", "[::]:0", stderr="other machines can reach")
         self.fails(1, "--listen", "localhost", stderr="must be ADDRESS:PORT")
         self.fails(1, "--token-file", self.token_file(0o644), stderr="others may read it")
-        self.fails(1, "--token-file", self.token_file(0o660), stderr="others may write it")
+        self.fails(1, "--token-file", self.token_file(0o660), stderr="others may read it or write it")
         self.fails(1, "--token-file", self.token_file(text="short\n"), stderr="must be a file whose first line")
         self.fails(1, "--token-file", "/", stderr="must be a file")
 
