@@ -61,7 +61,3 @@ bool under_valgrind(void);
         suite_add(&test);                                                                          \
     }                                                                                              \
     static void name(int _i CK_ATTRIBUTE_UNUSED)
-
-/* Check's own name for it. */
-#undef START_TEST
-#define START_TEST TEST

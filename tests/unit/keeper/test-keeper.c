@@ -144,7 +144,7 @@ static struct spawn_exit receive_exited(uint64_t id)
     return exited.how;
 }
 
-START_TEST(an_end_is_reported_with_its_status_after_the_start)
+TEST(an_end_is_reported_with_its_status_after_the_start)
 {
     struct spawn_exit how;
 
@@ -154,10 +154,9 @@ START_TEST(an_end_is_reported_with_its_status_after_the_start)
     ck_assert(!how.signalled);
     ck_assert_int_eq(how.code, 3);
 }
-END_TEST
 
 /* EXITED is sent before the process is reaped, so that its successor starts earlier. */
-START_TEST(a_process_is_reaped_when_a_request_after_its_end_is_answered)
+TEST(a_process_is_reaped_when_a_request_after_its_end_is_answered)
 {
     for (uint64_t id = 1; id < 20; id += 2) {
         pid_t pid;
@@ -172,9 +171,8 @@ START_TEST(a_process_is_reaped_when_a_request_after_its_end_is_answered)
         (void)receive_exited(id + 1);
     }
 }
-END_TEST
 
-START_TEST(a_kill_that_names_an_earlier_process_of_the_same_pid_does_nothing)
+TEST(a_kill_that_names_an_earlier_process_of_the_same_pid_does_nothing)
 {
     pid_t pid;
 
@@ -188,9 +186,8 @@ START_TEST(a_kill_that_names_an_earlier_process_of_the_same_pid_does_nothing)
     request_kill(8, pid);
     ck_assert_int_eq(receive_exited(8).code, SIGKILL);
 }
-END_TEST
 
-START_TEST(what_is_held_reaches_the_next_supervisor)
+TEST(what_is_held_reaches_the_next_supervisor)
 {
     char text[8];
     int fds[2];
@@ -215,9 +212,8 @@ START_TEST(what_is_held_reaches_the_next_supervisor)
     ck_assert_int_eq(read(held[0].fds[0], text, sizeof(text)), 0); /* the write end is dropped */
     ck_assert(!held[0].held.ended && held[0].held.pidfd == -1);
 }
-END_TEST
 
-START_TEST(a_held_process_lives_on_and_its_end_reaches_the_next_supervisor)
+TEST(a_held_process_lives_on_and_its_end_reaches_the_next_supervisor)
 {
     pid_t pid;
 
@@ -236,9 +232,8 @@ START_TEST(a_held_process_lives_on_and_its_end_reaches_the_next_supervisor)
     request_kill(7, pid);
     ck_assert_int_eq(receive_exited(7).code, SIGKILL);
 }
-END_TEST
 
-START_TEST(how_a_held_process_ended_is_kept_until_it_is_released)
+TEST(how_a_held_process_ended_is_kept_until_it_is_released)
 {
     if (given.n_restarts == 0) {
         request_spawn(7, "exit 3");
@@ -254,12 +249,11 @@ START_TEST(how_a_held_process_ended_is_kept_until_it_is_released)
     }
     ck_assert_uint_eq(n_held, 0);
 }
-END_TEST
 
 /* The first supervisor leaves an open pipe to its child, the second one waits for its end. It is
  * not executed here, so it would inherit what the keeper still has open for a child that only
  * starts. */
-START_TEST(a_process_that_is_not_held_ends_with_its_supervisor)
+TEST(a_process_that_is_not_held_ends_with_its_supervisor)
 {
     char byte;
     int fds[2];
@@ -275,15 +269,13 @@ START_TEST(a_process_that_is_not_held_ends_with_its_supervisor)
     ck_assert_uint_eq(n_held, 1);
     ck_assert_int_eq(read(held[0].fds[0], &byte, 1), 0);
 }
-END_TEST
 
-START_TEST(the_third_crash_within_a_while_is_followed_by_safe_mode)
+TEST(the_third_crash_within_a_while_is_followed_by_safe_mode)
 {
     ck_assert(given.safe_mode == (given.n_restarts == 3));
     if (given.n_restarts < 3)
         crash();
 }
-END_TEST
 
 static void be_ready(void)
 {
@@ -291,7 +283,7 @@ static void be_ready(void)
     ck_assert_int_eq(message_send(channel, &message), 0);
 }
 
-START_TEST(an_upgrade_starts_the_new_program_and_counts_when_that_is_ready)
+TEST(an_upgrade_starts_the_new_program_and_counts_when_that_is_ready)
 {
     if (program_number == 1) {
         ck_assert(given.first && !given.upgrading);
@@ -305,7 +297,6 @@ START_TEST(an_upgrade_starts_the_new_program_and_counts_when_that_is_ready)
     ck_assert_uint_eq(program_number, 2);
     ck_assert(given.n_upgrades == 1 && given.n_failed_upgrades == 0 && given.n_restarts == 1);
 }
-END_TEST
 
 /* As ps(1) shows it. */
 static char state_of(pid_t pid)
@@ -329,7 +320,7 @@ static void stop_keeper(void)
 }
 
 /* It would be killed otherwise, and the old program would be started. */
-START_TEST(a_new_program_that_is_ready_in_time_stays_although_the_keeper_hears_of_it_later)
+TEST(a_new_program_that_is_ready_in_time_stays_although_the_keeper_hears_of_it_later)
 {
     if (given.first) {
         be_ready();
@@ -343,9 +334,8 @@ START_TEST(a_new_program_that_is_ready_in_time_stays_although_the_keeper_hears_o
     request_spawn(7, "exit 3");
     receive_spawned(7);
 }
-END_TEST
 
-START_TEST(a_new_program_has_its_time_although_both_were_stopped_meanwhile)
+TEST(a_new_program_has_its_time_although_both_were_stopped_meanwhile)
 {
     if (given.first) {
         be_ready();
@@ -357,9 +347,8 @@ START_TEST(a_new_program_has_its_time_although_both_were_stopped_meanwhile)
     receive_spawned(7);
     be_ready();
 }
-END_TEST
 
-START_TEST(a_new_program_that_does_not_become_ready_is_replaced_by_the_old_one)
+TEST(a_new_program_that_does_not_become_ready_is_replaced_by_the_old_one)
 {
     if (program_number == 2) {
         ck_assert(given.upgrading);
@@ -372,7 +361,6 @@ START_TEST(a_new_program_that_does_not_become_ready_is_replaced_by_the_old_one)
     ck_assert(!given.upgrading && given.n_upgrades == 0 && given.n_failed_upgrades == 1);
     ck_assert_uint_eq(given.n_restarts, 0);
 }
-END_TEST
 
 /* ---- started in advance ---- */
 
@@ -412,7 +400,7 @@ static void be_upgraded(bool in_advance)
     be_ready();
 }
 
-START_TEST(a_program_that_was_started_in_advance_takes_over)
+TEST(a_program_that_was_started_in_advance_takes_over)
 {
     if (given.first) {
         be_ready();
@@ -421,9 +409,8 @@ START_TEST(a_program_that_was_started_in_advance_takes_over)
     }
     be_upgraded(true);
 }
-END_TEST
 
-START_TEST(a_program_that_was_started_for_an_earlier_upgrade_does_not_take_over)
+TEST(a_program_that_was_started_for_an_earlier_upgrade_does_not_take_over)
 {
     if (given.first) {
         be_ready();
@@ -432,9 +419,8 @@ START_TEST(a_program_that_was_started_for_an_earlier_upgrade_does_not_take_over)
     }
     be_upgraded(true);
 }
-END_TEST
 
-START_TEST(a_program_that_ends_before_it_takes_over_is_started_again)
+TEST(a_program_that_ends_before_it_takes_over_is_started_again)
 {
     if (given.first) {
         be_ready();
@@ -446,7 +432,6 @@ START_TEST(a_program_that_ends_before_it_takes_over_is_started_again)
     }
     be_upgraded(false);
 }
-END_TEST
 
 /* In a process of its own: has the keeper learn of both ends at the same time. */
 static void continue_keeper(pid_t one, pid_t other)
@@ -461,7 +446,7 @@ static void continue_keeper(pid_t one, pid_t other)
     _exit(0);
 }
 
-START_TEST(a_program_that_ends_together_with_the_old_one_is_started_again)
+TEST(a_program_that_ends_together_with_the_old_one_is_started_again)
 {
     if (given.first) {
         be_ready();
@@ -473,10 +458,9 @@ START_TEST(a_program_that_ends_together_with_the_old_one_is_started_again)
     }
     be_upgraded(false);
 }
-END_TEST
 
 /* The old supervisor does not handle the signal any more. */
-START_TEST(a_program_that_may_have_read_an_old_configuration_is_started_again)
+TEST(a_program_that_may_have_read_an_old_configuration_is_started_again)
 {
     if (given.first) {
         be_ready();
@@ -487,9 +471,8 @@ START_TEST(a_program_that_may_have_read_an_old_configuration_is_started_again)
     }
     be_upgraded(false);
 }
-END_TEST
 
-START_TEST(a_program_ends_that_is_not_needed_after_all)
+TEST(a_program_ends_that_is_not_needed_after_all)
 {
     be_ready();
     shared->next = start_next(0);
@@ -498,9 +481,8 @@ START_TEST(a_program_ends_that_is_not_needed_after_all)
     while (find_child(0) == shared->next)
         ;
 }
-END_TEST
 
-START_TEST(a_crash_before_the_new_program_takes_over_is_followed_by_the_old_one)
+TEST(a_crash_before_the_new_program_takes_over_is_followed_by_the_old_one)
 {
     if (given.first) {
         be_ready();
@@ -512,9 +494,8 @@ START_TEST(a_crash_before_the_new_program_takes_over_is_followed_by_the_old_one)
     while (find_child(0) == shared->next)
         ;
 }
-END_TEST
 
-START_TEST(an_upgrade_ends_safe_mode)
+TEST(an_upgrade_ends_safe_mode)
 {
     ck_assert(given.safe_mode ==
               (given.n_restarts == 3 && given.n_upgrades == 0 && !given.upgrading));
@@ -526,7 +507,6 @@ START_TEST(an_upgrade_ends_safe_mode)
     }
     ck_assert_uint_eq(given.n_upgrades, 1);
 }
-END_TEST
 
 /* Returns when the keeper has passed a stop on. */
 static void await_stop(bool ask)
@@ -542,7 +522,7 @@ static void await_stop(bool ask)
 }
 
 /* The keeper's status is this test's: it would not be 0 if the new program did not run. */
-START_TEST(a_stop_while_an_upgrade_ends_is_done_by_the_new_program)
+TEST(a_stop_while_an_upgrade_ends_is_done_by_the_new_program)
 {
     if (given.first) {
         be_ready();
@@ -553,9 +533,8 @@ START_TEST(a_stop_while_an_upgrade_ends_is_done_by_the_new_program)
     be_ready(); /* otherwise it has failed, and the old program does the stop */
     await_stop(false);
 }
-END_TEST
 
-START_TEST(a_stop_is_done_by_the_old_program_if_the_new_one_fails)
+TEST(a_stop_is_done_by_the_old_program_if_the_new_one_fails)
 {
     if (given.first) {
         be_ready();
@@ -567,6 +546,5 @@ START_TEST(a_stop_is_done_by_the_old_program_if_the_new_one_fails)
     ck_assert_int_eq(program_number, 1);
     await_stop(false);
 }
-END_TEST
 
 const struct suite suite = {.name = "keeper", .setup = setup, .teardown = teardown};
