@@ -18,8 +18,8 @@ extern const struct record CLIENT_SUBMIT_RECORD, CLIENT_WAIT_RECORD, CLIENT_ANSW
  * does not work. Returns 0 or -errno of the saver. */
 int attachments_save(const struct group_context *context, struct saver *saver);
 
-/* What is saved is for the next supervisor to answer, and no longer for this one: when the store is
- * closed, ends that could not be written would be refused as well. */
+/* Forgets the requests that were saved: the next supervisor answers them. When this one closes its
+ * store, it would otherwise refuse those whose ends could not be written. */
 void attachments_drop_saved(const struct group_context *context);
 
 /* Once clients and jobs are there; durable jobs may still be read. Rows of clients that are gone

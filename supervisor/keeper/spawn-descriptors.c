@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Sets up the descriptors of a new process. */
+
 #include "shared/base/close-from.h"
 #include "supervisor/keeper/spawn-child.h"
 #include <errno.h>

@@ -31,9 +31,9 @@ void actors_settle(struct message_context *context);
 int actors_save_each(const struct message_context *context, struct saver *saver,
                      int (*save)(const struct actor *actor, struct saver *saver));
 
-/* Save an actor's registered names and its observers. Return 0 or -errno of the saver. */
 #define ACTOR_NAME_ROW "name"
 #define MONITOR_ROW    "monitor"
+/* Save an actor's registered names and its observers. Return 0 or -errno of the saver. */
 int actor_names_save(const struct actor *actor, struct saver *saver);
 int monitors_save(const struct actor *monitored, struct saver *saver);
 /* Once all actors are there. As after a reload, an actor loses a name that the configuration

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Says in a sentence what keeps a group, cell, worker or job from working. */
+
 #include "supervisor/ctl/show/show.h"
 
 #include "shared/base/cleanup.h"
