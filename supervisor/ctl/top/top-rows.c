@@ -296,7 +296,7 @@ static void add_group(const struct build *build, const struct top_row *row)
     if (!add_row(build->rows, row))
         return;
     if (cells)
-        add_cells(build, row->address, cells);
+        add_cells(build, field_text(row->object, "name"), cells);
     else
         add_workers(build, json_object_get(status, "workers"), 1);
     apply_filter(build, first);
