@@ -33,20 +33,15 @@ static int bad(struct parameter_reason *reason, const char *name, const char *al
     return PARAMETER_E_BAD;
 }
 
-static const char *allowed_values(enum parameter_type type)
-{
-    switch (type) {
-    case PARAMETER_TEXT:
-        return "must be text in UTF-8 of at most 512 bytes";
-    case PARAMETER_NUMBER:
-        return "must be a number, 0 or more";
-    case PARAMETER_FLAG:
-        return "must be true or false";
-    case PARAMETER_LIMIT:
-        break;
-    }
-    return "must be a number from 1 to 200";
-}
+static const struct {
+    const char *allowed;
+    json_int_t min, max; /* of a number */
+} types[] = {
+    [PARAMETER_TEXT] = {.allowed = "must be text in UTF-8 of at most 512 bytes"},
+    [PARAMETER_NUMBER] = {"must be a number, 0 or more", 0, INT64_MAX},
+    [PARAMETER_FLAG] = {.allowed = "must be true or false"},
+    [PARAMETER_LIMIT] = {"must be a number from 1 to 200", 1, PARAMETER_LIMIT_MAX},
+};
 
 static const struct parameter *find(const struct parameter *table, const char *name)
 {
@@ -72,36 +67,25 @@ static json_t *parse_number(const char *text)
 /* A value of the query as JSON; NULL if it is not of that type. */
 static json_t *parse(enum parameter_type type, const char *text)
 {
-    switch (type) {
-    case PARAMETER_TEXT:
+    if (type == PARAMETER_TEXT)
         return json_string(text); /* NULL unless UTF-8 */
-    case PARAMETER_FLAG:
-        return strcmp(text, "true") == 0    ? json_true()
-               : strcmp(text, "false") == 0 ? json_false()
-                                            : NULL;
-    case PARAMETER_NUMBER:
-    case PARAMETER_LIMIT:
-        break;
-    }
-    return parse_number(text);
+    if (type != PARAMETER_FLAG)
+        return parse_number(text);
+    return strcmp(text, "true") == 0    ? json_true()
+           : strcmp(text, "false") == 0 ? json_false()
+                                        : NULL;
 }
 
 static bool is_allowed(enum parameter_type type, const json_t *value)
 {
-    json_int_t number = json_integer_value(value);
+    const json_int_t number = json_integer_value(value);
 
-    switch (type) {
-    case PARAMETER_TEXT:
+    if (type == PARAMETER_TEXT)
         return json_is_string(value) && json_string_length(value) <= PARAMETER_TEXT_MAX &&
                utf8_is_text(json_string_value(value), json_string_length(value));
-    case PARAMETER_FLAG:
+    if (type == PARAMETER_FLAG)
         return json_is_boolean(value);
-    case PARAMETER_NUMBER:
-        return json_is_integer(value) && number >= 0;
-    case PARAMETER_LIMIT:
-        break;
-    }
-    return json_is_integer(value) && number >= 1 && number <= PARAMETER_LIMIT_MAX;
+    return json_is_integer(value) && number >= types[type].min && number <= types[type].max;
 }
 
 /* Returns the borrowed object of a parameter; NULL when out of memory. */
@@ -127,7 +111,7 @@ static int add(struct parameters *parameters, const struct parameter *table, con
     if (!parameter || !is_allowed(parameter->type, value)) {
         json_decref(value);
         return bad(reason, name,
-                   parameter ? allowed_values(parameter->type) : "there is no such parameter");
+                   parameter ? types[parameter->type].allowed : "there is no such parameter");
     }
     home = home_of(parameters, parameter);
     if (home && json_object_get(home, name)) {
@@ -165,18 +149,13 @@ int parameters_add_body(struct parameters *parameters, const struct parameter *t
     return r;
 }
 
-int parameters_complete(struct parameters *parameters, const struct parameter *table,
-                        struct parameter_reason *reason)
+int parameters_complete(struct parameters *parameters, const struct parameter *table)
 {
-    for (; table->name; table++) {
-        json_t *home = table->local ? parameters->local : parameters->call;
+    const struct parameter *limit = find(table, "limit");
 
-        if (table->required && !json_object_get(home, table->name))
-            return bad(reason, table->name, "is missing");
-        if (table->type == PARAMETER_LIMIT && !table->local &&
-            !json_object_get(home, table->name) &&
-            json_object_set_new(home, table->name, json_integer(PARAMETER_LIMIT_DEFAULT)) < 0)
-            return -ENOMEM;
-    }
-    return 0;
+    if (!limit || limit->local || json_object_get(parameters->call, "limit"))
+        return 0;
+    return json_object_set_new(parameters->call, "limit", json_integer(PARAMETER_LIMIT_DEFAULT)) < 0
+               ? -ENOMEM
+               : 0;
 }

@@ -21,7 +21,6 @@ enum parameter_type {
 struct parameter {
     const char *name; /* NULL ends a table */
     enum parameter_type type;
-    bool required;
     bool local;         /* not for the supervisor */
     const char *object; /* the object that it belongs to, "filter"; NULL = the call itself */
 };
@@ -53,7 +52,5 @@ int parameters_add_text(struct parameters *parameters, const struct parameter *t
 int parameters_add_body(struct parameters *parameters, const struct parameter *table,
                         const char *body, size_t size, struct parameter_reason *reason);
 
-/* Checks that no parameter is missing, and sets the default of a limit for the supervisor. Returns
- * like parameters_add_text(). */
-int parameters_complete(struct parameters *parameters, const struct parameter *table,
-                        struct parameter_reason *reason);
+/* Sets the default of a limit for the supervisor. Returns 0 or -ENOMEM. */
+int parameters_complete(struct parameters *parameters, const struct parameter *table);

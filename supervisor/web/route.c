@@ -13,7 +13,6 @@
 #define TEXT(name_)   {.name = (name_), .type = PARAMETER_TEXT},
 #define NUMBER(name_) {.name = (name_), .type = PARAMETER_NUMBER},
 #define FLAG(name_)   {.name = (name_), .type = PARAMETER_FLAG},
-#define NEEDED(name_, type_) {.name = (name_), .type = (type_), .required = true},
 #define LOCAL(name_, type_)  {.name = (name_), .type = (type_), .local = true},
 #define IN_FILTER(name_, type_) {.name = (name_), .type = (type_), .object = "filter"},
 #define PAGE  NUMBER("cursor") {.name = "limit", .type = PARAMETER_LIMIT},
@@ -22,7 +21,7 @@
     IN_FILTER("sender", PARAMETER_TEXT) IN_FILTER("recipient", PARAMETER_TEXT)                     \
     IN_FILTER("type", PARAMETER_TEXT) IN_FILTER("job", PARAMETER_TEXT)                             \
     IN_FILTER("since_at", PARAMETER_NUMBER)
-#define TARGET NEEDED("target", PARAMETER_TEXT)
+#define TARGET TEXT("target")
 
 #define LOOK(path_, method_, view_, parameters_)                                                   \
     {.path = (path_), .method = (method_), .view = (view_), .parameters = PARAMETERS(parameters_)}
@@ -38,21 +37,20 @@ static const struct route routes[] = {
     LOOK("/api/past-events", SUPERVISOR "Watch", view_events, TEXT("target") PAGE),
     LOOK("/api/log", SUPERVISOR "GetLog", NULL, TEXT("target") TEXT("job")),
     LOOK("/api/jobs", JOBS "List", NULL, TEXT("group") TEXT("state") FLAG("ended") PAGE),
-    LOOK("/api/job", JOBS "Get", NULL, NEEDED("id", PARAMETER_TEXT)),
+    LOOK("/api/job", JOBS "Get", NULL, TEXT("id")),
     LOOK("/api/dead-letters", ACTORS "ListDeadLetters", NULL, FILTER PAGE),
-    LOOK("/api/dead-letter", ACTORS "GetDeadLetter", NULL, NEEDED("id", PARAMETER_NUMBER)),
+    LOOK("/api/dead-letter", ACTORS "GetDeadLetter", NULL, NUMBER("id")),
     CHANGE("/api/send-again", ACTORS "Requeue", NUMBER("id") TEXT("to") FILTER),
     CHANGE("/api/purge", ACTORS "Purge", NUMBER("id") FILTER),
-    CHANGE("/api/cancel", JOBS "Cancel", NEEDED("id", PARAMETER_TEXT)),
+    CHANGE("/api/cancel", JOBS "Cancel", TEXT("id")),
     CHANGE("/api/start", SUPERVISOR "Start", TARGET),
     CHANGE("/api/stop", SUPERVISOR "Stop", TARGET),
     CHANGE("/api/restart", SUPERVISOR "Restart", TARGET),
     CHANGE("/api/reset", SUPERVISOR "Reset", TARGET),
     CHANGE("/api/pause", SUPERVISOR "Pause", TARGET),
     CHANGE("/api/resume", SUPERVISOR "Resume", TARGET),
-    CHANGE("/api/resize", SUPERVISOR "Resize", TARGET NEEDED("size", PARAMETER_NUMBER)),
+    CHANGE("/api/resize", SUPERVISOR "Resize", TARGET NUMBER("size")),
     {.path = "/api/session", .kind = ROUTE_SESSION, .parameters = PARAMETERS()},
-    {.path = "/api/events", .kind = ROUTE_EVENTS, .parameters = PARAMETERS()},
     {.path = "/metrics",
      .kind = ROUTE_METRICS,
      .method = SUPERVISOR "GetMetrics",

@@ -11,7 +11,6 @@ typedef json_t *(*route_view_fn)(json_t *reply, const json_t *local);
 enum route_kind {
     ROUTE_CALL,    /* forwards a call */
     ROUTE_METRICS, /* forwards a call, and answers with text for Prometheus */
-    ROUTE_EVENTS,  /* a stream of events */
     ROUTE_SESSION, /* the rights of this browser */
 };
 

@@ -157,7 +157,7 @@ json_t *view_status(json_t *reply, const json_t *local)
     return json_pack("{s:O?, s:o}", "at", json_object_get(local, "at"), "groups", groups);
 }
 
-json_t *view_event(json_t *event)
+static json_t *light_event(json_t *event)
 {
     return with_light_death(json_copy(event), "death");
 }
@@ -170,7 +170,7 @@ json_t *view_events(json_t *reply, const json_t *local)
     (void)local;
     if (copy &&
         json_object_set_new(copy, "events",
-                            slice_of(json_object_get(reply, "events"), all, view_event)) < 0) {
+                            slice_of(json_object_get(reply, "events"), all, light_event)) < 0) {
         json_decref(copy);
         return NULL;
     }

@@ -19,6 +19,3 @@ json_t *view_status(json_t *reply, const json_t *local);
 
 /* For Watch: omits the output of dead workers, which ListDeaths has. */
 json_t *view_events(json_t *reply, const json_t *local);
-
-/* A new, lighter copy of one event; NULL when out of memory. */
-json_t *view_event(json_t *event);
