@@ -5,6 +5,7 @@
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/field.h"
+#include "supervisor/metrics/metrics.h"
 #include <errno.h>
 #include <string.h>
 
@@ -134,4 +135,24 @@ int parts_of_status(struct invocation *invocation, const char *target, json_t **
         return r;
     *ret = json_pack("{s:O}", "groups", groups);
     return *ret ? EXIT_OK : call_no_memory();
+}
+
+static int join_metrics(struct invocation *invocation, const json_t *parameters, bool last,
+                        void *userdata)
+{
+    (void)invocation;
+    (void)last;
+    return metrics_join(userdata, parameters) < 0 ? call_no_memory() : EXIT_OK;
+}
+
+int parts_of_metrics(struct invocation *invocation, json_t **ret)
+{
+    json_auto_t *whole = json_object();
+    int r = whole ? call_more(invocation, CALL_SUPERVISOR "GetMetrics", json_object(), false,
+                              join_metrics, whole)
+                  : call_no_memory();
+
+    if (r == EXIT_OK)
+        *ret = json_incref(whole);
+    return r;
 }

@@ -32,7 +32,9 @@ struct invocation;
 int parts_add_groups(json_t *groups, const json_t *part);
 
 /*
- * Calls GetStatus for `target` (NULL = all). The caller owns `*ret`: {"groups": …}. Returns an exit
- * status.
+ * Calls GetStatus for `target` (NULL = all), or GetMetrics. The caller owns `*ret`, the whole
+ * reply:
+ * {"groups": …}. Return an exit status.
  */
 int parts_of_status(struct invocation *invocation, const char *target, json_t **ret);
+int parts_of_metrics(struct invocation *invocation, json_t **ret);

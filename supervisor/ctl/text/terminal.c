@@ -24,14 +24,16 @@ void terminal_measure(struct terminal *terminal)
     struct winsize size;
     long value;
 
-    terminal->width = 0;
+    terminal->width = terminal->height = 0;
     if (!terminal->is_terminal)
         return;
     value = columns ? strtol(columns, NULL, 10) : 0;
+    if (ioctl(fileno(terminal->file), TIOCGWINSZ, &size) == 0) {
+        terminal->width = size.ws_col;
+        terminal->height = size.ws_row;
+    }
     if (value > 0 && value < 10000)
         terminal->width = (unsigned)value;
-    else if (ioctl(fileno(terminal->file), TIOCGWINSZ, &size) == 0)
-        terminal->width = size.ws_col;
 }
 
 void terminal_init(struct terminal *terminal, FILE *file)
@@ -198,6 +200,15 @@ static void print_lines(const char *prefix, const char *text)
     }
 }
 
+static char *complaint;
+static size_t complaint_size;
+
+void complain_into(char *buffer, size_t size)
+{
+    complaint = buffer;
+    complaint_size = size;
+}
+
 void complain(const char *format, ...)
 {
     _cleanup_free_ char *text = NULL;
@@ -206,7 +217,10 @@ void complain(const char *format, ...)
     va_start(arguments, format);
     text = format_text(format, arguments);
     va_end(arguments);
-    print_lines("troupectl: ", text ? text : format);
+    if (complaint)
+        (void)snprintf(complaint, complaint_size, "%s", text ? text : format);
+    else
+        print_lines("troupectl: ", text ? text : format);
 }
 
 void complain_unknown(const char *nearest, const char *hint, const char *format, ...)

@@ -24,6 +24,7 @@
 struct terminal {
     FILE *file;
     unsigned width; /* in columns; 0 = do not cut lines */
+    unsigned height;
     bool is_terminal;
     bool colors; /* it has them, and $NO_COLOR is not set */
     bool utf8;
@@ -32,7 +33,7 @@ struct terminal {
 /* Call setlocale() first. */
 void terminal_init(struct terminal *terminal, FILE *file);
 
-/* Reads the width again, for lines that are printed repeatedly. */
+/* Reads width and height again, for lines that are printed repeatedly. */
 void terminal_measure(struct terminal *terminal);
 
 /* Prints one line; the format has no newline. */
@@ -54,6 +55,9 @@ unsigned terminal_text_width(const char *text);
 
 /* As printf(3), without a newline. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* From now on, stores the last message in the buffer instead; NULL = prints messages again. */
+void complain_into(char *buffer, size_t size);
 
 /* Like complain(), but appends "; did you mean 'NEAREST'?", or `hint` if `nearest` is NULL or
  * empty. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/top/top-columns.h"
+
+/* The lines of top: as many columns as fit, the less important ones are left out first. */
+
+#include "supervisor/ctl/top/top.h"
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/show/show.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/top/top-rows.h"
+#include "supervisor/ctl/top/top.h"
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/text/field.h"
@@ -37,10 +37,9 @@ static struct top_row *add_row(struct top_rows *rows, const struct top_row *row)
     return &items[rows->n++];
 }
 
-static struct top_row make_row(enum top_kind kind, const json_t *object)
+static struct top_row make_row(const json_t *object)
 {
-    return (struct top_row){.kind = kind,
-                            .object = object,
+    return (struct top_row){.object = object,
                             .state = field_text(object, "state"),
                             .up = -1,
                             .size = -1,
@@ -120,7 +119,7 @@ static void add_workers(const struct build *build, const json_t *workers, unsign
 
     for (size_t i = 0; i < json_array_size(workers); i++) {
         const json_t *worker = json_array_get(workers, i);
-        struct top_row row = make_row(TOP_WORKER, worker);
+        struct top_row row = make_row(worker);
         const usec_t since = field_usec(worker, "job_since_at");
 
         row.depth = depth;
@@ -147,7 +146,7 @@ static int64_t count_up(const json_t *workers)
 
 static struct top_row cell_row(const struct build *build, const char *group, const json_t *cell)
 {
-    struct top_row row = make_row(TOP_CELL, cell);
+    struct top_row row = make_row(cell);
     const usec_t oldest = field_usec(cell, "oldest_queued_at");
 
     row.depth = 1;
@@ -246,7 +245,7 @@ static void compare_readings(const struct build *build, struct top_row *row, con
 static struct top_row group_row(const struct build *build, const json_t *group,
                                 const json_t *before)
 {
-    struct top_row row = make_row(TOP_GROUP, group);
+    struct top_row row = make_row(group);
     const json_t *workers = json_object_get(group, "workers");
     const json_t *deaths = json_object_get(group, "deaths");
 

@@ -1,217 +1,259 @@
 /* SPDX-License-Identifier: MIT */
-#define NCURSES_WIDECHAR 1
-#include "supervisor/ctl/top/top-screen.h"
+
+/* The screen of top: any terminal that knows the sequences of a VT220, as all do today. */
 
 #include "shared/base/cleanup.h"
+#include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
-#include <curses.h>
+#include "supervisor/ctl/top/top.h"
+#include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <term.h>
 #include <termios.h>
 #include <unistd.h>
-#include <wchar.h>
 
-static SCREEN *screen;
+/* The second screen, without a cursor; and back. */
+#define ENTER "\033[?1049h\033[?25l"
+#define LEAVE "\033[0m\033[?25h\033[?1049l"
 
-/* For top_screen_abandon(). */
+/* How long the rest of a key's sequence may take; else it is the key Escape. */
+#define ESCAPE_MS 25
+
+static struct terminal screen;
 static struct termios settings_before;
-static char end_sequences[256];
 
-enum pair {
-    PAIR_RED = 1,
-    PAIR_GREEN,
-    PAIR_YELLOW,
-};
-
-static void open_colors(void)
+static void on_resize(int signal)
 {
-    if (!has_colors() || start_color() == ERR)
-        return;
-    (void)use_default_colors();
-    (void)init_pair(PAIR_RED, COLOR_RED, -1);
-    (void)init_pair(PAIR_GREEN, COLOR_GREEN, -1);
-    (void)init_pair(PAIR_YELLOW, COLOR_YELLOW, -1);
+    (void)signal;
 }
 
-static void prepare_to_abandon(void)
+bool top_screen_open(const struct terminal *terminal)
 {
-    static const char *const names[] = {"sgr0", "cnorm", "rmkx", "rmcup"};
-    size_t used = 0;
+    /* Without SA_RESTART, so that it interrupts the wait for a key. */
+    const struct sigaction action = {.sa_handler = on_resize};
+    const char *term = getenv("TERM");
+    struct termios settings;
 
-    for (size_t i = 0; i < ELEMENTS(names); i++) {
-        const char *text = tigetstr(names[i]);
-
-        /* One with a delay, as of old terminals, is for tputs(3) only. */
-        if (text && text != (const char *)-1 && !strstr(text, "$<") &&
-            used + strlen(text) < sizeof(end_sequences)) {
-            strcpy(end_sequences + used, text);
-            used += strlen(text);
-        }
-    }
-}
-
-bool top_screen_open(bool colors)
-{
-    if (tcgetattr(STDOUT_FILENO, &settings_before) < 0)
+    if (!term || strcmp(term, "dumb") == 0 || tcgetattr(STDIN_FILENO, &settings_before) < 0)
         return false;
-    screen = newterm(NULL, stdout, stdin);
-    if (!screen)
+    settings = settings_before;
+    settings.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    settings.c_cc[VMIN] = 1;
+    settings.c_cc[VTIME] = 0;
+    settings.c_cc[VSUSP] = _POSIX_VDISABLE; /* a shell would not restore the screen */
+    if (tcsetattr(STDIN_FILENO, TCSANOW, &settings) < 0)
         return false;
-    (void)set_term(screen);
-    prepare_to_abandon();
-    if (colors)
-        open_colors();
-    (void)cbreak();
-    (void)noecho();
-    (void)nonl();
-    (void)keypad(stdscr, TRUE);
-    (void)curs_set(0);
-    (void)set_escdelay(25);
+    (void)sigaction(SIGWINCH, &action, NULL);
+    (void)setvbuf(stdout, NULL, _IOFBF, (size_t)64 << 10);
+    screen = *terminal;
+    fputs(ENTER, stdout);
     return true;
 }
 
 void top_screen_close(void)
 {
-    if (!screen)
-        return;
-    (void)endwin();
-    delscreen(screen);
-    screen = NULL;
+    (void)!write(STDOUT_FILENO, LEAVE, strlen(LEAVE));
+    (void)tcsetattr(STDIN_FILENO, TCSANOW, &settings_before);
 }
 
-void top_screen_abandon(void)
-{
-    (void)!write(STDOUT_FILENO, end_sequences, strlen(end_sequences));
-    (void)tcsetattr(STDOUT_FILENO, TCSANOW, &settings_before);
-}
-
-unsigned top_screen_width(void)
-{
-    return (unsigned)COLS;
-}
-
-unsigned top_screen_height(void)
-{
-    return (unsigned)LINES;
-}
-
-void top_screen_clear(void)
-{
-    (void)erase();
-}
-
-static attr_t color(enum pair pair)
-{
-    return (attr_t)COLOR_PAIR(pair);
-}
-
-/* Changes the attributes as a mark says. Returns false if it is none. */
-static bool take_mark(char c, attr_t base)
-{
-    const struct {
-        char mark;
-        attr_t attributes;
-    } looks[] = {
-        {BOLD[0], A_BOLD},
-        {DIM[0], A_DIM},
-        {RED[0], color(PAIR_RED)},
-        {GREEN[0], color(PAIR_GREEN)},
-        {YELLOW[0], color(PAIR_YELLOW)},
-    };
-
-    if (c == PLAIN[0])
-        (void)attrset((int)base);
-    for (size_t i = 0; i < ELEMENTS(looks); i++)
-        if (c == looks[i].mark)
-            (void)attron((int)looks[i].attributes);
-    return c >= PLAIN[0] && c <= YELLOW[0];
-}
-
-/* Reads a character; one that the locale does not know becomes '?'. */
-static size_t take_character(const char *text, wchar_t *ret)
-{
-    const size_t length = mbrtowc(ret, text, strlen(text), &(mbstate_t){0});
-
-    if (length == 0 || length > strlen(text) || wcwidth(*ret) < 0) {
-        *ret = L'?';
-        return length == 0 || length > strlen(text) ? 1 : length;
-    }
-    return length;
-}
-
-void top_screen_line(unsigned y, const char *text, bool inverse)
-{
-    const attr_t base = inverse ? A_REVERSE : A_NORMAL;
-    int used = 0;
-
-    if ((int)y >= LINES || move((int)y, 0) == ERR)
-        return;
-    (void)attrset((int)base);
-    while (*text != '\0') {
-        wchar_t wide[2] = {0};
-        size_t length = 1;
-
-        if (!take_mark(*text, base)) {
-            length = take_character(text, wide);
-            used += wcwidth(wide[0]);
-            if (used > COLS)
-                break;
-            (void)addnwstr(wide, 1);
-        }
-        text += length;
-    }
-    for (; inverse && used < COLS; used++)
-        (void)addch(' ');
-    (void)attrset(A_NORMAL);
-}
-
-void top_screen_show(void)
-{
-    (void)refresh();
-}
+/* ---- keys ---- */
 
 static const struct {
-    int curses, ours;
+    const char *sequence;
+    int key;
 } KEYS[] = {
-    {KEY_UP, TOP_KEY_UP},         {KEY_DOWN, TOP_KEY_DOWN},
-    {KEY_LEFT, TOP_KEY_LEFT},     {KEY_RIGHT, TOP_KEY_RIGHT},
-    {KEY_PPAGE, TOP_KEY_PAGE_UP}, {KEY_NPAGE, TOP_KEY_PAGE_DOWN},
-    {KEY_HOME, TOP_KEY_HOME},     {KEY_END, TOP_KEY_END},
-    {KEY_ENTER, TOP_KEY_ENTER},   {KEY_BACKSPACE, TOP_KEY_BACKSPACE},
-    {KEY_RESIZE, TOP_KEY_RESIZE},
+    {"\033[A", TOP_KEY_UP},         {"\033OA", TOP_KEY_UP},    {"\033[B", TOP_KEY_DOWN},
+    {"\033OB", TOP_KEY_DOWN},       {"\033[C", TOP_KEY_RIGHT}, {"\033OC", TOP_KEY_RIGHT},
+    {"\033[D", TOP_KEY_LEFT},       {"\033OD", TOP_KEY_LEFT},  {"\033[5~", TOP_KEY_PAGE_UP},
+    {"\033[6~", TOP_KEY_PAGE_DOWN}, {"\033[H", TOP_KEY_HOME},  {"\033OH", TOP_KEY_HOME},
+    {"\033[1~", TOP_KEY_HOME},      {"\033[F", TOP_KEY_END},   {"\033OF", TOP_KEY_END},
+    {"\033[4~", TOP_KEY_END},
 };
 
-/* Then getch() returns at once, again and again. */
-static bool is_gone(void)
-{
-    struct pollfd terminal = {.fd = STDIN_FILENO};
+/* What was typed and not taken. */
+static char typed[64];
+static size_t n_typed;
 
-    return poll(&terminal, 1, 0) == 1 && terminal.revents != 0;
+/* Returns whether something came, or TOP_KEY_GONE. */
+static int read_typed(int milliseconds)
+{
+    struct pollfd terminal = {.fd = STDIN_FILENO, .events = POLLIN};
+    ssize_t n;
+
+    if (poll(&terminal, 1, milliseconds) <= 0)
+        return 0;
+    n = read(STDIN_FILENO, typed + n_typed, sizeof(typed) - n_typed);
+    if (n > 0)
+        n_typed += (size_t)n;
+    return n > 0 ? 1 : n < 0 && errno == EINTR ? 0 : TOP_KEY_GONE;
+}
+
+static int take(size_t size, int key)
+{
+    n_typed -= size;
+    memmove(typed, typed + size, n_typed);
+    return key;
 }
 
 int top_screen_key(int milliseconds)
 {
-    int key;
+    int r = n_typed > 0 ? 1 : read_typed(milliseconds);
 
-    timeout(milliseconds);
-    key = getch();
-    if (key == ERR)
-        return is_gone() ? TOP_KEY_GONE : TOP_KEY_NONE;
-    for (size_t i = 0; i < ELEMENTS(KEYS); i++)
-        if (KEYS[i].curses == key)
-            return KEYS[i].ours;
-    switch (key) {
-    case '\r':
-    case '\n':
-        return TOP_KEY_ENTER;
-    case 27:
-        return TOP_KEY_ESCAPE;
-    case 127:
-    case '\b':
-        return TOP_KEY_BACKSPACE;
-    default:
-        return key < 256 ? key : TOP_KEY_NONE;
+    if (r <= 0)
+        return r < 0 ? r : TOP_KEY_NONE;
+    if (typed[0] != '\033')
+        return take(1, (unsigned char)typed[0]);
+    if (n_typed < 3)
+        (void)read_typed(ESCAPE_MS);
+    for (size_t i = 0; i < ELEMENTS(KEYS); i++) {
+        const size_t size = strlen(KEYS[i].sequence);
+
+        if (size <= n_typed && memcmp(typed, KEYS[i].sequence, size) == 0)
+            return take(size, KEYS[i].key);
     }
+    if (n_typed > 1 && (typed[1] == '[' || typed[1] == 'O'))
+        return take(n_typed, TOP_KEY_NONE); /* another key */
+    return take(1, '\033');
+}
+
+/* ---- drawing ---- */
+
+/* The last column stays free, where some terminals begin a new line. */
+static unsigned row_width(void)
+{
+    return screen.width > 1 ? screen.width - 1 : 1;
+}
+
+/* Writes a line, cut at the width; `inverse` lines are filled to it. Nothing beyond the height. */
+static void put_line(unsigned y, const char *text, bool inverse)
+{
+    struct terminal plain = screen;
+    const unsigned width = terminal_text_width(text);
+
+    if (y >= screen.height)
+        return;
+    /* A change of colour would end the inverse. */
+    plain.colors = screen.colors && !inverse;
+    printf("\033[%u;1H%s", y + 1, inverse ? "\033[7m" : "");
+    terminal_print_over(&plain, "%s", text);
+    if (inverse)
+        printf("%*s\033[0m", width < row_width() ? (int)(row_width() - width) : 0, "");
+}
+
+/* Lines above the rows, and the one for keys below them. */
+#define HEAD 3
+#define FOOT 1
+/* Deaths at the bottom, with their title, on a screen that has room for them. */
+#define DEATHS_MAX   6
+#define DEATHS_SHARE 4
+
+#define KEYS "q quit  Space opens and closes a group or cell  / filter  > sort by the next column"
+
+static const json_t *deaths_of(const struct top *top)
+{
+    return json_object_get(top->source.deaths, "deaths");
+}
+
+static unsigned deaths_height(const struct top *top)
+{
+    const unsigned n = (unsigned)json_array_size(deaths_of(top)) + 1;
+    const unsigned room = screen.height / DEATHS_SHARE;
+    const unsigned most = room < DEATHS_MAX ? room : DEATHS_MAX;
+
+    return n == 1 || most < 2 ? 0 : n < most ? n : most;
+}
+
+/* Keeps the selection where its row is, and the row on the screen. */
+static void follow_selection(struct top *top)
+{
+    size_t at = 0;
+
+    while (at < top->rows.n && strcmp(top->rows.items[at].address, top->selected) != 0)
+        at++;
+    if (at < top->rows.n)
+        top->at = at;
+    else if (top->at >= top->rows.n)
+        top->at = top->rows.n > 0 ? top->rows.n - 1 : 0;
+    if (top->rows.n > 0)
+        (void)snprintf(top->selected, sizeof(top->selected), "%s",
+                       top->rows.items[top->at].address);
+    if (top->at < top->first)
+        top->first = top->at;
+    if (top->shown > 0 && top->at >= top->first + top->shown)
+        top->first = top->at - top->shown + 1;
+    if (top->rows.n < top->first + top->shown)
+        top->first = top->rows.n > top->shown ? top->rows.n - top->shown : 0;
+}
+
+static void draw_head(const struct top *top)
+{
+    char first[TOP_LINE_MAX], second[TOP_LINE_MAX], line[TOP_LINE_MAX];
+
+    top_summary(first, second, &top->source);
+    put_line(0, first, false);
+    if (*top->source.problem)
+        (void)snprintf(second, sizeof(second), YELLOW "%s; trying again" PLAIN,
+                       SAFE(top->source.problem));
+    put_line(1, second, false);
+    top_header(line, row_width(), top->choice.sort);
+    put_line(2, line, true);
+}
+
+static void draw_rows(struct top *top, unsigned height)
+{
+    char line[TOP_LINE_MAX];
+
+    top->shown = height;
+    follow_selection(top);
+    for (unsigned i = 0; i < height && top->first + i < top->rows.n; i++) {
+        top_line(line, row_width(), &top->rows.items[top->first + i]);
+        put_line(HEAD + i, line, top->first + i == top->at);
+    }
+    if (top->rows.n == 0)
+        put_line(HEAD, *top->choice.filter ? "nothing matches the filter" : "no groups", false);
+}
+
+static void draw_deaths(const struct top *top, unsigned y, unsigned height)
+{
+    char line[TOP_LINE_MAX];
+
+    if (height == 0)
+        return;
+    put_line(y, "LAST DEATHS", true);
+    for (unsigned i = 0; i + 1 < height; i++) {
+        top_death(line, json_array_get(deaths_of(top), i));
+        put_line(y + 1 + i, line, false);
+    }
+}
+
+static void draw_foot(const struct top *top)
+{
+    const char *filter = top->choice.filter;
+    char line[TOP_LINE_MAX];
+
+    if (top->typing)
+        (void)snprintf(line, sizeof(line), "Filter: %s_", SAFE(filter));
+    else
+        (void)snprintf(line, sizeof(line), "%s%s%s%s", *filter ? "Filter: " : "", SAFE(filter),
+                       *filter ? "  " : "", KEYS);
+    put_line(screen.height - 1, line, false);
+}
+
+void top_screen_draw(struct top *top)
+{
+    unsigned height, deaths, rows;
+
+    terminal_measure(&screen);
+    height = screen.height;
+    deaths = deaths_height(top);
+    rows = height > HEAD + deaths + FOOT ? height - HEAD - deaths - FOOT : 0;
+    fputs("\033[2J", stdout);
+    draw_head(top);
+    draw_rows(top, rows);
+    draw_deaths(top, HEAD + rows, deaths);
+    draw_foot(top);
+    (void)fflush(stdout);
 }

@@ -7,13 +7,11 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
-#include "supervisor/ctl/call/explain.h"
+#include "supervisor/ctl/call/pages.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
-#include "supervisor/ctl/top/top-columns.h"
-#include "supervisor/ctl/top/top-screen.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <errno.h>
 #include <stdio.h>
@@ -26,6 +24,8 @@
 #define TIMEOUT (5 * USEC_PER_SEC)
 /* Of the time, at most one part in so many is spent on asking about very large groups. */
 #define SHARE 5
+/* The deaths that are shown at most. */
+#define DEATHS 10
 
 /* ---- refresh ---- */
 
@@ -38,12 +38,82 @@ static void open_all(struct top *top)
                                   json_true());
 }
 
+static int64_t started_at(const json_t *metrics)
+{
+    return field_int(json_object_get(metrics, "supervisor"), "started_at");
+}
+
+/* Counters begin again in another supervisor. Takes the reply over. */
+static void take_metrics(struct top_source *source, json_t *metrics)
+{
+    const usec_t now = clock_now();
+    const bool same = source->metrics && started_at(source->metrics) == started_at(metrics);
+
+    json_decref(source->before);
+    source->before = same ? source->metrics : NULL;
+    if (!same)
+        json_decref(source->metrics);
+    source->metrics = metrics;
+    source->elapsed = same ? usec_sub(now, source->at) : 0;
+    source->at = now;
+}
+
+/* Asks for the open group that exists, or if there are several, for all groups. */
+static int refresh_status(struct top *top)
+{
+    const json_t *groups = json_object_get(top->source.metrics, "groups");
+    const char *target = NULL;
+    json_t *status;
+    size_t n = 0;
+    int r;
+
+    for (size_t i = 0; i < json_array_size(groups); i++) {
+        const char *name = field_text(json_array_get(groups, i), "name");
+
+        if (json_object_get(top->choice.open, name))
+            target = n++ > 0 ? NULL : name;
+    }
+    if (n == 0)
+        return EXIT_OK;
+    r = parts_of_status(top->invocation, target, &status);
+    if (r == EXIT_OK) {
+        json_decref(top->source.status);
+        top->source.status = status;
+    }
+    return r;
+}
+
+static int refresh_deaths(struct top *top)
+{
+    json_t *deaths;
+    int r = call(top->invocation, CALL_SUPERVISOR "ListDeaths", json_pack("{s:i}", "limit", DEATHS),
+                 false, &deaths);
+
+    if (r == EXIT_OK) {
+        json_decref(top->source.deaths);
+        top->source.deaths = deaths;
+    }
+    return r;
+}
+
+/* What does not come stays as it was. Returns an exit status. */
 static int refresh(struct top *top)
 {
-    int r = top_source_refresh(&top->source, top->choice.open);
+    struct top_source *source = &top->source;
+    json_t *metrics;
+    int r;
 
-    top->connected = r == 0;
-    top_rows_build(&top->rows, &top->source, &top->choice);
+    source->problem[0] = '\0';
+    complain_into(source->problem, sizeof(source->problem));
+    r = parts_of_metrics(top->invocation, &metrics);
+    if (r == EXIT_OK) {
+        take_metrics(source, metrics);
+        r = refresh_deaths(top);
+    }
+    if (r == EXIT_OK)
+        r = refresh_status(top);
+    complain_into(NULL, 0);
+    top_rows_build(&top->rows, source, &top->choice);
     return r;
 }
 
@@ -87,16 +157,20 @@ static void set_open(struct top *top, bool open)
     (void)refresh(top);
 }
 
+#define KEY_ENTER     '\n' /* the terminal turns \r into it */
+#define KEY_ESCAPE    '\033'
+#define KEY_BACKSPACE 0x7f
+
 static void on_filter_key(struct top *top, int key)
 {
     char *filter = top->choice.filter;
     const size_t size = strlen(filter);
 
-    if (key == TOP_KEY_ENTER || key == TOP_KEY_ESCAPE)
+    if (key == KEY_ENTER || key == KEY_ESCAPE)
         top->typing = false;
-    if (key == TOP_KEY_ESCAPE)
+    if (key == KEY_ESCAPE)
         filter[0] = '\0';
-    else if (key == TOP_KEY_BACKSPACE && size > 0)
+    else if ((key == KEY_BACKSPACE || key == '\b') && size > 0)
         filter[size - 1] = '\0';
     else if (key > ' ' && key < 0x7f && size + 1 < sizeof(top->choice.filter))
         (void)snprintf(filter + size, sizeof(top->choice.filter) - size, "%c", (char)key);
@@ -113,7 +187,7 @@ static void on_list_key(struct top *top, int key)
     case '/':
         top->typing = true;
         break;
-    case TOP_KEY_ESCAPE:
+    case KEY_ESCAPE:
         top->choice.filter[0] = '\0';
         break;
     case '>':
@@ -154,7 +228,7 @@ static void on_list_key(struct top *top, int key)
 static void on_key(struct top *top, int key)
 {
     top->ends |= key == TOP_KEY_GONE;
-    if (key == TOP_KEY_GONE || key == TOP_KEY_NONE || key == TOP_KEY_RESIZE)
+    if (key == TOP_KEY_GONE || key == TOP_KEY_NONE)
         return;
     if (top->typing)
         on_filter_key(top, key);
@@ -182,7 +256,7 @@ static void run_screen(struct top *top)
                 break;
             next = refresh_at(top, clock_now());
         }
-        top_draw(top);
+        top_screen_draw(top);
         on_key(top, top_screen_key(milliseconds_until(next)));
     }
 }
@@ -246,7 +320,7 @@ static int print_blocks(struct top *top)
 
     for (int64_t n = 1; r == EXIT_OK && (count == 0 || n < count) && wait_until(next); n++) {
         next = refresh_at(top, clock_now());
-        if (top->connected)
+        if (*top->source.problem == '\0')
             r = print_block(top, &since);
         else
             complain("%s; trying again", SAFE(top->source.problem));
@@ -266,21 +340,19 @@ static int run(struct top *top)
         return EXIT_USAGE;
     }
     r = refresh(top);
-    if (r == 0 && invocation->options.all) {
+    if (r == EXIT_OK && invocation->options.all) {
         open_all(top);
         r = refresh(top);
     }
-    if (r == -EREMOTEIO) {
+    if (r != EXIT_OK) {
         complain("%s", top->source.problem);
-        return EXIT_FAILED;
+        return r;
     }
-    if (r < 0)
-        return explain_connect(invocation_socket(invocation), r);
     interrupt_catch();
     if (!invocation->out.is_terminal || isatty(STDIN_FILENO) != 1 ||
-        !top_screen_open(invocation->out.colors))
+        !top_screen_open(&invocation->out))
         return print_blocks(top);
-    interrupt_before_exit(top_screen_abandon);
+    interrupt_before_exit(top_screen_close);
     run_screen(top);
     interrupt_before_exit(NULL);
     top_screen_close();
@@ -289,17 +361,20 @@ static int run(struct top *top)
 
 int verb_top(struct invocation *invocation)
 {
-    const struct options *options = &invocation->options;
+    struct options *options = &invocation->options;
     struct top top = {.invocation = invocation,
                       .interval = options->interval > 0 ? options->interval : INTERVAL,
                       .choice.open = json_object()};
     int r;
 
-    top_source_init(&top.source, invocation_socket(invocation),
-                    options->timeout > 0 ? options->timeout : TIMEOUT);
+    if (options->timeout == 0)
+        options->timeout = TIMEOUT;
     r = top.choice.open ? run(&top) : call_no_memory();
     top_rows_deinit(&top.rows);
-    top_source_deinit(&top.source);
+    json_decref(top.source.metrics);
+    json_decref(top.source.before);
+    json_decref(top.source.status);
+    json_decref(top.source.deaths);
     json_decref(top.choice.open);
     return r;
 }

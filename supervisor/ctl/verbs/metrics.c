@@ -6,6 +6,7 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/call/pages.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
@@ -17,13 +18,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static int join(struct invocation *invocation, const json_t *parameters, bool last, void *userdata)
-{
-    (void)invocation;
-    (void)last;
-    return metrics_join(userdata, parameters) < 0 ? call_no_memory() : EXIT_OK;
-}
 
 static int write_all(int fd, const char *text, size_t size)
 {
@@ -98,7 +92,7 @@ static int print_text(const struct invocation *invocation, const json_t *reply)
 
 int verb_metrics(struct invocation *invocation)
 {
-    json_auto_t *reply = json_object();
+    json_auto_t *reply = NULL;
     int r;
 
     if (invocation->options.json && invocation->options.output) {
@@ -106,9 +100,7 @@ int verb_metrics(struct invocation *invocation)
             "--output writes metrics, and --json prints the supervisor's reply: give only one");
         return EXIT_USAGE;
     }
-    r = reply
-            ? call_more(invocation, CALL_SUPERVISOR "GetMetrics", json_object(), false, join, reply)
-            : call_no_memory();
+    r = parts_of_metrics(invocation, &reply);
     if (r != EXIT_OK)
         return r;
     return invocation->options.json ? output_json(invocation, reply)
