@@ -44,15 +44,6 @@ class Acknowledgements(Case):
         self.assertEqual(self.result(s)[0], number)
         s.client.until(lambda: s.client.messages("TROUPE") == 1)
 
-    def test_a_result_is_looked_for_in_the_stream_that_has_stored_it(self):
-        s = self.bridged()
-        s.client.api("STREAM.DELETE.TROUPE")
-        s.client.api("STREAM.CREATE.OTHERS", name="OTHERS", subjects=["troupe.result.>", "troupe.dead.*.*.*"], num_replicas=1)
-        s.client.store(f"troupe.result.{JOBS}.1", "", {"Nats-Msg-Id": f"{JOBS}:1"})
-        s.client.store("jobs.actor.any", "echo hello")
-        self.wait_empty(s)
-        self.assertNotIn("does not have it", s.bridge.log())
-
     def test_a_dead_letter_that_is_lost_after_it_was_confirmed_is_published_again(self):
         s = self.losing()
         s.client.store("jobs.actor.any", "hello", {"Troupe-Priority": "none"})
@@ -80,7 +71,7 @@ class Acknowledgements(Case):
         s = self.losing()
         numbers = [s.client.store("jobs.actor.any", "echo hello") for _ in range(3)]
         self.wait_results(s, numbers)
-        denial = 'NATS refuses something to this user: Permissions Violation for Publish to "$JS.ACK.JOBS.actor.*"'
+        denial = 'NATS refuses something to this user: Permissions Violation for Publish to "$JS.ACK.JOBS.actor.'
         s.client.until(lambda: denial in s.bridge.log())
         s.bridge.end()
         self.assertEqual(s.bridge.log().count(denial), 1)

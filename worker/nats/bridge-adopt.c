@@ -52,7 +52,8 @@ static void adopt(struct bridge *bridge, struct troupe_query *job, usec_t now)
         natsMsg_Destroy(message);
         return;
     }
-    flight->adopted = flight->wants_wait = true;
+    flight->kind = FLIGHT_STAND_IN;
+    flight->claim = FLIGHT_RESUMED;
     flight->tries = (unsigned)tries;
     bridge_submit(bridge, flight, now);
 }

@@ -29,9 +29,6 @@
 /* Of what comes again because there was no room for its key: the first, and between two of them. */
 #define FULL_MIN   (100 * USEC_PER_MSEC)
 #define FULL_SPACE (2 * USEC_PER_MSEC)
-/* Each takes up one of InFlight= for a round trip: over a slow connection, all together one of so
- * many. */
-#define FULL_SHARE 8
 /* Without a job that ends, after giving back what has waited too long. */
 #define QUIET_USEC (5 * USEC_PER_SEC)
 
@@ -120,7 +117,7 @@ static void deliver_after(struct bridge *bridge, natsMsg *message, usec_t pause)
  * an adopted one is not known. */
 static void hand_over(struct bridge *bridge, struct flight *flight, usec_t pause)
 {
-    if (bridge->engine.connected && !flight->adopted &&
+    if (bridge->engine.connected && flight->kind != FLIGHT_STAND_IN &&
         flight_is_ours(&bridge->flights, flight, clock_now()))
         deliver_after(bridge, flight->message, pause);
     flight_free(&bridge->flights, flight);
@@ -132,17 +129,10 @@ void bridge_give_back(struct bridge *bridge, struct flight *flight)
     hand_over(bridge, flight, pause_of(bridge, flight));
 }
 
-static usec_t full_space(const struct bridge *bridge)
-{
-    const usec_t space = FULL_SHARE * bridge->consumer.round_trip / bridge->config->in_flight;
-
-    return space > FULL_SPACE ? space : FULL_SPACE;
-}
-
 void bridge_give_back_full(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     bridge->full_at =
-        usec_clamp(bridge->full_at + full_space(bridge), now + FULL_MIN, now + GIVE_BACK_MAX);
+        usec_clamp(bridge->full_at + FULL_SPACE, now + FULL_MIN, now + GIVE_BACK_MAX);
     bridge->metrics.n[METRIC_GIVEN_BACK]++;
     hand_over(bridge, flight, bridge->full_at - now);
 }
@@ -185,6 +175,14 @@ static void on_refused(struct bridge *bridge)
     if (*refusal != '\0')
         log_warning("%s; tries again", refusal);
     bridge_tell(bridge);
+}
+
+static void on_denied(struct bridge *bridge)
+{
+    char text[ENGINE_SENTENCE_SIZE];
+
+    engine_denial(&bridge->engine, text);
+    log_warning("NATS refuses something to this user: %s", text);
 }
 
 static void on_closed(struct bridge *bridge)
@@ -368,7 +366,7 @@ static void on_arrival(struct bridge *bridge, const struct engine_arrival *what,
         on_closed(bridge);
         return;
     case ENGINE_DENIED:
-        forbidden_log(&bridge->engine.forbidden);
+        on_denied(bridge);
         return;
     case ENGINE_MESSAGE:
         on_message(bridge, what, now);

@@ -123,7 +123,8 @@ static enum inquiry_step on_job(struct bridge *bridge, struct flight *flight,
     }
     if (!query)
         return INQUIRY_OVER;
-    flight->recognised = false; /* it lives: it is withdrawn only from now on */
+    if (flight->claim != FLIGHT_SUBMITTED)
+        flight->claim = FLIGHT_RESUMED; /* it lives: it is withdrawn only from now on */
     if (!waits_here(query)) {
         tell_in_progress(bridge, flight);
         return INQUIRY_OVER;

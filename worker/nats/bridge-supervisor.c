@@ -67,12 +67,13 @@ static int submit(struct bridge *bridge, struct flight *flight, const char **ret
     char id[TROUPE_ID_SIZE];
     int r;
 
-    if (flight->adopted) { /* what is to be done, only its message says */
+    if (flight->kind == FLIGHT_STAND_IN) { /* what is to be done, only its message says */
         bridge_give_back(bridge, flight);
         return SUBMIT_E_OVER;
     }
     *ret_problem = MESSAGE_MALFORMED;
-    r = flight->malformed ? MESSAGE_E_BAD : message_options(flight->message, &options, ret_problem);
+    r = flight->kind == FLIGHT_MALFORMED ? MESSAGE_E_BAD
+                                         : message_options(flight->message, &options, ret_problem);
     if (r != 0)
         return r;
     options.delay_usec = message_due(flight->message, options.delay_usec, now) - now;
@@ -94,7 +95,7 @@ void bridge_seek(struct flight *flight)
     const uint64_t n = message_deliveries(flight->message) - 1;
 
     flight->tries = (unsigned)(n < TRIES_SOUGHT ? n : TRIES_SOUGHT);
-    flight->seeks = flight->wants_wait = flight->recognised = flight->tries > 0;
+    flight->claim = flight->tries > 0 ? FLIGHT_SOUGHT : FLIGHT_SUBMITTED;
 }
 
 static int wait_for_end(struct bridge *bridge, struct flight *flight)
@@ -108,7 +109,8 @@ static int wait_for_end(struct bridge *bridge, struct flight *flight)
 void bridge_submit(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     const char *problem = "the job cannot be submitted: malformed, or too large";
-    int r = flight->wants_wait ? wait_for_end(bridge, flight) : submit(bridge, flight, &problem);
+    int r = flight->claim == FLIGHT_SUBMITTED ? submit(bridge, flight, &problem)
+                                              : wait_for_end(bridge, flight);
 
     if (r == SUBMIT_E_OVER)
         return;
@@ -118,13 +120,6 @@ void bridge_submit(struct bridge *bridge, struct flight *flight, usec_t now)
         refuse(bridge, flight, problem, now);
     else
         hold(bridge, flight, now); /* the ring is full, or memory is short; -EPIPE shows later */
-}
-
-/* The same message under another id, or the same job once more. */
-static void submit_again(struct bridge *bridge, struct flight *flight, bool waits, usec_t now)
-{
-    flight->wants_wait = waits;
-    bridge_submit(bridge, flight, now);
 }
 
 /* The supervisor refuses all jobs for now. */
@@ -195,11 +190,9 @@ static void on_unknown(struct bridge *bridge, struct flight *flight, usec_t now)
         bridge_give_back(bridge, flight);
         return;
     }
-    if (flight->seeks)
-        flight->tries--;
-    flight->seeks = flight->seeks && flight->tries > 0;
-    flight->recognised = flight->seeks;
-    submit_again(bridge, flight, flight->seeks, now);
+    if (flight->claim != FLIGHT_SOUGHT || --flight->tries == 0)
+        flight->claim = FLIGHT_SUBMITTED;
+    bridge_submit(bridge, flight, now);
 }
 
 static void on_refused(struct bridge *bridge, struct flight *flight,
@@ -207,17 +200,19 @@ static void on_refused(struct bridge *bridge, struct flight *flight,
 {
     switch (-result->error) {
     case EEXIST: /* an earlier delivery has brought it here */
-        flight->recognised = true;
-        submit_again(bridge, flight, true, now);
+        flight->claim = FLIGHT_RECOGNISED;
+        bridge_submit(bridge, flight, now);
         return;
     case ECONNRESET: /* the supervisor was replaced: what became of it? */
-        submit_again(bridge, flight, true, now);
+        if (flight->claim == FLIGHT_SUBMITTED)
+            flight->claim = FLIGHT_RESUMED;
+        bridge_submit(bridge, flight, now);
         return;
     case ESRCH:
         on_unknown(bridge, flight, now);
         return;
     case EIO: /* the store has failed: if the job can be in it, a submission is refused as well */
-        if (flight->wants_wait)
+        if (flight->claim != FLIGHT_SUBMITTED)
             on_unknown(bridge, flight, now);
         else
             give_up(bridge, flight, result, now);
@@ -245,9 +240,9 @@ static void on_refused(struct bridge *bridge, struct flight *flight,
 static void submit_anew(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     troupe_result_release(&flight->result);
-    flight->recognised = false;
+    flight->claim = FLIGHT_SUBMITTED;
     flight->tries++;
-    submit_again(bridge, flight, false, now);
+    bridge_submit(bridge, flight, now);
 }
 
 /* Only a job that somebody wants not to be done has ended; otherwise its group has. */
@@ -255,7 +250,7 @@ static void on_cancelled(struct bridge *bridge, struct flight *flight, usec_t no
 {
     const bool withdrawn = flight->result.cause == TROUPE_CAUSE_WITHDRAWN;
 
-    if (withdrawn && flight->recognised) {
+    if (withdrawn && flight->claim == FLIGHT_RECOGNISED) {
         submit_anew(bridge, flight, now); /* it was given back before, and has come again */
     } else if (withdrawn || flight->result.cause == TROUPE_CAUSE_GROUP) {
         bridge_give_back(bridge, flight);
@@ -268,7 +263,8 @@ static void on_cancelled(struct bridge *bridge, struct flight *flight, usec_t no
 static void on_ended(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     bridge->held_at = 0;
-    flight->seeks = false;
+    if (flight->claim == FLIGHT_SOUGHT)
+        flight->claim = FLIGHT_RECOGNISED;
     if (bridge->limit < bridge->config->in_flight)
         bridge->limit++;
     if (flight->result.end == TROUPE_CANCELLED && flight->result.cause != TROUPE_CAUSE_DEADLINE) {
@@ -281,7 +277,8 @@ static void on_ended(struct bridge *bridge, struct flight *flight, usec_t now)
         submit_anew(bridge, flight, now);
         return;
     }
-    if (flight->result.end == TROUPE_DEAD && flight->adopted) { /* its letter is to have that */
+    if (flight->result.end == TROUPE_DEAD &&
+        flight->kind == FLIGHT_STAND_IN) { /* its letter is to have that */
         bridge_give_back(bridge, flight);
         return;
     }

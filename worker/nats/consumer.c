@@ -101,7 +101,7 @@ void consumer_init(struct consumer *consumer, struct engine *engine, const struc
 
 void consumer_connect(struct consumer *consumer, usec_t now)
 {
-    consumer->queried_at = consumer->round_trip = 0;
+    consumer->queried_at = 0;
     puller_reset(&consumer->puller);
     ask(consumer, now);
 }
@@ -271,12 +271,6 @@ static void on_consumer(struct consumer *consumer, const json_t *reply, usec_t n
     }
 }
 
-static void note_round_trip(struct consumer *consumer, usec_t took)
-{
-    if (consumer->round_trip == 0 || took < consumer->round_trip)
-        consumer->round_trip = took;
-}
-
 void consumer_note_answer(struct consumer *consumer, const char *token, natsMsg *answer, usec_t now)
 {
     json_t *reply =
@@ -285,7 +279,6 @@ void consumer_note_answer(struct consumer *consumer, const char *token, natsMsg 
 
     if (consumer->queried_at > 0 && has_secret(consumer, token) && type &&
         strcmp(type, TYPE) == 0) {
-        note_round_trip(consumer, now - consumer->queried_at);
         consumer->queried_at = 0;
         if (!is_unavailable(reply))
             consumer_note_answered(consumer);

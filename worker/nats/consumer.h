@@ -33,7 +33,6 @@ struct consumer {
     usec_t ask_at;     /* about it */
     usec_t queried_at; /* the first of these questions that has no answer yet; 0 = none */
     uint64_t secret;   /* their answers have it */
-    usec_t round_trip; /* of such a question, the shortest of this connection; 0 = unknown */
     usec_t asked_at;   /* the first request to it since it has answered; 0 = none */
     unsigned n_left;   /* servers in a row that were left because it did not answer */
 };

@@ -24,7 +24,7 @@ enum engine_event {
     ENGINE_DISCONNECTED, /* libnats tries to connect again */
     ENGINE_REFUSED,      /* engine_refusal() has changed while it tries */
     ENGINE_CLOSED,       /* it has given up because of engine_refusal() */
-    ENGINE_DENIED,       /* `denials` has something new */
+    ENGINE_DENIED,       /* engine_denial() is new */
     ENGINE_MESSAGE,      /* on a channel */
     ENGINE_UNANSWERED,   /* nobody is there for a request of this channel */
 };

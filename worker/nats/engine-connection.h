@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Connects to NATS, says why a server does not take the connection, and what it forbids then. */
+/* Connects to NATS, and says why a server does not take the connection. */
 
 #include "worker/nats/config.h"
 #include <nats/nats.h>
-#include <pthread.h>
 #include <stdbool.h>
 
 #define ENGINE_SENTENCE_SIZE 256u
@@ -29,30 +28,3 @@ const char *engine_error(natsStatus s);
 /* Writes a sentence for `s`, of which libnats says `text`. It has no URL and no secret. */
 void engine_explain(char sentence[static ENGINE_SENTENCE_SIZE], const struct config *config,
                     natsStatus s, const char *text);
-
-/* ---- permissions ---- */
-
-/* What the server forbids this user, for the log: once for each connection and kind of subject. The
- * server says so by itself, and to what was forbidden nobody answers. */
-
-#define FORBIDDEN_MAX 8u
-
-struct forbidden {
-    pthread_mutex_t lock; /* of what follows */
-    char texts[FORBIDDEN_MAX][256];
-    unsigned n, n_logged;
-};
-
-/* clang-format off */
-#define FORBIDDEN_NULL {.lock = PTHREAD_MUTEX_INITIALIZER}
-/* clang-format on */
-
-/* The connection is new. */
-void forbidden_reset(struct forbidden *forbidden);
-
-/* On any thread. `text` is what the server says; of a subject what stands before its first number
- * counts. Returns whether there is something new to log. */
-bool forbidden_add(struct forbidden *forbidden, const char *text);
-
-/* Logs what is new. */
-void forbidden_log(struct forbidden *forbidden);

@@ -48,13 +48,13 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
 }
 
 /* Returns whether it is another one than before. */
-static bool set_refusal(struct engine *engine, const char *sentence)
+static bool set_text(struct engine *engine, char *text, const char *sentence)
 {
     bool changed;
 
     pthread_mutex_lock(&engine->lock);
-    changed = strcmp(engine->refusal, sentence) != 0;
-    (void)snprintf(engine->refusal, sizeof(engine->refusal), "%s", sentence);
+    changed = strcmp(text, sentence) != 0;
+    (void)snprintf(text, ENGINE_SENTENCE_SIZE, "%s", sentence);
     pthread_mutex_unlock(&engine->lock);
     return changed;
 }
@@ -67,7 +67,7 @@ static bool note_refusal(struct engine *engine, natsConnection *connection)
 
     if (s != NATS_OK && s != NATS_NO_SERVER)
         engine_explain(sentence, engine->config, s, text);
-    return set_refusal(engine, sentence);
+    return set_text(engine, engine->refusal, sentence);
 }
 
 static void on_connected(natsConnection *connection, void *userdata)
@@ -75,8 +75,8 @@ static void on_connected(natsConnection *connection, void *userdata)
     struct engine *engine = userdata;
 
     (void)connection;
-    forbidden_reset(&engine->forbidden);
-    (void)set_refusal(engine, "");
+    engine->denied = false;
+    (void)set_text(engine, engine->refusal, "");
     put_event(engine, ENGINE_CONNECTED);
 }
 
@@ -100,8 +100,11 @@ static void on_error(natsConnection *connection, natsSubscription *subscription,
 
     (void)connection;
     (void)subscription;
-    if (status == NATS_NOT_PERMITTED && forbidden_add(&engine->forbidden, engine_error(status)))
-        put_event(engine, ENGINE_DENIED);
+    if (status != NATS_NOT_PERMITTED || engine->denied)
+        return;
+    engine->denied = true;
+    (void)set_text(engine, engine->denial, engine_error(status));
+    put_event(engine, ENGINE_DENIED);
 }
 
 /* Counts those in vain before this one. */
@@ -223,8 +226,7 @@ int engine_init(struct engine *engine, const struct config *config)
     natsStatus s;
     int r;
 
-    *engine = (struct engine){
-        .config = config, .lock = PTHREAD_MUTEX_INITIALIZER, .forbidden = FORBIDDEN_NULL};
+    *engine = (struct engine){.config = config, .lock = PTHREAD_MUTEX_INITIALIZER};
     r = engine_arrivals_init(&engine->arrivals);
     transport_init(&engine->transport, engine->arrivals.fd);
     if (r < 0)
@@ -287,11 +289,21 @@ void engine_poll(struct engine *engine, struct pollfd fds[static ENGINE_FDS])
     fds[1] = transport_poll(&engine->transport);
 }
 
-void engine_refusal(struct engine *engine, char sentence[static ENGINE_SENTENCE_SIZE])
+static void get_text(struct engine *engine, const char *from, char *text)
 {
     pthread_mutex_lock(&engine->lock);
-    (void)snprintf(sentence, ENGINE_SENTENCE_SIZE, "%s", engine->refusal);
+    (void)snprintf(text, ENGINE_SENTENCE_SIZE, "%s", from);
     pthread_mutex_unlock(&engine->lock);
+}
+
+void engine_refusal(struct engine *engine, char sentence[static ENGINE_SENTENCE_SIZE])
+{
+    get_text(engine, engine->refusal, sentence);
+}
+
+void engine_denial(struct engine *engine, char text[static ENGINE_SENTENCE_SIZE])
+{
+    get_text(engine, engine->denial, text);
 }
 
 void engine_receive(struct engine *engine, const struct pollfd fds[static ENGINE_FDS])

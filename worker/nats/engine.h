@@ -51,11 +51,12 @@ struct engine {
     struct engine_arrivals arrivals;
     bool has_arrivals; /* something may be in them */
     bool has_messages; /* something may be in the subscriptions */
-    struct forbidden forbidden;
     usec_t attempt_at;   /* to connect again, the last one; on libnats' thread only, as the next */
     unsigned n_attempts; /* in vain */
+    bool denied;         /* something, since this connection was made; on that thread only */
     pthread_mutex_t lock;
-    char refusal[ENGINE_SENTENCE_SIZE]; /* guarded by it */
+    char refusal[ENGINE_SENTENCE_SIZE]; /* guarded by it, as the next */
+    char denial[ENGINE_SENTENCE_SIZE];
 };
 
 /* Why nobody is there for a request. */
@@ -70,6 +71,9 @@ void engine_deinit(struct engine *engine);
 void engine_poll(struct engine *engine, struct pollfd fds[static ENGINE_FDS]);
 /* Why the last server that has answered does not take the connection; "" = none has answered. */
 void engine_refusal(struct engine *engine, char sentence[static ENGINE_SENTENCE_SIZE]);
+/* The first thing that the server forbids this user on this connection. Nobody answers what is
+ * forbidden. */
+void engine_denial(struct engine *engine, char text[static ENGINE_SENTENCE_SIZE]);
 
 /* Reads what has come, for engine_next(), if poll(2) has found something. */
 void engine_receive(struct engine *engine, const struct pollfd fds[static ENGINE_FDS]);

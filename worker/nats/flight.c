@@ -63,8 +63,8 @@ static void set_message(struct flights *flights, struct flight *flight, natsMsg 
     unsigned n;
     size_t headers = message_headers_size(message, &n);
 
-    flight->malformed = headers == SIZE_MAX;
-    if (flight->malformed)
+    flight->kind = headers == SIZE_MAX ? FLIGHT_MALFORMED : FLIGHT_WHOLE;
+    if (flight->kind == FLIGHT_MALFORMED)
         headers = UINT16_MAX; /* a stream stores no more */
     flights->bytes -= flight->bytes;
     flight->bytes = (size_t)natsMsg_GetDataLength(message) + headers + (size_t)n * HEADER_BYTES;
@@ -170,7 +170,6 @@ void flight_redelivered(struct flights *flights, struct flight *flight, natsMsg 
 {
     natsMsg_Destroy(flight->message);
     set_message(flights, flight, message);
-    flight->adopted = false;
     flight->delivered_at = flight->heard_at = now;
 }
 

@@ -41,6 +41,20 @@ enum flight_state {
     FLIGHT_DONE,  /* it is to be acknowledged, or that is not confirmed yet */
 };
 
+/* How the supervisor gets to have the job, or had it before. */
+enum flight_claim {
+    FLIGHT_SUBMITTED,
+    FLIGHT_RESUMED,    /* a submission may have arrived: its end is waited for */
+    FLIGHT_RECOGNISED, /* the job was here already: its end is waited for */
+    FLIGHT_SOUGHT,     /* like FLIGHT_RECOGNISED, if one of the ids of earlier tries is known */
+};
+
+enum flight_message {
+    FLIGHT_WHOLE,
+    FLIGHT_MALFORMED, /* the headers cannot be read */
+    FLIGHT_STAND_IN,  /* for a message that an earlier run has got */
+};
+
 struct flight {
     struct index_entry entry;
     struct list link;    /* in a list of those in the same state */
@@ -57,18 +71,15 @@ struct flight {
     unsigned tries;   /* ids that earlier tries on this machine have used up */
     unsigned n_turns; /* how often it was acknowledged */
     uint64_t turn;    /* when that was last */
-    bool wants_wait;  /* held: its end is waited for; otherwise it is submitted */
-    bool recognised;  /* the job was here already */
-    bool seeks;       /* whether a job of an earlier delivery is here: this try is asked for */
-    bool bare;        /* only what identifies it is published: the rest is refused as too large */
-    bool doubted;     /* whether what was confirmed is stored is asked */
-    bool lost;        /* something was confirmed, and is not stored */
-    uint64_t other;   /* the sequence of what is stored in its place; 0 = nothing is */
-    bool left;        /* refused as the supervisor stops; it may be on disk */
-    bool adopted;     /* the message is a stand-in for one that an earlier run has got */
+    enum flight_claim claim;
+    enum flight_message kind;
+    bool bare;      /* only what identifies it is published: the rest is refused as too large */
+    bool doubted;   /* whether what was confirmed is stored is asked */
+    bool lost;      /* something was confirmed, and is not stored */
+    uint64_t other; /* the sequence of what is stored in its place; 0 = nothing is */
+    bool left;      /* refused as the supervisor stops; it may be on disk */
     natsMsg *message;
-    size_t bytes;   /* of it, in memory */
-    bool malformed; /* its headers cannot be read */
+    size_t bytes; /* of it, in memory */
     struct troupe_result result;
     char *problem; /* why it cannot be a job */
     char *job;     /* what the supervisor knows of a dead job, as JSON */

@@ -38,7 +38,6 @@ static const char kinds[] = {
     [PUBLICATION_LETTER] = 'd',
     [PUBLICATION_QUESTION] = 'R',
     [PUBLICATION_LETTER | PUBLICATION_QUESTION] = 'D',
-    [PUBLICATION_PROBE] = 'n',
 };
 
 static void make_token(char token[static TOKEN_SIZE], uint64_t number, unsigned kind)
@@ -358,34 +357,17 @@ natsMsg *publication_notice(const struct engine *engine, const struct config *co
     return make_letter(engine, config, flight, subject, NULL);
 }
 
-static int ask(struct engine *engine, const struct config *config, const char *stream,
-               const struct flight *flight, const char *token)
-{
-    char subject[SUBJECT_SIZE], text[SUBJECT_SIZE + 32], api[PUBLICATION_STREAM_SIZE + 32];
-
-    make_subject(subject, config, flight, flight->state == FLIGHT_DEAD);
-    (void)snprintf(text, sizeof(text), "{\"last_by_subj\":\"%s\"}", subject);
-    (void)snprintf(api, sizeof(api), "$JS.API.STREAM.MSG.GET.%s", stream);
-    return engine_request(engine, api, token, text);
-}
-
-int publication_ask(struct engine *engine, const struct config *config, const char *stream,
+int publication_ask(struct engine *engine, const struct config *config,
                     const struct flight *flight)
 {
-    const unsigned letter = flight->state == FLIGHT_DEAD ? PUBLICATION_LETTER : 0;
-    char token[TOKEN_SIZE];
+    const bool of_letter = flight->state == FLIGHT_DEAD;
+    char subject[SUBJECT_SIZE], token[TOKEN_SIZE], text[SUBJECT_SIZE + 32];
 
-    make_token(token, flight_sequence(flight), PUBLICATION_QUESTION | letter);
-    return ask(engine, config, stream, flight, token);
-}
-
-int publication_probe(struct engine *engine, const struct config *config, const char *stream,
-                      const struct flight *flight, uint64_t secret)
-{
-    char token[TOKEN_SIZE];
-
-    make_token(token, secret, PUBLICATION_PROBE);
-    return ask(engine, config, stream, flight, token);
+    make_subject(subject, config, flight, of_letter);
+    make_token(token, flight_sequence(flight),
+               PUBLICATION_QUESTION | (of_letter ? PUBLICATION_LETTER : 0));
+    (void)snprintf(text, sizeof(text), "{\"last_by_subj\":\"%s\"}", subject);
+    return engine_request(engine, "$JS.API.STREAM.MSG.GET." PUBLICATION_STREAM, token, text);
 }
 
 /* Senders can have the server's answer to what they send stored anywhere: it has no headers. */
@@ -431,37 +413,18 @@ static int status_of(const json_t *error, char *problem, size_t size)
                                                                                   : -EIO;
 }
 
-static void note_stream(const char *name, char stream[static PUBLICATION_STREAM_SIZE])
-{
-    const bool valid =
-        name && strlen(name) < PUBLICATION_STREAM_SIZE && !strpbrk(name, " \t\r\n.*>");
-
-    strcpy(stream, valid ? name : "");
-}
-
-/* Answers of the engine's API have a type, those to what is published have none. */
-static bool is_foreign(const struct config *config, const json_t *reply)
-{
-    const char *stream = json_string_value(json_object_get(reply, "stream"));
-
-    return json_object_get(reply, "type") || (stream && strcmp(stream, config->stream) == 0);
-}
-
-int publication_confirm(const struct config *config, natsMsg *answer,
-                        char stream[static PUBLICATION_STREAM_SIZE], char *problem, size_t size)
+int publication_confirm(natsMsg *answer, char *problem, size_t size)
 {
     json_t *reply =
         json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
     const json_t *error = json_object_get(reply, "error");
-    const char *name = json_string_value(json_object_get(reply, "stream"));
+    const char *stream = json_string_value(json_object_get(reply, "stream"));
     int r = 0;
 
-    if (is_foreign(config, reply)) {
-        json_decref(reply);
-        return PUBLICATION_E_FOREIGN;
-    }
-    note_stream(name, stream);
-    if (!reply || (!error && !json_object_get(reply, "seq"))) {
+    /* Only answers of the engine's API have a type. */
+    if (json_object_get(reply, "type") || (stream && strcmp(stream, PUBLICATION_STREAM) != 0)) {
+        r = PUBLICATION_E_FOREIGN;
+    } else if (!error && (!stream || !json_object_get(reply, "seq"))) {
         (void)snprintf(problem, size, "the answer cannot be understood");
         r = -EIO;
     } else if (error) {

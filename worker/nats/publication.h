@@ -14,17 +14,13 @@
 #define PUBLICATION_RESULT_SUBJECT "troupe.result."
 #define PUBLICATION_LETTER_SUBJECT "troupe.dead." /* GROUP.STREAM.SEQUENCE follow */
 
-/* The stream that stores both, as setup.h makes it. A site may have another one for them. */
+/* The stream that stores both, as setup.h makes it. */
 #define PUBLICATION_STREAM "TROUPE"
 
-#define PUBLICATION_STREAM_SIZE 256 /* of any stream's name, with the NUL; servers take no more */
-
-/* What an answer is about: of a result or a letter, and to the publication or to a question; or to
- * a probe. */
+/* What an answer is about: a result or a letter, its publication or a question about it. */
 enum publication_kind {
     PUBLICATION_LETTER = 1 << 0,
     PUBLICATION_QUESTION = 1 << 1,
-    PUBLICATION_PROBE = 1 << 2, /* alone */
 };
 
 /* Each leaves out what is too large for the server or a stream, or malformed, and says so in
@@ -34,14 +30,9 @@ natsMsg *publication_result(const struct engine *engine, const struct config *co
 natsMsg *publication_letter(const struct engine *engine, const struct config *config,
                             const struct flight *flight);
 
-/* Asks a stream for what the state of the flight has it publish. Returns 0 or -errno. */
-int publication_ask(struct engine *engine, const struct config *config, const char *stream,
+/* Asks the stream for what the state of the flight has it publish. Returns 0 or -errno. */
+int publication_ask(struct engine *engine, const struct config *config,
                     const struct flight *flight);
-
-/* Like publication_ask(), but for a stream whose answer could be forged. The answer must have the
- * number `secret`, so a sender that does not know the number cannot forge it. */
-int publication_probe(struct engine *engine, const struct config *config, const char *stream,
-                      const struct flight *flight, uint64_t secret);
 
 /* Makes the same letter for current subscribers of troupe.dead.GROUP; no stream stores it, and no
  * server confirms it. */
@@ -57,7 +48,7 @@ enum {
 };
 
 /* Returns the number of the flight that an answer with this token, which begins with
- * ENGINE_PUBLISHED_TOKEN, is about, or of a probe; 0 = none. */
+ * ENGINE_PUBLISHED_TOKEN, is about; 0 = none. */
 uint64_t publication_number(const char *token, enum publication_kind *ret_kind);
 
 /*
@@ -66,11 +57,9 @@ uint64_t publication_number(const char *token, enum publication_kind *ret_kind);
  */
 
 /* Returns 0 if the answer says that it is stored, or PUBLICATION_E_DOUBLE; PUBLICATION_E_FOREIGN if
- * it comes from the stream of jobs, or answers a question; with `problem` filled in -EMSGSIZE if it
- * is too large for the stream, or -EIO. `stream` is the one that the answer names, "" if it names
- * none. */
-int publication_confirm(const struct config *config, natsMsg *answer,
-                        char stream[static PUBLICATION_STREAM_SIZE], char *problem, size_t size);
+ * it comes from another stream, or answers a question; with `problem` filled in -EMSGSIZE if it is
+ * too large for the stream, or -EIO. */
+int publication_confirm(natsMsg *answer, char *problem, size_t size);
 /* The answer to a question: 0 if the stream has what the state of the flight has it publish,
  * PUBLICATION_E_MISSING, PUBLICATION_E_FOREIGN, PUBLICATION_E_OTHER with its sequence, or -EIO if
  * it does not tell. */

@@ -32,7 +32,6 @@ void publisher_init(struct publisher *publisher, struct engine *engine, const st
 {
     *publisher = (struct publisher){
         .engine = engine, .config = config, .flights = flights, .counters = counters};
-    (void)snprintf(publisher->results, sizeof(publisher->results), "%s", PUBLICATION_STREAM);
 }
 
 void publisher_note_failure(struct publisher *publisher, const char *problem)
@@ -123,7 +122,7 @@ static void ask(struct publisher *publisher, struct flight *flight, usec_t now)
 {
     flight_doubt(publisher->flights, flight, flight->state);
     flight->sent_at = now;
-    (void)publication_ask(publisher->engine, publisher->config, publisher->results, flight);
+    (void)publication_ask(publisher->engine, publisher->config, flight);
 }
 
 static bool doubt(struct publisher *publisher, struct flight *flight, usec_t now)
@@ -218,71 +217,15 @@ static void on_stored(struct publisher *publisher, struct flight *flight, usec_t
     publisher->changed(publisher->userdata);
 }
 
-/* ---- the stream of results ---- */
-
-/* Who sees where answers go can have any stream send one that looks like that of the stream of
- * results. So a name is believed only if that stream, asked in a way that others do not see, has
- * what was published. */
-static void probe(struct publisher *publisher, const struct flight *flight, const char *stream,
-                  usec_t now)
-{
-    if (*publisher->probe.stream != '\0' && now < publisher->probe.asked_at + ASK_USEC)
-        return;
-    publisher->probe.secret = engine_new_secret();
-    publisher->probe.sequence = flight_sequence(flight);
-    publisher->probe.asked_at = now;
-    (void)snprintf(publisher->probe.stream, sizeof(publisher->probe.stream), "%s", stream);
-    (void)publication_probe(publisher->engine, publisher->config, stream, flight,
-                            publisher->probe.secret);
-}
-
-static bool is_in_hand(const struct flight *flight)
-{
-    return flight->state == FLIGHT_DEAD || flight->state == FLIGHT_ENDED;
-}
-
-static void on_probed(struct publisher *publisher, uint64_t secret, natsMsg *answer, usec_t now)
-{
-    struct flight *flight = flight_find(publisher->flights, publisher->probe.sequence);
-    uint64_t other;
-
-    if (*publisher->probe.stream == '\0' || secret != publisher->probe.secret)
-        return;
-    if (flight && is_in_hand(flight) &&
-        publication_found(publisher->config, flight, answer, &other) == 0) {
-        strcpy(publisher->results, publisher->probe.stream);
-        publisher->results_known = true;
-        on_stored(publisher, flight, now);
-    }
-    *publisher->probe.stream = '\0';
-}
-
-/* Whether an answer from this stream counts ("" = the answer does not say). */
-static bool is_results(const struct publisher *publisher, const char *stream, int answer)
-{
-    if (strcmp(stream, publisher->results) == 0)
-        return true;
-    if (*stream == '\0')
-        return answer != 0;
-    /* A result that is too large for a stream is not found there. */
-    return answer < 0 && !publisher->results_known;
-}
-
 static void on_published(struct publisher *publisher, struct flight *flight, natsMsg *answer,
                          usec_t now)
 {
     const usec_t took = usec_sub(now, flight->first_sent_at);
-    char problem[256], stream[PUBLICATION_STREAM_SIZE];
-    int r = publication_confirm(publisher->config, answer, stream, problem, sizeof(problem));
+    char problem[256];
+    int r = publication_confirm(answer, problem, sizeof(problem));
 
     if (r == PUBLICATION_E_FOREIGN)
         return;
-    if (!is_results(publisher, stream, r)) {
-        if (r >= 0 && *stream != '\0')
-            probe(publisher, flight, stream, now);
-        return;
-    }
-    publisher->results_known = publisher->results_known || r == 0;
     if (r == -EMSGSIZE && !flight->bare) {
         flight->bare = true;
         publisher_publish(publisher, flight, now);
@@ -323,10 +266,6 @@ void publisher_note_answer(struct publisher *publisher, const char *token, natsM
     struct flight *flight = flight_find(publisher->flights, number);
     const bool of_letter = kind & PUBLICATION_LETTER;
 
-    if (kind == PUBLICATION_PROBE) {
-        on_probed(publisher, number, answer, now);
-        return;
-    }
     if (!flight || flight->state != (of_letter ? FLIGHT_DEAD : FLIGHT_ENDED) ||
         flight->doubted != !!(kind & PUBLICATION_QUESTION))
         return;

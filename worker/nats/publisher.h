@@ -26,14 +26,6 @@ struct publisher {
     uint64_t *counters;              /* by METRIC_*; borrowed, as all above */
     void (*changed)(void *userdata); /* results are published again, or not any more */
     void *userdata;
-    char results[PUBLICATION_STREAM_SIZE]; /* the stream that stores what is published */
-    bool results_known;                    /* it has; otherwise its name is a guess */
-    struct {
-        char stream[PUBLICATION_STREAM_SIZE]; /* may be that; "" = none is asked */
-        uint64_t sequence;                    /* about the flight with this number */
-        uint64_t secret;
-        usec_t asked_at;
-    } probe;
     usec_t patience;       /* with answers to what is published */
     usec_t unpublished_at; /* when a publication failed last; 0 = all are published again */
     struct rate others;    /* of what is stored in the place of results, in the log */

@@ -20,13 +20,11 @@ static struct flight *flight;
 static natsMsg *const message = (natsMsg *)&config;
 static enum publication_kind kind; /* of the answer */
 static int answer;
-static const char *named; /* the stream that it is from */
 static uint64_t number;   /* of what it is about */
 static uint64_t other;    /* the sequence of what is stored in its place */
-static uint64_t secret;   /* of the last probe */
 static int send_status;
 static bool is_full; /* of the next publication of more than what identifies it */
-static unsigned n_published, n_asked, n_probed, n_notices;
+static unsigned n_published, n_asked, n_notices;
 
 natsMsg *publication_result(const struct engine *engine, const struct config *from,
                             const struct flight *of)
@@ -47,30 +45,13 @@ natsMsg *publication_notice(const struct engine *engine, const struct config *fr
     return NULL;
 }
 
-uint64_t engine_new_secret(void)
-{
-    static uint64_t n = 1000;
-
-    return ++n;
-}
-
 static void changed(void *userdata)
 {
 }
 
-int publication_ask(struct engine *engine, const struct config *from, const char *stream,
-                    const struct flight *of)
+int publication_ask(struct engine *engine, const struct config *from, const struct flight *of)
 {
     n_asked++;
-    return 0;
-}
-
-int publication_probe(struct engine *engine, const struct config *from, const char *stream,
-                      const struct flight *of, uint64_t with)
-{
-    ck_assert_str_eq(stream, named);
-    secret = with;
-    n_probed++;
     return 0;
 }
 
@@ -80,10 +61,8 @@ uint64_t publication_number(const char *token, enum publication_kind *ret_kind)
     return number;
 }
 
-int publication_confirm(const struct config *from, natsMsg *what,
-                        char stream[static PUBLICATION_STREAM_SIZE], char *problem, size_t size)
+int publication_confirm(natsMsg *what, char *problem, size_t size)
 {
-    strcpy(stream, named);
     if (size > 0)
         *problem = '\0';
     return answer;
@@ -146,12 +125,11 @@ static void set_up(void)
     publisher.changed = changed;
     memset(counters, 0, sizeof(counters));
     kind = 0;
-    named = publisher.results;
     number = 1;
     other = 0;
     answer = send_status = 0;
     is_full = false;
-    n_published = n_asked = n_probed = n_notices = 0;
+    n_published = n_asked = n_notices = 0;
     flights_init(&flights, &bin);
     flight = flight_new(&flights, 1, message, NOW);
     ck_assert_ptr_nonnull(flight);
@@ -384,62 +362,6 @@ TEST(nothing_is_published_again_while_what_was_sent_before_waits)
     nats.transport.stalled_at = NOW;
     ck_assert_uint_gt(publisher_serve(&publisher, NOW + ASK), NOW + ASK);
     ck_assert_uint_eq(n_published, 1);
-}
-
-static void probed(uint64_t with, int found, usec_t at)
-{
-    number = with;
-    answered(PUBLICATION_PROBE, found, at);
-    number = 1;
-}
-
-TEST(another_stream_is_believed_once_it_has_the_result)
-{
-    named = "OTHER";
-    answered(0, 0, NOW + 1);
-    answered(0, PUBLICATION_E_DOUBLE, NOW + 2);
-    ck_assert_uint_eq(n_probed, 1);
-    probed(secret + 1, 0, NOW + 3);
-    ck_assert_uint_eq(count_concluded(), 0);
-    probed(secret, PUBLICATION_E_MISSING, NOW + 4);
-    ck_assert_uint_eq(count_concluded(), 0);
-    ck_assert_str_eq(publisher.results, "TROUPE");
-    answered(0, 0, NOW + 5);
-    ck_assert_uint_eq(n_probed, 2);
-    probed(secret, 0, NOW + 6);
-    ck_assert_uint_eq(count_concluded(), 1);
-    ck_assert_str_eq(publisher.results, "OTHER");
-    probed(secret, 0, NOW + 7); /* a second time */
-    ck_assert_uint_eq(count_concluded(), 1);
-}
-
-TEST(another_stream_is_asked_again_if_it_does_not_answer)
-{
-    named = "OTHER";
-    answered(0, 0, NOW + 1);
-    answered(0, 0, NOW + ASK);
-    ck_assert_uint_eq(n_probed, 1);
-    answered(0, 0, NOW + 1 + ASK);
-    ck_assert_uint_eq(n_probed, 2);
-}
-
-TEST(another_stream_for_which_a_result_is_too_large_counts_only_while_none_is_known)
-{
-    publisher.results_known = true;
-    named = "OTHER";
-    answered(0, -EMSGSIZE, NOW + 1);
-    ck_assert_int_eq(flight->bare, false);
-    publisher.results_known = false;
-    answered(0, -EMSGSIZE, NOW + 2);
-    ck_assert_int_eq(flight->bare, true);
-}
-
-TEST(what_is_stored_makes_its_stream_known)
-{
-    answered(0, -EIO, NOW + 1);
-    ck_assert_int_eq(publisher.results_known, false);
-    answered(0, 0, NOW + 2);
-    ck_assert_int_eq(publisher.results_known, true);
 }
 
 const struct suite suite = {.name = "publish", .setup = set_up, .teardown = tear_down};
