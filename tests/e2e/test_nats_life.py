@@ -337,23 +337,21 @@ class Life(Case):
         everything = ["stream JOBS", "stream TROUPE", "consumer actor", "bucket TROUPE_STATE", "bucket TROUPE_MACHINES"]
         self.assertEqual(said(), [f"info: {what} is new" for what in everything])
         self.assertEqual(said(), [f"info: {what} exists" for what in everything])
-        differs = " exists, and is left as it is, though it differs: "
+        differs = " exists, and is left as it is, though it differs in its"
         self.assertEqual(said("Replicas=3\nAckWaitSec=1500ms\nStateSec=1s\nFilter=jobs.actor.big.>\n"), [
-            f"warning: stream JOBS{differs}replicas 1, not 3",
-            f"warning: stream TROUPE{differs}replicas 1, not 3",
-            f"warning: consumer actor{differs}filter jobs.actor.>, not jobs.actor.big.>; ack wait 30s, not 1.5s",
-            f"warning: bucket TROUPE_STATE{differs}replicas 1, not 3; max age 30s, not 3s",
-            f"warning: bucket TROUPE_MACHINES{differs}replicas 1, not 3"])
+            f"warning: stream JOBS{differs} replicas",
+            f"warning: stream TROUPE{differs} replicas",
+            f"warning: consumer actor{differs} filter, ack wait",
+            f"warning: bucket TROUPE_STATE{differs} replicas, max age",
+            f"warning: bucket TROUPE_MACHINES{differs} replicas"])
         client.api("STREAM.DELETE.JOBS")
         client.api("STREAM.CREATE.JOBS", name="JOBS", subjects=["jobs.>", "x"], storage="memory")
         client.api("CONSUMER.DURABLE.CREATE.JOBS.actor", stream_name="JOBS",
                    config={"durable_name": "actor", "ack_policy": "all", "ack_wait": 30 * 10**9, "max_deliver": 5,
                            "max_ack_pending": 100})
         self.assertEqual(said()[::2], [
-            f"warning: stream JOBS{differs}subjects jobs.>,x, not jobs.*.>; retention limits, not workqueue; storage memory, not file; "
-            "duplicate window 120s, not 600s",
-            f"warning: consumer actor{differs}filter none, not jobs.actor.>; ack policy all, not explicit; max deliver 5, not -1; "
-            "max ack pending 100, not 1000000",
+            f"warning: stream JOBS{differs} subjects, retention, storage, duplicate window",
+            f"warning: consumer actor{differs} filter, ack policy, max deliver, max ack pending",
             "info: bucket TROUPE_MACHINES exists"])
 
     def test_setup_does_not_make_a_stream_anew_whose_name_has_results(self):

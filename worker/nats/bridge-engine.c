@@ -131,8 +131,7 @@ void bridge_give_back(struct bridge *bridge, struct flight *flight)
 
 void bridge_give_back_full(struct bridge *bridge, struct flight *flight, usec_t now)
 {
-    bridge->full_at =
-        usec_clamp(bridge->full_at + FULL_SPACE, now + FULL_MIN, now + GIVE_BACK_MAX);
+    bridge->full_at = usec_clamp(bridge->full_at + FULL_SPACE, now + FULL_MIN, now + GIVE_BACK_MAX);
     bridge->metrics.n[METRIC_GIVEN_BACK]++;
     hand_over(bridge, flight, bridge->full_at - now);
 }

@@ -53,6 +53,13 @@ int client_fail(const char *what, natsStatus s);
  * its configuration, which libnats takes. The caller destroys `*ret`, which is NULL on error. */
 natsStatus client_stream(jsStreamInfo **ret, jsCtx *js, const char *name);
 
+/* Asks a stream for its first message from `sequence` on whose subject matches `filter`. Returns
+ * NATS_OK and the answer as JSON, which the caller frees: with a member "message", or an error. */
+natsStatus client_find_message(const struct client *client, const char *stream, const char *filter,
+                               json_int_t sequence, json_t **ret);
+/* The number of the error in such an answer; 0 = it is none. */
+json_int_t client_error_code(const json_t *reply);
+
 /* Whether the server has said that it forbids this user something. It answers with nothing else, so
  * the request for that times out. */
 bool client_is_denied(const struct client *client);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/nats/cluster.h"
 
+#include "shared/base/base64.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "worker/nats/bucket.h"
-#include "worker/nats/cluster-table.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define KEY_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
 
@@ -14,14 +16,20 @@
 #define STOPPED "stopped"
 #define DEAD    "dead"
 
-/* What is known of a machine while entries are read, besides what is shown of it. */
-#define REVISION "revision"
-
-static bool is(const json_t *object, const char *name, const char *text)
+/* Other machines have written this: it must not reach a terminal. */
+static const char *name_of(const char *text)
 {
-    const char *value = json_string_value(json_object_get(object, name));
+    return text && text[strspn(text, KEY_CHARACTERS)] == '\0' ? text : "?";
+}
 
-    return value && strcmp(value, text) == 0;
+static const char *text_of(const json_t *object, const char *member)
+{
+    return name_of(json_string_value(json_object_get(object, member)));
+}
+
+static bool is(const json_t *object, const char *member, const char *value)
+{
+    return strcmp(text_of(object, member), value) == 0;
 }
 
 /* ---- entries ---- */
@@ -30,31 +38,13 @@ struct entry {
     char *machine; /* owned */
     const char *group;
     json_t *value; /* owned */
-    uint64_t revision;
-    usec_t at;
+    usec_t at;     /* in whole seconds */
 };
 
 static void entry_deinit(struct entry *entry)
 {
     free(entry->machine);
     json_decref(entry->value);
-}
-
-/* What this program writes. JSON could not hold other bytes. */
-static bool is_key(const char *key)
-{
-    return key[strspn(key, KEY_CHARACTERS)] == '\0';
-}
-
-static void leave_out(const char *bucket, const char *key)
-{
-    _cleanup_free_ char *text = malloc(4 * strlen(key) + 1);
-    char *end = text;
-
-    for (; text && *key != '\0'; key++)
-        end += sprintf(end, *key > ' ' && *key < 0x7f ? "%c" : "\\x%02x", (unsigned char)*key);
-    log_warning("bucket %s: the key %s is no machine's, and is left out", bucket,
-                text ? text : "(out of memory)");
 }
 
 /* Members may be missing, as in another version, but have their types. */
@@ -67,20 +57,34 @@ static bool is_report(const json_t *value)
            (!groups || json_is_array(groups));
 }
 
-/* A name may contain dots, a group not. Returns false for what this program has not written. */
-static bool entry_init(struct entry *entry, kvEntry *from)
+static json_t *read_value(const char *base64)
 {
-    const char *value = kvEntry_Value(from);
+    const size_t length = strlen(base64);
+    _cleanup_free_ char *text = malloc(length + 1);
+    size_t size;
+
+    if (!text || base64_decode(text, &size, base64, length) != 0)
+        return NULL;
+    return json_loadb(text, size, 0, NULL);
+}
+
+static usec_t read_time(const char *text)
+{
+    struct tm time = {0};
+
+    return text && strptime(text, "%Y-%m-%dT%H:%M:%S", &time) ? (usec_t)timegm(&time) * USEC_PER_SEC
+                                                              : 0;
+}
+
+/* A name may contain dots, a group not. Returns false for what this program has not written. */
+static bool entry_init(struct entry *entry, const char *key, const char *value, const char *time)
+{
     char *dot;
 
-    *entry = (struct entry){
-        .machine = strdup(kvEntry_Key(from)),
-        .value = value ? json_loadb(value, (size_t)kvEntry_ValueLen(from), 0, NULL) : NULL,
-        .revision = kvEntry_Revision(from),
-        .at = (usec_t)kvEntry_Created(from) / NSEC_PER_USEC,
-    };
+    *entry =
+        (struct entry){.machine = strdup(key), .value = read_value(value), .at = read_time(time)};
     dot = entry->machine ? strrchr(entry->machine, '.') : NULL;
-    if (!dot || !is_key(entry->machine) || !is_report(entry->value)) {
+    if (!dot || name_of(entry->machine) != entry->machine || !is_report(entry->value)) {
         entry_deinit(entry);
         return false;
     }
@@ -91,13 +95,21 @@ static bool entry_init(struct entry *entry, kvEntry *from)
 
 typedef int (*entry_fn)(json_t *machines, const struct entry *entry);
 
-static int add_entry(json_t *machines, kvEntry *from, entry_fn add)
+/* A message of the bucket's stream. One without data marks a key that was deleted. */
+static int add_entry(json_t *machines, const char *bucket, const json_t *message, entry_fn add)
 {
+    const char *subject = json_string_value(json_object_get(message, "subject"));
+    const char *value = json_string_value(json_object_get(message, "data"));
+    const size_t prefix = strlen(BUCKET_SUBJECT) + strlen(bucket) + 1;
     struct entry entry;
     int r;
 
-    if (!entry_init(&entry, from)) {
-        leave_out(kvEntry_Bucket(from), kvEntry_Key(from));
+    if (!value || !subject || strlen(subject) < prefix)
+        return 0;
+    if (!entry_init(&entry, subject + prefix, value,
+                    json_string_value(json_object_get(message, "time")))) {
+        log_warning("bucket %s: the key %s is no machine's, and is left out", bucket,
+                    subject + prefix);
         return 0;
     }
     r = add(machines, &entry);
@@ -105,86 +117,43 @@ static int add_entry(json_t *machines, kvEntry *from, entry_fn add)
     return r;
 }
 
-/* Sets *ret, which is NULL, to the next entry, or leaves it so at the end. libnats takes an entry
- * without a value that has the header "Status: 503" for the answer that nobody is there, and drops
- * it; if that was the last one, no end comes. */
-static natsStatus next_entry(kvEntry **ret, kvWatcher *watcher, const char *bucket)
+/* An answer without a message: the end of the bucket, or why there is none. */
+static int end_bucket(const char *bucket, const json_t *reply)
 {
-    bool was_dropped = false;
-    natsStatus s;
-
-    while ((s = kvWatcher_Next(ret, watcher, CLIENT_WAIT_MS)) == NATS_NO_RESPONDERS)
-        was_dropped = true;
-    if (was_dropped)
-        log_warning("bucket %s: a key without a value is no machine's, and is left out", bucket);
-    return s == NATS_TIMEOUT && was_dropped ? NATS_OK : s;
-}
-
-/* Calls `add` for each key of the bucket as it is now. */
-static natsStatus read_watcher(kvWatcher *watcher, const char *bucket, json_t *machines,
-                               entry_fn add)
-{
-    for (;;) {
-        kvEntry *entry = NULL;
-        natsStatus s = next_entry(&entry, watcher, bucket);
-
-        if (s != NATS_OK || !entry)
-            return s;
-        if (add_entry(machines, entry, add) < 0)
-            s = NATS_NO_MEMORY;
-        kvEntry_Destroy(entry);
-        if (s != NATS_OK)
-            return s;
+    switch (client_error_code(reply)) {
+    case JSNoMessageFoundErr:
+        return CLIENT_OK;
+    case JSStreamNotFoundErr:
+        log_error("there is no bucket %s: \"troupe-nats setup\" makes it", bucket);
+        return CLIENT_NOT_FOUND;
+    default:
+        return client_fail(bucket, NATS_PROTOCOL_ERROR);
     }
 }
 
-static natsStatus read_keys(kvStore *bucket, json_t *machines, entry_fn add)
-{
-    kvWatcher *watcher = NULL;
-    kvWatchOptions options;
-    natsStatus s;
-
-    (void)kvWatchOptions_Init(&options);
-    options.IgnoreDeletes = true;
-    s = kvStore_WatchAll(&watcher, bucket, &options);
-    if (s == NATS_OK)
-        s = read_watcher(watcher, kvStore_Bucket(bucket), machines, add);
-    kvWatcher_Destroy(watcher);
-    return s;
-}
-
-/* libnats ends by a signal if an answer lacks what client_stream() looks for. */
-static natsStatus open_bucket(kvStore **ret, jsCtx *js, const char *name)
-{
-    char stream[64];
-    jsStreamInfo *info = NULL;
-    natsStatus s;
-
-    (void)snprintf(stream, sizeof(stream), BUCKET_STREAM "%s", name);
-    s = client_stream(&info, js, stream);
-    jsStreamInfo_Destroy(info);
-    return s == NATS_OK ? js_KeyValue(ret, js, name) : s;
-}
-
-static int read_bucket(const struct client *client, const char *name, json_t *machines,
+/* Calls `add` for each key of the bucket, in the order in which they were written. */
+static int read_bucket(const struct client *client, const char *bucket, json_t *machines,
                        entry_fn add)
 {
-    kvStore *bucket = NULL;
-    natsStatus s = open_bucket(&bucket, client->js, name);
+    char stream[64], filter[64];
+    json_int_t sequence = 0;
 
-    if (s == NATS_NOT_FOUND) {
-        log_error("there is no bucket %s: \"troupe-nats setup\" makes it", name);
-        return CLIENT_NOT_FOUND;
+    (void)snprintf(stream, sizeof(stream), BUCKET_STREAM "%s", bucket);
+    (void)snprintf(filter, sizeof(filter), BUCKET_SUBJECT "%s.>", bucket);
+    for (;;) {
+        json_auto_t *reply = NULL;
+        natsStatus s = client_find_message(client, stream, filter, sequence + 1, &reply);
+        const json_t *message = json_object_get(reply, "message");
+        const json_int_t found = json_integer_value(json_object_get(message, "seq"));
+
+        if (s != NATS_OK)
+            return client_is_denied(client) ? client_fail_denied(client) : client_fail(bucket, s);
+        if (found <= sequence)
+            return end_bucket(bucket, reply);
+        sequence = found;
+        if (add_entry(machines, bucket, message, add) < 0)
+            return client_fail(bucket, NATS_NO_MEMORY);
     }
-    if (s == NATS_OK)
-        s = read_keys(bucket, machines, add);
-    /* libnats waits for as many keys as there were at first; one may expire before it comes. */
-    if (s == NATS_TIMEOUT)
-        s = read_keys(bucket, machines, add);
-    kvStore_Destroy(bucket);
-    if (s != NATS_OK && client_is_denied(client))
-        return client_fail_denied(client);
-    return s == NATS_OK ? CLIENT_OK : client_fail(name, s);
 }
 
 /* ---- machines ---- */
@@ -196,8 +165,8 @@ static json_t *machine_of(json_t *machines, const struct entry *entry)
 
     if (machine)
         return machine;
-    machine = json_pack("{s:s, s:s, s:I, s:I, s:{}}", "name", entry->machine, "state", STOPPED,
-                        "seen_at", (json_int_t)0, REVISION, (json_int_t)0, "bridges");
+    machine = json_pack("{s:s, s:s, s:I, s:{}}", "name", entry->machine, "state", STOPPED,
+                        "seen_at", (json_int_t)0, "bridges");
     return json_object_set_new(machines, entry->machine, machine) == 0 ? machine : NULL;
 }
 
@@ -235,13 +204,11 @@ static int copy_member(json_t *machine, const struct entry *entry, const char *n
 static int add_state(json_t *machines, const struct entry *entry)
 {
     json_t *machine = machine_of(machines, entry);
-    json_t *revision = json_object_get(machine, REVISION);
 
     if (!machine || set_bridge(machine, entry, is(entry->value, "state", UP) ? UP : STOPPED) < 0)
         return -1;
-    if (!is(entry->value, "state", UP) || (uint64_t)json_integer_value(revision) > entry->revision)
+    if (!is(entry->value, "state", UP))
         return 0;
-    (void)json_integer_set(revision, (json_int_t)entry->revision);
     return copy_member(machine, entry, "version") < 0 ? -1 : copy_member(machine, entry, "groups");
 }
 
@@ -251,7 +218,6 @@ static int settle_state(json_t *machine)
     json_t *bridges = json_object_get(machine, "bridges"), *bridge;
     const char *group;
 
-    (void)json_object_del(machine, REVISION);
     json_object_foreach(bridges, group, bridge)
     {
         if (strcmp(json_string_value(bridge), UP) == 0)
@@ -264,24 +230,16 @@ static int settle_state(json_t *machine)
 static json_t *sorted(json_t *machines)
 {
     json_auto_t *array = json_array();
-    _cleanup_free_ const char **names = calloc(json_object_size(machines) + 1, sizeof(*names));
     const char *name;
     json_t *machine;
-    size_t n = 0;
 
-    if (!array || !names)
-        return NULL;
     json_object_foreach(machines, name, machine)
     {
-        size_t i = n++;
+        size_t i = json_array_size(array);
 
-        for (; i > 0 && strcmp(names[i - 1], name) > 0; i--)
-            names[i] = names[i - 1];
-        names[i] = name;
-    }
-    for (size_t i = 0; i < n; i++) {
-        machine = json_object_get(machines, names[i]);
-        if (settle_state(machine) < 0 || json_array_append(array, machine) < 0)
+        while (i > 0 && strcmp(text_of(json_array_get(array, i - 1), "name"), name) > 0)
+            i--;
+        if (settle_state(machine) < 0 || json_array_insert(array, i, machine) < 0)
             return NULL;
     }
     return TAKE_PTR(array);
@@ -300,6 +258,170 @@ static int read_machines(const struct client *client, json_t **ret)
     return r == CLIENT_OK && !*ret ? client_fail("machines", NATS_NO_MEMORY) : r;
 }
 
+/* ---- the table ---- */
+
+/* The sums of a table, and the widths of its first columns. */
+struct summary {
+    int64_t up, stopped, dead; /* machines */
+    int64_t workers, workers_up, queued, running;
+    bool trouble; /* a machine is dead, or a group is not up, or its troupe-nats is dead */
+    int machine_width, group_width;
+};
+
+static int64_t number_of(const json_t *object, const char *member)
+{
+    return json_integer_value(json_object_get(object, member));
+}
+
+static void widen(int *width, const char *text)
+{
+    const int length = (int)strlen(text);
+
+    *width = length > *width ? length : *width;
+}
+
+static void sum_group(struct summary *sums, const json_t *bridges, const json_t *group)
+{
+    const char *name = text_of(group, "name");
+
+    widen(&sums->group_width, name);
+    sums->workers += number_of(group, "size");
+    sums->workers_up += number_of(group, "up");
+    sums->queued += number_of(group, "queued");
+    sums->running += number_of(group, "running");
+    sums->trouble |= (!is(group, "state", "running") && !is(group, "state", "paused")) ||
+                     is(bridges, name, "dead");
+}
+
+static struct summary sum_up(const json_t *machines)
+{
+    struct summary sums = {.machine_width = sizeof("Machine") - 1,
+                           .group_width = sizeof("Group") - 1};
+
+    for (size_t i = 0; i < json_array_size(machines); i++) {
+        const json_t *machine = json_array_get(machines, i);
+        const json_t *groups = json_object_get(machine, "groups");
+        json_t *bridges = json_object_get(machine, "bridges"), *bridge;
+        const char *name;
+
+        widen(&sums.machine_width, text_of(machine, "name"));
+        sums.up += is(machine, "state", "up");
+        sums.dead += is(machine, "state", "dead");
+        sums.stopped += is(machine, "state", "stopped");
+        json_object_foreach(bridges, name, bridge) widen(&sums.group_width, name_of(name));
+        for (size_t k = 0; k < json_array_size(groups); k++)
+            sum_group(&sums, bridges, json_array_get(groups, k));
+    }
+    sums.trouble |= sums.dead > 0;
+    return sums;
+}
+
+static const char *plural(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void print_sums(const struct summary *sums)
+{
+    const int64_t machines = sums->up + sums->stopped + sums->dead;
+
+    printf("%" PRId64 " machine%s: %" PRId64 " up", machines, plural(machines), sums->up);
+    if (sums->stopped > 0)
+        printf(", %" PRId64 " stopped", sums->stopped);
+    if (sums->dead > 0)
+        printf(", %" PRId64 " dead", sums->dead);
+    printf("; %" PRId64 " of %" PRId64 " worker%s up, %" PRId64 " job%s queued, %" PRId64
+           " running\n\n",
+           sums->workers_up, sums->workers, plural(sums->workers), sums->queued,
+           plural(sums->queued), sums->running);
+}
+
+/* "12s", "3min", "5h". */
+static const char *span(char text[static 32], usec_t time)
+{
+    const uint64_t seconds = time / USEC_PER_SEC;
+    const uint64_t unit = seconds < 120 ? 1 : seconds < 7200 ? 60 : 3600;
+
+    (void)snprintf(text, 32, "%" PRIu64 "%s", seconds / unit,
+                   unit == 1    ? "s"
+                   : unit == 60 ? "min"
+                                : "h");
+    return text;
+}
+
+/* Says whether jobs come to the group from NATS. */
+static const char *remark(const json_t *bridges, const char *group)
+{
+    if (!json_object_get(bridges, group))
+        return "local jobs only";
+    return is(bridges, group, "dead")      ? "its troupe-nats is dead"
+           : is(bridges, group, "stopped") ? "its troupe-nats is stopped"
+                                           : "";
+}
+
+static void print_group(const struct summary *sums, const char *machine, const json_t *bridges,
+                        const json_t *group)
+{
+    const int64_t oldest = number_of(group, "oldest_usec");
+    char workers[48], age[32] = "";
+
+    (void)snprintf(workers, sizeof(workers), "%" PRId64 " of %" PRId64, number_of(group, "up"),
+                   number_of(group, "size"));
+    printf("%-*s  %-*s  %-12s %12s", sums->machine_width, machine, sums->group_width,
+           text_of(group, "name"), text_of(group, "state"), workers);
+    if (is(group, "type", "service")) {
+        puts("");
+        return;
+    }
+    if (oldest > 0)
+        (void)span(age, (usec_t)oldest);
+    printf("  %7" PRId64 "  %7" PRId64 "  %6s  %s\n", number_of(group, "queued"),
+           number_of(group, "running"), age, remark(bridges, text_of(group, "name")));
+}
+
+/* Of a machine that is not up, only this is known: when it was, and which groups got jobs there. */
+static void print_absent(const struct summary *sums, const json_t *machine)
+{
+    const usec_t now = clock_realtime(), seen = (usec_t)number_of(machine, "seen_at");
+    json_t *bridge;
+    const char *group;
+    char age[32];
+
+    json_object_foreach(json_object_get(machine, "bridges"), group, bridge)
+        printf("%-*s  %-*s  %-12s  last seen %s ago\n", sums->machine_width,
+               text_of(machine, "name"), sums->group_width, name_of(group),
+               text_of(machine, "state"), span(age, now > seen ? now - seen : 0));
+}
+
+/* Returns whether no machine is dead and no group is in trouble. */
+static bool print_machines(const json_t *machines, const struct output *output)
+{
+    const struct summary sums = sum_up(machines);
+
+    if (output->json)
+        return !sums.trouble;
+    if (json_array_size(machines) == 0) {
+        puts("No machine has said anything yet.");
+        return true;
+    }
+    print_sums(&sums);
+    printf("%-*s  %-*s  %-12s %12s  %7s  %7s  %6s\n", sums.machine_width, "Machine",
+           sums.group_width, "Group", "State", "Workers", "Queued", "Running", "Oldest");
+    for (size_t i = 0; i < json_array_size(machines); i++) {
+        const json_t *machine = json_array_get(machines, i);
+        const json_t *groups = json_object_get(machine, "groups");
+
+        if (!is(machine, "state", "up"))
+            print_absent(&sums, machine);
+        for (size_t k = 0; k < json_array_size(groups); k++)
+            print_group(&sums, k == 0 ? text_of(machine, "name") : "",
+                        json_object_get(machine, "bridges"), json_array_get(groups, k));
+    }
+    if (sums.dead > 0 && !output->quiet)
+        puts("\nA dead machine is listed for 7 days, or until 'troupe-nats forget MACHINE'.");
+    return !sums.trouble;
+}
+
 int cluster_show(const struct config *config, const struct output *output)
 {
     struct client client;
@@ -312,7 +434,7 @@ int cluster_show(const struct config *config, const struct output *output)
     client_close(&client);
     if (r != CLIENT_OK)
         return r;
-    is_well = cluster_print(machines, output);
+    is_well = print_machines(machines, output);
     if (output->json)
         r = client_print(json_pack("{s:O}", "machines", machines));
     else
@@ -344,15 +466,11 @@ static int check_known(const json_t *machines, const char *name)
 
 static natsStatus purge(const struct client *client, const char *bucket, const char *machine)
 {
-    _cleanup_free_ char *subject = NULL, *stream = NULL;
+    char subject[160], stream[64];
     jsOptions options;
 
-    if (asprintf(&subject, BUCKET_SUBJECT "%s.%s.*", bucket, machine) < 0)
-        subject = NULL;
-    if (asprintf(&stream, BUCKET_STREAM "%s", bucket) < 0)
-        stream = NULL;
-    if (!subject || !stream)
-        return NATS_NO_MEMORY;
+    (void)snprintf(subject, sizeof(subject), BUCKET_SUBJECT "%s.%s.*", bucket, machine);
+    (void)snprintf(stream, sizeof(stream), BUCKET_STREAM "%s", bucket);
     (void)jsOptions_Init(&options);
     options.Wait = CLIENT_WAIT_MS;
     options.Stream.Purge.Subject = subject;

@@ -49,8 +49,8 @@ struct engine {
     bool secure;         /* libnats' threads read and write the socket, and bring what comes */
     struct transport transport;
     struct engine_arrivals arrivals;
-    bool has_arrivals; /* something may be in them */
-    bool has_messages; /* something may be in the subscriptions */
+    bool has_arrivals;   /* something may be in them */
+    bool has_messages;   /* something may be in the subscriptions */
     usec_t attempt_at;   /* to connect again, the last one; on libnats' thread only, as the next */
     unsigned n_attempts; /* in vain */
     bool denied;         /* something, since this connection was made; on that thread only */

@@ -357,8 +357,7 @@ natsMsg *publication_notice(const struct engine *engine, const struct config *co
     return make_letter(engine, config, flight, subject, NULL);
 }
 
-int publication_ask(struct engine *engine, const struct config *config,
-                    const struct flight *flight)
+int publication_ask(struct engine *engine, const struct config *config, const struct flight *flight)
 {
     const bool of_letter = flight->state == FLIGHT_DEAD;
     char subject[SUBJECT_SIZE], token[TOKEN_SIZE], text[SUBJECT_SIZE + 32];

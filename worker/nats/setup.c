@@ -9,14 +9,12 @@
 #include "worker/nats/message.h"
 #include "worker/nats/publication.h"
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- how something on the server differs from what is wanted ---- */
-
+/* The names of settings on the server that are not as wanted; "" = all are. */
 struct difference {
-    char text[512]; /* "" = it does not; a longer one is cut */
+    char names[256];
     size_t length;
 };
 
@@ -24,43 +22,12 @@ struct difference {
 #define DIFFERENCE_NULL {.length = 0}
 /* clang-format on */
 
-/* For printing. */
-#define SECOND 1e9
-
-/* Each adds "NAME HAVE, not WANTED" if the two differ. To have NULL or "" is none. */
-static void difference_text(struct difference *difference, const char *name, const char *have,
-                            const char *wanted)
+static void compare(struct difference *difference, const char *name, bool is_equal)
 {
-    char *end = difference->text + difference->length;
-    const size_t room = sizeof(difference->text) - difference->length;
-    size_t length;
-
-    have = have && *have != '\0' ? have : "none";
-    if (strcmp(have, wanted) == 0)
-        return;
-    length = (size_t)snprintf(end, room, "%s%s %s, not %s", difference->length > 0 ? "; " : "",
-                              name, have, wanted);
-    difference->length += length < room ? length : room - 1;
-}
-
-static void difference_number(struct difference *difference, const char *name, int64_t have,
-                              int64_t wanted)
-{
-    char texts[2][24];
-
-    (void)snprintf(texts[0], sizeof(texts[0]), "%" PRId64, have);
-    (void)snprintf(texts[1], sizeof(texts[1]), "%" PRId64, wanted);
-    difference_text(difference, name, texts[0], texts[1]);
-}
-
-static void difference_time(struct difference *difference, const char *name, int64_t have,
-                            int64_t wanted)
-{
-    char texts[2][32];
-
-    (void)snprintf(texts[0], sizeof(texts[0]), "%.12gs", (double)have / SECOND);
-    (void)snprintf(texts[1], sizeof(texts[1]), "%.12gs", (double)wanted / SECOND);
-    difference_text(difference, name, texts[0], texts[1]);
+    if (!is_equal)
+        difference->length += (size_t)snprintf(difference->names + difference->length,
+                                               sizeof(difference->names) - difference->length,
+                                               "%s%s", difference->length > 0 ? ", " : "", name);
 }
 
 /* ---- results of an earlier stream of the same name ---- */
@@ -90,15 +57,15 @@ static int fail(const struct config *config, const char *problem)
 
 static int judge(const struct config *config, const char *filter, const json_t *reply)
 {
-    const json_t *error = json_object_get(reply, "error");
-    const json_int_t code = json_integer_value(json_object_get(error, "err_code"));
-    const char *text = json_string_value(json_object_get(error, "description"));
+    const json_int_t code = client_error_code(reply);
+    const char *text =
+        json_string_value(json_object_get(json_object_get(reply, "error"), "description"));
     const char *found =
         json_string_value(json_object_get(json_object_get(reply, "message"), "subject"));
 
     if (code == JSNoMessageFoundErr || code == JSStreamNotFoundErr)
         return 0;
-    if (!error && found)
+    if (found)
         return refuse(config, found, filter);
     return fail(config, text ? text : "the answer cannot be understood");
 }
@@ -106,22 +73,12 @@ static int judge(const struct config *config, const char *filter, const json_t *
 /* The list of subjects in STREAM.INFO would have a line for each result; this has one at most. */
 static int ask(const struct client *client, const struct config *config, const char *filter)
 {
-    char question[FILTER_SIZE + 32];
-    natsMsg *answer = NULL;
-    natsStatus s;
-    json_t *reply;
-    int r;
+    json_auto_t *reply = NULL;
+    natsStatus s = client_find_message(client, PUBLICATION_STREAM, filter, 1, &reply);
 
-    (void)snprintf(question, sizeof(question), "{\"seq\":1,\"next_by_subj\":\"%s\"}", filter);
-    s = natsConnection_RequestString(&answer, client->connection, QUESTION_SUBJECT, question,
-                                     CLIENT_WAIT_MS);
     if (s != NATS_OK)
         return fail(config, s == NATS_NO_RESPONDERS ? ENGINE_NO_JETSTREAM : engine_error(s));
-    reply = json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
-    r = judge(config, filter, reply);
-    json_decref(reply);
-    natsMsg_Destroy(answer);
-    return r;
+    return judge(config, filter, reply);
 }
 
 static int check_earlier_results(const struct client *client, const struct config *config)
@@ -168,8 +125,8 @@ static int report_made(const char *what, const char *name, natsStatus s)
 static int report_existing(const char *what, const char *name, const struct difference *difference)
 {
     if (difference->length > 0)
-        log_warning("%s %s exists, and is left as it is, though it differs: %s", what, name,
-                    difference->text);
+        log_warning("%s %s exists, and is left as it is, though it differs in its %s", what, name,
+                    difference->names);
     else
         log_info("%s %s exists", what, name);
     return 0;
@@ -177,39 +134,26 @@ static int report_existing(const char *what, const char *name, const struct diff
 
 /* ---- streams ---- */
 
-/* Writes the subjects of a stream with commas. */
-static void join(char *text, size_t size, const jsStreamConfig *stream)
+static bool have_equal_subjects(const jsStreamConfig *have, const jsStreamConfig *wanted)
 {
-    size_t length = 0;
-
-    *text = '\0';
-    for (int i = 0; i < stream->SubjectsLen && length < size; i++)
-        length += (size_t)snprintf(text + length, size - length, "%s%s", i > 0 ? "," : "",
-                                   stream->Subjects[i]);
+    if (have->SubjectsLen != wanted->SubjectsLen)
+        return false;
+    for (int i = 0; i < have->SubjectsLen; i++)
+        if (strcmp(have->Subjects[i], wanted->Subjects[i]) != 0)
+            return false;
+    return true;
 }
 
 static void compare_stream(struct difference *difference, const jsStreamConfig *have,
                            const jsStreamConfig *wanted)
 {
-    static const char *const retentions[] = {
-        [js_LimitsPolicy] = "limits",
-        [js_InterestPolicy] = "interest",
-        [js_WorkQueuePolicy] = "workqueue",
-    };
-    static const char *const storages[] = {
-        [js_FileStorage] = "file", [js_MemoryStorage] = "memory"};
-    char subjects[2][256];
-
-    join(subjects[0], sizeof(subjects[0]), have);
-    join(subjects[1], sizeof(subjects[1]), wanted);
-    difference_text(difference, "subjects", subjects[0], subjects[1]);
-    difference_text(difference, "retention", retentions[have->Retention],
-                    retentions[wanted->Retention]);
-    difference_text(difference, "storage", storages[have->Storage], storages[wanted->Storage]);
-    difference_number(difference, "replicas", have->Replicas, wanted->Replicas);
-    difference_time(difference, "max age", have->MaxAge, wanted->MaxAge);
-    if (wanted->Duplicates > 0)
-        difference_time(difference, "duplicate window", have->Duplicates, wanted->Duplicates);
+    compare(difference, "subjects", have_equal_subjects(have, wanted));
+    compare(difference, "retention", have->Retention == wanted->Retention);
+    compare(difference, "storage", have->Storage == wanted->Storage);
+    compare(difference, "replicas", have->Replicas == wanted->Replicas);
+    compare(difference, "max age", have->MaxAge == wanted->MaxAge);
+    compare(difference, "duplicate window",
+            wanted->Duplicates == 0 || have->Duplicates == wanted->Duplicates);
 }
 
 typedef natsStatus (*make_stream_fn)(jsCtx *js, jsStreamConfig *stream);
@@ -299,15 +243,12 @@ static int add_buckets(jsCtx *js, const struct config *config)
 static void compare_consumer(struct difference *difference, const jsConsumerConfig *have,
                              const jsConsumerConfig *wanted)
 {
-    static const char *const policies[] = {
-        [js_AckExplicit] = "explicit", [js_AckNone] = "none", [js_AckAll] = "all"};
-
-    difference_text(difference, "filter", have->FilterSubject, wanted->FilterSubject);
-    difference_text(difference, "ack policy", policies[have->AckPolicy],
-                    policies[wanted->AckPolicy]);
-    difference_time(difference, "ack wait", have->AckWait, wanted->AckWait);
-    difference_number(difference, "max deliver", have->MaxDeliver, wanted->MaxDeliver);
-    difference_number(difference, "max ack pending", have->MaxAckPending, wanted->MaxAckPending);
+    compare(difference, "filter",
+            have->FilterSubject && strcmp(have->FilterSubject, wanted->FilterSubject) == 0);
+    compare(difference, "ack policy", have->AckPolicy == wanted->AckPolicy);
+    compare(difference, "ack wait", have->AckWait == wanted->AckWait);
+    compare(difference, "max deliver", have->MaxDeliver == wanted->MaxDeliver);
+    compare(difference, "max ack pending", have->MaxAckPending == wanted->MaxAckPending);
 }
 
 static int make_consumer(jsCtx *js, const struct config *config, jsConsumerConfig *consumer)

@@ -20,8 +20,8 @@ static struct flight *flight;
 static natsMsg *const message = (natsMsg *)&config;
 static enum publication_kind kind; /* of the answer */
 static int answer;
-static uint64_t number;   /* of what it is about */
-static uint64_t other;    /* the sequence of what is stored in its place */
+static uint64_t number; /* of what it is about */
+static uint64_t other;  /* the sequence of what is stored in its place */
 static int send_status;
 static bool is_full; /* of the next publication of more than what identifies it */
 static unsigned n_published, n_asked, n_notices;
