@@ -4,93 +4,11 @@
 #include "supervisor/ctl/verb.h"
 
 #include "shared/base/cleanup.h"
+#include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/complete/live.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <stdio.h>
 #include <string.h>
-
-/* ---- usage lines ---- */
-
-#define USAGE_WORD_MAX 128
-
-/* Whether the command line has this option. */
-typedef bool (*usage_given_fn)(const char *option, void *userdata);
-
-#define USAGE_MAX 512
-
-/* Without brackets: what is optional can be completed as well. */
-static void without_brackets(const char *usage, char ret[USAGE_MAX])
-{
-    size_t n = 0;
-
-    for (; *usage != '\0' && n < USAGE_MAX - 1; usage++)
-        if (*usage != '[' && *usage != ']')
-            ret[n++] = *usage;
-    ret[n] = '\0';
-}
-
-/* The next word at `*at`, which is advanced; NULL at the end. */
-static char *next_word(char **at)
-{
-    char *word = *at + strspn(*at, " ");
-
-    if (*word == '\0')
-        return NULL;
-    *at = word + strcspn(word, " ");
-    if (**at == ' ')
-        *(*at)++ = '\0';
-    return word;
-}
-
-/* Finds a position in one alternative, up to "|" or the end. `*ret_applies`: its options are given.
- */
-static const char *find(char **at, size_t position, usage_given_fn given, void *userdata,
-                        bool *ret_applies)
-{
-    const char *found = NULL, *word;
-    size_t i = 0;
-
-    *ret_applies = true;
-    while ((word = next_word(at)) && strcmp(word, "|") != 0) {
-        const char *dots = strstr(word, "...");
-
-        if (word[0] == '-' && word[1] == '-') {
-            *ret_applies = *ret_applies && given(word, userdata);
-            continue;
-        }
-        if (i == position || (dots && i < position))
-            found = word;
-        i++;
-    }
-    return found;
-}
-
-/*
- * Stores what stands at that position, the first being 0, without brackets and dots: "TARGET",
- * "list|show", "GROUP/CELL". Of alternatives, the first counts whose options are all given. Returns
- * false if there is nothing.
- */
-static bool usage_at(const char *usage, size_t position, usage_given_fn given, void *userdata,
-                     char ret[USAGE_WORD_MAX])
-{
-    char buffer[USAGE_MAX], *at = buffer;
-    bool applies, any = false;
-
-    without_brackets(usage, buffer);
-    while (*at != '\0') {
-        const bool flagged = strncmp(at + strspn(at, " "), "--", 2) == 0;
-        const char *found = find(&at, position, given, userdata, &applies);
-
-        /* One without options gives way to one whose options are given. */
-        if (!found || !applies || (any && !flagged))
-            continue;
-        snprintf(ret, USAGE_WORD_MAX, "%.*s", (int)(strcspn(found, ".")), found);
-        any = true;
-    }
-    return any;
-}
-
-/* ---- the command line ---- */
 
 /* A command line up to the word that is completed. */
 struct line {
@@ -115,52 +33,16 @@ static bool verb_is(const struct line *line, const char *name)
     return line->verb && strcmp(line->verb->name, name) == 0;
 }
 
-/* ---- what stands for what in usage lines ---------------------------------------------------- */
+/* ---- what stands for what in usage lines ---- */
 
-static void offer_targets(struct line *line)
-{
-    live_targets(line->invocation, &line->candidates, LIVE_GROUPS | LIVE_CELLS | LIVE_WORKERS);
-}
-
-static void offer_pools(struct line *line)
-{
-    live_targets(line->invocation, &line->candidates, LIVE_GROUPS | LIVE_CELLS);
-}
-
-static void offer_groups(struct line *line)
-{
-    live_targets(line->invocation, &line->candidates, LIVE_GROUPS);
-}
-
-static void offer_workers(struct line *line)
-{
-    live_targets(line->invocation, &line->candidates, LIVE_WORKERS);
-}
-
-static void offer_ids(struct line *line)
-{
-    if (verb_is(line, "unschedule"))
-        live_timers(line->invocation, &line->candidates);
-    else if (verb_is(line, "dead-letters") || verb_is(line, "retry") || verb_is(line, "purge"))
-        live_dead_letters(line->invocation, &line->candidates);
-    else
-        live_jobs(line->invocation, &line->candidates, !verb_is(line, "cancel"));
-}
-
-static void offer_actors(struct line *line)
-{
-    live_actors(line->invocation, &line->candidates, NULL);
-}
-
-static void offer_exchanges(struct line *line)
-{
-    live_actors(line->invocation, &line->candidates, "exchange");
-}
-
-static void offer_files(struct line *line)
-{
-    candidates_add_files(&line->candidates);
-}
+static const struct live_list JOBS = {CALL_JOBS "List", "jobs", "id", "state", "{\"ended\": true}"},
+                              LIVE_JOBS = {CALL_JOBS "List", "jobs", "id", "state", "{}"},
+                              TIMERS = {CALL_ACTORS "ListTimers", "timers", "id", "to", "{}"},
+                              LETTERS = {CALL_ACTORS "ListDeadLetters", "letters", "id",
+                                         "recipient", "{}"},
+                              ACTORS = {CALL_ACTORS "ListActors", "actors", "name", "kind", "{}"},
+                              EXCHANGES = {CALL_ACTORS "ListActors", "actors", "name", "kind",
+                                           "{\"kind\": \"exchange\"}"};
 
 static void offer_verbs(struct line *line)
 {
@@ -169,37 +51,49 @@ static void offer_verbs(struct line *line)
             candidates_add(&line->candidates, verb_table[i].name, verb_table[i].summary);
 }
 
+/* A line that begins with a tab: names of files. */
+static void offer_files(struct line *line)
+{
+    (void)line;
+    puts("\tfiles");
+}
+
 static const struct meaning {
     const char *word;  /* in a usage line, or what an option takes */
     const char *where; /* the verb, or the option as "--kind", that it is for; NULL = all */
+    /* One of these: */
+    unsigned targets; /* enum live_targets */
+    const struct live_list *list;
+    const char *words; /* separated by spaces */
     void (*offer)(struct line *line);
-    const char *words; /* or these */
 } meanings[] = {
-    {"TARGET", NULL, offer_targets, NULL},
-    {"GROUP/CELL", NULL, offer_pools, NULL},
-    {"GROUP", NULL, offer_groups, NULL},
-    {"WORKER", NULL, offer_workers, NULL},
-    {"ID", "--id", NULL, ""},
-    {"ID", NULL, offer_ids, NULL},
-    {"JOB", NULL, offer_ids, NULL},
-    {"ACTOR", NULL, offer_actors, NULL},
-    {"ADDRESS", NULL, offer_actors, NULL},
-    {"EXCHANGE", NULL, offer_exchanges, NULL},
-    {"NAME", "exchanges", offer_exchanges, NULL},
-    {"FILE", NULL, offer_files, NULL},
-    {"DIR", NULL, offer_files, NULL},
-    {"PATH", NULL, offer_files, NULL},
-    {"VERB", NULL, offer_verbs, NULL},
-    {"KIND", "--kind", NULL, "slot pool group exchange client"},
-    {"KIND", "exchanges", NULL, "single typed-single typed-multi routing-key pattern"},
-    {"STATE", NULL, NULL, "queued running backoff delayed succeeded rejected cancelled dead"},
-    {"REASON", NULL, NULL,
-     "unhandled no-match gone mailbox-full dropped late-reply wrong-reply unknown-death loop "
-     "no-memory job error crash"},
-    {"WHAT", "--messages", NULL, "enqueued dispatched unhandled all none"},
-    {"CAUSE", NULL, NULL,
-     "retry exit signal oom job-timeout watchdog start-timeout violation no-progress stop "
-     "supervisor system-call result-too-large"},
+    {"TARGET", .targets = LIVE_GROUPS | LIVE_CELLS | LIVE_WORKERS},
+    {"GROUP/CELL", .targets = LIVE_GROUPS | LIVE_CELLS},
+    {"GROUP", .targets = LIVE_GROUPS},
+    {"ID", "--id", .words = ""},
+    {"ID", "unschedule", .list = &TIMERS},
+    {"ID", "dead-letters", .list = &LETTERS},
+    {"ID", "retry", .list = &LETTERS},
+    {"ID", "purge", .list = &LETTERS},
+    {"ID", "cancel", .list = &LIVE_JOBS},
+    {"ID", .list = &JOBS},
+    {"JOB", .list = &JOBS},
+    {"ACTOR", .list = &ACTORS},
+    {"ADDRESS", .list = &ACTORS},
+    {"EXCHANGE", .list = &EXCHANGES},
+    {"NAME", "exchanges", .list = &EXCHANGES},
+    {"FILE", .offer = offer_files},
+    {"DIR", .offer = offer_files},
+    {"PATH", .offer = offer_files},
+    {"VERB", .offer = offer_verbs},
+    {"KIND", "--kind", .words = "slot pool group exchange client"},
+    {"KIND", "exchanges", .words = "single typed-single typed-multi routing-key pattern"},
+    {"STATE", .words = "queued running backoff delayed succeeded rejected cancelled dead"},
+    {"REASON", .words = "unhandled no-match gone mailbox-full dropped late-reply wrong-reply "
+                        "unknown-death loop no-memory job error crash"},
+    {"WHAT", "--messages", .words = "enqueued dispatched unhandled all none"},
+    {"CAUSE", .words = "retry exit signal oom job-timeout watchdog start-timeout violation "
+                       "no-progress stop supervisor system-call result-too-large"},
 };
 
 /* `option` is NULL for an operand. */
@@ -217,21 +111,66 @@ static bool means(const struct meaning *meaning, const struct line *line, const 
 
 static void offer(struct line *line, const char *word, const char *option)
 {
-    for (size_t i = 0; i < ELEMENTS(meanings); i++) {
-        if (!means(&meanings[i], line, word, option))
-            continue;
-        if (meanings[i].offer)
-            meanings[i].offer(line);
-        else
-            candidates_add_words(&line->candidates, meanings[i].words);
-        return;
+    const struct meaning *meaning = meanings, *end = meanings + ELEMENTS(meanings);
+
+    while (meaning < end && !means(meaning, line, word, option))
+        meaning++;
+    if (meaning == end) {
+        /* Not a name for something: the operand itself. */
+        if (!option && *word >= 'a' && *word <= 'z')
+            candidates_add(&line->candidates, word, NULL);
+    } else if (meaning->targets) {
+        live_targets(line->invocation, &line->candidates, meaning->targets);
+    } else if (meaning->list) {
+        live_list(line->invocation, &line->candidates, meaning->list);
+    } else if (meaning->words) {
+        candidates_add_words(&line->candidates, meaning->words);
+    } else {
+        meaning->offer(line);
     }
-    /* Not a name for something: the operand itself. */
-    if (!option && *word >= 'a' && *word <= 'z')
-        candidates_add(&line->candidates, word, NULL);
 }
 
-/* ---- the command line ----------------------------------------------------------------------- */
+/* ---- the command line ---- */
+
+/* Whether the command line has an option, under any of its names. */
+static bool is_given(const struct line *line, const char *option)
+{
+    struct option_use use;
+
+    for (size_t i = 0; i + 1 < line->invocation->n_operands; i++) {
+        const char *word = line->invocation->operands[i];
+
+        if (word[0] == '-' && options_look_up(line->sets, word, &use) &&
+            strcmp(use.name, option) == 0)
+            return true;
+    }
+    return false;
+}
+
+#define USAGE_WORD_MAX 128
+
+/* Finds what stands at an operand's place in the verb's usage line, without brackets and dots:
+ * "TARGET", "list|show", "GROUP/CELL". Returns false if there is no such place. */
+static bool usage_at(const struct line *line, size_t place, char ret[USAGE_WORD_MAX])
+{
+    const char *usage = line->verb->operands, *other = strstr(usage, " | --all ");
+    size_t size, n = 0;
+
+    if (other && is_given(line, "all"))
+        usage = other + strlen(" | --all ");
+    size = strcspn(usage, " ");
+    for (; place > 0 && !memmem(usage, size, "...", 3); place--) {
+        usage += size + strspn(usage + size, " ");
+        if (*usage == '\0' || *usage == '|')
+            return false;
+        size = strcspn(usage, " ");
+    }
+    for (size_t i = 0; i < size && n + 1 < USAGE_WORD_MAX; i++)
+        if (!strchr("[].", usage[i]))
+            ret[n++] = usage[i];
+    ret[n] = '\0';
+    return true;
+}
 
 static void add_option(const char *name, const char *help, void *userdata)
 {
@@ -240,22 +179,6 @@ static void add_option(const char *name, const char *help, void *userdata)
 
     snprintf(word, sizeof(word), "--%s", name);
     candidates_add(&line->candidates, word, help);
-}
-
-/* Whether the command line has an option, under any of its names. */
-static bool is_given(const char *option, void *userdata)
-{
-    const struct line *line = userdata;
-    struct option_use use;
-
-    for (size_t i = 0; i + 1 < line->invocation->n_operands; i++) {
-        const char *word = line->invocation->operands[i];
-
-        if (word[0] == '-' && options_look_up(line->sets, word, &use) &&
-            strcmp(use.name, option + 2) == 0)
-            return true;
-    }
-    return false;
 }
 
 static void offer_operand(struct line *line)
@@ -267,7 +190,7 @@ static void offer_operand(struct line *line)
         offer_verbs(line);
         return;
     }
-    if (!usage_at(line->verb->operands, line->n_operands, is_given, line, word))
+    if (!usage_at(line, line->n_operands, word))
         return;
     while (*at != '\0') {
         const size_t length = strcspn(at, "|");

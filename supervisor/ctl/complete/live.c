@@ -96,14 +96,8 @@ void live_targets(struct invocation *invocation, struct candidates *candidates, 
                     &search);
 }
 
-/* How the items of a list are offered. */
-struct list {
-    const char *method, *array;
-    const char *name;  /* the member that is offered: text or a number */
-    const char *about; /* the member that describes it, or NULL */
-};
-
-static void add_item(struct candidates *candidates, const struct list *list, const json_t *item)
+static void add_item(struct candidates *candidates, const struct live_list *list,
+                     const json_t *item)
 {
     const json_t *name = json_object_get(item, list->name);
     char number[32];
@@ -113,11 +107,12 @@ static void add_item(struct candidates *candidates, const struct list *list, con
                    list->about ? field_text(item, list->about) : NULL);
 }
 
-/* Reads pages until there are enough or it has taken too long. Takes ownership of `parameters`. */
-static void add_list(struct invocation *invocation, struct candidates *candidates,
-                     const struct list *list, json_t *parameters)
+/* Reads pages until there are enough or it has taken too long. */
+void live_list(struct invocation *invocation, struct candidates *candidates,
+               const struct live_list *list)
 {
     const struct search search = begin(invocation, candidates);
+    json_auto_t *parameters = json_loads(list->parameters, 0, NULL);
     bool more = parameters != NULL;
 
     while (more) {
@@ -134,35 +129,6 @@ static void add_list(struct invocation *invocation, struct candidates *candidate
                clock_now() < search.deadline;
         json_object_set(parameters, "cursor", json_object_get(reply, "next"));
     }
-    json_decref(parameters);
-}
-
-void live_jobs(struct invocation *invocation, struct candidates *candidates, bool ended)
-{
-    static const struct list list = {CALL_JOBS "List", "jobs", "id", "state"};
-
-    add_list(invocation, candidates, &list, json_pack("{s:b}", "ended", ended));
-}
-
-void live_actors(struct invocation *invocation, struct candidates *candidates, const char *kind)
-{
-    static const struct list list = {CALL_ACTORS "ListActors", "actors", "name", "kind"};
-
-    add_list(invocation, candidates, &list, json_pack("{s:s*}", "kind", kind));
-}
-
-void live_timers(struct invocation *invocation, struct candidates *candidates)
-{
-    static const struct list list = {CALL_ACTORS "ListTimers", "timers", "id", "to"};
-
-    add_list(invocation, candidates, &list, json_object());
-}
-
-void live_dead_letters(struct invocation *invocation, struct candidates *candidates)
-{
-    static const struct list list = {CALL_ACTORS "ListDeadLetters", "letters", "id", "recipient"};
-
-    add_list(invocation, candidates, &list, json_object());
 }
 
 #define WORD_MAX 512
@@ -195,12 +161,6 @@ void candidates_add_words(struct candidates *candidates, const char *words)
         words += length;
         words += strspn(words, " ");
     }
-}
-
-void candidates_add_files(struct candidates *candidates)
-{
-    (void)candidates;
-    puts("\tfiles");
 }
 
 bool candidates_full(const struct candidates *candidates)

@@ -30,9 +30,6 @@ void candidates_add(struct candidates *candidates, const char *word, const char 
 /* Like candidates_add(), but for each of the words, which are separated by spaces. */
 void candidates_add_words(struct candidates *candidates, const char *words);
 
-/* Tells the shell to offer names of files as well: a line that begins with a tab. */
-void candidates_add_files(struct candidates *candidates);
-
 /* Whether further ones would not be printed. */
 bool candidates_full(const struct candidates *candidates);
 
@@ -49,12 +46,13 @@ enum live_targets {
 /* Groups, cells and workers: any of enum live_targets. */
 void live_targets(struct invocation *invocation, struct candidates *candidates, unsigned which);
 
-/* Ids of jobs; with `ended` also of those whose results are kept. */
-void live_jobs(struct invocation *invocation, struct candidates *candidates, bool ended);
+/* A list of which each item is offered. */
+struct live_list {
+    const char *method, *array;
+    const char *name;       /* the member that is offered: text or a number */
+    const char *about;      /* the member that describes it */
+    const char *parameters; /* of the call, as JSON */
+};
 
-/* Actors of that kind; NULL = all. */
-void live_actors(struct invocation *invocation, struct candidates *candidates, const char *kind);
-
-void live_timers(struct invocation *invocation, struct candidates *candidates);
-
-void live_dead_letters(struct invocation *invocation, struct candidates *candidates);
+void live_list(struct invocation *invocation, struct candidates *candidates,
+               const struct live_list *list);
