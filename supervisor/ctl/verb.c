@@ -430,20 +430,6 @@ const struct verb verb_table[] = {
 
 const size_t n_verbs = ELEMENTS(verb_table);
 
-/* Returns what to use instead of a verb of 1.0.0, or where all verbs are listed. */
-static const char *find_hint(const char *name)
-{
-    static const char *const removed[][2] = {
-        {"errors", "; 'troupectl dead-letters --reason error' lists them"},
-        {"version", "; use --version, and 'troupectl info' for the supervisor's"},
-    };
-
-    for (size_t i = 0; i < ELEMENTS(removed); i++)
-        if (strcmp(removed[i][0], name) == 0)
-            return removed[i][1];
-    return "; 'troupectl help' lists them";
-}
-
 const struct verb *verb_find(const char *name)
 {
     const char *names[ELEMENTS(verb_table) + 1] = {NULL};
@@ -455,6 +441,7 @@ const struct verb *verb_find(const char *name)
         if (!verb_table[i].hidden)
             names[n++] = verb_table[i].name;
     }
-    complain_unknown(suggest_nearest(name, names), find_hint(name), "unknown verb '%s'", name);
+    complain_unknown(suggest_nearest(name, names), "; 'troupectl help' lists them",
+                     "unknown verb '%s'", name);
     return NULL;
 }

@@ -235,26 +235,6 @@ static int store(struct options *options, const struct option *option, const cha
     return r < 0 ? bad_value(option, value) : 0;
 }
 
-/* Returns what to use instead of an option of 1.0.0, or what lists all options. */
-static const char *find_hint(const char *name)
-{
-    static const char *const removed[][2] = {
-        {"cell", "; use --key"},
-        {"color", "; set NO_COLOR=1 for none"},
-        {"no-color", "; set NO_COLOR=1 for none"},
-        {"job", "; give the job's id to show, retry or purge"},
-        {"no-progress", "; --quiet hides it"},
-        {"partial", "; a mistake in a group's file affects only that group"},
-        {"progress", "; a terminal shows it"},
-        {"replay", "; --follow shows past events first"},
-    };
-
-    for (size_t i = 0; i < ELEMENTS(removed); i++)
-        if (strcmp(removed[i][0], name) == 0)
-            return removed[i][1];
-    return "; --help lists them";
-}
-
 static int unknown(unsigned sets, const char *name, size_t length)
 {
     const char *names[ELEMENTS(table) + 1] = {NULL}, *nearest;
@@ -268,7 +248,7 @@ static int unknown(unsigned sets, const char *name, size_t length)
     nearest = suggest_nearest(given, names);
     if (nearest)
         snprintf(dashed, sizeof(dashed), "--%s", nearest);
-    complain_unknown(dashed, find_hint(given), "unknown option '--%s'", given);
+    complain_unknown(dashed, "; --help lists them", "unknown option '--%s'", given);
     return -EINVAL;
 }
 

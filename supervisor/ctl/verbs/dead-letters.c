@@ -309,10 +309,6 @@ int verb_dead_letters(struct invocation *invocation)
         return list(invocation);
     if (strcmp(action, "show") == 0 && ids && !has_filter(&invocation->options))
         return invocation_each(invocation, 1, show_one);
-    if (strcmp(action, "requeue") == 0 || strcmp(action, "purge") == 0)
-        complain("dead-letters %s is now 'troupectl %s'", action,
-                 strcmp(action, "purge") == 0 ? action : "retry");
-    else
-        complain("usage: troupectl dead-letters [list | show ID...]");
+    complain("usage: troupectl dead-letters [list | show ID...]");
     return EXIT_USAGE;
 }
