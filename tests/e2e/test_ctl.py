@@ -232,11 +232,7 @@ class Orders(Ctl):
                 (2, ("stauts",), "unknown verb 'stauts'; did you mean 'status'?"),
                 (2, ("status", "--jsno"), "unknown option '--jsno'; did you mean '--json'?"),
                 (2, ("status", "--limit", "3"), "unknown option '--limit'"),
-                (2, ("errors",), "'troupectl dead-letters --reason error' lists them"),
-                (2, ("version",), "use --version"),
-                (2, ("dead-letters", "requeue", "1"), "dead-letters requeue is now 'troupectl retry'"),
-                (2, ("events", "--replay"), "--follow shows past events first"),
-                (2, ("status", "--color=never"), "set NO_COLOR=1"),
+                (2, ("nonsense",), "unknown verb 'nonsense'; 'troupectl help' lists them"),
                 (2, ("create",), "usage: troupectl create GROUP"),
                 (2, ("do", "actor", "--data", "x", "--file", "y"), "one payload only"),
                 (2, ("resize", "actor", "0"), "allowed: 1 to 4096"),
@@ -655,7 +651,8 @@ class Map(Ctl):
                 pass
         bell.ring()
         _, err = mapping.communicate(timeout=LIMIT)
-        self.assertRegex(err.decode(), r"^troupectl: lines 4 to 100 were cancelled: the supervisor is stopping\n"
+        self.assertRegex(err.decode(), r"^troupectl: line 4: job \S+ was cancelled: the supervisor is stopping\n"
+                                       r"troupectl: lines 5 to 100: the same\n"
                                        r"100 jobs in .*\n$")
         self.assertEqual(mapping.returncode, 1)
 

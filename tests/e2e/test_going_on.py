@@ -257,7 +257,8 @@ class Restarts(Going):
         mapping.stdin.write(b"echo after\n")
         mapping.stdin.close()
         self.assertEqual(mapping.stdout.read(), b"\n\n\nafter\n")
-        self.assertIn("lines 3 to 5: what became of these jobs is not known: the supervisor that had them is gone\n", mapping.stderr.read().decode())
+        self.assertRegex(mapping.stderr.read().decode(), r"line 3: what became of job \S+ is not known: the supervisor that had it is gone\n"
+                                                         r"troupectl: lines 4 to 5: the same\n")
         self.assertEqual(mapping.wait(LIMIT), 9)
 
     def test_do_tells_that_the_fate_of_its_job_is_not_known(self):

@@ -13,9 +13,7 @@
 #include "supervisor/ctl/call/hint.h"
 #include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/invocation.h"
-#include "supervisor/ctl/map/map-failures.h"
 #include "supervisor/ctl/map/map-output.h"
-#include "supervisor/ctl/map/progress.h"
 #include "supervisor/ctl/map/window.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
@@ -426,7 +424,7 @@ static int map_attached(struct map *map)
     (void)signal(SIGPIPE, SIG_IGN);
     run(map);
     progress_hide(&map->progress);
-    map_failures_tell(&map->failures);
+    map_failures_end(&map->failures);
     summarize(map);
     if (map->broken)
         fail(map, EXIT_FAILED);
