@@ -104,21 +104,22 @@ static void copy(const struct holdings *holdings, struct place *place, void *ret
 
 /* ---- holdings ---- */
 
-static void read_content(const struct holdings *holdings, const struct holding *holding,
-                         struct holdings_content *ret)
+/* Returns where the bytes are. */
+static struct place read_fds(const struct holdings *holdings, const struct holding *holding,
+                             int ret[HOLD_FDS_MAX])
 {
     struct place place = {.block = holding->block};
-    copy(holdings, &place, ret->fds, holding->n_fds * sizeof(int));
-    copy(holdings, &place, ret->bytes, holding->size);
+    copy(holdings, &place, ret, holding->n_fds * sizeof(int));
+    return place;
 }
 
 /* Closes the descriptors and frees the chain. */
 static void drop_content(struct holdings *holdings, struct holding *holding)
 {
-    struct holdings_content content;
-    read_content(holdings, holding, &content);
+    int fds[HOLD_FDS_MAX];
+    (void)read_fds(holdings, holding, fds);
     for (size_t i = 0; i < holding->n_fds; i++)
-        (void)close_fd(content.fds[i]);
+        (void)close_fd(fds[i]);
     holdings->n_fds -= holding->n_fds;
     if (holding->pid == 0)
         holdings->n_client_fds -= holding->n_fds;
@@ -141,26 +142,32 @@ void holdings_remove(struct holdings *holdings, uint64_t id)
     holdings->free = number;
 }
 
-static int check_limit(const struct holdings *holdings, const struct message_hold *hold)
+static int check(const struct holdings *holdings, const struct message *message)
 {
+    const struct message_record *hold = &message->record;
+    if (hold->n_fds > HOLD_FDS_MAX || hold->n_fds != message->n_fds)
+        return -EBADMSG;
     if (hold->pid != 0 || holdings->client_fds_max == 0)
         return 0;
     return holdings->n_client_fds + hold->n_fds > holdings->client_fds_max ? -EMFILE : 0;
 }
 
-int holdings_put(struct holdings *holdings, const struct message_hold *hold)
+int holdings_put(struct holdings *holdings, const struct message *message)
 {
+    const struct message_record *hold = &message->record;
     struct place place = {0};
     struct holding *holding = find(holdings, hold->id);
+    if (hold->id == 0)
+        return -EBADMSG;
     if (holding)
         drop_content(holdings, holding);
     else
         holding = add(holdings, hold->id);
     if (!holding)
         return -ENOSPC;
-    int r = check_limit(holdings, hold);
+    int r = check(holdings, message);
     if (r == 0)
-        r = append(holdings, &holding->block, &place, hold->fds, hold->n_fds * sizeof(int));
+        r = append(holdings, &holding->block, &place, message->fds, hold->n_fds * sizeof(int));
     if (r == 0)
         r = append(holdings, &holding->block, &place, hold->bytes, hold->size);
     if (r < 0) {
@@ -168,8 +175,8 @@ int holdings_put(struct holdings *holdings, const struct message_hold *hold)
         return r;
     }
     holding->pid = hold->pid;
-    holding->n_fds = (uint8_t)hold->n_fds;
-    holding->size = (uint16_t)hold->size;
+    holding->n_fds = hold->n_fds;
+    holding->size = hold->size;
     holdings->n_fds += hold->n_fds;
     if (hold->pid == 0)
         holdings->n_client_fds += hold->n_fds;
@@ -203,27 +210,23 @@ void holdings_end(struct holdings *holdings, uint64_t id, const struct spawn_exi
     holdings->ends[holding - holdings->table] = *how;
 }
 
-bool holdings_next(const struct holdings *holdings, uint32_t *cursor,
-                   struct holdings_content *content, struct message_held *ret)
+bool holdings_next(const struct holdings *holdings, uint32_t *cursor, struct message *ret)
 {
+    uint8_t bytes[HOLD_BYTES_MAX];
+    int fds[HOLD_FDS_MAX];
     while (*cursor < holdings->n_touched && holdings->table[*cursor].id == 0)
         (*cursor)++;
     if (*cursor == holdings->n_touched)
         return false;
     const struct holding *holding = &holdings->table[*cursor];
-    read_content(holdings, holding, content);
-    *ret = (struct message_held){
-        .hold = {.id = holding->id,
-                 .pid = holding->pid,
-                 .bytes = content->bytes,
-                 .size = holding->size,
-                 .fds = content->fds,
-                 .n_fds = holding->n_fds},
-        .ended = holding->ended,
-        .pidfd = -1,
-    };
+    struct place place = read_fds(holdings, holding, fds);
+    copy(holdings, &place, bytes, holding->size);
+    struct message_record *record = message_begin(ret, MESSAGE_HELD, holding->id);
+    record->pid = holding->pid;
+    record->ended = holding->ended;
     if (holding->ended)
-        ret->how = holdings->ends[*cursor];
+        record->how = holdings->ends[*cursor];
+    (void)message_put_held(ret, bytes, holding->size, fds, holding->n_fds);
     (*cursor)++;
     return true;
 }

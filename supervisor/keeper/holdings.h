@@ -42,16 +42,10 @@ struct holdings {
     struct holdings_block blocks[HOLDINGS_BLOCKS_MAX];
 };
 
-/* Where holdings_next() puts bytes and descriptors. */
-struct holdings_content {
-    int fds[HOLD_FDS_MAX];
-    uint8_t bytes[HOLD_BYTES_MAX];
-};
-
-/* Replaces what is held under this id, but keeps how its process ended; on error nothing is left of
- * it. Returns 0 and owns the descriptors, -ENOSPC, or -EMFILE beyond `client_fds_max`. `id` is not
- * 0. */
-int holdings_put(struct holdings *holdings, const struct message_hold *hold);
+/* Takes a HOLD, of which message_kind_of() knows the size: replaces what is held under this id, but
+ * keeps how its process ended; on error nothing is left of it. Returns 0 and owns the descriptors,
+ * -EBADMSG, -ENOSPC, or -EMFILE beyond `client_fds_max`. */
+int holdings_put(struct holdings *holdings, const struct message *hold);
 /* Replaces the first descriptor of what is held under this id, and closes the former one. Returns 0
  * and owns the descriptor, or -ENOENT if none is held. */
 int holdings_replace_fd(struct holdings *holdings, uint64_t id, int fd);
@@ -62,7 +56,6 @@ bool holdings_has(struct holdings *holdings, uint64_t id);
 /* Keeps how the process of this id ended. Does nothing if the id is not held, or that is known. */
 void holdings_end(struct holdings *holdings, uint64_t id, const struct spawn_exit *how);
 
-/* Iterates over all holdings; false when done. `cursor` starts at 0. `*ret` points into `content`;
- * its descriptors stay the table's, and its pidfd is -1. */
-bool holdings_next(const struct holdings *holdings, uint32_t *cursor,
-                   struct holdings_content *content, struct message_held *ret);
+/* Iterates over all holdings, as HELD messages without pidfds; false when done. `cursor` starts at
+ * 0. The descriptors stay the table's. */
+bool holdings_next(const struct holdings *holdings, uint32_t *cursor, struct message *ret);

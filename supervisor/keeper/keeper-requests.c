@@ -27,15 +27,24 @@ void keeper_flush_reply(void)
 
 void keeper_reply_exited(uint64_t id, const struct spawn_exit *how)
 {
-    (void)message_put_exited(&keeper.reply, &(struct message_exited){.id = id, .how = *how});
+    message_begin(&keeper.reply, MESSAGE_EXITED, id)->how = *how;
     keeper_flush_reply();
+}
+
+/* Owns the pidfd. */
+static void put_pidfd(int pidfd)
+{
+    keeper.reply_fd = pidfd;
+    if (pidfd >= 0)
+        message_put_fd(&keeper.reply, pidfd);
 }
 
 static void reply_spawned(uint64_t id, int error, const struct spawn_result *result)
 {
-    const struct message_spawned spawned = {.id = id, .pid = result->pid, .error = error};
-    keeper.reply_fd = result->pidfd;
-    (void)message_put_spawned(&keeper.reply, &spawned, result->pidfd);
+    struct message_record *record = message_begin(&keeper.reply, MESSAGE_SPAWNED, id);
+    record->pid = result->pid;
+    record->error = error;
+    put_pidfd(result->pidfd);
     keeper_flush_reply();
 }
 
@@ -43,28 +52,27 @@ static void reply_spawned(uint64_t id, int error, const struct spawn_result *res
 
 /* It is not reaped yet, so it has a pidfd even if it has ended since. Without one, the supervisor
  * does not take it over. */
-static void open_pidfd(struct message_held *held)
+static int open_pidfd(pid_t pid)
 {
     static struct rate rate;
-    held->pidfd = (int)syscall(SYS_pidfd_open, held->hold.pid, 0);
-    if (held->pidfd < 0 && rate_take(&rate, clock_now(), 1, NULL))
+    const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd < 0 && rate_take(&rate, clock_now(), 1, NULL))
         log_error("keeper: no descriptor of process %d for the next supervisor, which will replace "
                   "it: %s",
-                  (int)held->hold.pid, strerror(errno));
+                  (int)pid, strerror(errno));
+    return pidfd;
 }
 
-static void reply_held(struct message_held *held)
+static void reply_held(void)
 {
-    if (held->hold.pid > 0 && !held->ended)
-        open_pidfd(held);
-    keeper.reply_fd = held->pidfd;
-    (void)message_put_held(&keeper.reply, held);
+    const struct message_record *record = &keeper.reply.record;
+    put_pidfd(record->pid > 0 && !record->ended ? open_pidfd(record->pid) : -1);
     keeper_flush_reply();
 }
 
 static void reply_held_end(void)
 {
-    const struct message_held_end end = {
+    message_begin(&keeper.reply, MESSAGE_HELD_END, 0)->end = (struct message_held_end){
         .n_restarts = keeper.crashes.n,
         .n_upgrades = keeper.n_upgrades,
         .n_failed_upgrades = keeper.n_failed_upgrades,
@@ -74,18 +82,15 @@ static void reply_held_end(void)
     };
     FAULT_POINT("hand-over");
     keeper.handing_over = false;
-    (void)message_put_held_end(&keeper.reply, &end);
     keeper_flush_reply();
     FAULT_POINT("handed-over");
 }
 
 void keeper_hand_over(void)
 {
-    struct holdings_content content;
-    struct message_held held;
     while (keeper.handing_over && !keeper.reply_waits)
-        if (holdings_next(keeper.holdings, &keeper.next_held, &content, &held))
-            reply_held(&held);
+        if (holdings_next(keeper.holdings, &keeper.next_held, &keeper.reply))
+            reply_held();
         else
             reply_held_end();
 }
@@ -94,25 +99,24 @@ void keeper_hand_over(void)
 
 /* Puts a pump between the new process and its output, instead of which the process gets a socket.
  */
-static int add_pump(struct message *request, const struct message_spawn *spawn)
+static int add_pump(struct message *request)
 {
-    int socket;
-    if (!spawn->options.pipe_output)
+    int *output = &request->fds[request->record.output], socket;
+    if (!keeper.spawn.options.pipe_output)
         return 0;
-    const pid_t pid = pump_start(request->fds[spawn->output], &socket);
+    const pid_t pid = pump_start(*output, &socket);
     if (pid < 0)
         return pid;
     children_remove(keeper.children, pid); /* a spared child of this pid has ended */
     children_add(keeper.children, pid, 0, true);
-    close_fd(request->fds[spawn->output]);
-    request->fds[spawn->output] = socket;
+    close_fd(*output);
+    *output = socket;
     return 0;
 }
 
 /* Runs in the new process. */
 static int complete(void)
 {
-    (void)message_take_kind(&keeper.request);
     return message_take_spawn(&keeper.request, &keeper.spawn);
 }
 
@@ -125,7 +129,7 @@ static void on_spawn(int lost)
     if (r == 0 && children_full(keeper.children))
         r = -EAGAIN;
     if (r == 0)
-        r = add_pump(&keeper.request, &keeper.spawn);
+        r = add_pump(&keeper.request);
     if (r == 0 && children_full(keeper.children))
         r = -EAGAIN;
     keeper.spawn.options.complete = complete;
@@ -135,43 +139,44 @@ static void on_spawn(int lost)
         r = spawn(&keeper.spawn.options, &result);
     if (r == 0) {
         children_remove(keeper.children, result.pid); /* a spared child of this pid has ended */
-        children_add(keeper.children, result.pid, keeper.spawn.id,
+        children_add(keeper.children, result.pid, keeper.request.record.id,
                      spawn_is_contained(&keeper.spawn.options));
         starting_add(&keeper.starting, &keeper.spawn.options, result.pid, &keeper.request);
     }
     message_close_fds(&keeper.request);
-    reply_spawned(keeper.spawn.id, r, &result);
+    reply_spawned(keeper.request.record.id, r, &result);
+}
+
+/* Returns the child that the request names, or NULL. */
+static struct child *child_of(const struct message_record *request)
+{
+    struct child *child = children_find(keeper.children, request->pid);
+    return child && child->id == request->id ? child : NULL;
 }
 
 /* A child that is not reaped keeps its pid and process group id, so the signals hit no other
  * process. */
-static void on_kill(void)
+static void on_kill(const struct message_record *request)
 {
-    struct message_kill request;
-    if (message_take_kill(&keeper.request, &request) < 0)
-        return;
-    struct child *child = children_find(keeper.children, request.pid);
-    if (!child || child->id != request.id)
+    struct child *child = child_of(request);
+    if (!child)
         return;
     if (child->ended) {
         keeper_spare(child, false);
         return;
     }
     child->spared = false;
-    (void)kill(request.pid, SIGKILL);
-    (void)kill(-request.pid, SIGKILL);
+    (void)kill(child->pid, SIGKILL);
+    (void)kill(-child->pid, SIGKILL);
     if (!child->contained)
         keeper_expect_orphans();
 }
 
-static void on_spare(void)
+static void on_spare(const struct message_record *request)
 {
-    struct message_spare request;
-    if (message_take_spare(&keeper.request, &request) < 0)
-        return;
-    struct child *child = children_find(keeper.children, request.pid);
-    if (child && child->id == request.id)
-        keeper_spare(child, request.spared);
+    struct child *child = child_of(request);
+    if (child)
+        keeper_spare(child, request->spared != 0);
 }
 
 /* New processes do not copy descriptors from SPAWN_COPIED on. */
@@ -197,50 +202,36 @@ static void log_refusal(const char *what, int error)
 
 static void on_hold(int lost)
 {
-    struct message_hold hold;
+    const struct message_record *request = &keeper.request.record;
     move_up(&keeper.request);
-    int r = message_take_hold(&keeper.request, &hold);
-    if (lost < 0)
-        r = lost;
-    if (r == 0)
-        r = hold.id != 0 ? holdings_put(keeper.holdings, &hold) : -EINVAL;
+    const int r = lost < 0 ? lost : holdings_put(keeper.holdings, &keeper.request);
     if (r < 0) {
-        log_refusal(hold.pid == 0 ? "client" : "worker", r);
-        holdings_remove(keeper.holdings, hold.id);
+        log_refusal(request->pid == 0 ? "client" : "worker", r);
+        holdings_remove(keeper.holdings, request->id);
         return;
     }
     keeper.request.n_fds = 0; /* held now */
-    const struct child *child = children_find(keeper.children, hold.pid);
-    if (hold.pid != 0 && (!child || child->id != hold.id)) {
-        const struct spawn_exit how = keeper_end_of(hold.id);
-        holdings_end(keeper.holdings, hold.id, &how);
+    if (request->pid != 0 && !child_of(request)) {
+        const struct spawn_exit how = keeper_end_of(request->id);
+        holdings_end(keeper.holdings, request->id, &how);
     }
 }
 
+/* Without its present descriptors a worker that is held is of no use. */
 static void on_replace(int lost)
 {
-    struct message_replace replace;
+    const uint64_t id = keeper.request.record.id;
     move_up(&keeper.request);
-    int r = message_take_replace(&keeper.request, &replace);
-    if (lost < 0)
-        r = lost;
+    int r = lost < 0 || keeper.request.n_fds == 1 ? lost : -EBADMSG;
     if (r == 0)
-        r = holdings_replace_fd(keeper.holdings, replace.id, replace.fd);
+        r = holdings_replace_fd(keeper.holdings, id, keeper.request.fds[0]);
     if (r == 0) {
         keeper.request.n_fds = 0; /* held now */
         return;
     }
-    /* Without its present descriptors it is of no use. */
-    if (holdings_has(keeper.holdings, replace.id))
+    if (holdings_has(keeper.holdings, id))
         log_refusal("worker", r);
-    holdings_remove(keeper.holdings, replace.id);
-}
-
-static void on_release(void)
-{
-    uint64_t id;
-    if (message_take_release(&keeper.request, &id) == 0)
-        holdings_remove(keeper.holdings, id);
+    holdings_remove(keeper.holdings, id);
 }
 
 bool keeper_take_request(void)
@@ -250,16 +241,16 @@ bool keeper_take_request(void)
         keeper.channel = close_fd(keeper.channel);
     if (r < 0 && r != -EMFILE)
         return false;
-    switch (message_take_kind(&keeper.request)) {
+    switch (message_kind_of(&keeper.request)) {
     case MESSAGE_SPAWN:
         if (keeper.supervisor > 0)
             on_spawn(r);
         break;
     case MESSAGE_KILL:
-        on_kill();
+        on_kill(&keeper.request.record);
         break;
     case MESSAGE_SPARE:
-        on_spare();
+        on_spare(&keeper.request.record);
         break;
     case MESSAGE_HOLD:
         on_hold(r);
@@ -268,7 +259,7 @@ bool keeper_take_request(void)
         on_replace(r);
         break;
     case MESSAGE_RELEASE:
-        on_release();
+        holdings_remove(keeper.holdings, keeper.request.record.id);
         break;
     case MESSAGE_FORGIVE:
         crashes_forgive(&keeper.crashes);

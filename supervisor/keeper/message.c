@@ -2,138 +2,70 @@
 #include "supervisor/keeper/message.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/scm.h"
-#include "supervisor/keeper/message-private.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
-/* ---- putting ---- */
+/* The size of a record without `bytes`. */
+#define RECORD_SIZE offsetof(struct message_record, bytes)
 
-void message_put(struct message *message, const void *data, size_t size)
+struct message_record *message_begin(struct message *message, enum message_kind kind, uint64_t id)
 {
-    if (message->error == 0 && size > sizeof(message->data) - message->size)
-        message->error = -E2BIG;
-    if (message->error < 0)
-        return;
-    if (size > 0)
-        memcpy(message->data + message->size, data, size);
-    message->size += size;
-}
-
-void message_put_count(struct message *message, size_t n, size_t max)
-{
-    const uint32_t count = (uint32_t)n;
-    if (n > max && message->error == 0)
-        message->error = -E2BIG;
-    PUT(message, count);
+    message->size = RECORD_SIZE;
+    message->n_fds = 0;
+    message->error = 0;
+    memset(&message->record, 0, RECORD_SIZE);
+    message->record.kind = kind;
+    message->record.id = id;
+    return &message->record;
 }
 
 void message_put_fd(struct message *message, int fd)
 {
-    if (message->n_fds == MESSAGE_FDS_MAX)
-        message->error = message->error == 0 ? -E2BIG : message->error;
-    else
+    if (message->n_fds < MESSAGE_FDS_MAX)
         message->fds[message->n_fds++] = fd;
+    else if (message->error == 0)
+        message->error = -E2BIG;
 }
 
-void message_begin(struct message *message, enum message_kind kind, uint64_t id)
+int message_put_held(struct message *message, const void *bytes, size_t size, const int *fds,
+                     size_t n_fds)
 {
-    const uint32_t number = kind;
-    message->size = message->taken = message->n_fds = 0;
-    message->error = 0;
-    PUT(message, number);
-    PUT(message, id);
+    if (size > HOLD_BYTES_MAX || n_fds > HOLD_FDS_MAX)
+        return -E2BIG;
+    if (size > 0)
+        memcpy(message->record.bytes, bytes, size);
+    message->record.size = (uint16_t)size;
+    message->record.n_fds = (uint8_t)n_fds;
+    message->size = RECORD_SIZE + size;
+    for (size_t i = 0; i < n_fds; i++)
+        message_put_fd(message, fds[i]);
+    return 0;
 }
 
-/* ---- taking ---- */
-
-const void *message_skip(struct message *message, size_t size)
+unsigned message_kind_of(const struct message *message)
 {
-    const void *data = message->data + message->taken;
-    if (message->error == 0 && size > message->size - message->taken)
-        message->error = -EBADMSG;
-    if (message->error < 0)
-        return NULL;
-    message->taken += size;
-    return data;
+    const struct message_record *record = &message->record;
+    if (message->size < RECORD_SIZE)
+        return 0;
+    if (record->kind == MESSAGE_SPAWN)
+        return MESSAGE_SPAWN;
+    return record->size <= HOLD_BYTES_MAX && message->size == RECORD_SIZE + record->size
+               ? record->kind
+               : 0;
 }
 
-void message_take(struct message *message, void *ret, size_t size)
+int message_take_spawn_head(struct message *message, struct message_spawn *ret)
 {
-    const void *data = message_skip(message, size);
-    if (data)
-        memcpy(ret, data, size);
-    else
-        memset(ret, 0, size);
-}
-
-size_t message_take_count(struct message *message, size_t max)
-{
-    uint32_t count;
-    TAKE(message, count);
-    if (count > max && message->error == 0)
-        message->error = -EBADMSG;
-    return message->error == 0 ? count : 0;
-}
-
-bool message_take_bool(struct message *message)
-{
-    uint8_t byte;
-    TAKE(message, byte);
-    return byte != 0;
-}
-
-int message_take_fd(struct message *message, size_t *i)
-{
-    if (*i < message->n_fds)
-        return message->fds[(*i)++];
-    message->error = -EBADMSG;
-    return -1;
-}
-
-unsigned message_take_kind(struct message *message)
-{
-    uint32_t kind;
-    message->taken = 0;
-    message->error = 0;
-    TAKE(message, kind);
-    return kind;
-}
-
-int message_end(struct message *message)
-{
-    if (message->error == 0 && message->taken != message->size)
-        message->error = -EBADMSG;
-    return message->error;
-}
-
-void message_put_holding(struct message *message, const struct message_hold *hold)
-{
-    PUT(message, hold->pid);
-    message_put_count(message, hold->size, HOLD_BYTES_MAX);
-    message_put(message, hold->bytes, hold->size);
-    message_put_count(message, hold->n_fds, HOLD_FDS_MAX);
-    for (size_t i = 0; i < hold->n_fds && message->error == 0; i++)
-        message_put_fd(message, hold->fds[i]);
-}
-
-/* The message's first descriptors are those that are held. */
-void message_take_holding(struct message *message, struct message_hold *ret)
-{
-    TAKE(message, ret->id);
-    TAKE(message, ret->pid);
-    ret->size = message_take_count(message, HOLD_BYTES_MAX);
-    ret->bytes = message_skip(message, ret->size);
-    ret->n_fds = message_take_count(message, HOLD_FDS_MAX);
-    ret->fds = message->fds;
-}
-
-/* Checks that there are as many descriptors. */
-int message_end_with_fds(struct message *message, size_t n)
-{
-    if (message->n_fds != n && message->error == 0)
-        message->error = -EBADMSG;
-    return message_end(message);
+    const struct message_record *record = &message->record;
+    const bool has_cgroup = record->has_cgroup != 0;
+    if (record->id == 0 || record->output >= message->n_fds || message->n_fds <= has_cgroup)
+        return -EBADMSG;
+    ret->options.private_pids = record->private_pids != 0;
+    ret->options.pipe_output = record->pipe_output != 0;
+    ret->options.report_fd = message->fds[0];
+    ret->options.cgroup_fd = has_cgroup ? message->fds[1] : -1;
+    return 0;
 }
 
 /* ---- the channel ---- */

@@ -40,7 +40,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MESSAGE_VERSION 7
+#define MESSAGE_VERSION 8
 
 #define MESSAGE_SIZE_MAX    ((size_t)128 * 1024)
 #define MESSAGE_FDS_MAX     (SPAWN_FDS_MAX + 5)
@@ -66,60 +66,7 @@ enum message_kind {
     MESSAGE_SPARE,
 };
 
-/* A message, under construction or received. About 128 KiB, so usually static. */
-struct message {
-    size_t size;  /* bytes in `data` */
-    size_t taken; /* bytes read so far */
-    int error;    /* the first -errno of a put or take; turns later ones into no-ops */
-    size_t n_fds;
-    int fds[MESSAGE_FDS_MAX];
-    uint8_t data[MESSAGE_SIZE_MAX];
-};
-
-struct message_spawned {
-    uint64_t id;
-    pid_t pid;
-    int error; /* 0 or -errno */
-};
-
-struct message_kill {
-    uint64_t id;
-    pid_t pid;
-};
-
-struct message_spare {
-    uint64_t id;
-    pid_t pid;
-    bool spared;
-};
-
-struct message_exited {
-    uint64_t id;
-    struct spawn_exit how;
-};
-
-struct message_hold {
-    uint64_t id;
-    pid_t pid;         /* 0 = no process */
-    const void *bytes; /* opaque to the keeper; at most HOLD_BYTES_MAX */
-    size_t size;
-    const int *fds; /* at most HOLD_FDS_MAX */
-    size_t n_fds;
-};
-
-/* Another first descriptor of what is held. */
-struct message_replace {
-    uint64_t id;
-    int fd;
-};
-
-struct message_held {
-    struct message_hold hold; /* with a pid that may have been used again if `ended` */
-    bool ended;               /* the process has ended, and is reaped */
-    struct spawn_exit how;    /* `unknown` if it ended long before it was held */
-    int pidfd;                /* -1 = no process, or it has ended */
-};
-
+/* How many supervisors there were before, and how they ended. */
 struct message_held_end {
     uint32_t n_restarts;        /* after crashes of the supervisor */
     uint32_t n_upgrades;        /* finished ones */
@@ -129,10 +76,43 @@ struct message_held_end {
     bool safe_mode;             /* the supervisor crashes again and again; not in an upgrade */
 };
 
-/* A received SPAWN, with the storage behind the pointers of `options`. */
-struct message_spawn {
+/*
+ * A message without its descriptors, as far as `bytes` are used. SPAWN has the rest of its options
+ * there. What a kind does not need is 0. The keeper reads no `bool` that the supervisor has
+ * written, as it could hold anything.
+ */
+struct message_record {
+    uint32_t kind; /* enum message_kind */
+    uint16_t size; /* HOLD, HELD: of `bytes`, which are opaque to the keeper */
+    uint8_t n_fds; /* HOLD, HELD: the first descriptors of the message are those that are held */
+    uint8_t spared;
     uint64_t id;
-    uint32_t output; /* with pipe_output: which of the message's descriptors is standard output */
+    pid_t pid;     /* 0 = no process; of HELD, another process may have it if `ended` */
+    int32_t error; /* SPAWNED: 0 or -errno */
+    uint8_t private_pids, pipe_output, has_cgroup; /* SPAWN: its descriptors are report_fd,
+                                                      cgroup_fd if there is one, and others */
+    uint8_t output;        /* SPAWN: which descriptor is standard output, with pipe_output */
+    bool ended;            /* HELD: the process has ended, and is reaped */
+    struct spawn_exit how; /* EXITED; HELD if `ended`: `unknown` if it ended long before the HOLD */
+    struct message_held_end end; /* HELD_END */
+    uint8_t bytes[HOLD_BYTES_MAX];
+};
+
+/* A message, under construction or received. About 128 KiB, so usually static. */
+struct message {
+    size_t size;  /* bytes in `data` */
+    size_t taken; /* bytes read so far */
+    int error;    /* the first -errno of a put or take; turns later ones into no-ops */
+    size_t n_fds;
+    int fds[MESSAGE_FDS_MAX];
+    union {
+        struct message_record record;
+        uint8_t data[MESSAGE_SIZE_MAX];
+    };
+};
+
+/* What a received SPAWN asks for, with the storage behind the pointers of `options`. */
+struct message_spawn {
     struct spawn_options options;
     struct spawn_fd fds[SPAWN_FDS_MAX];
     struct spawn_rlimit rlimits[SPAWN_RLIMITS_MAX];
@@ -143,38 +123,25 @@ struct message_spawn {
     char *strings[MESSAGE_STRINGS_MAX + 2]; /* of both vectors, each with its NULL */
 };
 
-/* Each overwrites `message`. Descriptors are borrowed. Returns 0 or -E2BIG. */
+/* Overwrites the message with a record that is zeroed but for these; returns it to be filled in. */
+struct message_record *message_begin(struct message *message, enum message_kind kind, uint64_t id);
+/* Adds a descriptor, which is borrowed; without room, sets `error`. */
+void message_put_fd(struct message *message, int fd);
+/* Puts what is held into HOLD or HELD. Returns 0, or -E2BIG above HOLD_BYTES_MAX or HOLD_FDS_MAX.
+ */
+int message_put_held(struct message *message, const void *bytes, size_t size, const int *fds,
+                     size_t n_fds);
+/* Begins and puts a SPAWN. Descriptors are borrowed. Returns 0 or -E2BIG. */
 int message_put_spawn(struct message *message, uint64_t id, const struct spawn_options *options);
-int message_put_kill(struct message *message, const struct message_kill *kill);
-int message_put_spare(struct message *message, const struct message_spare *spare);
-int message_put_spawned(struct message *message, const struct message_spawned *spawned, int pidfd);
-int message_put_exited(struct message *message, const struct message_exited *exited);
-int message_put_hold(struct message *message, const struct message_hold *hold);
-int message_put_replace(struct message *message, const struct message_replace *replace);
-/* RELEASE, or with id 0 READY, FORGIVE, NEXT and STAY. */
-int message_put_simple(struct message *message, enum message_kind kind, uint64_t id);
-int message_put_held(struct message *message, const struct message_held *held);
-int message_put_held_end(struct message *message, const struct message_held_end *end);
 
-/* Returns the kind of a received message, 0 if there is none. Call it before the matching
- * function below. */
-unsigned message_take_kind(struct message *message);
-
-/* Returns 0, or -EBADMSG if the message is malformed. Pointers and descriptors in a result are
- * those of `message`. */
-/* What the keeper needs of it: id, output, and of the options report_fd, cgroup_fd, private_pids
- * and pipe_output. The new process takes the whole. */
+/* Returns the kind of a received message; 0 if there is none, or its size is not that of its
+ * record. */
+unsigned message_kind_of(const struct message *message);
+/* Takes what the keeper needs of a SPAWN: report_fd, cgroup_fd, private_pids and pipe_output. The
+ * new process takes the whole. Both return 0, or -EBADMSG if the message is malformed. Pointers and
+ * descriptors in a result are those of `message`. */
 int message_take_spawn_head(struct message *message, struct message_spawn *ret);
 int message_take_spawn(struct message *message, struct message_spawn *ret);
-int message_take_kill(struct message *message, struct message_kill *ret);
-int message_take_spare(struct message *message, struct message_spare *ret);
-int message_take_spawned(struct message *message, struct message_spawned *ret);
-int message_take_exited(struct message *message, struct message_exited *ret);
-int message_take_hold(struct message *message, struct message_hold *ret);
-int message_take_replace(struct message *message, struct message_replace *ret);
-int message_take_release(struct message *message, uint64_t *ret_id);
-int message_take_held(struct message *message, struct message_held *ret);
-int message_take_held_end(struct message *message, struct message_held_end *ret);
 
 /* Returns 0, -EAGAIN when the channel is full, -ENOBUFS when the kernel lacks memory or too many
  * descriptors are in flight (poll(2) does not report when that is over), or -errno. */

@@ -204,42 +204,54 @@ static int parse_bytes(struct held *held, size_t size)
 }
 
 /* Copies the message, and owns its descriptors. NULL without memory. */
-static struct held *held_new(struct held_table *table, const struct message_held *message)
+static struct held *held_new(struct held_table *table, const struct message *message)
 {
-    struct held *held =
-        fault_inject("held") < 0 ? NULL : calloc(1, sizeof(*held) + message->hold.size);
+    const struct message_record *record = &message->record;
+    struct held *held = fault_inject("held") < 0 ? NULL : calloc(1, sizeof(*held) + record->size);
 
     if (!held)
         return NULL;
     held->table = table;
     held->client.handler = &HELD_SPAWNER;
-    held->client.id = held->holding.id = message->hold.id;
-    held->pid = message->hold.pid;
-    held->pidfd = message->pidfd;
-    held->ended = message->ended;
-    held->how = message->how;
-    held->n_fds = message->hold.n_fds;
-    memcpy(held->fds, message->hold.fds, held->n_fds * sizeof(int));
-    memcpy(held->bytes, message->hold.bytes, message->hold.size);
+    held->client.id = held->holding.id = record->id;
+    held->pid = record->pid;
+    held->pidfd = message->n_fds > record->n_fds ? message->fds[record->n_fds] : -1;
+    held->ended = record->ended;
+    held->how = record->how;
+    held->n_fds = record->n_fds;
+    memcpy(held->fds, message->fds, held->n_fds * sizeof(int));
+    memcpy(held->bytes, record->bytes, record->size);
     list_init(&held->link);
     return held;
 }
 
-/* Returns 0 or -errno. */
-static int add(struct held_table *table, const struct message_held *message)
+/* Those that are held, and perhaps a pidfd. */
+static bool has_its_descriptors(const struct message *message)
 {
-    struct held *held = held_new(table, message);
+    const size_t n = message->record.n_fds;
+
+    return n <= HOLDING_FDS_MAX && (message->n_fds == n || message->n_fds == n + 1);
+}
+
+/* Returns 0 or -errno. */
+static int add(struct held_table *table)
+{
+    const struct message_record *record = &incoming.record;
+    struct held *held;
     int r;
 
+    if (!has_its_descriptors(&incoming))
+        return -EBADMSG;
+    held = held_new(table, &incoming);
     if (!held)
         return -ENOMEM;
     incoming.n_fds = 0;
-    r = handle_table_restore(&table->spawner->clients, message->hold.id, &held->client);
+    r = handle_table_restore(&table->spawner->clients, record->id, &held->client);
     if (r < 0) {
         held_free(held);
         return r;
     }
-    if (parse_bytes(held, message->hold.size) < 0) {
+    if (parse_bytes(held, record->size) < 0) {
         held->name = "something unknown";
         held_discard(held);
         return 0;
@@ -277,9 +289,9 @@ static void give_up(struct held_table *table, const struct missed *it)
         spawner_forget(table->spawner, &client);
 }
 
-static void note_missed(struct held_table *table, const struct message_held *message, int error)
+static void note_missed(struct held_table *table, int error)
 {
-    const struct missed it = {message->hold.id, message->hold.pid, error};
+    const struct missed it = {incoming.record.id, incoming.record.pid, error};
 
     if (n_missed < ELEMENTS(missed))
         missed[n_missed++] = it;
@@ -297,24 +309,20 @@ static int settle_missed(struct held_table *table)
     return 0;
 }
 
-/* Returns 0 when it was the last one, -EAGAIN if not, or another -errno. */
-static int take_message(struct held_table *table)
+/* `r`: -EMFILE if descriptors were lost. Returns 0 when it was the last one, -EAGAIN if not, or
+ * another -errno. */
+static int take_message(struct held_table *table, int r)
 {
-    struct message_held held = {.hold = {.pid = 0}};
-    int r;
-
-    switch (message_take_kind(&incoming)) {
+    switch (message_kind_of(&incoming)) {
     case MESSAGE_HELD:
-        r = message_take_held(&incoming, &held);
         if (r == 0)
-            r = add(table, &held);
+            r = add(table);
         if (r < 0)
-            note_missed(table, &held, r);
+            note_missed(table, r);
         message_close_fds(&incoming);
         return -EAGAIN;
     case MESSAGE_HELD_END:
-        if (message_take_held_end(&incoming, &table->end) < 0)
-            return -EPROTO;
+        table->end = incoming.record.end;
         r = settle_missed(table);
         handle_table_link_free(&table->spawner->clients);
         return r;
@@ -337,7 +345,7 @@ int held_collect(struct held_table *table, struct spawner *spawner, usec_t timeo
     while (r == -EAGAIN) {
         r = message_receive(spawner->fd, &incoming);
         if (r == 0 || r == -EMFILE)
-            r = take_message(table);
+            r = take_message(table, r);
         else if (r == -EAGAIN && clock_left(end) == 0)
             return -ETIMEDOUT;
         else if (r == -EAGAIN)

@@ -33,12 +33,8 @@ int holding_put(struct holding *holding, struct spawner *spawner,
 
     if (r < 0)
         return r;
-    r = message_put_hold(&outgoing, &(struct message_hold){.id = client->id,
-                                                           .pid = pid,
-                                                           .bytes = bytes,
-                                                           .size = (size_t)r,
-                                                           .fds = content->fds,
-                                                           .n_fds = content->n_fds});
+    message_begin(&outgoing, MESSAGE_HOLD, client->id)->pid = pid;
+    r = message_put_held(&outgoing, bytes, (size_t)r, content->fds, content->n_fds);
     if (r == 0)
         r = spawner_send(spawner, &outgoing);
     if (r == 0)
@@ -50,7 +46,8 @@ int holding_replace_fd(const struct holding *holding, struct spawner *spawner, i
 {
     if (holding->id == 0)
         return -ESRCH;
-    (void)message_put_replace(&outgoing, &(struct message_replace){.id = holding->id, .fd = fd});
+    (void)message_begin(&outgoing, MESSAGE_REPLACE, holding->id);
+    message_put_fd(&outgoing, fd);
     return spawner_send(spawner, &outgoing);
 }
 
@@ -58,7 +55,7 @@ void holding_drop(struct holding *holding, struct spawner *spawner)
 {
     if (holding->id == 0)
         return;
-    (void)message_put_simple(&outgoing, MESSAGE_RELEASE, holding->id);
+    (void)message_begin(&outgoing, MESSAGE_RELEASE, holding->id);
     (void)spawner_send(spawner, &outgoing);
     holding->id = 0;
 }

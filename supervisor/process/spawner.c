@@ -101,25 +101,25 @@ static int send_or_keep(struct spawner *spawner, const struct message *message, 
 }
 
 /* Handles the answer to a SPAWN request. Takes over the pidfd. */
-static void on_answer(struct spawner *spawner, const struct message_spawned *answer, int pidfd)
+static void on_answer(struct spawner *spawner, uint64_t id, pid_t pid, int pidfd, int error)
 {
     _cleanup_close_ int taken = pidfd;
     if (spawner->n_unanswered > 0)
         spawner->n_unanswered--;
     work_queue_hold(&spawner->starts, spawner->n_unanswered >= UNANSWERED_MAX);
-    struct spawner_client *client = handle_table_get(&spawner->clients, answer->id);
+    struct spawner_client *client = handle_table_get(&spawner->clients, id);
     if (!client)
         return;
-    if (answer->error < 0)
+    if (error < 0)
         spawner_forget(spawner, client);
-    client->handler->spawned(client, answer->pid, TAKE_FD(taken), answer->error);
+    client->handler->spawned(client, pid, TAKE_FD(taken), error);
 }
 
 static void on_lost_request(struct spawner *spawner, uint64_t spawn_id, int error)
 {
     log_error("a request to the keeper is lost: %s", strerror(-error));
     if (spawn_id != 0)
-        on_answer(spawner, &(struct message_spawned){.id = spawn_id, .error = error}, -1);
+        on_answer(spawner, spawn_id, 0, -1, error);
 }
 
 static void flush(struct spawner *spawner)
@@ -192,69 +192,66 @@ int spawner_send(struct spawner *spawner, const struct message *message)
     return send_or_keep(spawner, message, 0);
 }
 
+static void tell(struct spawner *spawner, enum message_kind kind)
+{
+    (void)message_begin(&outgoing, kind, 0);
+    (void)spawner_send(spawner, &outgoing);
+}
+
 void spawner_ready(struct spawner *spawner)
 {
-    (void)message_put_simple(&outgoing, MESSAGE_READY, 0);
-    (void)spawner_send(spawner, &outgoing);
+    tell(spawner, MESSAGE_READY);
 }
 
 void spawner_start_next(struct spawner *spawner)
 {
-    (void)message_put_simple(&outgoing, MESSAGE_NEXT, 0);
-    (void)spawner_send(spawner, &outgoing);
+    tell(spawner, MESSAGE_NEXT);
 }
 
 void spawner_drop_next(struct spawner *spawner)
 {
-    (void)message_put_simple(&outgoing, MESSAGE_STAY, 0);
-    (void)spawner_send(spawner, &outgoing);
+    tell(spawner, MESSAGE_STAY);
 }
 
 void spawner_forgive(struct spawner *spawner)
 {
-    (void)message_put_simple(&outgoing, MESSAGE_FORGIVE, 0);
-    (void)spawner_send(spawner, &outgoing);
+    tell(spawner, MESSAGE_FORGIVE);
 }
 
 void spawner_kill(struct spawner *spawner, const struct spawner_client *client, pid_t pid)
 {
     if (client->id == 0 || pid <= 0)
         return;
-    (void)message_put_kill(&outgoing, &(struct message_kill){.id = client->id, .pid = pid});
+    message_begin(&outgoing, MESSAGE_KILL, client->id)->pid = pid;
     (void)send_or_keep(spawner, &outgoing, 0);
 }
 
 void spawner_spare(struct spawner *spawner, uint64_t id, pid_t pid, bool spared)
 {
-    const struct message_spare spare = {.id = id, .pid = pid, .spared = spared};
+    struct message_record *record = message_begin(&outgoing, MESSAGE_SPARE, id);
 
-    (void)message_put_spare(&outgoing, &spare);
+    record->pid = pid;
+    record->spared = spared;
     (void)send_or_keep(spawner, &outgoing, 0);
 }
 
-static void on_spawned(struct spawner *spawner)
+static void on_spawned(struct spawner *spawner, const struct message_record *reply)
 {
-    struct message_spawned spawned;
-    if (message_take_spawned(&incoming, &spawned) < 0)
-        return;
     int pidfd = -1;
     if (incoming.n_fds == 1) {
         pidfd = incoming.fds[0];
         incoming.n_fds = 0;
     }
-    on_answer(spawner, &spawned, pidfd);
+    on_answer(spawner, reply->id, reply->pid, pidfd, reply->error);
 }
 
-static void on_exited(struct spawner *spawner)
+static void on_exited(struct spawner *spawner, const struct message_record *reply)
 {
-    struct message_exited exited;
-    if (message_take_exited(&incoming, &exited) < 0)
-        return;
-    struct spawner_client *client = handle_table_get(&spawner->clients, exited.id);
+    struct spawner_client *client = handle_table_get(&spawner->clients, reply->id);
     if (!client)
         return;
     spawner_forget(spawner, client);
-    client->handler->exited(client, &exited.how);
+    client->handler->exited(client, &reply->how);
 }
 
 static void spawner_on_ready(void *userdata, uint32_t events)
@@ -268,12 +265,12 @@ static void spawner_on_ready(void *userdata, uint32_t events)
             spawner->keeper_lost(spawner);
         if (r < 0 && r != -EMFILE)
             return;
-        switch (message_take_kind(&incoming)) {
+        switch (message_kind_of(&incoming)) {
         case MESSAGE_SPAWNED:
-            on_spawned(spawner);
+            on_spawned(spawner, &incoming.record);
             break;
         case MESSAGE_EXITED:
-            on_exited(spawner);
+            on_exited(spawner, &incoming.record);
             break;
         default:
             log_error("the keeper sent an unknown reply");

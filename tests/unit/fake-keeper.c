@@ -84,6 +84,6 @@ struct keeper_ends go_under_new_keeper(void)
     struct pollfd wait = {.fd = given.channel, .events = POLLIN};
     ck_assert_int_eq(poll(&wait, 1, -1), 1);
     ck_assert_int_eq(message_receive(given.channel, &message), 0);
-    ck_assert_uint_eq(message_take_kind(&message), MESSAGE_HELD_END);
+    ck_assert_uint_eq(message_kind_of(&message), MESSAGE_HELD_END);
     return given;
 }

@@ -79,9 +79,7 @@ static void reply(struct message *message)
 
 static void reply_exited(const struct child *child)
 {
-    const struct message_exited exited = {.id = child->id, .how = child->how};
-
-    (void)message_put_exited(&outgoing, &exited);
+    message_begin(&outgoing, MESSAGE_EXITED, child->id)->how = child->how;
     reply(&outgoing);
 }
 
@@ -171,7 +169,7 @@ static int start_child(struct child *child)
 
     if (pipe2(child->pipe, O_CLOEXEC) < 0 || fstat(child->pipe[0], &stat) < 0)
         return -errno;
-    child->id = spawn_request.id;
+    child->id = incoming.record.id;
     child->pid = ++keeper.last_pid;
     child->inode = stat.st_ino;
     child->start = program_start_new(&spawn_request.options);
@@ -184,27 +182,25 @@ static int start_child(struct child *child)
 static void on_spawn(void)
 {
     struct child *child = new_child();
-    struct message_spawned spawned = {0};
+    struct message_record *spawned;
     int r = message_take_spawn(&incoming, &spawn_request);
 
     if (r == 0)
         r = child ? start_child(child) : -EAGAIN;
-    spawned = (struct message_spawned){
-        .id = spawn_request.id, .pid = r == 0 ? child->pid : 0, .error = r};
-    (void)message_put_spawned(&outgoing, &spawned, r == 0 ? child->pipe[0] : -1);
+    spawned = message_begin(&outgoing, MESSAGE_SPAWNED, incoming.record.id);
+    spawned->pid = r == 0 ? child->pid : 0;
+    spawned->error = r;
+    if (r == 0)
+        message_put_fd(&outgoing, child->pipe[0]);
     message_close_fds(&incoming);
     reply(&outgoing);
 }
 
 static void on_kill(void)
 {
-    struct message_kill kill;
-    struct child *child;
+    const struct child *child = find_child(incoming.record.pid);
 
-    if (message_take_kill(&incoming, &kill) < 0)
-        return;
-    child = find_child(kill.pid);
-    if (child && child->id == kill.id)
+    if (child && child->id == incoming.record.id)
         sim_kill(child->process, SIGKILL);
 }
 
@@ -223,26 +219,26 @@ static void drop_held(uint64_t id)
 
 static void on_hold(void)
 {
-    struct message_hold hold;
+    const struct message_record *hold = &incoming.record;
     struct child *child;
 
-    if (message_take_hold(&incoming, &hold) < 0)
+    if (incoming.n_fds != hold->n_fds)
         abort();
-    drop_held(hold.id);
+    drop_held(hold->id);
     for (size_t i = 0; i < N_HELD; i++) {
         struct held *held = &keeper.held[i];
 
         if (held->id != 0)
             continue;
-        held->id = hold.id;
-        held->pid = hold.pid;
-        held->size = hold.size;
-        memcpy(held->bytes, hold.bytes, hold.size);
-        held->n_fds = hold.n_fds;
-        memcpy(held->fds, hold.fds, hold.n_fds * sizeof(int));
+        held->id = hold->id;
+        held->pid = hold->pid;
+        held->size = hold->size;
+        memcpy(held->bytes, hold->bytes, hold->size);
+        held->n_fds = hold->n_fds;
+        memcpy(held->fds, incoming.fds, hold->n_fds * sizeof(int));
         incoming.n_fds = 0;
-        child = find_child(hold.pid);
-        held->ended = hold.pid != 0 && (!child || child->id != hold.id);
+        child = find_child(hold->pid);
+        held->ended = hold->pid != 0 && (!child || child->id != hold->id);
         held->how.unknown = held->ended;
         return;
     }
@@ -251,14 +247,12 @@ static void on_hold(void)
 
 static void on_replace(void)
 {
-    struct message_replace replace;
-
-    if (message_take_replace(&incoming, &replace) < 0)
+    if (incoming.n_fds != 1)
         abort();
     for (size_t i = 0; i < N_HELD; i++)
-        if (keeper.held[i].id == replace.id) {
+        if (keeper.held[i].id == incoming.record.id) {
             close_fd(keeper.held[i].fds[0]);
-            keeper.held[i].fds[0] = replace.fd;
+            keeper.held[i].fds[0] = incoming.fds[0];
             incoming.n_fds = 0;
         }
 }
@@ -340,19 +334,14 @@ static void drop_next(void)
 static void hand_over_one(const struct held *held)
 {
     const struct child *child = find_child(held->pid);
-    struct message_held message = {
-        .hold = {.id = held->id,
-                 .pid = held->pid,
-                 .bytes = held->bytes,
-                 .size = held->size,
-                 .fds = held->fds,
-                 .n_fds = held->n_fds},
-        .ended = held->ended,
-        .how = held->how,
-        .pidfd = !held->ended && child ? child->pipe[0] : -1,
-    };
+    struct message_record *record = message_begin(&outgoing, MESSAGE_HELD, held->id);
 
-    (void)message_put_held(&outgoing, &message);
+    record->pid = held->pid;
+    record->ended = held->ended;
+    record->how = held->how;
+    (void)message_put_held(&outgoing, held->bytes, held->size, held->fds, held->n_fds);
+    if (!held->ended && child)
+        message_put_fd(&outgoing, child->pipe[0]);
     reply(&outgoing);
 }
 
@@ -368,7 +357,7 @@ static void hand_over(void)
     for (size_t i = 0; i < N_HELD; i++)
         if (keeper.held[i].id != 0)
             hand_over_one(&keeper.held[i]);
-    (void)message_put_held_end(&outgoing, &end);
+    message_begin(&outgoing, MESSAGE_HELD_END, 0)->end = end;
     reply(&outgoing);
 }
 
@@ -382,12 +371,9 @@ static void begin(void)
 
 static bool take_request(void)
 {
-    struct message_spare spare;
-    uint64_t id;
-
     if (message_receive(keeper.now->channel, &incoming) < 0)
         return false;
-    switch (message_take_kind(&incoming)) {
+    switch (message_kind_of(&incoming)) {
     case MESSAGE_SPAWN:
         on_spawn();
         break;
@@ -401,8 +387,7 @@ static bool take_request(void)
         on_replace();
         break;
     case MESSAGE_RELEASE:
-        if (message_take_release(&incoming, &id) == 0)
-            drop_held(id);
+        drop_held(incoming.record.id);
         break;
     case MESSAGE_NEXT:
         drop_next();
@@ -417,9 +402,6 @@ static bool take_request(void)
         keeper.n_ready++;
         keeper.n_upgrades += keeper.upgrading;
         keeper.upgrading = false;
-        break;
-    case MESSAGE_SPARE:
-        (void)message_take_spare(&incoming, &spare);
         break;
     default:
         break;

@@ -3,7 +3,7 @@
 #include "tests/unit/suite.h"
 
 static struct holdings holdings;
-static struct holdings_content content;
+static struct message message;
 
 static void setup(void)
 {
@@ -14,22 +14,28 @@ static void teardown(void)
 {
 }
 
+static int put_for(pid_t pid, uint64_t id, const char *text, size_t size, const int *fds,
+                   size_t n_fds)
+{
+    message_begin(&message, MESSAGE_HOLD, id)->pid = pid;
+    ck_assert_int_eq(message_put_held(&message, text, size, fds, n_fds), 0);
+    return holdings_put(&holdings, &message);
+}
+
 static int put(uint64_t id, const char *text, size_t size, const int *fds, size_t n_fds)
 {
-    return holdings_put(
-        &holdings,
-        &(struct message_hold){.id = id, .bytes = text, .size = size, .fds = fds, .n_fds = n_fds});
+    return put_for(0, id, text, size, fds, n_fds);
 }
 
 /* The only one. */
-static struct message_held the_one(void)
+static const struct message_record *the_one(void)
 {
-    struct message_held held, other;
+    static struct message other;
     uint32_t cursor = 0;
 
-    ck_assert(holdings_next(&holdings, &cursor, &content, &held));
-    ck_assert(!holdings_next(&holdings, &cursor, &content, &other));
-    return held;
+    ck_assert(holdings_next(&holdings, &cursor, &message));
+    ck_assert(!holdings_next(&holdings, &cursor, &other));
+    return &message.record;
 }
 
 TEST(bytes_and_descriptors_of_every_size_come_back)
@@ -44,11 +50,11 @@ TEST(bytes_and_descriptors_of_every_size_come_back)
         for (size_t i = 0; i < n_fds; i++)
             ck_assert_int_ge(fds[i] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3), 0);
         ck_assert_int_eq(put(1, text, size, fds, n_fds), 0);
-        const struct message_held held = the_one();
-        ck_assert_uint_eq(held.hold.size, size);
-        ck_assert_mem_eq(held.hold.bytes, text, size);
-        ck_assert_uint_eq(held.hold.n_fds, n_fds);
-        ck_assert_mem_eq(held.hold.fds, fds, n_fds * sizeof(int));
+        const struct message_record *held = the_one();
+        ck_assert_uint_eq(held->size, size);
+        ck_assert_mem_eq(held->bytes, text, size);
+        ck_assert_uint_eq(held->n_fds, n_fds);
+        ck_assert_mem_eq(message.fds, fds, n_fds * sizeof(int));
     }
     /* The blocks of what was replaced were used again. */
     ck_assert_uint_le(holdings.n_touched_blocks, 11);
@@ -79,14 +85,27 @@ TEST(the_first_descriptor_is_replaced_and_all_else_stays)
     ck_assert_int_eq(put(1, "bytes", 5, fds, 2), 0);
     ck_assert_int_eq(holdings_replace_fd(&holdings, 1, fds[2]), 0);
     ck_assert_int_eq(fcntl(fds[0], F_GETFD), -1);
-    ck_assert_uint_eq(the_one().hold.n_fds, 2);
-    ck_assert_int_eq(content.fds[0], fds[2]);
-    ck_assert_int_eq(content.fds[1], fds[1]);
-    ck_assert_mem_eq(content.bytes, "bytes", 5);
+    ck_assert_uint_eq(the_one()->n_fds, 2);
+    ck_assert_int_eq(message.fds[0], fds[2]);
+    ck_assert_int_eq(message.fds[1], fds[1]);
+    ck_assert_mem_eq(message.record.bytes, "bytes", 5);
     holdings_remove(&holdings, 1);
     ck_assert_int_eq(fcntl(fds[2], F_GETFD), -1);
     ck_assert_int_eq(put(2, "", 0, NULL, 0), 0);
     ck_assert_int_eq(holdings_replace_fd(&holdings, 2, 0), -ENOENT);
+}
+
+TEST(a_hold_that_lacks_descriptors_or_an_id_is_refused)
+{
+    const int fds[2] = {-1, -1};
+
+    ck_assert_int_eq(put(1, "", 0, fds, 2), 0);
+    (void)message_begin(&message, MESSAGE_HOLD, 1);
+    ck_assert_int_eq(message_put_held(&message, "", 0, fds, 2), 0);
+    message.n_fds--;
+    ck_assert_int_eq(holdings_put(&holdings, &message), -EBADMSG);
+    ck_assert(!holdings_has(&holdings, 1));
+    ck_assert_int_eq(put(0, "", 0, NULL, 0), -EBADMSG);
 }
 
 TEST(replacing_keeps_how_the_process_ended)
@@ -94,11 +113,11 @@ TEST(replacing_keeps_how_the_process_ended)
     ck_assert_int_eq(put(1, "", 0, NULL, 0), 0);
     holdings_end(&holdings, 1, &(struct spawn_exit){.code = 3});
     ck_assert_int_eq(put(1, "x", 1, NULL, 0), 0);
-    ck_assert(the_one().ended);
-    ck_assert_int_eq(the_one().how.code, 3);
+    ck_assert(the_one()->ended);
+    ck_assert_int_eq(the_one()->how.code, 3);
     holdings_remove(&holdings, 1);
     ck_assert_int_eq(put(1, "", 0, NULL, 0), 0);
-    ck_assert(!the_one().ended);
+    ck_assert(!the_one()->ended);
 }
 
 TEST(a_full_table_refuses_and_has_room_again_after_a_removal)
@@ -122,9 +141,7 @@ TEST(clients_get_a_share_of_the_descriptors_and_processes_the_rest)
     ck_assert_int_eq(put(2, "", 0, fds, 5), 0);
     ck_assert_int_eq(put(3, "", 0, fds, 1), -EMFILE);
     ck_assert(!holdings_has(&holdings, 3));
-    ck_assert_int_eq(
-        holdings_put(&holdings, &(struct message_hold){.id = 4, .pid = 1, .fds = fds, .n_fds = 5}),
-        0);
+    ck_assert_int_eq(put_for(1, 4, "", 0, fds, 5), 0);
     ck_assert_uint_eq(holdings.n_fds, 15);
     holdings_remove(&holdings, 4);
     ck_assert_uint_eq(holdings.n_fds, 10);

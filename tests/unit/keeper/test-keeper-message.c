@@ -77,9 +77,9 @@ TEST(a_request_arrives_as_it_was_put)
     const struct spawn_options *options = &taken.options;
     ck_assert_int_eq(message_put_spawn(&out, 42, &OPTIONS), 0);
     ck_assert_int_eq(transfer(), 0);
-    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_SPAWN);
+    ck_assert_uint_eq(message_kind_of(&in), MESSAGE_SPAWN);
     ck_assert_int_eq(message_take_spawn(&in, &taken), 0);
-    ck_assert_uint_eq(taken.id, 42);
+    ck_assert_uint_eq(in.record.id, 42);
     for (size_t i = 0; i < ELEMENTS(argv) - 1; i++)
         ck_assert_str_eq(options->argv[i], argv[i]);
     ck_assert_ptr_null(options->argv[3]);
@@ -130,13 +130,12 @@ TEST(what_is_cut_off_or_has_more_at_its_end_is_refused)
     for (size_t size = 0; size <= whole + 1; size++) {
         memcpy(&in, &out, offsetof(struct message, data) + whole + 1);
         in.size = size;
-        int r =
-            message_take_kind(&in) == MESSAGE_SPAWN ? message_take_spawn(&in, &taken) : -EBADMSG;
+        int r = message_kind_of(&in) == MESSAGE_SPAWN ? message_take_spawn(&in, &taken) : -EBADMSG;
         ck_assert_int_eq(r, size == whole ? 0 : -EBADMSG);
     }
     in.size = whole;
     in.n_fds--;
-    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_SPAWN);
+    ck_assert_uint_eq(message_kind_of(&in), MESSAGE_SPAWN);
     ck_assert_int_eq(message_take_spawn(&in, &taken), -EBADMSG);
 }
 
@@ -147,8 +146,8 @@ TEST(any_bytes_are_taken_apart_safely)
     for (int round = 0; round < 20000; round++) {
         ck_assert_int_eq(message_put_spawn(&in, 42, &OPTIONS), 0);
         for (int i = 0; i < 3; i++)
-            in.data[12 + (size_t)rand() % (in.size - 12)] = (uint8_t)rand();
-        ck_assert_uint_eq(message_take_kind(&in), MESSAGE_SPAWN);
+            in.data[4 + (size_t)rand() % (in.size - 4)] = (uint8_t)rand();
+        ck_assert_uint_eq(message_kind_of(&in), MESSAGE_SPAWN);
         int r = message_take_spawn(&in, &taken);
         ck_assert(r == 0 || r == -EBADMSG);
     }
@@ -158,7 +157,7 @@ TEST(a_process_without_an_id_is_refused)
 {
     ck_assert_int_eq(message_put_spawn(&out, 0, &OPTIONS), 0);
     ck_assert_int_eq(transfer(), 0);
-    (void)message_take_kind(&in);
+    ck_assert_uint_eq(message_kind_of(&in), MESSAGE_SPAWN);
     ck_assert_int_eq(message_take_spawn(&in, &taken), -EBADMSG);
     message_close_fds(&in);
 }
@@ -183,7 +182,7 @@ TEST(what_is_too_large_is_refused_before_it_is_sent)
 
 TEST(the_largest_request_arrives)
 {
-    static char large[MESSAGE_SIZE_MAX - 512];
+    static char large[MESSAGE_SIZE_MAX - 1024];
     struct spawn_options options = OPTIONS;
     const int size = 4 * (int)MESSAGE_SIZE_MAX;
     memset(large, 'x', sizeof(large) - 1);
@@ -191,130 +190,60 @@ TEST(the_largest_request_arrives)
     (void)setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
     ck_assert_int_eq(message_put_spawn(&out, 1, &options), 0);
     ck_assert_int_eq(transfer(), 0);
-    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_SPAWN);
+    ck_assert_uint_eq(message_kind_of(&in), MESSAGE_SPAWN);
     ck_assert_int_eq(message_take_spawn(&in, &taken), 0);
     ck_assert_str_eq(taken.options.environment[0], large);
     message_close_fds(&in);
 }
 
-TEST(replies_and_the_other_request_arrive_as_they_were_put)
-{
-    struct message_spawned spawned = {.id = 7, .pid = 8, .error = -9};
-    struct message_exited exited = {.id = 7, .how = {.signalled = true, .code = 11}};
-    struct message_kill kill = {.id = 7, .pid = 8};
-    ck_assert_int_eq(message_put_spawned(&out, &spawned, 1), 0);
-    ck_assert_int_eq(transfer(), 0);
-    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_SPAWNED);
-    spawned = (struct message_spawned){0};
-    ck_assert_int_eq(message_take_spawned(&in, &spawned), 0);
-    ck_assert(spawned.id == 7 && spawned.pid == 8 && spawned.error == -9 && in.n_fds == 1);
-    message_close_fds(&in);
-    ck_assert_int_eq(message_put_exited(&out, &exited), 0);
-    ck_assert_int_eq(transfer(), 0);
-    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_EXITED);
-    exited = (struct message_exited){0};
-    ck_assert_int_eq(message_take_exited(&in, &exited), 0);
-    ck_assert(exited.id == 7 && exited.how.signalled && exited.how.code == 11);
-    ck_assert_int_eq(message_put_kill(&out, &kill), 0);
-    ck_assert_int_eq(transfer(), 0);
-    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_KILL);
-    kill = (struct message_kill){0};
-    ck_assert_int_eq(message_take_kill(&in, &kill), 0);
-    ck_assert(kill.id == 7 && kill.pid == 8);
-}
-
 /* The kernel reports the unread one first. */
 TEST(what_a_supervisor_sent_last_arrives_although_it_has_left_a_reply_unread)
 {
-    uint64_t id;
-
-    ck_assert_int_eq(message_put_exited(&out, &(struct message_exited){.id = 7}), 0);
+    (void)message_begin(&out, MESSAGE_EXITED, 7);
     ck_assert_int_eq(message_send(pair[1], &out), 0);
-    ck_assert_int_eq(message_put_simple(&out, MESSAGE_RELEASE, 7), 0);
+    (void)message_begin(&out, MESSAGE_RELEASE, 7);
     ck_assert_int_eq(message_send(pair[0], &out), 0);
     pair[0] = close_fd(pair[0]);
     ck_assert_int_eq(message_receive(pair[1], &in), 0);
-    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_RELEASE);
-    ck_assert_int_eq(message_take_release(&in, &id), 0);
+    ck_assert_uint_eq(message_kind_of(&in), MESSAGE_RELEASE);
     ck_assert_int_eq(message_receive(pair[1], &in), -EPIPE);
 }
 
 TEST(what_is_held_arrives_as_it_was_put)
 {
-    struct message_held held = {
-        .hold = {.id = 7, .pid = 8, .bytes = "bytes", .size = 5, .fds = (int[]){1, 2}, .n_fds = 2},
-        .ended = true,
-        .how = {.code = 3},
-        .pidfd = 0,
-    };
-    struct message_held_end last = {.n_restarts = 4, .safe_mode = true};
-    struct message_replace replace = {.id = 8, .fd = 1};
-    struct message_hold hold;
-    uint64_t id;
-    ck_assert_int_eq(message_put_hold(&out, &held.hold), 0);
+    message_begin(&out, MESSAGE_HELD, 7)->how.code = 3;
+    ck_assert_int_eq(message_put_held(&out, "bytes", 5, (int[]){1, 2}, 2), 0);
+    message_put_fd(&out, 0);
     ck_assert_int_eq(transfer(), 0);
-    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_HOLD);
-    ck_assert_int_eq(message_take_hold(&in, &hold), 0);
-    ck_assert(hold.id == 7 && hold.pid == 8 && hold.size == 5 && hold.n_fds == 2);
-    ck_assert_mem_eq(hold.bytes, "bytes", 5);
+    ck_assert_uint_eq(message_kind_of(&in), MESSAGE_HELD);
+    ck_assert(in.record.id == 7 && in.record.how.code == 3 && in.record.pid == 0);
+    ck_assert(in.record.size == 5 && in.record.n_fds == 2 && in.n_fds == 3);
+    ck_assert_mem_eq(in.record.bytes, "bytes", 5);
     message_close_fds(&in);
-    ck_assert_int_eq(message_put_held(&out, &held), 0);
-    ck_assert_int_eq(transfer(), 0);
-    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_HELD);
-    held = (struct message_held){0};
-    ck_assert_int_eq(message_take_held(&in, &held), 0);
-    ck_assert(held.hold.id == 7 && held.ended && held.how.code == 3 && held.hold.n_fds == 2);
-    ck_assert_int_eq(held.pidfd, in.fds[2]);
-    message_close_fds(&in);
-    ck_assert_int_eq(message_put_held_end(&out, &last), 0);
-    ck_assert_int_eq(transfer(), 0);
-    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_HELD_END);
-    last = (struct message_held_end){0};
-    ck_assert_int_eq(message_take_held_end(&in, &last), 0);
-    ck_assert(last.n_restarts == 4 && last.safe_mode);
-    ck_assert_int_eq(message_put_replace(&out, &replace), 0);
-    ck_assert_int_eq(transfer(), 0);
-    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_REPLACE);
-    ck_assert_int_eq(message_take_replace(&in, &replace), 0);
-    ck_assert_uint_eq(replace.id, 8);
-    ck_assert_int_eq(replace.fd, in.fds[0]);
-    message_close_fds(&in);
-    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_REPLACE);
-    ck_assert_int_eq(message_take_replace(&in, &replace), -EBADMSG);
-    ck_assert_int_eq(message_put_simple(&out, MESSAGE_RELEASE, 9), 0);
-    ck_assert_int_eq(transfer(), 0);
-    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_RELEASE);
-    ck_assert_int_eq(message_take_release(&in, &id), 0);
-    ck_assert_uint_eq(id, 9);
 }
 
-TEST(a_hold_that_is_cut_off_or_lacks_descriptors_is_refused)
+TEST(a_record_that_is_cut_off_or_has_more_at_its_end_is_none)
 {
     const int fds[HOLD_FDS_MAX + 1] = {0};
-    struct message_hold hold = {.id = 7, .bytes = "bytes", .size = 5, .fds = fds, .n_fds = 2};
-    ck_assert_int_eq(message_put_hold(&out, &hold), 0);
+    (void)message_begin(&out, MESSAGE_HOLD, 7);
+    ck_assert_int_eq(message_put_held(&out, "bytes", 5, fds, 2), 0);
     const size_t whole = out.size;
-    for (size_t size = 4; size <= whole + 1; size++) {
-        memcpy(&in, &out, offsetof(struct message, data) + whole + 1);
-        in.size = size;
-        ck_assert_uint_eq(message_take_kind(&in), MESSAGE_HOLD);
-        ck_assert_int_eq(message_take_hold(&in, &hold), size == whole ? 0 : -EBADMSG);
+    for (size_t size = 0; size <= whole + 1; size++) {
+        out.size = size;
+        ck_assert_uint_eq(message_kind_of(&out), size == whole ? MESSAGE_HOLD : 0);
     }
-    in.size = whole;
-    in.n_fds--;
-    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_HOLD);
-    ck_assert_int_eq(message_take_hold(&in, &hold), -EBADMSG);
-    hold = (struct message_hold){.fds = fds, .n_fds = HOLD_FDS_MAX + 1};
-    ck_assert_int_eq(message_put_hold(&out, &hold), -E2BIG);
-    hold = (struct message_hold){.bytes = out.data, .size = HOLD_BYTES_MAX + 1};
-    ck_assert_int_eq(message_put_hold(&out, &hold), -E2BIG);
+    out.record.size = UINT16_MAX;
+    out.size = whole - 5 + UINT16_MAX;
+    ck_assert_uint_eq(message_kind_of(&out), 0);
+    ck_assert_int_eq(message_put_held(&out, NULL, 0, fds, HOLD_FDS_MAX + 1), -E2BIG);
+    ck_assert_int_eq(message_put_held(&out, out.data, HOLD_BYTES_MAX + 1, NULL, 0), -E2BIG);
 }
 
 TEST(a_full_channel_and_a_closed_one_are_told)
 {
     int r;
     ck_assert_int_eq(message_receive(pair[1], &in), -EAGAIN);
-    ck_assert_int_eq(message_put_kill(&out, &(struct message_kill){.id = 1}), 0);
+    (void)message_begin(&out, MESSAGE_KILL, 1);
     while ((r = message_send(pair[0], &out)) == 0)
         ;
     ck_assert_int_eq(r, -EAGAIN);

@@ -15,9 +15,9 @@ static struct message message;
 /* What this supervisor has been given. */
 static struct message_held_end given;
 static struct {
-    struct message_held held;
-    char bytes[HOLD_BYTES_MAX];
-    int fds[HOLD_FDS_MAX];
+    struct message_record record;
+    size_t n_fds; /* those that are held, and a pidfd */
+    int fds[HOLD_FDS_MAX + 1];
 } held[4];
 static size_t n_held;
 
@@ -26,10 +26,9 @@ static unsigned receive(void);
 static void take_held(void)
 {
     ck_assert_uint_lt(n_held, ELEMENTS(held));
-    ck_assert_int_eq(message_take_held(&message, &held[n_held].held), 0);
-    const struct message_hold *hold = &held[n_held].held.hold;
-    memcpy(held[n_held].bytes, hold->bytes, hold->size);
-    memcpy(held[n_held].fds, hold->fds, hold->n_fds * sizeof(int));
+    held[n_held].record = message.record;
+    held[n_held].n_fds = message.n_fds;
+    memcpy(held[n_held].fds, message.fds, message.n_fds * sizeof(int));
     n_held++;
 }
 
@@ -56,7 +55,7 @@ static void setup(void)
     channel = go_under_keeper().channel;
     while (receive() == MESSAGE_HELD)
         take_held();
-    ck_assert_int_eq(message_take_held_end(&message, &given), 0);
+    given = message.record.end;
 }
 
 static void teardown(void)
@@ -88,25 +87,26 @@ static void request_spawn(uint64_t id, char *command)
 
 static void request_kill(uint64_t id, pid_t pid)
 {
-    ck_assert_int_eq(message_put_kill(&message, &(struct message_kill){.id = id, .pid = pid}), 0);
+    message_begin(&message, MESSAGE_KILL, id)->pid = pid;
     ck_assert_int_eq(message_send(channel, &message), 0);
 }
 
-static void request_hold(const struct message_hold *hold)
+static void request_hold(uint64_t id, pid_t pid, const char *text, const int *fds, size_t n_fds)
 {
-    ck_assert_int_eq(message_put_hold(&message, hold), 0);
+    message_begin(&message, MESSAGE_HOLD, id)->pid = pid;
+    ck_assert_int_eq(message_put_held(&message, text, strlen(text) + 1, fds, n_fds), 0);
     ck_assert_int_eq(message_send(channel, &message), 0);
 }
 
 static void request_release(uint64_t id)
 {
-    ck_assert_int_eq(message_put_simple(&message, MESSAGE_RELEASE, id), 0);
+    (void)message_begin(&message, MESSAGE_RELEASE, id);
     ck_assert_int_eq(message_send(channel, &message), 0);
 }
 
 static _Noreturn void crash(void)
 {
-    ck_assert_int_eq(message_put_simple(&message, MESSAGE_READY, 0), 0);
+    (void)message_begin(&message, MESSAGE_READY, 0);
     ck_assert_int_eq(message_send(channel, &message), 0);
     (void)kill(getpid(), SIGKILL);
     abort();
@@ -118,30 +118,24 @@ static unsigned receive(void)
 
     ck_assert_int_eq(poll(&wait, 1, -1), 1);
     ck_assert_int_eq(message_receive(channel, &message), 0);
-    return message_take_kind(&message);
+    return message_kind_of(&message);
 }
 
 /* The answer to request_spawn(). */
 static pid_t receive_spawned(uint64_t id)
 {
-    struct message_spawned spawned;
-
     ck_assert_uint_eq(receive(), MESSAGE_SPAWNED);
-    ck_assert_int_eq(message_take_spawned(&message, &spawned), 0);
     message_close_fds(&message);
-    ck_assert_uint_eq(spawned.id, id);
-    ck_assert_int_eq(spawned.error, 0);
-    return spawned.pid;
+    ck_assert_uint_eq(message.record.id, id);
+    ck_assert_int_eq(message.record.error, 0);
+    return message.record.pid;
 }
 
 static struct spawn_exit receive_exited(uint64_t id)
 {
-    struct message_exited exited;
-
     ck_assert_uint_eq(receive(), MESSAGE_EXITED);
-    ck_assert_int_eq(message_take_exited(&message, &exited), 0);
-    ck_assert_uint_eq(exited.id, id);
-    return exited.how;
+    ck_assert_uint_eq(message.record.id, id);
+    return message.record.how;
 }
 
 TEST(an_end_is_reported_with_its_status_after_the_start)
@@ -195,22 +189,21 @@ TEST(what_is_held_reaches_the_next_supervisor)
     if (given.n_restarts == 0) {
         ck_assert_int_eq(pipe(fds), 0);
         ck_assert_int_eq(write(fds[1], "hello", 5), 5);
-        request_hold(&(struct message_hold){.id = 1, .bytes = "first", .size = 6});
-        request_hold(&(struct message_hold){.id = 2, .fds = fds, .n_fds = 2});
-        request_hold(
-            &(struct message_hold){.id = 1, .bytes = "again", .size = 6, .fds = fds, .n_fds = 1});
+        request_hold(1, 0, "first", NULL, 0);
+        request_hold(2, 0, "", fds, 2);
+        request_hold(1, 0, "again", fds, 1);
         request_release(2);
         crash();
     }
     ck_assert_uint_eq(given.n_restarts, 1);
     ck_assert_uint_eq(n_held, 1);
-    ck_assert_uint_eq(held[0].held.hold.id, 1);
-    ck_assert_uint_eq(held[0].held.hold.size, 6);
-    ck_assert_str_eq(held[0].bytes, "again");
-    ck_assert_uint_eq(held[0].held.hold.n_fds, 1);
+    ck_assert_uint_eq(held[0].record.id, 1);
+    ck_assert_uint_eq(held[0].record.size, 6);
+    ck_assert_str_eq((char *)held[0].record.bytes, "again");
+    ck_assert_uint_eq(held[0].record.n_fds, 1);
     ck_assert_int_eq(read(held[0].fds[0], text, sizeof(text)), 5);
     ck_assert_int_eq(read(held[0].fds[0], text, sizeof(text)), 0); /* the write end is dropped */
-    ck_assert(!held[0].held.ended && held[0].held.pidfd == -1);
+    ck_assert(!held[0].record.ended && held[0].n_fds == 1);
 }
 
 TEST(a_held_process_lives_on_and_its_end_reaches_the_next_supervisor)
@@ -220,12 +213,12 @@ TEST(a_held_process_lives_on_and_its_end_reaches_the_next_supervisor)
     if (given.n_restarts == 0) {
         request_spawn(7, "exec sleep 10000");
         pid = receive_spawned(7);
-        request_hold(&(struct message_hold){.id = 7, .pid = pid});
+        request_hold(7, pid, "", NULL, 0);
         crash();
     }
     ck_assert_uint_eq(n_held, 1);
-    pid = held[0].held.hold.pid;
-    ck_assert_int_ge(held[0].held.pidfd, 0);
+    pid = held[0].record.pid;
+    ck_assert_uint_eq(held[0].n_fds, 1);
     if (given.n_restarts == 1)
         crash();
     ck_assert_int_eq(given.n_restarts, 2);
@@ -237,13 +230,13 @@ TEST(how_a_held_process_ended_is_kept_until_it_is_released)
 {
     if (given.n_restarts == 0) {
         request_spawn(7, "exit 3");
-        request_hold(&(struct message_hold){.id = 7, .pid = receive_spawned(7)});
+        request_hold(7, receive_spawned(7), "", NULL, 0);
         (void)receive_exited(7);
         crash();
     }
     if (given.n_restarts == 1) {
         ck_assert_uint_eq(n_held, 1);
-        ck_assert(held[0].held.ended && held[0].held.pidfd == -1 && !held[0].held.how.signalled);
+        ck_assert(held[0].record.ended && held[0].n_fds == 0 && !held[0].record.how.signalled);
         request_release(7);
         crash();
     }
@@ -263,7 +256,7 @@ TEST(a_process_that_is_not_held_ends_with_its_supervisor)
         request_spawn_with(7, "echo >&3; (setsid sleep 10000 & exec sleep 10000)", fds[1]);
         (void)receive_spawned(7);
         ck_assert_int_eq(read(fds[0], &byte, 1), 1);
-        request_hold(&(struct message_hold){.id = 1, .fds = fds, .n_fds = 1});
+        request_hold(1, 0, "", fds, 1);
         crash();
     }
     ck_assert_uint_eq(n_held, 1);
@@ -279,7 +272,7 @@ TEST(the_third_crash_within_a_while_is_followed_by_safe_mode)
 
 static void be_ready(void)
 {
-    ck_assert_int_eq(message_put_simple(&message, MESSAGE_READY, 0), 0);
+    (void)message_begin(&message, MESSAGE_READY, 0);
     ck_assert_int_eq(message_send(channel, &message), 0);
 }
 
@@ -384,7 +377,7 @@ static pid_t start_next(pid_t other)
 {
     pid_t pid;
 
-    ck_assert_int_eq(message_put_simple(&message, MESSAGE_NEXT, 0), 0);
+    (void)message_begin(&message, MESSAGE_NEXT, 0);
     ck_assert_int_eq(message_send(channel, &message), 0);
     do
         pid = find_child(other);
@@ -476,7 +469,7 @@ TEST(a_program_ends_that_is_not_needed_after_all)
 {
     be_ready();
     shared->next = start_next(0);
-    ck_assert_int_eq(message_put_simple(&message, MESSAGE_STAY, 0), 0);
+    (void)message_begin(&message, MESSAGE_STAY, 0);
     ck_assert_int_eq(message_send(channel, &message), 0);
     while (find_child(0) == shared->next)
         ;

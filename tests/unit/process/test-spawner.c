@@ -90,8 +90,8 @@ TEST(a_request_waits_while_the_user_has_too_many_descriptors_under_way)
     limit.rlim_cur = 64;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
-    ck_assert_int_eq(
-        message_put_spawned(&message, &(struct message_spawned){.pid = 1}, STDERR_FILENO), 0);
+    message_begin(&message, MESSAGE_SPAWNED, 0)->pid = 1;
+    message_put_fd(&message, STDERR_FILENO);
     int r;
     while ((r = message_send(fds[0], &message)) == 0)
         continue;
@@ -102,14 +102,12 @@ TEST(a_request_waits_while_the_user_has_too_many_descriptors_under_way)
     ck_assert_int_eq(message_receive(channel, &message), -EAGAIN);
     close(fds[0]);
     close(fds[1]);
-    ck_assert_int_eq(
-        message_put_spawned(&message, &(struct message_spawned){.id = clients[0].id, .pid = 1}, -1),
-        0);
+    message_begin(&message, MESSAGE_SPAWNED, clients[0].id)->pid = 1;
     ck_assert_int_eq(message_send(channel, &message), 0);
     while (!list_empty(&spawner.waiting)) /* the kernel counts down when it likes */
         spawner.retry.fn(&spawner.retry, 0);
     ck_assert_int_eq(message_receive(channel, &message), 0);
-    ck_assert_uint_eq(message_take_kind(&message), MESSAGE_SPAWN);
+    ck_assert_uint_eq(message_kind_of(&message), MESSAGE_SPAWN);
     message_close_fds(&message);
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert_int_eq(n_started, 1);

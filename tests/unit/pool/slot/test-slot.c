@@ -63,7 +63,7 @@ static void take_spawn(struct fake_worker *worker, struct slot *slot)
 
     while (message_receive(keeper, &message) != 0)
         turn();
-    ck_assert_uint_eq(message_take_kind(&message), MESSAGE_SPAWN);
+    ck_assert_uint_eq(message_kind_of(&message), MESSAGE_SPAWN);
     ck_assert_int_eq(message_take_spawn(&message, &spawn), 0);
     const struct channel_fds fds = {
         .inbox = copy_fd(&spawn, 3),
@@ -73,7 +73,7 @@ static void take_spawn(struct fake_worker *worker, struct slot *slot)
     };
     *worker = (struct fake_worker){
         .slot = slot,
-        .id = spawn.id,
+        .id = message.record.id,
         .pidfd = eventfd(0, EFD_CLOEXEC),
         .report = fcntl(spawn.options.report_fd, F_DUPFD_CLOEXEC, 3),
         .channel = CHANNEL_NULL,
@@ -84,32 +84,25 @@ static void take_spawn(struct fake_worker *worker, struct slot *slot)
 
 static void send_spawned(const struct fake_worker *worker)
 {
-    const struct message_spawned spawned = {.id = worker->id, .pid = getpid()};
-
-    ck_assert_int_eq(message_put_spawned(&message, &spawned, worker->pidfd), 0);
+    message_begin(&message, MESSAGE_SPAWNED, worker->id)->pid = getpid();
+    message_put_fd(&message, worker->pidfd);
     ck_assert_int_eq(message_send(keeper, &message), 0);
 }
 
 static void send_exited(const struct fake_worker *worker)
 {
-    const struct message_exited exited = {.id = worker->id,
-                                          .how = {.signalled = true, .code = SIGKILL}};
-
-    ck_assert_int_eq(message_put_exited(&message, &exited), 0);
+    message_begin(&message, MESSAGE_EXITED, worker->id)->how =
+        (struct spawn_exit){.signalled = true, .code = SIGKILL};
     ck_assert_int_eq(message_send(keeper, &message), 0);
 }
 
 /* Lets no other process start: a slot tries again after a death. */
 static void refuse_spawn(void)
 {
-    static struct message_spawn spawn;
-
-    if (message_receive(keeper, &message) != 0 || message_take_kind(&message) != MESSAGE_SPAWN)
+    if (message_receive(keeper, &message) != 0 || message_kind_of(&message) != MESSAGE_SPAWN)
         return;
-    ck_assert_int_eq(message_take_spawn(&message, &spawn), 0);
     message_close_fds(&message);
-    const struct message_spawned refused = {.id = spawn.id, .error = -ECANCELED};
-    ck_assert_int_eq(message_put_spawned(&message, &refused, -1), 0);
+    message_begin(&message, MESSAGE_SPAWNED, message.record.id)->error = -ECANCELED;
     ck_assert_int_eq(message_send(keeper, &message), 0);
 }
 
