@@ -6,9 +6,9 @@
 #include "supervisor/message/exchange/exchange-actor.h"
 
 #include "shared/base/log.h"
-#include "supervisor/config/config-exchange.h"
+#include "supervisor/config/config-load.h"
 #include "supervisor/config/config-problem.h"
-#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/strings.h"
 #include "supervisor/group/group.h"
 #include "supervisor/message/router.h"
 #include <string.h>

@@ -3,9 +3,9 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
-#include "supervisor/config/config-exchange.h"
+#include "supervisor/config/config-load.h"
 #include "supervisor/config/config-problem.h"
-#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/strings.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/order.h"

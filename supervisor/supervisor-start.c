@@ -7,7 +7,7 @@
 #include "shared/base/fault.h"
 #include "supervisor/client/client-name.h"
 #include "supervisor/config/names/names.h"
-#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/strings.h"
 #include "supervisor/control/control.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/order.h"

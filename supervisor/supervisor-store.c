@@ -4,7 +4,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
-#include "supervisor/config/syntax/path.h"
+#include "supervisor/config/syntax/strings.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/group.h"

@@ -5,7 +5,7 @@
  * processes alone, and serves the control socket, which reports the problem. It starts its groups
  * late, at a reload or when it finds the configuration valid. */
 
-#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/strings.h"
 #include "supervisor/control/control.h"
 #include "supervisor/supervisor-private.h"
 #include <errno.h>

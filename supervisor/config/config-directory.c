@@ -3,9 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/config/config-problem.h"
-#include "supervisor/config/syntax/path.h"
 #include "supervisor/config/syntax/strings.h"
-#include "supervisor/config/syntax/strv.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -2,13 +2,13 @@
 #include "supervisor/config/config-group.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/keys/digest.h"
+#include "shared/base/hash.h"
 #include "supervisor/config/keys/draft.h"
 #include "supervisor/config/keys/keys.h"
 #include "supervisor/config/keys/types.h"
 #include "supervisor/config/sandbox/files-compile.h"
 #include "supervisor/config/sandbox/sandbox-compile.h"
-#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/strings.h"
 #include "supervisor/config/syntax/words.h"
 #include <errno.h>
 #include <stdlib.h>

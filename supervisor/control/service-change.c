@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/control/service-change.h"
 
-#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/strings.h"
 
 void reload_call_init(struct reload_call *call, void (*done)(struct reload_call *call))
 {

@@ -4,8 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* The pause when the kernel lacks memory or the manager has just gone: poll() does not report
- * when that is over. */
+/* The pause when the manager's socket is full: poll() reports room only for a connected socket. */
 #define RETRY_MS 100
 
 static int address_from(struct relay *relay, const char *path)
@@ -45,61 +44,41 @@ int relay_open(struct relay *relay)
     return fds[1];
 }
 
-/* The manager's socket is full. poll() reports room in it only for a socket that is connected to
- * it. */
-static void expect_room(struct relay *relay)
+static int send_to_manager(const struct relay *relay, const char *text, size_t size)
 {
-    relay->connected =
-        connect(relay->to, (const struct sockaddr *)&relay->address, relay->address_size) == 0;
+    const ssize_t n = sendto(relay->to, text, size, MSG_DONTWAIT | MSG_NOSIGNAL,
+                             (const struct sockaddr *)&relay->address, relay->address_size);
+    return n < 0 ? -errno : 0;
 }
 
-/* Sends the held text. Returns whether the next one can be taken. Drops the text if the manager
- * has gone. */
-static bool pass_on(struct relay *relay)
-{
-    if (relay->held == 0)
-        return true;
-    ssize_t n = sendto(relay->to, relay->text, relay->held, MSG_DONTWAIT | MSG_NOSIGNAL,
-                       (const struct sockaddr *)&relay->address, relay->address_size);
-    const int error = n < 0 ? errno : 0;
-    relay->connected = false;
-    if (error == EAGAIN)
-        expect_room(relay);
-    else if (error != ENOBUFS && error != EINTR)
-        relay->held = 0;
-    return relay->held == 0;
-}
-
+/* Removes a text once the manager has it, or has gone. */
 void relay_run(struct relay *relay)
 {
-    if (relay->from < 0)
-        return;
-    while (pass_on(relay)) {
-        ssize_t n = recv(relay->from, relay->text, sizeof(relay->text), MSG_DONTWAIT);
-        if (n <= 0)
-            return;
-        relay->held = (size_t)n;
+    char text[RELAY_TEXT_MAX];
+    ssize_t n;
+    relay->full = false;
+    while (!relay->full &&
+           (n = recv(relay->from, text, sizeof(text), MSG_PEEK | MSG_DONTWAIT)) > 0) {
+        const int r = send_to_manager(relay, text, (size_t)n);
+        relay->full = r == -EAGAIN || r == -ENOBUFS || r == -EINTR;
+        if (!relay->full)
+            (void)recv(relay->from, text, 0, MSG_DONTWAIT);
     }
 }
 
 void relay_tell(struct relay *relay, const char *text)
 {
     relay_run(relay);
-    if (relay->from < 0 || relay->held > 0)
-        return;
-    relay->held = strlen(text);
-    memcpy(relay->text, text, relay->held);
-    (void)pass_on(relay);
+    if (!relay->full)
+        (void)send_to_manager(relay, text, strlen(text));
 }
 
 struct pollfd relay_wait(const struct relay *relay)
 {
-    if (relay->held == 0)
-        return (struct pollfd){.fd = relay->from, .events = POLLIN};
-    return (struct pollfd){.fd = relay->connected ? relay->to : -1, .events = POLLOUT};
+    return (struct pollfd){.fd = relay->full ? -1 : relay->from, .events = POLLIN};
 }
 
 int relay_wait_ms(const struct relay *relay)
 {
-    return relay->held > 0 && !relay->connected ? RETRY_MS : -1;
+    return relay->full ? RETRY_MS : -1;
 }

@@ -3,8 +3,8 @@
 
 /*
  * Relays the supervisor's sd_notify(3) texts to the service manager, which accepts them only from
- * its main process, the keeper. While the manager is busy one text is held, and the others wait in
- * the socket; when that is full, the supervisor's own retry takes over.
+ * its main process, the keeper. While the manager is busy the texts wait in the socket; when that
+ * is full, the supervisor's own retry takes over.
  */
 
 #include <poll.h>
@@ -20,10 +20,7 @@ struct relay {
     int to;   /* not connected: a restarted manager binds its socket anew */
     struct sockaddr_un address;
     socklen_t address_size;
-    bool connected; /* `to` is connected while the manager's socket is full, so that poll() reports
-                       room */
-    size_t held;    /* bytes of `text` not yet sent */
-    char text[RELAY_TEXT_MAX];
+    bool full; /* the manager's socket had no room for the next text */
 };
 
 /*

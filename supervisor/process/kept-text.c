@@ -2,7 +2,7 @@
 #include "supervisor/process/kept-text.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/keys/digest.h"
+#include "shared/base/hash.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

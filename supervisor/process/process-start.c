@@ -3,7 +3,6 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
 #include "supervisor/config/syntax/strings.h"
-#include "supervisor/config/syntax/strv.h"
 #include "supervisor/event/death.h"
 #include "supervisor/process/process.h"
 #include <errno.h>

@@ -10,7 +10,6 @@
 #include "supervisor/config/keys/draft.h"
 #include "supervisor/config/syntax/envfile.h"
 #include "supervisor/config/syntax/strings.h"
-#include "supervisor/config/syntax/strv.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/check/check.h"
 
+#include "shared/base/cleanup.h"
 #include "supervisor/config/keys/draft.h"
 #include "supervisor/config/sandbox/profile.h"
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 static int check_program(const struct config_group *group)
 {
@@ -48,43 +51,28 @@ static int check_endpoint(struct config_group *group)
                                 group->inline_max, size, limit);
 }
 
-/* Only jobs have keys. */
-static int check_cells(const struct config_group *group)
+/* Only jobs have keys, are durable and are tried again; a spare would run a service twice. */
+static int check_service(const struct config_group *group)
 {
-    if (group->cells == CONFIG_CELLS_NONE || group->type == CONFIG_ACTOR)
-        return 0;
-    return config_draft_problem(group->draft, "Cells",
-                                "Cells=by-key needs jobs, which a service has none of; allowed: "
-                                "none, or Type=actor");
-}
+    const struct {
+        bool set;
+        const char *key, *problem;
+    } keys[] = {
+        {group->cells != CONFIG_CELLS_NONE, "Cells",
+         "Cells=by-key needs jobs, which a service has none of; allowed: none"},
+        {group->durable, "Durable",
+         "Durable=yes needs jobs, which a service has none of; allowed: no"},
+        {group->on_oom, "OnOom",
+         "OnOom= needs jobs, which a service has none of; allowed: nothing"},
+        {group->spare > 0, "Spare", "Spare= is above 0; allowed: 0"},
+    };
+    int r = 0;
 
-/* Only jobs are durable. */
-static int check_durable(const struct config_group *group)
-{
-    if (!group->durable || group->type == CONFIG_ACTOR)
-        return 0;
-    return config_draft_problem(group->draft, "Durable",
-                                "Durable=yes needs jobs, which a service has none of; allowed: "
-                                "no, or Type=actor");
-}
-
-/* Only jobs are tried again. */
-static int check_oom_type(const struct config_group *group)
-{
-    if (!group->on_oom || group->type == CONFIG_ACTOR)
-        return 0;
-    return config_draft_problem(group->draft, "OnOom",
-                                "OnOom= needs jobs, which a service has none of; allowed: "
-                                "nothing, or Type=actor");
-}
-
-/* A spare would run a service twice. */
-static int check_spare(const struct config_group *group)
-{
-    if (group->spare == 0 || group->type == CONFIG_ACTOR)
-        return 0;
-    return config_draft_problem(group->draft, "Spare",
-                                "Spare= is above 0, which needs Type=actor; allowed: 0");
+    for (size_t i = 0; r == 0 && group->type != CONFIG_ACTOR && i < ELEMENTS(keys); i++)
+        if (keys[i].set)
+            r = config_draft_problem(group->draft, keys[i].key, "%s, or Type=actor",
+                                     keys[i].problem);
+    return r;
 }
 
 int config_check_group(struct config_group *group)
@@ -101,12 +89,49 @@ int config_check_group(struct config_group *group)
     if (r == 0)
         r = check_endpoint(group);
     if (r == 0)
-        r = check_cells(group);
-    if (r == 0)
-        r = check_durable(group);
-    if (r == 0)
-        r = check_oom_type(group);
-    if (r == 0)
-        r = check_spare(group);
+        r = check_service(group);
     return r;
+}
+
+/* ---- keys without effect ---- */
+
+/* Keys of jobs and messages outside [Jobs]. */
+static const char *const OF_ACTORS[] = {
+    "Prefetch",   "MaxJobs",          "BatchMax", "MailboxSize", "InlineMax",     "SpinUsec",
+    "MailboxMax", "MailboxMemoryMax", "Overflow", "OnCrash",     "MessageRetries"};
+static const char *const OF_CELLS[] = {"CellsMax", "CellIdleSec", "CellsQueueMemoryMax"};
+
+static bool is_one_of(const char *name, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_idle(const struct config_group *group, const struct config_key *key)
+{
+    if (group->cells == CONFIG_CELLS_NONE && is_one_of(key->name, OF_CELLS, ELEMENTS(OF_CELLS)))
+        return true;
+    return group->type != CONFIG_ACTOR && (strcmp(key->section, "Jobs") == 0 ||
+                                           is_one_of(key->name, OF_ACTORS, ELEMENTS(OF_ACTORS)));
+}
+
+size_t config_idle_keys(const struct config_group *group, char *buffer, size_t size)
+{
+    const struct config_schema *schema = &CONFIG_GROUP_SCHEMA;
+    size_t n = 0, used = 0;
+
+    *buffer = '\0';
+    for (size_t i = 0; i < schema->n_keys; i++) {
+        const struct config_key *key = &schema->keys[i];
+
+        if (!config_draft_given(group->draft, key->name) || !is_idle(group, key))
+            continue;
+        if (used < size)
+            used +=
+                (size_t)snprintf(buffer + used, size - used, "%s%s=", n > 0 ? ", " : "", key->name);
+        n++;
+    }
+    return n;
 }

@@ -7,9 +7,7 @@
 #include "supervisor/config/sandbox/files-compile.h"
 #include "supervisor/config/sandbox/sandbox-compile.h"
 #include "supervisor/config/syntax/envfile.h"
-#include "supervisor/config/syntax/path.h"
 #include "supervisor/config/syntax/strings.h"
-#include "supervisor/config/syntax/strv.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

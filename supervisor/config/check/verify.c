@@ -5,7 +5,6 @@
 #include "supervisor/config/check/check.h"
 #include "supervisor/config/check/resolve.h"
 #include "supervisor/config/config-directory.h"
-#include "supervisor/config/config-exchange.h"
 #include "supervisor/config/config-load.h"
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/keys/draft.h"
@@ -21,9 +20,7 @@ static int verify_group(const char *path, struct config_problems *problems)
     int r = config_read_group(path, problems, &group);
 
     if (r == 0 && group)
-        r = config_check_after_beside(group);
-    if (r == 0 && group)
-        r = config_check_oom_beside(group);
+        r = config_check_references(&group, 1, true);
     if (r == 0 && group)
         r = config_resolve_now(&config, problems);
     config_group_free(group);

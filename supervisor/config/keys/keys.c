@@ -2,11 +2,11 @@
 #include "supervisor/config/keys/keys.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/hash.h"
 #include "shared/base/log.h"
 #include "shared/protocol/job-options.h"
 #include "shared/ring/memory.h"
 #include "shared/ring/spin.h"
-#include "supervisor/config/keys/digest.h"
 #include "supervisor/config/keys/types.h"
 #include "supervisor/config/syntax/values.h"
 #include <assert.h>

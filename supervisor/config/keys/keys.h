@@ -32,7 +32,7 @@ struct config_type {
     int (*add)(struct config_strings *list, const char *word, const char **ret_reason);
     void (*clear)(void *field);                             /* NULL = nothing to free */
     bool (*equal)(const void *a, const void *b);            /* NULL = compares the bytes */
-    uint64_t (*digest)(uint64_t digest, const void *field); /* NULL = of the bytes; see digest.h */
+    uint64_t (*digest)(uint64_t digest, const void *field); /* NULL = of the bytes; see hash.h */
 };
 
 struct config_key {

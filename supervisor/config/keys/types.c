@@ -2,13 +2,12 @@
 #include "supervisor/config/keys/types.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/hash.h"
 #include "shared/base/log.h"
-#include "supervisor/config/keys/digest.h"
+#include "supervisor/config/keys/keys.h"
 #include "supervisor/config/sandbox/sandbox-words.h"
 #include "supervisor/config/syntax/envfile.h"
-#include "supervisor/config/syntax/path.h"
 #include "supervisor/config/syntax/strings.h"
-#include "supervisor/config/syntax/strv.h"
 #include "supervisor/config/syntax/values.h"
 #include "supervisor/config/syntax/words.h"
 #include <errno.h>

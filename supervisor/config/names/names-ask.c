@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Asks the name service for one user or group, and packs the answer. */
+/* Asks the name service for a user or group, looks for a file, or compiles a filter; and packs the
+ * answer. */
 
 #include "supervisor/config/names/names-private.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/syntax/strv.h"
+#include "shared/base/interpreter.h"
+#include "shared/base/unitfile.h"
+#include "supervisor/config/sandbox/filter.h"
+#include "supervisor/config/syntax/strings.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* The number that the whole text is, else -1. No user has the number 2³² - 1: it means "none". */
 static int64_t number_of(const char *text)
@@ -106,16 +113,121 @@ static int ask_group(struct name *name)
     return name->name ? 0 : -ENOMEM;
 }
 
+/* ---- programs, directories, files ---- */
+
+#define X_ANYBODY (S_IXUSR | S_IXGRP | S_IXOTH)
+
+/* `text`: what is wrong, NULL if `error` says it. 0 or -ENOMEM. */
+static int set_fault(struct name *name, int error, const char *text)
+{
+    name->error = error;
+    name->name = text ? strdup(text) : NULL;
+    return text && !name->name ? -ENOMEM : 0;
+}
+
+/* Returns NULL if the supervisor or the group's user may be able to execute the program. */
+static const char *fault_of_program(const char *path, enum names_kind kind)
+{
+    struct stat status;
+
+    if (stat(path, &status) < 0)
+        return errno == ENOENT ? "no such file" : strerror(errno);
+    if (!S_ISREG(status.st_mode))
+        return "not a regular file";
+    /* Another user's permissions cannot be checked here: any x bit is enough. */
+    if (kind == NAMES_PROGRAM_OF_USER)
+        return status.st_mode & X_ANYBODY ? NULL : "not executable";
+    return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? "not executable" : NULL;
+}
+
+/* DIRECTORY/NAME for each directory of the path; the first one that can be executed. */
+static int search_program(struct name *name)
+{
+    const char *directory = NAMES_PATH;
+
+    while (*directory) {
+        size_t length = strcspn(directory, ":");
+        _cleanup_free_ char *path = path_join_n(directory, length, name->wanted, "");
+
+        if (!path)
+            return -ENOMEM;
+        if (!fault_of_program(path, name->kind)) {
+            name->name = TAKE_PTR(path);
+            return 0;
+        }
+        directory += length + (directory[length] == ':');
+    }
+    return set_fault(name, ENOENT, NULL);
+}
+
+static int ask_program(struct name *name)
+{
+    char text[INTERPRETER_TEXT];
+    const char *fault;
+
+    if (name->wanted[0] != '/')
+        return search_program(name);
+    fault = fault_of_program(name->wanted, name->kind);
+    if (!fault)
+        fault = interpreter_fault(name->wanted, text, sizeof(text));
+    if (fault)
+        return set_fault(name, EACCES, fault);
+    name->name = strdup(name->wanted);
+    return name->name ? 0 : -ENOMEM;
+}
+
+static int ask_directory(struct name *name)
+{
+    struct stat status;
+
+    if (stat(name->wanted, &status) < 0)
+        return set_fault(name, errno, NULL);
+    return S_ISDIR(status.st_mode) ? 0 : set_fault(name, ENOTDIR, "not a directory");
+}
+
+static int ask_file(struct name *name)
+{
+    int r = unitfile_read(name->wanted, &name->name, &name->size);
+
+    switch (r) {
+    case 0:
+    case -ENOMEM:
+        return r;
+    case UNITFILE_E_TOO_LARGE:
+        return set_fault(name, EFBIG, "too large");
+    case UNITFILE_E_NOT_REGULAR:
+        return set_fault(name, EINVAL, "not a regular file");
+    default:
+        return set_fault(name, -r, NULL);
+    }
+}
+
+/* Compiles system-call filters (sandbox/filter.h). A filter is not a name, but compiling one is
+ * slow, so the process that looks names up does it. */
+static int ask_filter(struct name *name)
+{
+    struct sandbox_filter filter;
+    int r = filter_compile(name->wanted, &filter);
+
+    if (r == -ENOMEM)
+        return r;
+    name->error = -r;
+    if (r < 0)
+        return 0;
+    name->name = filter.code;
+    name->size = filter.size;
+    return 0;
+}
+
+/* ---- questions and answers ---- */
+
 int names_ask(struct name *name)
 {
     static int (*const ask[])(struct name * name) = {
-        [NAMES_USER] = ask_user,
-        [NAMES_GROUP] = ask_group,
-        [NAMES_PROGRAM] = names_ask_program,
-        [NAMES_PROGRAM_OF_USER] = names_ask_program,
-        [NAMES_DIRECTORY] = names_ask_directory,
-        [NAMES_FILE] = names_ask_file,
-        [NAMES_FILTER] = names_ask_filter,
+        [NAMES_USER] = ask_user,           [NAMES_GROUP] = ask_group,
+        [NAMES_PROGRAM] = ask_program,     [NAMES_PROGRAM_OF_USER] = ask_program,
+        [NAMES_DIRECTORY] = ask_directory, [NAMES_FILE] = ask_file,
+        [NAMES_FILTER] = ask_filter,
     };
     int r = ask[name->kind](name);
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Internal interface between names.c (the table and the process), names-ask.c (name service,
- * packing of results) and names-files.c.
- */
+/* Internal interface between names.c (the table and the process) and names-ask.c. */
 
 #include "supervisor/config/names/names.h"
 #include <stdint.h>
@@ -14,11 +11,6 @@ void names_clear(struct name *name);
 
 /* Asks, and may block. Returns 0 with name.known, also if there is no such name, or -ENOMEM. */
 int names_ask(struct name *name);
-/* Like names_ask(), but for programs; the caller sets name.known. */
-int names_ask_program(struct name *name);
-int names_ask_directory(struct name *name);
-int names_ask_file(struct name *name);
-int names_ask_filter(struct name *name);
 
 /* Packs a result (freed by the caller), and unpacks it. Return 0, -ENOMEM or -EBADMSG. */
 int names_put(const struct name *name, char **ret, uint32_t *ret_size);

@@ -5,7 +5,7 @@
 #include "shared/base/close-from.h"
 #include "shared/base/spawn-self.h"
 #include "supervisor/config/names/names-private.h"
-#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/strings.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -9,6 +9,7 @@
 #include "supervisor/config/config-group.h"
 #include "supervisor/config/sandbox/call-set.h"
 #include "supervisor/keeper/sandbox.h"
+#include <stdio.h>
 
 /* The settings of a filter are a text without line breaks; equal settings make equal filters. Sets
  * `*ret`, freed by the caller, to NULL if the group has no keys for a filter. Returns 0 or
@@ -29,3 +30,21 @@ int filter_compile(const char *settings, struct sandbox_filter *ret);
  */
 int filter_join(const struct sandbox_filter *calls, const struct sandbox_filter *arguments,
                 struct sandbox_filter *ret);
+
+/* ---- filter-calls.c ---- */
+
+/* How its part of the settings begins. */
+#define FILTER_CALLS "calls "
+
+/* Writes that part, or nothing if the group has no keys for it. */
+void filter_put_calls(FILE *file, const struct config_group *group);
+/* Makes a filter that looks at no arguments. Returns 0 or -errno. */
+int filter_compile_calls(const char *settings, struct sandbox_filter *ret);
+
+/*
+ * Makes the program of a filter that looks at the numbers of calls only. libseccomp's tests for
+ * each call; this one, for each run of neighbours that are treated alike. The kernel's work to load
+ * it, at each start of a process, grows with the size. `actions` has SYSCALLS_MAX; calls beyond get
+ * the last one. Calls of another architecture kill. free(3) ends the code. Returns 0 or -errno.
+ */
+int filter_program(const uint32_t *actions, struct sandbox_filter *ret);

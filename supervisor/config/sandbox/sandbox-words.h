@@ -33,3 +33,9 @@ uint64_t sandbox_set(const struct config_strings *list, int (*find)(const char *
 
 /* Skips the "~" of a word. */
 const char *sandbox_word(const char *word);
+
+/* The groups of system calls that SystemCallFilter= knows: those of systemd. */
+
+/* The names of a group ("@aio"), separated by spaces, of system calls and of other groups; NULL if
+ * there is no such group. Not every machine has each of these calls. */
+const char *syscall_group_find(const char *name);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/syntax/strings.h"
 
+#include "shared/base/cleanup.h"
 #include "shared/base/hash.h"
-#include "supervisor/config/syntax/strv.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,4 +94,100 @@ void strings_clear(struct config_strings *list)
     strv_free(list->strings);
     free(list->places);
     *list = (struct config_strings){0};
+}
+
+/* ---- vectors ---- */
+
+size_t strv_length(char *const *strings)
+{
+    size_t n = 0;
+
+    while (strings && strings[n])
+        n++;
+    return n;
+}
+
+int strv_append(config_strv *strings, const char *text)
+{
+    size_t n = strv_length(*strings);
+    char *copy = strdup(text);
+    config_strv grown = copy ? reallocarray(*strings, n + 2, sizeof(char *)) : NULL;
+
+    if (!grown) {
+        free(copy);
+        return -ENOMEM;
+    }
+    grown[n] = copy;
+    grown[n + 1] = NULL;
+    *strings = grown;
+    return 0;
+}
+
+int strv_copy(config_strv *ret, char *const *strings)
+{
+    _cleanup_strv_ config_strv copy = NULL;
+
+    for (size_t i = 0; strings && strings[i]; i++)
+        if (strv_append(&copy, strings[i]) < 0)
+            return -ENOMEM;
+    *ret = TAKE_PTR(copy);
+    return 0;
+}
+
+bool strv_equal(char *const *a, char *const *b)
+{
+    size_t n = strv_length(a);
+
+    if (n != strv_length(b))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(a[i], b[i]) != 0)
+            return false;
+    return true;
+}
+
+config_strv strv_free(config_strv strings)
+{
+    for (size_t i = 0; strings && strings[i]; i++)
+        free(strings[i]);
+    free(strings);
+    return NULL;
+}
+
+/* ---- paths ---- */
+
+char *path_join_n(const char *directory, size_t size, const char *name, const char *suffix)
+{
+    char *path = malloc(size + strlen(name) + strlen(suffix) + 2);
+
+    if (path)
+        (void)sprintf(path, "%.*s/%s%s", (int)size, directory, name, suffix);
+    return path;
+}
+
+char *path_join(const char *directory, const char *name, const char *suffix)
+{
+    return path_join_n(directory, strlen(directory), name, suffix);
+}
+
+void path_simplify(char *path)
+{
+    char *to = path;
+
+    for (const char *at = path; *at; at++)
+        if (*at != '/' || (at[1] != '/' && (at[1] || to == path)))
+            *to++ = *at;
+    *to = '\0';
+}
+
+bool path_has_dots(const char *path)
+{
+    for (; *path; path += *path == '/') {
+        const size_t n = strcspn(path, "/");
+
+        if (n > 0 && n <= 2 && strspn(path, ".") == n)
+            return true;
+        path += n;
+    }
+    return false;
 }

@@ -4,7 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/rate.h"
 #include "shared/base/share.h"
-#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/strings.h"
 #include "supervisor/event/event.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"

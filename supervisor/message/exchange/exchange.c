@@ -2,7 +2,7 @@
 #include "supervisor/message/exchange/exchange.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/strings.h"
 #include "supervisor/message/exchange/exchange-private.h"
 #include <errno.h>
 #include <search.h>

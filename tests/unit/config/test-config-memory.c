@@ -7,7 +7,7 @@
  */
 
 #include "supervisor/config/config.h"
-#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/strings.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
 #include <malloc.h>

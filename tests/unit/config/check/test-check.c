@@ -4,7 +4,7 @@
 
 #include "supervisor/config/check/resolve.h"
 #include "supervisor/config/config.h"
-#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/strings.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
 #include <grp.h>
@@ -335,7 +335,7 @@ TEST(good_single_files_have_no_problems)
     verify(".", 0);
     write_group("a", "After=a\n");
     ck_assert_str_eq(verify("a.group", CONFIG_E_INVALID),
-                     "a.group:3: After= makes the group wait for itself: a\n");
+                     "a.group:3: After= makes groups wait for each other: a -> a\n");
 }
 
 /* A list is searched for every string that is added to it. */

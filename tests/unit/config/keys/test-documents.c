@@ -2,7 +2,7 @@
 #include "shared/base/unitfile.h"
 #include "supervisor/config/config.h"
 #include "supervisor/config/keys/keys.h"
-#include "supervisor/config/syntax/strv.h"
+#include "supervisor/config/syntax/strings.h"
 #include "supervisor/event/event-id.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/sandbox/call-set.h"
-#include "supervisor/config/sandbox/filter-program.h"
 #include "supervisor/config/sandbox/filter.h"
 #include "tests/unit/suite.h"
 #include <linux/filter.h>
