@@ -51,6 +51,7 @@ const struct record ACTOR_RECORD = RECORD(ACTOR_ROW, ACTOR);
 #define MESSAGES_FIELDS(F)                                                                         \
     F(UPGRADE, last_message, NUMBER(last_message))                                                 \
     F(UPGRADE, last_timer, NUMBER(schedules.last_id))                                              \
+    F(UPGRADE, last_ask, NUMBER(asks.last))                                                        \
     F(UPGRADE, retired, ARRAY(retired))
 static const struct field MESSAGES[] = {MESSAGES_FIELDS(FIELD)};
 const struct record MESSAGES_RECORD = RECORD(MESSAGES_ROW, MESSAGES);

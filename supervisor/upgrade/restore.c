@@ -66,7 +66,6 @@ static const struct kind KINDS[] = {
     {UPGRADE_MESSAGES, EXCHANGE_ROW, .of_messages = exchange_restore_row},
     {UPGRADE_MESSAGES, SUBSCRIPTION_ROW, .of_messages = subscription_restore_row},
     {UPGRADE_MESSAGES, ACTOR_NAME_ROW, .of_messages = actor_name_restore_row},
-    {UPGRADE_MESSAGES, ASK_TABLE_ROW, .of_messages = ask_table_restore},
     {UPGRADE_MESSAGES, ASK_ROW, .of_messages = ask_restore_row},
     {UPGRADE_MESSAGES, INBOX_ROW, .of_messages = inbox_restore},
     {UPGRADE_MESSAGES, MAIL_ROW, .of_messages = mail_restore},

@@ -139,7 +139,7 @@ static int save_messages(const struct message_context *context, struct saver *sa
     if (r == 0)
         r = actors_save_each(context, saver, monitors_save);
     if (r == 0)
-        r = asks_save(context, saver);
+        r = actors_save_each(context, saver, asks_save);
     if (r == 0)
         r = schedules_save(context, saver);
     return r == 0 ? actors_save_each(context, saver, delivery_save) : r;

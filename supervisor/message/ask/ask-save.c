@@ -5,17 +5,6 @@
 #include "supervisor/message/message-context.h"
 #include <errno.h>
 
-static int save_table(const struct ask_table *table, struct saver *saver)
-{
-    struct saved_writer row = {0};
-
-    for (uint32_t i = 0; i < table->n_entries; i++) {
-        saved_put_number(&row, table->entries[i]->generation);
-        saved_put_number(&row, table->entries[i]->asked_by);
-    }
-    return saved_add(saver, ASK_TABLE_ROW, &row, NULL);
-}
-
 static void put_recipients(struct saved_writer *row, const struct recipients *recipients)
 {
     const size_t list = saved_begin(row);
@@ -49,26 +38,14 @@ static int save_ask(const struct ask *ask, struct saver *saver)
     return saved_add(saver, ASK_ROW, &row, NULL);
 }
 
-int asks_save(const struct message_context *context, struct saver *saver)
-{
-    const struct ask_table *table = &context->asks;
-    int r = save_table(table, saver);
-
-    for (uint32_t i = 0; r == 0 && i < table->n_entries; i++)
-        if (table->entries[i]->handle != 0 && table->entries[i]->asker)
-            r = save_ask(table->entries[i], saver);
-    return r;
-}
-
-int ask_table_restore(struct message_context *context, struct saved_reader *row)
+int asks_save(const struct actor *asker, struct saver *saver)
 {
     int r = 0;
 
-    while (r == 0 && saved_has_more(row)) {
-        const uint32_t generation = (uint32_t)saved_get_below(row, UINT32_MAX);
-        const uint64_t asked_by = saved_get_number(row);
-
-        r = row->damaged ? -EBADMSG : ask_table_add_place(context, generation, asked_by);
+    list_for_each (node, &asker->asks) {
+        r = save_ask(list_entry(node, struct ask, link), saver);
+        if (r < 0)
+            break;
     }
     return r;
 }
@@ -93,23 +70,25 @@ int ask_restore_row(struct message_context *context, struct saved_reader *row)
     struct ask_options options = {.asker = actor_get(context, saved_get_number(row))};
     const usec_t at = saved_get_number(row);
     struct ask saved = {0}, *ask;
-    struct ask_copies copies;
     size_t wanted_size;
     int r;
 
     record_get(row, &ASK_RECORD, &saved);
     options.cookie = saved.cookie;
-    copies = (struct ask_copies){
-        .recipient = saved.recipient, .n = saved.copies, .weight = saved.weight};
     options.wanted.type = saved_get_bytes(row, &wanted_size);
     options.wanted.type_size = (uint32_t)wanted_size;
     if (row->damaged || wanted_size > TOPIC_TYPE_MAX ||
-        !topic_type_valid(options.wanted.type, wanted_size) || copies.n == 0 || copies.weight == 0)
+        !topic_type_valid(options.wanted.type, wanted_size) || saved.copies == 0 ||
+        saved.weight == 0 || saved.handle == 0 || ask_get(&context->asks, saved.handle))
         return -EBADMSG;
     if (!options.asker || !options.asker->inbox.endpoint)
         return 0; /* nobody waits any more */
-    r = ask_restore(&ask, context, &options, saved.handle, at, &copies);
-    if (r == 0)
-        r = get_recipients(row, &ask->recipients);
-    return r;
+    r = ask_restore(&ask, context, &options, saved.handle, at);
+    if (r < 0)
+        return r;
+    ask->recipient = saved.recipient;
+    ask->copies = saved.copies;
+    ask->weight = saved.weight;
+    options.asker->n_asks += ask->weight - 1;
+    return get_recipients(row, &ask->recipients);
 }

@@ -12,28 +12,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ASK_TABLE_MAX (UINT32_C(1) << 24)
-
 #define ask_of(pointer, member) list_entry(pointer, struct ask, member)
 
 void ask_table_init(struct ask_table *table)
 {
-    *table = (struct ask_table){0};
-    list_init(&table->free);
+    /* Begins at random: a worker may reply to an ask of a supervisor that has crashed, and must not
+     * hit one of this supervisor. */
+    *table = (struct ask_table){.last = hash_mix(hash_secret())};
+    list_init(&table->ended);
 }
 
 void ask_table_deinit(struct ask_table *table)
 {
     assert(table->n_open == 0);
-    for (uint32_t i = 0; i < table->n_entries; i++)
-        free(table->entries[i]);
-    free(table->entries);
-    ask_table_init(table);
+    list_for_each_safe (node, &table->ended) {
+        index_remove(&table->by_handle, &ask_of(node, link)->by_handle);
+        list_unlink(node);
+        free(ask_of(node, link));
+    }
+    index_deinit(&table->by_handle);
 }
 
 static struct ask_table *table_of(const struct ask *ask)
 {
     return &ask->context->asks;
+}
+
+static struct ask *ask_find(const struct ask_table *table, uint64_t handle)
+{
+    struct index_entry *entry = index_find(&table->by_handle, handle);
+
+    return entry ? ask_of(entry, by_handle) : NULL;
 }
 
 static void ask_on_timer(struct timer *timer, usec_t now)
@@ -42,67 +51,47 @@ static void ask_on_timer(struct timer *timer, usec_t now)
     ask_fail(ask_of(timer, timer), ETIMEDOUT, "no reply in time");
 }
 
-static int ask_table_grow(struct ask_table *table, struct message_context *context)
-{
-    struct ask **entries;
-    struct ask *ask;
-
-    if (table->n_entries == ASK_TABLE_MAX)
-        return -ENOMEM;
-    if (table->n_entries == table->n_allocated) {
-        const uint32_t n = table->n_allocated ? 2 * table->n_allocated : 64;
-        entries = realloc(table->entries, n * sizeof(struct ask *));
-        if (!entries)
-            return -ENOMEM;
-        table->entries = entries;
-        table->n_allocated = n;
-    }
-    ask = calloc(1, sizeof(*ask));
-    if (!ask)
-        return -ENOMEM;
-    ask->context = context;
-    ask->index = table->n_entries;
-    /* Begins at random: a worker may reply to an ask of a supervisor that has crashed, and must not
-     * hit one of this supervisor. */
-    ask->generation = (uint32_t)hash_mix(hash_secret() + ask->index);
-    timer_init(&ask->timer, ask_on_timer);
-    table->entries[table->n_entries++] = ask;
-    list_push_back(&table->free, &ask->link);
-    return 0;
-}
-
-int ask_table_add_place(struct message_context *context, uint32_t generation, uint64_t asked_by)
+/* Returns an ask that is among those that have ended; NULL when out of memory. */
+static struct ask *ask_allocate(struct message_context *context)
 {
     struct ask_table *table = &context->asks;
-    int r = ask_table_grow(table, context);
+    struct list *oldest = list_first(&table->ended);
+    struct ask *ask;
+
+    if (oldest)
+        return ask_of(oldest, link);
+    ask = calloc(1, sizeof(*ask));
+    if (!ask)
+        return NULL;
+    ask->context = context;
+    timer_init(&ask->timer, ask_on_timer);
+    list_init(&ask->link);
+    list_push_back(&table->ended, &ask->link);
+    index_add(&table->by_handle, &ask->by_handle, 0);
+    return ask;
+}
+
+int ask_restore(struct ask **ret, struct message_context *context,
+                const struct ask_options *options, uint64_t handle, usec_t at)
+{
+    struct ask_table *table = &context->asks;
+    struct ask *ask = ask_allocate(context);
+    int r = ask ? timer_arm(loop_timers(context->loop), &ask->timer, at) : -ENOMEM;
 
     if (r < 0)
         return r;
-    table->entries[table->n_entries - 1]->generation = generation;
-    table->entries[table->n_entries - 1]->asked_by = asked_by;
-    return 0;
-}
-
-static int ask_arm(struct ask *ask, usec_t at)
-{
-    return timer_arm(loop_timers(ask->context->loop), &ask->timer, at);
-}
-
-/* Uses a free place. */
-static void ask_begin(struct ask *ask, const struct ask_options *options, uint32_t generation,
-                      const struct ask_copies *copies)
-{
     list_unlink(&ask->link);
-    ask->generation = generation;
-    ask->handle = (uint64_t)ask->generation << 32 | ask->index;
+    index_remove(&table->by_handle, &ask->by_handle);
+    index_add(&table->by_handle, &ask->by_handle, handle);
+    ask->handle = handle;
+    ask->open = true;
     ask->asker = options->asker;
     ask->asked_by = ask->asker ? actor_self(ask->asker)->reference : 0;
     ask->cookie = options->cookie;
     ask->done = options->done;
     ask->userdata = options->userdata;
-    ask->recipient = copies->recipient;
-    ask->copies = copies->n;
-    ask->weight = copies->weight;
+    ask->recipient = 0;
+    ask->copies = ask->weight = 1;
     ask->quiet = false;
     ask->wanted_size = (uint8_t)options->wanted.type_size;
     if (ask->wanted_size > 0)
@@ -110,65 +99,35 @@ static void ask_begin(struct ask *ask, const struct ask_options *options, uint32
     if (ask->asker) {
         list_push_back(&ask->asker->asks, &ask->link);
         index_add(&ask->asker->asks_by_cookie, &ask->by_cookie, ask->cookie);
-        ask->asker->n_asks += ask->weight;
+        ask->asker->n_asks++;
     }
-    table_of(ask)->n_open++;
+    table->n_open++;
+    *ret = ask;
+    return 0;
 }
 
 int ask_new(struct ask **ret, struct message_context *context, const struct ask_options *options)
 {
-    static const struct ask_copies ONE = {.n = 1, .weight = 1};
     struct ask_table *table = &context->asks;
-    struct ask *ask;
-    int r;
 
-    if (list_empty(&table->free)) {
-        r = ask_table_grow(table, context);
-        if (r < 0)
-            return r;
-    }
-    ask = ask_of(list_first(&table->free), link);
-    r = ask_arm(ask, usec_add(loop_now(context->loop), options->timeout));
-    if (r < 0)
-        return r;
-    ask_begin(ask, options, ask->generation == UINT32_MAX ? 1 : ask->generation + 1, &ONE);
-    *ret = ask;
-    return 0;
-}
-
-int ask_restore(struct ask **ret, struct message_context *context,
-                const struct ask_options *options, uint64_t handle, usec_t at,
-                const struct ask_copies *copies)
-{
-    const struct ask_table *table = &context->asks;
-    const uint32_t index = (uint32_t)handle;
-    struct ask *ask = index < table->n_entries ? table->entries[index] : NULL;
-    int r;
-
-    if (!ask || handle == 0 || ask->handle != 0 || ask->generation != handle >> 32)
-        return -EBADMSG;
-    r = ask_arm(ask, at);
-    if (r < 0)
-        return r;
-    ask_begin(ask, options, ask->generation, copies);
-    *ret = ask;
-    return 0;
+    if (++table->last == 0)
+        table->last = 1;
+    return ask_restore(ret, context, options, table->last,
+                       usec_add(loop_now(context->loop), options->timeout));
 }
 
 struct ask *ask_get(const struct ask_table *table, uint64_t handle)
 {
-    const uint32_t index = (uint32_t)handle;
-    struct ask *ask = index < table->n_entries ? table->entries[index] : NULL;
+    struct ask *ask = handle != 0 ? ask_find(table, handle) : NULL;
 
-    return ask && handle != 0 && ask->handle == handle ? ask : NULL;
+    return ask && ask->open ? ask : NULL;
 }
 
 uint64_t ask_asked_by(const struct ask_table *table, uint64_t handle)
 {
-    const uint32_t index = (uint32_t)handle;
-    const struct ask *ask = index < table->n_entries ? table->entries[index] : NULL;
+    const struct ask *ask = ask_find(table, handle);
 
-    return ask && ask->generation == handle >> 32 ? ask->asked_by : 0;
+    return ask ? ask->asked_by : 0;
 }
 
 void ask_end(struct ask *ask)
@@ -183,10 +142,10 @@ void ask_end(struct ask *ask)
     }
     free(ask->recipients);
     ask->recipients = NULL;
-    ask->handle = 0;
+    ask->open = false;
     ask->asker = NULL;
     table->n_open--;
-    list_push_front(&table->free, &ask->link);
+    list_push_back(&table->ended, &ask->link);
 }
 
 void ask_end_all(struct actor *asker)

@@ -3,8 +3,8 @@
 
 /*
  * Open asks: their askers, wanted replies and time limits. An ask ends once: with the first reply
- * of a matching type, with its failure, or with its asker. Its handle (index and generation) then
- * finds nothing.
+ * of a matching type, with its failure, or with its asker. Its handle then finds nothing, and is
+ * not used again.
  */
 
 #include "shared/base/clock.h"
@@ -26,11 +26,12 @@ typedef void (*ask_done_fn)(void *userdata, const struct envelope *reply, int er
                             const char *reason);
 
 struct ask {
-    struct list link;             /* in the asker's list, or the free list */
+    struct list link;             /* in the asker's list, or in the table's, once it has ended */
     struct index_entry by_cookie; /* in the asker's index */
+    struct index_entry by_handle; /* in the table's */
     struct message_context *context;
-    uint64_t handle; /* 0 = free */
-    uint32_t index, generation;
+    uint64_t handle;
+    bool open;           /* has not ended */
     bool quiet;          /* a failure does not call `done`: router_ask() returns it */
     struct actor *asker; /* NULL = `done` is called */
     uint64_t asked_by;   /* the asker's reference, kept when the ask has ended; 0 = none */
@@ -47,9 +48,9 @@ struct ask {
 };
 
 struct ask_table {
-    struct ask **entries;
-    uint32_t n_entries, n_allocated;
-    struct list free;
+    struct index by_handle;
+    struct list ended; /* oldest first; the next ask takes the place of the oldest */
+    uint64_t last;     /* handle */
     uint64_t n_open;
 };
 
@@ -68,22 +69,14 @@ struct ask_options {
 /* 0 or -ENOMEM. */
 int ask_new(struct ask **ret, struct message_context *context, const struct ask_options *options);
 
-/* For an upgrade: makes the next place of an empty table, with its saved state. 0 or -ENOMEM. */
-int ask_table_add_place(struct message_context *context, uint32_t generation, uint64_t asked_by);
-/* The messages of an open ask. */
-struct ask_copies {
-    uint64_t recipient; /* as in struct ask */
-    uint32_t n, weight;
-};
-/* Restores the ask that had this handle in its place, until `at` (USEC_INFINITY = no limit) instead
- * of the options' time-out. 0, -EBADMSG (no such place, or it is in use), or -ENOMEM. */
+/* For an upgrade: makes the ask that had this handle, until `at` (USEC_INFINITY = no limit) instead
+ * of the options' time-out. 0 or -ENOMEM. */
 int ask_restore(struct ask **ret, struct message_context *context,
-                const struct ask_options *options, uint64_t handle, usec_t at,
-                const struct ask_copies *copies);
+                const struct ask_options *options, uint64_t handle, usec_t at);
 
 struct ask *ask_get(const struct ask_table *table, uint64_t handle); /* NULL = it has ended */
 
-/* The asker, even after the ask has ended, until its place is reused; 0 = not known. */
+/* The asker, even after the ask has ended, until another takes its place; 0 = not known. */
 uint64_t ask_asked_by(const struct ask_table *table, uint64_t handle);
 
 /* Ends an ask without notifying its asker. */
