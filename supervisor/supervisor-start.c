@@ -169,13 +169,14 @@ static void resume_job_ids(struct parts *parts)
         memcpy(kept->data, &parts->jobs.random_high, sizeof(parts->jobs.random_high));
 }
 
-static void resume_letter_ids(struct parts *parts)
+static void resume_letter_tally(struct parts *parts)
 {
     bool found;
     struct kept_state *kept = kept_state_open(&parts->process.kept, ":dead-letters", &found);
 
     if (kept)
-        dead_letters_resume(&parts->messages.dead_letters, (uint64_t *)(void *)kept->data);
+        dead_letters_resume(&parts->messages.dead_letters,
+                            (struct dead_letter_tally *)(void *)kept->data);
 }
 
 /* Continues the last supervisor's clock_steady(), so that dates by it stay valid. */
@@ -279,7 +280,7 @@ static int collect_held(struct parts *parts)
     resume_clock(parts);
     resume_job_ids(parts);
     resume_client_numbers(parts);
-    resume_letter_ids(parts);
+    resume_letter_tally(parts);
     return resume_wake(parts);
 }
 

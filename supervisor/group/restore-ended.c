@@ -11,6 +11,7 @@
 #include "supervisor/group/restore-private.h"
 #include "supervisor/group/undescribed.h"
 #include "supervisor/job/job.h"
+#include "supervisor/message/dead-letter/dead-letter-save.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/store/dead-rows.h"
 #include "supervisor/store/durable-job.h"
@@ -126,7 +127,7 @@ static uint64_t id_of_letter(const struct dead_letters *letters, uint64_t id)
 {
     const bool inherited = id <= letters->inherited_id && !dead_letter_find(letters, id);
 
-    return dead_letter_id_valid(id) && (id > letters->last_id || inherited) ? id : 0;
+    return dead_letter_id_valid(id) && (id > letters->tally->last_id || inherited) ? id : 0;
 }
 
 /* Writes the id of its job into `text` of PROTOCOL_ID_TEXT bytes, unless the row has it. */
@@ -148,12 +149,11 @@ static void restore_letter(const struct restore *restore, struct restore_copy *c
     const bool keyed = row->key_size > 0 && protocol_name_valid(row->key, row->key_size);
     char recipient[CONFIG_GROUP_NAME_MAX + PROTOCOL_NAME_MAX + 2], id[PROTOCOL_ID_TEXT];
     const struct group *group = registry_find(restore->context->registry, row->group);
-    const struct dead_letter_facts facts = {
+    struct dead_letter letter = {
         .reason = DEAD_JOB,
-        .id = id_of_letter(letters, row->letter),
+        .id = row->letter,
         .row = row->number,
         .at = row->dead_at,
-        .restored = true,
         .recipient = recipient,
         .topic = {.type = "",
                   .key = row->key_size > 0 ? row->key : NULL,
@@ -169,9 +169,10 @@ static void restore_letter(const struct restore *restore, struct restore_copy *c
         .payload_dropped = row->payload_dropped,
     };
 
-    if (dead_letter_complete(letters, row->letter, row->number, &copy->payload,
-                             row->payload_dropped))
+    if (dead_letter_claim(letters, restore->context->deaths, &restore->context->durable->inherited,
+                          &letter, &copy->payload))
         return;
+    letter.id = id_of_letter(letters, row->letter);
     (void)snprintf(recipient, sizeof(recipient), "%s%s%s", row->group,
                    group && group_is_keyed(group) && keyed ? "/" : "",
                    group && group_is_keyed(group) && keyed ? row->key : "");
@@ -179,16 +180,14 @@ static void restore_letter(const struct restore *restore, struct restore_copy *c
         log_warning("dead letter in row %" PRId64 " has the invalid id %" PRIu64
                     "; assigning a new one",
                     row->number, row->letter);
-    if (facts.id > letters->last_id)
-        letters->last_id = facts.id;
-    (void)dead_letter_add(letters, &facts, &copy->payload);
+    (void)dead_letter_restore(letters, &letter, &copy->payload);
 }
 
 void restore_take_letters(struct restore *restore)
 {
     list_for_each (node, &restore->chunk->copies)
         restore_letter(restore, list_entry(node, struct restore_copy, link));
-    dead_letters_settle(&restore->context->messages->dead_letters);
+    (void)waiting_room_settle(&restore->context->durable->inherited, DEAD_LETTER_ROW);
     restore->context->durable->letters_unread = false;
     restore_free_copies(restore->chunk);
 }

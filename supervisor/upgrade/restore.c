@@ -38,12 +38,8 @@ static int restore_death(const struct group_context *context, struct saved_reade
 
 static int restore_dead_letter(const struct group_context *context, struct saved_reader *row)
 {
-    return dead_letter_restore_row(&context->messages->dead_letters, context->deaths, row);
-}
-
-static int restore_dead_letter_tally(const struct group_context *context, struct saved_reader *row)
-{
-    return dead_letter_tally_restore_row(&context->messages->dead_letters, row);
+    return dead_letter_restore_row(&context->messages->dead_letters, context->deaths,
+                                   &context->durable->inherited, row);
 }
 
 static int restore_store_tally(const struct group_context *context, struct saved_reader *row)
@@ -57,7 +53,6 @@ static const struct kind KINDS[] = {
     {UPGRADE_REFERENCES, ACTOR_ROW, .of_messages = actor_inherit},
     {UPGRADE_GROUPS, DEATH_ROW, .restore = restore_death},
     {UPGRADE_GROUPS, DEAD_LETTER_ROW, .restore = restore_dead_letter},
-    {UPGRADE_GROUPS, DEAD_LETTER_TALLY_ROW, .restore = restore_dead_letter_tally},
     {UPGRADE_GROUPS, GROUP_ROW, .restore = group_restore_row},
     {UPGRADE_GROUPS, CELL_ROW, .restore = cell_restore_row},
     {UPGRADE_GROUPS, STORE_TALLY_ROW, .restore = restore_store_tally},

@@ -90,15 +90,15 @@ static void report_counts(struct reply *reply, const struct dead_letters *letter
 {
     reply_array(reply, "counts");
     for (unsigned i = 0; i < _DEAD_N_REASONS; i++) {
-        if (letters->counts[i] == 0)
+        if (letters->tally->counts[i] == 0)
             continue;
         reply_object(reply, NULL);
         reply_string(reply, "reason", dead_letter_reason_to_string((enum dead_letter_reason)i));
-        reply_uint(reply, "count", letters->counts[i]);
+        reply_uint(reply, "count", letters->tally->counts[i]);
         reply_end_object(reply);
     }
     reply_end_array(reply);
-    reply_uint(reply, "evicted", letters->n_evicted);
+    reply_uint(reply, "evicted", letters->tally->n_evicted);
 }
 
 static bool step_letters(struct control_list *list)
@@ -306,7 +306,7 @@ static void change(struct request *request, const char *to,
     change->apply = request_bool(request, "dry_run") ? count_match : apply;
     requeue_init(&change->requeue, request->context, to);
     change->requeue.settled = on_settled;
-    change->last = letters->last_id;
+    change->last = letters->tally->last_id;
     if ((uint64_t)request_int(request, "up_to", INT64_MAX) < change->last)
         change->last = (uint64_t)request_int(request, "up_to", 0);
     dead_letter_walk_begin(&change->walk, letters, false);

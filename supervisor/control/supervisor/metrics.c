@@ -148,9 +148,9 @@ static void report_letters(struct reply *reply, const struct dead_letters *lette
     reply_object(reply, "added");
     for (unsigned i = 0; i < _DEAD_N_REASONS; i++)
         reply_uint(reply, dead_letter_reason_to_string((enum dead_letter_reason)i),
-                   letters->counts[i]);
+                   letters->tally->counts[i]);
     reply_end_object(reply);
-    reply_uint(reply, "evicted", letters->n_evicted);
+    reply_uint(reply, "evicted", letters->tally->n_evicted);
     reply_end_object(reply);
 }
 

@@ -47,10 +47,9 @@ static size_t find_deaths(const struct death_log *log, const struct job *job,
 static void cell_write_dead_letter(struct cell *cell, struct job *job)
 {
     const struct group_context *context = cell->context;
-    struct death *deaths[DEAD_LETTER_DEATHS_MAX];
     struct payload payload = PAYLOAD_NULL;
     char id[PROTOCOL_ID_TEXT];
-    const struct dead_letter_facts facts = {
+    struct dead_letter letter = {
         .reason = DEAD_JOB,
         .id = job->record ? durable_of(job)->letter : 0,
         .row = job->record ? durable_of(job)->row.number : 0,
@@ -65,13 +64,12 @@ static void cell_write_dead_letter(struct cell *cell, struct job *job)
         .text = job->reason,
         .attempts = job->n_failed,
         .cause = job->failed_by,
-        .deaths = deaths,
-        .n_deaths = find_deaths(context->deaths, job, deaths),
     };
 
+    letter.n_deaths = find_deaths(context->deaths, job, letter.deaths);
     job_count(&cell->counts, JOBS_BYTES, -(int64_t)job->payload.size);
     payload_move(&payload, &job->payload);
-    (void)dead_letter_add(&context->messages->dead_letters, &facts, &payload);
+    (void)dead_letter_add(&context->messages->dead_letters, &letter, &payload);
 }
 
 static void cell_tell_dead(struct cell *cell, const struct job *job)

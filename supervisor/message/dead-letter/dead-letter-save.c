@@ -32,15 +32,6 @@
     F(UPGRADE, payload_size, NUMBER(payload_size))
 static const struct field LETTER_TABLE[] = {LETTER_FIELDS(FIELD)};
 const struct record DEAD_LETTER_RECORD = RECORD(DEAD_LETTER_ROW, LETTER_TABLE);
-#undef ROW
-
-#define ROW dead_letters
-#define TALLY_FIELDS(F)                                                                            \
-    F(UPGRADE, last_id, BELOW(last_id, DEAD_LETTER_ID_MAX))                                        \
-    F(UPGRADE, n_evicted, NUMBER(n_evicted))                                                       \
-    F(UPGRADE, counts, ARRAY(counts))
-static const struct field TALLY_TABLE[] = {TALLY_FIELDS(FIELD)};
-const struct record DEAD_LETTER_TALLY_RECORD = RECORD(DEAD_LETTER_TALLY_ROW, TALLY_TABLE);
 
 /* ---- saving ---- */
 
@@ -76,110 +67,78 @@ static int save_letters(const struct list *letters, struct saver *saver)
 
 int dead_letters_save(const struct dead_letters *letters, struct saver *saver)
 {
-    int r = save_letters(&letters->unread, saver);
+    int r = 0;
 
     for (unsigned queue = 0; r == 0 && queue < _DEAD_N_QUEUES; queue++)
         r = save_letters(&letters->rings[queue], saver);
-    return r == 0 ? record_save(saver, &DEAD_LETTER_TALLY_RECORD, letters, NULL) : r;
+    return r;
 }
 
 /* ---- restoring ---- */
 
-static size_t get_deaths(struct saved_reader *row, const struct death_log *log,
-                         struct death *ret[DEAD_LETTER_DEATHS_MAX])
+static void get_deaths(struct saved_reader *row, const struct death_log *log,
+                       struct dead_letter *letter)
 {
     struct saved_reader list = saved_get_fields(row);
-    size_t n = 0;
 
-    while (saved_has_more(&list) && n < DEAD_LETTER_DEATHS_MAX) {
-        ret[n] = death_get(&list, log);
-        n += ret[n] != NULL;
+    while (saved_has_more(&list) && letter->n_deaths < DEAD_LETTER_DEATHS_MAX) {
+        letter->deaths[letter->n_deaths] = death_get(&list, log);
+        letter->n_deaths += letter->deaths[letter->n_deaths] != NULL;
     }
-    return n;
 }
 
-static struct dead_letter_facts facts_of(const struct dead_letter *saved)
+/* Reads a letter, with references to its deaths. Returns 0 or -EBADMSG. */
+static int get_letter(struct saved_reader *row, const struct death_log *log,
+                      struct dead_letter *ret)
 {
-    return (struct dead_letter_facts){
-        .reason = saved->reason,
-        .id = saved->id,
-        .row = saved->row,
-        .at = saved->at,
-        .restored = true,
-        .sender = saved->sender,
-        .recipient = saved->recipient,
-        .sender_ref = saved->sender_ref,
-        .recipient_ref = saved->recipient_ref,
-        .topic = saved->topic,
-        .message = saved->message,
-        .sent_at = saved->sent_at,
-        .job = saved->job,
-        .options = saved->options,
-        .submitter_uid = saved->submitter_uid,
-        .code = saved->code,
-        .text = saved->text,
-        .attempts = saved->attempts,
-        .cause = saved->cause,
-    };
+    int r;
+
+    *ret = (struct dead_letter){0};
+    record_get(row, &DEAD_LETTER_RECORD, ret);
+    r = topic_get(row, &ret->topic);
+    get_deaths(row, log, ret);
+    return r < 0 || row->damaged || !dead_letter_id_valid(ret->id) || ret->at == 0 ? -EBADMSG : 0;
 }
 
-static int add(struct dead_letters *letters, const struct dead_letter_facts *facts,
-               uint64_t size_dropped, const struct saved_reader *row)
+static void drop_deaths(const struct dead_letter *letter)
 {
-    struct payload payload = PAYLOAD_NULL;
-    struct dead_letter *letter;
-    int r = payload_set(&payload, row->payload, row->payload_size);
-
-    if (r < 0)
-        return r;
-    if (letters->last_id < facts->id)
-        letters->last_id = facts->id;
-    if (dead_letter_add(letters, facts, &payload) == 0)
-        return -ENOMEM;
-    letter = size_dropped > 0 ? dead_letter_find(letters, facts->id) : NULL;
-    if (letter) {
-        letter->payload_dropped = true;
-        letter->payload_size = size_dropped;
-    }
-    return 0;
+    for (size_t i = 0; i < letter->n_deaths; i++)
+        death_unref(letter->deaths[i]);
 }
 
 int dead_letter_restore_row(struct dead_letters *letters, const struct death_log *deaths,
-                            struct saved_reader *row)
+                            struct waiting_room *room, struct saved_reader *row)
 {
-    struct death *found[DEAD_LETTER_DEATHS_MAX];
-    struct dead_letter saved = {0};
-    struct dead_letter_facts facts;
-    int r;
+    const struct saved_reader whole = *row;
+    struct payload payload = PAYLOAD_NULL;
+    struct dead_letter saved;
+    int r = get_letter(row, deaths, &saved);
 
-    record_get(row, &DEAD_LETTER_RECORD, &saved);
-    r = topic_get(row, &saved.topic);
-    facts = facts_of(&saved);
-    facts.deaths = found;
-    facts.n_deaths = get_deaths(row, deaths, found);
-    if (r < 0 || row->damaged || !dead_letter_id_valid(facts.id) || facts.at == 0)
-        r = -EBADMSG;
-    else if (facts.row != 0)
-        r = dead_letter_inherit(letters, &facts);
-    else
-        r = add(letters, &facts, saved.payload_dropped ? saved.payload_size : 0, row);
-    for (size_t i = 0; i < facts.n_deaths; i++)
-        death_unref(found[i]);
+    if (r == 0 && saved.row != 0)
+        r = waiting_room_add(room, DEAD_LETTER_ROW, (uint64_t)saved.row, &whole);
+    else if (r == 0)
+        r = payload_set(&payload, row->payload, row->payload_size);
+    if (r == 0 && saved.row == 0 && dead_letter_restore(letters, &saved, &payload) == 0)
+        r = -ENOMEM;
+    drop_deaths(&saved);
     return r;
 }
 
-int dead_letter_tally_restore_row(struct dead_letters *letters, struct saved_reader *row)
+bool dead_letter_claim(struct dead_letters *letters, const struct death_log *deaths,
+                       struct waiting_room *room, const struct dead_letter *like,
+                       struct payload *payload)
 {
-    struct dead_letters saved = {0};
+    struct dead_letter saved = {0};
+    struct saved_reader row;
+    bool is;
 
-    record_get(row, &DEAD_LETTER_TALLY_RECORD, &saved);
-    if (row->damaged)
-        return -EBADMSG;
-    if (letters->last_id < saved.last_id)
-        letters->last_id = saved.last_id;
-    letters->n_evicted += saved.n_evicted;
-    for (unsigned i = 0; i < _DEAD_N_REASONS; i++)
-        letters->counts[i] += saved.counts[i];
-    letters->inherited_id = letters->last_id;
-    return 0;
+    if (!waiting_room_find(room, DEAD_LETTER_ROW, (uint64_t)like->row, &row))
+        return false;
+    is = get_letter(&row, deaths, &saved) == 0 && saved.id == like->id;
+    saved.payload_dropped = like->payload_dropped;
+    if (is)
+        (void)dead_letter_restore(letters, &saved, payload);
+    drop_deaths(&saved);
+    waiting_room_remove(room, DEAD_LETTER_ROW, (uint64_t)like->row);
+    return is;
 }

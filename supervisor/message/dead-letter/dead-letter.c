@@ -72,40 +72,26 @@ static char *append_text(char **end, const char *text)
     return text ? append(end, text, strlen(text)) : NULL;
 }
 
-static void copy_texts(struct dead_letter *letter, const struct dead_letter_facts *facts)
+static void copy_texts(struct dead_letter *letter, const struct dead_letter *like)
 {
-    const struct topic *topic = &facts->topic;
+    const struct topic *topic = &like->topic;
     char *end = (char *)(letter + 1);
 
-    letter->sender = append_text(&end, facts->sender);
-    letter->recipient = append_text(&end, facts->recipient);
-    letter->job = append_text(&end, facts->job);
-    letter->text = append_text(&end, facts->text);
+    letter->sender = append_text(&end, like->sender);
+    letter->recipient = append_text(&end, like->recipient);
+    letter->job = append_text(&end, like->job);
+    letter->text = append_text(&end, like->text);
     letter->topic.type = append(&end, topic->type, topic->type_size);
-    letter->topic.type_size = topic->type_size;
-    if (topic->key) {
+    if (topic->key)
         letter->topic.key = append(&end, topic->key, topic->key_size);
-        letter->topic.key_size = topic->key_size;
-    }
 }
 
-static void copy_deaths(struct dead_letter *letter, const struct dead_letter_facts *facts)
+static enum attempt_cause cause_of(const struct dead_letter *like)
 {
-    size_t first = 0;
-
-    if (facts->n_deaths > DEAD_LETTER_DEATHS_MAX)
-        first = facts->n_deaths - DEAD_LETTER_DEATHS_MAX;
-    for (size_t i = first; i < facts->n_deaths; i++)
-        letter->deaths[letter->n_deaths++] = death_ref(facts->deaths[i]);
-}
-
-static enum attempt_cause cause_of(const struct dead_letter_facts *facts)
-{
-    const struct death *last = facts->n_deaths > 0 ? facts->deaths[facts->n_deaths - 1] : NULL;
-
-    if (facts->cause != ATTEMPT_CAUSE_NONE || !last)
-        return facts->cause;
-    return attempt_cause_from_string(death_cause_to_string(last->cause));
+    if (like->cause != ATTEMPT_CAUSE_NONE || like->n_deaths == 0)
+        return like->cause;
+    return attempt_cause_from_string(
+        death_cause_to_string(like->deaths[like->n_deaths - 1]->cause));
 }
 
 /* The memory of a letter, without the payload. */
@@ -119,34 +105,26 @@ static size_t base_memory(const struct dead_letter *letter, size_t texts)
     return memory;
 }
 
-static struct dead_letter *letter_new(const struct dead_letter_facts *facts)
+static struct dead_letter *letter_new(const struct dead_letter *like)
 {
-    const size_t texts = text_size(facts->sender) + text_size(facts->recipient) +
-                         text_size(facts->job) + text_size(facts->text) + facts->topic.type_size +
-                         facts->topic.key_size + 2;
+    const size_t texts = text_size(like->sender) + text_size(like->recipient) +
+                         text_size(like->job) + text_size(like->text) + like->topic.type_size +
+                         like->topic.key_size + 2;
     struct dead_letter *letter = calloc(1, sizeof(*letter) + texts);
 
     if (!letter)
         return NULL;
+    *letter = *like;
     list_init(&letter->link);
     list_init(&letter->share_link);
     list_init(&letter->blob_link);
-    letter->at = facts->at > 0 ? facts->at : clock_realtime();
-    letter->row = facts->row;
-    letter->reason = facts->reason;
-    letter->sender_ref = facts->sender_ref;
-    letter->recipient_ref = facts->recipient_ref;
-    letter->message = facts->message;
-    letter->sent_at = facts->sent_at;
-    letter->submitter_uid = facts->submitter_uid;
-    letter->code = facts->code;
-    letter->options = facts->options;
-    letter->attempts = facts->attempts;
-    letter->cause = cause_of(facts);
-    letter->payload.fd = -1;
-    letter->payload_dropped = facts->payload_dropped;
-    copy_texts(letter, facts);
-    copy_deaths(letter, facts);
+    if (letter->at == 0)
+        letter->at = clock_realtime();
+    letter->cause = cause_of(like);
+    letter->payload = (struct payload)PAYLOAD_NULL;
+    copy_texts(letter, like);
+    for (size_t i = 0; i < letter->n_deaths; i++)
+        (void)death_ref(letter->deaths[i]);
     letter->memory = base_memory(letter, texts);
     return letter;
 }
@@ -157,16 +135,16 @@ void dead_letters_init(struct dead_letters *letters, uint64_t max, uint64_t memo
     for (unsigned i = 0; i < _DEAD_N_QUEUES; i++)
         list_init(&letters->rings[i]);
     list_init(&letters->cursors);
-    list_init(&letters->unread);
+    letters->tally = &letters->own_tally;
     shares_init(&letters->shares);
 }
 
-void dead_letters_resume(struct dead_letters *letters, uint64_t *kept_id)
+void dead_letters_resume(struct dead_letters *letters, struct dead_letter_tally *kept)
 {
-    if (*kept_id <= DEAD_LETTER_ID_MAX && *kept_id > letters->last_id)
-        letters->last_id = *kept_id;
-    *kept_id = letters->inherited_id = letters->last_id;
-    letters->kept_id = kept_id;
+    if (kept->last_id > DEAD_LETTER_ID_MAX)
+        kept->last_id = 0;
+    letters->tally = kept;
+    letters->inherited_id = kept->last_id;
 }
 
 static void link_blob(struct dead_letter *letter)
@@ -210,11 +188,9 @@ void dead_letters_deinit(struct dead_letters *letters)
     for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++)
         list_for_each_safe (node, &letters->rings[queue])
             remove_letter(letters, letter_of(node, link));
-    dead_letters_settle(letters);
     shares_deinit(&letters->shares);
     index_deinit(&letters->by_id);
     index_deinit(&letters->by_job);
-    index_deinit(&letters->unread_by_id);
 }
 
 static void drop_payload(struct dead_letter *letter)
@@ -247,7 +223,7 @@ static struct dead_letter *oldest_of(const struct share *share)
 static void evict_letter(struct dead_letters *letters, struct dead_letter *letter)
 {
     remove_letter(letters, letter);
-    letters->n_evicted++;
+    letters->tally->n_evicted++;
 }
 
 /* Evicts letters down to the bounds. */
@@ -344,10 +320,11 @@ static void copy_blob(struct payload *payload)
 static void set_payload(const struct dead_letters *letters, struct dead_letter *letter,
                         struct payload *payload)
 {
-    letter->payload_size = payload->size;
+    if (!letter->payload_dropped)
+        letter->payload_size = payload->size;
     if (payload->size > letters->memory_max ||
         letter->memory > letters->memory_max - payload->size) {
-        letter->payload_dropped = payload->size > 0;
+        letter->payload_dropped = letter->payload_size > 0;
         payload_deinit(payload);
         return;
     }
@@ -357,72 +334,25 @@ static void set_payload(const struct dead_letters *letters, struct dead_letter *
 }
 
 /* The share of the sender's group, or if there is none, of the recipient's group. */
-static struct share *share_for(struct dead_letters *letters, const struct dead_letter_facts *facts)
+static struct share *share_for(struct dead_letters *letters, const struct dead_letter *letter)
 {
-    const char *owner = facts->sender;
+    const char *owner = letter->sender;
 
     if (!owner || *owner == '(')
-        owner = facts->recipient ? facts->recipient : "";
+        owner = letter->recipient ? letter->recipient : "";
     return share_get(&letters->shares, owner, share_owner_size(owner));
 }
 
-int dead_letter_inherit(struct dead_letters *letters, const struct dead_letter_facts *facts)
+uint64_t dead_letter_restore(struct dead_letters *letters, const struct dead_letter *like,
+                             struct payload *payload)
 {
-    struct dead_letter *letter = letter_new(facts);
+    const uint64_t id = like->id > 0 ? like->id : dead_letter_reserve_id(letters);
+    struct dead_letter *letter = letter_new(like);
 
+    if (letters->tally->last_id < id)
+        letters->tally->last_id = id;
     if (letter)
-        letter->share = share_for(letters, facts);
-    if (!letter || !letter->share) {
-        dead_letter_free(letter);
-        return -ENOMEM;
-    }
-    letter->id = facts->id;
-    list_push_back(&letters->unread, &letter->link);
-    index_add(&letters->unread_by_id, &letter->by_id, letter->id);
-    return 0;
-}
-
-static void take_unread(struct dead_letters *letters, struct dead_letter *letter)
-{
-    list_unlink(&letter->link);
-    index_remove(&letters->unread_by_id, &letter->by_id);
-}
-
-bool dead_letter_complete(struct dead_letters *letters, uint64_t id, int64_t row,
-                          struct payload *payload, bool payload_dropped)
-{
-    struct index_entry *entry = index_find(&letters->unread_by_id, id);
-    struct dead_letter *letter = entry ? letter_of(entry, by_id) : NULL;
-
-    if (!letter || letter->row != row)
-        return false;
-    take_unread(letters, letter);
-    letter->letters = letters;
-    letter->payload_dropped = payload_dropped;
-    set_payload(letters, letter, payload);
-    dead_letter_put(letters, letter);
-    return true;
-}
-
-void dead_letters_settle(struct dead_letters *letters)
-{
-    list_for_each_safe (node, &letters->unread) {
-        take_unread(letters, letter_of(node, link));
-        dead_letter_free(letter_of(node, link));
-    }
-}
-
-uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_facts *facts,
-                         struct payload *payload)
-{
-    const uint64_t id = facts->id > 0 ? facts->id : dead_letter_reserve_id(letters);
-    struct dead_letter *letter;
-
-    if (!facts->restored)
-        letters->counts[facts->reason]++;
-    letter = letter_new(facts);
-    if (letter)
-        letter->share = share_for(letters, facts);
+        letter->share = share_for(letters, letter);
     if (!letter || !letter->share) {
         dead_letter_free(letter);
         if (payload)
@@ -435,4 +365,11 @@ uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_
         set_payload(letters, letter, payload);
     dead_letter_put(letters, letter);
     return id;
+}
+
+uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter *like,
+                         struct payload *payload)
+{
+    letters->tally->counts[like->reason]++;
+    return dead_letter_restore(letters, like, payload);
 }

@@ -62,13 +62,12 @@ enum {
     DEAD_SHARE_BLOBS,
 };
 
-/* The facts about a dead letter, to be copied. NULL = none. */
-struct dead_letter_facts {
+/* The members up to `payload` describe a letter that dead_letter_add() makes. NULL = none. */
+struct dead_letter {
     enum dead_letter_reason reason;
-    uint64_t id;                    /* reserved; 0 = the next one */
-    int64_t row;                    /* of a durable job; 0 = none */
+    uint64_t id;                    /* counts from 1; 0 = the next one */
+    int64_t row;                    /* on disk, of a durable job; 0 = none */
     usec_t at;                      /* realtime; 0 = now */
-    bool restored;                  /* an earlier process has counted it */
     const char *sender, *recipient; /* as addresses */
     uint64_t sender_ref, recipient_ref;
     struct topic topic;
@@ -80,53 +79,36 @@ struct dead_letter_facts {
     int32_t code;               /* the handler's own; DEAD_ERROR, DEAD_JOB */
     const char *text;           /* the handler's error, or the reason */
     uint32_t attempts;
-    enum attempt_cause cause;    /* of the last attempt; NONE = that of the last death */
-    bool payload_dropped;        /* an earlier supervisor dropped the payload */
-    struct death *const *deaths; /* references are taken of the last DEAD_LETTER_DEATHS_MAX */
+    enum attempt_cause cause; /* of the last attempt; NONE = that of the last death */
     size_t n_deaths;
-};
+    struct death *deaths[DEAD_LETTER_DEATHS_MAX]; /* oldest first; a reference is taken of each */
+    bool payload_dropped;                         /* there was no room; payload.size is 0 */
+    uint64_t payload_size;
 
-struct dead_letter {
+    struct payload payload;
     struct list link;             /* in its ring, oldest first */
     struct dead_letters *letters; /* that it belongs to */
-    int64_t row;                  /* on disk, of a durable job; 0 = none */
     struct share *share;
     struct list share_link, blob_link; /* in its share */
     struct index_entry by_id, by_job;  /* by_job: by a hash of `job`, if there is one */
-    uint64_t id;                       /* counts from 1 */
-    usec_t at;                         /* realtime */
-    enum dead_letter_reason reason;
-    char *sender, *recipient, *job, *text; /* NULL = none */
-    struct job_options options;            /* for DEAD_JOB */
-    uint64_t sender_ref, recipient_ref;
-    struct topic topic; /* bytes owned */
-    uint64_t message;
-    usec_t sent_at;
-    uid_t submitter_uid;
-    int32_t code;
-    uint32_t attempts;
-    enum attempt_cause cause; /* why the last attempt failed, or its worker died */
-    size_t n_deaths;
-    struct death *deaths[DEAD_LETTER_DEATHS_MAX];
-    struct payload payload;
-    bool payload_dropped; /* there was no room; payload.size is 0 */
-    uint64_t payload_size;
     size_t memory;
+};
+
+/* Since the start. */
+struct dead_letter_tally {
+    uint64_t last_id;
+    uint64_t n_evicted; /* to make room */
+    uint64_t counts[_DEAD_N_REASONS];
 };
 
 struct dead_letters {
     struct list rings[_DEAD_N_QUEUES];
     struct list cursors; /* struct list_cursor.link, in the rings */
     struct index by_id, by_job;
-    struct list unread; /* struct dead_letter.link: inherited, their payloads are still on disk */
-    struct index unread_by_id;
     struct shares shares;
     uint64_t max, memory_max;
-    uint64_t last_id;
-    uint64_t *kept_id;     /* `last_id` for the next supervisor; NULL = it is not kept */
+    struct dead_letter_tally *tally, own_tally; /* see dead_letters_resume() */
     uint64_t inherited_id; /* up to this, ids are those of the last supervisor's letters */
-    uint64_t counts[_DEAD_N_REASONS]; /* since the start */
-    uint64_t n_evicted;               /* to make room */
     /* Called when a letter with a row on disk is freed. */
     void (*drop_row)(void *userdata, int64_t row);
     void *userdata;
@@ -143,16 +125,18 @@ void dead_letters_deinit(struct dead_letters *letters);
 void dead_letters_resize(struct dead_letters *letters, uint64_t max, uint64_t memory_max);
 
 /*
- * Adds one, counts it, and evicts the oldest beyond the bounds. Takes the payload over (NULL =
- * none); a payload larger than the whole memory is dropped. Returns its id, or 0 when out of
- * memory.
+ * Adds a copy of the letter, counts it, and evicts the oldest beyond the bounds. Takes the payload
+ * over (NULL = none); a payload larger than the whole memory is dropped. Returns its id, or 0 when
+ * out of memory.
  */
-uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_facts *facts,
+uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter *like,
                          struct payload *payload);
+/* Like dead_letter_add(), but for a letter that the last supervisor has counted. */
+uint64_t dead_letter_restore(struct dead_letters *letters, const struct dead_letter *like,
+                             struct payload *payload);
 
-/* Continues after the ids of the last supervisor, which has left the last one in `kept_id`
- * (borrowed), so that no id names a different letter after a crash. */
-void dead_letters_resume(struct dead_letters *letters, uint64_t *kept_id);
+/* Continues the tally of the last supervisor, in memory that outlives this one (borrowed). */
+void dead_letters_resume(struct dead_letters *letters, struct dead_letter_tally *kept);
 
 /* Whether a letter that is read back may have this id: there is room for more above it. */
 static inline bool dead_letter_id_valid(uint64_t id)
@@ -163,22 +147,8 @@ static inline bool dead_letter_id_valid(uint64_t id)
 /* Returns an id for a letter that will be added. */
 static inline uint64_t dead_letter_reserve_id(struct dead_letters *letters)
 {
-    letters->last_id++;
-    if (letters->kept_id)
-        *letters->kept_id = letters->last_id;
-    return letters->last_id;
+    return ++letters->tally->last_id;
 }
-
-/* Keeps the facts about a durable job's letter until its row is read. Returns 0 or -ENOMEM. */
-int dead_letter_inherit(struct dead_letters *letters, const struct dead_letter_facts *facts);
-/* Call it when the row of a durable job's letter is read: adds the letter that
- * dead_letter_inherit() kept, with the payload, which it takes over. `payload_dropped`: the disk
- * had no room for the payload. Returns false, and leaves the payload to the caller, if there is no
- * such letter. */
-bool dead_letter_complete(struct dead_letters *letters, uint64_t id, int64_t row,
-                          struct payload *payload, bool payload_dropped);
-/* All rows have been read. */
-void dead_letters_settle(struct dead_letters *letters);
 
 /* Returns the letter, or NULL. */
 struct dead_letter *dead_letter_find(const struct dead_letters *letters, uint64_t id);

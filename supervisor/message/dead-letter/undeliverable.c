@@ -41,7 +41,7 @@ static void keep(struct message_context *context, struct envelope *envelope,
                  const struct actor *recipient, const char *name, const struct undeliverable *why)
 {
     const char *sender = actor_name_of(context, envelope->sender);
-    const struct dead_letter_facts facts = {
+    struct dead_letter letter = {
         .reason = why->reason,
         .sender = sender[0] != '\0' ? sender : NULL,
         .recipient = name,
@@ -53,11 +53,12 @@ static void keep(struct message_context *context, struct envelope *envelope,
         .code = why->code,
         .text = why->text,
         .attempts = envelope->attempt,
-        .deaths = why->deaths,
         .n_deaths = why->n_deaths,
     };
 
-    (void)dead_letter_add(&context->dead_letters, &facts, &envelope->payload);
+    for (size_t i = 0; i < why->n_deaths; i++)
+        letter.deaths[i] = why->deaths[i];
+    (void)dead_letter_add(&context->dead_letters, &letter, &envelope->payload);
 }
 
 void undeliverable_end(struct message_context *context, struct envelope *envelope,

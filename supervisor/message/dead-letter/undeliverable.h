@@ -22,7 +22,7 @@ struct undeliverable {
     const char *text;            /* NULL = none */
     bool quotes;                 /* the text is the handler's: only permitted clients may read it */
     struct death *const *deaths; /* of workers that were handling it, oldest first */
-    size_t n_deaths;
+    size_t n_deaths;             /* at most DEAD_LETTER_DEATHS_MAX */
 };
 
 /* Frees the message. `recipient` NULL = it has ended, and envelope->to is its reference. */

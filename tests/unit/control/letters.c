@@ -14,6 +14,6 @@ void add_letters(enum dead_letter_reason reason, int n)
     for (int i = 0; i < n; i++)
         ck_assert_uint_ne(
             dead_letter_add(&fake_parts.messages.dead_letters,
-                            &(struct dead_letter_facts){.reason = reason, .text = text}, NULL),
+                            &(struct dead_letter){.reason = reason, .text = text}, NULL),
             0);
 }

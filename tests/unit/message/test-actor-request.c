@@ -200,7 +200,7 @@ static uint64_t handle(struct actor *actor, uint64_t max)
 
 static uint64_t dead(enum dead_letter_reason reason)
 {
-    return context.dead_letters.counts[reason];
+    return context.dead_letters.tally->counts[reason];
 }
 
 static uint64_t all_dead(void)
@@ -208,7 +208,7 @@ static uint64_t all_dead(void)
     uint64_t n = 0;
 
     for (unsigned i = 0; i < _DEAD_N_REASONS; i++)
-        n += context.dead_letters.counts[i];
+        n += context.dead_letters.tally->counts[i];
     return n;
 }
 

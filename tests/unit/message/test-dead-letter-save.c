@@ -6,6 +6,7 @@
 static struct dead_letters before, after;
 static struct death_log deaths;
 static struct memory_saver saver;
+static struct waiting_room room;
 
 static void setup(void)
 {
@@ -13,6 +14,7 @@ static void setup(void)
     dead_letters_init(&after, 10, 1 << 20);
     death_log_init(&deaths, 10);
     memory_saver_init(&saver);
+    waiting_room_init(&room);
 }
 
 static void teardown(void)
@@ -21,13 +23,14 @@ static void teardown(void)
     dead_letters_deinit(&after);
     death_log_deinit(&deaths);
     memory_saver_deinit(&saver);
+    waiting_room_deinit(&room);
 }
 
 static void add_letter(enum dead_letter_reason reason, int64_t row)
 {
     struct payload payload = PAYLOAD_NULL;
     struct death *death = death_new();
-    const struct dead_letter_facts facts = {
+    const struct dead_letter letter = {
         .reason = reason,
         .row = row,
         .sender = "shop/1",
@@ -43,14 +46,22 @@ static void add_letter(enum dead_letter_reason reason, int64_t row)
         .text = "why",
         .attempts = 8,
         .cause = ATTEMPT_CAUSE_RETRY,
-        .deaths = &death,
+        .deaths = {death},
         .n_deaths = 1,
     };
 
     ck_assert_ptr_nonnull(death);
     ck_assert_int_eq(payload_set(&payload, "data", 4), 0);
-    ck_assert_uint_gt(dead_letter_add(&before, &facts, &payload), 0);
+    ck_assert_uint_gt(dead_letter_add(&before, &letter, &payload), 0);
     death_unref(death);
+}
+
+/* Whether a letter with that row and id was waiting. */
+static bool claim(int64_t row, uint64_t id, struct payload *payload)
+{
+    const struct dead_letter like = {.row = row, .id = id};
+
+    return dead_letter_claim(&after, &deaths, &room, &like, payload);
 }
 
 static const struct dead_letter *find(struct dead_letters *letters, uint64_t id)
@@ -71,19 +82,17 @@ TEST(letters_are_restored_with_all_they_say)
     add_letter(DEAD_UNHANDLED, 0);
     add_letter(DEAD_ERROR, 0);
     ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
-    ck_assert_uint_eq(saver.n_rows, 4);
+    ck_assert_uint_eq(saver.n_rows, 3);
     for (size_t i = 0; i < 3; i++) {
         row = memory_saver_read(&saver, i, DEAD_LETTER_ROW);
-        ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &row), 0);
+        ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &room, &row), 0);
     }
-    row = memory_saver_read(&saver, 3, DEAD_LETTER_TALLY_ROW);
-    ck_assert_int_eq(dead_letter_tally_restore_row(&after, &row), 0);
-    ck_assert_mem_eq(after.counts, before.counts, sizeof(after.counts));
-    ck_assert_uint_eq(after.last_id, 3);
+    ck_assert_uint_eq(after.tally->counts[DEAD_JOB], 0); /* they have been counted */
+    ck_assert_uint_eq(after.tally->last_id, 3);
     ck_assert_ptr_null(dead_letter_find(&after, 1)); /* until its row is read */
     ck_assert_int_eq(payload_set(&payload, "data", 4), 0);
-    ck_assert(!dead_letter_complete(&after, 1, 6, &payload, false));
-    ck_assert(dead_letter_complete(&after, 1, 5, &payload, false));
+    ck_assert(!claim(6, 1, &payload));
+    ck_assert(claim(5, 1, &payload));
     for (uint64_t id = 1; id <= 3; id++) {
         a = find(&after, id);
         b = find(&before, id);
@@ -111,19 +120,31 @@ TEST(letters_are_restored_with_all_they_say)
     }
 }
 
-/* A second upgrade may come before. */
-TEST(what_waits_for_its_row_is_saved_again_and_then_forgotten)
+TEST(a_letter_with_another_id_than_its_row_is_not_added)
 {
     struct saved_reader row;
 
     add_letter(DEAD_JOB, 5);
     ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
     row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
-    ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &row), 0);
-    ck_assert_int_eq(dead_letters_save(&after, &saver.saver), 0);
-    (void)memory_saver_read(&saver, 2, DEAD_LETTER_ROW);
-    dead_letters_settle(&after);
-    ck_assert(!dead_letter_complete(&after, 1, 5, NULL, false));
+    ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &room, &row), 0);
+    ck_assert(!claim(5, 2, NULL));
+    ck_assert_ptr_null(dead_letter_find(&after, 1));
+}
+
+TEST(the_tally_goes_on_in_memory_that_outlives_the_supervisor)
+{
+    struct dead_letter_tally kept = {0};
+
+    dead_letters_resume(&before, &kept);
+    add_letter(DEAD_UNHANDLED, 0);
+    dead_letters_resume(&after, &kept);
+    ck_assert_uint_eq(after.tally->counts[DEAD_UNHANDLED], 1);
+    ck_assert_uint_eq(after.inherited_id, 1);
+    ck_assert_uint_eq(dead_letter_reserve_id(&after), 2);
+    kept.last_id = DEAD_LETTER_ID_MAX + 1; /* damaged */
+    dead_letters_resume(&after, &kept);
+    ck_assert_uint_eq(dead_letter_reserve_id(&after), 1);
 }
 
 TEST(a_payload_that_was_dropped_is_still_known_to_be_missing)
@@ -136,14 +157,14 @@ TEST(a_payload_that_was_dropped_is_still_known_to_be_missing)
     ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
     row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
     row.payload_size = 0;
-    ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &row), 0);
+    ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &room, &row), 0);
     ck_assert(find(&after, 1)->payload_dropped);
     ck_assert_uint_eq(find(&after, 1)->payload_size, 4);
 }
 
 static void restore_damaged(void *userdata, struct saved_reader *row)
 {
-    (void)dead_letter_restore_row(&after, &deaths, row);
+    (void)dead_letter_restore_row(&after, &deaths, &room, row);
 }
 
 TEST(damaged_letters_do_no_harm)
@@ -155,21 +176,19 @@ TEST(damaged_letters_do_no_harm)
     memory_saver_damage(&saver, 0, restore_damaged, NULL);
     row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
     row.end -= 2;
-    ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &row), -EBADMSG);
+    ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &room, &row), -EBADMSG);
 }
 
 TEST(an_id_that_leaves_no_room_above_it_is_refused)
 {
     struct saved_reader row;
 
-    before.last_id = DEAD_LETTER_ID_MAX;
+    before.tally->last_id = DEAD_LETTER_ID_MAX;
     add_letter(DEAD_UNHANDLED, 0);
     ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
     row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
-    ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &row), -EBADMSG);
-    row = memory_saver_read(&saver, 1, DEAD_LETTER_TALLY_ROW);
-    ck_assert_int_eq(dead_letter_tally_restore_row(&after, &row), -EBADMSG);
-    ck_assert_uint_eq(after.last_id, 0);
+    ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &room, &row), -EBADMSG);
+    ck_assert_uint_eq(after.tally->last_id, 0);
 }
 
 const struct suite suite = {.name = "dead-letter-save", .setup = setup, .teardown = teardown};

@@ -178,7 +178,7 @@ TEST(messages_for_an_actor_that_is_gone_are_dead_letters)
     index_remove(&after.context.references, &after.actor->by_reference);
     restore(MAIL_ROW, mail_restore);
     index_add(&after.context.references, &after.actor->by_reference, after.actor->reference);
-    ck_assert_uint_eq(after.context.dead_letters.last_id, 2);
+    ck_assert_uint_eq(after.context.dead_letters.tally->last_id, 2);
 }
 
 static struct ask *ask(uint64_t cookie, usec_t timeout)

@@ -93,7 +93,7 @@ static const char *waiting(const struct actor *actor)
 
 static uint64_t dead(enum dead_letter_reason reason)
 {
-    return context.dead_letters.counts[reason];
+    return context.dead_letters.tally->counts[reason];
 }
 
 /* ---- references ---- */

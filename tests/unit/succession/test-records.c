@@ -31,7 +31,6 @@ static const struct record *const SAVED[] = {&GROUP_RECORD,
                                              &INBOX_RECORD,
                                              &ASK_RECORD,
                                              &DEAD_LETTER_RECORD,
-                                             &DEAD_LETTER_TALLY_RECORD,
                                              &CLIENT_SUBMIT_RECORD,
                                              &CLIENT_WAIT_RECORD,
                                              &CLIENT_ANSWER_RECORD};
