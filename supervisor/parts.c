@@ -37,6 +37,7 @@ void parts_connect(struct parts *parts)
         .find_after_oom = after_oom_find,
     };
     parts->durable.jobs = &parts->jobs;
+    parts->durable.inherited = &parts->messages.inherited;
     parts->durable.written = cell_on_written;
     parts->process.events = &parts->events;
     parts->process.log = &parts->log;

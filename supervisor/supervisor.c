@@ -106,7 +106,6 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     list_init(&supervisor->parts.jobs.unused_waiters);
     list_init(&supervisor->parts.durable.unread);
     names_on_disk_init(&supervisor->parts.durable.names);
-    waiting_room_init(&supervisor->parts.durable.inherited);
     registry_init(&supervisor->parts.registry);
     supervisor->on_event.fn = on_event;
     list_init(&supervisor->on_event.link);
@@ -212,7 +211,6 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         process_context_deinit(&parts->process);
         job_table_deinit(&parts->jobs);
         names_on_disk_deinit(&parts->durable.names);
-        waiting_room_deinit(&parts->durable.inherited);
         event_bus_deinit(&parts->events);
         limited_log_deinit(&parts->log);
         death_log_deinit(&parts->deaths);

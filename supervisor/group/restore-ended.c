@@ -169,7 +169,7 @@ static void restore_letter(const struct restore *restore, struct restore_copy *c
         .payload_dropped = row->payload_dropped,
     };
 
-    if (dead_letter_claim(letters, restore->context->deaths, &restore->context->durable->inherited,
+    if (dead_letter_claim(letters, restore->context->deaths, restore->context->durable->inherited,
                           &letter, &copy->payload))
         return;
     letter.id = id_of_letter(letters, row->letter);
@@ -187,7 +187,7 @@ void restore_take_letters(struct restore *restore)
 {
     list_for_each (node, &restore->chunk->copies)
         restore_letter(restore, list_entry(node, struct restore_copy, link));
-    (void)waiting_room_settle(&restore->context->durable->inherited, DEAD_LETTER_ROW);
+    (void)waiting_room_settle(restore->context->durable->inherited, DEAD_LETTER_ROW, NULL, NULL);
     restore->context->durable->letters_unread = false;
     restore_free_copies(restore->chunk);
 }

@@ -31,7 +31,7 @@ static int restore_durable(const struct group_context *context, const struct sav
     struct job *job = find_in_hand(context, saved);
 
     if (!job)
-        return waiting_room_add(&context->durable->inherited, SAVED_JOB_ROW,
+        return waiting_room_add(context->durable->inherited, SAVED_JOB_ROW,
                                 (uint64_t)saved->row.number, row);
     job_restore_attempts(job, saved->attempts, saved->n_attempts);
     return 0;

@@ -137,7 +137,7 @@ static bool is_to_be_read(const struct restore *restore, struct cell *cell,
         cell_backlog_add_number(cell, row->priority, row->number) < 0)
         return true;
     *in_backlog = true;
-    waiting_room_keep(&durable->inherited, SAVED_JOB_ROW, (uint64_t)row->number);
+    waiting_room_keep(durable->inherited, SAVED_JOB_ROW, (uint64_t)row->number);
     return row->has_deadline;
 }
 
@@ -360,7 +360,7 @@ static void finish(struct restore *restore)
     complete_unwritten(restore);
     report_undescribed(restore);
     ended_attempts_settle(&restore->context->durable->attempts);
-    (void)waiting_room_settle(&restore->context->durable->inherited, SAVED_JOB_ROW);
+    (void)waiting_room_settle(restore->context->durable->inherited, SAVED_JOB_ROW, NULL, NULL);
     free(TAKE_PTR(restore->chunk));
     end_groups(restore);
     restore_begin(restore); /* groups may have come meanwhile */

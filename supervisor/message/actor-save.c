@@ -6,10 +6,10 @@
 #include "shared/ring/memory.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor.h"
+#include "supervisor/message/inheritance.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/monitor.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* What is saved for workers and clients. */
@@ -22,30 +22,6 @@ static bool is_needed(const struct actor *actor)
            !list_empty(&actor->observers) || !list_empty(&actor->names) ||
            actor->subscriptions.n_subscriptions > 0;
 }
-
-#define ROW actor_counters
-#define COUNTERS_FIELDS(F)                                                                         \
-    F(UPGRADE, accepted, NUMBER(accepted))                                                         \
-    F(UPGRADE, delivered, NUMBER(delivered))                                                       \
-    F(UPGRADE, consumed, NUMBER(consumed))                                                         \
-    F(UPGRADE, dead, NUMBER(dead))                                                                 \
-    F(UPGRADE, redelivered, NUMBER(redelivered))
-static const struct field COUNTERS[] = {COUNTERS_FIELDS(FIELD)};
-static const struct record COUNTERS_RECORD = RECORD("actor-counters", COUNTERS);
-#undef ROW
-
-#define ROW actor_row
-#define ACTOR_FIELDS(F)                                                                            \
-    F(UPGRADE, name, WORD(name))                                                                   \
-    F(UPGRADE, reference, BELOW(reference, INT64_MAX))                                             \
-    F(UPGRADE, standby, NUMBER(standby))                                                           \
-    F(UPGRADE, needed, NUMBER(needed))                                                             \
-    F(UPGRADE, exchange, NUMBER(exchange))                                                         \
-    F(UPGRADE, counters, SUBRECORD(counters, COUNTERS_RECORD))
-static const struct field ACTOR[] = {ACTOR_FIELDS(FIELD)};
-const struct record ACTOR_RECORD = RECORD(ACTOR_ROW, ACTOR);
-
-#undef ROW
 
 #define ROW message_context
 #define MESSAGES_FIELDS(F)                                                                         \
@@ -96,25 +72,18 @@ int messages_inherit(struct message_context *context, struct saved_reader *row)
     return row->damaged ? -EBADMSG : 0;
 }
 
-int actor_inherit(struct message_context *context, struct saved_reader *row)
+static void retire(void *userdata, struct saved_reader *row)
 {
-    struct actor_row actor = {0};
+    struct actor_row actor;
 
-    record_get(row, &ACTOR_RECORD, &actor);
-    if (row->damaged || !actor.name || actor.reference == 0)
-        return -EBADMSG;
-    return inheritance_add(&context->inheritance, &actor);
+    if (inheritance_read(row, &actor) == 0)
+        actor_retire_name(userdata, actor.name);
 }
 
 void actors_settle(struct message_context *context)
 {
-    struct inherited_actor *gone;
-
-    while ((gone = inheritance_take_any(&context->inheritance))) {
-        if (!gone->row.standby)
-            actor_retire_name(context, gone->name);
-        free(gone);
-    }
+    (void)waiting_room_settle(&context->inherited, ACTOR_ROW, retire, context);
+    (void)waiting_room_settle(&context->inherited, STANDBY_ROW, NULL, NULL);
 }
 
 /* ---- names ---- */

@@ -13,7 +13,6 @@
 struct actor;
 struct message_context;
 
-#define ACTOR_ROW    "actor"
 #define MESSAGES_ROW "messages" /* ids and references that must not be used again */
 
 extern const struct record MESSAGES_RECORD;
@@ -21,9 +20,8 @@ extern const struct record MESSAGES_RECORD;
 /* Saves all actors and that row. Returns 0 or -errno of the saver. */
 int actors_save(const struct message_context *context, struct saver *saver);
 
-/* These come before any actor is made. They return 0, -EBADMSG or -ENOMEM. */
+/* Comes before any actor is made, as do those of inheritance.h. Returns 0 or -EBADMSG. */
 int messages_inherit(struct message_context *context, struct saved_reader *row);
-int actor_inherit(struct message_context *context, struct saved_reader *row);
 /* Once all actors are made again: the others have gone for good. */
 void actors_settle(struct message_context *context);
 

@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/hash.h"
 #include "supervisor/channel/endpoint.h"
+#include "supervisor/message/inheritance.h"
 #include "supervisor/message/message-context.h"
 #include <assert.h>
 #include <errno.h>
@@ -55,19 +56,16 @@ void actor_retire_name(struct message_context *context, const char *name)
 /* Returns the actor's reference in the last supervisor; 0 = it did not exist. */
 static uint64_t inherit(struct actor *actor)
 {
-    struct inherited_actor *former = inheritance_take(&actor->context->inheritance, actor->name);
-    uint64_t reference = 0;
+    struct actor_row former;
 
-    if (!former)
+    if (!inheritance_take(&actor->context->inherited, actor->name, &former))
         return 0;
-    if (former->row.exchange == actor_is(actor, ACTOR_EXCHANGE)) {
-        reference = former->row.reference;
-        actor->counters = former->row.counters;
-    } else {
+    if (former.exchange != actor_is(actor, ACTOR_EXCHANGE)) {
         actor_retire_name(actor->context, actor->name);
+        return 0;
     }
-    free(former);
-    return reference;
+    actor->counters = former.counters;
+    return former.reference;
 }
 
 /* A standby has the name of its place, but its own reference. */

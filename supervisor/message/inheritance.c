@@ -3,83 +3,66 @@
 
 #include "shared/base/hash.h"
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-void inheritance_init(struct inheritance *inheritance)
+#define ROW actor_counters
+#define COUNTERS_FIELDS(F)                                                                         \
+    F(UPGRADE, accepted, NUMBER(accepted))                                                         \
+    F(UPGRADE, delivered, NUMBER(delivered))                                                       \
+    F(UPGRADE, consumed, NUMBER(consumed))                                                         \
+    F(UPGRADE, dead, NUMBER(dead))                                                                 \
+    F(UPGRADE, redelivered, NUMBER(redelivered))
+static const struct field COUNTERS[] = {COUNTERS_FIELDS(FIELD)};
+static const struct record COUNTERS_RECORD = RECORD("actor-counters", COUNTERS);
+#undef ROW
+
+#define ROW actor_row
+#define ACTOR_FIELDS(F)                                                                            \
+    F(UPGRADE, name, WORD(name))                                                                   \
+    F(UPGRADE, reference, BELOW(reference, INT64_MAX))                                             \
+    F(UPGRADE, standby, NUMBER(standby))                                                           \
+    F(UPGRADE, needed, NUMBER(needed))                                                             \
+    F(UPGRADE, exchange, NUMBER(exchange))                                                         \
+    F(UPGRADE, counters, SUBRECORD(counters, COUNTERS_RECORD))
+static const struct field ACTOR[] = {ACTOR_FIELDS(FIELD)};
+const struct record ACTOR_RECORD = RECORD(ACTOR_ROW, ACTOR);
+
+static uint64_t number_of(const char *name)
 {
-    *inheritance = (struct inheritance){0};
-    list_init(&inheritance->actors);
-    list_init(&inheritance->needed);
+    return hash_bytes(name, strlen(name));
 }
 
-void inheritance_deinit(struct inheritance *inheritance)
+int inheritance_read(struct saved_reader *row, struct actor_row *ret)
 {
-    struct inherited_actor *actor;
-
-    while ((actor = inheritance_take_any(inheritance)))
-        free(actor);
-    index_deinit(&inheritance->by_name);
+    *ret = (struct actor_row){0};
+    record_get(row, &ACTOR_RECORD, ret);
+    return row->damaged || !ret->name || ret->reference == 0 ? -EBADMSG : 0;
 }
 
-int inheritance_add(struct inheritance *inheritance, const struct actor_row *row)
+int inheritance_add(struct waiting_room *room, struct saved_reader *row)
 {
-    const size_t size = strlen(row->name);
-    struct inherited_actor *actor = calloc(1, sizeof(*actor) + size + 1);
+    const struct saved_reader whole = *row;
+    struct actor_row actor;
+    int r = inheritance_read(row, &actor);
 
-    if (!actor)
-        return -ENOMEM;
-    actor->row = *row;
-    actor->row.name = actor->name;
-    (void)stpcpy(actor->name, row->name);
-    list_init(&actor->link);
-    list_init(&actor->needed_link);
-    list_push_back(&inheritance->actors, &actor->link);
-    if (row->needed)
-        list_push_back(&inheritance->needed, &actor->needed_link);
-    index_add(&inheritance->by_name, &actor->by_name, hash_bytes(actor->name, size));
-    return 0;
+    if (r < 0)
+        return r;
+    return waiting_room_add(room, actor.standby ? STANDBY_ROW : ACTOR_ROW, number_of(actor.name),
+                            &whole);
 }
 
-static struct inherited_actor *take(struct inheritance *inheritance, struct inherited_actor *actor)
+bool inheritance_take(struct waiting_room *room, const char *name, struct actor_row *ret)
 {
-    list_unlink(&actor->link);
-    list_unlink(&actor->needed_link);
-    index_remove(&inheritance->by_name, &actor->by_name);
-    return actor;
-}
+    const uint64_t number = number_of(name);
+    const char *kind = ACTOR_ROW;
+    struct saved_reader row;
 
-struct inherited_actor *inheritance_take(struct inheritance *inheritance, const char *name)
-{
-    struct index_entry *entry = index_find(&inheritance->by_name, hash_bytes(name, strlen(name)));
-    struct inherited_actor *found = NULL;
-
-    for (; entry; entry = index_find_next(entry)) {
-        struct inherited_actor *actor = list_entry(entry, struct inherited_actor, by_name);
-
-        if (strcmp(actor->name, name) == 0 && (!found || !actor->row.standby))
-            found = actor;
+    if (!waiting_room_find(room, kind, number, &row)) {
+        kind = STANDBY_ROW;
+        if (!waiting_room_find(room, kind, number, &row))
+            return false;
     }
-    return found ? take(inheritance, found) : NULL;
-}
-
-bool inheritance_next_needed(struct inheritance *inheritance, char ret[INHERITED_NAME_MAX])
-{
-    struct list *node = list_first(&inheritance->needed);
-    const struct inherited_actor *actor;
-
-    if (!node)
-        return false;
-    actor = list_entry(node, struct inherited_actor, needed_link);
-    (void)snprintf(ret, INHERITED_NAME_MAX, "%s", actor->name);
-    list_unlink(node);
+    (void)inheritance_read(&row, ret);
+    waiting_room_remove(room, kind, number);
     return true;
-}
-
-struct inherited_actor *inheritance_take_any(struct inheritance *inheritance)
-{
-    struct list *node = list_first(&inheritance->actors);
-
-    return node ? take(inheritance, list_entry(node, struct inherited_actor, link)) : NULL;
 }

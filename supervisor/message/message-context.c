@@ -12,7 +12,7 @@ void message_context_init(struct message_context *context)
     context->last_client = &context->own_last_client;
     list_init(&context->routed);
     exchange_actors_init(context);
-    inheritance_init(&context->inheritance);
+    waiting_room_init(&context->inherited);
     ask_table_init(&context->asks);
     dead_letters_init(&context->dead_letters, 0, 0);
 }
@@ -26,7 +26,7 @@ void message_context_deinit(struct message_context *context)
         actor_end(actor, "the supervisor is stopping");
     exchange_actors_deinit(context);
     assert(!context->names);
-    inheritance_deinit(&context->inheritance);
+    waiting_room_deinit(&context->inherited);
     handle_table_deinit(&context->actors);
     index_deinit(&context->references);
     ask_table_deinit(&context->asks);

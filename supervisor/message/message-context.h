@@ -10,8 +10,8 @@
 #include "supervisor/loop/loop.h"
 #include "supervisor/message/ask/ask.h"
 #include "supervisor/message/dead-letter/dead-letter.h"
-#include "supervisor/message/inheritance.h"
 #include "supervisor/message/schedule/schedule.h"
+#include "supervisor/succession/waiting-room.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -60,8 +60,8 @@ struct message_context {
      * another reference. If names share a bit, they only fail to keep their references across a
      * crash. */
     uint64_t retired[1024];
-    struct inheritance inheritance; /* after an upgrade, until actors_settle() */
-    uint32_t kept;                  /* enum memory_kept, for peers that are adopted */
+    struct waiting_room inherited; /* rows of an upgrade: of actors, and of other folders */
+    uint32_t kept;                 /* enum memory_kept, for peers that are adopted */
     /* "@N". A number that was reused would give one client the answers to another. */
     uint64_t *last_client;
     uint64_t own_last_client; /* until the supervisor points to memory that outlives it */

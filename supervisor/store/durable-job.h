@@ -39,9 +39,9 @@ struct durable_jobs {
     struct list unread; /* struct durable_job.unread_link */
     struct ended_attempts attempts;
     struct names_on_disk names;
-    struct waiting_room inherited; /* struct saved_job, of jobs whose rows are not read yet */
-    bool restores;                 /* rows are being read */
-    bool letters_unread;           /* dead letters are still to be read */
+    struct waiting_room *inherited; /* message_context.inherited */
+    bool restores;                  /* rows are being read */
+    bool letters_unread;            /* dead letters are still to be read */
     bool incomplete; /* rows could not be read: a job that is not found may be on disk */
     /*
      * Called when changes of a live job have been written, or could not be (`result`: see struct

@@ -51,11 +51,8 @@ int waiting_room_add(struct waiting_room *room, const char *kind, uint64_t numbe
                      const struct saved_reader *row)
 {
     const size_t size = (size_t)(row->end - row->at);
-    struct waiting *waiting;
+    struct waiting *waiting = malloc(sizeof(*waiting) + size);
 
-    if (find(room, kind, number))
-        return -EEXIST;
-    waiting = malloc(sizeof(*waiting) + size);
     if (!waiting)
         return -ENOMEM;
     waiting->kind = kind;
@@ -68,14 +65,19 @@ int waiting_room_add(struct waiting_room *room, const char *kind, uint64_t numbe
     return 0;
 }
 
+static struct saved_reader reader_of(const struct waiting *waiting)
+{
+    return (struct saved_reader){
+        .at = waiting->fields, .end = waiting->fields + waiting->size, .payload = ""};
+}
+
 bool waiting_room_find(const struct waiting_room *room, const char *kind, uint64_t number,
                        struct saved_reader *ret)
 {
     const struct waiting *waiting = find(room, kind, number);
 
     if (waiting)
-        *ret = (struct saved_reader){
-            .at = waiting->fields, .end = waiting->fields + waiting->size, .payload = ""};
+        *ret = reader_of(waiting);
     return waiting;
 }
 
@@ -95,7 +97,9 @@ void waiting_room_keep(struct waiting_room *room, const char *kind, uint64_t num
         waiting->stays = true;
 }
 
-unsigned waiting_room_settle(struct waiting_room *room, const char *kind)
+unsigned waiting_room_settle(struct waiting_room *room, const char *kind,
+                             void (*dropped)(void *userdata, struct saved_reader *row),
+                             void *userdata)
 {
     unsigned n = 0;
 
@@ -104,6 +108,10 @@ unsigned waiting_room_settle(struct waiting_room *room, const char *kind)
 
         if (waiting->stays || strcmp(waiting->kind, kind) != 0)
             continue;
+        if (dropped) {
+            struct saved_reader row = reader_of(waiting);
+            dropped(userdata, &row);
+        }
         forget(room, waiting);
         n++;
     }

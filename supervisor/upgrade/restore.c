@@ -15,6 +15,7 @@
 #include "supervisor/message/dead-letter/dead-letter-save.h"
 #include "supervisor/message/delivery/delivery-save.h"
 #include "supervisor/message/exchange/exchange-save.h"
+#include "supervisor/message/inheritance.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/schedule/schedule-save.h"
 #include "supervisor/store/durable-job.h"
@@ -39,7 +40,7 @@ static int restore_death(const struct group_context *context, struct saved_reade
 static int restore_dead_letter(const struct group_context *context, struct saved_reader *row)
 {
     return dead_letter_restore_row(&context->messages->dead_letters, context->deaths,
-                                   &context->durable->inherited, row);
+                                   context->durable->inherited, row);
 }
 
 static int restore_store_tally(const struct group_context *context, struct saved_reader *row)
@@ -47,10 +48,28 @@ static int restore_store_tally(const struct group_context *context, struct saved
     return store_tally_restore_row(context->durable->store, row);
 }
 
+/* A cell without workers is made when something comes for it, and something is about to. */
+static int make_cell(const struct group_context *context, struct saved_reader *row)
+{
+    struct actor_row actor;
+    int r = inheritance_read(row, &actor);
+    const char *key = r == 0 && actor.needed ? strchr(actor.name, '/') : NULL;
+    struct group *group = key ? registry_group_of(context->registry, actor.name) : NULL;
+
+    if (group && group_is_keyed(group))
+        (void)group_restore_cell(group, key + 1, strcspn(key + 1, "/"));
+    return r;
+}
+
+static int add_actor(struct message_context *context, struct saved_reader *row)
+{
+    return inheritance_add(&context->inherited, row);
+}
+
 /* Within a stage in this order: later ones refer to earlier ones. */
 static const struct kind KINDS[] = {
     {UPGRADE_REFERENCES, MESSAGES_ROW, .of_messages = messages_inherit},
-    {UPGRADE_REFERENCES, ACTOR_ROW, .of_messages = actor_inherit},
+    {UPGRADE_REFERENCES, ACTOR_ROW, .of_messages = add_actor},
     {UPGRADE_GROUPS, DEATH_ROW, .restore = restore_death},
     {UPGRADE_GROUPS, DEAD_LETTER_ROW, .restore = restore_dead_letter},
     {UPGRADE_GROUPS, GROUP_ROW, .restore = group_restore_row},
@@ -58,6 +77,7 @@ static const struct kind KINDS[] = {
     {UPGRADE_GROUPS, STORE_TALLY_ROW, .restore = restore_store_tally},
     {UPGRADE_JOBS, SAVED_JOB_ROW, .restore = job_restore_row},
     {UPGRADE_JOBS, SLOT_ROW, .restore = slot_restore_row},
+    {UPGRADE_MESSAGES, ACTOR_ROW, .restore = make_cell},
     {UPGRADE_MESSAGES, EXCHANGE_ROW, .of_messages = exchange_restore_row},
     {UPGRADE_MESSAGES, SUBSCRIPTION_ROW, .of_messages = subscription_restore_row},
     {UPGRADE_MESSAGES, ACTOR_NAME_ROW, .of_messages = actor_name_restore_row},
@@ -98,32 +118,11 @@ static int restore_kind(const struct kind *kind, const struct group_context *con
     return r;
 }
 
-/* A cell without workers is made when something comes for it, and something is about to. */
-static void make_cell(const struct group_context *context, const char *name)
-{
-    struct group *group = registry_group_of(context->registry, name);
-    const char *key = strchr(name, '/');
-
-    if (group && key && group_is_keyed(group))
-        (void)group_restore_cell(group, key + 1, strcspn(key + 1, "/"));
-}
-
-static void make_cells(const struct group_context *context)
-{
-    struct inheritance *actors = &context->messages->inheritance;
-    char name[INHERITED_NAME_MAX];
-
-    while (inheritance_next_needed(actors, name))
-        make_cell(context, name);
-}
-
 int upgrade_restore(enum upgrade_stage stage, const struct group_context *context,
                     struct database *database)
 {
     int r = 0;
 
-    if (stage == UPGRADE_MESSAGES)
-        make_cells(context);
     for (size_t i = 0; r == 0 && i < ELEMENTS(KINDS); i++)
         if (KINDS[i].stage == stage)
             r = restore_kind(&KINDS[i], context, database);

@@ -156,7 +156,7 @@ static int save_all(struct save *save, const struct group_context *context)
     if (r == 0)
         r = save_groups(save, context->registry);
     if (r == 0)
-        r = waiting_room_save(&context->durable->inherited, &save->saver);
+        r = waiting_room_save(context->durable->inherited, &save->saver);
     if (r == 0)
         r = death_log_save(context->deaths, &save->saver);
     if (r == 0)

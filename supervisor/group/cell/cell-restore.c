@@ -56,10 +56,10 @@ static bool take_saved(struct durable_jobs *durable, int64_t number, struct save
 {
     struct saved_reader reader;
 
-    if (!waiting_room_find(&durable->inherited, SAVED_JOB_ROW, (uint64_t)number, &reader))
+    if (!waiting_room_find(durable->inherited, SAVED_JOB_ROW, (uint64_t)number, &reader))
         return false;
     record_get(&reader, &SAVED_JOB_RECORD, ret);
-    waiting_room_remove(&durable->inherited, SAVED_JOB_ROW, (uint64_t)number);
+    waiting_room_remove(durable->inherited, SAVED_JOB_ROW, (uint64_t)number);
     if (reader.damaged)
         log_error("how attempts of durable job %" PRId64 " failed is lost in the upgrade: its row "
                   "is damaged",
