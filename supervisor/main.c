@@ -11,7 +11,7 @@
 #include "supervisor/loop/taker.h"
 #include "supervisor/requirements.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/upgrade/layout.h"
+#include "supervisor/upgrade/kinds.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>

@@ -17,7 +17,7 @@
 #include "supervisor/process/journal.h"
 #include "supervisor/reload.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/upgrade/restore.h"
+#include "supervisor/upgrade/kinds.h"
 #include <limits.h>
 
 #define supervisor_of(pointer, member) list_entry(pointer, struct supervisor, member)

@@ -7,7 +7,7 @@
 #include "supervisor/control/service-change.h"
 #include "supervisor/keeper/keeper.h"
 #include "supervisor/supervisor-private.h"
-#include "supervisor/upgrade/layout.h"
+#include "supervisor/upgrade/kinds.h"
 #include "supervisor/upgrade/save.h"
 #include <errno.h>
 #include <fcntl.h>

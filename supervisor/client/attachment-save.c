@@ -198,7 +198,7 @@ static int save_owed(const struct attachment *attachment, struct saver *saver)
     return r;
 }
 
-static int save_attachment(const struct actor *actor, struct saver *saver)
+int attachment_save(const struct actor *actor, struct saver *saver)
 {
     const struct attachment *attachment = actor->owner;
     int r;
@@ -213,11 +213,6 @@ static int save_attachment(const struct actor *actor, struct saver *saver)
     if (r == 0)
         r = save_searches(attachment, &attachment->searches, saver);
     return r == 0 ? save_waiting(attachment, saver) : r;
-}
-
-int attachments_save(const struct group_context *context, struct saver *saver)
-{
-    return actors_save_each(context->messages, saver, save_attachment);
 }
 
 void attachments_drop_saved(const struct group_context *context)

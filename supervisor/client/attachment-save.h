@@ -6,6 +6,7 @@
 
 #include "supervisor/succession/record.h"
 
+struct actor;
 struct group_context;
 
 extern const struct record CLIENT_SUBMIT_RECORD, CLIENT_WAIT_RECORD, CLIENT_ANSWER_RECORD;
@@ -14,9 +15,9 @@ extern const struct record CLIENT_SUBMIT_RECORD, CLIENT_WAIT_RECORD, CLIENT_ANSW
 #define CLIENT_WAIT_ROW   "client-wait"   /* for the end of a job, or for its row */
 #define CLIENT_ANSWER_ROW "client-answer" /* that found no room */
 
-/* Save all of it. What waits for durable jobs to be written has been answered, unless the store
- * does not work. Returns 0 or -errno of the saver. */
-int attachments_save(const struct group_context *context, struct saver *saver);
+/* Saves it, if the actor is a client. What waits for durable jobs to be written has been answered,
+ * unless the store does not work. Returns 0 or -errno of the saver. */
+int attachment_save(const struct actor *actor, struct saver *saver);
 
 /* Forgets the requests that were saved: the next supervisor answers them. When this one closes its
  * store, it would otherwise refuse those whose ends could not be written. */

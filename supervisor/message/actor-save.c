@@ -32,7 +32,7 @@ static bool is_needed(const struct actor *actor)
 static const struct field MESSAGES[] = {MESSAGES_FIELDS(FIELD)};
 const struct record MESSAGES_RECORD = RECORD(MESSAGES_ROW, MESSAGES);
 
-static int save_actor(const struct actor *actor, struct saver *saver)
+int actor_save(const struct actor *actor, struct saver *saver)
 {
     const struct actor_row row = {
         .name = actor->name,
@@ -56,13 +56,6 @@ int actors_save_each(const struct message_context *context, struct saver *saver,
     while (r == 0 && (actor = actor_next(&context->actors, &cursor)))
         r = save(actor, saver);
     return r;
-}
-
-int actors_save(const struct message_context *context, struct saver *saver)
-{
-    const int r = record_save(saver, &MESSAGES_RECORD, context, NULL);
-
-    return r == 0 ? actors_save_each(context, saver, save_actor) : r;
 }
 
 int messages_inherit(struct message_context *context, struct saved_reader *row)

@@ -17,8 +17,8 @@ struct message_context;
 
 extern const struct record MESSAGES_RECORD;
 
-/* Saves all actors and that row. Returns 0 or -errno of the saver. */
-int actors_save(const struct message_context *context, struct saver *saver);
+/* Saves an actor as struct actor_row (inheritance.h). Returns 0 or -errno of the saver. */
+int actor_save(const struct actor *actor, struct saver *saver);
 
 /* Comes before any actor is made, as do those of inheritance.h. Returns 0 or -EBADMSG. */
 int messages_inherit(struct message_context *context, struct saved_reader *row);

@@ -4,7 +4,7 @@
 /*
  * Rows in which an upgrade hands over what only the process knows: a kind, fields, and a payload.
  * The parts of the supervisor write and read their own fields; upgrade/ brings them to the next
- * supervisor, which writes the same fields: see upgrade/layout.c. Fields have no names.
+ * supervisor, which writes the same fields: see upgrade/kinds.c. Fields have no names.
  */
 
 #include <stdbool.h>

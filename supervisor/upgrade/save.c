@@ -8,19 +8,14 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore.h"
-#include "supervisor/message/actor-save.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/ask/ask-save.h"
 #include "supervisor/message/dead-letter/dead-letter-save.h"
-#include "supervisor/message/delivery/delivery-save.h"
-#include "supervisor/message/exchange/exchange-save.h"
 #include "supervisor/message/message-context.h"
-#include "supervisor/message/schedule/schedule-save.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-to-row.h"
 #include "supervisor/store/saved-rows.h"
-#include "supervisor/succession/record.h"
+#include "supervisor/upgrade/kinds.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -128,23 +123,6 @@ static void flush_actors(const struct message_context *context)
             endpoint_flush(actor->inbox.endpoint);
 }
 
-static int save_messages(const struct message_context *context, struct saver *saver)
-{
-    int r = actors_save(context, saver);
-
-    if (r == 0)
-        r = actors_save_each(context, saver, exchange_save);
-    if (r == 0)
-        r = actors_save_each(context, saver, actor_names_save);
-    if (r == 0)
-        r = actors_save_each(context, saver, monitors_save);
-    if (r == 0)
-        r = actors_save_each(context, saver, asks_save);
-    if (r == 0)
-        r = schedules_save(context, saver);
-    return r == 0 ? actors_save_each(context, saver, delivery_save) : r;
-}
-
 static int save_all(struct save *save, const struct group_context *context)
 {
     int r;
@@ -166,9 +144,7 @@ static int save_all(struct save *save, const struct group_context *context)
     if (r == 0)
         r = store_tally_save(context->durable->store, &save->saver);
     if (r == 0)
-        r = save_messages(context->messages, &save->saver);
-    if (r == 0)
-        r = attachments_save(context, &save->saver);
+        r = upgrade_save_actors(context->messages, &save->saver);
     if (r == 0)
         r = saved_rows_flush(&save->rows);
     return r == 0 ? database_commit(&save->database) : r;

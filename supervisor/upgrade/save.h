@@ -6,7 +6,7 @@
  * results, dead letters, death reports, what was asked of groups and cells and is shown of them,
  * actors with their messages, asks, timers, names and monitors, exchanges with their
  * subscriptions, and what attached clients wait for. The next supervisor brings it back with
- * upgrade/restore.h.
+ * upgrade/kinds.h.
  */
 
 #include "supervisor/store/database.h"

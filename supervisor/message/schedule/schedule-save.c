@@ -27,14 +27,15 @@ static int save_schedule(const struct schedule *schedule, struct saver *saver)
     return saved_add(saver, SCHEDULE_ROW, &row, &schedule->envelope->payload);
 }
 
-int schedules_save(const struct message_context *context, struct saver *saver)
+int schedules_save(const struct actor *to, struct saver *saver)
 {
-    const struct schedule *schedule;
-    size_t cursor = 0;
     int r = 0;
 
-    while (r == 0 && (schedule = handle_table_next(&context->schedules.handles, &cursor)))
-        r = save_schedule(schedule, saver);
+    list_for_each (node, &to->schedules) {
+        r = save_schedule(list_entry(node, struct schedule, link), saver);
+        if (r < 0)
+            break;
+    }
     return r;
 }
 

@@ -6,13 +6,14 @@
 
 #include "supervisor/succession/record.h"
 
+struct actor;
 struct message_context;
 
 #define SCHEDULE_ROW "timer"
 extern const struct record SCHEDULE_RECORD;
 
-/* Returns 0 or -errno of the saver. */
-int schedules_save(const struct message_context *context, struct saver *saver);
+/* Saves the timers for an actor. Returns 0 or -errno of the saver. */
+int schedules_save(const struct actor *to, struct saver *saver);
 /* Once all actors are there. Returns 0, -EBADMSG, -ENOENT (its recipient is gone, and so is the
  * timer), or -ENOMEM. */
 int schedule_restore_row(struct message_context *context, struct saved_reader *row);

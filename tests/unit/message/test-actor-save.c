@@ -58,7 +58,8 @@ static void upgrade(void)
 {
     struct saved_reader row;
 
-    ck_assert_int_eq(actors_save(&before, &saver.saver), 0);
+    ck_assert_int_eq(record_save(&saver.saver, &MESSAGES_RECORD, &before, NULL), 0);
+    ck_assert_int_eq(actors_save_each(&before, &saver.saver, actor_save), 0);
     row = memory_saver_read(&saver, 0, MESSAGES_ROW);
     ck_assert_int_eq(messages_inherit(&after, &row), 0);
     for (size_t i = 1; i < saver.n_rows; i++) {
@@ -204,7 +205,8 @@ static void check_actor(void *userdata, struct saved_reader *row)
 TEST(damaged_rows_are_refused_or_harmless)
 {
     make(&before, "group/0", false);
-    ck_assert_int_eq(actors_save(&before, &saver.saver), 0);
+    ck_assert_int_eq(record_save(&saver.saver, &MESSAGES_RECORD, &before, NULL), 0);
+    ck_assert_int_eq(actors_save_each(&before, &saver.saver, actor_save), 0);
     memory_saver_damage(&saver, 0, check_messages, NULL);
     memory_saver_damage(&saver, 1, check_actor, NULL);
     make(&after, "group/0", false);
@@ -215,7 +217,8 @@ TEST(an_actor_that_messages_or_others_count_on_is_saved_as_needed)
 {
     ck_assert_int_eq(actor_register(make(&before, "a", false), "x"), 0);
     (void)make(&before, "b", false);
-    ck_assert_int_eq(actors_save(&before, &saver.saver), 0);
+    ck_assert_int_eq(record_save(&saver.saver, &MESSAGES_RECORD, &before, NULL), 0);
+    ck_assert_int_eq(actors_save_each(&before, &saver.saver, actor_save), 0);
     for (size_t i = 1; i <= 2; i++) {
         struct saved_reader row = memory_saver_read(&saver, i, ACTOR_ROW);
         struct actor_row actor;

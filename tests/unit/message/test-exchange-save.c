@@ -98,7 +98,8 @@ static int add_actor(struct message_context *context, struct saved_reader *row)
 
 static void save_all(void)
 {
-    ck_assert_int_eq(actors_save(&before, &saver.saver), 0);
+    ck_assert_int_eq(record_save(&saver.saver, &MESSAGES_RECORD, &before, NULL), 0);
+    ck_assert_int_eq(actors_save_each(&before, &saver.saver, actor_save), 0);
     ck_assert_int_eq(actors_save_each(&before, &saver.saver, exchange_save), 0);
     ck_assert_int_eq(restore(MESSAGES_ROW, messages_inherit), 0);
     ck_assert_int_eq(restore(ACTOR_ROW, add_actor), 0);

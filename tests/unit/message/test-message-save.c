@@ -230,7 +230,7 @@ TEST(a_handle_that_has_been_used_is_not_used_again)
     struct ask *next;
 
     ask_end_all(before.actor);
-    ck_assert_int_eq(actors_save(&before.context, &saver.saver), 0);
+    ck_assert_int_eq(record_save(&saver.saver, &MESSAGES_RECORD, &before.context, NULL), 0);
     restore(MESSAGES_ROW, messages_inherit);
     ck_assert_int_eq(ask_new(&next, &after.context,
                              &(struct ask_options){.asker = after.actor,
@@ -273,7 +273,7 @@ TEST(timers_keep_id_time_and_beat)
     const uint64_t ids[] = {set_timer(1000000, 0, false), set_timer(5000, 7000, false),
                             set_timer(clock_realtime() + 1000000, 0, true)};
 
-    ck_assert_int_eq(schedules_save(&before.context, &saver.saver), 0);
+    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, schedules_save), 0);
     restore(SCHEDULE_ROW, schedule_restore_row);
     for (size_t i = 0; i < ELEMENTS(ids); i++) {
         const struct schedule *a = find_timer(&before.context, ids[i]);
@@ -376,8 +376,8 @@ TEST(damaged_rows_are_refused_or_harmless)
         const char *kind;
         restore_fn restore;
     } KINDS[] = {
-        {INBOX_ROW, inbox_restore}, {MAIL_ROW, mail_restore},
-        {ASK_ROW, ask_restore_row}, {SCHEDULE_ROW, schedule_restore_row},
+        {INBOX_ROW, inbox_restore},         {MAIL_ROW, mail_restore},
+        {ASK_ROW, ask_restore_row},         {SCHEDULE_ROW, schedule_restore_row},
         {MONITOR_ROW, monitor_restore_row},
     };
 
@@ -387,7 +387,7 @@ TEST(damaged_rows_are_refused_or_harmless)
     (void)set_timer(1000000, 2000000, false);
     ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, delivery_save), 0);
     ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, asks_save), 0);
-    ck_assert_int_eq(schedules_save(&before.context, &saver.saver), 0);
+    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, schedules_save), 0);
     ck_assert_int_eq(monitor_add(before.actor, make_other(&before)->reference), 0);
     ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, monitors_save), 0);
     for (size_t i = 0; i < saver.n_rows; i++)
