@@ -47,8 +47,3 @@ static inline struct heap_node *heap_first(const struct heap *heap)
     return heap->n_nodes > 0 ? heap->nodes[0] : NULL;
 }
 
-#define HEAP_FEW 32
-
-/* Writes the first `max` ≤ HEAP_FEW nodes in their order to `ret`, in a time that depends only on
- * `max`. Returns their number. */
-size_t heap_first_few(const struct heap *heap, struct heap_node **ret, size_t max);

@@ -67,8 +67,6 @@ const struct family FAMILIES[] = {
         "Cells of a group with Cells=by-key"),
     ROW(GROUP, "cells_max", GAUGE, NUMBER, "cells_max",
         "CellsMax="),
-    ROW(CELL, "cell_queue_jobs", GAUGE, NUMBER, "queued",
-        "Jobs that wait for a worker, for the cells with the most"),
 
     ROW(STORE, "store_state", GAUGE, NUMBER, "state",
         "State of the store of durable jobs; the value is always 1", .label = "state"),

@@ -21,7 +21,6 @@ enum family_unit {
 /* The part of the reply that has the member, which decides about the labels of all samples. */
 enum family_scope {
     FAMILY_GROUP, /* label group */
-    FAMILY_CELL,  /* one of top_cells; labels group and cell */
     FAMILY_STORE,
     FAMILY_LETTERS, /* dead_letters */
     FAMILY_SUPERVISOR,

@@ -221,60 +221,19 @@ static void report_rest(struct reply *reply, const struct control_context *conte
     report_supervisor(reply, context, control);
 }
 
-/* ---- cells with many jobs ---- */
-
-#define TOP_CELLS 20
-
-struct top_cell {
-    uint64_t n_queued;
-    char group[CONFIG_GROUP_NAME_MAX + 1];
-    char key[PROTOCOL_NAME_MAX + 1];
-};
+/* ---- all of it ---- */
 
 struct metrics {
     struct request_parts parts;
     char name[CONFIG_GROUP_NAME_MAX + 1]; /* of the group that was written last */
-    size_t n_top;
-    struct top_cell top[TOP_CELLS]; /* those with most queued jobs so far, in that order */
 };
 
 #define metrics_of(parts) list_entry(parts, struct metrics, parts)
-
-/* Puts the cell in its place. Returns false if it has none. */
-static bool note_top(struct metrics *metrics, const struct cell *cell)
-{
-    const uint64_t n_queued = job_counts_queued(&cell->counts);
-    size_t at = metrics->n_top;
-
-    while (at > 0 && metrics->top[at - 1].n_queued < n_queued)
-        at--;
-    if (n_queued == 0 || at == TOP_CELLS)
-        return false;
-    if (metrics->n_top < TOP_CELLS)
-        metrics->n_top++;
-    memmove(&metrics->top[at + 1], &metrics->top[at],
-            (metrics->n_top - at - 1) * sizeof(metrics->top[0]));
-    metrics->top[at].n_queued = n_queued;
-    (void)snprintf(metrics->top[at].group, sizeof(metrics->top[at].group), "%s", metrics->name);
-    (void)snprintf(metrics->top[at].key, sizeof(metrics->top[at].key), "%s", cell->key);
-    return true;
-}
-
-static void note_top_of(struct metrics *metrics, const struct group *group)
-{
-    struct cell *cells[TOP_CELLS];
-    const size_t n = cell_table_longest(&group->cells, cells, TOP_CELLS);
-
-    for (size_t i = 0; i < n && note_top(metrics, cells[i]); i++)
-        ;
-}
 
 static usec_t oldest_of(const struct group *group)
 {
     return group->cell ? queue_oldest(&group->cell->queue) : cell_table_oldest(&group->cells);
 }
-
-/* ---- groups ---- */
 
 /* Writes the next group. Returns whether there was one. */
 static bool write_group(struct metrics *metrics)
@@ -285,12 +244,9 @@ static bool write_group(struct metrics *metrics)
     if (!group)
         return false;
     (void)snprintf(metrics->name, sizeof(metrics->name), "%s", group->name);
-    note_top_of(metrics, group);
     report_group(request_part_reply(&metrics->parts), context, group, oldest_of(group));
     return true;
 }
-
-/* ---- all of it ---- */
 
 static bool write_metrics(struct request_parts *parts)
 {
@@ -305,19 +261,7 @@ static bool write_metrics(struct request_parts *parts)
 
 static void finish_metrics(struct request_parts *parts)
 {
-    const struct metrics *metrics = metrics_of(parts);
-    struct reply *reply = request_part_reply(parts);
-
-    reply_array(reply, "top_cells");
-    for (size_t i = 0; i < metrics->n_top; i++) {
-        reply_object(reply, NULL);
-        reply_string(reply, "group", metrics->top[i].group);
-        reply_string(reply, "key", metrics->top[i].key);
-        reply_uint(reply, "queued", metrics->top[i].n_queued);
-        reply_end_object(reply);
-    }
-    reply_end_array(reply);
-    report_rest(reply, parts->request->context, parts->request->control);
+    report_rest(request_part_reply(parts), parts->request->context, parts->request->control);
 }
 
 static void free_metrics(struct request_parts *parts)

@@ -15,7 +15,6 @@ void cell_table_init(struct cell_table *table)
 void cell_table_deinit(struct cell_table *table)
 {
     heap_deinit(&table->by_age);
-    heap_deinit(&table->by_length);
     index_deinit(&table->by_key);
 }
 
@@ -53,30 +52,17 @@ void cell_table_note_idle(struct cell *cell)
 
 int cell_table_reserve(struct cell_table *table)
 {
-    int r = heap_reserve(&table->by_age, table->n_cells + 1);
-
-    return r < 0 ? r : heap_reserve(&table->by_length, table->n_cells + 1);
-}
-
-static void set_rank(struct heap *heap, struct heap_node *node, uint64_t key)
-{
-    if (!heap_has(node) || node->key != key)
-        (void)heap_set(heap, node, key); /* there is room */
+    return heap_reserve(&table->by_age, table->n_cells + 1);
 }
 
 void cell_table_note_queue(struct cell_table *table, struct cell *cell)
 {
     const usec_t oldest = queue_oldest(&cell->queue);
-    const uint64_t n_queued = job_counts_queued(&cell->counts);
 
-    if (oldest > 0)
-        set_rank(&table->by_age, &cell->by_age, oldest);
-    else
+    if (oldest == 0)
         heap_remove(&table->by_age, &cell->by_age);
-    if (n_queued > 0)
-        set_rank(&table->by_length, &cell->by_length, UINT64_MAX - n_queued);
-    else
-        heap_remove(&table->by_length, &cell->by_length);
+    else if (!heap_has(&cell->by_age) || cell->by_age.key != oldest)
+        (void)heap_set(&table->by_age, &cell->by_age, oldest); /* there is room */
 }
 
 usec_t cell_table_oldest(const struct cell_table *table)
@@ -84,16 +70,6 @@ usec_t cell_table_oldest(const struct cell_table *table)
     const struct heap_node *first = heap_first(&table->by_age);
 
     return first ? first->key : 0;
-}
-
-size_t cell_table_longest(const struct cell_table *table, struct cell **ret, size_t max)
-{
-    struct heap_node *nodes[HEAP_FEW];
-    const size_t n = heap_first_few(&table->by_length, nodes, max);
-
-    for (size_t i = 0; i < n; i++)
-        ret[i] = list_entry(nodes[i], struct cell, by_length);
-    return n;
 }
 
 /* ---- cursors ---- */
@@ -138,7 +114,6 @@ void cell_table_remove(struct cell_table *table, struct cell *cell)
         cell_cursor_advance(list_entry(node, struct cell_cursor, link), table);
     cell_table_note_idle(cell);
     heap_remove(&table->by_age, &cell->by_age);
-    heap_remove(&table->by_length, &cell->by_length);
     index_remove(&table->by_key, &cell->by_key);
     list_unlink(&cell->link);
     table->n_cells--;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The cells of a group by their keys, in a hash table, and those with a queue in the order of what
- * monitoring asks for. */
+/* The cells of a group by their keys, in a hash table, and those with a queue by their oldest job.
+ */
 
 #include "shared/base/clock.h"
 #include "shared/base/heap.h"
@@ -17,9 +17,7 @@ struct cell_table {
     size_t n_cells;
     struct list live;    /* struct cell.live_link: cells with live jobs */
     struct index by_key; /* struct cell.by_key */
-    /* With Cells=by-key, cells that have queued jobs: */
-    struct heap by_age;    /* struct cell.by_age, that with the oldest job first */
-    struct heap by_length; /* struct cell.by_length, that with most jobs first */
+    struct heap by_age;  /* struct cell.by_age: with Cells=by-key, cells that have queued jobs */
 };
 
 /* A place among the cells, for a walk of several turns: it moves on when its cell is removed. */
@@ -49,9 +47,6 @@ int cell_table_reserve(struct cell_table *table);
 void cell_table_note_queue(struct cell_table *table, struct cell *cell);
 /* When the oldest queued job of these cells was created (realtime); 0 = none is queued. */
 usec_t cell_table_oldest(const struct cell_table *table);
-/* Writes the `max` ≤ HEAP_FEW cells with most queued jobs, in this order, to `ret`. Returns how
- * many there are. */
-size_t cell_table_longest(const struct cell_table *table, struct cell **ret, size_t max);
 
 /* Begins at the oldest cell, or at `cell`. The caller ends the cursor before the table. */
 void cell_cursor_begin(struct cell_cursor *cursor, const struct cell_table *table);

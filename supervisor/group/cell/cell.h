@@ -57,7 +57,7 @@ struct cell {
     struct list cursors;   /* struct cell_cursor.link */
     struct list live_link; /* in the group's table, while it has live jobs */
     struct index_entry by_key;
-    struct heap_node by_age, by_length; /* in the group's table, as of the end of a turn */
+    struct heap_node by_age; /* in the group's table, as of the end of a turn */
     struct pool pool;
     struct queue queue;           /* jobs queued */
     struct cell_backlog *backlog; /* durable jobs behind them; NULL = none so far */

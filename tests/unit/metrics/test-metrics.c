@@ -102,9 +102,8 @@ TEST(a_histogram_that_has_counted_nothing_is_its_last_bucket_alone)
 
 TEST(values_of_labels_are_escaped)
 {
-    write_as_text("{'top_cells': [{'group': 'a', 'key': 'x\\\"\\\\\\n=', 'queued': 1}]}");
-    ck_assert_ptr_nonnull(
-        strstr(text, "troupe_cell_queue_jobs{group=\"a\",cell=\"x\\\"\\\\\\n=\"} 1\n"));
+    write_as_text("{'groups': [{'name': 'x\\\"\\\\\\n=', 'queued': 1}]}");
+    ck_assert_ptr_nonnull(strstr(text, "troupe_queue_jobs{group=\"x\\\"\\\\\\n=\"} 1\n"));
 }
 
 TEST(what_is_missing_or_of_another_type_is_left_out)

@@ -51,17 +51,14 @@ static size_t sorted(struct heap_node **ret)
 
 static void check_order(void)
 {
-    struct heap_node *expected[N_NODES], *few[HEAP_FEW];
-    const size_t n = sorted(expected), n_few = heap_first_few(&heap, few, HEAP_FEW);
+    struct heap_node *expected[N_NODES];
+    const size_t n = sorted(expected);
 
     ck_assert_uint_eq(heap.n_nodes, n);
     ck_assert_ptr_eq(heap_first(&heap), n > 0 ? expected[0] : NULL);
-    ck_assert_uint_eq(n_few, n < HEAP_FEW ? n : HEAP_FEW);
-    for (size_t i = 0; i < n_few; i++)
-        ck_assert_ptr_eq(few[i], expected[i]);
 }
 
-TEST(the_first_few_come_in_order_after_any_changes)
+TEST(the_first_one_is_known_after_any_changes)
 {
     srand(1);
     for (unsigned round = 0; round < 20000; round++) {
@@ -74,19 +71,6 @@ TEST(the_first_few_come_in_order_after_any_changes)
         if (round % 50 == 0)
             check_order();
     }
-}
-
-TEST(few_of_few_are_all)
-{
-    struct heap_node *few[HEAP_FEW];
-
-    ck_assert_uint_eq(heap_first_few(&heap, few, HEAP_FEW), 0);
-    set(0, 7);
-    set(1, 3);
-    ck_assert_uint_eq(heap_first_few(&heap, few, HEAP_FEW), 2);
-    ck_assert_ptr_eq(few[0], &nodes[1]);
-    ck_assert_uint_eq(heap_first_few(&heap, few, 1), 1);
-    ck_assert_uint_eq(heap_first_few(&heap, few, 0), 0);
 }
 
 TEST(nothing_is_allocated_within_what_was_reserved)
