@@ -18,28 +18,18 @@ size_t connection_unread(const struct connection *connection)
     return connection->out_end - connection->out_start;
 }
 
-void connection_drop_fds(struct connection *connection)
+/* Returns how much the socket has taken, or -errno. */
+static ssize_t send_some(struct connection *connection, const void *data, size_t size,
+                         const int *fds, unsigned n_fds)
 {
-    while (connection->n_fds > 0)
-        close_fd(connection->fds[--connection->n_fds]);
-}
-
-/* `ahead`: the number of bytes before the one that carries the descriptors. */
-static ssize_t send_some(struct connection *connection, const void *data, size_t size, size_t ahead)
-{
-    bool with_fds = connection->n_fds > 0 && ahead == 0;
     struct iovec vector = {.iov_base = (void *)data, .iov_len = size};
     union scm_control control;
     struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
     ssize_t n;
 
-    if (connection->n_fds > 0 && !with_fds && ahead < size)
-        vector.iov_len = ahead;
-    if (with_fds)
-        scm_attach(&message, &control, connection->fds, connection->n_fds);
+    if (n_fds > 0)
+        scm_attach(&message, &control, fds, n_fds);
     n = sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n > 0 && with_fds)
-        connection_drop_fds(connection);
     if (n >= 0)
         return n;
     return errno == EAGAIN || errno == EINTR ? 0 : -errno;
@@ -58,10 +48,7 @@ void connection_flush(struct connection *connection)
 
     if (connection_unread(connection) > 0) {
         n = send_some(connection, connection->out + connection->out_start,
-                      connection_unread(connection), connection->fds_at - connection->out_start);
-        if (n == -ETOOMANYREFS)
-            connection->handler->cut_off(
-                connection, "too many descriptors of the supervisor's user are in flight");
+                      connection_unread(connection), NULL, 0);
         if (n < 0) {
             connection_close(connection);
             return;
@@ -88,7 +75,6 @@ static int queue(struct connection *connection, const void *data, size_t size)
 
     if (connection->out_start > 0) {
         memmove(connection->out, connection->out + connection->out_start, unread);
-        connection->fds_at -= connection->out_start;
         connection->out_start = 0;
         connection->out_end = unread;
     }
@@ -106,22 +92,6 @@ static int queue(struct connection *connection, const void *data, size_t size)
     return 0;
 }
 
-static int keep_fds(struct connection *connection, const int *fds, unsigned n_fds)
-{
-    for (unsigned i = 0; i < n_fds; i++) {
-        int fd = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
-
-        if (fd < 0) {
-            int error = -errno;
-
-            connection_drop_fds(connection);
-            return error;
-        }
-        connection->fds[connection->n_fds++] = fd;
-    }
-    return 0;
-}
-
 int connection_send(struct connection *connection, const void *data, size_t size, const int *fds,
                     unsigned n_fds)
 {
@@ -134,22 +104,20 @@ int connection_send(struct connection *connection, const void *data, size_t size
         connection->overrun = true;
         return CONNECTION_E_OVERRUN;
     }
-    r = keep_fds(connection, fds, n_fds);
-    if (r < 0)
-        return r;
-    if (n_fds > 0)
-        connection->fds_at = connection->out_end;
     if (connection_unread(connection) == 0) {
-        n = send_some(connection, data, size, 0);
-        if (n == -ETOOMANYREFS) {
-            connection_drop_fds(connection);
+        n = send_some(connection, data, size, fds, n_fds);
+        if (n == -ETOOMANYREFS)
             return (int)n;
-        }
         if (n < 0) {
             connection_close(connection);
             return 0;
         }
         connection->active_at = loop_now(connection->loop);
+    }
+    if (n == 0 && n_fds > 0) {
+        connection->handler->cut_off(connection, "it has not read earlier answers");
+        connection_close(connection);
+        return 0;
     }
     if ((size_t)n < size) {
         r = queue(connection, (const char *)data + n, size - (size_t)n);
@@ -159,7 +127,6 @@ int connection_send(struct connection *connection, const void *data, size_t size
             return 0;
         }
         if (r < 0) {
-            connection_drop_fds(connection);
             if (n > 0)
                 connection_close(connection); /* half a reply was sent: nothing can follow */
             return r;

@@ -348,7 +348,6 @@ void connection_deinit(struct connection *connection)
     loop_undefer(&connection->again);
     loop_undefer(&connection->closing);
     timer_disarm(loop_timers(connection->loop), &connection->timer);
-    connection_drop_fds(connection);
     account_leave(connection->account, &connection->place);
     peer_deinit(&connection->peer);
     free_in(connection);

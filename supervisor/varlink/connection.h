@@ -22,7 +22,6 @@
 /* The limit for a client without permission to change things, which needs no large messages. */
 #define CONNECTION_STRANGER_INPUT_MAX ((size_t)64 << 10)
 #define CONNECTION_OUTPUT_MAX         ((size_t)4 << 20) /* not yet read by the client */
-#define CONNECTION_FDS_MAX            5
 /* A client that is being closed may pause for so long while it reads the rest, and may still send
  * so many bytes. */
 #define CONNECTION_LINGER     (2 * USEC_PER_SEC)
@@ -67,9 +66,6 @@ struct connection {
     size_t in_scanned; /* no NUL before this one */
     char *out;
     size_t out_start, out_end, out_allocated;
-    int fds[CONNECTION_FDS_MAX];
-    unsigned n_fds;
-    size_t fds_at; /* sent together with this byte of `out` */
     size_t n_discarded;
     bool takes_no_descriptors; /* the kernel refuses them */
     bool busy;                 /* a message is being answered or waits for its turn */
@@ -100,10 +96,10 @@ enum {
     CONNECTION_E_OVERRUN, /* more than CONNECTION_OUTPUT_MAX unread; one last reply may be queued */
 };
 
-/* Sends, or queues what the socket does not take. Descriptors are duplicated, and can be sent only
- * once per connection. 0, CONNECTION_E_OVERRUN (nothing is queued), -ENOMEM, -EMFILE or
- * -ETOOMANYREFS (too many of this user's descriptors are in flight). Returns 0 also when the socket
- * is broken or the client's user has too much unread: then closed() follows. */
+/* Sends, or queues what the socket does not take; an answer with descriptors is not queued. Returns
+ * 0, CONNECTION_E_OVERRUN (nothing is queued), -ENOMEM, or -ETOOMANYREFS (too many of this user's
+ * descriptors are in flight). Returns 0 also when the socket is broken or takes no descriptors, or
+ * the client's user has too much unread: then closed() follows. */
 int connection_send(struct connection *connection, const void *data, size_t size, const int *fds,
                     unsigned n_fds);
 
@@ -136,5 +132,4 @@ size_t connection_unread(const struct connection *connection);
 
 /* Sets what the loop waits for by the state of the connection. */
 void connection_update(struct connection *connection);
-void connection_drop_fds(struct connection *connection);
 void connection_free_out(struct connection *connection);
