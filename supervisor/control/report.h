@@ -70,3 +70,13 @@ bool report_death_matches(const struct death *death, const char *target);
 
 /* Whether an address is `target` or below it: "group" has "group/key" and "group/0". */
 bool report_is_below(const char *address, const char *target);
+
+/* ---- what a group, cell, worker or job waits for: an array of Waits; what decides comes first
+ * ---- */
+
+/* The reasons why no job of the group would begin, whatever its key. */
+void waits_of_group(struct reply *reply, const char *key, const struct group *group);
+void waits_of_cell(struct reply *reply, const char *key, const struct cell *cell);
+void waits_of_slot(struct reply *reply, const char *key, const struct slot *slot);
+/* Empty for a job that has ended. */
+void waits_of_job(struct reply *reply, const char *key, const struct job *job);

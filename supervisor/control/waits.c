@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/control/waits.h"
+#include "supervisor/control/report.h"
 
 #include "supervisor/group/cell/cell-backlog.h"
 #include "supervisor/group/group.h"

@@ -3,7 +3,7 @@
 #include "supervisor/control/actors/actors.h"
 
 #include "supervisor/control/control-context.h"
-#include "supervisor/control/jobs/submit.h"
+#include "supervisor/control/jobs/jobs.h"
 #include "supervisor/control/report.h"
 #include "supervisor/control/target.h"
 #include "supervisor/group/group.h"

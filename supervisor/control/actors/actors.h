@@ -7,6 +7,7 @@
 #include "supervisor/message/actor.h"
 #include "supervisor/message/router.h"
 #include "supervisor/varlink/request.h"
+#include <stdbool.h>
 
 struct dead_letter;
 struct exchange_subscription;
@@ -55,3 +56,15 @@ void report_subscription(struct reply *reply, const struct actor *exchange,
 /* Whole: with payload and death reports, as far as there is room for them. */
 void report_dead_letter(struct reply *reply, const char *key, const struct request *request,
                         const struct dead_letter *letter, bool whole);
+
+/* Dead letters of durable jobs, while they are still to be read from disk after a start. */
+
+struct request;
+
+/* Whether the call has to wait for them. Then its method is called again once they have been read,
+ * or cannot be; or an error has been sent. */
+bool control_await_letters(struct request *request);
+
+/* Why they are not known, for people. NULL = they have been read. Valid until the loop's next turn.
+ */
+const char *control_letters_problem(const struct request *request);

@@ -8,7 +8,7 @@
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/jobs/find-jobs.h"
+#include "supervisor/control/jobs/jobs.h"
 #include "supervisor/control/target.h"
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group-context.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/control/jobs/find-jobs.h"
+#include "supervisor/control/jobs/jobs.h"
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/target.h"

@@ -2,15 +2,13 @@
 
 /* io.troupe.Jobs: creates, watches, shows and cancels jobs. */
 
+#include "supervisor/control/jobs/jobs.h"
 #include "shared/base/fault.h"
 #include "supervisor/control/access.h"
-#include "supervisor/control/actors/stored-letters.h"
+#include "supervisor/control/actors/actors.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/jobs/find-jobs.h"
-#include "supervisor/control/jobs/submit.h"
 #include "supervisor/control/report.h"
-#include "supervisor/control/waits.h"
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/job-lookup.h"

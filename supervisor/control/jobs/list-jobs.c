@@ -5,7 +5,7 @@
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/jobs/find-jobs.h"
+#include "supervisor/control/jobs/jobs.h"
 #include "supervisor/control/paged-list.h"
 #include "supervisor/control/report.h"
 #include "supervisor/group/group-context.h"

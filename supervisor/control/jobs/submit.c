@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "supervisor/control/jobs/submit.h"
+#include "supervisor/control/jobs/jobs.h"
 
 #include "shared/base/cleanup.h"
 #include "supervisor/control/access.h"

@@ -8,7 +8,7 @@
 #include "supervisor/control/access.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/jobs/find-jobs.h"
+#include "supervisor/control/jobs/jobs.h"
 #include "supervisor/control/report.h"
 #include "supervisor/control/target.h"
 #include "supervisor/event/event.h"

@@ -9,7 +9,6 @@
 #include "supervisor/control/report.h"
 #include "supervisor/control/service-change.h"
 #include "supervisor/control/target.h"
-#include "supervisor/control/waits.h"
 #include "supervisor/group/group.h"
 #include "supervisor/process/process.h"
 #include "supervisor/store/durable-job.h"

@@ -4,7 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"
 #include "shared/protocol/sentence.h"
-#include "supervisor/ctl/command/exit-status.h"
+#include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"

@@ -2,7 +2,6 @@
 #include "supervisor/ctl/command/invocation.h"
 
 #include "shared/base/utf8.h"
-#include "supervisor/ctl/command/exit-status.h"
 #include "supervisor/ctl/text/terminal.h"
 #include <signal.h>
 #include <stddef.h>

@@ -5,7 +5,6 @@
 
 #include "shared/base/clock.h"
 #include "supervisor/caller/varlink-client.h"
-#include "supervisor/ctl/command/exit-status.h"
 #include "supervisor/ctl/command/verb-options.h"
 #include "supervisor/ctl/text/terminal.h"
 #include <jansson.h>
@@ -76,8 +75,6 @@ bool interrupt_seen(void);
 
 /* Prints replies on standard output. */
 
-struct invocation;
-
 /*
  * Prints a JSON document: one line that is flushed at once if `invocation->lines` is set, otherwise
  * indented on a terminal. Returns an exit status.
@@ -90,3 +87,21 @@ int output_reply(const struct invocation *invocation, const json_t *reply, outpu
 
 /* Writes JSON without a newline, safe for terminals; `flags` as for json_dumpf(). 0 or -1. */
 int output_write(const json_t *document, size_t flags);
+
+/*
+ * The exit statuses of troupectl, which every verb returns. Documented in troupectl(1); scripts
+ * rely on them.
+ */
+enum exit_status {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,        /* the operation or a job did not succeed */
+    EXIT_USAGE = 2,         /* invalid command line */
+    EXIT_UNREACHABLE = 3,   /* the supervisor is not running, or the connection was lost */
+    EXIT_NOT_PERMITTED = 4, /* refused by the supervisor or by the mode of the socket */
+    EXIT_NOT_FOUND = 5,     /* no such group, worker or job */
+    EXIT_BUSY = 6,          /* queue full, id in use, too many clients, supervisor stopping */
+    EXIT_INVALID = 7,       /* the configuration has problems */
+    EXIT_TIMEOUT = 8,       /* --timeout expired; the operation may go on */
+    EXIT_UNKNOWN = 9,       /* the supervisor restarted: what became of a job is not known */
+    EXIT_INTERRUPTED = 130, /* as a shell reports SIGINT */
+};

@@ -3,9 +3,7 @@
 /* Shows the status of a group. */
 
 #include "shared/base/cleanup.h"
-#include "supervisor/ctl/show/cells.h"
 #include "supervisor/ctl/show/pool-view.h"
-#include "supervisor/ctl/show/show-why.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/show/show-why.h"
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/show/show.h"

@@ -4,6 +4,7 @@
 /* Prints replies for people. `now` is the wall clock. */
 
 #include "shared/base/clock.h"
+#include "supervisor/ctl/show/pool-view.h"
 #include "supervisor/ctl/text/terminal.h"
 #include <jansson.h>
 #include <stdbool.h>
@@ -70,3 +71,26 @@ void show_wait(FILE *file, const json_t *wait);
 /* Whether it is an obstacle, which may stay until somebody does something; not a wait for a turn, a
  * time or what has begun. */
 bool show_wait_is_obstacle(const json_t *wait);
+
+/* Explains why a group is in trouble: the end of its title, and a line about its last failure. */
+
+/*
+ * The state of a group or cell; "cannot start" if something that its configuration names is
+ * missing.
+ */
+const char *show_group_state(const json_t *group);
+/* Whether single cells are failing while the group as a whole is running or paused. */
+bool show_has_failing_cells(const json_t *group);
+
+/*
+ * Adds why a group is in trouble: "100 % of the last 1,000 jobs dead (since 01:10)"; nothing for a
+ * healthy group.
+ */
+void show_why(struct joined *why, const json_t *group, const struct pool_view *pool, usec_t now);
+
+/*
+ * Prints "Last: killed by SIGSEGV: …" and the command that shows more, for a group in trouble.
+ * Returns whether it printed anything.
+ */
+bool show_last(const struct terminal *terminal, const json_t *group, const struct pool_view *pool,
+               usec_t now);

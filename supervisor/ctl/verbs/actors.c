@@ -3,7 +3,6 @@
 /* The verbs actors, exchanges, subscribe and unsubscribe. */
 
 #include "supervisor/ctl/call/call.h"
-#include "supervisor/ctl/call/pages.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"

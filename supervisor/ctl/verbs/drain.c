@@ -4,7 +4,6 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
-#include "supervisor/ctl/call/pages.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"

@@ -5,7 +5,6 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
-#include "supervisor/ctl/call/pages.h"
 #include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/show.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/verbs/listing.h"
 
-#include "supervisor/ctl/call/pages.h"
+#include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/call/pages.h"
-#include "supervisor/ctl/show/cells.h"
+#include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/show/pool-view.h"
 #include "supervisor/ctl/show/show.h"
 #include "tests/unit/suite.h"
 

@@ -3,7 +3,7 @@
 /* Every error that the interfaces know is a sentence for people, with what is allowed. */
 
 #include "supervisor/ctl/call/explain.h"
-#include "supervisor/ctl/command/exit-status.h"
+#include "supervisor/ctl/command/invocation.h"
 #include "tests/unit/suite.h"
 #include <glob.h>
 #include <jansson.h>

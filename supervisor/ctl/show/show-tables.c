@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Shows the cells of a group as a table. */
+/* Shows all groups, and the cells of a group, as tables. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/show/pool-view.h"
@@ -48,19 +48,28 @@ static void add_key(struct table *table, const json_t *cell, const char *member)
     table_add(table, "%s %s", DOT(field_text(cell, "state")), SAFE(field_text(cell, member)));
 }
 
-static void add_state(struct table *table, const json_t *cell, const char *member)
+static void add_state(struct table *table, const json_t *group, const char *member)
 {
-    table_add(table, "%s", STATE(field_text(cell, member)));
+    (void)member;
+    table_add(table, "%s", STATE(show_group_state(group)));
 }
 
-static void add_up(struct table *table, const json_t *cell, const char *member)
+static uint64_t count_up(const json_t *workers)
 {
-    const json_t *workers = json_object_get(cell, member);
     uint64_t up = 0;
 
-    for (size_t i = 0; i < json_array_size(workers); i++)
-        up += pool_is_up(json_array_get(workers, i));
-    table_add(table, "%s/%s up", COUNT(up), COUNT(field_count(cell, "size")));
+    for (size_t i = 0; i < json_array_size(workers); i++) {
+        const json_t *worker = json_array_get(workers, i);
+
+        up += pool_is_up(worker) && !pool_is_spare(worker);
+    }
+    return up;
+}
+
+static void add_cell_up(struct table *table, const json_t *cell, const char *member)
+{
+    table_add(table, "%s/%s up", COUNT(count_up(json_object_get(cell, member))),
+              COUNT(field_count(cell, "size")));
 }
 
 static void add_count(struct table *table, const json_t *cell, const char *member)
@@ -84,13 +93,6 @@ static void add_notes(struct table *table, const json_t *cell, const char *membe
     table_add(table, "%s", notes.text);
 }
 
-static const struct list_column columns[] = {
-    {NULL, "key", add_key, false},      {NULL, "state", add_state, false},
-    {NULL, "workers", add_up, true},    {NULL, "queued", add_count, true},
-    {NULL, "running", add_count, true}, {NULL, "succeeded", add_count, true},
-    {NULL, "deaths", add_notes, false}, {0},
-};
-
 static size_t count_notable(const struct line *lines, size_t n)
 {
     size_t notable = 0;
@@ -104,6 +106,12 @@ static size_t count_notable(const struct line *lines, size_t n)
 
 void show_cells(const struct terminal *terminal, const json_t *group, usec_t now, bool all)
 {
+    static const struct list_column columns[] = {
+        {NULL, "key", add_key, false},        {NULL, "state", add_state, false},
+        {NULL, "workers", add_cell_up, true}, {NULL, "queued", add_count, true},
+        {NULL, "running", add_count, true},   {NULL, "succeeded", add_count, true},
+        {NULL, "deaths", add_notes, false},   {0},
+    };
     const json_t *cells = json_object_get(group, "cells");
     size_t n = json_array_size(cells), n_shown;
     uint64_t total = field_count(group, "cells_total");
@@ -122,4 +130,74 @@ void show_cells(const struct terminal *terminal, const json_t *group, usec_t now
     list_print(terminal, "   ", columns, shown, now);
     if (total > n_shown)
         terminal_print(terminal, "   " DIM "and %s more" PLAIN, COUNT(total - n_shown));
+}
+
+/* ---- groups ---- */
+
+static void add_name(struct table *table, const json_t *group, const char *member)
+{
+    table_add(table, "%s %s",
+              DOT(show_has_failing_cells(group) ? "failing" : show_group_state(group)),
+              SAFE(field_text(group, member)));
+}
+
+static void add_up(struct table *table, const json_t *group, const char *member)
+{
+    table_add(table, "%s/%s", COUNT(count_up(json_object_get(group, member))),
+              COUNT(field_count(group, "size")));
+}
+
+/* A service has no jobs. */
+static void add_jobs(struct table *table, const json_t *group, const char *member)
+{
+    table_add(table, "%s",
+              field_is(group, "type", "service") ? "-" : COUNT(field_count(group, member)));
+}
+
+/* Adds how its last worker or job died, if the group is in trouble. */
+static void add_last(struct joined *why, const json_t *group, const struct pool_view *pool)
+{
+    const json_t *death = pool_latest_death(pool);
+    const char *reason = field_text(json_object_get(group, "last_dead"), "reason");
+    char line[512];
+
+    if (death)
+        joined_add(why, "%s", SAFE(field_text(death, "detail")));
+    else if (*show_last_line(line, sizeof(line), reason))
+        joined_add(why, "%s", line);
+}
+
+/* Adds why the group is in trouble, or if it is not, its description. */
+static void add_why(struct table *table, const json_t *group, const char *member)
+{
+    struct joined why = JOINED_NULL;
+    struct pool_view pool;
+
+    if (pool_init(&pool, group, table->now) == 0) {
+        show_why(&why, group, &pool, table->now);
+        if (*why.text)
+            add_last(&why, group, &pool);
+        pool_deinit(&pool);
+    }
+    table_add(table, "%s", *why.text ? why.text : SAFE(field_text(group, member)));
+}
+
+void show_groups(const struct terminal *terminal, const json_t *groups, usec_t now)
+{
+    static const struct list_column columns[] = {
+        {"GROUP", "name", add_name, false},
+        {"STATE", "state", add_state, false},
+        {"UP", "workers", add_up, true},
+        {"RUNNING", "running", add_jobs, true},
+        {"QUEUED", "queued", add_jobs, true},
+        {"DEAD", "dead", add_jobs, true},
+        {"DEATHS", "deaths", list_count, true},
+        {"", "description", add_why, false},
+        {0},
+    };
+    json_auto_t *whole = json_array();
+
+    for (size_t i = 0; i < json_array_size(groups); i++)
+        json_array_append_new(whole, cells_merge(json_array_get(groups, i)));
+    list_print(terminal, "", columns, whole, now);
 }

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Finds the jobs that a call means. Jobs that wait on disk only are matched by their rows. */
+/* Internal interface between the files of io.troupe.Jobs. */
 
 #include "shared/base/clock.h"
 #include "shared/protocol/protocol.h"
 #include "supervisor/job/job.h"
+#include "supervisor/varlink/request.h"
 #include "supervisor/varlink/varlink.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 struct group_context;
 struct job_row;
+struct job_waiter;
 struct request;
 
+/* The jobs that a call means. Those that wait on disk only are matched by their rows. */
 struct job_filter {
     uint64_t group;           /* reference; 0 = all groups */
     struct varlink_bytes key; /* data NULL = all; borrowed from the call */
@@ -52,3 +55,22 @@ const struct job *row_job_of(const struct group_context *groups, const struct jo
  */
 struct job *control_find_job(struct request *request, const char *id,
                              void (*missing)(struct request *request, int error));
+
+#define CONTROL_KEY_ALLOWED "in a group with Cells=by-key " PROTOCOL_NAME_ALLOWED
+
+struct control_submit_options {
+    bool keep_result;
+    /* As in cell_submit(), but if the result is kept, for durable jobs only; NULL = the client does
+     * not wait. */
+    void (*changed)(struct job_waiter *waiter, struct job *job);
+    void *owner;
+};
+
+/* Answers with the error of a job that was not accepted after all: job->refusal. */
+void control_refuse_job(struct request *request, const struct job *job);
+
+/*
+ * Returns the accepted job. NULL = an error has been sent, or the request waits for room in the
+ * queue and will be executed again.
+ */
+struct job *control_submit(struct request *request, const struct control_submit_options *options);
