@@ -19,12 +19,9 @@ const struct verb verb_table[] = {
             "about each. With TARGET everything about it; healthy workers of large groups are\n"
             "folded into one line. With TARGET the exit status is 0 when all of\n"
             "them are up (groups running or paused, workers idle or busy), 1 when one is\n"
-            "not, 5 when one does not exist.\n"
-            "With --cluster or --nats: all machines that have troupe-nats, in one table. The exit\n"
-            "status is also 1 when a machine is dead.\n",
-        .options = OPTIONS_CONNECT | OPTIONS_ALL | OPTIONS_CLUSTER, .run = verb_status,
+            "not, 5 when one does not exist. 'troupe-nats cluster' shows all machines.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_ALL, .run = verb_status,
         .examples = "  troupectl status\n"
-                    "  troupectl status --cluster\n"
                     "  troupectl status digest --all\n"
                     "  troupectl status digest/3 || page-somebody\n",
     },
@@ -73,13 +70,11 @@ const struct verb verb_table[] = {
         .name = "create", .operands = "GROUP [-]", .operands_min = 1, .operands_max = 2,
         .summary = "Submits a job and prints its id",
         .details =
-            "With --cluster or --nats, stores it with NATS for any machine that has troupe-nats;\n"
-            "of the options, --id, --key, --priority, --delay and --timeout are possible then.\n",
-        .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB | OPTIONS_RECONNECT | OPTIONS_CLUSTER,
+            "'troupe-nats create' stores it with NATS for any machine that has troupe-nats.\n",
+        .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB | OPTIONS_RECONNECT,
         .run = verb_create,
         .examples = "  troupectl create digest --data /etc/passwd --id nightly --retries 2\n"
-                    "  gzip -dc big.gz | troupectl create count -\n"
-                    "  troupectl create digest --data /etc/passwd --nats nats://a.example.org\n",
+                    "  gzip -dc big.gz | troupectl create count -\n",
     },
     {
         .name = "do", .operands = "GROUP [-]", .operands_min = 1, .operands_max = 2,
@@ -87,24 +82,20 @@ const struct verb verb_table[] = {
         .details =
             "Only a result goes to standard output. If the job does not succeed, the reason\n"
             "goes to standard error and the exit status is 1.\n"
-            "Ctrl-C cancels the job; a second Ctrl-C exits without waiting for its end. With\n"
-            "--cluster or --nats any machine may do the job, and it goes on after Ctrl-C.\n",
-        .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB | OPTIONS_RECONNECT | OPTIONS_CLUSTER,
+            "Ctrl-C cancels the job; a second Ctrl-C exits without waiting for its end.\n",
+        .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB | OPTIONS_RECONNECT,
         .run = verb_do,
         .examples = "  troupectl do digest --data /etc/passwd\n"
-                    "  troupectl do thumbnails --file photo.jpg > small.png\n"
-                    "  troupectl do digest --data /etc/passwd --cluster\n",
+                    "  troupectl do thumbnails --file photo.jpg > small.png\n",
     },
     {
         .name = "wait", .operands = "ID", .operands_min = 1, .operands_max = 1,
         .summary = "Waits for the end of a job and writes its result",
         .details =
-            "As 'do' does, for a job that exists: ID is what 'create' has printed, also with\n"
-            "--cluster or --nats. --timeout limits the wait (default: none); then the exit\n"
-            "status is 8, and the job goes on.\n",
-        .options = OPTIONS_PATIENCE | OPTIONS_RECONNECT | OPTIONS_CLUSTER, .run = verb_wait,
-        .examples = "  troupectl wait nightly --timeout 1h\n"
-                    "  troupectl wait JOBS:17 --nats nats://a.example.org,nats://b.example.org\n",
+            "As 'do' does, for a job that exists: ID is what 'create' has printed. --timeout\n"
+            "limits the wait (default: none); then the exit status is 8, and the job goes on.\n",
+        .options = OPTIONS_PATIENCE | OPTIONS_RECONNECT, .run = verb_wait,
+        .examples = "  troupectl wait nightly --timeout 1h\n",
     },
     {
         .name = "map", .operands = "GROUP", .operands_min = 1, .operands_max = 1,

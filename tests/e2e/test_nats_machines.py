@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What machines say about themselves through NATS, and what troupectl status --cluster makes of it."""
+"""What machines say about themselves through NATS, and what troupe-nats cluster makes of it."""
 import json
 import signal
 
@@ -16,7 +16,7 @@ class Base(Case):
 
     def seen(self, s):
         """What is known of machines, by name."""
-        done = ctl("--json", "status", "--cluster", NATS_URL=s.nats.url)
+        done = ctl("cluster", "--json", NATS_URL=s.nats.url)
         self.assertIn(done.returncode, (0, 1), done.stderr)
         return {machine["name"]: machine for machine in json.loads(done.stdout)["machines"]}
 
@@ -31,7 +31,7 @@ class Base(Case):
         return self.until_seen(s, lambda machines: {name: machine["state"] for name, machine in machines.items()} == states)
 
     def shown(self, s):
-        done = ctl("status", "--nats", s.nats.url)
+        done = ctl("cluster", NATS_URL=s.nats.url)
         return done.returncode, done.stdout.splitlines()
 
     def rows(self, s):
@@ -89,7 +89,7 @@ class Machines(Base):
         self.until_state(a, a="up")
         a.client.socket.sendall(b'PUB $KV.TROUPE_STATE.b\xffd.actor 14\r\n{"state":"up"}\r\n')
         a.client.store("$KV.TROUPE_STATE.c.actor", '{"state":"up","groups":"none"}')
-        done = ctl("--json", "status", "--cluster", NATS_URL=a.nats.url)
+        done = ctl("cluster", "--json", NATS_URL=a.nats.url)
         self.assertEqual((done.returncode, [machine["name"] for machine in json.loads(done.stdout)["machines"]]), (0, ["a"]))
         for key in "b\ufffdd", "c":
             self.assertIn(f"TROUPE_STATE: the key {key}.actor is no machine's", done.stderr)
@@ -99,7 +99,7 @@ class Machines(Base):
         self.until_state(a, a="up")
         for bucket in "TROUPE_MACHINES", "TROUPE_STATE":
             a.client.store(f"$KV.{bucket}.b.actor", "", ["KV-Operation: DEL"])
-        done = ctl("--json", "status", "--cluster", NATS_URL=a.nats.url)
+        done = ctl("cluster", "--json", NATS_URL=a.nats.url)
         self.assertEqual((done.returncode, [machine["name"] for machine in json.loads(done.stdout)["machines"]]), (0, ["a"]))
 
     def test_a_machine_that_does_not_tell_its_groups_hides_no_other(self):
@@ -183,7 +183,7 @@ class Machines(Base):
         self.until_state(s, a="up")
         s.client.api("STREAM.DELETE.KV_TROUPE_STATE")
         s.client.until(lambda: "other machines cannot see this one" in s.bridge.log())
-        done = ctl("status", "--nats", s.nats.url)
+        done = ctl("cluster", NATS_URL=s.nats.url)
         self.assertEqual((done.stdout, done.returncode), ("", 5))
         self.assertIn('there is no bucket TROUPE_STATE: "troupe-nats setup" makes it', done.stderr)
         s.client.store("jobs.actor.any", "echo hello")
@@ -271,7 +271,7 @@ class Permissions(Base):
         url = f"nats://sender:sesame@127.0.0.1:{server.port}"
         sender = nats.Client(self, server, user="sender", **{"pass": "sesame"})
         results = sender.subscribe("troupe.result.JOBS.*")
-        self.assertEqual(ctl("create", "actor", "--data", "echo hello", "--cluster", NATS_URL=url).stdout, "JOBS:1\n")
+        self.assertEqual(ctl("create", "actor", NATS_URL=url, input="echo hello").stdout, "JOBS:1\n")
         self.assertEqual(sender.next(results).data, b"hello")
         other = s.client.store("jobs.other.any")
         for subject in ("$JS.API.STREAM.PURGE.JOBS", "$JS.API.STREAM.PURGE.TROUPE", "$JS.API.STREAM.MSG.DELETE.TROUPE",
@@ -294,9 +294,9 @@ class Permissions(Base):
 
         def url(name):
             return f"nats://{name}:sesame@127.0.0.1:{server.port}"
-        done = ctl("do", "actor", "--data", "echo hello", "--cluster", NATS_URL=url("sender"))
+        done = ctl("do", "actor", NATS_URL=url("sender"), input="echo hello")
         self.assertEqual((done.stdout, done.stderr, done.returncode), ("hello", "", 0))
-        done = ctl("status", "--cluster", NATS_URL=url("looker"))
+        done = ctl("cluster", NATS_URL=url("looker"))
         self.assertEqual((done.stderr, done.returncode), ("", 0))
         self.assertIn("1 machine: 1 up", done.stdout)
-        self.assertNotEqual(ctl("status", "--cluster", NATS_URL=url("sender")).returncode, 0)
+        self.assertNotEqual(ctl("cluster", NATS_URL=url("sender")).returncode, 0)

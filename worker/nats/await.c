@@ -269,11 +269,9 @@ static void catch_signals(const struct wait *wait)
 {
     const struct sigaction action = {.sa_handler = on_signal};
 
-    (void)snprintf(
-        farewell, sizeof(farewell),
-        "troupe-nats: job %s goes on; 'troupectl wait' with the same --nats or --cluster "
-        "waits for it\n",
-        wait->id);
+    (void)snprintf(farewell, sizeof(farewell),
+                   "troupe-nats: job %s goes on; 'troupe-nats wait %s' waits for it\n", wait->id,
+                   wait->id);
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * A short connection to NATS for what troupectl(1) executes: it waits for answers instead of
+ * A short connection to NATS for create, do, wait and cluster: it waits for answers instead of
  * running a loop. Functions log why something failed, and return an exit status of troupectl.
  */
 

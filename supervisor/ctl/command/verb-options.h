@@ -37,7 +37,6 @@ enum option_set {
     OPTIONS_STATE = 1u << 23,    /* of jobs */
     OPTIONS_CANCEL = 1u << 24,   /* of cancel */
     OPTIONS_RECONNECT = 1u << 25,
-    OPTIONS_CLUSTER = 1u << 26, /* --cluster, --nats: beyond this machine */
     OPTIONS_METRICS = 1u << 27,
     OPTIONS_TOP = 1u << 28,
     OPTIONS_PATIENCE = 1u << 29, /* with another --timeout: of the wait that the verb is for */
@@ -82,8 +81,6 @@ struct options {
     const char *output; /* of metrics */
     int64_t count;      /* of pictures of top; 0 = no limit */
     usec_t interval;    /* between them; 0 = the default */
-    bool cluster;       /* all machines, by NATS */
-    const char *nats;   /* the URL of its servers; NULL = from nats.conf */
 };
 
 #define OPTIONS_DEFAULTS                                                                           \

@@ -4,7 +4,6 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
-#include "supervisor/ctl/call/cluster.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/pool-view.h"
 #include "supervisor/ctl/show/show.h"
@@ -220,22 +219,12 @@ static int status_of_targets(struct invocation *invocation, json_t *all_groups)
     return status;
 }
 
-static int status_of_cluster(const struct invocation *invocation)
-{
-    if (invocation->n_operands == 0)
-        return cluster_execute(invocation, "cluster", NULL, 0);
-    complain("--cluster shows all groups of all machines: no TARGET can be given");
-    return EXIT_USAGE;
-}
-
 int verb_status(struct invocation *invocation)
 {
     json_auto_t *document = NULL;
     json_t *groups;
     int r;
 
-    if (cluster_is_wanted(invocation))
-        return status_of_cluster(invocation);
     if (invocation->n_operands == 0)
         return status_of_all(invocation);
     groups = json_array();

@@ -8,7 +8,6 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/attach.h"
 #include "supervisor/ctl/call/call.h"
-#include "supervisor/ctl/call/cluster.h"
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/hint.h"
 #include "supervisor/ctl/call/input.h"
@@ -144,8 +143,6 @@ int verb_create(struct invocation *invocation)
 
     if (r != EXIT_OK)
         return r;
-    if (cluster_is_wanted(invocation))
-        return cluster_execute(invocation, "create", data, size);
     give_id(invocation, id);
     return size > VARLINK_CLIENT_PAYLOAD_MAX ? create_large(invocation, data, size)
                                              : create_small(invocation, data, size);
@@ -351,8 +348,6 @@ int verb_do(struct invocation *invocation)
 
     if (r != EXIT_OK)
         return r;
-    if (cluster_is_wanted(invocation))
-        return cluster_execute(invocation, "do", data, size);
     give_id(invocation, id);
     return invocation->options.json ? do_json(invocation, data, size)
                                     : do_attached(invocation, data, size);

@@ -4,7 +4,6 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
-#include "supervisor/ctl/call/cluster.h"
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/invocation.h"
@@ -139,7 +138,7 @@ static int is_late(struct invocation *invocation)
     return r == EXIT_OK ? EXIT_TIMEOUT : r;
 }
 
-static int wait_here(struct invocation *invocation)
+int verb_wait(struct invocation *invocation)
 {
     json_auto_t *reply = NULL;
     int r;
@@ -152,10 +151,4 @@ static int wait_here(struct invocation *invocation)
     if (r == EXIT_TIMEOUT)
         return is_late(invocation);
     return r == EXIT_OK ? tell_end(invocation, reply) : r;
-}
-
-int verb_wait(struct invocation *invocation)
-{
-    return cluster_is_wanted(invocation) ? cluster_execute(invocation, "wait", NULL, 0)
-                                         : wait_here(invocation);
 }
