@@ -162,21 +162,12 @@ void client_free(struct client *client)
 void client_review(struct client *client)
 {
     struct connection *connection = &client->connection;
-    const bool may_change = peer_may_change(&connection->peer, client->control->context->config);
-    struct account *from = connection->account, *to;
 
-    if (connection->dead || from->may_change == may_change)
+    if (connection->dead || !connection->account->may_change ||
+        peer_may_change(&connection->peer, client->control->context->config))
         return;
-    to = account_get(from->accounts, from->uid, may_change);
-    if (!to) {
-        on_cut_off(connection, strerror(ENOMEM));
-        connection_close(connection);
-        return;
-    }
-    request_move(&client->request, to); /* first: it borrows the connection's account */
-    connection_move(connection, to);
-    if (client->request.attachment)
-        attachment_set_may_change(client->request.attachment, may_change);
+    on_cut_off(connection, "its user may not change things any more (AdminGroup=)");
+    connection_close(connection);
 }
 
 static void leave(struct task *task)

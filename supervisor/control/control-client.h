@@ -51,7 +51,8 @@ void client_free(struct client *client);
 struct held;
 int client_adopt(struct control *control, struct held *held);
 
-/* Applies the configuration's current permissions. */
+/* Disconnects a client that may not change things any more. One that may from now on connects again
+ * for it. */
 void client_review(struct client *client);
 
 /* Sends what waits in its rings, fails an open call with the error `farewell`, then waits until the

@@ -54,7 +54,7 @@ int control_replace(struct control *control, int listen_fd);
 /* Goes on with the ring clients of the former supervisor. */
 void control_adopt_clients(struct control *control, struct held_table *held);
 
-/* Checks every client's permissions again, after a change of AdminGroup=. */
+/* Disconnects clients that may not change things any more, after a change of AdminGroup=. */
 void control_review_clients(struct control *control);
 
 /*

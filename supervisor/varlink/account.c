@@ -71,27 +71,16 @@ struct account *account_put(struct account *account)
     return NULL;
 }
 
-/* An account may be above its bound after account_move(). */
-static bool fits(size_t held, size_t more, size_t bound)
-{
-    return held <= bound && more <= bound - held;
-}
-
-static void add(struct account *account, enum account_kind kind, size_t more)
-{
-    account->held[kind] += more;
-    account->accounts->held[account->may_change][kind] += more;
-}
-
 static bool charge(struct account *account, enum account_kind kind, size_t *held, size_t size)
 {
     const struct bounds *bounds = &BOUNDS[account->may_change][kind];
-    const size_t of_all = account->accounts->held[account->may_change][kind];
+    size_t *of_all = &account->accounts->held[account->may_change][kind];
+    const size_t more = size - *held; /* wraps round when it is less */
 
-    if (size > *held && (!fits(account->held[kind], size - *held, bounds->user) ||
-                         !fits(of_all, size - *held, bounds->all)))
+    if (size > *held && (more > bounds->user - account->held[kind] || more > bounds->all - *of_all))
         return false;
-    add(account, kind, size - *held); /* wraps round when it is less */
+    account->held[kind] += more;
+    *of_all += more;
     *held = size;
     return true;
 }
@@ -157,10 +146,4 @@ struct list *account_find_place(const struct account *account)
         return NULL;
     place = list_first(&most->places[false]);
     return place || most->may_change ? place : list_first(&most->places[true]);
-}
-
-void account_move(struct account *from, struct account *to, enum account_kind kind, size_t held)
-{
-    add(from, kind, (size_t)0 - held);
-    add(to, kind, held);
 }

@@ -66,6 +66,3 @@ void account_set_at_work(struct account *account, struct list *place, bool at_wo
  * most, if that has at least two more than `account`. Clients that may change things lose places
  * only to each other, and none that is at work. */
 struct list *account_find_place(const struct account *account);
-
-/* Moves bytes to another account of the same user, without regard to the bounds. */
-void account_move(struct account *from, struct account *to, enum account_kind kind, size_t held);

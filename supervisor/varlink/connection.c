@@ -357,18 +357,6 @@ void connection_deinit(struct connection *connection)
     connection->dead = true;
 }
 
-void connection_move(struct connection *connection, struct account *account)
-{
-    account_move(connection->account, account, ACCOUNT_REQUESTS, connection->in_allocated);
-    account_move(connection->account, account, ACCOUNT_ANSWERS, connection->out_allocated);
-    if (list_linked(&connection->place)) {
-        account_leave(connection->account, &connection->place);
-        account_enter(account, &connection->place, connection->busy || connection->attached);
-    }
-    (void)account_put(connection->account);
-    connection->account = account;
-}
-
 void connection_attach(struct connection *connection)
 {
     connection->attached = true;

@@ -118,10 +118,6 @@ void connection_close(struct connection *connection);
 /* Marks that the client uses shared memory from now on: the connection is never idle again. */
 void connection_attach(struct connection *connection);
 
-/* Charges the connection's memory to another account of the same user. Takes over the caller's
- * reference; the old account may be freed by this. */
-void connection_move(struct connection *connection, struct account *account);
-
 /* The largest message, in bytes. */
 size_t connection_input_max(const struct connection *connection);
 

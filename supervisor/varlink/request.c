@@ -24,12 +24,6 @@ void request_init(struct request *request, struct control_context *context, stru
     reply_init(&request->reply, connection->account, REQUEST_REPLY_MAX);
 }
 
-void request_move(struct request *request, struct account *account)
-{
-    account_move(request->reply.account, account, ACCOUNT_ANSWERS, request->reply.allocated);
-    request->reply.account = account;
-}
-
 static void let_go(struct request *request)
 {
     void (*drop)(struct request *) = request->drop;

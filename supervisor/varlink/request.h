@@ -64,9 +64,6 @@ void request_init(struct request *request, struct control_context *context, stru
 /* Also drops a call that is under way. */
 void request_deinit(struct request *request);
 
-/* Charges the request's memory to another account, which is borrowed. */
-void request_move(struct request *request, struct account *account);
-
 /* Parses a call. False if it is malformed; then it has been answered. */
 bool request_start(struct request *request, const char *text, size_t size);
 
