@@ -155,8 +155,3 @@ bool access_demand(struct request *request, const struct group *group, const cha
     request_fail_string(request, "NotPermitted", "needed", needed);
     return false;
 }
-
-bool access_demand_address(struct request *request, const char *address, const char *why)
-{
-    return access_demand(request, registry_group_of(request->context->registry, address), why);
-}

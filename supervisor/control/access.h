@@ -44,6 +44,3 @@ void access_refuse_submit(struct request *request, const struct group *group);
  * replies with NotPermitted and the reason `why`.
  */
 bool access_demand(struct request *request, const struct group *group, const char *why);
-
-/* Like access_demand(), but for the group of an address; NULL = all groups. */
-bool access_demand_address(struct request *request, const char *address, const char *why);

@@ -15,11 +15,6 @@ struct reply *control_list_item(struct control_list *list)
     return request_part_reply(&list->parts);
 }
 
-void control_list_fail(struct control_list *list, int error)
-{
-    request_part_reply(&list->parts)->error = error;
-}
-
 static bool write_page(struct request_parts *parts)
 {
     struct control_list *list = list_of(parts);

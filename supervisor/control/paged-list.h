@@ -42,9 +42,6 @@ struct control_list {
  * the items, static. */
 void control_list(struct request *request, struct control_list *list, const char *array);
 
-/* Makes the call fail with -errno. Called from control_list.step. */
-void control_list_fail(struct control_list *list, int error);
-
 /* The reply to write one item to, from control_list.step. */
 struct reply *control_list_item(struct control_list *list);
 

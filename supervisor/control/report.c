@@ -322,11 +322,6 @@ bool report_event_matches(const struct event *event, const char *target)
            is_same(event->worker, target);
 }
 
-bool report_death_matches(const struct death *death, const char *target)
-{
-    return !target || report_is_below(death->worker, target);
-}
-
 bool report_is_below(const char *address, const char *target)
 {
     const size_t size = strlen(target);

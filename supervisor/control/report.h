@@ -66,7 +66,6 @@ int report_payload(struct reply *reply, const char *key, const struct payload *p
 
 /* Whether it is about `target`, a group, a cell or a worker; NULL = everything. */
 bool report_event_matches(const struct event *event, const char *target);
-bool report_death_matches(const struct death *death, const char *target);
 
 /* Whether an address is `target` or below it: "group" has "group/key" and "group/0". */
 bool report_is_below(const char *address, const char *target);

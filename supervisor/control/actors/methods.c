@@ -51,24 +51,17 @@ static void list_actors(struct request *request)
     control_list_table(request, "actors", &request->context->messages->actors, write_actor);
 }
 
-static void change(struct request *request, void (*apply)(struct actor *actor))
+static void set_paused(struct request *request)
 {
     struct actor *actor = control_find_actor(request, request_string(request, "actor"));
 
     if (!actor)
         return;
-    apply(actor);
+    if (strcmp(request->method->name, "Pause") == 0)
+        delivery_pause(actor);
+    else
+        delivery_resume(actor);
     request_done(request);
-}
-
-static void pause_actor(struct request *request)
-{
-    change(request, delivery_pause);
-}
-
-static void resume_actor(struct request *request)
-{
-    change(request, delivery_resume);
 }
 
 /* The switches of a group or exchange; NULL = an error has been sent. */
@@ -289,8 +282,8 @@ static void list_subscriptions(struct request *request)
 const struct request_method control_actor_methods[] = {
     {"Lookup", lookup, .changes = false},
     {"ListActors", list_actors, .changes = false},
-    {"Pause", pause_actor, .changes = true},
-    {"Resume", resume_actor, .changes = true},
+    {"Pause", set_paused, .changes = true},
+    {"Resume", set_paused, .changes = true},
     {"SetMessageLog", set_message_log, .changes = true},
     {"Subscribe", subscribe, .changes = true},
     {"Unsubscribe", unsubscribe, .changes = true},

@@ -84,7 +84,7 @@ static void read_rows(struct control_list *list)
 
     jobs->rows = job_load_free(jobs->rows);
     if (!load) {
-        control_list_fail(list, -ENOMEM);
+        request_part_reply(&list->parts)->error = -ENOMEM;
         return;
     }
     jobs->rows_left -= load->n;

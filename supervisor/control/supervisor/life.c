@@ -246,14 +246,6 @@ static struct wait *wait_for(struct request *request, enum wait_goal goal)
 
 /* ---- methods ---- */
 
-struct life_change {
-    void (*group)(struct group *group);
-    void (*cell)(struct cell *cell);
-    void (*slot)(struct slot *slot);
-    enum wait_goal goal; /* WAIT_GOAL_NONE = the method has no parameter "wait" */
-    bool takes_within;   /* the method has "within_usec" */
-};
-
 /* Whether the reply comes when the change is complete. */
 static bool waits(const struct request *request)
 {
@@ -289,11 +281,28 @@ static void stop_within(const struct registry_target *target, usec_t time)
             slot_stop_within(slot, time);
 }
 
-static void change_life(struct request *request, const struct life_change *change)
+static const struct life_change {
+    const char *method;
+    void (*group)(struct group *group);
+    void (*cell)(struct cell *cell);
+    void (*slot)(struct slot *slot);
+    enum wait_goal goal; /* WAIT_GOAL_NONE = the method has no parameter "wait" */
+    bool takes_within;   /* the method has "within_usec" */
+} life_changes[] = {
+    {"Start", group_start, cell_start, slot_start, WAIT_GOAL_UP, false},
+    {"Stop", stop_group, stop_cell, stop_slot, WAIT_GOAL_DOWN, true},
+    {"Restart", group_restart, cell_restart, slot_restart, WAIT_GOAL_UP, false},
+    {"Reset", group_reset, cell_reset, slot_reset, WAIT_GOAL_NONE, false},
+};
+
+static void change_life(struct request *request)
 {
     const char *name = request_string(request, "target");
+    const struct life_change *change = life_changes;
     struct registry_target target;
 
+    while (strcmp(change->method, request->method->name) != 0)
+        change++;
     if ((change->takes_within && !request_range(request, "within_usec", 1, INT64_MAX)) ||
         !control_find_target(request, name, &target))
         return;
@@ -313,38 +322,6 @@ static void change_life(struct request *request, const struct life_change *chang
         (void)wait_for(request, change->goal);
     else
         request_done(request);
-}
-
-static void start(struct request *request)
-{
-    static const struct life_change change = {group_start, cell_start, slot_start, WAIT_GOAL_UP,
-                                              false};
-
-    change_life(request, &change);
-}
-
-static void stop(struct request *request)
-{
-    static const struct life_change change = {stop_group, stop_cell, stop_slot, WAIT_GOAL_DOWN,
-                                              true};
-
-    change_life(request, &change);
-}
-
-static void restart(struct request *request)
-{
-    static const struct life_change change = {group_restart, cell_restart, slot_restart,
-                                              WAIT_GOAL_UP, false};
-
-    change_life(request, &change);
-}
-
-static void reset(struct request *request)
-{
-    static const struct life_change change = {group_reset, cell_reset, slot_reset, WAIT_GOAL_NONE,
-                                              false};
-
-    change_life(request, &change);
 }
 
 /* Finds a target that has a queue. */
@@ -369,8 +346,9 @@ static void set_group_paused(struct group *group, bool paused)
     group_set_paused(group, paused);
 }
 
-static void set_paused(struct request *request, bool paused)
+static void set_paused(struct request *request)
 {
+    const bool paused = strcmp(request->method->name, "Pause") == 0;
     struct registry_target target;
     int r = 0;
 
@@ -384,16 +362,6 @@ static void set_paused(struct request *request, bool paused)
         request_internal(request, r);
     else
         request_done(request);
-}
-
-static void pause_target(struct request *request)
-{
-    set_paused(request, true);
-}
-
-static void resume_target(struct request *request)
-{
-    set_paused(request, false);
 }
 
 static void drain(struct request *request)
@@ -462,12 +430,12 @@ static void resize(struct request *request)
 }
 
 const struct request_method control_life_methods[] = {
-    {"Start", start, .changes = true, .begins = true},
-    {"Stop", stop, .changes = true},
-    {"Restart", restart, .changes = true, .begins = true},
-    {"Reset", reset, .changes = true, .begins = true},
-    {"Pause", pause_target, .changes = true, .begins = true},
-    {"Resume", resume_target, .changes = true, .begins = true},
+    {"Start", change_life, .changes = true, .begins = true},
+    {"Stop", change_life, .changes = true},
+    {"Restart", change_life, .changes = true, .begins = true},
+    {"Reset", change_life, .changes = true, .begins = true},
+    {"Pause", set_paused, .changes = true, .begins = true},
+    {"Resume", set_paused, .changes = true, .begins = true},
     {"Drain", drain, .changes = true},
     {"Resize", resize, .changes = true, .begins = true},
     {0},

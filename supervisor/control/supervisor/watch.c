@@ -86,7 +86,8 @@ static void watch(struct request *request)
         return;
     /* Events of single jobs slow down every job. */
     if (request_bool(request, "jobs") &&
-        !access_demand_address(request, target, "events of single jobs slow all down"))
+        !access_demand(request, registry_group_of(request->context->registry, target),
+                       "events of single jobs slow all down"))
         return;
     watch = request_allocate(request, sizeof(*watch));
     if (!watch)
@@ -115,9 +116,9 @@ struct deaths {
 
 static bool matches(const struct death *death, const struct request *request)
 {
-    const char *job = request_string(request, "job");
+    const char *job = request_string(request, "job"), *target = request_string(request, "target");
 
-    return report_death_matches(death, request_string(request, "target")) &&
+    return (!target || report_is_below(death->worker, target)) &&
            (!job || strcmp(death->job, job) == 0);
 }
 

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/command/invocation.h"
 
+#include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"
 #include "supervisor/ctl/text/terminal.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DEFAULT_SOCKET "/run/troupe/troupe.sock"
@@ -133,4 +139,52 @@ int output_reply(const struct invocation *invocation, const json_t *reply, outpu
     if (show)
         show(invocation, reply);
     return EXIT_OK;
+}
+
+static int write_all(int fd, const char *text, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = write(fd, text, size);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        text += n;
+        size -= (size_t)n;
+    }
+    return 0;
+}
+
+/* Everybody may read it, as the umask allows. */
+static mode_t file_mode(void)
+{
+    const mode_t mask = umask(0);
+
+    (void)umask(mask);
+    return 0644 & ~mask;
+}
+
+int output_replace_file(const char *path, const char *text, size_t size)
+{
+    _cleanup_free_ char *new = NULL;
+    int fd, r;
+
+    if (asprintf(&new, "%s.XXXXXX", path) < 0) {
+        new = NULL;
+        return -ENOMEM;
+    }
+    fd = mkostemp(new, O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    r = write_all(fd, text, size);
+    if (r == 0 && fchmod(fd, file_mode()) < 0)
+        r = -errno;
+    if (close(fd) < 0 && r == 0)
+        r = -errno;
+    if (r == 0 && rename(new, path) < 0)
+        r = -errno;
+    if (r < 0)
+        (void)unlink(new);
+    return r;
 }

@@ -105,3 +105,7 @@ enum exit_status {
     EXIT_UNKNOWN = 9,       /* the supervisor restarted: what became of a job is not known */
     EXIT_INTERRUPTED = 130, /* as a shell reports SIGINT */
 };
+
+/* Replaces a file at once, by another one that is written beside it under a name with six more
+ * letters. Returns 0 or -errno. */
+int output_replace_file(const char *path, const char *data, size_t size);

@@ -9,12 +9,10 @@
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The longest sentence about a refusal; a longer one is cut. */
 #define REASON_SIZE 2048
@@ -68,40 +66,6 @@ static void print_on_one_line(const char *data, size_t size)
     }
 }
 
-static int write_all(int fd, const char *data, size_t size)
-{
-    while (size > 0) {
-        const ssize_t n = write(fd, data, size);
-
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        data += n > 0 ? n : 0;
-        size -= n > 0 ? (size_t)n : 0;
-    }
-    return 0;
-}
-
-/* Writes the file under another name, and renames it when it is complete. */
-static int write_file(const char *path, const struct troupe_result *result)
-{
-    char part[PATH_MAX];
-    int fd, r;
-
-    if (snprintf(part, sizeof(part), "%s.part", path) >= (int)sizeof(part))
-        return -ENAMETOOLONG;
-    fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return -errno;
-    r = write_all(fd, result->data, result->size);
-    if (close(fd) < 0 && r == 0)
-        r = -errno;
-    if (r == 0 && rename(part, path) < 0)
-        r = -errno;
-    if (r < 0)
-        (void)unlink(part);
-    return r;
-}
-
 int map_output_write(const struct options *options, const char *group,
                      const struct window_line *line)
 {
@@ -117,7 +81,7 @@ int map_output_write(const struct options *options, const char *group,
                      line->number + 1) >= (int)sizeof(path))
             r = -ENAMETOOLONG;
         else
-            r = write_file(path, result);
+            r = output_replace_file(path, result->data, result->size);
     }
     if (r < 0)
         return r;

@@ -178,27 +178,28 @@ static int show_one(struct invocation *invocation, const char *operand)
     return call_print(invocation, CALL_ACTORS "GetDeadLetter", parameters, false, show_letter);
 }
 
-/* Says what a dry run has found; returns whether it was one. */
-static bool show_dry_run(const struct invocation *invocation, const json_t *reply, uint64_t n,
-                         const char *what)
+/* ---- retry and purge ---- */
+
+static bool is_retry(const struct invocation *invocation)
 {
-    if (!field_has(reply, "up_to"))
-        return false;
-    terminal_print(&invocation->out, "%s would be %s; --up-to %lld leaves out later ones", COUNT(n),
-                   what, (long long)field_int(reply, "up_to"));
-    return true;
+    return strcmp(invocation->verb->name, "retry") == 0;
 }
 
-static void show_requeued(const struct invocation *invocation, const json_t *reply)
+static void show_changed(const struct invocation *invocation, const json_t *reply)
 {
-    if (show_dry_run(invocation, reply, field_count(reply, "requeued"), "sent again"))
+    const bool retry = is_retry(invocation);
+    const uint64_t n = field_count(reply, retry ? "requeued" : "purged");
+
+    if (field_has(reply, "up_to"))
+        terminal_print(&invocation->out, "%s would be %s; --up-to %lld leaves out later ones",
+                       COUNT(n), retry ? "sent again" : "purged",
+                       (long long)field_int(reply, "up_to"));
+    else if (invocation->options.quiet)
         return;
-    if (invocation->options.quiet)
-        return;
-    if (field_has(reply, "job"))
+    else if (field_has(reply, "job"))
         terminal_print(&invocation->out, "%s", SAFE(field_text(reply, "job")));
-    else if (!invocation->lines)
-        terminal_print(&invocation->out, "%s requeued", COUNT(field_count(reply, "requeued")));
+    else if (!retry || !invocation->lines)
+        terminal_print(&invocation->out, "%s %s", COUNT(n), retry ? "requeued" : "purged");
 }
 
 /* Says what a call that changes dead letters could not change. Returns an exit status. */
@@ -214,66 +215,32 @@ static int show_left(const json_t *reply)
     return n_failed > 0 || field_has(reply, "store_problem") ? EXIT_FAILED : EXIT_OK;
 }
 
-static int change(struct invocation *invocation, const char *method, json_t *parameters,
-                  output_fn show)
+static int change(struct invocation *invocation, json_t *parameters)
 {
-    const bool several = json_object_get(parameters, "filter");
+    const char *to = invocation->options.send_to;
+    const bool retry = is_retry(invocation), several = json_object_get(parameters, "filter");
     json_auto_t *reply = NULL;
-    int r = call(invocation, method, parameters, several, &reply);
+    int r;
 
+    if (parameters && retry && to)
+        json_object_set_new(parameters, "to", json_string(to));
+    r = call(invocation, retry ? CALL_ACTORS "Requeue" : CALL_ACTORS "Purge", parameters, several,
+             &reply);
     if (r == EXIT_OK)
-        r = output_reply(invocation, reply, show);
+        r = output_reply(invocation, reply, show_changed);
     return r == EXIT_OK ? show_left(reply) : r;
 }
 
-static int requeue(struct invocation *invocation, json_t *parameters)
-{
-    if (parameters && invocation->options.send_to)
-        json_object_set_new(parameters, "to", json_string(invocation->options.send_to));
-    return change(invocation, CALL_ACTORS "Requeue", parameters, show_requeued);
-}
-
-static void show_purged(const struct invocation *invocation, const json_t *reply)
-{
-    if (!show_dry_run(invocation, reply, field_count(reply, "purged"), "purged") &&
-        !invocation->options.quiet)
-        terminal_print(&invocation->out, "%s purged", COUNT(field_count(reply, "purged")));
-}
-
-static int purge(struct invocation *invocation, json_t *parameters)
-{
-    return change(invocation, CALL_ACTORS "Purge", parameters, show_purged);
-}
-
-static int requeue_one(struct invocation *invocation, const char *operand)
+static int change_one(struct invocation *invocation, const char *operand)
 {
     json_t *parameters;
     int r = letter_parameters(invocation, operand, &parameters);
 
-    return r == EXIT_OK ? requeue(invocation, parameters) : r;
-}
-
-static int purge_one(struct invocation *invocation, const char *operand)
-{
-    json_t *parameters;
-    int r = letter_parameters(invocation, operand, &parameters);
-
-    return r == EXIT_OK ? purge(invocation, parameters) : r;
-}
-
-static json_t *bulk_parameters(const struct options *options)
-{
-    json_t *parameters = filter_parameters(options);
-
-    if (parameters && options->dry_run)
-        json_object_set_new(parameters, "dry_run", json_true());
-    if (parameters && options->up_to > 0)
-        json_object_set_new(parameters, "up_to", json_integer(options->up_to));
-    return parameters;
+    return r == EXIT_OK ? change(invocation, parameters) : r;
 }
 
 /* Changes what a filter matches. */
-static int change_filtered(struct invocation *invocation, bool retry)
+static int change_filtered(struct invocation *invocation)
 {
     const struct options *options = &invocation->options;
     json_t *parameters;
@@ -283,19 +250,22 @@ static int change_filtered(struct invocation *invocation, bool retry)
                                      : "ids, a filter (--to, --reason ...) or --all is missing");
         return EXIT_USAGE;
     }
-    parameters = bulk_parameters(options);
-    return retry ? requeue(invocation, parameters) : purge(invocation, parameters);
+    parameters = filter_parameters(options);
+    if (parameters && options->dry_run)
+        json_object_set_new(parameters, "dry_run", json_true());
+    if (parameters && options->up_to > 0)
+        json_object_set_new(parameters, "up_to", json_integer(options->up_to));
+    return change(invocation, parameters);
 }
 
 int verb_retry(struct invocation *invocation)
 {
     const struct options *options = &invocation->options;
-    const bool retry = strcmp(invocation->verb->name, "retry") == 0;
 
     if (invocation->n_operands == 0)
-        return change_filtered(invocation, retry);
+        return change_filtered(invocation);
     if (!has_filter(options) && !options->everything && !options->dry_run && options->up_to == 0)
-        return invocation_each(invocation, 0, retry ? requeue_one : purge_one);
+        return invocation_each(invocation, 0, change_one);
     complain("ids cannot be combined with a filter or --all");
     return EXIT_USAGE;
 }

@@ -10,62 +10,9 @@
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verbs/verbs.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-static int write_all(int fd, const char *text, size_t size)
-{
-    while (size > 0) {
-        ssize_t n = write(fd, text, size);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        text += n;
-        size -= (size_t)n;
-    }
-    return 0;
-}
-
-/* Everybody may read it, as the umask allows: a collector runs as another user. */
-static mode_t file_mode(void)
-{
-    const mode_t mask = umask(0);
-
-    (void)umask(mask);
-    return 0644 & ~mask;
-}
-
-/* Writes another file beside it, whose name no collector reads, and renames that. 0 or -errno. */
-static int replace_file(const char *path, const char *text, size_t size)
-{
-    _cleanup_free_ char *new = NULL;
-    int fd, r;
-
-    if (asprintf(&new, "%s.XXXXXX", path) < 0) {
-        new = NULL;
-        return -ENOMEM;
-    }
-    fd = mkostemp(new, O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    r = write_all(fd, text, size);
-    if (r == 0 && fchmod(fd, file_mode()) < 0)
-        r = -errno;
-    if (close(fd) < 0 && r == 0)
-        r = -errno;
-    if (r == 0 && rename(new, path) < 0)
-        r = -errno;
-    if (r < 0)
-        (void)unlink(new);
-    return r;
-}
 
 static int write_text(const struct invocation *invocation, const char *text, size_t size)
 {
@@ -74,7 +21,7 @@ static int write_text(const struct invocation *invocation, const char *text, siz
 
     if (!path)
         return fwrite(text, 1, size, stdout) == size ? EXIT_OK : EXIT_FAILED;
-    r = replace_file(path, text, size);
+    r = output_replace_file(path, text, size);
     if (r == 0)
         return EXIT_OK;
     complain("%s: %s", SAFE(path), strerror(-r));
