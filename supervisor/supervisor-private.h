@@ -34,7 +34,9 @@ struct upgrade {
     pid_t pid;                    /* 0 = the keeper has not answered yet */
     int output_fd, report_fd;     /* of the check */
     struct timer timeout;
-    bool approved;            /* the loop ends, and the new program takes over */
+    bool approved;             /* the loop ends, and the new program takes over */
+    struct loop_deferred stop; /* ends it */
+    usec_t stop_by;
     struct saved_file *saved; /* by the last supervisor; NULL = it is not open */
 };
 

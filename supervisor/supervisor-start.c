@@ -83,6 +83,7 @@ static int open_loop(struct supervisor *supervisor)
     else if (loop_kind(supervisor->parts.loop) == LOOP_EPOLL)
         log_info("the event loop uses epoll, as asked for");
     loop_set_spin(supervisor->parts.loop, supervisor->parts.control.config->spin);
+    taker_set_loop(supervisor->parts.loop);
     return 0;
 }
 

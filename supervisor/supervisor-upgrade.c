@@ -6,6 +6,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/control/service-change.h"
 #include "supervisor/keeper/keeper.h"
+#include "supervisor/loop/taker.h"
 #include "supervisor/supervisor-private.h"
 #include "supervisor/upgrade/kinds.h"
 #include "supervisor/upgrade/save.h"
@@ -23,6 +24,8 @@
 /* The keeper may be busy. */
 #define HAND_OVER_TIMEOUT (10 * USEC_PER_SEC)
 #define REASON_MAX        2048
+/* Takers answer at once unless they are stopped. */
+#define SETTLE_TIMEOUT (100 * USEC_PER_MSEC)
 
 /* ---- the check ---- */
 
@@ -71,6 +74,18 @@ static void read_output(int fd, char *buffer, size_t size)
         *line = ' ';
 }
 
+/* Ends the loop. A blob would be lost that a taker has received and whose record was not read. */
+static void stop(struct loop_deferred *deferred)
+{
+    struct supervisor *supervisor = supervisor_of(deferred, upgrade.stop);
+    struct loop *loop = loop_of(supervisor);
+
+    if (taker_is_asked() && loop_now(loop) < supervisor->upgrade.stop_by)
+        loop_defer(loop, deferred);
+    else
+        loop_stop(loop);
+}
+
 static void on_checked(struct spawner_client *client, const struct spawn_exit *how)
 {
     struct supervisor *supervisor = supervisor_of(client, upgrade.client);
@@ -90,7 +105,8 @@ static void on_checked(struct spawner_client *client, const struct spawn_exit *h
         log_notice("upgrading to %s", supervisor->options->program);
         upgrade->approved = true;
         spawner_start_next(&supervisor->parts.process.spawner);
-        loop_stop(loop_of(supervisor));
+        upgrade->stop_by = usec_add(loop_now(loop_of(supervisor)), SETTLE_TIMEOUT);
+        loop_defer(loop_of(supervisor), &upgrade->stop);
         return;
     }
     (void)snprintf(reason, sizeof(reason), "%s --check %s %d%s%s", supervisor->options->program,
@@ -243,6 +259,7 @@ void supervisor_init_upgrade(struct supervisor *supervisor)
     *upgrade = (struct upgrade){.client.handler = &CHECK, .output_fd = -1, .report_fd = -1};
     list_init(&upgrade->calls);
     loop_deferred_init(&upgrade->begin, begin);
+    loop_deferred_init(&upgrade->stop, stop);
     timer_init(&upgrade->timeout, on_timeout);
     supervisor->parts.control.upgrade = supervisor_upgrade;
 }
@@ -255,6 +272,7 @@ void supervisor_end_upgrade(struct supervisor *supervisor)
     spawner_forget(&supervisor->parts.process.spawner, &upgrade->client);
     end_check(upgrade, loop_of(supervisor));
     loop_undefer(&upgrade->begin);
+    loop_undefer(&upgrade->stop);
     if (!list_empty(&upgrade->calls))
         fail(supervisor, "the supervisor is stopping");
 }

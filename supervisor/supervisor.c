@@ -219,6 +219,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
     notify_deinit(&supervisor->notify);
     if (parts->loop)
         alarms_deinit(&parts->alarms);
+    taker_set_loop(NULL);
     loop_free(parts->loop);
     taker_stop();
     cgroup_tree_deinit(&supervisor->cgroups);

@@ -119,7 +119,7 @@ static int look_at(struct endpoint *endpoint, const struct ring_record *record)
     endpoint->reading = true;
     r = endpoint->handler->look(endpoint, record, !endpoint->urgent.is);
     endpoint->reading = false;
-    endpoint->urgent_waits = r == ENDPOINT_E_FULL;
+    endpoint->urgent_waits = r > 0;
     return r;
 }
 

@@ -3,28 +3,28 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/closer.h"
 #include "supervisor/channel/endpoint-private.h"
-#include "supervisor/loop/taker.h"
 #include <errno.h>
 
 /* Copying this many bytes takes some tens of microseconds. */
 #define COPIED_MAX ((uint64_t)256 << 10)
 
-/* A descriptor that could not be received for lack of memory may still be in the socket, with an
- * old serial. Such descriptors are dropped. */
+/* A descriptor that was lost may still be in the socket, with an old serial. Such descriptors are
+ * dropped. */
 static int endpoint_receive(struct endpoint *endpoint, uint64_t serial, int *ret_fd)
 {
     uint64_t received;
     int r;
 
     do {
-        r = taker_receive(endpoint->control, endpoint_owner(endpoint), &received, ret_fd);
+        r = taker_receive(&endpoint->receipt, endpoint->control, endpoint_owner(endpoint),
+                          &received, ret_fd);
         if (r == 0 && received != serial) {
             closer_close(*ret_fd);
             r = -EPROTO;
         }
     } while (r == -EPROTO && endpoint->blobs_left > 0 && endpoint->blobs_left--);
-    endpoint->blobs_left += r == -ENOMEM;
-    return r;
+    endpoint->blobs_left += r == -ENOMEM || r == -EMFILE;
+    return r == TAKER_E_WAIT ? ENDPOINT_E_BLOB : r;
 }
 
 /* Keeps the descriptor; beyond the sender's share of descriptors it keeps a copy of the bytes, if
@@ -70,7 +70,7 @@ int endpoint_take(struct endpoint *endpoint, const struct payload_wire *wire, st
     if (wire->serial != endpoint->blobs_received + 1)
         return -EPROTO;
     r = endpoint_receive(endpoint, wire->serial, &fd);
-    if (r < 0 && !endpoint_is_loss(r))
+    if (r != 0 && !endpoint_is_loss(r))
         return r;
     endpoint->blobs_received++;
     if (r < 0)

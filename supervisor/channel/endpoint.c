@@ -3,7 +3,6 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/channel/endpoint-stock.h"
-#include "supervisor/loop/taker.h"
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -82,7 +81,7 @@ static int endpoint_read_one(struct endpoint *endpoint, const char **ret_what)
     endpoint->reading = false;
     if (r == ENDPOINT_E_FULL && endpoint->draining)
         return 0; /* the answer would not be read */
-    if (r == ENDPOINT_E_FULL) {
+    if (r == ENDPOINT_E_FULL || r == ENDPOINT_E_BLOB) {
         endpoint->channel.in.head = head;
         endpoint->suspended = true;
     }
@@ -182,13 +181,27 @@ static bool endpoint_cool(struct loop_hot *hot)
     return true;
 }
 
+/* Reads the record again whose blob has come. */
+static void endpoint_on_blob(struct taker_receipt *receipt)
+{
+    struct endpoint *endpoint = endpoint_of(receipt, receipt);
+
+    endpoint_resume(endpoint);
+    if (endpoint->draining && endpoint->handler->drainable)
+        endpoint->handler->drainable(endpoint);
+}
+
 int endpoint_init(struct endpoint *endpoint, struct loop *loop,
                   const struct endpoint_options *options, const struct endpoint_handler *handler,
                   struct endpoint_fds *ret_fds)
 {
     struct endpoint_parts parts;
-    int r = endpoint_stock_take(&parts, loop, options);
+    int r;
 
+    /* Otherwise each further peer could leave one more socket that nothing can close. */
+    if (options->blobs && taker_is_full(options->blobs->owner))
+        return -EUSERS;
+    r = endpoint_stock_take(&parts, loop, options);
     if (r < 0)
         return r;
     endpoint_set_up(endpoint, loop, handler, &parts.channel, parts.control, options->blobs);
@@ -209,6 +222,7 @@ void endpoint_set_up(struct endpoint *endpoint, struct loop *loop,
     endpoint->channel.wake = endpoint_wake_peer;
     endpoint->gate = &endpoint->channel.mine.header->gate;
     endpoint->channel.out.shared_head = endpoint->gate;
+    taker_receipt_init(&endpoint->receipt, endpoint_on_blob);
     endpoint->blobs = blobs;
     if (blobs)
         blobs->references++;
@@ -247,7 +261,8 @@ void endpoint_deinit(struct endpoint *endpoint)
     endpoint_unmap(endpoint, &endpoint->channel.mine);
     endpoint_unmap(endpoint, &endpoint->channel.theirs);
     channel_deinit(&endpoint->channel);
-    taker_close_later(endpoint->loop, TAKE_FD(endpoint->control), endpoint_owner(endpoint));
+    taker_cancel(&endpoint->receipt);
+    loop_close_owned(endpoint->loop, TAKE_FD(endpoint->control), endpoint_owner(endpoint));
     endpoint->blobs = blob_share_unref(endpoint->blobs);
 }
 
@@ -278,14 +293,18 @@ void endpoint_begin_drain(struct endpoint *endpoint)
     endpoint->suspended = endpoint->urgent_waits = false;
 }
 
-void endpoint_drain(struct endpoint *endpoint)
+bool endpoint_drain(struct endpoint *endpoint)
 {
     const char *what;
 
-    endpoint_begin_drain(endpoint);
-    while (!endpoint->dead && endpoint_read_one(endpoint, &what) == 0)
+    if (!endpoint->draining)
+        endpoint_begin_drain(endpoint);
+    while (!endpoint->dead && !endpoint->suspended && endpoint_read_one(endpoint, &what) == 0)
         ;
+    if (endpoint->suspended && !endpoint->dead)
+        return false;
     endpoint->dead = true;
+    return true;
 }
 
 bool endpoint_catch_up(struct endpoint *endpoint)
@@ -296,8 +315,9 @@ bool endpoint_catch_up(struct endpoint *endpoint)
         return false;
     if (found)
         endpoint_heat(endpoint);
-    return !endpoint->suspended && !endpoint_is_drained(endpoint) &&
-           ring_pending(&endpoint->channel.in);
+    if (endpoint->suspended)
+        return endpoint->draining; /* and waits for a blob */
+    return !endpoint_is_drained(endpoint) && ring_pending(&endpoint->channel.in);
 }
 
 void endpoint_end_batch(struct endpoint *endpoint)

@@ -8,6 +8,7 @@
 #include "shared/ring/channel.h"
 #include "supervisor/channel/payload.h"
 #include "supervisor/loop/loop.h"
+#include "supervisor/loop/taker.h"
 #include "supervisor/loop/work-queue.h"
 #include <errno.h>
 #include <stdbool.h>
@@ -19,23 +20,28 @@ struct endpoint_stock;
 enum {
     _ENDPOINT_E_SUCCESS,
     ENDPOINT_E_FULL, /* no room now: space() will be called when that may have changed */
+    ENDPOINT_E_BLOB, /* the record's blob is being received */
 };
 
 struct endpoint_handler {
     /* Handles a record, whose body the peer can still change. Returns 0, ENDPOINT_E_FULL (the
-     * answer has no room: called again after endpoint_resume()), or negative for a violation. Must
-     * not deinit the endpoint. */
+     * answer has no room: called again after endpoint_resume()), ENDPOINT_E_BLOB from
+     * endpoint_take() (called again when the blob is there), or negative for a violation. Must not
+     * deinit the endpoint. */
     int (*record)(struct endpoint *endpoint, const struct ring_record *record);
     /* Handles a report about one of our records, read ahead because reading is suspended. Returns 0
      * or negative, never ENDPOINT_E_FULL. NULL = record() handles it. */
     int (*report)(struct endpoint *endpoint, const struct ring_record *record);
     /* Called with each record that is published while reading is suspended; handles those of
      * is_urgent() kinds. `first` = the first one since then. Returns 0, negative, or
-     * ENDPOINT_E_FULL if this one must wait for its turn. NULL = nothing is urgent. */
+     * ENDPOINT_E_FULL or ENDPOINT_E_BLOB if this one must wait for its turn. NULL = nothing is
+     * urgent. */
     int (*look)(struct endpoint *endpoint, const struct ring_record *record, bool first);
     bool (*is_urgent)(uint16_t kind);
     /* Called when there may be room again after ENDPOINT_E_FULL. */
     void (*space)(struct endpoint *endpoint);
+    /* Called when endpoint_drain() can continue. NULL = endpoint_drain() is not used. */
+    void (*drainable)(struct endpoint *endpoint);
     /* The peer has consumed this record of ours, and all its reports about it are read; `cursor` is
      * just behind it. May be NULL. */
     void (*consumed)(struct endpoint *endpoint, const struct ring_record *record, uint32_t cursor);
@@ -59,7 +65,8 @@ struct endpoint {
     int control;              /* our end */
     struct blob_share *blobs; /* of the peer */
     uint64_t blobs_sent, blobs_received;
-    unsigned blobs_left; /* not received for lack of memory; perhaps still in the socket */
+    unsigned blobs_left;          /* not received, but lost; perhaps still in the socket */
+    struct taker_receipt receipt; /* of the next one */
 
     struct loop_watch hand_over_watch; /* the next inbox waits for room in the control socket */
     bool resumed;                      /* adopted, and no blob received since */
@@ -68,7 +75,7 @@ struct endpoint {
     bool dead;     /* broken, or being taken down */
     bool draining; /* the peer is gone; its records are read as far as `end` */
     uint32_t end;
-    bool suspended;    /* by ENDPOINT_E_FULL, until endpoint_resume() */
+    bool suspended;    /* by ENDPOINT_E_FULL or _BLOB, until endpoint_resume() */
     bool batch_ended;  /* by endpoint_end_batch() */
     bool reading;      /* a handler is running */
     bool urgent_waits; /* the next record for look() must wait for its turn */
@@ -107,7 +114,8 @@ struct endpoint_fds {
     int control;
 };
 
-/* 0 or -errno, nothing left behind. Reading starts with endpoint_open(). */
+/* 0 or -errno, nothing left behind: -EUSERS if sockets of the share's owner wait to be closed
+ * (taker_is_full()). Reading starts with endpoint_open(). */
 int endpoint_init(struct endpoint *endpoint, struct loop *loop,
                   const struct endpoint_options *options, const struct endpoint_handler *handler,
                   struct endpoint_fds *ret_fds);
@@ -159,8 +167,9 @@ int endpoint_open(struct endpoint *endpoint);
 /* The peer is gone. Its published records are still read, but its answers are not needed: a record
  * whose answer has no room, or that must wait, is dropped. */
 void endpoint_begin_drain(struct endpoint *endpoint);
-/* Reads all records of a peer that is gone, then stops reading. */
-void endpoint_drain(struct endpoint *endpoint);
+/* Reads all records of a peer that is gone, then stops reading. Returns false if a blob must be
+ * received first: call it again from drainable(). */
+bool endpoint_drain(struct endpoint *endpoint);
 
 /* Reads now, for at most one turn's share. Returns whether there is more. */
 bool endpoint_catch_up(struct endpoint *endpoint);
@@ -203,8 +212,15 @@ void endpoint_mark(struct endpoint *endpoint, uint64_t handle);
  */
 bool endpoint_is_next(struct endpoint *endpoint, const struct payload_wire *wire);
 
-/* Takes a record's payload: copies it, or receives and checks its blob. Returns 0, -EPROTO, or an
- * error of endpoint_is_loss(): then this payload is lost, and the next one follows. */
+/* Returns whether a record waits for its blob. */
+static inline bool endpoint_awaits_blob(const struct endpoint *endpoint)
+{
+    return endpoint->receipt.state != TAKER_IDLE;
+}
+
+/* Takes a record's payload: copies it, or receives and checks its blob. Returns 0, ENDPOINT_E_BLOB,
+ * -EPROTO, or an error of endpoint_is_loss(): then this payload is lost, and the next one follows.
+ */
 int endpoint_take(struct endpoint *endpoint, const struct payload_wire *wire, struct payload *ret);
 
 static inline bool endpoint_is_loss(int r)

@@ -199,5 +199,5 @@ int attachment_on_submit(struct attachment *attachment, const struct ring_record
                              "too many large payloads are kept");
     if (r < 0 && endpoint_is_loss(r))
         return answer_errno(&attachment->endpoint, submit.cookie, r);
-    return r < 0 ? r : attachment_accept_submit(attachment, &submit);
+    return r != 0 ? r : attachment_accept_submit(attachment, &submit);
 }

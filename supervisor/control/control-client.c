@@ -292,6 +292,8 @@ int client_new(struct control *control, int fd, struct submit_socket *socket)
     if (!options.may_change && control->context->fds_for_all > 0 &&
         fd >= control->context->fds_for_all)
         return -EMFILE;
+    if (!options.may_change && taker_is_full(taker_owner_of_user(peer.uid)))
+        return -EUSERS;
     account = account_get(&control->accounts, peer.uid, options.may_change);
     if (!account)
         return -ENOMEM;

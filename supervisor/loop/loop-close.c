@@ -2,18 +2,25 @@
 
 /* Closes descriptors and unmaps memory that the ring may still use. */
 
+#include "shared/base/cleanup.h"
 #include "supervisor/loop/loop-private.h"
-#include "supervisor/loop/taker.h"
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-static void release(const struct loop_leftover *leftover)
+void loop_set_close(struct loop *loop, void (*fn)(int fd, uint64_t owner))
+{
+    loop->close = fn;
+}
+
+static void release(const struct loop *loop, const struct loop_leftover *leftover)
 {
     if (leftover->start)
         (void)munmap(leftover->start, leftover->size);
+    else if (loop->close)
+        loop->close(leftover->fd, leftover->owner);
     else
-        taker_close_socket(leftover->fd, leftover->owner);
+        (void)close_fd(leftover->fd);
 }
 
 static void keep(struct loop *loop, const struct loop_leftover *leftover)
@@ -22,7 +29,7 @@ static void keep(struct loop *loop, const struct loop_leftover *leftover)
         unsigned n = loop->leftovers_allocated > 0 ? 2 * loop->leftovers_allocated : 64;
         struct loop_leftover *leftovers = reallocarray(loop->leftovers, n, sizeof(*leftovers));
         if (!leftovers)
-            return release(leftover);
+            return release(loop, leftover);
         loop->leftovers = leftovers;
         loop->leftovers_allocated = n;
     }
@@ -33,10 +40,10 @@ static void keep(struct loop *loop, const struct loop_leftover *leftover)
 
 void loop_close(struct loop *loop, int fd)
 {
-    taker_close_later(loop, fd, 0);
+    loop_close_owned(loop, fd, 0);
 }
 
-void taker_close_later(struct loop *loop, int fd, uint64_t owner)
+void loop_close_owned(struct loop *loop, int fd, uint64_t owner)
 {
     if (fd < 0)
         return;
@@ -54,6 +61,6 @@ void loop_unmap(struct loop *loop, void *start, size_t size)
 void loop_release_leftovers(struct loop *loop)
 {
     for (unsigned i = 0; i < loop->n_leftovers; i++)
-        release(&loop->leftovers[i]);
+        release(loop, &loop->leftovers[i]);
     loop->n_leftovers = 0;
 }

@@ -20,7 +20,7 @@ struct loop_leftover {
     void *start; /* memory; NULL = the descriptor */
     size_t size;
     int fd;
-    uint64_t owner; /* of the descriptor, for taker_close_socket() */
+    uint64_t owner; /* of the descriptor, for loop->close() */
 };
 
 struct loop {
@@ -55,7 +55,8 @@ struct loop {
 
     struct loop_leftover *leftovers;
     unsigned n_leftovers, leftovers_allocated;
-    usec_t leftovers_since; /* the oldest one's turn */
+    usec_t leftovers_since;                /* the oldest one's turn */
+    void (*close)(int fd, uint64_t owner); /* by loop_set_close() */
 
     /* loop-turn.c. The longest turn ever, of the period since `measured_since`, and of the one
      * before. */

@@ -11,6 +11,7 @@
 #include "shared/base/scm.h"
 #include "shared/base/spawn-self.h"
 #include "shared/protocol/payload-wire.h"
+#include "supervisor/loop/loop.h"
 #include "supervisor/loop/taker-request.h"
 #include <fcntl.h>
 #include <poll.h>
@@ -22,11 +23,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A taker whose close takes longer is replaced. */
+/* A taker whose close or answer takes longer is replaced. It answers without waiting for anything,
+ * so only a very busy machine takes long. */
 #define STUCK (5 * USEC_PER_SEC)
-/* How long to wait for an answer. The taker answers without waiting for anything, so only a very
- * busy machine takes long. */
-#define ANSWER_MSEC 3000
 /* How many abandoned takers may not have ended yet, of one owner and in total. */
 #define SPENT_OF_OWNER_MAX 8
 #define SPENT_MAX          128
@@ -34,12 +33,14 @@
 #define PENDING_MAX 64
 /* How many sockets that could not be drained are tried again for each that is closed. */
 #define LATER_TRIED 8
+/* How many such sockets an owner may have before it gets no further sockets. */
+#define LATER_OF_OWNER_MAX 16
 
 /* One taker per kind of request: one that is stuck must not keep the others from answering. */
 enum role {
     ROLE_RECEIVE, /* payloads */
     ROLE_DISCARD, /* notifications with descriptors */
-    ROLE_DRAIN,   /* asynchronous */
+    ROLE_DRAIN,   /* without an answer */
     N_ROLES,
 };
 
@@ -49,6 +50,13 @@ struct taker {
     usec_t since;     /* when the first of them was made, or the last of them was completed */
     unsigned first;   /* the oldest of them, in `owners` */
     uint64_t owners[PENDING_MAX];
+
+    /* One request at a time is sent, and the taker must be idle: a close may hang. */
+    bool asked;
+    struct taker_receipt *current; /* the request; NULL = it was cancelled */
+    struct list waiting;           /* the next ones */
+    struct loop_watch watch;
+    struct timer timeout;
 };
 
 struct later {
@@ -58,6 +66,7 @@ struct later {
 
 static struct {
     bool started;
+    struct loop *loop;
     struct taker takers[N_ROLES];
     struct {
         int pidfd; /* not its socket, which it may close before others */
@@ -73,6 +82,21 @@ static int spawn(int socket, pid_t *ret)
     char *const argv[] = {(char[]){"trouped-taker"}, (char[]){TAKER_ARGUMENT}, NULL};
 
     return spawn_self(argv, &(const struct spawn_self_fd){socket, STDIN_FILENO}, 1, ret);
+}
+
+static void on_answer(void *userdata, uint32_t events);
+
+static void watch(struct taker *taker)
+{
+    if (state.loop && taker->fd >= 0 && taker != &state.takers[ROLE_DRAIN] &&
+        loop_watch_fd(state.loop, &taker->watch, taker->fd, POLLIN, on_answer, taker) < 0)
+        log_error("out of memory: the answers of a process that receives descriptors come late");
+}
+
+static void unwatch(struct taker *taker)
+{
+    if (state.loop)
+        loop_unwatch(state.loop, &taker->watch);
 }
 
 static int start(struct taker *taker)
@@ -91,7 +115,10 @@ static int start(struct taker *taker)
     pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (pidfd < 0)
         return -errno; /* it ends with its socket */
-    *taker = (struct taker){.fd = TAKE_FD(ours), .pidfd = pidfd};
+    taker->fd = TAKE_FD(ours);
+    taker->pidfd = pidfd;
+    taker->pending = 0;
+    watch(taker);
     return 0;
 }
 
@@ -120,6 +147,7 @@ static void give_up(struct taker *taker)
 {
     if (taker->fd < 0)
         return;
+    unwatch(taker);
     (void)syscall(SYS_pidfd_send_signal, taker->pidfd, SIGKILL, NULL, 0);
     taker->fd = close_fd(taker->fd);
     state.spent[state.n_spent].owner = taker->pending > 0 ? taker->owners[taker->first] : 0;
@@ -208,69 +236,172 @@ static int send_or_replace(struct taker *taker, bool usable, enum taker_kind kin
 }
 
 /* Asks a taker that closes nothing, so that it answers immediately. */
-static int ask(enum role role, enum taker_kind kind, int fd, uint64_t owner)
+static int ask(struct taker *taker, const struct taker_receipt *receipt)
 {
-    struct taker *taker = &state.takers[role];
+    const enum taker_kind kind =
+        taker == &state.takers[ROLE_RECEIVE] ? TAKER_RECEIVE : TAKER_DISCARD;
 
-    if (has_spent_all(owner))
+    if (has_spent_all(receipt->owner))
         return -EUSERS;
     look_at(taker);
-    return send_or_replace(taker, taker->fd >= 0 && taker->pending == 0, kind, fd, owner);
+    return send_or_replace(taker, taker->fd >= 0 && taker->pending == 0, kind, receipt->socket,
+                           receipt->owner);
 }
 
-/* Returns the answer's result, or -EMFILE without an answer. */
-static int await_answer(enum role role, struct taker_answer *ret, int *ret_fd)
+/* Ends the current request with `answer`. Takes over `fd`. */
+static void deliver(struct taker *taker, const struct taker_answer *answer, int fd)
 {
-    struct taker *taker = &state.takers[role];
-    struct pollfd poller = {.fd = taker->fd, .events = POLLIN};
-    struct iovec part = {.iov_base = ret, .iov_len = sizeof(*ret)};
+    struct taker_receipt *receipt = taker->current;
+    bool waits;
+
+    taker->asked = false;
+    taker->current = NULL;
+    timer_disarm(loop_timers(state.loop), &taker->timeout);
+    if (!receipt) {
+        (void)close_fd(fd);
+        return;
+    }
+    waits = receipt->state == TAKER_WAITS;
+    receipt->state = TAKER_ANSWERED;
+    receipt->result = answer->result;
+    receipt->serial = answer->serial;
+    receipt->fd = fd;
+    if (waits)
+        receipt->answered(receipt);
+}
+
+/* Sends the next request, and ends those that cannot be sent. */
+static void ask_next(struct taker *taker)
+{
+    struct taker_answer answer = {0};
+
+    while (!taker->asked && !list_empty(&taker->waiting)) {
+        taker->current = list_entry(list_first(&taker->waiting), struct taker_receipt, link);
+        list_unlink(&taker->current->link);
+        taker->asked = true;
+        answer.result = ask(taker, taker->current);
+        if (answer.result == 0)
+            answer.result = timer_arm(loop_timers(state.loop), &taker->timeout,
+                                      usec_add(loop_now(state.loop), STUCK));
+        if (answer.result != 0)
+            deliver(taker, &answer, -1);
+    }
+}
+
+static void on_timeout(struct timer *timer, usec_t now)
+{
+    struct taker *taker = list_entry(timer, struct taker, timeout);
+
+    (void)now;
+    (void)replace(taker);
+    deliver(taker, &(struct taker_answer){.result = -EMFILE}, -1);
+    ask_next(taker);
+}
+
+/* The taker was killed, or its socket is of no use. It is replaced when it is needed. */
+static void on_loss(struct taker *taker)
+{
+    unwatch(taker);
+    if (taker->asked)
+        on_timeout(&taker->timeout, 0);
+}
+
+static void on_answer(void *userdata, uint32_t events)
+{
+    struct taker *taker = userdata;
+    struct taker_answer answer;
+    struct iovec part = {.iov_base = &answer, .iov_len = sizeof(answer)};
     union scm_control control;
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = &control,
                              .msg_controllen = sizeof(control)};
+    const ssize_t n = recvmsg(taker->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    int fd = -1;
 
-    *ret_fd = -1;
-    if (poll(&poller, 1, ANSWER_MSEC) <= 0 ||
-        recvmsg(taker->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(*ret)) {
-        (void)replace(taker);
-        return -EMFILE;
+    (void)events;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n != (ssize_t)sizeof(answer) || taker->pending == 0) {
+        on_loss(taker);
+        return;
     }
-    note_answer(taker, ret);
-    (void)scm_take(&message, ret_fd, 1, payload_drop_fd);
-    if (ret->result == 0 && message.msg_flags & MSG_CTRUNC)
-        return -EMFILE;
-    return ret->result;
+    note_answer(taker, &answer);
+    (void)scm_take(&message, &fd, 1, payload_drop_fd);
+    if (!taker->asked) { /* the descriptors of the last request are closed */
+        (void)close_fd(fd);
+        return;
+    }
+    if (answer.result == 0 && message.msg_flags & MSG_CTRUNC)
+        answer.result = -EMFILE;
+    deliver(taker, &answer, fd);
+    ask_next(taker);
 }
 
-int taker_receive(int socket, uint64_t owner, uint64_t *ret_serial, int *ret_fd)
+void taker_receipt_init(struct taker_receipt *receipt,
+                        void (*answered)(struct taker_receipt *receipt))
 {
-    struct taker_answer answer;
+    *receipt = (struct taker_receipt){.answered = answered, .fd = -1};
+    list_init(&receipt->link);
+}
+
+void taker_cancel(struct taker_receipt *receipt)
+{
+    list_unlink(&receipt->link);
+    for (size_t i = 0; i < N_ROLES; i++)
+        if (state.takers[i].current == receipt)
+            state.takers[i].current = NULL;
+    receipt->fd = close_fd(receipt->fd);
+    receipt->state = TAKER_IDLE;
+}
+
+/* Begins the request, or ends it with the answer. Returns TAKER_E_WAIT until there is one. */
+static int await(struct taker_receipt *receipt, enum role role, int socket, uint64_t owner)
+{
+    if (receipt->state == TAKER_WAITS)
+        return TAKER_E_WAIT;
+    if (receipt->state == TAKER_IDLE) {
+        receipt->socket = socket;
+        receipt->owner = owner;
+        list_push_back(&state.takers[role].waiting, &receipt->link);
+        ask_next(&state.takers[role]);
+    }
+    if (receipt->state == TAKER_IDLE) {
+        receipt->state = TAKER_WAITS;
+        return TAKER_E_WAIT;
+    }
+    receipt->state = TAKER_IDLE;
+    return receipt->result;
+}
+
+int taker_receive(struct taker_receipt *receipt, int socket, uint64_t owner, uint64_t *ret_serial,
+                  int *ret_fd)
+{
     int r;
 
     if (!state.started)
         return payload_receive_any(socket, ret_serial, payload_drop_fd, ret_fd);
-    r = fault_inject("receive");
+    r = receipt->state == TAKER_IDLE ? fault_inject("receive") : 0;
     if (r == 0)
-        r = ask(ROLE_RECEIVE, TAKER_RECEIVE, socket, owner);
-    if (r == 0)
-        r = await_answer(ROLE_RECEIVE, &answer, ret_fd);
-    else if (r != -ENOMEM)
-        r = r == -ETOOMANYREFS || r == -EUSERS ? -EPROTO : -EMFILE;
-    if (r == 0)
-        *ret_serial = answer.serial;
+        r = await(receipt, ROLE_RECEIVE, socket, owner);
+    if (r == 0) {
+        *ret_serial = receipt->serial;
+        *ret_fd = TAKE_FD(receipt->fd);
+    } else if (r == -ETOOMANYREFS || r == -EUSERS)
+        r = -EPROTO;
+    else if (r < 0 && r != -EPROTO && r != -ENOMEM)
+        r = -EMFILE;
     return r;
 }
 
-int taker_discard(int socket, uint64_t owner)
+int taker_discard(struct taker_receipt *receipt, int socket, uint64_t owner)
 {
-    struct taker_answer answer;
-    int fd, r;
+    return state.started ? await(receipt, ROLE_DISCARD, socket, owner) : taker_drop_message(socket);
+}
 
-    if (!state.started)
-        return taker_drop_message(socket);
-    r = ask(ROLE_DISCARD, TAKER_DISCARD, socket, owner);
-    return r == 0 ? await_answer(ROLE_DISCARD, &answer, &fd) : r;
+bool taker_is_asked(void)
+{
+    return state.takers[ROLE_RECEIVE].asked || state.takers[ROLE_DISCARD].asked;
 }
 
 /* Replaces a taker that hangs in a close. Half of the abandoned takers stay reserved for requests
@@ -326,6 +457,16 @@ static void drain_later(void)
     }
 }
 
+bool taker_is_full(uint64_t owner)
+{
+    unsigned n = 0;
+
+    drain_later();
+    for (size_t i = 0; i < state.n_later; i++)
+        n += state.later[i].owner == owner;
+    return n >= LATER_OF_OWNER_MAX;
+}
+
 /* Only the sender's credentials distinguish a message without bytes from the end of the socket. */
 static bool is_empty(int fd)
 {
@@ -367,8 +508,13 @@ int taker_start(void)
 {
     int r = 0;
 
-    for (size_t i = 0; i < N_ROLES; i++)
-        state.takers[i] = (struct taker){.fd = -1, .pidfd = -1};
+    for (size_t i = 0; i < N_ROLES; i++) {
+        struct taker *taker = &state.takers[i];
+
+        *taker = (struct taker){.fd = -1, .pidfd = -1};
+        list_init(&taker->waiting);
+        timer_init(&taker->timeout, on_timeout);
+    }
     for (size_t i = 0; i < N_ROLES && r == 0; i++)
         if (i != ROLE_DISCARD) /* started when it is needed, which is rare */
             r = start(&state.takers[i]);
@@ -376,9 +522,28 @@ int taker_start(void)
     return r;
 }
 
+void taker_set_loop(struct loop *loop)
+{
+    for (size_t i = 0; i < N_ROLES && state.started; i++) {
+        struct taker *taker = &state.takers[i];
+
+        unwatch(taker);
+        if (state.loop)
+            timer_disarm(loop_timers(state.loop), &taker->timeout);
+    }
+    state.loop = loop;
+    if (loop)
+        loop_set_close(loop, taker_close_socket);
+    for (size_t i = 0; i < N_ROLES && state.started; i++)
+        watch(&state.takers[i]);
+}
+
 void taker_stop(void)
 {
     for (size_t i = 0; i < N_ROLES && state.started; i++) {
+        /* It must not take what the next supervisor asks another one for. */
+        if (state.takers[i].asked)
+            (void)syscall(SYS_pidfd_send_signal, state.takers[i].pidfd, SIGKILL, NULL, 0);
         state.takers[i].fd = close_fd(state.takers[i].fd);
         state.takers[i].pidfd = close_fd(state.takers[i].pidfd);
     }

@@ -4,7 +4,6 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "shared/base/uapi.h"
-#include "supervisor/loop/taker.h"
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -132,13 +131,16 @@ static void pass_pidfd(int fd, int passes)
  * it are closed, so the socket cannot refuse descriptors. A look with room for only the credentials
  * shows whether the datagram has any; if so, the taker receives it.
  */
-static ssize_t receive(int fd, char *buffer, struct sender *ret_sender)
+static ssize_t receive(struct notify_server *server, char *buffer, struct sender *ret_sender)
 {
+    const int fd = server->fd;
     const size_t room = CMSG_SPACE(sizeof(struct ucred));
     bool has_descriptors, ignored;
     ssize_t n;
     int r;
 
+    if (server->discarded.state != TAKER_IDLE)
+        return -EAGAIN;
     pass_pidfd(fd, 0);
     n = read_one(fd, MSG_PEEK, room, buffer, ret_sender, &has_descriptors);
     pass_pidfd(fd, 1);
@@ -146,8 +148,17 @@ static ssize_t receive(int fd, char *buffer, struct sender *ret_sender)
         return n;
     if (!has_descriptors)
         return read_one(fd, 0, room + CMSG_SPACE(sizeof(int)), buffer, ret_sender, &ignored);
-    r = taker_discard(fd, taker_owner_of_user(ret_sender->is.uid));
+    r = taker_discard(&server->discarded, fd, taker_owner_of_user(ret_sender->is.uid));
+    if (r == TAKER_E_WAIT)
+        server->blocker = ret_sender->is.uid; /* if it fails */
     return r < 0 ? r : n;
+}
+
+static int update_watch(struct notify_server *server)
+{
+    const bool reads = !server->held && !server->blocked && server->discarded.state == TAKER_IDLE;
+
+    return loop_watch_events(server->loop, &server->watch, reads ? POLLIN : 0);
 }
 
 /* Stops reading after an error: the same datagram would otherwise wake the loop forever. */
@@ -155,11 +166,22 @@ static void stop_reading(struct notify_server *server, int r)
 {
     if (r == -EAGAIN || r == -EINTR)
         return;
-    (void)loop_watch_events(server->loop, &server->watch, 0);
     server->blocked = true;
+    (void)update_watch(server);
     log_warning("%s: notifications are no longer read, as their descriptors cannot be closed: %s",
                 server->path, strerror(-r));
     server->fn(server->userdata, NULL);
+}
+
+static void on_discarded(struct taker_receipt *receipt)
+{
+    struct notify_server *server = list_entry(receipt, struct notify_server, discarded);
+    const int r = taker_discard(receipt, server->fd, taker_owner_of_user(server->blocker));
+
+    if (r < 0 && r != -EAGAIN)
+        stop_reading(server, r);
+    else
+        (void)update_watch(server);
 }
 
 static bool may_send(const struct notify_senders *senders, uid_t uid)
@@ -174,7 +196,13 @@ static bool notify_server_read(struct notify_server *server)
     _cleanup_(sender_deinit)
     struct sender sender = SENDER_NULL;
     char buffer[NOTIFY_MAX + 1];
-    ssize_t n = receive(server->fd, buffer, &sender);
+    ssize_t n;
+
+    if (server->discarded.state != TAKER_IDLE)
+        return false;
+    n = receive(server, buffer, &sender);
+    if (server->discarded.state != TAKER_IDLE)
+        (void)update_watch(server);
     if (n < 0) {
         server->blocker = sender.is.uid;
         stop_reading(server, (int)n);
@@ -214,7 +242,7 @@ void notify_server_renew(struct notify_server *server)
     for (unsigned n = 0; n < CATCH_UP_MAX; n++) {
         _cleanup_(sender_deinit)
         struct sender sender = SENDER_NULL;
-        if (receive(server->fd, buffer, &sender) < 0)
+        if (receive(server, buffer, &sender) < 0)
             return;
     }
 }
@@ -253,6 +281,7 @@ int notify_server_adopt(struct notify_server *server, struct loop *loop, int fd,
 {
     *server = (struct notify_server){
         .loop = loop, .fd = -1, .senders = *senders, .fn = fn, .userdata = userdata};
+    taker_receipt_init(&server->discarded, on_discarded);
     _cleanup_free_ char *copy = strdup(path);
     if (!copy)
         return -ENOMEM;
@@ -290,7 +319,8 @@ int notify_server_init(struct notify_server *server, struct loop *loop, const ch
 
 int notify_server_hold(struct notify_server *server, bool hold)
 {
-    return loop_watch_events(server->loop, &server->watch, hold ? 0 : POLLIN);
+    server->held = hold;
+    return update_watch(server);
 }
 
 /* Returns the taker's owner for what is left in the socket. */
@@ -307,7 +337,8 @@ void notify_server_deinit(struct notify_server *server)
     if (server->fd < 0)
         return;
     loop_unwatch(server->loop, &server->watch);
-    taker_close_later(server->loop, TAKE_FD(server->fd), owner_of_rest(server));
+    taker_cancel(&server->discarded);
+    loop_close_owned(server->loop, TAKE_FD(server->fd), owner_of_rest(server));
     (void)unlink(server->path);
     free(server->path);
     server->path = NULL;

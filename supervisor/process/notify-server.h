@@ -7,6 +7,7 @@
  */
 
 #include "supervisor/loop/loop.h"
+#include "supervisor/loop/taker.h"
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -46,8 +47,10 @@ struct notify_server {
     int fd;
     char *path;
     struct notify_senders senders;
+    struct taker_receipt discarded; /* the datagram that the taker removes */
+    bool held;
     bool blocked;       /* nothing more is read: descriptors in it do not close */
-    uid_t blocker;      /* once `blocked`: who has sent them */
+    uid_t blocker;      /* their sender, once `blocked` */
     unsigned n_ignored; /* messages of other processes; counted by the owner */
     notify_server_fn fn;
     void *userdata;

@@ -126,7 +126,7 @@ static void process_on_line(void *userdata, const char *line)
  * of the pipe makes it take long. */
 #define OUTPUT_WAIT USEC_PER_SEC
 
-static void process_queue_reap(struct process *process)
+void process_resume_reap(struct process *process)
 {
     timer_disarm(loop_timers(process->context->loop), &process->overdue);
     task_queue(&process->reap);
@@ -146,7 +146,7 @@ static void process_on_overdue(struct timer *timer, usec_t now)
     usec_t delay;
 
     if (process->awaits_output) {
-        process_queue_reap(process);
+        process_resume_reap(process);
         return;
     }
     delay = OVERDUE_FIRST << (last ? OVERDUE_MAX : ++process->n_overdue);
@@ -165,7 +165,7 @@ static void process_on_overdue(struct timer *timer, usec_t now)
     spawner_forget(&process->context->spawner, &process->client);
     (void)process_confirm(process);
     process->exit = (struct spawn_exit){.unknown = true};
-    process_queue_reap(process);
+    process_resume_reap(process);
 }
 
 static void process_end(struct process *process)
@@ -206,7 +206,7 @@ static void process_on_reaped(struct spawner_client *client, const struct spawn_
     if (process_rest_await(process))
         timer_disarm(loop_timers(process->context->loop), &process->overdue);
     else
-        process_queue_reap(process);
+        process_resume_reap(process);
 }
 
 /* The last output of a service is in its pump, which ends when no process has the pipe any more.
@@ -229,7 +229,7 @@ static void process_on_output_end(void *userdata)
     struct process *process = userdata;
 
     if (process->awaits_output)
-        process_queue_reap(process);
+        process_resume_reap(process);
 }
 
 static void process_on_reap(struct task *task)
@@ -237,7 +237,8 @@ static void process_on_reap(struct task *task)
     struct process *process = list_entry(task, struct process, reap);
     const struct spawn_report error = process->error;
 
-    if (process_await_output(process))
+    if (process_await_output(process) ||
+        (error.error == 0 && process->handler->drained && !process->handler->drained(process)))
         return;
     process->pidfd = close_fd(process->pidfd);
     if (error.error == 0) {

@@ -135,6 +135,9 @@ struct process_handler {
     /* The process is reaped. Called once, from a work queue, so that many deaths at a time do
      * not block the loop. Calls process_release(). */
     void (*exited)(struct process *process);
+    /* Called before exited(). Returns false to be called again after process_resume_reap(): some of
+     * what the process has sent is still being received. NULL = nothing is. */
+    bool (*drained)(struct process *process);
     /* Fills in the job that the process works on. Returns whether there is one. Called for each
      * line of output, which belongs to that job. The callback itself may be NULL. */
     bool (*job)(struct process *process, struct process_job *ret);
@@ -223,6 +226,8 @@ size_t process_last_output(const struct process *process, size_t since, char *bu
 /* Kills what is left in its cgroup, reads the rest of its output, removes the cgroup. Called by
  * `exited`. */
 void process_release(struct process *process);
+/* Makes drained() be called again. */
+void process_resume_reap(struct process *process);
 
 /* ---- internal interface between process*.c ---- */
 

@@ -337,8 +337,8 @@ static void close_socket(struct connection *connection)
         recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
         connection->fd = close_fd(connection->fd);
     else
-        taker_close_later(connection->loop, TAKE_FD(connection->fd),
-                          taker_owner_of_user(connection->peer.uid));
+        loop_close_owned(connection->loop, TAKE_FD(connection->fd),
+                         taker_owner_of_user(connection->peer.uid));
 }
 
 void connection_deinit(struct connection *connection)

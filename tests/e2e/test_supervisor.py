@@ -436,6 +436,84 @@ class Reloads(TestCase):
         self.assertEqual(s.do("actor", "environment NEW")["result"], text("1"))
 
 
+class StoppedTakers(TestCase):
+    """The processes that receive descriptors do not run. Nothing waits for them but large payloads."""
+
+    def setUp(self):
+        self.s = self.started({"actor": actor(), "other": actor()})
+        self.s.do("actor", "blob 100000")
+
+    def takers(self):
+        pid = self.s.supervisor_pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        return [int(child) for child in children if Path(f"/proc/{child}/cmdline").read_bytes().startswith(b"trouped-taker\0")]
+
+    def stop(self):
+        self.stopped = self.takers()
+        self.assertGreater(len(self.stopped), 0)
+        for pid in self.stopped:
+            os.kill(pid, signal.SIGSTOP)
+
+    def go_on(self):
+        for pid in self.stopped:
+            os.kill(pid, signal.SIGCONT)
+
+    def answered(self, command="blob 200000"):
+        """Creates a job whose answer is in the ring, and waits for its blob."""
+        id = self.s.create("actor", command)
+        self.s.wait_for(lambda: self.s.job(id)["state"] == "running")
+        worker = self.s.worker("actor/0")["pid"]
+        self.s.wait_for(lambda: Path(f"/proc/{worker}/stat").read_text(encoding="ascii").split()[2] == "S")
+        return id
+
+    def test_others_go_on_meanwhile(self):
+        self.stop()
+        id = self.answered()
+        for i in range(20):
+            self.s.do("other", f"echo {i}")
+        self.assertLess(self.s.call("GetInfo")["longest_turn_usec"], 1000 * 1000)
+        self.assertEqual(self.s.job(id)["state"], "running")
+        self.go_on()
+        self.assertEqual(self.s.wait_job(id)["state"], "succeeded")
+
+    def test_an_answer_from_before_a_death_counts(self):
+        self.stop()
+        id = self.answered()
+        os.kill(self.s.worker("actor/0")["pid"], signal.SIGKILL)
+        for i in range(20):
+            self.s.do("other", f"echo {i}")
+        self.go_on()
+        job = self.s.wait_job(id)
+        self.assertEqual((job["state"], job["attempt"]), ("succeeded", 1))
+        self.s.wait_worker("actor/0", "idle")
+        self.assertEqual(len(self.s.deaths("actor")), 1)
+
+    def test_an_answer_in_time_counts(self):
+        self.s.write("actor.group", actor(Jobs={"TimeoutSec": "300ms"}))
+        self.s.call("Reload")
+        self.stop()
+        id = self.answered()
+        time.sleep(0.6)
+        self.go_on()
+        job = self.s.wait_job(id)
+        self.assertEqual((job["state"], job["attempt"]), ("succeeded", 1))
+
+    def test_they_are_replaced(self):
+        self.stop()
+        id = self.answered()
+        job = self.s.wait_job(id)  # the second attempt succeeds
+        self.assertEqual((job["state"], job["attempt"]), ("succeeded", 2))
+        self.assertEqual(self.s.do("actor", "blob 100000")["state"], "succeeded")
+        self.assertEqual(self.s.deaths("actor"), [])
+
+    def test_an_upgrade_goes_on(self):
+        self.stop()
+        id = self.answered()
+        self.refused("Restarting", self.s.call, "Upgrade")
+        job = self.s.wait_job(id)
+        self.assertEqual((job["state"], job["attempt"]), ("succeeded", 1))
+
+
 @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
 class Shortages(TestCase):
     """The Nth call fails: it reports that, or continues, and loses no accepted job."""

@@ -55,7 +55,9 @@ struct actor_answer {
 #define ANSWER_VALUE(v)     ((struct actor_answer){.value = (v)})
 #define ANSWER_ERROR(r)     ((struct actor_answer){.error = (r)})
 #define ANSWER_REFUSE(e, r) ((struct actor_answer){.error = (e), .reason = (r)})
-#define ANSWER_LATER        INT_MAX /* `error`: the request is read again, after actor_wake() */
+/* Values of `error`: the request is read again, after actor_wake() or when its blob has come. */
+#define ANSWER_LATER      INT_MAX
+#define ANSWER_AFTER_BLOB (INT_MAX - 1)
 
 /* The actor whose rights count; NULL = it may change everything, like a client. */
 struct actor *actor_request_owner(struct actor *actor);

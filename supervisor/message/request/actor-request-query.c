@@ -106,13 +106,13 @@ static struct actor_answer set_timer(struct actor *actor, const struct protocol_
 
 static struct actor_answer on_timer(struct actor *actor, const struct actor_request *request)
 {
-    struct actor_answer answer = {0};
+    struct actor_answer answer;
     struct envelope *envelope;
-
-    answer.error =
+    int r =
         actor_request_take_envelope(actor, PROTOCOL_MESSAGE, &request->timer.content, &envelope);
-    if (answer.error < 0)
-        return answer;
+
+    if (r != 0)
+        return ANSWER_ERROR(r == ENDPOINT_E_BLOB ? ANSWER_AFTER_BLOB : r);
     answer = set_timer(actor, &request->timer, envelope);
     envelope_free(envelope);
     return answer;
@@ -233,6 +233,8 @@ static int send_answer(struct endpoint *endpoint, const struct actor_request *re
 {
     if (answer.error == ANSWER_LATER)
         return ENDPOINT_E_FULL;
+    if (answer.error == ANSWER_AFTER_BLOB)
+        return ENDPOINT_E_BLOB;
     if (answer.error > 0)
         return answer_refuse(endpoint, request->cookie, answer.error, answer.reason);
     if (answer.error < 0)

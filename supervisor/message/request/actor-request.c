@@ -29,7 +29,7 @@ int actor_request_take_envelope(struct actor *from, uint16_t kind,
     /* The envelope's copy is checked: the sender may change its own. */
     if (r == 0 && !topic_type_valid(envelope->topic.type, envelope->topic.type_size))
         r = -EBADMSG;
-    if (r < 0) {
+    if (r != 0) {
         if (actor_request_forgive(r) == 0)
             actor_log(from, LOG_LEVEL_ERROR, "a message from it is lost: %s", strerror(-r));
         envelope_free(envelope);
@@ -73,7 +73,7 @@ static int tell_slowly(struct actor *from, struct actor *to, const struct ring_r
     if (to && must_wait(from, to, &tell.content))
         return ENDPOINT_E_FULL;
     r = actor_request_take_envelope(from, PROTOCOL_MESSAGE, &tell.content, &envelope);
-    if (r < 0)
+    if (r != 0)
         return actor_request_forgive(r);
     (void)router_send_to(from->context, to ? to->reference : tell.to, envelope);
     return 0;
@@ -153,8 +153,8 @@ static int on_ask(struct actor *from, const struct ring_record *record)
     if (to && must_wait(from, to, &ask.content))
         return ENDPOINT_E_FULL;
     r = actor_request_take_envelope(from, PROTOCOL_MESSAGE, &ask.content, &envelope);
-    if (r < 0)
-        return actor_request_forgive(r) < 0 ? r : fail_ask(from, ask.cookie, -r, strerror(-r));
+    if (r != 0)
+        return actor_request_forgive(r) != 0 ? r : fail_ask(from, ask.cookie, -r, strerror(-r));
     options.cookie = ask.cookie;
     options.timeout = ask.timeout;
     options.wanted = (struct topic){.type = wanted, .type_size = ask.wanted_size};
@@ -191,7 +191,7 @@ static int reply_slowly(struct actor *from, struct ask *ask, const struct ring_r
     if (r < 0)
         return r;
     r = actor_request_take_envelope(from, PROTOCOL_REPLIED, &reply.content, &envelope);
-    if (r < 0)
+    if (r != 0)
         return actor_request_forgive(r);
     envelope->to = ask_asked_by(&from->context->asks, reply.ask);
     if (ask && !ask_wants(ask, &envelope->topic))

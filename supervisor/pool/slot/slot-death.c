@@ -50,13 +50,11 @@ static void slot_write_report(struct slot *slot, struct death *death)
     slot_report_messages(slot, death);
 }
 
-/* Answers from before the death count; jobs still in hand are lost. */
+/* Jobs still in hand are lost. */
 void slot_action_reap(struct slot *slot)
 {
     struct death fallback = {.references = 2, .cause = DEATH_EXIT}, *death;
 
-    if (slot->worker.endpoint_open)
-        endpoint_drain(&slot->worker.endpoint);
     slot_health_note_death(slot);
     capture_finish(&slot->worker.process.output);
     slot->died_of = slot_cause_of_death(slot);

@@ -116,6 +116,15 @@ static void slot_end_output(struct slot *slot)
         slot->worker.silent_until = published; /* as of when this was read, or later */
 }
 
+/* The result is there in time, even if its blob is received late. */
+static void slot_stop_clock(struct slot *slot, const struct protocol_result *result)
+{
+    const struct job *job = slot_job_in_hand(slot, result->handle, result->attempt);
+
+    if (job && job == slot_job_at_work(slot))
+        slot_limit_job(slot, USEC_INFINITY);
+}
+
 static int slot_on_result(struct slot *slot, const struct ring_record *record)
 {
     struct protocol_result result;
@@ -128,9 +137,11 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
     if (r < 0)
         return r;
     r = endpoint_take(&slot->worker.endpoint, &result.payload, &payload);
+    if (r == ENDPOINT_E_BLOB)
+        slot_stop_clock(slot, &result);
     if (endpoint_is_loss(r))
         slot_lose_result(slot, r, &payload);
-    else if (r < 0)
+    else if (r != 0)
         return r;
     job = slot_job_in_hand(slot, result.handle, result.attempt);
     /* After KillSignal= an error says only that the worker was killed; its death says why. */
@@ -225,8 +236,10 @@ static int slot_look(struct endpoint *endpoint, const struct ring_record *record
         return 0;
     if (record->kind == PROTOCOL_RESULT &&
         protocol_get_result(record->body, record->size, &result) == 0 &&
-        !endpoint_is_next(endpoint, &result.payload))
+        !endpoint_is_next(endpoint, &result.payload)) {
+        slot_stop_clock(slot_of(endpoint, worker.endpoint), &result);
         return ENDPOINT_E_FULL;
+    }
     return slot_on_record(endpoint, record);
 }
 
@@ -240,6 +253,11 @@ static void slot_on_space(struct endpoint *endpoint)
     pool_wake(slot->pool);
     delivery_on_space(slot->actor);
     endpoint_resume(endpoint);
+}
+
+static void slot_on_drainable(struct endpoint *endpoint)
+{
+    process_resume_reap(&slot_of(endpoint, worker.endpoint)->worker.process);
 }
 
 static void slot_on_consumed(struct endpoint *endpoint, const struct ring_record *record,
@@ -263,6 +281,7 @@ const struct endpoint_handler SLOT_ENDPOINT = {
     .look = slot_look,
     .is_urgent = slot_is_urgent,
     .space = slot_on_space,
+    .drainable = slot_on_drainable,
     .consumed = slot_on_consumed,
     .broken = slot_on_broken,
 };

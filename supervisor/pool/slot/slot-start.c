@@ -29,6 +29,14 @@ static void slot_on_end(struct process *process)
     slot->worker.submits = submit_socket_free(slot->worker.submits);
 }
 
+/* Reads the answers from before the death, which count. */
+static bool slot_on_drained(struct process *process)
+{
+    struct slot *slot = slot_of(process, worker.process);
+
+    return !slot->worker.endpoint_open || endpoint_drain(&slot->worker.endpoint);
+}
+
 static void slot_on_exit(struct process *process)
 {
     struct slot *slot = slot_of(process, worker.process);
@@ -119,6 +127,7 @@ const struct process_handler SLOT_PROCESS = {
     .failed = slot_on_spawn_failed,
     .ended = slot_on_end,
     .exited = slot_on_exit,
+    .drained = slot_on_drained,
     .job = slot_output_job,
 };
 
@@ -248,6 +257,8 @@ static int slot_start_actor(struct slot *slot, const char **ret_step)
     *ret_step = "mailbox";
     r = endpoint_init(&slot->worker.endpoint, slot_context(slot)->loop, &options, &SLOT_ENDPOINT,
                       &fds);
+    if (r == -EUSERS)
+        *ret_step = "mailbox, as descriptors that its workers have sent do not close";
     if (r < 0)
         return r;
     slot->worker.endpoint_open = true;

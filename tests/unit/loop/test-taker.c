@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/uapi.h"
 #include "shared/protocol/payload-wire.h"
+#include "supervisor/loop/loop.h"
 #include "supervisor/loop/taker.h"
 #include "tests/unit/suite.h"
 #include <poll.h>
@@ -11,10 +12,56 @@
 
 #define OWNER 1
 
+static struct loop *loop;
+
 static void start_if(int wanted)
 {
-    if (wanted)
-        ck_assert_int_eq(taker_start(), 0);
+    const char *reason;
+
+    if (!wanted)
+        return;
+    ck_assert_int_eq(loop_new(&loop, &(struct loop_options){0}, &reason), 0);
+    ck_assert_int_eq(taker_start(), 0);
+    taker_set_loop(loop);
+}
+
+static void stop(void)
+{
+    taker_set_loop(NULL);
+    loop_free(loop);
+    taker_stop();
+}
+
+static void on_answered(struct taker_receipt *receipt)
+{
+    (void)receipt;
+    loop_stop(loop);
+}
+
+static int receive(int socket, uint64_t owner, uint64_t *ret_serial, int *ret_fd)
+{
+    struct taker_receipt receipt;
+    int r;
+
+    taker_receipt_init(&receipt, on_answered);
+    r = taker_receive(&receipt, socket, owner, ret_serial, ret_fd);
+    if (r != TAKER_E_WAIT)
+        return r;
+    ck_assert_int_eq(loop_run(loop), 0);
+    return taker_receive(&receipt, socket, owner, ret_serial, ret_fd);
+}
+
+static int discard(int socket, uint64_t owner)
+{
+    struct taker_receipt receipt;
+    int r;
+
+    taker_receipt_init(&receipt, on_answered);
+    r = taker_discard(&receipt, socket, owner);
+    if (r != TAKER_E_WAIT)
+        return r;
+    ck_assert_int_eq(loop_run(loop), 0);
+    return taker_discard(&receipt, socket, owner);
 }
 
 static void send_fd(int socket, const void *data, size_t size, int fd)
@@ -128,7 +175,7 @@ static void receive_memfd(int socket, uint64_t serial)
     uint64_t received;
     int fd;
 
-    ck_assert_int_eq(taker_receive(socket, OWNER, &received, &fd), 0);
+    ck_assert_int_eq(receive(socket, OWNER, &received, &fd), 0);
     ck_assert_uint_eq(received, serial);
     ck_assert_int_ge(fcntl(fd, F_GET_SEALS), 0);
     ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
@@ -150,7 +197,7 @@ TEST(memfds_are_received_in_order, .n = 2)
         send_memfd(sockets[1], i);
     for (uint64_t i = 1; i < 4; i++)
         receive_memfd(sockets[0], i);
-    taker_stop();
+    stop();
 }
 
 TEST(another_descriptor_is_refused_and_closed)
@@ -165,13 +212,13 @@ TEST(another_descriptor_is_refused_and_closed)
     send_serial(sockets[1], 1, pipes[1]);
     send_memfd(sockets[1], 2);
     close_fd(pipes[1]);
-    ck_assert_int_eq(taker_receive(sockets[0], OWNER, &serial, &fd), -EPROTO);
+    ck_assert_int_eq(receive(sockets[0], OWNER, &serial, &fd), -EPROTO);
     end = (struct pollfd){.fd = pipes[0]};
     ck_assert_int_eq(poll(&end, 1, -1), 1);
     ck_assert_int_eq(end.revents, POLLHUP);
     receive_memfd(sockets[0], 2);
-    ck_assert_int_eq(taker_receive(sockets[0], OWNER, &serial, &fd), -EPROTO); /* nothing there */
-    taker_stop();
+    ck_assert_int_eq(receive(sockets[0], OWNER, &serial, &fd), -EPROTO); /* nothing there */
+    stop();
 }
 
 static int lock[2], locked[2];
@@ -216,7 +263,7 @@ TEST(a_close_that_waits_keeps_nobody)
     send_serial(sockets[1], 1, locked[0]);
     close_fd(locked[0]);
     send_memfd(sockets[1], 2);
-    ck_assert_int_eq(taker_receive(sockets[0], OWNER, &serial, &fd), -EPROTO);
+    ck_assert_int_eq(receive(sockets[0], OWNER, &serial, &fd), -EPROTO);
     receive_memfd(sockets[0], 2);
     unlock_pipe(thread);
 
@@ -224,9 +271,9 @@ TEST(a_close_that_waits_keeps_nobody)
     send_serial(sockets[1], 3, locked[0]);
     send_memfd(sockets[1], 4);
     close_fd(locked[0]);
-    ck_assert_int_eq(taker_discard(sockets[0], OWNER), 0);
-    ck_assert_int_eq(taker_discard(sockets[0], OWNER), 0);
-    ck_assert_int_eq(taker_discard(sockets[0], OWNER), -EAGAIN);
+    ck_assert_int_eq(discard(sockets[0], OWNER), 0);
+    ck_assert_int_eq(discard(sockets[0], OWNER), 0);
+    ck_assert_int_eq(discard(sockets[0], OWNER), -EAGAIN);
     unlock_pipe(thread);
 
     thread = lock_pipe();
@@ -237,7 +284,7 @@ TEST(a_close_that_waits_keeps_nobody)
     taker_close_socket(sockets[0], OWNER);
     ck_assert_int_lt(fcntl(sockets[0], F_GETFD), 0);
     close_fd(held); /* the taker has it, too */
-    taker_stop();
+    stop();
     unlock_pipe(thread);
 }
 
@@ -272,14 +319,14 @@ TEST(who_keeps_takers_stuck_gets_no_other)
         saved[i][1] = locked[1];
         send_serial(sockets[1], 1, locked[0]);
         close_fd(locked[0]);
-        ck_assert_int_eq(taker_receive(sockets[0], OWNER, &serial, &fd), -EPROTO);
+        ck_assert_int_eq(receive(sockets[0], OWNER, &serial, &fd), -EPROTO);
     }
     send_memfd(sockets[1], 2);
     receive_memfd(sockets[0], 2);
     send_memfd(sockets[1], 3);
-    ck_assert_int_eq(taker_receive(sockets[0], OWNER, &serial, &fd), -EPROTO);
-    ck_assert_int_eq(taker_discard(sockets[0], OWNER), -EUSERS);
-    ck_assert_int_eq(taker_receive(sockets[0], OWNER + 1, &serial, &fd), 0);
+    ck_assert_int_eq(receive(sockets[0], OWNER, &serial, &fd), -EPROTO);
+    ck_assert_int_eq(discard(sockets[0], OWNER), -EUSERS);
+    ck_assert_int_eq(receive(sockets[0], OWNER + 1, &serial, &fd), 0);
     ck_assert_uint_eq(serial, 3);
     close_fd(fd);
     close_with(OWNER, own);
@@ -294,11 +341,11 @@ TEST(who_keeps_takers_stuck_gets_no_other)
     while (poll(&(struct pollfd){.fd = own[0]}, 1, 10) == 0)
         taker_close_socket(-1, 0); /* as for any other */
     send_memfd(sockets[1], 4);
-    while (taker_receive(sockets[0], OWNER, &serial, &fd) < 0)
+    while (receive(sockets[0], OWNER, &serial, &fd) < 0)
         (void)poll(NULL, 0, 10);
     ck_assert_uint_eq(serial, 4);
     close_fd(fd);
-    taker_stop();
+    stop();
 }
 
 /* A socket of whose queue a taker holds only some at a time (net.unix.max_dgram_qlen). */
@@ -328,12 +375,15 @@ TEST(sockets_that_no_taker_can_drain_yet_are_drained_later)
         taker_close_socket(sockets[0], OWNER);
     }
     close_fd(pipes[1]);
+    ck_assert(taker_is_full(OWNER));
+    ck_assert(!taker_is_full(OWNER + 1));
     unlock_pipe(thread);
     end = (struct pollfd){.fd = pipes[0]};
     while (poll(&end, 1, 10) == 0)
         taker_close_socket(-1, 0); /* as for any other */
     ck_assert_int_eq(end.revents, POLLHUP);
-    taker_stop();
+    ck_assert(!taker_is_full(OWNER));
+    stop();
 }
 
 TEST(the_descriptor_of_a_sender_is_closed)
@@ -347,7 +397,7 @@ TEST(the_descriptor_of_a_sender_is_closed)
     next = dup(sockets[0]);
     close_fd(next);
     send_fd(sockets[1], "READY=1", 7, sockets[1]);
-    ck_assert_int_eq(taker_discard(sockets[0], OWNER), 0);
+    ck_assert_int_eq(discard(sockets[0], OWNER), 0);
     ck_assert_int_eq(dup(sockets[0]), next);
     ck_assert_int_eq(dup(sockets[0]), next + 1);
 }
@@ -367,7 +417,67 @@ TEST(a_taker_that_was_killed_is_replaced)
     ck_assert_int_eq(waitid(P_ALL, 0, &ended, WEXITED), 0);
     send_memfd(sockets[1], 2);
     receive_memfd(sockets[0], 2);
-    taker_stop();
+    stop();
+}
+
+static void signal_takers(int signal)
+{
+    char path[64], pids[256];
+    FILE *children;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+    children = fopen(path, "re");
+    ck_assert_ptr_nonnull(children);
+    ck_assert_ptr_nonnull(fgets(pids, sizeof(pids), children));
+    (void)fclose(children);
+    for (char *at = pids; *at != '\0' && *at != '\n'; at++)
+        ck_assert_int_eq(kill((pid_t)strtol(at, &at, 10), signal), 0);
+}
+
+TEST(requests_behind_one_whose_taker_was_killed_are_answered)
+{
+    struct taker_receipt first, second;
+    int sockets[2], others[2], fd;
+    uint64_t serial;
+
+    make_sockets(sockets);
+    make_sockets(others);
+    start_if(1);
+    send_memfd(sockets[1], 1);
+    send_memfd(others[1], 2);
+    signal_takers(SIGSTOP);
+    taker_receipt_init(&first, on_answered);
+    taker_receipt_init(&second, on_answered);
+    ck_assert_int_eq(taker_receive(&first, sockets[0], OWNER, &serial, &fd), TAKER_E_WAIT);
+    ck_assert_int_eq(taker_receive(&second, others[0], OWNER, &serial, &fd), TAKER_E_WAIT);
+    ck_assert(taker_is_asked());
+    signal_takers(SIGKILL);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_int_eq(taker_receive(&first, sockets[0], OWNER, &serial, &fd), -EMFILE);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_int_eq(taker_receive(&second, others[0], OWNER, &serial, &fd), 0);
+    ck_assert_uint_eq(serial, 2);
+    close_fd(fd);
+    receive_memfd(sockets[0], 1); /* still there */
+    stop();
+}
+
+TEST(a_cancelled_request_is_not_answered)
+{
+    struct taker_receipt receipt;
+    int sockets[2], fd;
+    uint64_t serial;
+
+    make_sockets(sockets);
+    start_if(1);
+    send_memfd(sockets[1], 1);
+    send_memfd(sockets[1], 2);
+    taker_receipt_init(&receipt, NULL);
+    ck_assert_int_eq(taker_receive(&receipt, sockets[0], OWNER, &serial, &fd), TAKER_E_WAIT);
+    taker_cancel(&receipt);
+    receive_memfd(sockets[0], 2);
+    ck_assert(!taker_is_asked());
+    stop();
 }
 
 const struct suite suite = {
