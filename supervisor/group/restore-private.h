@@ -26,6 +26,8 @@ enum restore_stage {
 /* A live job's row. */
 struct restore_row {
     int64_t number;
+    uid_t uid; /* of its submitter */
+    uint64_t payload_size;
     bool waits;        /* for a worker */
     bool has_deadline; /* it is in memory until then */
     uint8_t priority;

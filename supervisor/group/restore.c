@@ -68,6 +68,8 @@ static int copy_row(void *userdata, const struct job_row *row)
 
     *copy = (struct restore_row){
         .number = row->number,
+        .uid = row->facts.submitter_uid,
+        .payload_size = row->payload_size,
         .priority = row->priority,
         .waits = row->state == JOB_ROW_WAITING && row->cause == PROTOCOL_CAUSE_NONE,
         .has_deadline = row->deadline != 0,
@@ -137,6 +139,7 @@ static bool is_to_be_read(const struct restore *restore, struct cell *cell,
         cell_backlog_add_number(cell, row->priority, row->number) < 0)
         return true;
     *in_backlog = true;
+    submitter_adopt_on_disk(&cell->group->submitters, row->uid, row->payload_size);
     waiting_room_keep(durable->inherited, SAVED_JOB_ROW, (uint64_t)row->number);
     return row->has_deadline;
 }

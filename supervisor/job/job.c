@@ -337,11 +337,6 @@ char *job_format_id(const struct job *job, char *text)
     return protocol_id_format(&id, text);
 }
 
-static bool job_waits(enum job_state state)
-{
-    return state == JOB_QUEUED || state == JOB_BACKOFF || state == JOB_DELAYED;
-}
-
 void job_leave_submitter(struct job *job)
 {
     if (job->submitter && job_waits(job->state))

@@ -175,6 +175,11 @@ char *job_format_id(const struct job *job, char *text);
 
 /* Asserts that the transition is allowed. Does not notify the waiters. */
 void job_set_state(struct job *job, enum job_state state);
+/* Whether it waits for a worker, or for its time. */
+static inline bool job_waits(enum job_state state)
+{
+    return state == JOB_QUEUED || state == JOB_BACKOFF || state == JOB_DELAYED;
+}
 static inline bool job_ended(const struct job *job)
 {
     return job->state >= JOB_SUCCEEDED;

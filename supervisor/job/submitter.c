@@ -42,22 +42,46 @@ struct submitter *submitter_get(struct submitters *submitters, uid_t uid)
     return submitter;
 }
 
-static uint32_t size_of(const struct job *job)
+static uint32_t size_of(uint64_t bytes)
 {
-    return job->payload.size < UINT32_MAX ? (uint32_t)job->payload.size : UINT32_MAX;
+    return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
 }
 
 void submitter_charge(struct submitter *submitter, struct job *job)
 {
     job->submitter = submitter;
-    job->charged = size_of(job);
-    submitter_note(job, true);
+    job->charged = size_of(job->payload.size);
+    if (job_waits(job->state))
+        submitter_note(job, true);
+}
+
+static struct submitter *get_adopted(struct submitters *submitters, uid_t uid)
+{
+    return uid == 0 ? NULL : submitter_get(submitters, uid);
+}
+
+void submitter_adopt(struct submitters *submitters, struct job *job)
+{
+    struct submitter *submitter = get_adopted(submitters, job->submitter_uid);
+
+    if (submitter)
+        submitter_charge(submitter, job);
+}
+
+void submitter_adopt_on_disk(struct submitters *submitters, uid_t uid, uint64_t bytes)
+{
+    struct submitter *submitter = get_adopted(submitters, uid);
+
+    if (!submitter)
+        return;
+    submitter->n_waiting++;
+    submitter->bytes += size_of(bytes);
 }
 
 void submitter_resume(const struct submitters *submitters, struct job *job)
 {
     job->submitter = submitter_find(submitters, job->submitter_uid);
-    job->charged = size_of(job);
+    job->charged = size_of(job->payload.size);
 }
 
 static void subtract(uint64_t *from, uint64_t n)

@@ -5,8 +5,8 @@
  * The waiting jobs of each user without permission to change things, in one group. A user may have
  * as many waiting as remain free for all others, so no user fills a queue.
  *
- * Jobs that an earlier supervisor accepted belong to no submitter. A job that waits only on disk
- * may remain counted after its end, so compare the count to the total.
+ * After a start, the jobs of earlier supervisors are counted as well, except those of root. A job
+ * that waits only on disk may remain counted after its end, so compare the count to the total.
  */
 
 #include "shared/base/index.h"
@@ -40,6 +40,10 @@ struct submitter *submitter_get(struct submitters *submitters, uid_t uid);
 
 /* Counts a new job, which waits. */
 void submitter_charge(struct submitter *submitter, struct job *job);
+/* Counts a job of an earlier supervisor in its present state. Without memory it is not counted. */
+void submitter_adopt(struct submitters *submitters, struct job *job);
+/* Counts a job of an earlier supervisor that waits on disk, with its payload of `bytes`. */
+void submitter_adopt_on_disk(struct submitters *submitters, uid_t uid, uint64_t bytes);
 /* Continues with a job that is counted, and was not in memory. */
 void submitter_resume(const struct submitters *submitters, struct job *job);
 /* Counts a job that does not wait any more, or waits again. */

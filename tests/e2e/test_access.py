@@ -379,6 +379,26 @@ class Submitters(TestCase):
                 s.create("mail", data, **later)
             s.stop()
 
+    def test_Q17_a_submitter_has_used_its_share_after_a_restart(self):
+        later = {"delay_usec": 10**12}
+        s = self.begin(QueueMax=40, Durable="yes")
+        go = Bell(s, "go")
+        self.blocked(go)
+        with user(SUBMITTER_ID):
+            ids = [s.create("mail", "echo", **later) for _ in range(10)]
+            ids += [s.create("mail", "echo") for _ in range(10)]
+            self.refused("Busy", s.create, "mail", "echo", **later)
+        for end in lambda: (s.stop(), s.start()), s.crash, lambda: self.refused("Restarting", s.call, "Upgrade"):
+            end()
+            s.until(lambda: all(s.group("mail")[jobs] == 10 for jobs in ("queued", "waiting")))
+            with user(SUBMITTER_ID):
+                self.refused("Busy", s.create, "mail", "echo", **later)
+        for id in ids:
+            s.call("Cancel", id=id)
+        with user(SUBMITTER_ID):
+            s.create("mail", "echo", **later)
+        go.ring()
+
     def test_Q17_a_submitter_may_do_nothing_else(self):
         s = self.begin()
         go = Bell(s, "go")

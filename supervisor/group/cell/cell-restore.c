@@ -153,6 +153,7 @@ int cell_resume_job(struct cell *cell, struct loaded_job *loaded, const struct s
     FAULT_POINT("job.restored");
     cell_count_live(cell);
     job_count(&cell->counts, JOBS_BYTES, (int64_t)job->payload.size);
+    submitter_adopt(&cell->group->submitters, job);
     n_missed = job->record ? durable_job_missed_ends(job, &loaded->row) : 0;
     if (n_missed > 0) {
         job->n_failed += n_missed - 1;
@@ -204,6 +205,7 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
     if (!ended) {
         payload_move(&job->payload, &loaded->payload);
         job_count(&cell->counts, JOBS_BYTES, (int64_t)job->payload.size);
+        submitter_adopt(&cell->group->submitters, job);
     }
     if (!job->record)
         return 0;
