@@ -43,7 +43,8 @@ static int invalid(struct varlink_problem *problem, const char *name, size_t siz
     return VARLINK_E_INVALID;
 }
 
-/* Finds the members of `json`, NULL = none. */
+/* Finds the members of `json`, NULL = none. A member that is null is absent, but may not come
+ * twice. */
 static int open_object(struct varlink_object *ret, const struct varlink_call *call,
                        const struct interface_field *fields, const char *json,
                        struct varlink_problem *problem)
@@ -57,9 +58,12 @@ static int open_object(struct varlink_object *ret, const struct varlink_call *ca
         if (i < 0 || ret->values[i])
             return invalid(problem, key.data, key.size);
         assert(i < VARLINK_FIELDS_MAX);
-        ret->values[i] = *value == 'n' ? NULL : value;
+        ret->values[i] = value;
         name = json_text_next(value);
     }
+    for (int i = 0; fields[i].name; i++)
+        if (ret->values[i] && *ret->values[i] == 'n')
+            ret->values[i] = NULL;
     return 0;
 }
 
