@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/confinement.h"
 
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
 #include "supervisor/config/sandbox/filter.h"
 #include <errno.h>
 #include <linux/filter.h>
@@ -9,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -97,4 +100,34 @@ int confinement_apply(void)
         r = -errno;
     free(filter.code);
     return r;
+}
+
+/* ---- what it needs ---- */
+
+/* Calls with invalid arguments: they change nothing, and fail with EPERM only if they are refused.
+ * After ENOSYS, the C library does without clone3 and faccessat2. */
+static const struct {
+    const char *name;
+    long number;
+    bool needed;
+} CALLS[] = {
+    {"clone3", SYS_clone3, false},         {"memfd_create", SYS_memfd_create, true},
+    {"pidfd_open", SYS_pidfd_open, true},  {"pidfd_send_signal", SYS_pidfd_send_signal, true},
+    {"faccessat2", SYS_faccessat2, false},
+};
+
+bool confinement_permits_start(void)
+{
+    bool permitted = true;
+
+    for (size_t i = 0; i < ELEMENTS(CALLS); i++) {
+        (void)syscall(CALLS[i].number, -1, NULL, 0, 0, 0);
+        if (errno != EPERM && errno != EACCES && !(errno == ENOSYS && CALLS[i].needed))
+            continue;
+        log_error("cannot start: the system call %s is refused: %s; allowed: a seccomp filter, "
+                  "such as the profile of a container, that permits it",
+                  CALLS[i].name, strerror(errno));
+        permitted = false;
+    }
+    return permitted;
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* trouped's own: what the supervisor, which reads what strangers send, gives up for itself. */
+/* System calls of trouped's own: those that the supervisor, which reads what strangers send, gives
+ * up for itself, and those that it needs. */
+
+#include <stdbool.h>
 
 /*
  * Loads a filter of system calls that this process, its threads and what it executes never make: to
@@ -10,3 +13,10 @@
  * thread. Returns 0 or -errno.
  */
 int confinement_apply(void);
+
+/*
+ * Returns whether the system calls are permitted that the supervisor needs; logs those that are
+ * refused. All supported kernels have them, but the filters of old container engines do not know
+ * them.
+ */
+bool confinement_permits_start(void);

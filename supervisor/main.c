@@ -9,7 +9,6 @@
 #include "supervisor/keeper/keeper.h"
 #include "supervisor/keeper/message.h"
 #include "supervisor/loop/taker.h"
-#include "supervisor/requirements.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/upgrade/kinds.h"
 #include <errno.h>
@@ -241,7 +240,7 @@ int main(int argc, char **argv)
     log_init("trouped", options.log_level);
     if (options.check)
         return supervisor_check(&options) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-    if (!requirements_met())
+    if (!confinement_permits_start())
         return EXIT_FAILURE;
     keeper = options.keeper;
     (void)signal(KEEPER_DEATH_SIGNAL, on_keeper_death);

@@ -28,5 +28,10 @@ int reload_apply(struct parts *parts, struct config **config, struct config *loa
  * -errno. */
 int reload_add_groups(struct parts *parts, struct config *config);
 
+/* Makes missing exchanges, and changes the others. Call after adding groups. Returns 0 or -errno.
+ */
+int reload_take_exchanges(struct parts *parts, const struct config *config,
+                          struct reload_changes *changes);
+
 /* Logs one line per problem. */
 void reload_log_problems(const struct config_problems *problems);

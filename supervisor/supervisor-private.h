@@ -4,8 +4,8 @@
 /* Internal interface between supervisor.c (life, signals, stop), supervisor-start.c (opens the
  * parts), supervisor-socket.c (the control socket), supervisor-store.c (durable jobs),
  * supervisor-reload.c (reads the configuration), supervisor-unconfigured.c (waits for one without
- * problems), supervisor-review.c (readiness and status), supervisor-losses.c (what a stop loses),
- * supervisor-safe-mode.c and supervisor-upgrade.c. */
+ * problems), supervisor-review.c (readiness, status, safe mode), supervisor-losses.c (what a stop
+ * loses), and supervisor-upgrade.c. */
 
 #include "supervisor/config/names/lookup.h"
 #include "supervisor/group/restore.h"
@@ -53,8 +53,6 @@ struct supervisor {
     struct holding socket;               /* the control socket */
     int socket_lock;                     /* control_lock() of its path; -1 = none */
     bool socket_activated;               /* the service manager has passed it */
-    int inotify_fd;                      /* watches its directory; -1 = not watched */
-    struct loop_watch inotify_watch;
     char *runtime_directory;
     char *socket_variable;
     bool ready;
@@ -173,8 +171,6 @@ void supervisor_on_opening_timeout(struct timer *timer, usec_t now);
 bool supervisor_settle_store(struct supervisor *supervisor);
 /* Like supervisor_settle_store(), but also closes the store. */
 void supervisor_close_store(struct supervisor *supervisor);
-
-/* ---- supervisor-safe-mode.c ---- */
 
 /* Pauses all groups, if the keeper says so. Before any job is handed out. */
 void supervisor_enter_safe_mode(struct supervisor *supervisor);

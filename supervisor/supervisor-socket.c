@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Opens the control socket, and makes it again when it is removed from the file system: otherwise
- * no client could connect. */
+/* Opens the control socket. A reload makes it again if it was removed from the file system: no
+ * client could connect otherwise. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/control/control.h"
@@ -9,10 +9,8 @@
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
@@ -89,17 +87,6 @@ static int own_socket(struct supervisor *supervisor)
     return make_socket(supervisor, CONTROL_PATIENCE_MS);
 }
 
-/* ---- removed from outside ---- */
-
-static void watch(struct supervisor *supervisor)
-{
-    const uint32_t events = IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
-
-    if (inotify_add_watch(supervisor->inotify_fd, supervisor->runtime_directory, events) < 0)
-        log_notice("%s: a removed control socket is made again only at a reload: %s",
-                   supervisor->runtime_directory, strerror(errno));
-}
-
 void supervisor_review_socket(struct supervisor *supervisor)
 {
     int fd;
@@ -109,39 +96,13 @@ void supervisor_review_socket(struct supervisor *supervisor)
         return;
     log_warning("%s: removed from the file system; making it again",
                 supervisor->options->socket_path);
-    if (mkdir(supervisor->runtime_directory, 0755) == 0 && supervisor->inotify_fd >= 0)
-        watch(supervisor);
+    (void)mkdir(supervisor->runtime_directory, 0755);
     fd = make_socket(supervisor, 0);
     if (fd < 0)
         return; /* logged */
     if (control_replace(supervisor->control, fd) < 0)
         log_error("%s: out of memory serving the control socket", supervisor->options->socket_path);
     control_own_path(supervisor->control, supervisor->options->socket_path);
-}
-
-/* Also called for sockets of services, which are in the same directory. */
-static void on_removed(void *userdata, uint32_t events)
-{
-    struct supervisor *supervisor = userdata;
-    char buffer[4096];
-
-    (void)events;
-    while (read(supervisor->inotify_fd, buffer, sizeof(buffer)) > 0)
-        ;
-    supervisor_review_socket(supervisor);
-}
-
-static void begin_watching(struct supervisor *supervisor)
-{
-    supervisor->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (supervisor->inotify_fd < 0 ||
-        loop_watch_fd(loop_of(supervisor), &supervisor->inotify_watch, supervisor->inotify_fd,
-                      POLLIN, on_removed, supervisor) < 0)
-        supervisor->inotify_fd = close_fd(supervisor->inotify_fd);
-    if (supervisor->inotify_fd < 0)
-        log_notice("a removed control socket is made again only at a reload: cannot use inotify");
-    else
-        watch(supervisor);
 }
 
 int supervisor_open_socket(struct supervisor *supervisor)
@@ -163,7 +124,6 @@ int supervisor_open_socket(struct supervisor *supervisor)
     if (supervisor->socket_activated)
         return 0; /* the service manager's */
     control_own_path(supervisor->control, supervisor->options->socket_path);
-    begin_watching(supervisor);
     /* It may have been removed before. */
     supervisor_review_socket(supervisor);
     return 0;
@@ -171,9 +131,6 @@ int supervisor_open_socket(struct supervisor *supervisor)
 
 void supervisor_close_socket(struct supervisor *supervisor)
 {
-    if (supervisor->inotify_fd >= 0)
-        loop_unwatch(loop_of(supervisor), &supervisor->inotify_watch);
-    supervisor->inotify_fd = close_fd(supervisor->inotify_fd);
     control_free(TAKE_PTR(supervisor->control));
     control_unlock(supervisor->options->socket_path, supervisor->socket_lock);
     supervisor->socket_lock = -1;

@@ -14,7 +14,6 @@
 #include "supervisor/group/resume.h"
 #include "supervisor/loop/taker.h"
 #include "supervisor/process/kept-state.h"
-#include "supervisor/reload-exchange.h"
 #include "supervisor/supervisor-private.h"
 #include <errno.h>
 #include <fcntl.h>

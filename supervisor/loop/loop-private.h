@@ -1,19 +1,73 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Internal interface between loop-*.c: loop.c sets the loop up and keeps deferred functions,
- * loop-turn.c runs and measures the turns, loop-hot.c polls the hot set, loop-watch.c keeps the
- * watches, loop-close.c releases what the ring may still hold, and a back end (loop-backend.h)
- * waits. */
+/* Internal interface between loop-*.c: loop.c sets the loop up, keeps deferred functions, and
+ * releases what the ring may still hold; loop-turn.c runs and measures the turns and polls the hot
+ * set; loop-watch.c keeps the watches; and a back end waits. */
 
 #include "shared/ring/spin.h"
-#include "supervisor/loop/loop-backend.h"
-#include "supervisor/loop/loop-epoll.h"
-#include "supervisor/loop/loop-ring.h"
 #include "supervisor/loop/loop.h"
 #include <assert.h>
+#include <liburing.h>
+#include <sys/epoll.h>
 
 struct watch_slot;
+
+/* A back end. The loop chooses one when it is set up; watches, turns, timers and the hot set do not
+ * depend on the choice. */
+struct loop_backend {
+    void (*deinit)(struct loop *loop);
+
+    /* Makes the kernel wait for every watch in loop->pending, loop->updates and loop->cancels.
+     * False if some must wait for the next turn; watches that the kernel has no room for are tried
+     * again. */
+    bool (*arm)(struct loop *loop);
+    /* Ends a watch, armed or not. Its slot and its descriptor may be reused immediately. */
+    void (*unwatch)(struct loop *loop, struct watch_slot *slot);
+
+    /* Fetches events, without sleeping. A back end for which this is not cheap may skip it unless
+     * `all` is set. 0 or -errno. */
+    int (*fetch)(struct loop *loop, bool all);
+    /* Like fetch(), but sleeps until an event, or for `timeout` (USEC_INFINITY = no limit). */
+    int (*sleep)(struct loop *loop, usec_t timeout);
+    /* Whether fetch() might find something, without a system call. NULL = not known. */
+    bool (*may_fetch)(const struct loop *loop);
+    /* Whether there are fetched events that were not delivered yet. */
+    bool (*has_events)(const struct loop *loop);
+    /* Delivers fetched events to loop_slot_complete(). Returns whether there were any. */
+    bool (*pass_on)(struct loop *loop);
+
+    /* Implements loop_wake_word(). */
+    void (*wake_word)(struct loop *loop, const _Atomic uint32_t *word);
+};
+
+extern const struct loop_backend loop_backend_ring, loop_backend_epoll;
+
+/* The io_uring, set up with the best flags that this kernel takes, and tested before use. */
+struct loop_ring {
+    struct io_uring uring;
+    bool futex;         /* IORING_OP_FUTEX_WAIT and _WAKE work */
+    __u8 quiet_success; /* flags of an operation whose success needs no completion */
+};
+
+/*
+ * The epoll, for where io_uring is not available. Descriptors are watched level-triggered and stay
+ * in the set until they are unwatched or paused. Eventfds of peers are watched edge-triggered and
+ * never read, so nothing can block: each write wakes, whatever the counter says. There are no
+ * words: peers are woken through descriptors.
+ */
+#define LOOP_EPOLL_EVENTS 128
+
+struct loop_epoll {
+    int fd;
+    struct epoll_event events[LOOP_EPOLL_EVENTS]; /* fetched and not delivered yet */
+    int n_events;
+    usec_t fetched_at;    /* loop->now of the last look */
+    struct list failed;   /* watches that the kernel refuses; reported in every turn */
+    struct list short_of; /* watches that the kernel has no room for; not armed */
+    usec_t retry_at;      /* when to try these again */
+    bool no_pwait2;       /* epoll_pwait2(2) is not in this kernel, or forbidden */
+};
 
 /* A resource to release later: the ring may still hold it, or its release takes long. */
 struct loop_leftover {
@@ -64,18 +118,6 @@ struct loop {
     usec_t measured_since;
 };
 
-#define LOOP_MEASURE_PERIOD (30 * USEC_PER_SEC)
-
-/* Measures the turn that began at loop->now. loop_note_turn(): the slow path of
- * loop_measure_turn(). */
-void loop_note_turn(struct loop *loop, usec_t end);
-static inline void loop_measure_turn(struct loop *loop, usec_t end)
-{
-    if (end - loop->now > loop->longest_recent[0] ||
-        end - loop->measured_since >= LOOP_MEASURE_PERIOD)
-        loop_note_turn(loop, end);
-}
-
 /* Moves everything from `from` to `to`, which is empty. */
 static inline void loop_take_all(struct list *to, struct list *from)
 {
@@ -86,20 +128,6 @@ static inline void loop_take_all(struct list *to, struct list *from)
     list_unlink(from);
 }
 
-/* Polls all sources. Returns whether there was any work. */
-bool loop_run_hot(struct loop *loop);
-/* Cools the quiet sources, or all. */
-void loop_cool_hot(struct loop *loop, bool all);
-
-/* The restart of a worker comes before the release of its predecessor's resources. */
-#define LOOP_LEFTOVERS_DELAY (2 * USEC_PER_MSEC)
-
-/* When to release the leftovers; USEC_INFINITY = there are none. */
-static inline usec_t loop_leftovers_due(const struct loop *loop)
-{
-    return loop->n_leftovers > 0 ? usec_add(loop->leftovers_since, LOOP_LEFTOVERS_DELAY)
-                                 : USEC_INFINITY;
-}
 /* Releases all. Everything must be armed (loop_backend.arm()): the ring has let go of them. */
 void loop_release_leftovers(struct loop *loop);
 
@@ -108,3 +136,9 @@ void loop_deliver_words(struct loop *loop);
 
 /* Frees the slots. The back end is gone already. */
 void loop_free_slots(struct loop *loop);
+
+/* Set up a back end. Return 0, -errno, or LOOP_E_UNAVAILABLE with `*ret_reason`. `force_eventfd`:
+ * no futex operations. */
+int loop_ring_init(struct loop_ring *ring, unsigned entries, bool force_eventfd,
+                   const char **ret_reason);
+int loop_epoll_init(struct loop_epoll *epoll);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The turns of the loop, and how long they take. */
+/* The turns of the loop, and how long they take; the hot set. */
 #include "supervisor/loop/loop-private.h"
 #include <errno.h>
 #include <sched.h>
@@ -13,6 +13,115 @@
 /* How long loop_defer_late() waits: while there is work, and while the loop spins. */
 #define LATE_USEC      20
 #define LATE_IDLE_USEC 4
+
+/* ---- the hot set ---- */
+
+/* Busy turns after which a source that had no part in them is cooled. Polling it costs a read of
+ * one cache line per turn; cooling and heating it again costs a system call each. */
+#define QUIET_TURNS 64
+
+void loop_hot_init(struct loop_hot *hot, bool (*poll_fn)(struct loop_hot *),
+                   bool (*cool_fn)(struct loop_hot *))
+{
+    list_init(&hot->link);
+    hot->poll = poll_fn;
+    hot->cool = cool_fn;
+    hot->worked = 0;
+    hot->patience = SPIN_PATIENCE_MAX;
+}
+
+void loop_heat(struct loop *loop, struct loop_hot *hot)
+{
+    hot->worked = loop->n_busy_turns;
+    if (!list_linked(&hot->link))
+        list_push_back(&loop->hot, &hot->link);
+}
+
+void loop_unheat(struct loop *loop, struct loop_hot *hot)
+{
+    list_unlink(&hot->link);
+    if (loop->current_hot == hot)
+        loop->current_hot = NULL;
+    if (loop->told == hot)
+        loop->told = NULL;
+    if (loop->asking == hot)
+        loop->asking = NULL;
+}
+
+void loop_told(struct loop *loop, struct loop_hot *hot)
+{
+    loop->told = hot;
+}
+
+/* Polls all sources. Returns whether there was any work. */
+static bool run_hot(struct loop *loop)
+{
+    bool worked = false;
+    loop_take_all(&loop->hot_pass, &loop->hot);
+    while (!list_empty(&loop->hot_pass)) {
+        struct loop_hot *hot = list_entry(list_first(&loop->hot_pass), struct loop_hot, link);
+        list_unlink(&hot->link);
+        list_push_back(&loop->hot, &hot->link);
+        loop->current_hot = hot;
+        bool found = hot->poll(hot);
+        worked |= found;
+        /* NULL if poll() has unheated the source, which may be freed. */
+        if (found && loop->current_hot)
+            hot->worked = loop->n_busy_turns;
+    }
+    loop->current_hot = NULL;
+    return worked;
+}
+
+/* Cools the quiet sources, or all. */
+static void cool_hot(struct loop *loop, bool all)
+{
+    loop_take_all(&loop->hot_pass, &loop->hot);
+    while (!list_empty(&loop->hot_pass)) {
+        struct loop_hot *hot = list_entry(list_first(&loop->hot_pass), struct loop_hot, link);
+        list_unlink(&hot->link);
+        list_push_back(&loop->hot, &hot->link);
+        if (!all && loop->n_busy_turns - hot->worked < QUIET_TURNS)
+            continue;
+        loop->current_hot = hot;
+        bool cooled = hot->cool(hot);
+        if (!loop->current_hot)
+            continue;
+        if (cooled)
+            list_unlink(&hot->link);
+        else
+            hot->worked = loop->n_busy_turns;
+    }
+    loop->current_hot = NULL;
+}
+
+/* ---- turns ---- */
+
+#define MEASURE_PERIOD (30 * USEC_PER_SEC)
+
+static void note_turn(struct loop *loop, usec_t end)
+{
+    const usec_t took = usec_sub(end, loop->now);
+
+    if (end - loop->measured_since >= MEASURE_PERIOD) {
+        /* A turn as long as a period leaves no previous period to remember. */
+        loop->longest_recent[1] =
+            end - loop->measured_since < 2 * MEASURE_PERIOD ? loop->longest_recent[0] : 0;
+        loop->longest_recent[0] = 0;
+        loop->measured_since = end;
+    }
+    if (took > loop->longest_recent[0])
+        loop->longest_recent[0] = took;
+    if (took > loop->longest_turn)
+        loop->longest_turn = took;
+}
+
+/* Measures the turn that began at loop->now. */
+static inline void measure_turn(struct loop *loop, usec_t end)
+{
+    if (end - loop->now > loop->longest_recent[0] || end - loop->measured_since >= MEASURE_PERIOD)
+        note_turn(loop, end);
+}
 
 /* Serves descriptors in order, and words (the rings' traffic) after all of them. */
 static bool run_events(struct loop *loop)
@@ -65,7 +174,7 @@ static int read_sources(struct loop *loop, bool *ret_found)
     *ret_found = false;
     for (;;) {
         bool found = run_events(loop);
-        found |= loop_run_hot(loop);
+        found |= run_hot(loop);
         *ret_found |= found;
         if (timer_queue_next(&loop->timers) > loop->now)
             return 0;
@@ -88,16 +197,25 @@ static bool run_timers(struct loop *loop)
     return true;
 }
 
+/* The restart of a worker comes before the release of its predecessor's resources. */
+#define LEFTOVERS_DELAY (2 * USEC_PER_MSEC)
+
+/* When to release the leftovers; USEC_INFINITY = there are none. */
+static usec_t leftovers_due(const struct loop *loop)
+{
+    return loop->n_leftovers > 0 ? usec_add(loop->leftovers_since, LEFTOVERS_DELAY) : USEC_INFINITY;
+}
+
 /* Does not read the clock after a turn without work if no timer is armed. */
 static int sleep_until_due(struct loop *loop, bool worked)
 {
     usec_t next = timer_queue_next(&loop->timers);
-    if (loop_leftovers_due(loop) < next)
-        next = loop_leftovers_due(loop);
+    if (leftovers_due(loop) < next)
+        next = leftovers_due(loop);
     if (next == USEC_INFINITY && !worked)
         return loop->backend->sleep(loop, USEC_INFINITY);
     usec_t now = clock_now();
-    loop_measure_turn(loop, now);
+    measure_turn(loop, now);
     if (next == USEC_INFINITY)
         return loop->backend->sleep(loop, USEC_INFINITY);
     usec_t timeout = usec_sub(next, now);
@@ -111,7 +229,7 @@ static int sleep_until_due(struct loop *loop, bool worked)
 static int yield(struct loop *loop)
 {
     const usec_t before = clock_now();
-    loop_measure_turn(loop, before);
+    measure_turn(loop, before);
     (void)sched_yield();
     if (usec_sub(clock_now(), before) > YIELD_USEC)
         loop->awake_until = 0;
@@ -167,8 +285,8 @@ static int finish_turn(struct loop *loop, bool worked)
     if (!list_empty(&loop->late))
         run_late(loop, on);
     if (worked || !on)
-        loop_cool_hot(loop, !on);
-    bool release = loop_leftovers_due(loop) <= loop->now;
+        cool_hot(loop, !on);
+    bool release = leftovers_due(loop) <= loop->now;
     bool all_armed = loop->backend->arm(loop);
     bool may_sleep = all_armed && !release && !loop->stop && list_empty(&loop->hot) &&
                      list_empty(&loop->deferred) && list_empty(&loop->late) &&
@@ -193,7 +311,7 @@ int loop_run(struct loop *loop)
     while (r == 0 && !loop->stop) {
         usec_t now = clock_now();
         if (!loop->slept)
-            loop_measure_turn(loop, now);
+            measure_turn(loop, now);
         loop->now = now;
         loop->realtime = 0;
         bool worked;
@@ -205,23 +323,6 @@ int loop_run(struct loop *loop)
     }
     loop->stop = false;
     return r;
-}
-
-void loop_note_turn(struct loop *loop, usec_t end)
-{
-    const usec_t took = usec_sub(end, loop->now);
-
-    if (end - loop->measured_since >= LOOP_MEASURE_PERIOD) {
-        /* A turn as long as a period leaves no previous period to remember. */
-        loop->longest_recent[1] =
-            end - loop->measured_since < 2 * LOOP_MEASURE_PERIOD ? loop->longest_recent[0] : 0;
-        loop->longest_recent[0] = 0;
-        loop->measured_since = end;
-    }
-    if (took > loop->longest_recent[0])
-        loop->longest_recent[0] = took;
-    if (took > loop->longest_turn)
-        loop->longest_turn = took;
 }
 
 struct loop_turns loop_turns(const struct loop *loop)

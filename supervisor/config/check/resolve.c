@@ -156,14 +156,17 @@ static int check_directory(struct config_draft *draft, const struct config_group
                                 group->working_directory, names_fault(found));
 }
 
-/* The last number of a list such as "0-3,6". */
-static unsigned long last_cpu(const char *list)
+/* The highest number in a list such as "0-3,6". */
+static unsigned long highest_cpu(const char *list)
 {
-    const char *last = list;
+    unsigned long highest = 0;
 
-    for (const char *at = list; (at = strpbrk(at, ",-")); at++)
-        last = at + 1;
-    return strtoul(last, NULL, 10);
+    for (const char *at = list; at; at = strpbrk(at, ",-")) {
+        at += *at == ',' || *at == '-';
+        if (strtoul(at, NULL, 10) > highest)
+            highest = strtoul(at, NULL, 10);
+    }
+    return highest;
 }
 
 /* The kernel refuses a list with a CPU that the machine can never have; one may be offline. */
@@ -180,11 +183,11 @@ static int check_cpus(struct config_draft *draft, const struct config_group *gro
     if (n <= 0)
         return 0;
     possible[n] = '\0';
-    if (last_cpu(group->allowed_cpus) <= last_cpu(possible))
+    if (highest_cpu(group->allowed_cpus) <= highest_cpu(possible))
         return 0;
     return config_draft_problem(
         draft, "AllowedCPUs", "AllowedCPUs=%.80s: this machine has no CPU %lu; allowed: up to %lu",
-        group->allowed_cpus, last_cpu(group->allowed_cpus), last_cpu(possible));
+        group->allowed_cpus, highest_cpu(group->allowed_cpus), highest_cpu(possible));
 }
 
 struct environment_reading {

@@ -4,18 +4,12 @@
 
 #include "supervisor/config/syntax/values.h"
 
+#include "shared/base/cleanup.h"
 #include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SEPARATORS " \t\r\n\v\f,"
-#define N_CPUS     (VALUES_CPU_MAX + 1)
-
-struct cpus {
-    bool has[N_CPUS];
-};
 
 static int take_number(const char **text, unsigned *ret)
 {
@@ -32,7 +26,7 @@ static int take_number(const char **text, unsigned *ret)
 }
 
 /* "3" or "0-3". */
-static int take_range(const char **text, struct cpus *cpus)
+static int take_range(const char **text)
 {
     unsigned first = 0, last;
     int r = take_number(text, &first);
@@ -44,73 +38,33 @@ static int take_range(const char **text, struct cpus *cpus)
     }
     if (r != 0)
         return r;
-    if (last < first || (**text != '\0' && !strchr(SEPARATORS, **text)))
-        return VALUES_E_INVALID;
-    memset(&cpus->has[first], true, last - first + 1);
-    return 0;
+    return last < first || (**text != '\0' && !strchr(SEPARATORS, **text)) ? VALUES_E_INVALID : 0;
 }
 
-static int add(struct cpus *cpus, const char *text)
+int values_cpus(const char *text, char **list)
 {
+    const size_t before = *list ? strlen(*list) : 0;
+    _cleanup_free_ char *joined = malloc(before + strlen(text) + 2);
+    char *to = joined;
     int r = 0;
 
     text += strspn(text, SEPARATORS);
     if (*text == '\0')
         return VALUES_E_INVALID;
-    for (; r == 0 && *text != '\0'; text += strspn(text, SEPARATORS))
-        r = take_range(&text, cpus);
-    return r;
-}
-
-static void write_ranges(FILE *file, const struct cpus *cpus)
-{
-    const char *comma = "";
-
-    for (unsigned first = 0; first < N_CPUS; first++) {
-        unsigned last = first;
-
-        if (!cpus->has[first])
-            continue;
-        while (last + 1 < N_CPUS && cpus->has[last + 1])
-            last++;
-        fprintf(file, "%s%u", comma, first);
-        if (last > first)
-            fprintf(file, "-%u", last);
-        comma = ",";
-        first = last;
-    }
-}
-
-static int to_text(const struct cpus *cpus, char **ret)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *file = open_memstream(&text, &size);
-
-    if (!file)
+    if (!joined)
         return -ENOMEM;
-    write_ranges(file, cpus);
-    if (fclose(file) != 0) {
-        free(text);
-        return -ENOMEM;
+    if (*list)
+        to = stpcpy(to, *list);
+    for (const char *end = text; *text != '\0'; text = end += strspn(end, SEPARATORS)) {
+        r = take_range(&end);
+        if (r != 0)
+            return r;
+        if (to != joined)
+            *to++ = ',';
+        to = mempcpy(to, text, (size_t)(end - text));
     }
-    *ret = text;
-    return 0;
-}
-
-int values_cpus(const char *text, char **list)
-{
-    struct cpus cpus = {0};
-    char *merged;
-    int r = add(&cpus, text);
-
-    if (r == 0 && *list)
-        r = add(&cpus, *list);
-    if (r == 0)
-        r = to_text(&cpus, &merged);
-    if (r != 0)
-        return r;
+    *to = '\0';
     free(*list);
-    *list = merged;
+    *list = TAKE_PTR(joined);
     return 0;
 }

