@@ -4,6 +4,7 @@
 /* Time. Code that waits or measures takes `now` as an argument, so that tests can set it; only the
  * event loop and the entry points of the library ask the kernel. */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -74,4 +75,37 @@ static inline usec_t clock_deadline(usec_t timeout)
 static inline usec_t clock_left(usec_t deadline)
 {
     return deadline == USEC_INFINITY ? deadline : usec_sub(deadline, clock_now());
+}
+
+/* ---- rates ---- */
+
+/* Limits how often something happens per second, such as log lines that other processes can
+ * cause. */
+struct rate {
+    usec_t since;
+    unsigned n;
+    unsigned left_out; /* since the last one that was admitted */
+};
+
+/* clang-format off */
+#define RATE_NULL {0}
+/* clang-format on */
+
+/* Returns whether this event is within `max` per second. If so, `*ret_left_out` (may be NULL) is
+ * the number of events left out before it. */
+static inline bool rate_take(struct rate *rate, usec_t now, unsigned max, unsigned *ret_left_out)
+{
+    if (now - rate->since >= USEC_PER_SEC) {
+        rate->since = now;
+        rate->n = 0;
+    }
+    if (rate->n >= max) {
+        rate->left_out++;
+        return false;
+    }
+    rate->n++;
+    if (ret_left_out)
+        *ret_left_out = rate->left_out;
+    rate->left_out = 0;
+    return true;
 }

@@ -65,3 +65,11 @@ void log_write(enum log_level level, struct log_fields fields, const char *forma
 #define log_notice(...)  log_write(LOG_LEVEL_NOTICE, LOG_NO_FIELDS, __VA_ARGS__)
 #define log_info(...)    log_write(LOG_LEVEL_INFO, LOG_NO_FIELDS, __VA_ARGS__)
 #define log_debug(...)   log_write(LOG_LEVEL_DEBUG, LOG_NO_FIELDS, __VA_ARGS__)
+
+/* ---- the priority of syslog(3) at the beginning of a line of output, such as "<3>" ---- */
+
+/* Returns its size, or 0 if the line does not begin with a priority. */
+size_t line_level_size(const char *line, size_t size);
+
+/* Removes the priorities from all lines, in place. Returns how many bytes are left. */
+size_t line_levels_remove(char *lines, size_t size);

@@ -4,7 +4,6 @@
 /* Death reports: why and how a worker ended, and a bounded log of the last ones. */
 
 #include "shared/base/clock.h"
-#include "shared/base/list-cursor.h"
 #include "shared/base/list.h"
 #include "shared/base/share.h"
 #include "shared/protocol/protocol.h"

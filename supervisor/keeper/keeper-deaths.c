@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Children and orphans that end, or have to. */
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 #include "shared/base/log.h"
-#include "shared/base/rate.h"
 #include "supervisor/keeper/keeper-private.h"
 #include "supervisor/keeper/spawn.h"
 #include <errno.h>

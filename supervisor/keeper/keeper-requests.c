@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The channel to the supervisor: replies, what is handed over, requests. */
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 #include "shared/base/fault.h"
 #include "shared/base/log.h"
-#include "shared/base/rate.h"
 #include "supervisor/keeper/keeper-private.h"
 #include "supervisor/keeper/pump.h"
 #include "supervisor/keeper/spawn.h"

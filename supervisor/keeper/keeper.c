@@ -158,19 +158,6 @@ static void run_turn(void)
     keeper_end_orphans();
 }
 
-/* How many of the processes that are left behind the log names. */
-#define NAMED_MAX 8
-
-static void name_left(pid_t pid)
-{
-    static unsigned n_named;
-    if (n_named++ < NAMED_MAX)
-        log_warning("process %d does not end%s", (int)pid,
-                    kill(pid, 0) < 0 && errno == EPERM ? ": it runs as another user, and cannot be "
-                                                         "killed"
-                                                       : "");
-}
-
 /* Returns whether no child is left, or none that can be ended. */
 static bool is_over(void)
 {
@@ -182,8 +169,6 @@ static bool is_over(void)
     if (clock_now() < keeper.end_by)
         return false;
     log_warning("some killed processes do not end; leaving them behind");
-    for (bool more = keeper_begin_children(); more;)
-        more = keeper_next_children(name_left);
     return true;
 }
 

@@ -7,7 +7,6 @@
 #include "shared/base/log.h"
 #include "shared/base/standard.h"
 #include "supervisor/keeper/keeper.h"
-#include "supervisor/keeper/program.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>

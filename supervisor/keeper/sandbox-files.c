@@ -23,22 +23,6 @@ static const char *const tmp_names[] = {"0", "1"};
 static int tmp_top = -1;
 static size_t n_tmps;
 
-const char *sandbox_path_kind_to_string(enum sandbox_path_kind kind)
-{
-    static const char *const names[_SANDBOX_N_PATH_KINDS] = {
-        [SANDBOX_INACCESSIBLE] = "InaccessiblePaths=",
-        [SANDBOX_PRIVATE_TMP] = "PrivateTmp=",
-        [SANDBOX_PROC] = "ProtectProc=, ProcSubset= or PrivatePIDs=",
-        [SANDBOX_MQUEUE] = "PrivateIPC=",
-        [SANDBOX_READ_ONLY] = "ReadOnlyPaths=",
-        [SANDBOX_READ_WRITE] = "ReadWritePaths=",
-        [SANDBOX_VISIBLE] = "PrivateRoot=",
-        [SANDBOX_EMPTY] = "ProtectHome=tmpfs",
-        [SANDBOX_UNCHANGED] = "ProtectSystem=strict",
-    };
-    return names[kind];
-}
-
 /* ---- what is mounted there ---- */
 
 static int clone_at(const char *path)

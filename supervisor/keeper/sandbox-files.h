@@ -62,6 +62,3 @@ struct sandbox_files {
  */
 int sandbox_files_separate(const struct sandbox_files *files, const struct sandbox_path **ret_path);
 int sandbox_files_apply(const struct sandbox_path **ret_path);
-
-/* The key of [Sandbox] for a kind, such as "ReadOnlyPaths=". */
-const char *sandbox_path_kind_to_string(enum sandbox_path_kind kind);

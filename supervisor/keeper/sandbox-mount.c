@@ -115,28 +115,31 @@ int mount_new(const char *type, const struct mount_option *options, uint64_t att
     return error_or(fsmount(fs, FSMOUNT_CLOEXEC, (unsigned)attributes));
 }
 
+static int set_attributes(int tree, const char *path, unsigned flags, uint64_t attributes,
+                          uint64_t propagation)
+{
+    struct mount_attr attr = {.attr_set = attributes, .propagation = propagation};
+    return error_or(mount_setattr(tree, path, flags, &attr, sizeof(attr)));
+}
+
 int mount_separate(int tree, uint64_t attributes)
 {
-    struct mount_attr attr = {.attr_set = attributes, .propagation = MS_SLAVE};
-    return error_or(mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)));
+    return set_attributes(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, attributes, MS_SLAVE);
 }
 
 int mount_restrict(int tree, uint64_t attributes)
 {
-    struct mount_attr attr = {.attr_set = attributes};
-    return error_or(mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)));
+    return set_attributes(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, attributes, 0);
 }
 
 int mount_restrict_one(int tree, uint64_t attributes)
 {
-    struct mount_attr attr = {.attr_set = attributes};
-    return error_or(mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)));
+    return set_attributes(tree, "", AT_EMPTY_PATH, attributes, 0);
 }
 
 int mount_restrict_all(uint64_t attributes)
 {
-    struct mount_attr attr = {.attr_set = attributes};
-    return error_or(mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &attr, sizeof(attr)));
+    return set_attributes(AT_FDCWD, "/", AT_RECURSIVE, attributes, 0);
 }
 
 int mount_attach(int tree, const char *path)

@@ -183,14 +183,10 @@ static uint32_t number_of(const struct sandbox_files *files, const struct sandbo
     return 0;
 }
 
-/* The worker's log has which path it was. */
 static void set_up_files(struct spawn_child *child)
 {
     const struct sandbox_path *path = NULL;
     int r = confine_files(child, &path);
-    if (r < 0 && path)
-        (void)dprintf(STDERR_FILENO, "%s: %s: %s\n", sandbox_path_kind_to_string(path->kind),
-                      path->path, strerror(-r));
     if (r < 0)
         fail_at(child, SPAWN_FILES, -r, number_of(child->options->files, path));
 }

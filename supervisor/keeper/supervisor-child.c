@@ -4,8 +4,8 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
+#include "supervisor/keeper/keeper.h"
 #include "supervisor/keeper/message.h"
-#include "supervisor/keeper/program.h"
 #include "supervisor/keeper/supervisor-process.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,6 @@
 #include "shared/base/clock.h"
 #include "shared/base/handle-table.h"
 #include "shared/base/index.h"
-#include "shared/base/rate.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/message/ask/ask.h"
 #include "supervisor/message/dead-letter/dead-letter.h"

@@ -10,7 +10,7 @@
  * calls is killed as a whole.
  */
 
-#include "shared/base/rate.h"
+#include "shared/base/clock.h"
 #include "supervisor/loop/loop.h"
 #include <stdbool.h>
 #include <sys/types.h>

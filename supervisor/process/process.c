@@ -5,7 +5,6 @@
 #include "shared/base/fault.h"
 #include "shared/base/hash.h"
 #include "shared/base/index.h"
-#include "shared/base/line-level.h"
 #include "shared/base/log.h"
 #include "shared/protocol/job-id.h"
 #include "supervisor/event/event.h"

@@ -2,7 +2,7 @@
 #include "worker/exec/outcome.h"
 
 #include "shared/base/interpreter.h"
-#include "shared/base/line-level.h"
+#include "shared/base/log.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -22,7 +22,7 @@
  * vain, because the group has failed or was stopped, is given back for another machine.
  */
 
-#include "shared/base/rate.h"
+#include "shared/base/clock.h"
 #include "shared/base/service-manager.h"
 #include "worker/nats/availability.h"
 #include "worker/nats/config.h"

@@ -11,7 +11,7 @@
  * nobody confirms the acknowledgement of the job's message. Then the stream is asked.
  */
 
-#include "shared/base/rate.h"
+#include "shared/base/clock.h"
 #include "worker/nats/config.h"
 #include "worker/nats/engine.h"
 #include "worker/nats/flight.h"

@@ -11,7 +11,6 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/index.h"
-#include "shared/base/list-cursor.h"
 #include "shared/base/list.h"
 #include "shared/base/share.h"
 #include "shared/protocol/job-options.h"

@@ -2,7 +2,7 @@
 #include "supervisor/message/exchange/exchange-actor.h"
 
 #include "shared/base/cleanup.h"
-#include "shared/base/rate.h"
+#include "shared/base/clock.h"
 #include "shared/base/share.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/event/event.h"

@@ -18,7 +18,6 @@
  * are tried one by one, those of the message's type and its ancestors; their total cost is bounded.
  */
 
-#include "shared/base/list-cursor.h"
 #include "shared/base/list.h"
 #include "shared/protocol/exchange-kind.h"
 #include "shared/protocol/topic.h"
