@@ -44,7 +44,7 @@ static const char FORBIDDEN[] =
 #define FLAGS offsetof(struct seccomp_data, args[0])
 #endif
 
-/* Their calls fail as well, for which a list of [Sandbox] kills. */
+/* Their calls fail; a list of [Sandbox] would kill for them. */
 static void refuse_other_architectures(struct sock_filter *code, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -52,7 +52,7 @@ static void refuse_other_architectures(struct sock_filter *code, size_t n)
             code[i].k = SECCOMP_RET_ERRNO | EPERM;
 }
 
-/* What unshare would make, clone would make as well. Written here, not by libseccomp, which crashes
+/* clone can make the same namespaces as unshare. Written here, not by libseccomp, which crashes
  * (2.5), or makes a filter that kills, when an allocation fails. */
 static int compile(struct sandbox_filter *ret)
 {

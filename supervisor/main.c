@@ -106,7 +106,7 @@ static int parse_log_level(struct supervisor_options *options, const char *text)
     return 0;
 }
 
-/* -1 = go on, else the exit status. */
+/* Returns -1 to continue, else the exit status. */
 static int parse(struct supervisor_options *options, int argc, char **argv)
 {
     int code, r = 0;
@@ -160,7 +160,7 @@ static int misfit(const char *what)
     return EXIT_FAILURE;
 }
 
-/* -1 = go on, else the exit status. */
+/* Returns -1 to continue, else the exit status. */
 static int take_ends(struct supervisor_options *options)
 {
     const char *text = getenv(KEEPER_VARIABLE);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Reloads the configuration: reads the files, asks the name service, which may take a while, then
- * applies all differences at once. */
+ * applies all differences in one turn of the loop. */
 
 #include "supervisor/config/config.h"
 #include "supervisor/config/names/names.h"

@@ -30,7 +30,7 @@ struct upgrade {
     struct loop_deferred begin;   /* begins it, once the supervisor runs */
     bool checking;                /* the new program is being checked */
     struct spawner_client client; /* of the check */
-    bool late;                    /* its callers were told of a failure */
+    bool late;                    /* its callers know that it has failed */
     pid_t pid;                    /* 0 = the keeper has not answered yet */
     int output_fd, report_fd;     /* of the check */
     struct timer timeout;
@@ -64,9 +64,9 @@ struct supervisor {
     struct timer stop_timer;
     struct restore restore;
     struct timer opening_timer;  /* how long readiness waits for the store */
-    struct list reloads;         /* struct reload_call.link; the first one is under way */
+    struct list reloads;         /* struct reload_call.link; the first one runs */
     struct loop_deferred reload; /* begins the first one */
-    struct config *loaded;       /* by the one under way, which waits for `lookup` */
+    struct config *loaded;       /* by the one that runs, which waits for `lookup` */
     struct lookup lookup;
     struct reload_call hangup;       /* SIGHUP's */
     bool hangup_again;               /* another SIGHUP came meanwhile */
@@ -183,7 +183,7 @@ bool supervisor_leave_safe_mode(struct supervisor *supervisor);
 void supervisor_init_upgrade(struct supervisor *supervisor);
 /* Begins an upgrade that waits: the supervisor runs. */
 void supervisor_resume_upgrade(struct supervisor *supervisor);
-/* Gives up the one that is under way: the supervisor stops. */
+/* Gives up the one that runs: the supervisor stops. */
 void supervisor_end_upgrade(struct supervisor *supervisor);
 /* Saves what only this process knows, while the loop stands still. Returns false if the upgrade has
  * failed, and nothing has changed. */

@@ -252,7 +252,7 @@ static void log_outcome(const struct supervisor *supervisor, const struct reload
         log_error("%s: cannot read the configuration: %s", directory, strerror(-call->result));
 }
 
-/* Ends the call under way. */
+/* Ends the call that runs. */
 static void finish(struct supervisor *supervisor, int r)
 {
     struct parts *parts = &supervisor->parts;

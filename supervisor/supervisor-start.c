@@ -156,59 +156,6 @@ static void divide_descriptors(struct parts *parts)
     parts->control.fds_for_all = (int)(limit.rlim_cur - reserve);
 }
 
-/* Jobs that workers have in hand are found by the ids that the last supervisor made. */
-static void resume_job_ids(struct parts *parts)
-{
-    struct kept_state *kept;
-    bool found;
-
-    kept = kept_state_open(&parts->process.kept, ":job-ids", &found);
-    if (kept && found)
-        memcpy(&parts->jobs.random_high, kept->data, sizeof(parts->jobs.random_high));
-    else if (kept)
-        memcpy(kept->data, &parts->jobs.random_high, sizeof(parts->jobs.random_high));
-}
-
-static void resume_letter_tally(struct parts *parts)
-{
-    bool found;
-    struct kept_state *kept = kept_state_open(&parts->process.kept, ":dead-letters", &found);
-
-    if (kept)
-        dead_letters_resume(&parts->messages.dead_letters,
-                            (struct dead_letter_tally *)(void *)kept->data);
-}
-
-/* Continues the last supervisor's clock_steady(), so that dates by it stay valid. */
-static void resume_clock(struct parts *parts)
-{
-    bool found;
-    struct kept_state *kept = kept_state_open(&parts->process.kept, ":clock", &found);
-    usec_t origin = 0;
-
-    if (kept && found)
-        memcpy(&origin, kept->data, sizeof(origin));
-    origin = clock_set_origin(origin);
-    if (kept)
-        memcpy(kept->data, &origin, sizeof(origin));
-}
-
-/* The next client does not get the address of one that has ended. */
-static void resume_client_numbers(struct parts *parts)
-{
-    bool found;
-    struct kept_state *kept = kept_state_open(&parts->process.kept, ":clients", &found);
-
-    if (!kept)
-        return;
-    parts->messages.last_client = (uint64_t *)(void *)kept->data;
-    if (*parts->messages.last_client > CLIENT_NUMBER_MAX) {
-        log_warning("the number of the last client that was kept is damaged: %" PRIu64,
-                    *parts->messages.last_client);
-        *parts->messages.last_client = 0;
-    }
-}
-
 static int open_parts(struct supervisor *supervisor)
 {
     struct parts *parts = &supervisor->parts;
@@ -239,18 +186,24 @@ static int open_parts(struct supervisor *supervisor)
     return r < 0 ? failed("set up the tables of jobs and events", r) : 0;
 }
 
-/* The keeper sends all of it at once, in an upgrade when the last supervisor has ended: that may
+/* The keeper sends all of it in one go, in an upgrade when the last supervisor has ended: that may
  * wait for a disk before. */
 #define HELD_TIMEOUT (120 * USEC_PER_SEC)
 
-/* Peers go on being woken as they are used to. io_uring can do both; epoll has no futexes, so
+/* What the next supervisor continues; in the memory of kept-state.h. */
+struct kept_numbers {
+    uint64_t job_ids; /* jobs that workers have in hand are found by ids made with it */
+    struct dead_letter_tally letters;
+    usec_t clock_origin;  /* of clock_steady(), so that dates by it stay valid */
+    uint64_t last_client; /* the next client does not get the address of one that has ended */
+    uint8_t wake;         /* enum wake_backend of the workers */
+};
+
+/* Peers continue to be woken as they are used to. io_uring can do both; epoll has no futexes, so
  * workers that know nothing else are replaced: after a crash, but not for an upgrade. */
-static int resume_wake(struct parts *parts)
+static int resume_wake(struct parts *parts, struct kept_numbers *numbers, bool found)
 {
-    const enum wake_backend possible = loop_wake_backend(parts->loop);
-    bool found;
-    struct kept_state *kept = kept_state_open(&parts->process.kept, ":wake", &found);
-    const bool eventfd = kept && found && kept->data[0] == WAKE_EVENTFD;
+    const bool eventfd = found && numbers->wake == WAKE_EVENTFD;
 
     if (parts->control.predecessors.upgrading && loop_kind(parts->loop) == LOOP_EPOLL && !eventfd) {
         log_error("the workers are woken by futexes, which only io_uring can wait for, and the "
@@ -259,9 +212,30 @@ static int resume_wake(struct parts *parts)
     }
     if (eventfd)
         loop_use_eventfds(parts->loop);
-    else if (kept)
-        kept->data[0] = (uint8_t)possible;
+    else
+        numbers->wake = (uint8_t)loop_wake_backend(parts->loop);
     return 0;
+}
+
+static int resume_numbers(struct parts *parts)
+{
+    static struct kept_numbers not_kept;
+    bool found = false;
+    struct kept_state *kept = kept_state_open(&parts->process.kept, ":supervisor", &found);
+    struct kept_numbers *numbers = kept ? (struct kept_numbers *)(void *)kept->data : &not_kept;
+
+    if (found)
+        parts->jobs.random_high = numbers->job_ids;
+    numbers->job_ids = parts->jobs.random_high;
+    numbers->clock_origin = clock_set_origin(numbers->clock_origin);
+    if (numbers->last_client > CLIENT_NUMBER_MAX) {
+        log_warning("the number of the last client that was kept is damaged: %" PRIu64,
+                    numbers->last_client);
+        numbers->last_client = 0;
+    }
+    parts->messages.last_client = &numbers->last_client;
+    dead_letters_resume(&parts->messages.dead_letters, &numbers->letters);
+    return resume_wake(parts, numbers, found);
 }
 
 static int collect_held(struct parts *parts)
@@ -277,11 +251,7 @@ static int collect_held(struct parts *parts)
         return failed("take over what the keeper holds", r);
     ended_attempts_init(&parts->durable.attempts, kept_states_attempts(&parts->process.kept));
     parts->control.predecessors = held->end;
-    resume_clock(parts);
-    resume_job_ids(parts);
-    resume_client_numbers(parts);
-    resume_letter_tally(parts);
-    return resume_wake(parts);
+    return resume_numbers(parts);
 }
 
 /* Refuses a first start without a directory, and an upgrade with a problem: the old program may

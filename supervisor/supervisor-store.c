@@ -19,7 +19,7 @@
 /* How long to wait for changes to be written; later ones are lost, and the rows stay as they are.
  */
 #define WRITE_TIMEOUT (10 * USEC_PER_SEC)
-/* The store does not tell when it has done what nobody waits for. */
+/* The store does not report work that no caller waits for. */
 #define LOOK_AGAIN (5 * USEC_PER_MSEC)
 /* Groups without durable jobs do not need the store: it may be locked, or on a disk that hangs. */
 #define OPENING_TIMEOUT (5 * USEC_PER_SEC)
@@ -212,8 +212,8 @@ void supervisor_on_opening_timeout(struct timer *timer, usec_t now)
     loop_defer(loop_of(supervisor), &supervisor->review);
 }
 
-/* An end that a worker told while its job was being added is written after that, and one of a job
- * in hand once the store is open. */
+/* An end that a worker reported while its job was being added is written after that, and one of a
+ * job in hand once the store is open. */
 bool supervisor_settle_store(struct supervisor *supervisor)
 {
     const usec_t end = usec_add(clock_now(), WRITE_TIMEOUT);

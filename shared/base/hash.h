@@ -29,8 +29,8 @@ static inline uint64_t hash_unmix(uint64_t x)
 /* A hash of the bytes that depends on hash_secret(). */
 uint64_t hash_bytes(const void *bytes, size_t size);
 
-/* A digest of values that is the same in each process and version. It tells values apart that
- * nobody chooses so that they collide. */
+/* A digest of values that is the same in each process and version. It distinguishes values that
+ * are not chosen to collide. */
 #define DIGEST_NONE UINT64_C(0xcbf29ce484222325)
 
 /* FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/. Continues from `digest`. */

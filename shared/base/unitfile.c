@@ -64,7 +64,7 @@ static bool is_comment(char *line)
     return *line == '#' || *line == ';';
 }
 
-/* Whether the line goes on: an odd number of backslashes at its end. */
+/* Whether the line continues: it ends with an odd number of backslashes. */
 static bool is_continued(const char *line, const char *end)
 {
     size_t n = 0;

@@ -409,7 +409,7 @@ static int set_aside_broken(const struct loader *loader)
     return r;
 }
 
-/* As config_read(), but keeps also what has a problem. */
+/* Like config_read(), but also keeps groups and exchanges that have a problem. */
 static int read_all(struct loader *loader)
 {
     size_t n_before = loader->problems->n_problems;

@@ -31,7 +31,7 @@ struct keeper {
     int signals;
     pid_t supervisor;      /* 0 = none runs */
     bool ready;            /* a supervisor has been ready once */
-    bool stopping;         /* was asked to; a crash is the end, too */
+    bool stopping;         /* was asked to; a crash is then also the end */
     pid_t stopper;         /* the process that asked; 0 = not known */
     bool ending;           /* everything is killed */
     int status;            /* of the supervisor; once `ending` */
@@ -57,7 +57,8 @@ struct keeper {
     struct children *children;
     struct starting starting;
     struct holdings *holdings;
-    /* Processes of this supervisor that ended before they were held: a HOLD may be under way. */
+    /* Processes of this supervisor that ended before they were held: a HOLD may be in the channel.
+     */
     struct keeper_end ends[KEEPER_ENDS];
     unsigned next_end;
     struct message request, reply;

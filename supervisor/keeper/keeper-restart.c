@@ -151,7 +151,7 @@ void keeper_drop_next(void)
         keeper.process.program->settle(keeper.process.program, true);
 }
 
-/* If there is no new program, the old one goes on. */
+/* If there is no new program, the old one is started again. */
 static void plan_upgrade(void)
 {
     const usec_t now = clock_now();
@@ -256,7 +256,7 @@ static void stay_alive(void)
 }
 
 /* Takes what arrived in time first. If this process did not run when the time was over, the
- * supervisor was probably stopped as well. */
+ * supervisor was probably also stopped. */
 static bool is_too_late(void)
 {
     const usec_t now = clock_now();

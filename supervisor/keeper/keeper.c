@@ -37,7 +37,7 @@ static void end_on_request(void)
 
 /* Passes the sender's pid on: the supervisor logs who sent the signal. Between two supervisors,
  * SIGTERM and SIGINT are the end, unless the next one has what the last one saved, and SIGHUP needs
- * no reload: the next one starts at once. */
+ * no reload: the next one starts immediately. */
 static void forward(const struct signalfd_siginfo *info)
 {
     const bool known = info->ssi_code == SI_USER || info->ssi_code == SI_QUEUE;

@@ -111,7 +111,7 @@ struct message {
     };
 };
 
-/* What a received SPAWN asks for, with the storage behind the pointers of `options`. */
+/* The options of a received SPAWN, with the storage behind their pointers. */
 struct message_spawn {
     struct spawn_options options;
     struct spawn_fd fds[SPAWN_FDS_MAX];

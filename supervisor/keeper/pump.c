@@ -54,7 +54,7 @@ static void forward(const char *data, ssize_t size)
     }
 }
 
-/* Waits for output. Returns false if nobody reads it any more: the service has ended, and the
+/* Waits for output. Returns false if no reader is left: the service has ended, and the
  * supervisor has closed its end. Otherwise a stranger to whom the service has sent the pipe could
  * keep the pump. */
 static bool wait_for_output(void)
@@ -64,7 +64,7 @@ static bool wait_for_output(void)
     return poll(ends, ELEMENTS(ends), -1) > 0 && ends[1].revents == 0;
 }
 
-/* The keeper's signals are blocked here as well. */
+/* The signals that the keeper blocks are also blocked here. */
 static _Noreturn void run(int socket, int output)
 {
     static char buffer[PUMP_SIZE];

@@ -17,7 +17,7 @@
 
 struct relay {
     int from; /* receives the supervisor's texts; -1 = no manager */
-    int to;   /* not connected: a restarted manager binds its socket anew */
+    int to;   /* not connected: a restarted manager binds its socket again */
     struct sockaddr_un address;
     socklen_t address_size;
     bool full; /* the manager's socket had no room for the next text */

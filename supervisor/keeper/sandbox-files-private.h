@@ -10,7 +10,7 @@
 struct entry {
     const struct sandbox_path *from;
     const char *path; /* without symbolic links */
-    bool read_only;   /* as well */
+    bool read_only;   /* in addition to its kind */
     int tree;         /* what is to be attached there, or -1 */
 };
 

@@ -147,8 +147,8 @@ static int take_for_root(struct entry *entry)
                : mount_separate(entry->tree, is_read_only(entry) ? MOUNT_ATTR_RDONLY : 0);
 }
 
-/* What stays writable below a tree that becomes read-only: a clone keeps what is read-only in it
- * already, which could not be told apart afterwards. */
+/* Clones what stays writable below a tree that becomes read-only: a clone keeps what is read-only
+ * in it already, which could not be distinguished afterwards. */
 static int clone_writable(struct entry *entry)
 {
     entry->tree = is_writable(entry) ? clone_at(entry->path) : -1;

@@ -44,7 +44,7 @@ struct sandbox_path {
 };
 
 struct sandbox_files {
-    /* Of SANDBOX_PROC. */
+    /* These two concern SANDBOX_PROC. */
     enum sandbox_hidepid hidepid;
     bool only_processes; /* nothing else there */
     /* The root is a new one, which has only what is listed as READ_ONLY, READ_WRITE, UNCHANGED or

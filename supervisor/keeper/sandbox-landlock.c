@@ -22,7 +22,7 @@ struct rules {
     size_t n_children;
 };
 
-/* What would be empty cannot be had without mounts. */
+/* Directories cannot be made empty without mounts. */
 static uint64_t rights_without_mounts(const struct entry *entry)
 {
     switch (entry->from->kind) {
@@ -53,7 +53,7 @@ static bool is_below(const char *path, const char *directory)
            (path[n] == '/' || (directory[n - 1] == '/' && path[n]));
 }
 
-/* Of what is not listed. */
+/* Of paths that are not listed. */
 static uint64_t rights_elsewhere = ALL;
 
 /* The innermost entry counts, and it comes last of those that contain the path. */
@@ -68,7 +68,7 @@ static uint64_t rights_at(const char *path)
     return rights;
 }
 
-/* Those that the path and all entries below have. */
+/* Returns the rights that the path shares with all entries below. */
 static uint64_t common_rights(const char *path)
 {
     struct entry *entries;
@@ -144,7 +144,7 @@ static int allow_node(struct rules *rules, const char *path)
     const uint64_t rights = rights_at(path), common = common_rights(path);
     int r = allow(rules, path, common);
     if (r == -EACCES)
-        r = 0; /* out of this process's reach, too */
+        r = 0; /* this process cannot reach it either */
     return r < 0 || rights == common ? r : allow_children(rules, path, rights & ~common);
 }
 

@@ -21,10 +21,20 @@ bool sandbox_has_capability(unsigned number)
            data[CAP_TO_INDEX(number)].effective & CAP_TO_MASK(number);
 }
 
+/* The bounding set of the keeper: each call that drops a capability takes a microsecond. */
+static uint64_t bounding_set = UINT64_MAX;
+
+void sandbox_prepare(void)
+{
+    for (unsigned long n = 0; n < 64; n++)
+        if (prctl(PR_CAPBSET_READ, n, 0, 0, 0) <= 0)
+            bounding_set &= ~(UINT64_C(1) << n);
+}
+
 int sandbox_limit_capabilities(uint64_t bounding)
 {
     for (unsigned long n = 0; n < 64; n++)
-        if (!(bounding >> n & 1) && prctl(PR_CAPBSET_DROP, n, 0, 0, 0) < 0)
+        if ((bounding_set & ~bounding) >> n & 1 && prctl(PR_CAPBSET_DROP, n, 0, 0, 0) < 0)
             return errno == EINVAL ? 0 : -errno; /* there is no such capability, nor a higher one */
     return 0;
 }
@@ -77,7 +87,7 @@ static int load_program(const struct sock_filter *code, size_t n, unsigned long 
     return r < 0 ? -errno : (int)r;
 }
 
-/* ---- a filter that tells of a forbidden call instead of killing ---- */
+/* ---- a filter that reports a forbidden call instead of killing ---- */
 
 /*
  * The filter comes with a descriptor, the listener, which is sent to the supervisor. After the
@@ -97,7 +107,7 @@ static int load_program(const struct sock_filter *code, size_t n, unsigned long 
 #define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
 #define LOAD_INT(arg)                                                                              \
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[arg]) + LOW_HALF)
-/* Goes on, or to instruction `else_to`; `at` is its own number. */
+/* Continues, or jumps to instruction `else_to`; `at` is its own number. */
 #define CHECK(at, value, else_to)                                                                  \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, (else_to) - (at)-1)
 #define RETURN(action) BPF_STMT(BPF_RET | BPF_K, (action))
@@ -111,7 +121,7 @@ static int load_program(const struct sock_filter *code, size_t n, unsigned long 
 
 #define HANDING_SIZE 11
 
-/* What to do with the two calls; `code` goes on behind for all others. The kernel still knows
+/* Decides about the two calls; the code behind it, about all others. The kernel still knows
  * without running this which other calls are allowed. */
 static void put_handing(struct sock_filter *code, int socket, unsigned action)
 {

@@ -5,8 +5,8 @@
  * What a process may do, beyond its user and limits. The supervisor compiles it once per reload;
  * the new process applies it between clone and exec.
  *
- * The functions below run in the new process. They make system calls and nothing else, and change
- * no memory but errno, so that the process may share its memory with its parent.
+ * The functions below run in the new process, unless they say otherwise. They make system calls and
+ * nothing else.
  */
 
 #include <stdbool.h>
@@ -44,7 +44,7 @@ enum sandbox_means {
     SANDBOX_BY_LANDLOCK,
 };
 
-/* Of processes and IPC. */
+/* Namespaces of processes and IPC. */
 enum sandbox_namespaces {
     SANDBOX_SHARES_IPC = 1, /* with the supervisor: it may not have a namespace, as it should */
     SANDBOX_OWN_IPC = 2,
@@ -66,6 +66,9 @@ struct sandbox_state {
 /* Whether this process has the capability in force. */
 bool sandbox_has_capability(unsigned number);
 
+/* Notes the bounding set, in the keeper: new processes drop only what is in it. */
+void sandbox_prepare(void);
+
 /* Removes all but these capabilities from the bounding set. Returns 0 or -errno. */
 int sandbox_limit_capabilities(uint64_t bounding);
 
@@ -81,6 +84,6 @@ bool sandbox_gives_up_privileges(const struct sandbox *sandbox);
  * Where the filter says to kill (or to log), the kernel does so if `socket` is -1 or if somebody
  * else's filter has a listener already. Otherwise a listener for seccomp_unotify(2) is sent to
  * `socket`, with a byte, and the call waits for what the receiver does. It fails with ENOSYS once
- * nobody has the listener. Returns 0 or -errno.
+ * no process has the listener. Returns 0 or -errno.
  */
 int sandbox_apply(const struct sandbox *sandbox, int socket);

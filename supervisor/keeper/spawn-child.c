@@ -341,7 +341,7 @@ static int send_state(const struct spawn_child *child, struct spawn_report *repo
     return refused ? -1 : socket;
 }
 
-/* Tells what is in force before the filter, which may forbid it; should that fail, it is told, too.
+/* Reports what is in force before the filter, which may forbid that; a failure is also reported.
  * Returns as send_state(). */
 static int report_state(struct spawn_child *child)
 {
@@ -401,7 +401,7 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     /* Without sigprocmask(), whose page would have to be mapped first. */
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
     apply_landlock(child);
-    /* The kernel limits how many descriptors all processes of a user have under way. Any of them
+    /* The kernel limits how many descriptors all processes of a user have in flight. Any of them
      * can use that up; the filter then kills without telling. */
     const int socket = report_state(child);
     int r = options->sandbox ? sandbox_apply(options->sandbox, socket) : 0;

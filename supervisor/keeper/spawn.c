@@ -91,6 +91,7 @@ void spawn_prepare(void)
 {
     (void)own_pidfd();
     (void)null_device();
+    sandbox_prepare();
 }
 
 int spawn(const struct spawn_options *options, struct spawn_result *ret)

@@ -53,7 +53,7 @@ _Noreturn void supervisor_child_run(const struct supervisor_process *process, in
     if (nofile->rlim_max > 0)
         (void)setrlimit(RLIMIT_NOFILE, nofile);
     take_over_variable("LISTEN_PID", keeper);
-    (void)unsetenv("LISTEN_PIDFDID"); /* names the keeper as well */
+    (void)unsetenv("LISTEN_PIDFDID"); /* also names the keeper */
     take_over_variable("WATCHDOG_PID", keeper);
     exit(process->program->run(process->program, &ends));
 }

@@ -12,7 +12,7 @@
 
 static struct rlimit descriptors; /* as inherited */
 
-/* What is held takes many descriptors. The supervisor, and through it the workers, start with the
+/* Holdings take many descriptors. The supervisor, and through it the workers, start with the
  * inherited limit. */
 static void raise_descriptor_limit(void)
 {

@@ -154,7 +154,7 @@ static int check_pair(const struct config_group *group, const struct config_grou
         return refuse(group, "it has Cells=by-key, and jobs of this group may have no key",
                       "a group without cells, or Cells=by-key in both");
     if (other->on_oom)
-        return refuse(group, "it has OnOom= as well, and a job moves only once",
+        return refuse(group, "it also has OnOom=, and a job moves only once",
                       "a group without OnOom=");
     return 0;
 }

@@ -43,7 +43,7 @@ struct config_key {
     const char *fallback; /* the default as text; NULL = unset */
     const char *allowed; /* ends the sentence "allowed: …"; the names of an enumeration in order */
     int64_t min, max;    /* numbers, bytes, microseconds */
-    bool infinity;       /* "infinity" is allowed as well */
+    bool infinity;       /* "infinity" is also allowed */
     bool live;           /* takes effect without a restart of workers */
 };
 
@@ -77,7 +77,7 @@ bool config_schema_equal(const struct config_schema *schema, const void *a, cons
                          bool only_process);
 /* Whether the key has another value than its default. */
 bool config_key_is_set(const struct config_key *key, const void *object, const void *defaults);
-/* Goes on from `digest` with the keys that need a restart of workers and differ from the defaults:
- * a version with more keys has the same digest. */
+/* Continues from `digest` with the keys that need a restart of workers and differ from the
+ * defaults: a version with more keys has the same digest. */
 uint64_t config_schema_digest(const struct config_schema *schema, const void *object,
                               const void *defaults, uint64_t digest);

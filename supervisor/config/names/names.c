@@ -178,7 +178,7 @@ int names_serve(void)
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* What names_serve() reads: the names that are not known yet. A descriptor or -errno. */
+/* Writes the names that are not known yet, for names_serve(). Returns a descriptor or -errno. */
 static int write_questions(const struct names *names)
 {
     _cleanup_close_ int fd = memfd_create("names", MFD_CLOEXEC);

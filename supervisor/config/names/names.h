@@ -93,7 +93,8 @@ int names_start(struct names *names);
  */
 int names_read(struct names *names);
 
-/* Gives up the current name with `error` (an errno) and goes on. Returns 0 or -errno. */
+/* Gives up the current name with `error` (an errno) and continues with the next. Returns 0 or
+ * -errno. */
 int names_skip(struct names *names, int error);
 
 /* Gives up all that are not known. */

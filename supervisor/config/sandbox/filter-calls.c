@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What happens to each call: UNLISTED, LISTED, or an action. */
+/* The state of each call in a list, and its action if it has one of its own. */
 struct listing {
     bool allows; /* lists what is allowed */
     enum {
@@ -220,13 +220,13 @@ int filter_program(const uint32_t *actions, struct sandbox_filter *ret)
 
 /* ---- settings ---- */
 
-/* Of SystemCallFilter= and SystemCallLog=; each may be empty. */
+/* SystemCallFilter= and SystemCallLog=; each list may be empty. */
 struct lists {
     int error;
     struct listing filter, log;
 };
 
-/* What separates the two lists. */
+/* Separates the two lists. */
 #define LOG_FOLLOWS " | "
 
 static void put_words(FILE *file, const struct config_strings *list)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What Profile= stands for. */
+/* Profile= stands for other keys of [Sandbox]. */
 
 #include "supervisor/config/config-group.h"
 

@@ -121,7 +121,7 @@ uint64_t sandbox_set(const struct config_strings *list, int (*find)(const char *
 }
 
 /* clang-format off */
-/* What `systemd-analyze syscall-filter` of systemd 252 prints, without @known. */
+/* The output of `systemd-analyze syscall-filter` of systemd 252, without @known. */
 static const struct {
     const char *name, *members;
 } GROUPS[] = {

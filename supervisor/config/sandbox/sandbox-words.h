@@ -28,7 +28,8 @@ bool sandbox_is_syscall(const char *word);
 /* "kill" = 0; the name or number of an error. Returns -1 for anything else. */
 int sandbox_error(const char *word);
 
-/* What a list stands for: bit N = number N of `find`. "no" is all, "yes" and "none" are nothing. */
+/* Returns the set that a list describes: bit N = number N of `find`. "no" is all, "yes" and "none"
+ * are nothing. */
 uint64_t sandbox_set(const struct config_strings *list, int (*find)(const char *));
 
 /* Skips the "~" of a word. */

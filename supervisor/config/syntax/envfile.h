@@ -14,7 +14,7 @@
 /* Whether `size` characters are the name of an environment variable: [A-Za-z_][A-Za-z0-9_]*. */
 bool envfile_name_valid(const char *name, size_t size);
 
-/* Called for each malformed line. Returns 0 to go on, or -errno. */
+/* Called for each malformed line. Returns 0 to continue, or -errno. */
 typedef int (*envfile_problem_fn)(void *userdata, unsigned line, const char *text);
 
 /* Merges the text of a file into `environment`. Returns 0, -ENOMEM, or what `problem` returned. */

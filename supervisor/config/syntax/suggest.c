@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Of a word, however long: more are no slips. */
+/* However long a word is, more steps are no slips. */
 #define STEPS_MAX 3
 
 /* No locale: keys, verbs and names of groups are ASCII. */

@@ -238,7 +238,7 @@ TEST(one_that_cannot_is_a_problem)
         "Durable= in both\n"
         "e.group:4: OnOom=keyed: it has Cells=by-key, and jobs of this group may have no key; "
         "allowed: a group without cells, or Cells=by-key in both\n"
-        "f.group:4: OnOom=a: it has OnOom= as well, and a job moves only once; allowed: a group "
+        "f.group:4: OnOom=a: it also has OnOom=, and a job moves only once; allowed: a group "
         "without OnOom=\n");
 }
 
