@@ -180,11 +180,6 @@ static int reload_take_group(struct parts *parts, struct config_group *config,
     return 0;
 }
 
-static size_t count(config_strv names)
-{
-    return strv_length(names);
-}
-
 static bool takes_jobs(const struct config_group *config)
 {
     return config->type == CONFIG_ACTOR;
@@ -478,7 +473,8 @@ int reload_apply(struct parts *parts, struct config **config, struct config *loa
                   strerror(-r));
         return r;
     }
-    log_notice("configuration reloaded: %zu added, %zu removed, %zu changed", count(changes->added),
-               count(changes->removed), count(changes->changed));
+    log_notice("configuration reloaded: %zu added, %zu removed, %zu changed",
+               strv_length(changes->added), strv_length(changes->removed),
+               strv_length(changes->changed));
     return 0;
 }

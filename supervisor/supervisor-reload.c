@@ -261,7 +261,7 @@ static void finish(struct supervisor *supervisor, int r)
     lookup_deinit(&supervisor->lookup);
     supervisor->loaded = config_free(supervisor->loaded);
     parts->control.state = supervisor->ready ? CONTROL_RUNNING : CONTROL_STARTING;
-    notify_ready(&supervisor->notify, loop_now(parts->loop));
+    notify_tell(&supervisor->notify, SERVICE_READY, loop_now(parts->loop));
     list_unlink(&call->link);
     call->result = r;
     if (r == 0)
@@ -326,7 +326,7 @@ static void begin(struct loop_deferred *deferred)
     if (!call || !may_begin(&parts->control))
         return;
     supervisor_review_socket(supervisor);
-    notify_reloading(&supervisor->notify, loop_now(parts->loop));
+    notify_tell(&supervisor->notify, SERVICE_RELOADING, loop_now(parts->loop));
     parts->control.state = CONTROL_RELOADING;
     lookup_init(&supervisor->lookup, parts->loop, on_lookup_done);
     r = parts->control.config_problem

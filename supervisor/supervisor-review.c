@@ -107,7 +107,7 @@ static void review_readiness(struct supervisor *supervisor)
     supervisor->parts.control.state = CONTROL_RUNNING;
     tell_status(supervisor);
     supervisor_report_ready(supervisor);
-    notify_ready(&supervisor->notify, loop_now(loop_of(supervisor)));
+    notify_tell(&supervisor->notify, SERVICE_READY, loop_now(loop_of(supervisor)));
     describe_workers(workers, sizeof(workers), registry);
     (void)snprintf(message, sizeof(message), "ready: %s", workers);
     event_emit(&supervisor->parts.events, (struct event){

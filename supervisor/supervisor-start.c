@@ -52,10 +52,12 @@ static void raise_descriptor_limit(struct parts *parts)
 }
 
 /* Starts the thread and the processes that close descriptors: a close may block. */
-static int start_helpers(void)
+static int start_helpers(struct supervisor *supervisor)
 {
-    int r = closer_start();
+    int r;
 
+    raise_descriptor_limit(&supervisor->parts);
+    r = closer_start();
     if (r < 0)
         return failed("start the thread that closes descriptors", r);
     r = taker_start();
@@ -238,8 +240,9 @@ static int resume_numbers(struct parts *parts)
     return resume_wake(parts, numbers, found);
 }
 
-static int collect_held(struct parts *parts)
+static int collect_held(struct supervisor *supervisor)
 {
+    struct parts *parts = &supervisor->parts;
     struct held_table *held = &parts->process.held;
     int r = held_collect(held, &parts->process.spawner, HELD_TIMEOUT);
 
@@ -256,7 +259,7 @@ static int collect_held(struct parts *parts)
 
 /* Refuses a first start without a directory, and an upgrade with a problem: the old program may
  * understand the configuration. */
-static int refuse_problem(const struct supervisor *supervisor)
+static int refuse_problem(struct supervisor *supervisor)
 {
     const struct control_context *control = &supervisor->parts.control;
 
@@ -281,32 +284,24 @@ static int name_socket(struct supervisor *supervisor)
 
 int supervisor_open(struct supervisor *supervisor)
 {
-    int r = supervisor_load_config(supervisor);
+    static int (*const steps[])(struct supervisor * supervisor) = {
+        supervisor_load_config,
+        start_helpers,
+        open_runtime_directory,
+        open_loop,
+        open_parts,
+        name_socket,
+        collect_held,
+        supervisor_settle_config,
+        refuse_problem,
+        open_notify,
+        open_signals,
+        supervisor_open_socket,
+    };
+    int r = 0;
 
-    if (r == 0) {
-        raise_descriptor_limit(&supervisor->parts);
-        r = start_helpers();
-    }
-    if (r == 0)
-        r = open_runtime_directory(supervisor);
-    if (r == 0)
-        r = open_loop(supervisor);
-    if (r == 0)
-        r = open_parts(supervisor);
-    if (r == 0)
-        r = name_socket(supervisor);
-    if (r == 0)
-        r = collect_held(&supervisor->parts);
-    if (r == 0)
-        r = supervisor_settle_config(supervisor);
-    if (r == 0)
-        r = refuse_problem(supervisor);
-    if (r == 0)
-        r = open_notify(supervisor);
-    if (r == 0)
-        r = open_signals(supervisor);
-    if (r == 0)
-        r = supervisor_open_socket(supervisor);
+    for (size_t i = 0; r == 0 && i < ELEMENTS(steps); i++)
+        r = steps[i](supervisor);
     return r;
 }
 

@@ -80,7 +80,7 @@ void supervisor_await_config(struct supervisor *supervisor)
     tell_status(supervisor);
     /* Otherwise the service manager would end this process, and no client could ask for the
      * problem. */
-    notify_ready(&supervisor->notify, loop_now(loop_of(supervisor)));
+    notify_tell(&supervisor->notify, SERVICE_READY, loop_now(loop_of(supervisor)));
     timer_init(&supervisor->config_timer, on_retry);
     supervisor->config_delay = RETRY_FIRST;
     /* A reload ends safe mode, so somebody has to ask for it. */

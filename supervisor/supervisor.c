@@ -39,7 +39,7 @@ static void stop(struct supervisor *supervisor)
     supervisor->parts.control.state = CONTROL_STOPPING;
     supervisor_end_reload(supervisor);
     supervisor_end_upgrade(supervisor);
-    notify_stopping(&supervisor->notify, loop_now(loop));
+    notify_tell(&supervisor->notify, SERVICE_STOPPING, loop_now(loop));
     event_emit(&supervisor->parts.events, (struct event){
                                               .level = LOG_LEVEL_NOTICE,
                                               .type = "supervisor.stopping",

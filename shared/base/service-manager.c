@@ -11,30 +11,33 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-/* In the order in which they are sent. */
-enum {
-    PENDING_RELOADING = 1u << 0,
-    PENDING_READY = 1u << 1,
-    PENDING_STOPPING = 1u << 2,
-    PENDING_WATCHDOG = 1u << 3,
-};
+int service_manager_address(const char *path, struct sockaddr_un *ret)
+{
+    const size_t size = strlen(path);
+
+    if (size < 2 || (*path != '/' && *path != '@'))
+        return -EAFNOSUPPORT;
+    if (size >= sizeof(ret->sun_path))
+        return -ENAMETOOLONG;
+    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(ret->sun_path, path, size);
+    if (*path == '@')
+        ret->sun_path[0] = '\0'; /* an abstract name has no NUL at its end */
+    return (int)(offsetof(struct sockaddr_un, sun_path) + size + (*path == '/'));
+}
 
 void service_manager_connect(struct service_manager *manager)
 {
     const char *path = getenv("NOTIFY_SOCKET");
-    const size_t size = path ? strlen(path) : 0;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    const socklen_t address_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size);
+    struct sockaddr_un address;
+    const int size = path ? service_manager_address(path, &address) : -ENOENT;
 
     *manager = (struct service_manager)SERVICE_MANAGER_NULL;
-    if (size < 2 || size >= sizeof(address.sun_path) || (*path != '/' && *path != '@'))
+    if (size < 0)
         return;
-    memcpy(address.sun_path, path, size);
-    if (*path == '@')
-        address.sun_path[0] = '\0';
     manager->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (manager->fd >= 0 &&
-        connect(manager->fd, (const struct sockaddr *)&address, address_size) < 0)
+        connect(manager->fd, (const struct sockaddr *)&address, (socklen_t)size) < 0)
         manager->fd = close_fd(manager->fd);
 }
 
@@ -56,13 +59,13 @@ static bool send_state(const struct service_manager *manager, unsigned state)
     char text[64];
 
     switch (state) {
-    case PENDING_RELOADING:
+    case SERVICE_RELOADING:
         (void)snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
                        manager->reloading_at);
         return send_text(manager, text);
-    case PENDING_READY:
+    case SERVICE_READY:
         return send_text(manager, "READY=1");
-    case PENDING_STOPPING:
+    case SERVICE_STOPPING:
         return send_text(manager, "STOPPING=1");
     default:
         return send_text(manager, "WATCHDOG=1");
@@ -82,7 +85,7 @@ bool service_manager_send(struct service_manager *manager)
 {
     if (manager->fd < 0)
         return true;
-    for (unsigned state = PENDING_RELOADING; state <= PENDING_WATCHDOG; state <<= 1) {
+    for (unsigned state = SERVICE_RELOADING; state <= SERVICE_ALIVE; state <<= 1) {
         if (!(manager->pending & state))
             continue;
         if (!send_state(manager, state))
@@ -95,30 +98,16 @@ bool service_manager_send(struct service_manager *manager)
     return true;
 }
 
-void service_manager_ready(struct service_manager *manager)
+void service_manager_tell(struct service_manager *manager, enum service_state state, usec_t now)
 {
-    manager->pending |= PENDING_READY;
-    (void)service_manager_send(manager);
-}
-
-void service_manager_reloading(struct service_manager *manager, usec_t now)
-{
-    /* An unsent READY=1 would follow, and end the reload too early. */
-    manager->pending &= ~(unsigned)PENDING_READY;
-    manager->pending |= PENDING_RELOADING;
-    manager->reloading_at = now;
-    (void)service_manager_send(manager);
-}
-
-void service_manager_stopping(struct service_manager *manager)
-{
-    manager->pending = PENDING_STOPPING;
-    (void)service_manager_send(manager);
-}
-
-void service_manager_alive(struct service_manager *manager)
-{
-    manager->pending |= PENDING_WATCHDOG;
+    if (state == SERVICE_STOPPING)
+        manager->pending = 0;
+    if (state == SERVICE_RELOADING) {
+        /* An unsent READY=1 would follow, and end the reload too early. */
+        manager->pending &= ~(unsigned)SERVICE_READY;
+        manager->reloading_at = now;
+    }
+    manager->pending |= state;
     (void)service_manager_send(manager);
 }
 

@@ -10,13 +10,22 @@
 
 #include "shared/base/clock.h"
 #include <stdbool.h>
+#include <sys/un.h>
 
 #define SERVICE_STATUS_MAX    512 /* with the NUL; longer is cut */
 #define SERVICE_MANAGER_RETRY (100 * USEC_PER_MSEC)
 
+/* In the order in which they are sent. */
+enum service_state {
+    SERVICE_RELOADING = 1u << 0, /* of Type=notify-reload: it ends with SERVICE_READY */
+    SERVICE_READY = 1u << 1,
+    SERVICE_STOPPING = 1u << 2, /* replaces earlier states that were not sent */
+    SERVICE_ALIVE = 1u << 3,
+};
+
 struct service_manager {
     int fd;              /* -1 = there is no manager, and every call does nothing */
-    unsigned pending;    /* states not yet sent; private bits */
+    unsigned pending;    /* states not yet sent */
     usec_t reloading_at; /* with RELOADING=1 */
     bool status_changed;
     char status[SERVICE_STATUS_MAX];
@@ -30,16 +39,15 @@ struct service_manager {
 void service_manager_connect(struct service_manager *manager);
 void service_manager_close(struct service_manager *manager);
 
-/* Each of these functions also sends pending states. */
-void service_manager_ready(struct service_manager *manager);
-/* Also begins a reload for Type=notify-reload: it ends with service_manager_ready(). */
-void service_manager_reloading(struct service_manager *manager, usec_t now);
-/* Replaces earlier states that were not sent. */
-void service_manager_stopping(struct service_manager *manager);
-/* A sign of life. */
-void service_manager_alive(struct service_manager *manager);
+/* Reports a state. Also sends pending states, like service_manager_status(). `now`: for RELOADING.
+ */
+void service_manager_tell(struct service_manager *manager, enum service_state state, usec_t now);
 /* The first line of `status`, for `systemctl status`; an unchanged one is not sent again. */
 void service_manager_status(struct service_manager *manager, const char *status);
 
 /* Sends pending states. Returns false if some must be sent later. */
 bool service_manager_send(struct service_manager *manager);
+
+/* Makes an address of a path or, with "@" in front, an abstract name. Returns its size,
+ * -EAFNOSUPPORT or -ENAMETOOLONG. */
+int service_manager_address(const char *path, struct sockaddr_un *ret);

@@ -53,9 +53,9 @@ void group_keep_config(struct group *group)
 {
     const struct config_draft *draft = group->config->draft;
 
-    if (draft && draft->text && !group->config->unread)
-        kept_text_set(&group->text, &group->context->pools->process->kept, group->name, draft->text,
-                      draft->text_size);
+    if (draft && draft->text.size > 0 && !group->config->unread)
+        kept_text_set(&group->text, &group->context->pools->process->kept, group->name,
+                      draft->text.bytes, draft->text.size);
 }
 
 void group_open_kept(struct group *group)

@@ -1,27 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/relay.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/service-manager.h"
 #include <errno.h>
 #include <string.h>
 
 /* The pause when the manager's socket is full: poll() reports room only for a connected socket. */
 #define RETRY_MS 100
-
-static int address_from(struct relay *relay, const char *path)
-{
-    size_t size = strlen(path);
-    if ((path[0] != '/' && path[0] != '@') || size < 2)
-        return -EAFNOSUPPORT;
-    if (size >= sizeof(relay->address.sun_path))
-        return -ENAMETOOLONG;
-    relay->address.sun_family = AF_UNIX;
-    memcpy(relay->address.sun_path, path, size);
-    if (path[0] == '@')
-        relay->address.sun_path[0] = '\0'; /* abstract address: no NUL at the end */
-    relay->address_size =
-        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (path[0] == '/' ? 1 : 0));
-    return 0;
-}
 
 int relay_open(struct relay *relay)
 {
@@ -30,9 +15,10 @@ int relay_open(struct relay *relay)
     *relay = (struct relay){.from = -1, .to = -1};
     if (!path || path[0] == '\0')
         return -ENOENT;
-    int r = address_from(relay, path);
-    if (r < 0)
-        return r;
+    const int size = service_manager_address(path, &relay->address);
+    if (size < 0)
+        return size;
+    relay->address_size = (socklen_t)size;
     relay->to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (relay->to < 0)
         return -errno;

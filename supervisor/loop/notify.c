@@ -21,7 +21,7 @@ void notify_alive(struct notify *notify, usec_t now)
 {
     if (notify->watchdog_interval == 0)
         return;
-    service_manager_alive(&notify->manager);
+    service_manager_tell(&notify->manager, SERVICE_ALIVE, now);
     send_pending(notify, now);
 }
 
@@ -95,21 +95,9 @@ bool notify_wanted(const struct notify *notify)
     return notify->manager.fd >= 0;
 }
 
-void notify_ready(struct notify *notify, usec_t now)
+void notify_tell(struct notify *notify, enum service_state state, usec_t now)
 {
-    service_manager_ready(&notify->manager);
-    send_pending(notify, now);
-}
-
-void notify_reloading(struct notify *notify, usec_t now)
-{
-    service_manager_reloading(&notify->manager, now);
-    send_pending(notify, now);
-}
-
-void notify_stopping(struct notify *notify, usec_t now)
-{
-    service_manager_stopping(&notify->manager);
+    service_manager_tell(&notify->manager, state, now);
     send_pending(notify, now);
 }
 

@@ -25,10 +25,8 @@ void notify_deinit(struct notify *notify);
 
 /* Returns whether there is a manager; if not, status lines are not needed. */
 bool notify_wanted(const struct notify *notify);
-void notify_ready(struct notify *notify, usec_t now);
-/* Also begins a reload for Type=notify-reload: it ends with notify_ready(). */
-void notify_reloading(struct notify *notify, usec_t now);
-void notify_stopping(struct notify *notify, usec_t now);
+/* Reports SERVICE_READY, SERVICE_RELOADING or SERVICE_STOPPING. */
+void notify_tell(struct notify *notify, enum service_state state, usec_t now);
 /* A sign of life outside the loop, if the manager asks for them. */
 void notify_alive(struct notify *notify, usec_t now);
 /* One line for `systemctl status`; the same text again is not sent. */

@@ -183,7 +183,7 @@ void bridge_stop(struct bridge *bridge)
     bridge->stopping = true;
     bridge_listen(bridge);
     service_manager_status(&bridge->manager, "Gives back what has not begun, waits for the rest");
-    service_manager_stopping(&bridge->manager);
+    service_manager_tell(&bridge->manager, SERVICE_STOPPING, 0);
     bridge_give_back_held(bridge);
     bridge_ask_about_all(bridge);
 }

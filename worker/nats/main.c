@@ -70,7 +70,7 @@ static int run(struct bridge *bridge, int signals)
 
     (void)snprintf(status, sizeof(status), "Connects to NATS; group %s", bridge->config->group);
     service_manager_status(&bridge->manager, status);
-    service_manager_ready(&bridge->manager);
+    service_manager_tell(&bridge->manager, SERVICE_READY, 0);
     while (r == 0) {
         const usec_t next = bridge_process(bridge);
 

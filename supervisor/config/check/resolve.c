@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/check/resolve.h"
 
+#include "shared/base/buffer.h"
 #include "shared/base/cleanup.h"
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/keys/draft.h"
@@ -64,11 +65,14 @@ static int copy_environment(struct config_group *group, const struct name *user)
     return strv_copy(&group->user_environment, user->environment);
 }
 
+/* Does nothing if no user is given. */
 static int resolve_uid(struct config_draft *draft, const char *key, const struct names *names,
                        char **name, uid_t *ret)
 {
     const struct name *found = names_find(names, NAMES_USER, *name);
 
+    if (!*name)
+        return 0;
     if (!found || found->error != 0)
         return not_found(draft, key, "user", *name, found ? found->error : ETIMEDOUT);
     *ret = found->uid;
@@ -91,27 +95,18 @@ static int resolve_user(struct config_draft *draft, struct config_group *group,
     return r < 0 ? r : rename_to(&group->user, user->name);
 }
 
+/* Like resolve_uid(), but for a group. */
 static int resolve_gid(struct config_draft *draft, const char *key, const struct names *names,
                        char **name, gid_t *ret)
 {
     const struct name *found = names_find(names, NAMES_GROUP, *name);
 
+    if (!*name)
+        return 0;
     if (!found || found->error != 0)
         return not_found(draft, key, "group", *name, found ? found->error : ETIMEDOUT);
     *ret = found->gid;
     return rename_to(name, found->name);
-}
-
-static int resolve_submitters(struct config_draft *draft, struct config_group *group,
-                              const struct names *names)
-{
-    int r = 0;
-
-    if (group->submit_user)
-        r = resolve_uid(draft, "SubmitUser", names, &group->submit_user, &group->submit_uid);
-    if (r == 0 && group->submit_group)
-        r = resolve_gid(draft, "SubmitGroup", names, &group->submit_group, &group->submit_gid);
-    return r;
 }
 
 /* This process need not be able to execute another user's program. */
@@ -306,10 +301,12 @@ static int resolve_group(struct config_draft *draft, struct config_group *group,
     group->gid = getegid();
     if (group->user)
         r = resolve_user(draft, group, names);
-    if (r == 0 && group->group_name)
+    if (r == 0)
         r = resolve_gid(draft, "Group", names, &group->group_name, &group->gid);
     if (r == 0)
-        r = resolve_submitters(draft, group, names);
+        r = resolve_uid(draft, "SubmitUser", names, &group->submit_user, &group->submit_uid);
+    if (r == 0)
+        r = resolve_gid(draft, "SubmitGroup", names, &group->submit_group, &group->submit_gid);
     if (r == 0)
         r = check_program(draft, group, names);
     if (r == 0)
@@ -328,24 +325,17 @@ static int resolve_group(struct config_draft *draft, struct config_group *group,
 /* Joins all faults of a group into one line. */
 static int note_fault(struct config_group *group, const struct config_problems *faults)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *file;
+    struct buffer text = BUFFER_NULL;
 
     free(TAKE_PTR(group->fault));
     if (faults->n_problems == 0)
         return 0;
-    file = open_memstream(&text, &size);
-    if (!file)
-        return -ENOMEM;
-    for (size_t i = 0; i < faults->n_problems; i++)
-        fprintf(file, "%s%s", i > 0 ? "; and " : "", faults->problems[i].text);
-    if (fclose(file) != 0) {
-        free(text);
-        return -ENOMEM;
+    for (size_t i = 0; i < faults->n_problems; i++) {
+        buffer_add_string(&text, i > 0 ? "; and " : "");
+        buffer_add_string(&text, faults->problems[i].text);
     }
-    group->fault = text;
-    return 0;
+    group->fault = buffer_take(&text, NULL);
+    return group->fault ? 0 : -ENOMEM;
 }
 
 int config_resolve_group(struct config_group *group, const struct names *names,
@@ -374,11 +364,8 @@ static int resolve_group_of_daemon(struct config_draft *draft, const char *key,
                                    const struct names *names, char **name, gid_t *ret)
 {
     const size_t n_before = draft->problems->n_problems;
-    int r;
+    int r = resolve_gid(draft, key, names, name, ret);
 
-    if (!*name)
-        return 0;
-    r = resolve_gid(draft, key, names, name, ret);
     if (draft->problems->n_problems > n_before)
         free(TAKE_PTR(*name));
     return r;
@@ -402,25 +389,23 @@ static int resolve_daemon(struct config *config, const struct names *names,
 
 int config_want_group_names(const struct config_group *group, struct names *names)
 {
+    const struct {
+        enum names_kind kind;
+        const char *name;
+    } wanted[] = {
+        {NAMES_USER, group->user},
+        {NAMES_GROUP, group->group_name},
+        {NAMES_USER, group->submit_user},
+        {NAMES_GROUP, group->submit_group},
+        {program_kind(group), program_of(group)},
+        {NAMES_DIRECTORY, group->working_directory},
+    };
     bool optional;
-    int r;
+    int r = group->unread ? 0 : sandbox_want(group, names);
 
-    if (group->unread)
-        return 0;
-    r = names_want(names, NAMES_USER, group->user);
-    if (r == 0)
-        r = names_want(names, NAMES_GROUP, group->group_name);
-    if (r == 0)
-        r = names_want(names, NAMES_USER, group->submit_user);
-    if (r == 0)
-        r = names_want(names, NAMES_GROUP, group->submit_group);
-    if (r == 0)
-        r = names_want(names, program_kind(group), program_of(group));
-    if (r == 0)
-        r = names_want(names, NAMES_DIRECTORY, group->working_directory);
-    if (r == 0)
-        r = sandbox_want(group, names);
-    for (size_t i = 0; r == 0 && i < group->environment_files.n; i++)
+    for (size_t i = 0; r == 0 && !group->unread && i < ELEMENTS(wanted); i++)
+        r = names_want(names, wanted[i].kind, wanted[i].name);
+    for (size_t i = 0; r == 0 && !group->unread && i < group->environment_files.n; i++)
         r = names_want(names, NAMES_FILE,
                        environment_path(group->environment_files.strings[i], &optional));
     return r;

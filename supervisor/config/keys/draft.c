@@ -31,7 +31,7 @@ struct config_draft *config_draft_free(struct config_draft *draft)
     if (!draft)
         return NULL;
     free(draft->origins);
-    free(draft->text);
+    buffer_deinit(&draft->text);
     strv_free(draft->paths);
     free(draft);
     return NULL;
@@ -110,22 +110,12 @@ static int unknown_key(struct config_draft *draft, const struct unitfile_assignm
 /* Returns 0 or -ENOMEM. */
 static int note_assignment(struct config_draft *draft, const struct unitfile_assignment *assignment)
 {
-    const size_t size = strlen(assignment->section) + strlen(assignment->key) +
-                        strlen(assignment->value) + strlen("[]\n=\n");
-    const size_t needed = draft->text_size + size + 1;
-    char *text = draft->text;
+    const char *const parts[] = {"[", assignment->section, "]\n", assignment->key,
+                                 "=", assignment->value,   "\n"};
 
-    if (needed > draft->text_allocated) {
-        text = realloc(text, 2 * needed);
-        if (!text)
-            return -ENOMEM;
-        draft->text = text;
-        draft->text_allocated = 2 * needed;
-    }
-    (void)snprintf(text + draft->text_size, size + 1, "[%s]\n%s=%s\n", assignment->section,
-                   assignment->key, assignment->value);
-    draft->text_size += size;
-    return 0;
+    for (size_t i = 0; i < ELEMENTS(parts); i++)
+        buffer_add_string(&draft->text, parts[i]);
+    return draft->text.failed ? -ENOMEM : 0;
 }
 
 static int on_assignment(void *userdata, const struct unitfile_assignment *assignment)

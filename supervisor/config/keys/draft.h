@@ -6,6 +6,7 @@
  * for problems found later.
  */
 
+#include "shared/base/buffer.h"
 #include "supervisor/config/keys/keys.h"
 
 struct config_origin {
@@ -18,9 +19,8 @@ struct config_draft {
     void *object;                     /* borrowed */
     struct config_problems *problems; /* borrowed; valid while the object is read or checked */
     struct config_origin *origins;    /* one per key */
-    config_strv paths; /* of the files read, the main one first; NULL = none could be read */
-    char *text;        /* all assignments in the syntax of one file; owned; NULL = none */
-    size_t text_size, text_allocated;
+    config_strv paths;  /* of the files read, the main one first; NULL = none could be read */
+    struct buffer text; /* all assignments in the syntax of one file */
 };
 
 /* `object` has its defaults already. Returns NULL when out of memory. */

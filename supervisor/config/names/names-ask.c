@@ -5,6 +5,7 @@
 
 #include "supervisor/config/names/names-private.h"
 
+#include "shared/base/buffer.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/interpreter.h"
 #include "shared/base/unitfile.h"
@@ -261,24 +262,20 @@ int names_put(const struct name *name, char **ret, uint32_t *ret_size)
         .gid = name->gid,
         .n_groups = (uint32_t)name->n_groups,
     };
+    struct buffer buffer = BUFFER_NULL;
     size_t size = 0;
-    FILE *file = open_memstream(ret, &size);
 
-    if (!file)
-        return -ENOMEM;
-    fwrite(&numbers, sizeof(numbers), 1, file);
-    if (name->n_groups > 0)
-        fwrite(name->groups, sizeof(gid_t), name->n_groups, file);
+    buffer_add(&buffer, (const char *)&numbers, sizeof(numbers));
+    buffer_add(&buffer, (const char *)name->groups, name->n_groups * sizeof(gid_t));
     if (name->name) {
-        fwrite(name->name, text_size(name), 1, file);
-        fputc('\0', file);
+        buffer_add(&buffer, name->name, text_size(name));
+        buffer_add_char(&buffer, '\0');
     }
     for (size_t i = 0; name->environment && name->environment[i]; i++)
-        fwrite(name->environment[i], strlen(name->environment[i]) + 1, 1, file);
-    if (fclose(file) != 0)
-        return -ENOMEM;
+        buffer_add(&buffer, name->environment[i], strlen(name->environment[i]) + 1);
+    *ret = buffer_take(&buffer, &size);
     *ret_size = (uint32_t)size;
-    return 0;
+    return *ret ? 0 : -ENOMEM;
 }
 
 static int get_groups(struct name *name, const char *data, uint32_t n)

@@ -80,15 +80,21 @@ static int restrict_namespaces(scmp_filter_ctx context, uint64_t allowed)
 
 static int deny_write_execute(scmp_filter_ctx context)
 {
-    int r = forbid_bits(context, SCMP_SYS(mmap), 2, PROT_EXEC | PROT_WRITE, EPERM);
+    static const struct {
+        int call;
+        uint64_t bits; /* of the third argument */
+    } forbidden[] = {
+        {SCMP_SYS(mmap), PROT_EXEC | PROT_WRITE},
+        {SCMP_SYS(mmap2), PROT_EXEC | PROT_WRITE},
+        {SCMP_SYS(mprotect), PROT_EXEC},
+        {SCMP_SYS(pkey_mprotect), PROT_EXEC},
+        {SCMP_SYS(shmat), SHM_EXEC},
+    };
+    int r = 0;
 
-    if (r == 0)
-        r = forbid_bits(context, SCMP_SYS(mmap2), 2, PROT_EXEC | PROT_WRITE, EPERM);
-    if (r == 0)
-        r = forbid_bits(context, SCMP_SYS(mprotect), 2, PROT_EXEC, EPERM);
-    if (r == 0)
-        r = forbid_bits(context, SCMP_SYS(pkey_mprotect), 2, PROT_EXEC, EPERM);
-    return r == 0 ? forbid_bits(context, SCMP_SYS(shmat), 2, SHM_EXEC, EPERM) : r;
+    for (size_t i = 0; r == 0 && i < ELEMENTS(forbidden); i++)
+        r = forbid_bits(context, forbidden[i].call, 2, forbidden[i].bits, EPERM);
+    return r;
 }
 
 /* The settings of a group that restrict arguments. */

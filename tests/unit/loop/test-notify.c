@@ -65,24 +65,24 @@ TEST(without_a_manager_every_call_does_nothing, AS_CLIENT)
     close_fd(ours);
     ours = -1;
     init(0);
-    notify_ready(&notify, 0);
+    notify_tell(&notify, SERVICE_READY, 0);
     notify_status(&notify, 0, "x");
-    notify_stopping(&notify, 0);
+    notify_tell(&notify, SERVICE_STOPPING, 0);
     ck_assert_uint_eq(timer_queue_next(&timers), USEC_INFINITY);
 }
 
 TEST(states_are_told_in_the_words_of_the_protocol, AS_CLIENT)
 {
     init(0);
-    notify_ready(&notify, 1);
+    notify_tell(&notify, SERVICE_READY, 1);
     ck_assert_str_eq(receive(), "READY=1");
     notify_status(&notify, 2, "%d workers\nsecond line", 3);
     ck_assert_str_eq(receive(), "STATUS=3 workers");
     notify_status(&notify, 3, "3 workers");
     ck_assert_str_eq(receive(), "");
-    notify_reloading(&notify, 4711);
+    notify_tell(&notify, SERVICE_RELOADING, 4711);
     ck_assert_str_eq(receive(), "RELOADING=1\nMONOTONIC_USEC=4711");
-    notify_stopping(&notify, 5);
+    notify_tell(&notify, SERVICE_STOPPING, 5);
     ck_assert_str_eq(receive(), "STOPPING=1");
 }
 
@@ -115,10 +115,10 @@ TEST(a_manager_that_is_busy_gets_everything_later_and_in_order, AS_CLIENT)
     init(0);
     while (send(notify.manager.fd, "filling", 7, MSG_DONTWAIT) == 7)
         ;
-    notify_reloading(&notify, 10);
+    notify_tell(&notify, SERVICE_RELOADING, 10);
     notify_status(&notify, 11, "first");
     notify_status(&notify, 12, "second");
-    notify_ready(&notify, 13);
+    notify_tell(&notify, SERVICE_READY, 13);
     ck_assert_uint_ne(timer_queue_next(&timers), USEC_INFINITY);
     timer_queue_run(&timers, USEC_PER_SEC, SIZE_MAX);
     ck_assert_uint_gt(timer_queue_next(&timers), USEC_PER_SEC); /* still busy: once more */
@@ -137,7 +137,7 @@ TEST(a_manager_that_is_gone_is_not_tried_for_ever, AS_CLIENT)
     init(0);
     close_fd(manager);
     manager = -1;
-    notify_ready(&notify, 0);
+    notify_tell(&notify, SERVICE_READY, 0);
     ck_assert_uint_eq(timer_queue_next(&timers), USEC_INFINITY);
 }
 
