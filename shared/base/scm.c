@@ -19,6 +19,16 @@ void scm_attach(struct msghdr *message, union scm_control *control, const int *f
     message->msg_controllen = CMSG_SPACE(size);
 }
 
+ssize_t scm_send(int socket, struct iovec data, const int *fds, size_t n_fds, int flags)
+{
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = data.iov_base != NULL};
+    union scm_control control;
+
+    if (n_fds > 0)
+        scm_attach(&message, &control, fds, n_fds);
+    return sendmsg(socket, &message, flags);
+}
+
 ssize_t scm_receive(int fd, struct msghdr *message, int flags)
 {
     const size_t room = message->msg_controllen;

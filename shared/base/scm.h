@@ -20,6 +20,9 @@ union scm_control {
 /* Attaches the descriptors, which the caller keeps, to `message`. Fills in `control`. */
 void scm_attach(struct msghdr *message, union scm_control *control, const int *fds, size_t n_fds);
 
+/* Sends bytes and descriptors, which the caller keeps. Returns like sendmsg(). */
+ssize_t scm_send(int socket, struct iovec data, const int *fds, size_t n_fds, int flags);
+
 /* Like recvmsg(), but if the peer has closed its socket with unread data in it, returns the data
  * that the peer sent instead of a first ECONNRESET. */
 ssize_t scm_receive(int fd, struct msghdr *message, int flags);

@@ -139,12 +139,9 @@ int payload_blob_map(int fd, size_t size, const void **ret_data)
 
 int payload_send_fd(int socket, int fd, uint64_t serial)
 {
-    struct iovec data = {.iov_base = &serial, .iov_len = sizeof(serial)};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
-    union scm_control control;
+    const struct iovec data = {.iov_base = &serial, .iov_len = sizeof(serial)};
 
-    scm_attach(&message, &control, &fd, 1);
-    return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+    return scm_send(socket, data, &fd, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
 int payload_receive_any(int socket, uint64_t *ret_serial, void (*drop)(int fd), int *ret_fd)

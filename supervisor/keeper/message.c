@@ -72,14 +72,11 @@ int message_take_spawn_head(struct message *message, struct message_spawn *ret)
 
 int message_send(int fd, const struct message *message)
 {
-    union scm_control control;
-    struct iovec iovec = {.iov_base = (void *)(uintptr_t)message->data, .iov_len = message->size};
-    struct msghdr header = {.msg_iov = &iovec, .msg_iovlen = 1};
-    if (message->n_fds > 0)
-        scm_attach(&header, &control, message->fds, message->n_fds);
+    const struct iovec data = {.iov_base = (void *)(uintptr_t)message->data,
+                               .iov_len = message->size};
     ssize_t n;
     do
-        n = sendmsg(fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+        n = scm_send(fd, data, message->fds, message->n_fds, MSG_DONTWAIT | MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     if (n >= 0)
         return 0;

@@ -48,16 +48,14 @@ static void start_loopback(void)
 static int make_and_put(int storage)
 {
     _cleanup_close_ int fd = -1;
-    union scm_control control;
-    struct msghdr header = {0};
     if (unshare(CLONE_NEWNET) < 0)
         return -errno;
     start_loopback();
     fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    scm_attach(&header, &control, &fd, 1);
-    return sendmsg(storage, &header, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+    return scm_send(storage, (struct iovec){0}, &fd, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno
+                                                                                         : 0;
 }
 
 /* The lock ends with the process, if not earlier: one that is killed here leaves the storage

@@ -267,14 +267,11 @@ static void set_up_user(struct spawn_child *child)
  * descriptors in flight. */
 static void pipe_output(const struct spawn_child *child)
 {
-    union scm_control control;
-    struct iovec part = {.iov_base = (char[]){0}, .iov_len = 1};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    const struct iovec data = {.iov_base = (char[]){0}, .iov_len = 1};
     int fds[2];
     if (!child->options->pipe_output || pipe2(fds, O_CLOEXEC) < 0)
         return;
-    scm_attach(&message, &control, fds, 1);
-    if (sendmsg(STDOUT_FILENO, &message, MSG_NOSIGNAL) >= 0 &&
+    if (scm_send(STDOUT_FILENO, data, fds, 1, MSG_NOSIGNAL) >= 0 &&
         (dup2(fds[1], STDOUT_FILENO) < 0 || dup2(fds[1], STDERR_FILENO) < 0))
         spawn_fail(child, SPAWN_DESCRIPTORS, errno);
     (void)close(fds[0]);
@@ -327,16 +324,10 @@ static int send_state(const struct spawn_child *child, struct spawn_report *repo
 {
     const int socket = report_socket(child);
     _cleanup_close_ int mounts = socket >= 0 ? mount_namespace() : -1;
-    union scm_control control;
-    struct iovec iovec = {.iov_base = report, .iov_len = sizeof(*report)};
-    struct msghdr message = {.msg_iov = &iovec, .msg_iovlen = 1};
-    bool refused = false;
-    if (mounts >= 0) {
-        scm_attach(&message, &control, &mounts, 1);
-        if (sendmsg(socket, &message, MSG_NOSIGNAL) >= 0)
-            return socket;
-        refused = errno == ETOOMANYREFS;
-    }
+    const struct iovec data = {.iov_base = report, .iov_len = sizeof(*report)};
+    if (mounts >= 0 && scm_send(socket, data, &mounts, 1, MSG_NOSIGNAL) >= 0)
+        return socket;
+    const bool refused = mounts >= 0 && errno == ETOOMANYREFS;
     (void)!write(child->report_fd, report, sizeof(*report));
     return refused ? -1 : socket;
 }

@@ -95,13 +95,9 @@ static int check(const struct taken *taken)
 
 static void answer(const struct taker_answer *answer, const int *fd)
 {
-    struct iovec part = {.iov_base = (void *)(uintptr_t)answer, .iov_len = sizeof(*answer)};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    union scm_control control;
+    const struct iovec data = {.iov_base = (void *)(uintptr_t)answer, .iov_len = sizeof(*answer)};
 
-    if (fd)
-        scm_attach(&message, &control, fd, 1);
-    if (sendmsg(SUPERVISOR, &message, MSG_NOSIGNAL) < 0)
+    if (scm_send(SUPERVISOR, data, fd, fd != NULL, MSG_NOSIGNAL) < 0)
         _exit(0); /* the supervisor has abandoned this process */
 }
 

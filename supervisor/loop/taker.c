@@ -208,14 +208,11 @@ static void look_at(struct taker *taker)
 static int send_request(struct taker *taker, enum taker_kind kind, int fd, uint64_t owner)
 {
     const struct taker_request request = {.kind = kind};
-    struct iovec part = {.iov_base = (void *)(uintptr_t)&request, .iov_len = sizeof(request)};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    union scm_control control;
+    const struct iovec data = {.iov_base = (void *)(uintptr_t)&request, .iov_len = sizeof(request)};
 
     if (taker->pending == PENDING_MAX)
         return -EAGAIN;
-    scm_attach(&message, &control, &fd, 1);
-    if (sendmsg(taker->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+    if (scm_send(taker->fd, data, &fd, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         return -errno;
     taker->owners[(taker->first + taker->pending) % PENDING_MAX] = owner;
     if (taker->pending++ == 0)

@@ -23,13 +23,9 @@ static ssize_t send_some(struct connection *connection, const void *data, size_t
                          const int *fds, unsigned n_fds)
 {
     struct iovec vector = {.iov_base = (void *)data, .iov_len = size};
-    union scm_control control;
-    struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
     ssize_t n;
 
-    if (n_fds > 0)
-        scm_attach(&message, &control, fds, n_fds);
-    n = sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    n = scm_send(connection->fd, vector, fds, n_fds, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n >= 0)
         return n;
     return errno == EAGAIN || errno == EINTR ? 0 : -errno;

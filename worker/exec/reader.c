@@ -144,13 +144,10 @@ static _Noreturn void become_reader(int fd, pid_t parent)
 
 static int give(int fd, const int *pipes)
 {
-    union scm_control control;
     char request = BEGIN;
-    struct iovec part = {.iov_base = &request, .iov_len = sizeof(request)};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    const struct iovec data = {.iov_base = &request, .iov_len = sizeof(request)};
 
-    scm_attach(&message, &control, pipes, 2);
-    return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+    return scm_send(fd, data, pipes, 2, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
 int reader_attach(int fd)
