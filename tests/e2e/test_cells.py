@@ -3,11 +3,8 @@
 import json
 import os
 import signal
-import threading
-import time
 
-from troupe import ACTOR, SANITIZED, Bell, TestCase, Varlink, VarlinkError, example, ini, \
-    limit, text
+from troupe import ACTOR, SANITIZED, Bell, TestCase, Varlink, ini, limit, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 KEY_ALLOWED = "in a group with Cells=by-key 1 to 64 characters of A-Z a-z 0-9 . _ : @ -, not beginning with . or -"
@@ -120,80 +117,6 @@ class Apart(TestCase):
         s.until(lambda: s.group("mail")["succeeded"] == 401)
         s.stop()
 
-    def latencies(self, s, group, n):
-        """Latencies of the quiet tenant's jobs, one after the other, in seconds, sorted."""
-        with Varlink(s.socket_path) as connection:
-            samples = []
-            for _ in range(n):
-                begin = time.monotonic()
-                job = None
-                while job is None:
-                    try:
-                        job = connection.call("Do", group=group, payload=text("1"), options={"key": "quiet"})["job"]
-                    except VarlinkError as error:
-                        self.assertEqual((error.name, group), ("Busy", "shared"))
-                samples.append(time.monotonic() - begin)
-                self.assertEqual(job["state"], "succeeded")
-        return sorted(samples)
-
-    def flood(self, s, group, stop):
-        """Keeps a hundred jobs of 10 ms waiting under one key."""
-        with Varlink(s.socket_path) as connection:
-            while not stop.is_set():
-                for _ in range(50):
-                    connection.send("Create", {"group": group, "payload": text("2 pause=10"), "options": {"key": "loud"}})
-                replies = [connection.receive() for _ in range(50)]
-                if any("error" in reply for reply in replies):
-                    stop.wait(0.02)
-
-    def beside_flood(self, s, group, n):
-        stop = threading.Event()
-        flood = threading.Thread(target=self.flood, args=(s, group, stop))
-        flood.start()
-        try:
-            s.until(lambda: s.group(group)["queued"] >= 90)
-            due = s.group(group)["succeeded"] + 20  # each waits behind all those before it
-            s.until(lambda: s.group(group)["succeeded"] >= due)
-            return self.latencies(s, group, n)
-        finally:
-            stop.set()
-            flood.join()
-            s.call("Pause", target=group)
-            for job in s.call("List", group=group)["jobs"]:
-                try:
-                    s.call("Cancel", id=job["id"])
-                except VarlinkError:
-                    pass  # it has ended
-            s.call("Resume", target=group)
-
-    @limit(300)
-    def test_P2_a_flood_of_one_key_does_not_change_the_p99_of_another(self):
-        count = example("count")
-        jobs = {"QueueMax": 100, "ResultsMax": 0}
-        s = self.started({"mail": keyed(program=count, Jobs=jobs), "shared": ini(count, Jobs=jobs, Restart=QUICK)})
-        self.latencies(s, "mail", 50)
-        attempts = []
-        for _ in range(5):  # other load on the machine makes single rounds worthless
-            alone, beside = self.latencies(s, "mail", 300), self.beside_flood(s, "mail", 300)
-            attempts.append((beside[296] / alone[296], alone[296], beside[296]))
-            if attempts[-1][0] < 2:
-                break
-        ratio, p99_alone, p99_beside = min(attempts)
-        # Without cells, behind up to a hundred jobs: a few samples are enough.
-        [shared] = self.beside_flood(s, "shared", 1)
-        print(f"quiet tenant: p99 alone {p99_alone * 1e3:.2f} ms, beside a flood {p99_beside * 1e3:.2f} ms, "
-              f"ratio {ratio:.2f}; in one queue with it {shared * 1e3:.0f} ms")
-        self.assertLess(ratio, 3, attempts)
-        # The status shows it as well.
-        loud, quiet = s.cell("mail/loud"), s.cell("mail/quiet")
-        self.assertLessEqual(quiet["p50_usec"], quiet["p99_usec"])
-        self.assertLess(quiet["p99_usec"], loud["p50_usec"])
-        shown = s.ctl("status", "mail", check=True).stdout
-        self.assertRegex(shown, r"● loud .* p99 \S+s")
-        self.assertRegex(shown, r"● quiet .* p99 \S+s")
-        self.assertIn("for half of the last jobs", shown)
-        self.assertGreater(shared, 10 * p99_beside)
-
 
 class Bounds(TestCase):
     def test_beyond_CellsMax_a_new_key_is_refused_and_a_known_one_is_not(self):
@@ -258,60 +181,8 @@ class Bounds(TestCase):
         s.call("Reload", allow_empty=True)
         self.refused("NoSuchJob", s.job, "kept")
 
-    @limit(120)
-    def test_a_job_that_comes_while_its_cell_retires_is_neither_lost_nor_refused(self):
-        s = self.started({"mail": keyed(2, Pool={"CellIdleSec": "1ms"})})
-        done = 0
-        with Varlink(s.socket_path) as connection:
-            # Pauses around the time of the retirement.
-            for i in range(400):
-                job = connection.call("Do", group="mail", payload=text(f"echo {i}"), options={"key": f"k{i % 3}"})["job"]
-                self.assertEqual((job["state"], job["result"], job["attempt"]), ("succeeded", text(str(i)), 1))
-                done += 1
-                time.sleep((i % 20) * 0.0005)
-        retired = sum(e["type"] == "cell.retired" for e in s.call("Watch", target="mail")["events"])
-        print(f"{done} jobs, {retired} retirements among the last events")
-        self.assertGreater(retired, 0)
-        self.assertEqual(s.group("mail")["succeeded"], 400)
-        self.assertEqual(s.group("mail")["deaths"], 0)
-        s.wait_for(lambda: keys(s) == [])
-        s.stop()
-
-    def test_a_cell_that_somebody_has_changed_by_itself_does_not_retire(self):
-        s = self.started({"mail": keyed(Pool={"CellIdleSec": "infinity"})})
-        for key in "paused", "stopped", "resized", "as-they-come":
-            s.create("mail", "echo", key=key)
-        s.call("Pause", target="mail/paused")
-        s.call("Stop", target="mail/stopped")
-        s.call("Resize", target="mail/resized", size=2)
-        s.write("mail.group", keyed(Pool={"CellIdleSec": "20ms"}))
-        s.call("Reload")
-        s.wait_event("cell.retired", "mail/as-they-come")
-        s.call("Resume", target="mail/paused")
-        s.wait_event("cell.retired", "mail/paused")
-        self.assertEqual(set(keys(s)), {"stopped", "resized"})
-        s.call("Start", target="mail/stopped")
-        s.wait_event("cell.retired", "mail/stopped")
-        s.call("Resize", target="mail", size=1)
-        s.wait_event("cell.retired", "mail/resized")
-
-    def test_CellIdleSec_can_change_while_cells_are_idle(self):
-        s = self.started({"mail": keyed(Pool={"CellIdleSec": "infinity"})})
-        s.do("mail", "echo", key="acme")
-        s.write("mail.group", keyed(Pool={"CellIdleSec": "10ms"}))
-        s.call("Reload")
-        s.wait_event("cell.retired", "mail/acme")
-
 
 class Sizes(TestCase):
-    def busy(self, s, size, key="acme"):
-        started, bells = Bell(s, f"started-{key}"), {}
-        for i in range(size):
-            bells[f"{key}-{i}"] = Bell(s, f"bell-{key}-{i}")
-            s.create("mail", f"ring {started.path}\nwait {bells[f'{key}-{i}'].path}\nname", key=key, id=f"{key}-{i}")
-        started.wait(size)
-        return {w["name"]: bells[w["job"]] for w in s.cell(f"mail/{key}")["workers"]}
-
     def test_P7_a_size_below_one_is_refused_and_an_equal_one_changes_nothing(self):
         s = self.started({"mail": keyed(2)})
         s.do("mail", "echo", key="acme")
@@ -325,24 +196,6 @@ class Sizes(TestCase):
         self.refused("NoSuchTarget", s.call, "Resize", target="mail/other", size=2)
         self.refused("BadOption", s.call, "Resize",
                      target="mail/acme/0", size=2)
-
-    def test_P7_shrink_stops_highest_after_its_job_and_growing_starts_only_the_new(self):
-        s = self.started({"mail": keyed(3)})
-        bells = self.busy(s, 3)
-        self.assertEqual(s.call("Resize", target="mail/acme", size=1), {"old_size": 3})
-        self.assertEqual(states(s, "mail/acme"), [("busy", 1), ("stopping", 1), ("stopping", 1)])
-        bells["mail/acme/2"].ring()
-        s.wait_for(lambda: len(s.cell("mail/acme")["workers"]) == 2, "mail")
-        # Its successor under the same name is a different cell, beside a predecessor that drains.
-        s.call("Resize", target="mail/acme", size=3)
-        s.wait_for(lambda: (lambda w: len(w) == 3 and w[2]["state"] == "idle")(s.cell("mail/acme")["workers"]), "mail")
-        self.assertEqual(states(s, "mail/acme"), [("busy", 1), ("stopping", 1), ("idle", 2)])
-        bells["mail/acme/1"].ring()
-        s.wait_for(lambda: states(s, "mail/acme") == [("busy", 1), ("idle", 2), ("idle", 2)], "mail")
-        bells["mail/acme/0"].ring()
-        self.assertEqual({s.wait_job(f"acme-{i}")["state"] for i in range(3)}, {"succeeded"})
-        self.assertEqual([s.wait_job(f"acme-{i}")["attempt"] for i in range(3)], [1, 1, 1])
-        self.assertEqual(s.group("mail")["deaths"], 0)
 
     def test_P3_a_group_is_resized_with_all_its_cells_and_those_to_come_a_cell_alone(self):
         s = self.started({"mail": keyed(1)})
@@ -362,64 +215,8 @@ class Sizes(TestCase):
         s.call("Reload")
         s.wait_for(lambda: [len(states(s, f"mail/{key}")) for key in "abc"] == [4] * 3, "mail")
 
-    @limit(300)
-    def test_P3_growing_and_shrinking_under_load_loses_nothing_and_does_nothing_twice(self):
-        s = self.started({"mail": keyed(2, Pool={"CellIdleSec": "5ms"})})
-        with self.chaos(s, "mail", "0", "64", "5") as counts:
-            sizes = [5, 1, 8, 3, 1, 2, 6, 1, 4, 2] * (1 if SANITIZED else 3)
-            for i, size in enumerate(sizes):
-                due = s.group("mail")["succeeded"] + 200
-                s.call("Resize", target="mail", size=size)
-                with Varlink(s.socket_path) as connection:
-                    try:
-                        connection.call("Resize", target=f"mail/{i % 5}", size=1 + i % 7)
-                    except VarlinkError as error:
-                        self.assertEqual(error.name, "NoSuchTarget")
-                s.until(lambda: s.group("mail")["succeeded"] >= due)
-        self.assertEqual(counts["error"], "")
-        self.assertEqual((counts["accepted"], counts["retried"]), (counts["succeeded"], 0))
-        s.call("Resize", target="mail", size=1)
-        s.wait_for(lambda: keys(s) == [])
-        status = s.group("mail")
-        self.assertEqual((status["succeeded"], status["deaths"], status["retries"]), (counts["accepted"], 0, 0))
-        s.stop()
-
 
 class Life(TestCase):
-    def test_P8_an_unexpected_death_gets_a_replacement_under_the_same_name(self):
-        s = self.started({"mail": keyed(2)})
-        s.do("mail", "echo", key="acme")
-        s.wait_for(lambda: states(s, "mail/acme") == [("idle", 1)] * 2, "mail")
-        os.kill(s.worker("mail/acme/1")["pid"], signal.SIGKILL)
-        s.wait_for(lambda: states(s, "mail/acme") == [("idle", 1), ("idle", 2)], "mail")
-        [death] = s.deaths("mail/acme")
-        self.assertEqual((death["worker"], death["generation"], death["signal"]), ("mail/acme/1", 1, "SIGKILL"))
-        self.assertEqual(s.deaths("mail"), [death])
-        self.assertEqual(s.cell("mail/acme")["deaths"], 1)
-        self.assertEqual(s.wait_event("worker.died", "mail/acme")["worker"], "mail/acme/1")
-        # The job in hand follows its policy.
-        self.assertEqual(s.do("mail", "before 2 crash kill\nname", key="acme")["attempt"], 2)
-
-    def test_P9_an_idle_worker_stops_now_a_busy_one_after_its_job_and_asking_twice_changes_nothing(self):
-        s = self.started({"mail": keyed(2)})
-        started, bell = Bell(s, "started"), Bell(s, "bell")
-        s.create("mail", f"ring {started.path}\nwait {bell.path}\necho done", key="acme", id="busy")
-        started.wait()
-        s.do("mail", "echo", key="other")
-        for _ in range(2):
-            s.call("Stop", target="mail/acme")
-        s.create("mail", "echo later", key="acme", id="later")
-        busy = next(w["slot"] for w in s.cell("mail/acme")["workers"] if w.get("job") == "busy")
-        s.wait_worker(f"mail/acme/{1 - busy}", "stopped")
-        self.assertEqual(s.worker(f"mail/acme/{busy}")["state"], "stopping")
-        bell.ring()
-        self.assertEqual(s.wait_job("busy")["result"], text("done"))
-        s.call("Stop", target="mail/acme", wait=True)
-        self.assertEqual((s.cell("mail/acme")["state"], s.cell("mail/acme")["queued"]), ("stopped", 1))
-        self.assertEqual(s.do("mail", "name", key="other")["state"], "succeeded", "the other cell goes on")
-        s.call("Start", target="mail/acme", wait=True)
-        self.assertEqual(s.wait_job("later")["result"], text("later"))
-
     def test_a_cell_is_paused_resumed_restarted_and_reset_by_itself(self):
         s = self.started({"mail": keyed()})
         for key in "a", "b":
@@ -437,21 +234,6 @@ class Life(TestCase):
         self.assertEqual((states(s, "mail/a"), states(s, "mail/b")), ([("idle", 2)], [("idle", 1)]))
         s.call("Reset", target="mail/a")
         self.assertEqual(s.call("GetLog", target="mail/a"), {"lines": []})
-
-    def test_a_group_that_is_paused_or_stopped_makes_cells_that_are(self):
-        s = self.started({"mail": keyed()})
-        s.do("mail", "echo", key="old")
-        s.call("Pause", target="mail")
-        s.create("mail", "echo", key="new", id="paused")
-        s.wait_for(lambda: states(s, "mail/new") == [("idle", 1)], "mail")
-        self.assertEqual([c["state"] for c in s.group("mail")["cells"]], ["paused", "paused"])
-        s.call("Resume", target="mail")
-        s.wait_job("paused")
-        s.call("Stop", target="mail", wait=True)
-        s.create("mail", "echo", key="newer", id="stopped")
-        self.assertEqual([c["state"] for c in s.group("mail")["cells"]], ["stopped"] * 3)
-        s.call("Start", target="mail", wait=True)
-        self.assertEqual(s.wait_job("stopped")["state"], "succeeded")
 
     def test_a_reload_rolls_the_workers_of_all_cells(self):
         s = self.started({"mail": keyed()})

@@ -221,7 +221,6 @@ class Reloads(TestCase):
         self.assertEqual(s.worker("n/0")["generation"], 2)
         self.assertEqual([death["cause"] for death in s.deaths()], ["stop"])
 
-
     def test_less_Prefetch_holds_for_workers_that_are_at_work(self):
         s = self.started({"actor": ini(ACTOR, Pool={"Prefetch": 3})})
         bell = Bell(s, "bell")

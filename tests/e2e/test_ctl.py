@@ -2,7 +2,6 @@
 """troupectl as people and scripts use it: its output and exit status."""
 import json
 import os
-import pty
 import select
 import signal
 import subprocess
@@ -128,20 +127,6 @@ class Status(Ctl):
         self.assertTrue(out.isascii(), out)
         self.assertRegex(out, r"(?m)^\* actor +running ")
 
-    def test_colours_are_for_terminals_that_want_them(self):
-        def on_terminal(**environment):
-            leader, follower = pty.openpty()
-            try:
-                subprocess.run([TROUPECTL, "--socket", self.s.socket_path, "status", "sleep"], stdout=follower,
-                               env={**os.environ, "TERM": "xterm", **environment}, check=True, timeout=LIMIT)
-                os.close(follower)
-                return os.read(leader, 65536)
-            finally:
-                os.close(leader)
-        self.assertIn(b"\x1b[32m", on_terminal())
-        self.assertNotIn(b"\x1b", on_terminal(NO_COLOR="1"))
-        self.assertNotIn("\x1b", self.exits(0, "status").stdout)
-
     def test_a_death_is_reported(self):
         self.exits(1, "do", "actor", "--data", "complain the last words\ncrash abort", "--retries", "0", "--id", "doomed")
         out = self.exits(0, "deaths", "actor", "--limit", "1").stdout
@@ -156,7 +141,6 @@ class Status(Ctl):
         self.exits(0, "pause", "actor")
         while "group.paused" not in [e["type"] for e in json.loads(follower.stdout.readline())["events"]]:
             pass
-
 
     def test_the_log_can_be_followed(self):
         self.exits(0, "do", "actor", "--data", "complain before")
@@ -375,7 +359,6 @@ class Jobs(Ctl):
             self.s.ctl("init", "python", "new", check=True, cwd=directory)
             self.assertRegex(Path(os.path.join(directory, "new.group")).read_text(encoding="utf-8"), "\nUser=(troupe|nobody)\n")
 
-
     def test_a_job_is_followed_to_its_end(self):
         bell = Bell(self.s, "bell")
         self.s.create("actor", f"wait {bell.path}\nreject 7", id="mine")
@@ -494,13 +477,6 @@ class Jobs(Ctl):
         out, err = doing.communicate(timeout=LIMIT)
         self.assertEqual((doing.returncode, json.loads(out)["job"]["state"]), (1, "cancelled"))
         self.assertIn(b"cancelling the job", err)
-
-    def test_cancel_twice_is_told(self):
-        bell = Bell(self.s, "bell")
-        self.s.create("actor", f"wait {bell.path}", id="mine")
-        self.s.wait_job_state("mine", "running")
-        self.exits(0, "cancel", "mine")
-        self.assertIn("already been requested", self.exits(6, "cancel", "mine").stderr)
 
 
 class Map(Ctl):

@@ -244,7 +244,6 @@ class Accepted(Case):
         self.assertEqual(s.group("kept")["succeeded"], 101)
         self.assertEqual(self.rows(s), [])
 
-
     @contextlib.contextmanager
     def waiting(self, s):
         """Four jobs that are sent within the block, and that are accepted after it."""
@@ -875,7 +874,6 @@ class Failures(Case):
         self.assertEqual(s.do("other", "echo fine")["state"], "succeeded")
         s.stop()
         self.assertEqual(Path(s.database).read_bytes(), b"this is no database" * 1000)
-
 
     def test_D7_a_store_that_is_moved_away_takes_nothing_and_goes_on_when_it_is_back(self):
         s = self.durable({"other": actor()}).start()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The examples, troupe-exec, and what `make install` installs."""
 import gzip
-import hashlib
 import json
 import os
 import re
@@ -68,34 +67,6 @@ class Header(TestCase):
             with self.subTest(standard):
                 subprocess.run(["g++", f"-std={standard}", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
                                 "-I", os.path.join(TOP, "worker"), "-x", "c++", "-"], input=program, text=True, check=True)
-
-
-class Exec(TestCase):
-    def group(self, command, **sections):
-        return {"exec": ini(f"{TROUPE_EXEC} {command}", Jobs=FAST, Restart=QUICK, **sections)}
-
-    def test_the_payload_is_standard_input_and_standard_output_is_the_result(self):
-        s = self.started(self.group("-- tr a-z A-Z"))
-        self.assertEqual(s.do("exec", "hello\n")["result"], text("HELLO\n"))
-
-    def test_the_payload_replaces_braces(self):
-        s = self.started(self.group("-- sha256sum {}"))
-        expected = hashlib.sha256(Path(s.log_path).read_bytes()).hexdigest()
-        with open(s.path("copy"), "wb") as copy, open(s.log_path, "rb") as file:
-            shutil.copyfileobj(file, copy)
-        self.assertEqual(s.do("exec", s.path("copy"))["result"]["data"].split()[0], expected)
-
-    def test_a_crash_of_the_command_is_told_as_a_signal(self):
-        s = self.started(self.group("-- /bin/sh -c 'kill -SEGV $$'", Resources={"LimitCORE": 0}))
-        job = s.do("exec", "x", max_retries=0)
-        self.assertEqual(job["state"], "dead")
-        self.assertIn("SIGSEGV", job["reason"])
-
-    def test_an_exit_status_is_told_and_retried(self):
-        s = self.started(self.group("-- /bin/sh -c 'exit 5'"))
-        job = s.do("exec", "x", max_retries=1)
-        self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
-        self.assertIn("5", job["reason"])
 
 
 class Groups(TestCase):

@@ -157,14 +157,6 @@ class Starting(TestCase):
 
 
 class Rights(TestCase):
-    @unittest.skipUnless(ROOT, "needs root")
-    def test_a_worker_with_a_user_has_no_capability_and_gets_none(self):
-        s = self.started({"actor": actor(Group={"User": "nobody"})})
-        status = status_of(s.worker("actor/0")["pid"])
-        for name in "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb":
-            self.assertEqual(int(status[name], 16), 0, name)
-        self.assertEqual(status["NoNewPrivs"], "1")
-
     @unittest.skipUnless(ROOT and shutil.which("setpriv"), "needs root and setpriv")
     def test_ambient_capabilities_of_the_unit_are_not_handed_on(self):
         """As with User=nobody and AmbientCapabilities= in a unit."""
@@ -243,7 +235,6 @@ class Traced(TestCase):
         os.waitpid(old, 0)  # ends the tracing
         s.until(lambda: not os.path.exists(f"/proc/{old}"))
         s.stop()
-
 
     def test_how_a_worker_has_ended_is_known_once_a_paused_main_process_goes_on(self):
         s = self.started({"actor": actor()})
@@ -388,16 +379,6 @@ class Restart(TestCase):
         s.crash()
         self.wait_logged(s, "clients of the former supervisor go on")
         self.assertEqual(s.children(), worker)
-
-    def test_a_second_supervisor_finds_the_socket_in_use_after_a_crash(self):
-        s = self.started({"actor": actor()})
-        s.crash()
-        s.call("GetInfo")
-        second = self.supervisor({"actor": actor()})
-        second.command[second.command.index("--socket") + 1] = s.socket_path
-        second.spawn()
-        self.assertEqual(second.wait_end(), 1)
-        s.call("GetInfo")
 
     def test_D12_after_three_crashes_everything_runs_and_nothing_is_handed_out_until_a_reload(self):
         s = self.started({"actor": actor(), "daemon": service("/bin/sleep infinity")})
@@ -637,14 +618,6 @@ class Restart(TestCase):
 
 
 class Main(TestCase):
-    def test_the_supervisor_ends_when_the_main_process_is_killed(self):
-        s = self.started({"actor": actor()})
-        fds = [os.pidfd_open(pid) for pid in (s.supervisor_pid, s.worker("actor/0")["pid"])]
-        s.process.kill()
-        for fd in fds:
-            self.assertTrue(ended(fd, LIMIT))
-            os.close(fd)
-
     def test_the_log_names_who_sent_a_signal_to_the_main_process(self):
         s = self.started({"actor": actor()})
         s.stop()

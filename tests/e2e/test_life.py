@@ -22,23 +22,9 @@ def service(program, **sections):
 
 
 class Restarts(TestCase):
-    def test_a_killed_worker_is_replaced_under_the_same_name(self):
-        s = self.started({"actor": actor(2)})
-        before = s.worker("actor/1")
-        os.kill(before["pid"], signal.SIGKILL)
-        after = s.wait_for(lambda: self.generation(s, "actor/1", 2), "actor")
-        self.assertNotEqual(after["pid"], before["pid"])
-        self.assertEqual(after["restarts"], 1)
-        self.assertEqual(s.worker("actor/0")["generation"], 1)
-
     def generation(self, s, name, number):
         worker = s.worker(name)
         return worker if worker["generation"] == number and worker["state"] == "idle" else None
-
-    def test_the_first_restart_after_a_healthy_period_is_immediate(self):
-        s = self.started({"actor": actor(Restart={"MinSec": "10min", "MaxSec": "10min", "ResetAfterSec": "1ms"})})
-        os.kill(s.worker("actor/0")["pid"], signal.SIGKILL)
-        s.wait_for(lambda: self.generation(s, "actor/0", 2), "actor")
 
     def test_the_second_restart_in_a_row_waits_for_its_back_off(self):
         s = self.started({"actor": actor(Restart={"MinSec": "10min", "MaxSec": "10min", "Random": 0})})
@@ -49,17 +35,6 @@ class Restarts(TestCase):
         self.assertAlmostEqual((worker["restart_at"] - died_at) / 1e6, 600, delta=5)
         s.call("Reset", target="actor/0")
         s.wait_for(lambda: self.generation(s, "actor/0", 3), "actor")
-
-    def test_too_many_deaths_make_it_failed_until_somebody_resets_it(self):
-        s = self.started({"actor": actor(Restart={**QUICK, "StartLimitBurst": 3, "StartLimitIntervalSec": "1h"})})
-        for generation in range(1, 5):
-            os.kill(s.wait_for(lambda: self.generation(s, "actor/0", generation), "actor")["pid"], signal.SIGKILL)
-        s.wait_worker("actor/0", "failed")
-        self.assertEqual(s.group("actor")["state"], "failed")
-        job = s.create("actor", "echo survived")
-        self.assertEqual(s.job(job)["state"], "queued")
-        s.call("Reset", target="actor")
-        self.assertEqual(s.wait_job(job)["result"], text("survived"))
 
     def test_a_dependency_that_is_away_for_long_needs_no_reset_and_is_not_silent(self):
         """With the default settings: pauses that grow, and no limit."""
@@ -80,15 +55,6 @@ class Restarts(TestCase):
         self.assertEqual(s.group("web")["state"], "running")
         self.assertNotIn("failures", s.worker("web/0"))
         self.assertEqual(s.log().count("is failing"), 1)
-
-    def test_J4_poison_jobs_do_not_take_a_default_group_down(self):
-        s = self.started({"actor": ini(ACTOR, Pool={"Size": 1}, Jobs={"MaxRetries": 2, "BackoffMinSec": "1ms"})})
-        poison = [s.create("actor", "crash kill") for _ in range(3)]
-        honest = s.create("actor", "echo honest")
-        self.assertEqual(s.do("actor", "crash kill")["state"], "dead")
-        self.assertEqual({s.wait_job(job)["state"] for job in poison}, {"dead"})
-        self.assertEqual(s.wait_job(honest)["result"], text("honest"))
-        self.assertNotEqual(s.group("actor")["state"], "failed")
 
     def test_messages_count_towards_health_as_jobs_do(self):
         s = self.started({"actor": actor(Restart={"MinSec": "10min", "MaxSec": "10min"})})
@@ -203,28 +169,6 @@ class Watchdogs(TestCase):
 
 
 class Stops(TestCase):
-    def test_P9_idle_stops_now_and_asking_twice_changes_nothing(self):
-        s = self.started({"actor": actor()})
-        s.call("Stop", target="actor", wait=True)
-        self.assertEqual(s.worker("actor/0")["state"], "stopped")
-        s.call("Stop", target="actor", wait=True)
-        self.assertEqual((s.worker("actor/0")["state"], s.group("actor")["state"]), ("stopped", "stopped"))
-
-    def test_P9_busy_stops_after_its_current_job_and_takes_no_other(self):
-        s = self.started({"actor": actor()})
-        started, bell = Bell(s, "started"), Bell(s, "bell")
-        first = s.create("actor", f"ring {started.path}\nwait {bell.path}\necho first")
-        second = s.create("actor", "echo second")
-        started.wait()
-        s.call("Stop", target="actor")
-        s.call("Stop", target="actor")
-        s.wait_worker("actor/0", "stopping")
-        bell.ring()
-        self.assertEqual(s.wait_job(first)["result"], text("first"))
-        s.wait_worker("actor/0", "stopped")
-        self.assertEqual(s.job(second)["state"], "queued")
-        self.assertEqual(s.deaths()[0]["cause"], "stop")
-
     def test_P9_a_stop_within_a_time_ends_what_is_still_at_work_and_its_job_is_queued_again(self):
         s = self.started({"actor": actor(Worker={"TimeoutStopSec": "100ms"})})
         started = Bell(s, "started")
@@ -245,12 +189,6 @@ class Stops(TestCase):
         started.wait()
         s.ctl("stop", "web", "--within", "50ms", "--wait", check=True)
         self.assertEqual((s.job(job)["state"], s.job(job)["attempts"]), ("queued", []))
-
-    def test_a_deaf_worker_goes_up_the_ladder(self):
-        s = self.started({"actor": actor(Group={"Environment": "ACTOR_NEVER_ENDS=1"}, Worker={"TimeoutStopSec": "100ms"})})
-        s.call("Stop", target="actor", wait=True)
-        [death] = s.deaths()
-        self.assertEqual((death["cause"], death["signal"]), ("stop", "SIGKILL"))
 
     def test_a_deaf_worker_whose_job_is_cancelled_goes_up_the_ladder(self):
         s = self.started({"actor": actor(Worker={"TimeoutStopSec": "100ms"})})
@@ -294,55 +232,9 @@ class Stops(TestCase):
         s.call("Stop", target="s", wait=True)
         self.assertEqual(s.deaths()[0]["cause"], "stop")
 
-    def test_restart_gives_a_new_generation(self):
-        s = self.started({"actor": actor(2)})
-        s.call("Restart", target="actor", wait=True)
-        self.assertEqual([(w["generation"], w["state"]) for w in s.group("actor")["workers"]], [(2, "idle")] * 2)
-        s.call("Restart", target="actor/1", wait=True)
-        self.assertEqual([w["generation"] for w in s.group("actor")["workers"]], [2, 3])
-
-    def test_single_workers_are_stopped_and_started(self):
-        s = self.started({"actor": actor(2)})
-        s.call("Stop", target="actor/0", wait=True)
-        self.assertEqual(s.do("actor", "name")["result"], text("actor/1"))
-        s.call("Start", target="actor/0", wait=True)
-        self.assertEqual(s.worker("actor/0")["state"], "idle")
-
-    def test_unknown_targets_are_refused_with_the_nearest(self):
-        s = self.started({"actor": actor()})
-        self.assertEqual(self.refused("NoSuchTarget", s.call, "Stop", target="actr").get("nearest"), "actor")
-        self.refused("NoSuchTarget", s.call, "Stop", target="actor/7")
-
 
 def quoted(argument):
     return '"' + argument.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-class Sizes(TestCase):
-    def test_P7_growing_starts_only_the_new_slots(self):
-        s = self.started({"actor": actor(1)})
-        pid = s.worker("actor/0")["pid"]
-        self.assertEqual(s.call("Resize", target="actor", size=3, wait=True), {"old_size": 1})
-        workers = s.group("actor")["workers"]
-        self.assertEqual([w["name"] for w in workers], ["actor/0", "actor/1", "actor/2"])
-        self.assertEqual((workers[0]["pid"], workers[0]["generation"]), (pid, 1))
-
-    def test_P7_shrink_stops_highest(self):
-        s = self.started({"actor": actor(3)})
-        started, bell = Bell(s, "started"), Bell(s, "bell")
-        ids = [s.create("actor", f"ring {started.path}\nwait {bell.path}\nname") for _ in range(3)]
-        started.wait(3)
-        s.call("Resize", target="actor", size=1)
-        bell.ring(3)
-        self.assertEqual({s.wait_job(id)["result"]["data"] for id in ids}, {"actor/0", "actor/1", "actor/2"})
-        s.wait_for(lambda: len(s.group("actor")["workers"]) == 1, "actor")
-        self.assertEqual(s.worker("actor/0")["generation"], 1)
-
-    def test_P7_below_one_is_refused_and_equal_is_no_op(self):
-        s = self.started({"actor": actor(2)})
-        self.assertEqual(self.refused("BadSize", s.call, "Resize", target="actor", size=0)["minimum"], 1)
-        self.assertEqual(s.call("Resize", target="actor", size=2, wait=True), {"old_size": 2})
-        self.assertEqual([w["generation"] for w in s.group("actor")["workers"]], [1, 1])
 
 
 class Starts(TestCase):
@@ -364,22 +256,6 @@ class Starts(TestCase):
             self.assertEqual(s.do("actor", f"environment {name}")["result"], text(value))
         self.assertEqual(s.do("actor", "directory")["result"], text("/tmp"))
 
-    def test_a_worker_inherits_no_descriptor_but_its_own(self):
-        s = self.started({"actor": actor()})
-        pid = s.worker("actor/0")["pid"]
-        links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-        foreign = [link for link in links if not link.startswith(("/dev/null", "pipe:", "socket:", "/memfd:",
-                                                                  "anon_inode:[eventfd]"))]
-        self.assertEqual(foreign, [])
-        self.assertLessEqual(len(links), 8)
-
-    def test_the_inbox_cannot_be_mapped_writable_by_the_worker(self):
-        s = self.started({"actor": actor()})
-        with open(f"/proc/{s.worker('actor/0')['pid']}/maps", encoding="ascii") as maps:
-            modes = [line.split()[1] for line in maps if "/memfd:" in line]
-        self.assertIn("r--s", modes)
-        self.assertIn("rw-s", modes)
-
     @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_why_a_worker_cannot_be_started_stands_in_the_status(self):
         directory = tempfile.mkdtemp()
@@ -391,20 +267,6 @@ class Starts(TestCase):
         os.chmod(directory, 0o755)
         s.wait_worker("actor/0", "idle")
         self.assertNotIn("status", s.worker("actor/0"))
-
-    @unittest.skipUnless(os.geteuid() == 0, "needs root")
-    def test_a_worker_runs_as_its_user(self):
-        s = self.started({"actor": actor(Group={"User": "nobody"})})
-        self.assertEqual(os.stat(f"/proc/{s.worker('actor/0')['pid']}").st_uid, 65534)
-        self.assertEqual(s.do("actor", "echo")["state"], "succeeded")
-
-    def test_signals_are_reset_and_its_process_group_is_its_own(self):
-        s = self.started({"actor": actor()})
-        pid = s.worker("actor/0")["pid"]
-        self.assertEqual(os.getpgid(pid), pid)
-        with open(f"/proc/{pid}/status", encoding="ascii") as file:
-            status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
-        self.assertEqual((int(status["SigBlk"], 16), int(status["SigIgn"], 16)), (0, 0))
 
     def test_limits_are_set(self):
         s = self.started({"actor": actor(Resources={"LimitNOFILE": 77, "LimitCORE": 0, "Nice": 5})})

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """troupe-nats and the server: away, with TLS, with users and permissions."""
 import contextlib
-import json
 import os
 import re
 import shutil

@@ -8,7 +8,6 @@ import select
 import shutil
 import signal
 import socket
-import string
 import subprocess
 import tempfile
 import time
@@ -384,19 +383,6 @@ class Senders(Case):
             self.assertEqual(base64.b64decode(message["data"]), data)
         waited = s.bridge.run("--json", "wait", "JOBS:2")
         self.assertEqual(json.loads(waited.stdout)["job"]["state"], "succeeded")
-
-    def test_N4_no_header_and_no_reason_hides_those_that_have_a_publication_stored_once(self):
-        s = self.bridged()
-        names = "Nats-Msg-Id", "Nats-Expected-Last-Subject-Sequence"  # a server looks only at the first place where one occurs
-        text = " ".join(names)
-        s.client.store("jobs.actor.any", "", ["Troupe-Priority: 99", *(f"{name}: {text}" for name in string.ascii_letters)])
-        s.client.store("jobs.actor.any", f"reject {text}")
-        self.wait_results(s, {1, 2})
-        self.wait_empty(s)
-        for number in range(1, s.client.messages("TROUPE") + 1):
-            head = base64.b64decode(s.client.api("STREAM.MSG.GET.TROUPE", seq=number)["message"]["hdrs"]).decode()
-            for name in names:
-                self.assertEqual(head.index(name), head.index(f"\r\n{name}: ") + 2, head)
 
     def test_N2_messages_with_very_many_headers_do_not_keep_others_from_being_told_in_progress(self):
         s = self.bridged(configuration="AckWaitSec=10s\n")

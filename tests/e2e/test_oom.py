@@ -34,19 +34,6 @@ class OnOom(TestCase):
         self.assertEqual([(a["worker"], a["cause"]) for a in job["attempts"]], [("small/0", "oom")])
         self.assertEqual([d["cause"] for d in s.deaths()], ["oom"])
 
-    def test_I5_it_is_tried_there_only_once_more(self):
-        s = self.start()
-        job = s.do("small", "crash kill")
-        self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
-        self.assertEqual([a["worker"] for a in job["attempts"]], ["small/0", "big/0"])
-        self.assertIn("with more memory already", job["reason"])
-
-    def test_I5_other_deaths_are_tried_again_in_their_own_group(self):
-        s = self.start(kills="2")
-        job = s.do("small", "before 3 crash kill\nname")
-        self.assertEqual([(a["worker"], a["cause"]) for a in job["attempts"]], [("small/0", "signal"), ("small/0", "oom")])
-        self.assertEqual(job["result"], text("big/0"))
-
     def test_I5_a_watcher_sees_where_it_goes_and_job_shows_it(self):
         s = self.start()
         seen = []
@@ -64,22 +51,6 @@ class OnOom(TestCase):
         id = s.call("Create", group="small", payload=text(HUNGRY))["id"]
         s.wait_job(id)
         self.assertIn("Group: big, after it ran out of memory in another", s.ctl("job", id).stdout)
-
-    def test_I5_without_room_in_the_other_group_it_goes_on_in_its_own(self):
-        s = self.start()
-        s.write("big.group", group(QueueMax=1))
-        s.call("Reload")
-        s.call("Pause", target="big")
-        s.call("Create", group="big", payload=text("echo"))
-        self.assertEqual(s.do("small", HUNGRY)["result"], text("small/0"))
-
-    def test_I5_a_job_that_waits_in_the_other_group_is_cancelled_there(self):
-        s = self.start()
-        s.call("Pause", target="big")
-        id = s.call("Create", group="small", payload=text(HUNGRY))["id"]
-        s.until(lambda: s.job(id)["group"] == "big")
-        s.call("Cancel", id=id)
-        self.assertEqual(s.job(id)["state"], "cancelled")
 
     def test_I5_a_durable_job_stays_in_the_other_group_after_a_crash(self):
         s = self.started({"small": group(OnOom="big", Durable="yes", MaxRetries=0), "big": group(Durable="yes")},
@@ -125,9 +96,3 @@ class OnOom(TestCase):
         s.call("Resume", target="big")
         job = s.wait_job(id)
         self.assertEqual((job["state"], job["attempt"], job["attempts"][-1]["worker"]), ("dead", 2, "big/0"))
-
-    def test_I5_verify_says_what_is_wrong(self):
-        s = self.start()
-        s.write("small.group", group(OnOom="bigg"))
-        process = s.ctl("verify", s.path("etc"))
-        self.assertIn("OnOom=bigg: unknown group; did you mean 'big'?", process.stdout + process.stderr)

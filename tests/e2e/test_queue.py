@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import signal
 import subprocess
 import time
 import unittest
@@ -82,12 +81,6 @@ class Later(Case):
         self.s.do("actor", "echo now")
         self.assertGreater(self.s.group("actor")["p99_usec"], 0)
 
-    def test_a_job_is_begun_at_its_date(self):
-        date = int(time.time() * 1e6) + 50000
-        job = self.s.do("actor", "echo later", at=date)
-        self.assertEqual(job["state"], "succeeded")
-        self.assertGreaterEqual(job["started_at"], date)
-
     def test_it_shows_as_delayed_until_then_and_can_be_cancelled(self):
         date = int(time.time() * 1e6) + HOUR
         for name in "a", "b":
@@ -97,11 +90,6 @@ class Later(Case):
         self.s.call("Cancel", id="a")
         self.assertEqual(self.s.wait_job("a")["state"], "cancelled")
         self.assertIn("delayed", self.s.ctl("jobs", "actor", check=True).stdout)
-
-    def test_delayed_jobs_count_in_QueueMax(self):
-        for _ in range(3):
-            self.s.create("actor", "echo", delay_usec=HOUR)
-        self.refused("Busy", self.s.create, "actor", "echo", delay_usec=HOUR)
 
     def test_a_stopping_supervisor_cancels_them(self):
         with Varlink(self.s.socket_path) as waiting:
@@ -216,21 +204,6 @@ class Room(Case):
         self.assertEqual(third.reply()[0]["id"], "third")
         self.wait_senders(self.s, 0)
 
-    def test_after_its_time_a_sender_is_told_busy(self):
-        self.refused("Busy", self.s.create, "actor", "echo", wait_usec=1000)
-        self.assertEqual(self.answers(self.push(self.s, 2, 8, 1000))["busy"], 2)
-        self.assertEqual(self.s.group("actor")["senders"], 0)
-
-    def test_a_sender_that_goes_away_leaves_the_room_to_the_next(self):
-        first, killed = self.waiting(id="first"), self.push(self.s, 1, 8, -1)
-        self.wait_senders(self.s, 2)
-        last = self.waiting(id="last")
-        first.close()
-        killed.send_signal(signal.SIGKILL)
-        self.wait_senders(self.s, 1)
-        self.s.call("Cancel", id="x")
-        self.assertEqual(last.reply()[0]["id"], "last")
-
     def test_large_payloads_wait_as_well(self):
         sender = self.push(self.s, 3, 200000, -1)
         self.wait_senders(self.s, 1)
@@ -242,14 +215,6 @@ class Room(Case):
         self.wait_senders(self.s, 2)
         self.s.stop()
         self.assertEqual(connection.receive()["error"].rpartition(".")[2], "Stopping")
-        self.assertEqual(self.answers(sender)["others"], 1)
-
-    def test_a_removed_group_lets_them_go(self):
-        connection, sender = self.waiting(), self.push(self.s, 1, 8, -1)
-        self.wait_senders(self.s, 2)
-        os.remove(self.s.path("etc/actor.group"))
-        self.s.call("Reload", allow_empty=True)
-        self.assertIn(connection.receive()["error"].rpartition(".")[2], ("NoSuchGroup", "Stopping"))
         self.assertEqual(self.answers(sender)["others"], 1)
 
     def recall(self, *arguments):
@@ -272,12 +237,6 @@ class Room(Case):
         self.assertIsNone(process.poll())
         self.s.call("Cancel", id=self.s.call("List", group="actor")["jobs"][0]["id"])
         self.assertEqual(process.communicate(timeout=LIMIT)[0].split(), ["0"])
-
-    def test_a_larger_queue_has_room_for_them(self):
-        connection = self.waiting(id="first")
-        self.s.write("actor.group", actor(Jobs={"QueueMax": 3}))
-        self.s.call("Reload")
-        self.assertEqual(connection.reply()[0]["id"], "first")
 
     def test_map_waits_for_room(self):
         self.s.call("Resume", target="actor")

@@ -136,11 +136,6 @@ class Recycling(Case):
         self.settled(s)
         self.check_never_without(s, 1)
 
-    def test_a_worker_that_does_not_grow_is_not_replaced(self):
-        s = self.started({"actor": actor(Pool={"Size": 1, "MaxMemory": "16M"})})
-        s.until(lambda: s.do("actor", "echo") and s.worker("actor/0")["jobs_done"] > 300)
-        self.assertEqual(generations(s), [1])
-
     def test_an_idle_worker_is_replaced_at_its_age(self):
         s = self.started({"actor": actor(Pool={"Size": 2, "MaxAgeSec": "100ms"})})
         self.recycled(s, 6)
@@ -198,26 +193,6 @@ class Trouble(Case):
         self.recycled(s)
         s.until(lambda: s.do("actor", "pid")["result"]["data"] not in pids)
         self.assertEqual(s.group("actor")["state"], "running")
-
-    def test_successors_that_do_not_come_up_have_a_generation_each(self):
-        s, gate = self.gated()
-        gate.shut()
-        self.wear_out(s)
-        s.wait_event("worker.not-recycled", "actor", 3)
-        gate.open()
-        self.recycled(s)
-        seen = [death["generation"] for death in s.deaths("actor")] + generations(s)
-        self.assertEqual(len(set(seen)), len(seen), seen)
-
-    def test_who_dies_after_a_successor_that_did_not_come_up_has_a_generation_of_its_own(self):
-        s = self.started({"actor": actor()})
-        s.write("actor.group", actor("/bin/false"))
-        s.call("Reload")
-        s.wait_event("group.roll-stopped", "actor")
-        os.kill(s.worker("actor/0")["pid"], signal.SIGKILL)
-        s.until(lambda: len(s.deaths("actor")) > 2)
-        seen = [death["generation"] for death in s.deaths("actor")]
-        self.assertEqual(len(set(seen)), len(seen), seen)
 
     def test_when_the_old_one_dies_its_successor_takes_over_at_once(self):
         s, gate = self.gated()
@@ -412,11 +387,3 @@ class Rolling(Case):
                 alive.discard(event["worker"])
                 self.assertEqual(len(alive), 2)
         self.assertEqual(generations(s, "sleeper"), [2, 2, 2])
-
-    def test_a_bad_file_changes_nothing_and_says_why(self):
-        s = self.started({"actor": actor(Pool={"Size": 2})})
-        s.write("actor.group", actor(Pool={"Size": 2}, Group={"Environment": "A=1"}) + "[Restart]\nRestart=some\n")
-        problems = self.refused("BadConfiguration", s.call, "Reload")["problems"]
-        self.assertIn("Restart=some", problems[0])
-        self.assertEqual(generations(s), [1, 1])
-        self.assertEqual(s.do("actor", "environment A")["result"], text(""))

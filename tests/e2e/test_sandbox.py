@@ -805,7 +805,6 @@ class Workers(TestCase):
         self.assertEqual((death["cause"], death["signal"]), ("system_call", "SIGSYS"))
         self.assertRegex(death["detail"], r"^killed: system call execve\(0x\w+, .*\) is not allowed \(SystemCallFilter=\)$")
 
-
     @unittest.skipIf(SANITIZED, "a sanitizer makes system calls that the list does not allow")
     def test_a_program_that_cannot_be_executed_under_a_list_without_write_tells_why(self):
         script = tempfile.NamedTemporaryFile("w", delete=False)
@@ -866,7 +865,6 @@ class Recordings(TestCase):
         s.do("g", "input")
         self.assertEqual(s.group("g")["system_calls"], ["read"])
         self.assertRegex(s.log(), "killed process .*: system call mkdir")
-
 
     def test_I9_after_a_crash_a_worker_may_make_the_calls_that_were_recorded_when_it_was_started(self):
         s = self.supervisor()

@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import time
@@ -102,11 +101,6 @@ class Ends(TestCase):
             self.assertIsNone(s.process.poll())
             os.sched_yield()
 
-    def test_sigint_is_like_sigterm(self):
-        s = self.started({"actor": actor()})
-        s.process.send_signal(signal.SIGINT)
-        self.assertEqual(s.wait_end(), 0)
-
     def test_workers_die_with_a_supervisor_that_was_killed(self):
         s = self.started({"actor": actor()})
         pidfd = os.pidfd_open(s.worker("actor/0")["pid"])
@@ -116,25 +110,6 @@ class Ends(TestCase):
 
 
 class Sockets(TestCase):
-    def test_a_path_in_use_by_a_live_supervisor_is_refused(self):
-        first = self.started({"actor": actor()})
-        second = self.supervisor({"actor": actor()})
-        second.command[second.command.index("--socket") + 1] = first.socket_path
-        second.spawn()
-        self.assertNotEqual(second.wait_end(), 0)
-        self.assertIn(first.socket_path, second.log())
-        self.assertEqual(first.do("actor", "echo")["state"], "succeeded")
-
-    def test_a_path_left_by_a_dead_supervisor_is_taken_over(self):
-        first = self.started({"actor": actor()})
-        first.kill()
-        left = os.stat(first.socket_path)
-        self.assertTrue(stat.S_ISSOCK(left.st_mode))
-        first.start()
-        self.assertIn("left behind by a supervisor that is gone; taken over", first.log())
-        self.assertNotEqual(os.stat(first.socket_path).st_ctime_ns, left.st_ctime_ns)
-        self.assertEqual(first.do("actor", "echo")["state"], "succeeded")
-
     def await_answer(self, s):
         end = time.monotonic() + LIMIT
         while s.ctl("status").returncode != 0:
@@ -169,13 +144,6 @@ class Sockets(TestCase):
         self.assertIn("is another trouped running?", second.stderr)
         os.kill(s.process.pid, signal.SIGCONT)
         self.await_answer(s)
-
-    def test_a_path_that_is_no_socket_is_left_alone(self):
-        s = self.supervisor({"actor": actor()})
-        Path(s.socket_path).write_text("precious", encoding="ascii")
-        s.spawn()
-        self.assertNotEqual(s.wait_end(), 0)
-        self.assertEqual(Path(s.socket_path).read_text(encoding="ascii"), "precious")
 
     def test_a_directory_that_does_not_exist_or_is_not_writable_is_named(self):
         s = self.supervisor({"actor": actor()})
@@ -356,23 +324,11 @@ class Limits(TestCase):
 
 
 class Configurations(TestCase):
-    def test_all_problems_are_told_with_file_line_and_what_is_allowed(self):
-        s = self.started({"a": f"[Group]\nExecStart={ACTOR}\n[Pool]\nSise=3\n", "b": "[Group]\nExecStart=relative/path\n"})
-        log = s.log()
-        self.assertRegex(log, r"a\.group:4.*Sise.*Size")
-        self.assertRegex(log, r"b\.group:2.*relative/path")
-
     def test_a_missing_directory_is_told(self):
         process = subprocess.run([TROUPED, "--config", "/no/such", "--socket", "/tmp/never"], capture_output=True,
                                  text=True, timeout=LIMIT, check=False)
         self.assertNotEqual(process.returncode, 0)
         self.assertIn("/no/such", process.stderr)
-
-    def test_drop_ins_override(self):
-        s = self.supervisor({"actor": actor(1)})
-        s.write("actor.group.d/10-size.conf", "[Pool]\nSize=2\n")
-        s.start()
-        self.assertEqual(s.group("actor")["size"], 2)
 
     def test_help_and_version_need_nothing(self):
         for option, expected in ("--help", "Usage"), ("--version", "1.0.0"):
@@ -399,14 +355,6 @@ class Reloads(TestCase):
         s.wait_for(lambda: len(s.group("grown")["workers"]) == 2)
         self.refused("NoSuchGroup", s.create, "gone", "echo")
 
-    def test_a_bad_configuration_changes_nothing(self):
-        s = self.started({"actor": actor()})
-        s.write("bad.group", "[Group]\nExecStart=no/such\n")
-        problems = self.refused("BadConfiguration", s.call, "Reload")["problems"]
-        self.assertEqual(len(problems), 1)
-        self.assertIn("bad.group:2", problems[0])
-        self.assertEqual([g["name"] for g in s.call("GetStatus")["groups"]], ["actor"])
-
     def test_sighup_reloads(self):
         s = self.started({"actor": actor()})
         s.write("new.group", actor())
@@ -428,13 +376,6 @@ class Reloads(TestCase):
         s.write("actor.group", actor(2))
         s.call("Reload")
         s.wait_for(has_no_children)
-
-    def test_a_changed_program_is_restarted(self):
-        s = self.started({"actor": actor()})
-        s.write("actor.group", actor(Group={"Environment": "NEW=1"}))
-        s.call("Reload")
-        s.wait_for(lambda: s.worker("actor/0")["generation"] == 2 and s.worker("actor/0")["state"] == "idle")
-        self.assertEqual(s.do("actor", "environment NEW")["result"], text("1"))
 
 
 class StoppedTakers(TestCase):

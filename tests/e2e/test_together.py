@@ -3,7 +3,7 @@
 import os
 import signal
 
-from troupe import ACTOR, LIMIT, Bell, TestCase, ended, helper, ini, text
+from troupe import ACTOR, Bell, TestCase, ended, ini, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 

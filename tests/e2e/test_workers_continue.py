@@ -165,7 +165,6 @@ class Continuity(TestCase):
         self.assertEqual(s.do("actor", "echo next")["result"], text("next"))
         s.stop()
 
-
     def test_D9_cells_by_key_go_on_with_their_workers_and_jobs(self):
         s = self.started_with(actor=actor(Pool={"Cells": "by-key", "Size": 2, "CellIdleSec": "5min"}))
         begun, bell = Bell(s, "begun"), Bell(s, "bell")
@@ -182,7 +181,6 @@ class Continuity(TestCase):
         self.assertIn(s.do("actor", "name", key="red")["result"], (text("actor/red/0"), text("actor/red/1")))
         self.assertEqual(self.pids(s), before)
         s.stop()
-
 
     def test_D9_a_spare_that_has_taken_a_place_keeps_it_and_so_does_its_own_spare(self):
         s = self.started_with(actor=actor(Pool={"Size": 1, "Spare": 1}))

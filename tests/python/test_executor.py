@@ -1091,18 +1091,6 @@ class Ends(TestCase):
                 assert os.waitpid(child, 0)[1] == 0
             """, env={"PYTHONWARNINGS": "ignore::DeprecationWarning"})  # of fork() beside threads
 
-    def test_executors_in_workers(self):
-        self.assertEqual(self.program("""
-            def nested(depth):
-                if depth == 0:
-                    return 0
-                with Executor(1) as executor:
-                    return 1 + executor.submit(nested, depth - 1).result()
-
-            main:
-                print(nested(3))
-            """), "3\n")
-
     def test_the_temporary_directory_may_have_a_long_path(self):
         long = os.path.join(self.temporary, "a" * 100, "b" * 100)
         os.makedirs(long)
