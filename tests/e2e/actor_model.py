@@ -65,7 +65,7 @@ class Program:
             return self.ask(self.random.choice(later), depth)
         if kind < 0.25:
             where, type, _, message = self.send(depth + 1)
-            return f"after {self.random.randint(0, 3000)} {where} {type} {message}"
+            return f"after {self.random.randint(0, 3000)} 0 {where} {type} {message}"
         if kind < 0.3:
             return "watch end"
         where, type, key, message = self.send(depth + 1)
@@ -79,7 +79,7 @@ class Program:
         if not any(c.startswith(("fail", "unhandled", "crash")) for c in body):
             body += [f"reply answer yes-{message}"] * self.random.choice([1, 1, 1, 2])
         self.commands[message] = body
-        return f"ask {to} {self.random.choice(TYPES)} {message}"
+        return f"call {to} {self.random.choice(TYPES)} stash {message}"
 
     def script(self):
         lines = [f"{message} {command}" for message, commands in self.commands.items() for command in commands]
@@ -164,14 +164,14 @@ class Model:
 
     # ---- notes
 
-    def note(self, words):
-        actor, kind = self.actors[words[0]], words[1]
-        if kind == "message":
-            self.handled(actor, *words[2:5], words[6])
-        elif kind == "asked":
-            self.asked(actor, words[2], words[3])
-        elif kind != "ended":
-            raise Wrong(f"what is {words}?")
+    def note(self, note):
+        actor = self.actors[note.name]
+        if note.kind == "message":
+            self.handled(actor, note.type, note.key, note.text, note.flags)
+        elif note.kind == "called":
+            self.called(actor, note.text)
+        elif note.kind not in ("calling", "terminated"):
+            raise Wrong(f"what is {note}?")
 
     def handled(self, actor, type, key, message, flags):
         if actor.awaits:
@@ -181,7 +181,7 @@ class Model:
         envelope = self.take(actor, message)
         expected = (("a" if envelope.ask else "") + ("r" if envelope.redelivered else "") +
                     ("t" if envelope.timer else "") + ("b" if actor.becomes == "all" else "")) or "-"
-        given = (type.strip("'"), key.strip("'"), flags)
+        given = (type, key.strip("'"), flags)
         if given != (envelope.type, envelope.key, expected):
             raise Wrong(f"{actor.name} got {message} as {given}, not {(envelope.type, envelope.key, expected)}")
         if actor.becomes == "default" and actor.group == "b" and envelope.type == "odd":
@@ -219,10 +219,9 @@ class Model:
         return (actor.becomes == "default" and actor.group == "b" and envelope.type == "odd" and
                 (envelope.message, "unhandled") in self.silent)
 
-    def asked(self, actor, message, result):
-        if actor.awaits != message:
-            raise Wrong(f"{actor.name} awaits {actor.awaits}, not {message}")
-        if self.results.get(message) != result and not self.silently_unhandled(message, result):
+    def called(self, actor, result):
+        message = actor.awaits
+        if not message or self.results.get(message) != result and not self.silently_unhandled(message, result):
             raise Wrong(f"{actor.name} was answered {result} to {message}, not {self.results.get(message)}")
         actor.awaits = None
         self.go_on(actor)
@@ -244,11 +243,11 @@ class Model:
     def do_tell(self, actor, to, type, key, message):
         self.send(to, Envelope(message, type, key, (actor.name, to)))
 
-    def do_after(self, actor, _, to, type, message):
+    def do_after(self, actor, _, __, to, type, message):
         self.counter += 1
         self.send(to, Envelope(message, type, "-", ("timer", self.counter), timer=True))
 
-    def do_ask(self, actor, to, type, message):
+    def do_call(self, actor, to, type, _, message):
         self.send(to, Envelope(message, type, "-", (actor.name, to), ask=True))
         actor.awaits = message
 
@@ -307,8 +306,8 @@ class Model:
     def play(self, notes, dead):
         """Follows all notes and dead letters, (message, reason). Returns the messages that are unaccounted for."""
         self.silent = set(dead)
-        for words in notes:
-            self.note(words)
+        for note in notes:
+            self.note(note)
         left = [self.settle(envelope, actor, dead) for actor in self.actors.values()
                 for envelope in actor.forced + actor.queue + actor.stash]
         left += [self.settle_pooled(envelope, group, dead) for group, pool in self.pools.items() for envelope in pool]

@@ -79,10 +79,10 @@ class Contents(TestCase):
             "owned": ini("/bin/sh -c 'echo SECRET output; exec sleep infinity'",
                          Group={"Type": "service", "User": "nobody"}),
             "speaking": ini(SPEAKER, Group={"Type": "service"}),
-            "talking": ini(helper("workers/messenger"), Group={"Environment": "MESSENGER_LOG=/dev/null"}, Restart={"MinSec": "1ms"}),
+            "talking": ini(helper("workers/player"), Restart={"MinSec": "1ms"}),
         }, conf=conf)
         s = self.s
-        for kind in "do.error", "do.refuse":  # the words of a handler
+        for kind in "do.fail", "do.unhandled":  # the words of a handler
             s.call("io.troupe.Actors.Tell", to="talking/0", type=kind, payload=text(f"{SECRET} verdict"))
         s.until(lambda: len(s.call("io.troupe.Actors.ListDeadLetters", filter={"recipient": "talking"})["letters"]) == 2)
         s.until(lambda: s.call("io.troupe.Actors.Tell", to="talking/0", type="do.leave", payload=text(f"{SECRET} goodbye")) == {}
@@ -301,7 +301,7 @@ class Contents(TestCase):
         while seen[-1]["id"] < last:
             seen += watch.reply()[0]["events"]
         del seen[:]
-        s.call("io.troupe.Actors.Tell", to="talking/0", type="do.error", payload=text(SECRET))
+        s.call("io.troupe.Actors.Tell", to="talking/0", type="do.fail", payload=text(SECRET))
         s.wait_job(s.create("secret", f"state {SECRET}\ncrash abort"))
         s.call("io.troupe.Actors.Tell", to="talking/0", type="do.leave", payload=text(SECRET))
         while not {"letter.error", "worker.left", "job.dead"} <= {event["type"] for event in seen}:

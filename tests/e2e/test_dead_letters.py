@@ -4,29 +4,24 @@ import os
 import time
 from pathlib import Path
 
+from test_actors import PLAYER, read_notes
 from troupe import Bell, TestCase, VarlinkError, helper, ini, text
 
-PLAYER = helper("workers/player")
 ACTORS = "io.troupe.Actors."
 
 
 class Notes:
-    """The notes of players; see workers/player.c."""
+    """The notes of players."""
 
     def __init__(self, supervisor):
         self.supervisor, self.path = supervisor, supervisor.path("notes")
-        with open(self.path, "w", encoding="utf-8"):
-            pass
 
     def lines(self, of=None, kind=None):
-        with open(self.path, encoding="utf-8") as file:
-            whole, _, _ = file.read().rpartition("\n")  # the last line may be incomplete
-        lines = [line.split() for line in whole.splitlines()]
-        return [line for line in lines if (not of or line[0] == of) and (not kind or line[1] == kind)]
+        return [note for note in read_notes(self.path) if of in (None, note.name) and kind in (None, note.kind)]
 
     def payloads(self, of=None):
         """The handled messages, in order."""
-        return [line[4] for line in self.lines(of, "message")]
+        return [note.text for note in self.lines(of, "message")]
 
     def wait(self, count, of=None, kind="message"):
         self.supervisor.until(lambda: len(self.lines(of, kind)) >= count)
@@ -64,12 +59,6 @@ class Letters(TestCase):
         s.until(lambda: len(self.letters(s, **filter)) >= count)
         return self.letters(s, **filter)
 
-    def assert_refused(self, error, call, *arguments, **parameters):
-        with self.assertRaises(VarlinkError) as caught:
-            call(*arguments, **parameters)
-        self.assertEqual(caught.exception.name, error, caught.exception)
-        return caught.exception.parameters
-
 
 class Messages(Letters):
     def test_C1_telling_reaches_an_actor_by_its_address_a_name_or_its_pool(self):
@@ -77,22 +66,22 @@ class Messages(Letters):
         self.tell(s, "p/1", payload="one")
         self.tell(s, "p", payload="two")
         self.tell(s, "alice", "a.type", payload="three", key="k")
-        lines = s.notes.wait(3)
-        self.assertEqual(sorted(line[4] for line in lines), ["one", "three", "two"])
-        [three] = [line for line in lines if line[4] == "three"]
-        self.assertEqual(three[2:4] + three[5:], ["'a.type'", "'k'", "0", "-"])
+        notes = s.notes.wait(3)
+        self.assertEqual(sorted(note.text for note in notes), ["one", "three", "two"])
+        [three] = [note for note in notes if note.text == "three"]
+        self.assertEqual(three[2:6], ("a.type", "'k'", "0", "-"))
 
     def test_an_actor_that_is_not_there_is_told_with_the_nearest_name(self):
         s = self.players(groups=("stock",))
-        self.assertEqual(self.assert_refused("NoSuchActor", self.tell, s, "stok"), {"name": "stok", "nearest": "stock"})
-        self.assertEqual(self.assert_refused("NoSuchActor", s.call, ACTORS + "Lookup", name="stock/7")["name"],
+        self.assertEqual(self.refused("NoSuchActor", self.tell, s, "stok"), {"name": "stok", "nearest": "stock"})
+        self.assertEqual(self.refused("NoSuchActor", s.call, ACTORS + "Lookup", name="stock/7")["name"],
                          "stock/7")
 
     def test_wrong_types_keys_and_payloads_are_refused(self):
         s = self.players()
         for parameters in ({"type": "a b"}, {"type": "x" * 129}, {"key": "k" * 256}):
-            self.assert_refused("BadOption", s.call, ACTORS + "Tell", to="p", **parameters)
-        self.assert_refused("BadPayload", s.call, ACTORS + "Tell", to="p",
+            self.refused("BadOption", s.call, ACTORS + "Tell", to="p", **parameters)
+        self.refused("BadPayload", s.call, ACTORS + "Tell", to="p",
                             payload={"encoding": "base64", "data": "?"})
         self.assertEqual(s.notes.lines(), [])
 
@@ -105,10 +94,10 @@ class Messages(Letters):
     def test_C7_an_ask_that_nobody_answers_times_out_or_fails(self):
         s = self.players("fails fail 5 broken\nignored unhandled\ndies crash\n",
                          sections={"Worker": {"OnCrash": "error-queue"}})
-        self.assert_refused("TimedOut", s.call, ACTORS + "Ask", to="p/0", timeout_usec=1000)
+        self.refused("TimedOut", s.call, ACTORS + "Ask", to="p/0", timeout_usec=1000)
         for payload in ("fails", "ignored", "dies"):
             with self.subTest(payload):
-                failure = self.assert_refused("Failed", s.call, ACTORS + "Ask", to="p/0", payload=text(payload))
+                failure = self.refused("Failed", s.call, ACTORS + "Ask", to="p/0", payload=text(payload))
                 self.assertTrue(failure["reason"])
 
     def test_the_reply_to_an_asker_that_went_away_is_a_dead_letter(self):
@@ -125,20 +114,6 @@ class Messages(Letters):
         [letter] = self.wait_letters(s, 1)
         self.assertEqual((letter["reason"], letter["sender"]), ("late_reply", "p/0"))
 
-    def test_C4_a_paused_actor_gets_nothing_until_it_is_resumed_and_then_in_order(self):
-        s = self.players()
-        s.call(ACTORS + "Pause", actor="p/0")
-        for i in range(20):
-            self.tell(s, "p/0", payload=str(i))
-        self.tell(s, "p/1", payload="other")
-        s.notes.wait(1, "p/1")
-        actor = s.call(ACTORS + "Lookup", name="p/0")["actor"]
-        self.assertEqual((actor["waiting"], actor["paused"]), (20, True))
-        self.assertEqual(s.notes.payloads("p/0"), [])
-        s.call(ACTORS + "Resume", actor="p/0")
-        s.notes.wait(20, "p/0")
-        self.assertEqual(s.notes.payloads("p/0"), [str(i) for i in range(20)])
-
     def test_actors_are_listed_by_kind_and_below_an_address(self):
         s = self.players("start register alice\n", groups=("p", "q"), sections={"Pool": {"Size": 1}}, start=False)
         s.write("x.exchange", "[Exchange]\n")
@@ -149,70 +124,24 @@ class Messages(Letters):
         self.assertEqual(names(under="q"), ["q", "q/0"])
         listed, pages = s.pages(ACTORS + "ListActors", "actors", limit=2)
         self.assertEqual((sorted(a["name"] for a in listed), pages), (names(), 3))
-        self.assert_refused("BadOption", s.call, ACTORS + "ListActors", kind="ghost")
-        self.assert_refused("BadOption", s.call, ACTORS + "ListActors", limit=0)
-
-    def test_C8_the_message_log_is_off_by_default_and_switched_at_run_time(self):
-        s = self.players("no unhandled\n", conf="[Supervisor]\nLogLevel=debug\n")
-        self.tell(s, "p/0", payload="quiet")
-        s.notes.wait(1)
-        self.assertNotIn("type 't'", s.log())
-        state = s.call(ACTORS + "SetMessageLog", target="p", enqueued=True, unhandled=True)
-        self.assertEqual(state, {"enqueued": True, "dispatched": False, "unhandled": True})
-        self.tell(s, "p/0", payload="no")
-        self.wait_letters(s, 1)
-        lines = lambda: [line for line in s.log().splitlines() if ": type 't'" in line]
-        self.assertEqual(["enqueued" in line or "not handled" in line for line in lines()], [True, True], lines())
-        s.call(ACTORS + "SetMessageLog", target="p", enqueued=False, unhandled=False)
-        self.tell(s, "p/0", payload="quiet")
-        s.notes.wait(3)
-        self.assertEqual(len(lines()), 2)
+        self.refused("BadOption", s.call, ACTORS + "ListActors", kind="ghost")
+        self.refused("BadOption", s.call, ACTORS + "ListActors", limit=0)
 
 
 class Timers(Letters):
     def test_C6_a_timer_sends_its_message_once_after_its_time(self):
         s = self.players()
         id = s.call(ACTORS + "Schedule", to="p/0", type="tick", payload=text("now"), delay_usec=1000)["id"]
-        [line] = s.notes.wait(1)
-        self.assertEqual((line[2], line[4], line[6]), ("'tick'", "now", "t"))
+        [note] = s.notes.wait(1)
+        self.assertEqual((note.type, note.text, note.flags), ("tick", "now", "t"))
         self.assertEqual(s.call(ACTORS + "ListTimers")["timers"], [])
-        self.assertEqual(self.assert_refused("NoSuchTimer", s.call, ACTORS + "Unschedule", id=id), {"id": id})
-
-    def test_C6_a_date_that_has_passed_fires_at_once(self):
-        s = self.players()
-        s.call(ACTORS + "Schedule", to="p/0", type="tick", at=1)
-        s.notes.wait(1)
-
-    def test_C6_a_periodic_timer_keeps_its_id_until_it_is_cancelled(self):
-        s = self.players()
-        id = s.call(ACTORS + "Schedule", to="p/0", type="tick", delay_usec=1000, period_usec=2000)["id"]
-        s.notes.wait(3)
-        [timer] = s.call(ACTORS + "ListTimers", to="p/0")["timers"]
-        self.assertEqual((timer["id"], timer["period_usec"], timer["to"]), (id, 2000, "p/0"))
-        self.assertEqual(s.call(ACTORS + "Unschedule", id=id), {"cancelled": 1})
-        self.assertEqual(s.call(ACTORS + "ListTimers")["timers"], [])
-
-    def test_C6_all_of_one_type_for_one_recipient_are_cancelled_and_counted(self):
-        s = self.players()
-        for to, type in (("p/0", "a"), ("p/0", "a"), ("p/0", "a.b"), ("p/1", "a")):
-            s.call(ACTORS + "Schedule", to=to, type=type, delay_usec=3600 * 10**6)
-        self.assertEqual(s.call(ACTORS + "Unschedule", to="p/0", type="a"), {"cancelled": 2})
-        self.assertEqual(s.call(ACTORS + "Unschedule", to="p/0", type="a"), {"cancelled": 0})
-        self.assertEqual(len(s.call(ACTORS + "ListTimers")["timers"]), 2)
-        self.assertEqual(len(s.pages(ACTORS + "ListTimers", "timers", limit=1)[0]), 2)
-
-    def test_C6_a_timer_survives_the_crash_of_its_recipient(self):
-        s = self.players("1 crash\n", sections={"Worker": {"OnCrash": "error-queue"}})
-        s.call(ACTORS + "Schedule", to="p/0", type="tick", payload=text("later"), delay_usec=300000)
-        self.tell(s, "p/0", payload="1")
-        s.notes.wait(2)
-        self.assertEqual(s.notes.payloads("p/0"), ["1", "later"])
+        self.assertEqual(self.refused("NoSuchTimer", s.call, ACTORS + "Unschedule", id=id), {"id": id})
 
     def test_times_that_make_no_sense_are_refused(self):
         s = self.players()
         for parameters in ({}, {"delay_usec": 1, "at": 1}, {"delay_usec": -1}, {"at": -1},
                            {"delay_usec": 1, "period_usec": 1}):
-            self.assert_refused("BadOption", s.call, ACTORS + "Schedule", to="p/0", **parameters)
+            self.refused("BadOption", s.call, ACTORS + "Schedule", to="p/0", **parameters)
 
 
 class Exchanges(Letters):
@@ -241,37 +170,7 @@ class Exchanges(Letters):
         for slot in ("p/0", "p/1"):
             self.tell(s, slot, payload=f"{payload}-end")
             s.until(lambda: f"{payload}-end" in s.notes.payloads(slot))
-        return "".join(line[0][2] for line in sorted(s.notes.lines()) if line[4:5] == [payload])
-
-    def test_C9_single_any_subscription_replaces_the_one_before(self):
-        s = self.exchange("single")
-        self.subscribe(s, "p/0", "a")
-        self.assertEqual(self.who(s, "b"), "0")
-        self.subscribe(s, "p/1", "c")
-        self.assertEqual(self.who(s, "a"), "1")
-        self.assertFalse(self.unsubscribe(s, "p/0", "a"))
-        self.assertTrue(self.unsubscribe(s, "p/1"))
-        self.assertEqual(self.who(s, "a"), "")
-
-    def test_C9_typed_single_exact_type_first_else_the_first_registered_ancestor(self):
-        s = self.exchange("typed_single")
-        self.subscribe(s, "p/0", "")
-        self.subscribe(s, "p/1", "order")
-        self.assertEqual(self.who(s, "order"), "1")
-        self.assertEqual(self.who(s, "order.created"), "0")
-        self.subscribe(s, "p/0", "order")
-        self.assertEqual(self.who(s, "order"), "0")
-
-    def test_C9_typed_multi_to_all_of_the_type_and_its_ancestors(self):
-        s = self.exchange("typed_multi")
-        self.subscribe(s, "p/0", "order")
-        self.subscribe(s, "p/1", "order.created")
-        self.subscribe(s, "p/1", "")
-        self.assertEqual(self.who(s, "order.created"), "011")
-        self.assertEqual(self.who(s, "order"), "01")
-        self.assertFalse(self.unsubscribe(s, "p/0", "order.created"))
-        self.assertTrue(self.unsubscribe(s, "p/0", "order"))
-        self.assertEqual(self.who(s, "order.created"), "11")
+        return "".join(note.name[2] for note in sorted(s.notes.lines()) if note.text == payload)
 
     def test_C9_routing_key_null_keys_included(self):
         s = self.exchange("routing_key")
@@ -284,15 +183,6 @@ class Exchanges(Letters):
         self.assertEqual(self.who(s, "order"), "")
         self.assertEqual(self.who(s, "order.created", "k"), "0")
 
-    def test_patterns_in_keys(self):
-        s = self.exchange("pattern")
-        self.subscribe(s, "p/0", "", "eu.*")
-        self.subscribe(s, "p/1", "", "#.high")
-        self.assertEqual(self.who(s, "t", "eu.fr"), "0")
-        self.assertEqual(self.who(s, "t", "eu.high"), "01")
-        self.assertEqual(self.who(s, "t", "eu.fr.high"), "1")
-        self.assertEqual(self.who(s, "t"), "")
-
     def test_C9_forwarding_keeps_sender_and_key_and_an_exchange_can_be_paused(self):
         s = self.players("go tell x order k payload\n", groups=("p", "q"), sections={"Pool": {"Size": 1}})
         s.call(ACTORS + "CreateExchange", name="x", kind="typed_multi")
@@ -302,33 +192,25 @@ class Exchanges(Letters):
         s.until(lambda: s.call(ACTORS + "Lookup", name="x")["actor"]["waiting"] == 1)
         self.assertEqual(s.notes.payloads("q/0"), [])
         s.call(ACTORS + "Resume", actor="x")
-        [line] = s.notes.wait(1, "q/0")
+        [note] = s.notes.wait(1, "q/0")
         sender = s.call(ACTORS + "Lookup", name="p/0")["actor"]["reference"]
-        self.assertEqual(line[2:6], ["'order'", "'k'", "payload", str(sender)])
-
-    def test_exchanges_that_go_round_end_in_a_dead_letter(self):
-        s = self.exchange("typed_multi")
-        s.call(ACTORS + "CreateExchange", name="y", kind="typed_multi")
-        self.subscribe(s, "y")
-        self.subscribe(s, "x", exchange="y")
-        self.tell(s, "x")
-        self.assertEqual([letter["reason"] for letter in self.wait_letters(s, 1)], ["loop"])
+        self.assertEqual(note[2:5] + note[6:], ("order", "'k'", str(sender), "payload"))
 
     def test_names_are_shared_with_groups_and_registered_names(self):
         s = self.players("start register alice\n")
         for name in ("p", "alice"):
-            self.assertEqual(self.assert_refused("NameExists", s.call, ACTORS + "CreateExchange", name=name, kind="single"),
+            self.assertEqual(self.refused("NameExists", s.call, ACTORS + "CreateExchange", name=name, kind="single"),
                              {"name": name})
-        self.assert_refused("BadOption", s.call, ACTORS + "CreateExchange", name="-x", kind="single")
-        self.assert_refused("BadOption", s.call, ACTORS + "CreateExchange", name="x", kind="topic")
-        self.assert_refused("NoSuchExchange", s.call, ACTORS + "DeleteExchange", name="p")
-        self.assert_refused("NoSuchExchange", s.call, ACTORS + "Subscribe", exchange="p", actor="p/0")
+        self.refused("BadOption", s.call, ACTORS + "CreateExchange", name="-x", kind="single")
+        self.refused("BadOption", s.call, ACTORS + "CreateExchange", name="x", kind="topic")
+        self.refused("NoSuchExchange", s.call, ACTORS + "DeleteExchange", name="p")
+        self.refused("NoSuchExchange", s.call, ACTORS + "Subscribe", exchange="p", actor="p/0")
 
     def test_an_exchange_that_is_deleted_is_gone_with_its_subscriptions(self):
         s = self.exchange("single")
         self.subscribe(s, "p/0")
         s.call(ACTORS + "DeleteExchange", name="x")
-        self.assert_refused("NoSuchActor", self.tell, s, "x")
+        self.refused("NoSuchActor", self.tell, s, "x")
         self.assertEqual(s.call(ACTORS + "Lookup", name="p/0")["actor"]["subscriptions"], 0)
         s.call(ACTORS + "CreateExchange", name="x", kind="single")
         self.assertEqual(self.who(s, "t"), "")
@@ -350,7 +232,7 @@ class Declared(Letters):
             subscriptions, _ = s.pages(ACTORS + "ListSubscriptions", "subscriptions", limit=limit, exchange="x")
             self.assertEqual(sorted((x["actor"], x["type"], x.get("key")) for x in subscriptions),
                              [("p/0", "order", None), ("p/1", "order", None)])
-        self.assertEqual(self.assert_refused("Declared", s.call, ACTORS + "DeleteExchange", name="x"), {"name": "x"})
+        self.assertEqual(self.refused("Declared", s.call, ACTORS + "DeleteExchange", name="x"), {"name": "x"})
 
     def test_a_reload_adds_removes_and_changes_them(self):
         s = self.players("start subscribe x order k\n", start=False, sections={"Pool": {"Size": 1}})
@@ -371,7 +253,7 @@ class Declared(Letters):
         s = self.players()
         s.call(ACTORS + "CreateExchange", name="made", kind="single")
         self.write_players(s, "made")
-        problems = self.assert_refused("BadConfiguration", s.call, "Reload")["problems"]
+        problems = self.refused("BadConfiguration", s.call, "Reload")["problems"]
         self.assertEqual([os.path.basename(p.split(":")[0]) for p in problems], ["made.group"], problems)
 
     def test_one_made_at_run_time_can_be_declared_later(self):
@@ -478,17 +360,18 @@ class DeadLetters(Letters):
         self.assertEqual((letter["sender"], letter["recipient"]), ("p/0", "q/0"))
         s.call(ACTORS + "Requeue", id=letter["id"])
         first, second = s.notes.wait(2, "q/0")
-        self.assertEqual(first[:6], second[:6])
+        self.assertEqual(first, second)
         s.call(ACTORS + "Requeue", filter={"recipient": "q"}, to="p/0")
-        self.assertEqual(s.notes.wait(2, "p/0")[1][2:5], ["'order'", "'k'", "first"])
+        note = s.notes.wait(2, "p/0")[1]
+        self.assertEqual((note.type, note.key, note.text), ("order", "'k'", "first"))
 
     def test_what_cannot_be_requeued_stays_and_says_why(self):
         s = self.players(groups=("p", "q"))
         s.call(ACTORS + "CreateExchange", name="x", kind="single")
-        self.assert_refused("NoMatch", self.tell, s, "x", "t", "one")
+        self.refused("NoMatch", self.tell, s, "x", "t", "one")
         s.call(ACTORS + "DeleteExchange", name="x")
         [letter] = self.letters(s)
-        refusal = self.assert_refused("NotRequeued", s.call, ACTORS + "Requeue", id=letter["id"])
+        refusal = self.refused("NotRequeued", s.call, ACTORS + "Requeue", id=letter["id"])
         self.assertEqual(refusal["id"], letter["id"])
         self.assertIn("no such actor", refusal["problem"])
         answer = s.call(ACTORS + "Requeue", filter={})
@@ -497,16 +380,6 @@ class DeadLetters(Letters):
         s.call(ACTORS + "Requeue", id=letter["id"], to="q")
         s.notes.wait(1)
         self.assertEqual(self.letters(s), [])
-
-    def test_hundreds_are_requeued_by_one_call(self):
-        s = self.players("x unhandled\n", sections={"Pool": {"Size": 1}})
-        for _ in range(300):
-            self.tell(s, "p/0", payload="x")
-        self.wait_letters(s, 300)
-        s.call(ACTORS + "Pause", actor="p/0")
-        answer = s.call(ACTORS + "Requeue", filter={"queue": "dead_letters"})
-        self.assertEqual(answer, {"requeued": 300, "failed": 0})
-        self.assertEqual(s.call(ACTORS + "Lookup", name="p/0")["actor"]["waiting"], 300)
 
     def test_filters_and_purge(self):
         s = self.players("1 unhandled\n2 fail 1 x\n")
@@ -520,14 +393,14 @@ class DeadLetters(Letters):
         self.assertEqual(types(queue="errors"), ["c"])
         self.assertEqual(types(since_at=int(time.time() * 1e6) + 10**9), [])
         for filter in ({"reason": "bored"}, {"queue": "x"}, {"since_at": -1}):
-            self.assert_refused("BadOption", s.call, ACTORS + "ListDeadLetters", filter=filter)
+            self.refused("BadOption", s.call, ACTORS + "ListDeadLetters", filter=filter)
         self.assertEqual(s.call(ACTORS + "Purge", filter={"type": "a"}), {"purged": 2})
         [left] = self.letters(s)
         self.assertEqual(s.call(ACTORS + "Purge", id=left["id"]), {"purged": 1})
-        self.assertEqual(self.assert_refused("NoSuchDeadLetter", s.call, ACTORS + "Purge", id=left["id"]),
+        self.assertEqual(self.refused("NoSuchDeadLetter", s.call, ACTORS + "Purge", id=left["id"]),
                          {"id": left["id"]})
-        self.assert_refused("BadOption", s.call, ACTORS + "Purge")
-        self.assert_refused("BadOption", s.call, ACTORS + "Purge", id=1, filter={})
+        self.refused("BadOption", s.call, ACTORS + "Purge")
+        self.refused("BadOption", s.call, ACTORS + "Purge", id=1, filter={})
 
     def test_their_number_and_memory_are_bounded(self):
         s = self.players("x unhandled\n", conf="[Supervisor]\nDeadLettersMax=5\nDeadLettersMemoryMax=100K\n")
@@ -539,7 +412,7 @@ class DeadLetters(Letters):
         self.tell(s, "p/0", payload="x " + "y" * 200000)
         [large] = [letter for letter in self.wait_letters(s, 5) if letter["id"] == 9] or self.wait_nine(s)
         self.assertEqual((large["payload_dropped"], large["payload_bytes"]), (True, 200002))
-        refusal = self.assert_refused("NotRequeued", s.call, ACTORS + "Requeue", id=9)
+        refusal = self.refused("NotRequeued", s.call, ACTORS + "Requeue", id=9)
         self.assertIn("not kept", refusal["problem"])
         s.write("troupe.conf", "[Supervisor]\nDeadLettersMax=2\n")
         s.call("Reload")
@@ -547,35 +420,6 @@ class DeadLetters(Letters):
 
     def wait_nine(self, s):
         return s.until(lambda: [letter for letter in self.letters(s) if letter["id"] == 9])
-
-    def test_they_are_listed_page_by_page(self):
-        s = self.players("x unhandled\n")
-        for _ in range(5):
-            self.tell(s, "p/0", payload="x")
-        self.wait_letters(s, 5)
-        first = s.call(ACTORS + "ListDeadLetters", limit=3)
-        self.assertEqual([letter["id"] for letter in first["letters"]], [5, 4, 3])
-        # Items that come and go between two pages shift no others.
-        self.tell(s, "p/0", payload="x")
-        self.wait_letters(s, 6)
-        s.call(ACTORS + "Purge", id=3)
-        rest = s.call(ACTORS + "ListDeadLetters", cursor=first["next"])
-        self.assertEqual(([letter["id"] for letter in rest["letters"]], rest.get("next")), ([2, 1], None))
-
-    def test_changing_needs_permission_and_looking_does_not(self):
-        s = self.players("x unhandled\n")
-        self.tell(s, "p/0", payload="x")
-        self.wait_letters(s, 1)
-        if os.geteuid() != 0:
-            self.skipTest("only root can become somebody else")
-        as_nobody = {"user": 65534, "group": 65534, "extra_groups": []}
-        self.assertEqual(s.ctl("dead-letters", **as_nobody).returncode, 0)
-        for arguments in (("tell", "p", "x"), ("ask", "p", "x"), ("schedule", "p", "x", "--delay", "1h"),
-                          ("purge", "--all"), ("retry", "--all"),
-                          ("exchanges", "create", "x", "single"), ("pause", "--actor", "p/0"),
-                          ("logs", "p", "--messages", "all"), ("subscribe", "x", "p")):
-            with self.subTest(arguments):
-                self.assertEqual(s.ctl(*arguments, **as_nobody).returncode, 4)
 
 
 class Verbs(Letters):
@@ -587,7 +431,8 @@ class Verbs(Letters):
         self.assertEqual(s.ctl("ask", "p/0", "q", "-", input="hello").stdout, "hi")
         self.assertEqual(s.ctl_json("ask", "p/0", "q", "--data", "hello"),
                          {"from": "p/0", "type": "answer", "payload": text("hi")})
-        self.assertEqual(s.notes.lines("p/0")[0][2:5], ["'a.b'", "'k'", "one"])
+        note = s.notes.lines("p/0")[0]
+        self.assertEqual((note.type, note.key, note.text), ("a.b", "'k'", "one"))
         for status, arguments, said in (
                 (5, ("tell", "x", "t"), "there is no actor 'x'"),
                 (2, ("tell", "p", "a b"), "'type' is missing or wrong"),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Messages that cannot be delivered, and the bounds on keeping them. See workers/messenger.c."""
+"""Messages that cannot be delivered, and the bounds on keeping them. See workers/player.c."""
 import os
 import unittest
 
-from test_actors import MESSENGER, QUICK, ActorsTestCase
+from test_actors import PLAYER, QUICK, ActorsTestCase
 from troupe import ACTOR, FAULTY_TROUPED, TestCase, VarlinkError, ini, text
 
 FAULTY = unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
@@ -87,11 +87,11 @@ class Shares(ActorsTestCase):
         for name in "abc":
             self.add(name)
         self.s.start()
-        self.do("b", "tell c/0 do.refuse - mine")
+        self.do("b", "tell c/0 do.unhandled - mine")
         self.dead(1)
         os.kill(self.s.worker("b/0")["pid"], 9)
         self.s.until(lambda: len(self.s.deaths()) == 1)
-        self.do("a", "burst c/0 1000 do.refuse")
+        self.do("a", "burst c/0 1000 do.unhandled")
         self.s.until(lambda: self.call("ListDeadLetters")["evicted"] >= 900)
         for n in range(20):
             self.s.wait_worker("c/0", "idle")
@@ -106,15 +106,15 @@ class Shares(ActorsTestCase):
 
 @FAULTY
 class Shortages(TestCase):
-    def faulty(self, fault, program=MESSENGER, **sections):
+    def faulty(self, fault, program=PLAYER, **sections):
         s = self.supervisor(program=FAULTY_TROUPED, environment={"TROUPE_FAULT": fault})
-        environment = {"Environment": [f"MESSENGER_LOG={s.path('log')}", "LONG=" + 200 * "x"]}
+        environment = {"Environment": [f"PLAYER_NOTES={s.path('log')}", "LONG=" + 200 * "x"]}
         s.write("actor.group", ini(program, Group=environment, Restart=QUICK, **sections))
         return s.start()
 
     def test_a_letter_that_cannot_be_requeued_for_want_of_memory_is_kept(self):
         s = self.faulty("envelope:3")  # told, refused, requeued
-        s.call("io.troupe.Actors.Tell", to="actor/0", type="do.refuse", payload=text(500 * "x"))
+        s.call("io.troupe.Actors.Tell", to="actor/0", type="do.unhandled", payload=text(500 * "x"))
         letter = s.until(lambda: s.call("io.troupe.Actors.ListDeadLetters")["letters"])[0]
         with self.assertRaises(VarlinkError) as error:
             s.call("io.troupe.Actors.Requeue", id=letter["id"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an actor may do to messages, to others and to itself. See workers/messenger.c."""
+"""What an actor may do to messages, to others and to itself. See workers/player.c."""
 from test_actors import ActorsTestCase, Client
 
 
@@ -7,7 +7,7 @@ class Manners(ActorsTestCase):
     def test_C9_a_message_is_forwarded_with_another_key_and_its_sender(self):
         self.do("a", "tell c/0 do.become - nothing")
         for key in "new", "-":
-            self.do("a", f"tell b/0 do.rekey old c/0 {key}")
+            self.do("a", f"tell b/0 do.forward old c/0 {key}")
         self.dead(2)
         letters = self.call("ListDeadLetters")["letters"]
         self.assertEqual({(l["sender"], l["recipient"], l.get("key")) for l in letters},

@@ -188,7 +188,7 @@ class Allocations(TestCase):
         self.s.stop()
 
     def test_of_requests_to_actors(self):
-        self.s.write("talker.group", ini(helper("workers/talker"), Pool={"Size": 2}))
+        self.s.write("talker.group", ini(helper("workers/player"), Pool={"Size": 2}))
         self.s.call("Reload")
         self.s.wait_worker("talker/0", "idle")
         self.s.call(ACTORS + "CreateExchange", name="post", kind="routing_key")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Names, timers and exchanges have owners: no actor takes or ends those of another. See workers/messenger.c."""
+"""Names, timers and exchanges have owners: no actor takes or ends those of another. See workers/player.c."""
 from test_actors import ActorsTestCase, Client
 
 
@@ -25,11 +25,11 @@ class Owners(ActorsTestCase):
 
     def test_a_timer_whose_owner_is_gone_is_from_nobody(self):
         client = Client(self.s)
-        client.do("after 1000 1000 b/0 do.refuse x")
+        client.do("after 1000 1000 b/0 do.unhandled x")
         self.dead(1, sender="@1")
         client.end()
         self.s.until(lambda: "sender" not in self.call("ListDeadLetters")["letters"][0])
-        self.call("Unschedule", to="b/0", type="do.refuse")
+        self.call("Unschedule", to="b/0", type="do.unhandled")
 
     def test_an_exchange_is_deleted_by_who_made_it_and_from_outside(self):
         self.do("a", "exchange post 0")

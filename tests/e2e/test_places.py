@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""A reference names a place in a pool for good, also while its worker is replaced. See workers/messenger.c."""
+"""A reference names a place in a pool for good, also while its worker is replaced. See workers/player.c."""
 import os
 import threading
 
-from test_actors import QUICK, ActorsTestCase, MESSENGER
+from test_actors import PLAYER, QUICK, ActorsTestCase
 from troupe import Bell, Varlink, ini, text
 
 
 class Places(ActorsTestCase):
     def change(self, name, number, **sections):
         """Gives a group another program: each of its workers gets a successor."""
-        environment = {"Environment": f"MESSENGER_LOG={self.s.path(name + '.log')} ROUND={number}"}
-        self.s.write(f"{name}.group", ini(MESSENGER, **{"Group": environment, "Restart": QUICK, **sections}))
+        environment = {"Environment": f"PLAYER_NOTES={self.s.path(name + '.log')} ROUND={number}"}
+        self.s.write(f"{name}.group", ini(PLAYER, **{"Group": environment, "Restart": QUICK, **sections}))
         self.s.call("Reload")
 
     def replaced(self, name="b", generation=2):
@@ -115,7 +115,7 @@ class Places(ActorsTestCase):
 
     def test_a_predecessor_may_reply(self):
         bell = Bell(self.s, "gate")
-        self.s.create("a", f"ask b/0 do.gate 0 - {bell.path}", id="asks")
+        self.s.create("a", f"ask b/0 do.gate 0 {bell.path}", id="asks")
         self.wait_line("b", f"do.gate - {bell.path}")
         self.change("b", 1)
         self.replaced()

@@ -58,7 +58,7 @@ class RandomActors(Letters):
             try:
                 left = model.play(notes, dead)
             except Wrong as wrong:
-                raise Wrong(f"{wrong}\nafter {' | '.join(' '.join(words) for words in notes)}\n"
+                raise Wrong(f"{wrong}\nafter {' | '.join(' '.join(note) for note in notes)}\n"
                             f"dead: {dead}\nprogram: {program.roots} {program.commands}") from None
             if not left and sorted(model.dead) == sorted(dead):
                 break
@@ -74,8 +74,8 @@ class RandomActors(Letters):
         s.call("Reload")
         for name, actor in model.actors.items():
             if actor.becomes != "nothing" or actor.watches > 0:
-                s.until(lambda: len(s.notes.lines(name, "ended")) >= actor.watches)
-            self.assertEqual(len(s.notes.lines(name, "ended")), actor.watches, name)
+                s.until(lambda: len(s.notes.lines(name, "terminated")) >= actor.watches)
+            self.assertEqual(len(s.notes.lines(name, "terminated")), actor.watches, name)
         self.assertEqual(len(s.notes.lines(kind="message")), before)
         s.stop()
 

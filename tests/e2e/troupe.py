@@ -692,7 +692,7 @@ class TestCase(unittest.TestCase):
             self.assertLess(time.monotonic(), limit_at, "an expected line was not logged")
             os.sched_yield()
 
-    def refused(self, name, function, *arguments, **options):
+    def refused(self, name, function, /, *arguments, **options):
         """Expects this Varlink error. Returns its parameters."""
         with self.assertRaises(VarlinkError) as caught:
             function(*arguments, **options)

@@ -1,67 +1,698 @@
 /* SPDX-License-Identifier: MIT */
+
 /*
- * An actor that follows a script. PLAYER_SCRIPT is a file of lines "MESSAGE COMMAND". For a message
- * it runs the commands of the lines that begin with the first word of its payload, in order:
+ * An actor that runs commands. A message of type "do.NAME" is the message command NAME (see
+ * `deeds`), with its payload as arguments. A job's payload is a command of an actor (see
+ * `commands`); its result is that of the command. PLAYER_SCRIPT is a file of lines "WORD COMMAND":
+ * for any other message, it runs the commands of either kind of the lines that begin with the first
+ * word of its payload, in order, and those of "start" before the first message. With the argument
+ * "client" it is a client, which reads commands from standard input and answers each with a line.
  *
- *   tell TO TYPE KEY MESSAGE         TO: an address; KEY: - for none
- *   ask TO TYPE MESSAGE              awaits the reply, stashes other messages, notes the result
- *   forward TO                       unless that is the player itself
- *   reply TYPE TEXT
- *   become WHAT                      "all" (a handler for all), "nothing", "default"
- *   stash | unstash                  stashes this message, the first time in this process, and
- *                                    ends its commands; unstashes all
- *   watch TO                         monitors it, and notes its end
- *   after USEC TO TYPE MESSAGE | every USEC TO TYPE MESSAGE | cancel-type TO TYPE
- *   subscribe EXCHANGE TYPE KEY | unsubscribe EXCHANGE TYPE KEY
- *   register NAME | deregister NAME
- *   fail CODE TEXT | unhandled | crash | wait FIFO
+ * It notes messages that are no "do.NAME" (and some that are), and other events, in PLAYER_NOTES,
+ * one a line, before commands run:
  *
- * A line "start COMMAND" runs before the first message. Each handled message, each end of an ask
- * and each notice is a line in PLAYER_NOTES, written before its commands run:
+ *   NAME message TYPE KEY SENDER FLAGS PAYLOAD          KEY: in quotes, or - for none
+ *   NAME EVENT - - 0 - TEXT
  *
- *   NAME message TYPE KEY PAYLOAD SENDER FLAGS, NAME asked PAYLOAD RESULT, NAME ended TO CAUSE
- *
- * SENDER is a reference, FLAGS: a (ask), r (redelivered), t (timer), b (by what it has become), or
- * -. PLAYER_TYPES: types it handles, separated by commas; default: all.
+ * SENDER is a reference. FLAGS: a (ask), r (redelivered), t (timer), b (by what it has become), or
+ * -. A message of type "later" is stashed, the first time in this process. PLAYER_TYPES: types it
+ * handles, separated by commas; default: all.
  */
 #include "worker/troupe.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-struct line {
-    char *message, *command;
-};
+#define ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))
+#define WORDS           6
+#define TEXT_SIZE       4096
 
-static struct line *lines;
+static struct line {
+    char *word, *command;
+} * lines;
 static size_t n_lines;
 static char *stashed[1024]; /* payloads stashed once already */
 static size_t n_stashed;
-static const char *name;
-static int notes = -1;
+static const char *name = "client";
 
-static void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static int on_message(struct troupe_actor *actor, struct troupe_message *message, void *userdata);
+
+/* ---- notes ---- */
 
 /* Uses one write, so that lines of several players do not mix. */
-static void note(const char *format, ...)
+static void note(const char *kind, const char *about, const char *text)
 {
-    char text[4096];
-    va_list arguments;
-    int n = snprintf(text, sizeof(text), "%s ", name), more;
+    const char *path = getenv("PLAYER_NOTES");
+    int fd = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666) : -1;
+    char line[TEXT_SIZE + 1024];
+    int size =
+        snprintf(line, sizeof(line) - 1, "%s %s %s %.*s", name, kind, about, TEXT_SIZE, text);
 
-    va_start(arguments, format);
-    more = vsnprintf(text + n, sizeof(text) - (size_t)n - 1, format, arguments);
-    va_end(arguments);
-    n += more;
-    text[n++] = '\n';
-    if (notes >= 0 && write(notes, text, (size_t)n) != n)
-        _exit(98);
+    line[size++] = '\n';
+    if (fd >= 0 && write(fd, line, (size_t)size) != size)
+        abort();
+    if (fd >= 0)
+        close(fd);
+}
+
+static void note_event(const char *kind, const char *text)
+{
+    note(kind, "- - 0 -", text);
+}
+
+static const char *text_of(struct troupe_message *message)
+{
+    size_t size;
+
+    return troupe_message_payload(message, &size);
+}
+
+static void note_message(struct troupe_message *message, bool become)
+{
+    char about[600], key_text[300] = "-";
+    size_t size;
+    const char *key = troupe_message_key(message, &size);
+    const bool flags[] = {troupe_message_ask(message) != 0, troupe_message_is_redelivered(message),
+                          troupe_message_timer(message) != 0, become};
+    char letters[sizeof("artb")] = "", *end = letters;
+
+    if (key)
+        snprintf(key_text, sizeof(key_text), "'%.*s'", (int)size, key);
+    for (size_t i = 0; i < ELEMENTS(flags); i++)
+        if (flags[i])
+            *end++ = "artb"[i];
+    snprintf(about, sizeof(about), "%s %s %" PRIu64 " %s", troupe_message_type(message), key_text,
+             troupe_message_sender(message), *letters ? letters : "-");
+    note("message", about, text_of(message));
+}
+
+/* ---- addresses, keys, results ---- */
+
+/* ADDRESS, =REFERENCE or self */
+static int find(struct troupe_actor *actor, const char *word, troupe_ref *ret)
+{
+    if (*word == '=') {
+        *ret = strtoull(word + 1, NULL, 10);
+        return 0;
+    }
+    return strcmp(word, "self") == 0 ? troupe_actor_self(actor, ret)
+                                     : troupe_actor_lookup(actor, word, ret);
+}
+
+/* "-" or nothing for none, '' for an empty one */
+static const char *key_of(const char *word, size_t *ret_size)
+{
+    *ret_size = 0;
+    if (!word || strcmp(word, "-") == 0)
+        return NULL;
+    if (strcmp(word, "''") == 0)
+        return "";
+    *ret_size = strlen(word);
+    return word;
+}
+
+static int error_name(int r, char *result)
+{
+    if (r < 0)
+        snprintf(result, TEXT_SIZE, "error %s", strerrorname_np(-r));
+    return r;
+}
+
+static int number(int r, uint64_t value, char *result)
+{
+    snprintf(result, TEXT_SIZE, "%" PRIu64, value);
+    return error_name(r, result);
+}
+
+static int count(int r, char *result)
+{
+    return number(r < 0 ? r : 0, (uint64_t)r, result);
+}
+
+/* "TYPE PAYLOAD" of a reply, or "error NAME REASON" */
+static void end(struct troupe_future *future, int r, char *result)
+{
+    size_t size;
+    const char *text = troupe_future_payload(future, &size);
+
+    if (r < 0)
+        snprintf(result, TEXT_SIZE, "error %s %s", strerrorname_np(-r),
+                 troupe_future_reason(future));
+    else
+        snprintf(result, TEXT_SIZE, "%s %s", troupe_future_type(future), text);
+    troupe_future_free(future);
+}
+
+/* ---- commands of messages ---- */
+
+static int on_crash(struct troupe_actor *actor, struct troupe_message *message, const char *args)
+{
+    raise(SIGKILL);
+    return 0;
+}
+
+static int on_crash_once(struct troupe_actor *actor, struct troupe_message *message,
+                         const char *args)
+{
+    if (!troupe_message_is_redelivered(message))
+        raise(SIGKILL);
+    note_message(message, false);
+    return 0;
+}
+
+/* CODE TEXT */
+static int on_fail(struct troupe_actor *actor, struct troupe_message *message, const char *args)
+{
+    char *text;
+    int code = (int)strtol(args, &text, 10);
+
+    return troupe_message_fail(message, code, text + (*text == ' '));
+}
+
+static int on_errno(struct troupe_actor *actor, struct troupe_message *message, const char *args)
+{
+    return -atoi(args);
+}
+
+static int on_unhandled(struct troupe_actor *actor, struct troupe_message *message,
+                        const char *args)
+{
+    return TROUPE_NOT_HANDLED;
+}
+
+/* all (one handler for all types), nothing, default */
+static int on_become(struct troupe_actor *actor, struct troupe_message *message, const char *args)
+{
+    if (strcmp(args, "default") == 0)
+        troupe_actor_become_default(actor);
+    else
+        troupe_actor_become(actor, strcmp(args, "all") == 0 ? on_message : NULL, &name);
+    return 0;
+}
+
+static int on_unstash(struct troupe_actor *actor, struct troupe_message *message, const char *args)
+{
+    return troupe_actor_unstash_all(actor) < 0 ? -EIO : 0;
+}
+
+/* TYPE TEXT */
+static int on_reply(struct troupe_actor *actor, struct troupe_message *message, const char *args)
+{
+    char type[300], text[TEXT_SIZE] = "";
+
+    if (sscanf(args, "%299s %4095[^\n]", type, text) < 1)
+        return -EINVAL;
+    return troupe_message_reply(message, type, text, strlen(text));
+}
+
+/* ADDRESS [KEY], with KEY instead of the message's own; unless that is the player itself */
+static int on_forward(struct troupe_actor *actor, struct troupe_message *message, const char *args)
+{
+    char address[300], word[300] = "";
+    const int n = sscanf(args, "%299s %299s", address, word);
+    size_t size;
+    const char *key = key_of(word, &size);
+    troupe_ref to;
+    int r = n < 1 ? -EINVAL : troupe_actor_lookup(actor, address, &to);
+
+    if (r < 0 || strcmp(address, name) == 0)
+        return r;
+    return n == 1 ? troupe_message_forward(message, to)
+                  : troupe_message_forward_with_key(message, to, key, size);
+}
+
+static int on_leave(struct troupe_actor *actor, struct troupe_message *message, const char *args)
+{
+    return troupe_actor_leave(actor, args);
+}
+
+/* Waits for a line from the FIFO. */
+static int on_wait(struct troupe_actor *actor, struct troupe_message *message, const char *args)
+{
+    int fd = open(args, O_RDONLY | O_CLOEXEC), n;
+    char byte = 0;
+
+    while (fd >= 0 && (n = (int)read(fd, &byte, 1)) == 1 && byte != '\n')
+        ;
+    if (fd >= 0)
+        close(fd);
+    return byte == '\n' ? 0 : -EIO;
+}
+
+/* … and replies. */
+static int on_gate(struct troupe_actor *actor, struct troupe_message *message, const char *args)
+{
+    const int r = on_wait(actor, message, args);
+
+    return r == 0 && troupe_message_ask(message) != 0
+               ? troupe_message_reply(message, "gate", "open", 4)
+               : r;
+}
+
+/* "ADDRESS TYPE stash|run TEXT": asks within this handler, and notes the result. */
+static int on_call(struct troupe_actor *actor, struct troupe_message *message, const char *args)
+{
+    char address[300], type[300], mode[10], text[TEXT_SIZE] = "";
+    struct troupe_future *future = NULL;
+    size_t size;
+    troupe_ref to;
+    int r;
+
+    if (sscanf(args, "%299s %299s %9s %4095[^\n]", address, type, mode, text) < 3)
+        return -EINVAL;
+    note_event("calling", "");
+    r = troupe_actor_lookup(actor, address, &to);
+    if (r == 0)
+        r = troupe_actor_ask(actor, to, &future, type, .text = text);
+    if (r == 0)
+        r = troupe_future_await(future,
+                                strcmp(mode, "run") == 0 ? TROUPE_AWAIT_RUN : TROUPE_AWAIT_STASH);
+    note_event("called",
+               r < 0 ? strerrorname_np(-r) : (const char *)troupe_future_payload(future, &size));
+    troupe_future_free(future);
+    return 0;
+}
+
+static void note_restart(struct troupe_actor *actor, void *userdata)
+{
+    note_event("restarted", "");
+}
+
+static int on_restarts(struct troupe_actor *actor, struct troupe_message *message, const char *args)
+{
+    troupe_actor_on_restart(actor, note_restart, NULL);
+    return 0;
+}
+
+static int on_look(struct troupe_actor *actor, struct troupe_message *message, const char *args)
+{
+    troupe_ref to;
+
+    (void)troupe_actor_lookup(actor, args, &to);
+    return 0;
+}
+
+/* Keeps so many bytes. They stay reachable, so a leak checker does not report them. */
+static int on_leak(struct troupe_actor *actor, struct troupe_message *message, const char *args)
+{
+    static void *kept;
+    const size_t size = strtoul(args, NULL, 10);
+    void **block = malloc(size);
+
+    if (!block)
+        abort();
+    memset(block, 1, size);
+    block[0] = kept;
+    kept = block;
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*fn)(struct troupe_actor *actor, struct troupe_message *message, const char *args);
+    bool noted;
+} deeds[] = {
+    {"crash", on_crash, false},
+    {"crash.once", on_crash_once, false},
+    {"fail", on_fail, false},
+    {"errno", on_errno, false},
+    {"unhandled", on_unhandled, false},
+    {"become", on_become, false},
+    {"unstash", on_unstash, false},
+    {"reply", on_reply, false},
+    {"forward", on_forward, false},
+    {"leave", on_leave, false},
+    {"wait", on_wait, true},
+    {"gate", on_gate, true},
+    {"call", on_call, false},
+    {"restarts", on_restarts, true},
+    {"look", on_look, true},
+    {"leak", on_leak, true},
+};
+
+/* ---- commands of actors ---- */
+
+/* lookup ADDRESS */
+static int do_lookup(struct troupe_actor *actor, char **word, char *result)
+{
+    troupe_ref ref = 0;
+    int r = find(actor, word[1], &ref);
+
+    return number(r, ref, result);
+}
+
+/* tell ADDRESS TYPE KEY [TEXT] */
+static int do_tell(struct troupe_actor *actor, char **word, char *result)
+{
+    struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
+    troupe_ref to;
+    int r = find(actor, word[1], &to);
+
+    options.type = word[2];
+    options.text = word[4];
+    options.key = key_of(word[3], &options.key_size);
+    if (r == 0)
+        r = troupe_actor_tell_with(actor, to, &options);
+    return error_name(r, result);
+}
+
+/* burst ADDRESS COUNT TYPE [KEY]; visit: looks the address up before each message */
+static int do_burst(struct troupe_actor *actor, char **word, char *result)
+{
+    struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
+    char text[20];
+    troupe_ref to;
+    int r = find(actor, word[1], &to);
+
+    options.type = word[3];
+    options.text = text;
+    options.key = key_of(word[4], &options.key_size);
+    for (int i = 0, n = atoi(word[2]); r == 0 && i < n; i++) {
+        snprintf(text, sizeof(text), "%d", i);
+        if (strcmp(word[0], "visit") == 0)
+            r = find(actor, word[1], &to);
+        if (r == 0)
+            r = troupe_actor_tell_with(actor, to, &options);
+    }
+    return error_name(r, result);
+}
+
+/* ask ADDRESS TYPE USEC [TEXT] */
+static int do_ask(struct troupe_actor *actor, char **word, char *result)
+{
+    struct troupe_future *future;
+    troupe_ref to;
+    int r = find(actor, word[1], &to);
+
+    if (r == 0)
+        r = troupe_actor_ask(actor, to, &future, word[2], .text = word[4],
+                             .timeout_usec = strtoull(word[3], NULL, 10));
+    if (r == 0)
+        end(future, troupe_future_await(future, TROUPE_AWAIT_STASH), result);
+    return error_name(r, result);
+}
+
+/* pipeline ADDRESS: three asks, the first of which fails, awaited last to first */
+static int do_pipeline(struct troupe_actor *actor, char **word, char *result)
+{
+    static const char *const asks[3][2] = {
+        {"do.fail", "17 early"}, {"do.reply", "one 1"}, {"do.reply", "two 2"}};
+    struct troupe_future *futures[3];
+    troupe_ref to;
+    int r = find(actor, word[1], &to);
+
+    for (int i = 0; r == 0 && i < 3; i++)
+        r = troupe_actor_ask(actor, to, &futures[i], asks[i][0], .text = asks[i][1]);
+    for (int i = 2; r == 0 && i >= 0; i--) {
+        end(futures[i], troupe_future_await(futures[i], TROUPE_AWAIT_STASH),
+            result + strlen(result));
+        strcat(result, ";");
+    }
+    return r;
+}
+
+/* neglect ADDRESS: does not look at the failure of an ask */
+static int do_neglect(struct troupe_actor *actor, char **word, char *result)
+{
+    struct troupe_future *future;
+    troupe_ref to;
+    int r = find(actor, word[1], &to);
+
+    if (r == 0)
+        r = troupe_actor_ask(actor, to, &future, "do.fail", .text = "17 neglected");
+    if (r == 0)
+        troupe_future_free(future);
+    return error_name(r, result);
+}
+
+/* after USEC PERIOD ADDRESS TYPE [TEXT]; beats: TEXT such timers */
+static int do_after(struct troupe_actor *actor, char **word, char *result)
+{
+    const bool beats = strcmp(word[0], "beats") == 0;
+    uint64_t id = 0;
+    troupe_ref to;
+    int r = find(actor, word[3], &to);
+
+    for (int n = beats ? atoi(word[5]) : 1; n > 0 && r == 0; n--)
+        r = troupe_actor_timer_after(actor, to, strtoull(word[1], NULL, 10), &id, word[4],
+                                     .text = beats ? NULL : word[5],
+                                     .period_usec = strtoull(word[2], NULL, 10));
+    return number(r, id, result);
+}
+
+/* at USEC ADDRESS TYPE */
+static int do_at(struct troupe_actor *actor, char **word, char *result)
+{
+    uint64_t id = 0;
+    troupe_ref to;
+    int r = find(actor, word[2], &to);
+
+    if (r == 0)
+        r = troupe_actor_timer_at(actor, to, strtoull(word[1], NULL, 10), &id, word[3]);
+    return number(r, id, result);
+}
+
+/* cancel ID, cancel ADDRESS TYPE */
+static int do_cancel(struct troupe_actor *actor, char **word, char *result)
+{
+    troupe_ref to;
+    int r;
+
+    if (!word[2])
+        return count(troupe_actor_timer_cancel(actor, strtoull(word[1], NULL, 10)), result);
+    r = find(actor, word[1], &to);
+    return count(r < 0 ? r : troupe_actor_timer_cancel_type(actor, to, word[2]), result);
+}
+
+static int do_register(struct troupe_actor *actor, char **word, char *result)
+{
+    return count(*word[0] == 'r' ? troupe_actor_register(actor, word[1])
+                                 : troupe_actor_deregister(actor, word[1]),
+                 result);
+}
+
+static void on_terminated(struct troupe_actor *actor, struct troupe_future *future, void *userdata)
+{
+    size_t size;
+
+    note_event("terminated", troupe_future_payload(future, &size));
+    troupe_future_free(future);
+}
+
+/* watch ADDRESS */
+static int do_watch(struct troupe_actor *actor, char **word, char *result)
+{
+    struct troupe_future *future;
+    troupe_ref who = 0;
+    int r = find(actor, word[1], &who);
+
+    if (r == 0)
+        r = troupe_actor_monitor(actor, who, &future);
+    if (r == 0)
+        troupe_future_then(future, on_terminated, NULL);
+    return number(r, who, result);
+}
+
+/* exchange NAME KIND */
+static int do_exchange(struct troupe_actor *actor, char **word, char *result)
+{
+    troupe_ref ref = 0;
+    int r =
+        troupe_actor_exchange_new(actor, word[1], (enum troupe_exchange_kind)atoi(word[2]), &ref);
+
+    return number(r, ref, result);
+}
+
+/* pause ADDRESS, resume ADDRESS */
+static int do_pause(struct troupe_actor *actor, char **word, char *result)
+{
+    troupe_ref which;
+    int r = find(actor, word[1], &which);
+
+    if (r == 0)
+        r = *word[0] == 'p' ? troupe_actor_pause(actor, which) : troupe_actor_resume(actor, which);
+    return number(r, 0, result);
+}
+
+/* address self */
+static int do_address(struct troupe_actor *actor, char **word, char *result)
+{
+    snprintf(result, TEXT_SIZE, "%s", troupe_actor_address(actor));
+    return 0;
+}
+
+/* delete EXCHANGE */
+static int do_delete(struct troupe_actor *actor, char **word, char *result)
+{
+    troupe_ref exchange;
+    int r = find(actor, word[1], &exchange);
+
+    return number(r < 0 ? r : troupe_actor_exchange_delete(actor, exchange), 0, result);
+}
+
+/* subscribe EXCHANGE TYPE|'' KEY */
+static int do_subscribe(struct troupe_actor *actor, char **word, char *result)
+{
+    const char *type = strcmp(word[2], "''") == 0 ? "" : word[2];
+    troupe_ref to;
+    size_t size;
+    const char *key = key_of(word[3], &size);
+    int r = find(actor, word[1], &to);
+
+    if (r == 0)
+        r = *word[0] == 's' ? troupe_actor_subscribe(actor, to, type, key, size)
+                            : troupe_actor_unsubscribe(actor, to, type, key, size);
+    return count(r, result);
+}
+
+static const struct {
+    const char *name;
+    int least, most; /* words; the last one may contain blanks */
+    int (*fn)(struct troupe_actor *actor, char **word, char *result);
+} commands[] = {
+    {"lookup", 2, 2, do_lookup},
+    {"tell", 4, 5, do_tell},
+    {"burst", 4, 5, do_burst},
+    {"ask", 4, 5, do_ask},
+    {"pipeline", 2, 2, do_pipeline},
+    {"neglect", 2, 2, do_neglect},
+    {"after", 5, 6, do_after},
+    {"beats", 6, 6, do_after},
+    {"at", 4, 4, do_at},
+    {"cancel", 2, 3, do_cancel},
+    {"register", 2, 2, do_register},
+    {"deregister", 2, 2, do_register},
+    {"watch", 2, 2, do_watch},
+    {"exchange", 3, 3, do_exchange},
+    {"subscribe", 4, 4, do_subscribe},
+    {"visit", 4, 5, do_burst},
+    {"unsubscribe", 4, 4, do_subscribe},
+    {"delete", 2, 2, do_delete},
+    {"pause", 2, 2, do_pause},
+    {"resume", 2, 2, do_pause},
+    {"address", 2, 2, do_address},
+};
+
+static int split(char *line, char **word, int most)
+{
+    int n = 0;
+
+    for (char *at = line; at && *at && n < most; n++) {
+        word[n] = at;
+        at = n < most - 1 ? strchr(at, ' ') : NULL;
+        if (at)
+            *at++ = '\0';
+    }
+    return n;
+}
+
+/* Runs a command of an actor. Returns false if it is none. */
+static bool obey(struct troupe_actor *actor, const char *command, char *result)
+{
+    char line[TEXT_SIZE], *word[WORDS + 1] = {NULL};
+
+    snprintf(line, sizeof(line), "%s", command);
+    strcpy(result, "error what?");
+    for (size_t i = 0; i < ELEMENTS(commands); i++) {
+        size_t length = strlen(commands[i].name);
+
+        if (strncmp(line, commands[i].name, length) != 0 || line[length] != ' ')
+            continue;
+        if (split(line, word, commands[i].most) >= commands[i].least) {
+            *result = '\0';
+            (void)commands[i].fn(actor, word, result);
+        }
+        return true;
+    }
+    return false;
+}
+
+/* ---- messages ---- */
+
+/* Returns whether it has stashed the message: the first one with this payload in this process. */
+static bool stash_once(struct troupe_message *message)
+{
+    const char *text = text_of(message);
+
+    for (size_t i = 0; i < n_stashed; i++)
+        if (strcmp(stashed[i], text) == 0)
+            return false;
+    if (n_stashed == ELEMENTS(stashed))
+        abort();
+    stashed[n_stashed++] = strdup(text);
+    return troupe_message_stash(message) == 0;
+}
+
+/* The number of the command of a message, which is followed by its arguments; all if there is none.
+ */
+static size_t find_deed(const char *verb, size_t length)
+{
+    size_t i = 0;
+
+    while (i < ELEMENTS(deeds) &&
+           (strncmp(verb, deeds[i].name, length) != 0 || deeds[i].name[length] != '\0'))
+        i++;
+    return i;
+}
+
+/* Runs a command of the script. Returns the verdict on the message. */
+static int play(struct troupe_actor *actor, struct troupe_message *message, const char *command,
+                int verdict)
+{
+    const size_t length = strcspn(command, " "), i = find_deed(command, length);
+    char result[2 * TEXT_SIZE];
+    int r;
+
+    if (i == ELEMENTS(deeds)) {
+        if (!obey(actor, command, result))
+            note_event("what?", command);
+        return verdict;
+    }
+    r = deeds[i].fn(actor, message, command + length + (command[length] == ' '));
+    return r == TROUPE_HANDLED ? verdict : r;
+}
+
+static int on_message(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    const char *type = troupe_message_type(message), *text = text_of(message);
+    const size_t length = strcspn(text, " ");
+    const bool is_deed = strncmp(type, "do.", 3) == 0;
+    const size_t deed = is_deed ? find_deed(type + 3, strlen(type + 3)) : ELEMENTS(deeds);
+    int verdict = TROUPE_HANDLED;
+
+    if (strcmp(type, "later") == 0 && stash_once(message))
+        return TROUPE_HANDLED;
+    if (deed == ELEMENTS(deeds) || deeds[deed].noted)
+        note_message(message, userdata != NULL);
+    if (deed != ELEMENTS(deeds))
+        return deeds[deed].fn(actor, message, text);
+    for (size_t i = 0; i < n_lines; i++) {
+        if (strncmp(lines[i].word, text, length) != 0 || lines[i].word[length] != '\0')
+            continue;
+        if (strcmp(lines[i].command, "stash") != 0)
+            verdict = play(actor, message, lines[i].command, verdict);
+        else if (stash_once(message))
+            return TROUPE_HANDLED;
+    }
+    return verdict;
+}
+
+/* ---- the program ---- */
+
+static int on_job(struct troupe_job *job, void *userdata)
+{
+    char line[TEXT_SIZE], result[2 * TEXT_SIZE];
+    size_t size;
+    const char *payload = troupe_job_payload(job, &size);
+
+    snprintf(line, sizeof(line), "%.*s", (int)size, payload);
+    obey(userdata, line, result);
+    return troupe_job_succeed(job, result, strlen(result));
 }
 
 static void load(const char *path)
@@ -71,7 +702,7 @@ static void load(const char *path)
     size_t size = 0;
 
     if (!file)
-        _exit(97);
+        abort();
     while (getline(&text, &size, file) > 0) {
         char *space = strchr(text, ' ');
 
@@ -81,260 +712,68 @@ static void load(const char *path)
         *space = '\0';
         lines = realloc(lines, (n_lines + 1) * sizeof(*lines));
         if (!lines)
-            _exit(97);
+            abort();
         lines[n_lines++] = (struct line){strdup(text), strdup(space + 1)};
     }
     free(text);
     fclose(file);
 }
 
-static troupe_ref find(struct troupe_actor *actor, const char *address)
+static int set_up(struct troupe_actor *actor)
 {
-    troupe_ref ref = TROUPE_NOBODY;
-    int r = troupe_actor_lookup(actor, address, &ref);
+    const char *types = getenv("PLAYER_TYPES");
+    char *copy = strdup(types && *types ? types : ""), *rest = copy, *type;
+    int r = 0;
 
-    if (r < 0)
-        note("unknown %s", address);
-    return ref;
-}
-
-static struct troupe_message_options with_key(const char *key)
-{
-    struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
-
-    if (strcmp(key, "-") != 0) {
-        options.key = key;
-        options.key_size = strlen(key);
-    }
-    return options;
-}
-
-static void ask(struct troupe_actor *actor, const char *to, const char *type, const char *payload)
-{
-    struct troupe_future *future;
-    size_t size;
-    int r = troupe_actor_ask(actor, find(actor, to), &future, type, .text = payload);
-
-    if (r == 0) {
-        r = troupe_future_await(future, TROUPE_AWAIT_STASH);
-        note("asked %s %s", payload,
-             r < 0 ? strerrorname_np(-r) : (const char *)troupe_future_payload(future, &size));
-        troupe_future_free(future);
-    } else {
-        note("asked %s %s", payload, strerrorname_np(-r));
-    }
-}
-
-static void on_end(struct troupe_actor *actor, struct troupe_future *future, void *userdata)
-{
-    size_t size;
-
-    if (troupe_future_error(future) == 0)
-        note("ended %s %s", (char *)userdata, (const char *)troupe_future_payload(future, &size));
-    troupe_future_free(future);
-    free(userdata);
-}
-
-static void watch(struct troupe_actor *actor, const char *to)
-{
-    struct troupe_future *future;
-
-    if (troupe_actor_monitor(actor, find(actor, to), &future) == 0)
-        troupe_future_then(future, on_end, strdup(to));
-}
-
-static void set_timer(struct troupe_actor *actor, char *const words[], bool again)
-{
-    const uint64_t usec = strtoull(words[1], NULL, 10);
-    uint64_t id;
-
-    if (troupe_actor_timer_after(actor, find(actor, words[2]), usec, &id, words[3],
-                                 .text = words[4], .period_usec = again ? usec : 0) < 0)
-        note("no timer");
-}
-
-static void wait_fifo(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char byte;
-
-    while (fd >= 0 && read(fd, &byte, 1) == 1 && byte != '\n')
-        ;
-    close(fd);
-}
-
-static int on_message(struct troupe_actor *actor, struct troupe_message *message, void *userdata);
-
-static void become(struct troupe_actor *actor, const char *what)
-{
-    static char all[] = "all";
-
-    if (strcmp(what, "default") == 0)
-        troupe_actor_become_default(actor);
-    else
-        troupe_actor_become(actor, strcmp(what, "all") == 0 ? on_message : NULL, all);
-}
-
-/* Returns false if this payload was stashed before. */
-static bool stash_once(struct troupe_message *message, const char *payload)
-{
-    for (size_t i = 0; i < n_stashed; i++)
-        if (strcmp(stashed[i], payload) == 0)
-            return false;
-    if (n_stashed == sizeof(stashed) / sizeof(*stashed))
-        _exit(95);
-    stashed[n_stashed++] = strdup(payload);
-    return troupe_message_stash(message) == 0;
-}
-
-/* Runs a command that needs no message. Returns false if it is no such command. */
-static bool play_anywhere(struct troupe_actor *actor, char *const words[])
-{
-    const char *verb = words[0];
-
-    if (strcmp(verb, "tell") == 0) {
-        struct troupe_message_options options = with_key(words[3]);
-
-        options.type = words[2];
-        options.text = words[4];
-        troupe_actor_tell_with(actor, find(actor, words[1]), &options);
-    } else if (strcmp(verb, "ask") == 0) {
-        ask(actor, words[1], words[2], words[3]);
-    } else if (strcmp(verb, "become") == 0) {
-        become(actor, words[1]);
-    } else if (strcmp(verb, "unstash") == 0) {
-        troupe_actor_unstash_all(actor);
-    } else if (strcmp(verb, "watch") == 0) {
-        watch(actor, words[1]);
-    } else if (strcmp(verb, "after") == 0 || strcmp(verb, "every") == 0) {
-        set_timer(actor, words, strcmp(verb, "every") == 0);
-    } else if (strcmp(verb, "cancel-type") == 0) {
-        note("cancelled %d",
-             troupe_actor_timer_cancel_type(actor, find(actor, words[1]), words[2]));
-    } else if (strcmp(verb, "subscribe") == 0 || strcmp(verb, "unsubscribe") == 0) {
-        const struct troupe_message_options options = with_key(words[3]);
-        const troupe_ref exchange = find(actor, words[1]);
-
-        if (*verb == 's')
-            troupe_actor_subscribe(actor, exchange, words[2], options.key, options.key_size);
-        else
-            note("unsubscribed %d", troupe_actor_unsubscribe(actor, exchange, words[2], options.key,
-                                                             options.key_size));
-    } else if (strcmp(verb, "register") == 0) {
-        note("registered %d", troupe_actor_register(actor, words[1]));
-    } else if (strcmp(verb, "deregister") == 0) {
-        note("deregistered %d", troupe_actor_deregister(actor, words[1]));
-    } else if (strcmp(verb, "wait") == 0) {
-        wait_fifo(words[1]);
-    } else {
-        return false;
-    }
-    return true;
-}
-
-/* Runs a command. Returns the verdict on the message. */
-static int play(struct troupe_actor *actor, struct troupe_message *message, const char *command,
-                int verdict)
-{
-    char *text = strdup(command), *words[8] = {NULL}, *save = NULL;
-    static char none[] = "";
-    size_t n = 0;
-
-    for (char *word = strtok_r(text, " ", &save); word && n < 7; word = strtok_r(NULL, " ", &save))
-        words[n++] = strcmp(word, "\"\"") == 0 ? none : word;
-    if (n == 0 || play_anywhere(actor, words)) {
-        free(text);
-        return verdict;
-    }
-    if (strcmp(words[0], "forward") == 0) {
-        if (strcmp(words[1], name) != 0)
-            troupe_message_forward(message, find(actor, words[1]));
-    } else if (strcmp(words[0], "reply") == 0)
-        troupe_message_reply(message, words[1], words[2], strlen(words[2]));
-    else if (strcmp(words[0], "fail") == 0)
-        verdict = troupe_message_fail(message, atoi(words[1]), words[2]);
-    else if (strcmp(words[0], "unhandled") == 0)
-        verdict = TROUPE_NOT_HANDLED;
-    else if (strcmp(words[0], "crash") == 0)
-        raise(SIGKILL);
-    else
-        note("what is %s?", words[0]);
-    free(text);
-    return verdict;
-}
-
-static int on_message(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
-{
-    size_t size, key_size;
-    char payload[256], key_text[300] = "-", flags[8] = "";
-    const void *key = troupe_message_key(message, &key_size);
-    const char *data = troupe_message_payload(message, &size);
-    int verdict = TROUPE_HANDLED;
-
-    snprintf(payload, sizeof(payload), "%.*s", (int)strcspn(data, " "), data);
-    if (key)
-        snprintf(key_text, sizeof(key_text), "'%.*s'", (int)key_size, (const char *)key);
-    if (troupe_message_ask(message) != 0)
-        strcat(flags, "a");
-    if (troupe_message_is_redelivered(message))
-        strcat(flags, "r");
-    if (troupe_message_timer(message) != 0)
-        strcat(flags, "t");
-    if (userdata)
-        strcat(flags, "b");
-    note("message '%s' %s %s %" PRIu64 " %s", troupe_message_type(message), key_text,
-         *payload ? payload : "-", troupe_message_sender(message), *flags ? flags : "-");
-    for (size_t i = 0; i < n_lines; i++)
-        if (strcmp(lines[i].message, payload) == 0) {
-            if (strcmp(lines[i].command, "stash") != 0)
-                verdict = play(actor, message, lines[i].command, verdict);
-            else if (stash_once(message, payload))
-                return TROUPE_HANDLED;
-        }
-    return verdict;
-}
-
-static int on_job(struct troupe_job *job, void *userdata)
-{
-    return troupe_job_retry(job, 3, "no jobs here");
-}
-
-static void handle_types(struct troupe_actor *actor, const char *types)
-{
-    char *copy = strdup(types ? types : ""), *save = NULL;
-    bool any = false;
-
-    for (char *type = strtok_r(copy, ",", &save); type; type = strtok_r(NULL, ",", &save)) {
-        troupe_actor_on_message(actor, type, on_message, NULL);
-        any = true;
-    }
-    if (!any)
-        troupe_actor_on_message(actor, "", on_message, NULL);
+    if (getenv("PLAYER_SCRIPT"))
+        load(getenv("PLAYER_SCRIPT"));
+    while (r == 0 && (type = strsep(&rest, ",")))
+        r = troupe_actor_on_message(actor, type, on_message, NULL);
+    for (size_t i = 0; r == 0 && i < n_lines; i++)
+        if (strcmp(lines[i].word, "start") == 0)
+            (void)play(actor, NULL, lines[i].command, 0);
     free(copy);
+    return r;
 }
 
-int main(void)
+/* Runs a command per line; an empty line handles messages for 10 ms. */
+static int be_client(void)
+{
+    char line[TEXT_SIZE], result[2 * TEXT_SIZE];
+    struct troupe_client *client;
+
+    if (troupe_client_connect(&client, NULL) < 0 || set_up(troupe_client_actor(client)) < 0)
+        return 1;
+    while (fgets(line, sizeof(line), stdin)) {
+        line[strcspn(line, "\n")] = '\0';
+        *result = '\0';
+        if (*line)
+            obey(troupe_client_actor(client), line, result);
+        else
+            while (troupe_actor_turn(troupe_client_actor(client), 10000) > 0)
+                ;
+        printf("%s\n", result);
+        fflush(stdout);
+    }
+    troupe_client_free(client);
+    return 0;
+}
+
+int main(int argc, char *argv[])
 {
     struct troupe_worker *worker;
-    struct troupe_actor *actor;
-    int r = troupe_worker_new(&worker);
+    int r;
 
+    if (argc > 1 && strcmp(argv[1], "client") == 0)
+        return be_client();
+    r = troupe_worker_new(&worker);
     if (r < 0)
         return troupe_worker_start_error(r);
     name = troupe_worker_name(worker);
-    if (getenv("PLAYER_NOTES"))
-        notes = open(getenv("PLAYER_NOTES"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (getenv("PLAYER_SCRIPT"))
-        load(getenv("PLAYER_SCRIPT"));
-    actor = troupe_worker_actor(worker);
-    if (!actor)
-        return 96;
-    troupe_worker_on_job(worker, on_job, NULL);
-    handle_types(actor, getenv("PLAYER_TYPES"));
-    for (size_t i = 0; i < n_lines; i++)
-        if (strcmp(lines[i].message, "start") == 0)
-            (void)play(actor, NULL, lines[i].command, 0);
-    r = troupe_worker_run(worker);
+    troupe_worker_on_job(worker, on_job, troupe_worker_actor(worker));
+    r = set_up(troupe_worker_actor(worker));
+    if (r == 0)
+        r = troupe_worker_run(worker);
     troupe_worker_free(worker);
-    return r < 0 ? 1 : 0;
+    return r < 0;
 }
