@@ -262,7 +262,7 @@ class Backlog(Case):
         self.assertEqual(sorted(self.notes(s)), list(range(count + 2)))
 
     def by_id(self, s, *arguments):
-        return subprocess.Popen([helper("by-id"), s.socket_path, *arguments], stdout=subprocess.PIPE, text=True)
+        return subprocess.Popen([helper("client"), s.socket_path, *arguments], stdout=subprocess.PIPE, text=True)
 
     def test_D8_a_client_cancels_and_awaits_jobs_on_disk_by_their_ids(self):
         s = self.durable(QueueMax=100000).start()

@@ -207,7 +207,7 @@ class DescriptorsOnTheirWay(TestCase):
             message = self.refused("Internal", attach, s)["message"]
             self.assertIn("RLIMIT_NOFILE", message)
             with self.assertRaises(subprocess.CalledProcessError) as client:
-                subprocess.run([helper("large"), s.socket_path, "actor", "9"], capture_output=True, text=True,
+                subprocess.run([helper("client"), s.socket_path, "large", "actor", "9"], capture_output=True, text=True,
                                timeout=LIMIT, check=True)
             self.assertEqual(client.exception.stderr, os.strerror(errno.EAGAIN) + "\n")
             map = s.ctl("map", "actor", input="echo x\n")

@@ -22,7 +22,7 @@ class Causes(TestCase):
         return s.start()
 
     def by_id(self, s, verb, *ids):
-        return subprocess.run([helper("by-id"), s.socket_path, verb, *ids], check=True, capture_output=True, text=True).stdout.split()
+        return subprocess.run([helper("client"), s.socket_path, verb, *ids], check=True, capture_output=True, text=True).stdout.split()
 
     def hand_over(self, s, id, then):
         """Creates a job that lasts until its worker dies or it is cancelled."""

@@ -163,7 +163,7 @@ class Accepted(Case):
             s.until(lambda: s.group("kept")["queued"] == 1)
             for connection, (method, group) in zip(others, calls):
                 connection.send(method, {"group": group, "payload": text("echo"), "options": {"id": "one"}})
-            ring = subprocess.Popen([helper("by-id"), s.socket_path, "create", "kept", "one"],
+            ring = subprocess.Popen([helper("client"), s.socket_path, "create", "kept", "one"],
                                     stdout=subprocess.PIPE, text=True)
             self.addCleanup(ring.communicate)
             self.assertEqual(ring.stdout.readline(), "begins\n")
@@ -250,7 +250,7 @@ class Accepted(Case):
         first, second = s.connect(), s.connect()
         first.send("Create", {"group": "kept", "payload": text("echo")})
         second.send("Do", {"group": "kept", "payload": text("echo")})
-        with subprocess.Popen([helper("push"), s.socket_path, "kept", "2", "8", "0"], stdout=subprocess.PIPE) as push:
+        with subprocess.Popen([helper("client"), s.socket_path, "push", "kept", "2", "8", "0"], stdout=subprocess.PIPE) as push:
             s.until(lambda: s.group("kept").get("senders") == 3)
             yield
             self.assertEqual(json.loads(push.stdout.read()), {"accepted": 2, "busy": 0, "others": 0})
@@ -404,7 +404,7 @@ class Survives(Case):
         s.wait_job(s.create("kept", "echo", delay_usec=HOUR, deadline_usec=1000))
         for how in "cancel", "withdraw":
             s.create("kept", "echo", id=how, delay_usec=HOUR)
-            subprocess.run([helper("by-id"), s.socket_path, how, how], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([helper("client"), s.socket_path, how, how], check=True, stdout=subprocess.DEVNULL)
         bell = Bell(s, "begun")
         s.create("kept", f"ring {bell.path}\nuntil-cancelled", id="running")
         bell.wait()
@@ -783,7 +783,7 @@ class Failures(Case):
         bell = Bell(s, "bell")
         s.create("kept", f"before 2 wait {bell.path}\necho", id="one")
         s.until(lambda: (1, 3) in self.rows(s, "attempt, state"))
-        client = subprocess.Popen([helper("by-id"), s.socket_path, "wait", "one"], stdout=subprocess.PIPE, text=True)
+        client = subprocess.Popen([helper("client"), s.socket_path, "wait", "one"], stdout=subprocess.PIPE, text=True)
         self.addCleanup(client.communicate)
         self.addCleanup(client.kill)
         s.until(lambda: s.call("GetInfo")["clients"] == 2)
@@ -926,7 +926,7 @@ class Lookups(Case):
                 self.assertIn(problem, error["problem"])
             self.assertIn(problem, s.ctl("job", id).stderr)
         for verb in "wait", "cancel":
-            ring = subprocess.run([helper("by-id"), s.socket_path, verb, "one", "never"], capture_output=True, text=True,
+            ring = subprocess.run([helper("client"), s.socket_path, verb, "one", "never"], capture_output=True, text=True,
                                   check=False, timeout=LIMIT)
             self.assertEqual(ring.stdout.split(), [str(errno.EIO)] * 2)
         mine = s.create("other", "echo mine")
@@ -1339,7 +1339,7 @@ class Hands(Case):
             for client in clients:
                 client.send("Cancel", {"id": id})
                 s.until(lambda: s.job(id).get("cancel_requested"))
-            ring = subprocess.Popen([helper("by-id"), s.socket_path, "cancel", id], stdout=subprocess.PIPE, text=True)
+            ring = subprocess.Popen([helper("client"), s.socket_path, "cancel", id], stdout=subprocess.PIPE, text=True)
             s.connections.enter_context(ring)
             s.until(lambda: s.job(id).get("cancel_requested"))
             self.assertFalse(select.select([client.socket for client in clients] + [ring.stdout], [], [], 0)[0])
@@ -1383,7 +1383,7 @@ class Hands(Case):
             s.crash()
             client = s.connect()
             client.send("Wait", {"id": id})
-            with subprocess.Popen([helper("by-id"), s.socket_path, "wait", id], stdout=subprocess.PIPE, text=True) as ring:
+            with subprocess.Popen([helper("client"), s.socket_path, "wait", id], stdout=subprocess.PIPE, text=True) as ring:
                 s.until(lambda: s.job(id)["state"] == "running")
                 os.kill(s.worker("kept/0")["pid"], signal.SIGKILL)
                 self.refused("Restarting", client.reply)

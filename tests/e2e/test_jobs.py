@@ -358,7 +358,7 @@ class Queues(TestCase):
             started.wait()
             s.create("actor", "echo never", id="queued")
             s.create("actor", "echo never", id="delayed", delay_usec=3600 * 10**6)
-            ring = subprocess.run([helper("by-id"), s.socket_path, "withdraw", "running", "gone", "queued", "delayed"],
+            ring = subprocess.run([helper("client"), s.socket_path, "withdraw", "running", "gone", "queued", "delayed"],
                                   capture_output=True, text=True, check=False, timeout=LIMIT)
             self.assertEqual(ring.stdout.split(), ["0"] * 4)
             for id in "queued", "delayed":

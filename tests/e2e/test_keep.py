@@ -14,7 +14,7 @@ class Keep(TestCase):
         return s.start()
 
     def submit(self, s, *arguments):
-        return subprocess.run([helper("keep"), s.socket_path, "actor", *arguments], capture_output=True, text=True,
+        return subprocess.run([helper("client"), s.socket_path, "keep", "actor", *arguments], capture_output=True, text=True,
                               check=True, timeout=LIMIT).stdout.strip()
 
     def test_a_result_is_told_and_kept_if_its_submitter_asks_for_both(self):

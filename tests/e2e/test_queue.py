@@ -20,8 +20,8 @@ def actor(size=1, **sections):
 
 
 class Case(TestCase):
-    def push(self, s, count, size, wait):
-        process = subprocess.Popen([helper("push"), s.socket_path, "actor", str(count), str(size), str(wait)],
+    def client(self, s, command, *arguments):
+        process = subprocess.Popen([helper("client"), s.socket_path, command, "actor", *map(str, arguments)],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(end_process, process)
         return process
@@ -173,7 +173,7 @@ class Room(Case):
 
     def test_a_sender_that_does_not_wait_is_told_busy(self):
         self.refused("Busy", self.s.create, "actor", "echo")
-        self.assertEqual(self.answers(self.push(self.s, 3, 8, 0)), {"accepted": 0, "busy": 3, "others": 0})
+        self.assertEqual(self.answers(self.client(self.s, "push", 3, 8, 0)), {"accepted": 0, "busy": 3, "others": 0})
         self.assertEqual(self.s.group("actor")["refused"], 4)
 
     def test_who_can_never_fit_any_more_is_told_at_once_and_holds_up_nobody(self):
@@ -192,7 +192,7 @@ class Room(Case):
 
     def test_senders_of_either_kind_get_the_room_in_the_order_they_came(self):
         first = self.waiting(id="first")
-        second = self.push(self.s, 1, 8, -1)
+        second = self.client(self.s, "push", 1, 8, -1)
         self.wait_senders(self.s, 2)
         third = self.waiting(id="third")
         self.s.call("Cancel", id="x")
@@ -205,31 +205,25 @@ class Room(Case):
         self.wait_senders(self.s, 0)
 
     def test_large_payloads_wait_as_well(self):
-        sender = self.push(self.s, 3, 200000, -1)
+        sender = self.client(self.s, "push", 3, 200000, -1)
         self.wait_senders(self.s, 1)
         self.s.call("Resume", target="actor")
         self.assertEqual(self.answers(sender), {"accepted": 3, "busy": 0, "others": 0})
 
     def test_a_stopping_supervisor_lets_them_go(self):
-        connection, sender = self.waiting(), self.push(self.s, 1, 8, -1)
+        connection, sender = self.waiting(), self.client(self.s, "push", 1, 8, -1)
         self.wait_senders(self.s, 2)
         self.s.stop()
         self.assertEqual(connection.receive()["error"].rpartition(".")[2], "Stopping")
         self.assertEqual(self.answers(sender)["others"], 1)
 
-    def recall(self, *arguments):
-        process = subprocess.Popen([helper("recall"), self.s.socket_path, "actor", *arguments],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(end_process, process)
-        return process
-
     def test_a_cancel_passes_the_submits_that_wait_before_it(self):
-        process = self.recall("-", "x", "nobody")
+        process = self.client(self.s, "recall", "-", "x", "nobody")
         self.assertEqual(process.communicate(timeout=LIMIT)[0].split(), ["0", str(errno.ESRCH)])
         self.assertEqual(self.s.job("x")["state"], "cancelled")
 
     def test_a_cancel_does_not_pass_the_submit_of_its_own_job(self):
-        process = self.recall("late", "late")
+        process = self.client(self.s, "recall", "late", "late")
         self.wait_senders(self.s, 1)
         for name in "x", "y":
             self.s.call("Cancel", id=name)
@@ -271,7 +265,7 @@ class Memory(Case):
     def test_a_client_that_pushes_on_though_told_busy_costs_no_more_than_the_bound(self):
         s, before = self.start_it()
         s.call("Pause", target="actor")
-        answers = self.answers(self.push(s, 50000, self.SIZE, 0))
+        answers = self.answers(self.client(s, "push", 50000, self.SIZE, 0))
         self.assertEqual((answers["accepted"], answers["busy"]), (self.QUEUE, 50000 - self.QUEUE))
         self.bounded(s, before)
 
@@ -280,7 +274,7 @@ class Memory(Case):
     def test_a_client_that_waits_for_room_costs_no_more_than_the_bound(self):
         s, before = self.start_it()
         s.call("Pause", target="actor")
-        sender = self.push(s, 50000, self.SIZE, -1)
+        sender = self.client(s, "push", 50000, self.SIZE, -1)
         self.wait_senders(s, 1)
         self.assertEqual(s.group("actor")["queued"], self.QUEUE)
         self.bounded(s, before)

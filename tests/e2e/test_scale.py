@@ -37,7 +37,7 @@ class Scale(TestCase):
     def test_64_mib_go_both_ways_through_the_fast_path(self):
         s = self.started({"actor": ini(ACTOR)})
         before = s.status_field("VmHWM")
-        process = subprocess.run([helper("large"), s.socket_path, "actor", str(64 << 20)], text=True,
+        process = subprocess.run([helper("client"), s.socket_path, "large", "actor", str(64 << 20)], text=True,
                                  capture_output=True, timeout=LIMIT, check=False)
         self.assertEqual((process.returncode, process.stdout), (0, "ok\n"), process.stderr)
         if not SANITIZED:  # passed on, not copied

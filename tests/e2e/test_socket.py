@@ -215,7 +215,7 @@ class Permissions(TestCase):
 
     def test_a_client_that_leaves_the_admin_group_is_cut_off(self):
         self.s = self.started({"actor": ini(ACTOR)}, conf="[Supervisor]\nAdminGroup=daemon\n")
-        member = subprocess.Popen([helper("turns"), self.s.socket_path, "actor"], text=True, stdin=subprocess.PIPE,
+        member = subprocess.Popen([helper("client"), self.s.socket_path, "turns", "actor"], text=True, stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, user=65534, group=65534, extra_groups=[1])
         self.addCleanup(member.wait, LIMIT)
         self.addCleanup(member.stdout.close)

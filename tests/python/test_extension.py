@@ -394,7 +394,7 @@ class Extension(troupe_python.TestCase):
         self.assertEqual(self.do("raise oh dear").cause, "attempts")
         for id, verb in ("wanted", "cancel"), ("withdrawn", "withdraw"):
             low.create(self.group, b"echo", id=id, delay=3600)
-            subprocess.run([e2e.helper("by-id"), s.socket_path, verb, id], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([e2e.helper("client"), s.socket_path, verb, id], check=True, stdout=subprocess.DEVNULL)
         self.assertEqual(self.end_of("wanted"), ("cancelled", "requested"))
         self.assertEqual(self.end_of("withdrawn"), ("cancelled", "withdrawn"))
         s.call("Stop", target="low", wait=True)
