@@ -257,32 +257,6 @@ class Removals(TestCase):
         s.call("Cancel", id="last")
         s.until(gone(s, "actor"))
 
-    def test_a_removed_group_that_is_stopped_ends_its_queue_and_goes(self):
-        s = self.started({"actor": actor(), "other": actor()})
-        s.call("Stop", target="actor", wait=True)
-        s.create("actor", "echo", id="a")
-        with Varlink(s.socket_path) as watching:
-            watching.send("Get", {"id": "a"}, more=True)
-            self.assertEqual(watching.reply()[0]["job"]["state"], "queued")
-            self.assertEqual(remove(s, "actor")["removed"], ["actor"])
-            self.assertEqual(watching.reply()[0]["job"]["state"], "cancelled")
-        s.until(gone(s, "actor"))
-
-    def test_a_removed_group_finishes_its_jobs_takes_none_and_goes(self):
-        s = self.started({"actor": actor(), "other": actor()})
-        started, bell = Bell(s, "started"), Bell(s, "bell")
-        with Varlink(s.socket_path) as running, Varlink(s.socket_path) as queued:
-            running.send("Do", {"group": "actor", "payload": text(f"ring {started.path}\nwait {bell.path}\necho 1")})
-            started.wait()
-            queued.send("Do", {"group": "actor", "payload": text("echo 2")})
-            s.until(lambda: s.group("actor")["queued"] == 1)
-            remove(s, "actor")
-            self.refused("NoSuchGroup", s.create, "actor", "echo")
-            bell.ring()
-            self.assertEqual(running.reply()[0]["job"]["result"], text("1"))
-            self.assertEqual(queued.reply()[0]["job"]["result"], text("2"))
-        s.until(gone(s, "actor"))
-
     def test_a_shorter_time_to_keep_results_holds_for_those_that_are_kept(self):
         s = self.started({"actor": actor()})
         old = [s.create("actor", "echo", id=f"job-{i}") for i in range(3)]

@@ -250,16 +250,6 @@ class Reloads(Faults):
         self.assertEqual(self.s.do("good", "environment NEW")["result"], text("1"))
         self.assertEqual(self.state("good"), ("running", None))
 
-    def test_a_job_that_waits_in_a_group_that_is_removed_is_cancelled(self):
-        self.s.write("late.group", ini(self.program))
-        self.s.start()
-        job = self.s.create("late", "echo")
-        waits = self.s.connect()
-        waits.send("Wait", {"id": job})
-        os.unlink(os.path.join(self.s.config, "late.group"))
-        self.s.call("Reload")
-        self.assertEqual(waits.reply()[0]["job"]["state"], "cancelled")
-
     def test_a_reload_that_finds_something_missing_says_that_all_else_is_in_force(self):
         self.s.start()
         self.s.write("program.group", ini("/no/such/program"))

@@ -59,12 +59,6 @@ class Logs(TestCase):
         self.assertEqual(s.ctl("logs", "doomed", check=True).stdout, "last words\n" * 2)
         self.assertEqual(s.ctl_json("logs", "doomed"), {"lines": ["last words"] * 2})
 
-    def test_M6_equal_lines_of_many_jobs_are_all_there(self):
-        s = self.started({"actor": actor(Worker=NO_LIMIT)})
-        for n in range(30):
-            s.do("actor", "complain done", id=f"j{n}")
-        self.assertEqual([self.lines(s, f"j{n}") for n in range(30)], [["done"]] * 30)
-
     def test_M6_a_command_of_troupe_exec_shows_its_standard_error(self):
         s = self.started({"shell": ini(f"{TROUPE_EXEC} -- /bin/sh -c 'cat >&2; echo result'")})
         for n in range(5):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """The supervisor is replaced by another version, and goes on with the old one if that does not start."""
-import collections
 import contextlib
 import os
 import sqlite3
@@ -11,7 +10,6 @@ import unittest
 from pathlib import Path
 
 from test_actors import ActorsTestCase, Client
-from test_cells import keyed
 from test_in_flight import Flight, copy_programs
 from test_life import actor, service
 from troupe import BUILD, FAULTY_TROUPED, LIMIT, Bell, Cgroup, TestCase, Varlink, VarlinkError, ended, limit, text
@@ -223,22 +221,6 @@ class Upgrade(TestCase):
         self.assertEqual((len(deaths), deaths[-1]["cause"]), (3, "signal"))
         self.assertEqual([letter["n_deaths"] for letter in dead["letters"] if "job" in letter], [2])
         self.assertEqual(len(dead["letters"]), 2)
-
-    def test_D10_what_was_asked_of_single_cells_survives(self):
-        s = self.installed({"shop": keyed(2)})
-        for key in "sized", "paused", "stopped", "plain":
-            s.do("shop", "echo a", key=key)
-        s.call("Resize", target="shop/sized", size=4)
-        s.call("Pause", target="shop/paused")
-        s.call("Stop", target="shop/stopped")
-        s.wait_for(lambda: collections.Counter(w["state"] for w in s.workers("shop")) == {"idle": 4 + 2 + 2, "stopped": 2})
-        pids = {worker["name"]: worker.get("pid") for worker in s.workers("shop")}
-        self.upgrade_three_times(s)
-        self.assertEqual({worker["name"]: worker.get("pid") for worker in s.workers("shop")}, pids)
-        waiting = s.create("shop", "echo later", key="paused")
-        self.assertEqual(s.job(waiting)["state"], "queued")
-        s.call("Resume", target="shop/paused")
-        self.assertEqual(s.wait_job(waiting)["result"], text("later"))
 
     def test_D10_tallies_come_back_if_the_new_program_fails(self):
         s = self.installed({"actor": actor(Jobs={"MaxRetries": 0})})

@@ -36,32 +36,6 @@ static decimal_t balance(void)
     return amount;
 }
 
-TEST(test_operations_change_the_balance_in_their_order)
-{
-    ck_assert_int_eq(balance(), 0);
-    ck_assert_int_eq(apply("a", 1000).balance, 1000);
-    ck_assert_int_eq(apply("b", -300).balance, 700);
-    ck_assert_int_eq(balance(), 700);
-}
-
-TEST(test_operation_asked_for_twice_is_done_once_and_answers_the_same)
-{
-    apply("a", 1000);
-    apply("b", -300);
-    ck_assert_int_eq(apply("a", 1000).balance, 1000);
-    ck_assert_int_eq(balance(), 700);
-}
-
-TEST(test_an_id_of_another_amount_is_refused_and_nothing_is_done)
-{
-    struct ledger_entry entry;
-
-    apply("a", 1000);
-    ck_assert_int_eq(ledger_apply(&ledger, "a", -500, &entry), LEDGER_E_OTHER);
-    ck_assert_int_eq(ledger_apply(&ledger, "a", 1001, &entry), LEDGER_E_OTHER);
-    ck_assert_int_eq(balance(), 1000);
-}
-
 TEST(test_overdraft_is_refused_written_down_and_changes_nothing)
 {
     struct ledger_entry entry;
