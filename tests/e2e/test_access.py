@@ -11,28 +11,13 @@ import socket
 import unittest
 from pathlib import Path
 
-from troupe import (ACTOR, TOP, TROUPECTL, TROUPE_EXEC, VERSION, Bell, TestCase, Varlink, VarlinkError, helper, ini, text)
+from troupe import (ACTOR, TOP, TROUPECTL, TROUPE_EXEC, VERSION, Bell, TestCase, Varlink, VarlinkError, helper, ini, text, user)
 from web_client import Web
 
 SECRET = "SECRET"
 SUBMITTER, READER, STRANGER = 2002, 2003, 65534
 SUBMITTER_NAME = "www-data"  # of SubmitUser=: it has to exist
 SUBMITTER_ID = pwd.getpwnam(SUBMITTER_NAME).pw_uid
-
-
-@contextlib.contextmanager
-def user(uid, *groups):
-    """Opens connections as this user within the block: the kernel records who connects."""
-    before = os.getgroups()
-    os.setgroups(groups)
-    os.setegid(uid)
-    os.seteuid(uid)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-        os.setegid(0)
-        os.setgroups(before)
 
 
 def raw(path, method, parameters, more=False):

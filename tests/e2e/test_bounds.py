@@ -10,7 +10,7 @@ import socket
 import subprocess
 import unittest
 
-from troupe import ACTOR, FAULTY_TROUPED, LIMIT, SANITIZED, VERSION, TestCase, Varlink, VarlinkError, helper, ini, text
+from troupe import ACTOR, FAULTY_TROUPED, LIMIT, SANITIZED, VERSION, TestCase, Varlink, VarlinkError, helper, ini, text, user
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 DESCRIPTORS = 256
@@ -131,13 +131,10 @@ class Descriptors(TestCase):
     def test_strangers_leave_descriptors_to_workers_and_to_who_may_change_something(self):
         s = self.supervisor({"actor": actor()}, conf="[Supervisor]\nClientsMax=10000\n").start(preexec_fn=self.few)
         crowd = []
-        os.seteuid(65534)
-        try:
+        with user(65534):
             for _ in range(2 * DESCRIPTORS):
                 crowd.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
                 crowd[-1].connect(s.socket_path)
-        finally:
-            os.seteuid(0)
         try:
             self.assertEqual(s.call("GetInfo")["state"], "running")
             s.call("Restart", target="actor", wait=True)

@@ -166,6 +166,21 @@ def text(data):
     return {"encoding": "utf8", "data": data}
 
 
+@contextlib.contextmanager
+def user(uid, *groups):
+    """Opens connections as this user within the block: the kernel records who connects."""
+    before = os.getgroups()
+    os.setgroups(groups)
+    os.setegid(uid)
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(before)
+
+
 def ended(pidfd, limit):
     """Whether the process ends within the limit."""
     poll = select.poll()

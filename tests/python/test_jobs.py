@@ -56,8 +56,7 @@ class Rights(Jobs):
         import troupe
         self.server = self.started({"echo": group("jobs.py", Group={"SubmitUser": SUBMITTER}), "say": group("jobs.py")})
         foreign = self.connected().create("echo", "root's", delay=100000)
-        os.seteuid(pwd.getpwnam(SUBMITTER).pw_uid)
-        try:
+        with e2e.user(pwd.getpwnam(SUBMITTER).pw_uid):
             client = self.connected()
             self.assertEqual(client.do("echo", "mine").data, b"mine")
             self.assertEqual(client.wait(client.create("echo", "kept")).data, b"kept")
@@ -67,8 +66,6 @@ class Rights(Jobs):
             self.assertRaises(PermissionError, client.do, "say", "text")
             self.assertRaises(PermissionError, client.do, "echo", "first", priority=0)
             self.assertRaises(PermissionError, client.cancel, foreign)
-        finally:
-            os.seteuid(0)
         self.assertEqual(self.server.job(foreign)["state"], "delayed")
 
 
