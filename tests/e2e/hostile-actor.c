@@ -190,7 +190,7 @@ static void forge(uint64_t self, uint64_t ask)
         const uint64_t wild = i * UINT64_C(0x9e3779b97f4a7c15);
         tell(wild, "forged", (struct payload_wire){.form = PAYLOAD_INLINE});
         reply(wild);
-        reply(first + ((i + 1) << 32));
+        reply(first + i + 1);
         by_reference(PROTOCOL_UNMONITOR, wild);
         by_reference(PROTOCOL_EXCHANGE_DELETE, self);
         by_reference(PROTOCOL_ASK_DROP, wild);
