@@ -239,60 +239,6 @@ TEST(an_oom_score_that_cannot_be_set_is_an_error)
                    -EACCES, "oom-score-adjust");
 }
 
-/* What /proc tells about this process, without what changes by itself. */
-static void describe_self(char *buffer, size_t size)
-{
-    static const char *const files[] = {"/proc/self/oom_score_adj", "/proc/self/limits",
-                                        "/proc/self/cgroup"};
-    static const char *const fields[] = {"Uid:",    "Gid:",    "Groups:",  "NSpgid:",  "NSsid:",
-                                         "SigPnd:", "SigBlk:", "SigIgn:",  "SigCgt:",  "Shd",
-                                         "Cap",     "NoNew",   "Seccomp:", "Threads:", "Umask:"};
-    char line[512];
-    size_t used = 0;
-    for (size_t i = 0; i < ELEMENTS(files); i++) {
-        FILE *file = fopen(files[i], "re");
-        ck_assert_ptr_nonnull(file);
-        used += fread(buffer + used, 1, size - used - 1, file);
-        (void)fclose(file);
-    }
-    FILE *file = fopen("/proc/self/status", "re");
-    ck_assert_ptr_nonnull(file);
-    while (fgets(line, sizeof(line), file))
-        for (size_t i = 0; i < ELEMENTS(fields); i++)
-            if (strncmp(line, fields[i], strlen(fields[i])) == 0)
-                used += (size_t)snprintf(buffer + used, size - used, "%s", line);
-    (void)fclose(file);
-    char directory[256];
-    ck_assert_ptr_nonnull(getcwd(directory, sizeof(directory)));
-    used += (size_t)snprintf(buffer + used, size - used, "%s %d %d", directory,
-                             prctl(PR_GET_DUMPABLE), getpriority(PRIO_PROCESS, 0));
-    ck_assert_uint_lt(used, size);
-}
-
-TEST(nothing_of_the_parent_differs_after_a_spawn)
-{
-    static char before[8192], after[8192];
-    const struct spawn_rlimit limits[] = {{RLIMIT_NOFILE, {24, 24}}, {RLIMIT_CORE, {0, 0}}};
-    const gid_t groups[] = {4242};
-    const bool root = getuid() == 0;
-    ck_assert_int_eq(prctl(PR_SET_DUMPABLE, 0), 0);
-    describe_self(before, sizeof(before));
-    (void)run_shell("true", (struct spawn_options){.rlimits = limits,
-                                                   .n_rlimits = 2,
-                                                   .set_nice = true,
-                                                   .nice = 5,
-                                                   .set_oom_score_adjust = true,
-                                                   .oom_score_adjust = 777,
-                                                   .set_user = root,
-                                                   .uid = 65534,
-                                                   .gid = 65533,
-                                                   .groups = groups,
-                                                   .n_groups = 1,
-                                                   .working_directory = "/tmp"});
-    describe_self(after, sizeof(after));
-    ck_assert_str_eq(after, before);
-}
-
 /* As AmbientCapabilities= of a unit does it. */
 static void raise_ambient(unsigned long capability)
 {
@@ -622,18 +568,6 @@ TEST(signals_stay_inside_where_the_kernel_can_keep_them)
     ck_assert_int_eq(spawned_state.landlock, scoped ? landlock_abi() : 0);
 }
 
-TEST(ambient_capabilities_are_not_handed_on)
-{
-    if (!is_root("has capabilities to hand on"))
-        return;
-    be_privileged_user();
-    (void)run_shell("grep -E '^Cap|^NoNew' /proc/$$/status", (struct spawn_options){0});
-    expect_no_capabilities("InhPrmEffAmb");
-    /* A container may have set it for all. */
-    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0)
-        ck_assert_ptr_nonnull(strstr(output, "NoNewPrivs:\t0"));
-}
-
 TEST(the_user_is_changed_and_the_supervisor_keeps_its_secrets)
 {
     const gid_t groups[] = {4242};
@@ -728,53 +662,6 @@ TEST(it_dies_with_the_supervisor)
     expect_death_with_supervisor(false);
     if (getuid() == 0)
         expect_death_with_supervisor(true);
-}
-
-/* A lease makes whoever opens the file wait, as a slow file server does. */
-TEST(a_program_that_takes_long_to_open_holds_nobody_up)
-{
-    char path[] = "/tmp/test-spawn-XXXXXX";
-    char *const argv[] = {path, NULL};
-    struct spawn_report report;
-    struct spawn_result result;
-    int fds[2], file = mkstemp(path);
-    ck_assert_int_eq(write(file, "#!/bin/true\n", 12), 12);
-    ck_assert_int_eq(fchmod(file, 0700), 0);
-    close_fd(file);
-    file = open(path, O_RDONLY | O_CLOEXEC);
-    ck_assert_int_eq(signal(SIGIO, SIG_IGN) == SIG_ERR, 0);
-    ck_assert_int_eq(fcntl(file, F_SETLEASE, F_WRLCK), 0);
-    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
-    struct spawn_options options = {
-        .argv = argv, .environment = environment, .cgroup_fd = -1, .report_fd = fds[1]};
-    ck_assert_int_eq(spawn(&options, &result), 0); /* it would have waited for the lease here */
-    close_fd(fds[1]);
-    (void)run_shell("echo hello", (struct spawn_options){0});
-    ck_assert_str_eq(output, "hello\n");
-    ck_assert_int_eq(fcntl(file, F_SETLEASE, F_UNLCK), 0);
-    ck_assert_int_eq(read(fds[0], &report, sizeof(report)), 0);
-    ck_assert_int_eq(reap_and_close(&result).code, 0);
-    close_fd(file);
-    close_fd(fds[0]);
-    ck_assert_int_eq(unlink(path), 0);
-}
-
-TEST(the_terminal_is_out_of_reach)
-{
-    pid_t pid = fork();
-    int status;
-    if (pid == 0) {
-        (void)setsid();
-        int terminal = posix_openpt(O_RDWR);
-        ck_assert_int_eq(unlockpt(terminal), 0);
-        int ours = open(ptsname(terminal), O_RDWR); /* becomes the session's */
-        ck_assert_int_ge(open("/dev/tty", O_RDWR), 0);
-        struct spawn_exit how = run_shell("exec 3</dev/tty", (struct spawn_options){0});
-        close_fd(ours);
-        _exit(how.code == 0 ? 100 : 0);
-    }
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    ck_assert_int_eq(status, 0);
 }
 
 TEST(too_many_descriptors_are_refused)
