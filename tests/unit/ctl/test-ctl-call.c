@@ -215,53 +215,6 @@ TEST(a_stream_ends_with_the_reply_that_does_not_continue)
     varlink_client_deinit(&invocation.client);
 }
 
-/* What is said of an error, in this process' standard error. */
-static const char *said_of(const char *error, const json_t *parameters)
-{
-    static char text[512];
-    int fds[2], saved = dup(STDERR_FILENO);
-    ssize_t size;
-
-    ck_assert_int_eq(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
-    ck_assert_int_ge(dup2(fds[1], STDERR_FILENO), 0);
-    (void)explain_error(error, parameters);
-    (void)fflush(stderr);
-    size = read(fds[0], text, sizeof(text) - 1);
-    text[size > 0 ? size : 0] = '\0';
-    ck_assert_int_ge(dup2(saved, STDERR_FILENO), 0);
-    (void)close(saved);
-    (void)close(fds[0]);
-    (void)close(fds[1]);
-    return text;
-}
-
-TEST(every_error_of_the_interfaces_is_told_in_a_sentence)
-{
-    static const char *const INTERFACES[] = {"Supervisor", "Jobs", "Actors"};
-    json_t *nothing = json_object();
-    unsigned n = 0;
-
-    for (size_t i = 0; i < ELEMENTS(INTERFACES); i++) {
-        char interface[128], line[512], name[64], error[128];
-        FILE *file;
-
-        (void)snprintf(interface, sizeof(interface), "supervisor/control/io.troupe.%s.varlink",
-                       INTERFACES[i]);
-        file = fopen(interface, "re");
-        ck_assert_msg(file != NULL, "%s: tests run in the top directory", interface);
-        while (fgets(line, sizeof(line), file)) {
-            if (sscanf(line, "error %63[A-Za-z]", name) != 1)
-                continue;
-            (void)snprintf(error, sizeof(error), "io.troupe.%s.%s", INTERFACES[i], name);
-            ck_assert_msg(strstr(said_of(error, nothing), "io.troupe") == NULL, "%s", error);
-            n++;
-        }
-        (void)fclose(file);
-    }
-    ck_assert_uint_gt(n, 40);
-    json_decref(nothing);
-}
-
 TEST(every_documented_error_has_its_exit_status)
 {
     static const struct {

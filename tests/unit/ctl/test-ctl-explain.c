@@ -64,11 +64,12 @@ static void check_error(const char *interface, const char *name, const char *lis
     static const char *const essential[] = {"target",  "group",   "id",      "option", "allowed",
                                             "needed",  "problem", "reason",  "name",   "minimum",
                                             "maximum", "what",    "message", "state"};
-    json_t *parameters = make_parameters(list);
+    json_t *parameters = make_parameters(list), *nothing = json_object();
     char full[128], *sentence;
     int status;
 
     snprintf(full, sizeof(full), "%s.%s", interface, name);
+    free(explained(full, nothing, &status));
     sentence = explained(full, parameters, &status);
     ck_assert_int_ne(status, EXIT_OK);
     ck_assert_msg(!strstr(sentence, "the supervisor refused:") && !strchr(sentence, '{') &&
@@ -79,6 +80,7 @@ static void check_error(const char *interface, const char *name, const char *lis
                       full, essential[i], sentence);
     free(sentence);
     json_decref(parameters);
+    json_decref(nothing);
 }
 
 /* A description as it stands beside the methods; the caller's. */

@@ -46,8 +46,9 @@ TEST(time_spans_are_read_as_systemd_reads_them)
 
 TEST(what_is_no_time_span_is_refused)
 {
-    static const char *const invalid[] = {"",      "-1",   "x",    "5 parsecs", "1.",        ".5",
-                                          "1..5s", "5s x", "5 5x", "infinit",   "infinity 1"};
+    static const char *const invalid[] = {"",          " ",    "-1",      "s",         "x",
+                                          "5 parsecs", "1.",   ".5",      "1..5s",     "1e9s",
+                                          "5s x",      "5 5x", "infinit", "infinity 1"};
     static const char *const large[] = {"18446744073709551615us", "18446744073709551616us",
                                         "99999999999999999999", "600000y",
                                         "18446744073709551614us 1us"};
