@@ -55,7 +55,6 @@ static const struct entry table[_LIFECYCLE_N_STATES][_LIFECYCLE_N_EVENTS] = {
     },
     [LIFECYCLE_BUSY] = {
         /* A stop waits for the job in hand. */
-        ON(JOB_ASSIGNED, BUSY, NOTHING),
         ON(JOB_ENDED, IDLE, ANNOUNCE),
         ON(JOB_TIMEOUT, KILLING, WITHDRAW | TERMINATE),
         ON(WATCHDOG, KILLING, WITHDRAW | ABORT),

@@ -26,9 +26,9 @@ enum lifecycle_event {
     LIFECYCLE_EVENT_SPAWN_FAILED, /* the process could not be started */
     LIFECYCLE_EVENT_READY,
     LIFECYCLE_EVENT_START_TIMEOUT,
-    LIFECYCLE_EVENT_JOB_ASSIGNED,
-    LIFECYCLE_EVENT_JOB_ENDED,   /* the last one in hand */
-    LIFECYCLE_EVENT_JOB_TIMEOUT, /* also of a cancelled job that did not end in time */
+    LIFECYCLE_EVENT_JOB_ASSIGNED, /* the first one in hand */
+    LIFECYCLE_EVENT_JOB_ENDED,    /* the last one in hand */
+    LIFECYCLE_EVENT_JOB_TIMEOUT,  /* also of a cancelled job that did not end in time */
     LIFECYCLE_EVENT_WATCHDOG,
     LIFECYCLE_EVENT_VIOLATION,    /* of the protocol */
     LIFECYCLE_EVENT_LOST,         /* a hint that the worker is dying */

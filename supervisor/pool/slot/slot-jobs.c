@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sends jobs to the worker, cancels them, and returns them when the worker is dead. */
+/* Sends jobs to the worker, cancels them, and returns them when the worker is dead, or takes them
+ * back from an adopted worker: its inbox has a table of them. */
 
 #include "shared/protocol/protocol.h"
 #include "supervisor/job/job.h"
@@ -13,6 +14,115 @@
 #define JOB_RECORD_FIXED 256u
 /* Workers that may die before they begin a job; later deaths count as its attempts. */
 #define UNBEGUN_MAX 3
+
+/* ---- the table of jobs in hand, in the inbox ---- */
+
+static struct memory_header *header_of(const struct slot *slot)
+{
+    return slot->worker.endpoint.channel.mine.header;
+}
+
+static usec_t deadline_of(const struct job *job)
+{
+    if (!job->timers || !timer_armed(&job->timers->deadline))
+        return 0;
+    return usec_add(clock_steady(), usec_sub(timer_at(&job->timers->deadline), clock_now()));
+}
+
+/* A JOB record was just written. */
+static void hand_add(const struct slot *slot, struct job *job)
+{
+    struct memory_header *header = header_of(slot);
+    const uint64_t hands = atomic_load_explicit(&header->hands, memory_order_relaxed);
+    const int i = __builtin_ctzll(~hands);
+    struct job_page *page;
+
+    job->hand = (uint8_t)i;
+    header->jobs[i].cursor = slot->worker.endpoint.channel.out.tail;
+    page = slot_page(slot, job);
+    page->facts = job->facts;
+    page->handle = job->handle;
+    page->number = job->record ? durable_of(job)->row.number : 0;
+    page->deadline = deadline_of(job);
+    page->limit = 0;
+    job_get_id(job, &page->id);
+    page->key_size = job->key_size;
+    if (job->key_size > 0)
+        memcpy(page->key, job->key, job->key_size);
+    /* Partner: memory_renew() in the next supervisor, which finds the entry complete. */
+    atomic_store_explicit(&header->hands, hands | UINT64_C(1) << i, memory_order_release);
+}
+
+static void hand_remove(const struct slot *slot, const struct job *job)
+{
+    struct memory_header *header = header_of(slot);
+    uint64_t hands;
+
+    if (!header)
+        return;
+    /* No other process writes it. */
+    hands = atomic_load_explicit(&header->hands, memory_order_relaxed);
+    atomic_store_explicit(&header->hands, hands & ~(UINT64_C(1) << job->hand),
+                          memory_order_relaxed);
+}
+
+/* Whether the worker can see its JOB record. An entry whose record was not published is at most a
+ * ring's length ahead. */
+static bool is_published(const struct slot *slot, const struct memory_job *entry)
+{
+    const struct ring_producer *out = &slot->worker.endpoint.channel.out;
+
+    return entry->cursor - out->tail - 1 >= out->size;
+}
+
+/* Returns which of the entries `left` was assigned first. Cursors wrap around. */
+static unsigned find_oldest(const struct slot *slot, uint64_t left)
+{
+    const uint32_t tail = slot->worker.endpoint.channel.out.tail;
+    const struct memory_job *jobs = header_of(slot)->jobs;
+    unsigned oldest = (unsigned)__builtin_ctzll(left);
+
+    for (left &= left - 1; left != 0; left &= left - 1) {
+        const unsigned i = (unsigned)__builtin_ctzll(left);
+
+        if (tail - jobs[i].cursor > tail - jobs[oldest].cursor)
+            oldest = i;
+    }
+    return oldest;
+}
+
+static bool resume(struct slot *slot, unsigned i)
+{
+    const struct memory_job *entry = &header_of(slot)->jobs[i];
+    const struct job_page *page = (const struct job_page *)(const void *)entry->kept;
+    struct job *job =
+        is_published(slot, entry) ? slot->pool->handler->job_resumed(slot->pool, page) : NULL;
+
+    if (!job)
+        return false;
+    job->slot = slot;
+    job->hand = (uint8_t)i;
+    list_push_back(&slot->jobs, &job->link);
+    slot->n_jobs++;
+    return true;
+}
+
+void slot_hand_resume(struct slot *slot)
+{
+    uint64_t hands = atomic_load_explicit(&header_of(slot)->hands, memory_order_relaxed);
+
+    for (uint64_t left = hands; left != 0;) {
+        const unsigned i = find_oldest(slot, left);
+        const uint64_t bit = UINT64_C(1) << i;
+
+        left &= ~bit;
+        if (!resume(slot, i))
+            hands &= ~bit;
+    }
+    atomic_store_explicit(&header_of(slot)->hands, hands, memory_order_relaxed);
+}
+
+/* ---- sending ---- */
 
 static int slot_send_job(struct slot *slot, const struct job *job)
 {
@@ -84,10 +194,11 @@ int slot_assign(struct slot *slot, struct job *job)
     job->crashed = false;
     list_push_back(&slot->jobs, &job->link);
     slot->n_jobs++;
-    slot_hand_add(slot, job);
-    if (slot->n_jobs == 1)
+    hand_add(slot, job);
+    if (slot->n_jobs == 1) {
         slot_clock_job(slot, job);
-    slot_event(slot, LIFECYCLE_EVENT_JOB_ASSIGNED);
+        slot_event(slot, LIFECYCLE_EVENT_JOB_ASSIGNED);
+    }
     if (slot_may_take_job(slot))
         list_push_back(&slot->pool->available, &slot->available_link);
     return 0;
@@ -133,6 +244,16 @@ int slot_send_stop(struct slot *slot)
         return r;
     endpoint_commit(&slot->worker.endpoint, PROTOCOL_STOP, 0);
     return 0;
+}
+
+/* ---- taking back ---- */
+
+void slot_let_go(struct slot *slot, struct job *job)
+{
+    hand_remove(slot, job);
+    list_unlink(&job->link);
+    job->slot = NULL;
+    slot->n_jobs--;
 }
 
 /* Whether the worker's death is an attempt of its oldest job. That job is not to blame if it had

@@ -71,6 +71,9 @@ static inline struct job *slot_job_at_work(const struct slot *slot)
     return list_entry(list_first(&slot->jobs), struct job, link);
 }
 
+/* Updates the census; called after every change of what slot_traits() reads. */
+void slot_count(struct slot *slot);
+
 /* Emits an event of this slot; the message is the slot's name and the formatted text. */
 void slot_tell(struct slot *slot, struct event event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -108,12 +111,6 @@ void slot_action_send_stop(struct slot *slot);
 void slot_action_terminate(struct slot *slot);
 void slot_action_abort(struct slot *slot);
 void slot_action_kill(struct slot *slot);
-
-/* ---- slot-traits.c ---- */
-
-/* Updates the census; called after every change of what slot_traits() reads. */
-void slot_count(struct slot *slot);
-void slot_uncount(struct slot *slot);
 
 /* ---- slot-keep.c ---- */
 
@@ -165,18 +162,6 @@ void slot_close_endpoint(struct slot *slot);
 /* ---- slot-death.c ---- */
 
 void slot_action_reap(struct slot *slot);
-
-/* ---- slot-death-report.c ---- */
-
-/* Returns a report of the worker and its job in hand, without the cause of death; the caller owns
- * one reference. NULL when out of memory. */
-struct death *slot_new_report(struct slot *slot);
-/* Returns what explains this cause of a death that has just happened, or NULL. */
-const char *slot_explain_death(const struct slot *slot, enum death_cause cause);
-/* Fills in `detail` for DEATH_SYSTEM_CALL of the process `pid` of the report. */
-void slot_describe_call(const struct slot *slot, struct death *death);
-/* Keeps the report and emits its event. */
-void slot_publish_report(struct slot *slot, struct death *death);
 /* Handles PROTOCOL_CRASHED. Returns 0 or -EBADMSG. */
 int slot_on_crashed(struct slot *slot, const struct ring_record *record);
 
@@ -244,7 +229,7 @@ void slot_is_ready(struct slot *slot);
 
 extern const struct endpoint_handler SLOT_ENDPOINT;
 
-/* ---- slot-hand.c ---- */
+/* ---- slot-jobs.c ---- */
 
 /* The page of a job in hand, which the next supervisor finds. */
 static inline struct job_page *slot_page(const struct slot *slot, const struct job *job)
@@ -253,73 +238,35 @@ static inline struct job_page *slot_page(const struct slot *slot, const struct j
 
     return (struct job_page *)(void *)header->jobs[job->hand].kept;
 }
-static inline usec_t slot_deadline_of(const struct job *job)
-{
-    if (!job->timers || !timer_armed(&job->timers->deadline))
-        return 0;
-    return usec_add(clock_steady(), usec_sub(timer_at(&job->timers->deadline), clock_now()));
-}
-/* A JOB record was just written. */
-static inline void slot_hand_add(const struct slot *slot, struct job *job)
-{
-    const struct channel *channel = &slot->worker.endpoint.channel;
-    struct memory_header *header = channel->mine.header;
-    const uint64_t hands = atomic_load_explicit(&header->hands, memory_order_relaxed);
-    const int i = __builtin_ctzll(~hands);
-    struct job_page *page;
-
-    job->hand = (uint8_t)i;
-    header->jobs[i].cursor = channel->out.tail;
-    page = slot_page(slot, job);
-    page->facts = job->facts;
-    page->handle = job->handle;
-    page->number = job->record ? durable_of(job)->row.number : 0;
-    page->deadline = slot_deadline_of(job);
-    page->limit = 0;
-    job_get_id(job, &page->id);
-    page->key_size = job->key_size;
-    if (job->key_size > 0)
-        memcpy(page->key, job->key, job->key_size);
-    /* Partner: memory_renew() in the next supervisor, which finds the entry complete. */
-    atomic_store_explicit(&header->hands, hands | UINT64_C(1) << i, memory_order_release);
-}
-/* What is known of the job has changed. */
+/* The facts of a job in hand have changed. */
 static inline void slot_hand_update(const struct slot *slot, const struct job *job)
 {
     if (slot->worker.endpoint.channel.mine.header)
         slot_page(slot, job)->facts = job->facts;
 }
-static inline void slot_hand_remove(const struct slot *slot, const struct job *job)
+/* The worker has begun the job. Like slot_hand_update(), but writes only what changes with that. */
+static inline void slot_hand_begin(const struct slot *slot, const struct job *job)
 {
-    struct memory_header *header = slot->worker.endpoint.channel.mine.header;
-    uint64_t hands;
+    struct job_page *page;
 
-    if (!header)
+    if (!slot->worker.endpoint.channel.mine.header)
         return;
-    /* No other process writes it. */
-    hands = atomic_load_explicit(&header->hands, memory_order_relaxed);
-    atomic_store_explicit(&header->hands, hands & ~(UINT64_C(1) << job->hand),
-                          memory_order_relaxed);
+    page = slot_page(slot, job);
+    page->started_at = job->started_at;
+    page->state_sequence = job->state_sequence;
+    page->n_unbegun = job->n_unbegun;
+    page->started = job->started;
 }
+/* Takes the job out of the worker's hand. */
+void slot_let_go(struct slot *slot, struct job *job);
 /* Takes back the jobs of an adopted worker, oldest first. */
 void slot_hand_resume(struct slot *slot);
-
-/* ---- slot-jobs.c ---- */
-
 /* Whether a job waits for room in the worker's inbox. */
 bool slot_job_waits(const struct slot *slot);
 /* Sends the stop message. Returns 0, ENDPOINT_E_FULL, or -errno. */
 int slot_send_stop(struct slot *slot);
 /* The adopted worker, which is up, has jobs in hand: their time continues. */
 void slot_resume_jobs(struct slot *slot);
-/* Takes the job out of the worker's hand. */
-static inline void slot_let_go(struct slot *slot, struct job *job)
-{
-    slot_hand_remove(slot, job);
-    list_unlink(&job->link);
-    job->slot = NULL;
-    slot->n_jobs--;
-}
 /* The worker is dead: keeps the end of its oldest job's attempt for the next supervisor. */
 void slot_keep_attempt(struct slot *slot, const struct death *death);
 /* Returns every job in hand to the pool's owner: as lost by this death, or as never begun. */

@@ -63,7 +63,7 @@ static int slot_on_started(struct slot *slot, const struct ring_record *record)
         if (slot->worker.job_deadline != USEC_INFINITY && job == slot_job_at_work(slot))
             slot_clock_started(slot, job);
         slot->pool->handler->job_started(slot->pool, job);
-        slot_hand_update(slot, job);
+        slot_hand_begin(slot, job);
     }
     return 0;
 }

@@ -93,17 +93,19 @@ void slot_arm_clock(struct slot *slot)
     slot_arm_timer(slot, &slot->clock, at);
 }
 
-/* Kept for the next supervisor too. */
+/* Also keeps it for the next supervisor. */
 static void set_limit(struct slot *slot, usec_t at)
 {
     slot->worker.job_deadline = at;
-    slot_page(slot, slot_job_at_work(slot))->limit = at;
+    if (at != USEC_INFINITY)
+        slot_page(slot, slot_job_at_work(slot))->limit = at;
 }
 
 void slot_limit_job(struct slot *slot, usec_t at)
 {
     set_limit(slot, at);
-    slot_arm_clock(slot);
+    if (at != USEC_INFINITY || slot->pool->config->watchdog != USEC_INFINITY)
+        slot_arm_clock(slot);
 }
 
 void slot_clock_job(struct slot *slot, const struct job *job)

@@ -50,6 +50,62 @@ void slot_disarm(struct slot *slot)
     timer_disarm(slot_timers(slot), &slot->state_timer);
 }
 
+/* ---- what the census counts it as ---- */
+
+/* Nothing waits for the first workers of keyed pools, which come and go with their jobs. */
+static bool slot_is_undecided(const struct slot *slot)
+{
+    bool first = *slot->pool->key == '\0' &&
+                 (slot->generation == slot->born ||
+                  (slot->generation == slot->born + 1 && slot->state == LIFECYCLE_STARTING));
+
+    return slot->wanted && first;
+}
+
+static bool slot_never_gets_ready(const struct slot *slot)
+{
+    return slot->state == LIFECYCLE_STARTING && slot->last_death &&
+           slot->last_death->cause == DEATH_START_TIMEOUT;
+}
+
+static unsigned slot_traits(const struct slot *slot)
+{
+    const bool failed = slot->state == LIFECYCLE_FAILED, member = slot->role == SLOT_MEMBER;
+    const bool wanted = slot->wanted || slot->restart_asked;
+    const bool has[_CENSUS_N_TRAITS] = {
+        [CENSUS_SLOT] = true,
+        [CENSUS_DOWN] = slot_is_down(slot),
+        [CENSUS_FAILED] = failed,
+        [CENSUS_TROUBLE] = failed || slot->state == LIFECYCLE_BACKOFF ||
+                           slot_never_gets_ready(slot) || slot_is_failing(slot),
+        [CENSUS_MEMBER] = member,
+        [CENSUS_UP] = member && slot_is_up(slot),
+        [CENSUS_WANTED] = member && wanted,
+        [CENSUS_UNWANTED] = member && !wanted && !slot->retired,
+        [CENSUS_UNDECIDED] = member && slot_is_undecided(slot),
+    };
+    unsigned traits = 0;
+
+    for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++)
+        traits |= (unsigned)has[i] << i;
+    return traits;
+}
+
+static void slot_set_traits(struct slot *slot, unsigned traits)
+{
+    if (traits == slot->traits)
+        return;
+    census_move(&slot->pool->census, slot->traits, traits);
+    slot->traits = traits;
+    if (census_down(&slot->pool->census))
+        slot->pool->handler->down(slot->pool);
+}
+
+void slot_count(struct slot *slot)
+{
+    slot_set_traits(slot, slot_traits(slot));
+}
+
 /* ---- actions of the life-cycle table ---- */
 
 void slot_is_available(struct slot *slot)
@@ -181,10 +237,8 @@ void slot_event(struct slot *slot, enum lifecycle_event event)
         slot_on_ready(slot);
     for (unsigned left = next.actions; left != 0; left &= left - 1)
         ACTIONS[__builtin_ctz(left)](slot);
-    if (of_job) {
-        slot_review_clock(slot);
+    if (of_job)
         return;
-    }
     slot_settle_notify(slot);
     slot_count(slot);
     slot_keep(slot);
@@ -281,7 +335,7 @@ struct slot *slot_free(struct slot *slot)
         return NULL;
     assert(slot_is_down(slot));
     assert(!slot->standby);
-    slot_uncount(slot);
+    slot_set_traits(slot, 0);
     slot_counts(slot)->n_in_state[slot->state]--;
     pool_set_note_generation(slot->pool->set, slot->generation);
     pool_set_note_generation(slot->pool->set, slot->tried);
