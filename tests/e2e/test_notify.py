@@ -92,9 +92,12 @@ class Strangers(TestCase):
         self.addCleanup(stranger.kill)
         return s, bell, path, stranger
 
+    def locked(self, s, path, owner):
+        s.until(lambda: os.path.exists(path) and (os.stat(path).st_mode & 0o777, os.stat(path).st_uid) == (0o600, owner))
+
     def misuse(self, locks, user=65534):
         s, bell, path, _ = self.misused(locks, user)
-        s.until(lambda: os.path.exists(path) and (os.stat(path).st_mode & 0o777, os.stat(path).st_uid) == (0o600, user))
+        self.locked(s, path, user)
         bell.ring()
         s.until(lambda: s.worker("web/0").get("status") == "still heard")
         self.assertEqual(s.worker("web/0")["generation"], 1)
@@ -109,6 +112,19 @@ class Strangers(TestCase):
 
     def test_a_stranger_whose_descriptors_do_not_close_is_locked_out_while_the_service_is_root(self):
         self.misuse("locks", user=0)
+
+    def test_a_socket_that_was_locked_stays_so_under_the_next_supervisor(self):
+        for user in (65534, 0):
+            s, bell, path, stranger = self.misused("locks", user)
+            self.locked(s, path, user)
+            stranger.kill()
+            for take_over in (lambda: s.ctl("upgrade", check=True), s.crash):
+                take_over()
+                s.wait_worker("web/0", "idle")
+                self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+            bell.ring()
+            s.until(lambda: s.worker("web/0").get("status") == "still heard")  # pylint: disable=cell-var-from-loop
+            self.assertEqual(s.worker("web/0")["generation"], 1)
 
     def test_a_flood_does_not_take_away_the_socket_of_a_service_that_is_root(self):
         s, bell, path, stranger = self.misused("", 0)

@@ -36,6 +36,7 @@ struct slot_record {
     uint8_t retired;
     uint8_t signalled;
     usec_t next_step_at; /* monotonic: of a stop or kill; 0 = none */
+    uint32_t notifier;   /* struct slot.notify_user + 1 */
     char status[SLOT_TEXT_MAX];
     struct seccomp_notif received; /* of struct call_listener */
 };
@@ -65,6 +66,7 @@ _Static_assert(sizeof(struct slot_record) <= KEPT_DATA_MAX, "the record fits");
     F(MEMORY, retired, NUMBER(retired))                                                            \
     F(MEMORY, signalled, NUMBER(signalled))                                                        \
     F(MEMORY, next_step_at, NUMBER(next_step_at))                                                  \
+    F(MEMORY, notifier, NUMBER(notifier))                                                          \
     F(MEMORY, status, STRING(status))
 static const struct field SLOT_TABLE[] = {SLOT_FIELDS(FIELD)};
 const struct record SLOT_RECORD = RECORD("slot", SLOT_TABLE);
@@ -110,6 +112,7 @@ void slot_keep(struct slot *slot)
     record->came_up = slot->worker.came_up;
     record->role = (uint8_t)slot->role;
     record->signalled = slot->worker.signalled || slot->worker.was_signalled;
+    record->notifier = slot->notify_user + 1;
 }
 
 void slot_take_last_death(struct slot *slot, struct death *death)
@@ -261,6 +264,7 @@ static void take_record(struct slot *slot, const struct slot_record *record)
     slot->health.n_failures = record->n_failures;
     slot->health.since_at = record->failing_since_at;
     slot->tally.n_pauses = record->n_pauses;
+    slot->notify_user = record->notifier - 1;
     slot_keep_text(&slot->status_text, record->status);
 }
 

@@ -95,9 +95,12 @@ static int slot_bind_notify(struct slot *slot, const struct notify_senders *send
 int slot_open_notify(struct slot *slot)
 {
     struct notify_server *server = &slot->worker.notify;
-    const struct notify_senders senders = slot_notify_senders(slot);
+    struct notify_senders senders;
     int r;
 
+    if (slot->notify_user == 0)
+        slot->notify_user = (uid_t)-1; /* the last process was root */
+    senders = slot_notify_senders(slot);
     if (server->fd >= 0 && !server->blocked && server->senders.owner == senders.owner &&
         server->senders.any_user == senders.any_user) {
         notify_server_renew(server);
@@ -115,10 +118,9 @@ static void slot_replace_notify(struct slot *slot, uid_t user)
     struct notify_senders senders;
     int r;
 
-    if (user != 0)
-        slot->notify_user = user;
+    slot->notify_user = user != (uid_t)-1 ? user : 0;
+    slot_keep(slot);
     senders = slot_notify_senders(slot);
-    senders.any_user = false;
     r = slot_bind_notify(slot, &senders);
     if (r < 0)
         log_error("%s: cannot open another NOTIFY_SOCKET: %s", slot->name, strerror(-r));

@@ -107,7 +107,8 @@ struct slot {
     bool restart_asked; /* starts again once stopped */
     bool rolls;         /* is to be replaced for another program */
     uid_t notify_user;  /* the only one beside root that may send notifications, since others have
-                           misused the socket; (uid_t)-1 = any that the service may become */
+                           misused the socket; (uid_t)-1 = any that the service may become; 0 = root
+                           alone, until the next start */
     struct list replace_link; /* in replacement.queue */
     const char *replace_reason;
     struct task start; /* queued until the spawner has a place for it */
