@@ -5,7 +5,6 @@
 #include "supervisor/control/control-context.h"
 #include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
-#include "supervisor/group/restoring.h"
 #include "supervisor/pool/slot/slot.h"
 #include <stdio.h>
 #include <string.h>
@@ -198,12 +197,10 @@ static void report_latency(struct reply *reply, const struct latency *latency,
 
 static void report_outcomes(struct reply *reply, const struct outcomes *outcomes)
 {
-    unsigned n, dead = outcomes_count_dead(outcomes, &n);
-
-    if (n == 0)
+    if (outcomes->n == 0)
         return;
-    reply_uint(reply, "last_jobs", n);
-    reply_uint(reply, "last_jobs_dead", dead);
+    reply_uint(reply, "last_jobs", outcomes->n);
+    reply_uint(reply, "last_jobs_dead", outcomes_count_dead(outcomes));
     if (outcomes_failing(outcomes))
         reply_uint(reply, "failing_since_at", outcomes->since);
 }
