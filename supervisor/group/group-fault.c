@@ -5,8 +5,6 @@
 #include "shared/base/log.h"
 #include "supervisor/config/check/resolve.h"
 #include "supervisor/config/config-problem.h"
-#include "supervisor/config/names/lookup.h"
-#include "supervisor/group/fault-batch.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/undescribed.h"
@@ -18,17 +16,25 @@
 #define RETRY_MIN USEC_PER_SEC
 #define RETRY_MAX (30 * USEC_PER_SEC)
 
+/* Faults that are tried at a time: names are searched one after another. */
+#define TRIED_MAX 64
+/* A try takes those along that come due soon. */
+#define AHEAD (USEC_PER_SEC / 2)
+
 struct group_fault {
+    struct list link; /* in struct group_faults */
     struct group *group;
     struct config_group *next; /* NULL = the group's own has the fault */
-    struct fault_place place;  /* among those that are tried together */
-    struct lookup lookup;      /* of its own, likewise below */
-    struct timer timer;
-    bool tried;    /* a lookup of its own is under way */
-    bool is_alone; /* its names take long: others do not wait for them */
+    usec_t due;                /* monotonic; USEC_INFINITY = on request */
     unsigned n_tries;
+    bool tried; /* its names are being looked up */
     bool asked; /* report the outcome in any case */
 };
+
+static struct group_faults *faults_of(const struct group_fault *fault)
+{
+    return &fault->group->context->registry->faults;
+}
 
 static struct config_group *config_of(const struct group_fault *fault)
 {
@@ -58,58 +64,94 @@ static void read_again(struct group_fault *fault)
     fault->next = config;
 }
 
-/* Adds the names that the next try needs. Returns 0 or -ENOMEM. */
-static int begin_try(struct group_fault *fault, struct names *names)
+/* ---- one try for several ---- */
+
+static void arm(struct group_faults *faults)
 {
-    read_again(fault);
-    return config_want_group_names(config_of(fault), names);
+    usec_t at = USEC_INFINITY;
+
+    if (faults->busy)
+        return;
+    list_for_each (node, &faults->all)
+        at = usec_min(at, list_entry(node, struct group_fault, link)->due);
+    if (timer_arm(loop_timers(faults->loop), &faults->timer, at) < 0)
+        log_error("out of memory: groups that cannot start are not tried again");
 }
 
-static void try_again(struct group_fault *fault);
 static void end_try(struct group_fault *fault, const struct names *names);
 
-static int want_names(struct fault_place *place, struct names *names)
+static struct group_fault *find_tried(const struct group_faults *faults)
 {
-    return begin_try(list_entry(place, struct group_fault, place), names);
+    list_for_each (node, &faults->all)
+        if (list_entry(node, struct group_fault, link)->tried)
+            return list_entry(node, struct group_fault, link);
+    return NULL;
 }
 
-/* A name of another may have taken all the time: then it is not known what this one's would say. */
-static void on_looked_up(struct fault_place *place, const struct names *names, bool late)
+static void end_lookup(struct group_faults *faults)
 {
-    struct group_fault *fault = list_entry(place, struct group_fault, place);
-
-    if (late)
-        try_again(fault);
-    else
-        end_try(fault, names);
+    lookup_deinit(&faults->lookup);
+    faults->busy = false;
 }
 
-static int wait_with_others(struct group_fault *fault, usec_t at)
+static void finish(struct group_faults *faults)
 {
-    const struct group_context *context = fault->group->context;
-    struct fault_batch *batch = &context->registry->faults;
+    struct group_fault *fault;
 
-    if (!batch->want)
-        fault_batch_init(batch, want_names, on_looked_up);
-    return fault_batch_wait(batch, &fault->place, context->loop, at);
+    while ((fault = find_tried(faults))) /* each may end others */
+        end_try(fault, &faults->lookup.names);
+    end_lookup(faults);
+    arm(faults);
 }
 
-static void wait_for_next_try(struct group_fault *fault)
+static void on_lookup_done(struct lookup *lookup)
+{
+    finish(list_entry(lookup, struct group_faults, lookup));
+}
+
+static void on_timer(struct timer *timer, usec_t now)
+{
+    struct group_faults *faults = list_entry(timer, struct group_faults, timer);
+    unsigned n = 0;
+    int r = 0;
+
+    faults->busy = true;
+    lookup_init(&faults->lookup, faults->loop, on_lookup_done);
+    list_for_each (node, &faults->all) {
+        struct group_fault *fault = list_entry(node, struct group_fault, link);
+
+        if (r < 0 || n == TRIED_MAX || fault->due > usec_add(now, AHEAD))
+            continue;
+        fault->tried = true;
+        read_again(fault);
+        r = config_want_group_names(config_of(fault), &faults->lookup.names);
+        n++;
+    }
+    if (r == 0)
+        r = lookup_start(&faults->lookup);
+    if (r != 0)
+        finish(faults);
+}
+
+void group_faults_init(struct group_faults *faults)
+{
+    *faults = (struct group_faults){0};
+    list_init(&faults->all);
+    timer_init(&faults->timer, on_timer);
+}
+
+/* ---- one fault ---- */
+
+static void set_next_try(struct group_fault *fault)
 {
     const struct backoff_policy policy = {.min = RETRY_MIN, .max = RETRY_MAX, .random = 0.2};
     const struct group_context *context = fault->group->context;
-    usec_t delay, at;
-    int r;
 
-    if (group_is_undescribed(fault->group))
-        return; /* a reload reads new files */
-    delay = backoff_delay(&policy, fault->n_tries++, context->random);
-    at = usec_add(loop_now(context->loop), delay);
-    r = fault->is_alone ? timer_arm(loop_timers(context->loop), &fault->timer, at)
-                        : wait_with_others(fault, at);
-
-    if (r < 0)
-        log_error("%s: out of memory arming a timer", fault->group->name);
+    fault->due = USEC_INFINITY;
+    if (!group_is_undescribed(fault->group)) /* else a reload reads new files */
+        fault->due = usec_add(loop_now(context->loop),
+                              backoff_delay(&policy, fault->n_tries++, context->random));
+    arm(faults_of(fault));
 }
 
 void group_fault_unblock(struct group *group)
@@ -155,7 +197,6 @@ static void end_try(struct group_fault *fault, const struct names *names)
     int r = config_resolve_group(config, names, &problems);
 
     config_problems_deinit(&problems);
-    lookup_deinit(&fault->lookup);
     fault->tried = fault->asked = false;
     if (r < 0 && before)
         config->fault = TAKE_PTR(before);
@@ -166,34 +207,7 @@ static void end_try(struct group_fault *fault, const struct names *names)
     same = config->unread || (before && strcmp(before, config->fault) == 0);
     if (asked || (r == 0 && !same))
         tell_fault(fault);
-    wait_for_next_try(fault);
-}
-
-static void on_lookup_done(struct lookup *lookup)
-{
-    struct group_fault *fault = list_entry(lookup, struct group_fault, lookup);
-
-    fault->is_alone = fault_batch_is_late(&lookup->names);
-    end_try(fault, &lookup->names);
-}
-
-static void try_again(struct group_fault *fault)
-{
-    int r;
-
-    fault->tried = true;
-    lookup_init(&fault->lookup, fault->group->context->loop, on_lookup_done);
-    r = begin_try(fault, &fault->lookup.names);
-    if (r == 0)
-        r = lookup_start(&fault->lookup);
-    if (r != 0)
-        end_try(fault, &fault->lookup.names);
-}
-
-static void on_timer(struct timer *timer, usec_t now)
-{
-    (void)now;
-    try_again(list_entry(timer, struct group_fault, timer));
+    set_next_try(fault);
 }
 
 int group_fault_begin(struct group *group, struct config_group *next)
@@ -205,23 +219,27 @@ int group_fault_begin(struct group *group, struct config_group *next)
     group_fault_end(group);
     fault->group = group;
     fault->next = next;
-    timer_init(&fault->timer, on_timer);
     group->fault = fault;
+    faults_of(fault)->loop = group->context->loop;
+    list_push_back(&faults_of(fault)->all, &fault->link);
     if (!group_is_undescribed(group))
         tell_fault(fault); /* else once its jobs have been counted */
-    wait_for_next_try(fault);
+    set_next_try(fault);
     return 0;
 }
 
 void group_fault_end(struct group *group)
 {
+    struct group_faults *faults = &group->context->registry->faults;
     struct group_fault *fault = TAKE_PTR(group->fault);
 
     if (!fault)
         return;
-    timer_disarm(loop_timers(group->context->loop), &fault->timer);
-    fault_batch_leave(&fault->place);
-    lookup_deinit(&fault->lookup);
+    list_unlink(&fault->link);
+    if (list_empty(&faults->all)) {
+        timer_disarm(loop_timers(faults->loop), &faults->timer);
+        end_lookup(faults);
+    }
     config_group_free(fault->next);
     free(fault);
 }
@@ -244,14 +262,11 @@ void group_fault_retry(struct group *group)
         return;
     fault->asked = true;
     fault->n_tries = 0;
-    if (group_fault_is_tried(group))
-        return;
-    timer_disarm(loop_timers(group->context->loop), &fault->timer);
-    fault_batch_leave(&fault->place);
-    try_again(fault);
+    fault->due = 0;
+    arm(faults_of(fault));
 }
 
 bool group_fault_is_tried(const struct group *group)
 {
-    return group->fault && (group->fault->tried || group->fault->place.begun);
+    return group->fault && (group->fault->tried || group->fault->asked);
 }

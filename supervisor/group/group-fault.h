@@ -8,11 +8,26 @@
  * at growing intervals and on request, until it works; files with a mistake are read again.
  */
 
+#include "shared/base/list.h"
+#include "supervisor/config/names/lookup.h"
+#include "supervisor/loop/timer.h"
 #include <stdbool.h>
 
 struct config_group;
 struct group;
 struct group_fault;
+
+/* The faults of all groups. Each lookup costs a process, so that those that come due at about the
+ * same time are tried together. */
+struct group_faults {
+    struct loop *loop;    /* set with the first fault */
+    struct list all;      /* struct group_fault.link */
+    struct timer timer;   /* armed for the next try, unless one is under way */
+    struct lookup lookup; /* of the names of those that are being tried */
+    bool busy;            /* the lookup is under way */
+};
+
+void group_faults_init(struct group_faults *faults);
 
 /* Begins to try. `next` is the new configuration of a running group, taken over; NULL = the group's
  * own has the fault. Returns 0 or -ENOMEM. */
@@ -29,6 +44,8 @@ bool group_is_blocked(const struct group *group);
 /* Starts what is wanted after the fault has gone. */
 void group_fault_unblock(struct group *group);
 
-/* Tries at once, if there is a fault; an event reports the outcome. */
+/* Tries at once, or after the try that is under way, if there is a fault; an event reports the
+ * outcome. */
 void group_fault_retry(struct group *group);
+/* Whether its fault is being tried, or about to be. */
 bool group_fault_is_tried(const struct group *group);

@@ -17,6 +17,7 @@ void registry_init(struct registry *registry)
     list_init(&registry->pending);
     list_init(&registry->removed);
     list_init(&registry->down);
+    group_faults_init(&registry->faults);
 }
 
 void registry_deinit(struct registry *registry)

@@ -7,7 +7,7 @@
 #include "shared/base/handle-table.h"
 #include "shared/base/index.h"
 #include "shared/base/list.h"
-#include "supervisor/group/fault-batch.h"
+#include "supervisor/group/group-fault.h"
 #include "supervisor/pool/census.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,10 +27,10 @@ struct registry {
     struct census census;  /* of all slots */
     struct list pending;   /* struct group.pending_link, likewise below */
     struct list removed;
-    struct list down;          /* at shutdown: groups that went down */
-    struct fault_batch faults; /* groups that cannot start, to be tried again */
-    bool stopping;             /* shutdown has begun */
-    size_t n_up;               /* at shutdown: groups that are not known to be down */
+    struct list down;           /* at shutdown: groups that went down */
+    struct group_faults faults; /* of groups that cannot start, to be tried again */
+    bool stopping;              /* shutdown has begun */
+    size_t n_up;                /* at shutdown: groups that are not known to be down */
 };
 
 void registry_init(struct registry *registry);
