@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -181,37 +180,11 @@ void cgroup_deinit(struct cgroup *cgroup)
     free(TAKE_PTR(cgroup->name));
 }
 
-/*
- * For Linux before 5.14. Misses processes forked meanwhile; the next stage of stopping kills these.
- */
-static int kill_each(int directory)
-{
-    char *line = NULL;
-    size_t size = 0;
-    int fd = openat(directory, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
-    if (!file) {
-        int error = errno;
-        close_fd(fd);
-        return -error;
-    }
-    while (getline(&line, &size, file) >= 0) {
-        long pid = strtol(line, NULL, 10);
-        /* 0 = in another pid namespace; kill() would mean its own process group. */
-        if (pid > 1)
-            (void)kill((pid_t)pid, SIGKILL);
-    }
-    free(line);
-    (void)fclose(file);
-    return 0;
-}
-
 int cgroup_kill(const struct cgroup *cgroup)
 {
     if (cgroup->fd < 0)
         return CGROUP_E_UNAVAILABLE;
-    int r = cgroup_write(cgroup->fd, "cgroup.kill", "1");
-    return r == -ENOENT ? kill_each(cgroup->fd) : r;
+    return cgroup_write(cgroup->fd, "cgroup.kill", "1");
 }
 
 int cgroup_remove(struct cgroup *cgroup, const struct cgroup_tree *tree)

@@ -266,26 +266,6 @@ TEST(what_lives_in_a_slot_taken_over_is_killed)
     ck_assert_str_eq(get("digest:3/cgroup.kill"), "1");
 }
 
-TEST(without_cgroup_kill_every_process_is_killed)
-{
-    char path[128], pids[64];
-    int status;
-    pid_t pid = fork();
-    if (pid == 0) {
-        pause();
-        _exit(0);
-    }
-    make_slot();
-    (void)snprintf(path, sizeof(path), "%s/digest:3/cgroup.kill", root);
-    ck_assert_int_eq(unlink(path), 0);
-    (void)snprintf(pids, sizeof(pids), "0\n%d\n", pid); /* 0: of another name space */
-    put("digest:3/cgroup.procs", pids);
-    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
-    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/3"), 0);
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    ck_assert_int_eq(WTERMSIG(status), SIGKILL);
-}
-
 TEST(an_adopted_slot_keeps_its_processes_and_a_sweep_kills_the_others)
 {
     make_slot();
