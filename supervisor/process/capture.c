@@ -75,7 +75,7 @@ static bool within_limit(struct capture *capture, usec_t now)
     if (capture->n_window >= capture->burst) {
         capture->n_suppressed++;
         /* Out of memory: the next line brings the summary. */
-        if (capture->loop && !timer_armed(&capture->summary))
+        if (!timer_armed(&capture->summary))
             (void)timer_arm(loop_timers(capture->loop), &capture->summary,
                             usec_add(capture->window_start, capture->interval));
         return false;
@@ -134,17 +134,6 @@ static size_t room(const struct capture *capture)
     return CAPTURE_TAIL_MAX - (capture->end - capture->line);
 }
 
-void capture_feed(struct capture *capture, const char *data, size_t size, usec_t now)
-{
-    while (size > 0 && capture->memory) {
-        size_t n = size < room(capture) ? size : room(capture);
-        tail_write(capture, data, n);
-        data += n;
-        size -= n;
-        deliver_lines(capture, now);
-    }
-}
-
 bool capture_has_output(const struct capture *capture)
 {
     return capture->end > 0 || list_linked(&capture->reading.link);
@@ -191,10 +180,8 @@ static void capture_on_summary(struct timer *timer, usec_t now)
 
 static void stop_reading(struct capture *capture)
 {
-    if (capture->loop) {
-        task_cancel(&capture->reading);
-        loop_unwatch(capture->loop, &capture->watch);
-    }
+    task_cancel(&capture->reading);
+    loop_unwatch(capture->loop, &capture->watch);
     if (capture->fd >= 0)
         loop_close(capture->loop, TAKE_FD(capture->fd));
 }
@@ -291,7 +278,7 @@ void capture_init(struct capture *capture, struct work_queue *work, struct captu
                   capture_line_fn fn, void *userdata)
 {
     *capture = (struct capture)CAPTURE_NULL;
-    capture->loop = work ? work->loop : NULL;
+    capture->loop = work->loop;
     task_init(&capture->reading, work, capture_on_turn);
     capture->memory = memory;
     capture->interval = CAPTURE_INTERVAL;
@@ -384,14 +371,9 @@ int capture_adopt(struct capture *capture, int fd)
     return 0;
 }
 
-static usec_t now_of(const struct capture *capture)
-{
-    return capture->loop ? loop_now(capture->loop) : capture->window_start;
-}
-
 void capture_catch_up(struct capture *capture)
 {
-    read_up_to(capture, READ_ALL, now_of(capture));
+    read_up_to(capture, READ_ALL, loop_now(capture->loop));
 }
 
 static void deliver_rest(struct capture *capture, usec_t now)
@@ -402,7 +384,7 @@ static void deliver_rest(struct capture *capture, usec_t now)
 
 void capture_cut(struct capture *capture)
 {
-    const usec_t now = now_of(capture);
+    const usec_t now = loop_now(capture->loop);
 
     read_up_to(capture, READ_ALL, now);
     deliver_rest(capture, now);
@@ -410,21 +392,21 @@ void capture_cut(struct capture *capture)
 
 void capture_finish(struct capture *capture)
 {
-    usec_t now = now_of(capture);
+    usec_t now = loop_now(capture->loop);
     read_up_to(capture, READ_ALL, now);
     if (capture->fd >= 0)
         stop_reading(capture);
     deliver_rest(capture, now);
-    if (capture->loop)
-        timer_disarm(loop_timers(capture->loop), &capture->summary);
+    timer_disarm(loop_timers(capture->loop), &capture->summary);
     report_suppressed(capture);
 }
 
 void capture_deinit(struct capture *capture)
 {
+    if (!capture->loop)
+        return;
     stop_reading(capture);
-    if (capture->loop)
-        timer_disarm(loop_timers(capture->loop), &capture->summary);
+    timer_disarm(loop_timers(capture->loop), &capture->summary);
     capture->memory = NULL;
     capture->end = capture->line = 0;
     capture->n_suppressed = 0;

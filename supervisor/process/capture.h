@@ -80,9 +80,8 @@ struct capture {
 /* Forgets the output in `memory`, which an earlier capture may have used. */
 void capture_forget(struct capture_memory *memory);
 
-/* Initializes an empty capture, which reads within the time that `work` has in a turn. `work` may
- * be NULL if only capture_feed() is used. The output is kept in `memory`, which must outlive the
- * capture; NULL = nowhere. */
+/* Initializes an empty capture, which reads within the time that `work` has in a turn. The output
+ * is kept in `memory`, which must outlive the capture; NULL = nowhere. */
 void capture_init(struct capture *capture, struct work_queue *work, struct capture_memory *memory,
                   capture_line_fn fn, void *userdata);
 
@@ -111,9 +110,6 @@ void capture_finish(struct capture *capture);
 
 /* Idempotent; allowed on CAPTURE_NULL and in the callback. */
 void capture_deinit(struct capture *capture);
-
-/* Handles bytes as if they had been read. */
-void capture_feed(struct capture *capture, const char *data, size_t size, usec_t now);
 
 /* Whether the process is known to have written something, read or not. No system call. */
 bool capture_has_output(const struct capture *capture);

@@ -20,11 +20,6 @@ static void on_line(void *userdata, const char *line)
     strcpy(lines[n_lines++], line);
 }
 
-static void set_up(void)
-{
-    capture_init(&capture, NULL, &memory, on_line, &capture);
-}
-
 static void set_up_loop(void)
 {
     const char *reason = "";
@@ -40,16 +35,30 @@ static void tear_down(void)
     loop_free(loop);
 }
 
-static void feed(const char *text, usec_t now)
+static void feed_bytes(const char *bytes, size_t size)
 {
-    capture_feed(&capture, text, strlen(text), now);
+    static int fd = -1;
+    if (capture.fd < 0)
+        ck_assert_int_eq(capture_open(&capture, &fd), 0);
+    ck_assert_int_eq(write(fd, bytes, size), (ssize_t)size);
+    capture_catch_up(&capture);
 }
 
-TEST(lines_are_put_together_from_pieces, .setup = set_up, .teardown = tear_down)
+static void feed(const char *text)
 {
-    feed("one\ntw", 0);
+    feed_bytes(text, strlen(text));
+}
+
+static void pass_time(usec_t time)
+{
+    capture.window_start -= time;
+}
+
+TEST(lines_are_put_together_from_pieces)
+{
+    feed("one\ntw");
     ck_assert_uint_eq(n_lines, 1);
-    feed("o\r\n\n\nthree", 0);
+    feed("o\r\n\n\nthree");
     ck_assert_uint_eq(n_lines, 2);
     ck_assert_str_eq(lines[0], "one");
     ck_assert_str_eq(lines[1], "two");
@@ -58,11 +67,11 @@ TEST(lines_are_put_together_from_pieces, .setup = set_up, .teardown = tear_down)
     ck_assert_str_eq(lines[2], "three");
 }
 
-TEST(a_line_without_end_is_delivered_in_bounded_pieces, .setup = set_up, .teardown = tear_down)
+TEST(a_line_without_end_is_delivered_in_bounded_pieces)
 {
     char text[CAPTURE_LINE_MAX * 3 + 10];
     memset(text, 'x', sizeof(text));
-    capture_feed(&capture, text, sizeof(text), 0);
+    feed_bytes(text, sizeof(text));
     ck_assert_uint_eq(n_lines, 3);
     for (size_t i = 0; i < 3; i++)
         ck_assert_uint_eq(strlen(lines[i]), CAPTURE_LINE_MAX);
@@ -70,19 +79,18 @@ TEST(a_line_without_end_is_delivered_in_bounded_pieces, .setup = set_up, .teardo
     ck_assert_uint_eq(strlen(lines[3]), 10);
 }
 
-TEST(control_characters_and_bad_utf8_are_escaped, .setup = set_up, .teardown = tear_down)
+TEST(control_characters_and_bad_utf8_are_escaped)
 {
     feed("a\x1b[31mred\x07\ttab \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80 \xff \xc0\xaf \xed\xa0\x80 "
-         "\xc2\x85 \xe2\x82\n",
-         0);
+         "\xc2\x85 \xe2\x82\n");
     ck_assert_str_eq(lines[0],
                      "a\\x1b[31mred\\x07\ttab \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80 \\xff "
                      "\\xc0\\xaf \\xed\\xa0\\x80 \\xc2\\x85 \\xe2\\x82");
-    capture_feed(&capture, "nul\0byte\n", 9, 0);
+    feed_bytes("nul\0byte\n", 9);
     ck_assert_str_eq(lines[1], "nul\\x00byte");
 }
 
-TEST(escaping_never_writes_past_its_buffer, .setup = set_up, .teardown = tear_down)
+TEST(escaping_never_writes_past_its_buffer)
 {
     char buffer[8];
     for (size_t size = 1; size <= sizeof(buffer); size++) {
@@ -95,14 +103,14 @@ TEST(escaping_never_writes_past_its_buffer, .setup = set_up, .teardown = tear_do
     }
 }
 
-TEST(the_tail_keeps_the_last_bytes, .setup = set_up, .teardown = tear_down)
+TEST(the_tail_keeps_the_last_bytes)
 {
     char text[32], tail[CAPTURE_TAIL_MAX + 1], small[5];
     ck_assert_uint_eq(capture_tail(&capture, 0, tail, sizeof(tail)), 0);
     ck_assert_str_eq(tail, "");
     for (int i = 0; i < 2000; i++) {
         (void)snprintf(text, sizeof(text), "line %06d\n", i);
-        feed(text, 0);
+        feed(text);
     }
     ck_assert_uint_eq(capture_tail(&capture, 0, tail, sizeof(tail)), CAPTURE_TAIL_MAX);
     ck_assert_str_eq(tail + CAPTURE_TAIL_MAX - 24, "line 001998\nline 001999\n");
@@ -110,58 +118,61 @@ TEST(the_tail_keeps_the_last_bytes, .setup = set_up, .teardown = tear_down)
     ck_assert_str_eq(small, "999\n");
 }
 
-TEST(the_tail_begins_with_a_whole_character, .setup = set_up, .teardown = tear_down)
+TEST(the_tail_begins_with_a_whole_character)
 {
     char tail[4];
-    feed("\xe2\x82\xac!!", 0);
+    feed("\xe2\x82\xac!!");
     ck_assert_uint_eq(capture_tail(&capture, 0, tail, sizeof(tail)), 2);
     ck_assert_str_eq(tail, "!!");
 }
 
-TEST(a_flood_is_cut_off_and_summed_up_in_one_line, .setup = set_up, .teardown = tear_down)
+TEST(a_flood_is_cut_off_and_summed_up_in_one_line)
 {
     for (int i = 0; i < 1000; i++)
-        feed("noise\n", 5 * USEC_PER_SEC + (usec_t)i);
+        feed("noise\n");
     ck_assert_uint_eq(n_lines, CAPTURE_BURST);
-    feed("later\n", 6 * USEC_PER_SEC);
+    pass_time(USEC_PER_SEC);
+    feed("later\n");
     ck_assert_uint_eq(n_lines, CAPTURE_BURST + 2);
     ck_assert_ptr_nonnull(strstr(lines[n_lines - 2], " 800 lines suppressed"));
     ck_assert_str_eq(lines[n_lines - 1], "later");
 }
 
-TEST(what_was_suppressed_is_told_at_the_end, .setup = set_up, .teardown = tear_down)
+TEST(what_was_suppressed_is_told_at_the_end)
 {
     for (int i = 0; i < CAPTURE_BURST + 3; i++)
-        feed("noise\n", 1);
+        feed("noise\n");
     capture_finish(&capture);
     ck_assert_uint_eq(n_lines, CAPTURE_BURST + 1);
     ck_assert_ptr_nonnull(strstr(lines[n_lines - 1], " 3 lines suppressed"));
 }
 
-TEST(the_limit_can_be_set_and_lifted, .setup = set_up, .teardown = tear_down)
+TEST(the_limit_can_be_set_and_lifted)
 {
     capture_set_limit(&capture, 10 * USEC_PER_SEC, 2);
-    feed("1\n2\n3\n", USEC_PER_SEC);
-    feed("4\n", 9 * USEC_PER_SEC);
+    feed("1\n2\n3\n");
+    pass_time(8 * USEC_PER_SEC);
+    feed("4\n");
     ck_assert_uint_eq(n_lines, 2);
-    feed("5\n", 11 * USEC_PER_SEC);
+    pass_time(2 * USEC_PER_SEC);
+    feed("5\n");
     ck_assert_uint_eq(n_lines, 4);
     ck_assert_ptr_nonnull(strstr(lines[2], " 2 lines suppressed"));
     ck_assert_str_eq(lines[3], "5");
     capture_set_limit(&capture, 10 * USEC_PER_SEC, 0);
     for (int i = 0; i < 2 * CAPTURE_BURST; i++)
-        feed("noise\n", 11 * USEC_PER_SEC);
+        feed("noise\n");
     ck_assert_uint_eq(n_lines, 4 + 2 * CAPTURE_BURST);
 }
 
-TEST(M6_without_a_limit_one_turn_delivers_a_bounded_number_of_lines, .setup = set_up,
-     .teardown = tear_down)
+TEST(M6_without_a_limit_one_turn_delivers_a_bounded_number_of_lines)
 {
     capture_set_limit(&capture, USEC_PER_SEC, 0);
     for (int i = 0; i < 2 * CAPTURE_TURN_LINES; i++)
-        feed("x\n", 7);
+        feed("x\n");
     ck_assert_uint_eq(n_lines, CAPTURE_TURN_LINES);
-    feed("next\n", 8);
+    pass_time(1);
+    feed("next\n");
     ck_assert_uint_eq(n_lines, CAPTURE_TURN_LINES + 2);
     capture_finish(&capture);
     ck_assert_uint_eq(n_lines, CAPTURE_TURN_LINES + 2);
@@ -173,10 +184,10 @@ static void on_line_deinit(void *userdata, const char *line)
     capture_deinit(userdata);
 }
 
-TEST(the_callback_may_tear_it_down, .setup = set_up, .teardown = tear_down)
+TEST(the_callback_may_tear_it_down)
 {
-    capture_init(&capture, NULL, &memory, on_line_deinit, &capture);
-    feed("one\ntwo\nthree\n", 0);
+    capture.fn = on_line_deinit;
+    feed("one\ntwo\nthree\n");
     ck_assert_uint_eq(n_lines, 1);
 }
 

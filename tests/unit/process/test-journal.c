@@ -3,6 +3,7 @@
 #include "supervisor/event/output-log.h"
 #include "supervisor/process/journal.h"
 #include "supervisor/process/process.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 
 static char directory[] = "/tmp/test-journal-XXXXXX";
@@ -76,6 +77,16 @@ TEST(a_workers_line_has_its_own_identifier)
     ck_assert_str_eq(entry, "PRIORITY=6\nSYSLOG_IDENTIFIER=digest\nMESSAGE=hello\n");
 }
 
+static void write_output(struct process *process, const char *text)
+{
+    static int fd = -1;
+
+    if (process->output.fd < 0)
+        ck_assert_int_eq(capture_open(&process->output, &fd), 0);
+    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    capture_catch_up(&process->output);
+}
+
 TEST(a_workers_output_carries_its_own_pid)
 {
     struct event_bus events;
@@ -83,16 +94,19 @@ TEST(a_workers_output_carries_its_own_pid)
     struct process process;
     static struct capture_memory memory;
     ck_assert_int_eq(event_bus_init(&events), 0);
+    context.loop = new_loop();
+    work_queue_init(&context.outputs, context.loop);
     process_init(&process, &context,
                  &(struct process_subject){.group = "digest", .worker = "digest/0", .key = ""},
                  &memory);
     process.pid = 4711;
-    capture_feed(&process.output, "hello\n", 6, 0);
+    write_output(&process, "hello\n");
     ck_assert_int_gt(receive(), 0);
     ck_assert_str_eq(entry, "PRIORITY=6\nSYSLOG_IDENTIFIER=digest\nMESSAGE=hello\n"
                             "TROUPE_GROUP=digest\nTROUPE_WORKER=digest/0\n"
                             "SYSLOG_PID=4711\nOBJECT_PID=4711\n");
     process_deinit(&process);
+    loop_free(context.loop);
     event_bus_deinit(&events);
 }
 
@@ -113,10 +127,12 @@ TEST(M6_a_line_of_a_job_carries_its_id_key_and_priority)
     struct process process;
     static struct capture_memory memory;
     ck_assert_int_eq(event_bus_init(&events), 0);
+    context.loop = new_loop();
+    work_queue_init(&context.outputs, context.loop);
     output_log_init(subject.log);
     process_init(&process, &context, &subject, &memory);
     process.handler = &handler;
-    capture_feed(&process.output, "<2>hello\n", 9, 0);
+    write_output(&process, "<2>hello\n");
     ck_assert_int_gt(receive(), 0);
     ck_assert_str_eq(entry, "PRIORITY=2\nSYSLOG_IDENTIFIER=mail\nMESSAGE=hello\n"
                             "TROUPE_GROUP=mail\nTROUPE_WORKER=mail/acme/0\n"
@@ -125,11 +141,12 @@ TEST(M6_a_line_of_a_job_carries_its_id_key_and_priority)
     ck_assert_str_eq(output_log_after(subject.log, 0)->job, "nightly");
     ck_assert_uint_eq(output_log_after(subject.log, 0)->job_at, 7);
     process.level_prefix = false;
-    capture_feed(&process.output, "<2>hello\n", 9, 0);
+    write_output(&process, "<2>hello\n");
     ck_assert_int_gt(receive(), 0);
     ck_assert_ptr_nonnull(strstr(entry, "PRIORITY=6\n"));
     ck_assert_ptr_nonnull(strstr(entry, "MESSAGE=<2>hello\n"));
     process_deinit(&process);
+    loop_free(context.loop);
     output_log_deinit(subject.log);
     event_bus_deinit(&events);
 }
