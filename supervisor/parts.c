@@ -2,7 +2,6 @@
 #include "supervisor/parts.h"
 
 #include "supervisor/control/interfaces.h"
-#include "supervisor/group/after-oom.h"
 #include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/order.h"
 
@@ -34,7 +33,6 @@ void parts_connect(struct parts *parts)
         .messages = &parts->messages,
         .random = &parts->random,
         .pools = &parts->pools,
-        .find_after_oom = after_oom_find,
     };
     parts->durable.jobs = &parts->jobs;
     parts->durable.inherited = &parts->messages.inherited;

@@ -5,12 +5,9 @@
 
 struct alarms;
 struct backoff_random;
-struct cell;
 struct death_log;
 struct durable_jobs;
 struct event_bus;
-struct group;
-struct job;
 struct job_table;
 struct limited_log;
 struct loop;
@@ -30,6 +27,4 @@ struct group_context {
     struct message_context *messages;
     struct backoff_random *random;
     const struct pool_context *pools;
-    /* OnOom=: after_oom_find(). */
-    struct cell *(*find_after_oom)(struct registry *registry, const struct job *job);
 };

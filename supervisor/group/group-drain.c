@@ -5,7 +5,6 @@
 #include "supervisor/group/group-private.h"
 
 #include "supervisor/group/cell/cell-private.h"
-#include "supervisor/group/restoring.h"
 #include <inttypes.h>
 
 bool group_is_unread(const struct group *group)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/group-save.h"
 
-#include "supervisor/event/death-save.h"
+#include "supervisor/event/death.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/pool/slot/slot.h"

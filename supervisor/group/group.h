@@ -92,6 +92,13 @@ void group_drain(struct group *group);
 void group_end_drain(struct group *group);
 /* Called when a job has ended, and whenever jobs are not handed out any more. */
 void group_review_drain(struct group *group);
+/* Whether its durable jobs are being read from disk, or will be after those of other groups.
+ * Inline: cells, which call nothing of their group, ask as well. */
+static inline bool group_awaits_restore(const struct group *group)
+{
+    return group->restores ||
+           (!group->restored && !group->drained && group->context->durable->restores);
+}
 /* Whether there may be jobs on disk that are not counted yet. */
 bool group_is_unread(const struct group *group);
 /* This cell alone; one that retires is called back. Returns 0 or -ENOMEM. */

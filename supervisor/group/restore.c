@@ -11,7 +11,6 @@
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore-private.h"
-#include "supervisor/group/restoring.h"
 #include "supervisor/group/undescribed.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-to-row.h"

@@ -9,12 +9,12 @@
 #include "shared/base/handle-table.h"
 #include "shared/base/index.h"
 #include "shared/base/list.h"
+#include "shared/protocol/job-options.h"
 #include "shared/protocol/protocol.h"
 #include "supervisor/channel/payload.h"
 #include "supervisor/event/attempt-cause.h"
 #include "supervisor/event/death.h"
 #include "supervisor/job/job-facts.h"
-#include "supervisor/job/job-options-check.h"
 #include "supervisor/loop/alarm.h"
 #include "supervisor/loop/timer.h"
 #include <stdbool.h>
@@ -211,6 +211,15 @@ void job_set_options(struct job *job, const struct job_options *asked,
                      const struct config_group *config);
 /* Returns those that the submitter chose. */
 struct job_options job_asked(const struct job *job);
+
+/* An option that is out of bounds, by its Varlink name, and the permitted values. Both static. */
+struct job_options_problem {
+    const char *option, *allowed;
+};
+/* Checks the options and the start, after `delay` or at the date `at` (0 = not given). Returns the
+ * first problem, or NULL. */
+const struct job_options_problem *job_options_check(const struct job_options *options, usec_t delay,
+                                                    usec_t at);
 
 /* Makes job->timers, unless they exist. Returns 0 or -ENOMEM. */
 int job_make_timers(struct job *job);

@@ -28,11 +28,29 @@ struct census {
 };
 
 /* Counts a change of a slot's traits, also in all parents. Sets of CENSUS_BIT(); 0 = no slot. */
-void census_move(struct census *census, unsigned before, unsigned after);
+static inline void census_move(struct census *census, unsigned before, unsigned after)
+{
+    for (; census; census = census->parent)
+        for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++) {
+            census->n[i] += after >> i & 1;
+            census->n[i] -= before >> i & 1;
+        }
+}
 
 /* Adds or subtracts another census; parents do not change. */
-void census_add(struct census *census, const struct census *part);
-void census_subtract(struct census *census, const struct census *part);
+static inline void census_add(struct census *census, const struct census *part)
+{
+    for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++)
+        census->n[i] += part->n[i];
+}
+static inline void census_subtract(struct census *census, const struct census *part)
+{
+    for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++)
+        census->n[i] -= part->n[i];
+}
 
 /* Whether all slots are stopped or failed. */
-bool census_down(const struct census *census);
+static inline bool census_down(const struct census *census)
+{
+    return census->n[CENSUS_DOWN] == census->n[CENSUS_SLOT];
+}

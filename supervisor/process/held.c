@@ -6,7 +6,6 @@
 #include "shared/base/hash.h"
 #include "shared/base/log.h"
 #include "supervisor/loop/taker.h"
-#include "supervisor/process/holding-bytes.h"
 #include <errno.h>
 #include <poll.h>
 #include <string.h>

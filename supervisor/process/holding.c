@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/holding.h"
 
-#include "supervisor/process/holding-bytes.h"
+#include "supervisor/keeper/message.h"
 #include "supervisor/process/spawner.h"
 #include <errno.h>
 #include <string.h>
+
+_Static_assert(sizeof(struct holding_head) + HOLDING_NAME_MAX + 1 + HOLDING_DATA_MAX <=
+                   HOLD_BYTES_MAX,
+               "bytes of a holding fit a message");
+_Static_assert(HOLDING_FDS_MAX <= HOLD_FDS_MAX, "descriptors of a holding fit a message");
 
 /* Too large for the stack. */
 static struct message outgoing;

@@ -32,6 +32,13 @@ enum holding_kind {
 #define HOLDING_DATA_MAX 252
 #define HOLDING_FDS_MAX  16
 
+/* Precedes the name, with its NUL, and the owner's data. The layout never changes: data has a
+ * version of its own. */
+struct holding_head {
+    uint16_t kind;
+    uint16_t version;
+};
+
 struct holding_content {
     enum holding_kind kind;
     uint16_t version; /* of `data` */

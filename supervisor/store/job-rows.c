@@ -4,7 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/event/attempt-cause.h"
 #include "supervisor/event/death.h"
-#include "supervisor/job/job-options-check.h"
+#include "supervisor/job/job.h"
 #include "supervisor/job/queue.h"
 #include "supervisor/store/row-values.h"
 #include <errno.h>

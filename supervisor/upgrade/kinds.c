@@ -5,7 +5,7 @@
 #include "shared/base/log.h"
 #include "shared/ring/memory.h"
 #include "supervisor/client/attachment-save.h"
-#include "supervisor/event/death-save.h"
+#include "supervisor/event/death.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/group/group-private.h"

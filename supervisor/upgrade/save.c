@@ -2,7 +2,7 @@
 #include "supervisor/upgrade/save.h"
 
 #include "supervisor/client/attachment-save.h"
-#include "supervisor/event/death-save.h"
+#include "supervisor/event/death.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/group/group-save.h"
 #include "supervisor/group/group.h"

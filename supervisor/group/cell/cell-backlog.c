@@ -4,7 +4,6 @@
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/cell-restore.h"
 #include "supervisor/group/group.h"
-#include "supervisor/group/restoring.h"
 #include "supervisor/job/disk-queue.h"
 #include "supervisor/store/durable-job.h"
 #include <errno.h>

@@ -48,8 +48,7 @@ static void count_in(struct cell *cell, const struct job *job)
 
 bool cell_move_after_oom(struct cell *cell, struct job *job)
 {
-    const struct group_context *context = cell->context;
-    struct cell *to = context->find_after_oom(context->registry, job);
+    struct cell *to = cell->group->cell_handler->after_oom(job);
 
     if (!to || !cell_has_room(to, job->payload.size))
         return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/dead-letter/dead-letter-save.h"
 
-#include "supervisor/event/death-save.h"
+#include "supervisor/event/death.h"
 #include "supervisor/message/envelope-save.h"
 #include <errno.h>
 

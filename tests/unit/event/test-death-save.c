@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/event/death-save.h"
+#include "supervisor/event/death.h"
 #include "supervisor/event/latency.h"
+#include "supervisor/succession/record.h"
 #include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
 
