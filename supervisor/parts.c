@@ -33,6 +33,7 @@ void parts_connect(struct parts *parts)
         .messages = &parts->messages,
         .random = &parts->random,
         .pools = &parts->pools,
+        .find_after_oom = registry_find_after_oom,
     };
     parts->durable.jobs = &parts->jobs;
     parts->durable.inherited = &parts->messages.inherited;

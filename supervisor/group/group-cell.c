@@ -5,7 +5,6 @@
 
 #include "shared/base/log.h"
 #include "supervisor/event/event-id.h"
-#include "supervisor/group/registry.h"
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -151,30 +150,10 @@ static void group_roll_failed(struct cell *failed)
               n);
 }
 
-/* A reload may have changed either group since the configuration was checked. */
-static bool takes_jobs_of(const struct group *group, const struct group *from)
-{
-    return group != from && !group->removed && !group->closed && !group->draining &&
-           group->config->type == CONFIG_ACTOR && group->config->durable == from->config->durable;
-}
-
-static struct cell *group_find_after_oom(const struct job *job)
-{
-    const struct group *from = job->group;
-    struct group *group = registry_find(from->context->registry, from->config->on_oom);
-    struct cell *cell;
-
-    if (!group || !takes_jobs_of(group, from) ||
-        group_take_cell(group, job->key, job->key_size, &cell) != 0)
-        return NULL;
-    return cell;
-}
-
 const struct cell_handler GROUP_CELL_HANDLER = {
     .down = group_note_down,
     .drained = group_review_removal,
     .drains = group_review_drain,
     .retired = group_retire_cell,
     .roll_failed = group_roll_failed,
-    .after_oom = group_find_after_oom,
 };

@@ -5,9 +5,11 @@
 
 struct alarms;
 struct backoff_random;
+struct cell;
 struct death_log;
 struct durable_jobs;
 struct event_bus;
+struct job;
 struct job_table;
 struct limited_log;
 struct loop;
@@ -27,4 +29,5 @@ struct group_context {
     struct message_context *messages;
     struct backoff_random *random;
     const struct pool_context *pools;
+    struct cell *(*find_after_oom)(const struct registry *registry, const struct job *job);
 };

@@ -221,6 +221,25 @@ bool registry_find_actor(void *registry, const char *address, struct actor **ret
     return true;
 }
 
+/* A reload may have changed either group since the configuration was checked. */
+static bool takes_jobs_of(const struct group *group, const struct group *from)
+{
+    return group != from && !group->removed && !group->closed && !group->draining &&
+           group->config->type == CONFIG_ACTOR && group->config->durable == from->config->durable;
+}
+
+struct cell *registry_find_after_oom(const struct registry *registry, const struct job *job)
+{
+    const struct group *from = job->group;
+    struct group *group = registry_find(registry, from->config->on_oom);
+    struct cell *cell;
+
+    if (!group || !takes_jobs_of(group, from) ||
+        group_take_cell(group, job->key, job->key_size, &cell) != 0)
+        return NULL;
+    return cell;
+}
+
 const char *registry_nearest(const struct registry *registry, const char *name)
 {
     _cleanup_free_ const char **names = calloc(registry->n_groups + 1, sizeof(*names));

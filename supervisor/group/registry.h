@@ -16,6 +16,7 @@
 struct actor;
 struct cell;
 struct group;
+struct job;
 struct slot;
 
 struct registry {
@@ -69,6 +70,10 @@ int registry_resolve_ever(const struct registry *registry, const char *target,
 
 /* Finds the actor of a group, cell or slot: see find_in_groups in struct message_context. */
 bool registry_find_actor(void *registry, const char *address, struct actor **ret);
+
+/* Returns the cell of the job's key in the group that the OnOom= of its own group, which is set,
+ * names. It may be new. NULL = there is no such group any more, or it takes no jobs now. */
+struct cell *registry_find_after_oom(const struct registry *registry, const struct job *job);
 
 /* Returns the group's name that is most like this one, or NULL. */
 const char *registry_nearest(const struct registry *registry, const char *name);

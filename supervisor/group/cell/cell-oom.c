@@ -48,7 +48,7 @@ static void count_in(struct cell *cell, const struct job *job)
 
 bool cell_move_after_oom(struct cell *cell, struct job *job)
 {
-    struct cell *to = cell->group->cell_handler->after_oom(job);
+    struct cell *to = cell->context->find_after_oom(cell->context->registry, job);
 
     if (!to || !cell_has_room(to, job->payload.size))
         return false;

@@ -42,9 +42,6 @@ struct cell_handler {
     void (*drains)(struct group *group);    /* it drains, and jobs may have ended */
     void (*retired)(struct cell *cell);     /* without slots: the group frees it */
     void (*roll_failed)(struct cell *cell); /* a worker with the new program did not come up */
-    /* Returns the cell of the job's key in the group of OnOom=, which is set. It may be new. NULL =
-     * there is no such group any more, or it takes no jobs now. */
-    struct cell *(*after_oom)(const struct job *job);
 };
 
 /* "group", or "group/key" */
