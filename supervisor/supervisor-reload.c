@@ -7,7 +7,7 @@
 #include "supervisor/config/config-load.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/control/control.h"
-#include "supervisor/process/kept-text.h"
+#include "supervisor/process/kept-state.h"
 #include "supervisor/supervisor-private.h"
 #include <errno.h>
 #include <string.h>

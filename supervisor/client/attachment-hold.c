@@ -12,7 +12,7 @@
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/pool/pool-context.h"
-#include "supervisor/process/held.h"
+#include "supervisor/process/holding.h"
 #include "supervisor/process/process.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include "supervisor/control/target.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/loop/taker.h"
-#include "supervisor/process/held.h"
+#include "supervisor/process/holding.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "supervisor/control/control-client.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/job/job.h"
-#include "supervisor/process/held.h"
+#include "supervisor/process/holding.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/latency.h"
 
+#include "supervisor/event/histogram.h"
 #include "supervisor/succession/record.h"
 
 /* 0 … 7 µs have a bucket each; then every power of two has eight. */
@@ -61,3 +62,12 @@ usec_t latency_percentile(const struct latency *latency, unsigned percent)
     F(UPGRADE, n, BELOW(n, LATENCY_MAX_N))
 static const struct field FIELDS[] = {LATENCY_FIELDS(FIELD)};
 const struct record LATENCY_RECORD = RECORD("latency", FIELDS);
+
+#undef ROW
+
+#define ROW histogram
+#define HISTOGRAM_FIELDS(F)                                                                        \
+    F(UPGRADE, counts, ARRAY(counts))                                                              \
+    F(UPGRADE, sum, NUMBER(sum))
+static const struct field HISTOGRAM[] = {HISTOGRAM_FIELDS(FIELD)};
+const struct record HISTOGRAM_RECORD = RECORD("histogram", HISTOGRAM);

@@ -14,7 +14,7 @@
 #include "supervisor/job/job-id-log.h"
 #include "supervisor/job/kept-results.h"
 #include "supervisor/job/submitter.h"
-#include "supervisor/process/kept-text.h"
+#include "supervisor/process/kept-state.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -119,14 +119,7 @@ struct group *registry_find_text(const struct registry *registry, const char *na
 
 struct group *registry_group_of(const struct registry *registry, const char *address)
 {
-    char name[CONFIG_GROUP_NAME_MAX + 1];
-    const size_t size = address ? strcspn(address, "/") : 0;
-
-    if (size == 0 || size >= sizeof(name))
-        return NULL;
-    memcpy(name, address, size);
-    name[size] = '\0';
-    return registry_find(registry, name);
+    return address ? registry_find_text(registry, address, strcspn(address, "/")) : NULL;
 }
 
 struct group *registry_after(const struct registry *registry, const char *name)

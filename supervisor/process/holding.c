@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/holding.h"
 
+#include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
+#include "shared/base/hash.h"
+#include "shared/base/log.h"
 #include "supervisor/keeper/message.h"
+#include "supervisor/loop/taker.h"
 #include "supervisor/process/spawner.h"
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 
 _Static_assert(sizeof(struct holding_head) + HOLDING_NAME_MAX + 1 + HOLDING_DATA_MAX <=
                    HOLD_BYTES_MAX,
@@ -63,4 +70,362 @@ void holding_drop(struct holding *holding, struct spawner *spawner)
     (void)message_begin(&outgoing, MESSAGE_RELEASE, holding->id);
     (void)spawner_send(spawner, &outgoing);
     holding->id = 0;
+}
+
+/* ---- what the last supervisor has left ---- */
+
+static struct held *held_of(struct spawner_client *client)
+{
+    return list_entry(client, struct held, client);
+}
+
+static uint64_t key_of(enum holding_kind kind, const char *name)
+{
+    return hash_bytes(name, strlen(name)) ^ kind;
+}
+
+/* Closes a descriptor. That of a discarded process may be a socket with unread messages, so the
+ * socket is shut down and emptied. Other descriptors are still held by the keeper for another
+ * supervisor. */
+static void drop_fd(const struct held *held, int fd)
+{
+    if (!held->discarded) {
+        close_fd(fd);
+        return;
+    }
+    (void)shutdown(fd, SHUT_RDWR);
+    taker_close_socket(fd, 0);
+}
+
+static void close_fds(struct held *held)
+{
+    held->pidfd = close_fd(held->pidfd);
+    for (size_t i = 0; i < held->n_fds; i++)
+        drop_fd(held, TAKE_FD(held->fds[i]));
+}
+
+static void held_free(struct held *held)
+{
+    close_fds(held);
+    list_unlink(&held->link);
+    free(held);
+}
+
+/* Also ends its calls. */
+static void forget(struct held *held)
+{
+    spawner_forget(held->table->spawner, &held->client);
+    held_free(held);
+}
+
+/* ---- discarding ---- */
+
+static void held_on_exited(struct spawner_client *client, const struct spawn_exit *how)
+{
+    struct held *held = held_of(client);
+
+    held->ended = true;
+    held->how = *how;
+    held->pidfd = close_fd(held->pidfd);
+    if (held->discarded)
+        held_free(held);
+}
+
+static const struct spawner_handler HELD_SPAWNER = {.exited = held_on_exited};
+
+/* Its id stays taken until its process has ended. */
+void held_discard(struct held *held)
+{
+    struct spawner *spawner = held->table->spawner;
+
+    held->discarded = true;
+    list_push_back(&held->table->discarded, &held->link);
+    close_fds(held);
+    if (held->pid != 0 && !held->ended)
+        spawner_kill(spawner, &held->client, held->pid);
+    holding_drop(&held->holding, spawner);
+    if (held->pid == 0 || held->ended)
+        forget(held);
+}
+
+/* ---- taking ---- */
+
+/* Takes it out of its table. */
+static struct held *take_out(struct held *held)
+{
+    index_remove(&held->table->names, &held->entry);
+    list_unlink(&held->link);
+    return held;
+}
+
+static struct held *find(const struct held_table *table, enum holding_kind kind, const char *name)
+{
+    struct index_entry *entry = index_find(&table->names, key_of(kind, name));
+
+    for (; entry; entry = index_find_next(entry)) {
+        struct held *held = list_entry(entry, struct held, entry);
+
+        if (held->kind == kind && strcmp(held->name, name) == 0)
+            return held;
+    }
+    return NULL;
+}
+
+struct held *held_take(struct held_table *table, enum holding_kind kind, const char *name)
+{
+    struct held *held = find(table, kind, name);
+
+    return held ? take_out(held) : NULL;
+}
+
+bool held_has(const struct held_table *table, enum holding_kind kind, const char *name)
+{
+    return find(table, kind, name);
+}
+
+const struct held *held_next(const struct held_table *table, enum holding_kind kind,
+                             const struct held *after)
+{
+    const struct list *node = after ? after->link.next : table->waiting.next;
+
+    for (; node != &table->waiting; node = node->next)
+        if (list_entry(node, struct held, link)->kind == kind)
+            return list_entry(node, struct held, link);
+    return NULL;
+}
+
+bool held_has_group(const struct held_table *table, const char *group)
+{
+    static const enum holding_kind kinds[] = {HOLDING_WORKER, HOLDING_SERVICE};
+    const size_t size = strlen(group);
+
+    for (size_t i = 0; i < ELEMENTS(kinds); i++)
+        for (const struct held *held = NULL; (held = held_next(table, kinds[i], held));)
+            if (strncmp(held->name, group, size) == 0 && held->name[size] == '/')
+                return true;
+    return false;
+}
+
+struct held *held_take_any(struct held_table *table, enum holding_kind kind)
+{
+    list_for_each (node, &table->waiting) {
+        struct held *held = list_entry(node, struct held, link);
+
+        if (held->kind == kind)
+            return take_out(held);
+    }
+    return NULL;
+}
+
+void held_adopt(struct held *held, struct spawner_client *client, struct holding *holding)
+{
+    struct spawner *spawner = held->table->spawner;
+
+    *holding = held->holding;
+    client->id = 0;
+    if (held->pid != 0 && held->ended)
+        spawner_forget(spawner, &held->client);
+    else
+        spawner_pass_on(spawner, &held->client, client);
+    held_free(held);
+}
+
+void held_discard_rest(struct held_table *table)
+{
+    list_for_each_safe (node, &table->waiting) {
+        struct held *held = list_entry(node, struct held, link);
+
+        log_notice("%s: left by the previous supervisor, and not wanted any more", held->name);
+        held_discard(take_out(held));
+    }
+}
+
+/* ---- collecting ---- */
+
+/* Too large for the stack. */
+static struct message incoming;
+
+/* Returns 0 or -EBADMSG. */
+static int parse_bytes(struct held *held, size_t size)
+{
+    struct holding_head head;
+    const char *end;
+
+    if (size < sizeof(head))
+        return -EBADMSG;
+    memcpy(&head, held->bytes, sizeof(head));
+    held->kind = head.kind;
+    held->version = head.version;
+    held->name = (const char *)held->bytes + sizeof(head);
+    end = memchr(held->name, '\0', size - sizeof(head));
+    if (!end)
+        return -EBADMSG;
+    held->data = (const uint8_t *)end + 1;
+    held->size = size - (size_t)(held->data - held->bytes);
+    return 0;
+}
+
+/* Copies the message, and owns its descriptors. NULL without memory. */
+static struct held *held_new(struct held_table *table, const struct message *message)
+{
+    const struct message_record *record = &message->record;
+    struct held *held = fault_inject("held") < 0 ? NULL : calloc(1, sizeof(*held) + record->size);
+
+    if (!held)
+        return NULL;
+    held->table = table;
+    held->client.handler = &HELD_SPAWNER;
+    held->client.id = held->holding.id = record->id;
+    held->pid = record->pid;
+    held->pidfd = message->n_fds > record->n_fds ? message->fds[record->n_fds] : -1;
+    held->ended = record->ended;
+    held->how = record->how;
+    held->n_fds = record->n_fds;
+    memcpy(held->fds, message->fds, held->n_fds * sizeof(int));
+    memcpy(held->bytes, record->bytes, record->size);
+    list_init(&held->link);
+    return held;
+}
+
+/* Those that are held, and perhaps a pidfd. */
+static bool has_its_descriptors(const struct message *message)
+{
+    const size_t n = message->record.n_fds;
+
+    return n <= HOLDING_FDS_MAX && (message->n_fds == n || message->n_fds == n + 1);
+}
+
+/* Returns 0 or -errno. */
+static int add(struct held_table *table)
+{
+    const struct message_record *record = &incoming.record;
+    struct held *held;
+    int r;
+
+    if (!has_its_descriptors(&incoming))
+        return -EBADMSG;
+    held = held_new(table, &incoming);
+    if (!held)
+        return -ENOMEM;
+    incoming.n_fds = 0;
+    r = handle_table_restore(&table->spawner->clients, record->id, &held->client);
+    if (r < 0) {
+        held_free(held);
+        return r;
+    }
+    if (parse_bytes(held, record->size) < 0) {
+        held->name = "something unknown";
+        held_discard(held);
+        return 0;
+    }
+    list_push_back(&table->waiting, &held->link);
+    index_add(&table->names, &held->entry, key_of(held->kind, held->name));
+    return 0;
+}
+
+/* What could not be collected, for lack of memory or descriptors. */
+struct missed {
+    uint64_t id;
+    pid_t pid;
+    int error;
+};
+
+/* Noted without memory; whether they are to be ended is known behind the last message. */
+static struct missed missed[1024];
+static size_t n_missed;
+
+static void give_up(struct held_table *table, const struct missed *it)
+{
+    struct spawner_client client = {.id = it->id};
+    struct holding holding = {.id = it->id};
+
+    if (it->pid == 0)
+        log_error("a socket, a client or notes of the last supervisor cannot be taken over: %s",
+                  strerror(-it->error));
+    else
+        log_error("process %d cannot be taken over: %s", (int)it->pid, strerror(-it->error));
+    spawner_kill(table->spawner, &client, it->pid);
+    holding_drop(&holding, table->spawner);
+    /* So that nobody gets this id while the process ends. */
+    if (handle_table_restore(&table->spawner->clients, client.id, &client) == 0)
+        spawner_forget(table->spawner, &client);
+}
+
+static void note_missed(struct held_table *table, int error)
+{
+    const struct missed it = {incoming.record.id, incoming.record.pid, error};
+
+    if (n_missed < ELEMENTS(missed))
+        missed[n_missed++] = it;
+    else
+        give_up(table, &it);
+}
+
+/* The program before an upgrade can go on with them. Returns 0 or -errno. */
+static int settle_missed(struct held_table *table)
+{
+    if (n_missed > 0 && table->end.upgrading)
+        return missed[0].error;
+    for (size_t i = 0; i < n_missed; i++)
+        give_up(table, &missed[i]);
+    return 0;
+}
+
+/* `r`: -EMFILE if descriptors were lost. Returns 0 when it was the last one, -EAGAIN if not, or
+ * another -errno. */
+static int take_message(struct held_table *table, int r)
+{
+    switch (message_kind_of(&incoming)) {
+    case MESSAGE_HELD:
+        if (r == 0)
+            r = add(table);
+        if (r < 0)
+            note_missed(table, r);
+        message_close_fds(&incoming);
+        return -EAGAIN;
+    case MESSAGE_HELD_END:
+        table->end = incoming.record.end;
+        r = settle_missed(table);
+        handle_table_link_free(&table->spawner->clients);
+        return r;
+    default:
+        message_close_fds(&incoming);
+        return -EPROTO;
+    }
+}
+
+int held_collect(struct held_table *table, struct spawner *spawner, usec_t timeout)
+{
+    const usec_t end = usec_add(clock_now(), timeout);
+    struct pollfd wait = {.fd = spawner->fd, .events = POLLIN};
+    int r = spawner->fd < 0 ? 0 : -EAGAIN;
+
+    *table = (struct held_table){.spawner = spawner};
+    n_missed = 0;
+    list_init(&table->waiting);
+    list_init(&table->discarded);
+    while (r == -EAGAIN) {
+        r = message_receive(spawner->fd, &incoming);
+        if (r == 0 || r == -EMFILE)
+            r = take_message(table, r);
+        else if (r == -EAGAIN && clock_left(end) == 0)
+            return -ETIMEDOUT;
+        else if (r == -EAGAIN)
+            (void)poll(&wait, 1, (int)(clock_left(end) / USEC_PER_MSEC) + 1);
+    }
+    if (spawner->loop)
+        loop_update_now(spawner->loop);
+    return r;
+}
+
+void held_deinit(struct held_table *table)
+{
+    if (!table->spawner)
+        return;
+    list_for_each_safe (node, &table->waiting)
+        forget(take_out(list_entry(node, struct held, link)));
+    list_for_each_safe (node, &table->discarded)
+        forget(list_entry(node, struct held, link));
+    index_deinit(&table->names);
+    table->spawner = NULL;
 }

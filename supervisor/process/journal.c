@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/journal.h"
 #include "shared/base/cleanup.h"
-#include "shared/base/scm.h"
-#include "shared/base/uapi.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
@@ -98,42 +95,6 @@ static void append_field(struct entry *entry, const char *name, const char *valu
     append(entry, "\n", 1);
 }
 
-/* journald accepts sealed memfds only. */
-static int entry_to_memfd(const struct entry *entry)
-{
-    size_t size = 0;
-    for (int i = 0; i < entry->n_pieces; i++)
-        size += entry->pieces[i].iov_len;
-    unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-    _cleanup_close_ int fd = memfd_create("journal-entry", flags | TROUPE_MFD_NOEXEC_SEAL);
-    if (fd < 0 && errno == EINVAL)
-        fd = memfd_create("journal-entry", flags);
-    if (fd < 0)
-        return -errno;
-    ssize_t n = writev(fd, entry->pieces, entry->n_pieces);
-    if (n < 0)
-        return -errno;
-    if ((size_t)n < size)
-        return -EIO;
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
-        return -errno;
-    return TAKE_FD(fd);
-}
-
-static int send_memfd(struct journal *journal, const struct entry *entry)
-{
-    union scm_control control;
-    _cleanup_close_ int fd = entry_to_memfd(entry);
-    if (fd < 0)
-        return fd;
-    struct msghdr message = {
-        .msg_name = &journal->address,
-        .msg_namelen = sizeof(journal->address),
-    };
-    scm_attach(&message, &control, &fd, 1);
-    return sendmsg(journal->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 static int send_entry(struct journal *journal, enum log_level level, const char *identifier,
                       struct log_fields fields, const char *text)
 {
@@ -152,11 +113,7 @@ static int send_entry(struct journal *journal, enum log_level level, const char 
         .msg_iov = entry.pieces,
         .msg_iovlen = (size_t)entry.n_pieces,
     };
-    if (sendmsg(journal->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
-        return 0;
-    if (errno == EMSGSIZE || errno == ENOBUFS)
-        return send_memfd(journal, &entry);
-    return -errno;
+    return sendmsg(journal->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
 static void report_dropped(struct journal *journal)

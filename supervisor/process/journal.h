@@ -7,7 +7,8 @@
  * sd_journal_sendv() blocks while journald's socket is full, so a journald that is stopped, slow or
  * out of disk would stop the supervisor and all jobs. Here an entry that the journal does not
  * accept at once is dropped, and the next entry that gets through reports the count. Protocol:
- * https://systemd.io/JOURNAL_NATIVE_PROTOCOL/
+ * https://systemd.io/JOURNAL_NATIVE_PROTOCOL/. All entries are small enough for a datagram: a line
+ * of output has at most CAPTURE_LINE_MAX bytes.
  */
 
 #include "shared/base/log.h"

@@ -20,7 +20,6 @@
 #include "supervisor/process/call-listener.h"
 #include "supervisor/process/capture.h"
 #include "supervisor/process/cgroup.h"
-#include "supervisor/process/held.h"
 #include "supervisor/process/holding.h"
 #include "supervisor/process/kept-state.h"
 #include "supervisor/process/spawner.h"

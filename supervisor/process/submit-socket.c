@@ -6,7 +6,7 @@
 #include "shared/base/scm.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
-#include "supervisor/process/held.h"
+#include "supervisor/process/holding.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>

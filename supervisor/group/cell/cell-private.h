@@ -25,8 +25,8 @@ void cell_enqueue(struct cell *cell, struct job *job, bool first);
 /* Like cell_enqueue(), but for a job in another state: sets it to queued first. */
 void cell_requeue(struct cell *cell, struct job *job, bool first);
 
-/* Cancels a job whose deadline is over. */
-void cell_on_deadline(struct timer *timer, usec_t now);
+/* Has the job cancelled at this time (monotonic). Returns 0 or -ENOMEM. */
+int cell_arm_deadline(struct cell *cell, struct job *job, usec_t at);
 
 /* Removes a job that is not running from its list. */
 void cell_take_out(struct cell *cell, struct job *job);
@@ -65,19 +65,7 @@ void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
 void cell_job_returned(struct pool *pool, struct job *job);
 void cell_job_lost(struct pool *pool, struct job *job, const struct death *death);
 
-/* ---- cell-oom.c ---- */
-
-/* Whether the job, whose last attempt ran out of memory, goes on in another group. */
-bool cell_leaves_after_oom(const struct cell *cell, const struct job *job);
-/* Whether it may not be tried again: it ran out of memory there as well. */
-bool cell_fails_after_oom(const struct job *job);
-/* Whether its row is still being written for the first time: it cannot leave before. */
-bool cell_awaits_row(const struct job *job);
-/* Moves such a job, which is in no list, to the other group's queue. Returns false if that does not
- * take it. */
-bool cell_move_after_oom(struct cell *cell, struct job *job);
-
-/* ---- cell-resume.c ---- */
+/* ---- cell-restore.c ---- */
 
 /* See struct pool_handler. */
 struct job *cell_job_resumed(struct pool *pool, const struct job_page *page);
@@ -88,11 +76,6 @@ static inline bool cell_is_restored(const struct job *job)
 }
 /* Reports the end of such a job: nobody waits for it. */
 void cell_tell_restored(struct cell *cell, const struct job *job);
-
-/* ---- cell-dead.c ---- */
-
-/* Logs and notes that the job is dead, and keeps its payload in a dead letter. */
-void cell_report_dead(struct cell *cell, struct job *job);
 
 /* ---- cell-end.c ---- */
 

@@ -75,7 +75,7 @@ static bool is_for_later(const struct cell *cell, const struct cell_request *req
 }
 
 /* The time of waiting for room counts. Returns 0 or -ENOMEM. */
-static int cell_arm_deadline(struct cell *cell, struct job *job, const struct cell_request *request)
+static int cell_set_deadline(struct cell *cell, struct job *job, const struct cell_request *request)
 {
     const struct cell_waiter *waiter = request->waiter;
     usec_t from;
@@ -83,10 +83,7 @@ static int cell_arm_deadline(struct cell *cell, struct job *job, const struct ce
     if (request->deadline == 0 || request->deadline == USEC_INFINITY)
         return 0;
     from = waiter && waiter->deadline > 0 ? waiter->since : cell_now(cell);
-    if (job_make_timers(job) < 0)
-        return -ENOMEM;
-    timer_init(&job->timers->deadline, cell_on_deadline);
-    return timer_arm(cell_timers(cell), &job->timers->deadline, usec_add(from, request->deadline));
+    return cell_arm_deadline(cell, job, usec_add(from, request->deadline));
 }
 
 /* Returns 0, CELL_E_EXISTS, CELL_E_WAIT or -ENOMEM. */
@@ -119,7 +116,7 @@ static int cell_make_job(struct cell *cell, const struct cell_request *request, 
     if (r == 0 && cell->config->durable)
         r = durable_job_new(cell->context->durable, job, cell->group->name, request->replaces);
     if (r == 0)
-        r = cell_arm_deadline(cell, job, request);
+        r = cell_set_deadline(cell, job, request);
     if (r == 0 && is_for_later(cell, request))
         r = cell_delay(cell, job, request);
     if (r < 0) {

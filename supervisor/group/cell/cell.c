@@ -232,13 +232,21 @@ int cell_cancel(struct job *job, enum protocol_cause cause, uid_t canceller)
     return cell_cancel_durable(cell, job);
 }
 
-void cell_on_deadline(struct timer *timer, usec_t now)
+static void cell_on_deadline(struct timer *timer, usec_t now)
 {
     struct job *job = list_entry(timer, struct job_timers, deadline)->job;
 
     (void)now;
     /* It may be under way already. */
     (void)cell_cancel(job, PROTOCOL_CAUSE_DEADLINE, JOB_NOBODY);
+}
+
+int cell_arm_deadline(struct cell *cell, struct job *job, usec_t at)
+{
+    if (job_make_timers(job) < 0)
+        return -ENOMEM;
+    timer_init(&job->timers->deadline, cell_on_deadline);
+    return timer_arm(cell_timers(cell), &job->timers->deadline, at);
 }
 
 /* The first job that is not running. */

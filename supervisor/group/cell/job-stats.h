@@ -58,6 +58,3 @@ struct job_history {
     struct outcomes outcomes;
     struct job_history *parent; /* NULL = none */
 };
-
-/* Across an upgrade: what has been counted since the group was loaded, not what is now. */
-extern const struct record JOB_COUNTS_RECORD, JOB_HISTORY_RECORD;

@@ -3,7 +3,7 @@
 /* What a supervisor holds, and the next one takes, with a real keeper between them. */
 
 #include "supervisor/keeper/message.h"
-#include "supervisor/process/held.h"
+#include "supervisor/process/holding.h"
 #include "supervisor/process/process.h"
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/fixture.h"

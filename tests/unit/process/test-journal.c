@@ -183,17 +183,6 @@ TEST(more_fields_than_there_is_room_for_are_left_out)
     ck_assert_int_gt(receive(), 0);
 }
 
-TEST(a_large_entry_goes_as_a_sealed_file)
-{
-    static char text[200 * 1024];
-    /* So that it cannot go as a datagram. */
-    ck_assert_int_eq(setsockopt(journal.fd, SOL_SOCKET, SO_SNDBUF, &(int){4096}, sizeof(int)), 0);
-    memset(text, 'x', sizeof(text) - 1);
-    ck_assert(journal_send(&journal, LOG_LEVEL_INFO, NULL, LOG_NO_FIELDS, text));
-    ck_assert_int_gt(receive(), (ssize_t)sizeof(text));
-    ck_assert_ptr_nonnull(strstr(entry, "\nMESSAGE=xxxx"));
-}
-
 TEST(a_journal_that_takes_nothing_does_not_block_and_what_was_dropped_is_reported)
 {
     unsigned sent = 0;

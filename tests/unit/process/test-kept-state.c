@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/kept-state.h"
-#include "supervisor/process/kept-text.h"
 #include "tests/unit/suite.h"
 #include <sys/mman.h>
 
