@@ -83,7 +83,7 @@ const char *show_group_state(const json_t *group);
 bool show_has_failing_cells(const json_t *group);
 
 /*
- * Adds why a group is in trouble: "100 % of the last 1,000 jobs dead (since 01:10)"; nothing for a
+ * Adds why a group is in trouble: "100 % of the last 20 jobs dead (since 01:10)"; nothing for a
  * healthy group.
  */
 void show_why(struct joined *why, const json_t *group, const struct pool_view *pool, usec_t now);
