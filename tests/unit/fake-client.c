@@ -2,6 +2,7 @@
 
 #include "tests/unit/fake-client.h"
 #include "tests/unit/fixture.h"
+#include "tests/unit/parts-fixture.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
@@ -40,22 +41,12 @@ void fake_setup(void)
 {
     int fd;
 
-    log_nothing();
     answers = json_array();
-    registry_init(&fake_parts.registry);
-    fake_parts.control.config = &fake_daemon;
+    set_up_parts(&fake_parts, &fake_daemon, -1);
     fake_parts.control.state = CONTROL_RUNNING;
     fake_daemon.clients_max = 8;
     fake_daemon.client_idle = USEC_INFINITY;
     fake_daemon.client_request = 30 * USEC_PER_SEC;
-    fake_parts.loop = new_loop();
-    message_context_init(&fake_parts.messages);
-    parts_connect(&fake_parts);
-    alarms_init(&fake_parts.alarms, fake_parts.loop);
-    ck_assert_int_eq(job_table_init(&fake_parts.jobs), 0);
-    ck_assert_int_eq(event_bus_init(&fake_parts.events), 0);
-    death_log_init(&fake_parts.deaths, 100);
-    dead_letters_resize(&fake_parts.messages.dead_letters, 100, 1 << 20);
     make_group();
     strcpy(directory, "/tmp/test-control-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(directory));
@@ -70,17 +61,11 @@ void fake_setup(void)
 void fake_teardown(void)
 {
     json_decref(answers);
-    give_up_after(fake_parts.loop, USEC_INFINITY);
     control_free(fake_control);
     group_close(fake_group, "it is over");
     registry_remove(&fake_parts.registry, fake_group);
     group_free(fake_group);
-    registry_deinit(&fake_parts.registry);
-    message_context_deinit(&fake_parts.messages);
-    job_table_deinit(&fake_parts.jobs);
-    event_bus_deinit(&fake_parts.events);
-    death_log_deinit(&fake_parts.deaths);
-    loop_free(fake_parts.loop);
+    tear_down_parts(&fake_parts);
     unlink(fake_path);
     ck_assert_int_eq(rmdir(directory), 0);
 }

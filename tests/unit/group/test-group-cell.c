@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/group.h"
 #include "supervisor/loop/loop.h"
-#include "supervisor/parts.h"
 #include "supervisor/pool/slot/slot.h"
 #include "tests/unit/fixture.h"
+#include "tests/unit/parts-fixture.h"
 #include "tests/unit/suite.h"
 
 /*
@@ -77,17 +77,7 @@ static void drop_group(void)
 
 static void setup(void)
 {
-    log_nothing();
-    memset(&parts, 0, sizeof(parts));
-    registry_init(&parts.registry);
-    parts.control.config = &daemon_config;
-    parts.loop = new_loop();
-    message_context_init(&parts.messages);
-    parts_connect(&parts);
-    ck_assert_int_eq(process_context_init(&parts.process, parts.loop, -1), 0);
-    ck_assert_int_eq(job_table_init(&parts.jobs), 0);
-    ck_assert_int_eq(event_bus_init(&parts.events), 0);
-    death_log_init(&parts.deaths, 10);
+    set_up_parts(&parts, &daemon_config, -1);
     event_subscribe(&parts.events.subscribers, &subscriber);
     make_group(CONFIG_CELLS_BY_KEY);
 }
@@ -95,13 +85,8 @@ static void setup(void)
 static void teardown(void)
 {
     drop_group();
-    registry_deinit(&parts.registry);
     event_unsubscribe(&subscriber);
-    message_context_deinit(&parts.messages);
-    job_table_deinit(&parts.jobs);
-    event_bus_deinit(&parts.events);
-    death_log_deinit(&parts.deaths);
-    loop_free(parts.loop);
+    tear_down_parts(&parts);
 }
 
 static int submit_data(const char *key, size_t size, const char *id, struct job **ret)

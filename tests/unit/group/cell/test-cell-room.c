@@ -6,8 +6,8 @@
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
 #include "supervisor/job/job-waiter.h"
-#include "supervisor/parts.h"
 #include "tests/unit/fixture.h"
+#include "tests/unit/parts-fixture.h"
 #include "tests/unit/suite.h"
 
 static struct parts parts;
@@ -24,15 +24,7 @@ static struct loop_deferred stop;
 
 static void setup(void)
 {
-    log_nothing();
-    registry_init(&parts.registry);
-    parts.control.config = &daemon_config;
-    parts.loop = new_loop();
-    parts_connect(&parts);
-    ck_assert_int_eq(process_context_init(&parts.process, parts.loop, -1), 0);
-    alarms_init(&parts.alarms, parts.loop);
-    ck_assert_int_eq(job_table_init(&parts.jobs), 0);
-    ck_assert_int_eq(event_bus_init(&parts.events), 0);
+    set_up_parts(&parts, &daemon_config, -1);
     ck_assert_int_eq(config_defaults(&config, "test"), 0);
     config->size = 1;
     config->queue_max = 3;
@@ -46,11 +38,7 @@ static void teardown(void)
 {
     group_close(group, "it is over");
     group_free(group);
-    give_up_after(parts.loop, USEC_INFINITY);
-    alarms_deinit(&parts.alarms);
-    job_table_deinit(&parts.jobs);
-    event_bus_deinit(&parts.events);
-    loop_free(parts.loop);
+    tear_down_parts(&parts);
 }
 
 static struct cell_request request_of(const char *name)

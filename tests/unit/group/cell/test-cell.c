@@ -3,10 +3,10 @@
 #include "supervisor/group/group.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/loop/loop.h"
-#include "supervisor/parts.h"
 #include "supervisor/pool/slot/slot.h"
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/fixture.h"
+#include "tests/unit/parts-fixture.h"
 #include "tests/unit/suite.h"
 #include "worker/troupe.h"
 #include <sys/resource.h>
@@ -134,23 +134,10 @@ static struct event_subscriber auditor = {.fn = on_any_event};
 
 static void setup(void)
 {
-    struct keeper_ends ends;
-
     log_nothing();
-    ends = go_under_new_keeper();
-    memset(&parts, 0, sizeof(parts));
-    registry_init(&parts.registry);
-    parts.control.config = &daemon_config;
+    set_up_parts(&parts, &daemon_config, go_under_new_keeper().channel);
     parts.runtime_directory = "/tmp";
-    parts.loop = new_loop();
-    message_context_init(&parts.messages);
     parts_connect(&parts);
-    ck_assert_int_eq(process_context_init(&parts.process, parts.loop, ends.channel), 0);
-    alarms_init(&parts.alarms, parts.loop);
-    ck_assert_int_eq(job_table_init(&parts.jobs), 0);
-    ck_assert_int_eq(event_bus_init(&parts.events), 0);
-    death_log_init(&parts.deaths, 100);
-    dead_letters_resize(&parts.messages.dead_letters, 100, 1 << 20);
     backoff_random_seed(&parts.random, 1);
     make_config(2);
     ck_assert_int_eq(group_new(&group, &parts.groups, config), 0);
@@ -211,14 +198,7 @@ static void teardown(void)
     loop_undefer(&audit);
     registry_remove(&parts.registry, group);
     group_free(group);
-    registry_deinit(&parts.registry);
-    give_up_after(parts.loop, USEC_INFINITY);
-    job_table_deinit(&parts.jobs);
-    event_bus_deinit(&parts.events);
-    message_context_deinit(&parts.messages);
-    death_log_deinit(&parts.deaths);
-    process_context_deinit(&parts.process);
-    loop_free(parts.loop);
+    tear_down_parts(&parts);
 }
 
 /* ---- jobs ---- */

@@ -36,7 +36,8 @@ TEST(each_state_handles_these_events_and_ignores_all_others)
         [S(STARTING)] = ANY | dying | 1u << E(SPAWN_FAILED) | 1u << E(READY) |
                         1u << E(START_TIMEOUT) | 1u << E(TERMINATED) | 1u << E(STOP),
         [S(IDLE)] = ANY | dying | at_work | 1u << E(LOST) | 1u << E(STOP) | 1u << E(JOB_ASSIGNED),
-        [S(BUSY)] = ANY | dying | at_work | 1u << E(LOST) | 1u << E(STOP) | 1u << E(JOB_ENDED) | 1u << E(JOB_TIMEOUT),
+        [S(BUSY)] = ANY | dying | at_work | 1u << E(LOST) | 1u << E(STOP) | 1u << E(JOB_ENDED) |
+                    1u << E(JOB_TIMEOUT),
         [S(STOPPING)] = ANY | dying | at_work | 1u << E(JOB_ENDED) | 1u << E(JOB_TIMEOUT) |
                         1u << E(STOP_TIMEOUT),
         [S(KILLING)] = ANY | dying | 1u << E(SPAWN_FAILED) | 1u << E(STOP_TIMEOUT),

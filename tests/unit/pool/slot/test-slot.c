@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/group.h"
 #include "supervisor/keeper/message.h"
-#include "supervisor/parts.h"
 #include "supervisor/pool/slot/slot.h"
 #include "tests/unit/fake-peer.h"
 #include "tests/unit/fixture.h"
+#include "tests/unit/parts-fixture.h"
 #include "tests/unit/suite.h"
 #include <sys/eventfd.h>
 
@@ -157,21 +157,11 @@ static void setup(void)
 {
     int fds[2];
 
-    log_nothing();
-    memset(&parts, 0, sizeof(parts));
     memset(workers, 0, sizeof(workers));
     n_ready = 0;
-    registry_init(&parts.registry);
-    parts.control.config = &daemon_config;
-    parts.loop = new_loop();
-    message_context_init(&parts.messages);
-    parts_connect(&parts);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
     keeper = fds[1];
-    ck_assert_int_eq(process_context_init(&parts.process, parts.loop, fds[0]), 0);
-    ck_assert_int_eq(job_table_init(&parts.jobs), 0);
-    ck_assert_int_eq(event_bus_init(&parts.events), 0);
-    death_log_init(&parts.deaths, 10);
+    set_up_parts(&parts, &daemon_config, fds[0]);
     event_subscribe(&parts.events.subscribers, &subscriber);
     make_group();
     group_start(group);
@@ -193,14 +183,8 @@ static void teardown(void)
         forget(&workers[i]);
     registry_remove(&parts.registry, group);
     group_free(group);
-    registry_deinit(&parts.registry);
     event_unsubscribe(&subscriber);
-    job_table_deinit(&parts.jobs);
-    event_bus_deinit(&parts.events);
-    message_context_deinit(&parts.messages);
-    death_log_deinit(&parts.deaths);
-    process_context_deinit(&parts.process);
-    loop_free(parts.loop);
+    tear_down_parts(&parts);
     close(keeper);
 }
 
