@@ -312,7 +312,7 @@ void supervisor_open_cgroups(struct supervisor *supervisor)
     if (cgroup_tree_init(&supervisor->cgroups, NULL, supervisor->options->keeper) == 0)
         supervisor->parts.process.cgroups = &supervisor->cgroups;
     missing = cgroup_tree_missing(&supervisor->cgroups);
-    supervisor->parts.control.cgroups_text = cgroup_tree_text(&supervisor->cgroups);
+    supervisor->parts.control.cgroups_text = supervisor->cgroups.text;
     if (missing)
         log_notice("cgroups: %s", missing);
 }

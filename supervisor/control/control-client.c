@@ -260,7 +260,7 @@ static int name_worker(struct peer *peer, const struct submit_socket *socket)
 {
     if (!socket)
         return 0;
-    peer->worker_of = strdup(submit_socket_group(socket));
+    peer->worker_of = strdup(socket->options.group);
     return peer->worker_of ? 0 : -ENOMEM;
 }
 
@@ -321,7 +321,7 @@ int client_new(struct control *control, int fd, struct submit_socket *socket)
     list_init(&client->submits.link);
     client->submits.end = on_worker_end;
     if (socket)
-        list_push_back(submit_socket_clients(socket), &client->submits.link);
+        list_push_back(&socket->clients, &client->submits.link);
     if (refused_at > 0)
         control->n_refused++;
     else

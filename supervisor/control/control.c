@@ -85,9 +85,9 @@ static int accept_worker(void *userdata, struct submit_socket *socket, int fd)
     int r = client_new(control, fd, socket);
 
     if (r < 0)
-        limited_log_write(control->context->log, submit_socket_group(socket), LOG_LEVEL_NOTICE,
-                          "a worker of %s is turned away as a client: %s",
-                          submit_socket_group(socket), strerror(-r));
+        limited_log_write(control->context->log, socket->options.group, LOG_LEVEL_NOTICE,
+                          "a worker of %s is turned away as a client: %s", socket->options.group,
+                          strerror(-r));
     return r;
 }
 

@@ -34,13 +34,6 @@ static enum state group_workers_state(const struct group *group)
     return state_of(&staying, paused);
 }
 
-bool group_store_is_opening(const struct group *group)
-{
-    const struct store *store = group->context->durable->store;
-
-    return group->config->durable && store && store_state(store) == STORE_OPENING;
-}
-
 void group_call_senders(struct group *group)
 {
     group_each_cell (cell, group)

@@ -131,8 +131,14 @@ bool group_is_behind(const struct group *group);
 const char *group_state(const struct group *group);
 /* Why its durable jobs cannot be written; NULL = they can, or it has none. */
 const char *group_store_problem(const struct group *group);
-/* Whether senders wait until the store of its durable jobs is open. */
-bool group_store_is_opening(const struct group *group);
+/* Whether senders wait until the store of its durable jobs is open. Inline: see
+ * group_awaits_restore(). */
+static inline bool group_store_is_opening(const struct group *group)
+{
+    const struct store *store = group->context->durable->store;
+
+    return group->config->durable && store && store_state(store) == STORE_OPENING;
+}
 /* It is open, or cannot be opened: they try again. */
 void group_call_senders(struct group *group);
 /* Running or paused. */

@@ -291,11 +291,6 @@ const char *cgroup_tree_missing(const struct cgroup_tree *tree)
     return tree->complete ? NULL : tree->text;
 }
 
-const char *cgroup_tree_text(const struct cgroup_tree *tree)
-{
-    return tree->text;
-}
-
 unsigned cgroup_tree_controllers(const struct cgroup_tree *tree)
 {
     return tree ? tree->controllers : 0;

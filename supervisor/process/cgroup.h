@@ -34,7 +34,8 @@ struct cgroup_tree {
     int fd;               /* the delegated directory; -1 = unavailable */
     char *path;           /* of the directory, for messages */
     unsigned controllers; /* enabled for the slots: bits of enum cgroup_controller */
-    char text[256];       /* see cgroup_tree_text() */
+    char text[256]; /* for the status: "one per worker; no io controller here", or why there are
+                       none */
     bool complete;
     uint64_t *adopted; /* inodes of the cgroups that cgroup_tree_sweep() spares */
     size_t n_adopted;
@@ -77,9 +78,6 @@ void cgroup_tree_sweep(struct cgroup_tree *tree);
 /* Returns a line for the log: why there are no cgroups, or which controllers are missing. NULL =
  * complete. */
 const char *cgroup_tree_missing(const struct cgroup_tree *tree);
-
-/* Returns a text for the status: "one per worker; no io controller here", or why there are none. */
-const char *cgroup_tree_text(const struct cgroup_tree *tree);
 
 /*
  * Makes the cgroup of the slot named `slot` ("group/0", "group/key/0"), or takes over an earlier

@@ -8,9 +8,8 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#define FIELDS_MAX     32
-#define FIELD_NAME_MAX 64 /* longer names are refused by journald */
-#define SEND_BUFFER    (8 * 1024 * 1024)
+#define FIELDS_MAX  32
+#define SEND_BUFFER (8 * 1024 * 1024)
 
 /* One entry; its pieces are borrowed. */
 struct entry {
@@ -61,14 +60,6 @@ void journal_deinit(struct journal *journal)
     journal->fd = close_fd(journal->fd);
 }
 
-static bool name_valid(const char *name)
-{
-    size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-    bool trusted = name[0] == '_'; /* reserved for journald */
-    return n > 0 && n <= FIELD_NAME_MAX && name[n] == '\0' && !trusted &&
-           !(name[0] >= '0' && name[0] <= '9');
-}
-
 static void append(struct entry *entry, const void *data, size_t size)
 {
     entry->pieces[entry->n_pieces++] = (struct iovec){.iov_base = (void *)data, .iov_len = size};
@@ -79,7 +70,7 @@ static void append(struct entry *entry, const void *data, size_t size)
  */
 static void append_field(struct entry *entry, const char *name, const char *value)
 {
-    if (!value || !name_valid(name) || entry->n_pieces + 5 > (int)ELEMENTS(entry->pieces))
+    if (!value || entry->n_pieces + 5 > (int)ELEMENTS(entry->pieces))
         return;
     size_t size = strlen(value);
     append(entry, name, strlen(name));

@@ -41,9 +41,8 @@ void journal_deinit(struct journal *journal);
 
 /*
  * Sends an entry without blocking. identifier: NULL = the supervisor's; a worker's lines have their
- * own, with the fields TROUPE_GROUP and TROUPE_WORKER. Fields without a value, or with a name that
- * the journal would refuse, are left out. Returns true if the entry was sent, false if it was
- * dropped.
+ * own, with the fields TROUPE_GROUP and TROUPE_WORKER. Fields without a value are left out. Returns
+ * true if the entry was sent, false if it was dropped.
  */
 bool journal_send(struct journal *journal, enum log_level level, const char *identifier,
                   struct log_fields fields, const char *message);

@@ -20,26 +20,6 @@
 #define ACCEPT_PAUSE (100 * USEC_PER_MSEC)
 #define BACKLOG      64
 
-struct submit_socket {
-    struct submit_socket_options options;
-    int fd;
-    struct loop_watch watch;
-    struct timer pause;
-    struct list clients;
-    struct spawner_client keeper;
-    struct holding holding;
-};
-
-const char *submit_socket_group(const struct submit_socket *socket)
-{
-    return socket->options.group;
-}
-
-struct list *submit_socket_clients(struct submit_socket *socket)
-{
-    return &socket->clients;
-}
-
 /* ---- connections ---- */
 
 static int accept_one(struct submit_socket *self)

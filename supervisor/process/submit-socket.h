@@ -10,11 +10,9 @@
  */
 
 #include "shared/base/list.h"
+#include "supervisor/process/holding.h"
 #include <stdbool.h>
 
-struct held_table;
-struct loop;
-struct spawner;
 struct submit_socket;
 
 /* A connection. Embedded in its owner, who links it to the socket, and unlinks it at its end. */
@@ -38,6 +36,16 @@ struct submit_socket_options {
     const char *group; /* the worker's; outlives the socket */
 };
 
+struct submit_socket {
+    struct submit_socket_options options;
+    int fd;
+    struct loop_watch watch;
+    struct timer pause;
+    struct list clients; /* struct submit_client.link */
+    struct spawner_client keeper;
+    struct holding holding;
+};
+
 /* Makes the socket. `*ret_fd` is for the worker; the caller closes it. The socket's name exists for
  * the moment of the call, in a directory in `directory` that other users cannot enter. Returns 0 or
  * -errno. */
@@ -53,7 +61,3 @@ int submit_socket_hold(struct submit_socket *socket, const char *name);
 
 /* Ends the connections. Returns NULL; does nothing with NULL. */
 struct submit_socket *submit_socket_free(struct submit_socket *socket);
-
-const char *submit_socket_group(const struct submit_socket *socket);
-/* Where its connections are linked. */
-struct list *submit_socket_clients(struct submit_socket *socket);

@@ -10,13 +10,6 @@
 #include "supervisor/message/message-context.h"
 #include <errno.h>
 
-bool cell_store_is_opening(const struct cell *cell)
-{
-    const struct store *store = cell->context->durable->store;
-
-    return store && store_state(store) == STORE_OPENING;
-}
-
 int cell_admit_durable(struct cell *cell, const struct cell_request *request)
 {
     const struct store *store = cell->context->durable->store;

@@ -12,9 +12,6 @@ struct cell_request;
  * or CELL_E_STORE_*. */
 int cell_admit_durable(struct cell *cell, const struct cell_request *request);
 
-/* Whether the store is being opened: senders wait for it. */
-bool cell_store_is_opening(const struct cell *cell);
-
 /* Begins to write an end that has been decided. Returns false if it may be told at once. */
 bool cell_write_end(struct cell *cell, struct job *job, enum job_state end);
 

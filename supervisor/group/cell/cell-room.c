@@ -290,7 +290,7 @@ void cell_call_waiters(struct cell *cell)
 {
     struct list *node;
 
-    if (cell->config->durable && cell_store_is_opening(cell))
+    if (group_store_is_opening(cell->group))
         return;
     while ((node = list_first(&cell->waiting))) {
         struct cell_waiter *waiter = list_entry(node, struct cell_waiter, link);

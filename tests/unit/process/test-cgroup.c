@@ -93,7 +93,7 @@ TEST(the_supervisor_moves_into_its_leaf_and_hands_controllers_down)
     ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_str_eq(get("supervisor/cgroup.procs"), "0");
     ck_assert_ptr_null(cgroup_tree_missing(&tree));
-    ck_assert_str_eq(cgroup_tree_text(&tree), "one per worker");
+    ck_assert_str_eq(tree.text, "one per worker");
     ck_assert_uint_eq(tree.controllers,
                       CGROUP_MEMORY | CGROUP_PIDS | CGROUP_CPU | CGROUP_IO | CGROUP_CPUSET);
 }

@@ -161,19 +161,6 @@ TEST(a_value_with_a_newline_cannot_forge_a_field)
     ck_assert_mem_eq(entry + n - (ssize_t)(sizeof(expected) - 1), expected, sizeof(expected) - 1);
 }
 
-TEST(names_that_the_journal_would_refuse_are_left_out)
-{
-    char long_name[70];
-    memset(long_name, 'A', sizeof(long_name) - 1);
-    long_name[sizeof(long_name) - 1] = '\0';
-    ck_assert(journal_send(&journal, LOG_LEVEL_INFO, NULL,
-                           LOG_FIELDS({"_PID", "1"}, {"lower", "x"}, {"1ST", "x"}, {"", "x"},
-                                      {"A=B", "x"}, {long_name, "x"}, {"GOOD_1", "yes"}),
-                           "m"));
-    ck_assert_int_gt(receive(), 0);
-    ck_assert_str_eq(entry, "PRIORITY=6\nSYSLOG_IDENTIFIER=trouped\nMESSAGE=m\nGOOD_1=yes\n");
-}
-
 TEST(more_fields_than_there_is_room_for_are_left_out)
 {
     struct log_field fields[100];
