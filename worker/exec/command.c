@@ -103,7 +103,8 @@ static void read_signal(struct run *run, usec_t now)
         return;
     if (run->end->signal == 0) {
         run->end->signal = (int)info.ssi_signo;
-        sender_look_up(&run->end->sender, &info);
+        run->end->sender = info.ssi_code > 0 ? 0 : (pid_t)info.ssi_pid;
+        run->end->sender_uid = info.ssi_uid;
     }
     stop(run, COMMAND_TERMINATED, now);
 }

@@ -11,7 +11,6 @@
 
 #include "shared/base/clock.h"
 #include "worker/exec/reader.h"
-#include "worker/exec/sender.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/resource.h>
@@ -50,10 +49,11 @@ struct command_options {
 
 struct command_end {
     enum command_stop stop;
-    int signal;           /* that this process got; 0 = none */
-    struct sender sender; /* of that */
-    bool signalled;       /* a signal ended the command */
-    int code;             /* exit status or signal */
+    int signal;       /* that this process got; 0 = none */
+    pid_t sender;     /* of that; 0 = the kernel, or a process of another PID namespace */
+    uid_t sender_uid; /* valid if `sender` */
+    bool signalled;   /* a signal ended the command */
+    int code;         /* exit status or signal */
     bool core_dumped;
     int start_error; /* -errno: it was stopped before it could start; other members are invalid */
     int pid;         /* the command's */

@@ -21,6 +21,18 @@ static size_t describe_signal(const struct command_end *end, char *text, size_t 
     return (size_t)snprintf(text, size, "killed by signal %d%s", end->code, core);
 }
 
+/* The kernel names the sender only to the process that handles the signal. */
+static size_t describe_termination(const struct command_end *end, char *text, size_t size)
+{
+    const char *name = sigabbrev_np(end->signal);
+
+    if (end->sender == 0)
+        return (size_t)snprintf(text, size, "ended because troupe-exec got SIG%s", name);
+    return (size_t)snprintf(text, size,
+                            "ended because troupe-exec got SIG%s, sent by process %d of uid %u",
+                            name, (int)end->sender, (unsigned)end->sender_uid);
+}
+
 /* Copies lines without their priorities, which are for the log; writes a NUL behind them. */
 static void copy_lines(char *to, const char *lines, size_t size)
 {
@@ -58,7 +70,6 @@ static void append_tail(const struct command_end *end, char *text, size_t size)
 
 char *outcome_describe(const struct command_end *end, char *text, size_t size)
 {
-    char sender[SENDER_TEXT];
     size_t length;
 
     if (end->stop == COMMAND_OVERFLOW)
@@ -71,9 +82,7 @@ char *outcome_describe(const struct command_end *end, char *text, size_t size)
                                   "ended, but its output is lost: its reader was killed, or "
                                   "another process holds the lock of its pipes");
     else if (end->stop == COMMAND_TERMINATED)
-        length = (size_t)snprintf(text, size, "ended because troupe-exec got SIG%s, %s",
-                                  sigabbrev_np(end->signal),
-                                  sender_describe(&end->sender, sender, sizeof(sender)));
+        length = describe_termination(end, text, size);
     else if (end->signalled)
         length = describe_signal(end, text, size);
     else

@@ -2,7 +2,6 @@
 #include "worker/exec/run.h"
 
 #include "shared/base/cleanup.h"
-#include "worker/exec/hidden.h"
 #include "worker/exec/template.h"
 #include <signal.h>
 #include <stdio.h>
@@ -57,15 +56,6 @@ static int set_variables(const struct template_values *values)
     return putenv(key) != 0 ? -ENOMEM : 0;
 }
 
-/* Writes to standard error, since the end of it is part of the report of this process's death. */
-static void tell_sender(const struct command_end *end)
-{
-    char sender[SENDER_TEXT];
-
-    fprintf(stderr, "troupe-exec: killed by SIG%s, %s\n", sigabbrev_np(end->signal),
-            sender_describe(&end->sender, sender, sizeof(sender)));
-}
-
 /* The supervisor ends all processes that a dead worker leaves: it can kill a whole cgroup. */
 static _Noreturn void end_with_leftovers(void)
 {
@@ -111,17 +101,14 @@ static int run_command(struct troupe_job *job, const struct run_context *context
     if (r < 0)
         return end_unstarted(job, context, r);
     if (!options.input && (end.code != 0 || end.signalled))
-        end.hidden = hidden_is_path(values->payload, values->payload_size);
+        end.hidden = template_is_hidden(values->payload, values->payload_size);
     /* The configured arguments, since the expanded ones may hold contents of the job. */
     r = outcome_report_crash(job, &end, context->options.argv);
     if (r == 0)
         r = outcome_end_job(job, &end, &context->options.policy);
-    if (end.signal != 0) {
-        if (!sender_is_supervisor(&end.sender))
-            tell_sender(&end);
-        /* The job has ended; now the signal takes its usual effect on this process. */
+    /* The job has ended; now the signal takes its usual effect on this process. */
+    if (end.signal != 0)
         (void)raise(end.signal);
-    }
     if (end.leftovers)
         end_with_leftovers();
     return r;

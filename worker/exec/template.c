@@ -4,9 +4,12 @@
 #include "shared/base/buffer.h"
 #include "shared/base/cleanup.h"
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
 
 /* The kernel's MAX_ARG_STRLEN: 32 pages, including the NUL. */
 #define ARGUMENT_MAX ((size_t)131072)
@@ -170,4 +173,23 @@ int template_find_program(const char *program, char **ret)
             return result;
         directory += length + 1;
     }
+}
+
+bool template_has_private_root(void)
+{
+    struct statfs root;
+
+    /* PrivateRoot= mounts a read-only root in memory. */
+    return statfs("/", &root) == 0 && root.f_type == TMPFS_MAGIC && (root.f_flags & ST_RDONLY);
+}
+
+bool template_is_hidden(const void *payload, size_t size)
+{
+    char path[PATH_MAX];
+
+    if (size < 2 || size >= sizeof(path) || *(const char *)payload != '/')
+        return false;
+    memcpy(path, payload, size);
+    path[size] = '\0';
+    return access(path, F_OK) < 0 && template_has_private_root();
 }

@@ -39,3 +39,10 @@ void template_free(char **argv);
 /* Finds a program like execvp(3): the path itself if it has a slash, else in $PATH. Returns 0 and
  * an allocated path, -ENOENT, -EACCES (found, but not executable) or -ENOMEM. */
 int template_find_program(const char *program, char **ret);
+
+/* Returns whether this worker has a private root, which lacks most of the machine's files
+ * (PrivateRoot=yes, Profile=strict). */
+bool template_has_private_root(void);
+
+/* Returns whether a payload is an absolute path that the private root lacks. */
+bool template_is_hidden(const void *payload, size_t size);

@@ -4,7 +4,6 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/standard.h"
-#include "worker/exec/hidden.h"
 #include "worker/exec/leftovers.h"
 #include "worker/exec/reader.h"
 #include "worker/exec/run.h"
@@ -22,7 +21,7 @@
 
 static const char *why_not_found(int error)
 {
-    if (error == -ENOENT && hidden_has_private_root())
+    if (error == -ENOENT && template_has_private_root())
         return "not in the root of this worker: with PrivateRoot=yes or Profile=strict, name it in "
                "ReadOnlyPaths=";
     return error == -EACCES ? "not executable" : strerror(-error);

@@ -507,39 +507,9 @@ TEST(test_signal_to_this_process_ends_the_command)
     ck_assert_int_eq(end.stop, COMMAND_TERMINATED);
     ck_assert_int_eq(end.signal, SIGTERM);
     snprintf(expected, sizeof(expected),
-             "ended because troupe-exec got SIGTERM, sent by process %d (sh) of uid %u", end.pid,
+             "ended because troupe-exec got SIGTERM, sent by process %d of uid %u", end.pid,
              (unsigned)getuid());
     expect_description(expected);
-    ck_assert(!sender_is_supervisor(&end.sender));
-}
-
-static void expect_sender(const struct signalfd_siginfo *info, const char *expected)
-{
-    struct sender sender;
-    char text[SENDER_TEXT];
-
-    sender_look_up(&sender, info);
-    ck_assert_str_eq(sender_describe(&sender, text, sizeof(text)), expected);
-}
-
-TEST(test_senders_are_told_as_far_as_they_are_known)
-{
-    const pid_t gone = fork();
-    char expected[64];
-    struct sender sender;
-
-    if (gone == 0)
-        _exit(0);
-    ck_assert_int_eq(waitpid(gone, NULL, 0), gone);
-    snprintf(expected, sizeof(expected), "sent by process %d of uid 7", gone);
-    expect_sender(&(struct signalfd_siginfo){.ssi_pid = (uint32_t)gone, .ssi_uid = 7}, expected);
-    expect_sender(&(struct signalfd_siginfo){.ssi_code = SI_KERNEL}, "sent by the kernel");
-    expect_sender(&(struct signalfd_siginfo){.ssi_code = SI_USER},
-                  "sent from another PID namespace");
-    sender_look_up(&sender, &(struct signalfd_siginfo){.ssi_pid = (uint32_t)getppid()});
-    ck_assert(sender_is_supervisor(&sender));
-    sender_look_up(&sender, &(struct signalfd_siginfo){.ssi_pid = (uint32_t)getpid()});
-    ck_assert(sender_is_supervisor(&sender)); /* a child of the same process */
 }
 
 /*
