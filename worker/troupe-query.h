@@ -7,15 +7,13 @@
  *
  *     struct troupe_query *query;
  *     troupe_query_new(&query, NULL);
- *     troupe_query_jobs(query, "digest", 0);
+ *     troupe_query_call(query, "io.troupe.Jobs.List", "jobs", "{\"group\":\"digest\"}", 0);
  *     while (troupe_query_next(query, UINT64_MAX) == 1)
  *         printf("%s %s\n", troupe_query_text(query, "id"), troupe_query_text(query, "state"));
  *     troupe_query_free(query);
  *
- * A query has its own connection and needs no permission, but contents (payloads, results …) are
- * shown only to users who may read them. It returns records, with the fields of the types Job,
- * DeadLetter, GroupMetrics, Event, Wait and Death in troupe-varlink(7). The rules of troupe.h
- * apply.
+ * A query has its own connection. It calls any method of troupe-varlink(7), which also says who may
+ * call it, and lists the fields of the records. The rules of troupe.h apply.
  */
 
 #include <stdbool.h>
@@ -34,50 +32,10 @@ int troupe_query_new(struct troupe_query **ret, const char *socket_path);
 void troupe_query_free(struct troupe_query *query);
 
 /*
- * Each of these functions begins a query; troupe_query_next() returns its records. -EBUSY: the
- * previous query has not ended (a query for events never does); -EINVAL: unknown flags.
- */
-
-/* Returns one record, of type Job. */
-int troupe_query_job(struct troupe_query *query, const char *id);
-
-/* Returns records of type Job: live jobs of a group ("digest"), of a cell ("mail/acme"), or all
- * (NULL). */
-int troupe_query_jobs(struct troupe_query *query, const char *group, unsigned flags);
-
-/* Also jobs that have ended and whose results are kept. */
-#define TROUPE_QUERY_ENDED (1u << 0)
-
-/* Returns records of type DeadLetter, newest first: for a recipient (a group or anything below it),
- * or all (NULL). */
-int troupe_query_dead_letters(struct troupe_query *query, const char *recipient);
-
-/* Returns records of type GroupMetrics: the metrics of all groups, without their workers. Costs the
- * supervisor very little, so it may be called every second. */
-int troupe_query_groups(struct troupe_query *query);
-
-/* Returns records of type Event as events happen to a group, a cell or a worker, or to all
- * (NULL). */
-int troupe_query_events(struct troupe_query *query, const char *target, unsigned flags);
-
-/* Also events of every job: "job.accepted" and so on. A program that does not read them in time
- * loses the connection. */
-#define TROUPE_QUERY_JOB_EVENTS (1u << 1)
-
-/* Return records of type Wait: the reasons why a group, cell, worker or job waits, the deciding one
- * first. No record means that it does not wait. */
-int troupe_query_waits(struct troupe_query *query, const char *target);
-int troupe_query_job_waits(struct troupe_query *query, const char *id);
-
-/* Returns records of type Death, newest first: of workers of a group, of a cell, or all (NULL);
- * with `job` only of workers that were running this job. */
-int troupe_query_deaths(struct troupe_query *query, const char *target, const char *job);
-
-/*
- * Begins a call of any method of troupe-varlink(7). `parameters`: a JSON object; NULL = none.
- * troupe_query_next() then goes through that `member` of the answer, NULL = the whole answer: each
- * element of an array, or one record. Further pages are fetched automatically. `flags`: 0 or
- * TROUPE_QUERY_MORE. Returns 0, -EINVAL if `parameters` is not an object, or -errno.
+ * Calls a method. `parameters`: a JSON object; NULL = none. troupe_query_next() then goes through
+ * that `member` of the answer, NULL = the whole answer: each element of an array, or one record.
+ * Further pages are fetched automatically. `flags`: 0 or TROUPE_QUERY_MORE. Returns 0, -EINVAL if
+ * `parameters` is not an object, -EBUSY if the previous call has not ended, or -errno.
  */
 int troupe_query_call(struct troupe_query *query, const char *method, const char *member,
                       const char *parameters, unsigned flags);

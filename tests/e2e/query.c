@@ -1,36 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * query SOCKET job|jobs|ended|letters|waits|job-waits|deaths|job-deaths|groups|events WHAT [COUNT]:
- * queries through libtroupe. Prints "begun", then a line for each record: id, state or reason,
- * attempt, and the record as JSON. "-" as WHAT means everything. Exits after COUNT records.
+ * query SOCKET METHOD MEMBER PARAMETERS [COUNT]: calls a method through libtroupe. Prints "begun",
+ * then a line for each record: id, state or reason, attempt, and the record as JSON. With COUNT,
+ * the method sends further answers, and the program exits after so many records.
  */
 #include "worker/troupe-query.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int begin(struct troupe_query *query, const char *kind, const char *what)
-{
-    if (strcmp(kind, "job") == 0)
-        return troupe_query_job(query, what);
-    if (strcmp(kind, "jobs") == 0)
-        return troupe_query_jobs(query, what, 0);
-    if (strcmp(kind, "ended") == 0)
-        return troupe_query_jobs(query, what, TROUPE_QUERY_ENDED);
-    if (strcmp(kind, "letters") == 0)
-        return troupe_query_dead_letters(query, what);
-    if (strcmp(kind, "waits") == 0)
-        return troupe_query_waits(query, what);
-    if (strcmp(kind, "job-waits") == 0)
-        return troupe_query_job_waits(query, what);
-    if (strcmp(kind, "deaths") == 0)
-        return troupe_query_deaths(query, what, NULL);
-    if (strcmp(kind, "job-deaths") == 0)
-        return troupe_query_deaths(query, NULL, what);
-    if (strcmp(kind, "groups") == 0)
-        return troupe_query_groups(query);
-    return troupe_query_events(query, what, TROUPE_QUERY_JOB_EVENTS);
-}
 
 static const char *text(struct troupe_query *query, const char *field, const char *other)
 {
@@ -53,15 +30,15 @@ static void print(struct troupe_query *query)
 
 int main(int argc, char **argv)
 {
-    long count = argc > 4 ? strtol(argv[4], NULL, 10) : -1;
+    long count = argc > 5 ? strtol(argv[5], NULL, 10) : -1;
     struct troupe_query *query;
     int r;
 
-    if (argc < 4)
+    if (argc < 5)
         return 2;
     r = troupe_query_new(&query, argv[1]);
     if (r == 0) {
-        r = begin(query, argv[2], strcmp(argv[3], "-") == 0 ? NULL : argv[3]);
+        r = troupe_query_call(query, argv[2], argv[3], argv[4], argc > 5 ? TROUPE_QUERY_MORE : 0);
         puts("begun");
         fflush(stdout);
         while (r == 0 && count-- != 0 && (r = troupe_query_next(query, UINT64_MAX)) == 1) {

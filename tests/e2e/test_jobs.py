@@ -245,11 +245,12 @@ class Queues(TestCase):
         self.assertEqual((done.returncode, done.stdout), (8, ""))
         self.assertIn("its deadline is over", done.stderr)
 
-    def query(self, s, *arguments):
-        return subprocess.run([helper("query"), s.socket_path, *arguments], capture_output=True, text=True, timeout=LIMIT)
+    def query(self, s, method, member, **parameters):
+        return subprocess.run([helper("query"), s.socket_path, "io.troupe." + method, member, json.dumps(parameters)], capture_output=True,
+                              text=True, timeout=LIMIT)
 
-    def records(self, s, *arguments):
-        process = self.query(s, *arguments)
+    def records(self, s, method, member, **parameters):
+        process = self.query(s, method, member, **parameters)
         self.assertEqual((process.returncode, process.stderr), (0, ""))
         return [line.split(" ", 3) for line in process.stdout.splitlines()[1:]]
 
@@ -259,19 +260,19 @@ class Queues(TestCase):
         s.call("Pause", target="actor")
         many = [s.create("actor", "echo", id=f"job-{i}") for i in range(1200)]
         s.wait_job(s.create("other", "echo done", id="over"))
-        [job] = self.records(s, "job", "over")
+        [job] = self.records(s, "Jobs.Get", "job", id="over")
         self.assertEqual((job[:3], json.loads(job[3])["result"]), (["over", "succeeded", "1"], text("done")))
-        self.assertEqual(sorted(record[0] for record in self.records(s, "jobs", "actor")), sorted(many))
-        self.assertEqual(len(self.records(s, "jobs", "-")), 1200)
-        self.assertEqual([record[:2] for record in self.records(s, "ended", "other")], [["over", "succeeded"]])
-        [letter] = self.records(s, "letters", "actor")
+        self.assertEqual(sorted(record[0] for record in self.records(s, "Jobs.List", "jobs", group="actor")), sorted(many))
+        self.assertEqual(len(self.records(s, "Jobs.List", "jobs")), 1200)
+        self.assertEqual([record[:2] for record in self.records(s, "Jobs.List", "jobs", group="other", ended=True)], [["over", "succeeded"]])
+        [letter] = self.records(s, "Actors.ListDeadLetters", "letters", filter={"recipient": "actor"})
         self.assertEqual(json.loads(letter[3])["reason"], "job")
-        self.assertEqual(self.records(s, "letters", "other"), [])
-        groups = [json.loads(record[3]) for record in self.records(s, "groups", "-")]
+        self.assertEqual(self.records(s, "Actors.ListDeadLetters", "letters", filter={"recipient": "other"}), [])
+        groups = [json.loads(record[3]) for record in self.records(s, "Supervisor.GetMetrics", "groups")]
         self.assertEqual([(group["name"], group["queued"], group["ended"]["succeeded"]) for group in groups],
                          [("actor", 1200, 0), ("other", 0, 1)])
-        for arguments, error in (("job", "unknown"), "ESRCH"), (("jobs", "nowhere"), "ENOENT"), (("events", "nowhere"), "ENOENT"):
-            process = self.query(s, *arguments)
+        for method, member, parameters, error in (("Jobs.Get", "job", {"id": "unknown"}, "ESRCH"), ("Jobs.List", "jobs", {"group": "nowhere"}, "ENOENT")):
+            process = self.query(s, method, member, **parameters)
             self.assertEqual((process.stderr, process.returncode), (error + "\n", 1))
 
     def test_C_programs_see_what_jobs_wait_for_and_how_workers_died(self):
@@ -279,11 +280,11 @@ class Queues(TestCase):
                           "other": actor(Jobs={"MaxRetries": 0})})
         s.do("other", "crash kill", id="one")
         s.do("other", "crash segv", id="two")
-        [death] = self.records(s, "job-deaths", "two")
+        [death] = self.records(s, "Supervisor.ListDeaths", "deaths", job="two")
         self.assertEqual(json.loads(death[3])["signal"], "SIGSEGV")
-        self.assertEqual([json.loads(death[3])["job"] for death in self.records(s, "deaths", "other")], ["two", "one"])
-        self.assertEqual(self.records(s, "deaths", "actor"), [])
-        self.assertEqual(self.records(s, "waits", "other"), [])
+        self.assertEqual([json.loads(death[3])["job"] for death in self.records(s, "Supervisor.ListDeaths", "deaths", target="other")], ["two", "one"])
+        self.assertEqual(self.records(s, "Supervisor.ListDeaths", "deaths", target="actor"), [])
+        self.assertEqual(self.records(s, "Supervisor.Explain", "waits", target="other"), [])
         s.create("actor", "retry 1 again", id="retried")
         s.until(lambda: s.job("retried")["state"] == "backoff")
         for generation in 1, 2, 3:  # the first has done something, so its death does not count
@@ -292,16 +293,16 @@ class Queues(TestCase):
         s.wait_worker("actor/0", "failed")
         s.create("actor", "echo", id="queued")
 
-        def causes(*arguments):
-            return [json.loads(wait[3])["cause"] for wait in self.records(s, *arguments)]
-        self.assertEqual(causes("waits", "actor"), ["failed"])
-        self.assertEqual(causes("job-waits", "queued"), ["failed"])
-        self.assertEqual(causes("job-waits", "retried"), ["retry", "failed"])
-        self.assertEqual(self.query(s, "job-waits", "unknown").stderr, "ESRCH\n")
+        def causes(method, **parameters):
+            return [json.loads(wait[3])["cause"] for wait in self.records(s, method, "waits", **parameters)]
+        self.assertEqual(causes("Supervisor.Explain", target="actor"), ["failed"])
+        self.assertEqual(causes("Jobs.Explain", id="queued"), ["failed"])
+        self.assertEqual(causes("Jobs.Explain", id="retried"), ["retry", "failed"])
+        self.assertEqual(self.query(s, "Jobs.Explain", "waits", id="unknown").stderr, "ESRCH\n")
 
     def test_C_programs_follow_the_jobs_of_a_group(self):
         s = self.started({"actor": actor(), "other": actor()})
-        process = subprocess.Popen([helper("query"), s.socket_path, "events", "actor", "6"], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen([helper("query"), s.socket_path, "io.troupe.Supervisor.Watch", "events", '{"target":"actor","jobs":true}', "6"], stdout=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         while process.poll() is None:  # it watches at some point, and six events are two jobs

@@ -108,13 +108,23 @@ static bool counts(const struct availability *availability, const char *type)
     return false;
 }
 
+static int call(struct troupe_query *query, const char *method, const char *member,
+                const char *group, unsigned flags)
+{
+    char parameters[160];
+
+    (void)snprintf(parameters, sizeof(parameters), "{\"target\":\"%s\"}", group);
+    return troupe_query_call(query, method, member, parameters, flags);
+}
+
 /* Events that came while nobody heard them show in what the group waits for now. */
 static int connect_events(struct availability *availability, usec_t now)
 {
     int r = troupe_query_new(&availability->events, NULL);
 
     if (r == 0)
-        r = troupe_query_events(availability->events, availability->group, 0);
+        r = call(availability->events, "io.troupe.Supervisor.Watch", "events", availability->group,
+                 TROUPE_QUERY_MORE);
     if (r == 0)
         availability->ask_at = now;
     return r;
@@ -146,7 +156,8 @@ static int begin(struct availability *availability)
     int r = availability->query ? 0 : troupe_query_new(&availability->query, NULL);
 
     if (r == 0)
-        r = troupe_query_waits(availability->query, availability->group);
+        r = call(availability->query, "io.troupe.Supervisor.Explain", "waits", availability->group,
+                 0);
     availability->asking = r == 0;
     availability->obstacles = (struct obstacles)OBSTACLES_NULL;
     availability->ask_at = USEC_INFINITY;

@@ -10,6 +10,7 @@
 #include "worker/troupe-query.h"
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Between two answers of the supervisor. */
@@ -60,8 +61,11 @@ static void adopt(struct bridge *bridge, struct troupe_query *job, usec_t now)
 
 static int adopt_all(struct bridge *bridge, struct troupe_query *jobs, usec_t now)
 {
-    int r = troupe_query_jobs(jobs, bridge->config->group, 0);
+    char parameters[160];
+    int r;
 
+    (void)snprintf(parameters, sizeof(parameters), "{\"group\":\"%s\"}", bridge->config->group);
+    r = troupe_query_call(jobs, "io.troupe.Jobs.List", "jobs", parameters, 0);
     while (r == 0 && (r = troupe_query_next(jobs, ANSWER_USEC)) == 1) {
         if (bridge->flights.n >= CONFIG_IN_FLIGHT_MAX) /* InFlight= may be smaller than it was */
             return 0;

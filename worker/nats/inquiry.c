@@ -2,6 +2,7 @@
 #include "worker/nats/inquiry.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #define RETRY_USEC USEC_PER_SEC
 
@@ -35,19 +36,22 @@ void inquiry_ask(struct inquiry *inquiry, struct flight *flight)
 static int inquiry_send(struct inquiry *inquiry, const struct flight *flight,
                         enum inquiry_step step)
 {
-    char id[TROUPE_ID_SIZE];
-    int r;
+    static const struct {
+        const char *method, *member, *parameter;
+    } questions[] = {
+        [INQUIRY_JOB] = {"io.troupe.Jobs.Get", "job", "id"},
+        [INQUIRY_WAITS] = {"io.troupe.Jobs.Explain", "waits", "id"},
+        [INQUIRY_DEATHS] = {"io.troupe.Supervisor.ListDeaths", "deaths", "job"},
+    };
+    char id[TROUPE_ID_SIZE], parameters[TROUPE_ID_SIZE + 16];
 
     flight_id(flight, inquiry->stream, id);
-    if (step == INQUIRY_WAITS)
-        r = troupe_query_job_waits(inquiry->query, id);
-    else if (step == INQUIRY_DEATHS)
-        r = troupe_query_deaths(inquiry->query, NULL, id);
-    else
-        r = troupe_query_job(inquiry->query, id);
+    (void)snprintf(parameters, sizeof(parameters), "{\"%s\":\"%s\"}", questions[step].parameter,
+                   id);
     inquiry->step = step;
     inquiry->next = INQUIRY_OVER;
-    return r;
+    return troupe_query_call(inquiry->query, questions[step].method, questions[step].member,
+                             parameters, 0);
 }
 
 static int inquiry_begin(struct inquiry *inquiry)

@@ -150,7 +150,7 @@ static int ask(struct report *report)
     int r = report->query ? 0 : troupe_query_new(&report->query, NULL);
 
     if (r == 0)
-        r = troupe_query_groups(report->query);
+        r = troupe_query_call(report->query, "io.troupe.Supervisor.GetMetrics", "groups", NULL, 0);
     if (r == 0)
         report->groups = json_array();
     return r == 0 && !report->groups ? -ENOMEM : r;

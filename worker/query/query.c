@@ -107,90 +107,6 @@ static int ask(struct troupe_query *query, int64_t cursor)
     return query->over ? -EPIPE : 0;
 }
 
-/* Begins a query. Takes over `parameters`, NULL = out of memory. */
-static int begin(struct troupe_query *query, const char *method, const char *member,
-                 char *parameters, bool stream)
-{
-    if (query->begun || query->over || !parameters) {
-        free(parameters);
-        return query->over ? -EPIPE : query->begun ? -EBUSY : -ENOMEM;
-    }
-    free(query->parameters);
-    free(query->method);
-    free(query->member);
-    query->parameters = parameters;
-    query->method = strdup(method);
-    query->member = strdup(member);
-    query->stream = stream;
-    if (!query->method || !query->member)
-        return -ENOMEM;
-    query->begun = true;
-    return ask(query, 0);
-}
-
-/* Returns `"name":"value"`, escaped, with `more` behind it; only `more` if `value` is NULL. The
- * caller frees it. NULL = out of memory. */
-static char *one_text(const char *name, const char *value, const char *more)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *file;
-
-    if (!value)
-        return strdup(more);
-    file = open_memstream(&text, &size);
-    if (!file)
-        return NULL;
-    fprintf(file, "\"%s\":\"", name);
-    for (const char *at = value; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == '"' || *at == '\\')
-            fprintf(file, "\\u%04x", (unsigned char)*at);
-        else
-            fputc(*at, file);
-    fprintf(file, "\"%s%s", *more ? "," : "", more);
-    if (fclose(file) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
-}
-
-_public_ int troupe_query_job(struct troupe_query *query, const char *id)
-{
-    return begin(query, "io.troupe.Jobs.Get", "job", one_text("id", id ? id : "", ""), false);
-}
-
-_public_ int troupe_query_jobs(struct troupe_query *query, const char *group, unsigned flags)
-{
-    if (flags & ~TROUPE_QUERY_ENDED)
-        return -EINVAL;
-    return begin(query, "io.troupe.Jobs.List", "jobs",
-                 one_text("group", group, flags ? "\"ended\":true" : ""), false);
-}
-
-_public_ int troupe_query_dead_letters(struct troupe_query *query, const char *recipient)
-{
-    _cleanup_free_ char *filter = one_text("recipient", recipient, "");
-    char *parameters = NULL;
-
-    if (filter && asprintf(&parameters, "\"filter\":{%s}", filter) < 0)
-        parameters = NULL;
-    return begin(query, "io.troupe.Actors.ListDeadLetters", "letters", parameters, false);
-}
-
-_public_ int troupe_query_groups(struct troupe_query *query)
-{
-    return begin(query, "io.troupe.Supervisor.GetMetrics", "groups", strdup(""), false);
-}
-
-_public_ int troupe_query_events(struct troupe_query *query, const char *target, unsigned flags)
-{
-    if (flags & ~TROUPE_QUERY_JOB_EVENTS)
-        return -EINVAL;
-    return begin(query, "io.troupe.Supervisor.Watch", "events",
-                 one_text("target", target, flags ? "\"jobs\":true" : ""), true);
-}
-
 _public_ int troupe_query_call(struct troupe_query *query, const char *method, const char *member,
                                const char *parameters, unsigned flags)
 {
@@ -199,27 +115,19 @@ _public_ int troupe_query_call(struct troupe_query *query, const char *method, c
     if (flags & ~TROUPE_QUERY_MORE || method[strcspn(method, "\"\\")] != '\0' ||
         (parameters && (size < 2 || parameters[0] != '{' || parameters[size - 1] != '}')))
         return -EINVAL;
-    return begin(query, method, member ? member : "",
-                 parameters ? strndup(parameters + 1, size - 2) : strdup(""), flags);
-}
-
-_public_ int troupe_query_waits(struct troupe_query *query, const char *target)
-{
-    return begin(query, "io.troupe.Supervisor.Explain", "waits",
-                 one_text("target", target ? target : "", ""), false);
-}
-
-_public_ int troupe_query_job_waits(struct troupe_query *query, const char *id)
-{
-    return begin(query, "io.troupe.Jobs.Explain", "waits", one_text("id", id ? id : "", ""), false);
-}
-
-_public_ int troupe_query_deaths(struct troupe_query *query, const char *target, const char *job)
-{
-    _cleanup_free_ char *of_job = one_text("job", job, "");
-
-    return begin(query, "io.troupe.Supervisor.ListDeaths", "deaths",
-                 of_job ? one_text("target", target, of_job) : NULL, false);
+    if (query->begun || query->over)
+        return query->over ? -EPIPE : -EBUSY;
+    free(query->parameters);
+    free(query->method);
+    free(query->member);
+    query->parameters = parameters ? strndup(parameters + 1, size - 2) : strdup("");
+    query->method = strdup(method);
+    query->member = strdup(member ? member : "");
+    query->stream = flags & TROUPE_QUERY_MORE;
+    if (!query->method || !query->member || !query->parameters)
+        return -ENOMEM;
+    query->begun = true;
+    return ask(query, 0);
 }
 
 /* ---- answers ---- */
