@@ -98,15 +98,6 @@ class Life(Case):
         server = nats.Server(self, f'tls {{ cert_file: "{certificate}", key_file: "{key}" }}\n', certificate=certificate).start()
         self.freeze_until_done_elsewhere(server, f"CAFile={certificate}\n")
 
-    def test_N5_a_job_that_waits_too_long_is_given_back(self):
-        first = self.bridged(configuration="AckWaitSec=1s\nGiveBackSec=1s\n")
-        first.call("Pause", target="actor")
-        first.client.store("jobs.actor.any", "pid")
-        self.wait_state(first, "JOBS:1", "queued")
-        second = self.bridged(server=first.nats)
-        self.assertEqual(int(self.result(second)[2]), second.worker("actor/0")["pid"])
-        self.wait_empty(second)
-
     def test_N5_a_machine_that_stops_gives_back_what_has_not_begun(self):
         first = self.bridged()
         bell = self.one_behind_another(first, "pid")

@@ -28,16 +28,14 @@ usec_t bridge_serve_refusals(struct bridge *bridge, usec_t now);
  * call it again. */
 usec_t bridge_serve_held(struct bridge *bridge, usec_t now);
 
+/* Puts jobs that the supervisor has of an earlier run into flight. Waits for its answers. */
+void bridge_adopt(struct bridge *bridge);
+
 /* ---- bridge-inquiry.c ---- */
 
 /* As inquiry_fn. */
-enum inquiry_step bridge_on_inquiry(void *userdata, struct flight *flight, enum inquiry_step step,
-                                    struct troupe_query *query);
-
-/* ---- bridge-adopt.c ---- */
-
-/* Puts jobs that the supervisor has of an earlier run into flight. Waits for its answers. */
-void bridge_adopt(struct bridge *bridge);
+void bridge_on_inquiry(void *userdata, struct flight *flight, enum inquiry_question question,
+                       enum inquiry_answer answer, struct troupe_query *query);
 
 /* ---- bridge-engine.c: messages ---- */
 

@@ -53,8 +53,7 @@ struct bridge {
     struct metrics metrics;
     struct report report;
     struct service_manager manager;
-    struct obstacles obstacles; /* of the flight that the inquiry is about */
-    uint64_t limit;             /* jobs that the group seems to have room for; at most InFlight= */
+    uint64_t limit; /* jobs that the group seems to have room for; at most InFlight= */
     char server[ENGINE_SERVER_SIZE]; /* it is, or was last; "" = unknown */
     uint64_t n_told;                 /* bridge_unpublished() in the status while it is away */
     bool stopping;                   /* takes nothing new, and gives back what has not begun */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/nats/cluster.h"
+#include "worker/nats/verbs.h"
 
 #include "shared/base/base64.h"
 #include "shared/base/cleanup.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/nats/config-values.h"
+#include "worker/nats/config.h"
 
 #include "shared/base/log.h"
 #include "shared/protocol/job-id.h"

@@ -5,7 +5,6 @@
 #include "shared/base/log.h"
 #include "shared/base/quantity.h"
 #include "shared/base/unitfile.h"
-#include "worker/nats/config-values.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -44,115 +43,55 @@ static const char *const result_words[] = {
 
 #define MACHINE_ALLOWED                                                                            \
     "1 to 64 characters of A-Z a-z 0-9 _ - and dots between them (default: the host name)"
-#define FILE_ALLOWED "the absolute path of a file"
-#define TIME_ALLOWED "a time such as 500ms, 30s or 5min"
+
+#define KEY(key_name, member, value_kind)                                                          \
+    .name = key_name, .offset = offsetof(struct config, member), .kind = value_kind
+#define TEXT_KEY(key_name, member, is_valid, default_value, texts)                                 \
+    {                                                                                              \
+        KEY(key_name, member, KIND_TEXT), .valid = is_valid, .fallback = default_value,            \
+                                          .allowed = texts                                         \
+    }
+#define FILE_KEY(key_name, environment, member)                                                    \
+    {                                                                                              \
+        KEY(key_name, member, KIND_FILE), .variable = environment,                                 \
+                                          .allowed = "the absolute path of a file"                 \
+    }
+#define NUMBER_KEY(key_name, value_kind, member, least, most, default_value, numbers)              \
+    {                                                                                              \
+        KEY(key_name, member, value_kind), .min = least, .max = most, .fallback = default_value,   \
+                                           .allowed = numbers                                      \
+    }
 
 /* The variables are those of NATS's own command line program. */
 static const struct key keys[] = {
-    {.name = "URL",
-     .variable = "NATS_URL",
-     .offset = offsetof(struct config, url),
-     .kind = KIND_TEXT,
-     .valid = config_valid_urls,
+    {KEY("URL", url, KIND_TEXT), .variable = "NATS_URL", .valid = config_valid_urls,
      .fallback = "nats://127.0.0.1:4222",
      .allowed = "1 to 16 servers with commas: nats://HOST:PORT or tls://HOST:PORT"},
-    {.name = "Credentials",
-     .variable = "NATS_CREDS",
-     .offset = offsetof(struct config, credentials),
-     .kind = KIND_FILE,
-     .allowed = FILE_ALLOWED},
-    {.name = "CAFile",
-     .variable = "NATS_CA",
-     .offset = offsetof(struct config, ca_file),
-     .kind = KIND_FILE,
-     .allowed = FILE_ALLOWED},
-    {.name = "CertificateFile",
-     .variable = "NATS_CERT",
-     .offset = offsetof(struct config, certificate_file),
-     .kind = KIND_FILE,
-     .allowed = FILE_ALLOWED},
-    {.name = "KeyFile",
-     .variable = "NATS_KEY",
-     .offset = offsetof(struct config, key_file),
-     .kind = KIND_FILE,
-     .allowed = FILE_ALLOWED},
-    {.name = "NKey",
-     .offset = offsetof(struct config, nkey),
-     .kind = KIND_TEXT,
-     .valid = config_valid_nkey,
-     .allowed = "the public key of a user, 56 letters and digits that begin with U"},
-    {.name = "NKeyFile",
-     .variable = "NATS_NKEY",
-     .offset = offsetof(struct config, nkey_file),
-     .kind = KIND_FILE,
-     .allowed = FILE_ALLOWED},
-    {.name = "Stream",
-     .offset = offsetof(struct config, stream),
-     .kind = KIND_TEXT,
-     .valid = config_valid_stream,
-     .fallback = "JOBS",
-     .allowed = "1 to 32 characters of A-Z a-z 0-9 _ -, not beginning with -"},
-    {.name = "Consumer",
-     .offset = offsetof(struct config, consumer),
-     .kind = KIND_TEXT,
-     .valid = config_valid_name,
-     .allowed = "a name of A-Z a-z 0-9 _ -, not beginning with -"},
-    {.name = "Filter",
-     .offset = offsetof(struct config, filter),
-     .kind = KIND_TEXT,
-     .valid = config_valid_filter,
-     .allowed = "jobs.GROUP.KEY with the group of the command, where parts of KEY may be * and "
-                "the last part >"},
-    {.name = "Machine",
-     .offset = offsetof(struct config, machine),
-     .kind = KIND_TEXT,
-     .valid = config_valid_machine,
-     .allowed = MACHINE_ALLOWED},
-    {.name = "StateSec",
-     .offset = offsetof(struct config, state),
-     .kind = KIND_TIME,
-     .min = USEC_PER_SEC,
-     .max = 3600 * USEC_PER_SEC,
-     .fallback = "10s",
-     .allowed = "a time from 1s to 60min"},
-    {.name = "InFlight",
-     .offset = offsetof(struct config, in_flight),
-     .kind = KIND_NUMBER,
-     .min = 1,
-     .max = CONFIG_IN_FLIGHT_MAX,
-     .fallback = "64",
-     .allowed = "a number from 1 to 65536"},
-    {.name = "Results",
-     .offset = offsetof(struct config, results),
-     .kind = KIND_WORD,
-     .max = CONFIG_RESULTS_NONE,
-     .words = result_words,
-     .fallback = "all",
-     .allowed = "all, errors, none"},
-    {.name = "GiveBackSec",
-     .offset = offsetof(struct config, give_back),
-     .kind = KIND_TIME,
-     .max = USEC_INFINITY,
-     .fallback = "0",
-     .allowed = TIME_ALLOWED},
-    {.name = "MetricsFile",
-     .offset = offsetof(struct config, metrics_file),
-     .kind = KIND_FILE,
-     .allowed = FILE_ALLOWED},
-    {.name = "Replicas",
-     .offset = offsetof(struct config, replicas),
-     .kind = KIND_NUMBER,
-     .min = 1,
-     .max = REPLICAS_MAX,
-     .fallback = "1",
-     .allowed = "a number from 1 to 5"},
-    {.name = "AckWaitSec",
-     .offset = offsetof(struct config, ack_wait),
-     .kind = KIND_TIME,
-     .min = USEC_PER_SEC,
-     .max = 3600 * USEC_PER_SEC,
-     .fallback = "30s",
-     .allowed = "a time from 1s to 60min"},
+    FILE_KEY("Credentials", "NATS_CREDS", credentials),
+    FILE_KEY("CAFile", "NATS_CA", ca_file),
+    FILE_KEY("CertificateFile", "NATS_CERT", certificate_file),
+    FILE_KEY("KeyFile", "NATS_KEY", key_file),
+    TEXT_KEY("NKey", nkey, config_valid_nkey, NULL,
+             "the public key of a user, 56 letters and digits that begin with U"),
+    FILE_KEY("NKeyFile", "NATS_NKEY", nkey_file),
+    TEXT_KEY("Stream", stream, config_valid_stream, "JOBS",
+             "1 to 32 characters of A-Z a-z 0-9 _ -, not beginning with -"),
+    TEXT_KEY("Consumer", consumer, config_valid_name, NULL,
+             "a name of A-Z a-z 0-9 _ -, not beginning with -"),
+    TEXT_KEY("Filter", filter, config_valid_filter, NULL,
+             "jobs.GROUP.KEY with the group of the command, where parts of KEY may be * and the "
+             "last part >"),
+    TEXT_KEY("Machine", machine, config_valid_machine, NULL, MACHINE_ALLOWED),
+    NUMBER_KEY("StateSec", KIND_TIME, state, USEC_PER_SEC, 3600 * USEC_PER_SEC, "10s",
+               "a time from 1s to 60min"),
+    NUMBER_KEY("InFlight", KIND_NUMBER, in_flight, 1, CONFIG_IN_FLIGHT_MAX, "64",
+               "a number from 1 to 65536"),
+    {KEY("Results", results, KIND_WORD), .max = CONFIG_RESULTS_NONE, .words = result_words,
+     .fallback = "all", .allowed = "all, errors, none"},
+    FILE_KEY("MetricsFile", NULL, metrics_file),
+    NUMBER_KEY("Replicas", KIND_NUMBER, replicas, 1, REPLICAS_MAX, "1", "a number from 1 to 5"),
+    NUMBER_KEY("AckWaitSec", KIND_TIME, ack_wait, USEC_PER_SEC, 3600 * USEC_PER_SEC, "30s",
+               "a time from 1s to 60min"),
 };
 
 static char **text_of(struct config *config, const struct key *key)

@@ -5,6 +5,7 @@
  * troupe-nats(8) lists the keys. */
 
 #include "shared/base/clock.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,7 +35,6 @@ struct config {
     uint64_t replicas; /* for `setup` */
     usec_t ack_wait;   /* the same; and how long a server may be silent */
     usec_t state;      /* between two reports about this machine */
-    usec_t give_back;  /* how long a job may wait here before its first attempt; 0 = any time */
 };
 
 /* clang-format off */
@@ -54,3 +54,26 @@ static inline const char *config_consumer(const struct config *config)
 {
     return config->consumer ? config->consumer : config->group;
 }
+
+/* ---- config-values.c ---- */
+
+#define CONFIG_URLS_MAX 16u
+
+/* Whether a value is allowed. `group`, of which the file is, may be NULL; most functions ignore it.
+ */
+typedef bool (*config_valid_fn)(const char *value, const char *group);
+
+bool config_valid_urls(const char *value, const char *group);
+bool config_valid_nkey(const char *value, const char *group);
+bool config_valid_stream(const char *value, const char *group);
+/* For names of groups and consumers, which are parts of subjects. */
+bool config_valid_name(const char *value, const char *group);
+bool config_valid_filter(const char *value, const char *group);
+bool config_valid_machine(const char *value, const char *group);
+
+/* Returns 0, or -EINVAL after it has logged that this is no name of a group. */
+int config_check_group(const char *group);
+
+/* Splits a text in place. Returns how many URLs there are, of which the first CONFIG_URLS_MAX are
+ * stored. */
+size_t config_split_urls(char *text, const char *urls[static CONFIG_URLS_MAX]);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/nats/create.h"
+#include "worker/nats/verbs.h"
 
 #include "shared/base/buffer.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
-#include "worker/nats/await.h"
-#include "worker/nats/config-values.h"
+#include "worker/nats/config.h"
 #include "worker/nats/message.h"
 #include <errno.h>
 #include <inttypes.h>

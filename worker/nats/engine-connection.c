@@ -3,7 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
-#include "worker/nats/config-values.h"
+#include "worker/nats/config.h"
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

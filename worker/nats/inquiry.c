@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define RETRY_USEC USEC_PER_SEC
 
@@ -33,106 +34,88 @@ void inquiry_ask(struct inquiry *inquiry, struct flight *flight)
         inquiry->outdated = true;
 }
 
-static int inquiry_send(struct inquiry *inquiry, const struct flight *flight,
-                        enum inquiry_step step)
+static enum inquiry_question question_about(const struct flight *flight)
 {
-    static const struct {
-        const char *method, *member, *parameter;
-    } questions[] = {
-        [INQUIRY_JOB] = {"io.troupe.Jobs.Get", "job", "id"},
-        [INQUIRY_WAITS] = {"io.troupe.Jobs.Explain", "waits", "id"},
-        [INQUIRY_DEATHS] = {"io.troupe.Supervisor.ListDeaths", "deaths", "job"},
-    };
-    char id[TROUPE_ID_SIZE], parameters[TROUPE_ID_SIZE + 16];
-
-    flight_id(flight, inquiry->stream, id);
-    (void)snprintf(parameters, sizeof(parameters), "{\"%s\":\"%s\"}", questions[step].parameter,
-                   id);
-    inquiry->step = step;
-    inquiry->next = INQUIRY_OVER;
-    return troupe_query_call(inquiry->query, questions[step].method, questions[step].member,
-                             parameters, 0);
+    if (flight->state != FLIGHT_DEAD)
+        return INQUIRY_WAITS;
+    return flight->job ? INQUIRY_DEATHS : INQUIRY_JOB;
 }
 
 static int inquiry_begin(struct inquiry *inquiry)
 {
+    static const struct {
+        const char *method, *member, *parameter;
+    } questions[] = {
+        [INQUIRY_WAITS] = {"io.troupe.Jobs.Explain", NULL, "id"},
+        [INQUIRY_JOB] = {"io.troupe.Jobs.Get", "job", "id"},
+        [INQUIRY_DEATHS] = {"io.troupe.Supervisor.ListDeaths", "deaths", "job"},
+    };
     struct flight *flight = list_entry(list_first(&inquiry->waiting), struct flight, inquiry);
-    int r = inquiry_send(inquiry, flight, INQUIRY_JOB);
+    const enum inquiry_question question = question_about(flight);
+    char id[TROUPE_ID_SIZE], parameters[TROUPE_ID_SIZE + 16];
+    int r;
 
+    flight_id(flight, inquiry->stream, id);
+    (void)snprintf(parameters, sizeof(parameters), "{\"%s\":\"%s\"}", questions[question].parameter,
+                   id);
+    r = troupe_query_call(inquiry->query, questions[question].method, questions[question].member,
+                          parameters, 0);
     if (r < 0)
         return r;
+    if (question == INQUIRY_DEATHS) { /* a lost connection may have cut an earlier answer */
+        free(flight->reports);
+        flight->reports = NULL;
+    }
     list_unlink(&flight->inquiry);
+    inquiry->question = question;
     inquiry->current = flight_sequence(flight);
     inquiry->state = flight->state;
     inquiry->outdated = false;
     return 0;
 }
 
-/* The flight that the answer is about; NULL if it is gone meanwhile, or has changed. */
-static struct flight *inquiry_flight(const struct inquiry *inquiry)
+/* After an answer that is too old, asks again. */
+static void inquiry_end(struct inquiry *inquiry, enum inquiry_answer answer)
 {
-    return inquiry->outdated ? NULL : flight_find(inquiry->flights, inquiry->current);
-}
+    struct flight *flight = flight_find(inquiry->flights, inquiry->current);
 
-static void inquiry_tell(struct inquiry *inquiry, struct troupe_query *query)
-{
-    struct flight *flight = inquiry_flight(inquiry);
-    enum inquiry_step next = INQUIRY_OVER;
-
-    if (flight)
-        next = inquiry->answered(inquiry->userdata, flight, inquiry->step, query);
-    if (inquiry->step == INQUIRY_JOB)
-        inquiry->next = next;
-}
-
-/* The supervisor has answered with an error that says what it has of the job. */
-static void inquiry_end_answer(struct inquiry *inquiry, enum inquiry_step step)
-{
-    inquiry->step = step;
-    inquiry_tell(inquiry, NULL);
-    inquiry->step = INQUIRY_JOB;
-    inquiry->next = INQUIRY_OVER;
-}
-
-/* The answer has come to its end. Returns 0, or -errno. */
-static int inquiry_end_step(struct inquiry *inquiry)
-{
-    struct flight *flight;
-
-    if (inquiry->step != INQUIRY_JOB)
-        inquiry_tell(inquiry, NULL);
-    flight = inquiry_flight(inquiry);
-    if (flight && inquiry->next != INQUIRY_OVER)
-        return inquiry_send(inquiry, flight, inquiry->next);
-    flight = flight_find(inquiry->flights, inquiry->current);
     inquiry->current = 0;
     if (flight && inquiry->outdated)
         inquiry_ask(inquiry, flight);
-    return 0;
+    else if (flight)
+        inquiry->answered(inquiry->userdata, flight, inquiry->question, answer, NULL);
+}
+
+static void inquiry_tell(struct inquiry *inquiry)
+{
+    struct flight *flight = flight_find(inquiry->flights, inquiry->current);
+
+    if (flight && !inquiry->outdated)
+        inquiry->answered(inquiry->userdata, flight, inquiry->question, INQUIRY_RECORD,
+                          inquiry->query);
 }
 
 /* Returns 0 when there is nothing to ask, or -errno: -EAGAIN when the answer has not come. */
 static int inquiry_go_on(struct inquiry *inquiry)
 {
-    int r = 0;
+    for (;;) {
+        int r = 0;
 
-    while (r == 0) {
         if (inquiry->current == 0 && list_empty(&inquiry->waiting))
             return 0;
         if (inquiry->current == 0)
             r = inquiry_begin(inquiry);
-        while (r == 0 && (r = troupe_query_next(inquiry->query, 0)) == 1) {
-            inquiry_tell(inquiry, inquiry->query);
-            r = 0;
-        }
-        if (r == -ESRCH || r == -ESHUTDOWN) {
-            inquiry_end_answer(inquiry, r == -ESRCH ? inquiry->step : INQUIRY_LEFT);
-            r = 0;
-        }
         if (r == 0)
-            r = inquiry_end_step(inquiry);
+            r = troupe_query_next(inquiry->query, 0);
+        if (r == 1)
+            inquiry_tell(inquiry);
+        else if (r == 0 || r == -ESRCH || r == -ESHUTDOWN)
+            inquiry_end(inquiry, r == 0        ? INQUIRY_END
+                                 : r == -ESRCH ? INQUIRY_UNKNOWN
+                                               : INQUIRY_LEFT);
+        else
+            return r;
     }
-    return r;
 }
 
 usec_t inquiry_process(struct inquiry *inquiry, usec_t now)

@@ -9,22 +9,23 @@
 #include "worker/nats/flight.h"
 #include "worker/troupe-query.h"
 
-enum inquiry_step {
-    INQUIRY_OVER,
-    INQUIRY_JOB,    /* a record of type Job */
-    INQUIRY_WAITS,  /* records of type Wait */
-    INQUIRY_DEATHS, /* records of type Death, newest first */
-    INQUIRY_LEFT,   /* no record: the supervisor stops, and leaves the job on disk */
+enum inquiry_question {
+    INQUIRY_WAITS,  /* of a flight that is here: the job's state, and records of type Wait */
+    INQUIRY_JOB,    /* of a dead one: a record of type Job */
+    INQUIRY_DEATHS, /* of a dead one whose job is known: records of type Death, newest first */
 };
 
-/*
- * Called with each record of the answer, and except after a Job with NULL at its end; of
- * INQUIRY_JOB, NULL means that the supervisor knows no such job. INQUIRY_LEFT can be the answer to
- * any question, with NULL. Returns with a Job what is asked next about the flight; otherwise it
- * does not matter. May free the flight.
- */
-typedef enum inquiry_step (*inquiry_fn)(void *userdata, struct flight *flight,
-                                        enum inquiry_step step, struct troupe_query *query);
+enum inquiry_answer {
+    INQUIRY_RECORD,
+    INQUIRY_END,     /* of the records */
+    INQUIRY_UNKNOWN, /* instead: the supervisor knows no such job */
+    INQUIRY_LEFT,    /* instead: the supervisor stops, and leaves the job on disk */
+};
+
+/* `query` is NULL unless INQUIRY_RECORD. May free the flight or ask about it again, except for
+ * INQUIRY_RECORD of a dead one. */
+typedef void (*inquiry_fn)(void *userdata, struct flight *flight, enum inquiry_question question,
+                           enum inquiry_answer answer, struct troupe_query *query);
 
 struct inquiry {
     struct troupe_query *query; /* NULL = not connected */
@@ -32,10 +33,9 @@ struct inquiry {
     const char *stream;
     inquiry_fn answered;
     void *userdata;
-    struct list waiting;     /* struct flight.inquiry */
-    uint64_t current;        /* number of the flight; 0 = none */
-    enum inquiry_step step;  /* about it */
-    enum inquiry_step next;  /* after the end of the answer */
+    struct list waiting; /* struct flight.inquiry */
+    uint64_t current;    /* number of the flight; 0 = none */
+    enum inquiry_question question;
     enum flight_state state; /* of that flight when the question was sent */
     bool outdated;           /* it was asked about again in another state: the answer is too old */
     usec_t not_before;       /* of the next attempt to connect */

@@ -4,12 +4,8 @@
 
 #include "shared/base/log.h"
 #include "shared/base/standard.h"
-#include "worker/nats/await.h"
 #include "worker/nats/bridge.h"
-#include "worker/nats/client.h"
-#include "worker/nats/cluster.h"
 #include "worker/nats/options.h"
-#include "worker/nats/setup.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -146,7 +142,7 @@ static int run_verb(const struct options *options, const struct config *config)
     case OPTIONS_SERVE:
         return serve(config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
     case OPTIONS_SETUP:
-        return setup(config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        return setup(config);
     case OPTIONS_CREATE:
         return create_job(config, &options->create, &options->output);
     case OPTIONS_DO:

@@ -4,7 +4,7 @@
 /* The command line of troupe-nats. */
 
 #include "shared/base/clock.h"
-#include "worker/nats/create.h"
+#include "worker/nats/verbs.h"
 
 enum options_verb {
     OPTIONS_SERVE,

@@ -8,14 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Until something is published again: several times what the last answer took, doubling. */
-#define PATIENCE_MIN    (100 * USEC_PER_MSEC)
-#define PATIENCE_MAX    (2 * USEC_PER_SEC)
-#define PATIENCE_FACTOR 4
-#define BEHIND_RETRY    (100 * USEC_PER_MSEC)
+/* Until something is published again. */
+#define AGAIN_USEC   USEC_PER_SEC
+#define BEHIND_RETRY (100 * USEC_PER_MSEC)
 
 /* Without a refusal: then results are published again. */
-#define RECOVERY_USEC (2 * PATIENCE_MAX)
+#define RECOVERY_USEC (4 * USEC_PER_SEC)
 
 /* An answer that takes longer is in doubt. */
 #define LATE_USEC USEC_PER_SEC
@@ -237,7 +235,6 @@ static void on_published(struct publisher *publisher, struct flight *flight, nat
     }
     if (r == 0 && flight->state == FLIGHT_DEAD)
         notify(publisher, flight);
-    publisher->patience = PATIENCE_FACTOR * took;
     if (r == 0 && took < LATE_USEC) {
         on_stored(publisher, flight, now);
         return;
@@ -292,18 +289,15 @@ static usec_t serve_dying(struct publisher *publisher, usec_t now)
 /* Returns when the first of the others is to be published again. */
 static usec_t publish_again(struct publisher *publisher, usec_t now)
 {
-    const usec_t pause = usec_clamp(publisher->patience, PATIENCE_MIN, PATIENCE_MAX);
     struct list *node;
 
     while ((node = list_first(&publisher->flights->unconfirmed))) {
         struct flight *flight = list_entry(node, struct flight, link);
 
-        if (flight->sent_at > 0 && flight->sent_at + pause > now)
-            return flight->sent_at + pause;
+        if (flight->sent_at > 0 && flight->sent_at + AGAIN_USEC > now)
+            return flight->sent_at + AGAIN_USEC;
         if (engine_is_full(publisher->engine))
             return now + BEHIND_RETRY;
-        if (flight->sent_at > 0)
-            publisher->patience = 2 * pause;
         if (flight->sent_at > 0 && usec_sub(now, flight->first_sent_at) >= COMPLAINT_USEC)
             publisher_note_failure(publisher,
                                    "the server does not confirm it; is there a stream for it?");

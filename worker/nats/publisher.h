@@ -26,7 +26,6 @@ struct publisher {
     uint64_t *counters;              /* by METRIC_*; borrowed, as all above */
     void (*changed)(void *userdata); /* results are published again, or not any more */
     void *userdata;
-    usec_t patience;       /* with answers to what is published */
     usec_t unpublished_at; /* when a publication failed last; 0 = all are published again */
     struct rate others;    /* of what is stored in the place of results, in the log */
     uint64_t n_turns;      /* in which messages were acknowledged */

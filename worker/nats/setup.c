@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/nats/setup.h"
+#include "worker/nats/verbs.h"
 
 #include "shared/base/log.h"
 #include "worker/nats/bucket.h"
@@ -326,5 +326,5 @@ int setup(const struct config *config)
     if (r < 0 && client.connection && client_is_denied(&client))
         (void)client_fail_denied(&client);
     client_close(&client);
-    return r;
+    return r < 0 ? CLIENT_FAILED : CLIENT_OK;
 }
