@@ -110,7 +110,7 @@ class Extension(troupe_python.TestCase):
     def test_a_job_is_over_when_its_handler_has_returned(self):
         self.set_up()
         self.do("keep")
-        self.assertEqual(self.do("kept").data, b"the handler of this job has returned")
+        self.assertEqual(self.do("kept").data, b"the handler has returned")
 
     def test_a_child_of_fork_is_refused(self):
         self.set_up()

@@ -17,8 +17,8 @@ struct handler {
 };
 
 struct handlers {
-    struct handler *entries; /* sorted */
-    size_t count, room;
+    struct handler *entries;
+    size_t count;
 };
 
 /* Sets or replaces a handler; `fn` NULL removes it. Returns 0, -EINVAL for a malformed type, or

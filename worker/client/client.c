@@ -28,7 +28,7 @@ _public_ int troupe_client_connect(struct troupe_client **ret, const char *socke
     }
     client->socket = connection.socket;
     memcpy(client->address, connection.address, sizeof(client->address));
-    client->results.largest = client->carrier.channel.theirs.ring_size;
+    results_init(&client->results);
     actor_init(&client->actor, &client->carrier, client->address);
     *ret = client;
     return 0;
@@ -134,7 +134,7 @@ _public_ int troupe_client_process(struct troupe_client *client)
 
     channel_end_sleep(channel);
     r = troupe_actor_turn(&client->actor, 0);
-    if (r > 0 || client->results.first || client->bereft)
+    if (r > 0 || !list_empty(&client->results.queue) || client->bereft)
         return 1;
     if (r < 0)
         return r;

@@ -6,52 +6,31 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-static size_t class_size(const struct results *results, unsigned class)
+void results_init(struct results *results)
 {
-    static const size_t sizes[RESULTS_CLASSES - 1] = {256, 4096};
-
-    return class < RESULTS_CLASSES - 1 ? sizes[class] : results->largest;
+    list_init(&results->queue);
+    list_init(&results->given);
 }
 
 int results_take(struct results *results, size_t size, struct result_slot **ret)
 {
-    struct result_slot *slot;
-    unsigned class = 0;
+    struct result_slot *slot = malloc(sizeof(*slot) + size);
 
-    while (class < RESULTS_CLASSES && class_size(results, class) < size)
-        class ++;
-    if (class == RESULTS_CLASSES)
-        return -EMSGSIZE;
-    slot = results->free[class];
-    if (slot) {
-        results->free[class] = slot->next;
-        *ret = slot;
-        return 0;
-    }
-    slot = malloc(sizeof(*slot) + class_size(results, class));
     if (!slot)
         return -ENOMEM;
-    slot->next_owned = results->owned;
-    slot->results = results;
-    slot->class = class;
     slot->map = NULL;
-    results->owned = slot;
+    list_init(&slot->link);
+    list_push_back(&results->given, &slot->link);
     *ret = slot;
     return 0;
 }
 
-static void unmap(struct result_slot *slot)
+static void results_give(struct result_slot *slot)
 {
     if (slot->map)
         (void)munmap(slot->map, slot->map_size);
-    slot->map = NULL;
-}
-
-static void results_give(struct result_slot *slot)
-{
-    unmap(slot);
-    slot->next = slot->results->free[slot->class];
-    slot->results->free[slot->class] = slot;
+    list_unlink(&slot->link);
+    free(slot);
 }
 
 int results_queue(struct results *results, const struct troupe_result *result)
@@ -66,36 +45,33 @@ int results_queue(struct results *results, const struct troupe_result *result)
     }
     slot->queued = *result;
     slot->queued.internal = slot;
-    slot->next = NULL;
-    if (results->first)
-        results->last->next = slot;
-    else
-        results->first = slot;
-    results->last = slot;
+    list_unlink(&slot->link);
+    list_push_back(&results->queue, &slot->link);
     return 0;
 }
 
 bool results_dequeue(struct results *results, struct troupe_result *ret)
 {
-    struct result_slot *slot = results->first;
+    struct list *node = list_first(&results->queue);
 
-    if (!slot)
+    if (!node)
         return false;
-    results->first = slot->next;
-    *ret = slot->queued;
+    *ret = list_entry(node, struct result_slot, link)->queued;
+    list_unlink(node);
+    list_push_back(&results->given, node);
     return true;
+}
+
+static void give_all(struct list *list)
+{
+    list_for_each_safe (node, list)
+        results_give(list_entry(node, struct result_slot, link));
 }
 
 void results_deinit(struct results *results)
 {
-    struct result_slot *next;
-
-    for (struct result_slot *slot = results->owned; slot; slot = next) {
-        next = slot->next_owned;
-        unmap(slot);
-        free(slot);
-    }
-    *results = (struct results){0};
+    give_all(&results->queue);
+    give_all(&results->given);
 }
 
 _public_ void troupe_result_release(struct troupe_result *result)

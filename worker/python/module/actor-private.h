@@ -3,7 +3,7 @@
 
 /* Internal interface between the files of an actor. */
 
-#include "worker/python/module/actor.h"
+#include "worker/python/module/types.h"
 
 struct actor {
     PyObject_HEAD struct troupe_actor *actor;

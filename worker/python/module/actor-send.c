@@ -3,7 +3,7 @@
 /* Sends messages, asks, replies and timers of an actor. */
 
 #include "worker/python/module/actor-private.h"
-#include "worker/python/module/moment.h"
+#include "worker/python/module/python.h"
 #include "worker/python/module/submission.h"
 
 struct content {

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/actor-private.h"
-#include "worker/python/module/failure.h"
-#include "worker/python/module/future.h"
-#include "worker/python/module/message.h"
-#include "worker/python/module/moment.h"
-#include "worker/python/module/python.h"
+#include "worker/python/module/types.h"
 #include <errno.h>
 #include <limits.h>
 

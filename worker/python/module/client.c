@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/python/module/client.h"
-#include "worker/python/module/actor.h"
-#include "worker/python/module/failure.h"
-#include "worker/python/module/gate.h"
-#include "worker/python/module/moment.h"
-#include "worker/python/module/python.h"
-#include "worker/python/module/result.h"
 #include "worker/python/module/submission.h"
-#include "worker/python/module/visits.h"
+#include "worker/python/module/types.h"
 #include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
 
 struct client {
     PyObject_HEAD struct troupe_client *client;
     struct gate gate;
-    uint64_t cookie;      /* of the last do() */
-    unsigned doing;       /* calls of do(): signal handlers may call it again */
-    struct visits visits; /* calls of collect() that may wait */
-    PyObject *kept;       /* list of results that arrived while do() waited for its own */
-    PyObject *actor;      /* NULL = not requested yet */
+    uint64_t cookie;           /* of the last do() */
+    unsigned doing;            /* calls of do(): signal handlers may call it again */
+    _Atomic unsigned n_visits; /* calls of collect() that may wait */
+    PyObject *kept;            /* list of results that arrived while do() waited for its own */
+    PyObject *actor;           /* NULL = not requested yet */
 };
 
 static PyTypeObject *type;
@@ -37,7 +32,7 @@ static PyObject *client_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
     self->gate = (struct gate){0};
     self->cookie = SUBMISSION_COOKIES;
     self->doing = 0;
-    visits_init(&self->visits);
+    atomic_init(&self->n_visits, 0);
     self->actor = NULL;
     self->kept = PyList_New(0);
     PyObject_GC_Track(self);
@@ -98,23 +93,13 @@ static PyObject *client_close(struct client *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static int end(struct client *self, int r, const char *reason)
-{
-    return gate_end(&self->gate, r, reason);
-}
-
-static bool begin(struct client *self)
-{
-    return gate_begin(&self->gate);
-}
-
 static PyObject *group(struct client *self, PyObject *args)
 {
     const char *name;
     uint64_t found;
 
-    if (!PyArg_ParseTuple(args, "s:group", &name) || !begin(self) ||
-        end(self, troupe_client_group(self->client, name, &found), NULL) < 0)
+    if (!PyArg_ParseTuple(args, "s:group", &name) || !gate_begin(&self->gate) ||
+        gate_end(&self->gate, troupe_client_group(self->client, name, &found), NULL) < 0)
         return NULL;
     return PyLong_FromUnsignedLongLong(found);
 }
@@ -149,11 +134,11 @@ static PyObject *create(struct client *self, PyObject *args, PyObject *kwargs)
 
     if (submission_parse(&submission, args, kwargs, false) < 0)
         return NULL;
-    if (begin(self))
-        r = end(self,
-                troupe_client_create(self->client, submission.group, &submission.options,
-                                     submission.data.buf, (size_t)submission.data.len, id),
-                NULL);
+    if (gate_begin(&self->gate))
+        r = gate_end(&self->gate,
+                     troupe_client_create(self->client, submission.group, &submission.options,
+                                          submission.data.buf, (size_t)submission.data.len, id),
+                     NULL);
     submission_release(&submission);
     return r < 0 ? NULL : PyUnicode_FromString(id);
 }
@@ -313,10 +298,25 @@ static PyObject *collect(struct client *self, PyObject *args)
         !gate_enter(&self->gate))
         return NULL;
     if (timeout > 0)
-        visits_note(&self->visits);
+        (void)atomic_fetch_add_explicit(&self->n_visits, 1, memory_order_relaxed);
     n = receive_all(self, put, most, timeout);
     gate_leave(&self->gate);
     return n < 0 ? NULL : PyLong_FromSsize_t(n);
+}
+
+/* Sleeps until no visit has begun for `period` ms: 0; or until `fd` is readable or a signal comes:
+ * 1; or returns -errno. Without the GIL, for which it would otherwise have to wait. */
+static int sleep_through_visits(const struct client *self, int fd, int period)
+{
+    struct pollfd poller = {.fd = fd, .events = POLLIN};
+    unsigned before;
+    int r;
+
+    do { /* Partner: the addition in collect(). No other data depends on it. */
+        before = atomic_load_explicit(&self->n_visits, memory_order_relaxed);
+        r = poll(&poller, 1, period);
+    } while (r == 0 && atomic_load_explicit(&self->n_visits, memory_order_relaxed) != before);
+    return r < 0 && errno != EINTR ? -errno : r != 0;
 }
 
 /* Touches nothing that the gate guards. */
@@ -328,7 +328,7 @@ static PyObject *await_idle(struct client *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "ii:await_idle", &fd, &period))
         return NULL;
     state = PyEval_SaveThread();
-    r = visits_sleep(&self->visits, fd, period);
+    r = sleep_through_visits(self, fd, period);
     PyEval_RestoreThread(state);
     if (r < 0)
         return failure_raise(r, NULL);
@@ -349,8 +349,8 @@ static PyObject *cancel(struct client *self, PyObject *args)
 {
     const char *id;
 
-    if (!PyArg_ParseTuple(args, "s:cancel", &id) || !begin(self) ||
-        end(self, troupe_client_cancel(self->client, id), NULL) < 0)
+    if (!PyArg_ParseTuple(args, "s:cancel", &id) || !gate_begin(&self->gate) ||
+        gate_end(&self->gate, troupe_client_cancel(self->client, id), NULL) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -416,9 +416,9 @@ static PyObject *process(struct client *self, PyObject *unused)
     int r;
 
     (void)unused;
-    if (!begin(self))
+    if (!gate_begin(&self->gate))
         return NULL;
-    r = end(self, troupe_client_process(self->client), NULL);
+    r = gate_end(&self->gate, troupe_client_process(self->client), NULL);
     return r < 0 ? NULL : PyBool_FromLong(r);
 }
 

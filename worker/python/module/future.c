@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/python/module/future.h"
-#include "worker/python/module/failure.h"
-#include "worker/python/module/moment.h"
-#include "worker/python/module/python.h"
+#include "worker/python/module/types.h"
 #include <errno.h>
 
 struct future {

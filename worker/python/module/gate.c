@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/gate.h"
 
-#include "worker/python/module/failure.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -225,4 +224,53 @@ int connect_by(connect_fn fn, void *ret, struct gate *gate, PyObject *args, PyOb
     }
     gate_open(gate);
     return 0;
+}
+
+/* ---- what a handler gets ---- */
+
+PyObject *held_new(PyTypeObject *type, void *thing, PyObject *owner, struct gate *gate)
+{
+    struct held *self = PyObject_New(struct held, type);
+
+    if (!self)
+        return NULL;
+    self->thing = thing;
+    self->owner = Py_NewRef(owner);
+    self->gate = gate;
+    return (PyObject *)self;
+}
+
+void held_end(PyObject *object)
+{
+    struct held *self = (struct held *)object;
+
+    self->thing = NULL;
+    Py_CLEAR(self->owner); /* a program that keeps this object must not keep the owner */
+}
+
+void held_dealloc(struct held *self)
+{
+    PyTypeObject *cls = Py_TYPE((PyObject *)self);
+
+    Py_XDECREF(self->owner);
+    PyObject_Free(self);
+    Py_DECREF((PyObject *)cls);
+}
+
+bool held_is_open(const struct held *self)
+{
+    if (self->thing)
+        return gate_is_open(self->gate);
+    PyErr_SetString(PyExc_RuntimeError, "the handler has returned");
+    return false;
+}
+
+bool held_begin(struct held *self)
+{
+    return held_is_open(self) && gate_begin(self->gate);
+}
+
+PyObject *held_done(struct held *self, int r)
+{
+    return gate_end(self->gate, r, NULL) < 0 ? NULL : Py_NewRef(Py_None);
 }

@@ -70,3 +70,26 @@ typedef int (*connect_fn)(void *ret, const char *socket_path);
 /* Parses (socket_path=None), connects while other threads run, and opens the gate. Returns 0, or -1
  * after raising. */
 int connect_by(connect_fn fn, void *ret, struct gate *gate, PyObject *args, PyObject *kwargs);
+
+/* ---- what a handler gets ---- */
+
+/* The current job or message, until its handler returns. */
+struct held {
+    PyObject_HEAD void *thing; /* NULL = its handler has returned */
+    PyObject *owner;           /* holds the gate; NULL = the handler has returned */
+    struct gate *gate;
+};
+
+/* Returns a new object for a handler, or NULL after raising. */
+PyObject *held_new(PyTypeObject *type, void *thing, PyObject *owner, struct gate *gate);
+void held_dealloc(struct held *self);
+
+/* Detaches it: its handler has returned, and all calls raise from now on. */
+void held_end(PyObject *self);
+
+/* Returns whether any thread may read; else false after raising. */
+bool held_is_open(const struct held *self);
+
+/* Like gate_begin() and gate_end(); the latter returns None or NULL. */
+bool held_begin(struct held *self);
+PyObject *held_done(struct held *self, int r);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/python/module/job.h"
-#include "worker/python/module/python.h"
+#include "worker/python/module/types.h"
 
 static PyTypeObject *type;
 
@@ -9,20 +8,10 @@ PyObject *job_new(struct troupe_job *job, PyObject *owner, struct gate *gate)
     return held_new(type, job, owner, gate);
 }
 
-static bool is_in_hand(const struct held *self)
-{
-    return held_is_open(self, "job");
-}
-
-static bool begin(struct held *self)
-{
-    return held_begin(self, "job");
-}
-
 static PyObject *get_id(struct held *self, void *unused)
 {
     (void)unused;
-    return is_in_hand(self) ? PyUnicode_FromString(troupe_job_id(self->thing)) : NULL;
+    return held_is_open(self) ? PyUnicode_FromString(troupe_job_id(self->thing)) : NULL;
 }
 
 static PyObject *get_key(struct held *self, void *unused)
@@ -31,7 +20,7 @@ static PyObject *get_key(struct held *self, void *unused)
     size_t size;
 
     (void)unused;
-    if (!is_in_hand(self))
+    if (!held_is_open(self))
         return NULL;
     key = troupe_job_key(self->thing, &size);
     return PyBytes_FromStringAndSize(key, (Py_ssize_t)size);
@@ -40,13 +29,14 @@ static PyObject *get_key(struct held *self, void *unused)
 static PyObject *get_attempt(struct held *self, void *unused)
 {
     (void)unused;
-    return is_in_hand(self) ? PyLong_FromUnsignedLong(troupe_job_attempt(self->thing)) : NULL;
+    return held_is_open(self) ? PyLong_FromUnsignedLong(troupe_job_attempt(self->thing)) : NULL;
 }
 
 static PyObject *get_max_attempts(struct held *self, void *unused)
 {
     (void)unused;
-    return is_in_hand(self) ? PyLong_FromUnsignedLong(troupe_job_max_attempts(self->thing)) : NULL;
+    return held_is_open(self) ? PyLong_FromUnsignedLong(troupe_job_max_attempts(self->thing))
+                              : NULL;
 }
 
 /* A copy: a view of the payload could outlive it. */
@@ -56,7 +46,7 @@ static PyObject *get_payload(struct held *self, void *unused)
     size_t size;
 
     (void)unused;
-    if (!is_in_hand(self))
+    if (!held_is_open(self))
         return NULL;
     data = troupe_job_payload(self->thing, &size);
     return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
@@ -65,7 +55,7 @@ static PyObject *get_payload(struct held *self, void *unused)
 static PyObject *get_cancelled(struct held *self, void *unused)
 {
     (void)unused;
-    return is_in_hand(self) ? PyBool_FromLong(troupe_job_is_cancelled(self->thing)) : NULL;
+    return held_is_open(self) ? PyBool_FromLong(troupe_job_is_cancelled(self->thing)) : NULL;
 }
 
 static PyGetSetDef ATTRIBUTES[] = {
@@ -86,7 +76,7 @@ static PyObject *succeed(struct held *self, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "y*:succeed", &data))
         return NULL;
-    if (begin(self))
+    if (held_begin(self))
         result = held_done(self, troupe_job_succeed(self->thing, data.buf, (size_t)data.len));
     PyBuffer_Release(&data);
     return result;
@@ -100,7 +90,7 @@ static PyObject *reject(struct held *self, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "iy*:reject", &code, &data))
         return NULL;
-    if (begin(self))
+    if (held_begin(self))
         result = held_done(self, troupe_job_reject(self->thing, code, data.buf, (size_t)data.len));
     PyBuffer_Release(&data);
     return result;
@@ -111,7 +101,7 @@ static PyObject *retry(struct held *self, PyObject *args)
     const char *reason;
     int code;
 
-    if (!PyArg_ParseTuple(args, "is:retry", &code, &reason) || !begin(self))
+    if (!PyArg_ParseTuple(args, "is:retry", &code, &reason) || !held_begin(self))
         return NULL;
     return held_done(self, troupe_job_retry(self->thing, code, reason));
 }
@@ -119,7 +109,7 @@ static PyObject *retry(struct held *self, PyObject *args)
 static PyObject *cancel(struct held *self, PyObject *unused)
 {
     (void)unused;
-    return begin(self) ? held_done(self, troupe_job_cancelled(self->thing)) : NULL;
+    return held_begin(self) ? held_done(self, troupe_job_cancelled(self->thing)) : NULL;
 }
 
 static PyObject *crashed(struct held *self, PyObject *args, PyObject *kwargs)
@@ -130,7 +120,7 @@ static PyObject *crashed(struct held *self, PyObject *args, PyObject *kwargs)
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ii|pz:crashed", names, &crash.pid,
                                      &crash.signal, &core_dumped, &crash.command) ||
-        !begin(self))
+        !held_begin(self))
         return NULL;
     crash.core_dumped = core_dumped;
     return held_done(self, troupe_job_crashed(self->thing, &crash));

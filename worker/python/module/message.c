@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/python/module/message.h"
-#include "worker/python/module/python.h"
 #include "worker/python/module/submission.h"
+#include "worker/python/module/types.h"
 
 static PyTypeObject *type;
 
@@ -10,20 +9,10 @@ PyObject *message_new(struct troupe_message *message, PyObject *owner, struct ga
     return held_new(type, message, owner, gate);
 }
 
-static bool is_in_hand(const struct held *self)
-{
-    return held_is_open(self, "message");
-}
-
-static bool begin(struct held *self)
-{
-    return held_begin(self, "message");
-}
-
 static PyObject *get_type(struct held *self, void *unused)
 {
     (void)unused;
-    return is_in_hand(self) ? PyUnicode_FromString(troupe_message_type(self->thing)) : NULL;
+    return held_is_open(self) ? PyUnicode_FromString(troupe_message_type(self->thing)) : NULL;
 }
 
 static PyObject *get_key(struct held *self, void *unused)
@@ -32,7 +21,7 @@ static PyObject *get_key(struct held *self, void *unused)
     size_t size;
 
     (void)unused;
-    if (!is_in_hand(self))
+    if (!held_is_open(self))
         return NULL;
     key = troupe_message_key(self->thing, &size);
     return key ? PyBytes_FromStringAndSize(key, (Py_ssize_t)size) : Py_NewRef(Py_None);
@@ -44,7 +33,7 @@ static PyObject *get_payload(struct held *self, void *unused)
     size_t size;
 
     (void)unused;
-    if (!is_in_hand(self))
+    if (!held_is_open(self))
         return NULL;
     data = troupe_message_payload(self->thing, &size);
     return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
@@ -56,20 +45,21 @@ static PyObject *get_number(struct held *self, void *closure)
     uint64_t (*const function)(const struct troupe_message *) =
         *(uint64_t(**)(const struct troupe_message *))closure;
 
-    return is_in_hand(self) ? PyLong_FromUnsignedLongLong(function(self->thing)) : NULL;
+    return held_is_open(self) ? PyLong_FromUnsignedLongLong(function(self->thing)) : NULL;
 }
 
 static PyObject *get_sent_at(struct held *self, void *unused)
 {
     (void)unused;
-    return is_in_hand(self) ? PyFloat_FromDouble((double)troupe_message_sent_at(self->thing) / 1e6)
-                            : NULL;
+    return held_is_open(self)
+               ? PyFloat_FromDouble((double)troupe_message_sent_at(self->thing) / 1e6)
+               : NULL;
 }
 
 static PyObject *get_redelivered(struct held *self, void *unused)
 {
     (void)unused;
-    return is_in_hand(self) ? PyBool_FromLong(troupe_message_is_redelivered(self->thing)) : NULL;
+    return held_is_open(self) ? PyBool_FromLong(troupe_message_is_redelivered(self->thing)) : NULL;
 }
 
 typedef uint64_t (*number_fn)(const struct troupe_message *);
@@ -98,7 +88,7 @@ static PyObject *reply(struct held *self, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "sy*:reply", &name, &data))
         return NULL;
-    if (begin(self))
+    if (held_begin(self))
         result =
             held_done(self, troupe_message_reply(self->thing, name, data.buf, (size_t)data.len));
     PyBuffer_Release(&data);
@@ -110,7 +100,7 @@ static PyObject *fail(struct held *self, PyObject *args)
     const char *text;
     int code;
 
-    if (!PyArg_ParseTuple(args, "is:fail", &code, &text) || !is_in_hand(self))
+    if (!PyArg_ParseTuple(args, "is:fail", &code, &text) || !held_is_open(self))
         return NULL;
     return PyLong_FromLong(troupe_message_fail(self->thing, code, text));
 }
@@ -125,7 +115,7 @@ static PyObject *forward(struct held *self, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "O&|z*:forward", submission_number, &to, &key))
         return NULL;
-    if (begin(self))
+    if (held_begin(self))
         result = held_done(self, new_key ? troupe_message_forward_with_key(self->thing, to, key.buf,
                                                                            (size_t)key.len)
                                          : troupe_message_forward(self->thing, to));
@@ -136,7 +126,7 @@ static PyObject *forward(struct held *self, PyObject *args)
 static PyObject *stash(struct held *self, PyObject *unused)
 {
     (void)unused;
-    return begin(self) ? held_done(self, troupe_message_stash(self->thing)) : NULL;
+    return held_begin(self) ? held_done(self, troupe_message_stash(self->thing)) : NULL;
 }
 
 static PyMethodDef METHODS[] = {

@@ -2,16 +2,7 @@
 
 /* The extension troupe._troupe: libtroupe's objects as Python types, by the stable ABI. */
 
-#include "worker/python/module/actor.h"
-#include "worker/python/module/client.h"
-#include "worker/python/module/future.h"
-#include "worker/python/module/gate.h"
-#include "worker/python/module/job.h"
-#include "worker/python/module/message.h"
-#include "worker/python/module/python.h"
-#include "worker/python/module/query.h"
-#include "worker/python/module/result.h"
-#include "worker/python/module/worker.h"
+#include "worker/python/module/types.h"
 
 #define SENTENCE_SIZE 2048
 

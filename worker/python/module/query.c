@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/python/module/query.h"
-#include "worker/python/module/failure.h"
-#include "worker/python/module/gate.h"
-#include "worker/python/module/moment.h"
-#include "worker/python/module/python.h"
+#include "worker/python/module/types.h"
 #include "worker/troupe-query.h"
 #include <errno.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/python/module/result.h"
-#include "worker/python/module/python.h"
+#include "worker/python/module/types.h"
 
 static PyTypeObject *type;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/submission.h"
-#include "worker/python/module/moment.h"
+#include "worker/python/module/python.h"
 
 int submission_number(PyObject *number, uint64_t *ret)
 {

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/python/module/worker.h"
-#include "worker/python/module/actor.h"
-#include "worker/python/module/failure.h"
-#include "worker/python/module/gate.h"
-#include "worker/python/module/job.h"
-#include "worker/python/module/moment.h"
-#include "worker/python/module/python.h"
+#include "worker/python/module/types.h"
 #include <errno.h>
 
 struct worker {

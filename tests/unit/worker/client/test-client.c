@@ -327,20 +327,6 @@ TEST(test_results_not_yet_released_stay_as_they_are)
     }
 }
 
-TEST(test_memory_of_a_released_result_is_used_again)
-{
-    const void *first;
-
-    ck_assert_int_eq(do_text("one"), 0);
-    first = result.data;
-    troupe_result_release(&result);
-    for (int i = 0; i < 10; i++) {
-        ck_assert_int_eq(do_text("another"), 0);
-        ck_assert_ptr_eq(result.data, first);
-        troupe_result_release(&result);
-    }
-}
-
 TEST(test_ends_that_arrive_during_a_call_are_kept_in_order)
 {
     uint64_t group;
