@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define CONNECT_RETRY USEC_PER_SEC
-/* While the group does no jobs. */
+/* How often to ask while the group does no jobs. */
 #define ASK_PERIOD (5 * USEC_PER_SEC)
 
 static const struct {
@@ -52,10 +52,10 @@ bool obstacles_to_new_jobs(const struct obstacles *obstacles)
     return obstacles->closed || obstacles->draining || obstacles_are_lasting(obstacles);
 }
 
-/* ---- of the group ---- */
+/* ---- the group ---- */
 
-/* Those after which the group may stand differently. In a crash loop, workers start and die all the
- * time; that is none of them. */
+/* Events that may change whether the group does jobs. Starts and deaths of workers are not among
+ * them, since a crash loop has many. */
 static const char *const events_that_count[] = {
     "worker.failed",  "worker.stopped", "group.cannot-start", "group.mended",
     "group.draining", "group.removed",  "group.resumed",
@@ -117,7 +117,7 @@ static int call(struct troupe_query *query, const char *method, const char *memb
     return troupe_query_call(query, method, member, parameters, flags);
 }
 
-/* Events that came while nobody heard them show in what the group waits for now. */
+/* The question finds out about events before the connection. */
 static int connect_events(struct availability *availability, usec_t now)
 {
     int r = troupe_query_new(&availability->events, NULL);
@@ -193,7 +193,7 @@ static void ask(struct availability *availability, usec_t now)
         set(availability, obstacles_to_new_jobs(&availability->obstacles),
             availability->obstacles.cause, now);
         if (again)
-            availability->ask_at = now; /* something has happened since the question was sent */
+            availability->ask_at = now; /* an event came after the question was sent */
     } else if (r == -ENOENT) {
         set(availability, true, "removed", now);
     } else {

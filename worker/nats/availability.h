@@ -4,9 +4,8 @@
 /*
  * Whether the group does jobs on this machine at all: it does not while it has failed, is stopped,
  * drained or removed, or cannot write durable jobs.
- *
- * Hears of events of the group, and asks what it waits for when something may have changed; while
- * it does no jobs, also from time to time.
+ * Watches the group's events, and asks what the group waits for when that may have changed; while
+ * the group does no jobs, also every few seconds.
  */
 
 #include "shared/base/clock.h"
@@ -14,17 +13,17 @@
 #include <poll.h>
 #include <stdbool.h>
 
-/* What keeps jobs from beginning, as far as it tells whether this machine gives up: what records of
- * type Wait in troupe-varlink(7) say of a group or a job. */
+/* What records of type Wait in troupe-varlink(7) say about a group or a job, as far as it decides
+ * whether this machine gives messages back. */
 
 struct obstacles {
-    bool closed;    /* new jobs are not taken */
-    bool draining;  /* nor are they, and only what is in the queue is worked off */
-    bool busy;      /* all workers are; they take what is in the queue */
-    bool down;      /* no job is begun until somebody does something */
+    bool closed;    /* new jobs are refused */
+    bool draining;  /* new jobs are refused, and the queue is worked off */
+    bool busy;      /* all workers are busy, and will take jobs from the queue */
+    bool down;      /* no job begins until an administrator acts */
     bool absent;    /* no worker is up */
-    bool coming;    /* one will be, by itself */
-    char cause[32]; /* the first that counts, for people */
+    bool coming;    /* a worker will be up without help */
+    char cause[32]; /* the first important one, for messages */
 };
 
 /* clang-format off */
@@ -33,9 +32,9 @@ struct obstacles {
 
 void obstacles_note(struct obstacles *obstacles, const char *cause);
 
-/* Whether a job that waits will not be done here. */
+/* Returns whether a waiting job will not be done here. */
 bool obstacles_are_lasting(const struct obstacles *obstacles);
-/* Like obstacles_are_lasting(), but also true if new jobs are not taken. */
+/* Like obstacles_are_lasting(), but also true if new jobs are refused. */
 bool obstacles_to_new_jobs(const struct obstacles *obstacles);
 
 #define AVAILABILITY_FDS 2
@@ -48,10 +47,10 @@ struct availability {
     availability_fn changed;
     void *userdata;
     struct troupe_query *events, *query; /* NULL = not connected */
-    bool asking;                         /* `query` has an answer to come */
-    struct obstacles obstacles;          /* what it has said so far */
+    bool asking;                         /* `query` awaits an answer */
+    struct obstacles obstacles;          /* from the part of the answer that has arrived */
     bool down;
-    usec_t ask_at; /* USEC_INFINITY = once something happens */
+    usec_t ask_at; /* USEC_INFINITY = after the next event */
     usec_t connect_at;
 };
 
@@ -62,7 +61,7 @@ void availability_deinit(struct availability *availability);
 /* The supervisor has refused a job because of `cause`. Calls `changed` if that is new. */
 void availability_set_down(struct availability *availability, const char *cause, usec_t now);
 
-/* Goes on as far as possible without waiting. Returns when to call it again at the latest. */
+/* Does everything that is possible without waiting. Returns when to call it again at the latest. */
 usec_t availability_process(struct availability *availability, usec_t now);
 
 /* Fills in what to wait for. */

@@ -13,15 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How often the stream is asked though nothing has come: what was published while the connection
- * was lost is nowhere else. */
+/* How often to ask the stream without news: a result that was published while the connection was
+ * lost is only there. */
 #define LOOK_AGAIN (5 * USEC_PER_SEC)
-/* After something has come, until the stream has it; and while servers do not answer. */
+/* How soon to ask it after a publication, which the stream may not have yet, and after an error. */
 #define LOOK_SOON (50 * USEC_PER_MSEC)
 #define RETRY     (500 * USEC_PER_MSEC)
 
 #define SUCCEEDED "succeeded"
-/* Longer answers of jobs that did not succeed are not shown. */
+/* A longer answer of a job that did not succeed is not shown. */
 #define ANSWER_MAX ((size_t)4 << 10)
 
 struct wait {
@@ -149,14 +149,14 @@ static bool is_passing(natsStatus s)
     return s == NATS_TIMEOUT || s == NATS_NO_RESPONDERS || s == NATS_CONNECTION_DISCONNECTED;
 }
 
-/* Without the stream there is no message, either. */
+/* A missing stream means a missing message. */
 static natsStatus found(natsStatus s, jsErrCode code)
 {
     return code == JSStreamNotFoundErr ? NATS_NOT_FOUND : s;
 }
 
-/* Asks the stream of results. Returns NATS_NOT_FOUND if it has none: what does not say how the job
- * has ended is none, and is replaced once it has. */
+/* Asks the stream for the result. Returns NATS_NOT_FOUND if it has none. A message without
+ * Troupe-End is not a result; the result will replace it. */
 static natsStatus look(const struct wait *wait, natsMsg **ret)
 {
     jsErrCode code = 0;
@@ -170,7 +170,7 @@ static natsStatus look(const struct wait *wait, natsMsg **ret)
     return NATS_NOT_FOUND;
 }
 
-/* Its message leaves the stream of jobs only after its result was stored. */
+/* The job's message leaves its stream only after the result was stored. */
 static natsStatus look_for_job(const struct wait *wait)
 {
     natsMsg *message = NULL;
@@ -181,7 +181,7 @@ static natsStatus look_for_job(const struct wait *wait)
     return found(s, code);
 }
 
-/* Looks for the result, and if there is none, whether one is to come. */
+/* Looks for the result. If there is none, finds out whether one will come. */
 static natsStatus look_for_both(const struct wait *wait, natsMsg **ret, bool *ret_gone)
 {
     natsStatus s = look(wait, ret);
@@ -199,7 +199,7 @@ static natsStatus look_for_both(const struct wait *wait, natsMsg **ret, bool *re
     return s;
 }
 
-/* Until something is published for the subject, or the time is over. */
+/* Waits until something is published for the subject, or the time is over. */
 static usec_t rest(const struct wait *wait, usec_t pause)
 {
     const usec_t left = clock_left(wait->deadline);
@@ -214,7 +214,7 @@ static usec_t rest(const struct wait *wait, usec_t pause)
     return s == NATS_OK ? LOOK_SOON : LOOK_AGAIN;
 }
 
-/* The result may come in spite of it, by the subscription. */
+/* Only warns, since the subscription may still bring the result. */
 static void warn_if_denied(const struct wait *wait, bool *was_told)
 {
     if (*was_told || !client_is_denied(&wait->client))
@@ -254,7 +254,7 @@ static int wait_for_result(const struct wait *wait)
     }
 }
 
-/* What a signal says that ends the program. */
+/* Printed when a signal ends the program. */
 static char farewell[256];
 
 static void on_signal(int signal)

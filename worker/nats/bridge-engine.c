@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The side of the bridge that the engine is on: the connection and messages. */
+/* The engine's side of the bridge: the connection and messages. */
 
 #include "shared/base/log.h"
 #include "worker/nats/bridge-private.h"
@@ -11,26 +11,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Messages in flight, as a multiple of InFlight=: twice as many as with requests of a connection
- * that is lost. */
+/* The limit of messages in flight, as a multiple of InFlight=. A lost connection whose requests
+ * were open can bring half as many. */
 #define FLOOD_FACTOR 4u
 
-/* Messages and events in one turn of the loop. */
-#define TURN_MAX 4096u
-/* It ends early after this: libnats may take half a second to read the headers of one message. */
+/* The most messages and events that one turn of the loop handles, and the time after which it ends.
+ * libnats may take half a second to read the headers of one message. */
+#define TURN_MAX  4096u
 #define TURN_USEC (20 * USEC_PER_MSEC)
 
-/* Of AckWait: a message that was lost in libnats is back by then. */
+/* How long to guard, in multiples of AckWait: by then, a message that libnats has lost is delivered
+ * again. */
 #define GUARD_FACTOR 2
 
-/* Between two deliveries of what this machine gives back and may get again. */
+/* Pauses before the server delivers a message again that this machine has given back before. */
 #define GIVE_BACK_MIN USEC_PER_SEC
 #define GIVE_BACK_MAX (30 * USEC_PER_SEC)
-/* Of what comes again because there was no room for its key: the first, and between two of them. */
+/* Messages that were given back because their key had no room come again one after the other: the
+ * first after FULL_MIN, the next ones at intervals of FULL_SPACE. */
 #define FULL_MIN   (100 * USEC_PER_MSEC)
 #define FULL_SPACE (2 * USEC_PER_MSEC)
-/* Without a job that ends, after giving back what has waited too long. */
-#define QUIET_USEC (5 * USEC_PER_SEC)
+/* How long no messages are requested after one has waited too long, unless a job ends before. */
+#define PAUSE_USEC (5 * USEC_PER_SEC)
 
 static void tell_status(struct bridge *bridge, const char *text)
 {
@@ -78,10 +80,10 @@ void bridge_tell(struct bridge *bridge)
 
 void bridge_listen(struct bridge *bridge)
 {
-    if (bridge->deaf == bridge_rests(bridge))
+    if (bridge->drained == bridge_takes_nothing(bridge))
         return;
-    bridge->deaf = !bridge->deaf;
-    if (bridge->deaf) {
+    bridge->drained = !bridge->drained;
+    if (bridge->drained) {
         engine_drain(&bridge->engine);
     } else {
         engine_listen(&bridge->engine);
@@ -89,9 +91,9 @@ void bridge_listen(struct bridge *bridge)
     }
 }
 
-void bridge_quieten(struct bridge *bridge, usec_t now)
+void bridge_pause(struct bridge *bridge, usec_t now)
 {
-    bridge->quiet_until = now + QUIET_USEC;
+    bridge->paused_until = now + PAUSE_USEC;
     bridge_listen(bridge);
 }
 
@@ -99,7 +101,7 @@ static usec_t pause_of(const struct bridge *bridge, const struct flight *flight)
 {
     const uint64_t n = message_deliveries(flight->message);
 
-    if (bridge_rests(bridge) || n <= 1)
+    if (bridge_takes_nothing(bridge) || n <= 1)
         return 0;
     return n - 2 < 5 ? GIVE_BACK_MIN << (n - 2) : GIVE_BACK_MAX;
 }
@@ -112,9 +114,9 @@ static void deliver_after(struct bridge *bridge, natsMsg *message, usec_t pause)
     engine_acknowledge(&bridge->engine, message, pause > 0 ? text : "-NAK");
 }
 
-/* What cannot be said now, or too late, is left to the server: once AckWait is over, it delivers
- * the message again. libnats would say it when it is connected again. When the server has heard of
- * an adopted one is not known. */
+/* Without a connection, or if the server may already have given the message to another machine,
+ * says nothing: the server delivers the message again after AckWait. The same goes for a stand-in,
+ * since it is not known when the server has last heard of its message. */
 static void hand_over(struct bridge *bridge, struct flight *flight, usec_t pause)
 {
     if (bridge->engine.connected && flight->kind != FLIGHT_STAND_IN &&
@@ -196,14 +198,14 @@ static void on_closed(struct bridge *bridge)
 
 /* ---- messages ---- */
 
-/* No server sends so many more than were asked for, but one that is broken or hostile. */
+/* Only a broken or hostile server sends so many more than were requested. */
 static bool is_full(const struct bridge *bridge)
 {
     return bridge->flights.n >= FLOOD_FACTOR * bridge->config->in_flight ||
            bridge->flights.bytes >= BRIDGE_BYTES_MAX;
 }
 
-/* A message may have been lost that looked like an answer. */
+/* libnats may have discarded a message that looked like an answer. */
 static void guard(struct bridge *bridge, usec_t now)
 {
     bridge->guard_until = usec_add(now, bridge->flights.period * GUARD_FACTOR * CONSUMER_BEATS);
@@ -221,7 +223,7 @@ usec_t bridge_serve_guard(struct bridge *bridge, usec_t now)
     return USEC_INFINITY;
 }
 
-/* The server has delivered again what is here. Takes over the message. */
+/* The server has delivered again a message that is in flight here. Takes over the message. */
 static void on_redelivered(struct bridge *bridge, struct flight *flight, natsMsg *message,
                            usec_t now)
 {
@@ -252,7 +254,7 @@ static void take_on(struct bridge *bridge, uint64_t sequence, natsMsg *message, 
     flight = flight_new(&bridge->flights, sequence, message, now);
     if (!flight)
         natsMsg_Destroy(message); /* it comes again */
-    else if (bridge_rests(bridge))
+    else if (bridge_takes_nothing(bridge))
         bridge_give_back(bridge, flight);
     else
         begin(bridge, flight, now);
@@ -282,7 +284,7 @@ static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
         take_on(bridge, sequence, message, now);
 }
 
-/* ---- what comes ---- */
+/* ---- events ---- */
 
 /* A server may send any subject for any subscription. */
 static bool has_prefix(const char *token, const char *prefix)
@@ -307,7 +309,7 @@ static void on_message(struct bridge *bridge, const struct engine_arrival *what,
             publisher_note_answer(&bridge->publisher, token, what->message, now);
         break;
     case ENGINE_DONE:
-        /* Other answers have data: that to a sender who has had it sent here. */
+        /* The server's answer to a sender, who can have it sent here, has data. */
         if (has_prefix(token, ENGINE_DONE_TOKEN) && natsMsg_GetDataLength(what->message) == 0)
             publisher_note_acknowledged(&bridge->publisher, token);
         break;
@@ -396,7 +398,7 @@ static void beat(struct bridge *bridge, struct flight *flight, usec_t now)
         inquiry_ask(&bridge->inquiry, flight);
         return;
     case FLIGHT_DEAD:
-    case FLIGHT_ENDED: /* it would only be done a second time elsewhere */
+    case FLIGHT_ENDED: /* another machine would only repeat the job */
         if (bridge->engine.connected)
             engine_acknowledge(&bridge->engine, flight->message, "+WPI");
         return;

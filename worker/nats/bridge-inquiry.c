@@ -21,8 +21,8 @@ static void tell_in_progress(struct bridge *bridge, struct flight *flight)
         flight_heard(&bridge->flights, flight, clock_now());
 }
 
-/* Its end follows, unless a worker has got it. Then, and without room in the ring, the next beat
- * asks about it again. */
+/* The job's end follows, unless a worker has the job. In that case, and if the ring is full, the
+ * next beat asks about the job again. */
 static void withdraw(struct bridge *bridge, struct flight *flight)
 {
     char id[TROUPE_ID_SIZE];
@@ -61,7 +61,8 @@ static void on_dead(struct bridge *bridge, struct flight *flight, enum inquiry_q
         publisher_publish(&bridge->publisher, flight, clock_now());
 }
 
-/* The next supervisor has the job, and recognises it: it is not for another machine. */
+/* The next supervisor will have the job and recognise it, so the message stays with this machine.
+ */
 static void on_left(struct bridge *bridge, struct flight *flight, bool over)
 {
     tell_in_progress(bridge, flight);
@@ -69,8 +70,8 @@ static void on_left(struct bridge *bridge, struct flight *flight, bool over)
         flight_free(&bridge->flights, flight);
 }
 
-/* Whether no worker has the job, and none will. */
-static bool waits_in_vain(const json_t *answer)
+/* Whether the job waits, and no worker will get it. */
+static bool waits_forever(const json_t *answer)
 {
     const char *state = json_string_value(json_object_get(answer, "state"));
     struct obstacles obstacles = OBSTACLES_NULL;
@@ -94,8 +95,8 @@ static void on_waits(struct bridge *bridge, struct flight *flight, struct troupe
     json_auto_t *answer = text ? json_loadb(text, size, 0, NULL) : NULL;
 
     if (flight->claim != FLIGHT_SUBMITTED)
-        flight->claim = FLIGHT_RESUMED; /* it lives: it is withdrawn only from now on */
-    if (bridge->stopping || waits_in_vain(answer))
+        flight->claim = FLIGHT_RESUMED; /* it is live, so it can only be withdrawn from now on */
+    if (bridge->stopping || waits_forever(answer))
         withdraw(bridge, flight);
     else
         tell_in_progress(bridge, flight);

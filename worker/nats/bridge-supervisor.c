@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The side of the bridge that the supervisor is on: jobs. */
+/* The supervisor's side of the bridge: jobs. */
 
 #include "shared/base/log.h"
 #include "shared/base/quantity.h"
@@ -12,18 +12,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* When messages that the supervisor had no room for are tried again, if no job ends before. */
+/* The pause before held messages are submitted again, unless a job ends before. */
 #define HELD_RETRY USEC_PER_SEC
 
-/* A job that is due later waits on the server, where it is in nobody's way. */
+/* A job that is due later than this waits on the server, and takes up no room here. */
 #define DELAY_MAX USEC_PER_SEC
 
-/* So many tries of a message that comes again are looked for. */
+/* For a message that comes again, jobs of at most so many earlier tries are looked for. */
 #define TRIES_SOUGHT 4u
 
 #define SUBMIT_E_OVER (MESSAGE_E_BAD + 1)
 
-/* In a second; of the others only how many they are. */
+/* The number of refusals that are logged in a second; the others are counted. */
 #define REFUSALS_LOGGED 5u
 
 static void hold(struct bridge *bridge, struct flight *flight, usec_t now)
@@ -46,7 +46,7 @@ usec_t bridge_serve_refusals(struct bridge *bridge, usec_t now)
     return USEC_INFINITY;
 }
 
-/* It can never be a job. Takes over nothing; `problem` is copied. */
+/* Turns a message that can never be a job into a dead letter. Copies `problem`. */
 static void refuse(struct bridge *bridge, struct flight *flight, const char *problem, usec_t now)
 {
     (void)bridge_serve_refusals(bridge, now);
@@ -71,7 +71,7 @@ static int submit(struct bridge *bridge, struct flight *flight, const char **ret
     char id[TROUPE_ID_SIZE];
     int r;
 
-    if (flight->kind == FLIGHT_STAND_IN) { /* what is to be done, only its message says */
+    if (flight->kind == FLIGHT_STAND_IN) { /* only the message itself says what to do */
         bridge_give_back(bridge, flight);
         return SUBMIT_E_OVER;
     }
@@ -92,8 +92,8 @@ static int submit(struct bridge *bridge, struct flight *flight, const char **ret
         (size_t)natsMsg_GetDataLength(flight->message), flight_sequence(flight));
 }
 
-/* A job that was given back has another id when it comes again. The result of the first one, which
- * tells that, may be kept no more while the other one is in hand. */
+/* A job that was given back and comes again has another id, because its first id still has a
+ * result. That result may expire while the second job is running, so all ids are looked for. */
 void bridge_seek(struct flight *flight)
 {
     const uint64_t n = message_deliveries(flight->message) - 1;
@@ -126,7 +126,7 @@ void bridge_submit(struct bridge *bridge, struct flight *flight, usec_t now)
         hold(bridge, flight, now); /* the ring is full, or memory is short; -EPIPE shows later */
 }
 
-/* The supervisor refuses all jobs for now. */
+/* The supervisor currently refuses all jobs. */
 static void give_up(struct bridge *bridge, struct flight *flight,
                     const struct troupe_result *result, usec_t now)
 {
@@ -171,8 +171,8 @@ void bridge_on_availability(void *userdata, bool up, const char *cause)
     bridge_tell(bridge);
 }
 
-/* The group has no room for it; with a cell for each key, its cell has none, or there is none for
- * the key, and other keys do not wait for that. */
+/* The group has no room for the job. With Cells=by-key, only the cell of its key has no room, or
+ * there is no cell for it, so messages with other keys must not wait. */
 static void on_full(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     if (bridge->stopping || bridge->availability.down) {
@@ -187,7 +187,7 @@ static void on_full(struct bridge *bridge, struct flight *flight, usec_t now)
     bridge->limit = bridge->flights.n_here > 0 ? bridge->flights.n_here : 1;
 }
 
-/* It is not here, or not any more. */
+/* The supervisor does not know the job, or no longer. */
 static void on_unknown(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     if (bridge->stopping) {
@@ -207,7 +207,7 @@ static void on_refused(struct bridge *bridge, struct flight *flight,
         flight->claim = FLIGHT_RECOGNISED;
         bridge_submit(bridge, flight, now);
         return;
-    case ECONNRESET: /* the supervisor was replaced: what became of it? */
+    case ECONNRESET: /* the supervisor was replaced: does the new one have the job? */
         if (flight->claim == FLIGHT_SUBMITTED)
             flight->claim = FLIGHT_RESUMED;
         bridge_submit(bridge, flight, now);
@@ -215,7 +215,7 @@ static void on_refused(struct bridge *bridge, struct flight *flight,
     case ESRCH:
         on_unknown(bridge, flight, now);
         return;
-    case EIO: /* the store has failed: if the job can be in it, a submission is refused as well */
+    case EIO: /* the store has failed; it also refuses a submission if the job may be in it */
         if (flight->claim != FLIGHT_SUBMITTED)
             on_unknown(bridge, flight, now);
         else
@@ -230,7 +230,7 @@ static void on_refused(struct bridge *bridge, struct flight *flight,
     case EMSGSIZE:
         refuse(bridge, flight, result->reason, now);
         return;
-    case ESHUTDOWN: /* if it is on disk, the next supervisor has it, and recognises it */
+    case ESHUTDOWN: /* if the job is on disk, the next supervisor will recognise it */
         flight->left = true;
         availability_set_down(&bridge->availability, result->reason, now);
         inquiry_ask(&bridge->inquiry, flight);
@@ -240,8 +240,8 @@ static void on_refused(struct bridge *bridge, struct flight *flight,
     }
 }
 
-/* The same message again under another id, as the supervisor has the result of this one. */
-static void submit_anew(struct bridge *bridge, struct flight *flight, usec_t now)
+/* Submits the message under another id, since the supervisor has a result for this one. */
+static void submit_under_new_id(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     troupe_result_release(&flight->result);
     flight->claim = FLIGHT_SUBMITTED;
@@ -249,13 +249,14 @@ static void submit_anew(struct bridge *bridge, struct flight *flight, usec_t now
     bridge_submit(bridge, flight, now);
 }
 
-/* Only a job that somebody wants not to be done has ended; otherwise its group has. */
+/* A job that was cancelled on request has ended. One that was withdrawn, or whose group is gone,
+ * has not: another machine can do it. */
 static void on_cancelled(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     const bool withdrawn = flight->result.cause == TROUPE_CAUSE_WITHDRAWN;
 
     if (withdrawn && flight->claim == FLIGHT_RECOGNISED) {
-        submit_anew(bridge, flight, now); /* it was given back before, and has come again */
+        submit_under_new_id(bridge, flight, now); /* it was withdrawn for an earlier delivery */
     } else if (withdrawn || flight->result.cause == TROUPE_CAUSE_GROUP) {
         bridge_give_back(bridge, flight);
     } else {
@@ -276,13 +277,14 @@ static void on_ended(struct bridge *bridge, struct flight *flight, usec_t now)
         return;
     }
     bridge->n_refused = 0;
-    bridge->quiet_until = 0;
+    bridge->paused_until = 0;
     if (flight->result.cause == TROUPE_CAUSE_PAYLOAD_LOST) {
-        submit_anew(bridge, flight, now);
+        submit_under_new_id(bridge, flight, now);
         return;
     }
     if (flight->result.end == TROUPE_DEAD &&
-        flight->kind == FLIGHT_STAND_IN) { /* its letter is to have that */
+        flight->kind ==
+            FLIGHT_STAND_IN) { /* only the message itself has the payload for the letter */
         bridge_give_back(bridge, flight);
         return;
     }
@@ -349,7 +351,7 @@ usec_t bridge_serve_held(struct bridge *bridge, usec_t now)
         struct flight *flight = list_entry(node, struct flight, link);
 
         if (usec_sub(now, flight->delivered_at) > bridge->flights.period) {
-            bridge_quieten(bridge, now);
+            bridge_pause(bridge, now);
             bridge_give_back(bridge, flight);
         } else if (bridge->flights.n_here < bridge->limit)
             bridge_submit(bridge, flight, now);
@@ -361,10 +363,10 @@ usec_t bridge_serve_held(struct bridge *bridge, usec_t now)
 
 /* ---- jobs of an earlier run ---- */
 
-/* Jobs that the supervisor has of an earlier run of this program, which was killed or had to end:
- * they are in flight again before their messages come again, which might go to another machine. */
+/* Puts jobs that an earlier run of this program has submitted into flight again, before the server
+ * delivers their messages again, maybe to another machine. */
 
-/* Between two answers of the supervisor. */
+/* The longest wait for an answer of the supervisor. */
 #define ANSWER_USEC (5 * USEC_PER_SEC)
 
 static int parse_number(const char **text, uint64_t *ret)
@@ -372,7 +374,7 @@ static int parse_number(const char **text, uint64_t *ret)
     return **text == ':' && quantity_parse_number(*text + 1, ret, text) == 0 ? 0 : -EINVAL;
 }
 
-/* Takes what flight_id() has made apart. Returns 0, or -EINVAL if the job has another id. */
+/* Reads the id that flight_id() writes. Returns 0, or -EINVAL for any other id. */
 static int parse_id(const char *id, const char *stream, uint64_t *ret_sequence, uint64_t *ret_tries)
 {
     const size_t length = strlen(stream);

@@ -36,7 +36,7 @@ static void on_consumer(void *userdata, usec_t period, bool is_new, usec_t now)
     struct bridge *bridge = userdata;
 
     if (is_new)
-        bridge_ask_about_all(bridge); /* the last that the server has heard may be long ago */
+        bridge_ask_about_all(bridge); /* the server may not have heard of them for long */
     flights_set_period(&bridge->flights, period, now);
 }
 
@@ -73,7 +73,7 @@ void bridge_deinit(struct bridge *bridge)
     inquiry_deinit(&bridge->inquiry);
     availability_deinit(&bridge->availability);
     if (bridge->stopping)
-        metrics_remove(&bridge->metrics); /* otherwise its age alerts */
+        metrics_remove(&bridge->metrics); /* an old file would raise an alert */
     report_deinit(&bridge->report);
     service_manager_close(&bridge->manager);
     troupe_client_free(bridge->client);
@@ -85,7 +85,7 @@ static uint64_t room(const struct bridge *bridge)
     const struct flights *flights = &bridge->flights;
     const uint64_t n = flights->n - flights->n_done;
 
-    if (!bridge->consumer.there || bridge_rests(bridge) || n >= bridge->limit ||
+    if (!bridge->consumer.there || bridge_takes_nothing(bridge) || n >= bridge->limit ||
         flights->n_done >= bridge->config->in_flight || flights->bytes >= BRIDGE_BYTES_MAX / 2)
         return 0;
     return bridge->limit - n;
@@ -111,7 +111,7 @@ static usec_t tell_metrics(struct bridge *bridge, usec_t now)
     uint64_t *n = bridge->metrics.n;
 
     n[METRIC_CONNECTED] = bridge->engine.connected;
-    n[METRIC_TAKING] = bridge->consumer.there && !bridge_rests(bridge);
+    n[METRIC_TAKING] = bridge->consumer.there && !bridge_takes_nothing(bridge);
     n[METRIC_STALLED] = bridge->consumer.stall != NULL;
     n[METRIC_IN_FLIGHT] = flights->n - flights->n_done;
     n[METRIC_UNPUBLISHED] = bridge_unpublished(bridge);
@@ -120,14 +120,14 @@ static usec_t tell_metrics(struct bridge *bridge, usec_t now)
     return metrics_serve(&bridge->metrics, now);
 }
 
-/* While this program did not run, servers may have given to other machines what waits to be read.
- */
+/* After a pause of this program, discards messages that wait to be read: the server may have given
+ * them to other machines. */
 static void forget_arrivals(struct bridge *bridge, usec_t now)
 {
     const usec_t periods = usec_sub(now, bridge->turned_at) / FLIGHT_SAFE_PERIODS;
 
     bridge->turned_at = now;
-    if (periods <= bridge->flights.period || !bridge->engine.connected || bridge->deaf)
+    if (periods <= bridge->flights.period || !bridge->engine.connected || bridge->drained)
         return;
     engine_forget(&bridge->engine);
     puller_reset(&bridge->consumer.puller);
@@ -139,8 +139,8 @@ usec_t bridge_process(struct bridge *bridge)
     usec_t next;
     int r;
 
-    if (bridge->quiet_until > 0 && now >= bridge->quiet_until)
-        bridge->quiet_until = 0;
+    if (bridge->paused_until > 0 && now >= bridge->paused_until)
+        bridge->paused_until = 0;
     forget_arrivals(bridge, now);
     bridge_listen(bridge);
     next = bridge_take_messages(bridge, now);
@@ -148,7 +148,8 @@ usec_t bridge_process(struct bridge *bridge)
     bridge_take_results(bridge, now);
     next = usec_min(next, availability_process(&bridge->availability, now));
     next = usec_min(next, bridge_beat(bridge, now));
-    next = usec_min(next, inquiry_process(&bridge->inquiry, now)); /* after all that ask */
+    next = usec_min(
+        next, inquiry_process(&bridge->inquiry, now)); /* after all functions that ask something */
     next = usec_min(next, bridge_serve_held(bridge, now));
     next = usec_min(next, bridge_serve_refusals(bridge, now));
     next = usec_min(next, publisher_serve(&bridge->publisher, now));
@@ -157,8 +158,8 @@ usec_t bridge_process(struct bridge *bridge)
     next = usec_min(next, tell_metrics(bridge, now));
     if (!service_manager_send(&bridge->manager))
         next = usec_min(next, now + SERVICE_MANAGER_RETRY);
-    if (bridge->quiet_until > 0)
-        next = usec_min(next, bridge->quiet_until);
+    if (bridge->paused_until > 0)
+        next = usec_min(next, bridge->paused_until);
     if (bridge->engine.connected)
         next = usec_min(next, report_process(&bridge->report, now));
     if (is_done(bridge)) {
@@ -169,7 +170,7 @@ usec_t bridge_process(struct bridge *bridge)
     publisher_acknowledge(&bridge->publisher);
     next = usec_min(next, engine_send(&bridge->engine, now));
     message_bin_serve(&bridge->bin, bridge->flights.n == 0);
-    /* Last, as it has the descriptor tell of what comes from now on. */
+    /* Last, since it arms the descriptor for what comes from now on. */
     r = troupe_client_process(bridge->client);
     if (r < 0)
         bridge_lose_supervisor(bridge, r);

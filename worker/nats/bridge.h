@@ -36,7 +36,8 @@
 #include "worker/troupe.h"
 #include <stdbool.h>
 
-/* Of messages in flight: what comes then is given back, and nothing asked for above half of it. */
+/* The limit of all messages in flight: further messages are given back. Above half of it, none are
+ * requested. */
 #define BRIDGE_BYTES_MAX ((size_t)128 << 20)
 
 struct bridge {
@@ -54,16 +55,16 @@ struct bridge {
     struct report report;
     struct service_manager manager;
     uint64_t limit; /* jobs that the group seems to have room for; at most InFlight= */
-    char server[ENGINE_SERVER_SIZE]; /* it is, or was last; "" = unknown */
-    uint64_t n_told;                 /* bridge_unpublished() in the status while it is away */
-    bool stopping;                   /* takes nothing new, and gives back what has not begun */
-    bool over;                       /* nothing is left to do, or possible */
-    int status;                      /* then: 0, or -errno */
-    bool deaf;                       /* the engine was told that no messages are wanted */
-    usec_t turned_at;                /* when bridge_process() was called last */
-    usec_t full_at;       /* when the last comes again that was given back for want of room */
-    usec_t guard_until;   /* messages may look like answers; 0 = none has come */
-    usec_t quiet_until;   /* too busy for what it has: asks for nothing until then; 0 = it is not */
+    char server[ENGINE_SERVER_SIZE]; /* the current or last one; "" = unknown */
+    uint64_t n_told;                 /* bridge_unpublished() in the last status */
+    bool stopping;        /* takes no messages, and gives back jobs that have not begun */
+    bool over;            /* bridge_process() need not be called again */
+    int status;           /* then: 0, or -errno */
+    bool drained;         /* messages are not subscribed to */
+    usec_t turned_at;     /* when bridge_process() was called last */
+    usec_t full_at;       /* when the last message without room for its key comes again */
+    usec_t guard_until;   /* see engine_guard(); 0 = not guarded */
+    usec_t paused_until;  /* requests no messages until then; 0 = does */
     usec_t held_at;       /* when held messages are tried again */
     unsigned n_refused;   /* in a row, by the supervisor */
     struct rate refusals; /* of messages that can never be jobs, in the log */
@@ -74,9 +75,9 @@ struct bridge {
 int bridge_init(struct bridge *bridge, const struct config *config);
 void bridge_deinit(struct bridge *bridge);
 
-/* Does what there is to do without waiting. Returns when to call it again at the latest
- * (monotonic). Look at `over` afterwards. */
+/* Does everything that is possible without waiting. Returns when to call it again at the latest
+ * (monotonic). Check `over` afterwards. */
 usec_t bridge_process(struct bridge *bridge);
 
-/* This machine gives up: jobs that have not begun are given back, the others are waited for. */
+/* Gives back jobs that have not begun, and waits for the others. */
 void bridge_stop(struct bridge *bridge);

@@ -27,7 +27,7 @@ struct output {
     bool quiet; /* without remarks */
 };
 
-/* How long an answer to one request is waited for. */
+/* How long to wait for the answer to one request. */
 #define CLIENT_WAIT_MS 5000
 
 struct client {
@@ -42,7 +42,7 @@ struct client {
 
 /* The caller calls client_close() in either case. */
 int client_open(struct client *client, const struct config *config);
-/* The server may be about to start: waits for it as long as for an answer. */
+/* Like client_open(), but waits for a server that is starting, as long as for an answer. */
 int client_open_early(struct client *client, const struct config *config);
 void client_close(struct client *client);
 
@@ -60,12 +60,12 @@ natsStatus client_find_message(const struct client *client, const char *stream, 
 /* The number of the error in such an answer; 0 = it is none. */
 json_int_t client_error_code(const json_t *reply);
 
-/* Whether the server has said that it forbids this user something. It answers with nothing else, so
- * the request for that times out. */
+/* Returns whether this user lacks a permission. The server reports that apart from answers, so the
+ * request itself times out. */
 bool client_is_denied(const struct client *client);
 /* Logs what the server forbids, and returns the status for it. */
 int client_fail_denied(const struct client *client);
-/* As a warning, where the request may be answered in another way. */
+/* Logs it as a warning. */
 void client_warn_denied(const struct client *client);
 
 /* Prints a document in one line. Takes it over; NULL = out of memory. */

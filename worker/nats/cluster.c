@@ -158,7 +158,7 @@ static int read_bucket(const struct client *client, const char *bucket, json_t *
 
 /* ---- machines ---- */
 
-/* Returns the machine, which is made if need be; NULL without memory. */
+/* Returns the machine, after adding it if it is new; NULL without memory. */
 static json_t *machine_of(json_t *machines, const struct entry *entry)
 {
     json_t *machine = json_object_get(machines, entry->machine);
@@ -170,7 +170,7 @@ static json_t *machine_of(json_t *machines, const struct entry *entry)
     return json_object_set_new(machines, entry->machine, machine) == 0 ? machine : NULL;
 }
 
-/* The last word of its bridges is that of the machine. */
+/* A machine has the state of the bridge that was heard from last. */
 static int set_bridge(json_t *machine, const struct entry *entry, const char *state)
 {
     json_t *seen_at = json_object_get(machine, "seen_at");
@@ -184,7 +184,8 @@ static int set_bridge(json_t *machine, const struct entry *entry, const char *st
                                json_string(state));
 }
 
-/* From BUCKET_MACHINES, which is read first: dead unless the other bucket says more. */
+/* An entry of BUCKET_MACHINES, which is read first: the bridge is dead unless the other bucket has
+ * it. */
 static int add_known(json_t *machines, const struct entry *entry)
 {
     json_t *machine = machine_of(machines, entry);
@@ -200,7 +201,8 @@ static int copy_member(json_t *machine, const struct entry *entry, const char *n
     return member ? json_object_set(machine, name, member) : 0;
 }
 
-/* All bridges of a machine say the same about it; the last word counts. */
+/* An entry of BUCKET_STATE. All bridges of a machine describe its groups; the newest description
+ * counts. */
 static int add_state(json_t *machines, const struct entry *entry)
 {
     json_t *machine = machine_of(machines, entry);
@@ -212,7 +214,7 @@ static int add_state(json_t *machines, const struct entry *entry)
     return copy_member(machine, entry, "version") < 0 ? -1 : copy_member(machine, entry, "groups");
 }
 
-/* Up if one of its bridges is, whatever another one said last. */
+/* A machine is up if one of its bridges is. */
 static int settle_state(json_t *machine)
 {
     json_t *bridges = json_object_get(machine, "bridges"), *bridge;
@@ -379,7 +381,7 @@ static void print_group(const struct summary *sums, const char *machine, const j
            number_of(group, "running"), age, remark(bridges, text_of(group, "name")));
 }
 
-/* Of a machine that is not up, only this is known: when it was, and which groups got jobs there. */
+/* About a machine that is not up, only the time and its bridges are known. */
 static void print_absent(const struct summary *sums, const json_t *machine)
 {
     const usec_t now = clock_realtime(), seen = (usec_t)number_of(machine, "seen_at");

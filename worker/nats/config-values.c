@@ -28,7 +28,7 @@ static bool has_valid_scheme(const char *url, size_t length)
     return !memmem(url, length, "://", strlen("://"));
 }
 
-/* What stands after it, as libnats reads it; the URL itself if it does not occur. */
+/* Returns the part after the last `c`; the URL itself if there is none. libnats does the same. */
 static const char *after_last(const char *url, const char *end, char c)
 {
     const char *last = memrchr(url, c, (size_t)(end - url));
@@ -36,7 +36,7 @@ static const char *after_last(const char *url, const char *end, char c)
     return last ? last + 1 : url;
 }
 
-/* libnats would show one that is none, though it may be a part of a password with a comma. */
+/* libnats would show an invalid port, which may be part of a password with a comma. */
 static bool has_valid_port(const char *url, size_t length)
 {
     const char *end = url + length, *scheme = memmem(url, length, "://", strlen("://"));

@@ -20,7 +20,7 @@ enum kind {
     KIND_FILE,
     KIND_NUMBER,
     KIND_TIME,
-    KIND_WORD, /* a number, too */
+    KIND_WORD, /* stored as a number */
 };
 
 struct key {
@@ -172,7 +172,7 @@ static int unknown_key(const char *where, const char *name)
     return -EINVAL;
 }
 
-/* Anything else may be a part of a URL with a password. */
+/* Anything else may be part of a URL with a password, and is not shown. */
 static bool is_word(const char *name)
 {
     return name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")] == '\0';
@@ -319,9 +319,9 @@ static int check_files(const struct config *config)
     return r;
 }
 
-/* ---- all of it ---- */
+/* ---- all ---- */
 
-/* The name of this machine, unless it has another one here. */
+/* The default of Machine= is the host name. */
 static int set_machine(struct config *config)
 {
     char name[HOST_NAME_MAX + 1] = "";
@@ -356,7 +356,7 @@ static int check_identity(const struct config *config)
     return r;
 }
 
-/* All of both were done. */
+/* Combines the results of two steps that were both taken. */
 static int first_error(int r, int later)
 {
     return r < 0 ? r : later;

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #define CONSUMER_RETRY (5 * USEC_PER_SEC)
-/* Somebody may change it, or make it anew. */
+/* The consumer may be changed or recreated. */
 #define CONSUMER_CHECK (60 * USEC_PER_SEC)
 
-/* What helps if the consumer or its stream is not there. */
+/* The remedy if the consumer or its stream is missing. */
 #define REMEDY "\"troupe-nats setup\" makes both"
 
 /* A server says so by itself while its servers have no leader, or while it is cut off from them. */
@@ -25,14 +25,14 @@
 #define SILENCE_MIN (10 * USEC_PER_SEC)
 #define LEFT_MAX    4u
 
-/* Nudges follow the first so many requests in a row that bring nothing, and after that only each
- * one of so many: workers may have all the messages that are in hand. */
+/* Nudges follow the first so many empty requests in a row, then one of so many: all pending
+ * messages may be with workers. */
 #define NUDGED_ALWAYS 8u
 
-/* The shortest time between two signs of life of one message. */
+/* The shortest time between two reports of a message in progress. */
 #define PERIOD_MIN USEC_PER_MSEC
 
-/* Of answers about a consumer. */
+/* The type of an answer about a consumer. */
 #define TYPE "io.nats.jetstream.api.v1.consumer_info_response"
 
 /* The consumer was asked for something. */
@@ -68,8 +68,8 @@ static usec_t serve_silence(struct consumer *consumer, usec_t now)
     return USEC_INFINITY;
 }
 
-/* Whoever sees where answers go can have the server answer there about another consumer, but does
- * not see where the next answer goes before it has come. */
+/* Others can make the server send an answer about another consumer to an address that they have
+ * seen. They cannot know the address of the next answer. */
 static bool has_secret(const struct consumer *consumer, const char *token)
 {
     return strtoull(token + strlen(ENGINE_CONSUMER_TOKEN), NULL, 10) == consumer->secret;
@@ -140,7 +140,7 @@ static void fail_consumer(struct consumer *consumer, const char *problem, const 
     consumer->handler->changed(consumer->userdata);
 }
 
-/* Whether the server answers for the consumer, which it does not reach. */
+/* Whether the server says that it does not reach the consumer. */
 static bool is_unavailable(const json_t *reply)
 {
     const json_t *error = json_object_get(reply, "error");
@@ -148,7 +148,7 @@ static bool is_unavailable(const json_t *reply)
     return json_integer_value(json_object_get(error, "code")) == STATUS_UNAVAILABLE;
 }
 
-/* While servers elect a leader, errors say nothing about a consumer that was there. */
+/* While servers elect a leader, an error does not mean that the consumer is gone. */
 static void on_consumer_error(struct consumer *consumer, const json_t *reply, usec_t now)
 {
     const json_t *error = json_object_get(reply, "error");
@@ -160,7 +160,7 @@ static void on_consumer_error(struct consumer *consumer, const json_t *reply, us
                       is_unavailable(reply) ? REMEDY_UNAVAILABLE : REMEDY, now);
 }
 
-/* What waits on the server, for room or until it is due, is delivered again and again. */
+/* Messages that wait on the server, for room or for their start time, are delivered many times. */
 static void warn_of_max_deliver(const struct consumer *consumer, const json_t *config)
 {
     const json_int_t max = json_integer_value(json_object_get(config, "max_deliver"));
@@ -176,12 +176,12 @@ static void warn_of_max_deliver(const struct consumer *consumer, const json_t *c
 usec_t consumer_pull(struct consumer *consumer, uint64_t room, usec_t now)
 {
     const uint64_t number = consumer->puller.number;
-    const unsigned n_in_vain = consumer->puller.n_in_vain;
+    const unsigned n_empty = consumer->puller.n_empty;
     const usec_t next = puller_ask(&consumer->puller, room, now);
 
     if (consumer->puller.number != number)
         note_asked(consumer, now);
-    if (consumer->puller.n_in_vain > n_in_vain)
+    if (consumer->puller.n_empty > n_empty)
         consumer->ask_at = now;
     return next;
 }
@@ -206,7 +206,7 @@ static void begin_stall(struct consumer *consumer, const char *why, json_int_t w
     consumer->stall = why;
 }
 
-/* The first time, messages may just be on their way. */
+/* At the first answer, the messages may be on their way. */
 static void note_waiting(struct consumer *consumer, json_int_t waiting, bool full)
 {
     if (consumer->suspected)
@@ -229,7 +229,7 @@ static void look_for_stall(struct consumer *consumer, const json_t *reply)
     const json_int_t limit = json_integer_value(json_object_get(config, "max_ack_pending"));
     const bool full = limit > 0 && in_hand >= limit;
     const json_int_t n_nudges = waiting > 0 && !full ? in_hand : again;
-    const unsigned n = consumer->puller.n_in_vain;
+    const unsigned n = consumer->puller.n_empty;
 
     if (n == 0)
         return;

@@ -9,14 +9,14 @@
 #include "worker/nats/puller.h"
 #include <stdbool.h>
 
-/* Signs of life of a message within AckWait. */
+/* How often a message in progress is reported within AckWait. */
 #define CONSUMER_BEATS 3
 
 struct consumer_handler {
-    /* What is to be said of it has changed. */
+    /* The consumer's state, as shown in the status, has changed. */
     void (*changed)(void *userdata);
-    /* It is there, after it was not if `is_new`. `period`: between two signs of life of a message.
-     */
+    /* The consumer is there; `is_new`: it was not before. `period`: between two reports of a
+     * message in progress. */
     void (*found)(void *userdata, usec_t period, bool is_new, usec_t now);
 };
 
@@ -26,15 +26,15 @@ struct consumer {
     const struct consumer_handler *handler;
     void *userdata;
     struct puller puller;
-    bool there;        /* and its AckWait is known */
-    char problem[128]; /* with it, that was logged last */
-    const char *stall; /* why it delivers nothing though it has messages; NULL = it does not */
-    bool suspected;    /* of that, since the last answer about it */
-    usec_t ask_at;     /* about it */
-    usec_t queried_at; /* the first of these questions that has no answer yet; 0 = none */
-    uint64_t secret;   /* their answers have it */
-    usec_t asked_at;   /* the first request to it since it has answered; 0 = none */
-    unsigned n_left;   /* servers in a row that were left because it did not answer */
+    bool there;        /* it exists, and its AckWait is known */
+    char problem[128]; /* the last one that was logged */
+    const char *stall; /* why it delivers none of its messages; NULL = it does */
+    bool suspected;    /* the last answer about it suggests a stall */
+    usec_t ask_at;     /* when to ask the server about it */
+    usec_t queried_at; /* when the first unanswered question was sent; 0 = none */
+    uint64_t secret;   /* the answers to these questions must contain it */
+    usec_t asked_at;   /* when the first request without any answer was sent; 0 = none */
+    unsigned n_left;   /* how many servers in a row were left because it did not answer */
 };
 
 /* All but `consumer` are borrowed. */
@@ -48,19 +48,20 @@ void consumer_disconnect(struct consumer *consumer);
 /* Asks the server about it when it is time, and leaves a server over which it does not answer.
  * Returns when to call it again. */
 usec_t consumer_serve(struct consumer *consumer, usec_t now);
-/* Asks about it within some seconds, as something is odd. */
+/* Asks the server about it within some seconds, because something suggests a change. */
 void consumer_check_soon(struct consumer *consumer, usec_t now);
 
-/* An answer about it with this token; or to somebody else, who can have the server answer here. */
+/* An answer about it arrived with this token. It may be forged, since others can make the server
+ * answer here. */
 void consumer_note_answer(struct consumer *consumer, const char *token, natsMsg *answer,
                           usec_t now);
-/* Nobody is there to answer. */
+/* The server says that nothing answers such questions. */
 void consumer_note_unanswered(struct consumer *consumer, usec_t now);
-/* It has answered something. */
+/* The consumer has answered a request. */
 void consumer_note_answered(struct consumer *consumer);
 
-/* Requests up to `room` messages. Requests may end without any: asks then whether there are some,
- * and nudges a consumer that keeps them. Returns when to call it again. */
+/* Requests up to `room` messages. If requests end without a message, asks whether some are pending,
+ * and nudges a consumer that does not deliver them. Returns when to call it again. */
 usec_t consumer_pull(struct consumer *consumer, uint64_t room, usec_t now);
-/* A message has come. */
+/* A message has arrived. */
 void consumer_end_stall(struct consumer *consumer);

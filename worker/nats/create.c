@@ -16,7 +16,7 @@
 #define HEADER_ID "Nats-Msg-Id"
 #define ID_MAX    255u
 
-/* A message with an id may be sent again: while servers elect a leader, none answers. */
+/* While servers elect a leader, they do not answer. A message with an id may be sent again. */
 #define TRIES      5u
 #define TRIES_WAIT 500 /* ms */
 
@@ -48,7 +48,7 @@ static bool fits_header(const char *text)
     for (const char *c = text; *c != '\0'; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             return false;
-    /* Blanks at the ends do not arrive. */
+    /* Servers remove blanks at both ends. */
     return *text != '\0' && *text != ' ' && text[strlen(text) - 1] != ' ' && strlen(text) <= ID_MAX;
 }
 
@@ -79,7 +79,7 @@ static natsStatus set_headers(natsMsg *message, const struct create *create, con
     return s == NATS_OK ? set_header(message, MESSAGE_HEADER_TIMEOUT, create->timeout) : s;
 }
 
-/* Refuses jobs that a machine would refuse. */
+/* Rejects a message that a machine would refuse. */
 static int check(natsMsg *message)
 {
     struct troupe_job_options options;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
-/* Beyond it messages are dropped: each comes again. */
+/* Beyond these limits messages are dropped; the server delivers each again. */
 #define ARRIVALS_MAX       65536u
 #define ARRIVALS_BYTES_MAX ((size_t)64 << 20)
 

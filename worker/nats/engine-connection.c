@@ -106,8 +106,8 @@ void engine_explain(char sentence[static ENGINE_SENTENCE_SIZE], const struct con
 
 /* ---- options ---- */
 
-/* What is sent waits for the network so long at most, and with it the main loop. A server that does
- * not answer for so many of these times is given up. */
+/* A write waits at most so long for the network, and the main loop waits with it. A server that
+ * does not answer so many pings is given up. */
 #define WRITE_MS         2000
 #define PING_INTERVAL_MS 10000
 #define PINGS_MAX        2

@@ -13,8 +13,8 @@
  * caller destroys `*ret`, which may be NULL after an error. */
 natsStatus engine_options(natsOptions **ret, const struct config *config, bool *ret_secure);
 
-/* Tries all servers once. If one refuses the user, tries them once more: libnats 3.4 signs one of
- * some 256 challenges wrongly, and the server sends another each time. */
+/* Tries all servers once. If one refuses the user, tries them all again: libnats 3.4 signs one of
+ * about 256 challenges wrongly, and a server sends a new one each time. */
 natsStatus engine_connect(natsConnection **ret, natsOptions *options);
 
 /* Like engine_connect(), but if no server answers, lets libnats continue to try, and returns
@@ -22,9 +22,9 @@ natsStatus engine_connect(natsConnection **ret, natsOptions *options);
 natsStatus engine_connect_early(natsConnection **ret, natsOptions *options,
                                 natsConnectionHandler connected, void *userdata);
 
-/* What libnats said last on this thread, when it returned `s`. */
+/* The text of libnats' last error on this thread, which was `s`. */
 const char *engine_error(natsStatus s);
 
-/* Writes a sentence for `s`, of which libnats says `text`. It has no URL and no secret. */
+/* Writes a sentence about `s`, with libnats' `text`. It contains no URL and no secret. */
 void engine_explain(char sentence[static ENGINE_SENTENCE_SIZE], const struct config *config,
                     natsStatus s, const char *text);

@@ -11,11 +11,13 @@
 #define RECONNECT_MIN_MS    100
 #define RECONNECT_MAX_MS    30000
 #define RECONNECT_SHIFT_MAX 9u
-/* A connection that ends within this time was in vain: a server may take each, and end it. */
+/* A connection that ends within this time counts as a failed attempt: a server may accept and then
+ * end each one. */
 #define BRIEF_USEC (10 * USEC_PER_SEC)
 #define FLUSH_USEC USEC_PER_SEC
 
-/* What waits for a socket that is slow. Beyond it nothing is sent: it is sent again. */
+/* The most bytes that wait for a slow socket. Further ones are not sent now; their senders repeat
+ * them. */
 #define UNSENT_MAX (64 << 20)
 
 /* ---- on libnats' threads ---- */
@@ -25,7 +27,7 @@ static void put_event(struct engine *engine, enum engine_event event)
     engine_arrivals_put(&engine->arrivals, (struct engine_arrival){.event = event});
 }
 
-/* The subject of a message of a stream is its own. */
+/* A message of a stream keeps its own subject, so it has no token. */
 static bool is_unanswered(const struct engine *engine, natsMsg *message)
 {
     return natsMsg_IsNoResponders(message) && engine_token(engine, message);
@@ -47,7 +49,7 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
     engine_arrivals_put(&s->engine->arrivals, what);
 }
 
-/* Returns whether it is another one than before. */
+/* Returns whether the text has changed. */
 static bool set_text(struct engine *engine, char *text, const char *sentence)
 {
     bool changed;
@@ -107,7 +109,7 @@ static void on_error(natsConnection *connection, natsSubscription *subscription,
     put_event(engine, ENGINE_DENIED);
 }
 
-/* Counts those in vain before this one. */
+/* Returns the number of failed attempts before this one. */
 static unsigned count_attempts(struct engine *engine, bool first, usec_t now)
 {
     if (first && usec_sub(now, engine->attempt_at) >= BRIEF_USEC)
@@ -117,8 +119,8 @@ static unsigned count_attempts(struct engine *engine, bool first, usec_t now)
     return engine->n_attempts;
 }
 
-/* Doubles the pause with each attempt, and takes a random part of it away, so that many clients do
- * not come at once. `attempts` begins with 1 when a connection is lost. */
+/* Doubles the pause with each attempt, and shortens it at random, so that clients do not all
+ * connect at the same time. `attempts` is 1 after a connection was lost. */
 static int64_t reconnect_delay(natsConnection *connection, int attempts, void *userdata)
 {
     struct engine *engine = userdata;
@@ -163,13 +165,13 @@ static natsStatus engine_configure(struct engine *engine)
     return s == NATS_OK ? set_handlers(engine->options, engine) : s;
 }
 
-/* Whether libnats' threads bring what comes there. */
+/* Whether libnats' threads deliver the messages of the channel. */
 static bool is_threaded(const struct engine *engine, enum engine_channel channel)
 {
     return engine->secure || channel == ENGINE_GUARDED;
 }
 
-/* What may come is bounded by what is asked for. */
+/* No limits for libnats: requests bound what arrives. */
 static natsStatus subscribe(struct engine *engine, enum engine_channel channel, const char *pattern)
 {
     struct engine_subscription *subscription = &engine->subscriptions[channel];
@@ -186,7 +188,7 @@ static natsStatus subscribe(struct engine *engine, enum engine_channel channel, 
     return s == NATS_OK ? natsSubscription_SetPendingLimits(*ret, -1, -1) : s;
 }
 
-/* Requests for messages bring them to this channel from now on. */
+/* From now on, requested messages arrive on this channel. */
 static natsStatus listen_on(struct engine *engine, enum engine_channel channel)
 {
     char pattern[32];
@@ -377,8 +379,9 @@ bool engine_is_full(const struct engine *engine)
     return natsConnection_Buffered(engine->connection) >= UNSENT_MAX;
 }
 
-/* Without memory, libnats may have taken the beginning of a message only: the server would take
- * what follows for the rest, and the rest of that for commands. Returns 0 or -errno. */
+/* Without memory, libnats may have buffered only the beginning of a message. The server would take
+ * the next bytes for its rest, and later ones for commands, so the connection ends. Returns 0 or
+ * -errno. */
 static int note_sent(struct engine *engine, natsStatus s)
 {
     if (s == NATS_NO_MEMORY)
@@ -426,7 +429,7 @@ void engine_drain(struct engine *engine)
 
 void engine_listen(struct engine *engine)
 {
-    /* Messages that were on their way have come by now, or come again. */
+    /* Messages that were on their way have arrived, or will be delivered again. */
     if (listen_again(engine) != NATS_OK)
         log_warning("NATS: no messages can be received: out of memory, or the connection is over");
 }
@@ -462,7 +465,7 @@ void engine_flush(struct engine *engine)
         (void)natsConnection_FlushTimeout(engine->connection, FLUSH_USEC / USEC_PER_MSEC);
 }
 
-/* A URL may hold a password, and one that a server has named may hold anything. */
+/* A URL may contain a password, and one from a server may contain anything. */
 void engine_server(const struct engine *engine, char ret[static ENGINE_SERVER_SIZE])
 {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

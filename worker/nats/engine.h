@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * The connection to NATS. All that libnats' threads do here is to put what has come into a queue
- * and to ring an eventfd. Everything else is called by the main loop only, which also reads and
- * writes the socket; with TLS libnats does, on threads of its own.
+/* The connection to NATS. libnats' threads only put events into a queue and ring an eventfd.
+ * Everything else is called by the main loop, which also reads and writes the socket; with TLS,
+ * libnats' threads read and write it.
  *
  * Answers come to an inbox of this connection: a request names a token, and its answer has the
  * subject INBOX.TOKEN. The beginning of the token is its channel. That of a request for messages of
@@ -24,7 +23,8 @@
 
 #define ENGINE_SERVER_SIZE 80u
 
-/* Tokens. A number follows those with a dot, in the third behind a letter of publication.c. */
+/* Tokens. A number follows a dot; in ENGINE_PUBLISHED_TOKEN, a letter comes before it
+ * (publication.c). */
 #define ENGINE_CONSUMER_TOKEN  "c."
 #define ENGINE_STATE_TOKEN     "s"
 #define ENGINE_PUBLISHED_TOKEN "p."
@@ -42,24 +42,25 @@ struct engine {
     natsConnection *connection;
     struct engine_subscription subscriptions[_ENGINE_CHANNEL_N];
     natsInbox *inbox;
-    char prefix[24];     /* of tokens of requests for messages */
-    unsigned n_prefixes; /* another one whenever messages are wanted again */
-    bool connected;      /* as far as the loop has heard */
+    char prefix[24];     /* of the tokens of requests for messages */
+    unsigned n_prefixes; /* each engine_listen() takes a new one */
+    bool connected;      /* according to the events that were handled */
     bool guarded;        /* see engine_guard() */
-    bool secure;         /* libnats' threads read and write the socket, and bring what comes */
+    bool secure;         /* TLS: libnats' threads read and write the socket */
     struct transport transport;
     struct engine_arrivals arrivals;
-    bool has_arrivals;   /* something may be in them */
-    bool has_messages;   /* something may be in the subscriptions */
-    usec_t attempt_at;   /* to connect again, the last one; on libnats' thread only, as the next */
-    unsigned n_attempts; /* in vain */
-    bool denied;         /* something, since this connection was made; on that thread only */
+    bool has_arrivals; /* there may be some */
+    bool has_messages; /* the subscriptions may have some */
+    usec_t attempt_at; /* when the last attempt to connect again begins; like the next two, used on
+                          libnats' thread only */
+    unsigned n_attempts; /* that failed */
+    bool denied;         /* `denial` is of this connection */
     pthread_mutex_t lock;
-    char refusal[ENGINE_SENTENCE_SIZE]; /* guarded by it, as the next */
+    char refusal[ENGINE_SENTENCE_SIZE]; /* guarded by `lock`, like the next */
     char denial[ENGINE_SENTENCE_SIZE];
 };
 
-/* Why nobody is there for a request. */
+/* Why a request has no responder. */
 #define ENGINE_NO_JETSTREAM "the server has no JetStream, or is electing a leader"
 
 /* Begins to connect. Returns 0, or -errno after it has logged why it cannot. The caller calls
@@ -69,28 +70,28 @@ void engine_deinit(struct engine *engine);
 
 /* Fills in what to wait for. */
 void engine_poll(struct engine *engine, struct pollfd fds[static ENGINE_FDS]);
-/* Why the last server that has answered does not take the connection; "" = none has answered. */
+/* Why the last server that answered refused the connection; "" = none answered. */
 void engine_refusal(struct engine *engine, char sentence[static ENGINE_SENTENCE_SIZE]);
-/* The first thing that the server forbids this user on this connection. Nobody answers what is
- * forbidden. */
+/* The first permission that this user lacks on this connection. Requests without permission are not
+ * answered. */
 void engine_denial(struct engine *engine, char text[static ENGINE_SENTENCE_SIZE]);
 
-/* Reads what has come, for engine_next(), if poll(2) has found something. */
+/* If poll(2) has found something, reads it for engine_next(). */
 void engine_receive(struct engine *engine, const struct pollfd fds[static ENGINE_FDS]);
 
-/* Sends all that was published, requested and acknowledged since the last time, without waiting:
- * once a turn of the loop. Returns when to call it again at the latest. */
+/* Sends everything that was published, requested and acknowledged since the last call, without
+ * waiting. Call it once in each turn of the loop. Returns when to call it again at the latest. */
 usec_t engine_send(struct engine *engine, usec_t now);
-/* Whether something of an earlier turn could not be sent yet. */
+/* Returns whether data of an earlier turn still waits to be sent. */
 static inline bool engine_is_behind(const struct engine *engine)
 {
     return engine->transport.stalled_at > 0;
 }
 
-/* Whether so much waits to be sent that nothing more is taken. */
+/* Returns whether so much data waits to be sent that no more is accepted. */
 bool engine_is_full(const struct engine *engine);
 
-/* Returns true and what has come. The caller destroys the message. */
+/* Returns true and the next event, whose message the caller destroys; false if there is none. */
 bool engine_next(struct engine *engine, struct engine_arrival *ret);
 
 /* The token of an answer that came to the inbox; NULL = a message of a stream. */
@@ -101,43 +102,45 @@ int engine_request(struct engine *engine, const char *subject, const char *token
 /* Like engine_request(), but with headers. Does not take over the message. -EMSGSIZE: it is above
  * the server's limit; see engine_message(). */
 int engine_publish(struct engine *engine, natsMsg *message);
-/* Makes such a message; without a token (NULL) nobody answers it. Returns NULL without memory. */
+/* Makes a message for engine_publish(); without a token (NULL), it asks for no answer. Returns NULL
+ * without memory. */
 natsMsg *engine_message(const struct engine *engine, const char *subject, const char *token,
                         const void *data, size_t size);
 
-/* Sends one of JetStream's acknowledgements, such as "-NAK", for a message. If it is lost, the
- * message comes again. */
+/* Sends one of JetStream's acknowledgements, such as "-NAK". If it is lost, the message is
+ * delivered again. */
 void engine_acknowledge(struct engine *engine, natsMsg *message, const char *text);
 /* Like engine_acknowledge(), but the server confirms it with that token. */
 void engine_acknowledge_confirmed(struct engine *engine, natsMsg *message, const char *text,
                                   const char *token);
 
-/* How tokens of requests for messages of a stream begin: with a "." at the end. */
+/* The beginning of tokens of requests for messages, with a "." at its end. */
 static inline const char *engine_messages(const struct engine *engine)
 {
     return engine->prefix;
 }
 
-/* No messages of a stream are wanted any more: what is given back goes elsewhere. Those that are on
- * their way still come. Idempotent. */
+/* Stops the delivery of messages, so that messages given back go to other machines. Those on their
+ * way still arrive. Idempotent. */
 void engine_drain(struct engine *engine);
-/* Requests messages of a stream again. Earlier requests do not count any more. */
+/* Starts the delivery again. Requests from before are void. */
 void engine_listen(struct engine *engine);
-/* Like engine_listen(), but also discards messages that are on their way, or have come and were not
- * taken. */
+/* Like engine_listen(), but also discards messages that are on their way, or that engine_next() has
+ * not returned. */
 void engine_forget(struct engine *engine);
 
-/* Without TLS, libnats (3.4 to 3.9) destroys a message of a stream that its sender has made look
- * like the answer that nobody is there, and reports that instead: ENGINE_UNANSWERED on
- * ENGINE_MESSAGES may be either. While guarded, libnats' threads bring the messages that are asked
- * for from then on, which takes more CPU time, and that event on ENGINE_GUARDED is what it says. */
+/* A sender can make a message look like the answer "no responders". Without TLS, libnats (3.4
+ * to 3.9) destroys such a message and reports the answer, so ENGINE_UNANSWERED on ENGINE_MESSAGES
+ * may be either. While guarded, libnats' threads deliver new messages, which takes more CPU time,
+ * and ENGINE_UNANSWERED on ENGINE_GUARDED is always the answer. */
 void engine_guard(struct engine *engine, bool guarded);
 
-/* Leaves this server for the next one. Does nothing with TLS: then libnats has the socket. */
+/* Disconnects from this server, to connect to the next one. Does nothing with TLS, where libnats
+ * has the socket. */
 void engine_leave(struct engine *engine);
 
-/* Waits, at most for a second, until all that was sent is with the server. Nothing can be sent or
- * received afterwards. */
+/* Waits, at most for a second, until the server has everything that was sent. Nothing can be sent
+ * or received afterwards. */
 void engine_flush(struct engine *engine);
 
 /* The host and the port of the server to which it is connected; "" = unknown. */

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Messages to be destroyed together: for each one alone, libnats wakes a thread that does it. */
+/* Destroys messages in batches, since libnats wakes a thread for each destruction. */
 
 #define MESSAGE_BIN_MAX 256u
 
@@ -28,7 +28,7 @@ void message_bin_put(struct message_bin *bin, natsMsg *message);
 /* Destroys all that were put. */
 void message_bin_empty(struct message_bin *bin);
 
-/* Does so if they are many, or if there is nothing else to do. */
+/* Destroys them if they are many, or if the program is idle. */
 void message_bin_serve(struct message_bin *bin, bool idle);
 
 /* ---- flights ---- */
@@ -41,52 +41,53 @@ enum flight_state {
     FLIGHT_DONE,  /* it is to be acknowledged, or that is not confirmed yet */
 };
 
-/* How the supervisor gets to have the job, or had it before. */
+/* How the supervisor got the job. */
 enum flight_claim {
-    FLIGHT_SUBMITTED,
-    FLIGHT_RESUMED,    /* a submission may have arrived: its end is waited for */
-    FLIGHT_RECOGNISED, /* the job was here already: its end is waited for */
-    FLIGHT_SOUGHT,     /* like FLIGHT_RECOGNISED, if one of the ids of earlier tries is known */
+    FLIGHT_SUBMITTED,  /* by a submission, or it will */
+    FLIGHT_RESUMED,    /* by an earlier submission, or by an earlier run: its end is awaited */
+    FLIGHT_RECOGNISED, /* for an earlier delivery: its end is awaited */
+    FLIGHT_SOUGHT,     /* maybe for an earlier delivery: the ids of earlier tries are looked up */
 };
 
 enum flight_message {
     FLIGHT_WHOLE,
     FLIGHT_MALFORMED, /* the headers cannot be read */
-    FLIGHT_STAND_IN,  /* for a message that an earlier run has got */
+    FLIGHT_STAND_IN,  /* for a message that an earlier run has received */
 };
 
 struct flight {
     struct index_entry entry;
-    struct list link;    /* in a list of those in the same state */
+    struct list link;    /* in the list of its state */
     struct list beat;    /* among all, by `beat_at` */
-    struct list inquiry; /* among those about which the supervisor is to be asked */
-    usec_t beat_at;      /* when the engine is to hear of it */
-    usec_t delivered_at; /* by the engine, for the last time */
+    struct list inquiry; /* in the list of flights to ask the supervisor about */
+    usec_t beat_at;      /* when to report it to the engine */
+    usec_t delivered_at; /* when the engine delivered it last */
     usec_t heard_at;     /* when the engine heard of it last, while it was this machine's */
     /* When something about it was published last, put in doubt, or asked for; 0 = before this
      * connection. */
     usec_t sent_at;
     usec_t first_sent_at; /* when that was published first; 0 = it was not */
     enum flight_state state;
-    unsigned tries;   /* ids that earlier tries on this machine have used up */
+    unsigned tries;   /* how many ids earlier tries on this machine have used */
     unsigned n_turns; /* how often it was acknowledged */
     uint64_t turn;    /* when that was last */
     enum flight_claim claim;
     enum flight_message kind;
-    bool bare;      /* only what identifies it is published: the rest is refused as too large */
-    bool doubted;   /* whether what was confirmed is stored is asked */
-    bool lost;      /* something was confirmed, and is not stored */
-    uint64_t other; /* the sequence of what is stored in its place; 0 = nothing is */
-    bool left;      /* refused as the supervisor stops; it may be on disk */
+    bool bare;      /* only headers are published, because the rest is too large */
+    bool doubted;   /* the stream is asked whether the publication is stored */
+    bool lost;      /* its publication was confirmed, but is not stored */
+    uint64_t other; /* the sequence of another message that is stored in its place; 0 = none */
+    bool left;      /* a stopping supervisor refused it; it may be on disk */
     natsMsg *message;
     size_t bytes; /* of it, in memory */
     struct troupe_result result;
     char *problem; /* why it cannot be a job */
-    char *job;     /* what the supervisor knows of a dead job, as JSON */
-    char *reports; /* JSON objects with commas: how its workers died, the last first */
+    char *job;     /* the dead job as JSON */
+    char *reports; /* its death reports: JSON objects separated by commas, newest first */
 };
 
-/* Periods that a message is safe after the engine has heard of it; AckWait is one more. */
+/* For so many periods after the engine has heard of a message, it surely stays with this machine.
+ * AckWait is one period longer. */
 #define FLIGHT_SAFE_PERIODS 2u
 
 struct flights {
@@ -96,7 +97,7 @@ struct flights {
     struct list done, acknowledged; /* both FLIGHT_DONE; the latter by `turn` */
     unsigned n, n_here, n_held, n_done;
     size_t bytes;  /* of their messages, in memory */
-    usec_t period; /* between two signs of life to the engine */
+    usec_t period; /* between two reports of a message to the engine */
     struct message_bin *bin;
 };
 
@@ -116,13 +117,13 @@ static inline uint64_t flight_sequence(const struct flight *flight)
     return flight->entry.key;
 }
 
-/* Whether it ends with a dead letter. */
+/* Returns whether it ends with a dead letter. */
 static inline bool flight_is_dead(const struct flight *flight)
 {
     return flight->problem || flight->result.end == TROUPE_DEAD;
 }
 
-/* Puts it last among those of its new state. Never fails. */
+/* Puts it last in the list of its new state. */
 void flight_set_state(struct flights *flights, struct flight *flight, enum flight_state state);
 /* Like flight_set_state(), for the state in which its death reports are fetched. */
 void flight_die(struct flights *flights, struct flight *flight, usec_t now);
@@ -133,17 +134,17 @@ void flight_doubt(struct flights *flights, struct flight *flight, enum flight_st
 void flight_redelivered(struct flights *flights, struct flight *flight, natsMsg *message,
                         usec_t now);
 
-/* Applies to those in flight, too: as if it had been so at their last beat. */
+/* Also applies to flights whose next beat is already planned. */
 void flights_set_period(struct flights *flights, usec_t period, usec_t now);
 
 /* Whether the message is still this machine's. If the engine has not heard of it for so long that
  * AckWait may be over soon, another machine may get it, or has it: what is said of this delivery
  * would count for that one. */
 bool flight_is_ours(const struct flights *flights, const struct flight *flight, usec_t now);
-/* The engine hears of it. */
+/* The engine was told about it. */
 void flight_heard(const struct flights *flights, struct flight *flight, usec_t now);
 
-/* Puts it behind all others. */
+/* Plans the next beat, one period from now. */
 void flight_beat_again(struct flights *flights, struct flight *flight, usec_t now);
 
 /* STREAM:SEQUENCE, or STREAM:SEQUENCE:N after N tries. */

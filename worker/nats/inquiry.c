@@ -145,7 +145,7 @@ usec_t inquiry_process(struct inquiry *inquiry, usec_t now)
 
 int inquiry_fd(const struct inquiry *inquiry)
 {
-    /* While nothing is asked, an end of the connection is nothing to act on: it would be readable
-     * for ever. The next question finds it. */
+    /* Between questions, a closed connection would be readable forever. The next question notices
+     * it. */
     return inquiry->query && inquiry->current != 0 ? troupe_query_fd(inquiry->query) : -1;
 }

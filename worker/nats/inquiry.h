@@ -37,8 +37,9 @@ struct inquiry {
     uint64_t current;    /* number of the flight; 0 = none */
     enum inquiry_question question;
     enum flight_state state; /* of that flight when the question was sent */
-    bool outdated;           /* it was asked about again in another state: the answer is too old */
-    usec_t not_before;       /* of the next attempt to connect */
+    bool
+        outdated; /* the flight was asked about again in another state, so this answer is too old */
+    usec_t not_before; /* of the next attempt to connect */
 };
 
 void inquiry_init(struct inquiry *inquiry, struct flights *flights, const char *stream,
@@ -48,8 +49,8 @@ void inquiry_deinit(struct inquiry *inquiry);
 /* Idempotent. The answer follows from inquiry_process(). */
 void inquiry_ask(struct inquiry *inquiry, struct flight *flight);
 
-/* Goes on as far as possible without waiting. Returns when to call it again at the latest, though
- * the descriptor is not readable. */
+/* Does everything that is possible without waiting. Returns when to call it again, even if the
+ * descriptor is not readable. */
 usec_t inquiry_process(struct inquiry *inquiry, usec_t now);
 
 /* -1 = there is nothing to wait for. */

@@ -18,7 +18,7 @@
 
 #define DATA_MAX ((rlim_t)512 << 20)
 
-/* Blocks the signals that end it, in the threads to come as well. Returns a descriptor or -errno.
+/* Blocks the signals that end the program, also in later threads. Returns a descriptor or -errno.
  */
 static int open_signals(void)
 {
@@ -78,8 +78,8 @@ static int run(struct bridge *bridge, int signals)
     return r;
 }
 
-/* A server can have libnats keep a message or a line of any size. Then this is out of memory, which
- * ends the connection, and not the machine. Sanitizers need more for themselves. */
+/* A server can make libnats allocate a message or a line of any size. With a limit, this ends the
+ * connection instead of exhausting the machine's memory. Sanitizers need more memory. */
 static void limit_memory(void)
 {
 #ifndef __SANITIZE_ADDRESS__
@@ -117,8 +117,8 @@ static bool needs_file(const struct options *options)
     return options->verb == OPTIONS_SERVE || options->verb == OPTIONS_SETUP;
 }
 
-/* Others may be forbidden to read the default. For those who only send jobs, or look, the
- * environment says all that is needed. */
+/* Users who only send jobs or look at machines may be unable to read the default file. For them,
+ * the environment suffices. */
 static int load(struct config *config, const struct options *options)
 {
     const char *path = options->config ? options->config : getenv("TROUPE_NATS_CONFIG");

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * The address for acknowledgements tells where a message stands (ADR-15 of
+/* The address for acknowledgements describes a message (ADR-15 of
  * nats-architecture-and-design): $JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.NUMBER.TIME.…, 9 parts,
  * or $JS.ACK.DOMAIN.ACCOUNT.STREAM.CONSUMER.DELIVERED.SEQUENCE.NUMBER.TIME.…, 11 parts or more.
  */
@@ -19,15 +18,15 @@
 #define ACK_PARTS_NEW_MIN 11u
 #define SEQUENCE_OLD      5u
 #define SEQUENCE_NEW      7u
-/* From the sequence. */
+/* Relative to the sequence. */
 #define STREAM_OFFSET    (-3)
 #define DELIVERED_OFFSET (-1)
 #define TIME_OFFSET      2
 
-/* So many names are measured one by one. libnats may have to compare each to all others, as whoever
- * sends them can have them share a hash. */
+/* At most so many headers are measured. libnats may compare each to all others, since a sender can
+ * choose names with the same hash. */
 #define NAMES_MAX 2000
-/* What a stream stores at most, bytes; and of the shortest header, ":", a value and LF. */
+/* The limit of a stream for all headers, and the shortest header: ":", a value and LF; bytes. */
 #define HEADERS_MAX UINT16_MAX
 #define LINE_MIN    3u
 
@@ -47,7 +46,7 @@ static const char *part(const char *text, int number)
     return text;
 }
 
-/* Returns what begins so many parts behind the sequence; NULL = JetStream has not delivered it. */
+/* Returns the text from the part at `offset` on; NULL = JetStream has not delivered the message. */
 static const char *find_part(natsMsg *message, int offset)
 {
     const char *reply = natsMsg_GetReply(message);
@@ -71,7 +70,7 @@ static int read_part(natsMsg *message, int offset, uint64_t *ret)
                : -EBADMSG;
 }
 
-/* Returns what follows the part, which is this name; NULL = it is another. */
+/* If the first part is this name, returns the text after it; otherwise NULL. */
 static const char *skip_name(const char *text, const char *name)
 {
     const size_t length = strlen(name);
@@ -87,8 +86,8 @@ int message_sequence(natsMsg *message, const char *stream, const char *consumer,
     return read_part(message, 0, ret);
 }
 
-/* Servers look up what is acknowledged by its sequence (consumer.go, processAckMsg and
- * progressUpdate). No delivery has this number, so floors do not move by it. */
+/* Servers find an acknowledged message by its sequence (consumer.go, processAckMsg and
+ * progressUpdate). The delivery number is one that no delivery has, so it moves no floor. */
 #define STAND_IN_FORMAT ACK_PREFIX "%s.%s.1.%" PRIu64 ".2147483647.0.0"
 
 natsMsg *message_stand_in(const char *stream, const char *consumer, uint64_t sequence)
@@ -173,7 +172,7 @@ static const char *header(natsMsg *message, const char *name)
     return natsMsgHeader_Get(message, name, &value) == NATS_OK ? value : NULL;
 }
 
-/* What follows jobs.GROUP. in the subject; NULL = nothing. */
+/* Returns the part of the subject after jobs.GROUP.; NULL = none. */
 static const char *key_of_subject(const char *subject)
 {
     const char *dot = NULL;
@@ -190,7 +189,7 @@ static bool is_any(const char *key)
     return strcmp(dot ? dot + 1 : key, MESSAGE_KEY_ANY) == 0;
 }
 
-/* A sender that is permitted some subjects only must not reach the keys of others by a header. */
+/* A sender with permission for some subjects must not reach other keys by a header. */
 static const char *set_key(natsMsg *message, struct troupe_job_options *options)
 {
     const char *own = key_of_subject(natsMsg_GetSubject(message));

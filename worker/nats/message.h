@@ -23,31 +23,31 @@ enum {
     MESSAGE_E_BAD, /* it can never be a job */
 };
 
-/* Finds the number of the message in its stream. Returns 0, or -EBADMSG if it is not one that this
- * consumer has delivered: who knows where messages come can have another one deliver there. */
+/* Finds the sequence of the message in its stream. Returns 0, or -EBADMSG if this consumer has not
+ * delivered it: others can make another consumer deliver messages here. */
 int message_sequence(natsMsg *message, const char *stream, const char *consumer, uint64_t *ret);
 
-/* Makes an empty message by which one can be acknowledged that was delivered before; it cannot be
- * given back: then it is delivered again after AckWait. Returns NULL without memory. */
+/* Makes an empty message that stands in for one that was delivered before: it can be acknowledged,
+ * but not given back. Returns NULL without memory. */
 natsMsg *message_stand_in(const char *stream, const char *consumer, uint64_t sequence);
 
-/* How often the message has been delivered, this time included; 1 if that cannot be told. */
+/* Returns how often the message has been delivered, including this time; 1 if unknown. */
 uint64_t message_deliveries(natsMsg *message);
 
-/* When the job may begin first, if it came at `received_at`: so long after the stream has stored
- * the message, by the clocks of server and machine (since 1970), but not longer after it came. */
+/* Returns the earliest start of the job, which arrived at `received_at`: `delay` after the stream
+ * has stored the message, by the clocks of server and machine (since 1970), but at most `delay`
+ * after `received_at`. */
 usec_t message_due(natsMsg *message, usec_t delay, usec_t received_at);
 
 #define MESSAGE_MALFORMED "the headers are malformed"
 
-/* Returns the bytes of a message's headers on the wire, SIZE_MAX if they cannot be read, and how
- * many they are; of very many, as many as there can be at most. libnats tells that they cannot be
- * read only who reads them first. */
+/* Returns the size of a message's headers on the wire, SIZE_MAX if they cannot be read, and their
+ * number; for very many, the possible maximum. libnats reports unreadable headers only to the first
+ * call that reads them. */
 size_t message_headers_size(natsMsg *message, unsigned *ret_n);
 
-/*
- * Fills in what the sender has chosen; texts are borrowed from the message, and `id` stays unset.
- * Returns 0, or MESSAGE_E_BAD with `*ret_problem`, which is static: what is wrong and what is
- * allowed.
+/* Fills in the options that the sender has set. Texts are borrowed from the message, and `id` stays
+ * unset. Returns 0, or MESSAGE_E_BAD with `*ret_problem`, which is static: what is wrong and what
+ * is allowed.
  */
 int message_options(natsMsg *message, struct troupe_job_options *ret, const char **ret_problem);

@@ -57,7 +57,7 @@ static void print(const struct metrics *metrics, FILE *file)
     }
 }
 
-/* Follows no link that somebody else has put there. */
+/* Does not follow a link that others may have put there. */
 static FILE *create(const char *path)
 {
     _cleanup_close_ int fd = -1;
@@ -68,11 +68,11 @@ static FILE *create(const char *path)
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
     file = fd < 0 ? NULL : fdopen(fd, "w");
     if (file)
-        fd = -1; /* the file's now */
+        fd = -1; /* `file` has it */
     return file;
 }
 
-/* A reader sees the old file or the new one. */
+/* Replaces the file atomically. */
 static int write_file(const struct metrics *metrics)
 {
     const char *path = metrics->config->metrics_file;
@@ -88,7 +88,7 @@ static int write_file(const struct metrics *metrics)
     if (!file)
         return -errno;
     print(metrics, file);
-    (void)fchmod(fileno(file), S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH); /* whatever the umask is */
+    (void)fchmod(fileno(file), S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH); /* despite the umask */
     if (ferror(file))
         r = -EIO;
     if (fclose(file) != 0 && r == 0)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Numbers for monitoring, in a file that node_exporter's textfile collector reads: written when
- * they have changed, at most once a second, and every 30 seconds, so that the file's age tells
- * whether this program lives.
+/* Metrics in a file for node_exporter's textfile collector. It is written after changes, at most
+ * once a second, and at least every 30 seconds, so its age shows whether this program is running.
  */
 
 #include "shared/base/clock.h"

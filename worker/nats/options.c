@@ -48,7 +48,7 @@ static int usage(const char *problem)
 static const struct verb {
     const char *name;
     enum options_verb verb;
-    const char *operand; /* what is missing without it; NULL = there is none */
+    const char *operand; /* for the error message; NULL = the verb has none */
 } verbs[] = {
     {"serve", OPTIONS_SERVE, "the name of a group"},
     {"setup", OPTIONS_SETUP, "the name of a group"},
@@ -93,7 +93,7 @@ static int parse_operands(struct options *ret, char *operands[], int n)
     return 0;
 }
 
-/* Of a wait; that of a job is checked with its other headers. */
+/* The time-out of a wait. That of a job is checked with the other headers. */
 static int parse_timeout(struct options *ret)
 {
     if (ret->verb != OPTIONS_WAIT || !ret->create.timeout)

@@ -10,14 +10,15 @@
 #include <string.h>
 #include <strings.h>
 
-/* A stream stores no more, bytes. */
+/* The limit of a stream for all headers, bytes. */
 #define HEADERS_MAX UINT16_MAX
-/* The end of a message that can never be a job. */
+/* Troupe-End of a message that can never be a job. */
 #define END_REFUSED "refused"
 
-/* A message with this id is stored once within the stream's time for doubles. */
+/* Within its duplicate window, a stream stores only one message with this id. */
 #define HEADER_ID "Nats-Msg-Id"
-/* Stored only if this is the last message of the subject, whenever that came; 0 = it has none. */
+/* The message is stored only if this is the sequence of the subject's last message; 0 = there is
+ * none. */
 #define HEADER_ONCE      "Nats-Expected-Last-Subject-Sequence"
 #define HEADER_ONCE_SIZE sizeof(HEADER_ONCE ": 18446744073709551615\r\n")
 /* JSStreamHeaderExceedsMaximumErr, which libnats 3.4 does not name. */
@@ -25,8 +26,8 @@
 
 #define HEADER_MISSING "Troupe-Missing"
 
-/* Of a sender in a dead letter. With many more, libnats takes seconds for a message: each one that
- * is added is compared to all of the same name, or hash. */
+/* The limit of a sender's headers in a dead letter. With many more, libnats takes seconds for a
+ * message, since it compares each to all with the same name or hash. */
 #define HEADERS_COPIED_MAX 1000
 
 #define SUBJECT_SIZE 256
@@ -75,9 +76,9 @@ static natsStatus set_number(natsMsg *message, const char *name, int64_t number)
     return natsMsgHeader_Set(message, name, text);
 }
 
-/* Servers act on a header only if the first place where its name occurs is its own (client.go,
- * getHeader), and libnats writes headers in the order of a hash. Returns where a text, before the
- * header, would hide one that publications have; NULL = nowhere. */
+/* A server overlooks a header if its name occurs earlier, in another header (client.go, getHeader),
+ * and libnats writes headers in the order of a hash. Returns the first such name in a text; NULL =
+ * none. */
 static char *find_hiding(const char *text)
 {
     char *found = strstr(text, HEADER_ID);
@@ -119,7 +120,8 @@ static natsStatus set_common(natsMsg *message, const struct config *config,
 
     (void)snprintf(id, sizeof(id), "%s:%" PRIu64 "%s", config->stream, flight_sequence(flight),
                    suffix);
-    /* A server that remembers the id of what is lost would not store it again. */
+    /* A server may remember the id of a publication that it has lost, and would not store it again.
+     */
     if (!flight->lost)
         s = natsMsgHeader_Set(message, HEADER_ID, id);
     flight_id(flight, config->stream, id);
@@ -143,7 +145,7 @@ static bool fits(const struct engine *engine, natsMsg *message)
                engine_max_payload(engine);
 }
 
-/* Destroys a message that is not complete, or too large, unless it is the `last` to be tried. */
+/* Destroys a message that is incomplete, or too large unless it is the `last` attempt. */
 static natsMsg *keep_if_sendable(const struct engine *engine, natsMsg *message, natsStatus s,
                                  bool last)
 {
@@ -187,8 +189,8 @@ natsMsg *publication_result(const struct engine *engine, const struct config *co
     return message ? message : make_result(engine, config, flight, false);
 }
 
-/* Whether a sender has set it for itself, or for the job. Others are not for it to set: what only a
- * dead letter has, which may be one that is sent again, or what servers and clients act on. */
+/* Returns whether the sender may set the header: its own ones, and those for jobs. Others belong to
+ * dead letters, which may be sent again as jobs, or control servers and clients. */
 static bool is_senders(const char *name)
 {
     static const char *const for_jobs[] = {MESSAGE_HEADER_KEY, MESSAGE_HEADER_PRIORITY,
@@ -201,8 +203,8 @@ static bool is_senders(const char *name)
            strncasecmp(name, "Nats-", strlen("Nats-")) != 0 && strcasecmp(name, "Status") != 0;
 }
 
-/* libnats takes a line without a colon and the next one for a single name, and would write both:
- * the second could be any header. */
+/* libnats reads a line without a colon and the next line as one name, and would write both: the
+ * second one could be any header. */
 static bool is_name(const char *name)
 {
     for (; *name != '\0'; name++)
@@ -251,7 +253,7 @@ static natsStatus copy_headers(natsMsg *to, natsMsg *from)
     return s;
 }
 
-/* The parts of a dead letter besides its own headers. */
+/* The optional parts of a dead letter. */
 enum part {
     PART_PAYLOAD = 1 << 0,
     PART_HEADERS = 1 << 1,
@@ -259,7 +261,7 @@ enum part {
     PART_REPORTS = 1 << 3, /* of deaths: only with the job */
 };
 
-/* Tried in this order. What the supervisor keeps, too, goes first. */
+/* Tried in this order. Parts that the supervisor also keeps are omitted first. */
 static const struct {
     unsigned parts;
     const char *missing;
@@ -280,7 +282,7 @@ static const struct {
 
 #define LETTERS (sizeof(letters) / sizeof(letters[0]))
 
-/* The job, with the reports as one more member. */
+/* Sets the job, with the reports as an additional member. */
 static natsStatus set_deaths(natsMsg *message, const struct flight *flight, bool with_reports)
 {
     const int length = (int)strlen(flight->job) - 1; /* without the brace at the end */
@@ -369,7 +371,8 @@ int publication_ask(struct engine *engine, const struct config *config, const st
     return engine_request(engine, "$JS.API.STREAM.MSG.GET." PUBLICATION_STREAM, token, text);
 }
 
-/* Senders can have the server's answer to what they send stored anywhere: it has no headers. */
+/* Senders can make the server store its answer to them in place of a publication. Such an answer
+ * has no headers. */
 static int judge_message(const json_t *message, uint64_t *ret_other)
 {
     if (json_object_get(message, "hdrs"))

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * What is published about a job that has ended: its result, for everybody who knows STREAM and
- * SEQUENCE; and of one that is dead or was never possible, a dead letter with its payload and its
- * death reports. Each has a subject of its own, of which the stream stores the first message only.
+/* The publications about a job that has ended: its result; and if it is dead, or its message can
+ * never be a job, a dead letter with its payload and its death reports. Each has its own subject,
+ * of which the stream stores only the first message.
  */
 
 #include "worker/nats/config.h"
@@ -14,28 +13,29 @@
 #define PUBLICATION_RESULT_SUBJECT "troupe.result."
 #define PUBLICATION_LETTER_SUBJECT "troupe.dead." /* GROUP.STREAM.SEQUENCE follow */
 
-/* The stream that stores both, as setup.h makes it. */
+/* The stream that stores both; `setup` makes it. */
 #define PUBLICATION_STREAM "TROUPE"
 
-/* What an answer is about: a result or a letter, its publication or a question about it. */
+/* The kind of an answer: about a result or a letter, to a publication or to a question. */
 enum publication_kind {
     PUBLICATION_LETTER = 1 << 0,
     PUBLICATION_QUESTION = 1 << 1,
 };
 
-/* Each leaves out what is too large for the server or a stream, or malformed, and says so in
- * Troupe-Missing; of a `bare` flight all that may be left out. Returns NULL without memory. */
+/* Omit parts that are malformed, or too large for the server or a stream, and name them in
+ * Troupe-Missing; for a `bare` flight, omit all optional parts. Return NULL without memory. */
 natsMsg *publication_result(const struct engine *engine, const struct config *config,
                             const struct flight *flight);
 natsMsg *publication_letter(const struct engine *engine, const struct config *config,
                             const struct flight *flight);
 
-/* Asks the stream for what the state of the flight has it publish. Returns 0 or -errno. */
+/* Asks the stream for the dead letter of a flight in FLIGHT_DEAD, otherwise for its result. Returns
+ * 0 or -errno. */
 int publication_ask(struct engine *engine, const struct config *config,
                     const struct flight *flight);
 
-/* Makes the same letter for current subscribers of troupe.dead.GROUP; no stream stores it, and no
- * server confirms it. */
+/* Makes a copy of the letter for current subscribers of troupe.dead.GROUP, which is neither stored
+ * nor confirmed. */
 natsMsg *publication_notice(const struct engine *engine, const struct config *config,
                             const struct flight *flight);
 
@@ -44,24 +44,23 @@ enum {
     PUBLICATION_E_DOUBLE,  /* it was stored before */
     PUBLICATION_E_MISSING, /* it is not stored */
     PUBLICATION_E_FOREIGN, /* the answer is about something else */
-    PUBLICATION_E_OTHER,   /* something else is stored in its place */
+    PUBLICATION_E_OTHER,   /* another message is stored in its place */
 };
 
 /* Returns the number of the flight that an answer with this token, which begins with
  * ENGINE_PUBLISHED_TOKEN, is about; 0 = none. */
 uint64_t publication_number(const char *token, enum publication_kind *ret_kind);
 
-/*
- * Subscribers of results see where the answers go, and senders of jobs can have the server answer
- * there: for a job that they send, and for a message that they ask a stream for.
+/* Answers can be forged: subscribers of results see the addresses of answers, and senders can make
+ * the server send its answer about their job, or about a message of a stream, to such an address.
  */
 
 /* Returns 0 if the answer says that it is stored, or PUBLICATION_E_DOUBLE; PUBLICATION_E_FOREIGN if
  * it comes from another stream, or answers a question; with `problem` filled in -EMSGSIZE if it is
  * too large for the stream, or -EIO. */
 int publication_confirm(natsMsg *answer, char *problem, size_t size);
-/* The answer to a question: 0 if the stream has what the state of the flight has it publish,
- * PUBLICATION_E_MISSING, PUBLICATION_E_FOREIGN, PUBLICATION_E_OTHER with its sequence, or -EIO if
- * it does not tell. */
+/* Evaluates the answer to a question: 0 if the publication is stored, PUBLICATION_E_MISSING,
+ * PUBLICATION_E_FOREIGN, PUBLICATION_E_OTHER with the sequence of the other message, or -EIO for
+ * another error. */
 int publication_found(const struct config *config, const struct flight *flight, natsMsg *answer,
                       uint64_t *ret_other);

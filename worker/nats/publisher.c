@@ -12,14 +12,14 @@
 #define AGAIN_USEC   USEC_PER_SEC
 #define BEHIND_RETRY (100 * USEC_PER_MSEC)
 
-/* Without a refusal: then results are published again. */
+/* After so long without a failure, publishing counts as recovered. */
 #define RECOVERY_USEC (4 * USEC_PER_SEC)
 
 /* An answer that takes longer is in doubt. */
 #define LATE_USEC USEC_PER_SEC
-/* Without an answer: the log tells of it. */
+/* A publication without an answer for so long is logged. */
 #define COMPLAINT_USEC (5 * USEC_PER_SEC)
-/* Then a dead letter goes without death reports. */
+/* A dead letter waits so long for death reports. */
 #define REPORTS_USEC (5 * USEC_PER_SEC)
 /* Two heartbeats of leaders: by then one that was deposed while it could not run mostly knows it.
  * Also the time between two questions. */
@@ -80,7 +80,7 @@ static void send_publication(struct publisher *publisher, struct flight *flight)
         publisher_note_failure(publisher, strerror(-r));
 }
 
-/* Its message can be acknowledged. */
+/* Acknowledges the message in this turn. */
 static void conclude(struct publisher *publisher, struct flight *flight)
 {
     publisher->counters[METRIC_RESULTS] += flight->n_turns == 0;
@@ -114,7 +114,7 @@ void publisher_publish_soon(struct publisher *publisher)
         list_entry(node, struct flight, link)->sent_at = 0;
 }
 
-/* ---- what is in doubt ---- */
+/* ---- doubts ---- */
 
 static void ask(struct publisher *publisher, struct flight *flight, usec_t now)
 {
@@ -147,7 +147,7 @@ static usec_t serve_doubted(struct publisher *publisher, usec_t now)
     return USEC_INFINITY;
 }
 
-/* Senders can bring that about at will, and it is replaced: the log tells of some. */
+/* Senders can cause this at will, so the log is limited. The other message is replaced. */
 static void note_other(struct publisher *publisher, const struct flight *flight, usec_t now)
 {
     publisher->counters[METRIC_PUBLISH_FAILURES]++;
@@ -157,7 +157,7 @@ static void note_other(struct publisher *publisher, const struct flight *flight,
                     (unsigned long long)flight_sequence(flight), publisher->config->stream);
 }
 
-/* A server that remembers the id of what is lost would not store it. */
+/* Without the id that it had: a server that remembers the id would not store it. */
 static void publish_lost(struct publisher *publisher, struct flight *flight, uint64_t other,
                          usec_t now)
 {
@@ -173,7 +173,7 @@ static void publish_lost(struct publisher *publisher, struct flight *flight, uin
 
 /* ---- answers ---- */
 
-/* A dead letter is stored. Whoever misses this finds it there. */
+/* Sends a copy of a stored dead letter to current subscribers. */
 static void notify(struct publisher *publisher, const struct flight *flight)
 {
     natsMsg *message = publication_notice(publisher->engine, publisher->config, flight);
@@ -197,7 +197,7 @@ static void on_confirmed(struct publisher *publisher, struct flight *flight, use
     conclude(publisher, flight);
 }
 
-/* One that can never be stored is refused again and again, while others are stored. */
+/* One result that can never be stored is refused repeatedly, while others are stored. */
 static bool has_recovered(const struct publisher *publisher, usec_t now)
 {
     return publisher->unpublished_at > 0 &&
@@ -286,7 +286,7 @@ static usec_t serve_dying(struct publisher *publisher, usec_t now)
     return USEC_INFINITY;
 }
 
-/* Returns when the first of the others is to be published again. */
+/* Returns when to call it again. */
 static usec_t publish_again(struct publisher *publisher, usec_t now)
 {
     struct list *node;
@@ -312,7 +312,7 @@ usec_t publisher_serve(struct publisher *publisher, usec_t now)
 
     if (!publisher->engine->connected)
         return USEC_INFINITY;
-    /* What was published before may be among what could not be sent. */
+    /* Publications of an earlier turn may still wait to be sent. */
     if (engine_is_behind(publisher->engine))
         return now + BEHIND_RETRY;
     next = serve_doubted(publisher, now);
@@ -328,12 +328,12 @@ usec_t publisher_serve(struct publisher *publisher, usec_t now)
  * The last one of a turn of the loop asks for that, and stands for all: the server takes what one
  * connection sends in its order. */
 
-/* So often, as the consumer may be gone. */
+/* The limit of attempts, since the consumer may be gone. */
 #define TRIES 20u
 
 static void acknowledge(struct publisher *publisher, struct flight *flight, bool last)
 {
-    /* The engine must not count a dead job as done. */
+    /* +TERM: the engine must not count a dead job as done. */
     const char *text = flight_is_dead(flight) ? "+TERM" : "+ACK";
     char token[32];
 

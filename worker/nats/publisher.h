@@ -24,9 +24,9 @@ struct publisher {
     const struct config *config;
     struct flights *flights;
     uint64_t *counters;              /* by METRIC_*; borrowed, as all above */
-    void (*changed)(void *userdata); /* results are published again, or not any more */
+    void (*changed)(void *userdata); /* publishing has failed or recovered */
     void *userdata;
-    usec_t unpublished_at; /* when a publication failed last; 0 = all are published again */
+    usec_t unpublished_at; /* when a publication failed last; 0 = recovered */
     struct rate others;    /* of what is stored in the place of results, in the log */
     uint64_t n_turns;      /* in which messages were acknowledged */
 };
@@ -35,15 +35,15 @@ struct publisher {
 void publisher_init(struct publisher *publisher, struct engine *engine, const struct config *config,
                     struct flights *flights, uint64_t *counters);
 
-/* Publishes what the state of the flight asks for, or concludes the flight if that is not wanted.
- */
+/* Publishes the dead letter or the result of the flight; if Results= excludes it, concludes the
+ * flight. */
 void publisher_publish(struct publisher *publisher, struct flight *flight, usec_t now);
-/* The next publisher_serve() publishes all again that is not confirmed. */
+/* Makes the next publisher_serve() publish all unconfirmed publications again. */
 void publisher_publish_soon(struct publisher *publisher);
-/* Publishes again what was not confirmed in time, and asks for what is in doubt. Returns when to
- * call it again. */
+/* Publishes unconfirmed publications again, and asks about those in doubt. Returns when to call it
+ * again. */
 usec_t publisher_serve(struct publisher *publisher, usec_t now);
-/* An answer to either. */
+/* The answer to a publication or a question. */
 void publisher_note_answer(struct publisher *publisher, const char *token, natsMsg *answer,
                            usec_t now);
 /* Something was not stored, because of `problem`. */

@@ -25,7 +25,7 @@
 void puller_init(struct puller *puller, struct engine *engine, const struct config *config)
 {
     *puller = (struct puller){
-        .engine = engine, .config = config, .expires = EXPIRES_MAX, .fruitful = true};
+        .engine = engine, .config = config, .expires = EXPIRES_MAX, .has_brought = true};
 }
 
 void puller_set_ack_wait(struct puller *puller, usec_t ack_wait)
@@ -36,8 +36,8 @@ void puller_set_ack_wait(struct puller *puller, usec_t ack_wait)
 void puller_reset(struct puller *puller)
 {
     puller->open = 0;
-    puller->fruitful = true;
-    puller->n_in_vain = 0;
+    puller->has_brought = true;
+    puller->n_empty = 0;
     puller->n_nudges = puller->nudge = 0;
     puller->n_problems = 0;
     puller->not_before = 0;
@@ -113,9 +113,9 @@ static usec_t serve_request(struct puller *puller, uint64_t room, usec_t now)
         puller_back_off(puller, now);
         return puller->not_before;
     }
-    if (!puller->fruitful)
-        puller->n_in_vain++;
-    puller->fruitful = false;
+    if (!puller->has_brought)
+        puller->n_empty++;
+    puller->has_brought = false;
     puller->request = puller->number;
     puller->open = room;
     puller->renew_at = now + puller->expires - overlap(puller);
@@ -128,8 +128,8 @@ usec_t puller_ask(struct puller *puller, uint64_t room, usec_t now)
         puller->open = 0;
     if (room == 0) {
         puller->gather_until = 0;
-        puller->fruitful = true; /* nothing more was wanted */
-        puller->n_in_vain = 0;
+        puller->has_brought = true; /* nothing more was wanted */
+        puller->n_empty = 0;
         return USEC_INFINITY;
     }
     return usec_min(serve_request(puller, room, now), serve_nudges(puller, now));
@@ -142,8 +142,8 @@ void puller_nudge(struct puller *puller, uint64_t n)
 
 void puller_note_message(struct puller *puller)
 {
-    puller->fruitful = true;
-    puller->n_in_vain = 0;
+    puller->has_brought = true;
+    puller->n_empty = 0;
     puller->n_nudges = 0;
     puller->n_problems = 0;
     if (puller->open > 0)

@@ -18,15 +18,15 @@ struct puller {
     usec_t expires;      /* how long a request stays open */
     uint64_t number;     /* of the last request or nudge */
     uint64_t request;    /* the number of the last request */
-    uint64_t open;       /* messages that it may still bring */
+    uint64_t open;       /* how many messages it may still bring */
     usec_t renew_at;     /* when the next one is sent */
-    bool fruitful;       /* it has brought a message */
-    unsigned n_in_vain;  /* requests in a row that have ended and brought nothing */
-    uint64_t n_nudges;   /* that are left to send */
+    bool has_brought;    /* it has brought a message */
+    unsigned n_empty;    /* how many requests in a row have ended without a message */
+    uint64_t n_nudges;   /* how many are left to send */
     uint64_t nudge;      /* the number of the one that is not answered; 0 = none */
     usec_t nudge_until;  /* how long to wait for its answer */
-    usec_t gather_until; /* little room is not asked for before; 0 = there was none */
-    usec_t not_before;   /* of the next; after an error */
+    usec_t gather_until; /* a request for little room waits until then; 0 = there is none */
+    usec_t not_before;   /* the time of the next request, after an error */
     unsigned n_problems; /* in a row */
 };
 
@@ -36,23 +36,22 @@ void puller_init(struct puller *puller, struct engine *engine, const struct conf
  * because a machine is dead, or frozen, no request of that machine is left to take it once more. */
 void puller_set_ack_wait(struct puller *puller, usec_t ack_wait);
 
-/* The connection is new: what was asked for before is forgotten. */
+/* Forgets all requests, because the connection is new. */
 void puller_reset(struct puller *puller);
 
 /* Asks for `room` messages if nothing is open: at once if that is a quarter of InFlight=, otherwise
  * after a millisecond, in which more jobs may end. Returns when to call it again at the latest. */
 usec_t puller_ask(struct puller *puller, uint64_t room, usec_t now);
 
-/* Has the consumer look for messages up to `n` times, besides the open request, until one comes:
- * asks for one message, for a millisecond, and again once the server has said that there is none.
- * While there is room. */
+/* Makes the consumer look for messages up to `n` times, until one comes: besides the open request,
+ * requests one message for a millisecond, and again when the server answers that there is none. */
 void puller_nudge(struct puller *puller, uint64_t n);
 
-/* A message of the stream has come. */
+/* A message of the stream has arrived. */
 void puller_note_message(struct puller *puller);
 
 /* The answer with that token and status has come: the request is over. Without a status it is none:
  * senders of messages can have the server answer there. */
 void puller_note_status(struct puller *puller, const char *token, natsMsg *message, usec_t now);
-/* Nobody is there for requests. */
+/* The server says that nothing answers requests. */
 void puller_note_unanswered(struct puller *puller, usec_t now);

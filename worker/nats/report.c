@@ -72,7 +72,7 @@ static void put(struct report *report, const char *bucket, const char *text)
         note_trouble(report, "it has too many groups for one message");
 }
 
-/* Like in publication.c: senders can also make the engine answer here. */
+/* As described in publication.h, senders can make the engine answer here. */
 static bool is_foreign(const json_t *reply)
 {
     const char *stream = json_string_value(json_object_get(reply, "stream"));
@@ -129,7 +129,8 @@ static json_t *number(const struct troupe_query *query, const char *field)
     return json_integer(troupe_query_number(query, field, 0));
 }
 
-/* A record of type GroupMetrics. A place for a worker is counted once, also while two have it. */
+/* Describes a group by a record of type GroupMetrics. While a worker is being replaced, its slot
+ * counts once. */
 static json_t *group_of(struct troupe_query *query)
 {
     const int64_t cells = troupe_query_number(query, "cells", 1);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * Tells the other machines how this one is: asks the supervisor for its groups in numbers every
- * StateSec=, while connected to NATS, and puts them into the buckets of bucket.h.
+/* Publishes the state of this machine: while connected to NATS, asks the supervisor for the metrics
+ * of its groups every StateSec=, and puts them into the buckets of bucket.h.
  */
 
 #include "worker/nats/config.h"
@@ -16,33 +15,32 @@ struct report {
     struct engine *engine;
     const struct config *config;
     struct troupe_query *query; /* NULL = not connected */
-    json_t *groups;             /* of the answer that is coming; NULL = nothing was asked */
+    json_t *groups;             /* from the answer so far; NULL = no question is open */
     usec_t next_at;             /* of the next question */
-    bool in_trouble;            /* it was logged */
-    unsigned n_stored;          /* of the last report: in so many buckets */
-    bool keyed; /* the group of this program has a cell for each key; so far known */
+    bool in_trouble;            /* and it was logged */
+    unsigned n_stored;          /* how many buckets have stored the last report */
+    bool keyed;                 /* the group is known to have a cell for each key */
 };
 
 void report_init(struct report *report, struct engine *engine, const struct config *config);
 void report_deinit(struct report *report);
 
-/* The connection to the engine is new: a report is due. */
+/* Makes a report due, because the connection to the engine is new. */
 void report_wake(struct report *report);
 
-/* The connection to the engine is lost: what was asked is forgotten, as nobody would take the
- * answer. */
+/* Forgets an open question, because the connection to the engine is lost. */
 void report_sleep(struct report *report);
 
-/* Goes on without waiting. To be called while connected. Returns when to call it again at the
- * latest, though the descriptor is not readable. */
+/* Does everything that is possible without waiting. Call it only while connected. Returns when to
+ * call it again, even if the descriptor is not readable. */
 usec_t report_process(struct report *report, usec_t now);
 
 /* -1 = there is nothing to wait for. */
 int report_fd(const struct report *report);
 
-/* The answer to something that was put, or that nobody is there to answer. */
+/* Handle an answer to a report, and that there is no responder. */
 void report_note_answer(struct report *report, natsMsg *answer);
 void report_note_unanswered(struct report *report);
 
-/* Says that this program ends because it was asked to. */
+/* Publishes that this program ends on request. */
 void report_stop(struct report *report);

@@ -103,7 +103,8 @@ static int check_earlier_results(const struct client *client, const struct confi
 /* Within this time the stream of jobs drops messages with an id that it has seen. */
 #define DOUBLES_AGE (INT64_C(600) * NSEC_PER_SEC)
 
-/* Of all machines together. Each bounds its own by InFlight=, and the server needs a number. */
+/* For all machines together. The server needs a number, but each machine has its own bound,
+ * InFlight=. */
 #define ACK_PENDING_MAX 1000000
 
 static int report(const char *what, const char *name, natsStatus s)
@@ -211,8 +212,8 @@ static natsStatus make_bucket(jsCtx *js, jsStreamConfig *stream)
     return s;
 }
 
-/* On disk, though the state is said again every few seconds: of a bucket in memory, most servers
- * must not crash at once, or the others wait for what these had. */
+/* On disk, although the state is written every few seconds: if most servers crash at the same time,
+ * the others would wait for their part of a bucket in memory. */
 static int add_bucket(jsCtx *js, const struct config *config, const char *name, usec_t age)
 {
     char stream_name[64], subject[64];
@@ -282,7 +283,7 @@ static int add_consumer(jsCtx *js, const struct config *config)
     consumer.MaxDeliver = -1;
     consumer.MaxAckPending = ACK_PENDING_MAX;
     s = js_GetConsumerInfo(&info, js, config->stream, name, NULL, NULL);
-    if (s == NATS_NOT_FOUND) /* making one that exists may change it */
+    if (s == NATS_NOT_FOUND) /* creating an existing one may change it */
         return make_consumer(js, config, &consumer);
     if (s != NATS_OK)
         return report("consumer", name, s);
@@ -291,11 +292,10 @@ static int add_consumer(jsCtx *js, const struct config *config)
     return report_existing("consumer", name, &difference);
 }
 
-/* First of all, so that nothing is made if it is refused. A stream that exists has results of its
- * own. */
+/* Comes first, so that a refusal leaves nothing behind. An existing stream may have results. */
 static int add_jobs(const struct client *client, const struct config *config)
 {
-    /* The stream refuses subjects without a key: no group takes them. */
+    /* Refuses subjects without a key, which no group takes. */
     const char *subjects[] = {MESSAGE_SUBJECT "*.>"};
     jsStreamInfo *info = NULL;
     natsStatus s = client_stream(&info, client->js, config->stream);

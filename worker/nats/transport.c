@@ -97,7 +97,7 @@ static bool is_writing(struct transport *transport)
     return writing;
 }
 
-/* Whether it is another socket than the last time. */
+/* Returns whether there is a new socket since the last call. */
 static bool has_changed(struct transport *transport)
 {
     bool is_new;
@@ -156,7 +156,7 @@ static bool wait_for(struct transport *transport, short events, usec_t deadline)
     return poll_fd.fd >= 0 && left > 0 && ppoll(&poll_fd, 1, &timeout, NULL) > 0;
 }
 
-/* Drops what still comes. Not by libnats, which would connect again at the end. */
+/* Discards data that still arrives, without libnats, which would connect again at its end. */
 static bool drop(struct transport *transport)
 {
     char data[4096];

@@ -187,14 +187,14 @@ TEST(a_request_that_ends_without_a_message_was_in_vain)
     (void)puller_ask(&puller, 64, NOW);
     note_status("m1.1", "408");
     (void)puller_ask(&puller, 64, NOW);
-    ck_assert_uint_eq(puller.n_in_vain, 1);
+    ck_assert_uint_eq(puller.n_empty, 1);
     (void)puller_ask(&puller, 64, NOW + puller.expires);
-    ck_assert_uint_eq(puller.n_in_vain, 2);
+    ck_assert_uint_eq(puller.n_empty, 2);
     bring(1);
-    ck_assert_uint_eq(puller.n_in_vain, 0);
+    ck_assert_uint_eq(puller.n_empty, 0);
     note_status("m1.3", "408");
     (void)puller_ask(&puller, 63, NOW);
-    ck_assert_uint_eq(puller.n_in_vain, 0);
+    ck_assert_uint_eq(puller.n_empty, 0);
 }
 
 TEST(a_request_was_not_in_vain_if_there_is_no_room_any_more)
@@ -203,7 +203,7 @@ TEST(a_request_was_not_in_vain_if_there_is_no_room_any_more)
     note_status("m1.1", "408");
     (void)puller_ask(&puller, 0, NOW);
     (void)puller_ask(&puller, 64, NOW);
-    ck_assert_uint_eq(puller.n_in_vain, 0);
+    ck_assert_uint_eq(puller.n_empty, 0);
 }
 
 TEST(nudges_follow_one_another_beside_the_request_until_a_message_comes)
