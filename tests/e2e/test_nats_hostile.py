@@ -292,7 +292,7 @@ class Refusals(TestCase):
 
     def test_an_answer_that_does_not_tell_how_a_stream_is_ends_nobody_by_a_signal(self):
         server = self.server()
-        for verb, what, status in (["setup", "actor"], "stream JOBS", 1), (["cluster"], "TROUPE_MACHINES", 3):
+        for verb, what, status in (["setup", "actor"], "stream JOBS", 1), (["cluster"], "TROUPE_STATE", 3):
             with self.troupe_nats(server, *verb) as process:
                 server.answer_all(b"{}")
                 self.assertIn(f"{what}: Protocol Error", process.communicate(timeout=LIMIT)[1])

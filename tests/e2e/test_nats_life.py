@@ -325,7 +325,7 @@ class Life(Case):
             done = bridge.run("setup", "actor")
             self.assertEqual(done.returncode, 0, done.stderr)
             return done.stderr.replace("troupe-nats: ", "").splitlines()
-        everything = ["stream JOBS", "stream TROUPE", "consumer actor", "bucket TROUPE_STATE", "bucket TROUPE_MACHINES"]
+        everything = ["stream JOBS", "stream TROUPE", "consumer actor", "bucket TROUPE_STATE"]
         self.assertEqual(said(), [f"info: {what} is new" for what in everything])
         self.assertEqual(said(), [f"info: {what} exists" for what in everything])
         differs = " exists, and is left as it is, though it differs in its"
@@ -333,8 +333,7 @@ class Life(Case):
             f"warning: stream JOBS{differs} replicas",
             f"warning: stream TROUPE{differs} replicas",
             f"warning: consumer actor{differs} filter, ack wait",
-            f"warning: bucket TROUPE_STATE{differs} replicas, max age",
-            f"warning: bucket TROUPE_MACHINES{differs} replicas"])
+            f"warning: bucket TROUPE_STATE{differs} replicas"])
         client.api("STREAM.DELETE.JOBS")
         client.api("STREAM.CREATE.JOBS", name="JOBS", subjects=["jobs.>", "x"], storage="memory")
         client.api("CONSUMER.DURABLE.CREATE.JOBS.actor", stream_name="JOBS",
@@ -342,8 +341,7 @@ class Life(Case):
                            "max_ack_pending": 100})
         self.assertEqual(said()[::2], [
             f"warning: stream JOBS{differs} subjects, retention, storage, duplicate window",
-            f"warning: consumer actor{differs} filter, ack policy, max deliver, max ack pending",
-            "info: bucket TROUPE_MACHINES exists"])
+            f"warning: consumer actor{differs} filter, ack policy, max deliver, max ack pending"])
 
     def test_setup_does_not_make_a_stream_anew_whose_name_has_results(self):
         for subject, wildcard in (("troupe.result.JOBS.17", "troupe.result.JOBS.>"), ("troupe.dead.other.JOBS.17", "troupe.dead.*.JOBS.>")):
@@ -363,7 +361,7 @@ class Life(Case):
             self.assertEqual(len(done.stderr.splitlines()), 1)
             for part in "stream JOBS: not made", subject, "Stream=", "ResultTTLSec=", f'{{"filter":"{wildcard}"}} to $JS.API.STREAM.PURGE.TROUPE':
                 self.assertIn(part, done.stderr)
-            self.assertEqual(sorted(client.api("STREAM.NAMES")["streams"]), ["KV_TROUPE_MACHINES", "TROUPE"])
+            self.assertEqual(client.api("STREAM.NAMES")["streams"], ["TROUPE"])
             client.api("STREAM.PURGE.TROUPE", filter=wildcard)
             bridge.setup()
             self.assertEqual(client.messages("TROUPE"), 2)

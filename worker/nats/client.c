@@ -54,23 +54,29 @@ natsStatus client_stream(jsStreamInfo **ret, jsCtx *js, const char *name)
     return NATS_PROTOCOL_ERROR;
 }
 
-natsStatus client_find_message(const struct client *client, const char *stream, const char *filter,
-                               json_int_t sequence, json_t **ret)
+natsStatus client_ask(const struct client *client, const char *subject, const char *question,
+                      json_t **ret)
 {
-    char subject[128], question[256];
     natsMsg *answer = NULL;
-    natsStatus s;
+    natsStatus s = natsConnection_RequestString(&answer, client->connection, subject, question,
+                                                CLIENT_WAIT_MS);
 
-    (void)snprintf(subject, sizeof(subject), "$JS.API.STREAM.MSG.GET.%s", stream);
-    (void)snprintf(question, sizeof(question),
-                   "{\"seq\":%" JSON_INTEGER_FORMAT ",\"next_by_subj\":\"%s\"}", sequence, filter);
-    s = natsConnection_RequestString(&answer, client->connection, subject, question,
-                                     CLIENT_WAIT_MS);
     *ret = s == NATS_OK
                ? json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL)
                : NULL;
     natsMsg_Destroy(answer);
     return s == NATS_OK && !*ret ? NATS_PROTOCOL_ERROR : s;
+}
+
+natsStatus client_find_message(const struct client *client, const char *stream, const char *filter,
+                               json_int_t sequence, json_t **ret)
+{
+    char subject[128], question[256];
+
+    (void)snprintf(subject, sizeof(subject), "$JS.API.STREAM.MSG.GET.%s", stream);
+    (void)snprintf(question, sizeof(question),
+                   "{\"seq\":%" JSON_INTEGER_FORMAT ",\"next_by_subj\":\"%s\"}", sequence, filter);
+    return client_ask(client, subject, question, ret);
 }
 
 json_int_t client_error_code(const json_t *reply)

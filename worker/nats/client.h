@@ -53,6 +53,10 @@ int client_fail(const char *what, natsStatus s);
  * its configuration, which libnats takes. The caller destroys `*ret`, which is NULL on error. */
 natsStatus client_stream(jsStreamInfo **ret, jsCtx *js, const char *name);
 
+/* Sends a request to the API. Returns NATS_OK and the answer as JSON, which the caller frees. */
+natsStatus client_ask(const struct client *client, const char *subject, const char *question,
+                      json_t **ret);
+
 /* Asks a stream for its first message from `sequence` on whose subject matches `filter`. Returns
  * NATS_OK and the answer as JSON, which the caller frees: with a member "message", or an error. */
 natsStatus client_find_message(const struct client *client, const char *stream, const char *filter,

@@ -32,6 +32,11 @@ static bool is(const json_t *object, const char *member, const char *value)
     return strcmp(text_of(object, member), value) == 0;
 }
 
+static int64_t number_of(const json_t *object, const char *member)
+{
+    return json_integer_value(json_object_get(object, member));
+}
+
 /* ---- entries ---- */
 
 struct entry {
@@ -93,69 +98,6 @@ static bool entry_init(struct entry *entry, const char *key, const char *value, 
     return true;
 }
 
-typedef int (*entry_fn)(json_t *machines, const struct entry *entry);
-
-/* A message of the bucket's stream. One without data marks a key that was deleted. */
-static int add_entry(json_t *machines, const char *bucket, const json_t *message, entry_fn add)
-{
-    const char *subject = json_string_value(json_object_get(message, "subject"));
-    const char *value = json_string_value(json_object_get(message, "data"));
-    const size_t prefix = strlen(BUCKET_SUBJECT) + strlen(bucket) + 1;
-    struct entry entry;
-    int r;
-
-    if (!value || !subject || strlen(subject) < prefix)
-        return 0;
-    if (!entry_init(&entry, subject + prefix, value,
-                    json_string_value(json_object_get(message, "time")))) {
-        log_warning("bucket %s: the key %s is no machine's, and is left out", bucket,
-                    subject + prefix);
-        return 0;
-    }
-    r = add(machines, &entry);
-    entry_deinit(&entry);
-    return r;
-}
-
-/* An answer without a message: the end of the bucket, or why there is none. */
-static int end_bucket(const char *bucket, const json_t *reply)
-{
-    switch (client_error_code(reply)) {
-    case JSNoMessageFoundErr:
-        return CLIENT_OK;
-    case JSStreamNotFoundErr:
-        log_error("there is no bucket %s: \"troupe-nats setup\" makes it", bucket);
-        return CLIENT_NOT_FOUND;
-    default:
-        return client_fail(bucket, NATS_PROTOCOL_ERROR);
-    }
-}
-
-/* Calls `add` for each key of the bucket, in the order in which they were written. */
-static int read_bucket(const struct client *client, const char *bucket, json_t *machines,
-                       entry_fn add)
-{
-    char stream[64], filter[64];
-    json_int_t sequence = 0;
-
-    (void)snprintf(stream, sizeof(stream), BUCKET_STREAM "%s", bucket);
-    (void)snprintf(filter, sizeof(filter), BUCKET_SUBJECT "%s.>", bucket);
-    for (;;) {
-        json_auto_t *reply = NULL;
-        natsStatus s = client_find_message(client, stream, filter, sequence + 1, &reply);
-        const json_t *message = json_object_get(reply, "message");
-        const json_int_t found = json_integer_value(json_object_get(message, "seq"));
-
-        if (s != NATS_OK)
-            return client_is_denied(client) ? client_fail_denied(client) : client_fail(bucket, s);
-        if (found <= sequence)
-            return end_bucket(bucket, reply);
-        sequence = found;
-        if (add_entry(machines, bucket, message, add) < 0)
-            return client_fail(bucket, NATS_NO_MEMORY);
-    }
-}
-
 /* ---- machines ---- */
 
 /* Returns the machine, after adding it if it is new; NULL without memory. */
@@ -165,33 +107,18 @@ static json_t *machine_of(json_t *machines, const struct entry *entry)
 
     if (machine)
         return machine;
-    machine = json_pack("{s:s, s:s, s:I, s:{}}", "name", entry->machine, "state", STOPPED,
-                        "seen_at", (json_int_t)0, "bridges");
+    machine = json_pack("{s:s, s:{}}", "name", entry->machine, "bridges");
     return json_object_set_new(machines, entry->machine, machine) == 0 ? machine : NULL;
 }
 
-/* A machine has the state of the bridge that was heard from last. */
-static int set_bridge(json_t *machine, const struct entry *entry, const char *state)
+static const char *state_of(const struct entry *entry, usec_t now)
 {
-    json_t *seen_at = json_object_get(machine, "seen_at");
+    const int64_t every = number_of(entry->value, "every_usec");
+    const usec_t period = every > 0 ? (usec_t)every : 0;
 
-    if ((usec_t)json_integer_value(seen_at) <= entry->at) {
-        (void)json_integer_set(seen_at, (json_int_t)entry->at);
-        if (json_object_set_new(machine, "state", json_string(state)) < 0)
-            return -1;
-    }
-    return json_object_set_new(json_object_get(machine, "bridges"), entry->group,
-                               json_string(state));
-}
-
-/* An entry of BUCKET_MACHINES, which is read first: the bridge is dead unless the other bucket has
- * it. */
-static int add_known(json_t *machines, const struct entry *entry)
-{
-    json_t *machine = machine_of(machines, entry);
-
-    return machine ? set_bridge(machine, entry, is(entry->value, "state", STOPPED) ? STOPPED : DEAD)
-                   : -1;
+    if (!is(entry->value, "state", UP))
+        return STOPPED;
+    return usec_sub(now, entry->at + USEC_PER_SEC) / BUCKET_PERIODS > period ? DEAD : UP;
 }
 
 static int copy_member(json_t *machine, const struct entry *entry, const char *name)
@@ -201,17 +128,83 @@ static int copy_member(json_t *machine, const struct entry *entry, const char *n
     return member ? json_object_set(machine, name, member) : 0;
 }
 
-/* An entry of BUCKET_STATE. All bridges of a machine describe its groups; the newest description
- * counts. */
-static int add_state(json_t *machines, const struct entry *entry)
+/* A machine has the state of the bridge that was heard from last, and the groups that the last
+ * bridge that is up has described. */
+static int add_state(json_t *machines, const struct entry *entry, usec_t now)
 {
+    const char *state = state_of(entry, now);
     json_t *machine = machine_of(machines, entry);
+    json_t *bridges = json_object_get(machine, "bridges");
 
-    if (!machine || set_bridge(machine, entry, is(entry->value, "state", UP) ? UP : STOPPED) < 0)
+    if (!machine || json_object_set_new(machine, "state", json_string(state)) < 0 ||
+        json_object_set_new(machine, "seen_at", json_integer((json_int_t)entry->at)) < 0 ||
+        json_object_set_new(bridges, entry->group, json_string(state)) < 0)
         return -1;
-    if (!is(entry->value, "state", UP))
+    if (strcmp(state, UP) != 0)
         return 0;
     return copy_member(machine, entry, "version") < 0 ? -1 : copy_member(machine, entry, "groups");
+}
+
+/* A message of the bucket's stream. One without data marks a key that was deleted. */
+static int add_message(json_t *machines, const json_t *message, usec_t now)
+{
+    const char *subject = json_string_value(json_object_get(message, "subject"));
+    const char *value = json_string_value(json_object_get(message, "data"));
+    struct entry entry;
+    const char *key;
+    int r;
+
+    if (!value || !subject || strlen(subject) < strlen(BUCKET_SUBJECT))
+        return 0;
+    key = subject + strlen(BUCKET_SUBJECT);
+    if (!entry_init(&entry, key, value, json_string_value(json_object_get(message, "time")))) {
+        log_warning("bucket " BUCKET_NAME ": the key %s is no machine's, and is left out", key);
+        return 0;
+    }
+    r = add_state(machines, &entry, now);
+    entry_deinit(&entry);
+    return r;
+}
+
+static int fail(const struct client *client, natsStatus s)
+{
+    return client_is_denied(client) ? client_fail_denied(client) : client_fail(BUCKET_NAME, s);
+}
+
+/* An answer without a message: the end of the bucket, or why there is none. */
+static int end_bucket(const json_t *reply)
+{
+    switch (client_error_code(reply)) {
+    case JSNoMessageFoundErr:
+        return CLIENT_OK;
+    case JSStreamNotFoundErr:
+        log_error("there is no bucket " BUCKET_NAME ": \"troupe-nats setup\" makes it");
+        return CLIENT_NOT_FOUND;
+    default:
+        return client_fail(BUCKET_NAME, NATS_PROTOCOL_ERROR);
+    }
+}
+
+/* Adds each key of the bucket, in the order in which they were written. */
+static int read_bucket(const struct client *client, json_t *machines, usec_t now)
+{
+    json_int_t sequence = 0;
+
+    for (;;) {
+        json_auto_t *reply = NULL;
+        natsStatus s =
+            client_find_message(client, BUCKET_STREAM, BUCKET_SUBJECT ">", sequence + 1, &reply);
+        const json_t *message = json_object_get(reply, "message");
+        const json_int_t found = json_integer_value(json_object_get(message, "seq"));
+
+        if (s != NATS_OK)
+            return fail(client, s);
+        if (found <= sequence)
+            return end_bucket(reply);
+        sequence = found;
+        if (add_message(machines, message, now) < 0)
+            return client_fail(BUCKET_NAME, NATS_NO_MEMORY);
+    }
 }
 
 /* A machine is up if one of its bridges is. */
@@ -247,14 +240,25 @@ static json_t *sorted(json_t *machines)
     return TAKE_PTR(array);
 }
 
+/* The time of the server, since clocks of machines may differ; nats-server 2.9 does not tell it. */
+static natsStatus get_time(const struct client *client, usec_t *ret)
+{
+    json_auto_t *reply = NULL;
+    natsStatus s = client_ask(client, "$JS.API.STREAM.INFO." BUCKET_STREAM, "", &reply);
+    const usec_t time = read_time(json_string_value(json_object_get(reply, "ts")));
+
+    *ret = time > 0 ? time : clock_realtime();
+    return s;
+}
+
 /* Returns what is known of all machines, by name. */
 static int read_machines(const struct client *client, json_t **ret)
 {
     json_t *machines = json_object();
-    int r = read_bucket(client, BUCKET_MACHINES, machines, add_known);
+    usec_t now;
+    natsStatus s = get_time(client, &now);
+    int r = s == NATS_OK ? read_bucket(client, machines, now) : fail(client, s);
 
-    if (r == CLIENT_OK)
-        r = read_bucket(client, BUCKET_STATE, machines, add_state);
     *ret = r == CLIENT_OK ? sorted(machines) : NULL;
     json_decref(machines);
     return r == CLIENT_OK && !*ret ? client_fail("machines", NATS_NO_MEMORY) : r;
@@ -269,11 +273,6 @@ struct summary {
     bool trouble; /* a machine is dead, or a group is not up, or its troupe-nats is dead */
     int machine_width, group_width;
 };
-
-static int64_t number_of(const json_t *object, const char *member)
-{
-    return json_integer_value(json_object_get(object, member));
-}
 
 static void widen(int *width, const char *text)
 {
@@ -466,24 +465,22 @@ static int check_known(const json_t *machines, const char *name)
     return CLIENT_NOT_FOUND;
 }
 
-static natsStatus purge(const struct client *client, const char *bucket, const char *machine)
+static natsStatus purge(const struct client *client, const char *machine)
 {
-    char subject[160], stream[64];
+    char subject[128];
     jsOptions options;
 
-    (void)snprintf(subject, sizeof(subject), BUCKET_SUBJECT "%s.%s.*", bucket, machine);
-    (void)snprintf(stream, sizeof(stream), BUCKET_STREAM "%s", bucket);
+    (void)snprintf(subject, sizeof(subject), BUCKET_SUBJECT "%s.*", machine);
     (void)jsOptions_Init(&options);
     options.Wait = CLIENT_WAIT_MS;
     options.Stream.Purge.Subject = subject;
-    return js_PurgeStream(client->js, stream, &options, NULL);
+    return js_PurgeStream(client->js, BUCKET_STREAM, &options, NULL);
 }
 
 int cluster_forget(const struct config *config, const char *machine)
 {
     struct client client;
     json_t *machines = NULL;
-    natsStatus s;
     int r = client_open(&client, config);
 
     if (r == CLIENT_OK)
@@ -491,9 +488,8 @@ int cluster_forget(const struct config *config, const char *machine)
     if (r == CLIENT_OK)
         r = check_known(machines, machine);
     if (r == CLIENT_OK) {
-        s = purge(&client, BUCKET_STATE, machine);
-        if (s == NATS_OK)
-            s = purge(&client, BUCKET_MACHINES, machine);
+        natsStatus s = purge(&client, machine);
+
         r = s == NATS_OK ? CLIENT_OK : client_fail(machine, s);
     }
     json_decref(machines);

@@ -7,11 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define BUCKETS 2u
-
-static const char up[] = "{\"state\":\"up\"}";
-static const char stopped[] = "{\"state\":\"stopped\"}";
-
 void report_init(struct report *report, struct engine *engine, const struct config *config)
 {
     *report = (struct report){.engine = engine, .config = config};
@@ -51,19 +46,19 @@ void report_sleep(struct report *report)
 static void note_trouble(struct report *report, const char *problem)
 {
     if (!report->in_trouble)
-        log_warning("other machines cannot see this one: %s; if the buckets " BUCKET_STATE
-                    " and " BUCKET_MACHINES " are not there, \"troupe-nats setup\" makes them",
+        log_warning("other machines cannot see this one: %s; if the bucket " BUCKET_NAME
+                    " is not there, \"troupe-nats setup\" makes it",
                     problem);
     report->in_trouble = true;
 }
 
-static void put(struct report *report, const char *bucket, const char *text)
+static void put(struct report *report, const char *text)
 {
     _cleanup_free_ char *subject = NULL;
     int r;
 
-    if (asprintf(&subject, BUCKET_SUBJECT "%s.%s.%s", bucket, report->config->machine,
-                 report->config->group) < 0) {
+    if (asprintf(&subject, BUCKET_SUBJECT "%s.%s", report->config->machine, report->config->group) <
+        0) {
         subject = NULL;
         return;
     }
@@ -77,8 +72,7 @@ static bool is_foreign(const json_t *reply)
 {
     const char *stream = json_string_value(json_object_get(reply, "stream"));
 
-    return json_object_get(reply, "type") ||
-           (stream && strncmp(stream, BUCKET_STREAM, strlen(BUCKET_STREAM)) != 0);
+    return json_object_get(reply, "type") || (stream && strcmp(stream, BUCKET_STREAM) != 0);
 }
 
 void report_note_answer(struct report *report, natsMsg *answer)
@@ -92,7 +86,7 @@ void report_note_answer(struct report *report, natsMsg *answer)
         log_debug("an answer that is not about the state of this machine");
     else if (!reply || error)
         note_trouble(report, problem ? problem : "the answer cannot be understood");
-    else if (++report->n_stored == BUCKETS)
+    else
         report->in_trouble = false;
     json_decref(reply);
 }
@@ -104,22 +98,19 @@ void report_note_unanswered(struct report *report)
 
 static void publish(struct report *report)
 {
-    json_t *document = json_pack("{s:s, s:s, s:O}", "state", "up", "version", TROUPE_VERSION,
+    json_t *document = json_pack("{s:s, s:I, s:s, s:O}", "state", "up", "every_usec",
+                                 (json_int_t)report->config->state, "version", TROUPE_VERSION,
                                  "groups", report->groups);
     _cleanup_free_ char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
 
     json_decref(document);
-    if (!text)
-        return;
-    report->n_stored = 0;
-    put(report, BUCKET_STATE, text);
-    put(report, BUCKET_MACHINES, up);
+    if (text)
+        put(report, text);
 }
 
 void report_stop(struct report *report)
 {
-    put(report, BUCKET_STATE, stopped);
-    put(report, BUCKET_MACHINES, stopped);
+    put(report, "{\"state\":\"stopped\"}");
 }
 
 /* ---- from the supervisor ---- */

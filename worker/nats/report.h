@@ -2,7 +2,7 @@
 #pragma once
 
 /* Publishes the state of this machine: while connected to NATS, asks the supervisor for the metrics
- * of its groups every StateSec=, and puts them into the buckets of bucket.h.
+ * of its groups every StateSec=, and puts them into the bucket of bucket.h.
  */
 
 #include "worker/nats/config.h"
@@ -18,7 +18,6 @@ struct report {
     json_t *groups;             /* from the answer so far; NULL = no question is open */
     usec_t next_at;             /* of the next question */
     bool in_trouble;            /* and it was logged */
-    unsigned n_stored;          /* how many buckets have stored the last report */
     bool keyed;                 /* the group is known to have a cell for each key */
 };
 

@@ -203,7 +203,7 @@ static natsStatus make_bucket(jsCtx *js, jsStreamConfig *stream)
     natsStatus s;
 
     (void)kvConfig_Init(&bucket);
-    bucket.Bucket = stream->Name + strlen(BUCKET_STREAM);
+    bucket.Bucket = BUCKET_NAME;
     bucket.TTL = stream->MaxAge;
     bucket.StorageType = stream->Storage;
     bucket.Replicas = (int)stream->Replicas;
@@ -214,29 +214,19 @@ static natsStatus make_bucket(jsCtx *js, jsStreamConfig *stream)
 
 /* On disk, although the state is written every few seconds: if most servers crash at the same time,
  * the others would wait for their part of a bucket in memory. */
-static int add_bucket(jsCtx *js, const struct config *config, const char *name, usec_t age)
+static int add_bucket(jsCtx *js, const struct config *config)
 {
-    char stream_name[64], subject[64];
-    const char *subjects[] = {subject};
+    const char *subjects[] = {BUCKET_SUBJECT ">"};
     jsStreamConfig stream;
 
-    (void)snprintf(stream_name, sizeof(stream_name), BUCKET_STREAM "%s", name);
-    (void)snprintf(subject, sizeof(subject), BUCKET_SUBJECT "%s.>", name);
     (void)jsStreamConfig_Init(&stream);
-    stream.Name = stream_name;
+    stream.Name = BUCKET_STREAM;
     stream.Subjects = subjects;
     stream.SubjectsLen = 1;
     stream.Storage = js_FileStorage;
     stream.Replicas = (int64_t)config->replicas;
-    stream.MaxAge = (int64_t)(age * NSEC_PER_USEC);
-    return add(js, "bucket", name, &stream, make_bucket);
-}
-
-static int add_buckets(jsCtx *js, const struct config *config)
-{
-    int r = add_bucket(js, config, BUCKET_STATE, BUCKET_STATE_PERIODS * config->state);
-
-    return r == 0 ? add_bucket(js, config, BUCKET_MACHINES, BUCKET_MACHINES_AGE) : r;
+    stream.MaxAge = (int64_t)(BUCKET_AGE * NSEC_PER_USEC);
+    return add(js, "bucket", BUCKET_NAME, &stream, make_bucket);
 }
 
 /* ---- the consumer ---- */
@@ -315,7 +305,7 @@ static int make_all(const struct client *client, const struct config *config)
         r = add_stream(client->js, config, PUBLICATION_STREAM, results, 2, js_LimitsPolicy);
     if (r == 0)
         r = add_consumer(client->js, config);
-    return r == 0 ? add_buckets(client->js, config) : r;
+    return r == 0 ? add_bucket(client->js, config) : r;
 }
 
 int setup(const struct config *config)

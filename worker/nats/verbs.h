@@ -8,7 +8,7 @@
 #include "worker/nats/config.h"
 
 /*
- * Makes the stream of jobs, that of results, the consumer of the group, and the buckets of
+ * Makes the stream of jobs, that of results, the consumer of the group, and the bucket of
  * bucket.h; leaves those alone that exist. Waits for the server.
  */
 int setup(const struct config *config);
@@ -40,7 +40,7 @@ int await_job(const struct config *config, const char *id, usec_t timeout,
 /*
  * Prints all machines as a table, or {"machines": […]} by name, each
  * {"name": …, "state": …, "seen_at": …, "version": …, "groups": […], "bridges": {GROUP: STATE}}. A
- * state is "up", "stopped" or "dead"; groups are as in BUCKET_STATE, and absent unless the machine
+ * state is "up", "stopped" or "dead"; groups are as in bucket.h, and absent unless the machine
  * is up. CLIENT_FAILED: a machine is dead, or a group is in trouble.
  */
 int cluster_show(const struct config *config, const struct output *output);
