@@ -150,7 +150,11 @@ static int open_store(struct supervisor *supervisor)
 {
     _cleanup_free_ char *path = supervisor_store_path(supervisor->parts.control.config);
     const struct store_options options = {
-        .path = path, .changed = on_changed, .userdata = supervisor};
+        .path = path,
+        .first = supervisor->parts.control.predecessors.first,
+        .changed = on_changed,
+        .userdata = supervisor,
+    };
 
     if (!path)
         return -ENOMEM;
@@ -231,10 +235,14 @@ bool supervisor_settle_store(struct supervisor *supervisor)
 
 void supervisor_close_store(struct supervisor *supervisor)
 {
-    (void)supervisor_settle_store(supervisor);
-    if (supervisor->upgrade.approved && supervisor->parts.durable.store)
-        store_leave_log(supervisor->parts.durable.store);
-    supervisor->parts.durable.store = store_free(supervisor->parts.durable.store);
+    struct store *store = supervisor->parts.durable.store;
+    const bool settled = supervisor_settle_store(supervisor);
+
+    if (store && supervisor->upgrade.approved)
+        store_leave_log(store);
+    else if (store && settled && supervisor->parts.control.state == CONTROL_STOPPING)
+        store_end_run(store);
+    supervisor->parts.durable.store = store_free(store);
     durable_jobs_close(&supervisor->parts.durable);
     restore_deinit(&supervisor->restore);
 }

@@ -54,6 +54,14 @@ struct job *queue_first(const struct queue *queue)
     return first_of(queue, queue->occupied);
 }
 
+struct job *queue_next(const struct queue *queue, const struct job *job)
+{
+    const uint64_t later = queue->occupied & ~(BIT(job->priority) | (BIT(job->priority) - 1));
+
+    return job->link.next == &queue->bands[job->priority] ? first_of(queue, later)
+                                                          : job_of(job->link.next);
+}
+
 struct job *queue_last(const struct queue *queue)
 {
     return queue->occupied == 0 ? NULL

@@ -32,6 +32,9 @@ void queue_remove(struct queue *queue, struct job *job);
 struct job *queue_first(const struct queue *queue);
 struct job *queue_last(const struct queue *queue);
 
+/* Returns the job after one of this queue; NULL = it is the last. */
+struct job *queue_next(const struct queue *queue, const struct job *job);
+
 /* Returns the time (realtime) since which the oldest of the first jobs of each priority waits: its
  * creation, or its start time. 0 = empty. */
 usec_t queue_oldest(const struct queue *queue);

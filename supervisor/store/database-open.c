@@ -234,7 +234,9 @@ static int adopt(struct database *database)
 
 static int begin_run(struct database *database)
 {
-    int64_t run = 0, id_key = 0, page_size = 0;
+    static const char count[] =
+        "UPDATE store SET unclean = unclean + (?1 AND stopped <> run), run = run + 1";
+    int64_t run = 0, id_key = 0, unclean = 0, page_size = 0;
     int r = read_number(database, "PRAGMA page_size", &page_size);
 
     database->page_size = (int)page_size;
@@ -243,19 +245,36 @@ static int begin_run(struct database *database)
     database_note_place(database);
     if (r == 0) {
         database_begin(database);
-        r = database_step(database, database_query(database, "UPDATE store SET run = run + 1"));
+        (void)sqlite3_bind_int(database_query(database, count), 1, database->first);
+        r = database_step(database, database_query(database, count));
     }
     if (r == 0)
         r = read_number(database, "SELECT run FROM store", &run);
     if (r == 0)
         r = read_number(database, "SELECT id_key FROM store", &id_key);
     if (r == 0)
+        r = read_number(database, "SELECT unclean FROM store", &unclean);
+    if (r == 0)
         r = database_commit(database);
     if (r < 0)
         return r;
     database->run = (uint64_t)run;
     database->id_key = (uint64_t)id_key;
+    database->unclean = (uint32_t)unclean;
+    database->first = false;
     return 0;
+}
+
+void database_end_run(struct database *database)
+{
+    int r = database_try_begin(database);
+
+    if (r == 0)
+        r = database_step(database, database_query(database, "UPDATE store SET stopped = run"));
+    if (r == 0)
+        r = database_commit(database);
+    if (r < 0)
+        database_rollback(database);
 }
 
 int database_open(struct database *database, const char *path, const char *vfs)

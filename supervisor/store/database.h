@@ -50,9 +50,13 @@ struct database {
     int index;       /* the file with the index of the log; -1 = not opened */
     struct database_query queries[DATABASE_QUERIES_MAX];
     size_t n_queries;
-    bool bare;       /* the disk is full: ends are written without large bytes; set by the store */
-    uint64_t run;    /* how often it was opened */
-    uint64_t id_key; /* for job-number.h */
+    bool bare;    /* the disk is full: ends are written without large bytes; set by the store */
+    uint64_t run; /* how often it was opened */
+    /* No process before this one can still know which jobs were begun: the next opening counts an
+     * end without a stop. Set by the owner; cleared by the opening. */
+    bool first;
+    uint32_t unclean; /* how many runs have ended without a stop */
+    uint64_t id_key;  /* for job-number.h */
     int page_size;
     int log_pages;     /* in the write-ahead log, with those of the last commit */
     off_t log_valid;   /* bytes of the log that are on disk; -1 = not known yet */
@@ -99,6 +103,10 @@ int database_open_unsynced(struct database *database, const char *path, bool cre
  * `problem` set, if a newer trouped wrote it.
  */
 int database_check_format(const char *path, char problem[DATABASE_PROBLEM_MAX]);
+
+/* Notes that all which was begun is in the rows. Without it, or if it fails, the run counts as one
+ * that has ended without a stop. */
+void database_end_run(struct database *database);
 
 /* Closes the connection. With `leave_log`, as after a failure, there is no checkpoint, and the next
  * opening of this struct takes the same file only, and first cuts off what a failed commit has left

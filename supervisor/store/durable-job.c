@@ -74,6 +74,10 @@ static void durable_give(struct durable_job *durable)
     if (durable->row.group || durable->given & DURABLE_MOVE)
         durable_set_group(durable);
     job_progress_to_row(&durable->row, durable->record.job);
+    if (durable->given & DURABLE_HAND && durable->record.job->state == JOB_QUEUED) {
+        durable->row.state = JOB_ROW_HANDED;
+        durable->row.attempt++;
+    }
     /* Nobody has been promised anything yet; but a dead letter is written if possible, and a job
      * that replaces one takes no more space than that. */
     durable->task.addition = (durable->given & DURABLE_ADD) != 0 && durable->replaces == 0 &&
@@ -139,6 +143,8 @@ static void durable_done(struct store_task *task, int result)
         if (result == -EIO || (result < 0 && durable->row.payload_size >= SIDE_FILE_MIN))
             removal_add(durable->jobs->store, durable->row.number, durable_remove_rows);
     }
+    if (result == 0)
+        durable->allows = job_row_allows(&durable->row);
     if (result != 0) {
         durable->noted = 0;
         durable->hurries = false;
@@ -163,6 +169,7 @@ static int durable_make(struct durable_jobs *jobs, struct job *job, const char *
     durable->group = group;
     durable->row = (struct job_row)JOB_ROW_NULL;
     durable->row.number = number;
+    durable->allows = 1;
     durable->task.apply = durable_write;
     durable->task.done = durable_done;
     list_init(&durable->task.link);
@@ -302,6 +309,16 @@ void durable_job_update(struct job *job, bool lazy)
         durable->noted |= DURABLE_UPDATE; /* written when its row has been read */
     else if (durable->stored || durable_job_is_busy(job))
         durable_note_update(durable, lazy);
+}
+
+void durable_job_hand(struct job *job)
+{
+    struct durable_job *durable = durable_of(job);
+
+    if (durable_job_may_begin(job) || (durable->given | durable->noted) & DURABLE_HAND)
+        return;
+    durable->noted |= DURABLE_HAND;
+    durable_job_update(job, false);
 }
 
 void durable_job_move(struct job *job, const char *group)

@@ -23,6 +23,7 @@ enum durable_change {
     DURABLE_UPDATE = 1 << 1, /* its attempts, its state, or the request to cancel it */
     DURABLE_END = 1 << 2,
     DURABLE_MOVE = 1 << 3, /* its group; with DURABLE_UPDATE */
+    DURABLE_HAND = 1 << 4, /* its next attempt, which is about to begin; with DURABLE_UPDATE */
 };
 
 /* What stays of a job that has ended; bits. */
@@ -83,6 +84,7 @@ struct durable_job {
     bool hurries;              /* somebody waits for what is noted */
     struct durable_hold *hold; /* of which the addition is held; NULL = it is not */
     bool stored;               /* the row is on disk */
+    uint32_t allows;           /* job_row_allows() of that; 1 = it is new */
     bool ended;                /* as `end`, which clients do not see yet */
     enum job_state end;        /* valid if `ended`, as are the next two */
     unsigned keeps;            /* enum durable_rest */
@@ -142,6 +144,14 @@ void durable_job_take_payload(struct job *job);
 
 /* Notes that the job has changed. `lazy`: nobody waits for it. */
 void durable_job_update(struct job *job, bool lazy);
+
+/* Whether a worker may get the job, by what its row says. */
+static inline bool durable_job_may_begin(const struct job *job)
+{
+    return job->attempt < durable_of(job)->allows;
+}
+/* Otherwise notes that a worker is about to get it: written() follows. */
+void durable_job_hand(struct job *job);
 
 /* Notes that the job, whose row is on disk, now is in another group: as durable_job_update(). */
 void durable_job_move(struct job *job, const char *group);

@@ -67,14 +67,16 @@ int job_rows_check_name(struct database *database, const struct job_row *row)
 
 int job_rows_add(struct database *database, const struct job_row *row)
 {
-    static const char sql[] = "INSERT INTO job (" COLUMNS "payload) VALUES (" PARAMETERS "?)";
+    static const char sql[] =
+        "INSERT INTO job (" COLUMNS "unclean, payload) VALUES (" PARAMETERS "?, ?)";
     sqlite3_stmt *statement = database_query(database, sql);
-    int payload, r = row->name_size > 0 ? find_ended(database, row) : 0;
+    int at, r = row->name_size > 0 ? find_ended(database, row) : 0;
 
     if (r != 0)
         return r;
-    payload = row_bind_record(statement, 1, &JOB_ROW_RECORD, row);
-    r = row_step_with_blob(database, statement, payload, file_of(row->number), row->payload,
+    at = row_bind_record(statement, 1, &JOB_ROW_RECORD, row);
+    row_bind(statement, at, database->unclean);
+    r = row_step_with_blob(database, statement, at + 1, file_of(row->number), row->payload,
                            row->payload_fd, row->payload_size);
     return r == DATABASE_E_EXISTS ? JOB_ROWS_E_EXISTS : r;
 }
@@ -82,11 +84,12 @@ int job_rows_add(struct database *database, const struct job_row *row)
 int job_rows_update(struct database *database, const struct job_row *row)
 {
     static const char sql[] =
-        "UPDATE job SET " PROGRESS(ROW_ASSIGNMENT) "number = number WHERE number = ?";
+        "UPDATE job SET " PROGRESS(ROW_ASSIGNMENT) "unclean = ? WHERE number = ?";
     sqlite3_stmt *statement = database_query(database, sql);
-    const int number = row_bind_record(statement, 1, &PROGRESS_RECORD, row);
+    const int at = row_bind_record(statement, 1, &PROGRESS_RECORD, row);
 
-    (void)sqlite3_bind_int64(statement, number, row->number);
+    row_bind(statement, at, database->unclean);
+    (void)sqlite3_bind_int64(statement, at + 1, row->number);
     return database_step(database, statement);
 }
 
@@ -123,11 +126,34 @@ void job_row_mend(struct job_row *row)
         row->asked = none;
 }
 
+uint32_t job_row_allows(const struct job_row *row)
+{
+    const bool wary = row->state == JOB_ROW_RUNNING || row->state == JOB_ROW_HANDED ||
+                      row->n_unclean > 1 || row->failed_by == ATTEMPT_CAUSE_SUPERVISOR;
+
+    return row->attempt + !wary;
+}
+
+/* Adds what is not known: see struct job_row. */
+static void count_unclean(struct job_row *row, uint32_t unclean)
+{
+    row->n_unclean = unclean;
+    if (row->state == JOB_ROW_HANDED && unclean > 0) {
+        row->state = JOB_ROW_RUNNING;
+    } else if (row->state == JOB_ROW_HANDED) {
+        row->state = JOB_ROW_WAITING;
+        row->attempt--;
+    } else if (row->state != JOB_ROW_RUNNING) {
+        row->attempt += unclean;
+    }
+}
+
 static int read_row(struct database *database, sqlite3_stmt *statement, bool with_payload,
                     struct job_row *row)
 {
-    const int payload = row_read_record(statement, 0, &JOB_ROW_RECORD, row);
+    const int at = row_read_record(statement, 0, &JOB_ROW_RECORD, row), payload = at + 1;
 
+    count_unclean(row, database->unclean - (uint32_t)sqlite3_column_int64(statement, at));
     job_row_mend(row);
     if (with_payload)
         return row_read_blob(database, statement, payload, file_of(row->number), &row->payload,
@@ -173,7 +199,7 @@ int job_rows_fetch(struct database *database, int64_t number, job_row_fn fn, voi
 {
     struct fetch fetch = {.fn = fn, .userdata = userdata};
     sqlite3_stmt *statement =
-        database_query(database, "SELECT " COLUMNS "payload FROM job WHERE number = ?1");
+        database_query(database, "SELECT " COLUMNS "unclean, payload FROM job WHERE number = ?1");
     int r;
 
     (void)sqlite3_bind_int64(statement, 1, number);
@@ -199,10 +225,11 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
                   void *userdata)
 {
     static const char sql[] =
-        "SELECT " COLUMNS PAYLOAD_SIZE " FROM job WHERE number > ?1"
+        "SELECT " COLUMNS "unclean, " PAYLOAD_SIZE " FROM job WHERE number > ?1"
         " UNION ALL SELECT created, started, uid, NULL, attempt, max_retries, failed, priority, 0,"
         " NULL, 1, NULL, state, NULL, NULL, number, grp, key, name, NULL, NULL, NULL, NULL, NULL,"
-        " NULL, NULL, " RESULT_SIZE " FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
+        " NULL, NULL, (SELECT unclean FROM store), " RESULT_SIZE
+        " FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
     sqlite3_stmt *statement;
 
     if (!ended)
@@ -216,8 +243,8 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
 int job_rows_scan(struct database *database, int64_t after, unsigned max, job_row_fn fn,
                   void *userdata)
 {
-    static const char sql[] = "SELECT " COLUMNS PAYLOAD_SIZE " FROM job WHERE number > ?1"
-                              " ORDER BY number LIMIT ?2";
+    static const char sql[] = "SELECT " COLUMNS "unclean, " PAYLOAD_SIZE
+                              " FROM job WHERE number > ?1 ORDER BY number LIMIT ?2";
     sqlite3_stmt *statement = database_query(database, sql);
 
     (void)sqlite3_bind_int64(statement, 1, after);

@@ -28,11 +28,20 @@ enum job_row_state {
     JOB_ROW_BACKOFF, /* until `due`: the next attempt */
     JOB_ROW_RUNNING, /* `attempt` was begun */
     _JOB_ROW_N_STATES,
+    JOB_ROW_HANDED = 16, /* a worker may have got `attempt`: read as one of the others */
 };
 
-/* All pointers are borrowed. Texts are not terminated. */
+/*
+ * All pointers are borrowed. Texts are not terminated.
+ *
+ * Rows are written some time after an attempt has begun. If everything dies before, nobody knows
+ * of the attempt: so when a row is read, its attempt is raised by the number of runs of trouped
+ * that have ended so since it was written. No run may begin more than one attempt of which the row
+ * does not know: job_row_allows().
+ */
 struct job_row {
     JOB_FACTS_MEMBERS
+    uint32_t n_unclean; /* when read: how many runs have ended without a stop since */
     int64_t number;
     const char *group, *key, *name; /* name: chosen id */
     uint32_t group_size, key_size, name_size;
@@ -59,6 +68,10 @@ enum {
     JOB_ROWS_E_EXISTS,  /* a job that has not ended, or a kept result, has that name */
     JOB_ROWS_E_MISSING, /* there is no such row */
 };
+
+/* Returns the last attempt that may begin before the row is written again. A job that may have
+ * ended runs before is not tried without its row. */
+uint32_t job_row_allows(const struct job_row *row);
 
 /* Returns 0, JOB_ROWS_E_EXISTS, or -errno. For a job that has ended before it was added. */
 int job_rows_check_name(struct database *database, const struct job_row *row);

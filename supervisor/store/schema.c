@@ -78,6 +78,14 @@ static const char *const STEPS[] = {
     "ALTER TABLE job ADD COLUMN time_left INTEGER;"
     "PRAGMA user_version = 7;"
     "COMMIT",
+    /* Ends of trouped that was not stopped. The last one is taken for a stop. */
+    "BEGIN;"
+    "ALTER TABLE store ADD COLUMN stopped INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE store SET stopped = run;"
+    "ALTER TABLE store ADD COLUMN unclean INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN unclean INTEGER;"
+    "PRAGMA user_version = 8;"
+    "COMMIT",
 };
 
 _Static_assert(SCHEMA_APPLICATION == 1416786021, "the number in step 0");

@@ -8,7 +8,7 @@
 
 #include <sqlite3.h>
 
-#define SCHEMA_VERSION     7
+#define SCHEMA_VERSION     8
 #define SCHEMA_APPLICATION 0x54727065 /* "Trpe": marks the file as a database of trouped */
 
 /* Brings an open database from `version` (0 = an empty file) to SCHEMA_VERSION, each step in a

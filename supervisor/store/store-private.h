@@ -71,7 +71,7 @@ struct store {
     struct store_backup *backup; /* that the loop has asked for; NULL = none */
     bool backup_finished;
     bool stopping;
-    bool leaves_log; /* set before `stopping` */
+    bool leaves_log, ends_run; /* set before `stopping` */
 
     /* Since when the thread opens the database, writes a transaction, or copies the log; 0 = it
      * does not. note_writing() of the thread stores, writing_since() of the loop loads. */

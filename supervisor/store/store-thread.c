@@ -558,6 +558,8 @@ void *store_run(void *userdata)
         back_up(worker);
     }
     stop_backup(worker, -ECANCELED, "the supervisor stops");
+    if (store->ends_run && is_usable(worker) && list_empty(&worker->tasks))
+        database_end_run(&worker->database);
     finish_all(worker, -ECANCELED, false);
     database_close(&worker->database, store->leaves_log || !is_usable(worker));
     return NULL;

@@ -296,6 +296,7 @@ int store_new(struct store **ret, struct loop *loop, const struct store_options 
     timer_init(&store->lazy, on_lazy);
     timer_init(&store->hold, on_hold);
     store_worker_init(store);
+    store->worker.database.first = options->first;
     (void)pthread_mutex_init(&store->mutex, NULL);
     init_condition(&store->wake);
     store->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -339,6 +340,11 @@ static void cancel_queries(struct store *store)
 void store_leave_log(struct store *store)
 {
     store->leaves_log = true;
+}
+
+void store_end_run(struct store *store)
+{
+    store->ends_run = true;
 }
 
 struct store *store_free(struct store *store)

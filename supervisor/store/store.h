@@ -84,6 +84,7 @@ enum store_state {
 
 struct store_options {
     const char *path; /* of the database; its directory is made if it is missing. Copied */
+    bool first;       /* as of struct database */
     /* For tests: a VFS of SQLite, the time until a first retry, and the pages in the log that make
      * a checkpoint. NULL, 0 = the usual ones. */
     const char *vfs;
@@ -104,6 +105,9 @@ struct store *store_free(struct store *store);
 /* Has store_free() leave the log as it is, as for a crash: another process is about to open the
  * database, and the disk that the log would be copied on may hang. */
 void store_leave_log(struct store *store);
+
+/* Has store_free() note that trouped was stopped, if all tasks are written: no job is in hand. */
+void store_end_run(struct store *store);
 
 /* Without the loop: hands all tasks to the thread, waits for at most `timeout` until it has
  * finished some, and calls done() for those. */

@@ -338,9 +338,10 @@ class Survives(Case):
         self.assertEqual(Path(s.path("notes")).read_text(encoding="ascii").split(), ["first", "middle", "last"])
         for name in "at", "failed":
             job = s.job(name)
-            for member in ("state", "attempt", "failed_attempts", "max_attempts", "priority", "created_at",
-                           "next_attempt_at", "key"):
+            for member in ("state", "failed_attempts", "max_attempts", "priority", "created_at", "next_attempt_at", "key"):
                 self.assertEqual(job.get(member), before[name].get(member), (name, member))
+            # For all that is known, the next attempt has begun.
+            self.assertEqual(job["attempt"], before[name]["attempt"] + 1)
 
     def test_D4_delayed_jobs_are_listed_with_their_dates_while_they_are_loaded(self):
         s = self.durable().start()
@@ -368,6 +369,53 @@ class Survives(Case):
             self.assertEqual((job["state"], job["failed_attempts"], job["max_attempts"]), ("dead", 2, 2))
             self.restart(s)
         self.assertEqual(s.job("once")["state"], "succeeded")
+
+    def test_D4_a_job_that_ends_everything_whenever_it_runs_is_dead_in_the_end(self):
+        s = self.durable(MaxRetries=2).start()
+        s.call("Pause", target="kept")
+        s.create("kept", f"fell {s.path('runs')}", id="fatal")
+        s.kill()
+        limit = time.monotonic() + LIMIT
+        s.spawn()
+        while not self.rows(s, "number", "dead"):
+            self.assertLess(time.monotonic(), limit, "the job is still being tried")
+            if ended(s.pidfd, 0.01):
+                s.spawn()
+        job = s.job("fatal")
+        self.assertEqual((job["state"], job["failed_attempts"]), ("dead", 3))
+        numbers = [int(line) for line in Path(s.path("runs")).read_text(encoding="ascii").split()]
+        self.assertEqual(numbers, sorted(set(numbers)), "the numbers of the attempts")
+        self.assertLessEqual(len(numbers), 3 + 2)  # two runs before it is suspected
+
+    def test_D4_a_job_that_only_waited_has_all_its_attempts_after_power_cuts(self):
+        s = self.durable(MaxRetries=0).start()
+        s.call("Pause", target="kept")
+        ids = [s.create("kept", "echo") for _ in range(3)]
+        s.kill()
+        s.write("kept.group", ini("/bin/false", Restart={"StartLimitBurst": 1}, Jobs={"Durable": "yes"}))
+        for _ in range(10):
+            s.start()
+            s.until_restored()
+            s.kill()
+        s.write("kept.group", actor(2, Durable="yes", MaxRetries=0))
+        s.start()
+        for id in ids:
+            self.assertEqual(s.wait_job(id)["state"], "succeeded")
+        self.assertEqual({s.job(id)["failed_attempts"] for id in ids}, {0})
+
+    def test_D4_attempts_are_counted_without_gaps_over_stops_crashes_and_upgrades(self):
+        s = self.durable(MaxRetries=0).start()
+        s.call("Pause", target="kept")
+        ids = [s.create("kept", "attempt") for _ in range(3)]
+        s.stop()
+        s.write("kept.group", ini("/bin/false", Restart={"StartLimitBurst": 1}, Jobs={"Durable": "yes"}))
+        s.start()
+        s.crash()
+        s.ctl("upgrade", check=True)
+        s.stop()
+        s.write("kept.group", actor(2, Durable="yes", MaxRetries=0))
+        s.start()
+        self.assertEqual([s.wait_job(id)["result"] for id in ids], [text("1")] * 3)
 
     def test_D4_a_request_to_cancel_survives(self):
         s = self.durable().start()
@@ -1301,9 +1349,9 @@ class Hands(Case):
                 s, id, begun, bell = self.at_work(end, 1)
                 with self.blocked(s):
                     bell.ring()
-                    begun.wait()  # the second attempt
+                    s.until(lambda: s.job(id)["state"] != "running")
                     s.crash()
-                s.until(lambda: s.job(id)["state"] == "running")
+                begun.wait()  # the second attempt, which waits for the row
                 bell.ring()
                 s.until(lambda: s.job(id)["state"] == "dead")
                 self.assertEqual(s.job(id)["attempt"], 2)

@@ -153,7 +153,7 @@ void cell_on_written(struct job *job, unsigned changes, int result)
         FAULT_POINT("job.written");
         durable_job_answer(job);
         FAULT_POINT("job.written-told");
-        if (changes & DURABLE_ADD && job->name)
+        if (changes & DURABLE_HAND || (changes & DURABLE_ADD && job->name))
             cell_wake(cell); /* it may have waited for that */
         if (durable_of(job)->leaves && !durable_job_is_busy(job))
             cell_drop_job(cell, job, CELL_E_LEFT);

@@ -121,8 +121,10 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
         job_unref(cell->context->jobs, job);
         return r;
     }
-    if (!saved)
+    if (!saved) {
         durable_of(job)->stored = true;
+        durable_of(job)->allows = job_row_allows(row);
+    }
     payload_move(&job->payload, &loaded->payload);
     *ret = job;
     return 0;
@@ -208,6 +210,7 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
     }
     if (!job->record)
         return 0;
+    durable_of(job)->allows = job_row_allows(row);
     if (!ended && job->started && job->attempt > row->attempt)
         durable_job_update(job, true); /* its number is not used again */
     FAULT_POINT("job.row-found");

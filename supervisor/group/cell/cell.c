@@ -96,6 +96,22 @@ static struct job *cell_next(const struct cell *cell)
     return job && job->record && durable_job_may_exist(job) ? NULL : job;
 }
 
+/* Whether the next job may begin. Otherwise writes the rows of as many jobs as there are workers
+ * that wait: jobs that no worker could have begun must not be charged if everything dies. */
+static bool cell_may_begin(const struct cell *cell, struct job *job)
+{
+    if (!job->record || durable_job_may_begin(job))
+        return true;
+    list_for_each (node, &cell->pool.available) {
+        if (job->record)
+            durable_job_hand(job);
+        job = queue_next(&cell->queue, job);
+        if (!job)
+            break;
+    }
+    return false;
+}
+
 /* Once in a turn, not with each job. A group's only cell needs no index to be found. */
 static void cell_note_queue(struct cell *cell)
 {
@@ -112,7 +128,8 @@ static void cell_dispatch(struct loop_deferred *deferred)
     pool_step(&cell->pool);
     if (cell->config->durable || cell->backlog)
         cell_backlog_shorten_queue(cell);
-    while ((job = cell_next(cell)) && (slot = pool_take_slot(&cell->pool)))
+    while ((job = cell_next(cell)) && cell_may_begin(cell, job) &&
+           (slot = pool_take_slot(&cell->pool)))
         cell_assign(cell, slot, job);
     if (cell->backlog)
         cell_backlog_turn(cell);

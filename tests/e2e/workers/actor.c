@@ -14,6 +14,7 @@
  *   until-cancelled      ends the job once the cancel flag is set
  *   crash segv|abort|kill | exit STATUS | deaf | allocate
  *   leak BYTES           allocates and keeps that much memory
+ *   fell PATH            appends the attempt's number to the file, and kills all of trouped
  *   orphan PATH          forks a process that holds PATH open
  *   before N COMMAND     only in attempts before the N-th
  *
@@ -153,6 +154,28 @@ static void crash(const char *how)
     raise(SIGKILL);
 }
 
+/* Kills the main process and all of its children, before any of them can act on that. */
+static void fell(struct troupe_job *job, const char *path)
+{
+    const int main_process = (int)getppid();
+    char children[64];
+    FILE *file = fopen(path, "a");
+    int pid;
+
+    if (!file || fprintf(file, "%u\n", troupe_job_attempt(job)) < 0 || fclose(file) < 0)
+        _exit(99);
+    (void)snprintf(children, sizeof(children), "/proc/%d/task/%d/children", main_process,
+                   main_process);
+    (void)kill(main_process, SIGSTOP);
+    file = fopen(children, "r");
+    while (file && fscanf(file, "%d", &pid) == 1)
+        if (pid != getpid())
+            (void)kill(pid, SIGKILL);
+    (void)kill(main_process, SIGKILL);
+    for (;;)
+        pause();
+}
+
 static int retry(struct troupe_job *job, const char *argument)
 {
     char *rest;
@@ -252,6 +275,8 @@ static int run(struct troupe_job *job, const char *line)
         fputs(argument, stderr);
     else if (argument_of(line, "crash", &argument))
         crash(argument);
+    else if (argument_of(line, "fell", &argument))
+        fell(job, argument);
     else if (argument_of(line, "exit", &argument))
         _exit((int)strtol(argument, NULL, 10));
     else if (argument_of(line, "deaf", &argument))

@@ -450,28 +450,6 @@ TEST(each_version_is_brought_to_the_last_one)
     ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
 }
 
-TEST(jobs_of_version_1_have_not_moved)
-{
-    sqlite3 *handle;
-
-    ck_assert_int_eq(sqlite3_open(":memory:", &handle), SQLITE_OK);
-    ck_assert_int_eq(schema_migrate(handle, 0), SQLITE_OK);
-    ck_assert_int_eq(
-        sqlite3_exec(handle,
-                     "ALTER TABLE job DROP COLUMN moved; ALTER TABLE job DROP COLUMN canceller;"
-                     "ALTER TABLE job DROP COLUMN delay; ALTER TABLE job DROP COLUMN time_left;"
-                     "ALTER TABLE ended DROP COLUMN cause;"
-                     "ALTER TABLE ended DROP COLUMN moved; PRAGMA user_version = 1;"
-                     "INSERT INTO job (grp, priority, state, cancel, attempt, failed, max_retries,"
-                     " created, uid, keep) VALUES ('mail', 32, 0, 0, 0, 0, 3, 1, 0, 1)",
-                     NULL, NULL, NULL),
-        SQLITE_OK);
-    ck_assert_int_eq(schema_migrate(handle, 1), SQLITE_OK);
-    ck_assert_int_eq(read_pragma(handle, "PRAGMA user_version"), SCHEMA_VERSION);
-    ck_assert_int_eq(read_pragma(handle, "SELECT moved IS NULL FROM job"), 1);
-    ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
-}
-
 TEST(a_migration_that_fails_changes_nothing)
 {
     sqlite3 *handle;

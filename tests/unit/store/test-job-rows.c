@@ -59,6 +59,62 @@ static int compare(void *userdata, const struct job_row *row)
     return 0;
 }
 
+/* Another run opens the database; `first`: after everything has died, or was stopped. */
+static void reopen(bool first, bool stopped)
+{
+    ck_assert_int_eq(database_commit(&database), 0);
+    if (stopped)
+        database_end_run(&database);
+    database_close(&database, false);
+    database.first = first;
+    ck_assert_msg(database_open(&database, scratch.path, NULL) == 0, "%s", database.problem);
+    database_begin(&database);
+}
+
+static int copy(void *userdata, const struct job_row *row)
+{
+    *(struct job_row *)userdata = *row;
+    return 0;
+}
+
+static void assert_attempt(int64_t number, enum job_row_state state, uint32_t attempt,
+                           uint32_t allowed)
+{
+    struct job_row row;
+
+    ck_assert_int_eq(job_rows_fetch(&database, number, copy, &row), 0);
+    ck_assert_uint_eq(row.state, state);
+    ck_assert_uint_eq(row.attempt, attempt);
+    ck_assert_uint_eq(job_row_allows(&row), allowed);
+}
+
+TEST(D4_attempts_that_may_have_begun_are_counted_when_everything_has_died)
+{
+    struct job_row waiting = named(1, "waiting"), running = named(2, "running"),
+                   handed = named(3, "handed");
+
+    waiting.attempt = running.attempt = handed.attempt = 4;
+    running.state = JOB_ROW_RUNNING;
+    handed.state = JOB_ROW_HANDED;
+    ck_assert_int_eq(job_rows_add(&database, &waiting), 0);
+    ck_assert_int_eq(job_rows_add(&database, &running), 0);
+    ck_assert_int_eq(job_rows_add(&database, &handed), 0);
+    for (unsigned kind = 0; kind < 2; kind++) {
+        reopen(kind == 0, kind == 0); /* stopped, or another process continues */
+        assert_attempt(1, JOB_ROW_WAITING, 4, 5);
+        assert_attempt(2, JOB_ROW_RUNNING, 4, 4);
+        assert_attempt(3, JOB_ROW_WAITING, 3, 4);
+    }
+    reopen(true, false);
+    assert_attempt(1, JOB_ROW_WAITING, 5, 6);
+    assert_attempt(2, JOB_ROW_RUNNING, 4, 4);
+    assert_attempt(3, JOB_ROW_RUNNING, 4, 4);
+    reopen(true, false);
+    assert_attempt(1, JOB_ROW_WAITING, 6, 6);
+    ck_assert_int_eq(job_rows_update(&database, &waiting), 0);
+    assert_attempt(1, JOB_ROW_WAITING, 4, 5);
+}
+
 /* Values that no code would choose, within the bounds that are checked. */
 static struct job_row odd_row(unsigned seed)
 {
