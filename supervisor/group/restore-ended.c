@@ -13,9 +13,7 @@
 #include "supervisor/job/job.h"
 #include "supervisor/message/dead-letter/dead-letter-save.h"
 #include "supervisor/message/message-context.h"
-#include "supervisor/store/dead-rows.h"
 #include "supervisor/store/durable-job.h"
-#include "supervisor/store/ended-rows.h"
 #include "supervisor/store/job-number.h"
 #include "supervisor/store/job-to-row.h"
 #include <errno.h>
@@ -24,91 +22,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A copy of a row: its texts follow, each with a NUL. */
-struct restore_copy {
-    struct list link;
-    union {
-        struct ended_row ended;
-        struct dead_row dead;
-    };
-    struct payload payload;
-    char texts[];
-};
-
 void restore_free_copies(struct restore_chunk *chunk)
 {
     list_for_each_safe (node, &chunk->copies) {
-        struct restore_copy *copy = list_entry(node, struct restore_copy, link);
-
         list_unlink(node);
-        payload_deinit(&copy->payload);
-        free(copy);
+        (void)loaded_job_free(list_entry(node, struct loaded_job, link));
     }
 }
 
 /* ---- in the storage thread ---- */
 
-static struct restore_copy *new_copy(struct restore_chunk *chunk, size_t texts)
-{
-    struct restore_copy *copy = calloc(1, sizeof(*copy) + texts + 4);
-
-    if (!copy)
-        return NULL;
-    payload_init(&copy->payload);
-    list_push_back(&chunk->copies, &copy->link);
-    chunk->n++;
-    return copy;
-}
-
-/* Copies a text, and moves `*text` to the copy. */
-static void copy_text(char **place, const char **text, uint32_t size)
-{
-    char *copy = *place;
-
-    if (size > 0)
-        memcpy(copy, *text, size);
-    *text = copy;
-    *place += size + 1;
-}
-
-static int copy_letter(void *userdata, const struct dead_row *row)
-{
-    struct restore_copy *copy =
-        new_copy(userdata, row->group_size + row->key_size + row->name_size + row->reason_size);
-    char *place;
-
-    if (!copy)
-        return -ENOMEM;
-    place = copy->texts;
-    copy->dead = *row;
-    copy_text(&place, &copy->dead.group, row->group_size);
-    copy_text(&place, &copy->dead.key, row->key_size);
-    copy_text(&place, &copy->dead.name, row->name_size);
-    copy_text(&place, &copy->dead.reason, row->reason_size);
-    return payload_set(&copy->payload, row->payload, (size_t)row->payload_size);
-}
-
-static int copy_result(void *userdata, const struct ended_row *row)
+static int copy_row(void *userdata, const struct job_row *row)
 {
     struct restore_chunk *chunk = userdata;
-    struct restore_copy *copy =
-        new_copy(chunk, row->group_size + row->key_size + row->name_size + row->reason_size);
-    char *place;
+    struct loaded_job *copy;
+    int r = loaded_job_new(&copy, row);
 
-    if (!copy)
-        return -ENOMEM;
-    place = copy->texts;
-    copy->ended = *row;
-    copy_text(&place, &copy->ended.group, row->group_size);
-    copy_text(&place, &copy->ended.key, row->key_size);
-    copy_text(&place, &copy->ended.name, row->name_size);
-    copy_text(&place, &copy->ended.reason, row->reason_size);
-    return payload_set(&copy->payload, row->result, (size_t)row->result_size);
+    if (r < 0)
+        return r;
+    list_push_back(&chunk->copies, &copy->link);
+    chunk->n++;
+    return 0;
 }
 
 int restore_read_letters(struct restore_chunk *chunk, struct database *database)
 {
-    int r = dead_rows_scan(database, copy_letter, chunk);
+    int r = job_rows_scan_dead(database, copy_row, chunk);
 
     chunk->n = 0; /* all at once */
     return r;
@@ -116,8 +55,8 @@ int restore_read_letters(struct restore_chunk *chunk, struct database *database)
 
 int restore_read_results(struct restore_chunk *chunk, struct database *database)
 {
-    return ended_rows_scan(database, chunk->after_ended, chunk->after, RESTORE_RESULTS_MAX,
-                           copy_result, chunk);
+    return job_rows_scan_ended(database, chunk->after_ended, chunk->after, RESTORE_RESULTS_MAX,
+                               copy_row, chunk);
 }
 
 /* ---- in the loop ---- */
@@ -131,7 +70,7 @@ static uint64_t id_of_letter(const struct dead_letters *letters, uint64_t id)
 }
 
 /* Writes the id of its job into `text` of PROTOCOL_ID_TEXT bytes, unless the row has it. */
-static const char *job_of_letter(const struct restore *restore, const struct dead_row *row,
+static const char *job_of_letter(const struct restore *restore, const struct job_row *row,
                                  char *text)
 {
     struct protocol_id made;
@@ -142,10 +81,10 @@ static const char *job_of_letter(const struct restore *restore, const struct dea
     return protocol_id_format(&made, text);
 }
 
-static void restore_letter(const struct restore *restore, struct restore_copy *copy)
+static void restore_letter(const struct restore *restore, struct loaded_job *copy)
 {
     struct dead_letters *letters = &restore->context->messages->dead_letters;
-    const struct dead_row *row = &copy->dead;
+    const struct job_row *row = &copy->row;
     const bool keyed = row->key_size > 0 && protocol_name_valid(row->key, row->key_size);
     char recipient[CONFIG_GROUP_NAME_MAX + PROTOCOL_NAME_MAX + 2], id[PROTOCOL_ID_TEXT];
     const struct group *group = registry_find(restore->context->registry, row->group);
@@ -153,7 +92,7 @@ static void restore_letter(const struct restore *restore, struct restore_copy *c
         .reason = DEAD_JOB,
         .id = row->letter,
         .row = row->number,
-        .at = row->dead_at,
+        .at = row->ended_at,
         .recipient = recipient,
         .topic = {.type = "",
                   .key = row->key_size > 0 ? row->key : NULL,
@@ -164,8 +103,8 @@ static void restore_letter(const struct restore *restore, struct restore_copy *c
         .code = row->code,
         .options = row->asked,
         .text = row->reason_size > 0 ? row->reason : NULL,
-        .attempts = row->attempts,
-        .cause = row->cause,
+        .attempts = row->n_failed,
+        .cause = row->failed_by,
         .payload_dropped = row->payload_dropped,
     };
 
@@ -186,20 +125,20 @@ static void restore_letter(const struct restore *restore, struct restore_copy *c
 void restore_take_letters(struct restore *restore)
 {
     list_for_each (node, &restore->chunk->copies)
-        restore_letter(restore, list_entry(node, struct restore_copy, link));
+        restore_letter(restore, list_entry(node, struct loaded_job, link));
     (void)waiting_room_settle(restore->context->durable->inherited, DEAD_LETTER_ROW, NULL, NULL);
     restore->context->durable->letters_unread = false;
     restore_free_copies(restore->chunk);
 }
 
 /* Returns 0, -ENOMEM or -EMSGSIZE. */
-static int fill_result(struct group *group, struct job *job, const struct ended_row *row,
+static int fill_result(struct group *group, struct job *job, const struct job_row *row,
                        struct payload *result)
 {
     int r;
 
     job->facts = row->facts;
-    job->state = row->state;
+    job->state = (uint8_t)row->state;
     job->group = group;
     job->keep_result = true;
     job->payload_lost = false;
@@ -223,17 +162,11 @@ static void keep_result(struct group *group, struct job *job)
 int restore_saved_result(struct group *group, struct job *job, const struct saved_job *saved,
                          struct payload *result)
 {
-    const struct job_row *row = &saved->row;
-    const struct ended_row ended = {
-        .facts = row->facts,
-        .state = saved->end,
-        .key = row->key,
-        .key_size = row->key_size,
-        .reason = saved->reason,
-        .reason_size = saved->reason_size,
-    };
-    int r = fill_result(group, job, &ended, result);
+    struct job_row row = saved->row;
+    int r;
 
+    row.state = saved->end;
+    r = fill_result(group, job, &row, result);
     if (r < 0) {
         job_let_go(group->context->jobs, job);
         return r;
@@ -243,11 +176,11 @@ int restore_saved_result(struct group *group, struct job *job, const struct save
     return 0;
 }
 
-static int fill_durable_result(struct group *group, struct job *job, struct restore_copy *copy)
+static int fill_durable_result(struct group *group, struct job *job, struct loaded_job *copy)
 {
     struct durable_jobs *durable = group->context->durable;
-    const int64_t number = copy->ended.number;
-    int r = fill_result(group, job, &copy->ended, &copy->payload);
+    const int64_t number = copy->row.number;
+    int r = fill_result(group, job, &copy->row, &copy->payload);
 
     if (r < 0)
         return r;
@@ -257,10 +190,10 @@ static int fill_durable_result(struct group *group, struct job *job, struct rest
 
 /* Returns whether the row is to be read again: a job that the store is about to refuse has its id.
  */
-static bool restore_result(const struct restore *restore, struct restore_copy *copy)
+static bool restore_result(const struct restore *restore, struct loaded_job *copy)
 {
     const struct group_context *context = restore->context;
-    const struct ended_row *row = &copy->ended;
+    const struct job_row *row = &copy->row;
     struct group *group = restore_group_of_row(restore, row->group, row->group_size, row->number);
     struct job *job;
     int r;
@@ -287,13 +220,13 @@ bool restore_take_results(struct restore *restore)
     bool again = false;
 
     list_for_each (node, &chunk->copies) {
-        struct restore_copy *copy = list_entry(node, struct restore_copy, link);
+        struct loaded_job *copy = list_entry(node, struct loaded_job, link);
 
         again = restore_result(restore, copy);
         if (again)
             break;
-        chunk->after = copy->ended.number;
-        chunk->after_ended = copy->ended.ended_at;
+        chunk->after = copy->row.number;
+        chunk->after_ended = copy->row.ended_at;
     }
     restore_free_copies(chunk);
     return again;

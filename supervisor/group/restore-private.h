@@ -44,7 +44,7 @@ struct restore_chunk {
     int64_t end;        /* numbers from here on belong to jobs of this run */
     int64_t after;      /* the last number that was taken */
     usec_t after_ended; /* the end of that job, for results */
-    struct list copies; /* struct restore_copy.link: dead letters or results */
+    struct list copies; /* struct loaded_job.link: dead letters or results */
     unsigned n;         /* rows read */
     struct restore_row rows[RESTORE_JOBS_MAX];
 };

@@ -151,7 +151,7 @@ static uint64_t named_size(struct backup *backup, struct side_file file)
 
     (void)snprintf(sql, sizeof(sql),
                    "SELECT %1$s FROM %2$s WHERE number = ?1 AND typeof(%1$s) = 'integer'",
-                   side_file_column(file.kind), side_file_table(file.kind));
+                   row_table_bytes(file.table), row_table_name(file.table));
     if (sqlite3_prepare_v2(backup->target, sql, -1, &query, NULL) == SQLITE_OK &&
         sqlite3_bind_int64(query, 1, file.number) == SQLITE_OK && sqlite3_step(query) == SQLITE_ROW)
         size = (uint64_t)sqlite3_column_int64(query, 0);
@@ -166,7 +166,7 @@ static int put_bytes(struct backup *backup, struct side_file file, const void *d
     int r;
 
     (void)snprintf(sql, sizeof(sql), "UPDATE %s SET %s = ?2 WHERE number = ?1",
-                   side_file_table(file.kind), side_file_column(file.kind));
+                   row_table_name(file.table), row_table_bytes(file.table));
     r = sqlite3_prepare_v2(backup->target, sql, -1, &update, NULL);
     if (r == SQLITE_OK)
         r = sqlite3_bind_int64(update, 1, file.number);

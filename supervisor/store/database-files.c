@@ -34,10 +34,10 @@
 static const struct {
     const char *table, *column;
     const char *named; /* whether the row names a file */
-} KINDS[_SIDE_FILE_N_KINDS] = {
-    [SIDE_FILE_JOB] = KIND("job", "payload"),
-    [SIDE_FILE_ENDED] = KIND("ended", "result"),
-    [SIDE_FILE_DEAD] = KIND("dead", "payload"),
+} KINDS[_ROWS_N_TABLES] = {
+    [ROWS_JOB] = KIND("job", "payload"),
+    [ROWS_ENDED] = KIND("ended", "result"),
+    [ROWS_DEAD] = KIND("dead", "payload"),
 };
 
 /* SQLite wants the name of a file to end with two zeros. */
@@ -45,14 +45,14 @@ struct side_path {
     char text[DATABASE_BESIDE_MAX + NAME_MAX_SIZE + 1];
 };
 
-const char *side_file_table(enum side_file_kind kind)
+const char *row_table_name(enum row_table table)
 {
-    return KINDS[kind].table;
+    return KINDS[table].table;
 }
 
-const char *side_file_column(enum side_file_kind kind)
+const char *row_table_bytes(enum row_table table)
 {
-    return KINDS[kind].column;
+    return KINDS[table].column;
 }
 
 static struct side_path path_of(const struct database *database, struct side_file file)
@@ -60,7 +60,7 @@ static struct side_path path_of(const struct database *database, struct side_fil
     struct side_path path = {0};
 
     (void)snprintf(path.text, sizeof(path.text) - 1, "%s" DIRECTORY "/%s.%" PRId64, database->path,
-                   KINDS[file.kind].table, file.number);
+                   KINDS[file.table].table, file.number);
     return path;
 }
 
@@ -95,7 +95,7 @@ static void list_add(struct side_file_list *list, struct side_file file)
 static void list_remove(struct side_file_list *list, struct side_file file)
 {
     for (size_t i = list->n; i-- > 0;)
-        if (list->files[i].kind == file.kind && list->files[i].number == file.number)
+        if (list->files[i].table == file.table && list->files[i].number == file.number)
             list->files[i] = list->files[--list->n];
 }
 
@@ -236,7 +236,7 @@ static void remove_file(struct database *database, struct side_file file);
 static struct side_file *find_begun(const struct side_files *side, struct side_file file)
 {
     for (size_t i = 0; i < side->begun.n; i++)
-        if (side->begun.files[i].kind == file.kind && side->begun.files[i].number == file.number)
+        if (side->begun.files[i].table == file.table && side->begun.files[i].number == file.number)
             return &side->begun.files[i];
     return NULL;
 }
@@ -401,7 +401,7 @@ void side_files_committed(struct database *database)
 /* Whether a row names the file; true if that is not known. */
 static bool is_named(struct database *database, struct side_file file)
 {
-    sqlite3_stmt *statement = database_query(database, KINDS[file.kind].named);
+    sqlite3_stmt *statement = database_query(database, KINDS[file.table].named);
     int r;
 
     (void)sqlite3_bind_int64(statement, 1, file.number);
@@ -441,8 +441,8 @@ static bool parse_name(const char *name, struct side_file *ret)
 
     if (sscanf(name, "%7[a-z].%" SCNd64, table, &ret->number) != 2)
         return false;
-    for (ret->kind = 0; ret->kind < _SIDE_FILE_N_KINDS; ret->kind++) {
-        (void)snprintf(again, sizeof(again), "%s.%" PRId64, KINDS[ret->kind].table, ret->number);
+    for (ret->table = 0; ret->table < _ROWS_N_TABLES; ret->table++) {
+        (void)snprintf(again, sizeof(again), "%s.%" PRId64, KINDS[ret->table].table, ret->number);
         if (strcmp(name, again) == 0)
             return true;
     }

@@ -24,16 +24,16 @@ struct database;
 /* Bytes from which on they are a file. */
 #define SIDE_FILE_MIN (UINT64_C(512) << 10)
 
-/* The table of the row: its number is that of the file. */
-enum side_file_kind {
-    SIDE_FILE_JOB,
-    SIDE_FILE_ENDED,
-    SIDE_FILE_DEAD,
-    _SIDE_FILE_N_KINDS,
+/* The table of the row, whose number is that of the file. */
+enum row_table {
+    ROWS_JOB,
+    ROWS_ENDED,
+    ROWS_DEAD,
+    _ROWS_N_TABLES,
 };
 
 struct side_file {
-    enum side_file_kind kind;
+    enum row_table table;
     int64_t number;
     uint64_t at; /* private: bytes that are written and synced */
 };
@@ -111,6 +111,6 @@ bool side_files_are_left(const struct database *database);
  * at the end. */
 bool side_files_next(const struct database *database, DIR **directory, struct side_file *ret);
 
-/* The table of the kind; static. And the column that has the size or the bytes. */
-const char *side_file_table(enum side_file_kind kind);
-const char *side_file_column(enum side_file_kind kind);
+/* The name of the table, and that of the column that has the size or the bytes; static. */
+const char *row_table_name(enum row_table table);
+const char *row_table_bytes(enum row_table table);

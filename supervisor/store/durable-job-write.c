@@ -2,9 +2,7 @@
 
 /* Writes what is noted of a durable job. Runs in the storage thread. */
 
-#include "supervisor/store/dead-rows.h"
 #include "supervisor/store/durable-job-private.h"
-#include "supervisor/store/ended-rows.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/job-to-row.h"
 #include "supervisor/store/reserve.h"
@@ -13,15 +11,6 @@
 
 /* How large a result or a payload may be to count as part of its row. */
 #define BARE_MAX 256
-
-int durable_remove_rows(struct database *database, int64_t number)
-{
-    int r = job_rows_remove(database, number);
-
-    if (r == 0)
-        r = ended_rows_remove(database, number);
-    return r == 0 ? dead_rows_remove(database, number) : r;
-}
 
 /* ---- large bytes ---- */
 
@@ -36,8 +25,8 @@ static bool has_result(const struct durable_job *durable)
  * takes: the jobs of other groups need that. */
 static int begin_end(struct database *database, struct durable_job *durable)
 {
-    const struct side_file result = {SIDE_FILE_ENDED, durable->row.number, 0},
-                           letter = {SIDE_FILE_DEAD, durable->row.number, 0};
+    const struct side_file result = {ROWS_ENDED, durable->row.number, 0},
+                           letter = {ROWS_DEAD, durable->row.number, 0};
     const struct job *job = durable->record.job;
     int r = 0;
 
@@ -61,7 +50,7 @@ static int begin_end(struct database *database, struct durable_job *durable)
  * room. */
 static int begin_addition(struct database *database, const struct durable_job *durable)
 {
-    const struct side_file file = {SIDE_FILE_JOB, durable->row.number, 0};
+    const struct side_file file = {ROWS_JOB, durable->row.number, 0};
     int r;
 
     if (!side_files_take(database, durable->row.payload_size))
@@ -83,26 +72,18 @@ static int begin_files(struct database *database, struct durable_job *durable)
 
 static int put_result(struct database *database, const struct durable_job *durable)
 {
+    struct job_row row = durable->row;
     char reason[JOB_UNKEPT_MAX];
-    struct ended_row row = {
-        .number = durable->row.number,
-        .group = durable->row.group,
-        .group_size = durable->row.group_size,
-        .key = durable->row.key,
-        .key_size = durable->row.key_size,
-        .name = durable->row.name,
-        .name_size = durable->row.name_size,
-    };
 
-    job_result_to_row(&row, durable->record.job, durable->end);
-    if (row.result_size > 0 && (!(durable->keeps & DURABLE_BYTES) || durable->unkept != 0)) {
+    job_end_to_row(&row, durable->record.job, durable->end);
+    if (row.payload_size > 0 && (!(durable->keeps & DURABLE_BYTES) || durable->unkept != 0)) {
         row.reason = job_unkept_reason(durable->record.job, durable->unkept, reason);
         row.reason_size = (uint32_t)strlen(reason);
-        row.result = "";
-        row.result_fd = -1;
-        row.result_size = 0;
+        row.payload = "";
+        row.payload_fd = -1;
+        row.payload_size = 0;
     }
-    return ended_rows_put(database, &row);
+    return job_rows_put(database, ROWS_ENDED, &row);
 }
 
 /* Writes the result's row. If only the result's bytes cannot be written, the row is written without
@@ -120,31 +101,15 @@ static int write_result(struct database *database, struct durable_job *durable)
 static int put_letter(struct database *database, const struct durable_job *durable)
 {
     const struct job *job = durable->record.job;
-    const struct dead_row row = {
-        .number = durable->row.number,
-        .letter = durable->letter,
-        .group = durable->row.group,
-        .group_size = durable->row.group_size,
-        .key = durable->row.key,
-        .key_size = durable->row.key_size,
-        .name = durable->row.name,
-        .name_size = durable->row.name_size,
-        .reason = job->reason,
-        .reason_size = job->reason ? (uint32_t)strlen(job->reason) : 0,
-        .code = job->code,
-        .attempts = job->n_failed,
-        .cause = job->failed_by,
-        .submitter_uid = job->submitter_uid,
-        .created_at = job->created_at,
-        .dead_at = job->ended_at,
-        .asked = durable->row.asked,
-        .payload = payload_data(&job->payload),
-        .payload_fd = job->payload.fd,
-        .payload_size = job->payload.size,
-        .payload_dropped = durable->strips,
-    };
+    struct job_row row = durable->row;
 
-    return dead_rows_put(database, &row);
+    job_end_to_row(&row, job, durable->end);
+    row.letter = durable->letter;
+    row.payload = payload_data(&job->payload);
+    row.payload_fd = job->payload.fd;
+    row.payload_size = job->payload.size;
+    row.payload_dropped = durable->strips;
+    return job_rows_put(database, ROWS_DEAD, &row);
 }
 
 /* Like write_result(), but writes the dead letter and its payload. */
@@ -162,7 +127,7 @@ static int write_letter(struct database *database, struct durable_job *durable)
 static int write_end(struct database *database, struct durable_job *durable)
 {
     const bool fresh = (durable->given & DURABLE_ADD) != 0;
-    int r = fresh ? 0 : job_rows_remove(database, durable->row.number);
+    int r = fresh ? 0 : job_rows_remove(database, 1u << ROWS_JOB, durable->row.number);
 
     if (r == 0 && durable->keeps & DURABLE_RESULT)
         r = write_result(database, durable);
@@ -175,9 +140,12 @@ static int write_end(struct database *database, struct durable_job *durable)
  * is always on disk. The row of the job is there if an earlier try has been written after all. */
 static int write_replacement(struct database *database, const struct durable_job *durable)
 {
-    int r = durable->replaces != 0 ? dead_rows_remove(database, durable->replaces) : 0;
+    int r;
 
-    return r == 0 && durable->replaces != 0 ? job_rows_remove(database, durable->row.number) : r;
+    if (durable->replaces == 0)
+        return 0;
+    r = job_rows_remove(database, 1u << ROWS_DEAD, durable->replaces);
+    return r == 0 ? job_rows_remove(database, 1u << ROWS_JOB, durable->row.number) : r;
 }
 
 static int write_change(struct database *database, struct durable_job *durable)

@@ -3,9 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/job/job-waiter.h"
-#include "supervisor/store/dead-rows.h"
 #include "supervisor/store/durable-job-private.h"
-#include "supervisor/store/ended-rows.h"
 #include "supervisor/store/job-number.h"
 #include "supervisor/store/job-to-row.h"
 #include "supervisor/store/removal.h"
@@ -141,7 +139,7 @@ static void durable_done(struct store_task *task, int result)
         durable->stored = result == 0;
         /* The row, or a part of its file, may be on disk. */
         if (result == -EIO || (result < 0 && durable->row.payload_size >= SIDE_FILE_MIN))
-            removal_add(durable->jobs->store, durable->row.number, durable_remove_rows);
+            removal_add(durable->jobs->store, durable->row.number, ROWS_ALL);
     }
     if (result == 0)
         durable->allows = job_row_allows(&durable->row);
@@ -393,7 +391,7 @@ void durable_job_free(struct job *job)
     if (kept && job->forgotten)
         durable->jobs->incomplete = true; /* it comes back at the next start */
     else if (kept)
-        removal_add(durable->jobs->store, durable->row.number, ended_rows_remove);
+        removal_add(durable->jobs->store, durable->row.number, 1u << ROWS_ENDED);
 
     assert(!durable_job_is_busy(job));
     if (durable->stored && !durable->ended && job->name)
@@ -407,5 +405,5 @@ void durable_job_free(struct job *job)
 
 void durable_jobs_drop_letter(struct durable_jobs *jobs, int64_t number)
 {
-    removal_add(jobs->store, number, dead_rows_remove);
+    removal_add(jobs->store, number, 1u << ROWS_DEAD);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct loaded_job *loaded_job_free(struct loaded_job *job)
+struct loaded_job *loaded_job_free(struct loaded_job *job)
 {
     if (job)
         payload_deinit(&job->payload);
@@ -14,37 +14,50 @@ static struct loaded_job *loaded_job_free(struct loaded_job *job)
     return NULL;
 }
 
-static const char *copy_text(char **place, const char *text, uint32_t size)
+/* Copies a text to `*place`, and moves `*text` to the copy. */
+static void copy_text(char **place, const char **text, uint32_t size)
 {
     char *copy = *place;
 
-    if (size == 0)
-        return NULL;
-    memcpy(copy, text, size);
-    *place += size;
-    return copy;
+    if (size > 0)
+        memcpy(copy, *text, size);
+    copy[size] = '\0';
+    *text = copy;
+    *place += size + 1;
 }
 
-/* As job_row_fn. Returns 0 or -ENOMEM. */
-static int copy_row(void *userdata, const struct job_row *row)
+int loaded_job_new(struct loaded_job **ret, const struct job_row *row)
 {
-    struct job_load_entry *entry = userdata;
-    struct loaded_job *job =
-        malloc(sizeof(*job) + row->group_size + row->key_size + row->name_size);
+    const size_t texts =
+        (size_t)row->group_size + row->key_size + row->name_size + row->reason_size;
+    struct loaded_job *job = malloc(sizeof(*job) + texts + 4);
     char *place;
+    int r = 0;
 
     if (!job)
         return -ENOMEM;
+    list_init(&job->link);
     place = job->texts;
     job->row = *row;
-    job->row.group = copy_text(&place, row->group, row->group_size);
-    job->row.key = copy_text(&place, row->key, row->key_size);
-    job->row.name = copy_text(&place, row->name, row->name_size);
+    copy_text(&place, &job->row.group, row->group_size);
+    copy_text(&place, &job->row.key, row->key_size);
+    copy_text(&place, &job->row.name, row->name_size);
+    copy_text(&place, &job->row.reason, row->reason_size);
     job->row.payload = NULL;
     payload_init(&job->payload);
+    if (row->payload)
+        r = payload_set(&job->payload, row->payload, (size_t)row->payload_size);
+    *ret = r == 0 ? job : loaded_job_free(job);
+    return r;
+}
+
+/* As job_row_fn. */
+static int copy_row(void *userdata, const struct job_row *row)
+{
+    struct job_load_entry *entry = userdata;
+
     entry->number = row->number;
-    entry->job = job;
-    return row->payload ? payload_set(&job->payload, row->payload, (size_t)row->payload_size) : 0;
+    return loaded_job_new(&entry->job, row);
 }
 
 /* A transaction that failed is applied again. */
@@ -93,10 +106,8 @@ static int load_apply(struct store_task *task, struct database *database)
         struct job_load_entry *entry = &load->entries[load->n_read];
 
         r = job_rows_fetch(database, entry->number, copy_row, entry);
-        if (r == -ENOMEM) {
-            entry->job = loaded_job_free(entry->job);
+        if (r == -ENOMEM)
             return 0;
-        }
         if (r < 0)
             return r;
         if (r == 0)

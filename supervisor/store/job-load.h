@@ -8,12 +8,17 @@
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/store.h"
 
-/* A copy of a row. row.payload is unset: the bytes are in `payload`. */
+/* A copy of a row, whose texts are terminated. row.payload is unset: the bytes are in `payload`. */
 struct loaded_job {
+    struct list link; /* the owner's */
     struct job_row row;
     struct payload payload;
     char texts[]; /* of the row */
 };
+
+/* Returns 0, -ENOMEM, or -errno of payload_set(). */
+int loaded_job_new(struct loaded_job **ret, const struct job_row *row);
+struct loaded_job *loaded_job_free(struct loaded_job *job); /* NULL allowed; returns NULL */
 
 struct job_load_entry {
     int64_t number;

@@ -26,20 +26,69 @@
     F(STORED, time_left, OPTIONAL(time_left, 0))                                                   \
     ROW_ASKED(F)
 
+/* The columns of the other tables; the result, or the payload, follows. */
+#define END(F)                                                                                     \
+    F(DISK, number, NUMBER(number))                                                                \
+    F(DISK, grp, TEXT(group))                                                                      \
+    F(DISK, key, TEXT(key))                                                                        \
+    F(DISK, name, TEXT(name))                                                                      \
+    F(DISK, reason, TEXT(reason))                                                                  \
+    F(DISK, code, NUMBER(code))                                                                    \
+    F(DISK, uid, NUMBER(submitter_uid))                                                            \
+    F(DISK, created, NUMBER(created_at))                                                           \
+    F(DISK, ended, NUMBER(ended_at))
+#define ENDED(F)                                                                                   \
+    END(F)                                                                                         \
+    F(DISK, state, NUMBER(state))                                                                  \
+    F(DISK, priority, NUMBER(priority))                                                            \
+    F(DISK, cause, OPTIONAL(cause, PROTOCOL_CAUSE_NONE))                                           \
+    F(DISK, moved, OPTIONAL(moved, 0))                                                             \
+    F(DISK, attempt, NUMBER(attempt))                                                              \
+    F(DISK, failed, NUMBER(n_failed))                                                              \
+    F(DISK, max_retries, NUMBER(max_retries))                                                      \
+    F(DISK, started, OPTIONAL(started_at, 0))
+#define DEAD(F)                                                                                    \
+    END(F)                                                                                         \
+    F(DISK, letter, NUMBER(letter))                                                                \
+    F(DISK, attempt, NUMBER(n_failed))                                                             \
+    F(DISK, cause, OPTIONAL(failed_by, ATTEMPT_CAUSE_NONE))                                        \
+    ROW_ASKED(F)
+
 #define COLUMNS      FIELDS(ROW_COLUMN)
 #define PARAMETERS   FIELDS(ROW_PARAMETER)
 #define PAYLOAD_SIZE ROW_BLOB_SIZE("payload")
 #define RESULT_SIZE  ROW_BLOB_SIZE("result")
 
-static struct side_file file_of(int64_t number)
-{
-    return (struct side_file){.kind = SIDE_FILE_JOB, .number = number};
-}
-
 static const struct field TABLE[] = {FIELDS(FIELD)};
 static const struct field PROGRESS_TABLE[] = {PROGRESS(FIELD)};
+static const struct field ENDED_TABLE[] = {ENDED(FIELD)};
+static const struct field DEAD_TABLE[] = {DEAD(FIELD)};
 const struct record JOB_ROW_RECORD = RECORD("job row", TABLE);
 static const struct record PROGRESS_RECORD = RECORD("progress", PROGRESS_TABLE);
+static const struct record ENDED_RECORD = RECORD("ended", ENDED_TABLE);
+static const struct record DEAD_RECORD = RECORD("dead", DEAD_TABLE);
+
+static const struct {
+    const struct record *record;
+    const char *put, *remove;
+} TABLES[_ROWS_N_TABLES] = {
+    [ROWS_JOB] = {&JOB_ROW_RECORD,
+                  "INSERT INTO job (" COLUMNS "unclean, payload) VALUES (" PARAMETERS "?, ?)",
+                  "DELETE FROM job WHERE number = ?1"},
+    [ROWS_ENDED] = {&ENDED_RECORD,
+                    "INSERT OR REPLACE INTO ended (" ENDED(ROW_COLUMN) "result) VALUES (" ENDED(
+                        ROW_PARAMETER) "?)",
+                    "DELETE FROM ended WHERE number = ?1"},
+    [ROWS_DEAD] = {&DEAD_RECORD,
+                   "INSERT OR REPLACE INTO dead (" DEAD(ROW_COLUMN) "payload) VALUES (" DEAD(
+                       ROW_PARAMETER) "?)",
+                   "DELETE FROM dead WHERE number = ?1"},
+};
+
+static struct side_file file_of(enum row_table table, int64_t number)
+{
+    return (struct side_file){.table = table, .number = number};
+}
 
 /* Whether a kept result has the name. */
 static int find_ended(struct database *database, const struct job_row *row)
@@ -65,19 +114,27 @@ int job_rows_check_name(struct database *database, const struct job_row *row)
     return r == JOB_ROWS_E_MISSING ? find_ended(database, row) : r;
 }
 
+int job_rows_put(struct database *database, enum row_table table, const struct job_row *row)
+{
+    sqlite3_stmt *statement = database_query(database, TABLES[table].put);
+    int at = row_bind_record(statement, 1, TABLES[table].record, row);
+
+    if (table == ROWS_JOB)
+        row_bind(statement, at++, database->unclean);
+    if (!row->payload_dropped)
+        return row_step_with_blob(database, statement, at, file_of(table, row->number),
+                                  row->payload, row->payload_fd, row->payload_size);
+    side_files_drop(database, file_of(table, row->number)); /* of a row that is replaced */
+    (void)sqlite3_bind_null(statement, at);
+    return database_step(database, statement);
+}
+
 int job_rows_add(struct database *database, const struct job_row *row)
 {
-    static const char sql[] =
-        "INSERT INTO job (" COLUMNS "unclean, payload) VALUES (" PARAMETERS "?, ?)";
-    sqlite3_stmt *statement = database_query(database, sql);
-    int at, r = row->name_size > 0 ? find_ended(database, row) : 0;
+    int r = row->name_size > 0 ? find_ended(database, row) : 0;
 
-    if (r != 0)
-        return r;
-    at = row_bind_record(statement, 1, &JOB_ROW_RECORD, row);
-    row_bind(statement, at, database->unclean);
-    r = row_step_with_blob(database, statement, at + 1, file_of(row->number), row->payload,
-                           row->payload_fd, row->payload_size);
+    if (r == 0)
+        r = job_rows_put(database, ROWS_JOB, row);
     return r == DATABASE_E_EXISTS ? JOB_ROWS_E_EXISTS : r;
 }
 
@@ -103,13 +160,21 @@ int job_rows_move(struct database *database, const struct job_row *row)
     return database_step(database, statement);
 }
 
-int job_rows_remove(struct database *database, int64_t number)
+int job_rows_remove(struct database *database, unsigned tables, int64_t number)
 {
-    sqlite3_stmt *statement = database_query(database, "DELETE FROM job WHERE number = ?1");
+    int r = 0;
 
-    side_files_drop(database, file_of(number));
-    (void)sqlite3_bind_int64(statement, 1, number);
-    return database_step(database, statement);
+    for (enum row_table table = 0; r == 0 && table < _ROWS_N_TABLES; table++) {
+        sqlite3_stmt *statement;
+
+        if (!(tables & 1u << table))
+            continue;
+        side_files_drop(database, file_of(table, number));
+        statement = database_query(database, TABLES[table].remove);
+        (void)sqlite3_bind_int64(statement, 1, number);
+        r = database_step(database, statement);
+    }
+    return r;
 }
 
 void job_row_mend(struct job_row *row)
@@ -148,30 +213,36 @@ static void count_unclean(struct job_row *row, uint32_t unclean)
     }
 }
 
-static int read_row(struct database *database, sqlite3_stmt *statement, bool with_payload,
-                    struct job_row *row)
+static int read_row(struct database *database, sqlite3_stmt *statement, enum row_table table,
+                    bool with_bytes, struct job_row *row)
 {
-    const int at = row_read_record(statement, 0, &JOB_ROW_RECORD, row), payload = at + 1;
+    int at = row_read_record(statement, 0, TABLES[table].record, row);
 
-    count_unclean(row, database->unclean - (uint32_t)sqlite3_column_int64(statement, at));
-    job_row_mend(row);
-    if (with_payload)
-        return row_read_blob(database, statement, payload, file_of(row->number), &row->payload,
-                             &row->payload_size);
-    row->payload_size = (uint64_t)sqlite3_column_int64(statement, payload);
-    return 0;
+    if (table == ROWS_JOB)
+        count_unclean(row, database->unclean - (uint32_t)sqlite3_column_int64(statement, at++));
+    if (table != ROWS_ENDED)
+        job_row_mend(row);
+    else if (row->cause > PROTOCOL_CAUSE_PAYLOAD_LOST)
+        row->cause = PROTOCOL_CAUSE_NONE;
+    if (!with_bytes) {
+        row->payload_size = (uint64_t)sqlite3_column_int64(statement, at);
+        return 0;
+    }
+    row->payload_dropped = sqlite3_column_type(statement, at) == SQLITE_NULL;
+    return row_read_blob(database, statement, at, file_of(table, row->number), &row->payload,
+                         &row->payload_size);
 }
 
 /* Calls `fn` for each row of a bound statement. */
-static int read_rows(struct database *database, sqlite3_stmt *statement, bool with_payload,
-                     job_row_fn fn, void *userdata)
+static int read_rows(struct database *database, sqlite3_stmt *statement, enum row_table table,
+                     bool with_bytes, job_row_fn fn, void *userdata)
 {
     int r;
 
     while ((r = database_step(database, statement)) == DATABASE_E_ROW) {
         struct job_row row = JOB_ROW_NULL;
 
-        r = read_row(database, statement, with_payload, &row);
+        r = read_row(database, statement, table, with_bytes, &row);
         if (r == 0)
             r = fn(userdata, &row);
         if (r != 0)
@@ -203,7 +274,7 @@ int job_rows_fetch(struct database *database, int64_t number, job_row_fn fn, voi
     int r;
 
     (void)sqlite3_bind_int64(statement, 1, number);
-    r = read_rows(database, statement, true, fetched, &fetch);
+    r = read_rows(database, statement, ROWS_JOB, true, fetched, &fetch);
     return r == 0 && !fetch.found ? JOB_ROWS_E_MISSING : r;
 }
 
@@ -237,7 +308,7 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
     statement = database_query(database, sql);
     (void)sqlite3_bind_int64(statement, 1, after);
     (void)sqlite3_bind_int64(statement, 2, max);
-    return read_rows(database, statement, false, fn, userdata);
+    return read_rows(database, statement, ROWS_JOB, false, fn, userdata);
 }
 
 int job_rows_scan(struct database *database, int64_t after, unsigned max, job_row_fn fn,
@@ -249,5 +320,27 @@ int job_rows_scan(struct database *database, int64_t after, unsigned max, job_ro
 
     (void)sqlite3_bind_int64(statement, 1, after);
     (void)sqlite3_bind_int64(statement, 2, max);
-    return read_rows(database, statement, false, fn, userdata);
+    return read_rows(database, statement, ROWS_JOB, false, fn, userdata);
+}
+
+int job_rows_scan_ended(struct database *database, usec_t ended_at, int64_t number, unsigned max,
+                        job_row_fn fn, void *userdata)
+{
+    static const char sql[] = "SELECT " ENDED(
+        ROW_COLUMN) "result FROM ended"
+                    " WHERE (ended, number) > (?1, ?2) ORDER BY ended, number LIMIT ?3";
+    sqlite3_stmt *statement = database_query(database, sql);
+
+    (void)sqlite3_bind_int64(statement, 1, (int64_t)ended_at);
+    (void)sqlite3_bind_int64(statement, 2, number);
+    (void)sqlite3_bind_int64(statement, 3, max);
+    return read_rows(database, statement, ROWS_ENDED, true, fn, userdata);
+}
+
+int job_rows_scan_dead(struct database *database, job_row_fn fn, void *userdata)
+{
+    static const char sql[] =
+        "SELECT " DEAD(ROW_COLUMN) "payload FROM dead ORDER BY letter, number";
+
+    return read_rows(database, database_query(database, sql), ROWS_DEAD, true, fn, userdata);
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 /*
- * The rows of durable jobs that have not ended: everything that a new supervisor needs to go on
- * with them. All calls run in the storage thread, within a transaction of the caller's. Updates
+ * The rows of durable jobs, in three tables: "job" has those that have not ended, with everything
+ * that a new supervisor needs to go on with them; "ended" has kept results, and "dead" dead
+ * letters: they are written in the transaction that removes the row of "job", or later. All calls
+ * run in the storage thread, within a transaction of the caller's. Updates
  * and removals are idempotent: after a failure it is unknown whether a transaction is on disk, and
  * its tasks are applied again, except additions.
  *
@@ -43,20 +45,22 @@ struct job_row {
     JOB_FACTS_MEMBERS
     uint32_t n_unclean; /* when read: how many runs have ended without a stop since */
     int64_t number;
-    const char *group, *key, *name; /* name: chosen id */
-    uint32_t group_size, key_size, name_size;
+    const char *group, *key, *name, *reason; /* name: chosen id; reason: of the end */
+    uint32_t group_size, key_size, name_size, reason_size;
     struct job_options asked;
     usec_t deadline;  /* clock_steady(); 0 = none */
     usec_t time_left; /* until `deadline`, when it was set; 0 = not known */
-    enum job_row_state state;
-    usec_t due;   /* clock_steady(), or a date: realtime; 0 = none */
-    usec_t delay; /* until `due`, when it was set; 0 = `due` is a date */
+    unsigned state;   /* enum job_row_state, or in "ended" enum job_state */
+    uint64_t letter;  /* id of the dead letter */
+    usec_t due;       /* clock_steady(), or a date: realtime; 0 = none */
+    usec_t delay;     /* until `due`, when it was set; 0 = `due` is a date */
 
-    /* The payload is `payload_size` bytes at `payload`, or in the sealed file `payload_fd`; NULL
-     * and -1 = not read, in rows of job_rows_scan(). */
+    /* The payload, or in "ended" the result, is `payload_size` bytes at `payload`, or in the sealed
+     * file `payload_fd`; NULL and -1 = not read, in rows of job_rows_scan(). */
     uint64_t payload_size;
     const void *payload;
     int payload_fd;
+    bool payload_dropped; /* of a dead letter: the disk had no room; when read, its size is 0 */
 };
 
 /* clang-format off */
@@ -86,9 +90,13 @@ int job_rows_update(struct database *database, const struct job_row *row);
 /* Writes the group of a job that has moved. No row is no error. Returns 0 or -errno. */
 int job_rows_move(struct database *database, const struct job_row *row);
 
-/* Removes a row, if it is there: the job has ended, or its addition has failed with an unknown
- * result. Returns 0 or -errno. */
-int job_rows_remove(struct database *database, int64_t number);
+/* Adds a row to "ended" or "dead", or replaces it. Returns 0 or -errno. */
+int job_rows_put(struct database *database, enum row_table table, const struct job_row *row);
+
+/* Removes the rows of this number from `tables`, bits of 1 << enum row_table, if they are there.
+ * Returns 0 or -errno. */
+int job_rows_remove(struct database *database, unsigned tables, int64_t number);
+#define ROWS_ALL ((1u << _ROWS_N_TABLES) - 1)
 
 /* Called for each row that is read. The row is valid during the call. Returns 0 to go on, or what
  * the reading function is to return. */
@@ -104,6 +112,15 @@ int job_rows_find(struct database *database, const char *name, size_t size, int6
  * -errno, or what `fn` returned. */
 int job_rows_scan(struct database *database, int64_t after, unsigned max, job_row_fn fn,
                   void *userdata);
+
+/* Reads at most `max` rows of "ended", in the order of their ends, that follow the row with this
+ * end and number (0, 0 = from the first). Returns like job_rows_scan(). */
+int job_rows_scan_ended(struct database *database, usec_t ended_at, int64_t number, unsigned max,
+                        job_row_fn fn, void *userdata);
+
+/* Reads all rows of "dead" in the order of their letters: as many as dead letters are kept. Returns
+ * like job_rows_scan(). */
+int job_rows_scan_dead(struct database *database, job_row_fn fn, void *userdata);
 
 /* Like job_rows_scan(), but for a list: `ended` adds the rows of kept results, with a `state` of
  * enum job_state above all of enum job_row_state. */

@@ -57,17 +57,17 @@ void job_progress_to_row(struct job_row *row, const struct job *job)
     }
 }
 
-void job_result_to_row(struct ended_row *row, const struct job *job, enum job_state end)
+void job_end_to_row(struct job_row *row, const struct job *job, enum job_state end)
 {
     const bool has_result = end == JOB_SUCCEEDED || end == JOB_REJECTED;
 
     row->facts = job->facts;
-    row->state = (uint8_t)end;
+    row->state = end;
     row->reason = job->reason;
     row->reason_size = size_of(job->reason);
-    row->result = has_result ? payload_data(&job->result) : "";
-    row->result_fd = has_result ? job->result.fd : -1;
-    row->result_size = has_result ? job->result.size : 0;
+    row->payload = has_result ? payload_data(&job->result) : "";
+    row->payload_fd = has_result ? job->result.fd : -1;
+    row->payload_size = has_result ? job->result.size : 0;
 }
 
 /* ---- upgrade ---- */
@@ -80,7 +80,7 @@ void job_result_to_row(struct ended_row *row, const struct job *job, enum job_st
     F(UPGRADE, low, NUMBER(id_low))                                                                \
     F(UPGRADE, end, BELOW(end, _JOB_N_STATES - 1))                                                 \
     F(UPGRADE, payload_lost, NUMBER(payload_lost))                                                 \
-    F(UPGRADE, reason, TEXT(reason))                                                               \
+    F(UPGRADE, reason, TEXT(row.reason))                                                           \
     F(UPGRADE, attempts, LIST(attempts, n_attempts, JOB_ATTEMPT_RECORD))
 static const struct field TABLE[] = {FIELDS(FIELD)};
 const struct record SAVED_JOB_RECORD = RECORD(SAVED_JOB_ROW, TABLE);
@@ -94,12 +94,12 @@ void saved_job_fill(struct saved_job *saved, const struct job *job, const char *
         .id_low = job->id_low,
         .end = job_ended(job) ? (uint8_t)job->state : 0,
         .payload_lost = job->payload_lost,
-        .reason = job->reason,
-        .reason_size = size_of(job->reason),
         .n_attempts = job->n_attempts,
     };
     job_to_row(&saved->row, job, group);
     job_progress_to_row(&saved->row, job);
+    saved->row.reason = job->reason;
+    saved->row.reason_size = size_of(job->reason);
     if (job->n_attempts > 0)
         memcpy(saved->attempts, job->attempts, job->n_attempts * sizeof(saved->attempts[0]));
 }

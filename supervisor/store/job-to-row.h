@@ -4,7 +4,6 @@
 /* Fills in the rows of jobs. What the rows point to belongs to the job. */
 
 #include "supervisor/job/job.h"
-#include "supervisor/store/ended-rows.h"
 #include "supervisor/store/job-rows.h"
 
 /* Fills in the facts and what never changes of a live job, but neither the number nor the payload.
@@ -13,9 +12,9 @@ void job_to_row(struct job_row *row, const struct job *job, const char *group);
 /* Fills in what changes. */
 void job_progress_to_row(struct job_row *row, const struct job *job);
 
-/* Fills in all but the number, the group, the key and the name. `end`: how the job has ended, which
- * its state may not say yet. */
-void job_result_to_row(struct ended_row *row, const struct job *job, enum job_state end);
+/* Fills in the end of a job, with its result for a payload. `end`: how the job has ended, which its
+ * state may not say yet. */
+void job_end_to_row(struct job_row *row, const struct job *job, enum job_state end);
 
 /* A job in the file of an upgrade, with its payload or result. Of a durable job, which `row.number`
  * names, this is what its row in the database lacks. */
@@ -24,8 +23,6 @@ struct saved_job {
     uint64_t handle, id_high, id_low;
     uint8_t end;       /* enum job_state; 0 = it has not ended */
     bool payload_lost; /* as that of the job */
-    const char *reason;
-    uint32_t reason_size;
     uint8_t n_attempts;
     struct job_attempt attempts[JOB_ATTEMPTS_KEPT];
 };

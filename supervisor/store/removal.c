@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/store/removal.h"
 
+#include "supervisor/store/job-rows.h"
 #include "supervisor/store/store.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -8,14 +9,14 @@
 struct removal {
     struct store_task task;
     int64_t number;
-    int (*remove)(struct database *database, int64_t number);
+    unsigned tables;
 };
 
 static int removal_apply(struct store_task *task, struct database *database)
 {
     struct removal *removal = list_entry(task, struct removal, task);
 
-    return removal->remove(database, removal->number);
+    return job_rows_remove(database, removal->tables, removal->number);
 }
 
 static void removal_done(struct store_task *task, int result)
@@ -24,8 +25,7 @@ static void removal_done(struct store_task *task, int result)
     free(list_entry(task, struct removal, task));
 }
 
-void removal_add(struct store *store, int64_t number,
-                 int (*remove)(struct database *database, int64_t number))
+void removal_add(struct store *store, int64_t number, unsigned tables)
 {
     struct removal *removal = store ? malloc(sizeof(*removal)) : NULL;
 
@@ -34,7 +34,7 @@ void removal_add(struct store *store, int64_t number,
     *removal = (struct removal){
         .task = {.apply = removal_apply, .done = removal_done, .urgency = STORE_LAZY},
         .number = number,
-        .remove = remove,
+        .tables = tables,
     };
     list_init(&removal->task.link);
     store_add(store, &removal->task);

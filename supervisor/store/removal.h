@@ -5,14 +5,11 @@
 
 #include <stdint.h>
 
-struct database;
 struct store;
 
-/* Calls `remove` for this number in the storage thread, some time later. It returns 0 or -errno.
- * `store` may be NULL: then nothing is done. Without memory the rows come back at the next
- * start. */
-void removal_add(struct store *store, int64_t number,
-                 int (*remove)(struct database *database, int64_t number));
+/* Removes the rows of this number some time later, as job_rows_remove(). `store` may be NULL: then
+ * nothing is done. Without memory the rows come back at the next start. */
+void removal_add(struct store *store, int64_t number, unsigned tables);
 
 /* Waits until everything that was added to the store is on disk. */
 struct removal_wait;

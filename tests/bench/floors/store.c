@@ -224,7 +224,8 @@ static int apply_add(struct store_task *task, struct database *database)
 
 static int apply_remove(struct store_task *task, struct database *database)
 {
-    return job_rows_remove(database, list_entry(task, struct flight, remove)->number);
+    return job_rows_remove(database, 1u << ROWS_JOB,
+                           list_entry(task, struct flight, remove)->number);
 }
 
 static void begin_flight(struct flight *flight)

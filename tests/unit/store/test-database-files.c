@@ -2,8 +2,6 @@
 #include "supervisor/store/database-files.h"
 
 #include "supervisor/store/backup.h"
-#include "supervisor/store/dead-rows.h"
-#include "supervisor/store/ended-rows.h"
 #include "supervisor/store/job-rows.h"
 #include "tests/unit/store/fake-disk.h"
 #include "tests/unit/store/scratch.h"
@@ -85,7 +83,7 @@ static void add_committed(int64_t number)
 static void remove_committed(int64_t number)
 {
     database_begin(&database);
-    ck_assert_int_eq(job_rows_remove(&database, number), 0);
+    ck_assert_int_eq(job_rows_remove(&database, 1u << ROWS_JOB, number), 0);
     ck_assert_int_eq(database_commit(&database), 0);
 }
 
@@ -146,7 +144,7 @@ TEST(a_file_is_removed_after_the_commit_that_removes_its_row)
 {
     add_committed(1);
     database_begin(&database);
-    ck_assert_int_eq(job_rows_remove(&database, 1), 0);
+    ck_assert_int_eq(job_rows_remove(&database, 1u << ROWS_JOB, 1), 0);
     ck_assert(exists("job.1"));
     database_rollback(&database);
     ck_assert_int_eq(fetch(1), 0);
@@ -158,21 +156,13 @@ TEST(a_row_that_is_replaced_in_one_transaction_keeps_its_file)
 {
     add_committed(1);
     database_begin(&database);
-    ck_assert_int_eq(job_rows_remove(&database, 1), 0);
+    ck_assert_int_eq(job_rows_remove(&database, 1u << ROWS_JOB, 1), 0);
     ck_assert_int_eq(add(1, LARGE), 0);
     ck_assert_int_eq(database_commit(&database), 0);
     ck_assert_int_eq(fetch(1), 0);
 }
 
-static int check_result(void *userdata, const struct ended_row *row)
-{
-    *(bool *)userdata = true;
-    ck_assert_uint_eq(row->result_size, LARGE);
-    ck_assert(memcmp(row->result, bytes, LARGE) == 0);
-    return 0;
-}
-
-static int check_letter(void *userdata, const struct dead_row *row)
+static int check_large(void *userdata, const struct job_row *row)
 {
     *(bool *)userdata = true;
     ck_assert_uint_eq(row->payload_size, LARGE);
@@ -180,42 +170,36 @@ static int check_letter(void *userdata, const struct dead_row *row)
     return 0;
 }
 
-static int put_result(uint64_t size)
+static int put(enum row_table table, uint64_t size)
 {
-    struct ended_row row = ENDED_ROW_NULL;
+    struct job_row row = JOB_ROW_NULL;
 
     row.number = 1;
     row.group = "g";
     row.group_size = 1;
-    row.result = bytes;
-    row.result_size = size;
-    return ended_rows_put(&database, &row);
+    row.payload = bytes;
+    row.payload_size = size;
+    return job_rows_put(&database, table, &row);
 }
 
 TEST(results_and_dead_letters_have_files_of_their_own)
 {
-    struct dead_row dead = DEAD_ROW_NULL;
     bool result = false, letter = false;
 
-    dead.number = 1;
-    dead.group = "g";
-    dead.group_size = 1;
-    dead.payload = bytes;
-    dead.payload_size = LARGE;
     add_committed(1);
     database_begin(&database);
-    ck_assert_int_eq(job_rows_remove(&database, 1), 0);
-    ck_assert_int_eq(put_result(LARGE), 0);
-    ck_assert_int_eq(dead_rows_put(&database, &dead), 0);
+    ck_assert_int_eq(job_rows_remove(&database, 1u << ROWS_JOB, 1), 0);
+    ck_assert_int_eq(put(ROWS_ENDED, LARGE), 0);
+    ck_assert_int_eq(put(ROWS_DEAD, LARGE), 0);
     ck_assert_int_eq(database_commit(&database), 0);
     ck_assert(!exists("job.1") && exists("ended.1") && exists("dead.1"));
     open_again();
-    ck_assert_int_eq(ended_rows_fetch(&database, 1, check_result, &result), 0);
-    ck_assert_int_eq(dead_rows_scan(&database, check_letter, &letter), 0);
+    ck_assert_int_eq(job_rows_scan_ended(&database, 0, -1, 1, check_large, &result), 0);
+    ck_assert_int_eq(job_rows_scan_dead(&database, check_large, &letter), 0);
     ck_assert(result && letter);
     database_begin(&database);
-    ck_assert_int_eq(put_result(5), 0);
-    ck_assert_int_eq(dead_rows_remove(&database, 1), 0);
+    ck_assert_int_eq(put(ROWS_ENDED, 5), 0);
+    ck_assert_int_eq(job_rows_remove(&database, 1u << ROWS_DEAD, 1), 0);
     ck_assert_int_eq(database_commit(&database), 0);
     ck_assert(!exists("ended.1") && !exists("dead.1"));
 }
@@ -263,7 +247,7 @@ TEST(a_file_is_removed_with_a_transaction_that_found_no_space)
 
 TEST(a_large_file_is_written_in_pieces_over_several_transactions)
 {
-    const struct side_file file = {.kind = SIDE_FILE_JOB, .number = 2};
+    const struct side_file file = {.table = ROWS_JOB, .number = 2};
     const uint64_t size = (UINT64_C(9) << 20) + 1;
     unsigned n_pieces = 1;
     char *large = calloc(1, size);
@@ -287,7 +271,7 @@ TEST(a_large_file_is_written_in_pieces_over_several_transactions)
 
 TEST(a_file_that_would_leave_too_little_space_is_not_begun)
 {
-    const struct side_file file = {.kind = SIDE_FILE_JOB, .number = 1};
+    const struct side_file file = {.table = ROWS_JOB, .number = 1};
 
     database_begin(&database);
     ck_assert_int_eq(side_files_begin(&database, file, bytes, -1, LARGE, UINT64_MAX / 2), -ENOSPC);

@@ -208,8 +208,8 @@ TEST(a_name_is_unique_until_its_row_is_removed)
     ck_assert_int_eq(add(4, ""), 0);
     ck_assert_int_eq(job_rows_find(&database, "x", 1, &number), 0);
     ck_assert_int_eq(number, 1);
-    ck_assert_int_eq(job_rows_remove(&database, 1), 0);
-    ck_assert_int_eq(job_rows_remove(&database, 1), 0);
+    ck_assert_int_eq(job_rows_remove(&database, 1u << ROWS_JOB, 1), 0);
+    ck_assert_int_eq(job_rows_remove(&database, 1u << ROWS_JOB, 1), 0);
     ck_assert_int_eq(job_rows_find(&database, "x", 1, &number), JOB_ROWS_E_MISSING);
     ck_assert_int_eq(add(2, "x"), 0);
 }

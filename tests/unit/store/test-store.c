@@ -79,7 +79,7 @@ static int apply_add(struct store_task *task, struct database *database)
 
 static int apply_remove(struct store_task *task, struct database *database)
 {
-    return job_rows_remove(database, list_entry(task, struct change, task)->number);
+    return job_rows_remove(database, 1u << ROWS_JOB, list_entry(task, struct change, task)->number);
 }
 
 static int found(void *userdata, const struct job_row *row)
