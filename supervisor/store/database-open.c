@@ -218,6 +218,9 @@ static int read_version(struct database *database, int64_t *ret)
     if (*ret > SCHEMA_VERSION || saved > SAVED_VERSION)
         return database_refuse(database, ENOTSUP,
                                "a newer trouped has written it, which has to be installed again");
+    if (*ret < SCHEMA_OLDEST)
+        return database_refuse(database, ENOTSUP,
+                               "an earlier trouped has written it, and this one cannot read it");
     return 0;
 }
 

@@ -81,7 +81,7 @@ struct database {
  *
  * Returns 0, or on error the following, with `problem` set and nothing left open:
  *   -EUCLEAN   the file is damaged or no database of trouped; it is left as it is
- *   -ENOTSUP   a newer trouped wrote it
+ *   -ENOTSUP   a newer trouped wrote it, or one that is too old
  *   -EALREADY  another process uses it
  *   -ESTALE    this struct was open before, and its file has been removed or replaced
  *   -ENOSPC    there is no space

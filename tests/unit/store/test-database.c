@@ -328,7 +328,7 @@ TEST(a_database_that_was_open_is_not_made_anew)
     ck_assert_int_eq(count_rows(), 1);
 }
 
-TEST(a_newer_version_is_refused)
+TEST(D14_a_newer_version_and_one_that_is_too_old_are_refused)
 {
     char sql[64];
 
@@ -336,6 +336,9 @@ TEST(a_newer_version_is_refused)
     (void)snprintf(sql, sizeof(sql), "PRAGMA user_version = %d", SCHEMA_VERSION + 1);
     execute(sql);
     check_refused(-ENOTSUP, "newer trouped");
+    (void)snprintf(sql, sizeof(sql), "PRAGMA user_version = %d", SCHEMA_OLDEST - 1);
+    execute(sql);
+    check_refused(-ENOTSUP, "earlier trouped");
     (void)snprintf(sql, sizeof(sql), "PRAGMA user_version = %d", SCHEMA_VERSION);
     execute(sql);
     ck_assert_int_eq(open_it(), 0);
