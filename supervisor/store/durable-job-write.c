@@ -2,10 +2,9 @@
 
 /* Writes what is noted of a durable job. Runs in the storage thread. */
 
-#include "supervisor/store/durable-job-private.h"
+#include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/job-to-row.h"
-#include "supervisor/store/reserve.h"
 #include <errno.h>
 #include <string.h>
 
@@ -20,6 +19,16 @@ static bool has_result(const struct durable_job *durable)
            (durable->end == JOB_SUCCEEDED || durable->end == JOB_REJECTED);
 }
 
+/* Writes the next piece of a file, if the bytes are one. Returns as side_files_begin(). */
+static int begin_file(struct database *database, struct side_file file,
+                      const struct payload *payload, uint64_t spare)
+{
+    if (!side_files_take(database, payload->size))
+        return 0;
+    return side_files_begin(database, file, payload_data(payload), payload->fd, payload->size,
+                            spare);
+}
+
 /* Writes the next pieces of the result and of the dead letter's payload. The end of a job must be
  * written, so bytes without room are dropped. A result must leave as much of the disk free as it
  * takes: the jobs of other groups need that. */
@@ -30,17 +39,13 @@ static int begin_end(struct database *database, struct durable_job *durable)
     const struct job *job = durable->record.job;
     int r = 0;
 
-    if (has_result(durable) && durable->unkept == 0 &&
-        side_files_take(database, job->result.size)) {
-        r = side_files_begin(database, result, payload_data(&job->result), job->result.fd,
-                             job->result.size, job->result.size + RESERVE_SIZE);
+    if (has_result(durable) && durable->unkept == 0) {
+        r = begin_file(database, result, &job->result, job->result.size + RESERVE_SIZE);
         if (r < 0)
             durable->unkept = r;
     }
-    if (durable->keeps & DURABLE_LETTER && !durable->strips &&
-        side_files_take(database, job->payload.size)) {
-        r = side_files_begin(database, letter, payload_data(&job->payload), job->payload.fd,
-                             job->payload.size, RESERVE_SIZE);
+    if (durable->keeps & DURABLE_LETTER && !durable->strips) {
+        r = begin_file(database, letter, &job->payload, RESERVE_SIZE);
         durable->strips = r < 0;
     }
     return database->error != 0 ? database->error : r == SIDE_FILES_E_MORE ? STORE_AGAIN : 0;
@@ -51,12 +56,9 @@ static int begin_end(struct database *database, struct durable_job *durable)
 static int begin_addition(struct database *database, const struct durable_job *durable)
 {
     const struct side_file file = {ROWS_JOB, durable->row.number, 0};
-    int r;
+    int r =
+        begin_file(database, file, &durable->payload, durable->replaces != 0 ? 0 : RESERVE_SIZE);
 
-    if (!side_files_take(database, durable->row.payload_size))
-        return 0;
-    r = side_files_begin(database, file, durable->row.payload, durable->row.payload_fd,
-                         durable->row.payload_size, durable->replaces != 0 ? 0 : RESERVE_SIZE);
     return r == SIDE_FILES_E_MORE ? STORE_AGAIN : r;
 }
 

@@ -2,15 +2,17 @@
 
 /* The thread of the store. */
 
+#include "shared/base/cleanup.h"
 #include "supervisor/store/job-number.h"
-#include "supervisor/store/reserve.h"
 #include "supervisor/store/store-private.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 /* How long a transaction takes tasks: bounds the time until the first of them is done. */
 #define TRANSACTION_USEC (20 * USEC_PER_MSEC)
@@ -209,7 +211,7 @@ static void become_full(struct store_worker *worker)
 {
     struct database *database = &worker->database;
 
-    reserve_give_up(worker->reserve);
+    (void)unlink(worker->reserve);
     worker->reserved = false;
     database_limit(database, false);
     (void)snprintf(database->problem, sizeof(database->problem),
@@ -220,12 +222,17 @@ static void become_full(struct store_worker *worker)
     set_state(worker, STORE_FULL);
 }
 
-/* A file system that cannot reserve space does not keep the store from working. */
+/* Makes the reserve, if it is missing or too small. A file system that cannot reserve space does
+ * not keep the store from working. */
 static bool make_reserve(struct store_worker *worker)
 {
-    const int r = reserve_make(worker->reserve);
+    _cleanup_close_ int fd =
+        open(worker->reserve, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const int error = fd < 0 ? errno : posix_fallocate(fd, 0, RESERVE_SIZE);
 
-    worker->reserved = r != -ENOSPC && r != -EDQUOT;
+    if (fd >= 0 && error != 0)
+        (void)unlink(worker->reserve);
+    worker->reserved = error != ENOSPC && error != EDQUOT;
     database_limit(&worker->database, !worker->reserved);
     return worker->reserved;
 }
@@ -270,7 +277,7 @@ static void open_database(struct store_worker *worker)
     note_writing(worker, clock_now());
     r = database_open(database, store->path, store->vfs);
     if (r == -ENOSPC) {
-        reserve_give_up(worker->reserve);
+        (void)unlink(worker->reserve);
         r = database_open(database, store->path, store->vfs);
     }
     note_writing(worker, 0);

@@ -27,6 +27,10 @@ struct saved_reader;
 struct saver;
 struct store;
 
+/* A file that keeps disk space free for the ends of jobs. It is given up when the disk is full:
+ * half of it for the ends, half for what the log has not brought into the database yet. */
+#define RESERVE_SIZE (16 << 20)
+
 enum store_urgency {
     STORE_AT_ONCE,
     STORE_HELD, /* for STORE_HOLD, whatever else is written: it is likely to be taken back */
