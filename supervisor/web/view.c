@@ -28,16 +28,24 @@ static json_t *light_death(json_t *death)
     return copy_without(death, heavy);
 }
 
+/* Sets a member, and takes ownership of object and value. Returns the object; NULL = out of memory.
+ */
+static json_t *with(json_t *object, const char *name, json_t *value)
+{
+    if (object && json_object_set_new(object, name, value) == 0)
+        return object;
+    if (!object)
+        json_decref(value);
+    json_decref(object);
+    return NULL;
+}
+
 /* Returns the copy with a light death in the member of that name. */
 static json_t *with_light_death(json_t *copy, const char *name)
 {
     json_t *death = json_object_get(copy, name);
 
-    if (death && json_object_set_new(copy, name, light_death(death)) < 0) {
-        json_decref(copy);
-        return NULL;
-    }
-    return copy;
+    return death ? with(copy, name, light_death(death)) : copy;
 }
 
 static json_t *light_worker(json_t *worker)
@@ -82,7 +90,7 @@ static json_t *summary_of(json_t *group)
 {
     static const char *const heavy[] = {"workers", "cells", NULL};
     const json_t *workers = json_object_get(group, "workers");
-    json_t *copy = copy_without(group, heavy), *counts = json_object(), *cell;
+    json_t *counts = json_object(), *cell;
     size_t total = json_array_size(workers), i;
 
     count_states(counts, workers);
@@ -91,13 +99,8 @@ static json_t *summary_of(json_t *group)
         count_states(counts, json_object_get(cell, "workers"));
         total += json_array_size(json_object_get(cell, "workers"));
     }
-    if (!copy || json_object_set_new(copy, "workers_total", json_integer((json_int_t)total)) < 0 ||
-        json_object_set(copy, "workers_by_state", counts) < 0) {
-        json_decref(copy);
-        copy = NULL;
-    }
-    json_decref(counts);
-    return copy;
+    return with(with(copy_without(group, heavy), "workers_by_state", counts), "workers_total",
+                json_integer((json_int_t)total));
 }
 
 /* A group or a cell with a page of its workers; a single one keeps everything. */
@@ -105,36 +108,20 @@ static json_t *with_workers(json_t *group, struct slice slice)
 {
     const json_t *workers = json_object_get(group, "workers");
     light_fn light = json_array_size(workers) == 1 ? json_copy : light_worker;
-    json_t *copy = summary_of(group);
 
-    if (copy && json_object_set_new(copy, "workers", slice_of(workers, slice, light)) < 0) {
-        json_decref(copy);
-        return NULL;
-    }
-    return copy;
+    return with(summary_of(group), "workers", slice_of(workers, slice, light));
 }
 
 static json_t *detail_of(json_t *group, struct slice slice)
 {
-    json_t *cells = json_object_get(group, "cells"), *copy, *kept;
+    json_t *cells = json_object_get(group, "cells");
 
     if (!cells)
         return with_workers(group, slice);
-    copy = summary_of(group);
-    if (json_array_size(cells) == 1) {
-        kept = json_array();
-        if (json_array_append_new(kept, with_workers(json_array_get(cells, 0), slice)) < 0) {
-            json_decref(kept);
-            kept = NULL;
-        }
-    } else {
-        kept = slice_of(cells, slice, summary_of);
-    }
-    if (copy && json_object_set_new(copy, "cells", kept) < 0) {
-        json_decref(copy);
-        return NULL;
-    }
-    return copy;
+    return with(summary_of(group), "cells",
+                json_array_size(cells) == 1
+                    ? json_pack("[o]", with_workers(json_array_get(cells, 0), slice))
+                    : slice_of(cells, slice, summary_of));
 }
 
 json_t *view_status(json_t *reply, const json_t *local)
@@ -165,14 +152,8 @@ static json_t *light_event(json_t *event)
 json_t *view_events(json_t *reply, const json_t *local)
 {
     const struct slice all = {.limit = SIZE_MAX};
-    json_t *copy = json_copy(reply);
 
     (void)local;
-    if (copy &&
-        json_object_set_new(copy, "events",
-                            slice_of(json_object_get(reply, "events"), all, light_event)) < 0) {
-        json_decref(copy);
-        return NULL;
-    }
-    return copy;
+    return with(json_copy(reply), "events",
+                slice_of(json_object_get(reply, "events"), all, light_event));
 }

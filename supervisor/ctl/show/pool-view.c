@@ -165,6 +165,16 @@ size_t pool_count(const struct pool_view *pool, pool_is_fn is)
     return n;
 }
 
+size_t pool_in_state(const struct pool_view *pool, const char *state)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < pool->n_entries; i++)
+        n += !pool_is_spare(pool->entries[i].worker) &&
+             field_is(pool->entries[i].worker, "state", state);
+    return n;
+}
+
 const json_t *pool_latest_death(const struct pool_view *pool)
 {
     const json_t *latest = NULL;

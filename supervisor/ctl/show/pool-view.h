@@ -54,6 +54,8 @@ void pool_tally(const struct pool_view *pool, size_t first, struct joined *ret);
 /* The number of workers of which `is` holds, without spares. */
 typedef bool (*pool_is_fn)(const json_t *worker);
 size_t pool_count(const struct pool_view *pool, pool_is_fn is);
+/* The number of workers in that state, without spares. */
+size_t pool_in_state(const struct pool_view *pool, const char *state);
 
 /* The last unexpected death of one of the workers, borrowed, or NULL. */
 const json_t *pool_latest_death(const struct pool_view *pool);

@@ -48,21 +48,6 @@ static bool never_gets_ready(const json_t *worker)
            field_is(json_object_get(worker, "last_death"), "cause", "start_timeout");
 }
 
-static bool has_failed(const json_t *worker)
-{
-    return field_is(worker, "state", "failed");
-}
-
-static bool is_in_backoff(const json_t *worker)
-{
-    return field_is(worker, "state", "backoff");
-}
-
-static bool is_stopped(const json_t *worker)
-{
-    return field_is(worker, "state", "stopped") || field_is(worker, "state", "stopping");
-}
-
 static bool is_there(const json_t *worker)
 {
     return !pool_is_down(worker);
@@ -81,10 +66,10 @@ static void add_degraded(struct joined *why, const json_t *group, const struct p
     if (field_true(group, "behind"))
         joined_add(why, "the new program did not come up%s",
                    field_is(group, "type", "actor") ? ", the old one goes on" : "");
-    add_count(why, pool_count(pool, has_failed), "failed");
+    add_count(why, pool_in_state(pool, "failed"), "failed");
     add_count(why, never, never == 1 ? "does not become ready" : "do not become ready");
-    add_count(why, pool_count(pool, is_in_backoff), "to be restarted later");
-    add_count(why, pool_count(pool, is_stopped), "stopped");
+    add_count(why, pool_in_state(pool, "backoff"), "to be restarted later");
+    add_count(why, pool_in_state(pool, "stopped") + pool_in_state(pool, "stopping"), "stopped");
 }
 
 /* For how long the first worker has been starting. */
@@ -120,7 +105,7 @@ static void add_starting(struct joined *why, const json_t *group, const struct p
 void show_why(struct joined *why, const json_t *group, const struct pool_view *pool, usec_t now)
 {
     const char *state = field_text(group, "state");
-    const size_t failed = pool_count(pool, has_failed);
+    const size_t failed = pool_in_state(pool, "failed");
     uint64_t left = field_count(group, "queued") + field_count(group, "running") +
                     field_count(group, "waiting");
 
