@@ -246,14 +246,26 @@ static void report_jobs(struct reply *reply, const struct job_counts *counts,
     report_latency(reply, &history->latency, &history->work);
 }
 
+static void report_census(struct reply *reply, const struct census *census)
+{
+    reply_uint(reply, "members", census->n[CENSUS_MEMBER]);
+    reply_uint(reply, "up", census->n[CENSUS_UP]);
+}
+
 void report_cell_begin(struct reply *reply, const struct cell *cell)
 {
     reply_object(reply, NULL);
     reply_string(reply, "key", cell->key);
     reply_string(reply, "state", cell_state(cell));
     reply_uint(reply, "size", cell->pool.size);
+    report_census(reply, &cell->pool.census);
     report_jobs(reply, &cell->counts, &cell->history, cell->pool.n_deaths);
     reply_uint_if(reply, "oldest_queued_at", queue_oldest(&cell->queue));
+}
+
+usec_t report_oldest(const struct group *group)
+{
+    return group->cell ? queue_oldest(&group->cell->queue) : cell_table_oldest(&group->cells);
 }
 
 void report_group_begin(struct reply *reply, const struct request *request,
@@ -280,6 +292,8 @@ void report_group_begin(struct reply *reply, const struct request *request,
     if (group_is_behind(group))
         reply_bool(reply, "behind", true);
     reply_uint(reply, "size", group->size);
+    report_census(reply, &group->pools.census);
+    reply_uint_if(reply, "oldest_queued_at", report_oldest(group));
     report_jobs(reply, &group->counts, group_history(group), group->pools.n_deaths);
     reply_uint(reply, "results", group->results.n_jobs);
     reply_uint(reply, "results_bytes", group->results.bytes);

@@ -36,10 +36,12 @@ struct slot;
 void report_death(struct reply *reply, const char *key, const struct request *request,
                   const struct death *death);
 void report_worker(struct reply *reply, const struct request *request, struct slot *slot);
-/* Without cells, workers and the end of the object; a group also without "oldest_queued_at". */
+/* Without cells, workers and the end of the object. */
 void report_group_begin(struct reply *reply, const struct request *request,
                         const struct group *group);
 void report_cell_begin(struct reply *reply, const struct cell *cell);
+/* When the oldest queued job of the group was created (realtime); 0 = none is queued. */
+usec_t report_oldest(const struct group *group);
 /* "starting", "running", "reloading" or "stopping"; static. */
 const char *report_state(const struct control_context *context);
 /* The cgroup support, and the limits without effect: of all groups, or of one. */

@@ -65,16 +65,16 @@ class Top(TestCase):
     def test_M4_a_screen_that_is_resized_is_drawn_again(self):
         s = self.started({"alpha": actor(1)})
         screen = self.top(s, columns=132)
-        screen.wait("WAIT99 .*RUN99")
+        screen.wait("TOOK99 .*RUN99")
         screen.resize(12, 60)
         text = screen.wait(r"^NAME +STATE .*\n\+ alpha +running")
-        self.assertNotIn("WAIT99", text, "what does not fit is left out")
+        self.assertNotIn("TOOK99", text, "what does not fit is left out")
         self.assertIn("QUEUED", text)
         screen.resize(5, 30)
         screen.wait(r"^NAME +STATE")
         screen.resize(1, 8)
         screen.resize(30, 140)
-        screen.wait("WAIT99 .*RUN99")
+        screen.wait("TOOK99 .*RUN99")
 
     def test_M4_a_signal_restores_the_terminal(self):
         s = self.started({"alpha": actor(1)})

@@ -88,8 +88,10 @@ static void report_jobs(struct reply *reply, const struct group *group)
 }
 
 static void report_group(struct reply *reply, const struct control_context *context,
-                         const struct group *group, usec_t oldest)
+                         const struct group *group)
 {
+    const usec_t oldest = report_oldest(group);
+
     reply_object(reply, NULL);
     reply_string(reply, "name", group->name);
     reply_string(reply, "type", group->config->type == CONFIG_ACTOR ? "actor" : "service");
@@ -230,11 +232,6 @@ struct metrics {
 
 #define metrics_of(parts) list_entry(parts, struct metrics, parts)
 
-static usec_t oldest_of(const struct group *group)
-{
-    return group->cell ? queue_oldest(&group->cell->queue) : cell_table_oldest(&group->cells);
-}
-
 /* Writes the next group. Returns whether there was one. */
 static bool write_group(struct metrics *metrics)
 {
@@ -244,7 +241,7 @@ static bool write_group(struct metrics *metrics)
     if (!group)
         return false;
     (void)snprintf(metrics->name, sizeof(metrics->name), "%s", group->name);
-    report_group(request_part_reply(&metrics->parts), context, group, oldest_of(group));
+    report_group(request_part_reply(&metrics->parts), context, group);
     return true;
 }
 

@@ -38,7 +38,6 @@ struct status {
     struct cell_cursor cells;
     const struct cell *cell; /* in STATUS_WORKER: the cursor's, valid only while they are equal */
     size_t worker;           /* cursor of pool_next_slot_of() */
-    usec_t oldest;           /* queued job of the cells so far */
     uint64_t n_failing;      /* of the cells so far */
     char *failing;           /* the key of the first of these; NULL = none */
 };
@@ -106,7 +105,6 @@ static void end_group(struct status *status)
     struct reply *reply = request_part_reply(&status->parts);
 
     reply_end_array(reply);
-    reply_uint_if(reply, "oldest_queued_at", status->oldest);
     reply_uint_if(reply, "cells_failing", status->n_failing);
     if (status->failing)
         reply_string(reply, "failing_cell", status->failing);
@@ -125,7 +123,6 @@ static bool next_group(struct status *status)
         return false;
     status->group = group->reference;
     (void)snprintf(status->name, sizeof(status->name), "%s", group->name);
-    status->oldest = 0;
     status->n_failing = 0;
     free(TAKE_PTR(status->failing));
     status->worker = 0;
@@ -148,14 +145,6 @@ static bool is_shown(const struct status *status, const struct cell *cell)
     return status->parts.request->reply.size < REPORT_SINGLE_MAX - REPORT_DETAIL_MAX / 2;
 }
 
-static void look_at_oldest(struct status *status, const struct cell *cell)
-{
-    usec_t oldest = queue_oldest(&cell->queue);
-
-    if (oldest != 0 && (status->oldest == 0 || oldest < status->oldest))
-        status->oldest = oldest;
-}
-
 /* Best effort: without memory, the number alone tells. */
 static void look_at_state(struct status *status, const struct cell *cell)
 {
@@ -175,7 +164,6 @@ static void next_cell(struct status *status, const struct group *group)
         end_group(status);
         return;
     }
-    look_at_oldest(status, cell);
     look_at_state(status, cell);
     if (!is_shown(status, cell)) {
         cell_cursor_advance(&status->cells, &group->cells);
@@ -190,7 +178,6 @@ static void next_cell(struct status *status, const struct group *group)
 static void end_workers(struct status *status, const struct group *group)
 {
     if (!status->cell) {
-        look_at_oldest(status, group->cell);
         end_group(status);
         return;
     }

@@ -310,15 +310,16 @@ static int add_reply(struct invocation *invocation, const json_t *parameters, bo
     return EXIT_OK;
 }
 
-int parts_of_status(struct invocation *invocation, const char *target, json_t **ret)
+int parts_of_status(struct invocation *invocation, const char *target, bool brief, json_t **ret)
 {
     json_auto_t *groups = json_array();
     int r;
 
     if (!groups)
         return call_no_memory();
-    r = call_more(invocation, CALL_SUPERVISOR "GetStatus", json_pack("{s:s*}", "target", target),
-                  false, add_reply, groups);
+    r = call_more(invocation, CALL_SUPERVISOR "GetStatus",
+                  json_pack("{s:s*, s:b}", "target", target, "brief", brief), false, add_reply,
+                  groups);
     if (r != EXIT_OK)
         return r;
     *ret = json_pack("{s:O}", "groups", groups);

@@ -75,8 +75,8 @@ int pages_collect(struct invocation *invocation, const char *method, json_t *par
 int parts_add_groups(json_t *groups, const json_t *part);
 
 /*
- * Call GetStatus for `target` (NULL = all), or GetMetrics. The caller owns `*ret`, the whole reply.
- * Return an exit status.
+ * Call GetStatus for `target` (NULL = all; `brief`: without cells and workers), or GetMetrics. The
+ * caller owns `*ret`, the whole reply. Return an exit status.
  */
-int parts_of_status(struct invocation *invocation, const char *target, json_t **ret);
+int parts_of_status(struct invocation *invocation, const char *target, bool brief, json_t **ret);
 int parts_of_metrics(struct invocation *invocation, json_t **ret);

@@ -54,21 +54,9 @@ static void add_state(struct table *table, const json_t *group, const char *memb
     table_add(table, "%s", STATE(show_group_state(group)));
 }
 
-static uint64_t count_up(const json_t *workers)
-{
-    uint64_t up = 0;
-
-    for (size_t i = 0; i < json_array_size(workers); i++) {
-        const json_t *worker = json_array_get(workers, i);
-
-        up += pool_is_up(worker) && !pool_is_spare(worker);
-    }
-    return up;
-}
-
 static void add_cell_up(struct table *table, const json_t *cell, const char *member)
 {
-    table_add(table, "%s/%s up", COUNT(count_up(json_object_get(cell, member))),
+    table_add(table, "%s/%s up", COUNT(field_count(cell, member)),
               COUNT(field_count(cell, "size")));
 }
 
@@ -107,10 +95,10 @@ static size_t count_notable(const struct line *lines, size_t n)
 void show_cells(const struct terminal *terminal, const json_t *group, usec_t now, bool all)
 {
     static const struct list_column columns[] = {
-        {NULL, "key", add_key, false},        {NULL, "state", add_state, false},
-        {NULL, "workers", add_cell_up, true}, {NULL, "queued", add_count, true},
-        {NULL, "running", add_count, true},   {NULL, "succeeded", add_count, true},
-        {NULL, "deaths", add_notes, false},   {0},
+        {NULL, "key", add_key, false},      {NULL, "state", add_state, false},
+        {NULL, "up", add_cell_up, true},    {NULL, "queued", add_count, true},
+        {NULL, "running", add_count, true}, {NULL, "succeeded", add_count, true},
+        {NULL, "deaths", add_notes, false}, {0},
     };
     const json_t *cells = json_object_get(group, "cells");
     size_t n = json_array_size(cells), n_shown;
@@ -143,8 +131,7 @@ static void add_name(struct table *table, const json_t *group, const char *membe
 
 static void add_up(struct table *table, const json_t *group, const char *member)
 {
-    table_add(table, "%s/%s", COUNT(count_up(json_object_get(group, member))),
-              COUNT(field_count(group, "size")));
+    table_add(table, "%s/%s", COUNT(field_count(group, member)), COUNT(field_count(group, "size")));
 }
 
 /* A service has no jobs. */
@@ -187,7 +174,7 @@ void show_groups(const struct terminal *terminal, const json_t *groups, usec_t n
     static const struct list_column columns[] = {
         {"GROUP", "name", add_name, false},
         {"STATE", "state", add_state, false},
-        {"UP", "workers", add_up, true},
+        {"UP", "up", add_up, true},
         {"RUNNING", "running", add_jobs, true},
         {"QUEUED", "queued", add_jobs, true},
         {"DEAD", "dead", add_jobs, true},

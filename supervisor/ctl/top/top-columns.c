@@ -44,7 +44,7 @@ static const struct column COLUMNS[] = {
     {"OLDEST", COLUMN_SPAN, AT(oldest), 8, 2, TOP_BY_AGE},
     {"RUNNING", COLUMN_COUNT, AT(running), 7, 4, TOP_BY_NAME},
     {"JOBS/S", COLUMN_RATE, AT(rate), 7, 1, TOP_BY_RATE},
-    {"WAIT99", COLUMN_SPAN, AT(wait), 8, 5, TOP_BY_NAME},
+    {"TOOK99", COLUMN_SPAN, AT(took), 8, 5, TOP_BY_NAME},
     {"RUN99", COLUMN_SPAN, AT(run), 8, 3, TOP_BY_RUN},
     {"DEATHS", COLUMN_COUNT, AT(deaths), 6, 3, TOP_BY_DEATHS},
 };
@@ -167,54 +167,34 @@ void top_line(char line[TOP_LINE_MAX], unsigned width, const struct top_row *row
 
 /* ---- the supervisor, and deaths ---- */
 
-struct sums {
-    int64_t up, workers, queued, running;
-};
-
-static struct sums sum_groups(const json_t *groups)
+static uint64_t sum_of(const json_t *groups, const char *member)
 {
-    struct sums sums = {0};
+    uint64_t sum = 0;
 
-    for (size_t i = 0; i < json_array_size(groups); i++) {
-        const json_t *group = json_array_get(groups, i);
-        const json_t *workers = json_object_get(group, "workers"), *count;
-        const char *state;
-
-        json_object_foreach((json_t *)(uintptr_t)workers, state, count) sums.workers +=
-            json_integer_value(count);
-        sums.up += field_int(workers, "idle") + field_int(workers, "busy");
-        sums.queued += field_int(group, "queued");
-        sums.running += field_int(group, "running");
-    }
-    return sums;
+    for (size_t i = 0; i < json_array_size(groups); i++)
+        sum += field_count(json_array_get(groups, i), member);
+    return sum;
 }
 
 void top_summary(char first[TOP_LINE_MAX], char second[TOP_LINE_MAX],
                  const struct top_source *source)
 {
-    const json_t *all = source->metrics, *groups = json_object_get(all, "groups");
-    const json_t *supervisor = json_object_get(all, "supervisor");
-    const json_t *store = json_object_get(all, "store");
-    const json_t *kept = json_object_get(json_object_get(all, "dead_letters"), "kept");
-    const struct sums sums = sum_groups(groups);
+    const json_t *info = source->info, *groups = json_object_get(source->brief, "groups");
+    const uint64_t clients = field_count(info, "clients");
 
     (void)snprintf(first, TOP_LINE_MAX,
-                   BOLD "trouped %s" PLAIN ", up %s; %zu group%s, %" PRId64 " of %" PRId64
-                        " workers up; %s queued, %s running%s%s",
-                   SAFE(field_text(supervisor, "version")),
-                   SPAN(usec_sub(clock_realtime(), field_usec(supervisor, "started_at"))),
-                   json_array_size(groups), plural(json_array_size(groups)), sums.up, sums.workers,
-                   COUNT((uint64_t)sums.queued), COUNT((uint64_t)sums.running),
-                   field_true(supervisor, "safe_mode") ? RED "; safe mode" PLAIN : "",
-                   field_true(supervisor, "config_problem") ? RED "; configuration problem" PLAIN
-                                                            : "");
-    (void)snprintf(
-        second, TOP_LINE_MAX, "%s dead letters; %s client%s; delays up to %s; %s memory%s%s",
-        COUNT(field_count(kept, "dead_letters") + field_count(kept, "errors")),
-        COUNT(field_count(supervisor, "clients")), plural(field_count(supervisor, "clients")),
-        SPAN(field_usec(supervisor, "recent_turn_usec")),
-        BYTES(field_count(supervisor, "resident_bytes")), store ? "; store " : "",
-        store ? STATE(SAFE(field_text(store, "state"))) : "");
+                   BOLD "trouped %s" PLAIN
+                        ", up %s; %zu group%s, %s of %s workers up; %s queued, %s running%s%s",
+                   SAFE(field_text(info, "version")),
+                   SPAN(usec_sub(clock_realtime(), field_usec(info, "started_at"))),
+                   json_array_size(groups), plural(json_array_size(groups)),
+                   COUNT(sum_of(groups, "up")), COUNT(sum_of(groups, "members")),
+                   COUNT(sum_of(groups, "queued")), COUNT(sum_of(groups, "running")),
+                   field_true(info, "safe_mode") ? RED "; safe mode" PLAIN : "",
+                   field_has(info, "config_problem") ? RED "; configuration problem" PLAIN : "");
+    (void)snprintf(second, TOP_LINE_MAX, "%s jobs dead; %s client%s; delays up to %s",
+                   COUNT(sum_of(groups, "dead")), COUNT(clients), plural(clients),
+                   SPAN(field_usec(info, "recent_turn_usec")));
 }
 
 void top_death(char line[TOP_LINE_MAX], const json_t *death)

@@ -47,7 +47,7 @@ static struct top_row make_row(const json_t *object)
                             .running = -1,
                             .deaths = -1,
                             .oldest = -1,
-                            .wait = -1,
+                            .took = -1,
                             .run = -1,
                             .rate = -1};
 }
@@ -132,34 +132,27 @@ static void add_workers(const struct build *build, const json_t *workers, unsign
     sort_from(build, build->rows, first);
 }
 
-static int64_t count_up(const json_t *workers)
+/* A group or a cell. */
+static struct top_row pool_row(const struct build *build, const json_t *pool, const char *group,
+                               const char *key)
 {
-    int64_t n = 0;
+    struct top_row row = make_row(pool);
+    const usec_t oldest = field_usec(pool, "oldest_queued_at");
 
-    for (size_t i = 0; i < json_array_size(workers); i++) {
-        const json_t *worker = json_array_get(workers, i);
-
-        n += field_is(worker, "state", "idle") || field_is(worker, "state", "busy");
-    }
-    return n;
-}
-
-static struct top_row cell_row(const struct build *build, const char *group, const json_t *cell)
-{
-    struct top_row row = make_row(cell);
-    const usec_t oldest = field_usec(cell, "oldest_queued_at");
-
-    row.depth = 1;
     row.may_open = true;
-    (void)snprintf(row.address, sizeof(row.address), "%s/%s", group, field_text(cell, "key"));
+    (void)snprintf(row.address, sizeof(row.address), "%s%s%s", group, key ? "/" : "",
+                   key ? key : "");
     row.open = is_open(build, row.address);
-    row.up = count_up(json_object_get(cell, "workers"));
-    row.size = known(cell, "size");
-    row.queued = known(cell, "queued");
-    row.running = known(cell, "running");
-    row.deaths = known(cell, "deaths");
+    row.up = known(pool, "up");
+    row.size = known(pool, "members");
+    row.deaths = known(pool, "deaths");
+    if (field_is(pool, "type", "service"))
+        return row;
+    row.queued = known(pool, "queued");
+    row.running = known(pool, "running");
     row.oldest = oldest > 0 ? (int64_t)usec_sub(build->now, oldest) : 0;
-    row.run = known(cell, "p99_work_usec");
+    row.took = known(pool, "p99_usec");
+    row.run = known(pool, "p99_work_usec");
     return row;
 }
 
@@ -168,8 +161,10 @@ static void add_cells(const struct build *build, const char *group, const json_t
     struct top_rows sorted = {0};
 
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        const struct top_row row = cell_row(build, group, json_array_get(cells, i));
+        const json_t *cell = json_array_get(cells, i);
+        struct top_row row = pool_row(build, cell, group, field_text(cell, "key"));
 
+        row.depth = 1;
         (void)add_row(&sorted, &row);
     }
     sort_from(build, &sorted, 0);
@@ -182,27 +177,6 @@ static void add_cells(const struct build *build, const char *group, const json_t
 }
 
 /* ---- groups ---- */
-
-/* Returns what 99 % of the jobs between the two readings took at most; -1 = there were none. */
-static int64_t percentile(const json_t *bounds, const json_t *now, const json_t *before)
-{
-    const json_t *counts = json_object_get(now, "buckets");
-    const json_t *old = json_object_get(before, "buckets");
-    int64_t n = 0, seen = 0;
-
-    for (size_t i = 0; i < json_array_size(counts); i++)
-        n += json_integer_value(json_array_get(counts, i)) -
-             json_integer_value(json_array_get(old, i));
-    if (n <= 0)
-        return -1;
-    for (size_t i = 0; i < json_array_size(bounds); i++) {
-        seen += json_integer_value(json_array_get(counts, i)) -
-                json_integer_value(json_array_get(old, i));
-        if (seen * 100 >= n * 99)
-            return json_integer_value(json_array_get(bounds, i));
-    }
-    return INT64_MAX;
-}
 
 /* Finds a group in an array that is sorted by name, from `*at` on. */
 static const json_t *find_sorted(const json_t *groups, const char *name, size_t *at)
@@ -217,49 +191,21 @@ static const json_t *find_sorted(const json_t *groups, const char *name, size_t 
     return NULL;
 }
 
-static int64_t sum_of(const json_t *counts)
+static int64_t jobs_done(const json_t *group)
 {
-    int64_t sum = 0;
-    const char *name;
-    json_t *count;
-
-    json_object_foreach((json_t *)(uintptr_t)counts, name, count) sum += json_integer_value(count);
-    return sum;
-}
-
-/* Fills in what two readings together tell. */
-static void compare_readings(const struct build *build, struct top_row *row, const json_t *before)
-{
-    const json_t *bounds = json_object_get(build->source->metrics, "bounds_usec");
-    const json_t *group = row->object;
-    const int64_t done =
-        sum_of(json_object_get(group, "ended")) - sum_of(json_object_get(before, "ended"));
-
-    if (build->source->elapsed > 0 && done >= 0)
-        row->rate = (double)done * (double)USEC_PER_SEC / (double)build->source->elapsed;
-    row->wait = percentile(bounds, json_object_get(group, "wait"), json_object_get(before, "wait"));
-    row->run = percentile(bounds, json_object_get(group, "run"), json_object_get(before, "run"));
+    return field_int(group, "succeeded") + field_int(group, "rejected") +
+           field_int(group, "cancelled") + field_int(group, "dead");
 }
 
 /* `before` is NULL if the group was not there. */
 static struct top_row group_row(const struct build *build, const json_t *group,
                                 const json_t *before)
 {
-    struct top_row row = make_row(group);
-    const json_t *workers = json_object_get(group, "workers");
-    const json_t *deaths = json_object_get(group, "deaths");
+    struct top_row row = pool_row(build, group, field_text(group, "name"), NULL);
+    const int64_t done = before ? jobs_done(group) - jobs_done(before) : -1;
 
-    row.may_open = true;
-    (void)snprintf(row.address, sizeof(row.address), "%s", field_text(group, "name"));
-    row.open = is_open(build, row.address);
-    row.up = field_int(workers, "idle") + field_int(workers, "busy");
-    row.size = sum_of(workers);
-    row.queued = known(group, "queued");
-    row.running = known(group, "running");
-    row.oldest = known(group, "oldest_usec");
-    row.deaths = sum_of(deaths) - field_int(deaths, "stop") + field_int(group, "command_deaths");
-    if (before && field_has(group, "ended"))
-        compare_readings(build, &row, before);
+    if (build->source->elapsed > 0 && done >= 0 && row.queued >= 0)
+        row.rate = (double)done * (double)USEC_PER_SEC / (double)build->source->elapsed;
     return row;
 }
 
@@ -306,7 +252,7 @@ void top_rows_build(struct top_rows *rows, const struct top_source *source,
 {
     const struct build build = {
         .rows = rows, .source = source, .choice = choice, .now = clock_realtime()};
-    const json_t *groups = json_object_get(source->metrics, "groups");
+    const json_t *groups = json_object_get(source->brief, "groups");
     const json_t *before = json_object_get(source->before, "groups");
     struct top_rows sorted = {0};
     size_t at = 0;

@@ -30,39 +30,51 @@
 
 static void open_all(struct top *top)
 {
-    const json_t *groups = json_object_get(top->source.metrics, "groups");
+    const json_t *groups = json_object_get(top->source.brief, "groups");
 
     for (size_t i = 0; i < json_array_size(groups); i++)
         (void)json_object_set_new(top->choice.open, field_text(json_array_get(groups, i), "name"),
                                   json_true());
 }
 
-static int64_t started_at(const json_t *metrics)
+/* Puts a reply in the place of the one before. */
+static int take(int r, json_t **place, json_t *reply)
 {
-    return field_int(json_object_get(metrics, "supervisor"), "started_at");
+    if (r == EXIT_OK) {
+        json_decref(*place);
+        *place = reply;
+    }
+    return r;
 }
 
-/* Counters begin again in another supervisor. Takes the reply over. */
-static void take_metrics(struct top_source *source, json_t *metrics)
+/* Counters begin again in another supervisor. */
+static int refresh_groups(struct top *top)
 {
+    struct top_source *source = &top->source;
+    const int64_t started_at = field_int(source->info, "started_at");
     const usec_t now = clock_now();
-    const bool same = source->metrics && started_at(source->metrics) == started_at(metrics);
+    json_t *reply;
+    bool same;
+    int r = call(top->invocation, CALL_SUPERVISOR "GetInfo", json_object(), false, &reply);
 
-    json_decref(source->before);
-    source->before = same ? source->metrics : NULL;
-    if (!same)
-        json_decref(source->metrics);
-    source->metrics = metrics;
+    r = take(r, &source->info, reply);
+    if (r == EXIT_OK)
+        r = parts_of_status(top->invocation, NULL, true, &reply);
+    if (r != EXIT_OK)
+        return r;
+    same = source->brief && field_int(source->info, "started_at") == started_at;
+    (void)take(r, &source->before, same ? json_incref(source->brief) : NULL);
     source->elapsed = same ? usec_sub(now, source->at) : 0;
     source->at = now;
+    return take(r, &source->brief, reply);
 }
 
 /* Asks for the open group that exists, or if there are several, for all groups. */
 static int refresh_status(struct top *top)
 {
-    const json_t *groups = json_object_get(top->source.metrics, "groups");
+    const json_t *groups = json_object_get(top->source.brief, "groups");
     const char *target = NULL;
-    json_t *status;
+    json_t *status = NULL;
     size_t n = 0;
     int r;
 
@@ -74,41 +86,30 @@ static int refresh_status(struct top *top)
     }
     if (n == 0)
         return EXIT_OK;
-    r = parts_of_status(top->invocation, target, &status);
-    if (r == EXIT_OK) {
-        json_decref(top->source.status);
-        top->source.status = status;
-    }
-    return r;
+    r = parts_of_status(top->invocation, target, false, &status);
+    return take(r, &top->source.status, status);
 }
 
 static int refresh_deaths(struct top *top)
 {
-    json_t *deaths;
+    json_t *deaths = NULL;
     int r = call(top->invocation, CALL_SUPERVISOR "ListDeaths", json_pack("{s:i}", "limit", DEATHS),
                  false, &deaths);
 
-    if (r == EXIT_OK) {
-        json_decref(top->source.deaths);
-        top->source.deaths = deaths;
-    }
-    return r;
+    return take(r, &top->source.deaths, deaths);
 }
 
 /* What does not come stays as it was. Returns an exit status. */
 static int refresh(struct top *top)
 {
     struct top_source *source = &top->source;
-    json_t *metrics;
     int r;
 
     source->problem[0] = '\0';
     complain_into(source->problem, sizeof(source->problem));
-    r = parts_of_metrics(top->invocation, &metrics);
-    if (r == EXIT_OK) {
-        take_metrics(source, metrics);
+    r = refresh_groups(top);
+    if (r == EXIT_OK)
         r = refresh_deaths(top);
-    }
     if (r == EXIT_OK)
         r = refresh_status(top);
     complain_into(NULL, 0);
@@ -370,7 +371,8 @@ int verb_top(struct invocation *invocation)
         options->timeout = TIMEOUT;
     r = top.choice.open ? run(&top) : call_no_memory();
     top_rows_deinit(&top.rows);
-    json_decref(top.source.metrics);
+    json_decref(top.source.info);
+    json_decref(top.source.brief);
     json_decref(top.source.before);
     json_decref(top.source.status);
     json_decref(top.source.deaths);

@@ -14,11 +14,12 @@ struct terminal;
 
 /* What top knows of the supervisor. Survives the loss of the connection. */
 struct top_source {
-    json_t *metrics;    /* the last reply of GetMetrics; NULL = none so far */
-    json_t *before;     /* the one before it, of the same supervisor; NULL = none */
-    usec_t at;          /* when the last one came, monotonic */
+    json_t *info;       /* the last reply of GetInfo; NULL = none so far */
+    json_t *brief;      /* groups without cells and workers; NULL = none so far */
+    json_t *before;     /* the ones before these, of the same supervisor; NULL = none */
+    usec_t at;          /* when the last ones came, monotonic */
     usec_t elapsed;     /* between the two; 0 = not known */
-    json_t *status;     /* groups with their cells and workers; NULL = none */
+    json_t *status;     /* open groups with their cells and workers; NULL = none */
     json_t *deaths;     /* the reply of ListDeaths, newest first; NULL = none */
     char problem[1024]; /* why the last call failed; "" = it did not */
 };
@@ -48,10 +49,10 @@ struct top_row {
     bool open, may_open;
     char address[TOP_ADDRESS_MAX]; /* "group", "group/key", "group/key/0" */
     const char *state;             /* borrowed from the source, as the next */
-    const json_t *object;          /* GroupMetrics, Cell, Worker */
+    const json_t *object;          /* Group, Cell, Worker */
     int64_t up, size;              /* workers */
     int64_t queued, running, deaths;
-    int64_t oldest, wait, run; /* microseconds */
+    int64_t oldest, took, run; /* microseconds */
     double rate;               /* jobs per second */
 };
 

@@ -123,7 +123,7 @@ static int status_of_all(struct invocation *invocation)
 {
     json_auto_t *info = NULL, *status = NULL;
     const json_t *groups;
-    int r = parts_of_status(invocation, NULL, &status);
+    int r = parts_of_status(invocation, NULL, false, &status);
 
     if (r == EXIT_OK)
         r = call(invocation, CALL_SUPERVISOR "GetInfo", json_object(), false, &info);
@@ -202,7 +202,7 @@ static int status_of_targets(struct invocation *invocation, json_t *all_groups)
     for (size_t i = 0; i < invocation->n_operands; i++) {
         const char *target = invocation->operands[i];
         json_auto_t *reply = NULL;
-        int r = parts_of_status(invocation, target, &reply);
+        int r = parts_of_status(invocation, target, false, &reply);
 
         if (r == EXIT_UNREACHABLE)
             return r;

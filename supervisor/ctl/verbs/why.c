@@ -88,7 +88,7 @@ static int ask_workers(struct invocation *invocation, const char *target)
 {
     json_auto_t *status = NULL;
     const json_t *groups;
-    int r = parts_of_status(invocation, target, &status);
+    int r = parts_of_status(invocation, target, false, &status);
 
     groups = json_object_get(status, "groups");
     for (size_t i = 0; i < json_array_size(groups); i++) {

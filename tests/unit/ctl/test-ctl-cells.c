@@ -37,8 +37,9 @@ static json_t *add_cell(const char *key, const char *state, int queued)
     json_t *cells = json_object_get(group, "cells");
     json_t *worker = json_pack("{s:o, s:s, s:i}", "name", json_sprintf("mail/%s/0", key), "state",
                                "idle", "pid", 4711);
-    json_t *cell = json_pack("{s:s, s:s, s:i, s:i, s:i, s:[o]}", "key", key, "state", state, "size",
-                             1, "queued", queued, "succeeded", 3, "workers", worker);
+    json_t *cell =
+        json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:[o]}", "key", key, "state", state, "size", 1,
+                  "up", 1, "queued", queued, "succeeded", 3, "workers", worker);
 
     ck_assert_ptr_nonnull(cell);
     json_array_append_new(cells, cell);
