@@ -28,3 +28,15 @@ enum MHD_Result answer_refusal(struct MHD_Connection *connection, unsigned statu
 /* Answers with the reason why the supervisor did not reply, or with its error. */
 enum MHD_Result answer_failure(struct MHD_Connection *connection, const char *socket, int failure);
 enum MHD_Result answer_error(struct MHD_Connection *connection, const struct varlink_reply *reply);
+
+/* ---- files ---- */
+
+/* The files of the page, which are part of the program. */
+
+struct page_file;
+
+/* The file that is served under a path, "/" being the page itself; NULL = none. */
+const struct page_file *page_find(const char *path);
+
+/* Sends it, or replies that the browser's copy is still valid. */
+enum MHD_Result page_answer(struct MHD_Connection *connection, const struct page_file *file);

@@ -5,7 +5,6 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/metrics/metrics.h"
 #include "supervisor/web/answer.h"
-#include "supervisor/web/page.h"
 #include "supervisor/web/route.h"
 #include "supervisor/web/visitor.h"
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/web/listen.h"
+#include "supervisor/web/options.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"

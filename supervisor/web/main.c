@@ -5,7 +5,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "shared/base/standard.h"
-#include "supervisor/web/listen.h"
+#include "supervisor/web/options.h"
 #include "supervisor/web/server.h"
 #include <signal.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/web/page.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/base/hash.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/web/route.h"
 
-#include "supervisor/web/view.h"
 #include <string.h>
 
 #define SUPERVISOR "io.troupe.Supervisor."

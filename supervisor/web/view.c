@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/web/view.h"
+#include "supervisor/web/route.h"
 
 #include "shared/base/cleanup.h"
 #include <stdbool.h>

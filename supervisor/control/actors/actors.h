@@ -3,11 +3,14 @@
 
 /* Internal interface between the files of io.troupe.Actors. */
 
+#include "shared/protocol/protocol.h"
 #include "supervisor/control/access.h"
 #include "supervisor/message/actor.h"
+#include "supervisor/message/dead-letter/dead-letter.h"
 #include "supervisor/message/router.h"
 #include "supervisor/varlink/request.h"
 #include <stdbool.h>
+#include <stdint.h>
 
 struct dead_letter;
 struct exchange_subscription;
@@ -29,24 +32,6 @@ void control_refuse_routing(struct request *request, const char *to, int result)
 /* Returns the sentence for a routing result; static. */
 const char *control_routing_text(int result);
 
-/* Checked recipient, type, key and payload; the topic borrows from the call. */
-struct control_message {
-    struct actor *actor;
-    struct topic topic;
-    struct payload payload;
-};
-/* clang-format off */
-#define CONTROL_MESSAGE_NULL {.payload = PAYLOAD_NULL}
-/* clang-format on */
-
-/*
- * Takes "to", "type", "key" and "payload" of the call, and finds the actor. On false, an error has
- * been sent. The caller always calls control_message_deinit(), and may move the payload away
- * before.
- */
-bool control_take_message(struct request *request, struct control_message *ret);
-void control_message_deinit(struct control_message *message);
-
 /* Types of io.troupe.Actors as JSON; see report.h. `key` NULL inside an array. */
 void report_actor(struct reply *reply, const char *key, const struct actor *actor);
 void report_topic(struct reply *reply, const struct topic *topic); /* the members of an object */
@@ -65,6 +50,36 @@ struct request;
  * or cannot be; or an error has been sent. */
 bool control_await_letters(struct request *request);
 
-/* Why they are not known, for people. NULL = they have been read. Valid until the loop's next turn.
+/* ---- requeue.c ---- */
+
+/*
+ * Sends dead letters again: messages to their recipient with their sender, dead jobs as new jobs. A
+ * letter that cannot be sent stays.
  */
-const char *control_letters_problem(const struct request *request);
+
+struct control_context;
+
+/* Letters that are sent, and what has become of them. A dead job that is sent to a durable group is
+ * pending until the new job is on disk, in the transaction that removes the letter. */
+struct requeue {
+    struct control_context *context;
+    const char *to; /* address; NULL = the recipient of each. Borrowed */
+    uint64_t n_requeued, n_failed;
+    char problem[256];          /* why the last one failed */
+    char job[PROTOCOL_ID_TEXT]; /* the new id of the last job */
+    struct list pending;
+    /* Called when nothing is pending any more; may free the requeue. */
+    void (*settled)(struct requeue *requeue);
+};
+
+void requeue_init(struct requeue *requeue, struct control_context *context, const char *to);
+/* Does not stop pending requeues. */
+void requeue_deinit(struct requeue *requeue);
+
+/* Sends a letter, and frees it unless that fails. settled() is not called from within. */
+void requeue_letter(struct requeue *requeue, struct dead_letter *letter);
+
+static inline bool requeue_is_pending(const struct requeue *requeue)
+{
+    return !list_empty(&requeue->pending);
+}

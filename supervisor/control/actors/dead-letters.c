@@ -5,7 +5,6 @@
 #include "supervisor/control/actors/actors.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/control/actors/requeue.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/paged-list.h"
@@ -53,6 +52,15 @@ static bool take_filter(struct request *request, struct dead_letter_filter *ret)
     return true;
 }
 
+/* Why dead letters of durable jobs are not known, for people. NULL = they have been read. Valid
+ * until the loop's next turn. */
+static const char *letters_problem(const struct request *request)
+{
+    const struct control_context *context = request->context;
+
+    return context->durable->letters_unread ? job_lookup_problem(context->groups) : NULL;
+}
+
 /* NULL = the call waits for it, or an error has been sent. */
 static struct dead_letter *find_letter(struct request *request, int64_t id)
 {
@@ -63,7 +71,7 @@ static struct dead_letter *find_letter(struct request *request, int64_t id)
         letter = dead_letter_find(&request->context->messages->dead_letters, (uint64_t)id);
     if (letter || control_await_letters(request))
         return letter;
-    problem = control_letters_problem(request);
+    problem = letters_problem(request);
     if (problem)
         request_fail_string(request, "StoreFailed", "problem", problem);
     else
@@ -73,8 +81,7 @@ static struct dead_letter *find_letter(struct request *request, int64_t id)
 
 static void report_problem(struct request_parts *parts)
 {
-    reply_string_if(request_part_reply(parts), "store_problem",
-                    control_letters_problem(parts->request));
+    reply_string_if(request_part_reply(parts), "store_problem", letters_problem(parts->request));
 }
 
 /* ---- ListDeadLetters, GetDeadLetter ---- */
@@ -421,11 +428,4 @@ bool control_await_letters(struct request *request)
     else
         request_internal(request, -ENOMEM);
     return true;
-}
-
-const char *control_letters_problem(const struct request *request)
-{
-    const struct control_context *context = request->context;
-
-    return context->durable->letters_unread ? job_lookup_problem(context->groups) : NULL;
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/control/actors/requeue.h"
 
 #include "supervisor/control/actors/actors.h"
 #include "supervisor/control/control-context.h"

@@ -19,7 +19,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-void control_message_deinit(struct control_message *message)
+/* Checked recipient, type, key and payload; the topic borrows from the call. */
+struct control_message {
+    struct actor *actor;
+    struct topic topic;
+    struct payload payload;
+};
+/* clang-format off */
+#define CONTROL_MESSAGE_NULL {.payload = PAYLOAD_NULL}
+/* clang-format on */
+
+static void message_deinit(struct control_message *message)
 {
     payload_deinit(&message->payload);
 }
@@ -42,7 +52,9 @@ static bool refuse_commands(struct request *request, const struct actor *actor)
     return true;
 }
 
-bool control_take_message(struct request *request, struct control_message *ret)
+/* Takes "to", "type", "key" and "payload" of the call, and finds the actor. On false, an error has
+ * been sent. The payload may be moved away before message_deinit(). */
+static bool take_message(struct request *request, struct control_message *ret)
 {
     _cleanup_(control_payload_deinit)
     struct control_payload payload = CONTROL_PAYLOAD_NULL;
@@ -61,11 +73,11 @@ bool control_take_message(struct request *request, struct control_message *ret)
 
 static void tell(struct request *request)
 {
-    _cleanup_(control_message_deinit)
+    _cleanup_(message_deinit)
     struct control_message message = CONTROL_MESSAGE_NULL;
     int r;
 
-    if (!control_take_message(request, &message))
+    if (!take_message(request, &message))
         return;
     r = router_tell(request->context->messages, &(struct router_message){
                                                     .to = message.actor->reference,
@@ -123,7 +135,7 @@ static void on_done(void *userdata, const struct envelope *envelope, int error, 
 static void ask(struct request *request)
 {
     const char *reply_type = request_string(request, "reply_type");
-    _cleanup_(control_message_deinit)
+    _cleanup_(message_deinit)
     struct control_message message = CONTROL_MESSAGE_NULL;
     struct control_context *context = request->context;
     struct router_message wanted;
@@ -136,7 +148,7 @@ static void ask(struct request *request)
         request_refuse(request, "reply_type", CONTROL_TYPE_ALLOWED);
         return;
     }
-    if (!control_take_message(request, &message))
+    if (!take_message(request, &message))
         return;
     wanted = (struct router_message){
         .to = message.actor->reference, .topic = message.topic, .payload = &message.payload};
@@ -161,7 +173,7 @@ static void ask(struct request *request)
 static void schedule(struct request *request)
 {
     const bool has_date = request_has(request, "at");
-    _cleanup_(control_message_deinit)
+    _cleanup_(message_deinit)
     struct control_message message = CONTROL_MESSAGE_NULL;
     struct schedule_options options = {
         .realtime = has_date,
@@ -177,7 +189,7 @@ static void schedule(struct request *request)
     }
     if (!request_range(request, "delay_usec", 0, INT64_MAX) ||
         !request_range(request, "period_usec", SCHEDULE_PERIOD_MIN, INT64_MAX) ||
-        !control_take_message(request, &message))
+        !take_message(request, &message))
         return;
     options.to = message.actor;
     options.topic = &message.topic;

@@ -18,6 +18,11 @@ struct search {
     unsigned which;
 };
 
+static bool is_full(const struct candidates *candidates)
+{
+    return candidates->n >= CANDIDATES_MAX;
+}
+
 /* How long the next reply may take. */
 static void hurry(struct invocation *invocation, usec_t deadline)
 {
@@ -77,7 +82,7 @@ static int add_groups(struct invocation *invocation, const json_t *reply, bool l
         add_cells(search, group);
     }
     hurry(invocation, search->deadline);
-    return candidates_full(search->candidates) ? EXIT_FAILED : EXIT_OK;
+    return is_full(search->candidates) ? EXIT_FAILED : EXIT_OK;
 }
 
 void live_targets(struct invocation *invocation, struct candidates *candidates, unsigned which)
@@ -125,8 +130,7 @@ void live_list(struct invocation *invocation, struct candidates *candidates,
         items = json_object_get(reply, list->array);
         for (size_t i = 0; i < json_array_size(items); i++)
             add_item(candidates, list, json_array_get(items, i));
-        more = field_has(reply, "next") && !candidates_full(candidates) &&
-               clock_now() < search.deadline;
+        more = field_has(reply, "next") && !is_full(candidates) && clock_now() < search.deadline;
         json_object_set(parameters, "cursor", json_object_get(reply, "next"));
     }
 }
@@ -143,7 +147,7 @@ static bool is_printable(const char *word)
 
 void candidates_add(struct candidates *candidates, const char *word, const char *about)
 {
-    if (candidates_full(candidates) || *word == '\0' || !is_printable(word) ||
+    if (is_full(candidates) || *word == '\0' || !is_printable(word) ||
         strncmp(word, candidates->typed, strlen(candidates->typed)) != 0)
         return;
     candidates->n++;
@@ -161,9 +165,4 @@ void candidates_add_words(struct candidates *candidates, const char *words)
         words += length;
         words += strspn(words, " ");
     }
-}
-
-bool candidates_full(const struct candidates *candidates)
-{
-    return candidates->n >= CANDIDATES_MAX;
 }

@@ -30,9 +30,6 @@ void candidates_add(struct candidates *candidates, const char *word, const char 
 /* Like candidates_add(), but for each of the words, which are separated by spaces. */
 void candidates_add_words(struct candidates *candidates, const char *words);
 
-/* Whether further ones would not be printed. */
-bool candidates_full(const struct candidates *candidates);
-
 /* ---- names of what exists ---- */
 
 struct invocation;
