@@ -65,21 +65,10 @@ static const struct limit {
     {"TasksMax=", offsetof(struct config_group, tasks_max), CGROUP_PIDS, false},
 };
 
-const char *cgroup_limit_key(unsigned limit)
-{
-    return LIMITS[limit].key;
-}
-
 static bool is_set(const struct limit *limit, const void *field)
 {
     return limit->is_text ? *(char *const *)field != NULL
                           : *(const uint64_t *)field != CONFIG_UNSET;
-}
-
-bool cgroup_limit_unmet(unsigned available, const struct config_group *group, unsigned limit)
-{
-    return is_set(&LIMITS[limit], (const char *)group + LIMITS[limit].offset) &&
-           !(available & LIMITS[limit].controller);
 }
 
 size_t cgroup_unmet(unsigned available, const struct config_group *group, char *text, size_t size)
@@ -88,7 +77,8 @@ size_t cgroup_unmet(unsigned available, const struct config_group *group, char *
 
     *text = '\0';
     for (unsigned i = 0; i < CGROUP_LIMITS; i++) {
-        if (!cgroup_limit_unmet(available, group, i))
+        if (available & LIMITS[i].controller ||
+            !is_set(&LIMITS[i], (const char *)group + LIMITS[i].offset))
             continue;
         if (used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%s", n > 0 ? ", " : "",

@@ -31,15 +31,9 @@ unsigned cgroup_machine_controllers(void);
 
 #define CGROUP_LIMITS 8u
 
-/* The key of limit 0 … CGROUP_LIMITS - 1: "MemoryMax=". Static. */
-const char *cgroup_limit_key(unsigned limit);
-
-/* `group` sets that limit, and its controller is not in `available` (bits of cgroup_controller). */
-bool cgroup_limit_unmet(unsigned available, const struct config_group *group, unsigned limit);
-
 /* Suffices for the keys of all limits. */
 #define CGROUP_UNMET_SIZE 128
 
-/* Writes the keys of all such limits: "MemoryMax=, TasksMax=". Cut at `size`. Returns their number.
- */
+/* Writes the keys of the limits that the group sets and whose controllers are not in `available`
+ * (bits of cgroup_controller): "MemoryMax=, TasksMax=". Cut at `size`. Returns their number. */
 size_t cgroup_unmet(unsigned available, const struct config_group *group, char *text, size_t size);

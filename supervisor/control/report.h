@@ -44,8 +44,7 @@ void report_cell_begin(struct reply *reply, const struct cell *cell);
 usec_t report_oldest(const struct group *group);
 /* "starting", "running", "reloading" or "stopping"; static. */
 const char *report_state(const struct control_context *context);
-/* The cgroup support, and the limits without effect: of all groups, or of one. */
-void report_cgroups(struct reply *reply, const struct control_context *context);
+/* The limits without effect. */
 void report_unmet(struct reply *reply, const struct group *group);
 /* The keys of its sandbox; nothing if it has none. */
 void report_sandbox(struct reply *reply, const struct group *group);

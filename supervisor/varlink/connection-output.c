@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Output of a connection: queues what the socket does not take at once, with its descriptors. */
+/* Output of a connection: queues what the socket does not take immediately. */
 
 #include "supervisor/varlink/connection.h"
 

@@ -167,7 +167,7 @@ class Status(Ctl):
         follower.terminate()
         _, err = follower.communicate(timeout=LIMIT)
         self.assertRegex(err.decode(), r"^troupectl: the connection to the supervisor is lost; waiting for it\n"
-                         rf"troupectl: trouped was started anew: pid {self.s.process.pid}\n$")
+                         rf"troupectl: trouped was started again: pid {self.s.process.pid}\n$")
 
     def test_events_behind_a_known_one_are_shown(self):
         events, _ = self.s.pages("Watch", "events", limit=2)

@@ -47,7 +47,7 @@ static void get_info(struct request *request)
     reply_string(reply, "loop", loop_kind_to_string(loop_kind(context->loop)));
     reply_string(reply, "wake",
                  loop_wake_backend(context->loop) == WAKE_FUTEX ? "futex" : "eventfd");
-    report_cgroups(reply, context);
+    reply_string(reply, "cgroups", context->cgroups_text ? context->cgroups_text : "");
     reply_uint(reply, "groups", context->registry->n_groups);
     reply_uint(reply, "workers", context->registry->census.n[CENSUS_MEMBER]);
     reply_uint(reply, "clients", control_n_clients(request->control));

@@ -106,25 +106,18 @@ static int await_drained(struct invocation *invocation, const char *group, usec_
     return r == EXIT_OK ? tell_drained(invocation, group, field_count(reply, "left")) : r;
 }
 
-/* The names of all groups that take jobs; NULL after an error. */
-static json_t *all_groups(struct invocation *invocation)
+/* The names of the given groups, or of all that take jobs; NULL after an error. */
+static json_t *groups_to_drain(struct invocation *invocation)
 {
-    json_auto_t *reply = status_of(invocation, NULL);
+    json_auto_t *reply = invocation->n_operands == 0 ? status_of(invocation, NULL) : NULL;
     const json_t *groups = json_object_get(reply, "groups");
-    json_t *names = reply ? json_array() : NULL;
-
-    for (size_t i = 0; names && i < json_array_size(groups); i++)
-        if (field_is(json_array_get(groups, i), "type", "actor"))
-            json_array_append(names, json_object_get(json_array_get(groups, i), "name"));
-    return names;
-}
-
-static json_t *given_groups(const struct invocation *invocation)
-{
-    json_t *names = json_array();
+    json_t *names = reply || invocation->n_operands > 0 ? json_array() : NULL;
 
     for (size_t i = 0; names && i < invocation->n_operands; i++)
         json_array_append_new(names, json_string(invocation->operands[i]));
+    for (size_t i = 0; names && i < json_array_size(groups); i++)
+        if (field_is(json_array_get(groups, i), "type", "actor"))
+            json_array_append(names, json_object_get(json_array_get(groups, i), "name"));
     return names;
 }
 
@@ -137,7 +130,7 @@ int verb_drain(struct invocation *invocation)
     int r, late;
 
     invocation->options.timeout = 0; /* it is for the whole */
-    names = invocation->n_operands > 0 ? given_groups(invocation) : all_groups(invocation);
+    names = groups_to_drain(invocation);
     r = names ? EXIT_OK : EXIT_FAILED;
     for (size_t i = 0; r == EXIT_OK && i < json_array_size(names); i++) {
         json_auto_t *reply = NULL;

@@ -55,7 +55,7 @@ static int recognize(struct invocation *invocation, struct reconnect *reconnect,
     if (field_int(info, "pid") != follower->pid ||
         field_int(info, "started_at") != follower->since) {
         if (follower->connected)
-            complain("trouped was started anew: pid %lld", (long long)field_int(info, "pid"));
+            complain("trouped was started again: pid %lld", (long long)field_int(info, "pid"));
         follower->last = 0;
         reconnect->deadline = 0; /* the message above is enough */
     }
