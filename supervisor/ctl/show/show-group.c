@@ -122,30 +122,19 @@ static void show_deaths_line(const struct terminal *terminal, const json_t *grou
                        SAFE(field_text(death, "detail")));
 }
 
-/* A running group may still run its old program after a reload. */
-static void show_behind_line(const struct terminal *terminal, const json_t *group)
+/* A running group may still run its old program after a reload; and somebody relies on limits. */
+static void show_configuration(const struct terminal *terminal, const json_t *group)
 {
-    const char *name = field_text(group, "name");
-
-    if (json_is_true(json_object_get(group, "behind")))
+    if (field_true(group, "behind"))
         terminal_print(terminal,
                        "    Reload: " YELLOW "the new program did not come up" PLAIN
                        ", workers go on with the old one; see 'troupectl deaths %s', mend it and "
                        "reload again",
-                       SAFE(name));
-}
-
-/* Warns about limits that have no effect, since somebody relies on them. */
-static void show_limits_line(const struct terminal *terminal, const json_t *group)
-{
+                       SAFE(field_text(group, "name")));
     if (field_has(group, "no_effect"))
         terminal_print(
             terminal, "    Limits: " YELLOW "%s" PLAIN " without effect here, see 'troupectl info'",
             SAFE(field_text(group, "no_effect")));
-}
-
-static void show_sandbox_line(const struct terminal *terminal, const json_t *group)
-{
     if (field_has(group, "sandbox"))
         terminal_print(terminal, "   Sandbox: %s", SAFE(field_text(group, "sandbox")));
 }
@@ -162,17 +151,6 @@ static void show_in_force(const struct terminal *terminal, const struct pool_vie
             terminal_print(terminal, "  In force: %s", SAFE(text));
         last = text;
     }
-}
-
-static void show_failed_line(const struct terminal *terminal, const json_t *group,
-                             const struct pool_view *pool)
-{
-    for (size_t i = 0; i < pool->n_entries; i++)
-        if (field_is(pool->entries[i].worker, "state", "failed")) {
-            terminal_print(terminal, "            when that is mended: troupectl reset %s",
-                           SAFE(field_text(group, "name")));
-            return;
-        }
 }
 
 static void add_state(struct table *table, const json_t *worker, bool service, usec_t now)
@@ -267,10 +245,10 @@ static void show_pool(const struct terminal *terminal, const json_t *group, usec
     }
     last_shown = show_last(terminal, group, &pool, now);
     show_deaths_line(terminal, group, &pool, now, last_shown);
-    show_failed_line(terminal, group, &pool);
-    show_behind_line(terminal, group);
-    show_limits_line(terminal, group);
-    show_sandbox_line(terminal, group);
+    if (pool_in_state(&pool, "failed") > 0)
+        terminal_print(terminal, "            when that is mended: troupectl reset %s",
+                       SAFE(field_text(group, "name")));
+    show_configuration(terminal, group);
     show_in_force(terminal, &pool);
     if (field_has(group, "cells"))
         show_cells(terminal, group, now, all);
