@@ -89,7 +89,7 @@ void supervisor_report_ready(struct supervisor *supervisor)
     if (supervisor->reported || (predecessors->first && !supervisor->ready))
         return;
     supervisor->reported = true;
-    spawner_ready(&supervisor->parts.process.spawner);
+    spawner_tell(&supervisor->parts.process.spawner, MESSAGE_READY);
     predecessors->n_upgrades += predecessors->upgrading;
 }
 
@@ -205,7 +205,7 @@ bool supervisor_leave_safe_mode(struct supervisor *supervisor)
 {
     struct control_context *control = &supervisor->parts.control;
 
-    spawner_forgive(&supervisor->parts.process.spawner);
+    spawner_tell(&supervisor->parts.process.spawner, MESSAGE_FORGIVE);
     if (!control->predecessors.safe_mode)
         return false;
     control->predecessors.safe_mode = false;

@@ -105,7 +105,7 @@ static void on_checked(struct spawner_client *client, const struct spawn_exit *h
     if (!late && !how->unknown && !how->signalled && how->code == EXIT_SUCCESS) {
         log_notice("upgrading to %s", supervisor->options->program);
         upgrade->approved = true;
-        spawner_start_next(&supervisor->parts.process.spawner);
+        spawner_tell(&supervisor->parts.process.spawner, MESSAGE_NEXT);
         upgrade->stop_by = usec_add(loop_now(loop_of(supervisor)), SETTLE_TIMEOUT);
         loop_defer(loop_of(supervisor), &upgrade->stop);
         return;
@@ -308,7 +308,7 @@ bool supervisor_save(struct supervisor *supervisor)
     if (save_all(supervisor, problem))
         return true;
     supervisor->upgrade.approved = false;
-    spawner_drop_next(&supervisor->parts.process.spawner);
+    spawner_tell(&supervisor->parts.process.spawner, MESSAGE_STAY);
     fail(supervisor, problem);
     return false;
 }

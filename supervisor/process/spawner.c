@@ -2,7 +2,6 @@
 #include "supervisor/process/spawner.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
-#include "supervisor/keeper/message.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -192,30 +191,10 @@ int spawner_send(struct spawner *spawner, const struct message *message)
     return send_or_keep(spawner, message, 0);
 }
 
-static void tell(struct spawner *spawner, enum message_kind kind)
+void spawner_tell(struct spawner *spawner, enum message_kind kind)
 {
     (void)message_begin(&outgoing, kind, 0);
     (void)spawner_send(spawner, &outgoing);
-}
-
-void spawner_ready(struct spawner *spawner)
-{
-    tell(spawner, MESSAGE_READY);
-}
-
-void spawner_start_next(struct spawner *spawner)
-{
-    tell(spawner, MESSAGE_NEXT);
-}
-
-void spawner_drop_next(struct spawner *spawner)
-{
-    tell(spawner, MESSAGE_STAY);
-}
-
-void spawner_forgive(struct spawner *spawner)
-{
-    tell(spawner, MESSAGE_FORGIVE);
 }
 
 void spawner_kill(struct spawner *spawner, const struct spawner_client *client, pid_t pid)

@@ -9,6 +9,7 @@
 
 #include "shared/base/handle-table.h"
 #include "shared/base/list.h"
+#include "supervisor/keeper/message.h"
 #include "supervisor/keeper/spawn.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
@@ -17,7 +18,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct message;
 struct spawner_client;
 
 struct spawner_handler {
@@ -78,14 +78,15 @@ void spawner_forget(struct spawner *spawner, struct spawner_client *client);
 void spawner_pass_on(struct spawner *spawner, struct spawner_client *from,
                      struct spawner_client *to);
 
-/* Reports that the supervisor is ready: the keeper restarts it from now on. */
-void spawner_ready(struct spawner *spawner);
-/* Has the keeper start the program of an upgrade, which waits for the end of this process. */
-void spawner_start_next(struct spawner *spawner);
-/* Has it end that program, as this process stays. */
-void spawner_drop_next(struct spawner *spawner);
-/* Ends safe mode: the keeper does not count earlier crashes any more. */
-void spawner_forgive(struct spawner *spawner);
+/*
+ * Sends a message without contents:
+ *
+ *     MESSAGE_READY    the supervisor is ready: the keeper restarts it from now on
+ *     MESSAGE_NEXT     starts the program of an upgrade, which waits for the end of this process
+ *     MESSAGE_STAY     ends that program, as this process stays
+ *     MESSAGE_FORGIVE  ends safe mode: earlier crashes do not count any more
+ */
+void spawner_tell(struct spawner *spawner, enum message_kind kind);
 
 /* Sends a message, or keeps a copy until the channel has room. Returns 0 or -errno. */
 int spawner_send(struct spawner *spawner, const struct message *message);

@@ -18,8 +18,8 @@
  *                         keeper_take_request(), keeper_supervisor_ended(), keeper_start_next(),
  *                         keeper_drop_next()
  *   supervisor            held_collect(), held_take(), process_adopt(), process_hold(),
- *                         process_on_reaped(), process_release(), spawner_start_next(),
- *                         spawner_drop_next(), leave_at_once()
+ *                         process_on_reaped(), process_release(), spawner_tell(, MESSAGE_NEXT),
+ *                         spawner_tell(, MESSAGE_STAY), leave_at_once()
  *   life[]                the kernel: a worker that has ended is a zombie until it is reaped
  *
  * The supervisor never blocks: it sends only while there is room. One part left out at a time

@@ -102,7 +102,7 @@ static void hold(const char *name, const int *fds, size_t n_fds)
 
 static _Noreturn void crash(void)
 {
-    spawner_ready(spawner);
+    spawner_tell(spawner, MESSAGE_READY);
     (void)kill(getpid(), SIGKILL);
     abort();
 }

@@ -110,7 +110,7 @@ static void start(char *script)
 
 static _Noreturn void crash(void)
 {
-    spawner_ready(&context.spawner);
+    spawner_tell(&context.spawner, MESSAGE_READY);
     (void)kill(getpid(), SIGKILL);
     abort();
 }
