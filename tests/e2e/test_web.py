@@ -202,7 +202,7 @@ class Refusing(WebTest):
     def test_M5_with_require_token_only_the_page_itself_is_for_everybody(self):
         web = Web(self, self.supervisor().socket_path, "--require-token", "--token-file", self.token_file())
         self.assertEqual(web.status("/"), 200)
-        for path in ("/api/info", "/api/events", "/api/session", "/metrics"):
+        for path in ("/api/info", "/api/past-events", "/api/session", "/metrics"):
             self.assertEqual(web.status(path), 401, path)
         self.assertEqual(web.status("/api/info", Authorization=f"Bearer {TOKEN}"), 200)
 

@@ -85,23 +85,32 @@ static const char *report_published(struct reply *reply, const struct control_co
     return NULL;
 }
 
+/* `detail` NULL: the client may not read it. */
+static void report_attempt(struct reply *reply, uint64_t number, const char *worker, usec_t at,
+                           const char *cause, const char *detail)
+{
+    reply_object(reply, NULL);
+    reply_uint(reply, "number", number);
+    reply_string(reply, "worker", worker);
+    reply_uint(reply, "at", at);
+    reply_string(reply, "cause", cause);
+    if (detail)
+        reply_string(reply, "detail", detail);
+    else
+        reply_bool(reply, "restricted", true);
+    reply_end_object(reply);
+}
+
 /* Restricts the detail of "retry", which is the worker's text. */
 static void report_attempts(struct reply *reply, const struct job *job, bool open, size_t limit)
 {
     reply_array(reply, "attempts");
     for (size_t i = 0; i < job->n_attempts && reply->size < limit; i++) {
         const struct job_attempt *attempt = &job->attempts[i];
+        const bool readable = open || strcmp(attempt->cause, "retry") != 0;
 
-        reply_object(reply, NULL);
-        reply_uint(reply, "number", attempt->number);
-        reply_string(reply, "worker", attempt->worker);
-        reply_uint(reply, "at", attempt->at);
-        reply_string(reply, "cause", attempt->cause);
-        if (open || strcmp(attempt->cause, "retry") != 0)
-            reply_string(reply, "detail", attempt->detail);
-        else
-            reply_bool(reply, "restricted", true);
-        reply_end_object(reply);
+        report_attempt(reply, attempt->number, attempt->worker, attempt->at, attempt->cause,
+                       readable ? attempt->detail : NULL);
     }
     reply_end_array(reply);
 }
@@ -226,13 +235,8 @@ static void report_letter_attempts(struct reply *reply, const struct dead_letter
     for (size_t i = 0; i < letter->n_deaths; i++) {
         const struct death *death = letter->deaths[i];
 
-        reply_object(reply, NULL);
-        reply_uint(reply, "number", death->attempt);
-        reply_string(reply, "worker", death->worker);
-        reply_uint(reply, "at", death->at);
-        reply_string(reply, "cause", death_cause_to_string(death->cause));
-        reply_string(reply, "detail", death->detail);
-        reply_end_object(reply);
+        report_attempt(reply, death->attempt, death->worker, death->at,
+                       death_cause_to_string(death->cause), death->detail);
     }
     reply_end_array(reply);
 }

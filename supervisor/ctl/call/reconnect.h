@@ -27,7 +27,7 @@ struct reconnect reconnect_make(const struct invocation *invocation, usec_t pati
 
 /*
  * Waits before the next attempt; tells the user the first time. Returns false if no further attempt
- * is to be made, after printing why, or because a signal has arrived (interrupt.h).
+ * is to be made, after printing why, or because a signal has arrived (interrupt_seen()).
  */
 bool reconnect_wait(struct reconnect *reconnect);
 
