@@ -41,6 +41,7 @@ struct group {
     struct kept_results results;
     struct submitters submitters;
     struct job_counts counts;
+    struct job_samples samples;
     struct job_history history; /* with Cells=by-key */
     struct histogram wait; /* of jobs that a worker ended: from acceptance to the last attempt */
     struct histogram run;  /* of their last attempt */

@@ -132,7 +132,7 @@ class Methods(TestCase):
         for interface in call(SERVICE + ".GetInfo")["interfaces"]:
             call(SERVICE + ".GetInterfaceDescription", interface=interface)
         self.s.create("keyed", "echo", key="one")
-        for method in "GetInfo", "GetMetrics", "GetStatus", "Watch", "Reload":
+        for method in "GetInfo", "GetHistory", "GetMetrics", "GetStatus", "Watch", "Reload":
             call(method)
         call("Backup", path=self.s.path("copy.db"))
         call("GetLog", target="actor")

@@ -273,6 +273,21 @@ class Metrics(Chaos):
     def test_M1_metrics_come_also_without_any_group(self):
         self.assertEqual(self.metrics(self.started({}))["troupe_clients",], 1)
 
+    def test_U8_the_last_seconds_are_remembered(self):
+        s = self.started({"a": actor(1, Jobs={"MaxRetries": 0}), "b": actor(1)})
+        go = Bell(s, "go")
+        running = s.create("a", f"wait {go.path}\ncrash kill")
+        s.wait_job_state(running, "running")
+        second = s.call("GetHistory")["groups"][0]["samples"][-1]["second"]
+        s.until(lambda: time.time() >= second + 1)
+        s.create("a", "echo")
+        go.ring()
+        s.wait_job(running)
+        first, other = s.call("GetHistory")["groups"]
+        self.assertEqual((first["name"], other), ("a", {"name": "b", "samples": []}))
+        self.assertEqual(first["samples"][0], {"second": first["samples"][0]["second"], "ended": 0, "dead": 0, "waiting": 0, "running": 0})
+        self.assertEqual([first["samples"][1][key] for key in ("ended", "dead", "waiting", "running")], [0, 0, 0, 1])
+
     def test_M2_a_scrape_wakes_no_worker(self):
         s = self.started({"a": actor(4)})
         pids = [worker["pid"] for worker in s.group("a")["workers"]]

@@ -153,6 +153,17 @@ class Page(unittest.TestCase):
         self.says("SIGKILL")
         self.fine()
 
+    def test_U8_charts_begin_with_what_was_before_the_page(self):
+        self.start()
+        self.supervisor.do("work", "echo")
+        time.sleep(3.1)
+        self.supervisor.do("work", "crash")
+        self.browser.evaluate("location.reload()")
+        values = "Math.max(...[...document.querySelectorAll('.chart .stroke')].map(e => (e.getAttribute('d') ?? '').split('L').length))"
+        self.browser.until(f"{values} > 1")
+        self.assertGreater(self.browser.evaluate(values), 3)
+        self.fine()
+
     def test_M5_what_jobs_and_workers_say_is_never_markup(self):
         self.start()
         job = self.supervisor.create("evil", EVIL, id="evil-job")

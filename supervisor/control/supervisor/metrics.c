@@ -282,7 +282,60 @@ static void get_metrics(struct request *request)
     request_in_parts(request, &metrics->parts);
 }
 
+/* ---- the last two minutes ---- */
+
+static void report_sample(struct reply *reply, const struct job_sample *sample)
+{
+    reply_object(reply, NULL);
+    reply_uint(reply, "second", sample->second);
+    reply_uint(reply, "ended", sample->ended);
+    reply_uint(reply, "dead", sample->dead);
+    reply_uint(reply, "waiting", sample->waiting);
+    reply_uint(reply, "running", sample->running);
+    reply_end_object(reply);
+}
+
+static bool write_history(struct request_parts *parts)
+{
+    struct metrics *metrics = metrics_of(parts);
+    struct reply *reply = request_part_reply(parts);
+    const struct group *group;
+
+    do {
+        group = registry_after(parts->request->context->registry, metrics->name);
+        if (!group)
+            return true;
+        (void)snprintf(metrics->name, sizeof(metrics->name), "%s", group->name);
+        reply_object(reply, NULL);
+        reply_string(reply, "name", group->name);
+        reply_array(reply, "samples");
+        const struct job_samples *samples = &group->samples;
+        for (unsigned i = samples->n < JOB_SAMPLES_MAX ? 0 : samples->n - JOB_SAMPLES_MAX;
+             i != samples->n; i++)
+            report_sample(reply, &samples->ring[i % JOB_SAMPLES_MAX]);
+        reply_end_array(reply);
+        reply_end_object(reply);
+    } while (!request_part_full(parts, 1));
+    return false;
+}
+
+static void get_history(struct request *request)
+{
+    struct metrics *metrics = request_allocate(request, sizeof(*metrics));
+
+    if (!metrics)
+        return;
+    metrics->parts = (struct request_parts){
+        .array = "groups",
+        .may_continue = true,
+        .write = write_history,
+        .free = free_metrics,
+    };
+    request_in_parts(request, &metrics->parts);
+}
+
 const struct request_method control_metrics_methods[] = {
+    {"GetHistory", get_history, .changes = false},
     {"GetMetrics", get_metrics, .changes = false, .always = true},
     {0},
 };

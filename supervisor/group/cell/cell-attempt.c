@@ -305,13 +305,21 @@ static void cell_end_too_large(struct cell *cell, struct job *job, const char *w
     cell_end_job(cell, job, JOB_DEAD, reason);
 }
 
+/* A worker has the job no longer. */
+static void count_returned(struct cell *cell)
+{
+    job_samples_note(&cell->group->samples, &cell->group->counts,
+                     loop_realtime(cell->context->loop));
+    job_count(&cell->counts, JOBS_RUNNING, -1);
+}
+
 void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
                        enum protocol_outcome outcome, int32_t code, struct payload *result)
 {
     struct cell *cell = cell_of_pool(pool);
 
     FAULT_POINT("job.end-taken");
-    job_count(&cell->counts, JOBS_RUNNING, -1);
+    count_returned(cell);
     job->code = code;
     if (job_cancel_requested(job) && outcome != PROTOCOL_RETRY) {
         cell_end_cancelled(cell, job);
@@ -358,7 +366,7 @@ void cell_job_returned(struct pool *pool, struct job *job)
 {
     struct cell *cell = cell_of_pool(pool);
 
-    job_count(&cell->counts, JOBS_RUNNING, -1);
+    count_returned(cell);
     if (job_cancel_requested(job)) {
         cell_end_cancelled(cell, job);
         return;
@@ -376,7 +384,7 @@ void cell_job_lost(struct pool *pool, struct job *job, const struct death *death
 {
     struct cell *cell = cell_of_pool(pool);
 
-    job_count(&cell->counts, JOBS_RUNNING, -1);
+    count_returned(cell);
     if (death->cause != DEATH_STOP || job_cancel_requested(job) || (cell->closed && !job->record)) {
         cell_attempt_failed(cell, job, death->worker, death_cause_to_string(death->cause),
                             death->detail);

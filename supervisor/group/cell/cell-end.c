@@ -181,6 +181,7 @@ static void cell_decide_end(struct cell *cell, struct job *job, enum job_state e
     if (job->timers)
         timer_disarm(cell_timers(cell), &job->timers->deadline);
     job->ended_at = loop_realtime(cell->context->loop);
+    job_samples_note(&cell->group->samples, &cell->group->counts, job->ended_at);
     job->cause = (uint8_t)cause_of(job, end);
     if (reason)
         job_set_reason(job, reason);

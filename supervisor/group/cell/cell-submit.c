@@ -142,6 +142,8 @@ int cell_submit(struct cell *cell, const struct cell_request *request, struct jo
     if (request->bounded && !submitter)
         return -ENOMEM;
     cell_wake(cell); /* the next waiter may have room even if this fails */
+    job_samples_note(&cell->group->samples, &cell->group->counts,
+                     loop_realtime(cell->context->loop));
     r = cell_make_job(cell, request, &job);
     if (r != 0)
         return r;

@@ -58,3 +58,37 @@ struct job_history {
     struct outcomes outcomes;
     struct job_history *parent; /* NULL = none */
 };
+
+/* A group's state at the beginning of a second in which a job came or ended. */
+struct job_sample {
+    uint64_t second; /* realtime */
+    uint64_t ended, dead;
+    uint64_t waiting, running;
+};
+
+/* The last seconds in which something happened, for charts. Nothing is kept of the others, which
+ * are like the next sample. */
+#define JOB_SAMPLES_MAX 120u
+struct job_samples {
+    uint64_t second; /* of the last one */
+    unsigned n;      /* ever, modulo 2^32: sample i is ring[i % JOB_SAMPLES_MAX] */
+    struct job_sample ring[JOB_SAMPLES_MAX];
+};
+
+/* Call before a job is counted as accepted or ended. `now`: realtime. */
+static inline void job_samples_note(struct job_samples *samples, const struct job_counts *counts,
+                                    usec_t now)
+{
+    const uint64_t *n = counts->n;
+
+    if (now / USEC_PER_SEC == samples->second)
+        return;
+    samples->second = now / USEC_PER_SEC;
+    samples->ring[samples->n++ % JOB_SAMPLES_MAX] = (struct job_sample){
+        .second = samples->second,
+        .ended = n[JOBS_SUCCEEDED] + n[JOBS_REJECTED] + n[JOBS_CANCELLED] + n[JOBS_DEAD],
+        .dead = n[JOBS_DEAD],
+        .waiting = job_counts_waiting(counts),
+        .running = n[JOBS_RUNNING],
+    };
+}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The last two minutes of each group in this browser.
+// The last two minutes of each group: first as the supervisor remembers them, then as this browser has seen them.
 
 export const LENGTH = 120;
 
@@ -40,12 +40,28 @@ class Track {
   }
 }
 
+/** The group at the beginning of that second. */
+function before(group, samples, second) {
+  const sample = samples.find(sample => sample.second >= second);
+  if (!sample) return group;
+  return {name: group.name, succeeded: sample.ended - sample.dead, rejected: 0, cancelled: 0, dead: sample.dead, queued: sample.waiting, waiting: 0, running: sample.running};
+}
+
 export class History {
   constructor() {
     this.tracks = new Map();
     this.all = new Track();
   }
-  /** at: when the supervisor has told it, in microseconds. */
+  /** Begins with what the supervisor remembers. past: of GetHistory; from: when it was started, in microseconds; at: now, as of add(). */
+  begin(groups, past, from, at) {
+    const samples = new Map(past.map(group => [group.name, group.samples]));
+    const now = Date.now() * 1000;
+    const end = Math.floor(now / 1e6);
+    for (let second = Math.max(end - LENGTH, Math.ceil(from / 1e6)); second <= end; second++) {
+      this.add(groups.map(group => before(group, samples.get(group.name) ?? [], second)), at - (now - second * 1e6));
+    }
+  }
+  /** at: when the supervisor has told it, in microseconds of troupe-web's clock. */
   add(groups, at) {
     if (at === this.at) return;
     this.at = at;

@@ -159,12 +159,21 @@ async function turnStatus() {
     const [status, info] = await Promise.all([app.client.get('status'), app.client.get('info')]);
     app.groups = status.groups;
     app.info = info;
+    if (!app.history.at) app.history.begin(app.groups, await readHistory(), info.started_at, status.at);
     app.history.add(app.groups, status.at);
     if (away) await readSession();
     away = null;
   } catch (failure) {
     if (failure.status === 401) app.session = {...app.session, needed: true, token: false};
     away = failure.status === 401 ? 'This page needs the token of troupe-web.' : `${failure.message}. This page will continue when it is back.`;
+  }
+}
+
+async function readHistory() {
+  try {
+    return (await app.client.get('history')).groups;
+  } catch {
+    return []; // too many groups for one reply: the charts begin now
   }
 }
 
