@@ -87,8 +87,10 @@ function stepsOf(job) {
   if (started) steps.push({at: job.started_at, title: `Attempt ${job.attempt} began`, detail: job.worker ? `on ${job.worker}` : '', tone: 'busy'});
   if (job.next_attempt_at && !job.ended_at)
     steps.push({at: job.next_attempt_at, title: job.state === 'delayed' ? 'Start time' : 'Next attempt', detail: '', tone: 'warn'});
+  steps.sort((a, b) => a.at - b.at);
+  // Last, although its last attempt was noted a moment later.
   if (job.ended_at) steps.push({at: job.ended_at, title: `Ended: ${job.state}`, detail: job.attempts.at(-1)?.detail === job.reason ? '' : job.reason, tone: job.state === 'succeeded' ? 'good' : job.state === 'cancelled' ? 'quiet' : 'bad'});
-  return steps.sort((a, b) => a.at - b.at);
+  return steps;
 }
 
 /** A bar from acceptance to end: what lies between two steps has the colour of the first. */

@@ -88,7 +88,7 @@ function drawSummary() {
   const node = find('summary');
   node.dataset.tone = away ? 'quiet' : bad.length > 0 || held ? 'bad' : 'good';
   show(node, !away || Boolean(said && Date.now() < said.until));
-  become(node, text);
+  become(node, h('span', {}, text));
 }
 
 function drawBanner() {
@@ -165,7 +165,7 @@ async function turnStatus() {
     away = null;
   } catch (failure) {
     if (failure.status === 401) app.session = {...app.session, needed: true, token: false};
-    away = failure.status === 401 ? 'This page needs the token of troupe-web.' : `${failure.message}. This page will continue when it is back.`;
+    away = failure.status === 401 ? 'This page needs the token of troupe-web.' : `${failure.message.replace(/[^.?!]$/, '$&.')} This page will continue when it is back.`;
   }
 }
 
