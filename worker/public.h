@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Marks the functions that libtroupe exports; worker/libtroupe.map lists them as well. */
+/* Marks the functions that libtroupe exports; worker/libtroupe.map also lists them. */
 #define _public_ __attribute__((visibility("default")))

@@ -120,7 +120,7 @@ struct memory_header {
     /* Inbox: a bit for each entry of `jobs` that is in use. */
     _Atomic uint64_t hands;
 
-    /* Outbox: seqlock over the state page; odd while a write is under way. */
+    /* Outbox: seqlock over the state page; odd during a write. */
     _Alignas(64) _Atomic uint32_t state_sequence;
     _Atomic uint32_t state_size;
     /* Outbox: the futex word of a robust lock of MEMORY_OWNER_SIZE bytes that the worker holds

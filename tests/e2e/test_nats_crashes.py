@@ -70,7 +70,7 @@ class Crashes(Case):
         with open(s.bridge.config, "a", encoding="utf-8") as file:
             file.write("InFlight=1\n")
         s.bridge.start()
-        s.client.until(lambda: "goes on with" in s.bridge.log())
+        s.client.until(lambda: "jobs of an earlier run" in s.bridge.log())
         bell.ring(2)
         self.wait_results(s, [1, 2])
         s.client.store("jobs.actor.any", "echo third")

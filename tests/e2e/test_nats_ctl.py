@@ -67,7 +67,7 @@ class Waits(Case):
         process.send_signal(signal.SIGINT)
         said = process.communicate(timeout=LIMIT)[1]
         self.assertEqual(process.returncode, 130)
-        self.assertIn(f"job JOBS:{number} goes on; 'troupe-nats wait JOBS:{number}' waits for it", said)
+        self.assertIn(f"job JOBS:{number} continues; 'troupe-nats wait JOBS:{number}' waits for it", said)
         s.client.until(lambda: not self.is_awaited(number))
         s.call("Cancel", id=f"JOBS:{number}")
 

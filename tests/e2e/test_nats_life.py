@@ -411,7 +411,7 @@ class Life(Case):
         client.api("CONSUMER.DURABLE.CREATE.JOBS.actor", stream_name=JOBS, config={"durable_name": "actor", "ack_policy": "all"})
         bridge = nats.Bridge(self, s, server, "actor").start()
         bridge.wait_told("Waits for the consumer")
-        self.assertIn('its ack policy is not explicit; "troupe-nats setup" makes it anew once it is deleted', bridge.log())
+        self.assertIn('its ack policy is not explicit; "troupe-nats setup" creates another one once it is deleted', bridge.log())
 
     def test_setup_says_that_a_server_has_no_JetStream(self):
         s = self.supervisor({"actor": actor()})

@@ -103,7 +103,7 @@ int client_sleep(struct troupe_client *client, usec_t timeout)
     int r;
 
     if (timeout > 0) {
-        /* Making the descriptor readable as well would cost both sides a system call. */
+        /* Also making the descriptor readable would cost both sides a system call. */
         channel_end_sleep(&client->carrier.channel);
         troupe_client_flush(client);
         if (channel_spin(&client->carrier.channel))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/exec/run.h"
+#include "worker/exec/options.h"
 
 #include "shared/base/cleanup.h"
 #include "worker/exec/template.h"

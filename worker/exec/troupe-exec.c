@@ -5,8 +5,8 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/standard.h"
 #include "worker/exec/leftovers.h"
+#include "worker/exec/options.h"
 #include "worker/exec/reader.h"
-#include "worker/exec/run.h"
 #include "worker/exec/template.h"
 #include <signal.h>
 #include <stdio.h>

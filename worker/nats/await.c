@@ -270,7 +270,7 @@ static void catch_signals(const struct wait *wait)
     const struct sigaction action = {.sa_handler = on_signal};
 
     (void)snprintf(farewell, sizeof(farewell),
-                   "troupe-nats: job %s goes on; 'troupe-nats wait %s' waits for it\n", wait->id,
+                   "troupe-nats: job %s continues; 'troupe-nats wait %s' waits for it\n", wait->id,
                    wait->id);
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);

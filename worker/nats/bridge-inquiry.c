@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What the supervisor answers about jobs: which are in progress, which wait in vain, and how
+/* What the supervisor answers about jobs: which are in progress, which will never begin, and how
  * workers died. */
 
 #include "worker/nats/bridge-private.h"

@@ -439,9 +439,9 @@ void bridge_adopt(struct bridge *bridge)
     }
     if (r < 0)
         log_warning(
-            "group %s: jobs of an earlier run are not known, and may be done elsewhere as well: %s",
+            "group %s: jobs of an earlier run are not known, and may also be done elsewhere: %s",
             bridge->config->group, strerror(-r));
     else if (bridge->flights.n > 0)
-        log_info("group %s: goes on with %u jobs of an earlier run", bridge->config->group,
+        log_info("group %s: continues %u jobs of an earlier run", bridge->config->group,
                  bridge->flights.n);
 }

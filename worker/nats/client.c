@@ -169,7 +169,7 @@ int client_open_early(struct client *client, const struct config *config)
     s = natsConnection_FlushTimeout(client->connection, CLIENT_WAIT_MS);
     if (s == NATS_OK)
         return CLIENT_OK;
-    /* A connection that is refused is closed; otherwise libnats goes on trying. */
+    /* A connection that is refused is closed; otherwise libnats continues to try. */
     if (s == NATS_TIMEOUT)
         s = NATS_NO_SERVER;
     return fail_connection(config, s, natsStatus_GetText(s));

@@ -458,7 +458,7 @@ static int check_known(const json_t *machines, const char *name)
             continue;
         if (!is(machine, "state", UP))
             return CLIENT_OK;
-        log_error("machine %s is up, and would come back at once", name);
+        log_error("machine %s is up, and would be listed again within seconds", name);
         return CLIENT_FAILED;
     }
     log_error("no machine %s is known", name);

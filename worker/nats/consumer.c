@@ -253,7 +253,7 @@ static void on_consumer(struct consumer *consumer, const json_t *reply, usec_t n
         on_consumer_error(consumer, reply, now);
     } else if (!policy || strcmp(policy, "explicit") != 0) {
         fail_consumer(consumer, "its ack policy is not explicit",
-                      "\"troupe-nats setup\" makes it anew once it is deleted", now);
+                      "\"troupe-nats setup\" creates another one once it is deleted", now);
     } else {
         const bool is_new = !consumer->there;
 

@@ -61,7 +61,7 @@ static bool add(struct engine_arrivals *arrivals, struct arrival *arrival)
         arrivals->bytes += bytes_of(arrival->what.message);
     }
     pthread_mutex_unlock(&arrivals->lock);
-    if (first) /* all are taken at once */
+    if (first) /* the main loop takes all of them */
         (void)eventfd_write(arrivals->fd, 1);
     return !full;
 }

@@ -414,12 +414,6 @@ void engine_acknowledge(struct engine *engine, natsMsg *message, const char *tex
                                                              natsMsg_GetReply(message), text));
 }
 
-void engine_acknowledge_confirmed(struct engine *engine, natsMsg *message, const char *text,
-                                  const char *token)
-{
-    (void)engine_request(engine, natsMsg_GetReply(message), token, text);
-}
-
 void engine_drain(struct engine *engine)
 {
     for (int i = ENGINE_MESSAGES; i <= ENGINE_GUARDED; i++)

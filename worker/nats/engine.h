@@ -110,9 +110,6 @@ natsMsg *engine_message(const struct engine *engine, const char *subject, const 
 /* Sends one of JetStream's acknowledgements, such as "-NAK". If it is lost, the message is
  * delivered again. */
 void engine_acknowledge(struct engine *engine, natsMsg *message, const char *text);
-/* Like engine_acknowledge(), but the server confirms it with that token. */
-void engine_acknowledge_confirmed(struct engine *engine, natsMsg *message, const char *text,
-                                  const char *token);
 
 /* The beginning of tokens of requests for messages, with a "." at its end. */
 static inline const char *engine_messages(const struct engine *engine)
@@ -149,5 +146,5 @@ void engine_server(const struct engine *engine, char ret[static ENGINE_SERVER_SI
 /* The largest message that the server takes, bytes. */
 size_t engine_max_payload(const struct engine *engine);
 
-/* Returns a number that nobody can guess, even from earlier ones. */
+/* Returns a number that cannot be guessed, even from earlier ones. */
 uint64_t engine_new_secret(void);

@@ -339,7 +339,7 @@ static void acknowledge(struct publisher *publisher, struct flight *flight, bool
 
     (void)snprintf(token, sizeof(token), ENGINE_DONE_TOKEN "%" PRIu64, flight->turn);
     if (last)
-        engine_acknowledge_confirmed(publisher->engine, flight->message, text, token);
+        (void)engine_request(publisher->engine, natsMsg_GetReply(flight->message), token, text);
     else
         engine_acknowledge(publisher->engine, flight->message, text);
 }

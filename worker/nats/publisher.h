@@ -8,7 +8,7 @@
  * nats-server 2.9 may lose a message that it has confirmed while leaders change: a follower whose
  * log is longer than the leader's says that it has the message, and the leader counts it. So an
  * answer is in doubt that came late or says that the message was there before, and any answer is if
- * nobody confirms the acknowledgement of the job's message. Then the stream is asked.
+ * the acknowledgement of the job's message is not confirmed. Then the stream is asked.
  */
 
 #include "shared/base/clock.h"

@@ -39,8 +39,9 @@ void puller_set_ack_wait(struct puller *puller, usec_t ack_wait);
 /* Forgets all requests, because the connection is new. */
 void puller_reset(struct puller *puller);
 
-/* Asks for `room` messages if nothing is open: at once if that is a quarter of InFlight=, otherwise
- * after a millisecond, in which more jobs may end. Returns when to call it again at the latest. */
+/* Asks for `room` messages if nothing is open: immediately if that is a quarter of InFlight=,
+ * otherwise after a millisecond, in which more jobs may end. Returns when to call it again at the
+ * latest. */
 usec_t puller_ask(struct puller *puller, uint64_t room, usec_t now);
 
 /* Makes the consumer look for messages up to `n` times, until one comes: besides the open request,

@@ -6,7 +6,6 @@
 #include "worker/exec/leftovers.h"
 #include "worker/exec/options.h"
 #include "worker/exec/outcome.h"
-#include "worker/exec/run.h"
 #include "worker/exec/template.h"
 #include <dirent.h>
 #include <poll.h>

@@ -106,9 +106,14 @@ void engine_acknowledge(struct engine *with, natsMsg *what, const char *text)
 {
 }
 
-void engine_acknowledge_confirmed(struct engine *with, natsMsg *what, const char *text,
-                                  const char *token)
+int engine_request(struct engine *with, const char *subject, const char *token, const char *text)
 {
+    return 0;
+}
+
+const char *natsMsg_GetReply(const natsMsg *what)
+{
+    return "";
 }
 
 /* How often the message was to be acknowledged. */
