@@ -173,7 +173,7 @@ static int start_child(struct child *child)
     child->pid = ++keeper.last_pid;
     child->inode = stat.st_ino;
     child->start = program_start_new(&spawn_request.options);
-    child->process = sim_start(program_name(child->start), program_prepare, program_run,
+    child->process = sim_start(program_name(child->start), program_prepare, program_main,
                                child->start, on_child_end, child);
     sim_trace("starts %s as %d", sim_name(child->process), (int)child->pid - FIRST_PID);
     return 0;

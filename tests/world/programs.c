@@ -117,7 +117,7 @@ static struct troupe_worker *become_worker(struct program_start *start)
     return worker;
 }
 
-void program_run(void *argument)
+void program_main(void *argument)
 {
     struct troupe_worker *worker;
 

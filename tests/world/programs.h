@@ -12,7 +12,7 @@ struct program_start *program_start_new(const struct spawn_options *options);
 const char *program_name(const struct program_start *start);
 /* In the new process: keeps the descriptors of the options, with their numbers. */
 void program_prepare(void *start);
-void program_run(void *start);
+void program_main(void *start);
 
 /* Closes all descriptors but this one, which is above SIM_SOCKET, the standard ones and those of
  * the world. */
