@@ -11,6 +11,7 @@ void message_context_init(struct message_context *context)
     *context = (struct message_context){0};
     context->last_client = &context->own_last_client;
     list_init(&context->routed);
+    actor_ends_init(context);
     exchange_actors_init(context);
     waiting_room_init(&context->inherited);
     ask_table_init(&context->asks);
@@ -24,6 +25,7 @@ void message_context_deinit(struct message_context *context)
 
     while ((actor = actor_next(&context->actors, &cursor)))
         actor_end(actor, "the supervisor is stopping");
+    actor_ends_settle(context);
     exchange_actors_deinit(context);
     assert(!context->names);
     waiting_room_deinit(&context->inherited);

@@ -8,6 +8,7 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/dead-letter/dead-letter-save.h"
 #include "supervisor/message/message-context.h"
@@ -160,6 +161,7 @@ int save(const char *path, const struct group_context *context,
 
     if (snprintf(unfinished, sizeof(unfinished), "%s.new", path) >= (int)sizeof(unfinished))
         return -ENAMETOOLONG;
+    actor_ends_settle(context->messages);
     r = database_open_unsynced(&save.database, unfinished, true);
     save.rows.database = &save.database;
     if (r == 0)

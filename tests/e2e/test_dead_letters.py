@@ -402,6 +402,22 @@ class DeadLetters(Letters):
         self.refused("BadOption", s.call, ACTORS + "Purge")
         self.refused("BadOption", s.call, ACTORS + "Purge", id=1, filter={})
 
+    def test_an_actor_that_ends_leaves_all_its_messages_in_parts(self):
+        count = 5000  # more than a turn rejects
+        for upgrade in False, True:
+            s = self.players("", groups=("p", "q"))
+            s.call("Stop", target="p", wait=True)
+            with s.connect() as connection:
+                for _ in range(count):
+                    connection.call(ACTORS + "Tell", to="p/0", type="x", payload=text("x"))
+            os.unlink(s.path("etc/p.group"))
+            s.call("Reload")
+            if upgrade:
+                self.refused("Restarting", s.call, "Upgrade")
+            s.until(lambda s=s: s.call(ACTORS + "ListDeadLetters", limit=1)["counts"] == [{"reason": "gone", "count": count}])
+            [letter] = s.call(ACTORS + "ListDeadLetters", limit=1)["letters"]
+            self.assertEqual(letter["recipient"], "p/0")
+
     def test_their_number_and_memory_are_bounded(self):
         s = self.players("x unhandled\n", conf="[Supervisor]\nDeadLettersMax=5\nDeadLettersMemoryMax=100K\n")
         for _ in range(8):

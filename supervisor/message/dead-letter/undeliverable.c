@@ -64,7 +64,9 @@ static void keep(struct message_context *context, struct envelope *envelope,
 void undeliverable_end(struct message_context *context, struct envelope *envelope,
                        const struct actor *recipient, const struct undeliverable *why)
 {
-    const char *name = recipient ? recipient->name : actor_name_of(context, envelope->to);
+    const char *name = recipient   ? recipient->name
+                       : why->name ? why->name
+                                   : actor_name_of(context, envelope->to);
     const uint64_t ask = envelope->kind == PROTOCOL_MESSAGE ? envelope->ask : 0;
 
     const struct protocol_message message = envelope_message(envelope);

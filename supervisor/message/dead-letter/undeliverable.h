@@ -20,6 +20,7 @@ struct undeliverable {
     int error;                   /* errno for the asker */
     int32_t code;                /* the handler's */
     const char *text;            /* NULL = none */
+    const char *name;            /* of a recipient that has ended; NULL = it is looked up */
     bool quotes;                 /* the text is the handler's: only permitted clients may read it */
     struct death *const *deaths; /* of workers that were handling it, oldest first */
     size_t n_deaths;             /* at most DEAD_LETTER_DEATHS_MAX */
