@@ -4,8 +4,7 @@
 
 #include "supervisor/message/exchange/exchange-private.h"
 
-#include <errno.h>
-#include <search.h>
+#include "shared/base/hash.h"
 #include <stdlib.h>
 
 void *exchange_new_with_topic(size_t size, const struct topic *topic, struct topic *ret)
@@ -15,12 +14,6 @@ void *exchange_new_with_topic(size_t size, const struct topic *topic, struct top
     if (object)
         *ret = topic_copy(topic, object + size);
     return object;
-}
-
-/* For buckets and patterns, which begin with their topic. */
-static int compare_topics(const void *a, const void *b)
-{
-    return topic_compare(a, b);
 }
 
 struct topic exchange_label(const struct exchange *exchange, const struct topic *topic)
@@ -38,56 +31,32 @@ struct topic exchange_label(const struct exchange *exchange, const struct topic 
     return label;
 }
 
+static uint64_t hash_of(const struct topic *label)
+{
+    const uint64_t hash = hash_bytes(label->type, label->type_size);
+
+    return label->key ? hash ^ hash_mix(hash_bytes(label->key, label->key_size)) : hash;
+}
+
 struct exchange_bucket *exchange_find_bucket(const struct exchange *exchange,
                                              const struct topic *label)
 {
-    void *const *node = tfind(label, &exchange->buckets, compare_topics);
+    struct index_entry *entry = index_find(&exchange->buckets, hash_of(label));
 
-    return node ? *node : NULL;
-}
+    for (; entry; entry = index_find_next(entry)) {
+        struct exchange_bucket *bucket = list_entry(entry, struct exchange_bucket, by_topic);
 
-struct exchange_patterns *exchange_find_patterns(const struct exchange *exchange,
-                                                 const struct topic *type)
-{
-    const struct topic label = {.type = type->type, .type_size = type->type_size};
-    void *const *node = tfind(&label, &exchange->patterns, compare_topics);
-
-    return node ? *node : NULL;
-}
-
-static int bucket_add_pattern(struct exchange *exchange, struct exchange_bucket *bucket)
-{
-    struct exchange_patterns *patterns = exchange_find_patterns(exchange, &bucket->topic);
-    const struct topic type = {.type = bucket->topic.type, .type_size = bucket->topic.type_size};
-    struct topic copy;
-
-    if (!patterns) {
-        patterns = exchange_new_with_topic(sizeof(*patterns), &type, &copy);
-        if (!patterns)
-            return -ENOMEM;
-        patterns->topic = copy;
-        list_init(&patterns->buckets);
-        if (!tsearch(patterns, &exchange->patterns, compare_topics)) {
-            free(patterns);
-            return -ENOMEM;
-        }
+        if (topic_compare(&bucket->topic, label) == 0)
+            return bucket;
     }
-    bucket->patterns = patterns;
-    list_push_back(&patterns->buckets, &bucket->pattern_link);
-    return 0;
+    return NULL;
 }
 
 void exchange_bucket_free(struct exchange *exchange, struct exchange_bucket *bucket)
 {
-    struct exchange_patterns *patterns = bucket->patterns;
-
-    tdelete(bucket, &exchange->buckets, compare_topics);
+    index_remove(&exchange->buckets, &bucket->by_topic);
     list_unlink(&bucket->pattern_link);
     free(bucket);
-    if (patterns && list_empty(&patterns->buckets)) {
-        tdelete(patterns, &exchange->patterns, compare_topics);
-        free(patterns);
-    }
 }
 
 struct exchange_bucket *exchange_bucket_new(struct exchange *exchange, const struct topic *label)
@@ -100,15 +69,9 @@ struct exchange_bucket *exchange_bucket_new(struct exchange *exchange, const str
     bucket->topic = copy;
     list_init(&bucket->subscriptions);
     list_init(&bucket->pattern_link);
-    if (!tsearch(bucket, &exchange->buckets, compare_topics)) {
-        free(bucket);
-        return NULL;
-    }
+    index_add(&exchange->buckets, &bucket->by_topic, hash_of(label));
     if (exchange->kind == EXCHANGE_PATTERN && label->key &&
-        exchange_is_pattern(label->key, label->key_size) &&
-        bucket_add_pattern(exchange, bucket) < 0) {
-        exchange_bucket_free(exchange, bucket);
-        return NULL;
-    }
+        exchange_is_pattern(label->key, label->key_size))
+        list_push_back(&exchange->patterns, &bucket->pattern_link);
     return bucket;
 }

@@ -238,22 +238,19 @@ static void add_if_any(const struct exchange *exchange, const struct topic *labe
     struct exchange_bucket *bucket = exchange_find_bucket(exchange, label);
 
     /* Patterns are matched by add_patterns(), even if the message's key equals one. */
-    if (bucket && !bucket->patterns)
+    if (bucket && !list_linked(&bucket->pattern_link))
         select_from(selection, bucket);
 }
 
-static void add_patterns(const struct exchange *exchange, const struct topic *label,
+static void add_patterns(const struct exchange *exchange, const struct topic *topic,
                          struct selection *selection)
 {
-    const struct exchange_patterns *patterns = exchange_find_patterns(exchange, label);
-
-    if (!patterns)
-        return;
-    list_for_each (node, &patterns->buckets) {
+    list_for_each (node, &exchange->patterns) {
         struct exchange_bucket *bucket = list_entry(node, struct exchange_bucket, pattern_link);
         const struct topic *wanted = &bucket->topic;
 
-        if (exchange_pattern_matches(wanted->key, wanted->key_size, label->key, label->key_size))
+        if (topic_type_is_a(topic->type, topic->type_size, wanted->type, wanted->type_size) &&
+            exchange_pattern_matches(wanted->key, wanted->key_size, topic->key, topic->key_size))
             select_from(selection, bucket);
     }
 }
@@ -266,11 +263,8 @@ static void add_type(const struct exchange *exchange, const struct topic *label,
 
     without.key = NULL;
     add_if_any(exchange, &without, selection);
-    if (!label->key)
-        return;
-    add_if_any(exchange, label, selection);
-    if (exchange->patterns)
-        add_patterns(exchange, label, selection);
+    if (label->key)
+        add_if_any(exchange, label, selection);
 }
 
 static int by_sequence(const void *a, const void *b)
@@ -286,6 +280,8 @@ size_t exchange_match(const struct exchange *exchange, const struct topic *topic
     struct selection selection = {.matches = ret, .max = max, .after = after};
     struct topic label = exchange_label(exchange, topic);
 
+    if (topic->key)
+        add_patterns(exchange, topic, &selection);
     do {
         add_type(exchange, &label, &selection);
     } while (topic_type_parent(label.type, &label.type_size));

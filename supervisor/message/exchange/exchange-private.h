@@ -10,17 +10,11 @@
 
 /* All subscriptions to one topic, reduced to the parts that the kind uses. */
 struct exchange_bucket {
-    struct topic topic;        /* first; bytes follow */
+    struct topic topic; /* bytes follow */
+    struct index_entry by_topic;
     struct list subscriptions; /* in the order of registration; never empty */
     struct list *passed;       /* the last subscription that got a copy; NULL = not known */
-    struct list pattern_link;
-    struct exchange_patterns *patterns; /* NULL: the key is no pattern */
-};
-
-/* The buckets of one type whose key is a pattern. */
-struct exchange_patterns {
-    struct topic topic; /* first; a type alone; bytes follow */
-    struct list buckets;
+    struct list pattern_link;  /* if the key is a pattern */
 };
 
 /* The part of a topic that this kind of exchange uses. */
@@ -37,8 +31,6 @@ void exchange_bucket_free(struct exchange *exchange, struct exchange_bucket *buc
 /* NULL = there is no subscription to exactly this topic. */
 struct exchange_bucket *exchange_find_bucket(const struct exchange *exchange,
                                              const struct topic *label);
-struct exchange_patterns *exchange_find_patterns(const struct exchange *exchange,
-                                                 const struct topic *type);
 
 /* Whether a key has `*` or `#` as one of its words. */
 bool exchange_is_pattern(const char *key, uint32_t size);

@@ -2,10 +2,10 @@
 #include "supervisor/message/exchange/exchange.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/hash.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/message/exchange/exchange-private.h"
 #include <errno.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +24,7 @@ void exchange_init(struct exchange *exchange, enum exchange_kind kind)
 {
     *exchange = (struct exchange){.kind = kind};
     list_init(&exchange->subscriptions);
+    list_init(&exchange->patterns);
     list_init(&exchange->cursors);
     list_init(&exchange->link);
 }
@@ -34,24 +35,26 @@ void exchange_subscriber_init(struct exchange_subscriber *subscriber, uint64_t a
     list_init(&subscriber->subscriptions);
 }
 
-static int compare_owned(const void *a, const void *b)
+static uint64_t owner_key(const struct exchange_subscriber *subscriber,
+                          const struct exchange_bucket *bucket)
 {
-    const struct exchange_subscription *left = a, *right = b;
-    const uint64_t actor = left->subscriber->actor, other = right->subscriber->actor;
-
-    if (actor != other)
-        return actor < other ? -1 : 1;
-    return (left->bucket > right->bucket) - (left->bucket < right->bucket);
+    return hash_mix(subscriber->actor) ^ (uintptr_t)bucket;
 }
 
 static struct exchange_subscription *find_own(const struct exchange *exchange,
-                                              struct exchange_subscriber *subscriber,
-                                              struct exchange_bucket *bucket)
+                                              const struct exchange_subscriber *subscriber,
+                                              const struct exchange_bucket *bucket)
 {
-    const struct exchange_subscription like = {.subscriber = subscriber, .bucket = bucket};
-    void *const *node = tfind(&like, &exchange->owned, compare_owned);
+    struct index_entry *entry = index_find(&exchange->owned, owner_key(subscriber, bucket));
 
-    return node ? *node : NULL;
+    for (; entry; entry = index_find_next(entry)) {
+        struct exchange_subscription *subscription =
+            list_entry(entry, struct exchange_subscription, by_owner);
+
+        if (subscription->subscriber == subscriber && subscription->bucket == bucket)
+            return subscription;
+    }
+    return NULL;
 }
 
 /* The subscription that a new one to this bucket replaces; NULL = none. */
@@ -73,8 +76,7 @@ static void reroute(struct exchange *exchange)
         exchange->rerouted(exchange->userdata);
 }
 
-/* Frees a subscription that is no longer in the tree of owners. */
-static void subscription_free(struct exchange_subscription *subscription)
+static void subscription_end(struct exchange_subscription *subscription)
 {
     struct exchange *exchange = subscription->exchange;
     struct exchange_bucket *bucket = subscription->bucket;
@@ -87,6 +89,7 @@ static void subscription_free(struct exchange_subscription *subscription)
     list_unlink(&subscription->link);
     list_unlink(&subscription->bucket_link);
     list_unlink(&subscription->actor_link);
+    index_remove(&exchange->owned, &subscription->by_owner);
     subscription->subscriber->n_subscriptions--;
     subscription->subscriber->effort -= subscription->effort;
     exchange->n_subscriptions--;
@@ -95,12 +98,6 @@ static void subscription_free(struct exchange_subscription *subscription)
     if (list_empty(&bucket->subscriptions))
         exchange_bucket_free(exchange, bucket);
     reroute(exchange);
-}
-
-static void subscription_end(struct exchange_subscription *subscription)
-{
-    tdelete(subscription, &subscription->exchange->owned, compare_owned);
-    subscription_free(subscription);
 }
 
 /* Puts a subscription into the lists, at the position of the replaced one or at the end. */
@@ -120,6 +117,8 @@ static void subscription_place(struct exchange_subscription *subscription,
         list_push_back(&subscription->bucket->subscriptions, &subscription->bucket_link);
     }
     list_push_back(&subscriber->subscriptions, &subscription->actor_link);
+    index_add(&exchange->owned, &subscription->by_owner,
+              owner_key(subscriber, subscription->bucket));
     subscriber->n_subscriptions++;
     subscriber->effort += subscription->effort;
     exchange->n_subscriptions++;
@@ -137,27 +136,6 @@ static void report_replaced(const struct exchange_subscription *subscription,
                            subscription->subscriber->actor);
 }
 
-static int subscription_insert(struct exchange_subscription *subscription,
-                               struct exchange_subscription *replaced)
-{
-    struct exchange *exchange = subscription->exchange;
-    void **node = tsearch(subscription, &exchange->owned, compare_owned);
-
-    if (!node)
-        return -ENOMEM;
-    /* The node of the same actor's subscription is reused. */
-    if (*node == replaced)
-        *node = subscription;
-    else if (replaced)
-        tdelete(replaced, &exchange->owned, compare_owned);
-    subscription_place(subscription, replaced);
-    if (replaced) {
-        report_replaced(subscription, replaced);
-        subscription_free(replaced);
-    }
-    return 0;
-}
-
 /* The cost of a subscription for each message that it is compared with. */
 static uint32_t effort_of(const struct exchange *exchange, const struct topic *label)
 {
@@ -172,7 +150,6 @@ static int subscribe_to(struct exchange *exchange, struct exchange_subscriber *s
 {
     struct exchange_subscription *replaced = NULL, *subscription;
     struct topic copy;
-    int r;
 
     if (!list_empty(&bucket->subscriptions))
         replaced = find_replaced(exchange, subscriber, bucket);
@@ -184,10 +161,12 @@ static int subscribe_to(struct exchange *exchange, struct exchange_subscriber *s
     subscription->bucket = bucket;
     subscription->topic = copy;
     subscription->effort = effort_of(exchange, &bucket->topic);
-    r = subscription_insert(subscription, replaced);
-    if (r < 0)
-        free(subscription);
-    return r;
+    subscription_place(subscription, replaced);
+    if (replaced) {
+        report_replaced(subscription, replaced);
+        subscription_end(replaced);
+    }
+    return 0;
 }
 
 int exchange_subscribe(struct exchange *exchange, struct exchange_subscriber *subscriber,
@@ -261,6 +240,8 @@ void exchange_deinit(struct exchange *exchange)
 {
     list_cursors_end(&exchange->cursors);
     (void)exchange_end_some(exchange, SIZE_MAX);
+    index_deinit(&exchange->buckets);
+    index_deinit(&exchange->owned);
     free(TAKE_PTR(exchange->description));
     free(TAKE_PTR(exchange->group));
     exchange->admitted = strv_free(exchange->admitted);
@@ -304,14 +285,13 @@ int exchange_change(struct exchange *exchange, enum exchange_kind kind)
     list_for_each (node, &changed.subscriptions)
         list_entry(node, struct exchange_subscription, link)->exchange = exchange;
     exchange->kind = kind;
+    index_deinit(&exchange->buckets);
+    index_deinit(&exchange->owned);
     exchange->buckets = changed.buckets;
     exchange->owned = changed.owned;
-    exchange->patterns = changed.patterns;
+    list_swap(&exchange->patterns, &changed.patterns);
     exchange->n_subscriptions = changed.n_subscriptions;
     exchange->effort = changed.effort;
-    list_init(&exchange->subscriptions);
-    if (!list_empty(&changed.subscriptions))
-        list_insert_between(&exchange->subscriptions, changed.subscriptions.prev,
-                            changed.subscriptions.next);
+    list_swap(&exchange->subscriptions, &changed.subscriptions);
     return result;
 }

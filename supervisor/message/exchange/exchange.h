@@ -15,9 +15,10 @@
  *                 any number of words, including none. Dots separate words
  *
  * A look-up is one search per ancestor of the type, however many subscriptions there are. Patterns
- * are tried one by one, those of the message's type and its ancestors; their total cost is bounded.
+ * are tried one by one; their total cost is bounded.
  */
 
+#include "shared/base/index.h"
 #include "shared/base/list.h"
 #include "shared/protocol/exchange-kind.h"
 #include "shared/protocol/topic.h"
@@ -40,9 +41,9 @@ enum {
 
 struct exchange {
     enum exchange_kind kind;
-    void *buckets;             /* tree of exchange_bucket, by topic */
-    void *owned;               /* tree of exchange_subscription, by actor and bucket */
-    void *patterns;            /* tree of exchange_patterns, by type */
+    struct index buckets;      /* struct exchange_bucket.by_topic */
+    struct index owned;        /* struct exchange_subscription.by_owner */
+    struct list patterns;      /* struct exchange_bucket.pattern_link */
     struct list subscriptions; /* in the order of `sequence`, that of registration */
     struct list cursors;       /* struct list_cursor.link, in these */
     uint32_t n_subscriptions;
@@ -81,7 +82,8 @@ struct exchange_subscriber {
 struct exchange_subscription {
     struct list link; /* in the exchange */
     struct list bucket_link;
-    struct list actor_link; /* in the subscriber */
+    struct list actor_link;      /* in the subscriber */
+    struct index_entry by_owner; /* by its actor and its bucket */
     struct exchange *exchange;
     struct exchange_bucket *bucket;
     struct exchange_subscriber *subscriber;
