@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/actor-name.h"
 
+#include "shared/base/hash.h"
 #include "shared/protocol/protocol-requests.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
 #include <errno.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,17 +19,17 @@ bool actor_name_valid(const char *name, size_t size)
     return name[0] != '\0';
 }
 
-static int compare(const void *a, const void *b)
-{
-    return strcmp(((const struct actor_name *)a)->name, ((const struct actor_name *)b)->name);
-}
-
 static struct actor_name *find(const struct message_context *context, const char *name)
 {
-    const struct actor_name wanted = {.name = (char *)(uintptr_t)name};
-    void *node = tfind(&wanted, &context->names, compare);
+    struct index_entry *entry = index_find(&context->names, hash_bytes(name, strlen(name)));
 
-    return node ? *(struct actor_name **)node : NULL;
+    for (; entry; entry = index_find_next(entry)) {
+        struct actor_name *found = list_entry(entry, struct actor_name, by_name);
+
+        if (strcmp(found->name, name) == 0)
+            return found;
+    }
+    return NULL;
 }
 
 struct actor *actor_by_name(const struct message_context *context, const char *name)
@@ -55,18 +55,16 @@ struct actor *actor_by_address(const struct message_context *context, const char
 
 static int add(struct actor *actor, const char *name)
 {
-    struct actor_name *entry = calloc(1, sizeof(*entry));
+    const size_t size = strlen(name);
+    struct actor_name *entry = calloc(1, sizeof(*entry) + size + 1);
 
     if (!entry)
         return -ENOMEM;
     entry->actor = actor;
-    entry->name = strdup(name);
-    if (!entry->name || !tsearch(entry, &actor->context->names, compare)) {
-        free(entry->name);
-        free(entry);
-        return -ENOMEM;
-    }
+    memcpy(entry->name, name, size);
+    list_init(&entry->link);
     list_push_back(&actor->names, &entry->link);
+    index_add(&actor->context->names, &entry->by_name, hash_bytes(name, size));
     actor->n_names++;
     return 0;
 }
@@ -96,10 +94,9 @@ static void forget(struct actor_name *entry)
 {
     struct actor *actor = entry->actor;
 
-    (void)tdelete(entry, &actor->context->names, compare);
+    index_remove(&actor->context->names, &entry->by_name);
     list_unlink(&entry->link);
     actor->n_names--;
-    free(entry->name);
     free(entry);
 }
 

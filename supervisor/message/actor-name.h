@@ -6,6 +6,7 @@
  * name space with groups, whose owner resolves their addresses.
  */
 
+#include "shared/base/index.h"
 #include "shared/base/list.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,8 +22,9 @@ struct message_context;
 
 struct actor_name {
     struct list link; /* in its actor's list */
+    struct index_entry by_name;
     struct actor *actor;
-    char *name;
+    char name[];
 };
 
 enum {

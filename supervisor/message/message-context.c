@@ -4,7 +4,6 @@
 
 #include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/exchange-actor.h"
-#include <assert.h>
 
 void message_context_init(struct message_context *context)
 {
@@ -27,7 +26,7 @@ void message_context_deinit(struct message_context *context)
         actor_end(actor, "the supervisor is stopping");
     actor_ends_settle(context);
     exchange_actors_deinit(context);
-    assert(!context->names);
+    index_deinit(&context->names);
     waiting_room_deinit(&context->inherited);
     handle_table_deinit(&context->actors);
     index_deinit(&context->references);

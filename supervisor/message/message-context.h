@@ -43,7 +43,7 @@ struct message_context {
     struct handle_table actors;
     struct index references; /* struct actor.by_reference */
     struct actor *found;     /* by the last actor_get(); NULL = unknown */
-    void *names;             /* tree of struct actor_name */
+    struct index names;      /* struct actor_name.by_name */
     struct ask_table asks;
     struct schedule_table schedules;
     struct dead_letters dead_letters;
