@@ -288,21 +288,26 @@ static const char *saved_path(const struct supervisor *supervisor, char buffer[P
 }
 
 /* Returns whether it was saved. */
-static bool save_all(struct supervisor *supervisor, char problem[DATABASE_PROBLEM_MAX])
+static bool save_all(struct supervisor *supervisor, char problem[REASON_MAX])
 {
     const struct store *store = supervisor->parts.durable.store;
     char path[PATH_MAX];
+    int r;
 
     /* This supervisor answers calls that wait for the disk. */
-    if (!(store && store_is_slow(store)) && supervisor_settle_store(supervisor))
-        return save(saved_path(supervisor, path), &supervisor->parts.groups, problem) == 0;
-    (void)snprintf(problem, DATABASE_PROBLEM_MAX, "%s", STORE_SLOW_TEXT);
-    return false;
+    if ((store && store_is_slow(store)) || !supervisor_settle_store(supervisor)) {
+        (void)snprintf(problem, REASON_MAX, "%s", STORE_SLOW_TEXT);
+        return false;
+    }
+    r = save(saved_path(supervisor, path), &supervisor->parts.groups);
+    if (r < 0)
+        (void)snprintf(problem, REASON_MAX, "%.1024s.new: %s", path, strerror(-r));
+    return r == 0;
 }
 
 bool supervisor_save(struct supervisor *supervisor)
 {
-    char problem[DATABASE_PROBLEM_MAX];
+    char problem[REASON_MAX];
 
     notify_alive(&supervisor->notify, clock_now());
     if (save_all(supervisor, problem))
@@ -313,62 +318,44 @@ bool supervisor_save(struct supervisor *supervisor)
     return false;
 }
 
-struct saved_file {
-    struct database database;
-    char path[PATH_MAX];
-};
-
 /* Opens what the predecessor has saved, if there is anything. Returns 0 or -errno. */
 static int open_saved(struct supervisor *supervisor)
 {
     const struct message_held_end *predecessors = &supervisor->parts.control.predecessors;
-    struct saved_file *file;
+    char path[PATH_MAX];
     int r;
 
     if (predecessors->first)
         return 0;
-    file = malloc(sizeof(*file));
-    if (!file)
-        return -ENOMEM;
-    r = database_open_unsynced(&file->database, saved_path(supervisor, file->path), false);
-    supervisor->upgrade.saved = file;
+    r = saved_file_open(&supervisor->upgrade.saved, saved_path(supervisor, path), upgrade_layout());
     /* A failure of the old program is not repeated. */
     if (!predecessors->upgrading)
-        (void)unlink(file->path);
-    if (r == -ENOENT)
-        free(TAKE_PTR(supervisor->upgrade.saved));
+        (void)unlink(path);
     return r == -ENOENT ? 0 : r;
-}
-
-static void fail_to_restore(struct supervisor *supervisor, int r)
-{
-    const struct saved_file *file = supervisor->upgrade.saved;
-
-    log_error("cannot bring back what was saved for the upgrade: %s",
-              file && *file->database.problem ? file->database.problem : strerror(-r));
-    if (supervisor->parts.control.predecessors.upgrading)
-        _exit(EXIT_FAILURE); /* the keeper still holds all for the old program */
-    supervisor_forget_saved(supervisor);
 }
 
 void supervisor_restore_saved(struct supervisor *supervisor, enum upgrade_stage stage)
 {
+    char path[PATH_MAX];
     int r = stage == UPGRADE_REFERENCES ? open_saved(supervisor) : 0;
 
-    if (r == 0 && supervisor->upgrade.saved)
-        r = upgrade_restore(stage, &supervisor->parts.groups, &supervisor->upgrade.saved->database);
-    if (r < 0)
-        fail_to_restore(supervisor, r);
+    if (r < 0) {
+        log_error("cannot bring back what was saved for the upgrade: %s: %s",
+                  saved_path(supervisor, path),
+                  r == -EUCLEAN ? "another program wrote it, or it is cut off" : strerror(-r));
+        if (supervisor->parts.control.predecessors.upgrading)
+            _exit(EXIT_FAILURE); /* the keeper still holds all for the old program */
+        supervisor_forget_saved(supervisor);
+    }
+    if (supervisor->upgrade.saved)
+        upgrade_restore(stage, &supervisor->parts.groups, supervisor->upgrade.saved);
 }
 
 void supervisor_forget_saved(struct supervisor *supervisor)
 {
-    struct saved_file *file = TAKE_PTR(supervisor->upgrade.saved);
     char path[PATH_MAX];
 
-    if (file)
-        database_close(&file->database, false);
-    free(file);
+    supervisor->upgrade.saved = saved_file_close(supervisor->upgrade.saved);
     (void)unlink(saved_path(supervisor, path));
 }
 

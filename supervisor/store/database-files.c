@@ -69,9 +69,9 @@ static void directory_of(const struct database *database, char *ret)
     database_beside(database, DIRECTORY, ret);
 }
 
-bool side_files_take(const struct database *database, uint64_t size)
+bool side_files_take(uint64_t size)
 {
-    return size >= SIDE_FILE_MIN && !database->unsynced;
+    return size >= SIDE_FILE_MIN;
 }
 
 /* ---- lists ---- */

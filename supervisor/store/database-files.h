@@ -9,8 +9,6 @@
  *
  * Such bytes as rows are written twice, in the log and in the database, a page at a time: from
  * about 512 KiB on, a file takes less time, and it does not make the database grow.
- *
- * A database that is not synced (database_open_unsynced()) has no such files.
  */
 
 #include <dirent.h>
@@ -56,7 +54,7 @@ struct side_files {
 };
 
 /* Whether bytes of this size are a file. */
-bool side_files_take(const struct database *database, uint64_t size);
+bool side_files_take(uint64_t size);
 
 enum {
     _SIDE_FILES_E_SUCCESS,

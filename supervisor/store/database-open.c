@@ -21,13 +21,6 @@
 #define SETTINGS                                                                                   \
     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = OFF;"            \
     "PRAGMA cache_size = -16384; PRAGMA mmap_size = 0; PRAGMA journal_size_limit = 33554432"
-#define SETTINGS_UNSYNCED                                                                          \
-    "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA secure_delete = OFF"
-
-/* What an upgrade saves has a version of its own, on top of that of the tables, so that an older
- * program refuses what it would not find in it. 1: rows are in packs (saved-rows.h). */
-#define SAVED_VERSION      1
-#define SAVED_VERSION_UNIT 1000
 
 static int fail(struct database *database)
 {
@@ -132,7 +125,7 @@ static void disconnect(struct database *database, bool leave_log)
 
 static int set_up(struct database *database)
 {
-    return execute(database, database->unsynced ? SETTINGS_UNSYNCED : SETTINGS);
+    return execute(database, SETTINGS);
 }
 
 static int migrate(struct database *database, int version)
@@ -204,18 +197,16 @@ static int look_at_file(struct database *database, const char *vfs)
 /* Checks that the file is ours. Returns the version of its tables. */
 static int read_version(struct database *database, int64_t *ret)
 {
-    int64_t application, version, saved;
+    int64_t application;
     int r = read_number(database, "PRAGMA application_id", &application);
 
     if (r == 0)
-        r = read_number(database, "PRAGMA user_version", &version);
+        r = read_number(database, "PRAGMA user_version", ret);
     if (r < 0)
         return r;
-    if (application != SCHEMA_APPLICATION || version < 1)
+    if (application != SCHEMA_APPLICATION || *ret < 1)
         return database_refuse(database, EUCLEAN, "this is no database of trouped");
-    saved = database->unsynced ? version / SAVED_VERSION_UNIT : 0;
-    *ret = version - saved * SAVED_VERSION_UNIT;
-    if (*ret > SCHEMA_VERSION || saved > SAVED_VERSION)
+    if (*ret > SCHEMA_VERSION)
         return database_refuse(database, ENOTSUP,
                                "a newer trouped has written it, which has to be installed again");
     if (*ret < SCHEMA_OLDEST)
@@ -303,73 +294,6 @@ int database_open(struct database *database, const char *path, const char *vfs)
         r = begin_run(database);
     if (r == 0)
         r = side_files_open(database);
-    if (r < 0)
-        database_close(database, true);
-    return r;
-}
-
-static int write_saved_version(struct database *database)
-{
-    char sql[64];
-
-    (void)snprintf(sql, sizeof(sql), "PRAGMA user_version = %d",
-                   SAVED_VERSION * SAVED_VERSION_UNIT + SCHEMA_VERSION);
-    return execute(database, sql);
-}
-
-static int create_unsynced(struct database *database)
-{
-    int r = make_file(database, database->path);
-
-    if (r == 0)
-        r = connect(database, database->path, NULL);
-    if (r == 0)
-        r = set_up(database);
-    if (r == 0)
-        r = migrate(database, 0);
-    return r == 0 ? write_saved_version(database) : r;
-}
-
-/* In a directory of all users, somebody else may have left a file or a link of this name. */
-static int check_owner(struct database *database)
-{
-    struct stat status;
-
-    if (lstat(database->path, &status) < 0)
-        return fail(database);
-    if (!S_ISREG(status.st_mode) || status.st_uid != geteuid())
-        return database_refuse(database, EPERM, "it is not a file of this user");
-    return 0;
-}
-
-/* It has none, but SQLite would play one of somebody else back into it. */
-static int remove_journal(const struct database *database)
-{
-    char journal[DATABASE_BESIDE_MAX];
-
-    database_beside(database, "-journal", journal);
-    return unlink(journal) < 0 && errno != ENOENT ? -errno : 0;
-}
-
-static int open_unsynced(struct database *database)
-{
-    int r = check_owner(database);
-
-    if (r == 0 && remove_journal(database) < 0)
-        r = database_refuse(database, EPERM, "a journal beside it cannot be removed");
-    if (r == 0)
-        r = connect(database, database->path, NULL);
-    return r == 0 ? adopt(database) : r;
-}
-
-int database_open_unsynced(struct database *database, const char *path, bool create)
-{
-    int r;
-
-    *database = (struct database)DATABASE_NULL;
-    database->path = path;
-    database->unsynced = true;
-    r = create ? create_unsynced(database) : open_unsynced(database);
     if (r < 0)
         database_close(database, true);
     return r;

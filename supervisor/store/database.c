@@ -142,11 +142,11 @@ int database_commit(struct database *database)
 
     if (r == 0)
         r = database_step(database, database_query(database, "COMMIT"));
-    if (r == 0 && !database->unsynced)
+    if (r == 0)
         r = database_check_place(database);
     if (r == 0)
         side_files_committed(database);
-    return r == 0 && !database->unsynced ? database_note_log(database) : r;
+    return r == 0 ? database_note_log(database) : r;
 }
 
 void database_rollback(struct database *database)

@@ -44,7 +44,6 @@ struct database {
     const sqlite3_io_methods *vfs_methods; /* the VFS's own */
     const char *path;
     const char *vfs; /* NULL = the system's files */
-    bool unsynced;   /* opened by database_open_unsynced() */
     int directory;   /* of its files; -1 = none */
     int lock;        /* the locked file "troupe.db-lock"; -1 = none */
     int index;       /* the file with the index of the log; -1 = not opened */
@@ -88,14 +87,6 @@ struct database {
  *   -errno     anything else; -EIO for a failed read, write or sync
  */
 int database_open(struct database *database, const char *path, const char *vfs);
-
-/*
- * Like database_open(), but for a file that need not outlive the machine, nor a process that dies
- * while it writes: it has no log, no lock and no runs, and nothing is synced. `create` makes an
- * empty one, in place of any that is there; otherwise -ENOENT if there is none, and -EPERM if it is
- * a link or belongs to another user.
- */
-int database_open_unsynced(struct database *database, const char *path, bool create);
 
 /*
  * Whether this version can read the database at `path`, which another process may use meanwhile.

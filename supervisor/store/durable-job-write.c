@@ -23,7 +23,7 @@ static bool has_result(const struct durable_job *durable)
 static int begin_file(struct database *database, struct side_file file,
                       const struct payload *payload, uint64_t spare)
 {
-    if (!side_files_take(database, payload->size))
+    if (!side_files_take(payload->size))
         return 0;
     return side_files_begin(database, file, payload_data(payload), payload->fd, payload->size,
                             spare);

@@ -111,7 +111,7 @@ int row_step_with_blob(struct database *database, sqlite3_stmt *statement, int a
 {
     int r;
 
-    if (!side_files_take(database, size)) {
+    if (!side_files_take(size)) {
         side_files_drop(database, file); /* of a row that is replaced */
         return row_step_with_bytes(database, statement, at, data, fd, size);
     }

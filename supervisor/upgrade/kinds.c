@@ -27,7 +27,6 @@
 #include "supervisor/process/kept-state.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-to-row.h"
-#include "supervisor/store/saved-rows.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -158,30 +157,25 @@ static int restore_row(void *userdata, struct saved_reader *row)
                                    : scan->kind->restore(scan->context, row);
 }
 
-static int restore_kind(const struct kind *kind, const struct group_context *context,
-                        struct database *database)
+static void restore_kind(const struct kind *kind, const struct group_context *context,
+                         const struct saved_file *file)
 {
     const char *name = kind->record ? kind->record->name : kind->name;
     struct scan scan = {.kind = kind, .context = context};
-    uint64_t n_refused = 0;
-    int r = saved_rows_scan(database, name, restore_row, &scan, &n_refused);
+    const uint64_t n_refused = saved_file_scan(file, name, restore_row, &scan);
 
     if (n_refused > 0)
         log_error("%" PRIu64 " rows \"%s\" of the last supervisor are dropped: they are damaged, "
                   "what they belong to is gone, or there is no memory",
                   n_refused, name);
-    return r;
 }
 
-int upgrade_restore(enum upgrade_stage stage, const struct group_context *context,
-                    struct database *database)
+void upgrade_restore(enum upgrade_stage stage, const struct group_context *context,
+                     const struct saved_file *file)
 {
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < ELEMENTS(KINDS); i++)
+    for (size_t i = 0; i < ELEMENTS(KINDS); i++)
         if (KINDS[i].stage == stage)
-            r = restore_kind(&KINDS[i], context, database);
+            restore_kind(&KINDS[i], context, file);
     if (stage == UPGRADE_MESSAGES)
         actors_settle(context->messages);
-    return r;
 }

@@ -6,8 +6,8 @@
  * supervisor takes over workers, jobs and clients one after the other, hence the stages.
  */
 
-#include "supervisor/store/database.h"
 #include "supervisor/succession/record.h"
+#include "supervisor/upgrade/saved-file.h"
 
 struct group_context;
 struct message_context;
@@ -19,10 +19,9 @@ enum upgrade_stage {
     UPGRADE_MESSAGES,   /* all actors of the last supervisor are there, and the loop has not run */
 };
 
-/* Restores what belongs to the stage. Rows that are damaged are dropped, and counted in the log.
- * Returns 0 or -errno of the database. */
-int upgrade_restore(enum upgrade_stage stage, const struct group_context *context,
-                    struct database *database);
+/* Restores what belongs to the stage. Rows that are damaged are dropped, and counted in the log. */
+void upgrade_restore(enum upgrade_stage stage, const struct group_context *context,
+                     const struct saved_file *file);
 
 /* Saves actors and all that belongs to one. Returns 0 or -errno of the saver. */
 int upgrade_save_actors(const struct message_context *context, struct saver *saver);

@@ -15,25 +15,12 @@
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-to-row.h"
-#include "supervisor/store/saved-rows.h"
 #include "supervisor/upgrade/kinds.h"
+#include "supervisor/upgrade/saved-file.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
-
-struct save {
-    struct saver saver; /* of rows */
-    struct database database;
-    struct saved_rows rows;
-};
-
-static int add_row(struct saver *saver, const char *kind, const struct saved_writer *row,
-                   const struct payload *payload)
-{
-    return saved_rows_add(&list_entry(saver, struct save, saver)->rows, kind, row, payload);
-}
 
 /* Whether the row in the database of a durable job lacks something. Its worker's inbox has all of a
  * job in hand but its attempts. */
@@ -44,7 +31,7 @@ static bool is_to_be_saved(const struct job *job)
     return job->state != JOB_RUNNING && (job->n_unbegun > 0 || job->put_off);
 }
 
-static int save_job(struct save *save, const struct job *job)
+static int save_job(struct saver *saver, const struct job *job)
 {
     struct saved_job saved;
     const struct payload *payload = NULL;
@@ -56,15 +43,15 @@ static int save_job(struct save *save, const struct job *job)
         saved.row.number = durable_job_number(job);
     else if (!job->payload_lost)
         payload = &job->payload; /* or its result */
-    return record_save(&save->saver, &SAVED_JOB_RECORD, &saved, payload);
+    return record_save(saver, &SAVED_JOB_RECORD, &saved, payload);
 }
 
-static int save_list(struct save *save, const struct list *jobs)
+static int save_list(struct saver *saver, const struct list *jobs)
 {
     int r = 0;
 
     list_for_each (node, jobs) {
-        r = save_job(save, list_entry(node, struct job, link));
+        r = save_job(saver, list_entry(node, struct job, link));
         if (r < 0)
             break;
     }
@@ -72,44 +59,44 @@ static int save_list(struct save *save, const struct list *jobs)
 }
 
 /* In the order in which they are handed out: those that a worker has not seen yet come first. */
-static int save_cell(struct save *save, const struct cell *cell)
+static int save_cell(struct saver *saver, const struct cell *cell)
 {
     struct slot *slot;
     size_t cursor = 0;
     int r = 0;
 
     while (r == 0 && (slot = pool_next_slot(&cell->pool, &cursor)))
-        r = save_list(save, &slot->jobs);
+        r = save_list(saver, &slot->jobs);
     for (unsigned i = 0; r == 0 && i < QUEUE_PRIORITIES; i++)
-        r = save_list(save, &cell->queue.bands[i]);
-    return r == 0 ? save_list(save, &cell->backoff) : r;
+        r = save_list(saver, &cell->queue.bands[i]);
+    return r == 0 ? save_list(saver, &cell->backoff) : r;
 }
 
-static int save_group(struct save *save, const struct group *group)
+static int save_group(struct saver *saver, const struct group *group)
 {
     int r = 0;
 
     list_for_each (node, &group->results.jobs) {
-        r = save_job(save, list_entry(node, struct kept_result, link)->job);
+        r = save_job(saver, list_entry(node, struct kept_result, link)->job);
         if (r < 0)
             return r;
     }
     group_each_cell (cell, group) {
-        r = save_cell(save, cell);
+        r = save_cell(saver, cell);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-static int save_groups(struct save *save, const struct registry *registry)
+static int save_groups(struct saver *saver, const struct registry *registry)
 {
     struct group *group;
     size_t cursor = 0;
     int r = 0;
 
     while (r == 0 && (group = registry_next(registry, &cursor)))
-        r = save_group(save, group);
+        r = save_group(saver, group);
     return r;
 }
 
@@ -124,58 +111,47 @@ static void flush_actors(const struct message_context *context)
             endpoint_flush(actor->inbox.endpoint);
 }
 
-static int save_all(struct save *save, const struct group_context *context)
+static int save_all(struct saver *saver, const struct group_context *context)
 {
     int r;
 
     flush_actors(context->messages);
-
-    database_begin(&save->database);
-    r = saved_rows_create(&save->database);
+    r = save_groups(saver, context->registry);
     if (r == 0)
-        r = save_groups(save, context->registry);
+        r = waiting_room_save(context->durable->inherited, saver);
     if (r == 0)
-        r = waiting_room_save(context->durable->inherited, &save->saver);
+        r = death_log_save(context->deaths, saver);
     if (r == 0)
-        r = death_log_save(context->deaths, &save->saver);
+        r = dead_letters_save(&context->messages->dead_letters, saver);
     if (r == 0)
-        r = dead_letters_save(&context->messages->dead_letters, &save->saver);
+        r = groups_save(context, saver);
     if (r == 0)
-        r = groups_save(context, &save->saver);
-    if (r == 0)
-        r = store_tally_save(context->durable->store, &save->saver);
-    if (r == 0)
-        r = upgrade_save_actors(context->messages, &save->saver);
-    if (r == 0)
-        r = saved_rows_flush(&save->rows);
-    return r == 0 ? database_commit(&save->database) : r;
+        r = store_tally_save(context->durable->store, saver);
+    return r == 0 ? upgrade_save_actors(context->messages, saver) : r;
 }
 
 /* The file has its name once it is complete. */
-int save(const char *path, const struct group_context *context,
-         char ret_problem[DATABASE_PROBLEM_MAX])
+int save(const char *path, const struct group_context *context)
 {
-    struct save save = {.saver.add = add_row, .database = DATABASE_NULL};
+    struct file_writer writer;
     char unfinished[PATH_MAX];
     int r;
 
     if (snprintf(unfinished, sizeof(unfinished), "%s.new", path) >= (int)sizeof(unfinished))
         return -ENAMETOOLONG;
     actor_ends_settle(context->messages);
-    r = database_open_unsynced(&save.database, unfinished, true);
-    save.rows.database = &save.database;
+    r = file_writer_open(&writer, unfinished, upgrade_layout());
+    if (r < 0)
+        return r;
+    r = save_all(&writer.saver, context);
     if (r == 0)
-        r = save_all(&save, context);
-    saved_rows_deinit(&save.rows);
-    (void)snprintf(ret_problem, DATABASE_PROBLEM_MAX, "%s", save.database.problem);
-    database_close(&save.database, r < 0);
+        r = file_writer_flush(&writer);
+    file_writer_close(&writer);
     if (r == 0 && rename(unfinished, path) < 0)
         r = -errno;
     if (r < 0)
         (void)unlink(unfinished);
     else
         attachments_drop_saved(context);
-    if (r < 0 && *ret_problem == '\0')
-        (void)snprintf(ret_problem, DATABASE_PROBLEM_MAX, "%s: %s", path, strerror(-r));
     return r;
 }

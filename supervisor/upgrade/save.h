@@ -9,12 +9,9 @@
  * upgrade/kinds.h.
  */
 
-#include "supervisor/store/database.h"
-
 struct group_context;
 
-/* Writes the database at `path`, in place of any that is there. Nothing may change meanwhile: the
- * loop does not run. From then on, this supervisor does not answer what is saved. Returns 0, or
- * -errno, and `ret_problem` says which file and why. */
-int save(const char *path, const struct group_context *context,
-         char ret_problem[DATABASE_PROBLEM_MAX]);
+/* Writes the file at `path` (saved-file.h), in place of any that is there. Nothing may change
+ * meanwhile: the loop does not run. From then on, this supervisor does not answer what is saved.
+ * Returns 0 or -errno. */
+int save(const char *path, const struct group_context *context);

@@ -466,40 +466,6 @@ TEST(a_migration_that_fails_changes_nothing)
     ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
 }
 
-TEST(what_is_no_file_of_this_user_is_not_opened_as_a_saved_one)
-{
-    char file[256], link[256];
-
-    (void)snprintf(file, sizeof(file), "%s/saved", scratch.parent);
-    (void)snprintf(link, sizeof(link), "%s/link", scratch.parent);
-    ck_assert_int_eq(database_open_unsynced(&database, file, true), 0);
-    database_close(&database, false);
-    ck_assert_int_eq(symlink(file, link), 0);
-    ck_assert_int_eq(database_open_unsynced(&database, link, false), -EPERM);
-    ck_assert_ptr_nonnull(strstr(database.problem, "not a file of this user"));
-    ck_assert_int_eq(unlink(link), 0);
-    if (geteuid() == 0) {
-        ck_assert_int_eq(chown(file, 65534, 65534), 0);
-        ck_assert_int_eq(database_open_unsynced(&database, file, false), -EPERM);
-        ck_assert_int_eq(chown(file, 0, 0), 0);
-    }
-    ck_assert_int_eq(database_open_unsynced(&database, file, false), 0);
-}
-
-TEST(what_a_newer_version_has_saved_is_refused_also_if_its_tables_are_known)
-{
-    char path[256];
-
-    (void)snprintf(path, sizeof(path), "%s/saved", scratch.parent);
-    ck_assert_int_eq(database_open_unsynced(&database, path, true), 0);
-    ck_assert_int_gt(read_pragma(database.handle, "PRAGMA user_version"), SCHEMA_VERSION);
-    ck_assert_int_eq(sqlite3_exec(database.handle, "PRAGMA user_version = 2001", NULL, NULL, NULL),
-                     SQLITE_OK);
-    database_close(&database, false);
-    ck_assert_int_eq(database_open_unsynced(&database, path, false), -ENOTSUP);
-    ck_assert_ptr_nonnull(strstr(database.problem, "a newer trouped has written it"));
-}
-
 TEST(a_backup_does_not_wait_for_a_pipe_that_took_its_place)
 {
     struct backup backup = {0};
@@ -543,37 +509,6 @@ TEST(a_backup_does_not_replace_a_file_that_was_made_meanwhile)
     ck_assert_str_eq(text, "others");
     (void)fclose(file);
     ck_assert_int_eq(access(unfinished, F_OK), -1);
-}
-
-static void execute_at(sqlite3 *handle, const char *sql)
-{
-    ck_assert_int_eq(sqlite3_exec(handle, sql, NULL, NULL, NULL), SQLITE_OK);
-}
-
-TEST(a_journal_beside_what_was_saved_is_not_played_back)
-{
-    char path[256], journal[300], copy[300];
-    sqlite3_stmt *query;
-    sqlite3 *handle;
-
-    (void)snprintf(path, sizeof(path), "%s/saved", scratch.parent);
-    (void)snprintf(journal, sizeof(journal), "%s-journal", path);
-    (void)snprintf(copy, sizeof(copy), "%s-copy", path);
-    ck_assert_int_eq(database_open_unsynced(&database, path, true), 0);
-    database_close(&database, false);
-    ck_assert_int_eq(sqlite3_open(path, &handle), SQLITE_OK);
-    execute_at(handle, "PRAGMA synchronous = OFF; BEGIN; UPDATE store SET run = 4711");
-    ck_assert_int_eq(sqlite3_db_cacheflush(handle), SQLITE_OK);
-    ck_assert_int_eq(link(journal, copy), 0);
-    execute_at(handle, "COMMIT");
-    ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
-    ck_assert_int_eq(rename(copy, journal), 0);
-    ck_assert_int_eq(database_open_unsynced(&database, path, false), 0);
-    ck_assert_int_eq(sqlite3_prepare_v2(database.handle, "SELECT run FROM store", -1, &query, NULL),
-                     SQLITE_OK);
-    ck_assert_int_eq(sqlite3_step(query), SQLITE_ROW);
-    ck_assert_int_eq(sqlite3_column_int(query, 0), 4711);
-    ck_assert_int_eq(sqlite3_finalize(query), SQLITE_OK);
 }
 
 const struct suite suite = {.name = "database", .setup = setup, .teardown = teardown};
