@@ -18,6 +18,19 @@
 /* Jobs whose end one client may await. */
 #define ATTACHMENT_WAITERS_MAX 65536u
 
+/* What a client waits for. The values are saved. */
+enum attachment_wait {
+    WAIT_FOR_END,             /* of a job; saved: whose result is kept */
+    WAIT_FOR_OWN_END,         /* saved: of a job whose result only its submitter gets */
+    WAIT_FOR_ACCEPTED,        /* a durable job to be written */
+    WAIT_FOR_CANCELLED,       /* its cancellation to be written */
+    WAIT_FOR_CANCELLED_AGAIN, /* the same, which another request has asked for before */
+    WAIT_FOR_ANY_JOB,         /* a WAIT whose job is looked for */
+    WAIT_FOR_CANCEL,          /* a CANCEL whose job is looked for */
+    WAIT_FOR_WITHDRAW,        /* a WITHDRAW whose job is looked for */
+    _WAIT_N,
+};
+
 #define attachment_of(pointer, member) list_entry(pointer, struct attachment, member)
 
 struct attachment {
@@ -57,7 +70,8 @@ extern const struct endpoint_handler ATTACHMENT_ENDPOINT;
 /* Answers a CANCEL of a job whose cancellation was requested before. */
 int attachment_refuse_second_cancel(struct attachment *attachment, uint64_t cookie);
 
-/* As attachment_found_fn, for a CANCEL and a WITHDRAW. */
+/* Answer a CANCEL and a WITHDRAW of a job that was found; NULL = there is no such job. Return 0,
+ * ENDPOINT_E_FULL, or -errno, as do the functions for other records below. */
 int attachment_cancel_job(struct attachment *attachment, uint64_t cookie, struct job *job);
 int attachment_withdraw_job(struct attachment *attachment, uint64_t cookie, struct job *job);
 
@@ -88,14 +102,11 @@ int attachment_answer_accepted(struct attachment *attachment, uint64_t cookie,
 
 /* ---- attachment-save.c ---- */
 
-/* As attachment_found_fn, after an upgrade: for the end of a job whose result is not kept. */
+/* After an upgrade: for the end of a job, and of one whose result is not kept. */
+int attachment_watch_again(struct attachment *attachment, uint64_t cookie, struct job *job);
 int attachment_watch_own_job(struct attachment *attachment, uint64_t cookie, struct job *job);
 
 /* ---- attachment-search.c ---- */
-
-/* Answers a record about a job; NULL = there is no such job. Returns 0, ENDPOINT_E_FULL, or -errno.
- */
-typedef int (*attachment_found_fn)(struct attachment *attachment, uint64_t cookie, struct job *job);
 
 /* A job that is looked for. */
 struct search {
@@ -104,19 +115,19 @@ struct search {
     struct attachment *attachment;
     struct protocol_id id;
     uint64_t cookie;
-    attachment_found_fn found;
+    enum attachment_wait wait;
     struct job *job; /* with a reference; NULL = there is none */
     int error;       /* 0, or why that is not known: CELL_E_* or -errno */
 };
 
-/* Finds the job of a record and calls `found`, now or when it was read from disk. Returns what it
- * returned, or 0. */
+/* Finds the job of a record, now or when it was read from disk, and answers. Returns 0,
+ * ENDPOINT_E_FULL, or -errno. */
 int attachment_find_job(struct attachment *attachment, const struct protocol_by_id *wanted,
-                        attachment_found_fn found);
+                        enum attachment_wait wait);
 /* Like attachment_find_job(), but for a record that was consumed: without room, the answer waits.
  * Returns 0 or -ENOMEM. */
 int attachment_search(struct attachment *attachment, const struct protocol_by_id *wanted,
-                      attachment_found_fn found);
+                      enum attachment_wait wait);
 
 /* Sends answers while there is room. Returns 0 (all are sent) or ENDPOINT_E_FULL. */
 int attachment_send_searched(struct attachment *attachment);
@@ -128,17 +139,14 @@ void attachment_drop_searches(struct attachment *attachment);
 /* As struct endpoint_handler's record(). */
 int attachment_on_watch(struct attachment *attachment, const struct ring_record *record);
 
-/* As attachment_found_fn, for a WAIT. */
+/* For a WAIT. */
 int attachment_watch_job(struct attachment *attachment, uint64_t cookie, struct job *job);
 
-/* Adds a waiter on a live job, whose changed() is attachment_on_change(). */
-void attachment_wait(struct attachment *attachment, struct job_waiter *waiter);
+/* Adds a waiter on a live job. */
+void attachment_wait(struct attachment *attachment, struct job_waiter *waiter,
+                     enum attachment_wait wait);
+/* Its changed(). */
 void attachment_on_change(struct job_waiter *waiter, struct job *job);
-/* As changed() of a waiter for the acceptance of a durable job, and for its cancellation. */
-void attachment_on_accepted(struct job_waiter *waiter, struct job *job);
-void attachment_on_cancelled(struct job_waiter *waiter, struct job *job);
-void attachment_on_cancelled_again(struct job_waiter *waiter, struct job *job);
-
 /* Sends owed records while there is room. Returns 0 (all are sent) or ENDPOINT_E_FULL. */
 int attachment_send_owed(struct attachment *attachment);
 

@@ -10,19 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The kinds of calls that a client waits for. The values are saved. */
-enum wait {
-    WAIT_FOR_END,             /* of a job whose result is kept */
-    WAIT_FOR_OWN_END,         /* of a job whose result only its submitter gets */
-    WAIT_FOR_ANY_JOB,         /* a WAIT whose job is looked for */
-    WAIT_FOR_CANCEL,          /* a CANCEL whose job is looked for */
-    WAIT_FOR_ACCEPTED,        /* a durable job to be written */
-    WAIT_FOR_CANCELLED,       /* its cancellation to be written */
-    WAIT_FOR_CANCELLED_AGAIN, /* the same, which another request has asked for before */
-    WAIT_FOR_WITHDRAW,        /* a WITHDRAW whose job is looked for */
-    _WAIT_N,
-};
-
 /* ---- rows ---- */
 
 struct submit_row {
@@ -45,7 +32,7 @@ const struct record CLIENT_SUBMIT_RECORD = RECORD(CLIENT_SUBMIT_ROW, SUBMIT_TABL
 
 struct wait_row {
     uint64_t client, cookie;
-    enum wait wait;
+    enum attachment_wait wait;
     struct protocol_id id; /* of the job */
 };
 
@@ -100,15 +87,11 @@ static int save_submit(const struct attachment *attachment, struct saver *saver)
     return record_save(saver, &CLIENT_SUBMIT_RECORD, &row, row.has_blob ? &attachment->blob : NULL);
 }
 
-static enum wait wait_of(const struct job_waiter *waiter)
+static enum attachment_wait wait_of(const struct job_waiter *waiter)
 {
-    if (waiter->changed == attachment_on_accepted)
-        return WAIT_FOR_ACCEPTED;
-    if (waiter->changed == attachment_on_cancelled)
-        return WAIT_FOR_CANCELLED;
-    if (waiter->changed == attachment_on_cancelled_again)
-        return WAIT_FOR_CANCELLED_AGAIN;
-    return waiter->job->keep_result ? WAIT_FOR_END : WAIT_FOR_OWN_END;
+    return waiter->wait == WAIT_FOR_END && !waiter->job->keep_result
+               ? WAIT_FOR_OWN_END
+               : (enum attachment_wait)waiter->wait;
 }
 
 static struct wait_row wait_row_of(const struct attachment *attachment,
@@ -138,17 +121,6 @@ static int save_waiting(const struct attachment *attachment, struct saver *saver
     return r;
 }
 
-static enum wait wait_of_search(const struct search *search)
-{
-    if (search->found == attachment_cancel_job)
-        return WAIT_FOR_CANCEL;
-    if (search->found == attachment_withdraw_job)
-        return WAIT_FOR_WITHDRAW;
-    if (search->found == attachment_watch_job)
-        return WAIT_FOR_ANY_JOB;
-    return search->found == attachment_watch_own_job ? WAIT_FOR_OWN_END : WAIT_FOR_END;
-}
-
 static int save_searches(const struct attachment *attachment, const struct list *searches,
                          struct saver *saver)
 {
@@ -158,7 +130,7 @@ static int save_searches(const struct attachment *attachment, const struct list 
         const struct search *search = list_entry(node, struct search, link);
         const struct wait_row row = {.client = attachment->actor->reference,
                                      .cookie = search->cookie,
-                                     .wait = wait_of_search(search),
+                                     .wait = search->wait,
                                      .id = search->id};
 
         r = record_save(saver, &CLIENT_WAIT_RECORD, &row, NULL);
@@ -266,7 +238,7 @@ static int refuse_lost(struct attachment *attachment, uint64_t cookie)
                          "the supervisor was upgraded, and the end of the job is not known");
 }
 
-static int watch_again(struct attachment *attachment, uint64_t cookie, struct job *job)
+int attachment_watch_again(struct attachment *attachment, uint64_t cookie, struct job *job)
 {
     return job ? attachment_watch_job(attachment, cookie, job) : refuse_lost(attachment, cookie);
 }
@@ -276,7 +248,7 @@ static int watch_again(struct attachment *attachment, uint64_t cookie, struct jo
 int attachment_watch_own_job(struct attachment *attachment, uint64_t cookie, struct job *job)
 {
     const unsigned n_before = attachment->n_waiters;
-    int r = watch_again(attachment, cookie, job);
+    int r = attachment_watch_again(attachment, cookie, job);
 
     if (job && !job->name && attachment->n_waiters > n_before)
         job->keep_result = false;
@@ -285,25 +257,18 @@ int attachment_watch_own_job(struct attachment *attachment, uint64_t cookie, str
 
 int attachment_wait_restore_row(const struct group_context *context, struct saved_reader *reader)
 {
-    static const attachment_found_fn found[_WAIT_N] = {
-        [WAIT_FOR_END] = watch_again,
-        [WAIT_FOR_OWN_END] = attachment_watch_own_job,
-        [WAIT_FOR_ANY_JOB] = attachment_watch_job,
-        [WAIT_FOR_CANCEL] = attachment_cancel_job,
-        [WAIT_FOR_WITHDRAW] = attachment_withdraw_job,
-    };
     struct attachment *attachment;
     struct wait_row row = {0};
     int r;
 
     record_get(reader, &CLIENT_WAIT_RECORD, &row);
-    if (reader->damaged || !found[row.wait])
+    if (reader->damaged || (row.wait >= WAIT_FOR_ACCEPTED && row.wait <= WAIT_FOR_CANCELLED_AGAIN))
         return -EBADMSG;
     attachment = find_attachment(context, row.client);
     if (!attachment)
         return 0;
     r = attachment_search(attachment, &(struct protocol_by_id){.cookie = row.cookie, .id = row.id},
-                          found[row.wait]);
+                          row.wait);
     return r < 0 ? refuse_lost(attachment, row.cookie) : r;
 }
 
@@ -343,25 +308,17 @@ static int set_end(struct job *job, const struct answer_row *row, const struct s
 /* Sends it, or has it wait for room again. */
 static int owe(struct attachment *attachment, const struct answer_row *row, struct job *job)
 {
-    static void (*const changed[_WAIT_N])(struct job_waiter * waiter, struct job * job) = {
-        [WAIT_FOR_END] = attachment_on_change,
-        [WAIT_FOR_OWN_END] = attachment_on_change,
-        [WAIT_FOR_ACCEPTED] = attachment_on_accepted,
-        [WAIT_FOR_CANCELLED] = attachment_on_cancelled,
-        [WAIT_FOR_CANCELLED_AGAIN] = attachment_on_cancelled_again,
-    };
     struct job_waiter *waiter;
 
-    if (!changed[row->wait.wait])
+    if (row->wait.wait > WAIT_FOR_CANCELLED_AGAIN)
         return -EBADMSG;
     waiter = job_waiter_new(attachment->context->jobs, job);
     if (!waiter)
         return -ENOMEM;
-    waiter->changed = changed[row->wait.wait];
-    waiter->owner = attachment;
     waiter->cookie = row->wait.cookie;
     waiter->refusal = row->refusal;
-    attachment_wait(attachment, waiter);
+    attachment_wait(attachment, waiter,
+                    row->wait.wait == WAIT_FOR_OWN_END ? WAIT_FOR_END : row->wait.wait);
     list_unlink(&waiter->link);
     waiter->changed(waiter, job);
     return 0;

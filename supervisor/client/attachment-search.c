@@ -26,12 +26,26 @@ static void search_free(struct search *search)
     free(search);
 }
 
+static int call(struct attachment *attachment, enum attachment_wait wait, uint64_t cookie,
+                struct job *job)
+{
+    static int (*const FOUND[_WAIT_N])(struct attachment *, uint64_t, struct job *) = {
+        [WAIT_FOR_END] = attachment_watch_again,
+        [WAIT_FOR_OWN_END] = attachment_watch_own_job,
+        [WAIT_FOR_ANY_JOB] = attachment_watch_job,
+        [WAIT_FOR_CANCEL] = attachment_cancel_job,
+        [WAIT_FOR_WITHDRAW] = attachment_withdraw_job,
+    };
+
+    return FOUND[wait](attachment, cookie, job);
+}
+
 /* Returns 0, or ENDPOINT_E_FULL: it is tried again when there is room. */
 static int search_answer(struct search *search)
 {
     struct attachment *attachment = search->attachment;
     int r = search->error == 0
-                ? search->found(attachment, search->cookie, search->job)
+                ? call(attachment, search->wait, search->cookie, search->job)
                 : attachment_refuse_submit(attachment, search->cookie, search->error);
 
     /* Any other error means a broken endpoint, whose client is being removed. */
@@ -64,7 +78,7 @@ int attachment_send_searched(struct attachment *attachment)
 }
 
 int attachment_search(struct attachment *attachment, const struct protocol_by_id *wanted,
-                      attachment_found_fn found)
+                      enum attachment_wait wait)
 {
     const struct group_context *context = attachment->context;
     struct job *job = job_by_id(context->jobs, &wanted->id);
@@ -77,7 +91,7 @@ int attachment_search(struct attachment *attachment, const struct protocol_by_id
     search->id = wanted->id;
     search->attachment = attachment;
     search->cookie = wanted->cookie;
-    search->found = found;
+    search->wait = wait;
     list_push_back(&attachment->searches, &search->link);
     attachment->n_searches++;
     if (!job)
@@ -88,16 +102,16 @@ int attachment_search(struct attachment *attachment, const struct protocol_by_id
 }
 
 int attachment_find_job(struct attachment *attachment, const struct protocol_by_id *wanted,
-                        attachment_found_fn found)
+                        enum attachment_wait wait)
 {
     struct job *job = job_by_id(attachment->context->jobs, &wanted->id);
 
     if (job)
-        return found(attachment, wanted->cookie, job);
+        return call(attachment, wait, wanted->cookie, job);
     if (attachment->n_searches >= SEARCHES_MAX)
         return answer_refuse(&attachment->endpoint, wanted->cookie, EBUSY,
                              "too many jobs are looked for");
-    if (attachment_search(attachment, wanted, found) < 0)
+    if (attachment_search(attachment, wanted, wait) < 0)
         return answer_errno(&attachment->endpoint, wanted->cookie, -ENOMEM);
     return 0;
 }

@@ -69,9 +69,9 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
         .size = submit->payload.size,
         .blob = attachment->has_blob ? &attachment->blob : NULL,
         .replaces = 0,
-        .changed = submit->flags & PROTOCOL_SUBMIT_DO ? attachment_on_change
-                   : group->config->durable           ? attachment_on_accepted
-                                                      : NULL,
+        .changed = submit->flags & PROTOCOL_SUBMIT_DO || group->config->durable
+                       ? attachment_on_change
+                       : NULL,
         .owner = attachment,
         .cookie = submit->cookie,
     };
@@ -175,7 +175,8 @@ static int attachment_accept_submit(struct attachment *attachment,
     if (!(submit->flags & PROTOCOL_SUBMIT_DO) && !job->record)
         return attachment_answer_accepted(attachment, submit->cookie, job);
     waiter = job_first_waiter(job);
-    attachment_wait(attachment, waiter);
+    attachment_wait(attachment, waiter,
+                    submit->flags & PROTOCOL_SUBMIT_DO ? WAIT_FOR_END : WAIT_FOR_ACCEPTED);
     if (!(submit->flags & PROTOCOL_SUBMIT_DO))
         durable_job_await(job, waiter);
     return 0;

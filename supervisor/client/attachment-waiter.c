@@ -72,8 +72,12 @@ static int attachment_send_done(struct attachment *attachment, uint64_t cookie,
     return 0;
 }
 
-void attachment_wait(struct attachment *attachment, struct job_waiter *waiter)
+void attachment_wait(struct attachment *attachment, struct job_waiter *waiter,
+                     enum attachment_wait wait)
 {
+    waiter->changed = attachment_on_change;
+    waiter->owner = attachment;
+    waiter->wait = (uint8_t)wait;
     list_push_back(&attachment->waiting, &waiter->owner_link);
     attachment->n_waiters++;
 }
@@ -92,11 +96,11 @@ static int attachment_send(struct attachment *attachment, const struct job_waite
 {
     if (waiter->refusal != 0)
         return attachment_refuse_submit(attachment, waiter->cookie, waiter->refusal);
-    if (waiter->changed == attachment_on_change)
+    if (waiter->wait == WAIT_FOR_END)
         return attachment_send_done(attachment, waiter->cookie, job);
-    if (waiter->changed != attachment_on_accepted && job_ended(job) && job->state != JOB_CANCELLED)
+    if (waiter->wait != WAIT_FOR_ACCEPTED && job_ended(job) && job->state != JOB_CANCELLED)
         return answer_refuse(&attachment->endpoint, waiter->cookie, ESRCH, "the job has ended");
-    if (waiter->changed == attachment_on_cancelled_again)
+    if (waiter->wait == WAIT_FOR_CANCELLED_AGAIN)
         return attachment_refuse_second_cancel(attachment, waiter->cookie);
     return attachment_answer_accepted(attachment, waiter->cookie, job);
 }
@@ -123,23 +127,8 @@ static void attachment_owe(struct job_waiter *waiter, struct job *job)
 
 void attachment_on_change(struct job_waiter *waiter, struct job *job)
 {
-    if (job_ended(job))
+    if (waiter->wait != WAIT_FOR_END || job_ended(job))
         attachment_owe(waiter, job);
-}
-
-void attachment_on_accepted(struct job_waiter *waiter, struct job *job)
-{
-    attachment_owe(waiter, job);
-}
-
-void attachment_on_cancelled(struct job_waiter *waiter, struct job *job)
-{
-    attachment_owe(waiter, job);
-}
-
-void attachment_on_cancelled_again(struct job_waiter *waiter, struct job *job)
-{
-    attachment_owe(waiter, job);
 }
 
 int attachment_send_owed(struct attachment *attachment)
@@ -177,10 +166,8 @@ int attachment_watch_job(struct attachment *attachment, uint64_t cookie, struct 
     waiter = job_waiter_new(attachment->context->jobs, job);
     if (!waiter)
         return answer_refuse(&attachment->endpoint, cookie, ENOMEM, "out of memory");
-    waiter->changed = attachment_on_change;
-    waiter->owner = attachment;
     waiter->cookie = cookie;
-    attachment_wait(attachment, waiter);
+    attachment_wait(attachment, waiter, WAIT_FOR_END);
     return 0;
 }
 
@@ -189,7 +176,7 @@ int attachment_on_watch(struct attachment *attachment, const struct ring_record 
     struct protocol_by_id watch;
     int r = protocol_get_by_id(record->body, record->size, &watch);
 
-    return r < 0 ? r : attachment_find_job(attachment, &watch, attachment_watch_job);
+    return r < 0 ? r : attachment_find_job(attachment, &watch, WAIT_FOR_ANY_JOB);
 }
 
 static void attachment_drop_owed(struct attachment *attachment)
@@ -218,7 +205,7 @@ void attachment_drop_saved(struct attachment *attachment)
     list_for_each_safe (node, &attachment->waiting) {
         struct job_waiter *waiter = list_entry(node, struct job_waiter, owner_link);
 
-        if (waiter->changed == attachment_on_change)
+        if (waiter->wait == WAIT_FOR_END)
             waiter_release(waiter);
     }
     attachment_drop_owed(attachment);

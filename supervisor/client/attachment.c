@@ -53,10 +53,8 @@ static int cancel_durable(struct attachment *attachment, struct job *job, uint64
 
     if (!waiter)
         return answer_errno(&attachment->endpoint, cookie, -ENOMEM);
-    waiter->changed = again ? attachment_on_cancelled_again : attachment_on_cancelled;
-    waiter->owner = attachment;
     waiter->cookie = cookie;
-    attachment_wait(attachment, waiter);
+    attachment_wait(attachment, waiter, again ? WAIT_FOR_CANCELLED_AGAIN : WAIT_FOR_CANCELLED);
     r = cell_cancel(job, cause, attachment->uid);
     if (r == CELL_CANCEL_E_WAIT || r == CELL_CANCEL_E_ALREADY_WAIT)
         durable_job_await(job, waiter);
@@ -121,9 +119,8 @@ static int attachment_on_cancel(struct attachment *attachment, const struct ring
 
     if (r < 0)
         return r;
-    return attachment_find_job(attachment, &cancel,
-                               record->kind == PROTOCOL_CANCEL ? attachment_cancel_job
-                                                               : attachment_withdraw_job);
+    return attachment_find_job(
+        attachment, &cancel, record->kind == PROTOCOL_CANCEL ? WAIT_FOR_CANCEL : WAIT_FOR_WITHDRAW);
 }
 
 static int attachment_handle(struct attachment *attachment, const struct ring_record *record)

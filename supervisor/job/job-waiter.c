@@ -15,7 +15,7 @@ struct job_waiter *job_waiter_new(struct job_table *table, struct job *job)
         list_unlink(unused);
     list_init(&waiter->owner_link);
     waiter->job = job;
-    waiter->refusal = 0;
+    waiter->wait = waiter->refusal = 0;
     list_push_back(&job->waiters, &waiter->link);
     return waiter;
 }

@@ -17,6 +17,7 @@ struct job_waiter {
     struct job *job;
     void *owner;
     uint64_t cookie;
+    uint8_t wait;    /* for the owner: what it waits for */
     uint8_t refusal; /* for the owner: of the job, when changed() was called; 0 = none */
 };
 
