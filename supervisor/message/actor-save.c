@@ -27,7 +27,6 @@ static bool is_needed(const struct actor *actor)
 #define MESSAGES_FIELDS(F)                                                                         \
     F(UPGRADE, last_message, NUMBER(last_message))                                                 \
     F(UPGRADE, last_timer, NUMBER(schedules.last_id))                                              \
-    F(UPGRADE, last_ask, NUMBER(asks.last))                                                        \
     F(UPGRADE, retired, ARRAY(retired))
 static const struct field MESSAGES[] = {MESSAGES_FIELDS(FIELD)};
 const struct record MESSAGES_RECORD = RECORD(MESSAGES_ROW, MESSAGES);

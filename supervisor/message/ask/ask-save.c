@@ -5,21 +5,10 @@
 #include "supervisor/message/message-context.h"
 #include <errno.h>
 
-static void put_recipients(struct saved_writer *row, const struct recipients *recipients)
-{
-    const size_t list = saved_begin(row);
-
-    for (uint32_t i = 0; recipients && i < recipients->n_places; i++)
-        if (recipients->places[i] != 0)
-            saved_put_number(row, recipients->places[i]);
-    saved_end(row, list);
-}
-
 #define ROW ask
 #define ASK_FIELDS(F)                                                                              \
     F(UPGRADE, handle, NUMBER(handle))                                                             \
     F(UPGRADE, cookie, NUMBER(cookie))                                                             \
-    F(UPGRADE, recipient, NUMBER(recipient))                                                       \
     F(UPGRADE, copies, NUMBER(copies))                                                             \
     F(UPGRADE, weight, NUMBER(weight))
 static const struct field FIELDS[] = {ASK_FIELDS(FIELD)};
@@ -33,8 +22,6 @@ static int save_ask(const struct ask *ask, struct saver *saver)
     saved_put_number(&row, timer_armed(&ask->timer) ? timer_at(&ask->timer) : USEC_INFINITY);
     record_put(&row, &ASK_RECORD, ask);
     saved_put_bytes(&row, ask->wanted, ask->wanted_size);
-    saved_put_number(&row, ask->recipients != NULL);
-    put_recipients(&row, ask->recipients);
     return saved_add(saver, ASK_ROW, &row, NULL);
 }
 
@@ -46,21 +33,6 @@ int asks_save(const struct actor *asker, struct saver *saver)
         r = save_ask(list_entry(node, struct ask, link), saver);
         if (r < 0)
             break;
-    }
-    return r;
-}
-
-static int get_recipients(struct saved_reader *row, struct recipients **ret)
-{
-    const bool several = saved_get_below(row, 1);
-    struct saved_reader list = saved_get_fields(row);
-    int r = several ? recipients_reserve(ret, 1) : 0;
-
-    while (r == 0 && several && saved_has_more(&list)) {
-        const uint64_t reference = saved_get_number(&list);
-
-        if (reference != 0 && !list.damaged)
-            r = recipients_add(ret, reference);
     }
     return r;
 }
@@ -86,9 +58,8 @@ int ask_restore_row(struct message_context *context, struct saved_reader *row)
     r = ask_restore(&ask, context, &options, saved.handle, at);
     if (r < 0)
         return r;
-    ask->recipient = saved.recipient;
     ask->copies = saved.copies;
     ask->weight = saved.weight;
     options.asker->n_asks += ask->weight - 1;
-    return get_recipients(row, &ask->recipients);
+    return 0;
 }

@@ -10,7 +10,7 @@ struct actor;
 struct message_context;
 
 #define ASK_ROW "ask"
-extern const struct record ASK_RECORD; /* but the asker, the time-out and the recipients */
+extern const struct record ASK_RECORD; /* but the asker and the time-out */
 
 /* Saves those of one asker. Returns 0 or -errno of the saver. */
 int asks_save(const struct actor *asker, struct saver *saver);

@@ -3,7 +3,6 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/hash.h"
-#include "shared/base/log.h"
 #include "shared/protocol/protocol-actors.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
@@ -11,14 +10,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #define ask_of(pointer, member) list_entry(pointer, struct ask, member)
 
 void ask_table_init(struct ask_table *table)
 {
-    /* Begins at random: a worker may reply to an ask of a supervisor that has crashed, and must not
-     * hit one of this supervisor. */
-    *table = (struct ask_table){.last = hash_mix(hash_secret())};
+    *table = (struct ask_table){0};
     list_init(&table->ended);
 }
 
@@ -90,7 +88,6 @@ int ask_restore(struct ask **ret, struct message_context *context,
     ask->cookie = options->cookie;
     ask->done = options->done;
     ask->userdata = options->userdata;
-    ask->recipient = 0;
     ask->copies = ask->weight = 1;
     ask->quiet = false;
     ask->wanted_size = (uint8_t)options->wanted.type_size;
@@ -106,13 +103,24 @@ int ask_restore(struct ask **ret, struct message_context *context,
     return 0;
 }
 
+/* Early in the boot, when there are no random bytes, what is left of the last ones will do. */
+static uint64_t new_handle(struct ask_table *table)
+{
+    uint64_t handle;
+
+    do {
+        if (table->n_random == 0) {
+            (void)!getrandom(table->random, sizeof(table->random), GRND_NONBLOCK);
+            table->n_random = ELEMENTS(table->random);
+        }
+        handle = hash_mix(table->random[--table->n_random] + ++table->n_made);
+    } while (handle == 0 || ask_find(table, handle));
+    return handle;
+}
+
 int ask_new(struct ask **ret, struct message_context *context, const struct ask_options *options)
 {
-    struct ask_table *table = &context->asks;
-
-    if (++table->last == 0)
-        table->last = 1;
-    return ask_restore(ret, context, options, table->last,
+    return ask_restore(ret, context, options, new_handle(&context->asks),
                        usec_add(loop_now(context->loop), options->timeout));
 }
 
@@ -140,8 +148,6 @@ void ask_end(struct ask *ask)
         index_remove(&ask->asker->asks_by_cookie, &ask->by_cookie);
         ask->asker->n_asks -= ask->weight;
     }
-    free(ask->recipients);
-    ask->recipients = NULL;
     ask->open = false;
     ask->asker = NULL;
     table->n_open--;
@@ -184,34 +190,18 @@ bool ask_wants(const struct ask *ask, const struct topic *topic)
     return topic_type_is_a(topic->type, topic->type_size, ask->wanted, ask->wanted_size);
 }
 
-int ask_share(struct ask *ask, uint32_t n)
+bool ask_share(struct ask *ask, uint32_t n)
 {
     struct actor *asker = ask->asker;
-    int r;
 
     /* Not refused if it is the only one: otherwise it could never be made. */
     if (asker && asker->n_asks > ask->weight && asker->n_asks - 1 + n > ACTOR_ASKS_MAX)
-        return -EBUSY;
-    r = recipients_reserve(&ask->recipients, n);
-    if (r < 0)
-        return r;
+        return false;
     ask->copies += n - 1;
     ask->weight += n - 1;
     if (asker)
         asker->n_asks += n - 1;
-    return 0;
-}
-
-void ask_handed(struct ask *ask, uint64_t actor)
-{
-    ask->recipient = actor;
-    if (ask->recipients && recipients_add(&ask->recipients, actor) < 0)
-        log_error("a reply to an ask will be refused: out of memory");
-}
-
-bool ask_may_reply(const struct ask *ask, uint64_t actor)
-{
-    return ask->recipients ? recipients_has(ask->recipients, actor) : ask->recipient == actor;
+    return true;
 }
 
 void ask_answer(struct ask *ask, struct envelope *reply)

@@ -3,8 +3,8 @@
 
 /*
  * Open asks: their askers, wanted replies and time limits. An ask ends once: with the first reply
- * of a matching type, with its failure, or with its asker. Its handle then finds nothing, and is
- * not used again.
+ * of a matching type, with its failure, or with its asker. Its handle then finds nothing. Handles
+ * are random: only an actor that gets the message can reply.
  */
 
 #include "shared/base/clock.h"
@@ -12,7 +12,6 @@
 #include "shared/base/list.h"
 #include "shared/protocol/topic.h"
 #include "supervisor/loop/timer.h"
-#include "supervisor/message/ask/recipients.h"
 #include "supervisor/message/envelope.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,10 +35,8 @@ struct ask {
     struct actor *asker; /* NULL = `done` is called */
     uint64_t asked_by;   /* the asker's reference, kept when the ask has ended; 0 = none */
     uint64_t cookie;     /* the asker's own number */
-    uint64_t recipient;  /* the actor that may reply; 0 = not delivered yet */
     uint32_t copies;     /* messages in transit: exchanges make several */
     uint32_t weight;     /* its share of ACTOR_ASKS_MAX */
-    struct recipients *recipients; /* all actors that may reply, if there are several copies */
     struct timer timer;
     ask_done_fn done;
     void *userdata;
@@ -50,8 +47,9 @@ struct ask {
 struct ask_table {
     struct index by_handle;
     struct list ended; /* oldest first; the next ask takes the place of the oldest */
-    uint64_t last;     /* handle */
-    uint64_t n_open;
+    uint64_t n_open, n_made;
+    uint64_t random[32]; /* for handles */
+    uint32_t n_random;   /* not used yet */
 };
 
 void ask_table_init(struct ask_table *table);
@@ -88,15 +86,11 @@ void ask_end_all(struct actor *asker);
 /* Swaps the open asks of two askers whose workers swap places. */
 void ask_swap_all(struct actor *a, struct actor *b);
 
-/* Replaces one message of the ask by `n` copies. 0, -EBUSY (the asker has too many open), or
- * -ENOMEM. */
-int ask_share(struct ask *ask, uint32_t n);
-/* One of its messages was written into the inbox of `actor`, which may reply. */
-void ask_handed(struct ask *ask, uint64_t actor);
+/* Replaces one message of the ask by `n` copies. False: the asker has too many open. */
+bool ask_share(struct ask *ask, uint32_t n);
 
-/* Whether the ask waits for a reply of this type, or from this actor. */
+/* Whether the ask waits for a reply of this type. */
 bool ask_wants(const struct ask *ask, const struct topic *topic);
-bool ask_may_reply(const struct ask *ask, uint64_t actor);
 
 /* Ends an ask with a reply, which it takes over, or with a failure. */
 void ask_answer(struct ask *ask, struct envelope *reply);

@@ -84,11 +84,6 @@ void delivery_note_sent(struct actor *actor, const struct protocol_message *mess
     actor->inbox.n_messages++;
     if (actor->inbox_watched)
         actor->class->inbox_used(actor);
-    if (message->ask != 0) {
-        struct ask *ask = ask_get(&actor->context->asks, message->ask);
-        if (ask)
-            ask_handed(ask, actor_self(actor)->reference);
-    }
     if (message->flags & PROTOCOL_MESSAGE_POOL) {
         actor->inbox.n_pooled++;
         review_in_pool(actor);

@@ -49,12 +49,12 @@ static bool send_copy(struct message_context *context, const struct envelope *en
 }
 
 /* Makes the ask, if it is one, wait for `n` copies instead of one. Call it before a copy can fail.
- * Returns 0, -EBUSY or -ENOMEM. */
-static int share_ask(struct message_context *context, const struct envelope *envelope, size_t n)
+ * Returns false if its asker has too many. */
+static bool share_ask(struct message_context *context, const struct envelope *envelope, size_t n)
 {
     struct ask *ask = ask_get(&context->asks, envelope->ask);
 
-    return ask && n > 1 ? ask_share(ask, (uint32_t)n) : 0;
+    return !ask || n <= 1 || ask_share(ask, (uint32_t)n);
 }
 
 static int refuse(struct actor *actor, struct envelope *envelope, enum dead_letter_reason reason,
@@ -130,19 +130,15 @@ static int copy_to_subscribers(struct actor *actor, struct envelope *envelope)
     const bool begins = envelope->copied == 0;
     struct exchange_match matches[PIECE_MAX + 1];
     size_t n_found, n;
-    int r;
 
     forward_spend(context, actor_exchange(actor)->effort / EFFORT_PER_COPY);
     n = size_of_piece(context, envelope);
     n_found = exchange_match(actor->owner, &envelope->topic, envelope->copied, matches, n + 1);
     if (n_found == 0 && begins)
         return refuse(actor, envelope, DEAD_NO_MATCH, ENOENT, NO_SUBSCRIBER);
-    r = share_ask(context, envelope, n_found);
-    if (r == -EBUSY)
+    if (!share_ask(context, envelope, n_found))
         return refuse(actor, envelope, DEAD_MAILBOX_FULL, EBUSY,
                       "too many open asks: each copy counts");
-    if (r < 0)
-        return refuse(actor, envelope, DEAD_NO_MEMORY, ENOMEM, strerror(ENOMEM));
     if (n_found < n)
         n = n_found;
     forward_spend(context, n * cost_of_copy(envelope));

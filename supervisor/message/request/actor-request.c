@@ -228,8 +228,6 @@ static int on_reply(struct actor *from, const struct ring_record *record)
         return -EBADMSG;
     memcpy(&handle, record->body, sizeof(handle));
     ask = ask_get(&from->context->asks, handle);
-    if (ask && !ask_may_reply(ask, actor_self(from)->reference))
-        ask = NULL;
     if (!ask || !is_direct_for_answers(ask->asker))
         return reply_slowly(from, ask, record);
     r = fast_path_begin(&fast_path, ask->asker, PROTOCOL_REPLIED_CONTENT,
