@@ -22,7 +22,6 @@
 #include "supervisor/loop/loop.h"
 #include "supervisor/message/delivery/least-loaded.h"
 #include "supervisor/message/exchange/exchange.h"
-#include "supervisor/message/inbox.h"
 #include "supervisor/message/mailbox.h"
 #include "supervisor/message/schedule/schedule.h"
 #include <stdbool.h>
@@ -93,6 +92,28 @@ struct actor_class {
     void (*free_owner)(struct actor *actor);
 };
 
+/*
+ * The inbox of the worker or client behind an actor, and the known facts about its contents. It
+ * goes with the worker when two workers swap places.
+ */
+
+#define INBOX_RECENT 16
+
+struct inbox {
+    struct endpoint *endpoint;     /* NULL = there is no worker */
+    uint32_t control;              /* enum memory_control, as in the ring's header */
+    uint32_t n_messages;           /* not known to be consumed */
+    uint32_t n_pooled;             /* of these, for the pool */
+    uint32_t settled;              /* cursor behind the last message that was reported on */
+    uint32_t recent[INBOX_RECENT]; /* cursors of the last messages taken: the flight recorder */
+    uint32_t n_recent;             /* all that were ever put there */
+    uint32_t n_cancelled;          /* timers, by the request that is being handled */
+    bool adopted;                  /* the worker is the last supervisor's */
+    bool full;                     /* delivery_on_space() will be called */
+    bool held_up; /* the outbox is read again once the actor is fed and answers have room */
+    bool owed;    /* an answer waits for room; messages must not take it */
+};
+
 struct actor_counters {
     uint64_t accepted;  /* messages accepted */
     uint64_t delivered; /* written to its inbox */
@@ -123,7 +144,7 @@ struct actor {
     struct list blobs; /* messages in the inbox whose payload is a descriptor, oldest first */
     struct loop_deferred feed;
 
-    struct actor *place;          /* of this standby (standby-actor.h); NULL for others */
+    struct actor *place;          /* of this standby (delivery_swap()); NULL for others */
     struct list standbys;         /* of this place */
     struct list standby_link;     /* in the place's list */
     struct actor *waits_for;      /* the standby whose worker must end before messages continue */

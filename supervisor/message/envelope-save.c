@@ -33,6 +33,7 @@ int topic_get(struct saved_reader *row, struct topic *ret)
 #define ROW envelope
 #define ENVELOPE_FIELDS(F)                                                                         \
     F(UPGRADE, kind, NUMBER(kind))                                                                 \
+    F(UPGRADE, place, BELOW(place, ENVELOPE_STASHED))                                              \
     F(UPGRADE, id, NUMBER(id))                                                                     \
     F(UPGRADE, sender, NUMBER(sender))                                                             \
     F(UPGRADE, ask, NUMBER(ask))                                                                   \

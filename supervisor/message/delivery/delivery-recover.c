@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Recovers the messages that a dead worker was handling, or had in its inbox or stash. */
+/* Recovers the messages that a dead worker was handling, or had in its inbox or stash; swaps the
+ * workers of two actors. */
 
+#include "shared/base/cleanup.h"
 #include "supervisor/event/death.h"
 #include "supervisor/message/dead-letter/undeliverable.h"
 #include "supervisor/message/delivery/delivery-private.h"
@@ -271,4 +273,33 @@ void delivery_recover(struct actor *actor, struct death *death)
     self->counters.consumed += actor->counters.consumed;
     actor->counters.consumed = 0;
     actor_release_place(actor);
+}
+
+/* ---- standbys ---- */
+
+static void swap_workers(struct actor *a, struct actor *b)
+{
+    actor_unblock(a);
+    actor_unblock(b);
+    SWAP(a->inbox, b->inbox);
+    list_swap(&a->blobs, &b->blobs);
+    mailbox_swap_worker(&a->mailbox, &b->mailbox);
+    ask_swap_all(a, b);
+    monitor_swap_all(a, b);
+}
+
+void delivery_swap(struct actor *standby, bool dying)
+{
+    struct actor *place = standby->place;
+    const bool wait = delivery_has_unhandled(place, dying);
+
+    delivery_set_up(place, false);
+    delivery_set_up(standby, false);
+    swap_workers(place, standby);
+    standby->paused = place->paused;
+    if (place->paused)
+        delivery_pause(place);
+    place->waits_for = wait ? standby : NULL;
+    actor_wake(place);
+    actor_wake(standby);
 }

@@ -7,14 +7,6 @@
 #include "supervisor/message/message-context.h"
 #include <errno.h>
 
-/* Where a message was. The values are saved. */
-enum mail_place {
-    MAIL_WAITS,
-    MAIL_ANSWERS,
-    MAIL_STASHED,
-    MAIL_IN_INBOX, /* kept for its blob */
-};
-
 /* ---- saving ---- */
 
 #define ROW actor
@@ -35,8 +27,7 @@ static int save_inbox(const struct actor *actor, struct saver *saver)
     return saved_add(saver, INBOX_ROW, &row, NULL);
 }
 
-static int save_list(const struct actor *actor, enum mail_place place, const struct list *messages,
-                     struct saver *saver)
+static int save_list(const struct actor *actor, const struct list *messages, struct saver *saver)
 {
     int r = 0;
 
@@ -45,7 +36,6 @@ static int save_list(const struct actor *actor, enum mail_place place, const str
         struct saved_writer row = {0};
 
         saved_put_number(&row, actor->reference);
-        saved_put_number(&row, place);
         envelope_put(&row, envelope);
         r = saved_add(saver, MAIL_ROW, &row, &envelope->payload);
         if (r < 0)
@@ -60,12 +50,12 @@ int delivery_save(const struct actor *actor, struct saver *saver)
     int r = save_inbox(actor, saver);
 
     if (r == 0)
-        r = save_list(actor, MAIL_IN_INBOX, &actor->blobs, saver);
+        r = save_list(actor, &actor->blobs, saver);
     if (r == 0)
-        r = save_list(actor, MAIL_STASHED, &actor->mailbox.stash, saver);
+        r = save_list(actor, &actor->mailbox.stash, saver);
     if (r == 0)
-        r = save_list(actor, MAIL_ANSWERS, &actor->mailbox.answers, saver);
-    return r == 0 ? save_list(actor, MAIL_WAITS, &actor->mailbox.messages, saver) : r;
+        r = save_list(actor, &actor->mailbox.answers, saver);
+    return r == 0 ? save_list(actor, &actor->mailbox.messages, saver) : r;
 }
 
 /* ---- restoring ---- */
@@ -140,21 +130,21 @@ static void put_into_stash(struct actor *actor, struct envelope *envelope)
     mailbox_set_in_hand(&actor->mailbox, envelope, in_hand);
 }
 
-static void put(struct actor *actor, struct envelope *envelope, enum mail_place place)
+static void put(struct actor *actor, struct envelope *envelope, enum envelope_place place)
 {
     const bool has_worker = actor->inbox.endpoint != NULL;
 
-    if (place == MAIL_WAITS)
+    if (place == ENVELOPE_WAITS)
         put_back(actor, envelope);
-    else if (place == MAIL_STASHED && has_worker)
+    else if (place == ENVELOPE_STASHED && has_worker)
         put_into_stash(actor, envelope);
-    else if (place == MAIL_STASHED && envelope->flags & PROTOCOL_MESSAGE_POOL && actor->pool)
+    else if (place == ENVELOPE_STASHED && envelope->flags & PROTOCOL_MESSAGE_POOL && actor->pool)
         put_back(actor->pool, envelope);
-    else if (place == MAIL_STASHED)
+    else if (place == ENVELOPE_STASHED)
         put_back(actor_self(actor), envelope);
-    else if (place == MAIL_ANSWERS)
+    else if (place == ENVELOPE_ANSWERS)
         actor_answer(actor, envelope);
-    else if (has_worker)
+    else if (has_worker) /* it is in the inbox, and kept for its blob */
         list_push_back(&actor->blobs, &envelope->link);
     else
         end_without_actor(actor->context, envelope, actor->reference);
@@ -163,14 +153,16 @@ static void put(struct actor *actor, struct envelope *envelope, enum mail_place 
 int mail_restore(struct message_context *context, struct saved_reader *row)
 {
     const uint64_t reference = saved_get_number(row);
-    const enum mail_place place = (enum mail_place)saved_get_below(row, MAIL_IN_INBOX);
     struct actor *actor = actor_get(context, reference);
     struct envelope *envelope;
+    enum envelope_place place;
     int r = envelope_get(row, &envelope);
 
     if (r < 0)
         return r;
-    if ((envelope->kind == PROTOCOL_MESSAGE) == (place == MAIL_ANSWERS)) {
+    place = envelope->place;
+    envelope->place = ENVELOPE_NOWHERE;
+    if ((envelope->kind == PROTOCOL_MESSAGE) == (place == ENVELOPE_ANSWERS)) {
         (void)envelope_free(envelope);
         return -EBADMSG;
     }

@@ -4,7 +4,6 @@
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
-#include "supervisor/message/delivery/standby-actor.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/monitor.h"
 #include "supervisor/pool/slot/slot-private.h"
@@ -126,7 +125,7 @@ void slot_swap_actors(struct slot *old, struct slot *successor)
 
     if (!place)
         return;
-    standby_actor_swap(standby, dying);
+    delivery_swap(standby, dying);
     place->owner = successor;
     standby->owner = old;
     successor->actor = place;

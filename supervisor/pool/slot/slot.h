@@ -85,7 +85,7 @@ struct slot {
     struct slot *standby;       /* of a member: owned; NULL = none */
     struct list review_link;    /* of a member: in pool.reviews or pool.spares_due */
     struct list available_link; /* in pool.available */
-    struct actor *actor;        /* NULL for services; the place's, or a standby (standby-actor.h) */
+    struct actor *actor;        /* NULL for services; the place's, or a standby (delivery.h) */
     bool twin;                  /* uses the second of the place's two cgroups */
 
     /* The worker. */

@@ -6,7 +6,6 @@
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
-#include "supervisor/message/delivery/standby-actor.h"
 #include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/monitor.h"
@@ -622,7 +621,7 @@ TEST(a_stand_in_that_outlives_its_place_is_on_its_own)
 
     actor_set_place(standby, place);
     ck_assert_ptr_eq(actor_self(standby), place);
-    standby_actor_swap(standby, false);
+    delivery_swap(standby, false);
     ck_assert_ptr_null(place->waits_for);
     actor_end(place, "the test wants it");
     ck_assert_ptr_eq(actor_self(standby), standby);
