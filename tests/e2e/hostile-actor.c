@@ -179,8 +179,7 @@ static _Noreturn void hang(void)
         pause();
 }
 
-/* Handles of asks begin at random: those that follow the first one that it was asked are guessed.
- */
+/* Guesses the handles of asks, as if they were counted from the first one that it was asked. */
 static void forge(uint64_t self, uint64_t ask)
 {
     static uint64_t first;

@@ -447,10 +447,8 @@ class Hostile(Case):
         self.assertEqual(self.said(s, "ask culprit/0 x 0 x"), " ")
         late, _ = s.pages("io.troupe.Actors.ListDeadLetters", "letters", filter={"reason": "late_reply"})
         self.assertGreater(len(late), 1000)
-        # The one for an open ask names its asker.
-        asked = {letter["recipient"] for letter in late if letter.get("recipient")}
-        self.assertEqual(len(asked), 1, asked)
-        self.assertRegex(asked.pop(), "^driver/[0-2]$")
+        # One that hit an open ask would name its asker.
+        self.assertEqual({letter["recipient"] for letter in late if letter.get("recipient")}, set())
         s.call("io.troupe.Actors.Resume", actor="actor/0")
         self.assertEqual(s.wait_job(job)["result"]["data"], "echo hi")
         s.call("io.troupe.Actors.Resume", actor="actor/1")
