@@ -49,10 +49,8 @@ struct restore_chunk {
     struct restore_row rows[RESTORE_JOBS_MAX];
 };
 
-/* Returns the group, if it is being restored. */
-struct group *restore_find_group(const struct restore *restore, const char *name, size_t size);
-
-/* The same for a row. Makes a group that no file describes, if the row is of no other. */
+/* Returns the group of a row, if it is being restored. Makes a group that no file describes, if the
+ * row is of no other. */
 struct group *restore_group_of_row(const struct restore *restore, const char *name, size_t size,
                                    int64_t number);
 

@@ -22,7 +22,8 @@
 /* Payloads that are read at a time. */
 #define RESTORE_BYTES (UINT64_C(16) << 20)
 
-struct group *restore_find_group(const struct restore *restore, const char *name, size_t size)
+/* Returns the group, if it is being restored. */
+static struct group *find_group(const struct restore *restore, const char *name, size_t size)
 {
     struct group *group = registry_find_text(restore->context->registry, name, size);
 
@@ -44,7 +45,7 @@ struct group *restore_group_of_row(const struct restore *restore, const char *na
 
     if (registry->stopping || number >= restore->chunk->end ||
         registry_find_text(registry, name, size))
-        return restore_find_group(restore, name, size);
+        return find_group(restore, name, size);
     r = group_new_undescribed(&group, restore->context, name, size);
     if (r == -ENOMEM)
         leave_out(restore);
@@ -166,7 +167,7 @@ static bool resume_job(const struct restore *restore, const struct job_load_entr
 {
     struct loaded_job *loaded = entry->job;
     const struct job_row *row = &loaded->row;
-    struct group *group = restore_find_group(restore, row->group, row->group_size);
+    struct group *group = find_group(restore, row->group, row->group_size);
     struct cell *cell = find_cell(group, row->key, row->key_size);
     struct job *job = durable_job_find(restore->context->durable, row);
     int r = 0;

@@ -208,13 +208,9 @@ bool held_has_group(const struct held_table *table, const char *group)
 
 struct held *held_take_any(struct held_table *table, enum holding_kind kind)
 {
-    list_for_each (node, &table->waiting) {
-        struct held *held = list_entry(node, struct held, link);
+    const struct held *held = held_next(table, kind, NULL);
 
-        if (held->kind == kind)
-            return take_out(held);
-    }
-    return NULL;
+    return held ? held_take(table, kind, held->name) : NULL;
 }
 
 void held_adopt(struct held *held, struct spawner_client *client, struct holding *holding)

@@ -157,7 +157,8 @@ void kept_states_deinit(struct kept_states *states)
     states->fd = close_fd(states->fd);
 }
 
-struct kept_state *kept_state_find(const struct kept_states *states, const char *name)
+/* Returns the last supervisor's state of this name without opening it, or NULL. */
+static struct kept_state *kept_state_find(const struct kept_states *states, const char *name)
 {
     struct index_entry *entry = index_find(&states->earlier, key_of(name));
 

@@ -72,9 +72,6 @@ void kept_states_deinit(struct kept_states *states);
 /* Returns the last supervisor's state of this name, with `*ret_found` set, or a zeroed one. NULL if
  * there is no room or address space, or the name is too long. A name must be open once only. */
 struct kept_state *kept_state_open(struct kept_states *states, const char *name, bool *ret_found);
-/* Returns the last supervisor's state of this name without opening it, or NULL. Borrowed: valid
- * until the state is opened or freed. */
-struct kept_state *kept_state_find(const struct kept_states *states, const char *name);
 /* Iterates over the last supervisor's states that are not opened yet; NULL at the end. `cursor`
  * starts at 0. They may be opened meanwhile. */
 struct kept_state *kept_states_next(const struct kept_states *states, uint32_t *cursor);

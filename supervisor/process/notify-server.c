@@ -53,10 +53,6 @@ void notify_parse(struct notify_message *ret, char *text)
             *next++ = '\0';
         if (strcmp(line, "READY=1") == 0)
             ret->ready = true;
-        else if (strcmp(line, "RELOADING=1") == 0)
-            ret->reloading = true;
-        else if (strcmp(line, "STOPPING=1") == 0)
-            ret->stopping = true;
         else if (strcmp(line, "WATCHDOG=1") == 0)
             ret->watchdog = true;
         else if (strcmp(line, "WATCHDOG=trigger") == 0)

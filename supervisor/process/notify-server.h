@@ -20,7 +20,7 @@ struct notify_message {
     pid_t pid;
     int pidfd;        /* valid during the call; -1 = unknown (before Linux 6.5) */
     bool sender_gone; /* it was reaped before the message was read */
-    bool ready, reloading, stopping;
+    bool ready;
     bool watchdog;         /* a sign of life */
     bool watchdog_trigger; /* it wants to be treated as hung */
     bool too_long;         /* longer than NOTIFY_MAX bytes; only the sender is set */

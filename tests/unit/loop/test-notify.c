@@ -214,7 +214,7 @@ TEST(a_service_is_heard_with_its_pid_though_it_is_gone)
     pid_t pid = say(text, strlen(text), -1, 0);
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert_int_eq(heard.pid, pid);
-    ck_assert(heard.ready && !heard.stopping && !heard.watchdog && !heard.reloading);
+    ck_assert(heard.ready && !heard.watchdog);
     ck_assert_str_eq(heard_status, "all fine");
     say_text("WATCHDOG=1");
     ck_assert_int_eq(loop_run(loop), 0);
@@ -257,12 +257,12 @@ TEST(a_message_that_is_too_long_counts_for_nothing)
     memset(text, 'x', sizeof(text));
     memcpy(text, "READY=1\n", 8);
     (void)say(text, sizeof(text), -1, 0);
-    say_text("STOPPING=1");
+    say_text("WATCHDOG=1");
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert_uint_eq(n_heard, 1);
     ck_assert(heard.too_long && !heard.ready);
     ck_assert_int_eq(loop_run(loop), 0);
-    ck_assert(heard.stopping && !heard.too_long);
+    ck_assert(heard.watchdog && !heard.too_long);
 }
 
 TEST(other_users_are_not_heard)
@@ -284,10 +284,10 @@ TEST(other_users_are_not_heard)
     ck_assert_uint_eq(st.st_uid, 65534);
     ck_assert_int_eq(chmod(path, 0666), 0); /* so that only the check of credentials is left */
     (void)say("READY=1", 7, -1, 65533);
-    (void)say("STOPPING=1", 10, -1, 65534);
+    (void)say("WATCHDOG=1", 10, -1, 65534);
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert_uint_eq(n_heard, 1);
-    ck_assert(heard.stopping);
+    ck_assert(heard.watchdog);
 }
 
 TEST(the_next_supervisor_hears_what_was_said_while_there_was_none)
@@ -343,7 +343,7 @@ TEST(the_parser_takes_whole_words_only)
         "EXTEND_TIMEOUT_USEC=1000\nEXTEND_TIMEOUT_USEC=7s";
     notify_parse(&message, text);
     ck_assert(!message.ready && !message.watchdog);
-    ck_assert(message.watchdog_trigger && message.reloading);
+    ck_assert(message.watchdog_trigger);
     ck_assert_str_eq(message.status, "");
     ck_assert_uint_eq(message.extend, 0);
 }
