@@ -115,7 +115,7 @@ static int create_once(struct invocation *invocation, struct reconnect *reconnec
     reconnect_done(reconnect);
     if (!reply.error)
         submission->reply = json_incref(reply.parameters);
-    else if (repeated && strcmp(reply.error, CALL_JOBS "JobExists") == 0)
+    else if (repeated && varlink_reply_is(&reply, CALL_JOBS "JobExists"))
         submission->reply = json_pack("{s:s}", "id", invocation->options.job.id);
     else
         r = explain_error(reply.error, reply.parameters);
@@ -166,9 +166,9 @@ static int do_once(struct invocation *invocation, struct reconnect *reconnect, v
     reconnect_done(reconnect);
     if (!reply.error)
         submission->reply = json_incref(reply.parameters);
-    else if (repeated && strcmp(reply.error, CALL_JOBS "Stopping") == 0)
+    else if (repeated && varlink_reply_is(&reply, CALL_JOBS "Stopping"))
         r = EXIT_UNREACHABLE; /* the next supervisor knows the job */
-    else if (repeated && strcmp(reply.error, CALL_JOBS "NoSuchJob") == 0)
+    else if (repeated && varlink_reply_is(&reply, CALL_JOBS "NoSuchJob"))
         r = explain_unknown("", id);
     else
         r = explain_error(reply.error, reply.parameters);
@@ -267,13 +267,14 @@ static int take_up(struct doing *doing, struct troupe_result *result)
     int r;
 
     doing->lost_at = clock_now();
-    do {
-        troupe_result_release(result);
-        r = wait_or_repeat(doing, result);
-        if (!is_lost(r, result))
-            break;
+    troupe_result_release(result);
+    r = wait_or_repeat(doing, result);
+    while (is_lost(r, result)) {
+        troupe_result_release(result); /* before its client is freed */
         r = attach_again(doing->invocation, doing->group, &doing->attached, &doing->reconnect);
-    } while (r == EXIT_OK);
+        if (r == EXIT_OK)
+            r = wait_or_repeat(doing, result);
+    }
     if (r == EXIT_UNREACHABLE && interrupt_seen())
         return EXIT_INTERRUPTED;
     if (r == 0 && result->error == -ESRCH)
