@@ -86,3 +86,8 @@ void varlink_reply_deinit(struct varlink_reply *reply)
     free(reply->error);
     *reply = (struct varlink_reply)VARLINK_REPLY_NULL;
 }
+
+bool varlink_reply_is(const struct varlink_reply *reply, const char *error)
+{
+    return reply->error && strcmp(reply->error, error) == 0;
+}

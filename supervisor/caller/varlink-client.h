@@ -58,3 +58,6 @@ int varlink_client_send(struct varlink_client *client, const char *method, json_
  */
 int varlink_client_receive(struct varlink_client *client, struct varlink_reply *ret);
 void varlink_reply_deinit(struct varlink_reply *reply);
+
+/* Whether it is the error of that full name. */
+bool varlink_reply_is(const struct varlink_reply *reply, const char *error);

@@ -63,8 +63,7 @@ static int take_answer(const struct invocation *invocation, struct varlink_reply
 {
     int r = EXIT_OK;
 
-    if (reply->error && invocation->options.json &&
-        strcmp(reply->error, CALL_SUPERVISOR "BadConfiguration") == 0)
+    if (invocation->options.json && varlink_reply_is(reply, CALL_SUPERVISOR "BadConfiguration"))
         r = output_json(invocation, reply->parameters) == EXIT_OK ? EXIT_INVALID : EXIT_FAILED;
     else if (reply->error)
         r = explain_error(reply->error, reply->parameters);

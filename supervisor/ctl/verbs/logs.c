@@ -117,11 +117,6 @@ static int follow_once(struct invocation *invocation, struct reconnect *reconnec
                      follow_lines, reconnect);
 }
 
-static bool is_named(const struct varlink_reply *reply, const char *error)
-{
-    return reply->error && strcmp(reply->error, error) == 0;
-}
-
 /*
  * Finds out what the operand names: a group, cell or worker, else a job. Returns an exit status.
  */
@@ -137,7 +132,7 @@ static int find_source(struct invocation *invocation, struct source *ret)
         return r;
     if (!reply.error)
         ret->member = "target";
-    else if (!is_named(&reply, CALL_SUPERVISOR "NoSuchTarget") || strchr(ret->name, '/'))
+    else if (!varlink_reply_is(&reply, CALL_SUPERVISOR "NoSuchTarget") || strchr(ret->name, '/'))
         r = explain_error(reply.error, reply.parameters);
     varlink_reply_deinit(&reply);
     return r;

@@ -104,11 +104,6 @@ static int ask_workers(struct invocation *invocation, const char *target)
     return r;
 }
 
-static bool is_error(const struct varlink_reply *reply, const char *error)
-{
-    return reply->error && strcmp(reply->error, error) == 0;
-}
-
 /* A target, or if there is none of that name, a job. */
 static int ask_why(struct invocation *invocation, const char *name)
 {
@@ -116,7 +111,8 @@ static int ask_why(struct invocation *invocation, const char *name)
     int r = call_any(invocation, CALL_SUPERVISOR "Explain", json_pack("{s:s}", "target", name),
                      false, &reply);
 
-    if (r == EXIT_OK && is_error(&reply, CALL_SUPERVISOR "NoSuchTarget") && !strchr(name, '/')) {
+    if (r == EXIT_OK && varlink_reply_is(&reply, CALL_SUPERVISOR "NoSuchTarget") &&
+        !strchr(name, '/')) {
         varlink_reply_deinit(&reply);
         r = call_any(invocation, CALL_JOBS "Explain", json_pack("{s:s}", "id", name), false,
                      &reply);
