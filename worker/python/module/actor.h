@@ -3,6 +3,7 @@
 
 #include "worker/python/module/gate.h"
 
+/* Adds the type Actor to the module. Returns 0, or -1 after raising. */
 int actor_register(PyObject *module);
 
 /* Returns a new Actor whose calls pass `gate`, or NULL after raising. `owner`, a worker or a

@@ -167,10 +167,9 @@ static PyObject *take_kept(struct client *self, uint64_t cookie)
         if (cookie != 0 ? its != cookie : its >= SUBMISSION_COOKIES)
             continue;
         Py_INCREF(result);
-        if (PyList_SetSlice(self->kept, i, i + 1, NULL) == 0)
-            return result;
-        Py_DECREF(result);
-        return NULL;
+        if (PyList_SetSlice(self->kept, i, i + 1, NULL) < 0)
+            Py_CLEAR(result);
+        return result;
     }
     return NULL;
 }
@@ -212,14 +211,13 @@ static PyObject *client_do(struct client *self, PyObject *args, PyObject *kwargs
 {
     struct submission submission;
     PyObject *result = NULL;
-    uint64_t cookie;
-    int r;
 
     if (submission_parse(&submission, args, kwargs, false) < 0)
         return NULL;
     if (gate_enter(&self->gate)) {
-        cookie = ++self->cookie;
-        r = send(self, &submission, cookie);
+        const uint64_t cookie = ++self->cookie;
+        const int r = send(self, &submission, cookie);
+
         self->doing++;
         result = r < 0 ? failure_raise(r, NULL) : await(self, cookie);
         self->doing--;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The types of the module. Each function adds one to it, and returns 0, or -1 after raising. */
+/* The types of the module. */
 
 #include "worker/python/module/actor.h"
 
+/* Each adds a type to the module. Returns 0, or -1 after raising. */
 int result_register(PyObject *module);
 int job_register(PyObject *module);
 int message_register(PyObject *module);
