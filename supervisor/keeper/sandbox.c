@@ -21,20 +21,10 @@ bool sandbox_has_capability(unsigned number)
            data[CAP_TO_INDEX(number)].effective & CAP_TO_MASK(number);
 }
 
-/* The bounding set of the keeper: each call that drops a capability takes a microsecond. */
-static uint64_t bounding_set = UINT64_MAX;
-
-void sandbox_prepare(void)
+int sandbox_limit_capabilities(uint64_t bounding, uint64_t present)
 {
     for (unsigned long n = 0; n < 64; n++)
-        if (prctl(PR_CAPBSET_READ, n, 0, 0, 0) <= 0)
-            bounding_set &= ~(UINT64_C(1) << n);
-}
-
-int sandbox_limit_capabilities(uint64_t bounding)
-{
-    for (unsigned long n = 0; n < 64; n++)
-        if ((bounding_set & ~bounding) >> n & 1 && prctl(PR_CAPBSET_DROP, n, 0, 0, 0) < 0)
+        if ((present & ~bounding) >> n & 1 && prctl(PR_CAPBSET_DROP, n, 0, 0, 0) < 0)
             return errno == EINVAL ? 0 : -errno; /* there is no such capability, nor a higher one */
     return 0;
 }

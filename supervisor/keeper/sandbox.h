@@ -5,8 +5,7 @@
  * What a process may do, beyond its user and limits. The supervisor compiles it once per reload;
  * the new process applies it between clone and exec.
  *
- * The functions below run in the new process, unless they say otherwise. They make system calls and
- * nothing else.
+ * The functions below run in the new process. They make system calls and nothing else.
  */
 
 #include <stdbool.h>
@@ -66,11 +65,10 @@ struct sandbox_state {
 /* Whether this process has the capability in force. */
 bool sandbox_has_capability(unsigned number);
 
-/* Notes the bounding set, in the keeper: new processes drop only what is in it. */
-void sandbox_prepare(void);
-
-/* Removes all but these capabilities from the bounding set. Returns 0 or -errno. */
-int sandbox_limit_capabilities(uint64_t bounding);
+/* Removes all but `bounding` from the bounding set, which has at most `present`. Returns 0 or
+ * -errno.
+ */
+int sandbox_limit_capabilities(uint64_t bounding, uint64_t present);
 
 /* Makes `ambient` the inheritable and the ambient set and, if `only` these are to be left, the
  * permitted and the effective set. Returns 0 or -errno. */

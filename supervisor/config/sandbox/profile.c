@@ -52,8 +52,25 @@ static const struct line STRICT[] = {
     {"SystemCallArchitectures", "native"},
 };
 
-static int apply(struct config_group *group, const struct line *lines, size_t n)
+static const struct {
+    const char *name;
+    const struct line *lines;
+    size_t n;
+} PROFILES[] = {
+    [CONFIG_PROFILE_NONE] = {"none", NULL, 0},
+    [CONFIG_PROFILE_BASIC] = {"basic", BASIC, ELEMENTS(BASIC)},
+    [CONFIG_PROFILE_STRICT] = {"strict", STRICT, ELEMENTS(STRICT)},
+};
+
+const char *profile_name(enum config_profile profile)
 {
+    return PROFILES[profile].name;
+}
+
+int profile_apply(struct config_group *group)
+{
+    const struct line *lines = PROFILES[group->profile].lines;
+    const size_t n = PROFILES[group->profile].n;
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < n; i++) {
@@ -65,28 +82,4 @@ static int apply(struct config_group *group, const struct line *lines, size_t n)
         assert(r <= 0);
     }
     return r;
-}
-
-const char *profile_name(enum config_profile profile)
-{
-    static const char *const names[] = {
-        [CONFIG_PROFILE_NONE] = "none",
-        [CONFIG_PROFILE_BASIC] = "basic",
-        [CONFIG_PROFILE_STRICT] = "strict",
-    };
-
-    return names[profile];
-}
-
-int profile_apply(struct config_group *group)
-{
-    switch (group->profile) {
-    case CONFIG_PROFILE_NONE:
-        return 0;
-    case CONFIG_PROFILE_BASIC:
-        return apply(group, BASIC, ELEMENTS(BASIC));
-    case CONFIG_PROFILE_STRICT:
-        return apply(group, STRICT, ELEMENTS(STRICT));
-    }
-    return 0;
 }
