@@ -252,6 +252,8 @@ static enum MHD_Result serve_route(struct exchange *exchange)
         return r < 0 ? no_memory(exchange) : refuse(exchange, MHD_HTTP_BAD_REQUEST, reason.text);
     if (exchange->route->kind == ROUTE_SESSION)
         return answer_session(exchange);
+    if (exchange->route->kind == ROUTE_EVENTS)
+        return feed_answer(&exchange->site->feed, exchange->connection, exchange->head);
     ask(exchange);
     return exchange->answered ? end_exchange(exchange) : MHD_YES;
 }

@@ -3,15 +3,7 @@
 
 /* One request of a browser and its answer. */
 
-#include "supervisor/web/guard.h"
-#include "supervisor/web/question.h"
-#include <microhttpd.h>
-
-/* The state that requests share, filled in by main(). */
-struct site {
-    struct guard guard;
-    struct questions questions;
-};
+#include "supervisor/web/site.h"
 
 /* For MHD_start_daemon(); `userdata` is the struct site. */
 enum MHD_Result exchange_handle(void *userdata, struct MHD_Connection *connection, const char *url,

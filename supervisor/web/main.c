@@ -62,10 +62,12 @@ static void loop(struct server *server, struct site *site, int signals)
         poller_reset(&poller);
         place = poller_add(&poller, signals, POLLIN);
         questions_prepare(&site->questions, &poller);
+        feed_prepare(&site->feed, &poller);
         server_prepare(server, &poller);
         wait_for(&poller);
         now = clock_now();
         questions_run(&site->questions, now);
+        feed_run(&site->feed, &poller, now);
         server_run(server, now);
     } while (poller_events(&poller, place) == 0);
 }
@@ -74,10 +76,12 @@ static void loop(struct server *server, struct site *site, int signals)
 static void stop(struct server *server, struct site *site)
 {
     (void)sd_notify(0, "STOPPING=1");
+    feed_stop(&site->feed);
     questions_stop(&site->questions);
     server_run(server, clock_now());
     server_deinit(server);
     questions_deinit(&site->questions);
+    feed_deinit(&site->feed);
 }
 
 static int serve(const struct options *options, struct site *site)
@@ -90,6 +94,7 @@ static int serve(const struct options *options, struct site *site)
     if (n < 0 || server_init(&server, site, fds, n) < 0)
         return EXIT_FAILURE;
     questions_init(&site->questions, options->socket);
+    feed_init(&site->feed, options->socket);
     (void)sd_notify(0, "READY=1");
     loop(&server, site, signals);
     stop(&server, site);

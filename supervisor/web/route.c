@@ -51,6 +51,7 @@ static const struct route routes[] = {
     CHANGE("/api/resume", SUPERVISOR "Resume", TARGET),
     CHANGE("/api/resize", SUPERVISOR "Resize", TARGET NUMBER("size")),
     {.path = "/api/session", .kind = ROUTE_SESSION, .parameters = PARAMETERS()},
+    {.path = "/api/events", .kind = ROUTE_EVENTS, .parameters = PARAMETERS()},
     {.path = "/metrics",
      .kind = ROUTE_METRICS,
      .method = SUPERVISOR "GetMetrics",

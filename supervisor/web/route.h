@@ -12,6 +12,7 @@ typedef json_t *(*route_view_fn)(json_t *reply, const json_t *local);
 enum route_kind {
     ROUTE_CALL,    /* forwards a call */
     ROUTE_METRICS, /* forwards a call, and answers with text for Prometheus */
+    ROUTE_EVENTS,  /* a stream of events */
     ROUTE_SESSION, /* the rights of this browser */
 };
 
@@ -45,3 +46,6 @@ json_t *view_status(json_t *reply, const json_t *local);
 
 /* For Watch: omits the output of dead workers, which ListDeaths has. */
 json_t *view_events(json_t *reply, const json_t *local);
+
+/* A new, lighter copy of one event; NULL when out of memory. */
+json_t *view_event(json_t *event);

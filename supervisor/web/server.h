@@ -6,9 +6,9 @@
  * suspended, and a page needs little computation, so threads would only add locks.
  */
 
-#include "supervisor/web/exchange.h"
 #include "supervisor/web/options.h"
 #include "supervisor/web/poller.h"
+#include "supervisor/web/site.h"
 #include "supervisor/web/visitor.h"
 
 /* Bounds of each listening socket. */

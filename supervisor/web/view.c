@@ -144,7 +144,7 @@ json_t *view_status(json_t *reply, const json_t *local)
     return json_pack("{s:O?, s:o}", "at", json_object_get(local, "at"), "groups", groups);
 }
 
-static json_t *light_event(json_t *event)
+json_t *view_event(json_t *event)
 {
     return with_light_death(json_copy(event), "death");
 }
@@ -155,5 +155,5 @@ json_t *view_events(json_t *reply, const json_t *local)
 
     (void)local;
     return with(json_copy(reply), "events",
-                slice_of(json_object_get(reply, "events"), all, light_event));
+                slice_of(json_object_get(reply, "events"), all, view_event));
 }

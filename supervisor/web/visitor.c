@@ -8,13 +8,12 @@ struct visitor {
     struct visitors *visitors;
     struct list node;
     int fd;
-    usec_t deadline; /* USEC_INFINITY = it is being closed */
+    usec_t deadline; /* USEC_INFINITY = in `others` */
 };
 
 static const usec_t LIMITS[] = {
-    [VISITOR_HEADERS] = 10 * USEC_PER_SEC,
-    [VISITOR_ANSWER] = 30 * USEC_PER_SEC,
-    [VISITOR_IDLE] = 30 * USEC_PER_SEC,
+    [VISITOR_HEADERS] = 10 * USEC_PER_SEC, [VISITOR_ANSWER] = 30 * USEC_PER_SEC,
+    [VISITOR_IDLE] = 30 * USEC_PER_SEC,    [VISITOR_STREAM] = USEC_INFINITY,
     [VISITOR_CLOSING] = USEC_INFINITY,
 };
 
@@ -23,7 +22,7 @@ void visitors_init(struct visitors *visitors)
     *visitors = (struct visitors){.n_waiting = 0};
     list_init(&visitors->busy);
     list_init(&visitors->idle);
-    list_init(&visitors->closing);
+    list_init(&visitors->others);
 }
 
 static void visitor_leave(struct visitor *visitor)
@@ -36,7 +35,7 @@ static void visitor_leave(struct visitor *visitor)
 static struct list *list_for(struct visitors *visitors, enum visitor_step step)
 {
     if (LIMITS[step] == USEC_INFINITY)
-        return &visitors->closing;
+        return &visitors->others;
     return step == VISITOR_IDLE ? &visitors->idle : &visitors->busy;
 }
 
@@ -101,6 +100,14 @@ static struct visitor *visitor_of(struct MHD_Connection *connection)
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 
     return info ? info->socket_context : NULL;
+}
+
+void visitor_end(struct MHD_Connection *connection)
+{
+    struct visitor *visitor = visitor_of(connection);
+
+    if (visitor)
+        visitor_close(visitor);
 }
 
 void visitor_begin(struct MHD_Connection *connection, enum visitor_step step)

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """troupe-web: what it tells, whom it refuses, and what bounds it has."""
 import contextlib
+import http.client
 import json
 import os
 import re
+import select
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import threading
@@ -92,16 +95,11 @@ class Telling(WebTest):
 
     def test_M5_events_come_as_they_happen(self):
         supervisor = self.supervisor()
-        web = Web(self, supervisor.socket_path)
-        last = web.get("/api/past-events")["events"][-1]["id"]
+        events = Web(self, supervisor.socket_path).events()
+        self.assertEqual(events.next()[0], "here")
         os.kill(supervisor.worker("work/0")["pid"], signal.SIGKILL)
-
-        def deaths():
-            events = web.get(f"/api/past-events?cursor={last}")["events"]
-            self.assertGreater(min((event["id"] for event in events), default=last + 1), last)
-            return [event for event in events if event["type"] == "worker.died"]
-        died = supervisor.until(deaths)[0]
-        self.assertEqual((died["worker"], died["death"]["signal"]), ("work/0", "SIGKILL"))
+        died = events.wait("event", type="worker.died", worker="work/0")
+        self.assertEqual(died["death"]["signal"], "SIGKILL")
         self.assertNotIn("stderr", died["death"])
 
     def test_M5_the_files_of_the_page(self):
@@ -129,19 +127,41 @@ class Telling(WebTest):
         web = Web(self, supervisor.socket_path)
         web.get("/api/status")
         supervisor.until(lambda: supervisor.call("GetInfo")["clients"] == 1)
+        events = web.events()
+        self.assertEqual(events.next()[0], "here")
+        self.assertEqual(supervisor.call("GetInfo")["clients"], 2)
+        events.close()
+        supervisor.until(lambda: supervisor.call("GetInfo")["clients"] == 1)
+
+    def test_M5_the_last_stream_ends_the_connection_to_the_supervisor(self):
+        supervisor = self.supervisor()
+        web = Web(self, supervisor.socket_path)
+        for _ in range(20):
+            stream = web.raw(f"GET /api/events HTTP/1.1\r\nHost: {web.name}\r\n\r\n".encode())
+            said = b""
+            while b"event: here" not in said:
+                said += stream.recv(1 << 16)
+            # Nothing else is under way, which could wake it, and the end comes in one piece: a reset.
+            supervisor.until(lambda: supervisor.status_field("State", web.process.pid) == "S")
+            stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            stream.close()
+            supervisor.until(lambda: supervisor.call("GetInfo")["clients"] == 1)
 
 
 class Away(WebTest):
     def test_M5_a_supervisor_that_is_away_is_said_and_found_again(self):
         supervisor = self.supervisor()
         web = Web(self, supervisor.socket_path)
-        self.assertEqual(web.status("/api/status"), 200)
+        events = web.events()
+        self.assertEqual(events.next()[0], "here")
         supervisor.stop()
+        events.wait("away")
         status, _, body = web.ask("/api/info")
         self.assertEqual(status, 503)
         self.assertIn("is trouped running?", json.loads(body)["reason"])
         self.assertEqual(web.status("/"), 200)
         supervisor.start()
+        events.wait("here")
         supervisor.until(lambda: web.status("/api/info") == 200)
 
     def test_M5_a_supervisor_that_hangs_holds_nobody_up(self):
@@ -280,6 +300,7 @@ class Bounds(WebTest):
     def test_M5_those_who_send_nothing_keep_nobody_out(self):
         supervisor = self.supervisor()
         web = Web(self, supervisor.socket_path)
+        streams = [web.events() for _ in range(48)]
         slow = []
         for _ in range(100):
             slow.append(web.raw(b"GET / HTT"))
@@ -287,6 +308,7 @@ class Bounds(WebTest):
         self.assertEqual(slow[0].recv(1), b"", "the oldest makes room")
         slow[-1].sendall(f"P/1.1\r\nHost: {web.name}\r\n\r\n".encode())
         self.assertEqual(slow[-1].recv(12), b"HTTP/1.1 200")
+        self.assertEqual([stream.status for stream in streams], [200] * 48)
 
     def test_M5_idle_connections_make_room_before_one_that_waits_for_its_answer(self):
         directory = tempfile.TemporaryDirectory(prefix="troupe-fake-")
@@ -317,15 +339,16 @@ class Bounds(WebTest):
             connection.close()
         self.assertEqual(web.status("/"), 200)
 
-    def answers(self, parameters):
-        """The socket of something that answers every call so."""
+    def answers(self, parameters, endless=False):
+        """The socket of something that answers every call so; `endless`: until the caller is gone, which sets self.gone."""
+        self.gone = threading.Event()
         directory = tempfile.TemporaryDirectory(prefix="troupe-fake-")
         self.addCleanup(directory.cleanup)
         listener = socket.socket(socket.AF_UNIX)
         self.addCleanup(listener.close)
         listener.bind(os.path.join(directory.name, "sock"))
         listener.listen(64)
-        reply = json.dumps({"parameters": parameters}).encode() + b"\0"
+        reply = json.dumps({"parameters": parameters, "continues": endless}).encode() + b"\0"
 
         def serve():
             while True:
@@ -337,6 +360,9 @@ class Bounds(WebTest):
                     while b"\0" not in connection.recv(1 << 16):
                         pass
                     connection.sendall(reply)
+                    while endless:
+                        connection.sendall(reply * 100)
+                self.gone.set()
         threading.Thread(target=serve, daemon=True).start()
         return listener.getsockname()
 
@@ -361,6 +387,72 @@ class Bounds(WebTest):
         limit_at = time.monotonic() + LIMIT
         while web.status("/api/log?target=many") != 200:
             self.assertLess(time.monotonic(), limit_at)
+
+    def test_M5_streams_are_bounded_and_the_oldest_makes_room(self):
+        supervisor = self.supervisor()
+        web = Web(self, supervisor.socket_path)
+        streams = [web.events() for _ in range(48)]
+        self.assertEqual({stream.next()[0] for stream in streams}, {"here"})
+        self.assertEqual(supervisor.call("GetInfo")["clients"], 2)
+        latest = web.events()
+        self.assertEqual((latest.status, latest.next()[0]), (200, "here"))
+        with self.assertRaises((EOFError, OSError, http.client.HTTPException)):
+            while streams[0].next():
+                pass
+        supervisor.call("Pause", target="work")
+        for stream in (*streams[1:], latest):
+            stream.wait("event", type="group.paused")
+
+    def reluctant(self, web, data):
+        """A connection on which this was sent as far as it is read, and that reads only that there is an answer."""
+        connection = socket.socket()
+        self.addCleanup(connection.close)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", web.port))
+        connection.setblocking(False)
+        with contextlib.suppress(ConnectionError):
+            while data and select.select([], [connection], [], 0.05)[1]:
+                data = data[connection.send(data):]
+        connection.settimeout(LIMIT)
+        connection.recv(1)
+        return connection
+
+    def test_M5_a_stream_that_nobody_reads_ends(self):
+        web = Web(self, self.answers({"events": [{"id": 1, "text": "x" * 100}]}, endless=True))
+        self.reluctant(web, f"GET /api/events HTTP/1.1\r\nHost: {web.name}\r\n\r\n".encode())
+        self.assertTrue(self.gone.wait(LIMIT))
+
+    def test_M5_refusals_of_streams_that_nobody_reads_make_room(self):
+        web = Web(self, "/nowhere")
+        streams = [web.events() for _ in range(48)]
+        request = f"GET /api/events HTTP/1.1\r\nHost: {web.name}\r\n\r\n".encode()
+        for _ in range(60):
+            self.reluctant(web, request * 10000)
+        self.assertEqual([stream.status for stream in streams], [200] * 48)
+        self.assertEqual(web.status("/"), 200)
+
+    def test_M5_a_browser_that_does_not_read_events_delays_nobody(self):
+        supervisor = self.supervisor()
+        web = Web(self, supervisor.socket_path)
+        web.raw(f"GET /api/events HTTP/1.1\r\nHost: {web.name}\r\n\r\n".encode())
+        events = web.events()
+        events.wait("here")
+        for _ in range(300):
+            supervisor.call("Pause", target="work")
+            supervisor.call("Resume", target="work")
+            events.wait("event", type="group.resumed")
+
+    def test_M5_a_flood_of_events_reaches_a_browser_that_reads(self):
+        supervisor = self.supervisor()
+        web = Web(self, supervisor.socket_path)
+        events = web.events()
+        events.wait("here")
+        with web.stopped():
+            for _ in range(300):
+                supervisor.call("Pause", target="work")
+                supervisor.call("Resume", target="work")
+        for _ in range(300):
+            events.wait("event", type="group.resumed")
 
 
 class Sockets(WebTest):

@@ -105,3 +105,41 @@ class Web:
         self.test.addCleanup(connection.close)
         connection.sendall(data)
         return connection
+
+    def events(self):
+        return Events(self)
+
+
+class Events:
+    """A stream of events."""
+
+    def __init__(self, web):
+        self.connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=LIMIT)
+        web.test.addCleanup(self.connection.close)
+        self.connection.request("GET", "/api/events", headers={"Host": web.name})
+        self.response = self.connection.getresponse()
+        self.status = self.response.status
+
+    def next(self):
+        """The type and the data of the next event."""
+        kind = None
+        while True:
+            line = self.response.readline()
+            if not line:
+                raise EOFError("the stream has ended")
+            name, _, value = line.decode().rstrip("\n").partition(": ")
+            if name == "event":
+                kind = value
+            elif name == "data":
+                return kind, json.loads(value)
+
+    def wait(self, kind, **members):
+        """The first event from now on that has all that."""
+        while True:
+            got, data = self.next()
+            if got == kind and members.items() <= data.items():
+                return data
+
+    def close(self):
+        self.connection.close()
+        self.response.close()

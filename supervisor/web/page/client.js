@@ -61,4 +61,39 @@ export class Client {
   post(path, parameters) {
     return this.request(`/api/${path}`, {method: 'POST', headers: this.headers({'Content-Type': 'application/json'}), body: JSON.stringify(parameters)});
   }
+
+  /** Calls on(type, data) for each event, for ever; connects again by itself. An EventSource could not send the token. */
+  async listen(on) {
+    let pause = 500;
+    for (;;) {
+      try {
+        const response = await fetch('/api/events', {credentials: 'omit', cache: 'no-store', headers: this.headers()});
+        if (response.ok) {
+          pause = 500;
+          await this.read(response.body.getReader(), on);
+        }
+      } catch { /* connects again */ }
+      on('closed', {});
+      await new Promise(resolve => setTimeout(resolve, pause));
+      pause = Math.min(pause * 2, 8000);
+    }
+  }
+
+  async read(reader, on) {
+    const decoder = new TextDecoder();
+    let text = '';
+    for (;;) {
+      const {done, value} = await reader.read();
+      if (done) return;
+      text += decoder.decode(value, {stream: true});
+      const pieces = text.split('\n\n');
+      text = pieces.pop();
+      for (const piece of pieces) {
+        const lines = piece.split('\n');
+        const type = lines.find(line => line.startsWith('event: '))?.slice(7);
+        const data = lines.find(line => line.startsWith('data: '))?.slice(6);
+        if (type && data) on(type, JSON.parse(data));
+      }
+    }
+  }
 }

@@ -4,9 +4,9 @@
 import {h, sync, setText, show} from './element.js';
 import {clock, moment, words, link} from './format.js';
 
-const KEPT = 1000;
 const SHOWN = 300;
-const PAGE = 200;
+/** In one turn of the browser, so that a flood leaves it time for everything else. */
+const DRAW_MS = 200;
 
 function toneOf(type) {
   if (/died|failed|dead|lost|cannot|stalled|safe-mode$|full/.test(type)) return 'bad';
@@ -46,44 +46,34 @@ export function eventsView(app) {
   const pause = h('button', {type: 'button', 'aria-pressed': 'false'}, 'Pause');
   const empty = h('p', {class: 'empty', hidden: true}, 'No events yet.');
   let paused = false;
-  let events = [];
-  let supervisor = null;
+  let timer = null;
 
   function matches(event) {
     const text = filter.value.trim().toLowerCase();
     return !text || [event.type, words(event.type), event.worker, event.group, event.cell, event.job, textOf(event)].some(part => part?.toLowerCase().includes(text));
   }
-  /** Reads what is new since the last turn. The events of another supervisor have other ids. */
-  async function read() {
-    const asked = `${app.info.pid} ${app.info.started_at}`;
-    if (asked !== supervisor) events = [];
-    supervisor = asked;
-    for (let reply = {next: events.at(-1)?.id}, page = 0; page * PAGE < KEPT && (page === 0 || reply.next !== undefined); page++) {
-      reply = await app.client.get('past-events', {cursor: reply.next, limit: PAGE});
-      events.push(...reply.events);
-    }
-    events.splice(0, Math.max(0, events.length - KEPT));
-  }
   function draw() {
-    const shown = events.filter(matches).slice(-SHOWN).reverse();
-    sync(list, shown, event => `${event.id} ${event.at}`, eventItem, () => {});
-    show(empty, shown.length === 0);
-    setText(note, events.length > SHOWN ? `The last ${SHOWN}.` : '');
+    timer = null;
+    const events = app.events.filter(matches).slice(-SHOWN).reverse();
+    sync(list, events, event => `${event.id} ${event.at}`, eventItem, () => {});
+    show(empty, events.length === 0);
+    setText(note, app.events.length > SHOWN ? `The last ${SHOWN}.` : '');
+  }
+  function later() {
+    if (!paused && timer === null) timer = setTimeout(draw, DRAW_MS);
   }
   pause.addEventListener('click', () => {
     paused = !paused;
     pause.setAttribute('aria-pressed', String(paused));
     setText(pause, paused ? 'Continue' : 'Pause');
-    if (!paused) draw();
+    later();
   });
   filter.addEventListener('input', draw);
   draw();
   return {
     title: 'Events',
     node: h('div', {}, h('h1', {}, 'Events'), h('div', {class: 'filters'}, filter, pause), note, h('section', {class: 'card'}, list, empty)),
-    async tick() {
-      await read();
-      if (!paused) draw();
-    },
+    onEvent: later,
+    tick() {},
   };
 }

@@ -12,6 +12,7 @@ import {deathsView} from './death.js';
 import {lettersView} from './letter.js';
 import {eventsView} from './event.js';
 
+const EVENTS_KEPT = 1000;
 const find = id => document.getElementById(id);
 
 const VIEWS = {
@@ -31,6 +32,7 @@ const app = {
     return Boolean(app.info.state) && !away;
   },
   session: {},
+  events: [],
   get mayChange() {
     return Boolean(this.session.changes && this.session.token);
   },
@@ -220,6 +222,38 @@ async function onToken() {
   await turn();
 }
 
+// ---- events
+
+function onEvent(type, data) {
+  if (type === 'event') {
+    app.events.push(data);
+    if (app.events.length > EVENTS_KEPT) app.events.shift();
+    view?.onEvent?.();
+  } else if (type === 'here') {
+    app.events = [];
+    loadEvents();
+    // An answer that other browsers share may be a moment old, and lack the newest events.
+    setTimeout(loadEvents, 1000);
+  }
+}
+
+/** What happened before, or while the connection was away. */
+async function loadEvents() {
+  try {
+    let events = [];
+    let cursor = null;
+    for (let page = 0; page < 5; page++) {
+      const reply = await app.client.get('past-events', {cursor, limit: 200});
+      events = events.concat(reply.events);
+      if (reply.next === undefined) break;
+      cursor = reply.next;
+    }
+    const last = events.at(-1)?.id ?? 0;
+    app.events = events.concat(app.events.filter(event => event.id > last));
+    view?.onEvent?.();
+  } catch { /* the banner says it */ }
+}
+
 // ---- keys and search
 
 async function search(text) {
@@ -270,3 +304,4 @@ drawAbout();
 drawToken();
 await open();
 setInterval(everySecond, 1000);
+app.client.listen(onEvent);

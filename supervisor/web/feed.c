@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/web/feed.h"
+
+#include "shared/base/cleanup.h"
+#include "supervisor/web/answer.h"
+#include "supervisor/web/route.h"
+#include "supervisor/web/visitor.h"
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* A browser that has gone without a word is noticed at the next one. */
+#define HEARTBEAT (15 * USEC_PER_SEC)
+
+#define PAUSE_MIN (250 * USEC_PER_MSEC)
+#define PAUSE_MAX (4 * USEC_PER_SEC)
+/* In one turn, at most as many as are sent to a browser, so that a flood cannot overtake browsers
+ * that keep up. */
+#define REPLIES_PER_TURN 16
+
+/* ---- the streams to browsers, and what is kept for them ---- */
+
+struct stream {
+    struct list node;
+    struct feed *feed;
+    struct MHD_Connection *connection;
+    int fd;         /* of the connection */
+    uint64_t peer;  /* see peer_of() */
+    size_t place;   /* in the poller */
+    uint64_t next;  /* the piece that is sent */
+    size_t offset;  /* how much of it is sent */
+    char *greeting; /* sent first; owned */
+    bool suspended, over;
+};
+
+static void drop_first(struct feed *feed)
+{
+    char **piece = &feed->pieces[feed->first++ % FEED_KEPT];
+
+    feed->bytes -= strlen(*piece);
+    free(TAKE_PTR(*piece));
+}
+
+static void drop_pieces(struct feed *feed)
+{
+    while (feed->first < feed->next)
+        drop_first(feed);
+}
+
+static void wake(struct stream *stream)
+{
+    if (!stream->suspended)
+        return;
+    stream->suspended = false;
+    MHD_resume_connection(stream->connection);
+}
+
+/* The library asks for more only when the browser reads: a browser that reads nothing would keep
+ * its stream forever. */
+static void end_if_behind(struct stream *stream)
+{
+    if (stream->over || stream->next >= stream->feed->first)
+        return;
+    stream->over = true;
+    visitor_end(stream->connection);
+}
+
+/* Keeps a piece of the streams, takes ownership of it (NULL = it is lost), and wakes those that
+ * wait. */
+static void add_piece(struct feed *feed, char *piece)
+{
+    if (!piece)
+        return;
+    if (feed->next - feed->first == FEED_KEPT)
+        drop_first(feed);
+    feed->pieces[feed->next++ % FEED_KEPT] = piece;
+    feed->bytes += strlen(piece);
+    while (feed->bytes > FEED_KEPT_BYTES)
+        drop_first(feed);
+    list_for_each (node, &feed->streams) {
+        struct stream *stream = list_entry(node, struct stream, node);
+
+        end_if_behind(stream);
+        wake(stream);
+    }
+}
+
+static void prepare_streams(struct feed *feed, struct poller *poller)
+{
+    list_for_each (node, &feed->streams) {
+        struct stream *stream = list_entry(node, struct stream, node);
+
+        stream->place = stream->suspended ? poller_add(poller, stream->fd, POLLRDHUP) : POLLER_MAX;
+    }
+}
+
+/* The library does not look at a connection that is suspended. */
+static void run_streams(struct feed *feed, const struct poller *poller)
+{
+    list_for_each (node, &feed->streams) {
+        struct stream *stream = list_entry(node, struct stream, node);
+
+        if (poller_events(poller, stream->place) != 0) {
+            stream->over = true;
+            wake(stream);
+        }
+    }
+}
+
+void feed_stop(struct feed *feed)
+{
+    feed->stopped = true;
+    list_for_each (node, &feed->streams) {
+        struct stream *stream = list_entry(node, struct stream, node);
+
+        stream->over = true;
+        wake(stream);
+    }
+}
+
+/* Returns how much was copied; `*ret_all`: the whole text is copied. */
+static size_t copy_from(const char *text, size_t *offset, char *buffer, size_t max, bool *ret_all)
+{
+    size_t left = strlen(text) - *offset, size = left < max ? left : max;
+
+    memcpy(buffer, text + *offset, size);
+    *offset += size;
+    *ret_all = size == left;
+    return size;
+}
+
+static size_t send_greeting(struct stream *stream, char *buffer, size_t max)
+{
+    bool all;
+    size_t n = copy_from(stream->greeting, &stream->offset, buffer, max, &all);
+
+    if (all) {
+        free(TAKE_PTR(stream->greeting));
+        stream->offset = 0;
+    }
+    return n;
+}
+
+/* Sends as many pieces as there is room for: with one at a time, a browser would fall behind in a
+ * flood. */
+static size_t send_pieces(struct stream *stream, char *buffer, size_t max)
+{
+    const struct feed *feed = stream->feed;
+    size_t n = 0;
+    bool all = true;
+
+    while (all && stream->next < feed->next && n < max) {
+        n += copy_from(feed->pieces[stream->next % FEED_KEPT], &stream->offset, buffer + n, max - n,
+                       &all);
+        if (all) {
+            stream->next++;
+            stream->offset = 0;
+        }
+    }
+    return n;
+}
+
+static ssize_t read_stream(void *userdata, uint64_t position, char *buffer, size_t max)
+{
+    struct stream *stream = userdata;
+    const struct feed *feed = stream->feed;
+
+    (void)position;
+    if (stream->over)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (stream->greeting)
+        return (ssize_t)send_greeting(stream, buffer, max);
+    if (stream->next == feed->next) {
+        stream->suspended = true;
+        MHD_suspend_connection(stream->connection);
+        return 0;
+    }
+    return (ssize_t)send_pieces(stream, buffer, max);
+}
+
+/* Returns the client's IPv4 address, or the network half of its IPv6 address; 0 = unknown. */
+static uint64_t peer_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *address = info ? info->client_addr : NULL;
+    uint64_t peer = 0;
+
+    if (address && address->sa_family == AF_INET)
+        peer = ((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr;
+    else if (address && address->sa_family == AF_INET6)
+        memcpy(&peer, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr,
+               sizeof(peer));
+    return peer;
+}
+
+static unsigned count_of_peer(const struct feed *feed, uint64_t peer)
+{
+    unsigned n = 0;
+
+    list_for_each (node, &feed->streams) {
+        const struct stream *stream = list_entry(node, struct stream, node);
+
+        n += !stream->over && stream->peer == peer;
+    }
+    return n;
+}
+
+/* If all places are taken, ends the oldest stream of the address with the most; its browser
+ * connects again. */
+static void make_room(struct feed *feed)
+{
+    struct stream *victim = NULL;
+    unsigned most = 0, n_live = 0;
+
+    list_for_each (node, &feed->streams) {
+        struct stream *stream = list_entry(node, struct stream, node);
+        const unsigned n = stream->over ? 0 : count_of_peer(feed, stream->peer);
+
+        n_live += !stream->over;
+        if (n > most) {
+            most = n;
+            victim = stream;
+        }
+    }
+    if (!victim || n_live < FEED_STREAMS_MAX)
+        return;
+    victim->over = true;
+    visitor_end(victim->connection);
+    wake(victim);
+}
+
+static void free_stream(void *userdata)
+{
+    struct stream *stream = userdata;
+
+    list_unlink(&stream->node);
+    stream->feed->n_streams--;
+    free(stream->greeting);
+    free(stream);
+}
+
+static struct stream *stream_new(struct feed *feed, struct MHD_Connection *connection)
+{
+    struct stream *stream = calloc(1, sizeof(*stream));
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    if (!stream)
+        return NULL;
+    *stream = (struct stream){
+        .feed = feed,
+        .connection = connection,
+        .peer = peer_of(connection),
+        .fd = info ? info->connect_fd : -1,
+        .place = POLLER_MAX,
+        .next = feed->next,
+        .greeting =
+            strdup(feed->here ? "retry: 1000\nevent: here\ndata: {}\n\n" : "retry: 1000\n\n"),
+    };
+    if (!stream->greeting) {
+        free(stream);
+        return NULL;
+    }
+    visitor_begin(connection, VISITOR_STREAM);
+    list_push_back(&feed->streams, &stream->node);
+    if (feed->n_streams++ == 0)
+        feed->heartbeat_at = clock_deadline(HEARTBEAT);
+    return stream;
+}
+
+static struct MHD_Response *make_response(struct feed *feed, struct MHD_Connection *connection,
+                                          bool only_headers)
+{
+    struct MHD_Response *response;
+    struct stream *stream;
+
+    if (only_headers)
+        return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+    stream = stream_new(feed, connection);
+    if (!stream)
+        return NULL;
+    response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream, stream, free_stream);
+    if (!response)
+        free_stream(stream);
+    return response;
+}
+
+enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection, bool only_headers)
+{
+    struct MHD_Response *response;
+
+    if (feed->stopped)
+        return answer_refusal(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "troupe-web is stopping",
+                              NULL);
+    if (!only_headers)
+        make_room(feed);
+    response = make_response(feed, connection, only_headers);
+    if (response) {
+        MHD_add_response_header(response, "Content-Type", "text/event-stream");
+        MHD_add_response_header(response, "Cache-Control", "no-store");
+        /* Asks a reverse proxy to forward each event immediately. */
+        MHD_add_response_header(response, "X-Accel-Buffering", "no");
+    }
+    return answer_send(connection, MHD_HTTP_OK, response);
+}
+
+/* ---- the connection to the supervisor ---- */
+
+void feed_init(struct feed *feed, const char *socket)
+{
+    *feed = (struct feed){.socket = socket, .client = VARLINK_CLIENT_NULL, .pause = PAUSE_MIN};
+    list_init(&feed->streams);
+}
+
+void feed_deinit(struct feed *feed)
+{
+    varlink_client_deinit(&feed->client);
+    drop_pieces(feed);
+}
+
+/* The text of an event of the stream; the caller owns it. NULL = out of memory. */
+static char *format(const char *type, const json_t *data)
+{
+    _cleanup_free_ char *text = data ? json_dumps(data, JSON_COMPACT) : NULL;
+    char *piece;
+
+    /* JSON has no line breaks outside of strings, and none inside. */
+    if (!text || asprintf(&piece, "event: %s\ndata: %s\n\n", type, text) < 0)
+        return NULL;
+    return piece;
+}
+
+static void say(struct feed *feed, const char *type, json_t *data)
+{
+    add_piece(feed, format(type, data));
+    json_decref(data);
+}
+
+static void lose(struct feed *feed, usec_t now)
+{
+    varlink_client_deinit(&feed->client);
+    if (feed->here)
+        say(feed, "away", json_object());
+    feed->here = false;
+    feed->retry_at = usec_add(now, feed->pause);
+    feed->pause = feed->pause * 2 < PAUSE_MAX ? feed->pause * 2 : PAUSE_MAX;
+}
+
+static void connect_again(struct feed *feed, usec_t now)
+{
+    int r = varlink_client_init(&feed->client, feed->socket, 0);
+
+    if (r == 0)
+        r = varlink_client_send(&feed->client, "io.troupe.Supervisor.Watch", json_object(), true);
+    if (r < 0) {
+        lose(feed, now);
+        return;
+    }
+    feed->here = true;
+    say(feed, "here", json_object());
+}
+
+static void forward(struct feed *feed, const json_t *reply)
+{
+    json_t *event;
+    size_t i;
+
+    json_array_foreach(json_object_get(reply, "events"), i, event)
+        say(feed, "event", view_event(event));
+}
+
+static void receive(struct feed *feed, usec_t now)
+{
+    feed->unfinished = false;
+    for (unsigned n = 0; n < REPLIES_PER_TURN; n++) {
+        struct varlink_reply reply;
+        int r = varlink_client_receive(&feed->client, &reply);
+        bool last;
+
+        if (r == -ETIMEDOUT)
+            return;
+        if (r < 0) {
+            lose(feed, now);
+            return;
+        }
+        last = reply.error || !reply.continues;
+        if (!reply.error) {
+            forward(feed, reply.parameters);
+            feed->pause = PAUSE_MIN;
+        }
+        varlink_reply_deinit(&reply);
+        if (last) {
+            lose(feed, now);
+            return;
+        }
+    }
+    feed->unfinished = true;
+}
+
+void feed_prepare(struct feed *feed, struct poller *poller)
+{
+    /* Replies that have already been read do not make the descriptor readable; and the last stream
+     * may have ended after feed_run(). */
+    if (feed->client.fd >= 0 && (feed->unfinished || feed->n_streams == 0))
+        poller_until(poller, 0);
+    if (feed->n_streams == 0)
+        return;
+    if (feed->client.fd >= 0)
+        poller_add(poller, feed->client.fd, POLLIN);
+    else
+        poller_until(poller, feed->retry_at);
+    poller_until(poller, feed->heartbeat_at);
+    prepare_streams(feed, poller);
+}
+
+void feed_run(struct feed *feed, const struct poller *poller, usec_t now)
+{
+    run_streams(feed, poller);
+    if (feed->n_streams == 0) {
+        varlink_client_deinit(&feed->client);
+        feed->here = false;
+        feed->retry_at = 0;
+        feed->pause = PAUSE_MIN;
+        return;
+    }
+    if (feed->client.fd < 0 && now >= feed->retry_at)
+        connect_again(feed, now);
+    if (feed->client.fd >= 0)
+        receive(feed, now);
+    if (now >= feed->heartbeat_at) {
+        feed->heartbeat_at = usec_add(now, HEARTBEAT);
+        add_piece(feed, strdup(": still here\n\n"));
+    }
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Events of the supervisor as they happen, to any number of browsers (server-sent events). There is
+ * one connection to the supervisor, and only while there are streams. All browsers share the kept
+ * last events; a browser that falls further behind is disconnected, and connects again.
+ *
+ * Events of the stream: "event", with an Event of io.troupe.Supervisor; "here" and "away" with the
+ * reason, when the connection to the supervisor is made and lost. Events between "away" and "here"
+ * are not sent.
+ */
+
+#include "shared/base/list.h"
+#include "supervisor/caller/varlink-client.h"
+#include "supervisor/web/poller.h"
+#include <microhttpd.h>
+
+#define FEED_STREAMS_MAX 48
+#define FEED_KEPT        512
+#define FEED_KEPT_BYTES  ((size_t)4 << 20)
+
+struct feed {
+    const char *socket; /* of the supervisor; borrowed */
+    struct varlink_client client;
+    size_t place; /* of the connection in the poller */
+    bool here;
+    bool unfinished; /* there may be replies that were read, but not taken */
+    usec_t retry_at, pause, heartbeat_at;
+    struct list streams;
+    unsigned n_streams;
+    bool stopped;
+    /* The piece n, for n in [first, next), is pieces[n % FEED_KEPT]. */
+    char *pieces[FEED_KEPT];
+    uint64_t first, next;
+    size_t bytes;
+};
+
+void feed_init(struct feed *feed, const char *socket);
+void feed_deinit(struct feed *feed);
+
+/* Begins a stream. If all places are taken, ends the oldest stream of the address with the most.
+ * `only_headers`: for HEAD. */
+enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection,
+                            bool only_headers);
+
+/* Before and after the loop waits. */
+void feed_prepare(struct feed *feed, struct poller *poller);
+void feed_run(struct feed *feed, const struct poller *poller, usec_t now);
+
+/* Ends all streams, and refuses new ones. */
+void feed_stop(struct feed *feed);
