@@ -44,6 +44,12 @@ static const char CREATE[] =
 
 /* Step N leads from version SCHEMA_OLDEST + N to the next one, and ends by writing that. */
 static const char *const STEPS[] = {
+    /* Adds the requested durations: a date alone would move when the clock is set. */
+    "BEGIN;"
+    "ALTER TABLE job ADD COLUMN delay INTEGER;"
+    "ALTER TABLE job ADD COLUMN time_left INTEGER;"
+    "PRAGMA user_version = 7;"
+    "COMMIT",
     /* Counts ends of trouped that was not stopped. The last one is taken for a stop. */
     "BEGIN;"
     "ALTER TABLE store ADD COLUMN stopped INTEGER NOT NULL DEFAULT 0;"

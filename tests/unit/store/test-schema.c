@@ -53,8 +53,15 @@ TEST(the_manual_tells_of_every_table_and_column)
 
 static const char VERSION_7[] = "tests/unit/store/database-7.sql";
 
-/* Makes a database from the text. */
-static void make_old(const struct scratch *scratch)
+/* What makes an earlier version of it. */
+static const char *const CHANGES[] = {
+    "",
+    "ALTER TABLE job DROP COLUMN delay; ALTER TABLE job DROP COLUMN time_left;"
+    "PRAGMA user_version = 6",
+};
+
+/* Makes a database from the text, and changes it by `sql_after`. */
+static void make_old(const struct scratch *scratch, const char *sql_after)
 {
     sqlite3 *handle = NULL;
     char *sql;
@@ -67,6 +74,7 @@ static void make_old(const struct scratch *scratch)
     ck_assert_int_eq(mkdir(scratch->directory, 0700), 0);
     ck_assert_int_eq(sqlite3_open(scratch->path, &handle), SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(handle, sql, NULL, NULL, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(handle, sql_after, NULL, NULL, NULL), SQLITE_OK);
     ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
     free(sql);
 }
@@ -102,7 +110,7 @@ static int check_first(void *userdata, const struct job_row *row)
     return 0;
 }
 
-TEST(D14_a_database_of_version_7_is_read)
+TEST(D14_a_database_of_version_6_or_7_is_read, .n = ELEMENTS(CHANGES))
 {
     struct database database = DATABASE_NULL;
     struct scratch scratch;
@@ -110,7 +118,7 @@ TEST(D14_a_database_of_version_7_is_read)
     int64_t number;
 
     scratch_init(&scratch);
-    make_old(&scratch);
+    make_old(&scratch, CHANGES[_i]);
     for (unsigned times = 0; times < 2; times++) {
         database.first = times == 0; /* the last run is taken for one that was stopped */
         ck_assert_msg(database_open(&database, scratch.path, NULL) == 0, "%s", database.problem);
@@ -137,7 +145,7 @@ static void assert_none(sqlite3 *handle, const char *sql)
     ck_assert_int_eq(sqlite3_finalize(query), SQLITE_OK);
 }
 
-TEST(D14_an_old_database_gets_the_columns_of_a_new_one)
+TEST(D14_an_old_database_gets_the_columns_of_a_new_one, .n = ELEMENTS(CHANGES))
 {
     static const char columns[] = "SELECT m.name || '.' || c.name FROM %s.sqlite_schema m,"
                                   " pragma_table_info(m.name, '%s') c WHERE m.type = 'table'"
@@ -148,7 +156,7 @@ TEST(D14_an_old_database_gets_the_columns_of_a_new_one)
     char sql[1024];
 
     scratch_init(&scratch);
-    make_old(&scratch);
+    make_old(&scratch, CHANGES[_i]);
     ck_assert_msg(database_open(&database, scratch.path, NULL) == 0, "%s", database.problem);
     database_close(&database, false);
     ck_assert_int_eq(sqlite3_open(":memory:", &database.handle), SQLITE_OK);
