@@ -14,7 +14,7 @@ import time
 
 from troupe import LIMIT
 
-# What programs send to a vt220, and what goes before the user's eyes unchanged.
+# What ncurses sends to a vt220, and what goes before the user's eyes unchanged.
 SEQUENCE = re.compile(r"\x1b(?:\[([?0-9;]*)([A-Za-z@`])|[()][A-Za-z0-9]|[=>78MDEHc]|\].*?\x07)")
 KEYS = {"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D", "page down": "\x1b[6~", "page up": "\x1b[5~",
         "enter": "\r", "escape": "\x1b", "backspace": "\x7f"}

@@ -76,6 +76,13 @@ class Top(TestCase):
         screen.resize(30, 140)
         screen.wait("TOOK99 .*RUN99")
 
+    def test_M4_states_have_colours_unless_the_user_wants_none(self):
+        s = self.started({"alpha": actor(1), "beta": actor(1)})
+        for no_color, colours in ("", True), ("1", False):
+            screen = self.top(s, "--count=1", TERM="xterm-256color", NO_COLOR=no_color)
+            self.assertEqual(screen.wait_end(), 0)
+            self.assertEqual("\x1b[32m" in screen.raw, colours)
+
     def test_M4_a_signal_restores_the_terminal(self):
         s = self.started({"alpha": actor(1)})
         screen = self.top(s)
@@ -95,6 +102,19 @@ class Top(TestCase):
             self.assertEqual(screen.wait_end(), 130)
         self.assertTrue(screen.is_restored())
         self.assertIn("\x1b[?25h", screen.raw, "the cursor is shown again")
+
+    def test_M4_it_is_suspended_and_continues(self):
+        s = self.started({"alpha": actor(1)})
+        script = 'stty noflsh; "$0" --socket "$1" top; echo suspended; read line; fg && stty -noflsh'
+        screen = Screen(self, ["/bin/sh", "-mc", script, TROUPECTL, s.socket_path])
+        screen.wait(r"^\+ alpha +running")
+        # Ignored while ncurses draws, so it is pressed again.
+        screen.wait(lambda text: "suspended" in text or screen.press("\x1a"))
+        screen.press("enter")  # ends the line only on a restored terminal
+        screen.wait(lambda text: "+ alpha" in text and "suspended" not in text)
+        screen.press("q")
+        self.assertEqual(screen.wait_end(), 0)
+        self.assertTrue(screen.is_restored())
 
     def test_M4_it_ends_with_its_terminal_though_nobody_hangs_up(self):
         s = self.started({"alpha": actor(1)})

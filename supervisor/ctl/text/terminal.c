@@ -24,16 +24,14 @@ void terminal_measure(struct terminal *terminal)
     struct winsize size;
     long value;
 
-    terminal->width = terminal->height = 0;
+    terminal->width = 0;
     if (!terminal->is_terminal)
         return;
     value = columns ? strtol(columns, NULL, 10) : 0;
-    if (ioctl(fileno(terminal->file), TIOCGWINSZ, &size) == 0) {
-        terminal->width = size.ws_col;
-        terminal->height = size.ws_row;
-    }
     if (value > 0 && value < 10000)
         terminal->width = (unsigned)value;
+    else if (ioctl(fileno(terminal->file), TIOCGWINSZ, &size) == 0)
+        terminal->width = size.ws_col;
 }
 
 void terminal_init(struct terminal *terminal, FILE *file)
@@ -98,40 +96,51 @@ unsigned terminal_text_width(const char *text)
     return width;
 }
 
-static void put_character(const struct terminal *terminal, const char *character, size_t length)
+static void put_character(const struct terminal *terminal, const char *character, size_t length,
+                          terminal_put_fn put)
 {
-    if (length == 1 || terminal->utf8)
-        fwrite(character, 1, length, terminal->file);
-    else
-        fputs(ascii_for(character, length), terminal->file);
+    const char *ascii = length == 1 || terminal->utf8 ? NULL : ascii_for(character, length);
+
+    put(terminal, ascii ? ascii : character, ascii ? strlen(ascii) : length);
 }
 
-static void put_line(const struct terminal *terminal, const char *text, unsigned limit)
+void terminal_split(const struct terminal *terminal, const char *text, unsigned limit,
+                    terminal_put_fn put)
 {
     bool cut = limit > 0 && terminal_text_width(text) > limit, colored = false;
     unsigned used = 0;
 
     for (size_t left = strlen(text), length; left > 0; text += length, left -= length) {
-        const char *sequence = mark_sequence(*text);
         unsigned width;
 
         length = utf8_character(text, left);
         length = length == 0 ? 1 : length;
-        if (sequence) {
+        if (mark_sequence(*text)) {
             colored = colored || terminal->colors;
-            fputs(terminal->colors ? sequence : "", terminal->file);
+            if (terminal->colors)
+                put(terminal, text, length);
             continue;
         }
         width = (unsigned)character_width(text, length);
         if (cut && used + width >= limit) {
-            put_character(terminal, "…", strlen("…"));
+            put_character(terminal, "…", strlen("…"), put);
             break;
         }
-        put_character(terminal, text, length);
+        put_character(terminal, text, length, put);
         used += width;
     }
     if (colored)
-        fputs("\033[0m", terminal->file);
+        put(terminal, PLAIN, 1);
+}
+
+static void put_piece(const struct terminal *terminal, const char *piece, size_t length)
+{
+    const char *sequence = mark_sequence(*piece);
+
+    if (sequence)
+        fputs(sequence, terminal->file);
+    else
+        fwrite(piece, 1, length, terminal->file);
 }
 
 __attribute__((format(printf, 3, 0))) static void put_formatted(const struct terminal *terminal,
@@ -144,7 +153,7 @@ __attribute__((format(printf, 3, 0))) static void put_formatted(const struct ter
         text = NULL;
         return;
     }
-    put_line(terminal, text, limit);
+    terminal_split(terminal, text, limit, put_piece);
 }
 
 void terminal_print(const struct terminal *terminal, const char *format, ...)

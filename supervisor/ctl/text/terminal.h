@@ -24,7 +24,6 @@
 struct terminal {
     FILE *file;
     unsigned width; /* in columns; 0 = do not cut lines */
-    unsigned height;
     bool is_terminal;
     bool colors; /* it has them, and $NO_COLOR is not set */
     bool utf8;
@@ -33,7 +32,7 @@ struct terminal {
 /* Call setlocale() first. */
 void terminal_init(struct terminal *terminal, FILE *file);
 
-/* Reads width and height again, for lines that are printed repeatedly. */
+/* Reads the width again, for lines that are printed repeatedly. */
 void terminal_measure(struct terminal *terminal);
 
 /* Prints one line; the format has no newline. */
@@ -44,6 +43,14 @@ void terminal_print(const struct terminal *terminal, const char *format, ...)
  * earlier. */
 void terminal_print_over(const struct terminal *terminal, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Prints a mark or a character, `length` bytes without a NUL. */
+typedef void (*terminal_put_fn)(const struct terminal *terminal, const char *piece, size_t length);
+
+/* Calls `put` for each mark and character of a line, cut at `limit` columns (0 = not cut), in the
+ * form that the terminal supports. If there are marks, the last one is PLAIN. */
+void terminal_split(const struct terminal *terminal, const char *text, unsigned limit,
+                    terminal_put_fn put);
 
 /* The number of columns of a text, without its marks. */
 unsigned terminal_text_width(const char *text);

@@ -12,6 +12,7 @@
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verbs/verbs.h"
+#include <curses.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,7 +101,7 @@ static int refresh_deaths(struct top *top)
 }
 
 /* What does not come stays as it was. Returns an exit status. */
-static int refresh(struct top *top)
+static int refresh_all(struct top *top)
 {
     struct top_source *source = &top->source;
     int r;
@@ -122,7 +123,7 @@ static usec_t refresh_at(struct top *top, usec_t now)
 {
     usec_t pause;
 
-    (void)refresh(top);
+    (void)refresh_all(top);
     pause = SHARE * usec_sub(clock_now(), now);
     return usec_add(now, pause > top->interval ? pause : top->interval);
 }
@@ -154,23 +155,21 @@ static void set_open(struct top *top, bool open)
         (void)json_object_set_new(top->choice.open, row->address, json_true());
     else
         (void)json_object_del(top->choice.open, row->address);
-    (void)refresh(top);
+    (void)refresh_all(top);
 }
 
-#define KEY_ENTER     '\n' /* the terminal turns \r into it */
-#define KEY_ESCAPE    '\033'
-#define KEY_BACKSPACE 0x7f
+#define KEY_ESCAPE 27
 
 static void on_filter_key(struct top *top, int key)
 {
     char *filter = top->choice.filter;
     const size_t size = strlen(filter);
 
-    if (key == KEY_ENTER || key == KEY_ESCAPE)
+    if (key == '\n' || key == KEY_ENTER || key == KEY_ESCAPE)
         top->typing = false;
     if (key == KEY_ESCAPE)
         filter[0] = '\0';
-    else if ((key == KEY_BACKSPACE || key == '\b') && size > 0)
+    else if ((key == KEY_BACKSPACE || key == 0x7f || key == '\b') && size > 0)
         filter[size - 1] = '\0';
     else if (key > ' ' && key < 0x7f && size + 1 < sizeof(top->choice.filter))
         (void)snprintf(filter + size, sizeof(top->choice.filter) - size, "%c", (char)key);
@@ -196,28 +195,28 @@ static void on_list_key(struct top *top, int key)
     case ' ':
         set_open(top, selected(top) && !selected(top)->open);
         break;
-    case TOP_KEY_RIGHT:
+    case KEY_RIGHT:
         set_open(top, true);
         break;
-    case TOP_KEY_LEFT:
+    case KEY_LEFT:
         set_open(top, false);
         break;
-    case TOP_KEY_UP:
+    case KEY_UP:
         move_by(top, -1);
         break;
-    case TOP_KEY_DOWN:
+    case KEY_DOWN:
         move_by(top, 1);
         break;
-    case TOP_KEY_PAGE_UP:
+    case KEY_PPAGE:
         move_by(top, -page);
         break;
-    case TOP_KEY_PAGE_DOWN:
+    case KEY_NPAGE:
         move_by(top, page);
         break;
-    case TOP_KEY_HOME:
+    case KEY_HOME:
         move_by(top, -(long)top->rows.n);
         break;
-    case TOP_KEY_END:
+    case KEY_END:
         move_by(top, (long)top->rows.n);
         break;
     default:
@@ -228,7 +227,7 @@ static void on_list_key(struct top *top, int key)
 static void on_key(struct top *top, int key)
 {
     top->ends |= key == TOP_KEY_GONE;
-    if (key == TOP_KEY_GONE || key == TOP_KEY_NONE)
+    if (key == TOP_KEY_GONE || key == ERR)
         return;
     if (top->typing)
         on_filter_key(top, key);
@@ -339,10 +338,10 @@ static int run(struct top *top)
         complain("top prints no JSON: see 'troupectl metrics --json'");
         return EXIT_USAGE;
     }
-    r = refresh(top);
+    r = refresh_all(top);
     if (r == EXIT_OK && invocation->options.all) {
         open_all(top);
-        r = refresh(top);
+        r = refresh_all(top);
     }
     if (r != EXIT_OK) {
         complain("%s", top->source.problem);
@@ -352,7 +351,7 @@ static int run(struct top *top)
     if (!invocation->out.is_terminal || isatty(STDIN_FILENO) != 1 ||
         !top_screen_open(&invocation->out))
         return print_blocks(top);
-    interrupt_before_exit(top_screen_close);
+    interrupt_before_exit(top_screen_abandon);
     run_screen(top);
     interrupt_before_exit(NULL);
     top_screen_close();

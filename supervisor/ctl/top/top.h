@@ -96,25 +96,17 @@ void top_death(char line[TOP_LINE_MAX], const json_t *death);
 
 /* ---- the screen ---- */
 
-/* Keys beside characters. */
-enum {
-    TOP_KEY_GONE = -2, /* the terminal is gone: no key will come */
-    TOP_KEY_NONE = -1, /* nothing came in time, or a signal, such as that of a new size */
-    TOP_KEY_UP = 256,
-    TOP_KEY_DOWN,
-    TOP_KEY_LEFT,
-    TOP_KEY_RIGHT,
-    TOP_KEY_PAGE_UP,
-    TOP_KEY_PAGE_DOWN,
-    TOP_KEY_HOME,
-    TOP_KEY_END,
-};
+/* The terminal is gone: no key will come. */
+#define TOP_KEY_GONE (-2)
 
 /* Takes the whole screen of `terminal`, on standard output. False if that is impossible. */
 bool top_screen_open(const struct terminal *terminal);
-/* Restores the terminal, also from a signal handler of a process that ends. */
+/* Restores the terminal. */
 void top_screen_close(void);
+/* Like top_screen_close(), but for a signal handler of a process that ends. */
+void top_screen_abandon(void);
 /* Draws the whole picture. */
 void top_screen_draw(struct top *top);
-/* Waits for a key, for at most so many milliseconds. Returns a character or TOP_KEY_*. */
+/* Waits for a key, for at most so many milliseconds. Returns a character, KEY_* or ERR of
+ * curses(3), or TOP_KEY_GONE. */
 int top_screen_key(int milliseconds);
