@@ -69,7 +69,7 @@ struct supervisor {
     struct config *loaded;       /* by the one that runs, which waits for `lookup` */
     struct lookup lookup;
     struct reload_call hangup;       /* SIGHUP's */
-    bool hangup_again;               /* another SIGHUP came meanwhile */
+    bool hangup_again;               /* another SIGHUP came during a reload */
     struct config_problems problems; /* at the start, until supervisor_settle_config() */
     int config_error;                /* -errno: the configuration was unreadable at the start */
     char config_problem[CONFIG_PROBLEM_MAX];

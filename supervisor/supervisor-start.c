@@ -192,7 +192,7 @@ static int open_parts(struct supervisor *supervisor)
  * wait for a disk before. */
 #define HELD_TIMEOUT (120 * USEC_PER_SEC)
 
-/* What the next supervisor continues; in the memory of kept-state.h. */
+/* The numbers that the next supervisor continues; in the memory of kept-state.h. */
 struct kept_numbers {
     uint64_t job_ids; /* jobs that workers have in hand are found by ids made with it */
     struct dead_letter_tally letters;

@@ -18,7 +18,7 @@
 /* Jobs whose end one client may await. */
 #define ATTACHMENT_WAITERS_MAX 65536u
 
-/* What a client waits for. The values are saved. */
+/* The kinds of answers that a client waits for. The values are saved. */
 enum attachment_wait {
     WAIT_FOR_END,             /* of a job; saved: whose result is kept */
     WAIT_FOR_OWN_END,         /* saved: of a job whose result only its submitter gets */

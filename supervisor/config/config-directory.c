@@ -73,7 +73,7 @@ int config_each_file(const char *directory, const config_strv names, const char 
         _cleanup_free_ char *path = path_join(directory, names[i], suffix);
 
         r = path ? read(userdata, path) : -ENOMEM;
-        if (r == -ENOENT) /* a dangling link, or removed meanwhile */
+        if (r == -ENOENT) /* a dangling link, or just removed */
             r = config_problem_add(problems, path, 0, "no such file");
     }
     return r;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Writes what a group, cell, worker or job waits for, as an array of the type Wait. */
 #include "supervisor/control/report.h"
 
 #include "supervisor/group/cell/cell-backlog.h"

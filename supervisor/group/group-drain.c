@@ -12,7 +12,7 @@ bool group_is_unread(const struct group *group)
     return group_awaits_restore(group) || (!group->restored && group_store_is_opening(group));
 }
 
-/* Jobs that nobody hands out do not end. */
+/* Jobs that are not handed out do not end. */
 static bool hands_out(const struct group *group)
 {
     if (!group->wanted || group->paused || group_is_blocked(group))

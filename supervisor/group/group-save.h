@@ -12,8 +12,8 @@ int groups_save(const struct group_context *context, struct saver *saver);
 
 extern const struct record GROUP_RECORD, CELL_RECORD;
 
-/* Restore a row. What the configuration does not have any more is skipped. Return 0, -EBADMSG or
- * -ENOMEM. */
+/* Restore a row. Rows of groups that the configuration no longer has are skipped. Return 0,
+ * -EBADMSG or -ENOMEM. */
 #define GROUP_ROW "group"
 #define CELL_ROW  "cell"
 /* These two before the groups are resumed, */

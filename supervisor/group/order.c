@@ -76,7 +76,7 @@ bool order_stop(struct registry *registry)
 
         list_unlink(node);
         if (!group_down(group)) {
-            order_stop_group(group); /* restarted meanwhile; it comes here again */
+            order_stop_group(group); /* it has been restarted; it comes here again */
             continue;
         }
         if (group->order.stopped)

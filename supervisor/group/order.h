@@ -13,7 +13,7 @@ struct registry;
 /* What order.c notes in a group. */
 struct order_node {
     size_t n_followers_up; /* at shutdown: groups that stop before this one */
-    bool stopped;          /* at shutdown: the group is down for good */
+    bool stopped;          /* at shutdown: the group stays down */
 };
 
 /* Starts pending groups whose turn it is. */

@@ -366,7 +366,7 @@ static void finish(struct restore *restore)
     (void)waiting_room_settle(restore->context->durable->inherited, SAVED_JOB_ROW, NULL, NULL);
     free(TAKE_PTR(restore->chunk));
     end_groups(restore);
-    restore_begin(restore); /* groups may have come meanwhile */
+    restore_begin(restore); /* groups may have been added */
     resume_groups(restore);
     if (restore->done)
         restore->done(restore);

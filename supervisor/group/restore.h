@@ -19,7 +19,7 @@ struct restore {
     struct store_task task;      /* reads the next chunk */
     struct restore_chunk *chunk; /* what it reads; NULL = nothing is being restored */
     bool scanned;                /* all rows have been looked at: those of no group have one */
-    void (*done)(struct restore *restore); /* read, or failed; NULL = nobody wants to know */
+    void (*done)(struct restore *restore); /* read, or failed; NULL = none */
 };
 
 void restore_init(struct restore *restore, const struct group_context *context);

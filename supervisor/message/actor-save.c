@@ -149,7 +149,7 @@ int monitor_restore_row(struct message_context *context, struct saved_reader *ro
     if (row->damaged || monitored == 0)
         return -EBADMSG;
     if (!observer || !observer->inbox.endpoint)
-        return 0; /* nobody waits any more */
+        return 0; /* the caller has gone */
     r = monitor_add(observer, monitored);
     return r == MONITOR_E_TOO_MANY ? -EBADMSG : r;
 }

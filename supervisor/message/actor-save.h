@@ -22,7 +22,7 @@ int actor_save(const struct actor *actor, struct saver *saver);
 
 /* Comes before any actor is made, as do those of inheritance.h. Returns 0 or -EBADMSG. */
 int messages_inherit(struct message_context *context, struct saved_reader *row);
-/* Once all actors are made again: the others have gone for good. */
+/* Once all actors are made again: the others have ended. */
 void actors_settle(struct message_context *context);
 
 /* Calls `save` for all actors, or until it returns another value than 0, which is returned. */

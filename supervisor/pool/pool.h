@@ -63,7 +63,7 @@ struct pool_tally {
     uint64_t n_restarts;                 /* after a death */
 };
 
-/* What the pools of a group share; owned by the group. */
+/* Shared by the pools of a group, which owns it. */
 struct pool_set {
     const struct pool_context *context;
     const char *name;         /* the group's; it outlives configurations */

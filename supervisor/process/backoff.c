@@ -57,7 +57,7 @@ static bool is_limit(const struct restart_tally *tally, const struct restart_pol
            usec_sub(now, tally->recent[tally->next]) < policy->interval;
 }
 
-/* Makes room for `burst` deaths. When a reload has changed the burst, the count starts anew. */
+/* Makes room for `burst` deaths. When a reload has changed the burst, the count starts again. */
 static int restart_reserve(struct restart_tally *tally, unsigned burst)
 {
     usec_t *recent;

@@ -29,7 +29,7 @@ double backoff_random_next(struct backoff_random *random);
 usec_t backoff_delay(const struct backoff_policy *policy, unsigned n,
                      struct backoff_random *random);
 
-/* What a worker had achieved when it died. */
+/* How far a worker had come when it died. */
 enum restart_death {
     RESTART_UNHEALTHY, /* nothing: the program itself fails */
     RESTART_AT_WORK,   /* nothing, but a job or message was in hand, which may be the cause */

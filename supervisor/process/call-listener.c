@@ -120,7 +120,7 @@ static void handle(struct call_listener *listener, const struct seccomp_notif *n
     call_describe(&notification->data, call.text);
     kill_caller(listener, notification->id, (pid_t)notification->pid, &call);
     if (call.pid == 0 && !waits(listener, notification->id))
-        return; /* it has ended meanwhile */
+        return; /* it has ended */
     listener->forbidden(listener, &call, call.pid == 0 || !few);
     /* While it waits, only SIGKILL would end it. */
     answer(listener, notification->id, EPERM);

@@ -19,7 +19,7 @@ struct cgroup_tree;
 /* How many cgroups above the workers' are looked at. */
 #define OOM_LEVELS 8
 
-/* What the cgroup of a worker has counted so far. */
+/* The counts of a worker's cgroup so far. */
 struct oom_counts {
     uint64_t kills;   /* processes in it that the kernel's OOM killer has killed */
     uint64_t own;     /* how often it, or a cgroup in it, was over its own limit */

@@ -70,7 +70,7 @@ int cgroup_set_limits(struct cgroup *cgroup, const struct cgroup_tree *tree,
     int results[8] = {0};
     if (cgroup->fd < 0)
         return CGROUP_E_UNAVAILABLE;
-    /* Writes unset limits as well: the directory may have had others before. */
+    /* Also writes unset limits: the directory may have had others before. */
     if (tree->controllers & CGROUP_MEMORY) {
         results[0] = write_limit(cgroup->fd, "memory.high", group->memory_high, "max");
         results[1] = write_limit(cgroup->fd, "memory.max", group->memory_max, "max");

@@ -342,7 +342,7 @@ static void give_up(struct held_table *table, const struct missed *it)
         log_error("process %d cannot be taken over: %s", (int)it->pid, strerror(-it->error));
     spawner_kill(table->spawner, &client, it->pid);
     holding_drop(&holding, table->spawner);
-    /* So that nobody gets this id while the process ends. */
+    /* So that no other process gets this id while this one ends. */
     if (handle_table_restore(&table->spawner->clients, client.id, &client) == 0)
         spawner_forget(table->spawner, &client);
 }

@@ -150,5 +150,5 @@ struct held *held_take_any(struct held_table *table, enum holding_kind kind);
 void held_adopt(struct held *held, struct spawner_client *client, struct holding *holding);
 /* Kills the process and drops what is held. */
 void held_discard(struct held *held);
-/* Discards what nobody has taken. */
+/* Discards what has not been taken. */
 void held_discard_rest(struct held_table *table);

@@ -73,7 +73,7 @@ void kept_states_deinit(struct kept_states *states);
  * there is no room or address space, or the name is too long. A name must be open once only. */
 struct kept_state *kept_state_open(struct kept_states *states, const char *name, bool *ret_found);
 /* Iterates over the last supervisor's states that are not opened yet; NULL at the end. `cursor`
- * starts at 0. They may be opened meanwhile. */
+ * starts at 0. They may be opened during that. */
 struct kept_state *kept_states_next(const struct kept_states *states, uint32_t *cursor);
 /* Forgets a state. NULL allowed. */
 void kept_state_free(struct kept_states *states, struct kept_state *state);

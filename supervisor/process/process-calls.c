@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The system calls that the filters of a process forbid, and the listener that tells of them. */
+/* The system calls that the filters of a process forbid, and the listener that reports them. */
 
 #include "shared/base/cleanup.h"
 #include "shared/base/closer.h"

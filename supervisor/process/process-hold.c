@@ -42,7 +42,7 @@ int process_hold(struct process *process, enum holding_kind kind, const char *na
 
     FAULT_POINT("process.hold");
     if (process->client.id == 0)
-        return 0; /* it has ended meanwhile */
+        return 0; /* it has ended */
     if (n_fds + 2 > ELEMENTS(all))
         return -E2BIG;
     if (n_fds > 0)
@@ -61,7 +61,7 @@ int process_hold_first(struct process *process, int fd)
 {
     FAULT_POINT("process.hold");
     if (process->client.id == 0)
-        return 0; /* it has ended meanwhile */
+        return 0; /* it has ended */
     return holding_replace_fd(&process->holding, &process->context->spawner, fd);
 }
 

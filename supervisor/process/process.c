@@ -74,7 +74,7 @@ static void process_on_line(void *userdata, const char *line)
     struct output output = {.level = LOG_LEVEL_INFO, .text = line};
     struct process_job job;
 
-    /* What was suppressed may have been written for several jobs. */
+    /* Suppressed lines may have been written for several jobs. */
     if (!process->output.is_ours && process->handler && process->handler->job &&
         process->handler->job(process, &job))
         output.job = job.id;

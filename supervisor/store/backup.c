@@ -97,7 +97,7 @@ static int sync_file(struct backup *backup, const char *path)
     if (fd < 0 || fstat(fd, &status) < 0)
         return fail(backup, errno, NULL);
     if (!S_ISREG(status.st_mode))
-        return fail(backup, ESTALE, "somebody has replaced it meanwhile");
+        return fail(backup, ESTALE, "another program has replaced it");
     if (fsync(fd) < 0)
         return fail(backup, errno, NULL);
     backup->size = (uint64_t)status.st_size;
@@ -116,7 +116,7 @@ static int sync_directory(struct backup *backup)
     return fd < 0 || fsync(fd) < 0 ? fail(backup, errno, NULL) : 0;
 }
 
-/* Never in place of a file that somebody has made meanwhile. */
+/* Never in place of a file that another program has made. */
 static int give_name(struct backup *backup, const char *unfinished)
 {
     int r = renameat2(AT_FDCWD, unfinished, AT_FDCWD, backup->path, RENAME_NOREPLACE);

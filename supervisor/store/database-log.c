@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* Sizes in the log: its header, and the header of each page. The number that changes whenever
- * SQLite begins the log anew. */
+ * SQLite begins the log again. */
 #define HEADER  32
 #define FRAME   24
 #define SALT_AT 16
@@ -63,7 +63,7 @@ int database_cut_log(struct database *database)
         return sync_log(database, fd);
     if (pread(fd, &salt, sizeof(salt), SALT_AT) < 0)
         return database_refuse(database, errno, NULL);
-    /* A log that was begun anew since the last commit holds nothing that is needed. */
+    /* A log that was begun again since the last commit holds nothing that is needed. */
     return ftruncate(fd, salt == database->log_salt ? database->log_valid : 0) < 0
                ? database_refuse(database, errno, NULL)
                : 0;
@@ -176,7 +176,7 @@ int database_note_log(struct database *database)
     memcpy(&n_pages, (const char *)index + INDEX_PAGES_AT, sizeof(n_pages));
     memcpy(&database->log_salt, (const char *)index + INDEX_SALT_AT, sizeof(database->log_salt));
     if ((int)n_pages < database->log_pages)
-        database->log_size = 0; /* begun anew: SQLite may have cut its file */
+        database->log_size = 0; /* begun again: SQLite may have cut its file */
     database->log_pages = (int)n_pages;
     database->log_valid =
         n_pages == 0 ? 0 : HEADER + (off_t)n_pages * (FRAME + database->page_size);

@@ -60,7 +60,7 @@ struct database {
     int log_pages;     /* in the write-ahead log, with those of the last commit */
     off_t log_valid;   /* bytes of the log that are on disk; -1 = not known yet */
     off_t log_size;    /* of its file, as last seen */
-    uint32_t log_salt; /* changes whenever the log begins anew */
+    uint32_t log_salt; /* changes whenever the log begins again */
 
     struct database_file file; /* which the next opening must find again; 0 = any */
     struct database_file log;
@@ -89,7 +89,7 @@ struct database {
 int database_open(struct database *database, const char *path, const char *vfs);
 
 /*
- * Whether this version can read the database at `path`, which another process may use meanwhile.
+ * Whether this version can read the database at `path`, which another process may be using.
  * Returns 0, also if there is none or it cannot be read: database_open() says so. -ENOTSUP, with
  * `problem` set, if a newer trouped wrote it.
  */

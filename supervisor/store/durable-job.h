@@ -142,7 +142,7 @@ void durable_job_add(struct job *job, struct durable_hold *hold);
 /* The job is about to drop its payload: the store may still read it. */
 void durable_job_take_payload(struct job *job);
 
-/* Notes that the job has changed. `lazy`: nobody waits for it. */
+/* Notes that the job has changed. `lazy`: no caller waits for it. */
 void durable_job_update(struct job *job, bool lazy);
 
 /* Whether a worker may get the job, by what its row says. */

@@ -39,5 +39,5 @@ struct kept_attempt *ended_attempts_join(struct ended_attempts *attempts, int64_
                                          struct kept_attempt *mine, uint32_t before);
 /* Takes it back. */
 void ended_attempts_put_back(struct ended_attempts *attempts, struct kept_attempt *entry);
-/* All rows have been read: forgets the entries that nobody took. */
+/* All rows have been read: forgets the entries that were not taken. */
 void ended_attempts_settle(struct ended_attempts *attempts);

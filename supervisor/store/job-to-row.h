@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Fills in the rows of jobs. What the rows point to belongs to the job. */
+/* Fills in the rows of jobs, which point to texts and bytes of the job. */
 
 #include "supervisor/job/job.h"
 #include "supervisor/store/job-rows.h"
@@ -30,5 +30,5 @@ struct saved_job {
 #define SAVED_JOB_ROW "job"
 extern const struct record SAVED_JOB_RECORD;
 
-/* Fills in all but the number. What it points to belongs to the job. */
+/* Fills in all but the number. The row points to texts and bytes of the job. */
 void saved_job_fill(struct saved_job *saved, const struct job *job, const char *group);

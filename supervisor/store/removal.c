@@ -44,7 +44,7 @@ struct removal_wait {
     struct store_task task;
     struct store *store;
     bool added;                               /* the store has the task */
-    void (*done)(void *userdata, int result); /* NULL = nobody waits any more */
+    void (*done)(void *userdata, int result); /* NULL = the caller has gone */
     void *userdata;
 };
 

@@ -381,7 +381,7 @@ static bool checkpoint(struct store_worker *worker)
     int r;
 
     if (pages < worker->pages_copied)
-        worker->pages_copied = 0; /* the log has begun anew */
+        worker->pages_copied = 0; /* the log has begun again */
     if (pages - worker->pages_copied < store_of(worker)->log_pages)
         return true;
     worker->pages_copied = pages;
@@ -524,7 +524,7 @@ static bool take(struct store *store)
     return goes_on;
 }
 
-/* Takes tasks that were added meanwhile: the earlier ones may take long. */
+/* Takes tasks that were added since: the earlier ones may take long. */
 static void take_more(struct store *store)
 {
     if (list_empty(&store->worker.tasks))

@@ -82,7 +82,7 @@ enum store_state {
     STORE_OPEN,
     STORE_FULL,     /* no space: additions are refused, the rest uses the reserve */
     STORE_FAILED,   /* an I/O error: additions are refused, the rest waits until it is open again */
-    STORE_UNUSABLE, /* for good: damaged, or written by a newer trouped. All is refused */
+    STORE_UNUSABLE, /* permanently: damaged, or written by a newer trouped. All is refused */
     _STORE_N_STATES,
 };
 

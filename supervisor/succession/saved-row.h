@@ -25,7 +25,7 @@ void saved_put_bytes(struct saved_writer *writer, const void *bytes, size_t size
 void saved_put_text(struct saved_writer *writer, const char *text); /* or NULL */
 /* Appends fields that have been written already. */
 void saved_put_raw(struct saved_writer *writer, const void *bytes, size_t size);
-/* What is put between the two is one field: fields of its own, or a list of such fields. */
+/* Fields put between the two form one field, or a list. */
 size_t saved_begin(struct saved_writer *writer);
 void saved_end(struct saved_writer *writer, size_t begin);
 

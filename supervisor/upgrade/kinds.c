@@ -30,7 +30,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Of the rows and holdings that are written without a table. Raise it with every change of one. */
+/* The version of rows and holdings that are written without a table. Raise it with every change. */
 #define UNDESCRIBED_VERSION 1
 
 struct kind {

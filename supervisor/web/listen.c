@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Sockets on which browsers connect. */
 #include "supervisor/web/options.h"
 
 #include "shared/base/cleanup.h"

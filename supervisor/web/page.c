@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The files of the page, which are part of the program. */
 
 #include "shared/base/cleanup.h"
 #include "shared/base/hash.h"

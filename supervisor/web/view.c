@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Makes replies small enough for a browser that asks every second. */
 #include "supervisor/web/route.h"
 
 #include "shared/base/cleanup.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The job handler of troupe-exec: runs the command for a job. */
 #include "worker/exec/options.h"
 
 #include "shared/base/cleanup.h"

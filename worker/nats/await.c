@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Waits for the result of a job, whichever machine does it. */
 #include "worker/nats/verbs.h"
 
 #include "shared/base/base64.h"

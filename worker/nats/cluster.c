@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Shows and forgets the machines that take jobs from NATS. */
 #include "worker/nats/verbs.h"
 
 #include "shared/base/base64.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Checks values of the configuration. */
 #include "worker/nats/config.h"
 
 #include "shared/base/log.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Sends a job, as troupe-nats(8) describes it for any client. */
 #include "worker/nats/verbs.h"
 
 #include "shared/base/buffer.h"

@@ -72,7 +72,7 @@ static void send_publication(struct publisher *publisher, struct flight *flight)
 {
     int r = publish(publisher, flight);
 
-    if (r == -EMSGSIZE && !flight->bare) { /* the server's limit has become smaller meanwhile */
+    if (r == -EMSGSIZE && !flight->bare) { /* the server's limit has become smaller */
         flight->bare = true;
         r = publish(publisher, flight);
     }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Makes the streams, consumers and buckets that troupe-nats needs in JetStream. */
 #include "worker/nats/verbs.h"
 
 #include "shared/base/log.h"

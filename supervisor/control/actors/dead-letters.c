@@ -269,7 +269,7 @@ static void count_match(struct change *change, struct dead_letter *letter)
     change->n_counted++;
 }
 
-/* What a call with dry_run has found: up_to bounds another call to that. */
+/* The result of a call with dry_run: up_to bounds another call to these letters. */
 static void report_dry_run(struct reply *reply, const struct change *change)
 {
     if (request_bool(change->parts.request, "dry_run"))

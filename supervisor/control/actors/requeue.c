@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Sends dead letters again: messages to their recipient with their sender, dead jobs as new jobs. A
+ * letter that cannot be sent stays. */
 
 #include "supervisor/control/actors/actors.h"
 #include "supervisor/control/control-context.h"
@@ -117,7 +119,7 @@ static void on_written(struct job_waiter *waiter, struct job *job)
     free(pending);
 }
 
-/* `pending` NULL: nobody waits for the job to be written. */
+/* `pending` NULL: no call waits for the job to be written. */
 static int submit(struct group *group, struct dead_letter *letter, struct pending *pending,
                   struct job **ret)
 {

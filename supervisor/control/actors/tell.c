@@ -212,7 +212,7 @@ static void schedule(struct request *request)
 struct cancellation {
     struct request_parts parts;
     uint64_t to;     /* reference */
-    uint64_t n, max; /* max: those armed at the start; more may be added meanwhile */
+    uint64_t n, max; /* max: those armed at the start; later ones are not counted */
 };
 
 static bool cancel_part(struct request_parts *parts)

@@ -2,8 +2,8 @@
 
 /*
  * io.troupe.Jobs.CancelAll. Waiting jobs come first, so that they do not begin when running ones
- * end; a second round catches those that began meanwhile. A round looks at the rows of jobs on
- * disk, then at those in memory.
+ * end; a second round catches those that began during the first. A round looks at the rows of jobs
+ * on disk, then at those in memory.
  */
 
 #include "supervisor/control/control-context.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Finds the jobs that a call names. Jobs that wait on disk only are matched by their rows. */
 #include "supervisor/control/jobs/jobs.h"
 
 #include "supervisor/control/control-context.h"

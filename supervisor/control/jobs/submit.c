@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Checks and submits the job of Create and Do. */
 
 #include "supervisor/control/jobs/jobs.h"
 

@@ -72,7 +72,7 @@ static struct finding slot_goes_down(const struct slot *slot)
     return found(slot_is_down(slot) ? WAIT_REACHED : WAIT_ON);
 }
 
-/* Of the slots from `first` on: a failed one, else one on its way, else success. */
+/* The result for the slots from `first` on: a failed one, else one on its way, else success. */
 static struct finding slots_all(const struct cell *cell, size_t first, size_t end,
                                 struct finding (*look)(const struct slot *))
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Explains why a group is in trouble: the end of its title, and a line about its last failure. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/show/show.h"

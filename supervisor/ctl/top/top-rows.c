@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The rows of top: groups, and below open ones their cells and workers, sorted and filtered. */
 #include "supervisor/ctl/top/top.h"
 
 #include "shared/base/cleanup.h"

@@ -22,7 +22,7 @@
 #define INTERVAL USEC_PER_SEC
 /* A hanging supervisor does not keep the screen from answering for longer. */
 #define TIMEOUT (5 * USEC_PER_SEC)
-/* Of the time, at most one part in so many is spent on asking about very large groups. */
+/* Asking about very large groups takes at most one part in so many of the time. */
 #define SHARE 5
 /* The deaths that are shown at most. */
 #define DEATHS 10

@@ -46,7 +46,7 @@ struct map {
     usec_t started_at;
     bool end;                                             /* of the input */
     bool stop;                                            /* stop reading and submitting */
-    bool broken;                                          /* nobody reads the output any more */
+    bool broken;                                          /* the reader of the output has gone */
     bool cut;                                             /* the connection is over */
     usec_t cut_at;                                        /* since when */
     bool lost;                                            /* the supervisor is gone */

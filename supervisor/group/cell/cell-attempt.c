@@ -27,7 +27,7 @@ static bool cell_leaves_after_oom(const struct cell *cell, const struct job *job
            !cell_is_restored(job);
 }
 
-/* Whether it may not be tried again: it ran out of memory there as well. */
+/* Whether it may not be tried again: it ran out of memory there, after it had here. */
 static bool cell_fails_after_oom(const struct job *job)
 {
     return job->moved && job->failed_by == ATTEMPT_CAUSE_OOM;
@@ -39,7 +39,7 @@ static bool cell_awaits_row(const struct job *job)
     return job->record && !durable_of(job)->stored;
 }
 
-/* What the submitter has not chosen is now as in the new group, but for the attempts left. */
+/* The new group decides what the submitter has not chosen, except for the attempts left. */
 static void take_options(struct job *job, const struct config_group *config)
 {
     const struct job_options asked = job_asked(job);

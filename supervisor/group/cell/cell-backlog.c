@@ -233,7 +233,7 @@ static void enqueue(struct cell *cell, struct job *job)
     cell_wake(cell);
 }
 
-/* Releases a reading's job, which may have been cancelled meanwhile. */
+/* Releases a reading's job, which may have been cancelled since. */
 static void enqueue_parked(struct cell *cell, struct job *job)
 {
     if (job->parked) {

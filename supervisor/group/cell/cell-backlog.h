@@ -30,7 +30,7 @@ int cell_backlog_add_number(struct cell *cell, unsigned priority, int64_t number
 
 /* Whether older jobs of its cell may still be read from disk. */
 bool cell_backlog_awaits_restore(const struct job *job);
-/* The group has been restored: jobs that came meanwhile follow those that were read. */
+/* The group has been restored: jobs that came during that follow those that were read. */
 void cell_backlog_end_restore(struct cell *cell);
 
 /* Takes a parked job out. */

@@ -84,7 +84,7 @@ static void cell_refuse_unwritten(struct cell *cell, struct job *job, int refusa
 }
 
 /* A job that has ended, but neither its addition nor its end is written. A sender that waits for
- * the end gets it: nobody else knows of the job. */
+ * the end gets it: no other caller knows of the job. */
 static void cell_end_unwritten(struct cell *cell, struct job *job, bool added, int refusal)
 {
     const enum job_state end = durable_of(job)->end;

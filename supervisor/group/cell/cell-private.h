@@ -74,7 +74,7 @@ static inline bool cell_is_restored(const struct job *job)
 {
     return job->payload_lost && !(job->record && durable_job_is_unread(job));
 }
-/* Reports the end of such a job: nobody waits for it. */
+/* Reports the end of such a job, for which no caller waits. */
 void cell_tell_restored(struct cell *cell, const struct job *job);
 
 /* ---- cell-end.c ---- */

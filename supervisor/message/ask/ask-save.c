@@ -54,7 +54,7 @@ int ask_restore_row(struct message_context *context, struct saved_reader *row)
         saved.weight == 0 || saved.handle == 0 || ask_get(&context->asks, saved.handle))
         return -EBADMSG;
     if (!options.asker || !options.asker->inbox.endpoint)
-        return 0; /* nobody waits any more */
+        return 0; /* the caller has gone */
     r = ask_restore(&ask, context, &options, saved.handle, at);
     if (r < 0)
         return r;

@@ -72,7 +72,7 @@ static void restore_settled(struct actor *actor, uint32_t settled)
             actor->inbox.settled = settled;
 }
 
-/* The worker of a standby may have ended meanwhile. */
+/* The worker of a standby may have ended. */
 static void restore_wait(struct actor *actor, uint64_t reference)
 {
     struct actor *standby = actor_get(actor->context, reference);

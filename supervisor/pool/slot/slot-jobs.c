@@ -159,7 +159,7 @@ bool slot_job_waits(const struct slot *slot)
     return slot->worker.wants_room && slot_is_up(slot) && slot->pool->handler->has_job(slot->pool);
 }
 
-/* What the idle worker has written belongs to no job. */
+/* The output of an idle worker belongs to no job. */
 static void slot_begin_output(struct slot *slot)
 {
     struct capture *output = &slot->worker.process.output;

@@ -281,7 +281,7 @@ void slot_arm_clock(struct slot *slot);
 void slot_clock_job(struct slot *slot, const struct job *job);
 /* The job at work has to end by then: monotonic. */
 void slot_limit_job(struct slot *slot, usec_t at);
-/* The worker has begun the job, which has a time-out: its time begins anew. */
+/* The worker has begun the job, which has a time-out: its time begins again. */
 void slot_clock_started(struct slot *slot, const struct job *job);
 /* The inbox, which was empty, has messages. */
 void slot_clock_messages(struct slot *slot);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The type Job. */
 #include "worker/python/module/types.h"
 
 static PyTypeObject *type;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The type Message. */
 #include "worker/python/module/submission.h"
 #include "worker/python/module/types.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The type Query. */
 #include "worker/python/module/types.h"
 #include "worker/troupe-query.h"
 #include <errno.h>

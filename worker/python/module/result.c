@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The type Result. */
 #include "worker/python/module/types.h"
 
 static PyTypeObject *type;

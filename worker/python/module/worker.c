@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The type Worker. */
 #include "worker/python/module/types.h"
 #include <errno.h>
 
