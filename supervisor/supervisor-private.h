@@ -130,11 +130,11 @@ void supervisor_start_late(struct supervisor *supervisor, struct config *config,
 
 /* ---- supervisor-start.c ---- */
 
-/* Opens everything but groups and cgroups. Returns 0 or -errno, logged; supervisor_free() closes
- * what is open. */
+/* Opens everything but groups. Returns 0 or -errno, logged; supervisor_free() closes what is open.
+ */
 int supervisor_open(struct supervisor *supervisor);
 /* Workers also run without cgroups; the log says what is missing. */
-void supervisor_open_cgroups(struct supervisor *supervisor);
+void supervisor_use_cgroups(struct supervisor *supervisor);
 /* Makes the groups of the configuration. 0 or -errno: then some may be missing. */
 int supervisor_make_groups(struct supervisor *supervisor);
 /* Has the groups that were made take over what the last supervisor had, and start. What belongs to

@@ -51,6 +51,17 @@ static void raise_descriptor_limit(struct parts *parts)
     close_fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)n - 1));
 }
 
+/*
+ * The first step: the kernel enables no controllers for the workers' cgroups while a process is in
+ * the supervisor's original cgroup, so all helper processes must begin in the leaf. A failure is
+ * not an error; see supervisor_use_cgroups().
+ */
+static int open_cgroups(struct supervisor *supervisor)
+{
+    (void)cgroup_tree_init(&supervisor->cgroups, NULL, supervisor->options->keeper);
+    return 0;
+}
+
 /* Starts the thread and the processes that close descriptors: a close may block. */
 static int start_helpers(struct supervisor *supervisor)
 {
@@ -285,6 +296,7 @@ static int name_socket(struct supervisor *supervisor)
 int supervisor_open(struct supervisor *supervisor)
 {
     static int (*const steps[])(struct supervisor * supervisor) = {
+        open_cgroups,
         supervisor_load_config,
         start_helpers,
         open_runtime_directory,
@@ -305,13 +317,12 @@ int supervisor_open(struct supervisor *supervisor)
     return r;
 }
 
-void supervisor_open_cgroups(struct supervisor *supervisor)
+void supervisor_use_cgroups(struct supervisor *supervisor)
 {
-    const char *missing;
+    const char *missing = cgroup_tree_missing(&supervisor->cgroups);
 
-    if (cgroup_tree_init(&supervisor->cgroups, NULL, supervisor->options->keeper) == 0)
+    if (supervisor->cgroups.fd >= 0)
         supervisor->parts.process.cgroups = &supervisor->cgroups;
-    missing = cgroup_tree_missing(&supervisor->cgroups);
     supervisor->parts.control.cgroups_text = supervisor->cgroups.text;
     if (missing)
         log_notice("cgroups: %s", missing);

@@ -125,7 +125,7 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
         return r;
     }
     event_subscribe(&supervisor->parts.events.subscribers, &supervisor->on_event);
-    supervisor_open_cgroups(supervisor);
+    supervisor_use_cgroups(supervisor);
     if (supervisor->parts.control.config_problem)
         supervisor_await_config(supervisor);
     else

@@ -9,7 +9,7 @@ import time
 import unittest
 from pathlib import Path
 
-from troupe import ACTOR, FAULTY_TROUPED, HAS_IO_URING, LIMIT, SANITIZED, TROUPE_EXEC, TROUPED, Bell, TestCase, Varlink, ended, helper, \
+from troupe import ACTOR, FAULTY_TROUPED, HAS_IO_URING, LIMIT, SANITIZED, TROUPE_EXEC, TROUPED, Bell, Cgroup, TestCase, Varlink, ended, helper, \
     ini, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
@@ -303,6 +303,13 @@ class Environments(TestCase):
 
 
 class Limits(TestCase):
+    @unittest.skipUnless(Cgroup.available(), "no cgroup v2 that can be changed")
+    def test_no_helper_process_keeps_the_kernel_from_enabling_controllers(self):
+        cgroup = Cgroup(self)
+        self.started({"a": actor()}, wrapper=cgroup.wrapper)
+        self.assertEqual(Path(cgroup.path, "cgroup.procs").read_text("ascii"), "")
+        self.assertNotEqual(Path(cgroup.path, "supervisor/cgroup.procs").read_text("ascii"), "")
+
     def test_limits_without_effect_are_told(self):
         s = self.started({"a": actor(Resources={"MemoryMax": "64M"}), "b": actor(Resources={"MemoryMax": "64M", "TasksMax": 5}),
                           "c": actor()})
