@@ -68,6 +68,22 @@ static void process_log_line(const struct process *process, const struct output 
         log_write(process_log_level(output), fields, "[%s] %s", subject->worker, output->text);
 }
 
+/* Limits repetitions of the same line: thousands of deaths must not flood the log. The journal gets
+ * all lines of a job, so that it can be asked for them. */
+static bool process_logs(const struct process *process, const struct output *output)
+{
+    const struct limited_line what = {
+        .level = process_log_level(output),
+        .subject = process->subject.group,
+        .kind = "worker.output",
+        .id = hash_bytes(output->text, strlen(output->text)),
+        .text = output->text,
+    };
+
+    return (output->job && process->context->journal) ||
+           limited_log_admits(process->context->log, &what);
+}
+
 static void process_on_line(void *userdata, const char *line)
 {
     struct process *process = userdata;
@@ -81,7 +97,8 @@ static void process_on_line(void *userdata, const char *line)
     process_take_level(process, &output);
     if (*output.text == '\0')
         return;
-    process_log_line(process, &output);
+    if (process_logs(process, &output))
+        process_log_line(process, &output);
     if (output.job && process->subject.log)
         output_log_add(process->subject.log, &(struct output_line){.at = clock_realtime(),
                                                                    .level = output.level,
