@@ -55,7 +55,8 @@ for i in itertools.count():
         threading.Thread(target=os.splice, args=(empty[0].fileno(), ends[1], 4096), daemon=True).start()
         time.sleep(0.02)  # nothing shows that it has begun without waiting for the lock
         s.sendmsg([b"STATUS=x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", ends[:1]))])
-        os.close(ends[0])
+        # Waits for the lock if the receiver has closed it before.
+        threading.Thread(target=os.close, args=ends[:1], daemon=True).start()
     else:
         s.send(b"STATUS=x")
 """
