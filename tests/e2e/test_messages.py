@@ -249,6 +249,15 @@ class Policies(Case):
         self.assertEqual(s.call("io.troupe.Actors.ListDeadLetters")["letters"], [])
         s.stop()
 
+    def test_a_worker_whose_large_result_is_behind_a_message_without_room_is_ended_by_the_time_out(self):
+        s = self.small(Overflow="block")
+        s.write("sender.group", ini(PLAYER, Group=s.notes, Restart=QUICK, Worker={"InlineMax": 1}))
+        s.call("Reload")
+        job = s.do("sender", "boast actor/0 15 note", timeout_usec=300000, max_retries=0)
+        self.assertEqual((job["state"], job["result"]), ("succeeded", text("all sent")))  # it was answered before
+        self.assertEqual([death["cause"] for death in s.deaths("sender")], ["job_timeout"])
+        s.stop()
+
 
 class BehindAnExchange(Case):
     """An exchange whose one subscriber has Overflow=block."""

@@ -15,6 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A taker's answer comes within 5 s, and a few requests may be before it. */
+#define BLOB_WAIT (10 * USEC_PER_SEC)
+
 struct job *slot_job_in_hand(struct slot *slot, uint64_t handle, uint32_t attempt)
 {
     struct job *job = job_by_handle(slot->pool->context->jobs, handle);
@@ -116,13 +119,17 @@ static void slot_end_output(struct slot *slot)
         slot->worker.silent_until = published; /* as of when this was read, or later */
 }
 
-/* The result is there in time, even if its blob is received late. */
-static void slot_stop_clock(struct slot *slot, const struct protocol_result *result)
+/* The result is there in time, even if its blob is received late. This puts the time-out off only
+ * once, as the worker may withdraw the record before it is read again. */
+static void slot_await_blob(struct slot *slot, const struct protocol_result *result)
 {
     const struct job *job = slot_job_in_hand(slot, result->handle, result->attempt);
 
-    if (job && job == slot_job_at_work(slot))
-        slot_limit_job(slot, USEC_INFINITY);
+    if (!job || job != slot_job_at_work(slot) || slot->worker.put_off ||
+        slot->worker.job_deadline == USEC_INFINITY)
+        return;
+    slot->worker.put_off = true;
+    slot_limit_job(slot, usec_add(slot->worker.job_deadline, BLOB_WAIT));
 }
 
 static int slot_on_result(struct slot *slot, const struct ring_record *record)
@@ -138,7 +145,7 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
         return r;
     r = endpoint_take(&slot->worker.endpoint, &result.payload, &payload);
     if (r == ENDPOINT_E_BLOB)
-        slot_stop_clock(slot, &result);
+        slot_await_blob(slot, &result);
     if (endpoint_is_loss(r))
         slot_lose_result(slot, r, &payload);
     else if (r != 0)
@@ -237,7 +244,8 @@ static int slot_look(struct endpoint *endpoint, const struct ring_record *record
     if (record->kind == PROTOCOL_RESULT &&
         protocol_get_result(record->body, record->size, &result) == 0 &&
         !endpoint_is_next(endpoint, &result.payload)) {
-        slot_stop_clock(slot_of(endpoint, worker.endpoint), &result);
+        if (endpoint_awaits_blob(endpoint)) /* else it waits for room, perhaps for ever */
+            slot_await_blob(slot_of(endpoint, worker.endpoint), &result);
         return ENDPOINT_E_FULL;
     }
     return slot_on_record(endpoint, record);

@@ -111,6 +111,7 @@ void slot_limit_job(struct slot *slot, usec_t at)
 void slot_clock_job(struct slot *slot, const struct job *job)
 {
     slot->worker.watchdog_seen = slot_now(slot);
+    slot->worker.put_off = false;
     slot_limit_job(slot, usec_add(slot->worker.watchdog_seen, job->timeout));
 }
 

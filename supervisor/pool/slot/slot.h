@@ -61,6 +61,7 @@ struct worker {
     uint32_t silent_until;  /* in its outbox: it wrote no output before this position */
     usec_t job_deadline;    /* monotonic; USEC_INFINITY = none */
     usec_t watchdog_seen;   /* monotonic: last sign of life */
+    bool put_off;           /* job_deadline, because the result's blob is late */
     uint64_t watchdog_mark; /* heartbeat, state sequence and messages at that time */
     bool endpoint_open;
     bool wants_room;              /* a job did not fit into its inbox */
