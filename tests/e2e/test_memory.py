@@ -149,7 +149,7 @@ class Allocations(TestCase):
         """Some of its allocations; workers go on with the new program or with the old one."""
         pids = {worker["name"]: worker["pid"] for worker in self.s.workers("actor") + self.s.workers("paused")}
         failed = 0
-        for nth in itertools.count(20, 41):
+        for nth in itertools.count(10, 17):
             self.plan[:] = struct.pack("=QQ", 0, nth)
             failed += self.s.ctl("upgrade").returncode != 0
             count, _ = struct.unpack("=QQ", self.plan[:])
