@@ -27,8 +27,9 @@ struct group_fault {
     struct config_group *next; /* NULL = the group's own has the fault */
     usec_t due;                /* monotonic; USEC_INFINITY = on request */
     unsigned n_tries;
-    bool tried; /* its names are being looked up */
-    bool asked; /* report the outcome in any case */
+    bool tried;    /* its names are being looked up */
+    bool asked;    /* report the outcome in any case */
+    bool is_alone; /* tried without others, which its names could keep waiting */
 };
 
 static struct group_faults *faults_of(const struct group_fault *fault)
@@ -88,18 +89,45 @@ static struct group_fault *find_tried(const struct group_faults *faults)
     return NULL;
 }
 
+static bool is_late(const struct names *names)
+{
+    for (size_t i = 0; i < names->n_names; i++)
+        if (names->names[i].error == ETIMEDOUT)
+            return true;
+    return false;
+}
+
+/* Makes it the last one, so that each gets its turn. */
+static void set_due(struct group_fault *fault, usec_t at)
+{
+    fault->due = at;
+    list_unlink(&fault->link);
+    list_push_back(&faults_of(fault)->all, &fault->link);
+}
+
 static void end_lookup(struct group_faults *faults)
 {
     lookup_deinit(&faults->lookup);
     faults->busy = false;
 }
 
+/* If a name has taken all the time, it is not known what the names of other groups would say: then
+ * each is tried alone. */
 static void finish(struct group_faults *faults)
 {
+    const bool late = is_late(&faults->lookup.names);
     struct group_fault *fault;
 
-    while ((fault = find_tried(faults))) /* each may end others */
-        end_try(fault, &faults->lookup.names);
+    while ((fault = find_tried(faults))) { /* each may end others */
+        const bool again = late && !fault->is_alone;
+
+        fault->is_alone = late;
+        fault->tried = false;
+        if (again)
+            set_due(fault, 0);
+        else
+            end_try(fault, &faults->lookup.names);
+    }
     end_lookup(faults);
     arm(faults);
 }
@@ -120,12 +148,13 @@ static void on_timer(struct timer *timer, usec_t now)
     list_for_each (node, &faults->all) {
         struct group_fault *fault = list_entry(node, struct group_fault, link);
 
-        if (r < 0 || n == TRIED_MAX || fault->due > usec_add(now, AHEAD))
+        if (r < 0 || n >= TRIED_MAX || fault->due > usec_add(now, AHEAD) ||
+            (fault->is_alone && n > 0))
             continue;
         fault->tried = true;
         read_again(fault);
         r = config_want_group_names(config_of(fault), &faults->lookup.names);
-        n++;
+        n += fault->is_alone ? TRIED_MAX : 1;
     }
     if (r == 0)
         r = lookup_start(&faults->lookup);
@@ -146,11 +175,12 @@ static void set_next_try(struct group_fault *fault)
 {
     const struct backoff_policy policy = {.min = RETRY_MIN, .max = RETRY_MAX, .random = 0.2};
     const struct group_context *context = fault->group->context;
+    usec_t at = USEC_INFINITY;
 
-    fault->due = USEC_INFINITY;
     if (!group_is_undescribed(fault->group)) /* else a reload reads new files */
-        fault->due = usec_add(loop_now(context->loop),
-                              backoff_delay(&policy, fault->n_tries++, context->random));
+        at = usec_add(loop_now(context->loop),
+                      backoff_delay(&policy, fault->n_tries++, context->random));
+    set_due(fault, at);
     arm(faults_of(fault));
 }
 
@@ -197,7 +227,7 @@ static void end_try(struct group_fault *fault, const struct names *names)
     int r = config_resolve_group(config, names, &problems);
 
     config_problems_deinit(&problems);
-    fault->tried = fault->asked = false;
+    fault->asked = false;
     if (r < 0 && before)
         config->fault = TAKE_PTR(before);
     if (!config->fault) {
@@ -221,7 +251,7 @@ int group_fault_begin(struct group *group, struct config_group *next)
     fault->next = next;
     group->fault = fault;
     faults_of(fault)->loop = group->context->loop;
-    list_push_back(&faults_of(fault)->all, &fault->link);
+    list_init(&fault->link);
     if (!group_is_undescribed(group))
         tell_fault(fault); /* else once its jobs have been counted */
     set_next_try(fault);

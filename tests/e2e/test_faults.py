@@ -423,6 +423,16 @@ class NameService(Faults):
         self.s.wait_event("group.mended", "late")
         self.assert_works("late")
 
+    def test_a_group_recovers_although_many_others_have_no_answer(self):
+        for i in range(4):  # they take all the time that a lookup has
+            self.s.write(f"a{i}.group", ini(ACTOR, Group={"WorkingDirectory": f"/slow/{i}"}))
+        self.s.write("late.group", ini(self.program))
+        self.s.start()
+        self.assert_blocked("late", "")
+        self.install()
+        self.s.wait_event("group.mended", "late")
+        self.assert_works("late")
+
     def test_a_stop_does_not_wait_for_the_answer(self):
         self.s.start()
         self.s.write("slow.group", ini(ACTOR, Group={"User": "slow"}))
