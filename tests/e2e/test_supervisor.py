@@ -411,7 +411,7 @@ class StoppedTakers(TestCase):
         id = self.s.create("actor", command)
         self.s.wait_for(lambda: self.s.job(id)["state"] == "running")
         worker = self.s.worker("actor/0")["pid"]
-        self.s.wait_for(lambda: Path(f"/proc/{worker}/stat").read_text(encoding="ascii").split()[2] == "S")
+        self.s.until(lambda: Path(f"/proc/{worker}/stat").read_text(encoding="ascii").split()[2] == "S")
         return id
 
     def test_others_go_on_meanwhile(self):
