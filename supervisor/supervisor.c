@@ -163,6 +163,7 @@ int supervisor_run(struct supervisor *supervisor)
     if (!supervisor->upgrade.approved)
         return 0;
     supervisor_hand_over(supervisor);
+    taker_stop(); /* one that is late must not take what the next supervisor is sent */
     return SUPERVISOR_E_UPGRADE;
 }
 
