@@ -296,6 +296,9 @@ int notify_server_init(struct notify_server *server, struct loop *loop, const ch
                        const struct notify_senders *senders, notify_server_fn fn, void *userdata)
 {
     *server = (struct notify_server)NOTIFY_SERVER_NULL;
+    /* Otherwise each further process could leave one more socket that nothing can close. */
+    if (senders->owner != (uid_t)-1 && taker_is_full(taker_owner_of_user(senders->owner)))
+        return -EUSERS;
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;

@@ -291,6 +291,8 @@ static int slot_start_service(struct slot *slot, const char **ret_step)
 
     *ret_step = "notify socket";
     r = slot_open_notify(slot);
+    if (r == -EUSERS)
+        *ret_step = "notify socket, as descriptors that its user has sent do not close";
     if (r < 0)
         return r;
     slot_describe_to_worker(slot, &environment);

@@ -3,6 +3,7 @@
 #include "shared/protocol/payload-wire.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/taker.h"
+#include "supervisor/process/notify-server.h"
 #include "tests/unit/suite.h"
 #include <poll.h>
 #include <pthread.h>
@@ -348,12 +349,21 @@ TEST(who_keeps_takers_stuck_gets_no_other)
     stop();
 }
 
+static void on_notify(void *userdata, const struct notify_message *notify)
+{
+    (void)userdata;
+    (void)notify;
+}
+
 /* A socket of whose queue a taker holds only some at a time (net.unix.max_dgram_qlen). */
 TEST(sockets_that_no_taker_can_drain_yet_are_drained_later)
 {
     enum {
         SOCKETS = 1000
     };
+    const struct notify_senders senders = {.owner = getuid()};
+    const uint64_t owner = taker_owner_of_user(senders.owner);
+    struct notify_server server;
     int sockets[2], pipes[2];
     pthread_t thread;
     struct pollfd end;
@@ -364,7 +374,7 @@ TEST(sockets_that_no_taker_can_drain_yet_are_drained_later)
     send_serial(sockets[1], 1, locked[0]);
     close_fd(locked[0]);
     ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
-    taker_close_socket(sockets[0], OWNER);
+    taker_close_socket(sockets[0], owner);
     close_fd(sockets[1]);
     ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
     for (int i = 0; i < SOCKETS; i++) {
@@ -372,17 +382,19 @@ TEST(sockets_that_no_taker_can_drain_yet_are_drained_later)
         send_serial(sockets[1], 1, pipes[1]);
         close_fd(sockets[1]);
         ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
-        taker_close_socket(sockets[0], OWNER);
+        taker_close_socket(sockets[0], owner);
     }
     close_fd(pipes[1]);
-    ck_assert(taker_is_full(OWNER));
-    ck_assert(!taker_is_full(OWNER + 1));
+    ck_assert(taker_is_full(owner));
+    ck_assert(!taker_is_full(owner + 1));
+    ck_assert_int_eq(
+        notify_server_init(&server, loop, "taker-notify.sock", &senders, on_notify, NULL), -EUSERS);
     unlock_pipe(thread);
     end = (struct pollfd){.fd = pipes[0]};
     while (poll(&end, 1, 10) == 0)
         taker_close_socket(-1, 0); /* as for any other */
     ck_assert_int_eq(end.revents, POLLHUP);
-    ck_assert(!taker_is_full(OWNER));
+    ck_assert(!taker_is_full(owner));
     stop();
 }
 
