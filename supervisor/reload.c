@@ -38,7 +38,7 @@ static void warn_unmet(const struct parts *parts, const struct config_group *con
     if (cgroup_unmet(cgroup_tree_controllers(parts->process.cgroups), config, keys, sizeof(keys)) >
         0)
         log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_GROUP", config->name}),
-                  "%s: without effect on this machine, for want of a control group: %s",
+                  "%s: %s without effect on this machine: it has no cgroup controller for that",
                   config->path, keys);
 }
 

@@ -29,7 +29,8 @@ static void tell_status(struct supervisor *supervisor)
     const bool first = supervisor->parts.control.predecessors.first;
 
     notify_status(&supervisor->notify, loop_now(loop_of(supervisor)), "%s: %s",
-                  first ? "no group is started" : "cannot continue after a crash, workers run on",
+                  first ? "no group is started"
+                        : "cannot continue after a crash, workers keep running",
                   supervisor->config_problem);
 }
 
@@ -76,7 +77,7 @@ void supervisor_await_config(struct supervisor *supervisor)
         log_error("no group is started until the configuration is valid");
     else
         log_error("no group can be taken over until the configuration is valid; workers and "
-                  "services run on");
+                  "services keep running");
     tell_status(supervisor);
     /* Otherwise the service manager would end this process, and no client could ask for the
      * problem. */

@@ -155,7 +155,7 @@ void control_adopt_clients(struct control *control, struct held_table *table)
                           "a client of the former supervisor is cut off: %s", strerror(-r));
     }
     if (n > 0)
-        log_info("%u of %u clients of the former supervisor go on", n - n_lost, n);
+        log_info("%u of %u clients of the former supervisor continue", n - n_lost, n);
 }
 
 void control_own_path(struct control *control, const char *path)

@@ -94,7 +94,7 @@ const struct verb verb_table[] = {
         .summary = "Waits for the end of a job and writes its result",
         .details =
             "As 'do' does, for a job that exists: ID is what 'create' has printed. --timeout\n"
-            "limits the wait (default: none); then the exit status is 8, and the job goes on.\n",
+            "limits the wait (default: none); then the exit status is 8, and the job continues.\n",
         .options = OPTIONS_PATIENCE | OPTIONS_RECONNECT, .run = verb_wait,
         .examples = "  troupectl wait nightly --timeout 1h\n",
     },
@@ -291,7 +291,7 @@ const struct verb verb_table[] = {
             "that wait for another attempt or for their time, or in a paused or stopped cell,\n"
             "wait on, until 'troupectl resume'. --timeout limits how long the command waits\n"
             "(default: for ever); then it says what holds it up, the exit status is 8, and the\n"
-            "groups go on draining.\n",
+            "groups continue to drain.\n",
         .options = OPTIONS_PATIENCE, .run = verb_drain,
         .examples = "  troupectl drain && systemctl stop trouped\n"
                     "  troupectl drain digest --timeout 5min\n",
@@ -378,7 +378,7 @@ const struct verb verb_table[] = {
         .name = "backup", .operands = "FILE", .operands_min = 1, .operands_max = 1,
         .summary = "Copies the database of durable jobs to a new file",
         .details =
-            "Jobs go on meanwhile. FILE must not exist. It belongs to the supervisor's user,\n"
+            "Jobs continue meanwhile. FILE must not exist. It belongs to the supervisor's user,\n"
             "and appears once it is complete and on disk. To restore it, stop the supervisor,\n"
             "remove its database with all files whose names begin with it, and copy the\n"
             "backup to its place.\n",
@@ -389,8 +389,8 @@ const struct verb verb_table[] = {
         .name = "upgrade", .operands = "",
         .summary = "Replaces the supervisor by the program that is installed now",
         .details =
-            "Workers and services run on. If the new program does not start, the old one goes on,\n"
-            "and the exit status is 1.\n",
+            "Workers and services keep running. If the new program does not start, the old one\n"
+            "continues, and the exit status is 1.\n",
         .options = OPTIONS_CONNECT, .run = verb_upgrade,
         .examples = "  troupectl upgrade\n",
     },

@@ -145,7 +145,7 @@ static void group_roll_failed(struct cell *failed)
               (struct event){.level = LOG_LEVEL_ERROR,
                              .type = "group.roll-stopped",
                              .message_id = EVENT_ID_ROLL_STOPPED},
-              "is not rolled on: a new worker did not come up; %zu go on as they are, reload "
+              "is not rolled on: a new worker did not come up; %zu continue as they are, reload "
               "to try again",
               n);
 }

@@ -45,8 +45,7 @@ static struct config_group *config_of(const struct group_fault *fault)
 static void tell_fault(const struct group_fault *fault)
 {
     group_tell(fault->group, LOG_LEVEL_ERROR, "group.cannot-start", "%s: %s",
-               group_is_blocked(fault->group) ? "cannot start"
-                                              : "goes on with the configuration of before",
+               group_is_blocked(fault->group) ? "cannot start" : "keeps its previous configuration",
                config_of(fault)->fault);
 }
 

@@ -103,7 +103,7 @@ static void plan_restart(const struct spawn_exit *how)
     const bool safe = keeper.crashes.safe_mode;
     keeper.restart_at = crashes_add(&keeper.crashes, clock_now());
     keeper.alive_at = 0;
-    log_crash(how, "it is started again, and workers run on");
+    log_crash(how, "it is started again, and workers keep running");
     if (keeper.crashes.safe_mode && !safe)
         log_error("the supervisor has crashed %d times within %d s: it starts in safe mode",
                   CRASHES_MAX, (int)(CRASHES_WITHIN / USEC_PER_SEC));
@@ -251,7 +251,7 @@ static void stay_alive(void)
     relay_tell(&keeper.relay, keeper.upgrading
                                   ? "WATCHDOG=1"
                                   : "WATCHDOG=1\nSTATUS=the supervisor has crashed and is started "
-                                    "again, see the log; workers run on");
+                                    "again, see the log; workers keep running");
     keeper.alive_at = usec_add(now, ALIVE_SEC * USEC_PER_SEC);
 }
 

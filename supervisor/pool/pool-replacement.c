@@ -172,7 +172,7 @@ static void replacement_failed(struct pool *pool, struct slot *old)
               (struct event){.level = LOG_LEVEL_WARNING,
                              .type = "worker.not-recycled",
                              .message_id = EVENT_ID_NOT_RECYCLED},
-              "is not replaced: its successor did not come up; it goes on working");
+              "is not replaced: its successor did not come up; it continues");
     if (old->rolls) {
         pool->handler->roll_failed(pool);
         return;

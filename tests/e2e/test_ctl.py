@@ -240,7 +240,7 @@ class Orders(Ctl):
             self.s.create("actor", f"wait {bell.path}", id=f"held-{i}")
             self.s.wait_job_state(f"held-{i}", "running")
         process = self.exits(8, "stop", "actor", "--wait", "--timeout", "100ms")
-        self.assertIn("actor: still stopping: 2 of 4 have a job in hand; it goes on\n", process.stderr)
+        self.assertIn("actor: still stopping: 2 of 4 have a job in hand; it continues\n", process.stderr)
         process = self.exits(8, "wait", "held-1", "--timeout", "100ms")
         self.assertEqual(process.stderr, "troupectl: job held-1 did not end in time; its state now: running\n")
         bell.ring(2)
@@ -249,7 +249,7 @@ class Orders(Ctl):
         self.s.write("slow.group", ini(ACTOR, Group={"Environment": "ACTOR_NEVER_READY=1"}))
         self.exits(0, "reload")
         process = self.exits(8, "start", "slow", "actor", "--wait", "--timeout", "500ms")
-        self.assertIn("slow: still starting: 1 of 1 is not up yet; it goes on\n", process.stderr)
+        self.assertIn("slow: still starting: 1 of 1 is not up yet; it continues\n", process.stderr)
 
     def test_any_number_of_jobs_is_listed_and_cancelled(self):
         """More than the thousand items of a reply."""
@@ -430,7 +430,7 @@ class Jobs(Ctl):
         waiting["map"].stdin = None
         for name in "do", "json", "wait", "map":
             self.assertEqual(waiting[name].stderr.readline(),
-                             b"troupectl: still waiting: actor is paused: 'troupectl resume actor' goes on\n", name)
+                             b"troupectl: still waiting: actor is paused: 'troupectl resume actor' ends the pause\n", name)
         self.exits(0, "resume", "actor")
         for name, process in waiting.items():
             out, err = process.communicate(timeout=LIMIT)

@@ -167,7 +167,7 @@ class Drain(TestCase):
         bell = self.held(s)
         late = s.ctl("drain", "--timeout", "1ms")
         self.assertEqual((late.returncode, late.stdout), (8, "other: drained\n"))
-        self.assertIn("actor: still draining: 1 running, 0 queued; it goes on", late.stderr)
+        self.assertIn("actor: still draining: 1 running, 0 queued; it continues", late.stderr)
         self.assertIn("takes no new jobs, 1 job left", s.ctl("status", "actor").stdout)
         bell.ring()
         done = s.ctl("drain", check=True)

@@ -377,7 +377,7 @@ class Restart(TestCase):
         self.wait_logged(s, "actor/0 is ready", 2)
         worker = s.children()
         s.crash()
-        self.wait_logged(s, "clients of the former supervisor go on")
+        self.wait_logged(s, "clients of the former supervisor continue")
         self.assertEqual(s.children(), worker)
 
     def test_D12_after_three_crashes_everything_runs_and_nothing_is_handed_out_until_a_reload(self):
@@ -445,7 +445,7 @@ class Restart(TestCase):
         s = self.between_two_supervisors()
         s.call("GetInfo")
         s.crash()  # followed by a pause of two seconds
-        s.wait_told("STATUS=the supervisor has crashed and is started again, see the log; workers run on")
+        s.wait_told("STATUS=the supervisor has crashed and is started again, see the log; workers keep running")
         for _ in range(5):  # with the one before: each of five crashes, and within the last pause
             s.told.clear()
             s.wait_told("WATCHDOG=1")

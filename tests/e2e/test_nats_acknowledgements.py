@@ -80,7 +80,7 @@ class Acknowledgements(Case):
         server = nats.Server(self)
         done = nats.Bridge(self, self.supervisor({"actor": actor()}), server, "actor").run("setup", "actor")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("no server of NATS answers at URL=", done.stderr)
+        self.assertIn("no NATS server answers at URL=", done.stderr)
 
     def test_a_setup_that_is_refused_says_so(self):
         server = nats.Server(self, 'authorization { users: [ { user: "troupe", password: "sesame" } ] }\n').start()

@@ -196,11 +196,11 @@ class Refusals(Case):
         self.refused(2, "Troupe-Delay: no valid value", "create", "actor", "--delay", "400d")
         self.refused(2, "--key: no valid value", "create", "actor", "--key", "a\nb")
         self.refused(2, "--id: no valid value", "create", "actor", "--id", " a")
-        self.refused(2, "not the id of a job of NATS", "wait", "nightly")
+        self.refused(2, "not the id of a NATS job", "wait", "nightly")
 
     def test_without_a_server_or_a_stream_it_says_so(self):
         server = nats.Server(self)
-        self.refused(3, "no server of NATS answers", "create", "actor", NATS_URL=server.url)
+        self.refused(3, "no NATS server answers", "create", "actor", NATS_URL=server.url)
         server.start()
         self.refused(3, "troupe-nats setup actor", "create", "actor", NATS_URL=server.url)
         self.refused(5, "there is no job JOBS:1", "wait", "JOBS:1", NATS_URL=server.url)

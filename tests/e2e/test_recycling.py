@@ -344,7 +344,7 @@ class Rolling(Case):
         s.write("actor.group", actor(gate.program, Pool={"Size": 3}))
         s.call("Reload")
         event = s.wait_event("group.roll-stopped", "actor")
-        self.assertIn("3 go on as they are", event["message"])
+        self.assertIn("3 continue as they are", event["message"])
         self.assertEqual([w["pid"] for w in workers(s)], pids)
         self.assertEqual(s.do("actor", "echo on")["result"], text("on"))
         self.assertTrue(s.group("actor")["behind"])

@@ -375,7 +375,7 @@ class Files(TestCase):
             verified = s.ctl("verify", f"{s.config}/g.group")
             self.assertEqual((verified.returncode, refusal in verified.stdout + verified.stderr), (7, True), verified)
             s.ctl("reload")
-            self.assertIn(f"g goes on with the configuration of before: {refusal}", s.log())
+            self.assertIn(f"g keeps its previous configuration: {refusal}", s.log())
         self.assertEqual(s.worker("g/0")["pid"], pid)
 
     def test_I1_a_strict_profile_keeps_a_worker_from_others_of_its_user(self):
@@ -474,7 +474,7 @@ class Files(TestCase):
                            "allowed: a program elsewhere")
                 self.assertIn(refusal, verify(place, **{key: value}))
                 s.ctl("reload")
-                self.assertIn(f"g goes on with the configuration of before: {refusal}", s.log())
+                self.assertIn(f"g keeps its previous configuration: {refusal}", s.log())
         for place, sandbox in (("/root", {"ProtectHome": "read-only"}), ("/opt", {"PrivateTmp": "yes", "ProtectHome": "yes"}),
                                ("/tmp", {"PrivateRoot": "yes", "PrivateTmp": "yes"})):  # which shows the program's directory
             self.assertRegex(verify(place, **sandbox), r"^no (problems|errors, 1 warning)\n$")

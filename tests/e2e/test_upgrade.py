@@ -432,7 +432,7 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         install(s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
         upgrade = s.ctl("upgrade")
         self.assertEqual(upgrade.returncode, 1)
-        self.assertIn(f"the new program did not become ready, and trouped {self.old} goes on", upgrade.stderr)
+        self.assertIn(f"the new program did not become ready, and trouped {self.old} continues", upgrade.stderr)
         info = s.call("GetInfo")
         self.assertEqual((info["version"], info["upgrades"], info["failed_upgrades"]), (self.old, 0, 1))
         self.assertEqual(s.worker("daemon/0")["pid"], daemon)
@@ -458,7 +458,7 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         self.assertEqual(self.after_upgrade(s, True).stdout, f"trouped {NEW} has taken over from trouped {self.old}\n")
         self.assertEqual((s.call("GetInfo")["version"], s.worker("actor/0")["pid"]), (NEW, worker))
         install(s, b"#!/bin/sh\nexit 3\n")
-        self.assertIn("the version that was running goes on", self.after_upgrade(s, True).stderr)
+        self.assertIn("the version that was running continues", self.after_upgrade(s, True).stderr)
         self.assertEqual(s.worker("actor/0")["pid"], worker)
         self.assertIn("daemon-reload\n--quiet is-active trouped.service\n", Path(s.path("asked")).read_text(encoding="ascii"))
 
@@ -518,7 +518,7 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         self.addCleanup(upgrade.kill)
         s.until(lambda: len(s.children()) == 2)
         s.crash()
-        self.assertIn(f"the supervisor ended before it was replaced, and trouped {self.old} goes on: try again",
+        self.assertIn(f"the supervisor ended before it was replaced, and trouped {self.old} continues: try again",
                       upgrade.communicate(timeout=LIMIT)[1])
         self.assertEqual(upgrade.returncode, 1)
 

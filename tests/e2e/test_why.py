@@ -69,7 +69,7 @@ class Why(TestCase):
         self.assertEqual(self.causes(s, "actor"), [("paused", "actor")])
         self.assertEqual(self.causes(s, "actor/0"), [("paused", "actor")])
         self.assertEqual(self.causes(s, job="job"), [("paused", "actor")])
-        self.assertEqual(self.said, "actor is paused: 'troupectl resume actor' goes on\n")
+        self.assertEqual(self.said, "actor is paused: 'troupectl resume actor' ends the pause\n")
         s.do("mail", "echo", key="acme")
         s.call("Pause", target="mail/acme")
         s.create("mail", "echo", key="acme", id="mailed")

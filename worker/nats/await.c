@@ -43,7 +43,7 @@ static int parse_id(struct wait *wait)
     if (length == 0 || length >= sizeof(wait->stream) ||
         quantity_parse_number(colon + 1, &wait->sequence, &end) < 0 || *end != '\0' ||
         wait->sequence == 0 || strcspn(wait->id, ". *>") != strlen(wait->id)) {
-        log_error("'%s' is not the id of a job of NATS; allowed: STREAM:SEQUENCE, such as JOBS:17",
+        log_error("'%s' is not the id of a NATS job; allowed: STREAM:SEQUENCE, such as JOBS:17",
                   wait->id);
         return CLIENT_USAGE;
     }

@@ -403,7 +403,7 @@ static bool print_machines(const json_t *machines, const struct output *output)
     if (output->json)
         return !sums.trouble;
     if (json_array_size(machines) == 0) {
-        puts("No machine has said anything yet.");
+        puts("No machine has reported yet.");
         return true;
     }
     print_sums(&sums);

@@ -80,7 +80,7 @@ void engine_explain(char sentence[static ENGINE_SENTENCE_SIZE], const struct con
     switch (s) {
     case NATS_NO_SERVER: /* URLs may hold passwords: no server is named */
         (void)snprintf(sentence, ENGINE_SENTENCE_SIZE,
-                       "no server of NATS answers at URL= or $NATS_URL");
+                       "no NATS server answers at URL= or $NATS_URL");
         return;
     case NATS_CONNECTION_AUTH_FAILED:
         explain_user(sentence, config, text);

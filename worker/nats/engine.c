@@ -239,7 +239,7 @@ int engine_init(struct engine *engine, const struct config *config)
     if (s == NATS_OK)
         put_event(engine, ENGINE_CONNECTED);
     if (s == NATS_NOT_YET_CONNECTED)
-        log_warning("no server of NATS answers at URL= or $NATS_URL; tries again");
+        log_warning("no NATS server answers at URL= or $NATS_URL; tries again");
     if (s == NATS_OK || s == NATS_NOT_YET_CONNECTED)
         s = engine_subscribe(engine);
     if (s == NATS_OK)

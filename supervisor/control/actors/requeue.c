@@ -215,7 +215,7 @@ void requeue_deinit(struct requeue *requeue)
 void requeue_letter(struct requeue *requeue, struct dead_letter *letter)
 {
     if (letter->payload_dropped)
-        fail(requeue, "its payload was not kept, for want of room");
+        fail(requeue, "its payload was not kept: there was no room");
     else if (letter->reason == DEAD_JOB)
         requeue_job(requeue, letter);
     else

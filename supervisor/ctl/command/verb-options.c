@@ -114,7 +114,7 @@ static const struct option table[] = {
     FLAG(OPTIONS_MAP, 0, "tag", tag, "put the input line and a tab before each result"),
     VALUE(OPTIONS_MAP, OPTION_TEXT, 0, "output-dir", "DIR", output_directory,
           "write each result to a file DIR/LINE, and the file's path to the output", ),
-    FLAG(OPTIONS_MAP, 0, "keep-going", keep_going, "go on after a job that did not succeed"),
+    FLAG(OPTIONS_MAP, 0, "keep-going", keep_going, "continue after a job that did not succeed"),
     VALUE(OPTIONS_MAP, OPTION_NUMBER, 'w', "window", "N", window,
           "lines in memory at most (default: 256)", .minimum = 1, .maximum = 1 << 20),
     FLAG(OPTIONS_WAIT, 'w', "wait", wait, "return when the change is complete"),

@@ -128,7 +128,7 @@ static void show_configuration(const struct terminal *terminal, const json_t *gr
     if (field_true(group, "behind"))
         terminal_print(terminal,
                        "    Reload: " YELLOW "the new program did not come up" PLAIN
-                       ", workers go on with the old one; see 'troupectl deaths %s', mend it and "
+                       ", workers continue with the old one; see 'troupectl deaths %s', fix it and "
                        "reload again",
                        SAFE(field_text(group, "name")));
     if (field_has(group, "no_effect"))

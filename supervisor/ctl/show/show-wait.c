@@ -23,7 +23,7 @@ static const struct {
      .sentence = "the supervisor crashed three times and is in safe mode: all groups "
                  "are paused until 'troupectl reload'"},
     {"paused", .obstacle = true,
-     .sentence = "{target} is paused: 'troupectl resume {target}' goes on"},
+     .sentence = "{target} is paused: 'troupectl resume {target}' ends the pause"},
     {"fault", .obstacle = true, .sentence = "{target} cannot start: {text}"},
     {"store_opening", .sentence = "the store of {target}'s durable jobs takes none yet: {text}"},
     {"store_slow", .obstacle = true,

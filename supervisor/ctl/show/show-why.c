@@ -66,7 +66,7 @@ static void add_degraded(struct joined *why, const json_t *group, const struct p
 
     if (field_true(group, "behind"))
         joined_add(why, "the new program did not come up%s",
-                   field_is(group, "type", "actor") ? ", the old one goes on" : "");
+                   field_is(group, "type", "actor") ? ", the old one continues" : "");
     add_count(why, pool_in_state(pool, "failed"), "failed");
     add_count(why, never, never == 1 ? "does not become ready" : "do not become ready");
     add_count(why, pool_in_state(pool, "backoff"), "to be restarted later");

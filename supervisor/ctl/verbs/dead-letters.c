@@ -100,7 +100,7 @@ static void show_content(const struct terminal *terminal, const json_t *letter)
     if (field_true(letter, "restricted"))
         show_restricted(terminal, "   Payload: ", letter);
     else if (field_true(letter, "payload_dropped"))
-        terminal_print(terminal, "   Payload: %s, not kept for want of room", BYTES(bytes));
+        terminal_print(terminal, "   Payload: %s, not kept: there was no room", BYTES(bytes));
     else if (!field_has(letter, "payload"))
         terminal_print(terminal, "   Payload: %s, too large to be shown", BYTES(bytes));
     else

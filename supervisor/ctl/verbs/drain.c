@@ -83,8 +83,8 @@ static int is_late(struct invocation *invocation, const char *group)
         return EXIT_FAILED;
     if (field_true(status, "drained"))
         return tell_drained(invocation, group, queued + field_count(status, "waiting"));
-    complain("%s: still draining: %s running, %s queued; it goes on, and takes no new jobs", group,
-             COUNT(running), COUNT(queued));
+    complain("%s: still draining: %s running, %s queued; it continues, and takes no new jobs",
+             group, COUNT(running), COUNT(queued));
     tell_obstacles(invocation, group);
     return EXIT_TIMEOUT;
 }

@@ -80,7 +80,7 @@ static struct tally count(const json_t *groups, bool ends)
 
 /*
  * Prints the progress of a change whose --wait timed out: "digest: still stopping: 19 of 60 have a
- * job in hand; it goes on".
+ * job in hand; it continues".
  */
 static int still_under_way(struct invocation *invocation, const char *target,
                            const struct change *change)
@@ -94,10 +94,10 @@ static int still_under_way(struct invocation *invocation, const char *target,
         return r;
     tally = count(json_object_get(reply, "groups"), change->ends);
     if (tally.n_hands > 0)
-        complain("%s: still %s: %s of %s ha%s a job in hand; it goes on", target, change->doing,
+        complain("%s: still %s: %s of %s ha%s a job in hand; it continues", target, change->doing,
                  COUNT(tally.n_hands), COUNT(tally.n), tally.n_hands == 1 ? "s" : "ve");
     else
-        complain("%s: still %s: %s of %s %s not %s yet; it goes on", target, change->doing,
+        complain("%s: still %s: %s of %s %s not %s yet; it continues", target, change->doing,
                  COUNT(tally.n_late), COUNT(tally.n), tally.n_late == 1 ? "is" : "are",
                  change->ends ? "down" : "up");
     return EXIT_TIMEOUT;
@@ -285,10 +285,10 @@ static int show_outcome(struct invocation *invocation, const struct upgrade *upg
         return EXIT_OK;
     }
     if (field_count(info, "failed_upgrades") > field_count(upgrade->before, "failed_upgrades"))
-        complain("the new program did not become ready, and trouped %s goes on; its log says why",
+        complain("the new program did not become ready, and trouped %s continues; its log says why",
                  SAFE(field_text(info, "version")));
     else
-        complain("the supervisor ended before it was replaced, and trouped %s goes on: try again",
+        complain("the supervisor ended before it was replaced, and trouped %s continues: try again",
                  SAFE(field_text(info, "version")));
     return EXIT_FAILED;
 }

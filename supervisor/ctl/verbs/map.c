@@ -171,8 +171,9 @@ static void submit_lines(struct map *map)
 static void give_up(struct map *map, int status)
 {
     if (map->durability.durable && map->window.n_doubtful > 0)
-        complain("the jobs that group '%s' has accepted are on disk, and go on at the next start",
-                 map->group);
+        complain(
+            "the jobs that group '%s' has accepted are on disk, and continue at the next start",
+            map->group);
     map->n_unknown += map->window.n_doubtful;
     map->n_done += map->window.n_doubtful;
     window_lose(&map->window);

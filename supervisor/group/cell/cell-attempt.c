@@ -70,7 +70,7 @@ static bool cell_move_after_oom(struct cell *cell, struct job *job)
 
     if (!to || !cell_has_room(to, job->payload.size))
         return false;
-    job_event(job, "job.moved", NULL, "goes on in %s: attempt %u ran out of memory", to->name,
+    job_event(job, "job.moved", NULL, "continues in %s: attempt %u ran out of memory", to->name,
               job->attempt);
     count_out(cell, job);
     job_leave_submitter(job);

@@ -6,7 +6,7 @@
 #include "supervisor/group/cell/cell-submit.h"
 #include <errno.h>
 
-#define STAYS_ON_DISK "it is stopping; the job stays on disk, and goes on at the next start"
+#define STAYS_ON_DISK "it is stopping; the job stays on disk, and continues at the next start"
 
 static const struct refusal REFUSALS[] = {
     [CELL_E_BUSY] = {EBUSY, "Busy", "the queue is full (QueueMax=, QueueMemoryMax=)"},
@@ -30,7 +30,7 @@ static const struct refusal REFUSALS[] = {
                              "see troupectl status"},
     [CELL_E_LEFT] = {ECONNRESET, "Restarting", STAYS_ON_DISK},
     [CELL_E_UNREAD] = {ECONNRESET, "Restarting",
-                       "the supervisor has crashed; the job goes on once it is read from disk"},
+                       "the supervisor has crashed; the job continues once it is read from disk"},
     [CELL_E_BAD_FILE] = {EBADMSG, "BadGroup",
                          "no new jobs: the group's file has a mistake or is missing, see troupectl "
                          "status"},

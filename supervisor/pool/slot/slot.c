@@ -144,7 +144,7 @@ static void slot_tell_ready(struct slot *slot)
 {
     if (slot->worker.adopted)
         slot_tell(slot, (struct event){.level = LOG_LEVEL_INFO, .type = "worker.adopted"},
-                  "runs on: taken over from the last supervisor");
+                  "continues: taken over from the last supervisor");
     else
         slot_tell(slot,
                   (struct event){
