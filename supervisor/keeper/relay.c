@@ -41,7 +41,7 @@ static int send_to_manager(const struct relay *relay, const char *text, size_t s
 void relay_run(struct relay *relay)
 {
     char text[RELAY_TEXT_MAX];
-    ssize_t n;
+    ssize_t n = -1;
     relay->full = false;
     while (!relay->full &&
            (n = recv(relay->from, text, sizeof(text), MSG_PEEK | MSG_DONTWAIT)) > 0) {
@@ -50,6 +50,8 @@ void relay_run(struct relay *relay)
         if (!relay->full)
             (void)recv(relay->from, text, 0, MSG_DONTWAIT);
     }
+    if (!relay->full && n == 0) /* an empty text, which would hold up the others */
+        (void)recv(relay->from, text, 0, MSG_DONTWAIT);
 }
 
 void relay_tell(struct relay *relay, const char *text)

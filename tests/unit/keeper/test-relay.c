@@ -79,6 +79,17 @@ TEST(texts_reach_the_manager_in_order)
     assert_told("READY=1");
 }
 
+TEST(an_empty_text_holds_up_no_other)
+{
+    say("");
+    say("READY=1");
+    relay_run(&relay);
+    ck_assert(may_run(0));
+    relay_run(&relay);
+    assert_told("READY=1");
+    ck_assert(!may_run(0));
+}
+
 TEST(texts_wait_while_the_manager_is_full)
 {
     const int n = fill_manager();
