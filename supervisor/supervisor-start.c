@@ -210,6 +210,7 @@ struct kept_numbers {
     usec_t clock_origin;  /* of clock_steady(), so that dates by it stay valid */
     uint64_t last_client; /* the next client does not get the address of one that has ended */
     uint8_t wake;         /* enum wake_backend of the workers */
+    uint8_t store_opened; /* by this supervisor, or one before */
 };
 
 /* Peers continue to be woken as they are used to. io_uring can do both; epoll has no futexes, so
@@ -247,6 +248,7 @@ static int resume_numbers(struct parts *parts)
         numbers->last_client = 0;
     }
     parts->messages.last_client = &numbers->last_client;
+    parts->durable.opened = &numbers->store_opened;
     dead_letters_resume(&parts->messages.dead_letters, &numbers->letters);
     return resume_wake(parts, numbers, found);
 }

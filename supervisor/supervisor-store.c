@@ -151,7 +151,7 @@ static int open_store(struct supervisor *supervisor)
     _cleanup_free_ char *path = supervisor_store_path(supervisor->parts.control.config);
     const struct store_options options = {
         .path = path,
-        .first = supervisor->parts.control.predecessors.first,
+        .opened = supervisor->parts.durable.opened,
         .changed = on_changed,
         .userdata = supervisor,
     };

@@ -239,7 +239,8 @@ static int begin_run(struct database *database)
     database_note_place(database);
     if (r == 0) {
         database_begin(database);
-        (void)sqlite3_bind_int(database_query(database, count), 1, database->first);
+        (void)sqlite3_bind_int(database_query(database, count), 1,
+                               database->opened && *database->opened == 0);
         r = database_step(database, database_query(database, count));
     }
     if (r == 0)
@@ -252,10 +253,11 @@ static int begin_run(struct database *database)
         r = database_commit(database);
     if (r < 0)
         return r;
+    if (database->opened)
+        *database->opened = 1;
     database->run = (uint64_t)run;
     database->id_key = (uint64_t)id_key;
     database->unclean = (uint32_t)unclean;
-    database->first = false;
     return 0;
 }
 

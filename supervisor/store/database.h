@@ -51,9 +51,9 @@ struct database {
     size_t n_queries;
     bool bare;    /* the disk is full: ends are written without large bytes; set by the store */
     uint64_t run; /* how often it was opened */
-    /* No process before this one can still know which jobs were begun: the next opening counts an
-     * end without a stop. Set by the owner; cleared by the opening. */
-    bool first;
+    /* The owner's, in memory that outlives it: 0 = no process before this one can still know which
+     * jobs were begun, so the next opening counts an end without a stop, and sets it. */
+    uint8_t *opened;
     uint32_t unclean; /* how many runs have ended without a stop */
     uint64_t id_key;  /* for job-number.h */
     int page_size;

@@ -36,6 +36,7 @@ enum durable_rest {
 /* One for the supervisor. */
 struct durable_jobs {
     struct store *store; /* NULL = there is none */
+    uint8_t *opened;     /* as of struct store_options */
     struct job_table *jobs;
     struct list unread; /* struct durable_job.unread_link */
     struct ended_attempts attempts;

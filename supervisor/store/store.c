@@ -296,7 +296,7 @@ int store_new(struct store **ret, struct loop *loop, const struct store_options 
     timer_init(&store->lazy, on_lazy);
     timer_init(&store->hold, on_hold);
     store_worker_init(store);
-    store->worker.database.first = options->first;
+    store->worker.database.opened = options->opened;
     (void)pthread_mutex_init(&store->mutex, NULL);
     init_condition(&store->wake);
     store->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

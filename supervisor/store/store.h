@@ -88,7 +88,7 @@ enum store_state {
 
 struct store_options {
     const char *path; /* of the database; its directory is made if it is missing. Copied */
-    bool first;       /* as of struct database */
+    uint8_t *opened;  /* as of struct database; NULL = ends without a stop are not counted */
     /* For tests: a VFS of SQLite, the time until a first retry, and the pages in the log that make
      * a checkpoint. NULL, 0 = the usual ones. */
     const char *vfs;

@@ -62,11 +62,14 @@ static int compare(void *userdata, const struct job_row *row)
 /* Another run opens the database; `first`: after everything has died, or was stopped. */
 static void reopen(bool first, bool stopped)
 {
+    static uint8_t opened;
+
     ck_assert_int_eq(database_commit(&database), 0);
     if (stopped)
         database_end_run(&database);
     database_close(&database, false);
-    database.first = first;
+    opened = !first;
+    database.opened = &opened;
     ck_assert_msg(database_open(&database, scratch.path, NULL) == 0, "%s", database.problem);
     database_begin(&database);
 }

@@ -114,13 +114,14 @@ TEST(D14_a_database_of_version_6_or_7_is_read, .n = ELEMENTS(CHANGES))
 {
     struct database database = DATABASE_NULL;
     struct scratch scratch;
+    uint8_t opened = 0; /* the last run is taken for one that was stopped */
     bool read = false;
     int64_t number;
 
+    database.opened = &opened;
     scratch_init(&scratch);
     make_old(&scratch, CHANGES[_i]);
     for (unsigned times = 0; times < 2; times++) {
-        database.first = times == 0; /* the last run is taken for one that was stopped */
         ck_assert_msg(database_open(&database, scratch.path, NULL) == 0, "%s", database.problem);
         ck_assert_int_eq(read_one(&database, "PRAGMA user_version"), SCHEMA_VERSION);
         ck_assert_int_eq(read_one(&database, "SELECT unclean FROM store"), 0);
