@@ -74,7 +74,7 @@ void cell_give_attempts(struct durable_jobs *durable, struct job *job, int64_t n
         job_restore_attempts(job, saved.attempts, saved.n_attempts);
 }
 
-/* Adds what the row lacks. */
+/* Adds what the row lacks, which may be all progress: the store may have failed. */
 static void give_saved(struct durable_jobs *durable, struct job *job, struct job_row *row)
 {
     struct saved_job saved;
@@ -82,6 +82,9 @@ static void give_saved(struct durable_jobs *durable, struct job *job, struct job
     if (!take_saved(durable, row->number, &saved))
         return;
     row->facts = saved.row.facts;
+    row->state = saved.row.state;
+    row->due = saved.row.due;
+    row->delay = saved.row.delay;
     job_restore_attempts(job, saved.attempts, saved.n_attempts);
 }
 
@@ -97,6 +100,7 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
                      struct job **ret)
 {
     struct job_row *row = &loaded->row;
+    const uint32_t allows = job_row_allows(row);
     struct job *job;
     int r;
 
@@ -123,7 +127,7 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
     }
     if (!saved) {
         durable_of(job)->stored = true;
-        durable_of(job)->allows = job_row_allows(row);
+        durable_of(job)->allows = allows;
     }
     payload_move(&job->payload, &loaded->payload);
     *ret = job;
