@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import select
@@ -387,6 +388,25 @@ class Survives(Case):
         self.assertEqual(numbers, sorted(set(numbers)), "the numbers of the attempts")
         self.assertLessEqual(len(numbers), 3 + 2)  # two runs before it is suspected
 
+    def test_D4_a_job_in_the_inbox_of_a_worker_that_ends_everything_has_only_waited(self):
+        jobs = {"Durable": "yes", "MaxRetries": 0, "BackoffMinSec": "1ms"}
+        group = ini(ACTOR, Pool={"Size": 1, "Prefetch": 2}, Restart=QUICK, Jobs=jobs)
+        s = self.durable({"kept": group}).start()
+        s.call("Pause", target="kept")
+        s.create("kept", self.endless(s), id="runs", priority=0, max_retries=9)
+        s.create("kept", "echo", id="waits")
+        s.kill()
+        for _ in range(4):
+            s.write("kept.group", ini("/bin/false", Restart={"StartLimitBurst": 1}, Jobs=jobs))
+            s.start().until_restored()
+            s.until(lambda: s.job("runs")["state"] == "queued")
+            s.write("kept.group", group)
+            s.ctl("reload", check=True)
+            s.until(lambda: ("runs", 3, s.job("runs")["attempt"]) in self.rows(s, "name, state, attempt"))
+            s.kill()
+        s.start().until_restored()
+        self.assertEqual(s.job("waits")["failed_attempts"], 0)
+
     def test_D4_a_job_that_only_waited_has_all_its_attempts_after_power_cuts(self):
         s = self.durable(MaxRetries=0).start()
         s.call("Pause", target="kept")
@@ -416,6 +436,19 @@ class Survives(Case):
         s.write("kept.group", actor(2, Durable="yes", MaxRetries=0))
         s.start()
         self.assertEqual([s.wait_job(id)["result"] for id in ids], [text("1")] * 3)
+
+    def test_D4_an_end_of_everything_counts_when_a_later_supervisor_opens_the_store(self):
+        s = self.durable().start()
+        s.call("Pause", target="kept")
+        s.create("kept", "attempt", id="one")
+        s.kill()
+        with open(f"{s.database}-lock", "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            s.start()
+            s.until(lambda: "another trouped uses it" in s.log())
+            s.crash()
+        s.until(lambda: not self.rows(s))
+        self.assertEqual(s.job("one")["result"], text("2"))
 
     def test_D4_a_request_to_cancel_survives(self):
         s = self.durable().start()
@@ -843,6 +876,24 @@ class Failures(Case):
         self.assertFalse(select.select([client.stdout], [], [], 0)[0])
         os.unlink(s.path("fails"))
         self.assertEqual(client.communicate(timeout=LIMIT)[0], "0\n")
+
+    @unittest.skipIf(SANITIZED, "needs a library before all others")
+    def test_D10_a_failed_attempt_that_cannot_be_written_counts_once_after_an_upgrade(self):
+        s = self.durable(MaxRetries=1)
+        s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
+        s.start()
+        bell = Bell(s, "bell")
+        s.create("kept", f"before 2 wait {bell.path}\nbefore 2 exit 1\necho", id="one")
+        s.until(lambda: (1, 3) in self.rows(s, "attempt, state"))
+        Path(s.path("fails")).touch()
+        bell.ring()
+        s.wait_event("store.failed")
+        s.until(lambda: s.job("one")["failed_attempts"] == 1)
+        s.ctl("upgrade", check=True)
+        os.unlink(s.path("fails"))
+        s.until(lambda: not self.rows(s))
+        job = s.job("one")
+        self.assertEqual((job["state"], job["attempt"], job["failed_attempts"]), ("succeeded", 2, 1))
 
     @unittest.skipIf(SANITIZED, "needs a library before all others")
     def test_D6_a_stop_takes_an_end_along_that_waits_behind_another_failed_change(self):

@@ -96,13 +96,16 @@ static struct job *cell_next(const struct cell *cell)
     return job && job->record && durable_job_may_exist(job) ? NULL : job;
 }
 
-/* Whether the next job may begin. Otherwise writes the rows of as many jobs as there are workers
- * that wait: jobs that no worker could have begun must not be charged if everything dies. */
+/* Whether the next job may begin. Otherwise writes the rows of as many jobs as there are idle
+ * workers: jobs that no worker could have begun must not be charged if everything dies. With
+ * Prefetch=, busy workers follow the idle ones. */
 static bool cell_may_begin(const struct cell *cell, struct job *job)
 {
     if (!job->record || durable_job_may_begin(job))
         return true;
     list_for_each (node, &cell->pool.available) {
+        if (list_entry(node, struct slot, available_link)->n_jobs > 0)
+            break;
         if (job->record)
             durable_job_hand(job);
         job = queue_next(&cell->queue, job);
