@@ -262,7 +262,7 @@ const struct verb verb_table[] = {
     },
     {
         .name = "reset", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
-        .summary = "Starts failed workers at once, and forgets earlier failures",
+        .summary = "Starts failed workers immediately, and forgets earlier failures",
         .options = OPTIONS_CONNECT, .run = verb_change,
         .examples = "  troupectl reset digest\n",
     },
