@@ -31,6 +31,7 @@ static const struct reason {
     {-ERESTART, "the supervisor is restarting, try again", NULL},
     {-ECONNRESET, "the supervisor closed the connection, or is gone", NULL},
     {-ESHUTDOWN, "the supervisor is stopping and accepts nothing new", NULL},
+    {-EIO, "the configuration has a problem: see 'troupectl status'", NULL},
     {-EPROTO, "the program at ", " is not trouped, or has another version"},
     {0, "cannot connect to ", ""},
 };

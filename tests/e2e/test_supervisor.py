@@ -330,6 +330,12 @@ class Limits(TestCase):
 
 
 class Configurations(TestCase):
+    def test_a_job_is_refused_with_the_reason_if_the_supervisor_starts_without_a_valid_configuration(self):
+        s = self.supervisor({"a": actor()})
+        s.write("troupe.conf", "[Supervisor]\nNope=1\n")
+        s.start()
+        self.assertIn("the configuration has a problem: see 'troupectl status'", s.ctl("do", "a").stderr)
+
     def test_a_missing_directory_is_told(self):
         process = subprocess.run([TROUPED, "--config", "/no/such", "--socket", "/tmp/never"], capture_output=True,
                                  text=True, timeout=LIMIT, check=False)
