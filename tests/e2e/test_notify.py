@@ -127,6 +127,18 @@ class Strangers(TestCase):
             s.until(lambda: s.worker("web/0").get("status") == "still heard")  # pylint: disable=cell-var-from-loop
             self.assertEqual(s.worker("web/0")["generation"], 1)
 
+    def test_a_locked_socket_is_open_to_another_user_of_the_group(self):
+        s, bell, path, stranger = self.misused("locks", 65534)
+        self.locked(s, path, 65534)
+        stranger.kill()
+        command = f"/usr/bin/python3 {s.write('daemon.py', DAEMON)} {bell.path} 2"
+        s.write("web.group", ini(command, Group={"Type": "notify", "User": "2"}))
+        s.ctl("reload", check=True)
+        s.call("Restart", target="web")
+        s.wait_for(lambda: s.worker("web/0")["generation"] > 1 and s.worker("web/0")["state"] == "idle")
+        bell.ring()
+        s.until(lambda: s.worker("web/0").get("status") == "still heard")
+
     def test_a_flood_does_not_take_away_the_socket_of_a_service_that_is_root(self):
         s, bell, path, stranger = self.misused("", 0)
         socket_before = os.stat(path)

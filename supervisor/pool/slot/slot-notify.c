@@ -70,13 +70,14 @@ static struct notify_senders slot_notify_senders(const struct slot *slot)
 {
     const struct config_group *config = slot->pool->config;
     const uid_t uid = config->user ? config->uid : geteuid();
+    const bool may_change =
+        uid == 0 || (config->sandbox && config->sandbox->ambient & UINT64_C(1) << CAP_SETUID);
 
-    if (slot->notify_user != (uid_t)-1)
+    if (may_change && slot->notify_user != (uid_t)-1)
         return (struct notify_senders){.owner = slot->notify_user};
     return (struct notify_senders){
         .owner = config->user ? config->uid : (uid_t)-1,
-        .any_user =
-            uid == 0 || (config->sandbox && config->sandbox->ambient & UINT64_C(1) << CAP_SETUID),
+        .any_user = may_change,
     };
 }
 
