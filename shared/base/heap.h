@@ -46,4 +46,3 @@ static inline struct heap_node *heap_first(const struct heap *heap)
 {
     return heap->n_nodes > 0 ? heap->nodes[0] : NULL;
 }
-

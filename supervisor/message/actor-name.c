@@ -61,7 +61,7 @@ static int add(struct actor *actor, const char *name)
     if (!entry)
         return -ENOMEM;
     entry->actor = actor;
-    memcpy(entry->name, name, size);
+    memcpy(entry->name, name, size + 1);
     list_init(&entry->link);
     list_push_back(&actor->names, &entry->link);
     index_add(&actor->context->names, &entry->by_name, hash_bytes(name, size));

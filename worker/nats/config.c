@@ -45,21 +45,21 @@ static const char *const result_words[] = {
     "1 to 64 characters of A-Z a-z 0-9 _ - and dots between them (default: the host name)"
 
 #define KEY(key_name, member, value_kind)                                                          \
-    .name = key_name, .offset = offsetof(struct config, member), .kind = value_kind
+    .name = (key_name), .offset = offsetof(struct config, member), .kind = (value_kind)
 #define TEXT_KEY(key_name, member, is_valid, default_value, texts)                                 \
     {                                                                                              \
-        KEY(key_name, member, KIND_TEXT), .valid = is_valid, .fallback = default_value,            \
-                                          .allowed = texts                                         \
+        KEY(key_name, member, KIND_TEXT), .valid = (is_valid), .fallback = (default_value),        \
+                                          .allowed = (texts)                                       \
     }
 #define FILE_KEY(key_name, environment, member)                                                    \
     {                                                                                              \
-        KEY(key_name, member, KIND_FILE), .variable = environment,                                 \
+        KEY(key_name, member, KIND_FILE), .variable = (environment),                               \
                                           .allowed = "the absolute path of a file"                 \
     }
 #define NUMBER_KEY(key_name, value_kind, member, least, most, default_value, numbers)              \
     {                                                                                              \
-        KEY(key_name, member, value_kind), .min = least, .max = most, .fallback = default_value,   \
-                                           .allowed = numbers                                      \
+        KEY(key_name, member, value_kind), .min = (least), .max = (most),                          \
+                                           .fallback = (default_value), .allowed = (numbers)       \
     }
 
 /* The variables are those of NATS's own command line program. */

@@ -35,7 +35,7 @@ bool hint_await(struct hint *hint, const char *id, int fd, usec_t deadline);
 
 /*
  * Calls while another call awaits its reply, over a connection of its own. Waits a second at most.
- * Takes ownership of `parameters`. Returns the parameters of the reply, which may be an error, or NULL
- * without one. Prints nothing.
+ * Takes ownership of `parameters`. Returns the parameters of the reply, which may be an error, or
+ * NULL without one. Prints nothing.
  */
 json_t *hint_call(const struct invocation *invocation, const char *method, json_t *parameters);
