@@ -22,13 +22,18 @@ def actor(**sections):
 class Why(TestCase):
     JOBS = "io.troupe.Jobs."
 
-    def causes(self, s, target=None, job=None):
-        """(cause, target) of each reason; and what troupectl says of them."""
+    def waits(self, s, target=None, job=None):
+        """(cause, target) of each reason."""
         waits = s.call("Explain", target=target)["waits"] if target else s.call(self.JOBS + "Explain", id=job)["waits"]
+        return [(wait["cause"], wait["target"]) for wait in waits]
+
+    def causes(self, s, target=None, job=None):
+        """The same of a state that lasts; and what troupectl says of them."""
+        waits = self.waits(s, target, job)
         self.said = s.ctl("why", target or job, check=True).stdout
         self.assertEqual(len(self.said.splitlines()), max(1, len(waits)))
         self.assertNotIn("{", self.said)
-        return [(wait["cause"], wait["target"]) for wait in waits]
+        return waits
 
     def endless(self, s):
         if not os.path.exists(s.path("never")):
@@ -230,13 +235,15 @@ class Why(TestCase):
                 contextlib.closing(sqlite3.connect(s.path("state/troupe.db"), isolation_level=None, timeout=LIMIT)) as locks:
             locks.execute("BEGIN IMMEDIATE")
             sender.send("Create", {"group": "kept", "payload": text("echo"), "options": {"id": "one"}})
-            s.until(lambda: self.causes(s, "kept") == [("store_slow", "kept")])
+            s.until(lambda: self.waits(s, "kept") == [("store_slow", "kept")])
+            self.assertEqual(self.causes(s, "kept"), [("store_slow", "kept")])
             self.assertIn(("store_slow", "kept"), self.causes(s, job="one"))
             self.assertIn("another program locks the database", self.said)
             self.assertEqual(s.group("kept")["state"], "degraded")
             locks.execute("ROLLBACK")
             self.assertEqual(sender.reply()[0]["id"], "one")
-        s.until(lambda: self.causes(s, "kept") == [])
+        s.until(lambda: self.waits(s, "kept") == [])
+        self.assertEqual(self.causes(s, "kept"), [])
 
     @unittest.skipIf(SANITIZED, "needs a library before all others")
     def test_M7_a_store_that_has_failed(self):
@@ -272,6 +279,7 @@ class Why(TestCase):
         with contextlib.closing(sqlite3.connect(s.path("state/troupe.db"), isolation_level=None, timeout=LIMIT)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             bell.ring()
-            s.until(lambda: self.causes(s, job="job") == [("writing", "kept")])
+            s.until(lambda: self.waits(s, job="job") == [("writing", "kept")])
+            self.assertEqual(self.causes(s, job="job"), [("writing", "kept")])
             connection.execute("ROLLBACK")
         self.assertEqual(s.wait_job("job")["state"], "succeeded")
