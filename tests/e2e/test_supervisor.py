@@ -384,10 +384,10 @@ class Reloads(TestCase):
         def has_no_children():  # but those that take descriptors
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
             return all(self.command_of(child) == "trouped-taker" for child in children)
-        s.wait_for(has_no_children)
+        s.until(has_no_children)
         s.write("actor.group", actor(2))
         s.call("Reload")
-        s.wait_for(has_no_children)
+        s.until(has_no_children)
 
 
 class StoppedTakers(TestCase):
