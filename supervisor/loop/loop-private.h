@@ -142,3 +142,7 @@ void loop_free_slots(struct loop *loop);
 int loop_ring_init(struct loop_ring *ring, unsigned entries, bool force_eventfd,
                    const char **ret_reason);
 int loop_epoll_init(struct loop_epoll *epoll);
+
+/* Fill in a futex operation, for which liburing 2.3 has no helper. */
+void loop_ring_prep_futex_wait(struct io_uring_sqe *sqe, const void *word, unsigned expected);
+void loop_ring_prep_futex_wake(struct io_uring_sqe *sqe, const void *word, unsigned n_waiters);

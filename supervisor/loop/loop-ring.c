@@ -22,13 +22,12 @@ static void prep_operation(struct io_uring_sqe *sqe, int op, const void *word, _
     sqe->addr3 = TROUPE_FUTEX_MATCH_ANY;
 }
 
-/* Fill in a futex operation, for which liburing 2.3 has no helper. */
-static void prep_futex_wait(struct io_uring_sqe *sqe, const void *word, unsigned expected)
+void loop_ring_prep_futex_wait(struct io_uring_sqe *sqe, const void *word, unsigned expected)
 {
     prep_operation(sqe, TROUPE_IORING_OP_FUTEX_WAIT, word, expected);
 }
 
-static void prep_futex_wake(struct io_uring_sqe *sqe, const void *word, unsigned n_waiters)
+void loop_ring_prep_futex_wake(struct io_uring_sqe *sqe, const void *word, unsigned n_waiters)
 {
     prep_operation(sqe, TROUPE_IORING_OP_FUTEX_WAKE, word, n_waiters);
 }
@@ -106,10 +105,10 @@ static int try_out(struct loop_ring *ring, bool futex)
     sqe->user_data = NOP;
     if (futex) {
         sqe = io_uring_get_sqe(&ring->uring);
-        prep_futex_wait(sqe, (const void *)&word, 0);
+        loop_ring_prep_futex_wait(sqe, (const void *)&word, 0);
         sqe->user_data = WAIT;
         sqe = io_uring_get_sqe(&ring->uring);
-        prep_futex_wake(sqe, (const void *)&word, 1);
+        loop_ring_prep_futex_wake(sqe, (const void *)&word, 1);
         sqe->user_data = WAKE;
     }
     bool wait_works = false, wake_works = false;
@@ -182,7 +181,7 @@ static void prep(struct watch_slot *slot, struct io_uring_sqe *sqe)
         slot->armed_events = slot->events;
         break;
     case WATCH_WORD:
-        prep_futex_wait(sqe, (const void *)slot->word, slot->events);
+        loop_ring_prep_futex_wait(sqe, (const void *)slot->word, slot->events);
         break;
     case WATCH_COUNTER:
         io_uring_prep_read(sqe, slot->fd, &slot->counter, sizeof(slot->counter), 0);
@@ -299,7 +298,7 @@ static void wake_word(struct loop *loop, const _Atomic uint32_t *word)
         spin_wake_end(&loop->spin, begin);
         return;
     }
-    prep_futex_wake(sqe, (const void *)word, WAKE_PEER_MAX);
+    loop_ring_prep_futex_wake(sqe, (const void *)word, WAKE_PEER_MAX);
     sqe->flags |= loop->ring.quiet_success;
 }
 

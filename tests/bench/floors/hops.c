@@ -11,7 +11,7 @@
  */
 
 #include "shared/ring/channel.h"
-#include "supervisor/loop/loop-ring.h"
+#include "supervisor/loop/loop-private.h"
 #include "tests/bench/load/load.h"
 #include <errno.h>
 #include <sched.h>
