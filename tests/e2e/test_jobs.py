@@ -284,6 +284,7 @@ class Queues(TestCase):
         self.assertEqual(json.loads(death[3])["signal"], "SIGSEGV")
         self.assertEqual([json.loads(death[3])["job"] for death in self.records(s, "Supervisor.ListDeaths", "deaths", target="other")], ["two", "one"])
         self.assertEqual(self.records(s, "Supervisor.ListDeaths", "deaths", target="actor"), [])
+        s.wait_worker("other/0", "idle")
         self.assertEqual(self.records(s, "Supervisor.Explain", "waits", target="other"), [])
         s.create("actor", "retry 1 again", id="retried")
         s.until(lambda: s.job("retried")["state"] == "backoff")
