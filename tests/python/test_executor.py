@@ -262,20 +262,25 @@ class Documented(TestCase):
 
     def test_what_no_worker_has_can_be_cancelled_after_a_burst(self):
         self.assertEqual(self.program("""
+            from troupe.executor.traffic import Traffic, WINDOW_MAX
+
             def wait_for(path):
                 until(lambda: os.path.exists(path), path)
 
+            def widen(traffic, taken):  # as after a burst, whatever else the machine does
+                traffic.window = WINDOW_MAX
+
             main:
+                Traffic.adapt = widen
                 with Executor(2) as executor:
-                    for _ in executor.map(abs, range(20000)):
-                        pass
+                    executor.submit(abs, 1).result()
                     futures = [executor.submit(wait_for, "sign") for _ in range(300)]
                     until(lambda: sum(future.running() for future in futures) > 200, "a wide window")
                     cancelled = [future for future in futures if future.cancel()]
                     heard = []
                     for future in cancelled:
                         future.add_done_callback(heard.append)
-                    print(290 <= len(cancelled) <= 298, all(future.cancelled() for future in cancelled), heard == cancelled)
+                    print(290 <= len(cancelled) < 300, all(future.cancelled() for future in cancelled), heard == cancelled)
                     open("sign", "w").close()
                     concurrent.futures.wait(futures)
                     print({future.result() for future in futures if not future.cancelled()})
@@ -301,13 +306,18 @@ class Documented(TestCase):
 
     def test_shutdown_cancels_what_no_worker_has_after_a_burst(self):
         self.assertEqual(self.program("""
+            from troupe.executor.traffic import Traffic, WINDOW_MAX
+
             def wait_for(path):
                 until(lambda: os.path.exists(path), path)
 
+            def widen(traffic, taken):  # as after a burst, whatever else the machine does
+                traffic.window = WINDOW_MAX
+
             main:
+                Traffic.adapt = widen
                 executor = Executor(2)
-                for _ in executor.map(abs, range(20000)):
-                    pass
+                executor.submit(abs, 1).result()
                 futures = [executor.submit(wait_for, "sign") for _ in range(300)]
                 until(lambda: sum(future.running() for future in futures) > 200, "a wide window")
                 executor.shutdown(wait=False, cancel_futures=True)
