@@ -105,10 +105,10 @@ class Top(TestCase):
 
     def test_M4_it_is_suspended_and_continues(self):
         s = self.started({"alpha": actor(1)})
-        script = 'stty noflsh; "$0" --socket "$1" top; echo suspended; read line; fg && stty -noflsh'
+        script = 'stty noflsh; "$0" --socket "$1" top; echo suspended; read line; until fg; do :; done; stty -noflsh'
         screen = Screen(self, ["/bin/sh", "-mc", script, TROUPECTL, s.socket_path])
         screen.wait(r"^\+ alpha +running")
-        # Ignored while ncurses draws, so it is pressed again.
+        # Ignored while ncurses draws, so it is pressed again; the shell continues it each time.
         screen.wait(lambda text: "suspended" in text or screen.press("\x1a"))
         screen.press("enter")  # ends the line only on a restored terminal
         screen.wait(lambda text: "+ alpha" in text and "suspended" not in text)
