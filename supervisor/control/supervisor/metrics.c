@@ -266,7 +266,9 @@ static void free_metrics(struct request_parts *parts)
     free(metrics_of(parts));
 }
 
-static void get_metrics(struct request *request)
+/* Answers with one part for each group. `finish` NULL = the parts are all. */
+static void answer_by_group(struct request *request, bool (*write)(struct request_parts *),
+                            void (*finish)(struct request_parts *))
 {
     struct metrics *metrics = request_allocate(request, sizeof(*metrics));
 
@@ -275,11 +277,16 @@ static void get_metrics(struct request *request)
     metrics->parts = (struct request_parts){
         .array = "groups",
         .may_continue = true,
-        .write = write_metrics,
-        .finish = finish_metrics,
+        .write = write,
+        .finish = finish,
         .free = free_metrics,
     };
     request_in_parts(request, &metrics->parts);
+}
+
+static void get_metrics(struct request *request)
+{
+    answer_by_group(request, write_metrics, finish_metrics);
 }
 
 /* ---- the last two minutes ---- */
@@ -295,6 +302,16 @@ static void report_sample(struct reply *reply, const struct job_sample *sample)
     reply_end_object(reply);
 }
 
+static void report_samples(struct reply *reply, const struct job_samples *samples)
+{
+    const unsigned first = samples->n < JOB_SAMPLES_MAX ? 0 : samples->n - JOB_SAMPLES_MAX;
+
+    reply_array(reply, "samples");
+    for (unsigned i = first; i != samples->n; i++)
+        report_sample(reply, &samples->ring[i % JOB_SAMPLES_MAX]);
+    reply_end_array(reply);
+}
+
 static bool write_history(struct request_parts *parts)
 {
     struct metrics *metrics = metrics_of(parts);
@@ -308,12 +325,7 @@ static bool write_history(struct request_parts *parts)
         (void)snprintf(metrics->name, sizeof(metrics->name), "%s", group->name);
         reply_object(reply, NULL);
         reply_string(reply, "name", group->name);
-        reply_array(reply, "samples");
-        const struct job_samples *samples = &group->samples;
-        for (unsigned i = samples->n < JOB_SAMPLES_MAX ? 0 : samples->n - JOB_SAMPLES_MAX;
-             i != samples->n; i++)
-            report_sample(reply, &samples->ring[i % JOB_SAMPLES_MAX]);
-        reply_end_array(reply);
+        report_samples(reply, &group->samples);
         reply_end_object(reply);
     } while (!request_part_full(parts, 1));
     return false;
@@ -321,17 +333,7 @@ static bool write_history(struct request_parts *parts)
 
 static void get_history(struct request *request)
 {
-    struct metrics *metrics = request_allocate(request, sizeof(*metrics));
-
-    if (!metrics)
-        return;
-    metrics->parts = (struct request_parts){
-        .array = "groups",
-        .may_continue = true,
-        .write = write_history,
-        .free = free_metrics,
-    };
-    request_in_parts(request, &metrics->parts);
+    answer_by_group(request, write_history, NULL);
 }
 
 const struct request_method control_metrics_methods[] = {
