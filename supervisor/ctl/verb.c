@@ -378,7 +378,7 @@ const struct verb verb_table[] = {
         .name = "backup", .operands = "FILE", .operands_min = 1, .operands_max = 1,
         .summary = "Copies the database of durable jobs to a new file",
         .details =
-            "Jobs continue meanwhile. FILE must not exist. It belongs to the supervisor's user,\n"
+            "Jobs continue during that. FILE must not exist. It belongs to the supervisor's user,\n"
             "and appears once it is complete and on disk. To restore it, stop the supervisor,\n"
             "remove its database with all files whose names begin with it, and copy the\n"
             "backup to its place.\n",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What is known of a job beside its texts, its bytes and its dates to come. It outlives the
+/* The facts of a job beside its texts, its bytes and its future dates. It outlives the
  * supervisor as a whole: in the row of the database, in that of an upgrade, and for a job in hand
  * in the inbox of its worker. */
 

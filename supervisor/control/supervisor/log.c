@@ -105,7 +105,7 @@ struct job_log {
 
 #define job_log_of(pointer) list_entry(pointer, struct job_log, stream)
 
-/* Who may read what the job wrote may do so whatever the group. A reload may change that. The job
+/* Whoever may read the job's output may read it in any group. A reload may change that. The job
  * itself may have left memory since the first part. */
 static bool may_read(const struct job_log *log, const struct group *group)
 {

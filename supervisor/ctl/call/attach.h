@@ -22,15 +22,15 @@ struct attach_durability {
 };
 
 /*
- * Connects and finds the group; again, if the supervisor ends meanwhile. Without success prints
+ * Connects and finds the group; tries again if the supervisor ends during that. On failure prints
  * why, unless interrupted, and leaves `ret->client` NULL; otherwise the caller frees that. Returns
  * an exit status.
  */
 int attach_group(struct invocation *invocation, const char *group, struct attachment_client *ret,
                  struct reconnect *reconnect);
 
-/* Asks about the group of the first operand over the socket; again, if the supervisor ends
- * meanwhile. Returns an exit status. */
+/* Asks about the group of the first operand over the socket; tries again if the supervisor
+ * ends during that. Returns an exit status. */
 int attach_ask_durability(struct invocation *invocation, struct attach_durability *ret);
 
 /* Whether a job that the supervisor does not know was never accepted, if the connection was lost at

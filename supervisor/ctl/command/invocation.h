@@ -81,7 +81,8 @@ bool interrupt_seen(void);
  */
 int output_json(const struct invocation *invocation, const json_t *document);
 
-/* Prints a reply: with --json as it is, otherwise with `show` (NULL = nothing). The same result. */
+/* Prints a reply: with --json as it is, otherwise with `show` (NULL = nothing). Returns like
+ * output_json(). */
 typedef void (*output_fn)(const struct invocation *invocation, const json_t *reply);
 int output_reply(const struct invocation *invocation, const json_t *reply, output_fn show);
 

@@ -10,11 +10,11 @@
 #include <stddef.h>
 
 /*
- * What a shell offers for a word. Each candidate is printed as a line: the whole word, a tab, and a
+ * The words that a shell offers. Each candidate is printed as a line: the whole word, a tab, and a
  * description, which may be empty.
  */
 
-/* More are not printed: nobody reads them. */
+/* A user would not read more. */
 #define CANDIDATES_MAX 1000
 
 struct candidates {
