@@ -35,7 +35,6 @@ static void grow(uint64_t n)
 static void count_end(struct counts *counts, const struct troupe_result *result)
 {
     char expected[64];
-    size_t size;
 
     if (result->cookie >= n_seen || result->cookie > counts->accepted || seen[result->cookie]) {
         counts->doubled++;
@@ -49,7 +48,8 @@ static void count_end(struct counts *counts, const struct troupe_result *result)
     }
     counts->ends[result->end]++;
     counts->retried += result->attempts > 1;
-    size = (size_t)snprintf(expected, sizeof(expected), "%llu", (unsigned long long)result->cookie);
+    size_t size =
+        (size_t)snprintf(expected, sizeof(expected), "%llu", (unsigned long long)result->cookie);
     if (result->end == TROUPE_SUCCEEDED &&
         (result->size != size || memcmp(result->data, expected, size) != 0))
         counts->wrong++;
@@ -118,12 +118,11 @@ int main(int argc, char **argv)
     struct troupe_client *client = NULL;
     struct counts counts = {0};
     uint64_t group;
-    int r;
 
     if (argc != 5 && argc != 6)
         return 2;
     n_keys = argc == 6 ? strtoull(argv[5], NULL, 10) : 0;
-    r = troupe_client_connect(&client, argv[1]);
+    int r = troupe_client_connect(&client, argv[1]);
     if (r == 0)
         r = troupe_client_group(client, argv[2], &group);
     if (r == 0)

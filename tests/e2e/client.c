@@ -93,11 +93,10 @@ static int create(char **argv)
 static int keep(char **argv)
 {
     struct troupe_job_options options = TROUPE_JOB_DEFAULTS;
-    int r;
 
     options.id = argv[0];
     options.keep_result = argv[2] != NULL;
-    r = troupe_client_submit(client, group, &options, argv[1], strlen(argv[1]), 0);
+    int r = troupe_client_submit(client, group, &options, argv[1], strlen(argv[1]), 0);
     if (r == 0 && argv[2] && strcmp(argv[2], "leave") == 0) {
         /* The answer to this shows that the supervisor has read the submission. */
         r = troupe_client_group(client, argv[-1], &group);
@@ -113,7 +112,6 @@ static int there(size_t size)
     unsigned char *data = malloc(size);
     uint64_t hash = UINT64_C(14695981039346656037);
     char expected[64];
-    int n, r;
 
     if (!data)
         return -ENOMEM;
@@ -122,8 +120,8 @@ static int there(size_t size)
     memcpy(data, command, sizeof(command) - 1);
     for (size_t i = 0; i < size; i++)
         hash = (hash ^ data[i]) * UINT64_C(1099511628211);
-    n = snprintf(expected, sizeof(expected), "%zu %016llx", size, (unsigned long long)hash);
-    r = troupe_client_do(client, group, NULL, data, size, &result);
+    int n = snprintf(expected, sizeof(expected), "%zu %016llx", size, (unsigned long long)hash);
+    int r = troupe_client_do(client, group, NULL, data, size, &result);
     free(data);
     if (r < 0)
         return r;

@@ -27,14 +27,13 @@ static void submit(const char *line, size_t size)
 {
     struct troupe_job_options options = TROUPE_JOB_DEFAULTS;
     char *payload = malloc(size + 1);
-    int r;
 
     if (!payload)
         abort();
     for (size_t i = 0; i < size; i++)
         payload[i] = line[i] == '|' ? '\n' : line[i];
     options.wait_usec = TROUPE_USEC_INFINITY;
-    r = troupe_client_submit(client, group, &options, payload, size, n_submitted++);
+    int r = troupe_client_submit(client, group, &options, payload, size, n_submitted++);
     if (r < 0) {
         fprintf(stderr, "flight: cannot submit: %s\n", strerror(-r));
         exit(1);
@@ -117,12 +116,10 @@ static void rest(void)
 
 int main(int argc, char **argv)
 {
-    int r;
-
     if (argc != 4)
         return 2;
     window = strtoull(argv[3], NULL, 10);
-    r = troupe_client_connect(&client, argv[1]);
+    int r = troupe_client_connect(&client, argv[1]);
     if (r == 0)
         r = troupe_client_group(client, argv[2], &group);
     if (r < 0) {

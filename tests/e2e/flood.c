@@ -128,12 +128,11 @@ static void *payload(size_t size)
 int main(int argc, char **argv)
 {
     struct flood flood = {.watch = argc == 5};
-    int r;
 
     if (argc < 5 || argc > 6)
         return 2;
     flood.target = argv[3];
-    r = troupe_client_connect(&flood.client, argv[1]);
+    int r = troupe_client_connect(&flood.client, argv[1]);
     if (r == 0 && !flood.watch) {
         flood.size = strtoul(argv[5], NULL, 10);
         flood.payload = payload(flood.size);

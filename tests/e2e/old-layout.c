@@ -28,10 +28,9 @@ static int do_jobs(struct troupe_client *client, uint64_t group)
 {
     struct troupe_job_options options = {sizeof(options), "by-do", NULL, 0, 0, 0, 0, 0};
     struct guarded guarded = {.result.struct_size = sizeof(guarded.result)};
-    int r;
 
     memset(guarded.guard, 0xa5, sizeof(guarded.guard));
-    r = troupe_client_do(client, group, &options, "echo one", 8, &guarded.result);
+    int r = troupe_client_do(client, group, &options, "echo one", 8, &guarded.result);
     if (print("do", r, &guarded) != 0)
         return 1;
     options.id = "by-submit";
@@ -76,11 +75,10 @@ int main(int argc, char **argv)
 {
     struct troupe_client *client;
     uint64_t group;
-    int r;
 
     if (argc != 3 || troupe_client_connect(&client, argv[1]) < 0)
         return 2;
-    r = troupe_client_group(client, argv[2], &group);
+    int r = troupe_client_group(client, argv[2], &group);
     if (r == 0)
         r = do_jobs(client, group);
     if (r == 0)

@@ -330,10 +330,9 @@ static int program_in_memory(void)
 static int create_in(const char *directory)
 {
     char path[PATH_MAX];
-    int fd;
 
     (void)snprintf(path, sizeof(path), "%s/probe-%d", directory, (int)getpid());
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     return fd < 0 ? errno : error_of(unlink(path));
 }
 

@@ -32,11 +32,10 @@ int main(int argc, char **argv)
 {
     long count = argc > 5 ? strtol(argv[5], NULL, 10) : -1;
     struct troupe_query *query;
-    int r;
 
     if (argc < 5)
         return 2;
-    r = troupe_query_new(&query, argv[1]);
+    int r = troupe_query_new(&query, argv[1]);
     if (r == 0) {
         r = troupe_query_call(query, argv[2], argv[3], argv[4], argc > 5 ? TROUPE_QUERY_MORE : 0);
         puts("begun");

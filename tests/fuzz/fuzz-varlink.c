@@ -189,14 +189,12 @@ static size_t begin_message(char *text, uint8_t choice)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     size_t piece, length, begun;
-    char *text;
-    int fd;
 
     if (size < 3)
         return 0;
     check_encodings(data, size);
     piece = data[0] % 64u * 16u + 1;
-    text = malloc(size + 256);
+    char *text = malloc(size + 256);
     begun = length = begin_message(text, data[1]);
     for (size_t i = 2; i < size; i++)
         text[length++] = data[i] == 0xff ? 0 : (char)data[i];
@@ -204,7 +202,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         text[length++] = '}';
     text[length++] = 0;
     size = length;
-    fd = connect_client();
+    int fd = connect_client();
     for (size_t at = 0; at < size; at += piece) {
         if (send(fd, text + at, size - at < piece ? size - at : piece, MSG_NOSIGNAL) < 0)
             break;

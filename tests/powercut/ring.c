@@ -47,11 +47,10 @@ static int begin(struct troupe_client *client, uint64_t group, uint64_t n, const
                  size_t size)
 {
     char id[TROUPE_ID_SIZE];
-    int r;
 
     if (n % 4 != 0)
         return troupe_client_submit(client, group, NULL, payload, size, n);
-    r = troupe_client_create(client, group, NULL, payload, size, id);
+    int r = troupe_client_create(client, group, NULL, payload, size, id);
     if (r < 0)
         return is_refusal(r) ? 1 : r;
     printf("%llu created %s\n", (unsigned long long)n, id);
@@ -99,12 +98,11 @@ int main(int argc, char **argv)
 {
     struct troupe_client *client = NULL;
     uint64_t group;
-    int r;
 
     if (argc != 3)
         return 2;
     setlinebuf(stdout);
-    r = troupe_client_connect(&client, argv[1]);
+    int r = troupe_client_connect(&client, argv[1]);
     if (r == 0)
         r = troupe_client_group(client, argv[2], &group);
     if (r == 0)

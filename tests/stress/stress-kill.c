@@ -194,13 +194,11 @@ static int consume(struct channel *channel, uint64_t seed, uint64_t *next, pid_t
 /* Opens the channel as a new process does, from the contents of the memory alone. */
 static int take_up(struct channel *channel, const struct channel_fds *fds, bool worker)
 {
-    int r;
-
     if (worker)
         return channel_open(channel, fds);
     /* A supervisor's successor gets the mapping from the parent: the seals forbid a second one. */
-    r = ring_producer_init(&channel->out, channel->mine.ring, RING, &channel->mine.header->tail,
-                           &channel->their_words->head);
+    int r = ring_producer_init(&channel->out, channel->mine.ring, RING, &channel->mine.header->tail,
+                               &channel->their_words->head);
     if (r < 0)
         return r;
     return ring_consumer_init(&channel->in, channel->theirs.ring, RING, &channel->words->head,
@@ -215,13 +213,12 @@ static pid_t start(const struct scene *scene, struct channel *supervisor,
     struct channel *channel = scene->worker_dies ? &opened : supervisor;
     uint64_t next = UINT64_MAX;
     pid_t pid = fork();
-    int r;
 
     if (pid != 0)
         return pid;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)alarm(60);
-    r = take_up(channel, fds, scene->worker_dies);
+    int r = take_up(channel, fds, scene->worker_dies);
     fault_arm_point(death);
     fault_on_kill(note_point);
     if (r == 0 && scene->producer_dies)
@@ -273,14 +270,13 @@ static int kill_producer(const struct scene *scene, struct channel *supervisor,
 {
     uint64_t next = 0, shown;
     pid_t pid = start(scene, supervisor, fds, 0, scene->death);
-    int r, killed;
 
     if (scene->late)
         be_late(&survivor->their_words->blocked, pid);
-    r = scene->late && gone(pid) ? -EPIPE : consume(survivor, scene->seed, &next, pid);
+    int r = scene->late && gone(pid) ? -EPIPE : consume(survivor, scene->seed, &next, pid);
     if (r < 0 && r != -EPIPE)
         return r;
-    killed = reap(pid);
+    int killed = reap(pid);
     if (killed < 0)
         return killed;
 
@@ -303,14 +299,13 @@ static int kill_consumer(const struct scene *scene, struct channel *supervisor,
 {
     uint64_t next = 0, released, releasing;
     pid_t pid = start(scene, supervisor, fds, 0, scene->death);
-    int r, killed;
 
     if (scene->late)
         be_late(&survivor->their_words->sleeping, pid);
-    r = produce(survivor, scene->seed, 0, pid, &next);
+    int r = produce(survivor, scene->seed, 0, pid, &next);
     if (r < 0 && r != -EPIPE)
         return r;
-    killed = reap(pid);
+    int killed = reap(pid);
     if (killed < 0)
         return killed;
     if (killed == 0)
@@ -382,11 +377,10 @@ static int play(const struct scene *scene)
 static int play_until(struct scene *scene, const char *point, unsigned long nth)
 {
     char death[64];
-    int r;
 
     (void)snprintf(death, sizeof(death), "%s:%lu", point, nth);
     scene->death = death;
-    r = play(scene);
+    int r = play(scene);
     if (r < 0)
         fprintf(stderr, "%s, %s: %s\n", death, diary->killed_at, strerror(-r));
     return r;

@@ -27,8 +27,6 @@ struct side {
 /* Makes the worker's end of the channel from the supervisor's mappings. */
 static int mirror(struct channel *ret, const struct channel *supervisor)
 {
-    int r;
-
     *ret = *supervisor;
     ret->mine = supervisor->theirs;
     ret->theirs = supervisor->mine;
@@ -39,8 +37,8 @@ static int mirror(struct channel *ret, const struct channel *supervisor)
     ret->self_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (ret->self_fd < 0)
         return -errno;
-    r = ring_producer_init(&ret->out, ret->mine.ring, RING, &ret->mine.header->tail,
-                           &ret->their_words->head);
+    int r = ring_producer_init(&ret->out, ret->mine.ring, RING, &ret->mine.header->tail,
+                               &ret->their_words->head);
     if (r < 0)
         return r;
     return ring_consumer_init(&ret->in, ret->theirs.ring, RING, &ret->words->head,

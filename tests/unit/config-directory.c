@@ -79,11 +79,10 @@ const char *load_problems(void)
 {
     struct config_problems problems = CONFIG_PROBLEMS_NULL;
     struct config *config = NULL;
-    const char *text;
 
     ck_assert_int_eq(config_load(&config, ".", &problems), CONFIG_E_INVALID);
     ck_assert_ptr_null(config);
-    text = describe(&problems);
+    const char *text = describe(&problems);
     config_problems_deinit(&problems);
     ck_assert_ptr_null(problems.problems);
     return text;
@@ -91,10 +90,8 @@ const char *load_problems(void)
 
 struct config_group *load_group(const char *more)
 {
-    struct config *config;
-
     write_group("a", more);
-    config = load();
+    struct config *config = load();
     ck_assert_uint_eq(config->n_groups, 1);
     return config->groups[0];
 }

@@ -39,8 +39,6 @@ static void make_group(void)
 
 void fake_setup(void)
 {
-    int fd;
-
     answers = json_array();
     set_up_parts(&fake_parts, &fake_daemon, -1);
     fake_parts.control.state = CONTROL_RUNNING;
@@ -51,7 +49,7 @@ void fake_setup(void)
     strcpy(directory, "/tmp/test-control-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(directory));
     snprintf(fake_path, sizeof(fake_path), "%s/s", directory);
-    fd = control_listen(fake_path, 0);
+    int fd = control_listen(fake_path, 0);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(control_new(&fake_control, &fake_parts.control, fd), 0);
     control_own_path(fake_control, fake_path);
@@ -75,11 +73,10 @@ void fake_teardown(void)
 static void keep_fds(struct fake_client *client, struct msghdr *message)
 {
     struct cmsghdr *header = CMSG_FIRSTHDR(message);
-    size_t n;
 
     if (!header)
         return;
-    n = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    size_t n = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     ck_assert_uint_le(client->n_fds + n, ELEMENTS(client->fds));
     memcpy(client->fds + client->n_fds, CMSG_DATA(header), n * sizeof(int));
     client->n_fds += (unsigned)n;
@@ -146,7 +143,6 @@ void fake_send(struct fake_client *client, const char *text)
 json_t *fake_receive(struct fake_client *client)
 {
     const char *end;
-    json_t *answer;
 
     while (!(end = client->size > 0 ? memchr(client->data, 0, client->size) : NULL)) {
         if (client->eof)
@@ -157,7 +153,7 @@ json_t *fake_receive(struct fake_client *client)
                              0);
         ck_assert_int_eq(loop_run(fake_parts.loop), 0);
     }
-    answer = json_loads(client->data, JSON_REJECT_DUPLICATES, NULL);
+    json_t *answer = json_loads(client->data, JSON_REJECT_DUPLICATES, NULL);
     ck_assert_msg(answer != NULL, "no JSON: %s", client->data);
     client->size -= (size_t)(end + 1 - client->data);
     memmove(client->data, end + 1, client->size);

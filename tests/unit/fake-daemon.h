@@ -267,12 +267,11 @@ static bool on_submit(const struct ring_record *record)
 {
     struct protocol_id id = {.high = 0x0123456789abcdef, .low = ++supervisor.submitted};
     struct protocol_submit submit;
-    const void *data;
 
     must(protocol_get_submit(record->body, record->size, &submit) == 0);
     if (submit.name_size > 0)
         memcpy(id.name, submit.name, submit.name_size);
-    data = map_in(&submit.payload);
+    const void *data = map_in(&submit.payload);
     if (submit.group != GROUP)
         refuse(submit.cookie, ENOENT, "no such group");
     else if (is(data, &submit.payload, "busy"))
@@ -457,10 +456,8 @@ static void listen_there(enum wake_backend backend)
 
 static int connect_there(void)
 {
-    int r;
-
     ck_assert_int_eq(pthread_create(&supervisor.thread, NULL, run, NULL), 0);
-    r = troupe_client_connect(&client, supervisor.path);
+    int r = troupe_client_connect(&client, supervisor.path);
     unlink(supervisor.path);
     return r;
 }

@@ -14,10 +14,9 @@ void fake_peer_open(struct fake_peer *peer, struct loop *loop,
                     const struct endpoint_options *options, const struct endpoint_handler *handler)
 {
     struct endpoint_fds fds;
-    struct channel_fds theirs;
 
     ck_assert_int_eq(endpoint_init(&peer->endpoint, loop, options, handler, &fds), 0);
-    theirs = (struct channel_fds){
+    struct channel_fds theirs = (struct channel_fds){
         .inbox = copy_fd(fds.channel.inbox),
         .outbox = copy_fd(fds.channel.outbox),
         .wait_fd = copy_fd(fds.channel.wait_fd),

@@ -60,18 +60,14 @@ static void add_test(Suite *check, const struct suite_test *test)
 
 int main(int argc, char **argv)
 {
-    Suite *check;
-    SRunner *runner;
-    int n_failed;
-
     if (argc == 2 && suite.argument && strcmp(argv[1], suite.argument) == 0)
         return suite.with_argument();
-    check = suite_create(suite.name);
-    runner = srunner_create(check);
+    Suite *check = suite_create(suite.name);
+    SRunner *runner = srunner_create(check);
     for (const struct suite_test *test = first; test; test = test->next)
         add_test(check, test);
     srunner_run_all(runner, CK_ENV);
-    n_failed = srunner_ntests_failed(runner);
+    int n_failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -63,12 +63,11 @@ TEST(threads_and_processes_are_made_as_before)
     pthread_t thread;
     void *result;
     int status = 0;
-    pid_t pid;
 
     ck_assert_int_eq(pthread_create(&thread, NULL, begin, &status), 0);
     ck_assert_int_eq(pthread_join(thread, &result), 0);
     ck_assert_ptr_eq(result, &status);
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0)
         _exit(7);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);

@@ -142,7 +142,6 @@ static int hand_all_on(void)
 static int sleep_on_all(void)
 {
     bool pending = false;
-    int r;
 
     for (unsigned i = 0; i < broker.n; i++) {
         struct end *end = &broker.ends[i];
@@ -157,7 +156,7 @@ static int sleep_on_all(void)
             end->armed = true;
         }
     }
-    r = io_uring_submit_and_wait(&broker.ring.uring, pending ? 0 : 1);
+    int r = io_uring_submit_and_wait(&broker.ring.uring, pending ? 0 : 1);
     for (unsigned i = 0; i < broker.n; i++)
         channel_end_sleep(&broker.ends[i].channel);
     return r < 0 && r != -EINTR ? r : 0;

@@ -133,11 +133,9 @@ static int make_spare(struct keeper *keeper)
 /* The one that waits takes over; the next one is made afterwards. */
 static pid_t start_spare(struct keeper *keeper)
 {
-    pid_t pid;
-
     if (keeper->spare == 0 && make_spare(keeper) < 0)
         return -1;
-    pid = keeper->spare;
+    pid_t pid = keeper->spare;
     if (write(keeper->go, "", 1) != 1)
         return -1;
     (void)close(keeper->go);

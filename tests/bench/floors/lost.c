@@ -83,7 +83,6 @@ static int kill_one(struct held *held, bool robust, size_t n_bytes, struct sampl
                     _Atomic uint64_t *begin)
 {
     pid_t pid = fork(), killer;
-    int fd, r;
 
     if (pid == 0)
         hold_and_wait(held, n_bytes);
@@ -91,7 +90,7 @@ static int kill_one(struct held *held, bool robust, size_t n_bytes, struct sampl
         return -errno;
     while (atomic_load(&held->ready) == 0)
         (void)syscall(SYS_futex, &held->ready, FUTEX_WAIT, 0, NULL, NULL, 0);
-    fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     killer = fork();
     if (killer == 0) {
         pause_usec(5000);
@@ -99,7 +98,7 @@ static int kill_one(struct held *held, bool robust, size_t n_bytes, struct sampl
         (void)kill(pid, SIGKILL);
         _exit(0);
     }
-    r = fd < 0 || killer < 0 ? -errno : robust ? wait_marked(held) : wait_pidfd(fd);
+    int r = fd < 0 || killer < 0 ? -errno : robust ? wait_marked(held) : wait_pidfd(fd);
     samples_add(samples, atomic_load(begin), samples_now());
     (void)waitpid(killer, NULL, 0);
     (void)waitpid(pid, NULL, 0);
@@ -114,11 +113,10 @@ int main(int argc, char **argv)
     _Atomic uint64_t *begin =
         mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct held *held = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int r;
 
     if (count == 0 || begin == MAP_FAILED || held == MAP_FAILED)
         return 2;
-    r = samples_init(&samples, count);
+    int r = samples_init(&samples, count);
     for (unsigned i = 0; r == 0 && i < count; i++) {
         memset(held, 0, sizeof(*held));
         r = kill_one(held, strcmp(argv[1], "robust") == 0, strtoull(argv[3], NULL, 10), &samples,

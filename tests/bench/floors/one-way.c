@@ -81,14 +81,11 @@ static int measure(uint64_t count, uint32_t size)
         .ring_size = RING, .inline_max = RING / 4, .backend = WAKE_FUTEX};
     struct channel channel = CHANNEL_NULL;
     struct channel_fds fds;
-    uint64_t begin;
-    double seconds;
-    pid_t pid;
     int status, r = channel_create(&channel, &options, &fds);
 
     if (r < 0)
         return r;
-    pid = fork();
+    pid_t pid = fork();
     if (pid < 0)
         return -errno;
     if (pid == 0) {
@@ -98,10 +95,10 @@ static int measure(uint64_t count, uint32_t size)
         _exit(channel_open(&theirs, &fds) != 0 || flood(&theirs, count, size) != 0);
     }
     r = channel_wait(&channel, USEC_INFINITY);
-    begin = samples_now();
+    uint64_t begin = samples_now();
     if (r == 0)
         r = drain(&channel, count);
-    seconds = (double)(samples_now() - begin) / 1e9;
+    double seconds = (double)(samples_now() - begin) / 1e9;
     if (r != 0)
         (void)kill(pid, SIGKILL);
     if (waitpid(pid, &status, 0) < 0 || status != 0)
@@ -117,13 +114,12 @@ int main(int argc, char **argv)
 {
     uint64_t count = argc == 3 ? strtoull(argv[1], NULL, 10) : 0;
     uint64_t size = argc == 3 ? strtoull(argv[2], NULL, 10) : 0;
-    int r;
 
     if (count == 0 || size == 0 || size > BODY_MAX) {
         fprintf(stderr, "usage: one-way COUNT BYTES (at most %u)\n", BODY_MAX);
         return 2;
     }
-    r = measure(count, (uint32_t)size);
+    int r = measure(count, (uint32_t)size);
     if (r < 0)
         fprintf(stderr, "one-way: %s\n", strerror(-r));
     return r < 0;

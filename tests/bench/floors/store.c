@@ -143,11 +143,10 @@ static int measure_bare(const struct load *load, bool keeps_results)
     const uint64_t n = load->window > 1 ? load->window / 2 : 1;
     uint64_t begin, done = 0;
     struct bare bare = {.keeps_results = keeps_results};
-    double cpu;
     int r = bare_open(&bare, load->path);
 
     begin = samples_now();
-    cpu = cpu_seconds();
+    double cpu = cpu_seconds();
     for (; r == 0 && done < load->count; done += n)
         r = bare_batch(&bare, load, done + 1, n);
     if (r == 0)
@@ -277,16 +276,14 @@ static int measure_module(const struct load *load)
     const struct loop_options loop_options = {0};
     struct flight *flights = calloc(load->window, sizeof(*flights));
     const char *reason = "";
-    uint64_t begin;
-    double cpu;
     int r = flights ? loop_new(&module.loop, &loop_options, &reason) : -ENOMEM;
 
     if (r == 0)
         r = store_new(&module.store, module.loop, &options);
     if (r == 0)
         r = loop_run(module.loop);
-    begin = samples_now();
-    cpu = cpu_seconds();
+    uint64_t begin = samples_now();
+    double cpu = cpu_seconds();
     for (uint64_t i = 0; r == 0 && i < load->window; i++) {
         flights[i] = (struct flight){
             .add = {.addition = true, .apply = apply_add, .done = on_added},
@@ -316,7 +313,6 @@ static int measure(const struct load *load, const char *mode)
 int main(int argc, char **argv)
 {
     struct load load = {0};
-    int r;
 
     if (argc == 6) {
         load = (struct load){.path = argv[2],
@@ -329,7 +325,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: store bare|create|one|module PATH COUNT BYTES WINDOW\n");
         return 2;
     }
-    r = measure(&load, argv[1]);
+    int r = measure(&load, argv[1]);
     if (r < 0)
         fprintf(stderr, "store: %s\n", strerror(-r));
     return r < 0;

@@ -19,10 +19,9 @@ static int open_file(const char *directory, int *ret_fd)
 {
     static const char zeros[FILE_SIZE];
     char path[4096];
-    int fd;
 
     snprintf(path, sizeof(path), "%s/records", directory);
-    fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || pwrite(fd, zeros, FILE_SIZE, 0) != FILE_SIZE || fsync(fd) < 0)
         return errno > 0 ? -errno : -EIO;
     *ret_fd = fd;
@@ -35,11 +34,9 @@ static int measure(int fd, useconds_t pause, size_t count, size_t size, struct s
     off_t at = 0;
 
     for (size_t i = 0; i < count; i++) {
-        uint64_t begin;
-
         if (pause > 0)
             (void)usleep(pause);
-        begin = samples_now();
+        uint64_t begin = samples_now();
         if (pwrite(fd, record, size, at) != (ssize_t)size || fdatasync(fd) < 0)
             return -errno;
         samples_add(samples, begin, samples_now());

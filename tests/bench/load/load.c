@@ -29,10 +29,9 @@ void load_ready(void)
 static int submit(struct load *load)
 {
     uint64_t number = load->n_submitted;
-    int r;
 
     memcpy(load->data, &number, sizeof(number));
-    r = load->system->submit(load->self, load->data, load->size);
+    int r = load->system->submit(load->self, load->data, load->size);
     if (r == 0) {
         load->n_submitted++;
         load->sum += number;
@@ -122,14 +121,12 @@ static int measure_round_trip(struct load *load)
 
 static int measure_window(struct load *load)
 {
-    uint64_t begin;
-    double cpu;
     int r = keep_in_flight(load, load->n_warm);
 
     if (r < 0)
         return r;
-    cpu = cpu_seconds();
-    begin = samples_now();
+    double cpu = cpu_seconds();
+    uint64_t begin = samples_now();
     r = keep_in_flight(load, load->n_warm + load->count);
     if (r == 0) {
         double seconds = (double)(samples_now() - begin) / 1e9;
@@ -156,14 +153,12 @@ static int usage(const struct load_system *system)
 
 static int run(struct load *load, const char *address, int (*measure)(struct load *))
 {
-    int r;
-
     load->data = malloc(load->size);
     load->result = malloc(load->size);
     if (!load->data || !load->result)
         return -ENOMEM;
     memset(load->data, 'x', load->size);
-    r = load->system->open(address, (unsigned)load->window, &load->self);
+    int r = load->system->open(address, (unsigned)load->window, &load->self);
     if (r == 0)
         r = measure(load);
     if (r == 0)

@@ -43,13 +43,12 @@ int stream_flush(struct stream *stream)
 static int grow(char **buffer, size_t *max, size_t need)
 {
     size_t size = *max;
-    char *bigger;
 
     while (size < need)
         size *= 2;
     if (size == *max)
         return 0;
-    bigger = realloc(*buffer, size);
+    char *bigger = realloc(*buffer, size);
     if (!bigger)
         return -ENOMEM;
     *buffer = bigger;
@@ -76,10 +75,9 @@ int stream_printf(struct stream *stream, const char *format, ...)
 {
     char text[512];
     va_list arguments;
-    int size;
 
     va_start(arguments, format);
-    size = vsnprintf(text, sizeof(text), format, arguments);
+    int size = vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     if (size < 0 || (size_t)size >= sizeof(text))
         return -EMSGSIZE;
@@ -89,8 +87,6 @@ int stream_printf(struct stream *stream, const char *format, ...)
 /* Room behind what is there already, then whatever the socket has. */
 static int receive(struct stream *stream, size_t need, int flags)
 {
-    ssize_t n;
-
     if (stream->in_begin > 0 && stream->in_begin + need > stream->in_max) {
         memmove(stream->in, stream->in + stream->in_begin, stream->in_end - stream->in_begin);
         stream->in_end -= stream->in_begin;
@@ -98,7 +94,8 @@ static int receive(struct stream *stream, size_t need, int flags)
     }
     if (grow(&stream->in, &stream->in_max, need) < 0)
         return -ENOMEM;
-    n = recv(stream->fd, stream->in + stream->in_end, stream->in_max - stream->in_end, flags);
+    ssize_t n =
+        recv(stream->fd, stream->in + stream->in_end, stream->in_max - stream->in_end, flags);
     if (n <= 0)
         return n < 0 ? -errno : -EPIPE;
     stream->in_end += (size_t)n;
@@ -107,12 +104,10 @@ static int receive(struct stream *stream, size_t need, int flags)
 
 int stream_ready(struct stream *stream)
 {
-    int r;
-
     if (stream->in_begin < stream->in_end)
         return 1;
     stream->in_begin = stream->in_end = 0;
-    r = receive(stream, 1, MSG_DONTWAIT);
+    int r = receive(stream, 1, MSG_DONTWAIT);
     return r == -EAGAIN ? 0 : r < 0 ? r : 1;
 }
 

@@ -34,10 +34,9 @@ static int put(struct stream *stream, enum packet type, const void *head, size_t
 {
     struct packet_header header = {.type = htonl(type),
                                    .size = htonl((uint32_t)(head_size + tail_size))};
-    int r;
 
     memcpy(header.magic, "\0REQ", 4);
-    r = stream_put(stream, &header, sizeof(header));
+    int r = stream_put(stream, &header, sizeof(header));
     if (r == 0 && head_size > 0)
         r = stream_put(stream, head, head_size);
     if (r == 0 && tail_size > 0)

@@ -72,14 +72,13 @@ static int open_submitter(const char *port, unsigned window, void **ret)
 {
     struct nats *self = calloc(1, sizeof(*self));
     bool jetstream = take_jetstream(&port);
-    int r;
 
     if (!self)
         return -ENOMEM;
     *ret = self;
     snprintf(self->reply_to, sizeof(self->reply_to), "%s.%d", jetstream ? "answers" : "results",
              getpid());
-    r = open_connection(&self->stream, port);
+    int r = open_connection(&self->stream, port);
     if (r == 0)
         r = stream_printf(&self->stream, "SUB %s %d\r\n", self->reply_to,
                           jetstream ? ANSWERS : RESULTS);

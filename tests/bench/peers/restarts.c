@@ -29,10 +29,8 @@ static int run(int fd, uint64_t *pid, unsigned count, unsigned pause_ms, struct 
         *pid = stamp.pid;
     }
     for (unsigned i = 0; r == 0 && i < count; i++) {
-        uint64_t begin;
-
         pause_usec((uint64_t)pause_ms * 1000);
-        begin = samples_now();
+        uint64_t begin = samples_now();
         if (kill((pid_t)*pid, SIGKILL) < 0)
             return -errno;
         r = stamp_read(fd, STAMP_MAIN, &stamp);
@@ -45,15 +43,13 @@ static int run(int fd, uint64_t *pid, unsigned count, unsigned pause_ms, struct 
 int main(int argc, char **argv)
 {
     struct samples samples;
-    uint64_t pid;
-    int fd, r;
 
     if (argc != 5)
         return 2;
-    pid = strtoull(argv[2], NULL, 10);
+    uint64_t pid = strtoull(argv[2], NULL, 10);
     unsigned count = (unsigned)strtoul(argv[3], NULL, 10);
-    fd = stamp_open(argv[1]);
-    r = fd < 0 ? fd : samples_init(&samples, count);
+    int fd = stamp_open(argv[1]);
+    int r = fd < 0 ? fd : samples_init(&samples, count);
     if (r == 0)
         r = run(fd, &pid, count, (unsigned)strtoul(argv[4], NULL, 10), &samples);
     if (r < 0) {

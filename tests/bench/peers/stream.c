@@ -46,10 +46,9 @@ static double now_s(void)
 static uint64_t count_stored(jsCtx *js)
 {
     jsStreamInfo *info = NULL;
-    uint64_t n;
 
     check(js_GetStreamInfo(&info, js, STREAM, NULL, NULL), "asking about the stream");
-    n = info->State.Msgs;
+    uint64_t n = info->State.Msgs;
     jsStreamInfo_Destroy(info);
     return n;
 }

@@ -67,24 +67,20 @@ static int pull(void *socket, uint64_t count, size_t size)
 
 int main(int argc, char **argv)
 {
-    uint64_t count;
-    size_t size;
-    void *socket;
-    pid_t pid;
     int bound[2], r;
 
     if (argc != 4 || pipe(bound) < 0)
         return 2;
-    count = strtoull(argv[2], NULL, 10);
-    size = strtoull(argv[3], NULL, 10);
-    pid = fork();
+    uint64_t count = strtoull(argv[2], NULL, 10);
+    size_t size = strtoull(argv[3], NULL, 10);
+    pid_t pid = fork();
     if (pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (push(bound[0], argv[1], count, size) == 0)
             pause(); /* what is left is being sent in the background */
         _exit(1);
     }
-    socket = pid > 0 ? connected(ZMQ_PULL, argv[1]) : NULL;
+    void *socket = pid > 0 ? connected(ZMQ_PULL, argv[1]) : NULL;
     r = socket && write(bound[1], "", 1) == 1 ? pull(socket, count, size) : -1;
     if (r < 0)
         fprintf(stderr, "zeromq: %s\n", zmq_strerror(zmq_errno()));

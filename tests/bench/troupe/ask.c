@@ -57,7 +57,6 @@ int main(int argc, char **argv)
     struct samples samples;
     char message[512];
     ssize_t size = 0;
-    int fd;
 
     if (argc != 6)
         return 2;
@@ -65,7 +64,7 @@ int main(int argc, char **argv)
     unsigned count = (unsigned)strtoul(argv[2], NULL, 10);
     if (samples_init(&samples, count) < 0)
         return 1;
-    fd = connect_to(argv[1]);
+    int fd = connect_to(argv[1]);
     if (fd < 0)
         size = fd;
     for (unsigned i = 0; size >= 0 && i < count; i++) {

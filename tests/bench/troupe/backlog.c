@@ -18,15 +18,13 @@ int main(int argc, char **argv)
     char id[TROUPE_ID_SIZE];
     struct troupe_client *client;
     uint64_t group, count, size;
-    void *data;
-    int r;
 
     if (argc != 5)
         return EXIT_FAILURE;
     count = strtoull(argv[3], NULL, 10);
     size = strtoull(argv[4], NULL, 10);
-    data = calloc(1, size + 1);
-    r = troupe_client_connect(&client, argv[1]);
+    void *data = calloc(1, size + 1);
+    int r = troupe_client_connect(&client, argv[1]);
     if (r == 0)
         r = troupe_client_group(client, argv[2], &group);
     if (r < 0)

@@ -51,11 +51,10 @@ static int submit(struct deaths *deaths, enum job job)
 {
     struct troupe_job_options options = TROUPE_JOB_DEFAULTS;
     const void *data = job == LOST ? (const void *)&deaths->n_bytes : "next";
-    int r;
 
     options.max_retries = job == LOST ? 0 : 3;
-    r = troupe_client_submit(deaths->client, deaths->group, &options, data,
-                             job == LOST ? sizeof(deaths->n_bytes) : 4, job);
+    int r = troupe_client_submit(deaths->client, deaths->group, &options, data,
+                                 job == LOST ? sizeof(deaths->n_bytes) : 4, job);
     troupe_client_flush(deaths->client);
     return r;
 }
@@ -142,14 +141,13 @@ static int make_ready(struct deaths *deaths)
 static int kill_once(struct deaths *deaths, unsigned pause_ms)
 {
     struct stamp stamp;
-    uint64_t begin;
     int r = make_ready(deaths);
 
     if (r < 0)
         return r;
     pause_usec((uint64_t)pause_ms * 1000);
     watch_drain(deaths->watch);
-    begin = samples_now();
+    uint64_t begin = samples_now();
     if (kill(deaths->pid, SIGKILL) < 0)
         return -errno;
     if (deaths->busy || deaths->spare) {
@@ -216,7 +214,6 @@ int main(int argc, char **argv)
 {
     struct deaths deaths = {.fd = -1, .watch = -1};
     unsigned count = argc == 7 ? (unsigned)strtoul(argv[4], NULL, 10) : 0;
-    int r;
 
     if (count == 0) {
         fprintf(stderr, "usage: deaths SOCKET FIFO PID COUNT PAUSE_MS idle|spare|BYTES\n");
@@ -226,8 +223,8 @@ int main(int argc, char **argv)
     deaths.spare = strcmp(argv[6], "spare") == 0;
     deaths.busy = !deaths.spare && strcmp(argv[6], "idle") != 0;
     deaths.n_bytes = strtoull(argv[6], NULL, 10);
-    r = samples_init(&deaths.known, count) | samples_init(&deaths.ended, count) |
-        samples_init(&deaths.main, count) | samples_init(&deaths.served, count);
+    int r = samples_init(&deaths.known, count) | samples_init(&deaths.ended, count) |
+            samples_init(&deaths.main, count) | samples_init(&deaths.served, count);
     if (r == 0)
         r = run(&deaths, argv[1], argv[2], count, (unsigned)strtoul(argv[5], NULL, 10));
     if (r == 0)

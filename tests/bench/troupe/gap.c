@@ -33,7 +33,6 @@ static int do_job(struct gap *gap)
 {
     static const char data[64] = "gap";
     struct troupe_result result = TROUPE_RESULT_INIT;
-    uint64_t now;
     int r = troupe_client_do(gap->client, gap->group, NULL, data, sizeof(data), &result);
 
     if (r == -ECONNRESET) {
@@ -43,7 +42,7 @@ static int do_job(struct gap *gap)
     if (r == 0 && result.end != TROUPE_SUCCEEDED)
         r = -EBADMSG;
     troupe_result_release(&result);
-    now = samples_now();
+    uint64_t now = samples_now();
     if (gap->n_ended > 0 && now - gap->last > gap->longest)
         gap->longest = now - gap->last;
     gap->last = now;
@@ -55,7 +54,6 @@ static int do_job(struct gap *gap)
 int main(int argc, char **argv)
 {
     struct gap gap = {0};
-    int r;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)signal(SIGTERM, stop);
@@ -63,7 +61,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: gap SOCKET GROUP\n");
         return 2;
     }
-    r = troupe_client_connect(&gap.client, argv[1]);
+    int r = troupe_client_connect(&gap.client, argv[1]);
     if (r == 0)
         r = troupe_client_group(gap.client, argv[2], &gap.group);
     while (r == 0 && !stopped)

@@ -31,9 +31,6 @@ struct troupe {
 static int open_client(const char *address, unsigned window, void **ret)
 {
     struct troupe *self = calloc(1, sizeof(*self));
-    const char *at;
-    char *key;
-    int r;
 
     if (!self)
         return -ENOMEM;
@@ -46,18 +43,18 @@ static int open_client(const char *address, unsigned window, void **ret)
         self->n_cells = strtoull(address + 6, NULL, 10);
         address += strcspn(address, ":") + 1;
     }
-    at = strchr(address, '@');
+    const char *at = strchr(address, '@');
     if (!at || (size_t)(at - address) >= sizeof(self->name))
         return -EINVAL;
     snprintf(self->name, sizeof(self->name), "%.*s", (int)(at - address), address);
     self->options = (struct troupe_job_options)TROUPE_JOB_DEFAULTS;
-    key = strchr(self->name, '/');
+    char *key = strchr(self->name, '/');
     if (key) {
         *key++ = '\0';
         self->options.key = key;
         self->options.key_size = strlen(key);
     }
-    r = troupe_client_connect(&self->client, at + 1);
+    int r = troupe_client_connect(&self->client, at + 1);
     return r == 0 ? troupe_client_group(self->client, self->name, &self->group) : r;
 }
 

@@ -37,14 +37,13 @@ static int on_count(struct troupe_actor *actor, struct troupe_message *message, 
 static int ask(struct troupe_actor *actor, troupe_ref listener, uint64_t *ret_count)
 {
     struct troupe_future *future;
-    const void *data;
     size_t size;
     int r = troupe_actor_ask(actor, listener, &future, "count");
 
     if (r < 0)
         return r;
     r = troupe_future_await(future, TROUPE_AWAIT_STASH);
-    data = troupe_future_payload(future, &size);
+    const void *data = troupe_future_payload(future, &size);
     if (r == 0 && size == sizeof(*ret_count))
         memcpy(ret_count, data, size);
     troupe_future_free(future);

@@ -40,10 +40,9 @@ static int handle(struct troupe_job *job, void *userdata)
 int main(void)
 {
     struct troupe_worker *worker;
-    int r;
 
     stamp_write(STAMP_MAIN);
-    r = troupe_worker_new(&worker);
+    int r = troupe_worker_new(&worker);
     if (r < 0)
         return troupe_worker_start_error(r);
     troupe_worker_on_job(worker, handle, NULL);

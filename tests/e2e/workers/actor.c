@@ -204,11 +204,10 @@ static int note_line(struct troupe_job *job, const char *argument)
 {
     const char *text = strchrnul(argument, ' ');
     char path[256], line[512];
-    int fd, size;
 
     snprintf(path, sizeof(path), "%.*s", (int)(text - argument), argument);
-    size = snprintf(line, sizeof(line), "%s\n", text + (*text == ' '));
-    fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    int size = snprintf(line, sizeof(line), "%s\n", text + (*text == ' '));
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     /* In one write(2), which other workers cannot split. */
     if (fd < 0 || write(fd, line, (size_t)size) != size)
         _exit(99);
@@ -301,13 +300,12 @@ static int handle(struct troupe_job *job, void *userdata)
     while (at < end && *at != '\n') {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         size_t n = (size_t)((stop ? stop : end) - at);
-        int r;
 
         if (n >= sizeof(line))
             return -EINVAL;
         memcpy(line, at, n);
         line[n] = '\0';
-        r = run(job, line);
+        int r = run(job, line);
         if (r != 0)
             return r < 0 ? r : 0;
         at += n + (stop ? 1 : 0);

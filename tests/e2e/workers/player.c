@@ -261,12 +261,11 @@ static int on_call(struct troupe_actor *actor, struct troupe_message *message, c
     struct troupe_future *future = NULL;
     size_t size;
     troupe_ref to;
-    int r;
 
     if (sscanf(args, "%299s %299s %9s %4095[^\n]", address, type, mode, text) < 3)
         return -EINVAL;
     note_event("calling", "");
-    r = troupe_actor_lookup(actor, address, &to);
+    int r = troupe_actor_lookup(actor, address, &to);
     if (r == 0)
         r = troupe_actor_ask(actor, to, &future, type, .text = text);
     if (r == 0)
@@ -464,11 +463,10 @@ static int do_at(struct troupe_actor *actor, char **word, char *result)
 static int do_cancel(struct troupe_actor *actor, char **word, char *result)
 {
     troupe_ref to;
-    int r;
 
     if (!word[2])
         return count(troupe_actor_timer_cancel(actor, strtoull(word[1], NULL, 10)), result);
-    r = find(actor, word[1], &to);
+    int r = find(actor, word[1], &to);
     return count(r < 0 ? r : troupe_actor_timer_cancel_type(actor, to, word[2]), result);
 }
 
@@ -650,14 +648,13 @@ static int play(struct troupe_actor *actor, struct troupe_message *message, cons
 {
     const size_t length = strcspn(command, " "), i = find_deed(command, length);
     char result[2 * TEXT_SIZE];
-    int r;
 
     if (i == ELEMENTS(deeds)) {
         if (!obey(actor, command, result))
             note_event("what?", command);
         return verdict;
     }
-    r = deeds[i].fn(actor, message, command + length + (command[length] == ' '));
+    int r = deeds[i].fn(actor, message, command + length + (command[length] == ' '));
     return r == TROUPE_HANDLED ? verdict : r;
 }
 
@@ -766,11 +763,10 @@ static int be_client(void)
 int main(int argc, char *argv[])
 {
     struct troupe_worker *worker;
-    int r;
 
     if (argc > 1 && strcmp(argv[1], "client") == 0)
         return be_client();
-    r = troupe_worker_new(&worker);
+    int r = troupe_worker_new(&worker);
     if (r < 0)
         return troupe_worker_start_error(r);
     name = troupe_worker_name(worker);

@@ -25,7 +25,6 @@ int main(int argc, char **argv)
     int told[2];
     char byte;
     pid_t parent = getpid(), tracer;
-    FILE *file;
 
     if (argc != 3 || pipe(told) < 0)
         return 2;
@@ -35,7 +34,7 @@ int main(int argc, char **argv)
     close(told[1]);
     if (tracer < 0 || read(told[0], &byte, 1) != 1)
         return 3;
-    file = fopen(argv[1], "w");
+    FILE *file = fopen(argv[1], "w");
     if (!file || fprintf(file, "%d\n", (int)tracer) < 0 || fclose(file) != 0)
         return 4;
     return read(open(argv[2], O_RDONLY), &byte, 1) == 1 ? 1 : 5;

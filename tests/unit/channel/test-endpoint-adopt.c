@@ -99,11 +99,10 @@ static void setup(enum wake_backend backend)
 {
     const struct endpoint_options options = {.ring_size = RING_SIZE, .inline_max = 512};
     struct endpoint_fds fds;
-    struct channel_fds theirs;
 
     new_loop(backend == WAKE_EVENTFD);
     ck_assert_int_eq(endpoint_init(&endpoint, loop, &options, &HANDLER, &fds), 0);
-    theirs = (struct channel_fds){
+    struct channel_fds theirs = (struct channel_fds){
         .inbox = copy_fd(fds.channel.inbox),
         .outbox = copy_fd(fds.channel.outbox),
         .wait_fd = copy_fd(fds.channel.wait_fd),
@@ -246,7 +245,6 @@ static bool peer_is_rung(uint32_t before)
 TEST(the_wake_up_of_a_peer_waits_in_its_queue_and_a_record_comes_sooner)
 {
     struct work_queue queue;
-    uint32_t bell;
 
     crash();
     work_queue_init(&queue, loop);
@@ -254,7 +252,7 @@ TEST(the_wake_up_of_a_peer_waits_in_its_queue_and_a_record_comes_sooner)
     announcements = &queue;
     ck_assert_int_eq(adopt(), 0);
     announcements = NULL;
-    bell = atomic_load(&peer.channel.their_words->bell);
+    uint32_t bell = atomic_load(&peer.channel.their_words->bell);
     hand_over();
     turns(2);
     ck_assert(!peer_is_rung(bell));
@@ -386,11 +384,9 @@ TEST(flags_and_controls_reach_a_peer_that_has_not_taken_the_next_inbox)
 
 TEST(the_peer_learns_which_of_its_requests_the_former_supervisor_had_read)
 {
-    uint64_t before;
-
     peer_send(1);
     await_records(1);
-    before = peer.position;
+    uint64_t before = peer.position;
     crash();
     peer_send(2);
     ck_assert_int_eq(adopt(), 0);

@@ -58,13 +58,10 @@ static void fill(void)
 
 TEST(what_it_was_filled_with_is_taken_once)
 {
-    const struct memory_header *ready;
-    struct endpoint_parts parts;
-
     fill();
     fill();
-    ready = stock.parts.channel.mine.header;
-    parts = take();
+    const struct memory_header *ready = stock.parts.channel.mine.header;
+    struct endpoint_parts parts = take();
     ck_assert_ptr_eq(parts.channel.mine.header, ready);
     ck_assert(!stock.filled);
     let_go(take());
@@ -73,11 +70,9 @@ TEST(what_it_was_filled_with_is_taken_once)
 
 TEST(parts_for_another_configuration_are_made_anew)
 {
-    struct endpoint_parts parts;
-
     fill();
     options.ring_size = 2 * RING_SIZE;
-    parts = take();
+    struct endpoint_parts parts = take();
     ck_assert_uint_eq(parts.channel.mine.header->ring_size, 2 * RING_SIZE);
     ck_assert(!stock.filled);
     let_go(parts);

@@ -69,12 +69,11 @@ static void setup(enum wake_backend backend)
     const struct loop_options loop_options = {.force_eventfd = backend == WAKE_EVENTFD};
     const struct endpoint_options options = {.ring_size = RING_SIZE, .inline_max = 1024};
     struct endpoint_fds fds;
-    struct channel_fds theirs;
     const char *reason;
 
     ck_assert_int_eq(loop_new(&loop, &loop_options, &reason), 0);
     ck_assert_int_eq(endpoint_init(&endpoint, loop, &options, &HANDLER, &fds), 0);
-    theirs = (struct channel_fds){
+    struct channel_fds theirs = (struct channel_fds){
         .inbox = fcntl(fds.channel.inbox, F_DUPFD_CLOEXEC, 0),
         .outbox = fcntl(fds.channel.outbox, F_DUPFD_CLOEXEC, 0),
         .wait_fd = fds.channel.wait_fd < 0 ? -1 : fcntl(fds.channel.wait_fd, F_DUPFD_CLOEXEC, 0),

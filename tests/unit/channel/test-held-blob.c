@@ -38,11 +38,10 @@ static unsigned fill(struct held_blob **blobs, struct blob_share *of)
 TEST(a_sender_leaves_as_much_as_it_takes)
 {
     struct held_blob *mine[100], *others[100];
-    unsigned n_mine, n_others;
 
     quota.max = 60;
-    n_mine = fill(mine, share);
-    n_others = fill(others, other);
+    unsigned n_mine = fill(mine, share);
+    unsigned n_others = fill(others, other);
     ck_assert_uint_eq(n_mine, 30);
     ck_assert_uint_eq(n_others, 15);
     (void)held_blob_unref(mine[--n_mine]);

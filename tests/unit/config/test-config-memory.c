@@ -67,12 +67,10 @@ void *calloc(size_t n, size_t size)
 
 void *realloc(void *pointer, size_t size)
 {
-    void *moved;
-
     /* Shrinking never fails: asprintf(3) does it, and rightly does not mind if it cannot. */
     if (malloc_usable_size(pointer) < size && fails())
         return NULL;
-    moved = __libc_realloc(pointer, size);
+    void *moved = __libc_realloc(pointer, size);
     if (!pointer)
         born(moved);
     return moved;

@@ -34,15 +34,13 @@ TEST(a_missing_directory_is_an_error)
 
 TEST(groups_are_sorted_by_name)
 {
-    struct config *config;
-
     write_group("b", "");
     write_group("a-b", "");
     write_group("a", "");
     write_group("a.b", "");
     write_file(".hidden.group", "nonsense");
     write_file("README", "nonsense");
-    config = load();
+    struct config *config = load();
     ck_assert_uint_eq(config->n_groups, 4);
     ck_assert_str_eq(config->groups[0]->name, "a");
     ck_assert_str_eq(config->groups[1]->name, "a-b");
@@ -54,14 +52,12 @@ TEST(groups_are_sorted_by_name)
 
 TEST(dropins_override_in_the_order_of_their_names_and_lists_grow)
 {
-    struct config_group *group;
-
     ck_assert_int_eq(mkdir("a.group.d", 0755), 0);
     write_file("a.group.d/20-b.conf", "[Pool]\nSize=3\n[Group]\nEnvironment=B=2 C=3\n");
     write_file("a.group.d/10-a.conf", "[Pool]\nSize=2\nMaxJobs=8\n[Group]\nEnvironment=A=9\n");
     write_file("a.group.d/30-c.txt", "nonsense");
     write_file("a.group.d/.hidden.conf", "nonsense");
-    group = load_group("Environment=A=1\n[Pool]\nSize=1\n");
+    struct config_group *group = load_group("Environment=A=1\n[Pool]\nSize=1\n");
     ck_assert_uint_eq(group->size, 3);
     ck_assert_uint_eq(group->max_jobs, 8);
     ck_assert_uint_eq(group->environment.n, 3);
@@ -72,11 +68,9 @@ TEST(dropins_override_in_the_order_of_their_names_and_lists_grow)
 
 TEST(an_empty_assignment_in_a_dropin_empties_a_list)
 {
-    struct config_group *group;
-
     ck_assert_int_eq(mkdir("a.group.d", 0755), 0);
     write_file("a.group.d/a.conf", "[Group]\nEnvironment=\nEnvironment=B=2\n");
-    group = load_group("Environment=A=1\n");
+    struct config_group *group = load_group("Environment=A=1\n");
     ck_assert_str_eq(group->environment.strings[0], "B=2");
     ck_assert_ptr_null(group->environment.strings[1]);
 }
@@ -117,21 +111,17 @@ TEST(a_problem_in_a_dropin_names_the_dropin)
 
 TEST(dropins_without_their_group_do_not_matter)
 {
-    struct config *config;
-
     ck_assert_int_eq(mkdir("gone.group.d", 0755), 0);
     write_file("gone.group.d/a.conf", "nonsense");
-    config = load();
+    struct config *config = load();
     ck_assert_uint_eq(config->n_groups, 0);
 }
 
 TEST(exchanges_are_read_sorted_by_name)
 {
-    struct config *config;
-
     write_file("b-1.exchange", "[Exchange]\nType=pattern\nDescription=two\n");
     write_file("b.exchange", "[Exchange]\nType=single\n");
-    config = load();
+    struct config *config = load();
     ck_assert_uint_eq(config->n_exchanges, 2);
     ck_assert_str_eq(config->exchanges[0]->name, "b");
     ck_assert_int_eq(config->exchanges[0]->type, EXCHANGE_SINGLE);

@@ -29,10 +29,8 @@ static size_t count_items(const char *method, const char *extra, const char *arr
 
     count_turns();
     do {
-        json_t *page;
-
         send_list(method, extra, cursor, limit);
-        page = parameters_of(fake_receive(client));
+        json_t *page = parameters_of(fake_receive(client));
         ck_assert_uint_le(json_array_size(json_object_get(page, array)), (size_t)limit);
         n += json_array_size(json_object_get(page, array));
         cursor = json_integer_value(json_object_get(page, "next"));
@@ -151,7 +149,6 @@ TEST(dead_letters_that_go_while_they_are_listed_take_nothing_along)
 {
     struct dead_letters *letters = &fake_parts.messages.dead_letters;
     uint64_t expected = 0;
-    json_t *page;
 
     add_letters(DEAD_GONE, 900);
     slow_down();
@@ -167,7 +164,7 @@ TEST(dead_letters_that_go_while_they_are_listed_take_nothing_along)
             expected++;
         }
     }
-    page = parameters_of(fake_receive(client));
+    json_t *page = parameters_of(fake_receive(client));
     ck_assert_uint_ge(json_array_size(json_object_get(page, "letters")), expected);
 }
 

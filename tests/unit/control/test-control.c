@@ -32,13 +32,11 @@ TEST(each_interface_is_described)
     char text[256], line[128];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        json_t *answer;
-
         snprintf(text, sizeof(text),
                  CALL("org.varlink.service.GetInterfaceDescription", "{\"interface\":\"%s\"}"),
                  names[i]);
         snprintf(line, sizeof(line), "\ninterface %s\n", names[i]);
-        answer = ask(text);
+        json_t *answer = ask(text);
         ck_assert_ptr_nonnull(strstr(string(answer, "description"), line));
     }
 }
@@ -119,12 +117,10 @@ TEST(a_malformed_message_is_answered_and_ends_the_connection)
 
 TEST(calls_in_a_row_are_answered_in_order)
 {
-    json_t *answer;
-
     fake_send(client, SUPERVISOR("GetStatus", "{}"));
     fake_send(client, ONEWAY("io.troupe.Supervisor.GetInfo", "{}"));
     fake_send(client, SUPERVISOR("GetInfo", "{}"));
-    answer = parameters_of(fake_receive(client));
+    json_t *answer = parameters_of(fake_receive(client));
     ck_assert_ptr_nonnull(json_object_get(answer, "groups"));
     answer = parameters_of(fake_receive(client));
     ck_assert_str_eq(string(answer, "state"), "running");
@@ -144,7 +140,6 @@ TEST(a_message_beyond_a_mebibyte_is_refused_and_ends_the_connection)
 {
     size_t size = CONNECTION_INPUT_MAX + 1, sent = 0;
     char *text = malloc(size);
-    json_t *answer;
 
     memset(text, 'x', size);
     fcntl(client->fd, F_SETFL, O_NONBLOCK);
@@ -157,7 +152,7 @@ TEST(a_message_beyond_a_mebibyte_is_refused_and_ends_the_connection)
             fake_settle();
     }
     free(text);
-    answer = fake_receive(client);
+    json_t *answer = fake_receive(client);
     ck_assert_str_eq(string(answer, "error"), "io.troupe.Supervisor.TooLarge");
     /* The end comes with the answer, not when the supervisor loses patience. */
     ck_assert_ptr_null(fake_receive(client));
@@ -217,13 +212,10 @@ TEST(a_client_that_is_told_more_than_it_reads_is_cut_off_with_a_word)
 
 TEST(one_client_too_many_is_told_so_and_the_others_go_on)
 {
-    struct fake_client *second;
-    json_t *parameters;
-
     fake_daemon.clients_max = 1;
     check_done(SUPERVISOR("GetInfo", "{}"));
-    second = fake_connect();
-    parameters = fake_refused(second, "TooManyClients", JOBS("List", "{}"));
+    struct fake_client *second = fake_connect();
+    json_t *parameters = fake_refused(second, "TooManyClients", JOBS("List", "{}"));
     ck_assert_int_eq(json_integer_value(json_object_get(parameters, "maximum")), 1);
     ck_assert_ptr_null(fake_receive(second));
     check_done(SUPERVISOR("GetInfo", "{}"));
@@ -232,10 +224,8 @@ TEST(one_client_too_many_is_told_so_and_the_others_go_on)
 
 TEST(an_idle_client_is_closed_and_one_that_waits_is_not)
 {
-    struct fake_client *waiting;
-
     fake_daemon.client_idle = 1000;
-    waiting = fake_connect();
+    struct fake_client *waiting = fake_connect();
     fake_send(waiting, MORE("io.troupe.Supervisor.Watch", "{}"));
     ck_assert_ptr_null(fake_receive(client));
     ck_assert_uint_eq(control_n_clients(fake_control), 1);
@@ -315,10 +305,9 @@ static pid_t listen_until_asked(const char *path)
 {
     int told[2];
     char byte;
-    pid_t pid;
 
     ck_assert_int_eq(pipe(told), 0);
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0) {
         struct pollfd asked = {.fd = control_listen(path, 0), .events = POLLIN};
 
@@ -338,12 +327,10 @@ static pid_t listen_until_asked(const char *path)
 TEST(a_start_waits_for_a_supervisor_that_is_being_killed)
 {
     char path[80];
-    pid_t pid;
-    int fd;
 
     snprintf(path, sizeof(path), "%s5", fake_path);
-    pid = listen_until_asked(path);
-    fd = control_listen(path, 60000);
+    pid_t pid = listen_until_asked(path);
+    int fd = control_listen(path, 60000);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
     close(fd);
@@ -376,10 +363,9 @@ TEST(a_lock_keeps_others_away_even_if_the_socket_is_removed)
 TEST(what_is_no_socket_is_left_alone)
 {
     char path[80];
-    int fd;
 
     snprintf(path, sizeof(path), "%s3", fake_path);
-    fd = open(path, O_CREAT | O_WRONLY, 0600);
+    int fd = open(path, O_CREAT | O_WRONLY, 0600);
     close(fd);
     ck_assert_int_eq(control_listen(path, 0), -EEXIST);
     ck_assert_int_eq(unlink(path), 0);
@@ -389,12 +375,10 @@ TEST(what_is_no_socket_is_left_alone)
 
 static void check_farewell(bool restarting, const char *error)
 {
-    json_t *answer;
-
     fake_send(client, JOBS("Do", "{\"group\":\"test\"}"));
     fake_settle();
     control_drain(fake_control, restarting);
-    answer = fake_receive(client);
+    json_t *answer = fake_receive(client);
     ck_assert_str_eq(string(answer, "error"), error);
 }
 

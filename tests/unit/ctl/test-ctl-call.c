@@ -44,13 +44,12 @@ static void serve(const char *expected, const char *const *pieces, const size_t 
 {
     char request[4096];
     ssize_t size = 0;
-    int fd;
 
     server = fork();
     ck_assert_int_ge(server, 0);
     if (server > 0)
         return;
-    fd = accept(listener, NULL, NULL);
+    int fd = accept(listener, NULL, NULL);
     while (size == 0 || request[size - 1] != '\0') {
         ssize_t got = read(fd, request + size, sizeof(request) - (size_t)size);
 
@@ -88,10 +87,9 @@ static struct invocation invocation_of_test(void)
 static int call_once(usec_t timeout, json_t *parameters, json_t **ret)
 {
     struct invocation invocation = invocation_of_test();
-    int r;
 
     invocation.options.timeout = timeout;
-    r = call(&invocation, "a.b.C", parameters, false, ret);
+    int r = call(&invocation, "a.b.C", parameters, false, ret);
     varlink_client_deinit(&invocation.client);
     return r;
 }

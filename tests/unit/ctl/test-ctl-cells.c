@@ -157,7 +157,6 @@ TEST(cells_without_any_member_do_no_harm)
 static json_t *part(const char *text)
 {
     char copy[512];
-    json_t *value;
 
     /* ' stands for " in here. */
     ck_assert_uint_lt(strlen(text), sizeof(copy));
@@ -165,7 +164,7 @@ static json_t *part(const char *text)
     for (char *c = copy; *c; c++)
         if (*c == '\'')
             *c = '"';
-    value = json_loads(copy, 0, NULL);
+    json_t *value = json_loads(copy, 0, NULL);
     ck_assert_ptr_nonnull(value);
     return value;
 }

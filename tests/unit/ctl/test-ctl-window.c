@@ -320,7 +320,6 @@ TEST(no_line_is_lost_doubled_or_out_of_order)
 
 static void read_pieces(const char *input, size_t input_size, char separator, const char *expected)
 {
-    struct reader reader;
     const char *line;
     char got[256] = "";
     size_t size;
@@ -329,7 +328,7 @@ static void read_pieces(const char *input, size_t input_size, char separator, co
     ck_assert_int_eq(pipe(fds), 0);
     ck_assert_int_eq(write(fds[1], input, input_size), (ssize_t)input_size);
     close(fds[1]);
-    reader = reader_make(fds[0], separator, false, PIECE_MAX);
+    struct reader reader = reader_make(fds[0], separator, false, PIECE_MAX);
     while (reader_next(&reader, 0, &line, &size) == 0) {
         strncat(got, line, size);
         strcat(got, "|");
@@ -355,13 +354,12 @@ TEST(with_another_separator_newlines_are_content)
 
 TEST(a_line_that_is_not_complete_is_not_handed_out)
 {
-    struct reader reader;
     const char *line;
     size_t size;
     int fds[2];
 
     ck_assert_int_eq(pipe(fds), 0);
-    reader = reader_make(fds[0], '\n', false, PIECE_MAX);
+    struct reader reader = reader_make(fds[0], '\n', false, PIECE_MAX);
     ck_assert_int_eq(write(fds[1], "ab", 2), 2);
     ck_assert_int_eq(reader_next(&reader, 0, &line, &size), READER_E_LATER);
     ck_assert_int_eq(write(fds[1], "c\nd", 3), 3);
@@ -404,13 +402,12 @@ TEST(lines_longer_than_the_buffer_arrive_whole)
 
 TEST(input_without_separators_does_not_fill_the_memory)
 {
-    struct reader reader;
     const char *line;
     size_t size;
     int fd = open("/dev/zero", O_RDONLY);
 
     ck_assert_int_ge(fd, 0);
-    reader = reader_make(fd, '\n', false, PIECE_MAX);
+    struct reader reader = reader_make(fd, '\n', false, PIECE_MAX);
     ck_assert_int_eq(reader_next(&reader, 0, &line, &size), -EMSGSIZE);
     ck_assert_uint_lt(reader.allocated, 4 * PIECE_MAX);
     reader_deinit(&reader);

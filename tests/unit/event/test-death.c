@@ -279,15 +279,13 @@ static void restore_all(void)
 
 TEST(the_log_is_restored_in_its_order_with_all_it_says, .setup = setup, .teardown = teardown)
 {
-    const struct list *node;
-
     for (uint64_t i = 1; i <= 12; i++) /* the first two are dropped again */
         add_before(i);
     ck_assert_int_eq(death_log_save(&before, &saver.saver), 0);
     restore_all();
     ck_assert_uint_eq(after.n_deaths, 10);
     ck_assert_uint_eq(after.n_total, 12);
-    node = after.deaths.next;
+    const struct list *node = after.deaths.next;
     list_for_each (other, &before.deaths) {
         assert_equal(list_entry(node, struct death, link), list_entry(other, struct death, link));
         node = node->next;
@@ -297,24 +295,21 @@ TEST(the_log_is_restored_in_its_order_with_all_it_says, .setup = setup, .teardow
 static struct death *refer(const struct death *death)
 {
     struct saved_writer writer = {0};
-    struct saved_reader row;
 
     death_put(&writer, death);
     ck_assert_int_eq(saved_add(&saver.saver, "reference", &writer, NULL), 0);
-    row = memory_saver_read(&saver, saver.n_rows - 1, "reference");
+    struct saved_reader row = memory_saver_read(&saver, saver.n_rows - 1, "reference");
     return death_get(&row, &after);
 }
 
 TEST(a_reference_finds_its_report_in_the_log, .setup = setup, .teardown = teardown)
 {
-    struct death *death, *second;
-
     add_before(1);
-    second = add_before(2);
+    struct death *second = add_before(2);
     add_before(3);
     ck_assert_int_eq(death_log_save(&before, &saver.saver), 0);
     restore_all();
-    death = refer(second);
+    struct death *death = refer(second);
     ck_assert_ptr_nonnull(death);
     assert_equal(death, second);
     ck_assert(list_linked(&death->link));
@@ -339,12 +334,10 @@ static void restore_damaged(void *userdata, struct saved_reader *row)
 
 TEST(damaged_reports_do_no_harm, .setup = setup, .teardown = teardown)
 {
-    struct saved_reader row;
-
     add_before(1);
     ck_assert_int_eq(death_log_save(&before, &saver.saver), 0);
     memory_saver_damage(&saver, 0, restore_damaged, NULL);
-    row = memory_saver_read(&saver, 0, DEATH_ROW);
+    struct saved_reader row = memory_saver_read(&saver, 0, DEATH_ROW);
     row.end -= 2;
     ck_assert_int_eq(death_log_restore(&after, &row), -EBADMSG);
 }
@@ -353,13 +346,12 @@ TEST(latencies_are_restored, .setup = setup, .teardown = teardown)
 {
     struct latency latency = {0}, restored;
     struct saved_writer writer = {0};
-    struct saved_reader row;
 
     for (usec_t i = 0; i < 3000; i++)
         latency_add(&latency, i * i);
     record_put(&writer, &LATENCY_RECORD, &latency);
     ck_assert_int_eq(saved_add(&saver.saver, "latency", &writer, NULL), 0);
-    row = memory_saver_read(&saver, 0, "latency");
+    struct saved_reader row = memory_saver_read(&saver, 0, "latency");
     record_get(&row, &LATENCY_RECORD, &restored);
     ck_assert_mem_eq(&restored, &latency, sizeof(latency));
 }

@@ -92,13 +92,13 @@ TEST(a_saved_one_is_restored)
 {
     struct histogram histogram = {0}, other = {0};
     struct saved_writer row = {0};
-    struct saved_reader reader;
 
     histogram_add(&histogram, 5);
     histogram_add(&histogram, USEC_PER_SEC);
     histogram_add(&histogram, 2 * HISTOGRAM_LEAST << HISTOGRAM_BOUNDS);
     record_put(&row, &HISTOGRAM_RECORD, &histogram);
-    reader = (struct saved_reader){.at = row.bytes, .end = row.bytes + row.size};
+    struct saved_reader reader =
+        (struct saved_reader){.at = row.bytes, .end = row.bytes + row.size};
     histogram_add(&other, 7);
     record_get(&reader, &HISTOGRAM_RECORD, &other);
     ck_assert(!reader.damaged);

@@ -22,11 +22,9 @@ static void tear_down(void)
 
 TEST(lines_are_kept_with_their_job_in_their_order)
 {
-    const struct output_line *line;
-
     add(7, 3, "a", "first");
     add(8, 6, "b", "second");
-    line = output_log_after(&log_, 0);
+    const struct output_line *line = output_log_after(&log_, 0);
     ck_assert_str_eq(line->job, "a");
     ck_assert_str_eq(line->text, "first");
     ck_assert_uint_eq(line->at, 7);

@@ -38,11 +38,10 @@ static decimal_t balance(void)
 
 TEST(test_overdraft_is_refused_written_down_and_changes_nothing)
 {
-    struct ledger_entry entry;
     char text[200];
 
     apply("a", 1000);
-    entry = apply("b", -1001);
+    struct ledger_entry entry = apply("b", -1001);
     ck_assert_int_eq(entry.outcome, LEDGER_INSUFFICIENT);
     ck_assert_int_eq(entry.balance, 1000);
     ck_assert_int_eq(balance(), 1000);

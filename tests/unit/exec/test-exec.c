@@ -320,7 +320,6 @@ TEST(test_what_left_the_group_ends_with_the_command)
 {
     const struct timespec never = {0};
     int fds[2];
-    struct pollfd poller;
 
     /* The daemon holds the pipe's other end, and is ready when it has written its dot. */
     ck_assert_int_eq(pipe(fds), 0);
@@ -331,7 +330,7 @@ TEST(test_what_left_the_group_ends_with_the_command)
     ck_assert_mem_eq(end.output, "over", 4);
     ck_assert(!end.leftovers);
     close(fds[1]);
-    poller = (struct pollfd){.fd = fds[0], .events = POLLIN};
+    struct pollfd poller = (struct pollfd){.fd = fds[0], .events = POLLIN};
     ck_assert_int_eq(ppoll(&poller, 1, &never, NULL), 1);
     ck_assert_int_eq(poller.revents, POLLHUP);
     ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
@@ -776,13 +775,12 @@ static struct fake fake;
 static int run_worker(void)
 {
     struct troupe_worker *worker;
-    int r;
 
     signal(SIGPIPE, SIG_IGN);
     if (troupe_worker_new(&worker) < 0)
         return 90;
     troupe_worker_on_job(worker, run_job, &context);
-    r = troupe_worker_run(worker);
+    int r = troupe_worker_run(worker);
     troupe_worker_free(worker);
     free(context.path);
     return r < 0 ? 91 : 0;
@@ -946,8 +944,6 @@ TEST(test_cancel_flag_ends_the_command_and_its_state_tells_its_pid)
 
 TEST(test_terminated_worker_ends_its_command_tells_and_dies)
 {
-    int status;
-
     start(ARGV("sleep", "1000"));
     fake_send(&fake, NULL, 0, 1);
     fake_started(&fake);
@@ -960,7 +956,7 @@ TEST(test_terminated_worker_ends_its_command_tells_and_dies)
     kill(fake.pid, SIGTERM);
     fake_result(&fake);
     fake_ended(&fake, PROTOCOL_RETRY, EINTR, NULL);
-    status = fake_wait(&fake);
+    int status = fake_wait(&fake);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
 }
 

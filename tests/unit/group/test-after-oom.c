@@ -217,19 +217,16 @@ TEST(I5_a_group_that_drains_or_is_gone_takes_none)
 
 TEST(I5_with_cells_it_goes_on_in_that_of_its_key)
 {
-    struct cell *own, *other;
-    struct job *job;
-
     drop_group(from);
     drop_group(big);
     cells = CONFIG_CELLS_BY_KEY;
     from = make_group("small", "big");
     big = make_group("big", NULL);
-    job = submit(3);
-    own = job->cell;
+    struct job *job = submit(3);
+    struct cell *own = job->cell;
     die_of(job, DEATH_OOM);
     end_pause(job);
-    other = group_find_cell(big, "key", 3);
+    struct cell *other = group_find_cell(big, "key", 3);
     ck_assert_ptr_nonnull(other);
     ck_assert_ptr_eq(job->cell, other);
     ck_assert_str_eq(other->name, "big/key");

@@ -242,10 +242,8 @@ TEST(an_idle_cell_retires_and_its_counters_stay_with_the_group)
 
 TEST(a_job_calls_a_retiring_cell_back)
 {
-    struct cell *cell;
-
     ck_assert_int_eq(submit("a"), 0);
-    cell = cell_of("a");
+    struct cell *cell = cell_of("a");
     ck_assert_int_eq(cell_cancel(first_job("a"), PROTOCOL_CAUSE_REQUESTED, 0), 0);
     idle_for(cell, USEC_PER_SEC);
     ck_assert_uint_eq(cell->pool.size, 0);
@@ -260,10 +258,8 @@ TEST(a_job_calls_a_retiring_cell_back)
 
 TEST(one_that_somebody_treats_differently_does_not_retire)
 {
-    struct cell *cell;
-
     ck_assert_int_eq(submit("a"), 0);
-    cell = cell_of("a");
+    struct cell *cell = cell_of("a");
     ck_assert_int_eq(cell_cancel(first_job("a"), PROTOCOL_CAUSE_REQUESTED, 0), 0);
     ck_assert_int_eq(group_set_cell_paused(cell, true), 0);
     idle_for(cell, USEC_PER_SEC);

@@ -155,13 +155,12 @@ TEST(without_room_for_bytes_nothing_is_left)
 {
     static char text[HOLD_BYTES_MAX];
     uint64_t id = 1;
-    uint32_t before;
 
     while (put(id, text, sizeof(text), NULL, 0) == 0)
         id++;
     ck_assert(!holdings_has(&holdings, id));
     holdings_remove(&holdings, 1);
-    before = holdings.free_blocks;
+    uint32_t before = holdings.free_blocks;
     ck_assert_uint_ne(before, 0);
     ck_assert_int_eq(put(id, text, sizeof(text), NULL, 0), 0);
     ck_assert(holdings_has(&holdings, id));

@@ -140,11 +140,9 @@ static struct spawn_exit receive_exited(uint64_t id)
 
 TEST(an_end_is_reported_with_its_status_after_the_start)
 {
-    struct spawn_exit how;
-
     request_spawn(7, "exit 3");
     receive_spawned(7);
-    how = receive_exited(7);
+    struct spawn_exit how = receive_exited(7);
     ck_assert(!how.signalled);
     ck_assert_int_eq(how.code, 3);
 }
@@ -153,10 +151,8 @@ TEST(an_end_is_reported_with_its_status_after_the_start)
 TEST(a_process_is_reaped_when_a_request_after_its_end_is_answered)
 {
     for (uint64_t id = 1; id < 20; id += 2) {
-        pid_t pid;
-
         request_spawn(id, "exit 0");
-        pid = receive_spawned(id);
+        pid_t pid = receive_spawned(id);
         (void)receive_exited(id);
         request_spawn(id + 1, "exit 0");
         (void)receive_spawned(id + 1);
@@ -168,10 +164,8 @@ TEST(a_process_is_reaped_when_a_request_after_its_end_is_answered)
 
 TEST(a_kill_that_names_an_earlier_process_of_the_same_pid_does_nothing)
 {
-    pid_t pid;
-
     request_spawn(8, "exec sleep 10000");
-    pid = receive_spawned(8);
+    pid_t pid = receive_spawned(8);
     request_kill(7, pid);
     request_spawn(9, "exit 0");
     (void)receive_spawned(9);

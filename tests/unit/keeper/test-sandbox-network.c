@@ -20,10 +20,9 @@ static ino_t joined(void)
 {
     struct stat status = {0};
     int pipe_fds[2], how;
-    pid_t pid;
 
     ck_assert_int_eq(pipe2(pipe_fds, O_CLOEXEC), 0);
-    pid = fork();
+    pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
         const int r = sandbox_network_join(&network);

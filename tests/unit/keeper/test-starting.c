@@ -58,12 +58,10 @@ TEST(descriptors_are_closed_once_the_process_has_copied_them)
 
 TEST(what_an_ended_process_has_written_does_not_count_for_its_successor)
 {
-    int fd;
-
     (void)add(10);
     ck_assert_int_eq(write(options.copied_fd, &options.copied_byte, 1), 1);
     starting_remove(&starting, 10);
-    fd = add(11);
+    int fd = add(11);
     starting_run(&starting);
     ck_assert(is_open(fd));
     starting_remove(&starting, 11);

@@ -109,11 +109,10 @@ static void *map_page(void)
 TEST(the_loop_unmaps_after_more_urgent_work)
 {
     struct loop_deferred deferred;
-    usec_t began;
 
     page = map_page();
     loop = new_loop();
-    began = loop_now(loop);
+    usec_t began = loop_now(loop);
     loop_unmap(loop, NULL, PAGE);
     loop_unmap(loop, page, PAGE);
     loop_deferred_init(&deferred, stop_when_unmapped);
@@ -137,12 +136,11 @@ TEST(the_loop_closes_after_more_urgent_work_and_wakes_up_for_it)
 {
     struct loop_watch watch = LOOP_WATCH_NULL;
     int fds[2];
-    usec_t began;
 
     loop = new_loop();
     ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
     ck_assert_int_eq(loop_watch_fd(loop, &watch, fds[0], POLLIN, on_hangup, NULL), 0);
-    began = loop_now(loop);
+    usec_t began = loop_now(loop);
     loop_close(loop, fds[1]);
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert_uint_ge(clock_now() - began, USEC_PER_MSEC);

@@ -42,10 +42,9 @@ static void on_answered(struct taker_receipt *receipt)
 static int receive(int socket, uint64_t owner, uint64_t *ret_serial, int *ret_fd)
 {
     struct taker_receipt receipt;
-    int r;
 
     taker_receipt_init(&receipt, on_answered);
-    r = taker_receive(&receipt, socket, owner, ret_serial, ret_fd);
+    int r = taker_receive(&receipt, socket, owner, ret_serial, ret_fd);
     if (r != TAKER_E_WAIT)
         return r;
     ck_assert_int_eq(loop_run(loop), 0);
@@ -55,10 +54,9 @@ static int receive(int socket, uint64_t owner, uint64_t *ret_serial, int *ret_fd
 static int discard(int socket, uint64_t owner)
 {
     struct taker_receipt receipt;
-    int r;
 
     taker_receipt_init(&receipt, on_answered);
-    r = taker_discard(&receipt, socket, owner);
+    int r = taker_discard(&receipt, socket, owner);
     if (r != TAKER_E_WAIT)
         return r;
     ck_assert_int_eq(loop_run(loop), 0);
@@ -85,7 +83,6 @@ static void send_fd(int socket, const void *data, size_t size, int fd)
 TEST(what_a_socket_was_sent_is_closed_though_another_holds_the_socket, .n = 2)
 {
     int sockets[2], pipes[2], held;
-    struct pollfd end;
 
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
     ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
@@ -97,7 +94,7 @@ TEST(what_a_socket_was_sent_is_closed_though_another_holds_the_socket, .n = 2)
     close_fd(pipes[1]);
     ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
     taker_close_socket(sockets[0], OWNER);
-    end = (struct pollfd){.fd = pipes[0]};
+    struct pollfd end = (struct pollfd){.fd = pipes[0]};
     ck_assert_int_eq(poll(&end, 1, -1), 1);
     ck_assert_int_eq(end.revents, POLLHUP);
     close_fd(held);
@@ -139,7 +136,6 @@ TEST(a_stream_is_emptied_to_its_end, .n = 2)
 {
     static const char bytes[10000];
     int sockets[2], pipes[2], held;
-    struct pollfd end;
 
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
     ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
@@ -150,7 +146,7 @@ TEST(a_stream_is_emptied_to_its_end, .n = 2)
     close_fd(pipes[1]);
     ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
     taker_close_socket(sockets[0], OWNER);
-    end = (struct pollfd){.fd = pipes[0]};
+    struct pollfd end = (struct pollfd){.fd = pipes[0]};
     ck_assert_int_eq(poll(&end, 1, -1), 1);
     ck_assert_int_eq(end.revents, POLLHUP);
     close_fd(held);
@@ -205,7 +201,6 @@ TEST(another_descriptor_is_refused_and_closed)
 {
     uint64_t serial;
     int sockets[2], pipes[2], fd;
-    struct pollfd end;
 
     make_sockets(sockets);
     ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
@@ -214,7 +209,7 @@ TEST(another_descriptor_is_refused_and_closed)
     send_memfd(sockets[1], 2);
     close_fd(pipes[1]);
     ck_assert_int_eq(receive(sockets[0], OWNER, &serial, &fd), -EPROTO);
-    end = (struct pollfd){.fd = pipes[0]};
+    struct pollfd end = (struct pollfd){.fd = pipes[0]};
     ck_assert_int_eq(poll(&end, 1, -1), 1);
     ck_assert_int_eq(end.revents, POLLHUP);
     receive_memfd(sockets[0], 2);
@@ -256,11 +251,10 @@ TEST(a_close_that_waits_keeps_nobody)
 {
     uint64_t serial;
     int sockets[2], held, fd;
-    pthread_t thread;
 
     make_sockets(sockets);
     start_if(1);
-    thread = lock_pipe();
+    pthread_t thread = lock_pipe();
     send_serial(sockets[1], 1, locked[0]);
     close_fd(locked[0]);
     send_memfd(sockets[1], 2);
@@ -435,10 +429,9 @@ TEST(a_taker_that_was_killed_is_replaced)
 static void signal_takers(int signal)
 {
     char path[64], pids[256];
-    FILE *children;
 
     (void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-    children = fopen(path, "re");
+    FILE *children = fopen(path, "re");
     ck_assert_ptr_nonnull(children);
     ck_assert_ptr_nonnull(fgets(pids, sizeof(pids), children));
     (void)fclose(children);

@@ -56,11 +56,9 @@ static struct actor *make(struct message_context *context, const char *name, boo
 
 static void upgrade(void)
 {
-    struct saved_reader row;
-
     ck_assert_int_eq(record_save(&saver.saver, &MESSAGES_RECORD, &before, NULL), 0);
     ck_assert_int_eq(actors_save_each(&before, &saver.saver, actor_save), 0);
-    row = memory_saver_read(&saver, 0, MESSAGES_ROW);
+    struct saved_reader row = memory_saver_read(&saver, 0, MESSAGES_ROW);
     ck_assert_int_eq(messages_inherit(&after, &row), 0);
     for (size_t i = 1; i < saver.n_rows; i++) {
         row = memory_saver_read(&saver, i, ACTOR_ROW);
@@ -161,11 +159,9 @@ TEST(names_stay_with_their_actors)
 
 TEST(a_name_that_something_else_has_now_is_lost)
 {
-    struct actor *bob, *owner;
-
     ck_assert_int_eq(actor_register(make(&before, "group/0", false), "bob"), 0);
-    bob = make(&after, "group/0", false);
-    owner = make(&after, "other", false);
+    struct actor *bob = make(&after, "group/0", false);
+    struct actor *owner = make(&after, "other", false);
     ck_assert_int_eq(actor_register(owner, "bob"), 0);
     ck_assert_int_eq(actors_save_each(&before, &saver.saver, actor_names_save), 0);
     ck_assert_int_eq(restore_names(0), 0);

@@ -129,7 +129,6 @@ static int on_ask(struct troupe_actor *actor, struct troupe_message *message, vo
     struct troupe_message_options options = TROUPE_MESSAGE_DEFAULTS;
     const char *text = payload(message);
     struct troupe_future *future;
-    int r;
 
     options.reply_type = "wanted";
     if (strstr(text, "default")) {
@@ -139,7 +138,7 @@ static int on_ask(struct troupe_actor *actor, struct troupe_message *message, vo
     }
     options.type = "question";
     options.text = text;
-    r = troupe_actor_ask_with(actor, strstr(text, "self") ? SELF : PEER, &future, &options);
+    int r = troupe_actor_ask_with(actor, strstr(text, "self") ? SELF : PEER, &future, &options);
     if (r < 0)
         return r;
     out_of_memory = strstr(text, "short");
@@ -169,7 +168,6 @@ static int on_any_of(struct troupe_actor *actor, struct troupe_message *message,
 {
     struct troupe_future *futures[2];
     char text[16];
-    int r;
 
     for (int i = 0; i < 2; i++)
         if (troupe_actor_ask(actor, PEER, &futures[i], "question", .data = &"01"[i], .size = 1) < 0)
@@ -178,7 +176,7 @@ static int on_any_of(struct troupe_actor *actor, struct troupe_message *message,
         troupe_future_await_any(futures, 2, TROUPE_AWAIT_STASH, 1000) != -EAGAIN)
         return -ENOTRECOVERABLE;
     (void)say(actor, "now", "");
-    r = troupe_future_await_any(futures, 2, TROUPE_AWAIT_STASH, TROUPE_USEC_INFINITY);
+    int r = troupe_future_await_any(futures, 2, TROUPE_AWAIT_STASH, TROUPE_USEC_INFINITY);
     snprintf(text, sizeof(text), "%d", r);
     (void)say(actor, "first", text);
     troupe_future_drop(futures[0]);
@@ -216,11 +214,10 @@ static int on_neglect(struct troupe_actor *actor, struct troupe_message *message
 static int on_shortage(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     static const char data[2 * FAKE_INLINE_MAX] = "a blob";
-    int r;
 
     out_of_memory = true;
-    r = troupe_actor_timer_after(actor, PEER, 1000, NULL, "tick", .data = data,
-                                 .size = sizeof(data));
+    int r = troupe_actor_timer_after(actor, PEER, 1000, NULL, "tick", .data = data,
+                                     .size = sizeof(data));
     out_of_memory = false;
     if (r != -ENOMEM)
         return -ENOTRECOVERABLE;
@@ -232,12 +229,11 @@ static int on_limit(struct troupe_actor *actor, struct troupe_message *message, 
 {
     static struct rlimit before;
     const int next = dup(STDIN_FILENO);
-    struct rlimit limit;
 
     close(next);
     if (next >= 0 && getrlimit(RLIMIT_NOFILE, &before) < 0)
         return -errno;
-    limit = before;
+    struct rlimit limit = before;
     if (next >= 0)
         limit.rlim_cur = (rlim_t)next;
     if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
@@ -336,18 +332,16 @@ static int on_job(struct troupe_job *job, void *userdata)
 {
     struct troupe_actor *actor = userdata;
     struct troupe_future *future;
-    const char *text;
     size_t size;
-    int r;
 
-    text = troupe_job_payload(job, &size);
+    const char *text = troupe_job_payload(job, &size);
     if (size > 100)
         return troupe_job_succeed(job, text + size - 1, 1);
     if (strcmp(text, "outer") == 0)
         return end_before_the_next(job, actor);
     if (strcmp(text, "inner") == 0)
         return succeed_in_place(job);
-    r = troupe_actor_ask(actor, PEER, &future, "question", .text = "by job");
+    int r = troupe_actor_ask(actor, PEER, &future, "question", .text = "by job");
     if (r == 0)
         r = troupe_future_await(future, TROUPE_AWAIT_STASH);
     if (r == 0)
@@ -388,17 +382,15 @@ static const struct {
 static int run_worker(void)
 {
     struct troupe_worker *worker;
-    struct troupe_actor *actor;
-    int r;
 
     if (troupe_worker_new(&worker) < 0)
         return 90;
-    actor = troupe_worker_actor(worker);
+    struct troupe_actor *actor = troupe_worker_actor(worker);
     for (size_t i = 0; i < ELEMENTS(table); i++)
         if (troupe_actor_on_message(actor, table[i].type, table[i].fn, table[i].userdata) < 0)
             return 92;
     troupe_worker_on_job(worker, on_job, actor);
-    r = troupe_worker_run(worker);
+    int r = troupe_worker_run(worker);
     troupe_worker_free(worker);
     return r < 0 ? 91 : 0;
 }
@@ -498,12 +490,11 @@ TEST(test_handler_that_fails_is_reported_with_its_error)
 TEST(test_reply_and_forward_name_what_they_are_about)
 {
     struct protocol_forward forward;
-    struct ring_record record;
 
     fake_tell(&fake, 1, "reply", "");
     fake_expect_reply(&fake, 501, "answer:yes");
     fake_tell(&fake, 2, "forward", "");
-    record = fake_expect_kind(&fake, PROTOCOL_FORWARD);
+    struct ring_record record = fake_expect_kind(&fake, PROTOCOL_FORWARD);
     ck_assert_int_eq(protocol_get_forward(record.body, record.size, &forward), 0);
     ck_assert_uint_eq(forward.message, 2);
     ck_assert_uint_eq(forward.to, 42);
@@ -582,10 +573,8 @@ TEST(test_silence_is_noticed)
 
 TEST(test_reply_ends_the_ask)
 {
-    struct protocol_ask ask;
-
     fake_tell(&fake, 1, "ask", "x");
-    ask = fake_expect_ask(&fake, "question:x");
+    struct protocol_ask ask = fake_expect_ask(&fake, "question:x");
     ck_assert_uint_eq(ask.to, PEER);
     ck_assert_uint_eq(ask.timeout, 30000000);
     ck_assert_uint_eq(ask.wanted_size, 6);
@@ -597,10 +586,8 @@ TEST(test_reply_ends_the_ask)
 
 TEST(test_failed_ask_tells_why)
 {
-    struct protocol_ask ask;
-
     fake_tell(&fake, 1, "ask", "x");
-    ask = fake_expect_ask(&fake, "question:x");
+    struct protocol_ask ask = fake_expect_ask(&fake, "question:x");
     tell_self();
     fake_refuse(&fake, PROTOCOL_ASK_FAILED, ask.cookie, ECONNRESET, "it died");
     fake_expect_tell(&fake, "ended:-104   it died");
@@ -608,10 +595,8 @@ TEST(test_failed_ask_tells_why)
 
 TEST(test_time_out_becomes_the_default_and_nothing_else_does)
 {
-    struct protocol_ask ask;
-
     fake_tell(&fake, 1, "ask", "default");
-    ask = fake_expect_ask(&fake, "question:default");
+    struct protocol_ask ask = fake_expect_ask(&fake, "question:default");
     tell_self();
     fake_refuse(&fake, PROTOCOL_ASK_FAILED, ask.cookie, ETIMEDOUT, "no reply in time");
     fake_expect_tell(&fake, "ended:0 instead nothing  default");
@@ -624,10 +609,9 @@ TEST(test_time_out_becomes_the_default_and_nothing_else_does)
 TEST(test_reply_without_memory_leaves_no_descriptor_behind)
 {
     static const char data[6000];
-    struct protocol_ask ask;
 
     fake_tell(&fake, 1, "ask", "run short");
-    ask = fake_expect_ask(&fake, "question:run short");
+    struct protocol_ask ask = fake_expect_ask(&fake, "question:run short");
     fake_replied_blob(&fake, ask.cookie, data, sizeof(data));
     fake_expect_tell(&fake, "ended:-12   the reply could not be received");
     fake_deliver_data(&fake, 2, "describe", data, sizeof(data));
@@ -655,7 +639,6 @@ TEST(test_first_of_several_futures_is_told_and_dropped_asks_are_withdrawn)
 {
     static const char data[6000];
     struct protocol_by_reference by;
-    struct ring_record record;
     uint64_t cookies[2];
 
     fake_tell(&fake, 1, "any-of", "");
@@ -664,7 +647,7 @@ TEST(test_first_of_several_futures_is_told_and_dropped_asks_are_withdrawn)
     fake_expect_tell(&fake, "now:");
     fake_replied(&fake, cookies[1], "a", "");
     fake_expect_tell(&fake, "first:1");
-    record = fake_expect_kind(&fake, PROTOCOL_ASK_DROP);
+    struct ring_record record = fake_expect_kind(&fake, PROTOCOL_ASK_DROP);
     ck_assert_int_eq(protocol_get_by_reference(record.body, record.size, &by), 0);
     ck_assert_uint_eq(by.cookie, cookies[0]);
     /* The descriptor that came with it is not the next one's. */
@@ -675,10 +658,8 @@ TEST(test_first_of_several_futures_is_told_and_dropped_asks_are_withdrawn)
 
 TEST(test_callback_of_a_future_comes_before_the_next_message)
 {
-    struct protocol_ask ask;
-
     fake_tell(&fake, 1, "then", "");
-    ask = fake_expect_ask(&fake, "question:");
+    struct protocol_ask ask = fake_expect_ask(&fake, "question:");
     fake_replied(&fake, ask.cookie, "a", "later");
     fake_tell(&fake, 2, "any", "x");
     fake_expect_tell(&fake, "ended:0 a later ");
@@ -687,10 +668,8 @@ TEST(test_callback_of_a_future_comes_before_the_next_message)
 
 TEST(test_failure_nobody_looks_at_is_reported)
 {
-    struct protocol_ask ask;
-
     fake_tell(&fake, 1, "neglect", "");
-    ask = fake_expect_ask(&fake, "question:");
+    struct protocol_ask ask = fake_expect_ask(&fake, "question:");
     fake_refuse(&fake, PROTOCOL_ASK_FAILED, ask.cookie, EIO, "broken");
     fake_expect_verdict(&fake, PROTOCOL_ERRED, 0, EIO, "broken");
     fake_tell(&fake, 2, "listen", "");
@@ -715,15 +694,11 @@ TEST(test_call_to_oneself_that_would_wait_for_ever_is_refused)
 
 TEST(test_messages_wait_while_a_handler_waits)
 {
-    const struct memory_header *outbox;
-    struct protocol_ask ask;
-    uint32_t head, end;
-
-    outbox = fake.channel.theirs.header;
-    head = atomic_load(&outbox->worker.head);
+    const struct memory_header *outbox = fake.channel.theirs.header;
+    uint32_t head = atomic_load(&outbox->worker.head);
     fake_tell(&fake, 1, "ask", "x");
-    end = fake.channel.out.published;
-    ask = fake_expect_ask(&fake, "question:x");
+    uint32_t end = fake.channel.out.published;
+    struct protocol_ask ask = fake_expect_ask(&fake, "question:x");
     tell_self();
     fake_tell(&fake, 2, "any", "second");
     /* The message in hand holds the ring, and is told from those behind it. */
@@ -740,10 +715,8 @@ TEST(test_messages_wait_while_a_handler_waits)
 
 TEST(test_messages_run_in_between_where_the_handler_chose_so)
 {
-    struct protocol_ask ask;
-
     fake_tell(&fake, 1, "ask", "run");
-    ask = fake_expect_ask(&fake, "question:run");
+    struct protocol_ask ask = fake_expect_ask(&fake, "question:run");
     fake_tell(&fake, 2, "any", "second");
     fake_expect_stash(&fake, PROTOCOL_STASHED, 1, PROTOCOL_STASH_IN_HAND);
     fake_expect_tell(&fake, "any:second");
@@ -755,10 +728,8 @@ TEST(test_messages_run_in_between_where_the_handler_chose_so)
 
 TEST(test_call_to_oneself_is_handled_meanwhile_where_others_may_run)
 {
-    struct protocol_ask ask;
-
     fake_tell(&fake, 1, "ask", "self run");
-    ask = fake_expect_ask(&fake, "question:self run");
+    struct protocol_ask ask = fake_expect_ask(&fake, "question:self run");
     fake_tell(&fake, 2, "reply", "");
     fake_expect_stash(&fake, PROTOCOL_STASHED, 1, PROTOCOL_STASH_IN_HAND);
     fake_expect_reply(&fake, 502, "answer:yes");
@@ -770,13 +741,12 @@ TEST(test_call_to_oneself_is_handled_meanwhile_where_others_may_run)
 TEST(test_reply_gets_through_behind_more_messages_than_the_ring_holds)
 {
     static char text[4000];
-    struct protocol_ask ask;
     unsigned told = 0;
     uint64_t shadows = 0;
 
     memset(text, 'z', sizeof(text) - 1);
     fake_tell(&fake, 1, "ask", "x");
-    ask = fake_expect_ask(&fake, "question:x");
+    struct protocol_ask ask = fake_expect_ask(&fake, "question:x");
     tell_self();
     for (uint64_t id = 2; id < 42; id++) {
         void *room;
@@ -805,11 +775,9 @@ TEST(test_reply_gets_through_behind_more_messages_than_the_ring_holds)
 TEST(test_stop_overtakes_messages_but_not_the_one_in_hand, .first = WAKE_FUTEX, .n = 2,
      .bare = true)
 {
-    struct protocol_ask ask;
-
     start((enum wake_backend)_i);
     fake_tell(&fake, 1, "ask", "x");
-    ask = fake_expect_ask(&fake, "question:x");
+    struct protocol_ask ask = fake_expect_ask(&fake, "question:x");
     tell_self();
     fake_tell(&fake, 2, "any", "never");
     fake_control(&fake, MEMORY_CONTROL_STOP);
@@ -843,12 +811,11 @@ TEST(test_job_asks_while_messages_and_jobs_wait)
 {
     size_t size = 50000;
     char *data = malloc(size);
-    struct protocol_ask ask;
 
     memset(data, 'q', size);
     fake_send(&fake, "first", 5, 1);
     fake_started(&fake);
-    ask = fake_expect_ask(&fake, "question:by job");
+    struct protocol_ask ask = fake_expect_ask(&fake, "question:by job");
     tell_self();
     fake_tell(&fake, 1, "any", "message");
     fake_send(&fake, data, size, 1);
@@ -909,12 +876,11 @@ TEST(test_monitor_ends_with_the_cause)
 TEST(test_last_monitor_of_an_actor_freed_ends_it_at_the_supervisor)
 {
     struct protocol_by_reference by;
-    struct ring_record record;
 
     fake_tell(&fake, 1, "watch", "free");
     fake_expect_kind(&fake, PROTOCOL_MONITOR);
     fake_expect_kind(&fake, PROTOCOL_MONITOR);
-    record = fake_expect_kind(&fake, PROTOCOL_UNMONITOR);
+    struct ring_record record = fake_expect_kind(&fake, PROTOCOL_UNMONITOR);
     ck_assert_int_eq(protocol_get_by_reference(record.body, record.size, &by), 0);
     ck_assert_uint_eq(by.reference, 55);
     fake_answer(&fake, by.cookie, 1);
@@ -935,10 +901,9 @@ TEST(test_timer_without_memory_leaves_no_descriptor_behind)
 {
     const void *data;
     struct protocol_tell tell;
-    struct ring_record record;
 
     fake_tell(&fake, 1, "shortage", "");
-    record = fake_expect_kind(&fake, PROTOCOL_TELL);
+    struct ring_record record = fake_expect_kind(&fake, PROTOCOL_TELL);
     ck_assert_int_eq(protocol_get_tell(record.body, record.size, &tell), 0);
     ck_assert_uint_eq(tell.content.payload.serial, 1);
     ck_assert_int_eq(payload_receive_blob(fake.control, &tell.content.payload, &data), 0);
@@ -949,13 +914,12 @@ TEST(test_services_ask_and_return_what_is_answered)
 {
     struct protocol_subscription subscription;
     struct protocol_timer timer;
-    struct ring_record record;
 
     fake_tell(&fake, 1, "services", "");
     fake_found(&fake, cookie_of(PROTOCOL_FIND), 1234);
     fake_refuse(&fake, PROTOCOL_REFUSED, cookie_of(PROTOCOL_REGISTER), EEXIST, "taken");
     fake_answer(&fake, cookie_of(PROTOCOL_DEREGISTER), 0);
-    record = fake_expect_kind(&fake, PROTOCOL_TIMER);
+    struct ring_record record = fake_expect_kind(&fake, PROTOCOL_TIMER);
     ck_assert_int_eq(protocol_get_timer(record.body, record.size, &timer), 0);
     ck_assert_uint_eq(timer.at, 1000);
     ck_assert_uint_eq(timer.period, 9);

@@ -122,11 +122,9 @@ TEST(letters_are_restored_with_all_they_say)
 
 TEST(a_letter_with_another_id_than_its_row_is_not_added)
 {
-    struct saved_reader row;
-
     add_letter(DEAD_JOB, 5);
     ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
-    row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
+    struct saved_reader row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
     ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &room, &row), 0);
     ck_assert(!claim(5, 2, NULL));
     ck_assert_ptr_null(dead_letter_find(&after, 1));
@@ -149,13 +147,11 @@ TEST(the_tally_goes_on_in_memory_that_outlives_the_supervisor)
 
 TEST(a_payload_that_was_dropped_is_still_known_to_be_missing)
 {
-    struct saved_reader row;
-
     add_letter(DEAD_UNHANDLED, 0);
     list_entry(list_first(&before.rings[DEAD_LETTERS]), struct dead_letter, link)->payload_dropped =
         true;
     ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
-    row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
+    struct saved_reader row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
     row.payload_size = 0;
     ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &room, &row), 0);
     ck_assert(find(&after, 1)->payload_dropped);
@@ -169,24 +165,20 @@ static void restore_damaged(void *userdata, struct saved_reader *row)
 
 TEST(damaged_letters_do_no_harm)
 {
-    struct saved_reader row;
-
     add_letter(DEAD_UNHANDLED, 0);
     ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
     memory_saver_damage(&saver, 0, restore_damaged, NULL);
-    row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
+    struct saved_reader row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
     row.end -= 2;
     ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &room, &row), -EBADMSG);
 }
 
 TEST(an_id_that_leaves_no_room_above_it_is_refused)
 {
-    struct saved_reader row;
-
     before.tally->last_id = DEAD_LETTER_ID_MAX;
     add_letter(DEAD_UNHANDLED, 0);
     ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
-    row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
+    struct saved_reader row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
     ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &room, &row), -EBADMSG);
     ck_assert_uint_eq(after.tally->last_id, 0);
 }

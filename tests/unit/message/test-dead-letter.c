@@ -107,12 +107,12 @@ TEST(everything_about_a_letter_is_kept)
 TEST(no_key_stays_different_from_an_empty_one_and_no_sender_from_an_unnamed_one)
 {
     struct dead_letter about = facts(DEAD_GONE);
-    const struct dead_letter *letter;
 
     about.topic.key = NULL;
     about.topic.key_size = 0;
     about.sender = NULL;
-    letter = dead_letter_find(&letters, dead_letter_add(&letters, &about, NULL));
+    const struct dead_letter *letter =
+        dead_letter_find(&letters, dead_letter_add(&letters, &about, NULL));
     ck_assert_ptr_null(letter->topic.key);
     ck_assert_ptr_null(letter->sender);
     about.topic.key = "";
@@ -164,12 +164,11 @@ TEST(memory_is_bounded_over_both_rings_and_the_oldest_of_both_goes_first)
 TEST(a_payload_larger_than_the_whole_memory_is_dropped_and_the_letter_says_so)
 {
     static char large[100000];
-    const struct dead_letter *letter;
 
     memset(large, 'x', sizeof(large) - 1);
     dead_letters_resize(&letters, 10, 50000);
     add(DEAD_GONE, "small");
-    letter = dead_letter_find(&letters, add(DEAD_GONE, large));
+    const struct dead_letter *letter = dead_letter_find(&letters, add(DEAD_GONE, large));
     ck_assert(letter->payload_dropped);
     ck_assert_uint_eq(letter->payload_size, sizeof(large) - 1);
     ck_assert_uint_eq(letter->payload.size, 0);
@@ -201,16 +200,12 @@ static uint64_t add_blob(void)
 
 TEST(the_oldest_blobs_beyond_their_bound_lose_their_payload_and_descriptor)
 {
-    const struct dead_letter *letter;
-    uint64_t first;
-    int fd;
-
     dead_letters_resize(&letters, 1000, 1 << 30);
-    first = add_blob();
-    fd = dead_letter_find(&letters, first)->payload.fd;
+    uint64_t first = add_blob();
+    int fd = dead_letter_find(&letters, first)->payload.fd;
     for (unsigned i = 0; i < DEAD_LETTER_BLOBS_MAX; i++)
         add_blob();
-    letter = dead_letter_find(&letters, first);
+    const struct dead_letter *letter = dead_letter_find(&letters, first);
     ck_assert(letter->payload_dropped);
     ck_assert_uint_eq(letter->payload_size, 1000);
     ck_assert_int_eq(letter->payload.fd, -1);
@@ -306,13 +301,11 @@ TEST(blobs_of_moderate_size_are_copied_and_all_kept)
 
 TEST(a_letter_that_was_taken_is_not_found_and_can_be_put_back_in_its_place)
 {
-    struct dead_letter *letter;
-
     add(DEAD_GONE, "one");
     add(DEAD_GONE, "two");
     add(DEAD_ERROR, "three");
     add(DEAD_GONE, "four");
-    letter = dead_letter_find(&letters, 2);
+    struct dead_letter *letter = dead_letter_find(&letters, 2);
     dead_letter_take(&letters, letter);
     ck_assert_str_eq(ids(ANY, 0), "1 3 4");
     ck_assert_ptr_null(dead_letter_find(&letters, 2));

@@ -142,10 +142,9 @@ TEST(a_message_in_hand_is_found_however_much_came_before_it)
 {
     for (unsigned i = 0; i < 3; i++) {
         struct envelope *envelope;
-        uint64_t id;
 
         pass((UINT64_C(1) << 31) + FILLER_SIZE);
-        id = send_message("late");
+        uint64_t id = send_message("late");
         ck_assert_int_eq(delivery_claim(actor, id, &envelope), 0);
         ck_assert_uint_eq(envelope->id, id);
         envelope_free(envelope);

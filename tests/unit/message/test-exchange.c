@@ -413,10 +413,9 @@ TEST(the_effort_of_a_pattern_grows_with_what_is_between_two_hashes)
 static int subscribe_costly(unsigned actor, unsigned index)
 {
     char key[32];
-    struct topic wanted;
 
     (void)snprintf(key, sizeof(key), "#.c.%u.#", index);
-    wanted = topic("t", key);
+    struct topic wanted = topic("t", key);
     return exchange_subscribe(&exchange, &actors[actor], &wanted);
 }
 

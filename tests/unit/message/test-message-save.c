@@ -87,11 +87,9 @@ typedef int (*restore_fn)(struct message_context *context, struct saved_reader *
 static void restore(const char *kind, restore_fn fn)
 {
     for (size_t i = 0; i < saver.n_rows; i++) {
-        struct saved_reader row;
-
         if (strcmp(saver.rows[i].kind, kind) != 0)
             continue;
-        row = memory_saver_read(&saver, i, kind);
+        struct saved_reader row = memory_saver_read(&saver, i, kind);
         ck_assert_int_eq(fn(&after.context, &row), 0);
     }
 }

@@ -116,18 +116,16 @@ TEST(a_reference_outlives_its_actor_and_never_finds_another)
 TEST(actors_keep_their_references_under_the_next_supervisor)
 {
     const uint64_t reference = new_actor("first")->reference;
-    struct message_context next;
     struct actor *exchange, *declared;
-    uint64_t transient;
 
     ck_assert_int_eq(exchange_actor_new(&exchange, &context, "x", EXCHANGE_SINGLE), 0);
-    transient = exchange->reference;
+    uint64_t transient = exchange->reference;
     actor_end(exchange, "deleted");
     ck_assert_int_eq(exchange_actor_new(&exchange, &context, "x", EXCHANGE_SINGLE), 0);
     ck_assert_uint_ne(exchange->reference, transient);
     ck_assert_ptr_null(actor_get(&context, transient));
 
-    next = context;
+    struct message_context next = context;
     message_context_init(&next);
     next.loop = context.loop;
     next.events = context.events;
@@ -337,14 +335,13 @@ TEST(large_copies_are_fewer_in_a_turn)
 {
     struct actor *a = new_actor("a"), *exchange;
     struct payload payload = PAYLOAD_NULL;
-    struct router_message message;
     static const char bytes[32000];
     char type[256];
 
     ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
     subscribe_often(exchange, a, 100, type);
     ck_assert_int_eq(payload_set(&payload, bytes, sizeof(bytes)), 0);
-    message = (struct router_message){
+    struct router_message message = (struct router_message){
         .to = exchange->reference, .topic = topic_of(type), .payload = &payload};
     ck_assert_int_eq(router_tell(&context, &message), 0);
     ck_assert_uint_le(a->mailbox.n, 40);
@@ -377,10 +374,8 @@ TEST(the_subscriptions_of_an_exchange_that_ends_go_in_parts)
     ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
     ck_assert_int_eq(exchange_actor_new(&other, &context, "other", EXCHANGE_TYPED_MULTI), 0);
     for (unsigned i = 0; i < EXCHANGE_PER_ACTOR_MAX - 1; i++) {
-        struct topic topic;
-
         (void)snprintf(name, sizeof(name), "t%u", i);
-        topic = topic_of(name);
+        struct topic topic = topic_of(name);
         ck_assert_int_eq(
             exchange_subscribe(actor_exchange(exchange), &subscriber->subscriptions, &topic), 0);
     }
@@ -467,11 +462,10 @@ TEST(an_ask_ends_with_the_first_reply_that_fits)
 {
     struct actor *actor = new_actor("actor");
     struct topic right = topic_of("answer.yes");
-    struct ask *entry;
     uint64_t handle;
 
     ck_assert_int_eq(ask(actor->reference, "answer", USEC_INFINITY, &handle), 0);
-    entry = ask_get(&context.asks, handle);
+    struct ask *entry = ask_get(&context.asks, handle);
     ck_assert_ptr_nonnull(entry);
     ck_assert(!ask_wants(entry, &(struct topic){.type = "other", .type_size = 5}));
     ck_assert(ask_wants(entry, &right));

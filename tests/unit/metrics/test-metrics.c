@@ -19,13 +19,12 @@ static json_t *parse(const char *json)
 {
     char *copy = strdup(json);
     json_error_t error;
-    json_t *value;
 
     ck_assert_ptr_nonnull(copy);
     for (char *c = copy; *c != '\0'; c++)
         if (*c == '\'')
             *c = '"';
-    value = json_loads(copy, 0, &error);
+    json_t *value = json_loads(copy, 0, &error);
     ck_assert_msg(value, "%s: %s", error.text, copy);
     free(copy);
     return value;

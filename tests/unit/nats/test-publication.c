@@ -219,13 +219,11 @@ TEST(only_a_message_with_the_subject_of_the_result_is_found)
 
 TEST(what_has_no_headers_is_replaced)
 {
-    natsMsg *made;
-
     ck_assert_int_eq(find("{\"message\":{\"subject\":\"troupe.result.JOBS.7\",\"seq\":12}}"),
                      PUBLICATION_E_OTHER);
     flight.other = other;
     flight.result.reason = "";
-    made = publication_result(NULL, &config, &flight);
+    natsMsg *made = publication_result(NULL, &config, &flight);
     check_value(made, "Nats-Expected-Last-Subject-Sequence", "12");
     natsMsg_Destroy(made);
 }

@@ -149,11 +149,9 @@ TEST(no_request_of_a_dead_machine_is_open_when_its_messages_come_back)
 TEST(the_next_request_is_sent_before_the_last_one_ends)
 {
     for (usec_t ack_wait = USEC_PER_SEC / 10; ack_wait <= 100 * USEC_PER_SEC; ack_wait *= 10) {
-        usec_t next;
-
         set_up();
         puller_set_ack_wait(&puller, ack_wait);
-        next = puller_ask(&puller, 64, NOW);
+        usec_t next = puller_ask(&puller, 64, NOW);
         ck_assert_uint_ge(next, NOW + puller.expires / 2);
         ck_assert_uint_lt(next, NOW + puller.expires);
         ck_assert_uint_eq(puller_ask(&puller, 64, next - 1), next);
@@ -169,11 +167,9 @@ TEST(the_next_request_is_sent_before_the_last_one_ends)
 
 TEST(a_request_that_nobody_answers_is_made_again_later)
 {
-    usec_t next;
-
     (void)puller_ask(&puller, 64, NOW);
     puller_note_unanswered(&puller, NOW);
-    next = puller_ask(&puller, 64, NOW);
+    usec_t next = puller_ask(&puller, 64, NOW);
     ck_assert_uint_gt(next, NOW);
     ck_assert_uint_eq(n_requests, 1);
     (void)puller_ask(&puller, 64, next);

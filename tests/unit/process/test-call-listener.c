@@ -69,11 +69,10 @@ static pid_t start(const char *settings, int (*run)(int socket))
 {
     struct sandbox sandbox = {0};
     int sockets[2], fd;
-    pid_t pid;
 
     ck_assert_int_eq(filter_compile(settings, &sandbox.filter), 0);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
-    pid = fork();
+    pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
         const int r = sandbox_apply(&sandbox, sockets[1]);
@@ -177,12 +176,11 @@ TEST(a_call_that_the_last_supervisor_has_received_is_handled)
 {
     struct seccomp_notif received;
     pid_t pid = start("calls 0 ~mount", run_mount);
-    int status;
 
     receive_only(&received);
     listener.received = &received;
     call_listener_resume(&listener);
-    status = wait_for(pid);
+    int status = wait_for(pid);
     ck_assert(WIFSIGNALED(status));
     ck_assert_int_eq(WTERMSIG(status), SIGSYS);
     ck_assert_uint_eq(n_calls, 1);
@@ -283,11 +281,10 @@ static int run_within(int socket)
 {
     struct sandbox sandbox = {0};
     int status, r;
-    pid_t pid;
 
     if (filter_compile("calls 0 ~mount", &sandbox.filter) < 0)
         return 1;
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0) {
         r = sandbox_apply(&sandbox, 0);
         syscall(SYS_exit_group, r < 0 ? 255 : run_mount(-1));

@@ -109,8 +109,6 @@ static _Noreturn void crash(void)
 
 TEST(a_worker_is_found_by_kind_and_name_and_its_end_is_told_to_the_new_owner)
 {
-    struct held *held;
-
     if (table->end.n_restarts == 0) {
         start("exec sleep 10000");
         hold("group/0", (int[]){STDERR_FILENO}, 1);
@@ -118,7 +116,7 @@ TEST(a_worker_is_found_by_kind_and_name_and_its_end_is_told_to_the_new_owner)
     }
     ck_assert_ptr_null(held_take(table, HOLDING_WORKER, "group/1"));
     ck_assert_ptr_null(held_take(table, HOLDING_CLIENT, "group/0"));
-    held = held_take(table, HOLDING_WORKER, "group/0");
+    struct held *held = held_take(table, HOLDING_WORKER, "group/0");
     ck_assert_ptr_nonnull(held);
     ck_assert_ptr_null(held_take(table, HOLDING_WORKER, "group/0"));
     ck_assert_uint_eq(held->version, 3);
@@ -160,8 +158,6 @@ TEST(what_nobody_takes_is_killed_and_not_held_any_more)
 
 TEST(an_end_that_the_old_supervisor_was_told_of_is_told_to_the_new_one_as_well)
 {
-    struct held *held;
-
     if (table->end.n_restarts == 0) {
         start("exec sleep 10000");
         hold("group/0", NULL, 0);
@@ -170,7 +166,7 @@ TEST(an_end_that_the_old_supervisor_was_told_of_is_told_to_the_new_one_as_well)
             ck_assert_int_eq(loop_run(context.loop), 0);
         crash();
     }
-    held = held_take(table, HOLDING_WORKER, "group/0");
+    struct held *held = held_take(table, HOLDING_WORKER, "group/0");
     ck_assert_ptr_nonnull(held);
     ck_assert(held->ended && held->how.code == SIGKILL);
     held_adopt(held, &worker.client, &worker.holding);
@@ -181,8 +177,6 @@ TEST(an_end_that_the_old_supervisor_was_told_of_is_told_to_the_new_one_as_well)
 
 TEST(how_a_process_ended_before_it_was_held_is_known)
 {
-    struct held *held;
-
     if (table->end.n_restarts == 0) {
         start("exit 5");
         while (!worker.exited)
@@ -191,7 +185,7 @@ TEST(how_a_process_ended_before_it_was_held_is_known)
         hold("group/0", NULL, 0);
         crash();
     }
-    held = held_take(table, HOLDING_WORKER, "group/0");
+    struct held *held = held_take(table, HOLDING_WORKER, "group/0");
     ck_assert_ptr_nonnull(held);
     ck_assert(held->ended && !held->how.unknown);
     ck_assert_int_eq(held->how.code, 5);

@@ -142,10 +142,9 @@ static void hold_with_listener(void)
 static bool is_eventfd(int fd)
 {
     char path[64], target[64];
-    ssize_t n;
 
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    n = readlink(path, target, sizeof(target) - 1);
+    ssize_t n = readlink(path, target, sizeof(target) - 1);
     target[n > 0 ? n : 0] = '\0';
     return strstr(target, "eventfd");
 }

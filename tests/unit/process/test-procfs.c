@@ -107,11 +107,10 @@ static bool survives_in_a_namespace(void)
 {
     struct procfs_signals signals;
     bool survives;
-    pid_t pid;
 
     if (unshare(CLONE_NEWPID) < 0)
         return true; /* not permitted */
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0) {
         (void)pause();
         _exit(0);

@@ -46,11 +46,9 @@ static struct {
 /* Whether this operation of that kind fails. */
 static bool fails(enum fake_fault fault)
 {
-    unsigned before;
-
     if (disk.fault != fault)
         return false;
-    before = atomic_load(&disk.nth);
+    unsigned before = atomic_load(&disk.nth);
     if (before > 1) {
         atomic_store(&disk.nth, before - 1);
         return false;
@@ -271,11 +269,10 @@ static int on_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *base, 
                    int *ret_flags)
 {
     struct file *file = (struct file *)base;
-    int r;
 
     file->real = (sqlite3_file *)(file + 1);
     file->image = NULL;
-    r = disk.real->xOpen(disk.real, path, file->real, flags, ret_flags);
+    int r = disk.real->xOpen(disk.real, path, file->real, flags, ret_flags);
     base->pMethods = file->real->pMethods ? &METHODS : NULL;
     if (r == SQLITE_OK &&
         (flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL | SQLITE_OPEN_SUPER_JOURNAL)))

@@ -105,10 +105,9 @@ static int check_size(void *userdata, const struct job_row *row)
 static int fetch(int64_t number)
 {
     unsigned n = 0;
-    int r;
 
     database_begin(&database);
-    r = job_rows_fetch(&database, number, check_payload, &n);
+    int r = job_rows_fetch(&database, number, check_payload, &n);
     ck_assert(r != 0 || n == 1);
     database_rollback(&database);
     return r;

@@ -77,10 +77,8 @@ static void execute(const char *sql)
 
 TEST(rows_are_there_after_the_next_opening)
 {
-    uint64_t run;
-
     ck_assert_int_eq(open_it(), 0);
-    run = database.run;
+    uint64_t run = database.run;
     add_rows(1, 10);
     database_close(&database, false);
     ck_assert_int_eq(open_it(), 0);
@@ -293,12 +291,10 @@ static void replace(ino_t inode)
 
 TEST(a_file_that_has_the_inode_of_a_removed_database_is_not_taken_for_it)
 {
-    ino_t inode;
-
     scratch_deinit(&scratch);
     scratch_init_in(&scratch, "/tmp"); /* a file system in memory never does that */
     ck_assert_int_eq(open_it(), 0);
-    inode = inode_of(scratch.path);
+    ino_t inode = inode_of(scratch.path);
     ck_assert_int_eq(unlink(scratch.path), 0);
     database_begin(&database);
     ck_assert_int_eq(database_commit(&database), -ESTALE);
@@ -371,12 +367,10 @@ static void open_as_another(void)
 
 TEST(a_lengthened_log_has_room_for_commits)
 {
-    off_t size;
-
     ck_assert_int_eq(open_it(), 0);
     add_rows(1, 1);
     database_lengthen_log(&database);
-    size = size_of_log();
+    off_t size = size_of_log();
     ck_assert_int_gt(size, database.log_valid + (1 << 19));
     add_rows(2, 101);
     ck_assert_int_eq(size_of_log(), size);
@@ -401,12 +395,10 @@ TEST(a_log_that_began_anew_is_lengthened_again)
 
 TEST(the_next_process_reads_a_lengthened_log_to_its_end)
 {
-    off_t end;
-
     ck_assert_int_eq(open_it(), 0);
     add_rows(1, 100);
     database_lengthen_log(&database);
-    end = database.log_valid;
+    off_t end = database.log_valid;
     open_as_another();
     ck_assert_int_eq(count_rows(), 100);
     /* It has counted its run. */
@@ -432,11 +424,10 @@ TEST(a_commit_longer_than_the_log_before_it_is_kept_by_a_cut)
 static int read_pragma(sqlite3 *handle, const char *sql)
 {
     sqlite3_stmt *statement;
-    int value;
 
     ck_assert_int_eq(sqlite3_prepare_v2(handle, sql, -1, &statement, NULL), SQLITE_OK);
     ck_assert_int_eq(sqlite3_step(statement), SQLITE_ROW);
-    value = sqlite3_column_int(statement, 0);
+    int value = sqlite3_column_int(statement, 0);
     (void)sqlite3_finalize(statement);
     return value;
 }
@@ -489,14 +480,13 @@ TEST(a_backup_does_not_replace_a_file_that_was_made_meanwhile)
 {
     struct backup backup = {0};
     char path[256], unfinished[300], text[8] = "";
-    FILE *file;
     int r;
 
     (void)snprintf(path, sizeof(path), "%s/copy.db", scratch.parent);
     (void)snprintf(unfinished, sizeof(unfinished), "%s.new", path);
     ck_assert_int_eq(open_it(), 0);
     ck_assert_int_eq(backup_begin(&backup, &database, path), 0);
-    file = fopen(path, "w+");
+    FILE *file = fopen(path, "w+");
     ck_assert_ptr_nonnull(file);
     ck_assert_int_ge(fputs("others", file), 0);
     ck_assert_int_eq(fflush(file), 0);

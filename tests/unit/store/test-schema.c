@@ -31,7 +31,6 @@ TEST(the_manual_tells_of_every_table_and_column)
                               " pragma_table_info(t.name) c WHERE t.type = 'table'";
     struct database database = DATABASE_NULL;
     struct scratch scratch;
-    sqlite3_stmt *query;
     char *manual;
     size_t size;
 
@@ -41,7 +40,7 @@ TEST(the_manual_tells_of_every_table_and_column)
     manual[size] = '\0';
     scratch_init(&scratch);
     ck_assert_int_eq(database_open(&database, scratch.path, NULL), 0);
-    query = database_query(&database, sql);
+    sqlite3_stmt *query = database_query(&database, sql);
     while (database_step(&database, query) == DATABASE_E_ROW) {
         assert_in_manual(manual, "\n.Ss ", (const char *)sqlite3_column_text(query, 0));
         assert_in_manual(manual, "Va ", (const char *)sqlite3_column_text(query, 1));
@@ -82,10 +81,9 @@ static void make_old(const struct scratch *scratch, const char *sql_after)
 static int64_t read_one(struct database *database, const char *sql)
 {
     sqlite3_stmt *query = database_query(database, sql);
-    int64_t value;
 
     ck_assert_int_eq(database_step(database, query), DATABASE_E_ROW);
-    value = sqlite3_column_int64(query, 0);
+    int64_t value = sqlite3_column_int64(query, 0);
     (void)sqlite3_reset(query);
     return value;
 }

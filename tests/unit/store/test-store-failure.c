@@ -201,14 +201,13 @@ static sqlite3 *begin_reading(void)
 static bool run_with(enum fake_fault fault, unsigned nth, unsigned n, bool reader)
 {
     sqlite3 *reading = NULL;
-    bool failed;
 
     begin();
     if (reader)
         reading = begin_reading();
     fake_disk_fail(fault, nth, n);
     run_lanes(1, n_jobs_of_lane);
-    failed = fake_disk_n_failed() > 0;
+    bool failed = fake_disk_n_failed() > 0;
     fake_disk_fail(FAKE_NO_FAULT, 0, 0);
     /* It goes on by itself. */
     run_until(STORE_OPEN);
@@ -419,10 +418,9 @@ TEST(a_store_in_use_is_opened_once_it_is_free)
 TEST(a_store_that_is_opened_late_goes_on_with_its_numbers)
 {
     struct database other = DATABASE_NULL;
-    int64_t earlier;
 
     begin();
-    earlier = store_next_number(store);
+    int64_t earlier = store_next_number(store);
     store = store_free(store);
     ck_assert_int_eq(database_open(&other, scratch.path, NULL), 0);
     start();
@@ -435,11 +433,9 @@ TEST(a_store_that_is_opened_late_goes_on_with_its_numbers)
 
 TEST(a_damaged_store_refuses_everything)
 {
-    int fd;
-
     begin();
     store = store_free(store);
-    fd = open(scratch.path, O_WRONLY | O_CLOEXEC);
+    int fd = open(scratch.path, O_WRONLY | O_CLOEXEC);
     ck_assert_int_eq(pwrite(fd, "garbage", 7, 0), 7);
     close_fd(fd);
     start();

@@ -197,11 +197,10 @@ TEST(a_task_can_be_taken_back_until_the_thread_has_it)
 TEST(a_lazy_task_goes_with_the_next_one)
 {
     struct change lazy = change(1, apply_add), other = change(2, apply_add);
-    usec_t began;
 
     run_until(STORE_OPEN);
     lazy.task.urgency = STORE_LAZY;
-    began = clock_now();
+    usec_t began = clock_now();
     add(&lazy);
     run_until_done();
     ck_assert_uint_ge(clock_now() - began, STORE_LAZY_MAX);
@@ -217,11 +216,10 @@ TEST(a_lazy_task_goes_with_the_next_one)
 TEST(others_overtake_a_task_that_is_held)
 {
     struct change held = change(1, apply_add), other = change(2, apply_add);
-    usec_t began;
 
     run_until(STORE_OPEN);
     held.task.urgency = STORE_HELD;
-    began = clock_now();
+    usec_t began = clock_now();
     add(&held);
     add(&other);
     run_until_done();
@@ -362,12 +360,9 @@ TEST(the_end_writes_what_waits)
 
 TEST(numbers_are_never_used_again)
 {
-    uint64_t key;
-    int64_t number;
-
     run_until(STORE_OPEN);
-    number = store_next_number(store);
-    key = store_id_key(store);
+    int64_t number = store_next_number(store);
+    uint64_t key = store_id_key(store);
     ck_assert_int_eq(store_next_number(store), number + 1);
     store = store_free(store);
     start();

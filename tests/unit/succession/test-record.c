@@ -132,10 +132,9 @@ TEST(any_change_of_a_table_changes_the_digest)
 static void keep(struct waiting_room *room, const char *kind, uint64_t number, uint64_t value)
 {
     struct saved_writer writer = {0};
-    struct saved_reader row;
 
     saved_put_number(&writer, value);
-    row = reader_of(&writer);
+    struct saved_reader row = reader_of(&writer);
     ck_assert_int_eq(waiting_room_add(room, kind, number, &row), 0);
     free(writer.bytes);
 }
@@ -180,13 +179,12 @@ TEST(rows_that_wait_are_saved_again)
 {
     struct waiting_room room;
     struct memory_saver saver;
-    struct saved_reader row;
 
     waiting_room_init(&room);
     memory_saver_init(&saver);
     keep(&room, "a", 7, 70);
     ck_assert_int_eq(waiting_room_save(&room, &saver.saver), 0);
-    row = memory_saver_read(&saver, 0, "a");
+    struct saved_reader row = memory_saver_read(&saver, 0, "a");
     ck_assert_uint_eq(saved_get_number(&row), 70);
     ck_assert(!saved_has_more(&row));
     memory_saver_deinit(&saver);

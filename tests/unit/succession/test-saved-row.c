@@ -26,7 +26,6 @@ static struct saved_reader read_back(void)
 
 TEST(fields_are_read_as_they_were_written)
 {
-    struct saved_reader reader, inner;
     char text[4];
     size_t begin, size;
 
@@ -38,13 +37,13 @@ TEST(fields_are_read_as_they_were_written)
     saved_put_number(&row, 7);
     saved_end(&row, begin);
     saved_put_bytes(&row, "a\0b", 3);
-    reader = read_back();
+    struct saved_reader reader = read_back();
     ck_assert_uint_eq(saved_get_number(&reader), UINT64_MAX);
     saved_get_text(&reader, text, sizeof(text));
     ck_assert_str_eq(text, "abc");
     ck_assert_ptr_null(saved_get_string(&reader));
     ck_assert_str_eq(saved_get_string(&reader), "");
-    inner = saved_get_fields(&reader);
+    struct saved_reader inner = saved_get_fields(&reader);
     ck_assert_uint_eq(saved_get_number(&inner), 7);
     ck_assert(!saved_has_more(&inner));
     ck_assert_mem_eq(saved_get_bytes(&reader, &size), "a\0b", 3);
@@ -70,22 +69,18 @@ TEST(fields_that_an_older_version_has_not_written_are_zero)
 
 TEST(fields_that_a_newer_version_has_added_are_not_seen)
 {
-    struct saved_reader reader;
-
     saved_put_number(&row, 1);
     saved_put_text(&row, "of the future");
-    reader = read_back();
+    struct saved_reader reader = read_back();
     ck_assert_uint_eq(saved_get_number(&reader), 1);
     ck_assert(!reader.damaged);
 }
 
 TEST(a_number_out_of_range_is_damage_and_ends_the_row)
 {
-    struct saved_reader reader;
-
     saved_put_number(&row, 4);
     saved_put_number(&row, 5);
-    reader = read_back();
+    struct saved_reader reader = read_back();
     ck_assert_uint_eq(saved_get_below(&reader, 3), 0);
     ck_assert(reader.damaged);
     ck_assert_uint_eq(saved_get_number(&reader), 0);
@@ -93,11 +88,10 @@ TEST(a_number_out_of_range_is_damage_and_ends_the_row)
 
 TEST(a_text_that_does_not_fit_is_damage)
 {
-    struct saved_reader reader;
     char text[3] = "x";
 
     saved_put_text(&row, "abc");
-    reader = read_back();
+    struct saved_reader reader = read_back();
     saved_get_text(&reader, text, sizeof(text));
     ck_assert_str_eq(text, "");
     ck_assert(reader.damaged);
@@ -106,10 +100,8 @@ TEST(a_text_that_does_not_fit_is_damage)
 TEST(a_text_with_a_nul_within_or_without_one_is_damage)
 {
     for (size_t size = 2; size <= 3; size++) {
-        struct saved_reader reader;
-
         saved_put_bytes(&row, size == 2 ? "ab" : "a\0", size);
-        reader = read_back();
+        struct saved_reader reader = read_back();
         ck_assert_ptr_null(saved_get_string(&reader));
         ck_assert(reader.damaged);
     }
@@ -117,12 +109,11 @@ TEST(a_text_with_a_nul_within_or_without_one_is_damage)
 
 static void check_damage(void *userdata, struct saved_reader *reader)
 {
-    struct saved_reader inner;
     char text[8];
 
     (void)saved_get_number(reader);
     saved_get_text(reader, text, sizeof(text));
-    inner = saved_get_fields(reader);
+    struct saved_reader inner = saved_get_fields(reader);
     while (saved_has_more(&inner))
         (void)saved_get_string(&inner);
     ck_assert(reader->at <= reader->end);
@@ -130,11 +121,9 @@ static void check_damage(void *userdata, struct saved_reader *reader)
 
 TEST(damaged_rows_are_never_read_beyond_their_ends)
 {
-    size_t begin;
-
     saved_put_number(&row, 1);
     saved_put_text(&row, "abc");
-    begin = saved_begin(&row);
+    size_t begin = saved_begin(&row);
     saved_put_text(&row, "one");
     saved_put_text(&row, "two");
     saved_end(&row, begin);

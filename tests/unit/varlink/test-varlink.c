@@ -149,14 +149,13 @@ TEST(a_description_has_its_declarations)
 TEST(parameters_are_read_as_described)
 {
     struct varlink_object inner;
-    struct varlink_bytes bytes;
 
     ck_assert_int_eq(take("{\"name\":\"n\\u00e9\",\"key\":\"a\\u0000b\",\"number\":5,\"flag\":true,"
                           "\"span_usec\":-1,\"choice\":\"all\",\"own\":\"one\","
                           "\"inner\":{\"type\":\"t\"}}"),
                      0);
     ck_assert_str_eq(varlink_string(&given, "name"), "n\xc3\xa9");
-    bytes = varlink_bytes(&given, "key");
+    struct varlink_bytes bytes = varlink_bytes(&given, "key");
     ck_assert_uint_eq(bytes.size, 3);
     ck_assert_mem_eq(bytes.data, "a\0b", 3);
     ck_assert_int_eq(varlink_int(&given, "number", 1), 5);
@@ -242,13 +241,10 @@ static struct accounts accounts;
 /* The taker counts what hangs by owner. */
 TEST(a_user_who_connects_again_is_the_same_owner)
 {
-    struct account *account, *other;
-    uint64_t owner;
-
     accounts_init(&accounts, NULL);
-    account = account_get(&accounts, 1000, false);
-    other = account_get(&accounts, 1001, false);
-    owner = account->blobs->owner;
+    struct account *account = account_get(&accounts, 1000, false);
+    struct account *other = account_get(&accounts, 1001, false);
+    uint64_t owner = account->blobs->owner;
     ck_assert_uint_ne(other->blobs->owner, owner);
     (void)account_put(account);
     account = account_get(&accounts, 1000, false);
@@ -299,14 +295,13 @@ TEST(members_are_separated_and_nested)
 TEST(every_byte_string_becomes_a_string_that_parses)
 {
     char bytes[256];
-    json_t *parsed;
 
     for (int i = 0; i < 256; i++)
         bytes[i] = (char)i;
     reply_array(&reply, NULL);
     reply_text(&reply, NULL, bytes, sizeof(bytes));
     reply_end_array(&reply);
-    parsed = json_loadb(reply.data, reply.size, 0, NULL);
+    json_t *parsed = json_loadb(reply.data, reply.size, 0, NULL);
     ck_assert_ptr_nonnull(parsed);
     /* 1 to 127 as they are; NUL and the 128 others are replacement characters of three bytes. */
     ck_assert_uint_eq(json_string_length(json_array_get(parsed, 0)), 127 + 3 * 129);
@@ -330,14 +325,13 @@ TEST(text_is_left_readable_and_bytes_become_base64)
 
 TEST(a_reply_beyond_its_limit_fails_and_can_be_taken_back)
 {
-    struct reply_mark mark;
     char large[200];
 
     memset(large, 1, sizeof(large));
     reply.limit = 100;
     reply_object(&reply, NULL);
     reply_int(&reply, "a", 1);
-    mark = reply_mark(&reply);
+    struct reply_mark mark = reply_mark(&reply);
     reply_payload(&reply, "b", large, sizeof(large));
     ck_assert_int_eq(reply.error, -EMSGSIZE);
     reply_rewind(&reply, mark);

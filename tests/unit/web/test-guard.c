@@ -155,13 +155,12 @@ static int read_file(const char *text, mode_t mode)
 {
     struct token token;
     FILE *file = fopen(path, "w");
-    int r;
 
     ck_assert_ptr_nonnull(file);
     fputs(text, file);
     fclose(file);
     ck_assert_int_eq(chmod(path, mode), 0);
-    r = token_read(&token, path);
+    int r = token_read(&token, path);
     ck_assert(r < 0 ? token.size == 0 : strncmp(token.text, text, token.size) == 0);
     return r;
 }

@@ -54,13 +54,12 @@ TEST(command_lines_that_cannot_be_run_are_problems)
 
     for (size_t i = 0; i < ELEMENTS(cases); i++) {
         char text[256], expected[512];
-        const char *problems;
 
         snprintf(text, sizeof(text), "[Group]\nExecStart=%s\n", cases[i][0]);
         write_file("a.group", text);
         snprintf(expected, sizeof(expected), "a.group:2: ExecStart=%s: %s; allowed: ", cases[i][0],
                  cases[i][1]);
-        problems = load_problems();
+        const char *problems = load_problems();
         ck_assert_msg(strncmp(problems, expected, strlen(expected)) == 0, "%s", problems);
         ck_assert_ptr_eq(strchr(problems, '\n'), problems + strlen(problems) - 1);
     }
@@ -88,15 +87,12 @@ TEST(each_slot_has_its_own_command_line)
 TEST(users_and_groups_are_resolved_by_name_and_by_number)
 {
     const struct passwd *user = getpwnam("nobody");
-    struct config_group *group;
     char more[128];
-    uid_t uid;
-    gid_t gid;
 
     ck_assert_ptr_nonnull(user);
-    uid = user->pw_uid;
-    gid = user->pw_gid;
-    group = load_group("User=nobody\n");
+    uid_t uid = user->pw_uid;
+    gid_t gid = user->pw_gid;
+    struct config_group *group = load_group("User=nobody\n");
     ck_assert_uint_eq(group->uid, uid);
     ck_assert_uint_eq(group->gid, gid);
     snprintf(more, sizeof(more), "User=%u\nGroup=0\n", uid);
@@ -185,12 +181,10 @@ TEST(a_minimum_above_its_maximum_is_a_problem)
 
 TEST(groups_start_after_groups_that_exist)
 {
-    struct config *config;
-
     write_group("a", "After=b c\nAfter=b\n");
     write_group("b", "After=c\n");
     write_group("c", "");
-    config = load();
+    struct config *config = load();
     ck_assert_uint_eq(config->groups[0]->after.n, 2);
     ck_assert_str_eq(config->groups[0]->after.strings[0], "b");
     ck_assert_str_eq(config->groups[0]->after.strings[1], "c");
@@ -202,11 +196,9 @@ TEST(groups_start_after_groups_that_exist)
 
 TEST(a_group_for_jobs_that_ran_out_of_memory_can_take_them)
 {
-    struct config *config;
-
     write_group("small", "[Jobs]\nOnOom=big\n");
     write_group("big", "");
-    config = load();
+    struct config *config = load();
     ck_assert_str_eq(config->groups[1]->on_oom, "big");
     write_group("keyed", "[Pool]\nCells=by-key\n[Jobs]\nOnOom=keys\n");
     write_group("keys", "[Pool]\nCells=by-key\n");
@@ -255,8 +247,6 @@ TEST(groups_that_wait_for_each_other_are_a_problem)
 
 TEST(a_long_circle_is_told_in_short)
 {
-    const char *problems;
-
     for (unsigned i = 0; i < 100; i++) {
         char name[64], more[64];
 
@@ -264,7 +254,7 @@ TEST(a_long_circle_is_told_in_short)
         snprintf(more, sizeof(more), "After=a-group-with-a-long-name-%02u\n", (i + 1) % 100);
         write_group(name, more);
     }
-    problems = load_problems();
+    const char *problems = load_problems();
     ck_assert_ptr_nonnull(strstr(problems, "... -> a-group-with-a-long-name-00\n"));
     ck_assert_uint_lt(strlen(problems), 512);
 }
@@ -274,10 +264,9 @@ TEST(a_long_circle_is_told_in_short)
 static const char *verify(const char *path, int expected)
 {
     struct config_problems problems = CONFIG_PROBLEMS_NULL;
-    const char *text;
 
     ck_assert_int_eq(config_verify_file(path, &problems), expected);
-    text = describe(&problems);
+    const char *text = describe(&problems);
     config_problems_deinit(&problems);
     return text;
 }
@@ -361,7 +350,6 @@ TEST(a_list_without_end_is_a_problem_not_a_wait)
 
 TEST(files_override_the_environment_in_their_order)
 {
-    struct config_group *group;
     char more[512];
 
     write_file("one", "A=one\nB=one\n");
@@ -370,7 +358,7 @@ TEST(files_override_the_environment_in_their_order)
              "EnvironmentFile=%s/one\nEnvironmentFile=-%s/missing\nEnvironmentFile=%s/two\n"
              "Environment=A=0 \"C=x y\" D=\n",
              config_test_directory, config_test_directory, config_test_directory);
-    group = load_group(more);
+    struct config_group *group = load_group(more);
     ck_assert_uint_eq(group->environment.n, 4);
     ck_assert_str_eq(group->environment.strings[0], "A=one");
     ck_assert_str_eq(group->environment.strings[1], "C=x y");
@@ -383,7 +371,6 @@ TEST(a_group_that_is_tried_again_gets_its_environment_anew)
 {
     struct config_problems problems = CONFIG_PROBLEMS_NULL;
     struct config *config;
-    struct config_group *group;
     char more[512];
 
     write_file("one", "A=old\n");
@@ -391,7 +378,7 @@ TEST(a_group_that_is_tried_again_gets_its_environment_anew)
              config_test_directory, config_test_directory);
     write_group("a", more);
     ck_assert_int_eq(config_read(&config, ".", &problems), 0);
-    group = config->groups[0];
+    struct config_group *group = config->groups[0];
     ck_assert_int_eq(config_resolve_now(config, &problems), 0);
     ck_assert_ptr_nonnull(strstr(group->fault, "no such file"));
     write_file("one", "B=new\n");

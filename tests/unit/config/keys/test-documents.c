@@ -25,10 +25,9 @@ TEST(fields_have_the_size_of_their_type)
 static char *read_source(const char *name, size_t *ret_size)
 {
     char path[2 * PATH_MAX], *text;
-    int r;
 
     snprintf(path, sizeof(path), "%s/%s", config_test_source_directory, name);
-    r = unitfile_read(path, &text, ret_size);
+    int r = unitfile_read(path, &text, ret_size);
     ck_assert_msg(r == 0, "%s: %d (tests are run from the top of the tree)", path, r);
     text = realloc(text, *ret_size + 1);
     ck_assert_ptr_nonnull(text);
@@ -40,14 +39,13 @@ static char *read_source(const char *name, size_t *ret_size)
 static void assert_in_example(const char *example, const struct config_key *key)
 {
     char section[64], line[128];
-    const char *begin, *end, *found;
 
     snprintf(section, sizeof(section), "\n[%s]\n", key->section);
-    begin = strstr(example, section);
+    const char *begin = strstr(example, section);
     ck_assert_msg(begin, "[%s]", key->section);
-    end = strstr(begin + 1, "\n[");
+    const char *end = strstr(begin + 1, "\n[");
     snprintf(line, sizeof(line), "\n#%s=%s\n", key->name, key->fallback ? key->fallback : "");
-    found = strstr(begin, line);
+    const char *found = strstr(begin, line);
     ck_assert_msg(found && (!end || found < end), "[%s]%s", key->section, line);
 }
 
@@ -99,7 +97,6 @@ TEST(the_uncommented_examples_are_valid_and_change_nothing)
 {
     size_t size;
     char *text = read_source("units/example.group.example", &size);
-    struct config *config;
     struct config_group *defaults;
 
     uncomment(text);
@@ -114,7 +111,7 @@ TEST(the_uncommented_examples_are_valid_and_change_nothing)
     uncomment(text);
     write_file("events.exchange", text);
     free(text);
-    config = load();
+    struct config *config = load();
     ck_assert_uint_eq(config->n_exchanges, 1);
     ck_assert_int_eq(config->exchanges[0]->type, EXCHANGE_TYPED_MULTI);
     ck_assert_int_eq(config_defaults(&defaults, "example"), 0);

@@ -88,13 +88,12 @@ TEST(values_that_are_none_are_problems_of_one_key)
 
     for (size_t i = 0; i < ELEMENTS(cases); i++) {
         char more[256], expected[512];
-        const char *problems;
 
         snprintf(more, sizeof(more), "[%s]\n%s\n", cases[i].section, cases[i].assignment);
         write_group("a", more);
         snprintf(expected, sizeof(expected), "a.group:4: %s: %s; allowed: ", cases[i].assignment,
                  cases[i].reason);
-        problems = load_problems();
+        const char *problems = load_problems();
         ck_assert_msg(strncmp(problems, expected, strlen(expected)) == 0, "%s", problems);
         ck_assert_ptr_eq(strchr(problems, '\n'), problems + strlen(problems) - 1);
     }
@@ -103,13 +102,12 @@ TEST(values_that_are_none_are_problems_of_one_key)
 TEST(quoted_values_can_neither_flood_nor_steer_the_terminal)
 {
     char text[4096], *at = text;
-    const char *problems;
 
     at += sprintf(at, "[Group]\nType=\x1b[31m");
     memset(at, 'x', 2000);
     strcpy(at + 2000, "\n" PROGRAM);
     write_file("a.group", text);
-    problems = load_problems();
+    const char *problems = load_problems();
     ck_assert_uint_lt(strlen(problems), 200);
     ck_assert_ptr_nonnull(strstr(problems, "Type=?[31mxxx"));
     ck_assert_ptr_null(strchr(problems, '\x1b'));
@@ -118,12 +116,11 @@ TEST(quoted_values_can_neither_flood_nor_steer_the_terminal)
 TEST(a_text_that_is_cut_stays_valid)
 {
     char text[4096] = "[Group]\n" PROGRAM "Type=x";
-    const char *problems;
 
     for (size_t i = 0; i < 100; i++)
         strcat(text, "\xc3\xa4");
     write_file("a.group", text);
-    problems = load_problems();
+    const char *problems = load_problems();
     ck_assert_ptr_nonnull(strstr(problems, "\xc3\xa4?: unknown"));
 }
 

@@ -199,7 +199,6 @@ TEST(every_key_of_the_daemon_is_read)
 {
     const struct group *root = getgrgid(0);
     char text[256];
-    struct config *config;
 
     ck_assert_ptr_nonnull(root);
     snprintf(text, sizeof(text),
@@ -208,7 +207,7 @@ TEST(every_key_of_the_daemon_is_read)
              "SpinUsec=0\n",
              root->gr_name);
     write_file("troupe.conf", text);
-    config = load();
+    struct config *config = load();
     ck_assert_str_eq(config->daemon.admin_group, root->gr_name);
     ck_assert_uint_eq(config->daemon.admin_gid, 0);
     ck_assert_uint_eq(config->daemon.clients_max, 7);

@@ -210,11 +210,10 @@ TEST(no_answer_takes_only_its_own_name_along, .native = true)
 static pid_t trace(pid_t pid)
 {
     char byte = 0;
-    pid_t tracer;
     int fds[2];
 
     ck_assert_int_eq(pipe(fds), 0);
-    tracer = fork();
+    pid_t tracer = fork();
     ck_assert_int_ge(tracer, 0);
     if (tracer == 0) {
         if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) < 0 || write(fds[1], &byte, 1) != 1)
@@ -232,12 +231,11 @@ static pid_t trace(pid_t pid)
 TEST(a_process_that_is_not_seen_to_end_is_not_waited_for, .native = true)
 {
     siginfo_t end;
-    pid_t traced, tracer;
 
     want("slow");
     ck_assert_int_eq(names_start(&names), 0);
-    traced = names.pid;
-    tracer = trace(traced);
+    pid_t traced = names.pid;
+    pid_t tracer = trace(traced);
     if (tracer == 0)
         return; /* only root may */
     names_give_up(&names);

@@ -9,9 +9,8 @@
 TEST(four_thousand_actors_are_listed_over_many_turns)
 {
     json_t *answer;
-    unsigned few;
 
-    few = turns_of(ACTORS("ListActors", "{\"limit\":1000}"), &answer);
+    unsigned few = turns_of(ACTORS("ListActors", "{\"limit\":1000}"), &answer);
     ck_assert_int_eq(group_resize(fake_group, 4096), 0);
     ck_assert_uint_ge(turns_of(ACTORS("ListActors", "{\"limit\":1000}"), &answer), few + 4);
     ck_assert_uint_eq(json_array_size(json_object_get(answer, "actors")), 1000);

@@ -53,22 +53,18 @@ TEST(wrong_jobs_are_refused_with_what_is_wrong)
 
 TEST(a_full_queue_is_busy)
 {
-    json_t *parameters;
-
     for (unsigned i = 0; i < 3; i++)
         check_done(JOBS("Create", "{\"group\":\"test\"}"));
-    parameters = fake_refused(client, "Busy", JOBS("Create", "{\"group\":\"test\"}"));
+    json_t *parameters = fake_refused(client, "Busy", JOBS("Create", "{\"group\":\"test\"}"));
     ck_assert_int_eq(json_integer_value(json_object_get(parameters, "queued")), 3);
     ck_assert_int_eq(json_integer_value(json_object_get(parameters, "maximum")), 3);
 }
 
 TEST(payloads_arrive_decoded)
 {
-    struct job *job;
-
     check_done(JOBS("Create", "{\"group\":\"test\",\"payload\":{\"encoding\":\"base64\","
                               "\"data\":\"AAEC/w==\"}}"));
-    job = queue_first(&fake_group->cell->queue);
+    struct job *job = queue_first(&fake_group->cell->queue);
     ck_assert_uint_eq(job->payload.size, 4);
     ck_assert_mem_eq(payload_data(&job->payload), "\0\1\2\xff", 4);
 }
@@ -83,13 +79,11 @@ static void cancel_elsewhere(const char *text)
 
 TEST(do_answers_when_the_job_has_ended_and_the_next_call_waits)
 {
-    json_t *answer;
-
     fake_send(client, JOBS("Do", "{\"group\":\"test\",\"options\":{\"id\":\"d\"}}"));
     fake_send(client, SUPERVISOR("GetInfo", "{}"));
     fake_settle();
     cancel_elsewhere(JOBS("Cancel", "{\"id\":\"d\"}"));
-    answer = parameters_of(fake_receive(client));
+    json_t *answer = parameters_of(fake_receive(client));
     ck_assert_str_eq(job_state(answer), "cancelled");
     answer = parameters_of(fake_receive(client));
     ck_assert_str_eq(string(answer, "state"), "running");
@@ -99,10 +93,9 @@ TEST(do_answers_when_the_job_has_ended_and_the_next_call_waits)
 TEST(do_and_get_with_more_begin_with_the_state_as_it_is)
 {
     struct fake_client *second = fake_connect();
-    json_t *answer;
 
-    answer = fake_ask(client,
-                      MORE("io.troupe.Jobs.Do", "{\"group\":\"test\",\"options\":{\"id\":\"d\"}}"));
+    json_t *answer = fake_ask(
+        client, MORE("io.troupe.Jobs.Do", "{\"group\":\"test\",\"options\":{\"id\":\"d\"}}"));
     ck_assert(json_is_true(json_object_get(answer, "continues")));
     ck_assert_str_eq(job_state(json_object_get(answer, "parameters")), "queued");
     answer = fake_ask(second, MORE("io.troupe.Jobs.Get", "{\"id\":\"d\"}"));
@@ -119,13 +112,12 @@ TEST(do_and_get_with_more_begin_with_the_state_as_it_is)
 TEST(a_job_goes_on_without_those_who_wait_for_it)
 {
     struct fake_client *asker = fake_connect(), *waiter = fake_connect();
-    struct job *job;
 
     fake_send(asker, JOBS("Do", "{\"group\":\"test\",\"options\":{\"id\":\"d\"}}"));
     fake_settle();
     fake_send(waiter, JOBS("Wait", "{\"id\":\"d\"}"));
     fake_settle();
-    job = queue_first(&fake_group->cell->queue);
+    struct job *job = queue_first(&fake_group->cell->queue);
     ck_assert(!list_empty(&job->waiters));
     fake_disconnect(asker);
     fake_disconnect(waiter);
@@ -138,15 +130,13 @@ TEST(a_job_goes_on_without_those_who_wait_for_it)
 
 TEST(a_oneway_do_is_carried_out_and_holds_nobody_up)
 {
-    json_t *answer;
-
     fake_send(client,
               ONEWAY("io.troupe.Jobs.Do", "{\"group\":\"test\",\"options\":{\"id\":\"o\"}}"));
     fake_send(client, ONEWAY("io.troupe.Jobs.Attach", "{\"version\":" TEXT(MEMORY_VERSION) "}"));
     fake_send(client, ONEWAY("io.troupe.Supervisor.Watch", "{}"));
     check_done(SUPERVISOR("GetInfo", "{}"));
     ck_assert_uint_eq(fake_group->cell->queue.n_jobs, 1);
-    answer = ask(JOBS("Cancel", "{\"id\":\"o\"}"));
+    json_t *answer = ask(JOBS("Cancel", "{\"id\":\"o\"}"));
     ck_assert_uint_eq(json_object_size(answer), 0);
     ck_assert_uint_eq(client->size, 0);
 }

@@ -32,15 +32,15 @@ TEST(unknown_targets_are_refused_with_the_nearest)
 TEST(pause_and_resume_are_events_that_watchers_see)
 {
     struct fake_client *watcher = fake_connect(), *other = fake_connect();
-    json_t *answer, *event;
 
     fake_send(other, MORE("io.troupe.Supervisor.Watch", "{\"target\":\"test/0\"}"));
     fake_send(watcher, MORE("io.troupe.Supervisor.Watch", "{\"target\":\"test\"}"));
     fake_settle();
     check_done(SUPERVISOR("Pause", "{\"target\":\"test\"}"));
-    answer = fake_receive(watcher);
+    json_t *answer = fake_receive(watcher);
     ck_assert(json_is_true(json_object_get(answer, "continues")));
-    event = json_array_get(json_object_get(json_object_get(answer, "parameters"), "events"), 0);
+    json_t *event =
+        json_array_get(json_object_get(json_object_get(answer, "parameters"), "events"), 0);
     ck_assert_str_eq(string(event, "type"), "group.paused");
     ck_assert_str_eq(string(event, "group"), "test");
     check_done(SUPERVISOR("Resume", "{\"target\":\"test\"}"));
@@ -59,10 +59,8 @@ TEST(pause_and_resume_are_events_that_watchers_see)
 
 TEST(kept_events_are_replayed_before_new_ones)
 {
-    json_t *answer;
-
     check_done(SUPERVISOR("Pause", "{\"target\":\"test\"}"));
-    answer = fake_ask(client, MORE("io.troupe.Supervisor.Watch", "{\"replay\":true}"));
+    json_t *answer = fake_ask(client, MORE("io.troupe.Supervisor.Watch", "{\"replay\":true}"));
     ck_assert(json_is_true(json_object_get(answer, "continues")));
     ck_assert_uint_eq(
         json_array_size(json_object_get(json_object_get(answer, "parameters"), "events")), 1);
@@ -134,9 +132,8 @@ TEST(nothing_is_begun_while_it_stops)
 TEST(the_status_of_four_thousand_workers_is_written_over_many_turns)
 {
     json_t *two, *many, *workers;
-    unsigned few;
 
-    few = turns_of(SUPERVISOR("GetStatus", "{}"), &two);
+    unsigned few = turns_of(SUPERVISOR("GetStatus", "{}"), &two);
     ck_assert_int_eq(group_resize(fake_group, 4096), 0);
     ck_assert_uint_ge(turns_of(SUPERVISOR("GetStatus", "{}"), &many), few + 8);
     workers = json_object_get(json_array_get(json_object_get(many, "groups"), 0), "workers");

@@ -48,11 +48,10 @@ static int handle(struct troupe_job *job, void *userdata)
 __attribute__((constructor)) static void be_worker(void)
 {
     struct troupe_worker *worker;
-    int r;
 
     if (!getenv("TROUPE_INBOX"))
         return;
-    r = troupe_worker_new(&worker);
+    int r = troupe_worker_new(&worker);
     if (r < 0)
         exit(troupe_worker_start_error(r));
     troupe_worker_on_job(worker, handle, NULL);
@@ -66,11 +65,10 @@ __attribute__((constructor)) static void be_worker(void)
 static void make_config(unsigned size)
 {
     static char path[256];
-    char *program;
 
     ck_assert_int_gt(readlink("/proc/self/exe", path, sizeof(path) - 1), 0);
     ck_assert_int_eq(config_defaults(&config, "test"), 0);
-    program = strdup(path);
+    char *program = strdup(path);
     config->exec_start = calloc(2, sizeof(char *));
     config->exec_start[0] = program;
     config->size = size;
@@ -345,11 +343,9 @@ TEST(every_accepted_job_ends_exactly_once_among_crashing_ones)
 
 TEST(a_job_that_runs_out_of_time_takes_its_worker_with_it)
 {
-    struct job *job;
-
     config->timeout = 20 * USEC_PER_MSEC;
     config->max_retries = 0;
-    job = accepted("hang");
+    struct job *job = accepted("hang");
     group_start(group);
     run_jobs();
     ck_assert_int_eq(job->state, JOB_DEAD);
@@ -358,11 +354,9 @@ TEST(a_job_that_runs_out_of_time_takes_its_worker_with_it)
 
 TEST(a_worker_that_gives_no_sign_of_life_is_aborted)
 {
-    struct job *job;
-
     config->watchdog = 20 * USEC_PER_MSEC;
     config->max_retries = 0;
-    job = accepted("hang");
+    struct job *job = accepted("hang");
     group_start(group);
     run_jobs();
     ck_assert_int_eq(job->state, JOB_DEAD);
@@ -404,10 +398,8 @@ TEST(J5_a_running_job_sees_the_cancel_flag)
 
 TEST(J5_a_job_that_ignores_the_flag_goes_down_the_stop_ladder_and_is_not_retried)
 {
-    struct job *job;
-
     config->timeout_stop = 20 * USEC_PER_MSEC;
-    job = running("hang");
+    struct job *job = running("hang");
     ck_assert_int_eq(cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, 0), 0);
     run_jobs();
     ck_assert_int_eq(job->state, JOB_CANCELLED);
@@ -493,11 +485,9 @@ TEST(P7_resize_grows_and_shrinks_by_the_highest_slots)
 
 TEST(a_paused_cell_accepts_and_hands_out_nothing)
 {
-    struct job *job;
-
     group_set_paused(group, true);
     group_start(group);
-    job = accepted("hello");
+    struct job *job = accepted("hello");
     run_until(is_settled);
     ck_assert_int_eq(job->state, JOB_QUEUED);
     group_set_paused(group, false);
@@ -544,13 +534,11 @@ TEST(what_a_dead_worker_had_not_begun_costs_no_attempt)
 
 TEST(a_prefetched_job_that_is_cancelled_sees_the_flag_when_its_turn_comes)
 {
-    struct job *first, *second;
-
     group_resize(group, 1);
     config->prefetch = 2;
     group_set_paused(group, true);
-    first = accepted("until cancelled");
-    second = accepted("until cancelled");
+    struct job *first = accepted("until cancelled");
+    struct job *second = accepted("until cancelled");
     group_set_paused(group, false);
     stop_when_started = true;
     group_start(group);
@@ -729,14 +717,13 @@ TEST(a_program_that_is_not_there_is_a_retry_and_no_death)
 TEST(a_worker_gets_what_it_was_started_for_whatever_the_configuration_says_now)
 {
     static char large[5001];
-    struct job *job;
 
     memset(large, 'x', sizeof(large) - 1);
     group_start(group);
     run_until(is_settled);
     config->inline_max = 1024;
     config->max_retries = 0;
-    job = accepted(large);
+    struct job *job = accepted(large);
     run_jobs();
     ck_assert_int_eq(job->state, JOB_SUCCEEDED);
     ck_assert_uint_eq(job->attempt, 1);
@@ -861,15 +848,12 @@ static bool spares_stand_by(void)
 
 TEST(a_spare_takes_the_place_of_one_that_dies_and_gets_a_successor)
 {
-    const struct slot *spare;
-    struct job *job;
-
     group_resize(group, 1);
     config->spare = 1;
     group_start(group);
     run_until(spares_stand_by);
-    spare = group->cell->pool.slots[0]->standby;
-    job = accepted("crash once");
+    const struct slot *spare = group->cell->pool.slots[0]->standby;
+    struct job *job = accepted("crash once");
     run_jobs();
     ck_assert_int_eq(job->state, JOB_SUCCEEDED);
     ck_assert_uint_eq(job->attempt, 2);
@@ -899,8 +883,6 @@ static void kill_worker(const struct slot *slot)
 
 TEST(no_two_of_a_place_have_the_same_generation_whoever_dies)
 {
-    const struct slot *place;
-
     group_resize(group, 1);
     config->spare = 1;
     group_start(group);
@@ -909,7 +891,7 @@ TEST(no_two_of_a_place_have_the_same_generation_whoever_dies)
     ck_assert_uint_eq(group->cell->pool.slots[0]->generation, 1);
     ck_assert_uint_eq(group->cell->pool.slots[0]->standby->generation, 3);
     kill_worker(group->cell->pool.slots[0]);
-    place = group->cell->pool.slots[0];
+    const struct slot *place = group->cell->pool.slots[0];
     ck_assert_uint_eq(place->generation, 3);
     ck_assert_uint_eq(place->standby->generation, 4);
     /* The next one is above both, whichever of them it follows. */

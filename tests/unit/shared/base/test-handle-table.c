@@ -55,10 +55,8 @@ TEST(the_handle_of_a_removed_object_never_finds_its_successor)
 
 TEST(places_are_used_again_before_the_table_grows)
 {
-    uint32_t n_entries;
-
     add_many();
-    n_entries = table.n_entries;
+    uint32_t n_entries = table.n_entries;
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < MANY; i++)
             handle_table_remove(&table, handles[i]);

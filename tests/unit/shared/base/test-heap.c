@@ -75,10 +75,8 @@ TEST(the_first_one_is_known_after_any_changes)
 
 TEST(nothing_is_allocated_within_what_was_reserved)
 {
-    struct heap_node **reserved;
-
     ck_assert_int_eq(heap_reserve(&heap, 100), 0);
-    reserved = heap.nodes;
+    struct heap_node **reserved = heap.nodes;
     for (size_t i = 0; i < 100; i++)
         set(i, i);
     ck_assert_uint_eq(heap.n_nodes, 100);

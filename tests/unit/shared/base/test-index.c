@@ -93,10 +93,9 @@ static uint64_t hash_of_another_process(void)
 {
     uint64_t hash = 0;
     int fds[2];
-    pid_t pid;
 
     ck_assert_int_eq(pipe(fds), 0);
-    pid = fork();
+    pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
         hash = hash_bytes("order", 5);

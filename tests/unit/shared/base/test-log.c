@@ -33,13 +33,12 @@ static const char *standard_error_of(void (*write_lines)(void))
 {
     static char text[16384];
     int fds[2], saved = dup(STDERR_FILENO);
-    ssize_t size;
 
     ck_assert_int_eq(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
     ck_assert_int_ge(dup2(fds[1], STDERR_FILENO), 0);
     write_lines();
     ck_assert_int_ge(dup2(saved, STDERR_FILENO), 0);
-    size = read(fds[0], text, sizeof(text) - 1);
+    ssize_t size = read(fds[0], text, sizeof(text) - 1);
     ck_assert_int_ge(size, 0);
     text[size] = '\0';
     close_fd(saved);
@@ -84,10 +83,9 @@ static int unread_standard_error(int size, int *ret_saved)
 static const char *read_now(int fd)
 {
     static char text[1 << 17];
-    ssize_t size;
 
     ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
-    size = read(fd, text, sizeof(text) - 1);
+    ssize_t size = read(fd, text, sizeof(text) - 1);
     ck_assert_int_gt(size, 0);
     text[size] = '\0';
     return text;
@@ -118,13 +116,12 @@ TEST(a_log_that_nobody_reads_stops_nobody_and_says_what_is_lost)
 TEST(a_line_that_is_read_in_part_only_ends_where_that_is_said)
 {
     int saved, fd = unread_standard_error(4096, &saved);
-    const char *text;
 
     log_info("%s%07000d", "long", 1);
     ck_assert_ptr_null(strchr(read_now(fd), '\n'));
     log_info("again");
     ck_assert_int_ge(dup2(saved, STDERR_FILENO), 0);
-    text = read_now(fd);
+    const char *text = read_now(fd);
     ck_assert_str_eq(text, "…\ntrouped: warning: 1 lines are lost: the reader is too slow\n");
     close_fd(saved);
     close_fd(fd);

@@ -319,11 +319,10 @@ TEST(an_impossible_crash_is_refused)
 {
     for (unsigned i = 0; i < 4; i++) {
         struct protocol_crashed crash, odd = {0};
-        int size;
 
         odd.signal = i == 0 ? 0 : i == 1 ? PROTOCOL_SIGNAL_MAX + 1 : 9;
         odd.pid = i == 2 ? 0 : i == 3 ? -1 : 1;
-        size = protocol_put_crashed(body, sizeof(body), &odd);
+        int size = protocol_put_crashed(body, sizeof(body), &odd);
         ck_assert_int_eq(protocol_get_crashed(body, (uint32_t)size, &crash), -EBADMSG);
     }
 }
@@ -397,9 +396,8 @@ TEST(impossible_values_are_refused)
     struct protocol_submit submit = {.flags = PROTOCOL_SUBMIT_KNOWN + 1}, submit_copy;
     struct protocol_job job = {.payload = {.form = PAYLOAD_BLOB, .size = PAYLOAD_BLOB_MAX + 1}};
     struct protocol_job job_copy;
-    int size;
 
-    size = protocol_put_result(body, sizeof(body), &result);
+    int size = protocol_put_result(body, sizeof(body), &result);
     ck_assert_int_eq(protocol_get_result(body, (uint32_t)size, &result_copy), -EBADMSG);
     size = protocol_put_done(body, sizeof(body), &done);
     ck_assert_int_eq(protocol_get_done(body, (uint32_t)size, &done_copy), -EBADMSG);
@@ -476,10 +474,9 @@ TEST(bad_names_in_ids_are_refused)
 
     for (size_t i = 0; i < ELEMENTS(bad); i++) {
         struct protocol_by_id by_id = {.id.name = "abc"};
-        int size;
 
         by_id.id.name[bad[i].size] = '\0';
-        size = protocol_put_by_id(body, sizeof(body), &by_id);
+        int size = protocol_put_by_id(body, sizeof(body), &by_id);
         memcpy(body + size - bad[i].size, bad[i].bytes, bad[i].size);
         ck_assert_int_eq(protocol_get_by_id(body, (uint32_t)size, &by_id), -EBADMSG);
     }

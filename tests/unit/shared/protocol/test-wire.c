@@ -9,8 +9,6 @@ static uint8_t body[64];
 TEST(fields_come_back_as_they_were_put)
 {
     struct wire_writer writer = wire_writer(body, sizeof(body), FIXED);
-    struct wire_reader reader;
-    const void *bytes;
 
     wire_put_u8(&writer, 0xab);
     wire_put_u16(&writer, 0xabcd);
@@ -20,10 +18,10 @@ TEST(fields_come_back_as_they_were_put)
     wire_put_u64(&writer, UINT64_C(0xabcdef0123456789));
     ck_assert_int_eq(wire_written(&writer), FIXED + 5);
 
-    reader = wire_reader(body, FIXED + 5, FIXED);
+    struct wire_reader reader = wire_reader(body, FIXED + 5, FIXED);
     ck_assert_uint_eq(wire_get_u8(&reader), 0xab);
     ck_assert_uint_eq(wire_get_u16(&reader), 0xabcd);
-    bytes = wire_get_bytes(&reader, 5);
+    const void *bytes = wire_get_bytes(&reader, 5);
     ck_assert_mem_eq(bytes, "hello", 5);
     ck_assert_ptr_eq(bytes, body + 3);
     ck_assert_uint_eq(wire_get_u32(&reader), 0xabcdef01);

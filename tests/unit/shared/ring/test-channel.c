@@ -146,12 +146,9 @@ TEST(a_channel_gives_back_all_its_descriptors, BOTH_BACKENDS)
 
 TEST(a_failed_open_leaves_the_descriptors_alone, BOTH_BACKENDS)
 {
-    struct channel_fds given;
-    unsigned before;
-
     make(_i);
-    given = copies();
-    before = open_descriptors();
+    struct channel_fds given = copies();
+    unsigned before = open_descriptors();
     given.inbox = fds.outbox;
     ck_assert_int_eq(channel_open(&worker, &given), -EPROTO);
     ck_assert_uint_eq(open_descriptors(), before);
@@ -163,10 +160,8 @@ TEST(a_failed_open_leaves_the_descriptors_alone, BOTH_BACKENDS)
 
 TEST(eventfds_must_be_there_when_the_memory_says_so)
 {
-    struct channel_fds given;
-
     make(WAKE_EVENTFD);
-    given = copies();
+    struct channel_fds given = copies();
     given.wake_fd = -1;
     ck_assert_int_eq(channel_open(&worker, &given), -EPROTO);
     given = copies();
@@ -217,12 +212,11 @@ TEST(nobody_else_can_send_to_a_peer_that_lets_go_of_the_socket, BOTH_BACKENDS)
 TEST(two_memories_of_different_back_ends_do_not_go_together)
 {
     struct channel other = CHANNEL_NULL;
-    struct channel_fds given;
 
     make(WAKE_EVENTFD);
     other = supervisor;
     make(WAKE_FUTEX);
-    given = copies();
+    struct channel_fds given = copies();
     given.outbox = other.theirs.fd;
     ck_assert_int_eq(channel_open(&worker, &given), -EPROTO);
     channel_deinit(&other);
@@ -341,10 +335,8 @@ TEST(whoever_blocks_shows_what_it_committed_first, BOTH_BACKENDS)
 
 TEST(A4_a_sleeper_in_another_process_is_woken, BOTH_BACKENDS)
 {
-    pid_t pid;
-
     make(_i);
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0) {
         struct channel_fds given = copies();
 
@@ -358,10 +350,8 @@ TEST(A4_a_sleeper_in_another_process_is_woken, BOTH_BACKENDS)
 
 TEST(A4_a_blocked_producer_in_another_process_is_woken, BOTH_BACKENDS)
 {
-    pid_t pid;
-
     make(_i);
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0) {
         struct channel_fds given = copies();
 
@@ -383,10 +373,9 @@ static void ignore(int signal)
 TEST(a_signal_ends_the_wait, BOTH_BACKENDS)
 {
     int status;
-    pid_t pid;
 
     make(_i);
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0) {
         struct sigaction action = {.sa_handler = ignore}; /* without SA_RESTART */
         struct channel_fds given = copies();

@@ -97,10 +97,8 @@ TEST(both_are_sealed_as_they_must_be)
 
 TEST(the_kernel_refuses_a_worker_every_way_to_write_its_inbox)
 {
-    void *map;
-
     make_and_open(&inbox_options);
-    map = mmap(NULL, made.size, PROT_READ | PROT_WRITE, MAP_SHARED, opened.fd, 0);
+    void *map = mmap(NULL, made.size, PROT_READ | PROT_WRITE, MAP_SHARED, opened.fd, 0);
     ck_assert_ptr_eq(map, MAP_FAILED);
     ck_assert_int_eq(errno, EPERM);
     ck_assert_int_lt(mprotect(opened.header, opened.size, PROT_READ | PROT_WRITE), 0);
@@ -206,10 +204,9 @@ TEST(missing_seals_are_refused)
 TEST(a_header_that_does_not_fit_is_refused)
 {
     int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-    int fd;
 
     make(&outbox_options);
-    fd = copy_of_made(seals, made.size);
+    int fd = copy_of_made(seals, made.size);
     ck_assert_int_eq(memory_open(&opened, fd, MEMORY_OUTBOX), 0);
     memory_deinit(&opened);
 

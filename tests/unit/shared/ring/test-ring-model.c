@@ -66,9 +66,8 @@ static void step_commit(void)
     struct string *string = at(model.committed);
     uint32_t reserved = random_size(ring_body_max(producer.size));
     void *body;
-    int r;
 
-    r = ring_reserve(&producer, reserved, &body);
+    int r = ring_reserve(&producer, reserved, &body);
     if (r == RING_E_FULL) {
         /* Full is only said when something is in the way. */
         ck_assert_uint_ne(model.committed, model.released);
@@ -163,14 +162,12 @@ __attribute__((constructor)) static void choose_seed(void)
 
 TEST(the_ring_behaves_as_a_queue_of_strings, .n = ROUNDS)
 {
-    uint32_t size, start;
-
     state = seed + (uint64_t)_i * UINT64_C(0x9e3779b97f4a7c15);
     if (state == 0)
         state = 1;
-    size = 64u << random_below(6);
+    uint32_t size = 64u << random_below(6);
     /* Half of the rounds pass 2^32. */
-    start = random_below(2) ? 0 - 8 * random_below(4096) : 8 * random_below(1u << 28);
+    uint32_t start = random_below(2) ? 0 - 8 * random_below(4096) : 8 * random_below(1u << 28);
     memset(&model, 0, sizeof(model));
     tail = head = start;
     ck_assert_int_eq(ring_producer_init(&producer, data, size, &tail, &head), 0);

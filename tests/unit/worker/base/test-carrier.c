@@ -74,9 +74,8 @@ static void tear_down(void)
 static int put(const void *data, size_t size, unsigned flags)
 {
     struct protocol_result result = {.payload = {.data = data, .size = size}};
-    int r;
 
-    r = carrier_put(&carrier, PROTOCOL_RESULT, result, &result, &result.payload, flags);
+    int r = carrier_put(&carrier, PROTOCOL_RESULT, result, &result, &result.payload, flags);
     carrier_flush(&carrier);
     return r;
 }
@@ -201,10 +200,8 @@ TEST(whoever_does_not_wait_sends_no_record_when_the_socket_is_full)
 
 TEST(memory_of_the_program_is_sent_once_and_only_with_its_own_size)
 {
-    const char *data;
-
     ck_assert_int_eq(blob_new(&carrier.made, 10), 0);
-    data = carrier.made.data;
+    const char *data = carrier.made.data;
     memcpy(carrier.made.data, "0123456789", 10);
     ck_assert_int_eq(put(data, 9, CARRIER_MADE), -EINVAL);
     ck_assert_int_eq(put(data, 10, 0), 0);

@@ -509,11 +509,10 @@ static void note_end(struct troupe_actor *actor, struct troupe_future *future, v
 
 TEST(test_asks_and_monitors_end_once_when_the_connection_ends)
 {
-    struct troupe_actor *actor;
     struct troupe_future *futures[3];
     unsigned n_ends = 0;
 
-    actor = troupe_client_actor(client);
+    struct troupe_actor *actor = troupe_client_actor(client);
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(troupe_actor_ask(actor, 5, &futures[i], "never"), 0);
     ck_assert_int_eq(troupe_actor_monitor(actor, 5, &futures[2]), 0);
@@ -603,11 +602,10 @@ static void note_restart(struct troupe_actor *actor, void *userdata)
 
 TEST(test_the_actor_hears_of_a_crash_and_its_asks_end)
 {
-    struct troupe_actor *actor;
     struct troupe_future *lost, *sent_after;
     unsigned n_restarts = 0;
 
-    actor = troupe_client_actor(client);
+    struct troupe_actor *actor = troupe_client_actor(client);
     troupe_actor_on_restart(actor, note_restart, &n_restarts);
     ck_assert_int_eq(troupe_actor_ask(actor, 5, &lost, "never"), 0);
     ck_assert_int_eq(troupe_client_submit(client, GROUP, NULL, "crash", 5, 1), 0);
@@ -670,11 +668,10 @@ TEST(test_an_upgrade_does_not_spare_what_an_earlier_crash_has_ended)
 
 TEST(test_the_actor_hears_of_an_upgrade_only_if_it_has_lost_something)
 {
-    struct troupe_actor *actor;
     struct troupe_future *asked, *monitor;
     unsigned n_restarts = 0;
 
-    actor = troupe_client_actor(client);
+    struct troupe_actor *actor = troupe_client_actor(client);
     troupe_actor_on_restart(actor, note_restart, &n_restarts);
     ck_assert_int_eq(troupe_actor_ask(actor, 5, &asked, "never"), 0);
     ck_assert_int_eq(troupe_actor_monitor(actor, 5, &monitor), 0);

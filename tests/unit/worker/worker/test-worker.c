@@ -27,10 +27,9 @@ static int describe(struct troupe_job *job)
 static int big_result(struct troupe_job *job, size_t size)
 {
     char *data = malloc(size);
-    int r;
 
     memset(data, 'x', size);
-    r = troupe_job_succeed(job, data, size);
+    int r = troupe_job_succeed(job, data, size);
     free(data);
     return r;
 }
@@ -432,10 +431,9 @@ TEST(test_record_of_unknown_kind_ends_the_worker, .bare = true)
 TEST(test_state_is_readable_while_the_handler_runs_and_counts_as_life)
 {
     char state[TROUPE_STATE_MAX];
-    uint64_t before;
     size_t size;
 
-    before = atomic_load(&fake.channel.their_words->mark);
+    uint64_t before = atomic_load(&fake.channel.their_words->mark);
     fake_send(&fake, "state at 17", 11, 1);
     fake_started(&fake);
     do
@@ -466,13 +464,12 @@ static int scope_result;
 static int run_scope(void)
 {
     struct troupe_worker *worker;
-    int r;
 
     if (troupe_worker_new(&worker) < 0)
         return 90;
     troupe_worker_on_job(worker, handle, NULL);
     troupe_worker_on_scope(worker, scope_up, scope_down, &scope_result);
-    r = troupe_worker_run(worker);
+    int r = troupe_worker_run(worker);
     troupe_worker_free(worker);
     return r == scope_result ? 0 : 91;
 }
