@@ -89,10 +89,8 @@ static void write_files(FILE *file, const struct sandbox_state *state)
 {
     if (state->files == SANDBOX_BY_MOUNTS)
         write_part(file, "files by mounts");
-    if (state->files == SANDBOX_BY_LANDLOCK)
-        write_part(file, "files by Landlock alone (no mounts of its own are permitted)");
-    if (state->landlock > 0)
-        fprintf(file, "%sLandlock ABI %d", ftell(file) > 0 ? ", " : "", state->landlock);
+    if (state->files == SANDBOX_NOT_AT_ALL)
+        write_part(file, "not the keys about files (no mounts of its own are permitted)");
     if (state->scopes & LANDLOCK_SCOPE_SIGNALS)
         write_part(file, "signals to itself only");
     if (state->scopes & LANDLOCK_SCOPE_ABSTRACT_SOCKETS)

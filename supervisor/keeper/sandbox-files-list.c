@@ -145,7 +145,7 @@ static int keep_mounts_of_proc(void)
     return mount_may_have_children("/proc") ? mount_each(keep_if_below_proc) : 0;
 }
 
-static bool has_proc(const struct sandbox_files *files)
+bool sandbox_files_has_proc(const struct sandbox_files *files)
 {
     for (size_t i = 0; i < files->n_paths; i++)
         if (files->paths[i].kind == SANDBOX_PROC)
@@ -176,7 +176,7 @@ int sandbox_files_list(const struct sandbox_files *files, const struct sandbox_p
     int r = list_paths(files, ret_path);
     if (r < 0)
         return r;
-    if (has_proc(files))
+    if (sandbox_files_has_proc(files))
         r = keep_mounts_of_proc();
     if (r < 0)
         return r;

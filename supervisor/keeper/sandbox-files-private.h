@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Interface between sandbox-files-list.c, which lists paths, and sandbox-files.c and
- * sandbox-landlock.c, which confine a process to them: with mounts, or with rules. */
+/* Interface between sandbox-files-list.c, which lists paths, and sandbox-files.c, which confines a
+ * process to them. */
 
 #include "supervisor/keeper/sandbox-files.h"
 #include "supervisor/keeper/sandbox-mount.h"

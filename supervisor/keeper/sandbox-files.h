@@ -62,3 +62,6 @@ struct sandbox_files {
  */
 int sandbox_files_separate(const struct sandbox_files *files, const struct sandbox_path **ret_path);
 int sandbox_files_apply(const struct sandbox_path **ret_path);
+
+/* Returns whether the process is to have a /proc of its own. */
+bool sandbox_files_has_proc(const struct sandbox_files *files);

@@ -38,9 +38,9 @@ struct sandbox {
 
 /* By which means the keys about files are enforced. */
 enum sandbox_means {
-    SANDBOX_BY_NOTHING,
+    SANDBOX_BY_NOTHING, /* there are no such keys */
     SANDBOX_BY_MOUNTS,
-    SANDBOX_BY_LANDLOCK,
+    SANDBOX_NOT_AT_ALL, /* mounts are not permitted */
 };
 
 /* Namespaces of processes and IPC. */
@@ -57,7 +57,6 @@ struct sandbox_state {
     bool bounded, not_bounded; /* the set of capabilities is limited; it could not be */
     bool has_network;          /* one that is not the supervisor's */
     uint8_t files;             /* enum sandbox_means */
-    uint8_t landlock;          /* the kernel's ABI; 0 = not in use */
     bool filtered;             /* system calls */
     uint8_t namespaces;        /* enum sandbox_namespaces */
 };

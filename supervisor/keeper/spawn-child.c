@@ -3,7 +3,6 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/landlock.h"
 #include "shared/base/scm.h"
-#include "supervisor/keeper/sandbox-landlock.h"
 #include "supervisor/keeper/sandbox-mount.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -147,31 +146,20 @@ static void set_up_scheduling(const struct spawn_child *child)
         (void)write_own("/proc/self/autogroup", options->nice);
 }
 
-/* A /proc of its own cannot be replaced by rules. */
-static bool can_do_without_mounts(const struct sandbox_files *files)
-{
-    for (size_t i = 0; i < files->n_paths; i++)
-        if (files->paths[i].kind == SANDBOX_PROC)
-            return false;
-    return true;
-}
-
+/* As with systemd, a process that may have no mounts of its own starts without them, but it never
+ * gets the supervisor's /proc instead of its own. */
 static int confine_files(struct spawn_child *child, const struct sandbox_path **ret_path)
 {
-    const struct spawn_options *options = child->options;
-    const struct sandbox *sandbox = options->sandbox;
-    const uint64_t scopes = sandbox ? sandbox->scopes : 0;
-    int r = options->files ? sandbox_files_separate(options->files, ret_path) : 0;
+    const struct sandbox_files *files = child->options->files;
+    int r = files ? sandbox_files_separate(files, ret_path) : 0;
     if (is_not_permitted(r) && !*ret_path) {
         if (is_strict(child))
             spawn_fail(child, SPAWN_STRICT_FILES, -r);
-        if (!can_do_without_mounts(options->files))
-            return r;
-        child->state.files = SANDBOX_BY_LANDLOCK;
-        return sandbox_landlock_list(options->files, scopes, &child->rules, ret_path);
+        child->state.files = SANDBOX_NOT_AT_ALL;
+        return sandbox_files_has_proc(files) ? r : 0;
     }
-    child->state.files = options->files ? SANDBOX_BY_MOUNTS : SANDBOX_BY_NOTHING;
-    return r == 0 && options->files ? sandbox_files_apply(ret_path) : r;
+    child->state.files = files ? SANDBOX_BY_MOUNTS : SANDBOX_BY_NOTHING;
+    return r == 0 && files ? sandbox_files_apply(ret_path) : r;
 }
 
 /* Returns as spawn_report.path. A path of /proc's own mounts is not listed. */
@@ -280,34 +268,20 @@ static void pipe_output(const struct spawn_child *child)
 
 /* Without CAP_SYS_ADMIN only a process that cannot gain privileges may confine itself; as with
  * filters, it then is one. */
-static int confine(int rules)
-{
-    int r = landlock_confine(rules);
-    if (r == -EPERM && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
-        r = landlock_confine(rules);
-    return r;
-}
-
-static void apply_landlock(struct spawn_child *child)
+static void apply_scopes(struct spawn_child *child)
 {
     const struct sandbox *sandbox = child->options->sandbox;
-    const uint64_t scopes = sandbox ? sandbox->scopes : 0;
-    const int abi = child->rules >= 0 || scopes != 0 ? landlock_abi() : 0;
-    const bool scoped = scopes != 0 && abi >= LANDLOCK_ABI_SCOPES;
-    if (child->rules < 0 && scoped)
-        child->rules = landlock_new(abi, 0, scopes);
-    if (child->rules >= 0) {
-        const int r = confine(child->rules);
-        if (r < 0)
-            spawn_fail(child, SPAWN_LANDLOCK, -r);
-        child->rules = close_fd(child->rules);
-        child->state.landlock = (uint8_t)abi;
-    } else if (scoped) {
-        spawn_fail(child, SPAWN_LANDLOCK, -child->rules);
-    }
-    child->state.scopes = scoped ? scopes : 0;
-    if (sandbox && sandbox->strict && child->state.scopes != scopes)
+    int r;
+    if (!sandbox || sandbox->scopes == 0)
+        return;
+    r = landlock_confine(sandbox->scopes);
+    if (r == -EPERM && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+        r = landlock_confine(sandbox->scopes);
+    if (r == LANDLOCK_E_UNKNOWN && sandbox->strict)
         spawn_fail(child, SPAWN_STRICT_SCOPES, EOPNOTSUPP);
+    if (r < 0)
+        spawn_fail(child, SPAWN_LANDLOCK, -r);
+    child->state.scopes = r == 0 ? sandbox->scopes : 0;
 }
 
 /* Returns where descriptors for the supervisor go, or -1. */
@@ -368,7 +342,6 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     const int error = options->complete ? -options->complete() : 0;
     if (error != 0)
         spawn_fail(child, SPAWN_CLONE, error);
-    child->rules = -1;
     child->state.namespaces = options->private_pids ? SANDBOX_OWN_PIDS : 0;
     if (child->pids_error != 0)
         fail_enforcing(child, SPAWN_PIDS, SPAWN_STRICT_PIDS, child->pids_error);
@@ -391,7 +364,7 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
         spawn_fail(child, SPAWN_CHDIR, errno);
     /* Without sigprocmask(), whose page would have to be mapped first. */
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
-    apply_landlock(child);
+    apply_scopes(child);
     /* The kernel limits how many descriptors all processes of a user have in flight. Any of them
      * can use that up; the filter then kills without telling. */
     const int socket = report_state(child);

@@ -19,7 +19,6 @@ struct spawn_child {
     int pids_error;   /* why there is no such namespace, or 0 */
     int null_fd;      /* /dev/null, or -errno */
     bool join_cgroup; /* clone() did not do it */
-    int rules;        /* of Landlock; -1 = none */
     struct sandbox_state state;
 };
 
