@@ -326,13 +326,14 @@ const struct verb verb_table[] = {
                     "  troupectl logs digest --messages none\n",
     },
     {
-        .name = "top", .operands = "",
-        .summary = "Groups, cells and workers as they work, on the whole screen",
+        .name = "top", .operands = "[TARGET]", .operands_max = 1,
+        .summary = "Groups as they work, on the whole screen, until Ctrl-C",
         .details =
-            "The last line shows the keys. Without a terminal, prints a block of lines a second.\n"
-            "--all opens all groups.\n",
-        .options = OPTIONS_CONNECT | OPTIONS_ALL | OPTIONS_TOP, .run = verb_top,
-        .examples = "  troupectl top\n"
+            "With TARGET or --all also cells and workers. Those in trouble come first. Without a\n"
+            "terminal, prints a block of lines a second.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_ALL | OPTIONS_TOP | OPTIONS_RECONNECT,
+        .run = verb_top,
+        .examples = "  troupectl top digest\n"
                     "  troupectl top --all --count 1 | cat\n",
     },
     {

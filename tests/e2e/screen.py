@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""A program on a terminal of its own: what it has drawn so far, and keys for it."""
+"""A program on a terminal of its own: what it has drawn so far."""
 import codecs
 import fcntl
 import os
 import pty
 import re
 import select
-import signal
 import struct
 import subprocess
 import termios
@@ -14,10 +13,7 @@ import time
 
 from troupe import LIMIT
 
-# What ncurses sends to a vt220, and what goes before the user's eyes unchanged.
-SEQUENCE = re.compile(r"\x1b(?:\[([?0-9;]*)([A-Za-z@`])|[()][A-Za-z0-9]|[=>78MDEHc]|\].*?\x07)")
-KEYS = {"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D", "page down": "\x1b[6~", "page up": "\x1b[5~",
-        "enter": "\r", "escape": "\x1b", "backspace": "\x7f"}
+SEQUENCE = re.compile(r"\x1b\[[?0-9;]*([A-Za-z])")
 
 
 class Screen:
@@ -29,9 +25,7 @@ class Screen:
         self.decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._blank()
         self.fd, self.end = pty.openpty()
-        self.before = termios.tcgetattr(self.end)
         self._set_size()
-        # The end stays open here, so that the settings can be read when the program has ended.
         self.process = subprocess.Popen(command, stdin=self.end, stdout=self.end, stderr=self.end, start_new_session=True,
                                         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
                                         env={**os.environ, "TERM": "vt220", "LC_ALL": "C.UTF-8", "LINES": "", "COLUMNS": "",
@@ -47,9 +41,7 @@ class Screen:
 
     def _blank(self):
         self.lines = [[" "] * self.columns for _ in range(self.rows)]
-        self.row = self.column = self.top = 0
-        self.bottom = self.rows - 1
-        self.saved = 0, 0
+        self.row = self.column = 0
 
     def _set_size(self):
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", self.rows, self.columns, 0, 0))
@@ -58,32 +50,17 @@ class Screen:
         self.rows, self.columns = rows, columns
         self._blank()
         self._set_size()
-        self.process.send_signal(signal.SIGWINCH)
 
     # ---- drawing
-
-    def _scroll(self, lines, first=None):
-        first = self.top if first is None else first
-        for _ in range(abs(lines)):
-            if lines > 0:
-                self.lines.insert(self.bottom + 1, [" "] * self.columns)
-                del self.lines[first]
-            else:
-                self.lines.insert(first, [" "] * self.columns)
-                del self.lines[self.bottom + 1]
 
     def _put(self, character):
         if character == "\r":
             self.column = 0
         elif character == "\n":
-            if self.row == self.bottom:
-                self._scroll(1)
-            else:
-                self.row = min(self.row + 1, self.rows - 1)
-        elif character == "\b":
-            self.column = max(0, self.column - 1)
-        elif character == "\t":
-            self.column = min(self.columns - 1, (self.column // 8 + 1) * 8)
+            self.row += 1
+            if self.row == self.rows:
+                self.row -= 1
+                self.lines = self.lines[1:] + [[" "] * self.columns]
         elif character >= " ":
             if self.column >= self.columns:
                 self.column = 0
@@ -91,60 +68,13 @@ class Screen:
             self.lines[self.row][self.column] = character
             self.column += 1
 
-    def _clear(self, first, last):
-        """From one (row, column) up to, and without, another."""
-        for row in range(first[0], min(last[0], self.rows - 1) + 1):
-            start = first[1] if row == first[0] else 0
-            end = last[1] if row == last[0] else self.columns
-            self.lines[row][start:end] = [" "] * (end - start)
-
-    def _control(self, parameters, command):
-        numbers = [int(n) if n else 0 for n in parameters.lstrip("?").split(";")]
-        n = max(1, numbers[0])
-        line = self.lines[self.row]
-        if command in "Hf":
-            self.row = min(n, self.rows) - 1
-            self.column = min(max(1, numbers[1] if len(numbers) > 1 else 1), self.columns) - 1
-        elif command in "AB":
-            self.row = max(0, min(self.rows - 1, self.row + (n if command == "B" else -n)))
-        elif command in "CD":
-            self.column = max(0, min(self.columns - 1, self.column + (n if command == "C" else -n)))
-        elif command in "G`":
-            self.column = min(n, self.columns) - 1
-        elif command == "d":
-            self.row = min(n, self.rows) - 1
-        elif command == "J":
-            here, end = (self.row, self.column), (self.rows - 1, self.columns)
-            self._clear(*{0: (here, end), 1: ((0, 0), (self.row, self.column + 1)), 2: ((0, 0), end)}[numbers[0]])
-        elif command == "K":
-            start, end = {0: (self.column, self.columns), 1: (0, self.column + 1), 2: (0, self.columns)}[numbers[0]]
-            self._clear((self.row, start), (self.row, end))
-        elif command == "X":
-            self._clear((self.row, self.column), (self.row, min(self.columns, self.column + n)))
-        elif command == "P":
-            self.lines[self.row] = line[:self.column] + line[self.column + n:] + [" "] * min(n, self.columns - self.column)
-        elif command == "@":
-            self.lines[self.row] = (line[:self.column] + [" "] * n + line[self.column:])[:self.columns]
-        elif command in "LM":
-            self._scroll(-n if command == "L" else n, self.row)
-        elif command == "r":
-            self.top, self.bottom = n - 1, (numbers[1] if len(numbers) > 1 and numbers[1] else self.rows) - 1
+    def _control(self, command):
+        if command == "H":
             self.row = self.column = 0
-
-    def _escape(self, command):
-        if command == "M" and self.row == self.top:
-            self._scroll(-1)
-        elif command == "M":
-            self.row = max(0, self.row - 1)
-        elif command == "D":
-            self._put("\n")
-        elif command == "E":
-            self._put("\r")
-            self._put("\n")
-        elif command == "7":
-            self.saved = self.row, self.column
-        elif command == "8":
-            self.row, self.column = self.saved
+        elif command in "JK":
+            self.lines[self.row][self.column:] = [" "] * (self.columns - self.column)
+        if command == "J":
+            self.lines[self.row + 1:] = [[" "] * self.columns for _ in self.lines[self.row + 1:]]
 
     def _draw(self, data):
         self.pending += data
@@ -156,10 +86,7 @@ class Screen:
             match = SEQUENCE.match(self.pending)
             if not match:
                 return  # the rest of it is still to come
-            if match[2]:
-                self._control(match[1], match[2])
-            else:
-                self._escape(match[0][1])
+            self._control(match[1])
             self.pending = self.pending[match.end():]
 
     def _read(self, seconds):
@@ -187,10 +114,6 @@ class Screen:
                 self.test.fail(f"{condition} was not drawn within {LIMIT} s; the screen:\n{self.text()}")
         return self.text()
 
-    def press(self, *keys):
-        for key in keys:
-            os.write(self.fd, KEYS.get(key, key).encode())
-
     def wait_end(self):
         """Reads what comes until the program has ended. Returns its exit status."""
         limit = time.monotonic() + LIMIT
@@ -201,6 +124,3 @@ class Screen:
         while self._read(0):
             pass
         return self.process.returncode
-
-    def is_restored(self):
-        return termios.tcgetattr(self.end) == self.before

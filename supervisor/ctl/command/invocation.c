@@ -47,13 +47,10 @@ int invocation_each(struct invocation *invocation, size_t first,
 /* ---- signals ---- */
 
 static volatile sig_atomic_t seen;
-static void (*volatile before_exit)(void);
 
 static void on_signal(int signal)
 {
     (void)signal;
-    if (seen && before_exit)
-        before_exit();
     if (seen)
         _exit(EXIT_INTERRUPTED);
     seen = 1;
@@ -67,11 +64,6 @@ void interrupt_catch(void)
     seen = 0;
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
-}
-
-void interrupt_before_exit(void (*fn)(void))
-{
-    before_exit = fn;
 }
 
 bool interrupt_seen(void)

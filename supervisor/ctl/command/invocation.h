@@ -66,10 +66,6 @@ int invocation_each(struct invocation *invocation, size_t first,
 /* Starts catching signals; the first one interrupts waits (EINTR). Forgets earlier signals. */
 void interrupt_catch(void);
 
-/* Has `fn` run before the second signal exits; NULL = nothing. It may only do what signal handlers
- * may. */
-void interrupt_before_exit(void (*fn)(void));
-
 /* Whether the first signal has arrived. */
 bool interrupt_seen(void);
 

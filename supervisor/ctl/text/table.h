@@ -11,7 +11,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
-#define TABLE_COLUMNS_MAX 8
+#define TABLE_COLUMNS_MAX 10
 
 struct table {
     const char *indent; /* borrowed; before each row */

@@ -21,17 +21,15 @@ static bool environment_wants_colors(void)
 void terminal_measure(struct terminal *terminal)
 {
     const char *columns = getenv("COLUMNS");
-    struct winsize size;
-    long value;
+    struct winsize size = {0};
+    long value = columns ? strtol(columns, NULL, 10) : 0;
 
-    terminal->width = 0;
-    if (!terminal->is_terminal)
-        return;
-    value = columns ? strtol(columns, NULL, 10) : 0;
-    if (value > 0 && value < 10000)
+    if (terminal->is_terminal)
+        (void)ioctl(fileno(terminal->file), TIOCGWINSZ, &size);
+    terminal->height = size.ws_row;
+    terminal->width = size.ws_col;
+    if (terminal->is_terminal && value > 0 && value < 10000)
         terminal->width = (unsigned)value;
-    else if (ioctl(fileno(terminal->file), TIOCGWINSZ, &size) == 0)
-        terminal->width = size.ws_col;
 }
 
 void terminal_init(struct terminal *terminal, FILE *file)
@@ -96,51 +94,42 @@ unsigned terminal_text_width(const char *text)
     return width;
 }
 
-static void put_character(const struct terminal *terminal, const char *character, size_t length,
-                          terminal_put_fn put)
+static void put_character(const struct terminal *terminal, const char *character, size_t length)
 {
-    const char *ascii = length == 1 || terminal->utf8 ? NULL : ascii_for(character, length);
-
-    put(terminal, ascii ? ascii : character, ascii ? strlen(ascii) : length);
+    if (length == 1 || terminal->utf8)
+        fwrite(character, 1, length, terminal->file);
+    else
+        fputs(ascii_for(character, length), terminal->file);
 }
 
-void terminal_split(const struct terminal *terminal, const char *text, unsigned limit,
-                    terminal_put_fn put)
+/* Prints a line, cut at `limit` columns (0 = not cut), in the form that the terminal supports. */
+static void put_line(const struct terminal *terminal, const char *text, unsigned limit)
 {
     bool cut = limit > 0 && terminal_text_width(text) > limit, colored = false;
     unsigned used = 0;
 
     for (size_t left = strlen(text), length; left > 0; text += length, left -= length) {
+        const char *sequence = mark_sequence(*text);
         unsigned width;
 
         length = utf8_character(text, left);
         length = length == 0 ? 1 : length;
-        if (mark_sequence(*text)) {
+        if (sequence) {
             colored = colored || terminal->colors;
             if (terminal->colors)
-                put(terminal, text, length);
+                fputs(sequence, terminal->file);
             continue;
         }
         width = (unsigned)character_width(text, length);
         if (cut && used + width >= limit) {
-            put_character(terminal, "…", strlen("…"), put);
+            put_character(terminal, "…", strlen("…"));
             break;
         }
-        put_character(terminal, text, length, put);
+        put_character(terminal, text, length);
         used += width;
     }
     if (colored)
-        put(terminal, PLAIN, 1);
-}
-
-static void put_piece(const struct terminal *terminal, const char *piece, size_t length)
-{
-    const char *sequence = mark_sequence(*piece);
-
-    if (sequence)
-        fputs(sequence, terminal->file);
-    else
-        fwrite(piece, 1, length, terminal->file);
+        fputs(mark_sequence(*PLAIN), terminal->file);
 }
 
 __attribute__((format(printf, 3, 0))) static void put_formatted(const struct terminal *terminal,
@@ -153,7 +142,7 @@ __attribute__((format(printf, 3, 0))) static void put_formatted(const struct ter
         text = NULL;
         return;
     }
-    terminal_split(terminal, text, limit, put_piece);
+    put_line(terminal, text, limit);
 }
 
 void terminal_print(const struct terminal *terminal, const char *format, ...)
@@ -209,15 +198,6 @@ static void print_lines(const char *prefix, const char *text)
     }
 }
 
-static char *complaint;
-static size_t complaint_size;
-
-void complain_into(char *buffer, size_t size)
-{
-    complaint = buffer;
-    complaint_size = size;
-}
-
 void complain(const char *format, ...)
 {
     _cleanup_free_ char *text = NULL;
@@ -226,10 +206,7 @@ void complain(const char *format, ...)
     va_start(arguments, format);
     text = format_text(format, arguments);
     va_end(arguments);
-    if (complaint)
-        (void)snprintf(complaint, complaint_size, "%s", text ? text : format);
-    else
-        print_lines("troupectl: ", text ? text : format);
+    print_lines("troupectl: ", text ? text : format);
 }
 
 void complain_unknown(const char *nearest, const char *hint, const char *format, ...)

@@ -24,6 +24,7 @@
 struct terminal {
     FILE *file;
     unsigned width; /* in columns; 0 = do not cut lines */
+    unsigned height; /* in lines; 0 = not known */
     bool is_terminal;
     bool colors; /* it has them, and $NO_COLOR is not set */
     bool utf8;
@@ -32,7 +33,7 @@ struct terminal {
 /* Call setlocale() first. */
 void terminal_init(struct terminal *terminal, FILE *file);
 
-/* Reads the width again, for lines that are printed repeatedly. */
+/* Reads the size again, for lines that are printed repeatedly. */
 void terminal_measure(struct terminal *terminal);
 
 /* Prints one line; the format has no newline. */
@@ -44,14 +45,6 @@ void terminal_print(const struct terminal *terminal, const char *format, ...)
 void terminal_print_over(const struct terminal *terminal, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Prints a mark or a character, `length` bytes without a NUL. */
-typedef void (*terminal_put_fn)(const struct terminal *terminal, const char *piece, size_t length);
-
-/* Calls `put` for each mark and character of a line, cut at `limit` columns (0 = not cut), in the
- * form that the terminal supports. If there are marks, the last one is PLAIN. */
-void terminal_split(const struct terminal *terminal, const char *text, unsigned limit,
-                    terminal_put_fn put);
-
 /* The number of columns of a text, without its marks. */
 unsigned terminal_text_width(const char *text);
 
@@ -62,9 +55,6 @@ unsigned terminal_text_width(const char *text);
 
 /* As printf(3), without a newline. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* From now on, stores the last message in the buffer instead; NULL = prints messages again. */
-void complain_into(char *buffer, size_t size);
 
 /* Like complain(), but appends "; did you mean 'NEAREST'?", or `hint` if `nearest` is NULL or
  * empty. */
