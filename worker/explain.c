@@ -62,6 +62,7 @@ static const struct {
     {-EBADMSG, "its file has a mistake: see troupectl status"},
     {-ESHUTDOWN, "the supervisor is stopping"},
     {-ENOENT, "the group no longer exists"},
+    {-ECONNRESET, "the supervisor that had it is gone"},
     {-EINVAL, "the id, the key or an option is missing or malformed"},
     {-EMSGSIZE, "the payload is too large"},
     {-EFBIG, "the payload is above the limit on the size of files (ulimit -f, LimitFSIZE=)"},
@@ -72,19 +73,18 @@ static const struct {
 _public_ const char *troupe_explain_refused(int error, const char *group, const char *reason,
                                             char *text, size_t size)
 {
-    const char *why = strerror(-error), *more = reason ? reason : "";
+    const char *why = reason && *reason ? reason : NULL;
 
     if (error == -EPIPE)
         return troupe_explain_connect(-ECONNRESET, NULL, text, size);
-    if (error == -ECONNRESET) {
-        (void)snprintf(text, size,
-                       "what became of the job is not known: the supervisor that had it is gone");
-        return text;
-    }
-    for (size_t i = 0; i < ELEMENTS(refusals); i++)
+    for (size_t i = 0; !why && i < ELEMENTS(refusals); i++)
         if (refusals[i].error == error)
             why = refusals[i].text;
-    (void)snprintf(text, size, "group '%s' refused the job: %s%s%s%s", group, why,
-                   *more ? " (" : "", more, *more ? ")" : "");
+    if (!why)
+        why = strerror(-error);
+    if (error == -ECONNRESET)
+        (void)snprintf(text, size, "what became of the job is not known: %s", why);
+    else
+        (void)snprintf(text, size, "group '%s' refused the job: %s", group, why);
     return text;
 }

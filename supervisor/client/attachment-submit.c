@@ -126,7 +126,8 @@ static const struct refusal *refuse_early(const struct attachment *attachment,
 {
     static const struct refusal too_early = {
         .error = EPERM, .text = "priority: only 32 (the default) to 63 are permitted"};
-    static const struct refusal not_permitted = {.error = EPERM, .text = "not permitted"};
+    /* Without a text: clients know what the permission needs. */
+    static const struct refusal not_permitted = {.error = EPERM, .text = ""};
     static const struct refusal waits = {.error = EBUSY, .text = "too many jobs are waited for"};
     static const struct refusal gone = {.error = ENOENT, .text = "the group is gone"};
 

@@ -519,8 +519,11 @@ class Map(Ctl):
         process = self.exits(2, "map", "full", "--json", "--quiet", input="echo " + 100000 * "x" + "\n")
         refused = json.loads(process.stdout)
         self.assertEqual(refused["state"], "refused")
-        self.assertIn("group 'full' refused the job: ", refused["reason"])
+        reason = "group 'full' refused the job: the payload is above QueueMemoryMax= of the group"
+        self.assertEqual(refused["reason"], reason)
         self.assertEqual(process.stderr, "")
+        process = self.exits(2, "map", "full", "--quiet", input="echo " + 100000 * "x" + "\n")
+        self.assertEqual(process.stderr, f"troupectl: line 1: {reason}\n")
 
     def test_with_an_output_directory_each_result_is_a_file(self):
         directory = self.s.path("results")

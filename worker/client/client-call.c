@@ -228,9 +228,7 @@ static int next_lost(struct troupe_client *client, struct troupe_result *ret)
             request_wait_again(client, request, number) == 0)
             continue;
         *ret = (struct troupe_result){
-            .error = -ECONNRESET,
-            .reason = "the supervisor ended before the end of the job was known",
-            .data = ""};
+            .error = -ECONNRESET, .reason = "the supervisor that had it is gone", .data = ""};
         return pending_give(&client->pending, number, &ret->cookie);
     }
     client->bereft = client->carrier.over;

@@ -20,7 +20,7 @@ static int explain_group(struct invocation *invocation, const char *group, int e
     int r = call(invocation, CALL_SUPERVISOR "GetStatus", json_pack("{s:s}", "target", group),
                  false, &reply);
 
-    return r == EXIT_OK ? explain_refused(group, error, "") : r;
+    return r == EXIT_OK ? explain_refused("", group, error, "") : r;
 }
 
 /* It has ended before it answered, or is about to be followed by another one. */

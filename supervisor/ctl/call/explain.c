@@ -150,11 +150,11 @@ int explain_broken(int error)
 /* Longer answers are cut. */
 #define ANSWER_MAX ((size_t)64 << 10)
 
-int explain_refused(const char *group, int error, const char *reason)
+int explain_refused(const char *where, const char *group, int error, const char *reason)
 {
     char text[SENTENCE_SIZE];
 
-    complain("%s", troupe_explain_refused(error, group, reason, text, sizeof(text)));
+    complain("%s%s", where, troupe_explain_refused(error, group, reason, text, sizeof(text)));
     return status_of(error);
 }
 

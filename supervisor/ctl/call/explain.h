@@ -19,8 +19,9 @@ int explain_connect(const char *socket, int error);
 /* Explains why an established connection failed with -errno. */
 int explain_broken(int error);
 
-/* Explains why libtroupe refused a job for `group` with -errno; `reason` may be empty. */
-int explain_refused(const char *group, int error, const char *reason);
+/* Explains why libtroupe refused a job for `group` with -errno. The message begins with `where`;
+ * both that and `reason` may be "". */
+int explain_refused(const char *where, const char *group, int error, const char *reason);
 
 /*
  * Says that the supervisor is gone, and a new one does not know this job: it may have ended before,

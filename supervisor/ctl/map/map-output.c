@@ -126,8 +126,7 @@ static int tell(const struct map_failures *failures, const struct window_line *l
         return explain_unknown(where, result->id);
     if (result->error == 0)
         return explain_end(where, result);
-    complain("line %" PRIu64 ":", line->number + 1);
-    return explain_refused(failures->group, result->error, result->reason);
+    return explain_refused(where, failures->group, result->error, result->reason);
 }
 
 void map_failures_end(struct map_failures *failures)

@@ -69,7 +69,7 @@ static int create_attached(struct invocation *invocation, struct attachment_clie
         if (r != EXIT_OK)
             return r;
     }
-    return r == 0 || (repeated && r == -EEXIST) ? EXIT_OK : explain_refused(group, r, "");
+    return r == 0 || (repeated && r == -EEXIST) ? EXIT_OK : explain_refused("", group, r, "");
 }
 
 static int create_large(struct invocation *invocation, const char *data, size_t size)
@@ -279,7 +279,7 @@ static int take_up(struct doing *doing, struct troupe_result *result)
         return EXIT_INTERRUPTED;
     if (r == 0 && result->error == -ESRCH)
         return explain_unknown("", doing->options.id);
-    return r < 0 ? explain_refused(doing->group, r, "") : r;
+    return r < 0 ? explain_refused("", doing->group, r, "") : r;
 }
 
 static int tell_end(const char *group, const struct troupe_result *result)
@@ -287,7 +287,7 @@ static int tell_end(const char *group, const struct troupe_result *result)
     bool success = result->error == 0 && result->end == TROUPE_SUCCEEDED;
 
     if (result->error < 0)
-        return explain_refused(group, result->error, result->reason);
+        return explain_refused("", group, result->error, result->reason);
     if (!success)
         return result->cause == TROUPE_CAUSE_DEADLINE ? (explain_end("", result), EXIT_TIMEOUT)
                                                       : explain_end("", result);
@@ -309,7 +309,7 @@ static int submit_and_wait(struct doing *doing)
             return r;
     }
     if (r < 0)
-        return explain_refused(doing->group, r, "");
+        return explain_refused("", doing->group, r, "");
     r = tell_end(doing->group, &result);
     troupe_result_release(&result);
     return r;

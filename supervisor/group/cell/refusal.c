@@ -6,17 +6,20 @@
 #include "supervisor/group/cell/cell-submit.h"
 #include <errno.h>
 
-#define STAYS_ON_DISK "it is stopping; the job stays on disk, and continues at the next start"
+#define STAYS_ON_DISK                                                                              \
+    "the supervisor is stopping; the job stays on disk, and continues at the next start"
 
 static const struct refusal REFUSALS[] = {
-    [CELL_E_BUSY] = {EBUSY, "Busy", "the queue is full (QueueMax=, QueueMemoryMax=)"},
+    [CELL_E_BUSY] = {EBUSY, "Busy", "its queue is full (QueueMax=, QueueMemoryMax=)"},
     [CELL_E_TOO_LARGE] = {EMSGSIZE, "BadPayload",
                           "the payload is above QueueMemoryMax= of the group"},
-    [CELL_E_EXISTS] = {EEXIST, "JobExists", "a job with this id exists"},
+    [CELL_E_EXISTS] = {EEXIST, "JobExists",
+                       "a job with this id exists: it is live, or its result is still kept"},
     [CELL_E_BAD_ID] = {EINVAL, "BadId", "malformed id: " PROTOCOL_NAME_ALLOWED},
-    [CELL_E_STOPPING] = {ESHUTDOWN, "Stopping", "no new jobs: it is stopping"},
+    [CELL_E_STOPPING] = {ESHUTDOWN, "Stopping",
+                         "the supervisor is stopping, or the group was removed"},
     [CELL_E_DRAINING] = {EHOSTDOWN, "Draining",
-                         "no new jobs: the group is drained for maintenance"},
+                         "it is drained and takes no new jobs until it is resumed"},
     [CELL_E_NO_KEY] = {EINVAL, "BadOption",
                        "the group has a cell for each key (Cells=by-key): a key is needed"},
     [CELL_E_BAD_KEY] = {EINVAL, "BadOption",
@@ -32,8 +35,7 @@ static const struct refusal REFUSALS[] = {
     [CELL_E_UNREAD] = {ECONNRESET, "Restarting",
                        "the supervisor has crashed; the job continues once it is read from disk"},
     [CELL_E_BAD_FILE] = {EBADMSG, "BadGroup",
-                         "no new jobs: the group's file has a mistake or is missing, see troupectl "
-                         "status"},
+                         "its file has a mistake or is missing: see 'troupectl status'"},
     /* Not ECONNRESET: asking again helps only after a restart. */
     [CELL_E_ON_DISK] = {ESHUTDOWN, "Stopping", STAYS_ON_DISK},
 };

@@ -247,12 +247,12 @@ TEST(every_documented_error_has_its_exit_status)
 
 TEST(refusals_of_the_fast_path_have_the_same_exit_statuses)
 {
-    ck_assert_int_eq(explain_refused("g", -EBUSY, ""), EXIT_BUSY);
-    ck_assert_int_eq(explain_refused("g", -EEXIST, ""), EXIT_BUSY);
-    ck_assert_int_eq(explain_refused("g", -ENOENT, ""), EXIT_NOT_FOUND);
-    ck_assert_int_eq(explain_refused("g", -EINVAL, "why"), EXIT_USAGE);
-    ck_assert_int_eq(explain_refused("g", -EPERM, ""), EXIT_NOT_PERMITTED);
-    ck_assert_int_eq(explain_refused("g", -EPIPE, ""), EXIT_UNREACHABLE);
+    ck_assert_int_eq(explain_refused("", "g", -EBUSY, ""), EXIT_BUSY);
+    ck_assert_int_eq(explain_refused("", "g", -EEXIST, ""), EXIT_BUSY);
+    ck_assert_int_eq(explain_refused("", "g", -ENOENT, ""), EXIT_NOT_FOUND);
+    ck_assert_int_eq(explain_refused("", "g", -EINVAL, "why"), EXIT_USAGE);
+    ck_assert_int_eq(explain_refused("", "g", -EPERM, ""), EXIT_NOT_PERMITTED);
+    ck_assert_int_eq(explain_refused("", "g", -EPIPE, ""), EXIT_UNREACHABLE);
     ck_assert_int_eq(explain_connect("/s", -EACCES), EXIT_NOT_PERMITTED);
     ck_assert_int_eq(explain_connect("/s", -EUSERS), EXIT_BUSY);
     ck_assert_int_eq(explain_connect("/s", -ENOENT), EXIT_UNREACHABLE);
