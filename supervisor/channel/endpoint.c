@@ -315,9 +315,8 @@ bool endpoint_catch_up(struct endpoint *endpoint)
         return false;
     if (found)
         endpoint_heat(endpoint);
-    if (endpoint->suspended)
-        return endpoint->draining; /* and waits for a blob */
-    return !endpoint_is_drained(endpoint) && ring_pending(&endpoint->channel.in);
+    return !endpoint->suspended && !endpoint_is_drained(endpoint) &&
+           ring_pending(&endpoint->channel.in);
 }
 
 void endpoint_end_batch(struct endpoint *endpoint)

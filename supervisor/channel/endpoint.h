@@ -40,7 +40,7 @@ struct endpoint_handler {
     bool (*is_urgent)(uint16_t kind);
     /* Called when there may be room again after ENDPOINT_E_FULL. */
     void (*space)(struct endpoint *endpoint);
-    /* Called when endpoint_drain() can continue. NULL = endpoint_drain() is not used. */
+    /* Called when a drain can continue. NULL = the endpoint is not drained. */
     void (*drainable)(struct endpoint *endpoint);
     /* The peer has consumed this record of ours, and all its reports about it are read; `cursor` is
      * just behind it. May be NULL. */
@@ -171,7 +171,8 @@ void endpoint_begin_drain(struct endpoint *endpoint);
  * received first: call it again from drainable(). */
 bool endpoint_drain(struct endpoint *endpoint);
 
-/* Reads now, for at most one turn's share. Returns whether there is more. */
+/* Reads now, for at most one turn's share. Returns whether there is more that can be read now. If
+ * a draining endpoint awaits a blob, drainable() follows. */
 bool endpoint_catch_up(struct endpoint *endpoint);
 
 /* Ends this turn's share: the next record is read in the next turn. */

@@ -49,7 +49,6 @@ struct attachment {
     unsigned n_searches;     /* in the two lists */
     struct cell_waiter room; /* for the job whose record is next in the ring */
     bool passing;            /* as in attachment_options */
-    bool leaving;            /* its connection has ended */
     bool named_waits;        /* a SUBMIT that chooses its id waits in the ring */
     bool has_blob;           /* blob and blob_serial are valid */
     struct payload blob;     /* of the SUBMIT that waits for room */
@@ -58,6 +57,7 @@ struct attachment {
     bool (*may_submit)(void *userdata, const struct group *group);
     void (*broken)(void *userdata, const char *what);
     void *userdata;
+    struct task *finish; /* of attachment_finish(); NULL = the connection is open */
 };
 
 /* ---- attachment.c ---- */

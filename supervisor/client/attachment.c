@@ -192,7 +192,7 @@ static int attachment_on_record(struct endpoint *endpoint, const struct ring_rec
     struct attachment *attachment = attachment_of(endpoint, endpoint);
     int r = attachment_handle(attachment, record);
 
-    if ((r != ENDPOINT_E_FULL || attachment->leaving) &&
+    if ((r != ENDPOINT_E_FULL || attachment->finish) &&
         (attachment->room.deadline != 0 || attachment->has_blob))
         attachment_forget_submit(attachment);
     else if (attachment->room.called)
@@ -207,6 +207,11 @@ static void attachment_on_space(struct endpoint *endpoint)
     delivery_on_space(attachment->actor);
     if (attachment_send_owed(attachment) != ENDPOINT_E_FULL)
         endpoint_resume(endpoint);
+}
+
+static void attachment_on_drainable(struct endpoint *endpoint)
+{
+    task_queue(attachment_of(endpoint, endpoint)->finish);
 }
 
 static void attachment_on_consumed(struct endpoint *endpoint, const struct ring_record *record,
@@ -228,6 +233,7 @@ const struct endpoint_handler ATTACHMENT_ENDPOINT = {
     .look = attachment_look,
     .is_urgent = attachment_is_urgent,
     .space = attachment_on_space,
+    .drainable = attachment_on_drainable,
     .consumed = attachment_on_consumed,
     .broken = attachment_on_broken,
 };
@@ -332,16 +338,20 @@ void attachment_set_may_change(struct attachment *attachment, bool may_change)
     attachment->actor->restricted = !may_change;
 }
 
-bool attachment_finish(struct attachment *attachment)
+bool attachment_finish(struct attachment *attachment, struct task *again)
 {
-    if (!attachment->leaving) {
-        attachment->leaving = true;
+    if (!attachment->finish) {
+        attachment->finish = again;
         attachment_drop_searches(attachment);
         attachment_drop_waiters(attachment);
         attachment_forget_submit(attachment);
         endpoint_begin_drain(&attachment->endpoint);
     }
-    return endpoint_catch_up(&attachment->endpoint);
+    if (endpoint_catch_up(&attachment->endpoint)) {
+        task_queue(again);
+        return false;
+    }
+    return attachment->endpoint.dead || !endpoint_awaits_blob(&attachment->endpoint);
 }
 
 struct attachment *attachment_free(struct attachment *attachment)

@@ -14,6 +14,7 @@ struct group;
 struct group_context;
 struct held;
 struct job;
+struct task;
 
 struct attachment_options {
     uid_t uid;                /* of the client's process */
@@ -61,9 +62,10 @@ void attachment_flush(struct attachment *attachment);
 /* The client's address as an actor, "@3"; borrowed. */
 const char *attachment_address(const struct attachment *attachment);
 
-/* The connection has ended. What the client sent before is still carried out, for at most one
- * turn's share. Returns whether there is more: it is called again in another turn. */
-bool attachment_finish(struct attachment *attachment);
+/* The connection has ended. Handles records that the client published before, at most one turn's
+ * share. Returns whether all are handled; else `again`, which must call it again, is queued when
+ * there are more to handle. */
+bool attachment_finish(struct attachment *attachment, struct task *again);
 
 /* Its jobs go on without it. NULL allowed; returns NULL. */
 struct attachment *attachment_free(struct attachment *attachment);

@@ -174,9 +174,7 @@ static void leave(struct task *task)
 {
     struct client *client = client_of(task, farewell);
 
-    if (client->request.attachment && attachment_finish(client->request.attachment))
-        task_queue(&client->farewell);
-    else
+    if (!client->request.attachment || attachment_finish(client->request.attachment, task))
         client_free(client);
 }
 

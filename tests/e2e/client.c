@@ -97,6 +97,10 @@ static int keep(char **argv)
     options.id = argv[0];
     options.keep_result = argv[2] != NULL;
     int r = troupe_client_submit(client, group, &options, argv[1], strlen(argv[1]), 0);
+    if (r == 0 && argv[2] && strcmp(argv[2], "vanish") == 0) {
+        troupe_client_flush(client);
+        _exit(0);
+    }
     if (r == 0 && argv[2] && strcmp(argv[2], "leave") == 0) {
         /* The answer to this shows that the supervisor has read the submission. */
         r = troupe_client_group(client, argv[-1], &group);

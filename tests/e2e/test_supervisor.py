@@ -452,6 +452,18 @@ class StoppedTakers(TestCase):
         job = self.s.wait_job(id)
         self.assertEqual((job["state"], job["attempt"]), ("succeeded", 1))
 
+    def test_a_client_that_has_left_is_waited_for_asleep(self):
+        def cpu():
+            return int(Path(f"/proc/{self.s.supervisor_pid}/schedstat").read_text(encoding="ascii").split()[0])
+        self.stop()
+        subprocess.run([helper("client"), self.s.socket_path, "keep", "actor", "late", "sum\n\n" + "x" * 100000, "vanish"],
+                       stdin=subprocess.DEVNULL, check=True, timeout=60)
+        before = cpu()
+        time.sleep(1)
+        self.assertLess(cpu() - before, 200e6)
+        self.go_on()
+        self.s.until(lambda: self.s.group("actor")["succeeded"] == 2)
+
     def test_they_are_replaced(self):
         self.stop()
         id = self.answered()
