@@ -70,8 +70,6 @@ const struct verb verb_table[] = {
     {
         .name = "create", .operands = "GROUP [-]", .operands_min = 1, .operands_max = 2,
         .summary = "Submits a job and prints its id",
-        .details =
-            "'troupe-nats create' stores it with NATS for any machine that has troupe-nats.\n",
         .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB | OPTIONS_RECONNECT,
         .run = verb_create,
         .examples = "  troupectl create digest --data /etc/passwd --id nightly --retries 2\n"

@@ -261,10 +261,9 @@ class Permissions(Base):
     def test_N8_who_sends_from_an_account_of_its_own_has_answers_sent_nowhere_else(self):
         server = self.with_accounts("sender")
         s = self.bridged(server=server)
-        url = f"nats://sender:sesame@127.0.0.1:{server.port}"
         sender = nats.Client(self, server, user="sender", **{"pass": "sesame"})
         results = sender.subscribe("troupe.result.JOBS.*")
-        self.assertEqual(ctl("create", "actor", NATS_URL=url, input="echo hello").stdout, "JOBS:1\n")
+        self.assertEqual(sender.store("jobs.actor.any", "echo hello"), 1)
         self.assertEqual(sender.next(results).data, b"hello")
         other = s.client.store("jobs.other.any")
         for subject in ("$JS.API.STREAM.PURGE.JOBS", "$JS.API.STREAM.PURGE.TROUPE", "$JS.API.STREAM.MSG.DELETE.TROUPE",
@@ -287,8 +286,10 @@ class Permissions(Base):
 
         def url(name):
             return f"nats://{name}:sesame@127.0.0.1:{server.port}"
-        done = ctl("do", "actor", NATS_URL=url("sender"), input="echo hello")
-        self.assertEqual((done.stdout, done.stderr, done.returncode), ("hello", "", 0))
+        sender = nats.Client(self, server, user="sender", **{"pass": "sesame"})
+        results = sender.subscribe("troupe.result.JOBS.*")
+        self.assertEqual(sender.store("jobs.actor.any", "echo hello"), 1)
+        self.assertEqual(sender.next(results).data, b"hello")
         done = ctl("cluster", NATS_URL=url("looker"))
         self.assertEqual((done.stderr, done.returncode), ("", 0))
         self.assertIn("1 machine: 1 up", done.stdout)

@@ -66,9 +66,9 @@ class Refusals(Case):
                 (mutual, "nats://", f"CAFile={mine[0]}\n", "if it wants a certificate of this client, see CertificateFile=")):
             bridge = nats.Bridge(self, s, server, "actor")
             Path(bridge.config).write_text(f"[Nats]\nURL={scheme}127.0.0.1:{server.port}\n{configuration}", encoding="utf-8")
-            for verb in "serve", "create":
+            for verb in ("serve", "actor"), ("cluster",):
                 with self.subTest(verb=verb, reason=reason):
-                    self.assertIn(reason, done := bridge.run(verb, "actor").stderr)
+                    self.assertIn(reason, done := bridge.run(*verb).stderr)
                     self.assertNotIn("wrong", done)
             os.unlink(bridge.environment["NOTIFY_SOCKET"])
 

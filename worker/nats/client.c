@@ -91,23 +91,13 @@ bool client_is_denied(const struct client *client)
     return natsConnection_GetLastError(client->connection, &text) == NATS_NOT_PERMITTED;
 }
 
-static const char *last_error(const struct client *client)
+int client_fail_denied(const struct client *client)
 {
     const char *text = NULL;
 
     (void)natsConnection_GetLastError(client->connection, &text);
-    return text ? text : "";
-}
-
-int client_fail_denied(const struct client *client)
-{
-    log_error("NATS refuses something to this user: %s", last_error(client));
+    log_error("NATS refuses something to this user: %s", text ? text : "");
     return CLIENT_NOT_PERMITTED;
-}
-
-void client_warn_denied(const struct client *client)
-{
-    log_warning("NATS refuses something to this user: %s", last_error(client));
 }
 
 static int fail_connection(const struct config *config, natsStatus s, const char *text)

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * A short connection to NATS for create, do, wait and cluster: it waits for answers instead of
+ * A short connection to NATS for setup and cluster: it waits for answers instead of
  * running a loop. Functions log why something failed, and return an exit status of troupectl.
  */
 
@@ -13,18 +13,9 @@
 enum client_status {
     CLIENT_OK = 0,
     CLIENT_FAILED = 1,
-    CLIENT_USAGE = 2,
     CLIENT_UNREACHABLE = 3,
     CLIENT_NOT_PERMITTED = 4,
     CLIENT_NOT_FOUND = 5,
-    CLIENT_TIMEOUT = 8,
-    CLIENT_INTERRUPTED = 130,
-};
-
-/* How results are written to standard output. */
-struct output {
-    bool json;  /* as a document in one line, else for people */
-    bool quiet; /* without remarks */
 };
 
 /* How long to wait for the answer to one request. */
@@ -69,8 +60,6 @@ json_int_t client_error_code(const json_t *reply);
 bool client_is_denied(const struct client *client);
 /* Logs what the server forbids, and returns the status for it. */
 int client_fail_denied(const struct client *client);
-/* Logs it as a warning. */
-void client_warn_denied(const struct client *client);
 
 /* Prints a document in one line. Takes it over; NULL = out of memory. */
 int client_print(json_t *document);

@@ -396,11 +396,11 @@ static void print_absent(const struct summary *sums, const json_t *machine)
 }
 
 /* Returns whether no machine is dead and no group is in trouble. */
-static bool print_machines(const json_t *machines, const struct output *output)
+static bool print_machines(const json_t *machines, bool json)
 {
     const struct summary sums = sum_up(machines);
 
-    if (output->json)
+    if (json)
         return !sums.trouble;
     if (json_array_size(machines) == 0) {
         puts("No machine has reported yet.");
@@ -419,12 +419,12 @@ static bool print_machines(const json_t *machines, const struct output *output)
             print_group(&sums, k == 0 ? text_of(machine, "name") : "",
                         json_object_get(machine, "bridges"), json_array_get(groups, k));
     }
-    if (sums.dead > 0 && !output->quiet)
+    if (sums.dead > 0)
         puts("\nA dead machine is listed for 7 days, or until 'troupe-nats forget MACHINE'.");
     return !sums.trouble;
 }
 
-int cluster_show(const struct config *config, const struct output *output)
+int cluster_show(const struct config *config, bool json)
 {
     struct client client;
     json_t *machines = NULL;
@@ -436,8 +436,8 @@ int cluster_show(const struct config *config, const struct output *output)
     client_close(&client);
     if (r != CLIENT_OK)
         return r;
-    is_well = print_machines(machines, output);
-    if (output->json)
+    is_well = print_machines(machines, json);
+    if (json)
         r = client_print(json_pack("{s:O}", "machines", machines));
     else
         r = client_flush();

@@ -5,8 +5,9 @@
 #include "shared/base/log.h"
 #include "shared/base/standard.h"
 #include "worker/nats/bridge.h"
-#include "worker/nats/options.h"
+#include "worker/nats/verbs.h"
 #include <errno.h>
+#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -112,68 +113,117 @@ static int serve(const struct config *config)
     return r;
 }
 
-static bool needs_file(const struct options *options)
-{
-    return options->verb == OPTIONS_SERVE || options->verb == OPTIONS_SETUP;
-}
+/* ---- the command line ---- */
 
-/* Users who only send jobs or look at machines may be unable to read the default file. For them,
- * the environment suffices. */
-static int load(struct config *config, const struct options *options)
-{
-    const char *path = options->config ? options->config : getenv("TROUPE_NATS_CONFIG");
+static const char help[] =
+    "troupe-nats [--config=FILE] serve GROUP\n"
+    "troupe-nats [--config=FILE] setup GROUP\n"
+    "troupe-nats [--config=FILE] cluster [--json]\n"
+    "troupe-nats [--config=FILE] forget MACHINE\n"
+    "\n"
+    "Takes jobs for a group from NATS JetStream, and publishes their results.\n"
+    "\n"
+    "  serve                   run until SIGTERM; usually as a service of trouped\n"
+    "  setup                   make the streams, and the consumer of the group, if need be\n"
+    "  cluster                 show all machines\n"
+    "  forget                  remove a machine that is dead or stopped from the list\n"
+    "\n"
+    "  --config=FILE           the configuration ($TROUPE_NATS_CONFIG, or\n"
+    "                          /etc/troupe/nats.conf if it exists); \"\" is none\n"
+    "  --json                  print JSON\n"
+    "  -h, --help              show this\n"
+    "  -V, --version           show the version\n"
+    "\n"
+    "Servers and credentials are in the configuration or the environment (NATS_URL,\n"
+    "NATS_CREDS, …), never on the command line. See troupe-nats(8).\n";
 
-    if (!path && !needs_file(options) && access(CONFIG_FILE, R_OK) < 0 && errno == EACCES) {
-        if (!getenv("NATS_URL")) {
-            log_error(CONFIG_FILE ": %s; set $NATS_URL to the servers, and $NATS_CREDS to a file "
-                                  "of credentials if they want one",
-                      strerror(EACCES));
-            return -EACCES;
-        }
-        path = "";
-    }
-    return config_load(config, path, options->group);
-}
+#define STATUS_USAGE 2
+
+enum verb {
+    SERVE,
+    SETUP,
+    CLUSTER,
+    FORGET,
+    _N_VERBS,
+};
+
+static const struct {
+    const char *name;
+    int n_operands;
+    bool for_group; /* its operand is one */
+} verbs[] = {
+    [SERVE] = {"serve", 1, true},
+    [SETUP] = {"setup", 1, true},
+    [CLUSTER] = {"cluster", 0, false},
+    [FORGET] = {"forget", 1, false},
+};
 
 /* Returns an exit status. */
-static int run_verb(const struct options *options, const struct config *config)
+static int run_verb(enum verb verb, const struct config *config, const char *operand, bool json)
 {
-    switch (options->verb) {
-    case OPTIONS_SERVE:
+    switch (verb) {
+    case SERVE:
         return serve(config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-    case OPTIONS_SETUP:
+    case SETUP:
         return setup(config);
-    case OPTIONS_CREATE:
-        return create_job(config, &options->create, &options->output);
-    case OPTIONS_DO:
-        return create_and_await_job(config, &options->create, &options->output);
-    case OPTIONS_WAIT:
-        return await_job(config, options->id, options->timeout, &options->output);
-    case OPTIONS_CLUSTER:
-        return cluster_show(config, &options->output);
-    case OPTIONS_FORGET:
-        return cluster_forget(config, options->machine);
+    case CLUSTER:
+        return cluster_show(config, json);
+    default:
+        return cluster_forget(config, operand);
     }
-    return EXIT_FAILURE;
+}
+
+static int start(int n, char *words[], const char *path, bool json)
+{
+    struct config config = CONFIG_NULL;
+    enum verb verb = 0;
+    int r;
+
+    while (verb < _N_VERBS && (n == 0 || strcmp(verbs[verb].name, words[0]) != 0))
+        verb++;
+    if (verb == _N_VERBS || n != 1 + verbs[verb].n_operands) {
+        fputs(help, stderr);
+        return STATUS_USAGE;
+    }
+    r = config_load(&config, path, verbs[verb].for_group ? words[1] : NULL);
+    r = r < 0 ? EXIT_FAILURE : run_verb(verb, &config, words[1], json);
+    config_deinit(&config);
+    return r;
 }
 
 int main(int argc, char *argv[])
 {
-    struct options options;
-    struct config config = CONFIG_NULL;
-    int r;
+    static const struct option known[] = {
+        {"config", required_argument, NULL, 'c'},
+        {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {NULL, 0, NULL, 0},
+    };
+    const char *path = getenv("TROUPE_NATS_CONFIG");
+    bool json = false;
+    int c;
 
     (void)standard_open();
     standard_survive_file_limit();
     log_init("troupe-nats", LOG_LEVEL_INFO);
-    r = options_parse(&options, argc, argv);
-    if (r != 0)
-        return r == OPTIONS_E_DONE ? EXIT_SUCCESS : OPTIONS_STATUS;
-    r = load(&config, &options);
-    if (r == 0)
-        r = run_verb(&options, &config);
-    else
-        r = r == -EACCES && !needs_file(&options) ? CLIENT_NOT_PERMITTED : EXIT_FAILURE;
-    config_deinit(&config);
-    return r;
+    while ((c = getopt_long(argc, argv, "hV", known, NULL)) >= 0) {
+        switch (c) {
+        case 'c':
+            path = optarg;
+            break;
+        case 'j':
+            json = true;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            return EXIT_SUCCESS;
+        case 'V':
+            puts("troupe-nats " TROUPE_VERSION);
+            return EXIT_SUCCESS;
+        default:
+            return STATUS_USAGE;
+        }
+    }
+    return start(argc - optind, argv + optind, path, json);
 }
