@@ -280,7 +280,7 @@ void report_group_begin(struct reply *reply, const struct request *request,
     reply_string(reply, "state", group_state(group));
     reply_string_if(reply, "fault", group_fault_text(group));
     reply_string_if(reply, "store_problem", group_store_problem(group));
-    if (group_awaits_restore(group))
+    if (group->config->durable && group_awaits_restore(group))
         reply_bool(reply, "restoring", true);
     report_unmet(reply, group);
     report_sandbox(reply, group);

@@ -74,6 +74,7 @@ class Backlog(Case):
         s = self.durable(QueueMax=100000)
         s.command[0] = FAULTY_TROUPED
         s.environment["TROUPE_FAULT"] = "@" + s.path("fault")
+        s.write("passing.group", actor())
         s.start()
         s.call("Pause", target="kept")
         self.fill(s, self.noted(s, range(3)), connections=1)
@@ -109,6 +110,7 @@ class Backlog(Case):
             self.assertIn("older jobs of kept are being read from disk", s.ctl("why", "last", check=True).stdout)
             self.assertIn("reads its jobs from disk", s.ctl("status", check=True).stdout)
             self.assertTrue(s.group("kept")["restoring"])
+            self.assertNotIn("restoring", s.group("passing"))
             os.unlink(s.path("fault"))
             self.assertEqual(waiting.reply()[0]["job"]["state"], "succeeded")
         self.assertEqual(s.wait_job("last")["state"], "succeeded")

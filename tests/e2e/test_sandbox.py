@@ -355,8 +355,13 @@ class Files(TestCase):
                 if shown:
                     self.assertEqual(job["state"], "succeeded")
                     continue
-                self.assertRegex(job["reason"], "^exited with status 1, and the sandbox hides the file in its argument: name the file, "
-                                                "or a directory above, in ReadOnlyPaths=: .*No such file")
+                self.assertRegex(job["reason"], "^exited with status 1, and the sandbox does not show the file in its argument: "
+                                                "if the file exists, list it, or a directory above, in ReadOnlyPaths=: .*No such file")
+
+    def test_a_file_that_a_listed_directory_lacks_is_not_hidden(self):
+        s = self.started({"g": ini(f"{TROUPE_EXEC} -- /bin/cat {{}}", Jobs={"MaxRetries": 0},
+                                   Sandbox={"PrivateRoot": "yes", "ReadOnlyPaths": BUILD})})
+        self.assertRegex(s.do("g", f"{BUILD}/none")["reason"], "^exited with status 1: .*No such file")
 
     def test_what_is_hidden_in_a_private_root_is_hidden(self):
         s = self.started({"g": ini(f"{PROBE} read:/etc/passwd list:/usr/bin list:/usr/lib read:/etc/group",
@@ -721,7 +726,7 @@ class WithoutMounts(TestCase):
                 self.assertEqual(s.worker("g/0")["status"],
                                  f"could not be started: Strict=yes: {step}: Operation not permitted")
                 self.assertIn("failed – 1 worker given up", s.ctl("status", "g").stdout)
-                self.assertRegex(s.ctl("why", "g/0").stdout, r"given up .*Strict=yes.*'troupectl reset g/0'")
+                self.assertRegex(s.ctl("why", "g/0").stdout, r"not restarted .*Strict=yes.*'troupectl reset g/0'")
 
     def test_I1_without_the_privilege_ipc_is_shared_and_status_says_so(self):
         s = self.unprivileged({"g": ini(ACTOR, Sandbox={"Profile": "basic"}),

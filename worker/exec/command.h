@@ -64,7 +64,7 @@ struct command_end {
     size_t output_size;
     char tail[COMMAND_TAIL_MAX]; /* the end of standard error */
     size_t tail_size;
-    bool hidden; /* set by the caller: the sandbox hides the file that is the argument */
+    bool hidden; /* set by the caller: the sandbox does not show the file that is the argument */
 };
 
 /* clang-format off */

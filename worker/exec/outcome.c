@@ -93,8 +93,8 @@ char *outcome_describe(const struct command_end *end, char *text, size_t size)
     if (end->hidden && length < size)
         length +=
             (size_t)snprintf(text + length, size - length,
-                             ", and the sandbox hides the file in its argument: name the file, or "
-                             "a directory above, in ReadOnlyPaths=");
+                             ", and the sandbox does not show the file in its argument: if the "
+                             "file exists, list it, or a directory above, in ReadOnlyPaths=");
     if (length < size)
         append_tail(end, text + length, size - length);
     return text;

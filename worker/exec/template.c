@@ -186,10 +186,17 @@ bool template_has_private_root(void)
 bool template_is_hidden(const void *payload, size_t size)
 {
     char path[PATH_MAX];
+    struct statfs found;
 
     if (size < 2 || size >= sizeof(path) || *(const char *)payload != '/')
         return false;
     memcpy(path, payload, size);
     path[size] = '\0';
-    return access(path, F_OK) < 0 && template_has_private_root();
+    if (access(path, F_OK) == 0 || !template_has_private_root())
+        return false;
+    /* Directories of the machine that the worker may see are not in memory. */
+    do
+        *strrchr(path, '/') = '\0';
+    while (*path != '\0' && statfs(path, &found) < 0);
+    return *path == '\0' || found.f_type == TMPFS_MAGIC;
 }

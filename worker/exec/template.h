@@ -44,5 +44,6 @@ int template_find_program(const char *program, char **ret);
  * (PrivateRoot=yes, Profile=strict). */
 bool template_has_private_root(void);
 
-/* Returns whether a payload is an absolute path that the private root lacks. */
+/* Returns whether a payload is an absolute path that the private root lacks, and that is not in a
+ * directory that the worker may see. The file may exist outside, or not. */
 bool template_is_hidden(const void *payload, size_t size);

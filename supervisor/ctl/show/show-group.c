@@ -246,7 +246,7 @@ static void show_pool(const struct terminal *terminal, const json_t *group, usec
     last_shown = show_last(terminal, group, &pool, now);
     show_deaths_line(terminal, group, &pool, now, last_shown);
     if (pool_in_state(&pool, "failed") > 0)
-        terminal_print(terminal, "            when that is mended: troupectl reset %s",
+        terminal_print(terminal, "            when this is fixed: troupectl reset %s",
                        SAFE(field_text(group, "name")));
     show_configuration(terminal, group);
     show_in_force(terminal, &pool);

@@ -50,12 +50,13 @@ static const struct {
     {"stopping", .sentence = "a worker of {target} is stopping",
      .plural = "{count} workers of {target} are stopping", .worker = "{target} is stopping"},
     {"failed", .obstacle = true,
-     .sentence = "a worker of {target} is given up (StartLimitBurst=, or Strict=yes; 'troupectl "
-                 "status {target}' says why): 'troupectl reset {target}'",
-     .plural = "{count} workers of {target} are given up (StartLimitBurst=, or Strict=yes; "
-               "'troupectl status {target}' says why): 'troupectl reset {target}'",
-     .worker = "{target} is given up (StartLimitBurst=, or Strict=yes; 'troupectl status {target}' "
-               "says why): 'troupectl reset {target}'"},
+     .sentence =
+         "a worker of {target} has failed and is not restarted (Restart=, StartLimitBurst=, "
+         "Strict=yes): 'troupectl reset {target}' starts it again",
+     .plural = "{count} workers of {target} have failed and are not restarted (Restart=, "
+               "StartLimitBurst=, Strict=yes): 'troupectl reset {target}' starts them again",
+     .worker = "{target} has failed and is not restarted (Restart=, StartLimitBurst=, Strict=yes): "
+               "'troupectl reset {target}' starts it again"},
     {"trouble",
      .sentence = "a worker of {target} dies or does not get ready: 'troupectl status {target}'",
      .plural = "{count} workers of {target} die or do not get ready: 'troupectl status {target}'"},

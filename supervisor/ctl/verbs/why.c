@@ -44,14 +44,9 @@ static bool has_ended(const json_t *reply)
            !field_is(reply, "state", "queued");
 }
 
-/* Whether a target waits for nothing. */
-static bool is_up(const json_t *reply)
-{
-    return json_array_size(json_object_get(reply, "waits")) == 0 && !field_has(reply, "state");
-}
-
-/* Shows why a group or cell that waits for nothing is in trouble, or that it is up. */
-static void show_trouble(const struct invocation *invocation, const json_t *group)
+/* Shows why a group or cell is in trouble, or that it is up, and its last failure. What it waits
+ * for has been shown before if `waits`. */
+static void show_trouble(const struct invocation *invocation, const json_t *group, bool waits)
 {
     const usec_t now = clock_realtime();
     struct joined why = JOINED_NULL;
@@ -60,10 +55,10 @@ static void show_trouble(const struct invocation *invocation, const json_t *grou
     if (pool_init(&pool, group, now) < 0)
         return;
     show_why(&why, group, &pool, now);
-    if (*why.text)
+    if (!waits && *why.text)
         terminal_print(&invocation->out, "%s is %s: %s", SAFE(field_text(group, "name")),
                        SAFE(show_group_state(group)), why.text);
-    else
+    else if (!waits)
         terminal_print(&invocation->out, "nothing: it is up");
     (void)show_last(&invocation->out, group, &pool, now);
     pool_deinit(&pool);
@@ -82,9 +77,9 @@ static void show_said(const struct invocation *invocation, const json_t *group)
     }
 }
 
-/* Shows trouble of a target that is up, and what its services report: a service may wait for
- * something that only it knows. */
-static int ask_workers(struct invocation *invocation, const char *target)
+/* Shows trouble of a target, and, if it waits for nothing, what its services report: a service may
+ * wait for something that only it knows. */
+static int ask_workers(struct invocation *invocation, const char *target, bool waits)
 {
     json_auto_t *status = NULL;
     const json_t *groups;
@@ -95,11 +90,12 @@ static int ask_workers(struct invocation *invocation, const char *target)
         const json_t *group = json_array_get(groups, i);
         json_auto_t *whole = cells_merge(group);
 
-        if (strchr(target, '/'))
+        if (!strchr(target, '/'))
+            show_trouble(invocation, whole, waits);
+        else if (!waits)
             terminal_print(&invocation->out, "nothing: it is up");
-        else
-            show_trouble(invocation, whole);
-        show_said(invocation, group);
+        if (!waits)
+            show_said(invocation, group);
     }
     return r;
 }
@@ -121,8 +117,9 @@ static int ask_why(struct invocation *invocation, const char *name)
         return r;
     r = reply.error ? explain_error(reply.error, reply.parameters)
                     : output_reply(invocation, reply.parameters, show_waits);
-    if (r == EXIT_OK && !invocation->options.json && is_up(reply.parameters))
-        r = ask_workers(invocation, name);
+    if (r == EXIT_OK && !invocation->options.json && !field_has(reply.parameters, "state"))
+        r = ask_workers(invocation, name,
+                        json_array_size(json_object_get(reply.parameters, "waits")) > 0);
     if (r == EXIT_OK && !invocation->options.json && has_ended(reply.parameters))
         r = show_end(invocation, name);
     varlink_reply_deinit(&reply);
