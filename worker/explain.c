@@ -56,7 +56,8 @@ static const struct {
 } refusals[] = {
     {-EBUSY, "its queue is full (QueueMax=, QueueMemoryMax=)"},
     {-EEXIST, "a job with this id exists: it is live, or its result is still kept"},
-    {-ENOSPC, "no cell for another key (CellsMax=), or its disk is full (Durable=yes)"},
+    {-ENOSPC, "its disk is full (Durable=yes), or it has no cell for another key (CellsMax=): see "
+              "troupectl status"},
     {-EIO, "its jobs cannot be written to disk (Durable=yes): see troupectl status"},
     {-EHOSTDOWN, "it is drained and takes no new jobs until it is resumed"},
     {-EBADMSG, "its file has a mistake: see troupectl status"},
@@ -66,7 +67,8 @@ static const struct {
     {-EINVAL, "the id, the key or an option is missing or malformed"},
     {-EMSGSIZE, "the payload is too large"},
     {-EFBIG, "the payload is above the limit on the size of files (ulimit -f, LimitFSIZE=)"},
-    {-EPERM, "creating jobs " CREATORS},
+    {-EPERM,
+     "creating jobs " CREATORS "; SubmitUser= and SubmitGroup= permit no priority below 32"},
     {-EOPNOTSUPP, "it is a plain service (Type=service), which has no queue and takes no jobs"},
 };
 

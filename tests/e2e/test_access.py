@@ -310,6 +310,9 @@ class Contents(TestCase):
                 self.assertIn("(restricted", process.stdout, process.stderr)
                 self.assertNotIn(SECRET, process.stdout)
         self.assertEqual(s.ctl("logs", "secret", user=STRANGER).returncode, 4)
+        waited = s.ctl("wait", self.kept, user=STRANGER)
+        self.assertEqual((waited.returncode, waited.stdout), (4, ""))
+        self.assertIn("its result is not for this user", waited.stderr)
 
 
 @unittest.skipIf(os.geteuid() != 0, "needs root to be several users")
@@ -411,6 +414,8 @@ class Submitters(TestCase):
         self.assertEqual(self.ctl("wait", job, check=True).stdout.strip(), "created")
         lines = self.ctl("map", "mail", input="echo 1\necho 2\n", check=True).stdout.split()
         self.assertEqual(lines, ["1", "2"])
+        job = self.ctl("create", "mail", "-", input="echo large\n" + 10000 * "sleep 0\n", check=True).stdout.strip()
+        self.assertEqual(self.ctl("wait", job, check=True).stdout, "large")
         self.assertNotEqual(self.ctl("map", "other", input="echo 1\n").returncode, 0)
         self.assertEqual(self.ctl("do", "other", "--data", "echo").returncode, 4)
         self.assertEqual(s.group("other")["succeeded"], 0)

@@ -537,6 +537,10 @@ class Map(Ctl):
         self.assertEqual(Path(f"{directory}/1").read_text(encoding="utf-8"), "c")
         process = self.exits(1, "map", "actor", "--output-dir", "/proc/none", input="echo a\n")
         self.assertIn("/proc/none", process.stderr)
+        before = self.s.group("actor")["succeeded"]
+        process = self.exits(1, "map", "actor", "--output-dir", f"{directory}/1", input="echo a\n")
+        self.assertIn(f"cannot write to {directory}/1: Not a directory", process.stderr)
+        self.assertEqual(self.s.group("actor")["succeeded"], before)
 
     def test_a_full_queue_loses_nothing(self):
         self.s.write("small.group", ini(ACTOR, Pool={"Size": 1}, Jobs={"QueueMax": 2}))

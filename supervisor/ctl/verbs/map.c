@@ -6,6 +6,7 @@
  * input, supervisor, output and user.
  */
 
+#include "shared/base/cleanup.h"
 #include "shared/base/reader.h"
 #include "supervisor/ctl/call/attach.h"
 #include "supervisor/ctl/call/call.h"
@@ -19,6 +20,7 @@
 #include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio_ext.h>
@@ -402,15 +404,29 @@ static void summarize(struct map *map)
             SPAN(elapsed), COUNT((uint64_t)rate), ended.text);
 }
 
+/* Makes the directory if it is missing. Otherwise the results would be lost after the work. */
+static bool can_write_to(const char *directory)
+{
+    _cleanup_close_ int fd = -1;
+
+    if (mkdir(directory, 0777) < 0 && errno != EEXIST) {
+        complain("cannot make the directory %s: %s", directory, strerror(errno));
+        return false;
+    }
+    fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || faccessat(fd, ".", W_OK | X_OK, 0) < 0) {
+        complain("cannot write to %s: %s", directory, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
 static int map_attached(struct map *map)
 {
     const struct options *options = &map->invocation->options;
 
-    if (options->output_directory && mkdir(options->output_directory, 0777) < 0 &&
-        errno != EEXIST) {
-        complain("cannot make the directory %s: %s", options->output_directory, strerror(errno));
+    if (options->output_directory && !can_write_to(options->output_directory))
         return EXIT_FAILED;
-    }
     if (window_init(&map->window, (size_t)options->window) < 0)
         return call_no_memory();
     map->window.durable = map->durability.durable;

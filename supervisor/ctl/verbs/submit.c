@@ -43,6 +43,9 @@ static json_t *job_parameters(const struct invocation *invocation, const char *d
                      field_payload_new(data, size), "options", options_json(&invocation->options));
 }
 
+/* The supervisor accepts requests of 64 KiB from submitters; JSON may need 8 bytes for one. */
+#define CALL_PAYLOAD_MAX ((size_t)8 << 10)
+
 /* Makes up an id unless one is given, so that the job can be found and cancelled. */
 static void give_id(struct invocation *invocation, char id[TROUPE_ID_SIZE])
 {
@@ -144,8 +147,8 @@ int verb_create(struct invocation *invocation)
     if (r != EXIT_OK)
         return r;
     give_id(invocation, id);
-    return size > VARLINK_CLIENT_PAYLOAD_MAX ? create_large(invocation, data, size)
-                                             : create_small(invocation, data, size);
+    return size > CALL_PAYLOAD_MAX ? create_large(invocation, data, size)
+                                   : create_small(invocation, data, size);
 }
 
 /* Does the job, or after the connection was lost, waits for its end by its id. */

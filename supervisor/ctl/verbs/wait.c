@@ -94,6 +94,12 @@ static int tell_result(const struct invocation *invocation, const json_t *job)
     if (result.end != TROUPE_SUCCEEDED)
         return field_is(job, "cause", "deadline") ? (explain_end("", &result), EXIT_TIMEOUT)
                                                   : explain_end("", &result);
+    if (field_true(job, "restricted")) {
+        complain("job %s has succeeded; its result is not for this user, see ReadGroup= in "
+                 "troupe.conf(5)",
+                 SAFE(result.id));
+        return EXIT_NOT_PERMITTED;
+    }
     if (field_has(job, "missing"))
         return tell_large(invocation, job);
     fwrite(result.data, 1, result.size, stdout);
