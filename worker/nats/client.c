@@ -43,17 +43,6 @@ int client_fail(const char *what, natsStatus s)
     return status_of(s);
 }
 
-natsStatus client_stream(jsStreamInfo **ret, jsCtx *js, const char *name)
-{
-    natsStatus s = js_GetStreamInfo(ret, js, name, NULL, NULL);
-
-    if (s != NATS_OK || (*ret)->Config)
-        return s;
-    jsStreamInfo_Destroy(*ret);
-    *ret = NULL;
-    return NATS_PROTOCOL_ERROR;
-}
-
 natsStatus client_ask(const struct client *client, const char *subject, const char *question,
                       json_t **ret)
 {
@@ -100,69 +89,27 @@ int client_fail_denied(const struct client *client)
     return CLIENT_NOT_PERMITTED;
 }
 
-static int fail_connection(const struct config *config, natsStatus s, const char *text)
+int client_open(struct client *client, const struct config *config)
 {
     char sentence[ENGINE_SENTENCE_SIZE];
-
-    engine_explain(sentence, config, s, text);
-    log_error("%s", sentence);
-    return status_of(s);
-}
-
-static natsStatus init(struct client *client, const struct config *config)
-{
+    jsOptions options;
+    natsStatus s;
     bool secure;
 
     *client = (struct client)CLIENT_NULL;
     (void)signal(SIGPIPE, SIG_IGN);
-    return engine_options(&client->options, config, &secure);
-}
-
-static int open_jetstream(struct client *client, const struct config *config, natsStatus s)
-{
-    jsOptions options;
-
-    if (s != NATS_OK && s != NATS_NOT_YET_CONNECTED)
-        return fail_connection(config, s, engine_error(s));
+    s = engine_options(&client->options, config, &secure);
+    if (s == NATS_OK)
+        s = engine_connect(&client->connection, client->options);
+    if (s != NATS_OK) {
+        engine_explain(sentence, config, s, engine_error(s));
+        log_error("%s", sentence);
+        return status_of(s);
+    }
     (void)jsOptions_Init(&options);
     options.Wait = CLIENT_WAIT_MS;
     s = natsConnection_JetStream(&client->js, client->connection, &options);
     return s == NATS_OK ? CLIENT_OK : client_fail("JetStream", s);
-}
-
-int client_open(struct client *client, const struct config *config)
-{
-    natsStatus s = init(client, config);
-
-    if (s == NATS_OK)
-        s = engine_connect(&client->connection, client->options);
-    return open_jetstream(client, config, s);
-}
-
-static void on_connected(natsConnection *connection, void *userdata)
-{
-    (void)connection;
-    (void)userdata;
-}
-
-int client_open_early(struct client *client, const struct config *config)
-{
-    natsStatus s = init(client, config);
-    int r;
-
-    /* Without a function to call, libnats would wait for the connection. */
-    if (s == NATS_OK)
-        s = engine_connect_early(&client->connection, client->options, on_connected, NULL);
-    r = open_jetstream(client, config, s);
-    if (r != CLIENT_OK)
-        return r;
-    s = natsConnection_FlushTimeout(client->connection, CLIENT_WAIT_MS);
-    if (s == NATS_OK)
-        return CLIENT_OK;
-    /* A connection that is refused is closed; otherwise libnats continues to try. */
-    if (s == NATS_TIMEOUT)
-        s = NATS_NO_SERVER;
-    return fail_connection(config, s, natsStatus_GetText(s));
 }
 
 void client_close(struct client *client)

@@ -33,16 +33,10 @@ struct client {
 
 /* The caller calls client_close() in either case. */
 int client_open(struct client *client, const struct config *config);
-/* Like client_open(), but waits for a server that is starting, as long as for an answer. */
-int client_open_early(struct client *client, const struct config *config);
 void client_close(struct client *client);
 
 /* Logs that `what` failed because of `s`, and returns the status for it. */
 int client_fail(const char *what, natsStatus s);
-
-/* Asks for a stream. Returns what libnats does, or NATS_PROTOCOL_ERROR if the answer does not tell
- * its configuration, which libnats takes. The caller destroys `*ret`, which is NULL on error. */
-natsStatus client_stream(jsStreamInfo **ret, jsCtx *js, const char *name);
 
 /* Sends a request to the API. Returns NATS_OK and the answer as JSON, which the caller frees. */
 natsStatus client_ask(const struct client *client, const char *subject, const char *question,

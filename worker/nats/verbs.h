@@ -8,7 +8,7 @@
 
 /*
  * Makes the stream of jobs, that of results, the consumer of the group, and the bucket of
- * bucket.h; leaves those alone that exist. Waits for the server.
+ * bucket.h; leaves those alone that exist.
  */
 int setup(const struct config *config);
 
