@@ -181,36 +181,9 @@ class Futures(ActorsTestCase):
         self.do("a", "tell b/0 do.call - b/0 do.reply run answer me")
         self.assertEqual(self.wait_log("b", 2), ["calling - ", "called - me"])
 
-    def test_A1_a_call_to_oneself_that_would_wait_for_ever_says_so(self):
-        self.do("a", "tell b/0 do.call - b/0 do.reply stash answer me")
-        self.assertEqual(self.wait_log("b", 2), ["calling - ", "called - EDEADLK"])
-
-    def test_A2_pipelined_calls_are_awaited_in_any_order_and_one_failure_stops_none(self):
-        ends = self.do("a", "pipeline b/0").split(";")
-        self.assertEqual(ends[:2], ["two 2", "one 1"])
-        self.assertTrue(ends[2].startswith("error "), ends)
-        self.assertIn("early", ends[2])
-
     def test_A2_a_failure_nobody_looked_at_is_logged(self):
         self.do("a", "neglect b/0")
         self.s.until(lambda: any("a/0" in line and "neglected" in line for line in self.s.log().splitlines()))
-
-    def waits(self, mode):
-        """What b handles while it waits for c, which is busy."""
-        bell = self.gate("c")
-        self.do("a", f"tell b/0 do.call - c/0 do.reply {mode} answer x")
-        self.wait_line("b", "calling - ")
-        self.do("a", "tell b/0 other - x")
-        if mode == "run":
-            self.wait_line("b", "other - x")
-        bell.ring()
-        return self.wait_log("b", 3)
-
-    def test_A3_other_messages_wait_while_an_actor_awaits(self):
-        self.assertEqual(self.waits("stash"), ["calling - ", "called - x", "other - x"])
-
-    def test_A3_or_they_run_in_between_if_it_chose_so(self):
-        self.assertEqual(self.waits("run"), ["calling - ", "other - x", "called - x"])
 
 
 class Crashes(ActorsTestCase):

@@ -7,7 +7,7 @@ import unittest
 from test_in_flight import copy_programs
 from test_life import actor
 from test_upgrade import install_script
-from troupe import HAS_IO_URING, Bell, TestCase, text
+from troupe import HAS_IO_URING, TestCase, text
 
 
 @unittest.skipUnless(HAS_IO_URING, "io_uring is not available here")
@@ -23,9 +23,7 @@ class Successors(TestCase):
 
     def test_D10_workers_of_a_supervisor_with_epoll_go_on_under_one_with_io_uring(self):
         s, worker = self.with_loop("epoll")
-        started, go = Bell(s, "started"), Bell(s, "go")
-        job = s.create("actor", f"ring {started.path}\nwait {go.path}\necho done")
-        started.wait()
+        job, go = s.busy("actor")
         install_script(s, "export TROUPE_LOOP=io_uring")
         s.ctl("upgrade", check=True)
         info = s.call("GetInfo")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from test_access import SUBMITTER, user
 from test_durable import HOUR, QUICK, Case, actor
-from troupe import ACTOR, FAULTY_TROUPED, SANITIZED, Bell, Varlink, helper, ini, text
+from troupe import ACTOR, SANITIZED, Bell, Varlink, helper, ini, text
 
 IN_MEMORY = 1000
 
@@ -72,17 +72,14 @@ class Backlog(Case):
     def reading(self):
         """A supervisor that has three jobs to read from disk, until "fault" is removed."""
         s = self.durable(QueueMax=100000)
-        s.command[0] = FAULTY_TROUPED
-        s.environment["TROUPE_FAULT"] = "@" + s.path("fault")
         s.write("passing.group", actor())
-        s.start()
+        s.with_faults("@" + s.path("fault")).start()
         s.call("Pause", target="kept")
         self.fill(s, self.noted(s, range(3)), connections=1)
         s.kill()
         Path(s.path("fault")).write_text(f"restore:1+={errno.EAGAIN}", encoding="ascii")
         return s.start()
 
-    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
     def test_D9_jobs_of_a_group_that_comes_while_others_are_read_count_once(self):
         s = self.reading()
         s.write("late.group", actor(Durable="yes", QueueMax=100000))
@@ -98,7 +95,6 @@ class Backlog(Case):
         self.assertEqual(s.group("late")["queued"], 0)
         s.ctl("drain", "late", check=True)
 
-    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
     def test_D9_new_jobs_follow_those_that_have_not_been_read(self):
         s = self.reading()
         with s.connect() as waiting:
@@ -176,11 +172,8 @@ class Backlog(Case):
         self.assertEqual(sorted(self.notes(s)), list(range(0, count, 2)))
         self.assertEqual(self.rows(s), [])
 
-    @unittest.skipIf(SANITIZED, "needs a library before all others")
     def test_D8_a_cancellation_is_answered_when_it_is_on_disk(self):
-        s = self.durable(QueueMax=100000)
-        s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
-        s.start()
+        s = self.durable(QueueMax=100000).with_failing_syncs().start()
         s.call("Pause", target="kept")
         self.fill(s, self.noted(s, range(2 * IN_MEMORY)))
         Path(s.path("fails")).touch()

@@ -264,7 +264,6 @@ class Waiters(TestCase):
 
 
 class HandOvers(TestCase):
-    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
     def test_a_hand_over_that_fails_is_no_attempt(self):
         # Two memories for the worker and two for the next one; then the payload's memory, which fails three times.
         s = self.started({"actor": actor()}, program=FAULTY_TROUPED,
@@ -274,13 +273,11 @@ class HandOvers(TestCase):
         self.assertEqual(s.log().count("handing over a job failed"), 3)
         self.assertEqual(s.worker("actor/0")["generation"], 1)
 
-    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
     def test_a_result_that_cannot_be_received_is_lost_and_the_next_one_comes(self):
         s = self.started({"actor": actor()}, program=FAULTY_TROUPED, environment={"TROUPE_FAULT": "receive:1"})
         job = s.do("actor", f"blob {LARGE}", max_retries=1)
         self.assertEqual((job["state"], job["attempt"]), ("succeeded", 2))
         self.assertEqual(s.worker("actor/0")["generation"], 1)
-        s.stop()
 
     def test_a_job_for_which_a_hoarder_has_no_room_has_its_first_attempt_elsewhere(self):
         s = self.started({"culprit": ini(f"{helper('hostile')} hoard", Restart=QUICK,

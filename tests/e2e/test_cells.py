@@ -40,7 +40,6 @@ class Names(TestCase):
         s.wait_for(lambda: all(w["state"] == "idle" for w in s.workers("mail")), "mail")
         self.assertEqual([w["name"] for w in s.workers("mail")],
                          ["mail/acme/0", "mail/acme/1", "mail/b:0@c/0", "mail/b:0@c/1"])
-        s.stop()
 
     def test_a_job_that_names_no_cell_is_refused_and_says_what_is_allowed(self):
         s = self.started({"mail": keyed(), "plain": plain()})
@@ -115,7 +114,6 @@ class Apart(TestCase):
         self.refused("Busy", s.create, "plain", "echo quiet", key="quiet")
         bell.ring(2)
         s.until(lambda: s.group("mail")["succeeded"] == 401)
-        s.stop()
 
 
 class Bounds(TestCase):
@@ -280,7 +278,6 @@ class Life(TestCase):
         bell.ring(3)
         self.assertEqual([c.reply()[0]["job"]["state"] for c in waits], ["succeeded"] * 6)
         s.wait_for(lambda: s.call("GetStatus")["groups"] == [])
-        s.stop()
 
     def test_the_supervisor_stops_with_cells_in_every_state(self):
         s = self.started({"mail": keyed(2, Pool={"CellIdleSec": "1ms"}, Worker={"TimeoutStopSec": "200ms"})})
@@ -289,7 +286,6 @@ class Life(TestCase):
             s.create("mail", "echo" if i % 2 else f"wait {bell.path}", key=f"k{i}")
         s.call("Pause", target="mail/k0")
         s.call("Resize", target="mail/k2", size=3)
-        s.stop()
 
 
 class Shown(TestCase):

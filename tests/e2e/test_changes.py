@@ -274,9 +274,7 @@ class Removals(TestCase):
 
     def test_a_removed_group_that_comes_back_while_it_drains_takes_jobs_again(self):
         s = self.started({"actor": actor()})
-        started, bell = Bell(s, "started"), Bell(s, "bell")
-        job = s.create("actor", f"ring {started.path}\nwait {bell.path}\necho old")
-        started.wait()
+        job, bell = s.busy("actor", "echo old")
         remove(s, "actor")
         s.write("actor.group", actor())
         s.call("Reload")

@@ -98,7 +98,6 @@ class Chaos(TestCase):
         self.assertEqual((status["queued"], status["running"], status["waiting"], status["dead"]), (0, 0, 0, 0))
         self.assertEqual(s.children(), [])
         s.until(lambda: len(s.fds()) <= before + 7)  # two memories, what wakes and two sockets, ready for the next worker
-        s.stop()
 
     @limit(300)
     def test_chaos_of_all_kinds_of_ends_is_counted_to_the_last_job(self):
@@ -132,4 +131,3 @@ class Chaos(TestCase):
         self.assertEqual((status["queued"], status["running"], status["waiting"]), (0, 0, 0))
         for state, number in counted.items():
             self.assertGreater(number, 0, state)
-        s.stop()

@@ -105,7 +105,6 @@ class Chaos(TestCase):
             self.assertEqual(self.cgroup.slots(), [])
 
 
-@unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
 class Services(Chaos):
     """The supervisor is killed while services write and die."""
 
@@ -223,7 +222,6 @@ class Load(Chaos):
             self.s.do(group, self.rng.choice(payloads))
 
 
-@unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
 class Workers(Load):
     """The supervisor is killed while jobs run in workers of which some die."""
 
@@ -342,7 +340,6 @@ POINTS = (
 )
 
 
-@unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
 class Points(DurableLoad):
     """The supervisor is killed at each point of the way of a job, named one by one."""
 

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from test_actors import PLAYER, read_notes
-from troupe import Bell, TestCase, VarlinkError, helper, ini, text
+from troupe import ACTOR, Bell, TestCase, VarlinkError, ini, text
 
 ACTORS = "io.troupe.Actors."
 
@@ -294,7 +294,7 @@ class DeadLetters(Letters):
         self.assertNotIn("payload", error)
 
     def test_J4_a_dead_job_is_one_dead_letter_with_its_death_reports(self):
-        s = self.supervisor({"actor": ini(helper("workers/actor"), Jobs={"MaxRetries": 2, "BackoffMinSec": "1ms"},
+        s = self.supervisor({"actor": ini(ACTOR, Jobs={"MaxRetries": 2, "BackoffMinSec": "1ms"},
                                           Restart={"MinSec": "1ms", "StartLimitBurst": 0})}).start()
         job = s.do("actor", "complain last words\ncrash segv", id="doomed", key="k")
         self.assertEqual(job["state"], "dead")
@@ -307,14 +307,15 @@ class DeadLetters(Letters):
         self.assertEqual(whole["payload"], text("complain last words\ncrash segv"))
         self.assertEqual(s.call(ACTORS + "ListDeadLetters")["counts"], [{"reason": "job", "count": 1}])
 
-    def test_J4_a_dead_job_is_requeued_as_a_new_one(self):
-        s = self.supervisor({"actor": ini(helper("workers/actor"), Jobs={"MaxRetries": 0},
-                                          Restart={"MinSec": "1ms", "StartLimitBurst": 0})}).start()
-        flag = s.path("mended")
-        with open(flag, "w", encoding="utf-8"):
-            pass
-        s.do("actor", "retry 1 not yet")
+    def dead_job(self, options=None, **jobs):
+        """A supervisor, and the letter of a job that has died under it."""
+        s = self.started({"actor": ini(ACTOR, Jobs={"MaxRetries": 0, **jobs}, Restart={"MinSec": "1ms", "StartLimitBurst": 0})})
+        s.do("actor", "retry 1 not yet", **(options or {}))
         [letter] = self.letters(s, reason="job")
+        return s, letter
+
+    def test_J4_a_dead_job_is_requeued_as_a_new_one(self):
+        s, letter = self.dead_job()
         answer = s.call(ACTORS + "Requeue", id=letter["id"])
         self.assertEqual((answer["requeued"], answer["failed"]), (1, 0))
         self.assertEqual(s.wait_job(answer["job"])["state"], "dead")
@@ -323,9 +324,8 @@ class DeadLetters(Letters):
         self.assertGreater(again["id"], letter["id"])
 
     def test_J4_a_requeued_job_keeps_its_options(self):
-        s = self.supervisor({"actor": ini(helper("workers/actor"), Jobs={"MaxRetries": 5, "TimeoutSec": "1h"})}).start()
-        s.do("actor", "retry 1 not yet", max_retries=1, backoff_min_usec=1000, backoff_max_usec=2000, priority=7)
-        [letter] = self.letters(s, reason="job")
+        s, letter = self.dead_job({"max_retries": 1, "backoff_min_usec": 1000, "backoff_max_usec": 2000, "priority": 7},
+                                  MaxRetries=5, TimeoutSec="1h")
         s.call("Pause", target="actor")
         again = s.call(ACTORS + "Requeue", id=letter["id"])["job"]
         job = s.job(again)
@@ -335,17 +335,13 @@ class DeadLetters(Letters):
         self.assertEqual((ended["state"], ended["attempt"]), ("dead", 2))
 
     def test_J4_a_requeued_job_without_options_has_the_groups_as_they_are_now(self):
-        s = self.supervisor({"actor": ini(helper("workers/actor"), Jobs={"MaxRetries": 0})}).start()
-        s.do("actor", "retry 1 not yet")
-        [letter] = self.letters(s, reason="job")
-        s.write("actor.group", ini(helper("workers/actor"), Jobs={"MaxRetries": 2, "BackoffMinSec": "1ms"}))
+        s, letter = self.dead_job()
+        s.write("actor.group", ini(ACTOR, Jobs={"MaxRetries": 2, "BackoffMinSec": "1ms"}))
         s.call("Reload")
         self.assertEqual(s.wait_job(s.call(ACTORS + "Requeue", id=letter["id"])["job"])["attempt"], 3)
 
     def test_J4_a_requeued_job_is_no_more_urgent_than_its_equals(self):
-        s = self.supervisor({"actor": ini(helper("workers/actor"), Jobs={"MaxRetries": 0})}).start()
-        s.do("actor", "retry 1 not yet")
-        [letter] = self.letters(s, reason="job")
+        s, letter = self.dead_job()
         s.call("Pause", target="actor")
         s.create("actor", "echo", id="before")
         again = s.call(ACTORS + "Requeue", id=letter["id"])["job"]

@@ -51,7 +51,6 @@ class Late(TestCase):
                 time.sleep(2.2)
             s.call("GetInfo")
         self.assertEqual((s.worker("web/0")["generation"], s.deaths()), (1, []))
-        s.stop()
 
     def test_a_worker_that_got_ready_in_time_is_not_killed(self):
         s = self.supervisor()
@@ -66,7 +65,6 @@ class Late(TestCase):
             time.sleep(4.2)
         s.wait_worker("actor/0", "idle")
         self.assertEqual((s.worker("actor/0")["generation"], len(s.deaths())), (2, 1))
-        s.stop()
 
     def test_one_that_is_hung_is_still_found_out(self):
         s = self.started({"actor": actor()})
@@ -77,7 +75,6 @@ class Late(TestCase):
             time.sleep(0.5)
         self.assertEqual(s.wait_job(id)["state"], "dead")
         self.assertEqual([death["cause"] for death in s.deaths()], ["job_timeout"])
-        s.stop()
 
 
 class Ends(TestCase):
@@ -97,7 +94,6 @@ class Ends(TestCase):
         self.assertEqual((job["state"], job["attempt"], job["result"]["encoding"]), ("succeeded", 1, "base64"))
         self.assertEqual([s.wait_job(id)["state"] for id in (second, third)], ["succeeded", "succeeded"])
         self.assertEqual([death["signal"] for death in s.deaths()], ["SIGKILL"])
-        s.stop()
 
 
 class Begin(TestCase):
@@ -111,7 +107,6 @@ class Begin(TestCase):
         time.sleep(1.2)  # together longer than its limit, counted from the hand-over
         bell.ring()
         self.assertEqual(s.wait_job(id)["state"], "succeeded")
-        s.stop()
 
     def test_a_watchdog_bites_soon_after_its_time(self):
         s = self.started({"actor": actor(Worker={"WatchdogSec": "2s"}, Resources={"LimitCORE": 0})})
@@ -128,7 +123,6 @@ class Begin(TestCase):
             if now - since < 3.5:
                 break  # other load on the machine makes single tries worthless
         self.assertLess(now - since, 3.5)
-        s.stop()
 
 
 class Unbegun(TestCase):
@@ -162,11 +156,9 @@ class Unbegun(TestCase):
         for id in jobs:
             job = s.wait_job(id)
             self.assertEqual((job["state"], job["attempt"]), ("succeeded", 1))
-        s.stop()
 
     def test_J4_a_job_over_which_worker_after_worker_dies_before_it_begins_ends_all_the_same(self):
         s = self.started({"actor": actor(program=f"{helper('hostile')} faint")})
         job = s.do("actor", "x", max_retries=1)
         self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
         self.assertEqual(len(s.deaths()), 3 + 2)
-        s.stop()

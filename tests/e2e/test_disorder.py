@@ -335,7 +335,6 @@ class Disorder(TestCase):
         print(len(script.accepted), "jobs; KiB", memory, dict(script.said))
         if not SANITIZED:
             self.assertLess(memory[1], memory[0] + 16384 + 4 * len(script.accepted))
-        s.stop()
 
     @limit(600)
     def test_a_supervisor_that_is_stopped_in_the_middle_ends_every_job_and_every_process(self):

@@ -2,7 +2,6 @@
 """The example exchange: an office whose clerks receive post through exchanges. Covers each feature of actors."""
 import os
 import re
-import time
 
 from troupe import TestCase, VarlinkError, example, ini, text
 
@@ -75,37 +74,6 @@ class Office(OfficeTestCase):
         self.s.until(lambda: re.search("warning: .*nobody", self.s.log()))
         self.assertEqual(self.ask("office/1", "clerk.question", "still there?"), "still there?")
 
-    def test_C1_what_is_left_for_a_clerk_that_leaves_is_dead(self):
-        self.call("Pause", actor="office/2")
-        for number in range(3):
-            self.tell("office/2", "invoice", str(number))
-        self.s.call("Resize", target="office", size=2)
-        self.wait_letters([("gone", "invoice")] * 3)
-
-    def test_C2_letters_are_filed_in_their_order(self):
-        for number in range(200):
-            self.tell("office/0", "invoice", str(number))
-        self.wait_filed(0, [f"invoice: {number}" for number in range(200)])
-
-    def test_C2_a_clerk_does_one_thing_at_a_time_and_others_go_on(self):
-        # The question waits for clerk 1, which is paused: clerk 0 is within its handler.
-        self.call("Pause", actor="office/1")
-        self.tell("office/0", "clerk.consult", "office/1 3600000 well?")
-        self.tell("office/0", "invoice", "0")
-        self.tell("office/2", "invoice", "2")
-        self.wait_filed(2, ["invoice: 2"])
-        self.assertEqual(self.filed(0), [])
-        self.call("Resume", actor="office/1")
-        self.wait_filed(0, ["invoice: 0"])
-        self.assertLess(self.s.log().index("office/0 is told answer.polite: well?"), self.s.log().index("office/0 files"))
-
-    def test_C2_post_for_the_office_is_shared(self):
-        for number in range(300):
-            self.tell("office", "invoice", str(number))
-        self.s.until(lambda: sum(len(self.filed(clerk)) for clerk in range(3)) == 300)
-        numbers = [line.split(": ")[1] for clerk in range(3) for line in self.filed(clerk)]
-        self.assertEqual(sorted(numbers, key=int), [str(number) for number in range(300)])
-
     def test_C3_junk_goes_to_the_dead_letters_and_what_is_spoilt_to_the_error_queue(self):
         self.tell("office/0", "junk", "buy!")
         self.tell("office/0", "spoilt", "%&!")
@@ -114,15 +82,6 @@ class Office(OfficeTestCase):
         self.wait_letters([("unhandled", "junk")])
         self.wait_letters([("error", "spoilt")], queue="errors")
         self.assertRegex(self.s.log(), "error: .*spoilt.*nobody can read this")
-
-    def test_C4_a_paused_clerk_files_later_and_in_order(self):
-        self.call("Pause", actor="office/0")
-        for number in range(20):
-            self.tell("office/0", "invoice", str(number))
-        self.assertEqual(self.call("Lookup", name="office/0")["actor"]["waiting"], 20)
-        self.assertEqual(self.filed(0), [])
-        self.call("Resume", actor="office/0")
-        self.wait_filed(0, [f"invoice: {number}" for number in range(20)])
 
     def test_C5_a_clerk_who_is_out_handles_nothing(self):
         self.assertEqual(self.ask("office/0", "clerk.out"), "1")
@@ -157,21 +116,12 @@ class Office(OfficeTestCase):
         self.assertEqual((str(timer["id"]), timer["owner"]), (id, "office/0"))
         self.assertEqual(self.ask("office/0", "clerk.forget", id), "1")
 
-    def test_C6_at_a_time_of_the_wall_clock(self):
-        self.call("Schedule", to="office/0", type="date", at=int(time.time() * 1e6) + 1000)
-        self.wait_filed(0, ["date: "])
-
     def test_C7_a_question_is_answered_or_perhaps_not_in_time(self):
         self.assertEqual(self.ask("office/0", "clerk.consult", "office/1 10000 shall we?"), "shall we?")
         self.call("Pause", actor="office/1")
         self.assertEqual(self.ask("office/0", "clerk.consult", "office/1 1 shall we?"), "perhaps")
         self.call("Resume", actor="office/1")
         self.wait_letters([("late_reply", "answer.polite")])
-
-    def test_C7_an_answer_of_another_type_does_not_count(self):
-        asking = self.s.connect()
-        asking.send("io.troupe.Actors.Ask", {"to": "office/0", "type": "clerk.question", "reply_type": "number"})
-        self.wait_letters([("wrong_reply", "answer.polite")])
 
     def test_C7_the_end_of_somebody_is_told(self):
         self.assertEqual(self.ask("office/0", "clerk.watch", "office/2"), "1")
@@ -186,50 +136,9 @@ class Office(OfficeTestCase):
         self.assertEqual(self.sends("post", "invoice.paid"), [1])
         self.assertEqual(self.sends("post", "reminder"), [])
         self.wait_letters([("no_match", "reminder")])
-
-    def test_C9_unsubscribing_takes_the_exact_type_and_key_and_ones_own_only(self):
-        for clerk in 0, 1:
-            self.ask(f"office/{clerk}", "clerk.subscribe", "post invoice berlin")
-        for subscription in "post invoice", "post invoice.paid berlin", "post invoice bonn":
-            self.assertEqual(self.ask("office/0", "clerk.unsubscribe", subscription), "0")
-        self.assertEqual(self.ask("office/2", "clerk.unsubscribe", "post invoice berlin"), "0")
+        self.assertEqual(self.ask("office/0", "clerk.unsubscribe", "post invoice bonn"), "0")
         self.assertEqual(self.ask("office/0", "clerk.unsubscribe", "post invoice berlin"), "1")
-        self.assertEqual(self.sends("post", "invoice", key="berlin"), [1])
-
-    def test_C9_single_a_later_subscription_replaces_whoever_was_there(self):
-        self.call("CreateExchange", name="only", kind="single")
-        self.ask("office/0", "clerk.subscribe", "only")
-        self.assertEqual(self.sends("only", "a"), [0])
-        self.ask("office/1", "clerk.subscribe", "only other")
-        self.assertEqual(self.sends("only", "a"), [1])
-
-    def test_C9_typed_single_exact_first_then_the_first_registered_ancestor(self):
-        self.call("CreateExchange", name="typed", kind="typed_single")
-        for clerk, type in enumerate(["*", "order", "order.new"]):
-            self.ask(f"office/{clerk}", "clerk.subscribe", f"typed {type}")
-        self.assertEqual(self.sends("typed", "order.new"), [2])
-        self.assertEqual(self.sends("typed", "order.old"), [0])
-        self.ask("office/2", "clerk.subscribe", "typed *")
-        self.assertEqual(self.sends("typed", "order.old"), [2])
-
-    def test_C9_typed_multi_all_ancestors(self):
-        self.call("CreateExchange", name="all", kind="typed_multi")
-        for clerk, type in enumerate(["*", "order", "order.new"]):
-            self.ask(f"office/{clerk}", "clerk.subscribe", f"all {type}")
-        self.assertEqual(self.sends("all", "order.new"), [0, 1, 2])
-        self.assertEqual(self.sends("all", "order"), [0, 1])
-        self.assertEqual(self.sends("all", "other"), [0])
-
-    def test_C9_the_asker_is_answered_through_the_exchange_and_a_paused_one_holds_the_post(self):
-        self.ask("office/1", "clerk.subscribe", "post")
-        self.assertEqual(self.ask("post", "clerk.question", "who is there?", key="any"), "who is there?")
-        self.call("Pause", actor="post")
-        self.tell("post", "invoice", "held", key="berlin")
-        self.idle()
-        self.assertNotIn("invoice for 'berlin': held", self.filed(1))
-        self.call("Resume", actor="post")
-        self.s.until(lambda: "invoice for 'berlin': held" in self.filed(1))
-
+        self.assertEqual(self.sends("post", "invoice.paid", key="berlin"), [1])
 
 class Log(OfficeTestCase):
     options = ("--log-level", "debug")

@@ -74,7 +74,6 @@ class Workers(TestCase):
         job = s.do("culprit", "x", timeout_usec=50000, max_retries=1)
         self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
         self.honest_work(s)
-        s.stop()
 
     def test_one_that_lies_about_what_it_has_read_is_ended_when_its_inbox_seems_full(self):
         for how in "wild-head", "hoard":
@@ -97,7 +96,6 @@ class Workers(TestCase):
         self.assertEqual([(death["cause"], death["detail"]) for death in s.deaths()],
                          [("violation", "broke the protocol: marked itself as dead while it ran")] * 2)
         self.honest_work(s)
-        s.stop()
 
     def test_what_wakes_for_one_that_is_gone_finds_nobody(self):
         keyed = {"Pool": {"Cells": "by-key", "CellIdleSec": "1ms"}}
@@ -117,7 +115,6 @@ class Workers(TestCase):
             self.assertEqual(s.do("culprit", "x")["result"], text("alive"))
         self.assertEqual(s.worker("culprit/0")["generation"], 1)
         self.honest_work(s)
-        s.stop()
 
     def swallows(self, loop, wake):
         s = self.started({"culprit": hostile("swallow", Jobs={"MaxRetries": 0}), "honest": ini(ACTOR, Pool={"Size": 2})},
@@ -144,7 +141,6 @@ class Workers(TestCase):
         s.do("culprit", "x", max_retries=1)
         s.do("culprit", "x" * 100000, max_retries=1)
         self.honest_work(s)
-        s.stop()
 
 
 def add_violations():
@@ -217,7 +213,6 @@ class Clients(TestCase):
                 self.scribble(s, seed)
                 self.assertEqual(s.do("actor", "echo on")["result"], text("on"))
         s.until(lambda: len(s.fds()) <= before)
-        s.stop()
 
     def test_clients_that_attach_and_vanish_leave_nothing(self):
         s = self.started({"actor": ini(ACTOR)})

@@ -65,10 +65,6 @@ class Ends(TestCase):
         self.assertEqual((job["state"], job["result"]), ("succeeded", text("2")))
         self.assertEqual(self.s.worker("actor/0")["generation"], 2)
 
-    def test_J4_the_reports_of_the_deaths_name_job_and_attempt(self):
-        self.s.do("actor", "crash kill", id="doomed", max_retries=1)
-        self.assertEqual([(d["job"], d["attempt"]) for d in self.s.deaths()], [("doomed", 2), ("doomed", 1)])
-
     def test_J5_cancelling_raises_the_flag_and_the_waiting_do_is_answered(self):
         with Varlink(self.s.socket_path) as asker:
             asker.send("Do", {"group": "actor", "payload": text("until-cancelled"), "options": {"id": "c"}})
@@ -93,21 +89,13 @@ class Ends(TestCase):
         self.assertEqual(self.s.wait_job("c")["state"], "cancelled")
 
     def test_J6_the_state_of_a_job_is_read_while_its_worker_hangs_in_a_system_call(self):
-        started = Bell(self.s, "started")
-        bell = Bell(self.s, "bell")
-        self.s.create("actor", f"state half way\nring {started.path}\nwait {bell.path}\necho", id="j")
-        started.wait()
+        _, bell = self.s.busy("actor", "echo", first="state half way\n", id="j")
         self.assertEqual(self.s.job("j")["published"], text("half way"))
         self.assertEqual(self.s.worker("actor/0")["published"], text("half way"))
         [job] = self.s.call("List", group="actor")["jobs"]
         self.assertEqual((job["state"], job["published"]), ("running", text("half way")))
         bell.ring()
         self.s.wait_job("j")
-
-    def test_J6_the_last_state_of_a_dead_worker_is_kept_with_its_death(self):
-        self.s.do("actor", "state last words\ncrash kill", max_retries=0)
-        [death] = self.s.deaths()
-        self.assertEqual(death["state"], text("last words"))
 
     def test_J6_what_an_earlier_job_published_is_not_shown_as_this_ones(self):
         bell, go = Bell(self.s, "bell"), Bell(self.s, "go")
@@ -133,16 +121,6 @@ class Ends(TestCase):
                     connection.more("Do", group="actor", payload=text("before 2 retry 1 no\necho x"))]
         self.assertEqual([entry for entry in told if entry[0] == "running"],
                          [("running", 1, False), ("running", 1, True), ("running", 2, False), ("running", 2, True)])
-
-    def test_J6_nothing_is_missing_of_a_job_that_has_published_nothing(self):
-        bell = Bell(self.s, "bell")
-        started = Bell(self.s, "started")
-        self.s.create("actor", f"ring {started.path}\nwait {bell.path}", id="silent")
-        started.wait()
-        job = self.s.job("silent")
-        self.assertIsNone(job.get("published"))
-        self.assertNotIn("missing", job)
-        bell.ring()
 
     def test_a_client_that_vanishes_in_the_middle_of_do_harms_nothing(self):
         started = Bell(self.s, "started")
@@ -313,10 +291,6 @@ class Queues(TestCase):
         of = {id: [type for job, type in lines if job == id] for id, _ in lines}
         self.assertIn(["job.accepted", "job.started", "job.ended"], of.values())
 
-    def test_jobs_for_a_service_are_refused(self):
-        s = self.started({"service": ini("/bin/sleep infinity", Group={"Type": "service"})})
-        self.refused("NotAnActor", s.create, "service", "echo")
-
     def test_list_shows_live_jobs_and_kept_results(self):
         s = self.started({"actor": actor(), "other": actor()})
         s.wait_job(s.create("actor", "echo", id="over"))
@@ -411,7 +385,6 @@ class Scopes(TestCase):
         s = self.supervisor({"actor": actor(Group={"Environment": "ACTOR_SET_UP_FAILS=1"},
                                             Restart={"StartLimitBurst": 2, "MinSec": "1ms"})})
         s.spawn()
-        s.wait_event_when_up = None
         self.wait_socket(s)
         s.wait_worker("actor/0", "failed")
         self.assertEqual(s.group("actor")["state"], "failed")

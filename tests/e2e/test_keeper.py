@@ -234,7 +234,6 @@ class Traced(TestCase):
         self.assert_idle(s, s.process.pid, s.supervisor_pid)
         os.waitpid(old, 0)  # ends the tracing
         s.until(lambda: not os.path.exists(f"/proc/{old}"))
-        s.stop()
 
     def test_how_a_worker_has_ended_is_known_once_a_paused_main_process_goes_on(self):
         s = self.started({"actor": actor()})
@@ -433,7 +432,6 @@ class Restart(TestCase):
 
     def test_a_stop_between_two_supervisors_ends_all(self):
         s = self.between_two_supervisors()
-        s.stop()
 
     def test_a_reload_between_two_supervisors_starts_the_next_one(self):
         s = self.between_two_supervisors()
@@ -521,7 +519,6 @@ class Restart(TestCase):
         self.assertEqual(s.call("Reload")["added"], ["actor", "daemon"])
         self.assert_goes_on(s, workers)
 
-    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
     def test_after_a_crash_a_late_start_without_memory_ends_no_worker(self):
         with tempfile.TemporaryDirectory() as directory:
             fault = Path(directory, "fault")
@@ -591,7 +588,6 @@ class Restart(TestCase):
 
     def test_a_supervisor_without_a_configuration_can_be_stopped(self):
         s, _ = self.unconfigured()
-        s.stop()
 
     def processes_of(self, s):
         """Pidfds of all processes that have its configuration among their arguments."""
@@ -638,7 +634,6 @@ class Main(TestCase):
             told, ancillary, _, _ = s.notify.recvmsg(4096, 1024)
             [sender] = [struct.unpack("iII", data)[0] for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS]
             self.assertEqual(sender, s.process.pid)
-        s.stop()
 
     def test_the_manager_hears_of_many_starts_in_few_texts(self):
         s = self.supervisor({"actor": ini(ACTOR, Pool={"Size": 150})})
@@ -655,4 +650,3 @@ class Main(TestCase):
         s.write("runner.group", service(f"/bin/sh {s.config}/runner.sh"))
         s.start()
         s.until(lambda: len(s.children()) == 1)
-        s.stop()

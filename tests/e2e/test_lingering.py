@@ -8,7 +8,6 @@ import socket
 import struct
 import sys
 import time
-import unittest
 from pathlib import Path
 
 from test_in_flight import copy_programs
@@ -325,7 +324,6 @@ class Lingering(TestCase):
         self.nobody_waited(s)
 
 
-@unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
 class LingeringOnOlderKernels(Lingering):
     """Where the kernel lets descriptors into every socket."""
     program = FAULTY_TROUPED

@@ -108,7 +108,6 @@ class Allocations(TestCase):
         self.walk("Start", {"target": "actor", "wait": True})
         self.walk("Resize", {"target": "actor", "size": 2})
         self.assertEqual(self.s.do("actor", "echo on")["result"], text("on"))
-        self.s.stop()
 
     def test_of_a_start(self):
         self.s.stop()
@@ -143,7 +142,6 @@ class Allocations(TestCase):
         for settings in {"Size": 2}, {"Cells": "by-key"}:
             self.assertGreater(self.walk("Reload", lambda s=settings: change(s)), 100)
         self.assertEqual(self.s.do("actor", "echo on")["result"], text("on"))
-        self.s.stop()
 
     def test_of_an_upgrade(self):
         """Some of its allocations; workers go on with the new program or with the old one."""
@@ -163,7 +161,6 @@ class Allocations(TestCase):
                 pass
         self.assertGreater(failed, 10)
         self.assertEqual(self.s.do("actor", "echo on")["result"], text("on"))
-        self.s.stop()
 
     def test_of_a_backup(self):
         self.s.stop()
@@ -174,7 +171,6 @@ class Allocations(TestCase):
         self.s.do("kept", "echo")  # to its end: a change that is still to be written may fail, too, and with it the store
         numbers = itertools.count()
         self.walk("Backup", lambda: {"path": self.s.path(f"copy{next(numbers)}")})
-        self.s.stop()
 
     def test_of_requests_about_groups(self):
         self.walk("Explain", {"target": "paused"})
@@ -185,7 +181,6 @@ class Allocations(TestCase):
             self.s.create("paused")
         self.walk("Drain", {"target": "actor"})
         self.walk("io.troupe.Jobs.CancelAll", {"group": "paused"})
-        self.s.stop()
 
     def test_of_requests_to_actors(self):
         self.s.write("talker.group", ini(helper("workers/player"), Pool={"Size": 2}))
@@ -208,7 +203,6 @@ class Allocations(TestCase):
             self.walk(ACTORS + method, {"filter": {}})
         for method in "Pause", "Resume":
             self.walk(ACTORS + method, {"actor": "talker/0"})
-        self.s.stop()
 
     def test_of_requests_that_ask_for_something(self):
         for i in range(50):
@@ -220,4 +214,3 @@ class Allocations(TestCase):
         self.walk("Get", {"id": "job1"})
         self.walk("GetLog", {"target": "actor"})
         self.assertEqual(self.s.do("actor", "echo on")["result"], text("on"))
-        self.s.stop()

@@ -86,7 +86,6 @@ class Telling(Case):
         self.said(s, "tell actor/0 note -", "x" * 3000)
         self.said(s, "tell actor/0 note -", "y" * 100)
         self.assertEqual(self.wait_lines(s, 2), ["actor/0 note " + "x" * 3000, "actor/0 note " + "y" * 100])
-        s.stop()
 
 
 class Crashes(Case):
@@ -100,7 +99,6 @@ class Crashes(Case):
         lines = self.wait_lines(s, 3002)
         self.assertEqual(lines[:2], [f"actor/0 do.wait {bell.path}", "actor/0 do.crash.once now again"])
         self.assertEqual(lines[2:], [f"actor/0 note {i}" for i in range(3000)])
-        s.stop()
 
     def test_the_death_report_tells_what_the_worker_took_last(self):
         s = self.cast()
@@ -110,7 +108,6 @@ class Crashes(Case):
         messages = s.call("ListDeaths", target="actor")["deaths"][-1]["messages"]
         self.assertEqual([(m["type"], m["in_hand"]) for m in messages], [("do.crash", True), ("note", False)])
         self.assertEqual(messages[0]["sender"][:7], "driver/")
-        s.stop()
 
     def test_a_message_that_kills_each_worker_goes_to_the_error_queue(self):
         s = self.cast(Worker={"MessageRetries": 2})
@@ -119,7 +116,6 @@ class Crashes(Case):
         self.assertEqual(self.wait_lines(s, 1), ["actor/0 note 0"])
         s.wait_event("letter.error")
         self.assertEqual([death["messages"][0]["type"] for death in s.deaths("actor")], ["do.crash"] * 3)
-        s.stop()
 
     def test_killing_at_any_time_loses_and_doubles_nothing_but_what_is_in_hand(self):
         s = self.cast(Worker={"MessageRetries": 1000, "MailboxMax": 100000})
@@ -136,7 +132,6 @@ class Crashes(Case):
             self.assertIn(number, (seen, seen + 1) if again else (seen + 1,), line)
             seen = number
         self.assertEqual(seen, 19999)
-        s.stop()
 
 
 class Asking(Case):
@@ -148,7 +143,6 @@ class Asking(Case):
         failed = self.refused("Failed", s.call, "io.troupe.Actors.Ask", to="actor/0", type="do.fail",
                               payload=text("17 as it was told"))
         self.assertEqual((failed["code"], failed["reason"]), ("EEXIST", "as it was told"))
-        s.stop()
 
 
 class Limits(Case):
@@ -177,7 +171,6 @@ class Limits(Case):
         s.wait_event("worker.died", "actor", 1)
         [death] = s.deaths()
         self.assertEqual((death["cause"], death["worker"]), ("watchdog", "actor/0"))
-        s.stop()
 
     def test_neither_idleness_nor_a_pause_is_taken_for_a_hang(self):
         s = self.cast(3, Worker={"WatchdogSec": "500ms"})
@@ -198,7 +191,6 @@ class Limits(Case):
         s.call("io.troupe.Actors.Resume", actor="actor/2")
         self.wait_lines(s, 101)
         self.assertEqual({w["generation"] for w in s.group("actor")["workers"]}, {1})
-        s.stop()
 
     def test_a_worker_whose_memory_grows_with_its_messages_is_replaced(self):
         s = self.cast(Pool={"Size": 1, "MaxMemory": "16M"})
@@ -208,7 +200,6 @@ class Limits(Case):
             self.said(s, "tell actor/0 do.leak - 1000000")
         self.assertGreater(len(self.lines(s)), 10)
         self.assertIn("MaxMemory", s.wait_event("worker.recycled", "actor")["message"])
-        s.stop()
 
 
 class Policies(Case):
@@ -224,14 +215,12 @@ class Policies(Case):
         self.assertEqual(self.result(s, "ask actor/0 do.reply 0 echo x").split()[:2], ["error", "ENOBUFS"])
         s.call("Start", target="actor")
         self.assertEqual(self.wait_lines(s, 10), [f"actor/0 note {i}" for i in range(10)])
-        s.stop()
 
     def test_O6_a_full_mailbox_drops_the_oldest(self):
         s = self.small(Overflow="drop-oldest")
         self.said(s, "burst actor/0 15 note")
         s.call("Start", target="actor")
         self.assertEqual(self.wait_lines(s, 10), [f"actor/0 note {i}" for i in range(5, 15)])
-        s.stop()
 
     def test_O6_a_full_mailbox_has_the_sender_wait(self):
         s = self.small(Overflow="block")
@@ -239,7 +228,6 @@ class Policies(Case):
         s.call("Start", target="actor")
         self.assertEqual(self.wait_lines(s, 20000), [f"actor/0 note {i}" for i in range(20000)])
         s.wait_job(job)
-        s.stop()
 
     def test_a_job_ends_while_a_message_that_its_worker_sent_waits_for_room(self):
         s = self.small(Overflow="block")
@@ -247,7 +235,6 @@ class Policies(Case):
         s.call("Start", target="actor")
         self.assertEqual(self.wait_lines(s, 15), [f"actor/0 note {i}" for i in range(15)])
         self.assertEqual(s.call("io.troupe.Actors.ListDeadLetters")["letters"], [])
-        s.stop()
 
     def test_a_worker_whose_large_result_is_behind_a_message_without_room_is_ended_by_the_time_out(self):
         s = self.small(Overflow="block")
@@ -256,7 +243,6 @@ class Policies(Case):
         job = s.do("sender", "boast actor/0 15 note", timeout_usec=300000, max_retries=0)
         self.assertEqual((job["state"], job["result"]), ("succeeded", text("all sent")))  # it was answered before
         self.assertEqual([death["cause"] for death in s.deaths("sender")], ["job_timeout"])
-        s.stop()
 
 
 class BehindAnExchange(Case):
@@ -307,7 +293,6 @@ class BehindAnExchange(Case):
                 s.wait_job(job)
             s.until(lambda: len(self.lines(s)) + sum(self.dead(s).values()) == 15000)
             self.assertLessEqual(set(self.dead(s)), {"no_match"})
-        s.stop()
 
 
 class Keyed(Case):
@@ -328,7 +313,6 @@ class Keyed(Case):
         self.assertEqual([line for line in lines if line.startswith("actor/a/0 note")],
                          [f"actor/a/0 note {i}" for i in range(20000)])
         self.assertEqual(s.call("io.troupe.Actors.ListDeadLetters")["letters"], [])
-        s.stop()
 
     def test_a_pause_of_the_whole_holds_its_messages_back_in_order(self):
         s = self.keyed()
@@ -342,7 +326,6 @@ class Keyed(Case):
         lines = self.wait_lines(s, 11)
         self.assertEqual([line for line in lines if "/a/" in line],
                          [f"actor/a/0 note {i}" for i in range(4)] + ["actor/a/0 last 0"])
-        s.stop()
 
 
 class Names(Case):
@@ -357,7 +340,6 @@ class Names(Case):
         self.assertIn("10001 exchanges, with those made at run time; allowed: at most 10000", problem)
         s.call("io.troupe.Actors.DeleteExchange", name="x0")
         s.call("Reload")
-        s.stop()
 
     def test_a_pool_counts_what_it_accepts_whichever_way_it_goes(self):
         s = self.cast(2)
@@ -366,7 +348,6 @@ class Names(Case):
         actors = s.call("io.troupe.Actors.ListActors", under="actor")["actors"]
         accepted = {actor["name"]: actor["accepted"] for actor in actors}
         self.assertEqual(accepted, {"actor": 100, "actor/0": 0, "actor/1": 0})
-        s.stop()
 
 
 class Timers(Case):
@@ -383,7 +364,6 @@ class Timers(Case):
         self.assertLess(beats / seconds, 1.5 * BEATS_PER_OWNER)  # 18 million were asked for
         s.call("Stop", target="noisy")
         self.assertLess(self.share_of_cpu(s, 2), 0.2)
-        s.stop()
 
     @staticmethod
     def accepted(s, name):
@@ -461,7 +441,6 @@ class Hostile(Case):
         s.call("io.troupe.Actors.Resume", actor="actor/0")
         self.assertEqual(s.wait_job(job)["result"]["data"], "echo hi")
         s.call("io.troupe.Actors.Resume", actor="actor/1")
-        s.stop()
 
     def test_a_wild_word_of_what_is_in_hand_harms_nobody(self):
         s = self.beside("taken-anywhere", "futex")
@@ -469,7 +448,6 @@ class Hostile(Case):
         s.wait_event("worker.died", "culprit", 3)
         self.honest_work(s)
         s.call("Stop", target="culprit")
-        s.stop()
 
     def test_a_flood_of_reasons_for_log_lines_leaves_room_in_the_log(self):
         s = self.beside("log-flood", "futex")

@@ -153,9 +153,7 @@ class Metrics(Chaos):
     def test_M1_workers_deaths_and_commands_are_counted_by_state_and_cause(self):
         s = self.started({"a": actor(3), "d": service("/bin/sleep infinity")})
         s.call("Stop", target="a/2", wait=True)
-        started, go = Bell(s, "started"), Bell(s, "go")
-        job = s.create("a", f"ring {started.path}\nwait {go.path}\necho")
-        started.wait()
+        job, go = s.busy("a", "echo")
         m = self.metrics(s)
         self.assertEqual([m["troupe_workers", "a", state] for state in ("idle", "busy", "stopped", "starting", "failed")],
                          [1, 1, 1, 0, 0])

@@ -106,7 +106,6 @@ class Engine(Case):
         results = client.subscribe("troupe.result.JOBS.*")
         client.store("jobs.actor.any", "echo hello")
         self.assertEqual(client.next(results).data, b"hello")
-        s.stop()
 
     @unittest.skipUnless(shutil.which("openssl"), "openssl is missing")
     def test_N8_it_speaks_TLS_with_certificates_on_both_sides(self):

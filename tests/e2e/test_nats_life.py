@@ -14,7 +14,7 @@ import nats
 import nkeys
 from test_life import QUICK
 from test_nats import JOBS, Case, actor
-from troupe import ACTOR, LIMIT, SANITIZED, Bell, VarlinkError, ended, helper, ini
+from troupe import ACTOR, LIMIT, Bell, VarlinkError, ended, ini
 
 
 class Life(Case):
@@ -209,11 +209,8 @@ class Life(Case):
 
     FAILS = {**QUICK, "StartLimitBurst": 3, "StartLimitIntervalSec": "1h"}
 
-    @unittest.skipIf(SANITIZED, "needs a library before all others")
     def test_what_has_come_again_is_done_though_the_store_of_other_groups_has_failed(self):
-        s = self.supervisor({"actor": actor(), "kept": actor(Durable="yes")}, state=True)
-        s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
-        s.start()
+        s = self.supervisor({"actor": actor(), "kept": actor(Durable="yes")}, state=True).with_failing_syncs().start()
         server = nats.Server(self).start()
         s.client = nats.Client(self, server)
         s.results, taken = s.client.subscribe("troupe.result.JOBS.*"), s.client.subscribe("taken")

@@ -2,11 +2,8 @@
 """OnOom=: a job that ran out of memory is tried once more, in a group with more.
 
 No machine's memory runs out: a fault point says that a worker which was killed had none, and all else is real."""
-import os
 import sqlite3
 import threading
-import unittest
-
 from troupe import ACTOR, FAULTY_TROUPED, LIMIT, Bell, TestCase, Varlink, ini, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
@@ -17,7 +14,6 @@ def group(**jobs):
     return ini(ACTOR, Restart=QUICK, Jobs={"BackoffMinSec": "1ms", **jobs})
 
 
-@unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
 class OnOom(TestCase):
     def start(self, kills="1+", conf="", **jobs):
         """Of the workers that are killed, these have run out of memory."""

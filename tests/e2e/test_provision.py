@@ -217,7 +217,6 @@ class Engine(Case):
         s.until(lambda: "runs its new program everywhere" in s.log())
         self.assertIn("(MaxJobs)", s.log())
         self.check_exactly_once(s, count)
-        s.stop()
 
     def test_P4_all_waiting_orders_meet_all_available_workers_each_has_one(self):
         s = self.engine(4)

@@ -146,9 +146,7 @@ class Recycling(Case):
 
     def test_the_old_worker_finishes_its_job_while_its_successor_works(self):
         s = self.started({"actor": actor(Pool={"Size": 1, "MaxAgeSec": "100ms"})})
-        started, bell = Bell(s, "started"), Bell(s, "bell")
-        job = s.create("actor", f"ring {started.path}\nwait {bell.path}\npid")
-        started.wait()
+        job, bell = s.busy("actor", "pid")
         pid = s.job(job)["worker"] and next(w["pid"] for w in s.group("actor")["workers"] if w.get("job") == job)
         s.wait_for(lambda: workers(s, "predecessor"), "actor")
         self.assertNotEqual(s.do("actor", "pid")["result"], text(str(pid)))
@@ -239,9 +237,7 @@ class Trouble(Case):
 
     def test_no_namesake_of_a_worker_that_still_has_a_job(self):
         s = self.started({"actor": actor(Pool={"Size": 2, "MaxAgeSec": "100ms"})})
-        started, bell = Bell(s, "started"), Bell(s, "bell")
-        job = s.create("actor", f"ring {started.path}\nwait {bell.path}\necho")
-        started.wait()
+        job, bell = s.busy("actor", "echo")
         [old] = s.wait_for(lambda: [w for w in workers(s, "predecessor") if w.get("job")], "actor")
         s.call("Resize", target="actor", size=1)
         s.call("Resize", target="actor", size=2, wait=True)
@@ -316,7 +312,6 @@ class Chaos(Case):
         s.call("Reload")
         s.until(lambda: [w["state"] for w in s.group("actor")["workers"]] == ["idle", "idle"])
         s.until(lambda: len(s.children()) == 2)
-        s.stop()
 
 
 class Rolling(Case):

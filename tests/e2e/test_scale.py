@@ -23,7 +23,6 @@ class Scale(TestCase):
         before = s.status_field("voluntary_ctxt_switches")
         ended(s.pidfd, 2)  # nothing is expected to happen for so long
         self.assertLessEqual(s.status_field("voluntary_ctxt_switches") - before, 2)
-        s.stop()
 
     def test_the_descriptor_table_does_not_grow_while_workers_start(self):
         s = self.started({"one": ini(ACTOR)})

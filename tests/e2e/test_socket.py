@@ -121,9 +121,7 @@ class Permissions(TestCase):
         for connection in [self.connect_as(65533) for _ in range(6)]:
             connection.call("GetInfo")
         one_more = self.connect_as(65534)
-        with self.assertRaises(VarlinkError) as raised:
-            one_more.call("GetInfo")
-        self.assertEqual((raised.exception.name, raised.exception.parameters), ("TooManyClients", {"maximum": 7}))
+        self.assertEqual(self.refused("TooManyClients", one_more.call, "GetInfo"), {"maximum": 7})
         self.assertEqual(self.connect_as(65532).call("GetInfo")["clients"], 14)
         # All places are taken: one of the first user's goes, but not the one that is at work.
         self.assertEqual(self.connect_as(65531).call("GetInfo")["state"], "running")
@@ -213,6 +211,8 @@ class IndependentClients(TestCase):
                 answer = jobs.Do(group="actor", payload=text("echo hi"))
                 self.assertEqual(answer["job"]["result"], text("hi"))
                 self.assertRaises(varlink.VarlinkError, jobs.Get, id="nobody")
+            with client.open("io.troupe.Actors") as actors:
+                self.assertEqual(actors.ListDeadLetters()["letters"], [])
             with client.open("io.troupe.Supervisor") as supervisor:
                 self.assertEqual(supervisor.GetStatus()["groups"][0]["name"], "actor")
                 events = supervisor.Watch(replay=True, _more=True)

@@ -2,7 +2,7 @@
 """The status calls running what works, and gives the reason for everything else."""
 import os
 
-from troupe import ACTOR, Bell, TestCase, helper, ini
+from troupe import ACTOR, TestCase, helper, ini
 
 ONCE = {"MaxRetries": 0}
 FOREVER = {"StartLimitBurst": 0, "MinSec": "10ms", "MaxSec": "20ms"}
@@ -84,7 +84,7 @@ class Green(TestCase):
 
     def test_a_group_that_stops_is_stopping_until_it_is_stopped(self):
         s = self.started({"big": ini(ACTOR, Pool={"Size": 3})})
-        go = self.hold(s, "big", 2)
+        _, go = s.busy("big", n=2)
         s.ctl("stop", "big", check=True)
         self.assertEqual(s.group("big")["state"], "stopping")
         self.assertRegex(self.status(s, 1, "big"), r"^● big: stopping – [23] of 3 workers not ended yet\n")
@@ -95,21 +95,13 @@ class Green(TestCase):
 
     def test_a_group_that_a_reload_removed_is_draining(self):
         s = self.started({"old": ini(ACTOR), "other": ini(ACTOR)})
-        go = self.hold(s, "old", 1)
+        _, go = s.busy("old")
         os.unlink(os.path.join(s.config, "old.group"))
         s.ctl("reload", check=True)
         self.assertEqual(s.group("old")["state"], "draining")
         self.assertRegex(self.status(s, 1, "old"), r"^● old: draining – removed by a reload, 1 job left\n")
         go.ring()
         s.wait_for(lambda: "old" not in [g["name"] for g in s.call("GetStatus")["groups"]])
-
-    def hold(self, supervisor, group, count):
-        """Jobs that stay in hand until the bell rings for each."""
-        started, go = Bell(supervisor, "started"), Bell(supervisor, "go")
-        for _ in range(count):
-            supervisor.create(group, f"ring {started.path}\nwait {go.path}\necho done")
-        started.wait(count)
-        return go
 
     def test_a_worker_that_somebody_stopped_degrades_its_group(self):
         s = self.started({"g": ini(ACTOR, Pool={"Size": 2})})

@@ -71,18 +71,14 @@ class Ends(TestCase):
 
     def test_workers_that_do_not_stop_are_killed_within_the_time(self):
         s = self.started({"actor": actor(Worker={"TimeoutStopSec": "100ms"})})
-        started, bell = Bell(s, "started"), Bell(s, "bell")
-        s.create("actor", f"deaf\nring {started.path}\nwait {bell.path}")
-        started.wait()
+        s.busy("actor", "", first="deaf\n")
         pid = s.worker("actor/0")["pid"]
         s.stop()
         self.assertFalse(os.path.exists(f"/proc/{pid}"))
 
     def test_a_second_sigterm_ends_it_at_once(self):
         s = self.started({"actor": actor(Worker={"TimeoutStopSec": "10min"})}, conf="[Supervisor]\nTimeoutStopSec=10min\n")
-        started, bell = Bell(s, "started"), Bell(s, "bell")
-        s.create("actor", f"deaf\nring {started.path}\nwait {bell.path}")
-        started.wait()
+        s.busy("actor", "", first="deaf\n")
         pid = s.worker("actor/0")["pid"]
         s.terminate()
         s.wait_told("STOPPING=1")
@@ -94,7 +90,6 @@ class Ends(TestCase):
         s = self.supervisor({"never": actor(3, Group={"Environment": "ACTOR_NEVER_READY=1"})})
         s.spawn()
         self.wait_children(s, 3)
-        s.stop()
 
     def wait_children(self, s, count):
         while len(s.children()) < count:
@@ -216,7 +211,6 @@ class Forbidden(TestCase):
         self.assertEqual(s.do("actor", "before 2 crash kill\nattempt")["result"], text("2"))
         self.assertEqual(sorted(s.ctl("map", "actor", input="".join(f"echo {i}\n" for i in range(100))).stdout.split(), key=int),
                          [str(i) for i in range(100)])
-        s.stop()
 
     @unittest.skipIf(SANITIZED, "leak checking does not work under the filter")
     def test_signalfd_blocked_by_a_filter_is_said_in_one_line(self):
@@ -480,7 +474,6 @@ class StoppedTakers(TestCase):
         self.assertEqual((job["state"], job["attempt"]), ("succeeded", 1))
 
 
-@unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
 class Shortages(TestCase):
     """The Nth call fails: it reports that, or continues, and loses no accepted job."""
 
@@ -508,7 +501,6 @@ class Shortages(TestCase):
             except (EOFError, ConnectionError):
                 pass
         self.work(s)
-        s.stop()
 
     def test_out_of_memory_never_ends_it_without_a_word(self):
         for nth in range(1, 400, 21):

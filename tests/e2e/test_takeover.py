@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import unittest
 from pathlib import Path
 
 from test_cells import keyed
@@ -29,13 +28,6 @@ class Takeover:
 
     def take_over(self, s):
         raise NotImplementedError
-
-    def busy(self, s, group, n=1, **options):
-        """Jobs in hand. Returns their ids, and what lets them end."""
-        started, go = Bell(s, f"started-{group}"), Bell(s, f"go-{group}")
-        ids = [s.create(group, f"ring {started.path}\nwait {go.path}\necho done", **options) for _ in range(n)]
-        started.wait(n)
-        return ids, go
 
     def end(self, s, ids, go):
         """Lets jobs end that have been in hand all the time, and waits for them."""
@@ -66,7 +58,7 @@ class Takeover:
 
     def test_a_group_that_shrinks_with_all_workers_at_work_goes_on_shrinking(self):
         s = self.started({"actor": actor(3, Jobs=ONCE)})
-        ids, go = self.busy(s, "actor", 3)
+        ids, go = s.busy("actor", n=3)
         s.ctl("resize", "actor", "1", check=True)
         for _ in range(2):
             self.take_over(s)
@@ -76,7 +68,7 @@ class Takeover:
 
     def test_the_cells_of_a_group_that_is_resized_as_a_whole_finish_their_jobs(self):
         s = self.started({"mail": keyed(3, Jobs=ONCE)})
-        ids, go = self.busy(s, "mail", 3, key="a")
+        ids, go = s.busy("mail", n=3, key="a")
         s.call("Resize", target="mail", size=1)
         self.take_over(s)
         self.end(s, ids, go)
@@ -100,8 +92,8 @@ class Takeover:
         for reloads in True, False:
             with self.subTest(reloads=reloads):
                 s = self.started({"actor": actor(3, Jobs=ONCE), "mail": keyed(3, Jobs=ONCE)})
-                ids, go = self.busy(s, "actor", 3)
-                others, away = self.busy(s, "mail", 3, key="a")
+                ids, go = s.busy("actor", n=3)
+                others, away = s.busy("mail", n=3, key="a")
                 s.write("actor.group", actor(1, Jobs=ONCE))
                 s.write("mail.group", keyed(1, Jobs=ONCE))
                 if reloads:
@@ -114,7 +106,7 @@ class Takeover:
 
     def test_the_limit_of_a_stop_stays(self):
         s = self.started({"actor": actor(**SLOW)})
-        [id], _ = self.busy(s, "actor", max_retries=0)
+        [id], _ = s.busy("actor", n=1, max_retries=0)
         s.call("Stop", target="actor", within_usec=1000000)
         for _ in range(2):
             self.take_over(s)
@@ -123,8 +115,8 @@ class Takeover:
 
     def test_a_group_whose_file_says_another_kind_goes_on_as_it_was(self):
         s = self.started({"actor": actor(Jobs=ONCE), "mail": keyed(Jobs=ONCE), "web": service("/bin/sleep infinity")})
-        ids, go = self.busy(s, "actor")
-        others, away = self.busy(s, "mail", key="a")
+        ids, go = s.busy("actor", n=1)
+        others, away = s.busy("mail", n=1, key="a")
         web = s.worker("web/0")["pid"]
         s.write("actor.group", keyed())
         s.write("mail.group", actor())
@@ -143,8 +135,8 @@ class Takeover:
         for reloads in True, False:
             with self.subTest(reloads=reloads):
                 s = self.started({"gone": actor(2, Jobs=ONCE), "mail": keyed(Jobs=ONCE), "web": service("/bin/sleep infinity"), "other": actor()})
-                ids, go = self.busy(s, "gone", 2)
-                others, away = self.busy(s, "mail", key="a")
+                ids, go = s.busy("gone", n=2)
+                others, away = s.busy("mail", n=1, key="a")
                 for name in "gone", "mail", "web":
                     os.unlink(os.path.join(s.config, f"{name}.group"))
                 if reloads:
@@ -161,7 +153,7 @@ class Takeover:
 
     def test_a_removed_group_that_comes_back_keeps_its_workers(self):
         s = self.started({"gone": actor(), "other": actor()})
-        ids, go = self.busy(s, "gone")
+        ids, go = s.busy("gone", n=1)
         pid = s.worker("gone/0")["pid"]
         file = os.path.join(s.config, "gone.group")
         os.rename(file, s.path("gone.group"))
@@ -173,10 +165,8 @@ class Takeover:
         self.assertEqual((s.worker("gone/0")["pid"], s.do("gone", "echo on")["result"]), (pid, text("on")))
 
     def test_a_removed_group_works_off_its_durable_jobs(self):
-        s = self.supervisor({"gone": actor(Jobs={**ONCE, "Durable": "yes"}), "other": actor()})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
-        s.start()
-        [id], go = self.busy(s, "gone")
+        s = self.started({"gone": actor(Jobs={**ONCE, "Durable": "yes"}), "other": actor()}, state=True)
+        [id], go = s.busy("gone", n=1)
         s.create("gone", f"note {s.path('notes')} queued", id="queued")
         os.unlink(os.path.join(s.config, "gone.group"))
         s.call("Reload")
@@ -190,8 +180,8 @@ class Takeover:
         s = self.started({"actor": actor(3), "mail": keyed(2)})
         s.do("mail", "echo", key="a")
         for _ in range(2):
-            s.ctl("restart", "actor/2", check=True)
-            s.ctl("restart", "mail/a/1", check=True)
+            s.ctl("restart", "actor/2", "--wait", check=True)
+            s.ctl("restart", "mail/a/1", "--wait", check=True)
         s.until(lambda: s.worker("actor/2")["generation"] == s.worker("mail/a/1")["generation"] == 3)
         for group in "actor", "mail":
             s.call("Resize", target=group, size=1)
@@ -219,9 +209,7 @@ class JobsInHand(TestCase):
 
     def started_job(self, s, group="actor", first="", **options):
         """A job that a worker has begun, and that goes on until its bell rings; it ignores a request to cancel it."""
-        begun, self.go = Bell(s, "begun"), Bell(s, "go")
-        id = s.create(group, f"{first}ring {begun.path}\nwait {self.go.path}\necho done", **options)
-        begun.wait()
+        id, self.go = s.busy(group, first=first, **options)
         s.until(lambda: s.job(id).get("started_at"))
         return id
 
@@ -255,10 +243,11 @@ class JobsInHand(TestCase):
         self.go.ring()
         self.assertEqual(s.wait_job(id)["failed_attempts"], 1)
 
+    QUICK = actor(Worker={"TimeoutStopSec": "1s"})
+
     def test_a_request_to_cancel_is_enforced_by_the_next_supervisor(self):
-        group = actor(Worker={"TimeoutStopSec": "1s"})
         for takeover in upgrade, crash:
-            s = self.started({"actor": group})
+            s = self.started({"actor": self.QUICK})
             id = self.started_job(s)
             s.call("Cancel", id=id)
             takeover(s)
@@ -267,24 +256,16 @@ class JobsInHand(TestCase):
             ended = s.wait_job(id)
             self.assertEqual((ended["state"], ended["cause"]), ("cancelled", "requested"))
 
-    def test_so_is_a_deadline_that_is_over(self):
-        group = actor(Worker={"TimeoutStopSec": "1s"})
+    def test_so_is_a_deadline_that_is_over_and_one_that_is_not_over_yet(self):
         for takeover in upgrade, crash:
-            s = self.started({"actor": group})
-            id = self.started_job(s, deadline_usec=300000)
-            s.until(lambda: s.job(id)["cancel_requested"])
-            takeover(s)
-            ended = s.wait_job(id)
-            self.assertEqual((ended["state"], ended["cause"]), ("cancelled", "deadline"))
-
-    def test_and_one_that_was_not_over_yet(self):
-        group = actor(Worker={"TimeoutStopSec": "1s"})
-        for takeover in upgrade, crash:
-            s = self.started({"actor": group})
-            id = self.started_job(s, deadline_usec=1000000)
-            takeover(s)
-            ended = s.wait_job(id)
-            self.assertEqual((ended["state"], ended["cause"]), ("cancelled", "deadline"))
+            for is_over in True, False:
+                s = self.started({"actor": self.QUICK})
+                id = self.started_job(s, deadline_usec=300000 if is_over else 1000000)
+                if is_over:
+                    s.until(lambda: s.job(id)["cancel_requested"])
+                takeover(s)
+                ended = s.wait_job(id)
+                self.assertEqual((ended["state"], ended["cause"]), ("cancelled", "deadline"))
 
     def test_a_time_out_goes_on_across_takeovers(self):
         for takeover in upgrade, crash:
@@ -313,7 +294,6 @@ class JobsInHand(TestCase):
         ended = s.wait_job(id)
         self.assertEqual((ended["state"], ended["cause"], ended["attempt"]), ("dead", "payload_lost", 1))
 
-    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
     def test_D4_the_number_of_an_attempt_is_not_used_again_if_supervisor_and_worker_die_before_its_start_is_on_disk(self):
         s = self.supervisor({"actor": actor(Jobs={"Durable": "yes"}, Worker={"TimeoutStopSec": "1h"})},
                             program=FAULTY_TROUPED, state=True)

@@ -6,7 +6,6 @@ import sqlite3
 import subprocess
 import threading
 import time
-import unittest
 from pathlib import Path
 
 from test_actors import ActorsTestCase, Client
@@ -32,12 +31,25 @@ def install_script(s, line):
     install(s, f"#!/bin/sh\n{line}\nexec {s.path('real')} \"$@\"\n".encode())
 
 
+def begin_upgrade(s):
+    upgrade = threading.Thread(target=s.ctl, args=("upgrade",))
+    upgrade.start()
+    return upgrade
+
+
+def fail_upgrade(s):
+    """Upgrades to a program that passes the check and ends. Returns what troupectl says."""
+    install(s, b"#!/bin/sh\nexit 0\n")
+    upgrade = s.ctl("upgrade")
+    s.test.assertEqual(upgrade.returncode, 1)
+    return upgrade.stderr
+
+
 def upgrade_during(s, act):
     """Upgrades, and calls `act` while no supervisor runs."""
     ended, go = Bell(s, "ended"), Bell(s, "go")
     install_script(s, f'[ "$1" = --check ] || {{ echo >{ended.path}; read line <{go.path}; }}')
-    upgrade = threading.Thread(target=s.ctl, args=("upgrade",))
-    upgrade.start()
+    upgrade = begin_upgrade(s)
     ended.wait()
     act()
     go.ring()
@@ -62,9 +74,7 @@ class Upgrade(TestCase):
     def test_D10_an_upgrade_changes_the_supervisor_and_neither_the_main_process_nor_workers(self):
         s = self.installed({"actor": actor(), "daemon": service("/bin/sleep infinity")})
         before, daemon, worker = s.call("GetInfo"), s.worker("daemon/0")["pid"], s.worker("actor/0")["pid"]
-        started, go = Bell(s, "started"), Bell(s, "go")
-        job = s.create("actor", f"ring {started.path}\nwait {go.path}\necho done")
-        started.wait()
+        job, go = s.busy("actor")
         self.install_version(s, NEW)
         self.assertEqual(s.ctl("upgrade", check=True).stdout, f"trouped {NEW} has taken over from trouped {self.old}\n")
         after = s.call("GetInfo")
@@ -80,7 +90,6 @@ class Upgrade(TestCase):
         self.assertEqual(s.call("GetInfo")["version"], self.old)
         self.assertEqual((s.worker("daemon/0")["pid"], s.worker("actor/0")["pid"]), (daemon, worker))
         self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
-        s.stop()
 
     def test_relative_paths_hold_after_a_crash_and_an_upgrade(self):
         s = self.installed({"actor": actor()})
@@ -128,9 +137,8 @@ class Upgrade(TestCase):
         self.assertFalse(os.path.exists(s.socket_path + ".upgrade"))
 
     def test_D10_kept_results_and_dead_letters_survive(self):
-        s = self.supervisor({"actor": actor(Jobs={"MaxRetries": 0}), "durable": actor(Jobs={"MaxRetries": 0, "Durable": "yes"})})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
-        s.start()
+        s = self.started({"actor": actor(Jobs={"MaxRetries": 0}), "durable": actor(Jobs={"MaxRetries": 0, "Durable": "yes"})},
+                         state=True)
         for id, script in ("mine", "echo mine"), ("rejected", "reject 7 no"), ("large", "blob 200000"), ("", "echo made"):
             s.wait_job(s.create("actor", script, key="some key", max_retries=2, **({"id": id} if id else {})))
         for group in "actor", "durable", "actor", "durable":
@@ -144,8 +152,7 @@ class Upgrade(TestCase):
             self.assertEqual(after, letters)
             s.until(lambda: len(s.pages("List", "jobs", ended=True)[0]) == 8)
             for id, job in kept.items():
-                now = s.job(id)
-                self.assertEqual(now, job)
+                self.assertEqual(s.job(id), job)
         s.call("Pause", target="actor")
         s.call("io.troupe.Actors.Requeue", id=next(letter["id"] for letter in letters if letter["recipient"] == "actor"))
         self.assertEqual(len(s.ctl_json("dead-letters")["letters"]), 3)
@@ -227,8 +234,7 @@ class Upgrade(TestCase):
         s.wait_job(s.create("actor", "exit 1"))
         s.wait_worker("actor/0", "idle")
         before = self.shown(s)
-        install(s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
-        self.assertEqual(s.ctl("upgrade").returncode, 1)
+        fail_upgrade(s)
         self.assert_same(s, before)
 
     def test_D10_a_job_in_hand_across_an_upgrade_can_be_tried_again(self):
@@ -250,8 +256,7 @@ class Upgrade(TestCase):
         started.wait()
         ended = Bell(s, "wait")
         install_script(s, f'[ "$1" = --check ] || {{ echo >{go.path}; read line <{ended.path}; }}')
-        upgrade = threading.Thread(target=s.ctl, args=("upgrade",))
-        upgrade.start()
+        upgrade = begin_upgrade(s)
         ended.ring()
         upgrade.join(LIMIT)
         started.wait()
@@ -263,8 +268,7 @@ class Upgrade(TestCase):
         s = self.installed({"actor": actor()})
         go = Bell(s, "go")
         install_script(s, f'[ "$1" = --check ] || read line <{go.path}')
-        upgrade = threading.Thread(target=s.ctl, args=("upgrade",))
-        upgrade.start()
+        upgrade = begin_upgrade(s)
         for _ in range(3):
             s.told.clear()
             s.wait_told("WATCHDOG=1")
@@ -274,18 +278,14 @@ class Upgrade(TestCase):
 
     def test_D10_jobs_come_back_if_the_new_program_fails(self):
         s = self.installed({"actor": actor()})
-        started, go = Bell(s, "started"), Bell(s, "go")
-        in_hand = s.create("actor", f"ring {started.path}\nwait {go.path}\necho hand")
-        started.wait()
+        in_hand, go = s.busy("actor", "echo hand")
         waiting = s.create("actor", "echo waited")
-        install(s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
-        self.assertEqual(s.ctl("upgrade").returncode, 1)
+        fail_upgrade(s)
         go.ring()
         self.assertEqual(s.wait_job(in_hand)["result"], text("hand"))
         self.assertEqual(s.wait_job(waiting)["result"], text("waited"))
         self.assertFalse(os.path.exists(s.socket_path + ".upgrade"))
 
-    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
     def test_D11_jobs_come_back_if_the_new_program_crashes_just_before_it_serves(self):
         s = self.installed({"actor": actor()})
         s.call("Pause", target="actor")
@@ -299,7 +299,6 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         self.assertEqual(s.wait_job(waiting)["result"], text("waited"))
         self.assertFalse(os.path.exists(s.socket_path + ".upgrade"))
 
-    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
     def test_D11_if_the_new_program_has_no_memory_for_a_worker_the_old_one_goes_on_with_it(self):
         s = self.supervisor({"actor": actor()}, program=FAULTY_TROUPED)
         fault = Path(s.path("fault"))
@@ -429,10 +428,7 @@ exec {FAULTY_TROUPED}-supervisor "$@"
     def test_D11_if_the_new_program_does_not_become_ready_the_old_one_goes_on(self):
         s = self.installed({"actor": actor(), "daemon": service("/bin/sleep infinity")})
         daemon = s.worker("daemon/0")["pid"]
-        install(s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
-        upgrade = s.ctl("upgrade")
-        self.assertEqual(upgrade.returncode, 1)
-        self.assertIn(f"the new program did not become ready, and trouped {self.old} continues", upgrade.stderr)
+        self.assertIn(f"the new program did not become ready, and trouped {self.old} continues", fail_upgrade(s))
         info = s.call("GetInfo")
         self.assertEqual((info["version"], info["upgrades"], info["failed_upgrades"]), (self.old, 0, 1))
         self.assertEqual(s.worker("daemon/0")["pid"], daemon)
@@ -524,9 +520,7 @@ exec {FAULTY_TROUPED}-supervisor "$@"
 
     def test_an_upgrade_to_a_program_that_keeps_other_data_is_refused_and_changes_nothing(self):
         s = self.installed({"actor": actor()})
-        begun, go = Bell(s, "begun"), Bell(s, "go")
-        job = s.create("actor", f"ring {begun.path}\nwait {go.path}\necho done")
-        begun.wait()
+        job, go = s.busy("actor")
         before = s.worker("actor/0")["pid"], s.supervisor_pid
         install_script(s, '[ "$4" != --layout ] || set -- "$1" "$2" "$3" --layout 4711')
         refused = s.ctl("upgrade")
@@ -553,9 +547,7 @@ class Again(TestCase):
         self.cgroup = Cgroup(self) if Cgroup.available() else None
         self.s = self.supervisor({"busy": actor(self.WORKERS, Jobs={"QueueMax": 100000, "ResultsMax": 100000}),
                                   "durable": actor(4, Jobs={"Durable": "yes", "ResultsMax": 100000}), "idle": actor(10)},
-                                 wrapper=self.cgroup.wrapper if self.cgroup else ())
-        self.s.write("troupe.conf", f"[Supervisor]\nStateDirectory={self.s.path('state')}\n")
-        self.s.start()
+                                 wrapper=self.cgroup.wrapper if self.cgroup else (), state=True).start()
 
     def work(self, group):
         """Feeds lines to `troupectl map`, a ring client, until `over`; each job notes its number."""
@@ -577,10 +569,14 @@ class Again(TestCase):
             mapping.stdout.close()
             mapping.stderr.close()
 
-        threads = [threading.Thread(target=function) for function in (feed, take)]
+        return self.both(feed, take), count
+
+    @staticmethod
+    def both(*functions):
+        threads = [threading.Thread(target=function) for function in functions]
         for thread in threads:
             thread.start()
-        return threads, count
+        return threads
 
     def fly(self, group):
         """The same by a ring client whose jobs have no ids."""
@@ -600,10 +596,7 @@ class Again(TestCase):
             count.append(flight.process.wait(LIMIT))
             flight.process.stdout.close()
 
-        threads = [threading.Thread(target=function) for function in (feed, take)]
-        for thread in threads:
-            thread.start()
-        return threads, count
+        return self.both(feed, take), count
 
     def pids(self):
         return {worker["name"]: worker["pid"] for group in ("busy", "durable", "idle") for worker in self.s.workers(group)}
@@ -647,10 +640,7 @@ class Again(TestCase):
             self.assertEqual(self.cgroup.slots(), [])
 
 
-class Messages(ActorsTestCase):
-    """What waits in the supervisor for workers and clients, or is to be sent later."""
-    worker = {"MailboxMax": 100000}
-
+class ActorsOfUpgrades(ActorsTestCase):
     def supervisor(self, *args, **options):
         s = super().supervisor(*args, **options)
         copy_programs(s)
@@ -659,6 +649,11 @@ class Messages(ActorsTestCase):
     def upgrade(self):
         self.s.ctl("upgrade", check=True)
         self.assertNotIn("of the last supervisor are dropped", self.s.log())
+
+
+class Messages(ActorsOfUpgrades):
+    """What waits in the supervisor for workers and clients, or is to be sent later."""
+    worker = {"MailboxMax": 100000}
 
     def gate(self):
         """Lets a/0 wait in a handler."""
@@ -709,8 +704,7 @@ class Messages(ActorsTestCase):
         self.s.call("io.troupe.Actors.Pause", actor="a/0")
         self.do("c", "tell a/0 note - one")
         timer = self.do("c", "after 3600000000 0 b/0 tick x")
-        install(self.s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
-        self.assertEqual(self.s.ctl("upgrade").returncode, 1)
+        fail_upgrade(self.s)
         self.do("c", "tell a/0 note - two")
         self.s.call("io.troupe.Actors.Resume", actor="a/0")
         self.wait_line("a", "note - two")
@@ -768,21 +762,8 @@ class Messages(ActorsTestCase):
         self.assertEqual(len(self.log("b")), 3)
 
 
-class Ties(ActorsTestCase):
+class Ties(ActorsOfUpgrades):
     """What actors have made known of themselves: exchanges, subscriptions, names, monitors."""
-
-    def supervisor(self, *args, **options):
-        s = super().supervisor(*args, **options)
-        copy_programs(s)
-        return s
-
-    def upgrade(self):
-        self.s.ctl("upgrade", check=True)
-        self.assertNotIn("of the last supervisor are dropped", self.s.log())
-
-    def fail_upgrade(self):
-        install(self.s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
-        self.assertEqual(self.s.ctl("upgrade").returncode, 1)
 
     def exchanges(self):
         return {exchange["name"]: exchange for exchange in self.call("ListExchanges")["exchanges"]}
@@ -862,7 +843,7 @@ class Ties(ActorsTestCase):
         self.subscribe("b", "''")
         self.do("b", "register bob")
         self.do("b", "watch " + client.do("address self"))
-        self.fail_upgrade()
+        fail_upgrade(self.s)
         self.do("a", "tell x note - one")
         self.do("a", "tell bob note - two")
         self.wait_line("b", "note - two")

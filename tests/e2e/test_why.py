@@ -8,7 +8,7 @@ import sqlite3
 import unittest
 from pathlib import Path
 
-from troupe import ACTOR, LIMIT, SANITIZED, Bell, TestCase, Varlink, VarlinkError, helper, ini, text
+from troupe import ACTOR, LIMIT, Bell, TestCase, Varlink, VarlinkError, ini, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 # A worker that is asked to end is not killed before the test has looked at it.
@@ -249,11 +249,8 @@ class Why(TestCase):
         s.until(lambda: self.waits(s, "kept") == [])
         self.assertEqual(self.causes(s, "kept"), [])
 
-    @unittest.skipIf(SANITIZED, "needs a library before all others")
     def test_M7_a_store_that_has_failed(self):
-        s = self.supervisor({"kept": actor(Jobs={"Durable": "yes"})}, state=True)
-        s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
-        s.start()
+        s = self.supervisor({"kept": actor(Jobs={"Durable": "yes"})}, state=True).with_failing_syncs().start()
         self.assertEqual(self.causes(s, "kept"), [])
         Path(s.path("fails")).touch()
         self.refused("StoreFailed", s.create, "kept", "echo")

@@ -71,7 +71,6 @@ class Continuity(TestCase):
             self.assertEqual(s.do("actor", f"echo {n}")["result"], text(str(n)))
             self.assertEqual(self.pids(s), before)
         self.assertEqual(s.deaths(), [])
-        s.stop()
 
     @unittest.skipUnless(os.geteuid() == 0, "takes root to change what the main process holds")
     def test_D9_a_worker_whose_kept_state_is_damaged_goes_on(self):
@@ -86,9 +85,7 @@ class Continuity(TestCase):
     def test_D9_a_job_in_hand_goes_on_and_its_end_is_taken(self):
         s = self.started_with(actor=actor())
         before = self.pids(s)
-        begun, bell = Bell(s, "begun"), Bell(s, "bell")
-        id = s.create("actor", f"ring {begun.path}\nwait {bell.path}\necho done")
-        begun.wait()
+        id, bell = s.busy("actor")
         s.crash()
         self.assertEqual(s.worker("actor/0")["state"], "busy")
         self.assertEqual(s.job(id)["state"], "running")
@@ -97,7 +94,6 @@ class Continuity(TestCase):
         self.assertEqual(s.do("actor", "echo next")["result"], text("next"))
         self.assertEqual(self.pids(s), before)
         self.assertEqual(s.group("actor")["succeeded"], 2)
-        s.stop()
 
     def test_D9_what_a_worker_answers_while_there_is_no_supervisor_is_taken_first(self):
         s = self.started_with(actor=actor(Pool={"Prefetch": 4}))
@@ -115,13 +111,10 @@ class Continuity(TestCase):
         s.wait_event("job.recovered", count=4)
         self.assertEqual(s.do("actor", "echo next")["result"], text("next"))
         self.assertEqual(self.pids(s), before)
-        s.stop()
 
     def test_D9_a_worker_that_dies_meanwhile_is_replaced_and_its_job_ends(self):
         s = self.started_with(actor=actor())
-        begun, bell = Bell(s, "begun"), Bell(s, "bell")
-        s.create("actor", f"ring {begun.path}\nwait {bell.path}", id="one")
-        begun.wait()
+        s.busy("actor", "", id="one")
         pid = s.worker("actor/0")["pid"]
         worker = os.pidfd_open(pid)
         self.addCleanup(os.close, worker)
@@ -133,7 +126,6 @@ class Continuity(TestCase):
         [death] = s.deaths()
         self.assertEqual((death["pid"], death["cause"], death["job"]), (pid, "signal", "one"))
         self.assertEqual(s.worker("actor/0")["generation"], 2)
-        s.stop()
 
     def test_D9_a_job_in_hand_can_be_cancelled(self):
         s = self.started_with(actor=actor())
@@ -145,13 +137,10 @@ class Continuity(TestCase):
         s.call("Cancel", id="one")
         s.wait_event("job.recovered")
         self.assertEqual(self.pids(s), before)
-        s.stop()
 
     def test_D9_a_stopping_worker_finishes_its_job_and_stops(self):
         s = self.started_with(actor=actor())
-        begun, bell = Bell(s, "begun"), Bell(s, "bell")
-        s.create("actor", f"ring {begun.path}\nwait {bell.path}\necho done", id="one")
-        begun.wait()
+        _, bell = s.busy("actor", id="one")
         pid = s.worker("actor/0")["pid"]
         with Varlink(s.socket_path) as stop:
             stop.send("Stop", {"target": "actor"})
@@ -163,7 +152,6 @@ class Continuity(TestCase):
         self.assertEqual(s.group("actor")["succeeded"], 1)
         s.call("Start", target="actor")
         self.assertEqual(s.do("actor", "echo next")["result"], text("next"))
-        s.stop()
 
     def test_D9_cells_by_key_go_on_with_their_workers_and_jobs(self):
         s = self.started_with(actor=actor(Pool={"Cells": "by-key", "Size": 2, "CellIdleSec": "5min"}))
@@ -180,7 +168,6 @@ class Continuity(TestCase):
         s.wait_event("job.recovered", count=2)
         self.assertIn(s.do("actor", "name", key="red")["result"], (text("actor/red/0"), text("actor/red/1")))
         self.assertEqual(self.pids(s), before)
-        s.stop()
 
     def test_D9_a_spare_that_has_taken_a_place_keeps_it_and_so_does_its_own_spare(self):
         s = self.started_with(actor=actor(Pool={"Size": 1, "Spare": 1}))
@@ -195,7 +182,6 @@ class Continuity(TestCase):
             s.until(lambda: s.worker("actor/0")["pid"] == before[1])
         s.until(s.deaths)  # the spare is in its place before the death is proven
         self.assertEqual(len(s.deaths()), 1)  # earlier ones went with the supervisor
-        s.stop()
 
     @staticmethod
     def spare(s):
@@ -205,9 +191,7 @@ class Continuity(TestCase):
 
     def test_D9_a_replaced_worker_that_has_a_job_in_hand_finishes_it(self):
         s = self.started_with(actor=actor())
-        begun, bell = Bell(s, "begun"), Bell(s, "bell")
-        s.create("actor", f"ring {begun.path}\nwait {bell.path}\necho done")
-        begun.wait()
+        _, bell = s.busy("actor")
         old = s.worker("actor/0")["pid"]
         s.write("actor.group", actor(Group={"Environment": "NEW=1"}))
         s.call("Reload")
@@ -221,13 +205,10 @@ class Continuity(TestCase):
         s.until(lambda: s.children() == [new])
         self.assertEqual(s.do("actor", "environment NEW")["result"], text("1"))
         self.assertEqual(s.deaths("actor")[1:], [])
-        s.stop()
 
     def test_D9_workers_get_a_configuration_that_was_changed_before_the_crash(self):
         s = self.started_with(actor=actor(Pool={"Size": 3}), daemon=service("/bin/sleep infinity"))
-        begun, bell = Bell(s, "begun"), Bell(s, "bell")
-        job = s.create("actor", f"ring {begun.path}\nwait {bell.path}\necho done")
-        begun.wait()
+        job, bell = s.busy("actor")
         before = self.processes(s)
         s.write("actor.group", actor(Pool={"Size": 3}, Group={"Environment": "NEW=1"}))
         s.write("daemon.group", service("/bin/sleep 1000000"))
@@ -316,7 +297,6 @@ class Continuity(TestCase):
         s.call("Reload")
         s.do("actor", "echo x")
         s.until(lambda: len(s.fds()) <= fds)
-        s.stop()
 
 
 class ContinuityEventfd(Continuity):

@@ -221,6 +221,7 @@ class Supervisor:
         self.notify.bind(os.path.join(self.directory, "notify"))
         self.environment["NOTIFY_SOCKET"] = os.path.join(self.directory, "notify")
         self.told = []
+        self.bells = 0
         self.process = None
         self.connections = contextlib.ExitStack()
         test.addCleanup(self.clean_up)
@@ -234,13 +235,30 @@ class Supervisor:
     def path(self, name):
         return os.path.join(self.directory, name)
 
+    def with_faults(self, fault=None):
+        """The build with fault points is what starts from now on."""
+        self.command = [FAULTY_TROUPED if word == TROUPED else word for word in self.command]
+        if fault:
+            self.environment["TROUPE_FAULT"] = fault
+        return self
+
+    def with_failing_syncs(self):
+        """No sync of the store succeeds while there is a file "fails"."""
+        if SANITIZED:
+            self.test.skipTest("needs a library before all others")
+        self.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=self.path("fails"))
+        return self
+
     # ---- life
 
     def spawn(self, **options):
+        if FAULTY_TROUPED in self.command and not os.path.exists(FAULTY_TROUPED):
+            self.test.skipTest("no build with fault points")
         with contextlib.suppress(BlockingIOError):
             while self.notify.recv(65536, socket.MSG_DONTWAIT):  # what an earlier process has said
                 pass
         self.told = []
+        self.crashed = False
         self._wait_for_former()
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -307,6 +325,7 @@ class Supervisor:
         if not ended(supervisor, LIMIT):
             self.test.fail(f"the supervisor has not ended within {LIMIT} s")
         os.close(supervisor)
+        self.crashed = True
 
     def crash_into_safe_mode(self):
         """Returns after how many crashes, three within 30 s, the supervisor is in safe mode."""
@@ -342,16 +361,22 @@ class Supervisor:
         self.test.assertEqual(status, 0, "exit status of trouped after SIGTERM")
 
     def clean_up(self):
+        """Ends one that still runs, with exit status 0."""
         self.connections.close()
+        status = 0
         if self.process and self.process.poll() is None:
+            if self.crashed:  # it ends well only once the next one runs
+                with contextlib.suppress(OSError, EOFError, VarlinkError):
+                    self.call("GetInfo")
             self.process.terminate()
             try:
-                self.process.wait(LIMIT)
+                status = self.process.wait(LIMIT)
             except subprocess.TimeoutExpired:
                 self.process.kill()
-                self.process.wait()
+                status = self.process.wait()
         self.notify.close()
-        if failed(self.test):
+        wrong = status != 0 and not failed(self.test)
+        if wrong or failed(self.test):
             print(f"---- {' '.join(self.command)}\n{self.log()[-20000:]}----", file=sys.stderr)
         elif SANITIZED and ("ERROR: AddressSanitizer" in self.log() or "runtime error:" in self.log()
                             or "ERROR: LeakSanitizer" in self.log()):
@@ -359,6 +384,8 @@ class Supervisor:
             shutil.rmtree(self.directory, ignore_errors=True)
             raise AssertionError("a sanitizer has reported an error")
         shutil.rmtree(self.directory, ignore_errors=True)
+        if wrong:
+            raise AssertionError(f"exit status {status} of trouped after SIGTERM")
 
     def log(self):
         if not os.path.exists(self.log_path):
@@ -453,6 +480,14 @@ class Supervisor:
             items += answer[array]
             pages += 1
         return items, pages
+
+    def busy(self, group, then="echo done", first="", n=None, **options):
+        """Has a job begun, which goes on when a bell rings. Returns its id, or those of n jobs, and the bell."""
+        self.bells += 1
+        begun, go = Bell(self, f"begun-{self.bells}"), Bell(self, f"go-{self.bells}")
+        ids = [self.create(group, f"{first}ring {begun.path}\nwait {go.path}\n{then}", **options) for _ in range(n or 1)]
+        begun.wait(len(ids))
+        return ids if n else ids[0], go
 
     def job(self, id):
         return self.call("Get", id=id)["job"]

@@ -43,30 +43,10 @@ class CPython(unittest.TestCase):
             self.assertNotIn("Ran 0 tests", ended.stderr)
             self.assertEqual(os.listdir(directory), [])
 
-    @troupe_python.e2e.limit(900)
-    def test_initializer(self):
-        self.passes("TroupeInitializer")
 
-    @troupe_python.e2e.limit(900)
-    def test_failing_initializer(self):
-        self.passes("TroupeFailingInitializer")
+def passing(case):
+    return troupe_python.e2e.limit(900)(lambda self: self.passes(case))
 
-    @troupe_python.e2e.limit(900)
-    def test_shutdown(self):
-        self.passes("TroupeShutdown")
 
-    @troupe_python.e2e.limit(900)
-    def test_wait(self):
-        self.passes("TroupeWait")
-
-    @troupe_python.e2e.limit(900)
-    def test_as_completed(self):
-        self.passes("TroupeAsCompleted")
-
-    @troupe_python.e2e.limit(900)
-    def test_executor(self):
-        self.passes("TroupeProcessPoolExecutorTest")
-
-    @troupe_python.e2e.limit(900)
-    def test_deadlock(self):
-        self.passes("TroupeDeadlock")
+for name in ("Initializer", "FailingInitializer", "Shutdown", "Wait", "AsCompleted", "ProcessPoolExecutorTest", "Deadlock"):
+    setattr(CPython, "test_" + name, passing("Troupe" + name))

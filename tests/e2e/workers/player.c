@@ -399,25 +399,6 @@ static int do_ask(struct troupe_actor *actor, char **word, char *result)
     return error_name(r, result);
 }
 
-/* pipeline ADDRESS: three asks, the first of which fails, awaited last to first */
-static int do_pipeline(struct troupe_actor *actor, char **word, char *result)
-{
-    static const char *const asks[3][2] = {
-        {"do.fail", "17 early"}, {"do.reply", "one 1"}, {"do.reply", "two 2"}};
-    struct troupe_future *futures[3];
-    troupe_ref to;
-    int r = find(actor, word[1], &to);
-
-    for (int i = 0; r == 0 && i < 3; i++)
-        r = troupe_actor_ask(actor, to, &futures[i], asks[i][0], .text = asks[i][1]);
-    for (int i = 2; r == 0 && i >= 0; i--) {
-        end(futures[i], troupe_future_await(futures[i], TROUPE_AWAIT_STASH),
-            result + strlen(result));
-        strcat(result, ";");
-    }
-    return r;
-}
-
 /* neglect ADDRESS: does not look at the failure of an ask */
 static int do_neglect(struct troupe_actor *actor, char **word, char *result)
 {
@@ -561,7 +542,6 @@ static const struct {
     {"burst", 4, 5, do_burst},
     {"boast", 4, 5, do_burst},
     {"ask", 4, 5, do_ask},
-    {"pipeline", 2, 2, do_pipeline},
     {"neglect", 2, 2, do_neglect},
     {"after", 5, 6, do_after},
     {"beats", 6, 6, do_after},

@@ -618,7 +618,7 @@ TEST(test_reply_without_memory_leaves_no_descriptor_behind)
     fake_expect_tell(&fake, "described:none 0 6000 2 100 502 0 0 0");
 }
 
-TEST(test_pipelined_asks_end_in_any_order_and_a_failure_stops_none)
+TEST(A2_pipelined_asks_end_in_any_order_and_a_failure_stops_none)
 {
     uint64_t cookies[3];
 
@@ -682,7 +682,7 @@ TEST(test_failure_nobody_looks_at_is_reported)
     fake_replied(&fake, ask.cookie, "a", "well");
 }
 
-TEST(test_call_to_oneself_that_would_wait_for_ever_is_refused)
+TEST(A1_call_to_oneself_that_would_wait_for_ever_is_refused)
 {
     fake_tell(&fake, 1, "ask", "self");
     fake_expect_ask(&fake, "question:self");
@@ -692,7 +692,7 @@ TEST(test_call_to_oneself_that_would_wait_for_ever_is_refused)
 
 /* ---- awaiting ---- */
 
-TEST(test_messages_wait_while_a_handler_waits)
+TEST(A3_messages_wait_while_a_handler_waits)
 {
     const struct memory_header *outbox = fake.channel.theirs.header;
     uint32_t head = atomic_load(&outbox->worker.head);
@@ -713,7 +713,7 @@ TEST(test_messages_wait_while_a_handler_waits)
     ck_assert_uint_eq(atomic_load(&outbox->taken), atomic_load(&outbox->worker.head));
 }
 
-TEST(test_messages_run_in_between_where_the_handler_chose_so)
+TEST(A3_messages_run_in_between_where_the_handler_chose_so)
 {
     fake_tell(&fake, 1, "ask", "run");
     struct protocol_ask ask = fake_expect_ask(&fake, "question:run");
