@@ -37,94 +37,16 @@ static struct holding *add(struct holdings *holdings, uint64_t id)
     return &holdings->table[number - 1];
 }
 
-/* ---- chains of blocks ---- */
-
-static uint32_t take_block(struct holdings *holdings)
-{
-    const uint32_t number = holdings->free_blocks;
-    if (number != 0)
-        holdings->free_blocks = holdings->blocks[number - 1].next;
-    else if (holdings->n_touched_blocks < HOLDINGS_BLOCKS_MAX)
-        return ++holdings->n_touched_blocks;
-    return number;
-}
-
-static void free_chain(struct holdings *holdings, uint32_t number)
-{
-    while (number != 0) {
-        struct holdings_block *block = &holdings->blocks[number - 1];
-        const uint32_t next = block->next;
-        block->next = holdings->free_blocks;
-        holdings->free_blocks = number;
-        number = next;
-    }
-}
-
-/* Where a chain is written or read. */
-struct place {
-    uint32_t block; /* 0 = nowhere yet */
-    size_t offset;
-};
-
-/* Appends to the chain that begins with `*first`. Returns 0 or -ENOSPC. */
-static int append(struct holdings *holdings, uint32_t *first, struct place *place, const void *data,
-                  size_t size)
-{
-    while (size > 0) {
-        if (place->block == 0 || place->offset == HOLDINGS_BLOCK_SIZE) {
-            uint32_t *link = place->block == 0 ? first : &holdings->blocks[place->block - 1].next;
-            *place = (struct place){.block = take_block(holdings)};
-            *link = place->block;
-            if (place->block == 0)
-                return -ENOSPC;
-            holdings->blocks[place->block - 1].next = 0;
-        }
-        const size_t room = HOLDINGS_BLOCK_SIZE - place->offset, n = size < room ? size : room;
-        memcpy(holdings->blocks[place->block - 1].data + place->offset, data, n);
-        place->offset += n;
-        data = (const uint8_t *)data + n;
-        size -= n;
-    }
-    return 0;
-}
-
-static void copy(const struct holdings *holdings, struct place *place, void *ret, size_t size)
-{
-    while (size > 0) {
-        const struct holdings_block *block = &holdings->blocks[place->block - 1];
-        const size_t left = HOLDINGS_BLOCK_SIZE - place->offset, n = size < left ? size : left;
-        memcpy(ret, block->data + place->offset, n);
-        place->offset += n;
-        if (place->offset == HOLDINGS_BLOCK_SIZE)
-            *place = (struct place){.block = block->next};
-        ret = (uint8_t *)ret + n;
-        size -= n;
-    }
-}
-
 /* ---- holdings ---- */
 
-/* Returns where the bytes are. */
-static struct place read_fds(const struct holdings *holdings, const struct holding *holding,
-                             int ret[HOLD_FDS_MAX])
-{
-    struct place place = {.block = holding->block};
-    copy(holdings, &place, ret, holding->n_fds * sizeof(int));
-    return place;
-}
-
-/* Closes the descriptors and frees the chain. */
+/* Closes the descriptors. */
 static void drop_content(struct holdings *holdings, struct holding *holding)
 {
-    int fds[HOLD_FDS_MAX];
-    (void)read_fds(holdings, holding, fds);
     for (size_t i = 0; i < holding->n_fds; i++)
-        (void)close_fd(fds[i]);
+        (void)close_fd(holding->fds[i]);
     holdings->n_fds -= holding->n_fds;
     if (holding->pid == 0)
         holdings->n_client_fds -= holding->n_fds;
-    free_chain(holdings, holding->block);
-    holding->block = 0;
     holding->n_fds = 0;
     holding->size = 0;
 }
@@ -155,7 +77,6 @@ static int check(const struct holdings *holdings, const struct message *message)
 int holdings_put(struct holdings *holdings, const struct message *message)
 {
     const struct message_record *hold = &message->record;
-    struct place place = {0};
     struct holding *holding = find(holdings, hold->id);
     if (hold->id == 0)
         return -EBADMSG;
@@ -163,13 +84,7 @@ int holdings_put(struct holdings *holdings, const struct message *message)
         drop_content(holdings, holding);
     else
         holding = add(holdings, hold->id);
-    if (!holding)
-        return -ENOSPC;
-    int r = check(holdings, message);
-    if (r == 0)
-        r = append(holdings, &holding->block, &place, message->fds, hold->n_fds * sizeof(int));
-    if (r == 0)
-        r = append(holdings, &holding->block, &place, hold->bytes, hold->size);
+    const int r = holding ? check(holdings, message) : -ENOSPC;
     if (r < 0) {
         holdings_remove(holdings, hold->id);
         return r;
@@ -177,6 +92,8 @@ int holdings_put(struct holdings *holdings, const struct message *message)
     holding->pid = hold->pid;
     holding->n_fds = hold->n_fds;
     holding->size = hold->size;
+    memcpy(holding->fds, message->fds, hold->n_fds * sizeof(int));
+    memcpy(holding->bytes, hold->bytes, hold->size);
     holdings->n_fds += hold->n_fds;
     if (hold->pid == 0)
         holdings->n_client_fds += hold->n_fds;
@@ -185,14 +102,11 @@ int holdings_put(struct holdings *holdings, const struct message *message)
 
 int holdings_replace_fd(struct holdings *holdings, uint64_t id, int fd)
 {
-    const struct holding *holding = find(holdings, id);
+    struct holding *holding = find(holdings, id);
     if (!holding || holding->n_fds == 0)
         return -ENOENT;
-    uint8_t *first = holdings->blocks[holding->block - 1].data;
-    int former;
-    memcpy(&former, first, sizeof(former));
-    memcpy(first, &fd, sizeof(fd));
-    (void)close_fd(former);
+    (void)close_fd(holding->fds[0]);
+    holding->fds[0] = fd;
     return 0;
 }
 
@@ -212,21 +126,17 @@ void holdings_end(struct holdings *holdings, uint64_t id, const struct spawn_exi
 
 bool holdings_next(const struct holdings *holdings, uint32_t *cursor, struct message *ret)
 {
-    uint8_t bytes[HOLD_BYTES_MAX];
-    int fds[HOLD_FDS_MAX];
     while (*cursor < holdings->n_touched && holdings->table[*cursor].id == 0)
         (*cursor)++;
     if (*cursor == holdings->n_touched)
         return false;
     const struct holding *holding = &holdings->table[*cursor];
-    struct place place = read_fds(holdings, holding, fds);
-    copy(holdings, &place, bytes, holding->size);
     struct message_record *record = message_begin(ret, MESSAGE_HELD, holding->id);
     record->pid = holding->pid;
     record->ended = holding->ended;
     if (holding->ended)
         record->how = holdings->ends[*cursor];
-    (void)message_put_held(ret, bytes, holding->size, fds, holding->n_fds);
+    (void)message_put_held(ret, holding->bytes, holding->size, holding->fds, holding->n_fds);
     (*cursor)++;
     return true;
 }

@@ -9,37 +9,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HOLDINGS_MAX        65536
-#define HOLDINGS_BUCKETS    16384
-#define HOLDINGS_BLOCKS_MAX (4 * HOLDINGS_MAX)
-#define HOLDINGS_BLOCK_SIZE 60
+#define HOLDINGS_MAX     65536
+#define HOLDINGS_BUCKETS 16384
 
 struct holding {
-    uint64_t id;    /* 0 = unused entry */
-    uint32_t next;  /* in its bucket or the free list; 1-based, 0 = none */
-    uint32_t block; /* first of a chain; 1-based, 0 = none */
-    pid_t pid;      /* 0 = no process */
-    uint16_t size;  /* of the bytes, which follow the descriptors in the chain */
+    uint64_t id;   /* 0 = unused entry */
+    uint32_t next; /* in its bucket or the free list; 1-based, 0 = none */
+    pid_t pid;     /* 0 = no process */
+    uint16_t size; /* of `bytes` */
     uint8_t n_fds;
     bool ended; /* `pid` is reaped */
-};
-
-struct holdings_block {
-    uint32_t next; /* 1-based, 0 = none */
-    uint8_t data[HOLDINGS_BLOCK_SIZE];
+    int fds[HOLD_FDS_MAX];
+    uint8_t bytes[HOLD_BYTES_MAX];
 };
 
 /* Valid when zeroed: without a limit. Ids with consecutive low bits use the least memory. */
 struct holdings {
     uint32_t buckets[HOLDINGS_BUCKETS];
-    uint32_t free, n_touched; /* entries */
-    uint32_t free_blocks, n_touched_blocks;
+    uint32_t free, n_touched;
     size_t n_fds;          /* in all holdings */
     size_t n_client_fds;   /* in holdings without a process */
     size_t client_fds_max; /* 0 = no limit */
     struct holding table[HOLDINGS_MAX];
     struct spawn_exit ends[HOLDINGS_MAX]; /* of entries that have `ended` */
-    struct holdings_block blocks[HOLDINGS_BLOCKS_MAX];
 };
 
 /* Takes a HOLD, of which message_kind_of() knows the size: replaces what is held under this id, but

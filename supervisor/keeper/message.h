@@ -40,14 +40,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MESSAGE_VERSION 8
+#define MESSAGE_VERSION 9
 
 #define MESSAGE_SIZE_MAX    ((size_t)128 * 1024)
 #define MESSAGE_FDS_MAX     (SPAWN_FDS_MAX + 5)
 #define MESSAGE_STRINGS_MAX 8192 /* arguments and variables together */
 
-#define HOLD_BYTES_MAX 512
-#define HOLD_FDS_MAX   16
+#define HOLD_BYTES_MAX 192
+#define HOLD_FDS_MAX   8
 
 enum message_kind {
     MESSAGE_SPAWN = 1,

@@ -21,11 +21,12 @@ bool sandbox_has_capability(unsigned number)
            data[CAP_TO_INDEX(number)].effective & CAP_TO_MASK(number);
 }
 
-int sandbox_limit_capabilities(uint64_t bounding, uint64_t present)
+int sandbox_limit_capabilities(uint64_t bounding)
 {
-    for (unsigned long n = 0; n < 64; n++)
-        if ((present & ~bounding) >> n & 1 && prctl(PR_CAPBSET_DROP, n, 0, 0, 0) < 0)
-            return errno == EINVAL ? 0 : -errno; /* there is no such capability, nor a higher one */
+    int r;
+    for (unsigned long n = 0; n < 64 && (r = prctl(PR_CAPBSET_READ, n, 0, 0, 0)) >= 0; n++)
+        if (r > 0 && !(bounding >> n & 1) && prctl(PR_CAPBSET_DROP, n, 0, 0, 0) < 0)
+            return -errno;
     return 0;
 }
 

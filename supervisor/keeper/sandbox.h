@@ -64,10 +64,8 @@ struct sandbox_state {
 /* Whether this process has the capability in force. */
 bool sandbox_has_capability(unsigned number);
 
-/* Removes all but `bounding` from the bounding set, which has at most `present`. Returns 0 or
- * -errno.
- */
-int sandbox_limit_capabilities(uint64_t bounding, uint64_t present);
+/* Removes all but `bounding` from the bounding set. Returns 0 or -errno. */
+int sandbox_limit_capabilities(uint64_t bounding);
 
 /* Makes `ambient` the inheritable and the ambient set and, if `only` these are to be left, the
  * permitted and the effective set. Returns 0 or -errno. */

@@ -231,7 +231,7 @@ static void set_up_user(struct spawn_child *child)
     };
     const struct sandbox *sandbox = options->sandbox ? options->sandbox : &standard;
     const bool bounding = sandbox->bounding != UINT64_MAX;
-    int r = bounding ? sandbox_limit_capabilities(sandbox->bounding, child->bounding_set) : 0;
+    int r = bounding ? sandbox_limit_capabilities(sandbox->bounding) : 0;
     child->state.not_bounded = r == -EPERM;
     child->state.bounded = bounding && r == 0;
     if (r == -EPERM && sandbox->strict)

@@ -14,7 +14,6 @@ struct spawn_child {
     size_t n_fds;
     int report_fd; /* may be moved, to make room for `fds` */
     pid_t parent;
-    uint64_t bounding_set; /* of the parent */
     int parent_fd;    /* its pidfd if it is in another PID namespace, or -1; may also be moved */
     int pids_error;   /* why there is no such namespace, or 0 */
     int null_fd;      /* /dev/null, or -errno */

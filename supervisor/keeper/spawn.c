@@ -8,7 +8,6 @@
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdint.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -88,30 +87,15 @@ static int own_pidfd(void)
     return fd;
 }
 
-/* The bounding set of this process, or more: a new process takes a microsecond for each capability
- * that it drops, whether or not it is there. */
-static uint64_t bounding_set = UINT64_MAX;
-
-static void read_bounding_set(void)
-{
-    for (unsigned long n = 0; n < 64; n++) {
-        const int r = prctl(PR_CAPBSET_READ, n, 0, 0, 0);
-        if (r == 0 || (r < 0 && errno == EINVAL)) /* there is no such capability */
-            bounding_set &= ~(UINT64_C(1) << n);
-    }
-}
-
 void spawn_prepare(void)
 {
     (void)own_pidfd();
     (void)null_device();
-    read_bounding_set();
 }
 
 int spawn(const struct spawn_options *options, struct spawn_result *ret)
 {
-    struct spawn_child child = {
-        .options = options, .parent = getpid(), .parent_fd = -1, .bounding_set = bounding_set};
+    struct spawn_child child = {.options = options, .parent = getpid(), .parent_fd = -1};
     int pidfd = -1;
     int r = options->private_pids ? child.parent_fd = own_pidfd() : 0;
     if (r < 0)

@@ -138,8 +138,7 @@ struct spawn_report {
 };
 
 /* Opens what new processes need of this one, to be called while low numbers are free: those that
- * share the table copy no others. Best effort: otherwise it is opened when it is needed. Also reads
- * the bounding set, to save new processes some calls. */
+ * share the table copy no others. Best effort: otherwise it is opened when it is needed. */
 void spawn_prepare(void);
 
 struct spawn_result {

@@ -16,7 +16,6 @@
 _Static_assert(sizeof(struct holding_head) + HOLDING_NAME_MAX + 1 + HOLDING_DATA_MAX <=
                    HOLD_BYTES_MAX,
                "bytes of a holding fit a message");
-_Static_assert(HOLDING_FDS_MAX <= HOLD_FDS_MAX, "descriptors of a holding fit a message");
 
 /* Too large for the stack. */
 static struct message outgoing;

@@ -31,9 +31,9 @@ enum holding_kind {
     HOLDING_SUBMITS = 6, /* a worker's submit_socket */
 };
 
-#define HOLDING_NAME_MAX 255 /* bytes, without the NUL */
-#define HOLDING_DATA_MAX 252
-#define HOLDING_FDS_MAX  16
+#define HOLDING_NAME_MAX 159 /* bytes, without the NUL */
+#define HOLDING_DATA_MAX 28
+#define HOLDING_FDS_MAX  HOLD_FDS_MAX
 
 /* Precedes the name, with its NUL, and the owner's data. The layout never changes: data has a
  * version of its own. */

@@ -23,7 +23,7 @@
 
 struct terminal {
     FILE *file;
-    unsigned width; /* in columns; 0 = do not cut lines */
+    unsigned width;  /* in columns; 0 = do not cut lines */
     unsigned height; /* in lines; 0 = not known */
     bool is_terminal;
     bool colors; /* it has them, and $NO_COLOR is not set */
