@@ -298,6 +298,8 @@ class Refusals(TestCase):
                 self.assertIn(said, process.communicate(timeout=LIMIT)[1])
                 self.assertEqual(process.returncode, status)
 
+
+class Senders(Case):
     def test_N5_a_message_that_looks_as_if_nobody_answered_is_done_as_others_are(self):
         s = self.bridged(configuration="AckWaitSec=1s\n")
         numbers = {s.client.store("jobs.actor.any", "", headers) for headers in (["Status: 503"], {"Status": "503 No"})
