@@ -476,11 +476,11 @@ check-tsan: deps
 check-model:
 	@CC='$(CC)' tests/model/run || [ $$? = 77 ]
 
-# WORLD_SEEDS=FROM-TO chooses; `build/tests/world/world SEED --trace` repeats one.
+# WORLD_SEEDS=FROM-TO chooses; WORLD_SECONDS=N takes fresh seeds for so long. `build/tests/world/world SEED --trace` repeats one.
 WORLD_SEEDS ?= 1-200
 check-world: deps
 	+@$(again) $(BUILD)/tests/world/world
-	@$(BUILD)/tests/world/world $(WORLD_SEEDS)
+	@$(BUILD)/tests/world/world $(if $(WORLD_SECONDS),--seconds=$(WORLD_SECONDS),$(WORLD_SEEDS))
 
 check-valgrind: deps
 	@.ci/deps valgrind
@@ -653,7 +653,7 @@ help:
 	@echo 'make check-binding  the binding in Go (installs gccgo if there is no go)'
 	@echo 'make check-asan     the same with AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make check-tsan     rings and wake-ups under ThreadSanitizer'
-	@echo 'make check-world    the whole in one process under a virtual clock (WORLD_SEEDS=1-200)'
+	@echo 'make check-world    the whole in one process under a virtual clock (WORLD_SEEDS=1-200, WORLD_SECONDS=100)'
 	@echo 'make check-model    models of the wake-ups and of an upgrade, searched by spin for what is lost'
 	@echo 'make check-valgrind unit tests under valgrind'
 	@echo 'make check-systemd  under a real, booted systemd (root, systemd-nspawn)'

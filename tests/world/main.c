@@ -4,87 +4,57 @@
  * seed decides everything that happens. */
 
 #include "shared/base/log.h"
-#include "tests/world/keeper.h"
-#include "tests/world/model.h"
-#include "tests/world/operator.h"
-#include "tests/world/programs.h"
+#include "tests/world/scenario.h"
 #include "tests/world/sched.h"
+#include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Virtual time: that of faults, and that after which everything must have ended. */
-#define FAULTS_USEC  (60 * USEC_PER_SEC)
-#define DRAINED_USEC (600 * USEC_PER_SEC)
-/* Real time of a seed. */
-#define HANGS_SEC 60
+/* Real time of a seed, for calls that block the world, and its CPU time. */
+#define HANGS_SEC 300
+#define CPU_SEC   60
+#define RUNS_MAX  64
 
-static void write_file(const char *directory, const char *name, const char *text)
+static struct {
+    unsigned long long next, last; /* seeds */
+    usec_t until;                  /* real time; USEC_INFINITY = until the last seed */
+    rlim_t cpu_sec;                /* of all seeds; RLIM_INFINITY = no limit */
+    uint64_t allowed;              /* kinds of faults, a bit each */
+    bool alone;
+    const char *program;
+} options = {
+    .next = 1,
+    .last = 100,
+    .until = USEC_INFINITY,
+    .cpu_sec = RLIM_INFINITY,
+    .allowed = UINT64_MAX,
+    .program = "",
+};
+
+static struct {
+    pid_t pid;
+    unsigned long long seed;
+} runs[RUNS_MAX];
+
+int __real_clock_gettime(clockid_t clock, struct timespec *ret);
+
+static usec_t real_time(clockid_t clock)
 {
-    char path[256];
-    FILE *file;
+    struct timespec time;
 
-    (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
-    file = fopen(path, "we");
-    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
-        abort();
+    (void)__real_clock_gettime(clock, &time);
+    return (usec_t)time.tv_sec * USEC_PER_SEC + (usec_t)time.tv_nsec / 1000;
 }
 
-static void write_group(const char *directory, const char *name, bool durable)
-{
-    char text[512], file[32];
-
-    (void)snprintf(text, sizeof(text),
-                   "[Group]\nExecStart=/bin/true %s\n[Pool]\nSize=%u\nSpare=%u\n"
-                   "[Jobs]\nMaxRetries=2\nBackoffMinSec=10ms\nBackoffMaxSec=100ms\nDurable=%s\n",
-                   name, (unsigned)(1 + sim_below(3)), (unsigned)sim_below(2),
-                   durable ? "yes" : "no");
-    (void)snprintf(file, sizeof(file), "%s.group", name);
-    write_file(directory, file, text);
-}
-
-static void write_config(const char *directory)
-{
-    char text[512];
-
-    (void)snprintf(text, sizeof(text), "[Supervisor]\nSpinUsec=0\nStateDirectory=%s/state\n",
-                   directory);
-    write_file(directory, "troupe.conf", text);
-    write_group(directory, "plain", false);
-    write_group(directory, "durable", true);
-}
-
-/* Faults happen at random times. */
-static void cause_faults(usec_t until)
-{
-    while (sim_now() < until) {
-        struct sim_process *process = NULL;
-
-        if (sim_run(usec_min(until, sim_now() + sim_below(2 * USEC_PER_SEC))) ||
-            (program_n_clients() == 0 && model_n_open() == 0))
-            return;
-        if (sim_one_in(3))
-            process = sim_one_in(3) ? keeper_supervisor() : keeper_any_worker();
-        if (process) {
-            sim_trace("kill -9 of %s", sim_name(process));
-            sim_kill(process, SIGKILL);
-        }
-    }
-}
-
-/* Returns 0 or a number between two powers of two, whose magnitude is uniform. */
-static uint64_t chance(unsigned from, unsigned to)
-{
-    const uint64_t power = UINT64_C(1) << (from + sim_below(to - from));
-
-    return sim_one_in(3) ? 0 : power + sim_below(power);
-}
+/* ---- seeds ---- */
 
 static void on_hang(int signal)
 {
@@ -93,93 +63,188 @@ static void on_hang(int signal)
     _exit(3);
 }
 
-/* Returns the number of faults. */
-static unsigned run_seed(uint64_t seed)
+static _Noreturn void run_child(unsigned long long seed, bool quiet)
 {
-    char directory[64], path[96];
-    struct keeper_options options;
+    const struct rlimit cpu = {.rlim_cur = CPU_SEC, .rlim_max = CPU_SEC};
+    cpu_set_t cpus;
+    unsigned n;
 
     (void)signal(SIGALRM, on_hang);
     (void)alarm(HANGS_SEC);
-    sim_seed(seed);
-    (void)snprintf(directory, sizeof(directory), "/dev/shm/troupe-world-%d", (int)getpid());
-    (void)snprintf(path, sizeof(path), "%s/state", directory);
-    if (mkdir(directory, 0700) < 0 || mkdir(path, 0700) < 0)
-        abort();
-    (void)snprintf(path, sizeof(path), "%s/socket", directory);
-    options = (struct keeper_options){.config_directory = directory, .socket_path = path};
-    write_config(directory);
-    sim_chances = (struct sim_chances){
-        .preempt = chance(1, 6),
-        .kill_worker = chance(5, 12),
-        .kill_supervisor = chance(6, 14),
-    };
-    keeper_start(&options);
-    for (unsigned i = 0, n = 1 + (unsigned)sim_below(3); i < n; i++)
-        program_start_client(path, sim_one_in(2) ? "plain" : "durable", i,
-                             1 + (unsigned)sim_below(100));
-    if (sim_one_in(2))
-        operator_start(path, 100);
-    cause_faults(sim_now() + FAULTS_USEC);
-    sim_chances = (struct sim_chances){0};
-    operator_rest();
-    for (usec_t end = sim_now() + DRAINED_USEC;
-         sim_now() < end && (program_n_clients() > 0 || model_n_open() > 0);)
-        if (sim_run(usec_min(end, sim_now() + USEC_PER_SEC)))
-            break;
-    return model_judge();
-}
-
-static int run_child(uint64_t seed, bool quiet)
-{
-    const unsigned n = run_seed(seed);
-
-    if (!quiet || n > 0)
-        dprintf(SIM_TRACE_FD, "seed %llu: %u faults, %.1f s, hash %016llx\n",
-                (unsigned long long)seed, n, (double)sim_now() / 1e6 - 1000,
-                (unsigned long long)sim_hash());
-    return n > 0;
+    (void)setrlimit(RLIMIT_CPU, &cpu);
+    /* Only one thread runs at a time: on one processor its turn ends without waking another. */
+    CPU_ZERO(&cpus);
+    CPU_SET((unsigned)sched_getcpu(), &cpus);
+    (void)sched_setaffinity(0, sizeof(cpus), &cpus);
+    if (quiet)
+        (void)dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), SIM_TRACE_FD);
+    n = scenario_run(seed, options.allowed);
+    if (options.alone || n > 0)
+        dprintf(SIM_TRACE_FD, "seed %llu: %u faults, %.1f s, hash %016llx\n", seed, n,
+                (double)sim_now() / 1e6 - 1000, (unsigned long long)sim_hash());
+    _exit(n > 0);
 }
 
 /* A process per seed: what the killed processes of the world leave behind goes with it. */
-static int run_in_child(uint64_t seed, bool quiet)
+static pid_t start(unsigned long long seed, bool quiet)
 {
     const pid_t pid = fork();
-    char command[96];
-    int status;
 
     if (pid == 0)
-        _exit(run_child(seed, quiet));
-    while (waitpid(pid, &status, 0) < 0)
-        continue;
-    (void)snprintf(command, sizeof(command), "rm -rf /dev/shm/troupe-world-%d", (int)pid);
-    (void)!system(command);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return 0;
-    dprintf(SIM_TRACE_FD, "seed %llu fails: %s %d\n", (unsigned long long)seed,
-            WIFEXITED(status) ? "status" : "signal",
-            WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
-    return 1;
+        run_child(seed, quiet);
+    return pid;
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+    (void)status, (void)type, (void)walk;
+    return remove(path);
+}
+
+/* Waits for a seed to end. Returns its pid. */
+static pid_t await(bool *ret_failed)
+{
+    char path[SCENARIO_PATH_MAX];
+    int status;
+    const pid_t pid = wait(&status);
+
+    if (pid < 0)
+        abort();
+    scenario_directory(pid, path);
+    (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    *ret_failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+    if (!WIFEXITED(status) && options.allowed == UINT64_MAX)
+        dprintf(SIM_TRACE_FD, "FAULT: signal %d\n", WTERMSIG(status));
+    return pid;
+}
+
+/* Prints the fewest kinds of faults with which it still fails. */
+static void shrink(unsigned long long seed)
+{
+    bool failed;
+
+    options.alone = true;
+    for (unsigned i = 0; i < _SIM_N_FAULTS; i++) {
+        options.allowed &= ~(UINT64_C(1) << i);
+        (void)start(seed, true);
+        (void)await(&failed);
+        if (!failed)
+            options.allowed |= UINT64_C(1) << i;
+    }
+    dprintf(SIM_TRACE_FD, "seed %llu fails; repeat: %s %llu --trace --only=", seed, options.program,
+            seed);
+    for (unsigned i = 0, n = 0; i < _SIM_N_FAULTS; i++)
+        if (options.allowed & UINT64_C(1) << i)
+            dprintf(SIM_TRACE_FD, "%s%s", n++ > 0 ? "," : "", sim_fault_names[i]);
+    dprintf(SIM_TRACE_FD, "\n");
+    options.allowed = UINT64_MAX;
+    options.alone = false;
+}
+
+static bool is_over(void)
+{
+    struct rusage usage;
+
+    (void)getrusage(RUSAGE_CHILDREN, &usage);
+    return options.next > options.last || real_time(CLOCK_MONOTONIC) >= options.until ||
+           (rlim_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) >= options.cpu_sec;
+}
+
+/* Runs seeds, one a processor, until one fails if they are without end. Returns how many failed. */
+static unsigned run_all(void)
+{
+    const bool endless = options.last == UINT64_MAX;
+    const long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned long long failures[RUNS_MAX];
+    unsigned n_failed = 0, n_runs = 0;
+    bool failed;
+
+    for (;;) {
+        while ((long)n_runs < n_cpus && n_runs < RUNS_MAX && !is_over() &&
+               (!endless || n_failed == 0)) {
+            runs[n_runs].seed = options.next++;
+            runs[n_runs].pid = start(runs[n_runs].seed, false);
+            n_runs++;
+        }
+        if (n_runs == 0)
+            break;
+        const pid_t pid = await(&failed);
+        for (unsigned i = 0; i < n_runs; i++)
+            if (runs[i].pid == pid) {
+                if (failed && n_failed++ < RUNS_MAX)
+                    failures[n_failed - 1] = runs[i].seed;
+                runs[i] = runs[--n_runs];
+                break;
+            }
+    }
+    for (unsigned i = 0; i < n_failed && i < RUNS_MAX && !sim_verbose; i++)
+        shrink(failures[i]);
+    return n_failed;
+}
+
+/* ---- options ---- */
+
+static void allow_only(const char *names)
+{
+    options.allowed = 0;
+    for (unsigned i = 0; i < _SIM_N_FAULTS; i++) {
+        const char *at = strstr(names, sim_fault_names[i]);
+        const size_t length = strlen(sim_fault_names[i]);
+
+        if (at && (at == names || at[-1] == ',') && (at[length] == ',' || at[length] == '\0'))
+            options.allowed |= UINT64_C(1) << i;
+    }
+}
+
+static void endless(void)
+{
+    options.last = UINT64_MAX;
+    if (options.next == 1)
+        options.next = real_time(CLOCK_REALTIME) / USEC_PER_SEC * 1000;
+}
+
+static int take_option(const char *text)
+{
+    unsigned long long value;
+
+    if (strcmp(text, "--trace") == 0) {
+        sim_verbose = true;
+    } else if (strncmp(text, "--only=", 7) == 0) {
+        allow_only(text + 7);
+    } else if (sscanf(text, "--seconds=%llu", &value) == 1) {
+        options.until = real_time(CLOCK_MONOTONIC) + value * USEC_PER_SEC;
+        endless();
+    } else if (sscanf(text, "--cpu-seconds=%llu", &value) == 1) {
+        options.cpu_sec = value;
+        endless();
+    } else if (sscanf(text, "%llu-%llu", &options.next, &options.last) == 1) {
+        options.last = options.next;
+        options.alone = true;
+    } else if (*text == '-') {
+        dprintf(STDERR_FILENO, "unknown option %s\n", text);
+        return -EINVAL;
+    }
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    unsigned long long from = 1, to = 100;
-    unsigned n_failed = 0;
+    unsigned long long first;
+    unsigned n_failed;
 
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--trace") == 0)
-            sim_verbose = true;
-        else if (sscanf(argv[i], "%llu-%llu", &from, &to) == 1)
-            to = from;
-    }
+    options.program = argv[0];
+    for (int i = 1; i < argc; i++)
+        if (take_option(argv[i]) < 0)
+            return 2;
+    first = options.next;
     (void)dup2(STDERR_FILENO, SIM_TRACE_FD);
+    if (options.last == UINT64_MAX)
+        dprintf(SIM_TRACE_FD, "seeds from %llu\n", first);
     /* The same is logged with and without a trace: what is read of the clock counts. */
     log_init("trouped", LOG_LEVEL_INFO);
     if (!sim_verbose)
         (void)dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
-    for (unsigned long long seed = from; seed <= to; seed++)
-        n_failed += (unsigned)run_in_child(seed, from != to);
-    dprintf(SIM_TRACE_FD, "%llu seeds, %u failed\n", to - from + 1, n_failed);
+    n_failed = run_all();
+    dprintf(SIM_TRACE_FD, "%llu seeds, %u failed\n", options.next - first, n_failed);
     return n_failed > 0;
 }

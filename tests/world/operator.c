@@ -78,33 +78,41 @@ static void call_for_job(const char *method)
     (void)call(method, parameters);
 }
 
-static void call_something(void)
+static void change_state(const char *group)
 {
     static const char *const methods[] = {"Pause", "Resume", "Stop", "Start", "Restart"};
-    const char *group = GROUPS[sim_below(ELEMENTS(GROUPS))];
     char parameters[64], method[32];
 
-    switch (sim_below(6)) {
-    case 0:
+    (void)snprintf(parameters, sizeof(parameters), "{\"target\":\"%s\"}", group);
+    (void)snprintf(method, sizeof(method), "Supervisor.%s", methods[sim_below(ELEMENTS(methods))]);
+    (void)call(method, parameters);
+}
+
+static void resize(const char *group)
+{
+    char parameters[64];
+
+    (void)snprintf(parameters, sizeof(parameters), "{\"target\":\"%s\",\"size\":%u}", group,
+                   (unsigned)(1 + sim_below(4)));
+    (void)call("Supervisor.Resize", parameters);
+}
+
+static void call_something(enum sim_fault kind)
+{
+    const char *group = GROUPS[sim_below(ELEMENTS(GROUPS))];
+
+    if (!sim_one_in(sim_chances[kind]))
+        return;
+    if (kind == SIM_UPGRADE)
         (void)call("Supervisor.Upgrade", "{}");
-        return;
-    case 1:
+    else if (kind == SIM_RELOAD)
         (void)call("Supervisor.Reload", "{}");
-        return;
-    case 2:
+    else if (kind == SIM_CANCEL)
         call_for_job("Jobs.Cancel");
-        return;
-    case 3:
-        (void)snprintf(parameters, sizeof(parameters), "{\"target\":\"%s\",\"size\":%u}", group,
-                       (unsigned)(1 + sim_below(4)));
-        (void)call("Supervisor.Resize", parameters);
-        return;
-    default:
-        (void)snprintf(parameters, sizeof(parameters), "{\"target\":\"%s\"}", group);
-        (void)snprintf(method, sizeof(method), "Supervisor.%s",
-                       methods[sim_below(ELEMENTS(methods))]);
-        (void)call(method, parameters);
-    }
+    else if (kind == SIM_RESIZE)
+        resize(group);
+    else
+        change_state(group);
 }
 
 static void insist(const char *method, const char *group)
@@ -121,7 +129,7 @@ static void run(void *unused)
     (void)unused;
     while (!operator.rests) {
         rest(sim_below(4 * USEC_PER_SEC));
-        call_something();
+        call_something(SIM_UPGRADE + (enum sim_fault)sim_below(_SIM_N_FAULTS - SIM_UPGRADE));
     }
     for (size_t i = 0; i < ELEMENTS(GROUPS); i++) {
         insist("Supervisor.Start", GROUPS[i]);

@@ -73,7 +73,19 @@ static struct {
 } sim;
 
 static __thread struct sim_thread *self;
-struct sim_chances sim_chances;
+uint64_t sim_chances[_SIM_N_FAULTS];
+const char *const sim_fault_names[_SIM_N_FAULTS] = {
+    [SIM_PREEMPT] = "preempt",
+    [SIM_KILL_WORKER] = "kill-worker",
+    [SIM_KILL_SUPERVISOR] = "kill-supervisor",
+    [SIM_SHOOT_WORKER] = "shoot-worker",
+    [SIM_SHOOT_SUPERVISOR] = "shoot-supervisor",
+    [SIM_UPGRADE] = "upgrade",
+    [SIM_RELOAD] = "reload",
+    [SIM_CANCEL] = "cancel",
+    [SIM_RESIZE] = "resize",
+    [SIM_CHANGE_STATE] = "change-state",
+};
 bool sim_verbose;
 
 /* ---- one seed ---- */
@@ -269,8 +281,8 @@ void sim_let_go(void)
 static uint64_t chance_of_death(const struct sim_process *process)
 {
     if (strcmp(process->name, "supervisor") == 0)
-        return sim_chances.kill_supervisor;
-    return process->lasts ? 0 : sim_chances.kill_worker;
+        return sim_chances[SIM_KILL_SUPERVISOR];
+    return process->lasts ? 0 : sim_chances[SIM_KILL_WORKER];
 }
 
 void sim_fault_point(const char *name)
@@ -281,7 +293,7 @@ void sim_fault_point(const char *name)
         sim_trace("killed at %s", name);
         sim_kill(self->process, SIGKILL);
     }
-    if (sim_one_in(sim_chances.preempt))
+    if (sim_one_in(sim_chances[SIM_PREEMPT]))
         sim_yield();
 }
 

@@ -97,12 +97,28 @@ void sim_let_go(void);
 /* A place where the product may be interrupted or killed (shared/base/fault.h). */
 void sim_fault_point(const char *name);
 
-/* Chances of one in N, per seed; 0 = never. */
-struct sim_chances {
-    uint64_t preempt; /* at a fault point */
-    uint64_t kill_worker, kill_supervisor;
+/* Kinds of faults. A seed has some of them. */
+enum sim_fault {
+    SIM_PREEMPT, /* at fault points, as the next two */
+    SIM_KILL_WORKER,
+    SIM_KILL_SUPERVISOR,
+    SIM_SHOOT_WORKER, /* at a random time, as what follows */
+    SIM_SHOOT_SUPERVISOR,
+    SIM_UPGRADE, /* calls of the operator, as what follows */
+    SIM_RELOAD,
+    SIM_CANCEL,
+    SIM_RESIZE,
+    SIM_CHANGE_STATE,
+    _SIM_N_FAULTS,
 };
-extern struct sim_chances sim_chances;
+extern const char *const sim_fault_names[_SIM_N_FAULTS];
+
+/* Of this seed: chances of one in N; 0 = never. */
+extern uint64_t sim_chances[_SIM_N_FAULTS];
+static inline bool sim_has(enum sim_fault fault)
+{
+    return sim_chances[fault] > 0;
+}
 
 /* Runs until the virtual time `until`, or until all processes wait for ever. Returns whether it is
  * the latter. */

@@ -97,7 +97,7 @@ static void lose_patience(void)
 {
     static unsigned n;
 
-    if (++n % 64 == 0 || sim_one_in(sim_chances.preempt))
+    if (++n % 64 == 0 || sim_one_in(sim_chances[SIM_PREEMPT]))
         sim_yield();
 }
 

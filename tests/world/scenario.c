@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/world/scenario.h"
+
+#include "tests/world/keeper.h"
+#include "tests/world/model.h"
+#include "tests/world/operator.h"
+#include "tests/world/programs.h"
+#include "tests/world/sched.h"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Virtual time: that of faults, and that after which everything must have ended. */
+#define FAULTS_USEC  (60 * USEC_PER_SEC)
+#define DRAINED_USEC (600 * USEC_PER_SEC)
+
+/* The chance of each kind, one in N: a seed draws N's magnitude, of powers of two. */
+static const struct {
+    unsigned from, to;
+} CHANCES[_SIM_N_FAULTS] = {
+    [SIM_PREEMPT] = {1, 6},      [SIM_KILL_WORKER] = {5, 12},     [SIM_KILL_SUPERVISOR] = {6, 14},
+    [SIM_SHOOT_WORKER] = {0, 4}, [SIM_SHOOT_SUPERVISOR] = {1, 5}, [SIM_UPGRADE] = {0, 3},
+    [SIM_RELOAD] = {0, 3},       [SIM_CANCEL] = {0, 3},           [SIM_RESIZE] = {0, 3},
+    [SIM_CHANGE_STATE] = {0, 3},
+};
+
+/* ---- configuration ---- */
+
+static void write_file(const char *directory, const char *name, const char *text)
+{
+    char path[256];
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
+    file = fopen(path, "we");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
+        abort();
+}
+
+static void write_group(const char *directory, const char *name, bool durable)
+{
+    char text[512], file[32];
+
+    (void)snprintf(text, sizeof(text),
+                   "[Group]\nExecStart=/bin/true %s\n[Pool]\nSize=%u\nSpare=%u\n"
+                   "[Jobs]\nMaxRetries=2\nBackoffMinSec=10ms\nBackoffMaxSec=100ms\nDurable=%s\n",
+                   name, (unsigned)(1 + sim_below(3)), (unsigned)sim_below(2),
+                   durable ? "yes" : "no");
+    (void)snprintf(file, sizeof(file), "%s.group", name);
+    write_file(directory, file, text);
+}
+
+static void write_config(const char *directory)
+{
+    char text[512];
+
+    (void)snprintf(text, sizeof(text), "[Supervisor]\nSpinUsec=0\nStateDirectory=%s/state\n",
+                   directory);
+    write_file(directory, "troupe.conf", text);
+    write_group(directory, "plain", false);
+    write_group(directory, "durable", true);
+}
+
+/* ---- faults ---- */
+
+static void draw_chances(uint64_t allowed)
+{
+    const bool operates = sim_one_in(2);
+
+    for (unsigned i = 0; i < _SIM_N_FAULTS; i++) {
+        const uint64_t power = UINT64_C(1)
+                               << (CHANCES[i].from + sim_below(CHANCES[i].to - CHANCES[i].from));
+        const uint64_t chance = power + sim_below(power);
+        const bool exists = !sim_one_in(3) && (i < SIM_UPGRADE || operates);
+
+        if (exists && allowed & UINT64_C(1) << i)
+            sim_chances[i] = chance;
+    }
+}
+
+static void shoot(struct sim_process *process)
+{
+    if (!process)
+        return;
+    sim_trace("kill -9 of %s", sim_name(process));
+    sim_kill(process, SIGKILL);
+}
+
+static bool has_drained(void)
+{
+    return program_n_clients() == 0 && model_n_open() == 0;
+}
+
+static void cause_faults(usec_t until)
+{
+    while (sim_now() < until && !has_drained()) {
+        if (sim_run(usec_min(until, sim_now() + sim_below(2 * USEC_PER_SEC))))
+            return;
+        if (sim_one_in(sim_chances[SIM_SHOOT_WORKER]))
+            shoot(keeper_any_worker());
+        if (sim_one_in(sim_chances[SIM_SHOOT_SUPERVISOR]))
+            shoot(keeper_supervisor());
+    }
+}
+
+static void end_faults(void)
+{
+    for (unsigned i = 0; i < _SIM_N_FAULTS; i++)
+        sim_chances[i] = 0;
+    operator_rest();
+}
+
+static void drain(usec_t until)
+{
+    while (sim_now() < until && !has_drained())
+        if (sim_run(usec_min(until, sim_now() + USEC_PER_SEC)))
+            return;
+}
+
+/* ---- a seed ---- */
+
+void scenario_directory(pid_t pid, char path[SCENARIO_PATH_MAX])
+{
+    (void)snprintf(path, SCENARIO_PATH_MAX, "/dev/shm/troupe-world-%d", (int)pid);
+}
+
+static void start_load(const char *socket_path)
+{
+    for (unsigned i = 0, n = 1 + (unsigned)sim_below(3); i < n; i++)
+        program_start_client(socket_path, sim_one_in(2) ? "plain" : "durable", i,
+                             1 + (unsigned)sim_below(100));
+    if (sim_has(SIM_UPGRADE) || sim_has(SIM_RELOAD) || sim_has(SIM_CANCEL) || sim_has(SIM_RESIZE) ||
+        sim_has(SIM_CHANGE_STATE))
+        operator_start(socket_path, 100);
+}
+
+unsigned scenario_run(uint64_t seed, uint64_t allowed)
+{
+    char directory[SCENARIO_PATH_MAX], path[SCENARIO_PATH_MAX + 16];
+    struct keeper_options options;
+
+    sim_seed(seed);
+    scenario_directory(getpid(), directory);
+    (void)snprintf(path, sizeof(path), "%s/state", directory);
+    if (mkdir(directory, 0700) < 0 || mkdir(path, 0700) < 0)
+        abort();
+    (void)snprintf(path, sizeof(path), "%s/socket", directory);
+    options = (struct keeper_options){.config_directory = directory, .socket_path = path};
+    write_config(directory);
+    draw_chances(allowed);
+    keeper_start(&options);
+    start_load(path);
+    cause_faults(sim_now() + FAULTS_USEC);
+    end_faults();
+    drain(sim_now() + DRAINED_USEC);
+    return model_judge();
+}
