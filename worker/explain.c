@@ -67,8 +67,8 @@ static const struct {
     {-EINVAL, "the id, the key or an option is missing or malformed"},
     {-EMSGSIZE, "the payload is too large"},
     {-EFBIG, "the payload is above the limit on the size of files (ulimit -f, LimitFSIZE=)"},
-    {-EPERM,
-     "creating jobs " CREATORS "; SubmitUser= and SubmitGroup= permit no priority below 32"},
+    {-EPERM, "not permitted: creating jobs " CREATORS
+             "; SubmitUser= and SubmitGroup= permit no priority below 32"},
     {-EOPNOTSUPP, "it is a plain service (Type=service), which has no queue and takes no jobs"},
 };
 

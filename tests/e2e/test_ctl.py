@@ -495,7 +495,7 @@ class Map(Ctl):
         process = self.exits(1, "map", "actor", "--window", "1", input="echo a\nreject 3\necho b\n")
         self.assertEqual(process.stdout, "a\n\n")
         self.assertRegex(process.stderr, r"line 2: job \S+ was rejected \(code 3\)")
-        self.assertIn("1 succeeded, 1 rejected; 0 retried; stopped early", process.stderr)
+        self.assertIn("1 succeeded, 1 rejected; 0 retried; stopped early, lines after 2 not read", process.stderr)
 
     def test_keep_going_goes_on(self):
         process = self.exits(1, "map", "actor", "--keep-going", "--json", input="crash kill\necho b\n")

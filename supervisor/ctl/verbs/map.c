@@ -395,8 +395,10 @@ static void summarize(struct map *map)
     ended.separator = "; ";
     joined_add(&ended, "%s retried", COUNT(map->n_retried));
     ended.separator = "; ";
-    if (map->stop)
+    if (map->stop && map->end)
         joined_add(&ended, "stopped early");
+    else if (map->stop)
+        joined_add(&ended, "stopped early, lines after %s not read", COUNT(map->window.next));
     if (map->n_given_up > 0)
         joined_add(&ended, "%s line%s read but not submitted", COUNT(map->n_given_up),
                    plural(map->n_given_up));
