@@ -63,6 +63,9 @@ class Green(TestCase):
         self.assertRegex(out, r"^! g: failing – 100 % of the last 3 jobs dead")
         self.assertRegex(out, r"      Last: the handler says no \(job .*\)\n"
                               r"            more: troupectl dead-letters --reason job --to g\n")
+        self.assertEqual(s.do("g", "complain the last words\ncrash abort")["state"], "dead")
+        self.assertEqual(s.do("g", "retry 7 the handler says no")["state"], "dead")
+        self.assertRegex(self.status(s, 1, "g"), r"      Last: the handler says no \(job .*\)\n")
         s.ctl("reset", "g", check=True)
         self.status(s, 0, "g")
 

@@ -173,8 +173,9 @@ bool show_last(const struct terminal *terminal, const json_t *group, const struc
     if (!field_is(group, "state", "failing") && !field_is(group, "state", "failed") &&
         !field_is(group, "state", "degraded"))
         return false;
-    /* A death shortly before the job became dead is its cause. */
-    if (death && (!dead || field_usec(death, "at") + USEC_PER_SEC >= field_usec(dead, "at"))) {
+    /* The death of a dead job's last attempt says more than the dead job. */
+    if (death && (!dead || strcmp(field_text(death, "job"), field_text(dead, "job")) == 0 ||
+                  field_usec(death, "at") >= field_usec(dead, "at"))) {
         show_last_death(terminal, group, death, now);
         return true;
     }
