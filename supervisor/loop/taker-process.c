@@ -10,6 +10,7 @@
 #include "supervisor/loop/taker.h"
 #include <fcntl.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #define SUPERVISOR STDIN_FILENO
 
@@ -165,6 +166,8 @@ int taker_run(void)
     struct taker_request request;
     int fd;
 
+    /* execveat(2) names the process after the descriptor. */
+    (void)prctl(PR_SET_NAME, "trouped-taker");
     while (next_request(&request, &fd)) {
         if (request.kind != TAKER_DRAIN) {
             receive(fd, request.kind == TAKER_RECEIVE);

@@ -399,6 +399,7 @@ class StoppedTakers(TestCase):
     def stop(self):
         self.stopped = self.takers()
         self.assertGreater(len(self.stopped), 0)
+        self.s.until(lambda: all(Path(f"/proc/{pid}/comm").read_bytes() == b"trouped-taker\n" for pid in self.stopped))
         for pid in self.stopped:
             os.kill(pid, signal.SIGSTOP)
 
