@@ -46,7 +46,7 @@
 #define MESSAGE_FDS_MAX     (SPAWN_FDS_MAX + 5)
 #define MESSAGE_STRINGS_MAX 8192 /* arguments and variables together */
 
-#define HOLD_BYTES_MAX 192
+#define HOLD_BYTES_MAX 256
 #define HOLD_FDS_MAX   8
 
 enum message_kind {

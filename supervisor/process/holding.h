@@ -31,8 +31,8 @@ enum holding_kind {
     HOLDING_SUBMITS = 6, /* a worker's submit_socket */
 };
 
-#define HOLDING_NAME_MAX 159 /* bytes, without the NUL */
-#define HOLDING_DATA_MAX 28
+#define HOLDING_NAME_MAX 143 /* bytes, without the NUL: the longest name of a worker */
+#define HOLDING_DATA_MAX 108
 #define HOLDING_FDS_MAX  HOLD_FDS_MAX
 
 /* Precedes the name, with its NUL, and the owner's data. The layout never changes: data has a

@@ -5,6 +5,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
 #include "shared/base/log.h"
+#include "supervisor/config/sandbox/call-set.h"
 #include "supervisor/process/process.h"
 #include <errno.h>
 #include <string.h>
@@ -17,6 +18,7 @@ enum {
 };
 
 struct kept {
+    struct call_set logged;
     struct sandbox_state state;
     bool confined; /* `state` is known */
 };
@@ -29,7 +31,8 @@ int process_hold(struct process *process, enum holding_kind kind, const char *na
                  size_t n_fds)
 {
     int all[HOLDING_FDS_MAX];
-    const struct kept kept = {.state = process->state, .confined = process->confined};
+    const struct kept kept = {
+        .logged = process->logged, .state = process->state, .confined = process->confined};
     struct holding_content content = {.kind = kind,
                                       .name = name,
                                       .fds = all,
@@ -84,6 +87,7 @@ static int adopt_output(struct process *process, struct held *held)
     return r;
 }
 
+/* The filter of the process is the one with which it was started, whatever is configured now. */
 static void adopt_kept(struct process *process, const struct held *held)
 {
     struct kept kept;
@@ -93,6 +97,7 @@ static void adopt_kept(struct process *process, const struct held *held)
     memcpy(&kept, held->data, sizeof(kept));
     process->confined = kept.confined;
     process->state = kept.state;
+    call_set_add_all(&process->logged, &kept.logged);
 }
 
 static void adopt_listener(struct process *process, struct held *held)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Above all numbers of system calls, on the architectures where they begin at 0. */
-#define SYSCALLS_MAX 1024
+#define SYSCALLS_MAX 640
 
 struct call_set {
     uint64_t bits[SYSCALLS_MAX / 64];

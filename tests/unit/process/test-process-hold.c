@@ -133,6 +133,7 @@ static struct held *take(void)
 /* Any descriptor that can be watched stands for the listener. */
 static void hold_with_listener(void)
 {
+    call_set_add(&process.logged, SYS_mkdirat);
     process_listen(&process, eventfd(0, EFD_CLOEXEC));
     ck_assert_int_ge(process.calls.fd, 0);
     ck_assert_int_eq(process_hold(&process, HOLDING_SERVICE, "test/0", &pipe_fds[0], 1), 0);
@@ -261,6 +262,25 @@ TEST(a_listener_is_held_when_the_output_is_closed)
     ck_assert_int_eq(process_adopt(&process, take_with(2), &HANDLER), 0);
     ck_assert(is_eventfd(process.calls.fd));
     ck_assert_int_lt(process.output.fd, 0);
+    process_kill_all(&process);
+    run_until_exited();
+}
+
+/* Its filter still asks about them, although they may not be configured any more. */
+TEST(the_recorded_calls_of_a_process_stay_known)
+{
+    if (context.held.end.n_restarts == 0) {
+        start("exec sleep 10000");
+        hold_with_listener();
+        crash();
+    }
+    call_set_add(&process.logged, SYS_read); /* configured now */
+    ck_assert_int_eq(process_adopt(&process, take_with(3), &HANDLER), 0);
+    if (context.held.end.n_restarts == 1)
+        crash(); /* it is still held */
+    ck_assert(call_set_has(&process.logged, SYS_mkdirat));
+    ck_assert(call_set_has(&process.logged, SYS_read));
+    ck_assert(!call_set_has(&process.logged, SYS_write));
     process_kill_all(&process);
     run_until_exited();
 }
