@@ -77,7 +77,7 @@ static void count_messages(struct losses *all, const struct registry *registry,
 
         losses->n[LOSS_MESSAGE] += actor->mailbox.n;
         losses->n[LOSS_ASK] += actor->n_asks;
-        losses->n[LOSS_TIMER] += actor->schedules_by_type.n_entries;
+        losses->n[LOSS_TIMER] += schedule_count_for(actor);
     }
 }
 

@@ -9,6 +9,8 @@
 
 /* Bounds the records that are published together. */
 #define ENDPOINT_LATE_MAX 32
+/* Records of a dead peer: about a millisecond. */
+#define DRAINED_PER_TURN 1024u
 
 #define endpoint_of(pointer, member) list_entry(pointer, struct endpoint, member)
 
@@ -85,6 +87,10 @@ static int endpoint_read_one(struct endpoint *endpoint, const char **ret_what)
         endpoint->channel.in.head = head;
         endpoint->suspended = true;
     }
+    if (r == ENDPOINT_E_MORE) {
+        endpoint->channel.in.head = head;
+        endpoint->batch_ended = true;
+    }
     if (r < 0)
         *ret_what = "record that makes no sense";
     return r;
@@ -125,7 +131,7 @@ static bool endpoint_poll(struct loop_hot *hot)
         (void)endpoint_advance(endpoint);
     if (endpoint->wants_space && endpoint->space_due && !endpoint->dead)
         endpoint_space_came(endpoint);
-    return n > 0;
+    return n > 0 || endpoint->batch_ended;
 }
 
 static void endpoint_on_tail(void *userdata, uint32_t events)
@@ -296,13 +302,21 @@ void endpoint_begin_drain(struct endpoint *endpoint)
 bool endpoint_drain(struct endpoint *endpoint)
 {
     const char *what;
+    unsigned n = 0;
+    int r = 0;
 
     if (!endpoint->draining)
         endpoint_begin_drain(endpoint);
-    while (!endpoint->dead && !endpoint->suspended && endpoint_read_one(endpoint, &what) == 0)
-        ;
+    endpoint->batch_ended = false;
+    while (r == 0 && !endpoint->dead && !endpoint->suspended && !endpoint->batch_ended &&
+           n++ < DRAINED_PER_TURN)
+        r = endpoint_read_one(endpoint, &what);
     if (endpoint->suspended && !endpoint->dead)
         return false;
+    if (!endpoint->dead && (r == 0 || r == ENDPOINT_E_MORE)) {
+        endpoint->handler->drainable(endpoint);
+        return false;
+    }
     endpoint->dead = true;
     return true;
 }

@@ -21,13 +21,14 @@ enum {
     _ENDPOINT_E_SUCCESS,
     ENDPOINT_E_FULL, /* no room now: space() will be called when that may have changed */
     ENDPOINT_E_BLOB, /* the record's blob is being received */
+    ENDPOINT_E_MORE, /* the record is carried out in parts: it is read again in the next turn */
 };
 
 struct endpoint_handler {
     /* Handles a record, whose body the peer can still change. Returns 0, ENDPOINT_E_FULL (the
      * answer has no room: called again after endpoint_resume()), ENDPOINT_E_BLOB from
-     * endpoint_take() (called again when the blob is there), or negative for a violation. Must not
-     * deinit the endpoint. */
+     * endpoint_take() (called again when the blob is there), ENDPOINT_E_MORE, or negative for a
+     * violation. Must not deinit the endpoint. */
     int (*record)(struct endpoint *endpoint, const struct ring_record *record);
     /* Handles a report about one of our records, read ahead because reading is suspended. Returns 0
      * or negative, never ENDPOINT_E_FULL. NULL = record() handles it. */
@@ -167,8 +168,9 @@ int endpoint_open(struct endpoint *endpoint);
 /* The peer is gone. Its published records are still read, but its answers are not needed: a record
  * whose answer has no room, or that must wait, is dropped. */
 void endpoint_begin_drain(struct endpoint *endpoint);
-/* Reads all records of a peer that is gone, then stops reading. Returns false if a blob must be
- * received first: call it again from drainable(). */
+/* Reads records of a peer that is gone, for at most one turn's share, and stops reading after the
+ * last one. Returns false if there are more, or a blob must be received first: call it again, in
+ * another turn, after drainable(). */
 bool endpoint_drain(struct endpoint *endpoint);
 
 /* Reads now, for at most one turn's share. Returns whether there is more that can be read now. If

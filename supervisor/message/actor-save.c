@@ -18,7 +18,7 @@
 /* Whether messages wait for it, or others count on it: it is to be there after the upgrade. */
 static bool is_needed(const struct actor *actor)
 {
-    return !mailbox_idle(&actor->mailbox) || !list_empty(&actor->schedules) ||
+    return !mailbox_idle(&actor->mailbox) || schedule_count_for(actor) > 0 ||
            !list_empty(&actor->observers) || !list_empty(&actor->names) ||
            actor->subscriptions.n_subscriptions > 0;
 }

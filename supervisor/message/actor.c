@@ -102,11 +102,11 @@ int actor_new(struct actor **ret, struct message_context *context,
 
     if (!actor)
         return r;
-    struct list *lists[] = {&actor->blobs,        &actor->pool_link,    &actor->observers,
-                            &actor->monitoring,   &actor->asks,         &actor->names,
-                            &actor->schedules,    &actor->made,         &actor->made_link,
-                            &actor->blocked,      &actor->blocked_link, &actor->standbys,
-                            &actor->standby_link, &actor->routed_link};
+    struct list *lists[] = {&actor->blobs,        &actor->pool_link, &actor->observers,
+                            &actor->monitoring,   &actor->asks,      &actor->names,
+                            &actor->made,         &actor->made_link, &actor->blocked,
+                            &actor->blocked_link, &actor->standbys,  &actor->standby_link,
+                            &actor->routed_link};
     for (size_t i = 0; i < ELEMENTS(lists); i++)
         list_init(lists[i]);
     actor->context = context;
@@ -139,8 +139,6 @@ void actor_free(struct actor *actor)
     mailbox_deinit(&actor->mailbox);
     index_deinit(&actor->asks_by_cookie);
     index_deinit(&actor->monitoring_by_reference);
-    index_deinit(&actor->schedules_by_type);
-    index_deinit(&actor->schedules_by_setter);
     list_unlink(&actor->pool_link);
     list_unlink(&actor->made_link);
     list_unlink(&actor->made);

@@ -155,10 +155,10 @@ struct actor {
     struct list observers;  /* monitors of this actor */
     struct list monitoring; /* its own monitors of others */
     struct list names;      /* struct actor_name */
-    struct list schedules;  /* timers that send messages to it */
+    struct schedule_recipient *scheduled; /* timers that send messages to it; NULL = none yet */
     struct list made;       /* exchanges that it has created */
     struct list made_link;  /* of an exchange: in the list of its creator */
-    struct index asks_by_cookie, monitoring_by_reference, schedules_by_type, schedules_by_setter;
+    struct index asks_by_cookie, monitoring_by_reference;
     struct schedule_share timers; /* that it has set */
     struct exchange_subscriber subscriptions;
     unsigned n_asks, n_monitoring, n_names;

@@ -14,6 +14,7 @@ void message_context_init(struct message_context *context)
     exchange_actors_init(context);
     waiting_room_init(&context->inherited);
     ask_table_init(&context->asks);
+    schedule_table_init(&context->schedules);
     dead_letters_init(&context->dead_letters, 0, 0);
 }
 
@@ -25,12 +26,12 @@ void message_context_deinit(struct message_context *context)
     while ((actor = actor_next(&context->actors, &cursor)))
         actor_end(actor, "the supervisor is stopping");
     actor_ends_settle(context);
+    schedule_table_deinit(context);
     exchange_actors_deinit(context);
     index_deinit(&context->names);
     waiting_room_deinit(&context->inherited);
     handle_table_deinit(&context->actors);
     index_deinit(&context->references);
     ask_table_deinit(&context->asks);
-    schedule_table_deinit(&context->schedules);
     dead_letters_deinit(&context->dead_letters);
 }

@@ -277,7 +277,7 @@ static void report_schedule(struct reply *reply, const struct schedule *schedule
 
     reply_object(reply, NULL);
     reply_uint(reply, "id", schedule->id);
-    reply_string(reply, "to", schedule->to->name);
+    reply_string(reply, "to", schedule->recipient->actor->name);
     report_topic(reply, &envelope->topic);
     reply_uint(reply, "next_at", alarm_realtime(&schedule->alarm));
     reply_uint_if(reply, "period_usec", schedule->period);
@@ -289,9 +289,10 @@ static void report_schedule(struct reply *reply, const struct schedule *schedule
 static void write_timer(struct control_list *list, const void *object)
 {
     const struct schedule *schedule = object;
+    const struct actor *actor = schedule->recipient->actor;
     const char *to = request_string(list->parts.request, "to");
 
-    if (!to || schedule->to == actor_by_address(list->parts.request->context->messages, to))
+    if (actor && (!to || actor == actor_by_address(list->parts.request->context->messages, to)))
         report_schedule(control_list_item(list), schedule);
 }
 

@@ -38,7 +38,7 @@ static bool actor_is_missed(const struct actor *actor)
 {
     return actor &&
            (!delivery_is_quiet(actor) || !list_empty(&actor->names) ||
-            !list_empty(&actor->schedules) || !list_empty(&actor->subscriptions.subscriptions));
+            schedule_count_for(actor) > 0 || !list_empty(&actor->subscriptions.subscriptions));
 }
 
 static bool cell_is_quiet(const struct cell *cell)

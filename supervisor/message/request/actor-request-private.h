@@ -55,8 +55,8 @@ struct actor_answer {
 #define ANSWER_VALUE(v)     ((struct actor_answer){.value = (v)})
 #define ANSWER_ERROR(r)     ((struct actor_answer){.error = (r)})
 #define ANSWER_REFUSE(e, r) ((struct actor_answer){.error = (e), .reason = (r)})
-/* Values of `error`: the request is read again, after actor_wake() or when its blob has come. */
-#define ANSWER_LATER      INT_MAX
+/* Values of `error`: the request is read again, in the next turn or when its blob has come. */
+#define ANSWER_IN_PARTS   INT_MAX
 #define ANSWER_AFTER_BLOB (INT_MAX - 1)
 
 /* The actor whose rights count; NULL = it may change everything, like a client. */

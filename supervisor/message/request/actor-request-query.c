@@ -127,19 +127,15 @@ static struct actor_answer on_timer_cancel(struct actor *actor, const struct act
     const struct protocol_timer_cancel *cancel = &request->timer_cancel;
     const struct actor *by = actor_request_owner(actor);
     struct actor *to = actor_get(actor->context, cancel->to);
-    const unsigned max = actor->inbox.endpoint->draining ? UINT_MAX : CANCELLED_PER_TURN;
     unsigned n = 0;
 
     if (cancel->timer != 0)
         return ANSWER_VALUE(schedule_cancel(actor->context, cancel->timer, by));
     if (to)
-        n = schedule_cancel_type(to, cancel->type, cancel->type_size, by, max);
+        n = schedule_cancel_type(to, cancel->type, cancel->type_size, by, CANCELLED_PER_TURN);
     actor->inbox.n_cancelled += n;
-    if (n == max) {
-        actor->inbox.held_up = true;
-        actor_wake(actor);
-        return ANSWER_ERROR(ANSWER_LATER);
-    }
+    if (n == CANCELLED_PER_TURN)
+        return ANSWER_ERROR(ANSWER_IN_PARTS);
     n = actor->inbox.n_cancelled;
     actor->inbox.n_cancelled = 0;
     return ANSWER_VALUE(n);
@@ -231,8 +227,8 @@ static int reserve_answer(struct actor *actor)
 static int send_answer(struct endpoint *endpoint, const struct actor_request *request,
                        struct actor_answer answer)
 {
-    if (answer.error == ANSWER_LATER)
-        return ENDPOINT_E_FULL;
+    if (answer.error == ANSWER_IN_PARTS)
+        return ENDPOINT_E_MORE;
     if (answer.error == ANSWER_AFTER_BLOB)
         return ENDPOINT_E_BLOB;
     if (answer.error > 0)

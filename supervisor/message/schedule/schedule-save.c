@@ -21,7 +21,7 @@ static int save_schedule(const struct schedule *schedule, struct saver *saver)
 {
     struct saved_writer row = {0};
 
-    saved_put_number(&row, schedule->to->reference);
+    saved_put_number(&row, schedule->recipient->actor->reference);
     record_put(&row, &SCHEDULE_RECORD, schedule);
     topic_put(&row, &schedule->envelope->topic);
     return saved_add(saver, SCHEDULE_ROW, &row, &schedule->envelope->payload);
@@ -31,7 +31,9 @@ int schedules_save(const struct actor *to, struct saver *saver)
 {
     int r = 0;
 
-    list_for_each (node, &to->schedules) {
+    if (!to->scheduled)
+        return 0;
+    list_for_each (node, &to->scheduled->schedules) {
         r = save_schedule(list_entry(node, struct schedule, link), saver);
         if (r < 0)
             break;

@@ -17,11 +17,12 @@
 /* How often a periodic timer checks whether its stopped recipient has been started. */
 #define STOPPED_PAUSE USEC_PER_SEC
 
-void schedule_table_deinit(struct schedule_table *table)
+/* How many timers of actors that have ended are freed per turn: about a microsecond each. */
+#define SWEPT_PER_TURN 512u
+
+size_t schedule_count_for(const struct actor *to)
 {
-    assert(table->n_armed == 0);
-    handle_table_deinit(&table->handles);
-    index_deinit(&table->by_id);
+    return to->scheduled ? to->scheduled->by_type.n_entries : 0;
 }
 
 /* ---- shares ---- */
@@ -101,8 +102,8 @@ static void schedule_end(struct schedule *schedule)
 
     alarm_stop(&schedule->alarm);
     list_unlink(&schedule->link);
-    index_remove(&schedule->to->schedules_by_type, &schedule->by_type);
-    index_remove(&schedule->to->schedules_by_setter, &schedule->by_setter);
+    index_remove(&schedule->recipient->by_type, &schedule->by_type);
+    index_remove(&schedule->recipient->by_setter, &schedule->by_setter);
     index_remove(&table->by_id, &schedule->by_id);
     handle_table_remove(&table->handles, schedule->handle);
     schedule_count(schedule, false);
@@ -153,7 +154,8 @@ static void schedule_go_on(struct schedule *schedule, usec_t pause)
 {
     schedule_step(schedule, pause);
     if (schedule_arm(schedule) < 0) {
-        actor_log(schedule->to, LOG_LEVEL_ERROR, "a periodic timer ends: out of memory");
+        actor_log(schedule->recipient->actor, LOG_LEVEL_ERROR,
+                  "a periodic timer ends: out of memory");
         schedule_end(schedule);
     }
 }
@@ -162,9 +164,13 @@ static void schedule_on_alarm(struct alarm *alarm)
 {
     struct schedule *schedule = schedule_of(alarm, alarm);
     struct message_context *context = schedule->context;
-    struct actor *to = schedule->to;
+    struct actor *to = schedule->recipient->actor;
     struct envelope *envelope;
 
+    if (!to) {
+        schedule_end(schedule);
+        return;
+    }
     if (schedule->period > 0 && actor_is_stopped(to)) {
         schedule_go_on(schedule, STOPPED_PAUSE);
         return;
@@ -206,10 +212,22 @@ static uint64_t setter_key(uint64_t setter, uint64_t type_key)
     return type_key ^ setter * UINT64_C(0x9e3779b97f4a7c15);
 }
 
+/* Returns NULL when out of memory. */
+static struct schedule_recipient *recipient_of(struct actor *to)
+{
+    if (!to->scheduled && (to->scheduled = calloc(1, sizeof(*to->scheduled)))) {
+        to->scheduled->actor = to;
+        list_init(&to->scheduled->schedules);
+        list_init(&to->scheduled->link);
+    }
+    return to->scheduled;
+}
+
 static int schedule_new(struct schedule **ret, struct message_context *context,
                         const struct schedule_options *options)
 {
-    struct schedule *schedule = calloc(1, sizeof(*schedule));
+    struct schedule_recipient *recipient = recipient_of(options->to);
+    struct schedule *schedule = recipient ? calloc(1, sizeof(*schedule)) : NULL;
     int r = -ENOMEM;
 
     if (schedule)
@@ -219,7 +237,7 @@ static int schedule_new(struct schedule **ret, struct message_context *context,
         return r;
     }
     schedule->context = context;
-    schedule->to = options->to;
+    schedule->recipient = recipient;
     schedule->setter = options->sender;
     schedule->period = options->period;
     schedule->realtime = options->realtime;
@@ -232,11 +250,11 @@ static void schedule_register(struct schedule *schedule, const struct topic *top
 {
     struct schedule_table *table = &schedule->context->schedules;
     const uint64_t key = hash_bytes(topic->type, topic->type_size);
-    struct actor *to = schedule->to;
+    struct schedule_recipient *recipient = schedule->recipient;
 
-    list_push_back(&to->schedules, &schedule->link);
-    index_add(&to->schedules_by_type, &schedule->by_type, key);
-    index_add(&to->schedules_by_setter, &schedule->by_setter, setter_key(schedule->setter, key));
+    list_push_back(&recipient->schedules, &schedule->link);
+    index_add(&recipient->by_type, &schedule->by_type, key);
+    index_add(&recipient->by_setter, &schedule->by_setter, setter_key(schedule->setter, key));
     index_add(&table->by_id, &schedule->by_id, schedule->id);
     schedule_count(schedule, true);
     schedule_count_beats(schedule, true);
@@ -313,7 +331,8 @@ unsigned schedule_cancel(struct message_context *context, uint64_t id, const str
     struct index_entry *entry = index_find(&context->schedules.by_id, id);
     struct schedule *schedule = entry ? schedule_of(entry, by_id) : NULL;
 
-    if (!schedule || (by && schedule->to != by && schedule->setter != by->reference))
+    if (!schedule || !schedule->recipient->actor ||
+        (by && schedule->recipient->actor != by && schedule->setter != by->reference))
         return 0;
     schedule_end(schedule);
     return 1;
@@ -324,11 +343,14 @@ unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_
 {
     const bool any_setter = !by || by == to;
     const uint64_t key = hash_bytes(type, type_size);
-    struct index_entry *entry =
-        any_setter ? index_find(&to->schedules_by_type, key)
-                   : index_find(&to->schedules_by_setter, setter_key(by->reference, key));
+    const struct schedule_recipient *recipient = to->scheduled;
+    struct index_entry *entry;
     unsigned n = 0;
 
+    if (!recipient)
+        return 0;
+    entry = any_setter ? index_find(&recipient->by_type, key)
+                       : index_find(&recipient->by_setter, setter_key(by->reference, key));
     while (entry && n < max) {
         struct schedule *schedule =
             any_setter ? schedule_of(entry, by_type) : schedule_of(entry, by_setter);
@@ -344,11 +366,69 @@ unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_
     return n;
 }
 
-void schedule_forget(struct actor *to)
+/* ---- the end of a recipient ---- */
+
+/* Frees at most `max` timers, and the recipient with the last one. Returns how many. */
+static unsigned sweep_recipient(struct schedule_recipient *recipient, unsigned max)
 {
     struct list *node;
+    unsigned n = 0;
 
-    while ((node = list_first(&to->schedules)))
+    for (; n < max && (node = list_first(&recipient->schedules)); n++)
         schedule_end(schedule_of(node, link));
-    beats_forget(&to->context->schedules.beats, &to->timers.beats);
+    if (list_empty(&recipient->schedules)) {
+        index_deinit(&recipient->by_type);
+        index_deinit(&recipient->by_setter);
+        list_unlink(&recipient->link);
+        free(recipient);
+    }
+    return n;
+}
+
+static void sweep(struct message_context *context)
+{
+    struct schedule_table *table = &context->schedules;
+    struct list *node;
+
+    for (unsigned left = SWEPT_PER_TURN; left > 0 && (node = list_first(&table->ended));)
+        left -= sweep_recipient(list_entry(node, struct schedule_recipient, link), left);
+    if (!list_empty(&table->ended))
+        loop_defer(context->loop, &table->sweep);
+}
+
+static void on_sweep(struct loop_deferred *deferred)
+{
+    sweep(list_entry(deferred, struct message_context, schedules.sweep));
+}
+
+void schedule_forget(struct actor *to)
+{
+    struct message_context *context = to->context;
+    struct schedule_recipient *recipient = to->scheduled;
+
+    beats_forget(&context->schedules.beats, &to->timers.beats);
+    to->scheduled = NULL;
+    if (!recipient)
+        return;
+    recipient->actor = NULL;
+    list_push_back(&context->schedules.ended, &recipient->link);
+    sweep(context);
+}
+
+void schedule_table_init(struct schedule_table *table)
+{
+    list_init(&table->ended);
+    loop_deferred_init(&table->sweep, on_sweep);
+}
+
+void schedule_table_deinit(struct message_context *context)
+{
+    struct schedule_table *table = &context->schedules;
+
+    while (!list_empty(&table->ended))
+        sweep(context);
+    loop_undefer(&table->sweep);
+    assert(table->n_armed == 0);
+    handle_table_deinit(&table->handles);
+    index_deinit(&table->by_id);
 }

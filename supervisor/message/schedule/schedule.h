@@ -42,6 +42,14 @@ struct schedule_share {
     struct beats beats;
 };
 
+/* The timers for an actor. They may outlive it by some turns, in which they are freed. */
+struct schedule_recipient {
+    struct actor *actor; /* NULL = it has ended */
+    struct list schedules;
+    struct index by_type, by_setter;
+    struct list link; /* of those whose actor has ended, in the table */
+};
+
 struct schedule {
     struct list link;                      /* in the recipient's list */
     struct index_entry by_type, by_setter; /* in the recipient's indices */
@@ -49,7 +57,7 @@ struct schedule {
     uint64_t id;                           /* counts from 1 */
     uint64_t handle;                       /* in the table, for lists */
     struct message_context *context;
-    struct actor *to;
+    struct schedule_recipient *recipient;
     uint64_t setter;           /* reference; 0 = outside */
     struct alarm alarm;        /* its date: when it fires next, realtime */
     usec_t due;                /* a date with `realtime`, else monotonic */
@@ -65,10 +73,16 @@ struct schedule_table {
     uint64_t last_id, n_armed, bytes;
     struct schedule_share outside;
     struct beats_total beats;
-    struct beats orphans; /* of all timers whose setters are gone */
+    struct beats orphans;       /* of all timers whose setters are gone */
+    struct list ended;          /* the recipients that have ended */
+    struct loop_deferred sweep; /* frees their timers */
 };
 
-void schedule_table_deinit(struct schedule_table *table); /* empty */
+void schedule_table_init(struct schedule_table *table);
+void schedule_table_deinit(struct message_context *context); /* no actor has a timer */
+
+/* Returns the number of timers for an actor. */
+size_t schedule_count_for(const struct actor *to);
 
 struct schedule_options {
     struct actor *to;
@@ -102,5 +116,6 @@ unsigned schedule_cancel(struct message_context *context, uint64_t id, const str
 unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_size,
                               const struct actor *by, unsigned max);
 
-/* Ends all timers for an actor. Those that it has set for others continue. */
+/* Ends all timers for an actor, which is about to end. Those that it has set for others continue.
+ */
 void schedule_forget(struct actor *to);

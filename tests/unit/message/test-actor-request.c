@@ -37,7 +37,16 @@ static void on_broken(struct endpoint *endpoint, const char *what)
     ck_abort_msg("%s", what);
 }
 
-static const struct endpoint_handler HANDLER = {.record = on_record, .broken = on_broken};
+static unsigned n_drainable;
+
+static void on_drainable(struct endpoint *endpoint)
+{
+    (void)endpoint;
+    n_drainable++;
+}
+
+static const struct endpoint_handler HANDLER = {
+    .record = on_record, .drainable = on_drainable, .broken = on_broken};
 
 static struct actor_policy get_policy(const struct actor *actor)
 {
@@ -103,7 +112,7 @@ static void teardown(void)
 
 /* ---- what the sender does ---- */
 
-static void commit(enum protocol_actor_kind kind, const void *body, int size)
+static void publish(enum protocol_actor_kind kind, const void *body, int size)
 {
     void *room;
 
@@ -112,6 +121,11 @@ static void commit(enum protocol_actor_kind kind, const void *body, int size)
     memcpy(room, body, (size_t)size);
     ring_commit(&peer.channel.out, (uint16_t)kind, (uint32_t)size);
     channel_publish(&peer.channel);
+}
+
+static void commit(enum protocol_actor_kind kind, const void *body, int size)
+{
+    publish(kind, body, size);
     fake_peer_turns(context.loop, 3);
 }
 
@@ -530,6 +544,29 @@ TEST(timers_of_a_type_are_cancelled_over_many_turns_and_all_are_counted)
     ck_assert_uint_eq(answer.cookie, 7);
     ck_assert_uint_eq(answer.value, 5000);
     ck_assert_int_ne(ring_next(&peer.channel.in, &record), 0);
+}
+
+TEST(timers_that_a_dead_worker_has_cancelled_end_over_many_turns)
+{
+    const struct topic topic = topic_of("tick");
+    const struct schedule_options options = {
+        .to = actors[0], .sender = sender->reference, .at = USEC_PER_SEC, .topic = &topic};
+    const struct protocol_timer_cancel cancel = {
+        .cookie = 7, .to = actors[0]->reference, .type = "tick", .type_size = 4};
+    uint8_t body[512];
+    uint64_t id;
+
+    for (unsigned i = 0; i < 5000; i++)
+        ck_assert_int_eq(schedule_add(&context, &options, &id), 0);
+    publish(PROTOCOL_TIMER_CANCEL, body, protocol_put_timer_cancel(body, sizeof(body), &cancel));
+    n_drainable = 0;
+    for (uint64_t before = 5000; !endpoint_drain(&peer.endpoint);) {
+        ck_assert_uint_eq(n_drainable, 1);
+        ck_assert_uint_le(before - context.schedules.n_armed, 1000);
+        before = context.schedules.n_armed;
+        n_drainable = 0;
+    }
+    ck_assert_uint_eq(context.schedules.n_armed, 0);
 }
 
 static unsigned random_below(unsigned n)

@@ -260,7 +260,7 @@ TEST(timers_keep_id_time_and_beat)
         ck_assert_uint_eq(b->period, a->period);
         ck_assert_uint_eq(b->realtime, a->realtime);
         ck_assert_uint_eq(b->setter, a->setter);
-        ck_assert_ptr_eq(b->to, after.actor);
+        ck_assert_ptr_eq(b->recipient->actor, after.actor);
         ck_assert_uint_eq(b->envelope->timer, ids[i]);
         ck_assert_mem_eq(payload_data(&b->envelope->payload), "beat", 4);
     }

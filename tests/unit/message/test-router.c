@@ -931,7 +931,7 @@ TEST(a_type_is_cancelled_by_looking_at_its_own_timers)
         schedule(actor, 1000, 0, false, type);
     }
     schedule(actor, 2000, 0, false, "type.17");
-    ck_assert_uint_le(longest(&actor->schedules_by_type), 24);
+    ck_assert_uint_le(longest(&actor->scheduled->by_type), 24);
     ck_assert_uint_eq(schedule_cancel_type(actor, "type.17", 7, NULL, UINT_MAX), 2);
     ck_assert_uint_eq(schedule_cancel_type(actor, "type.17", 7, NULL, UINT_MAX), 0);
     ck_assert_uint_eq(context.schedules.n_armed, 9999);
@@ -978,7 +978,47 @@ static uint64_t beats_in_three_seconds(struct actor *owner, struct actor *to, un
     }
     ck_assert_uint_eq(context.schedules.n_armed, n);
     schedule_forget(to);
+    for (unsigned turns = 0; turns < 10 && context.schedules.n_armed > 0; turns++)
+        fake_peer_turns(context.loop, 1);
+    ck_assert_uint_eq(context.schedules.n_armed, 0);
     return message_context_next_id(&context) - before - 1;
+}
+
+TEST(many_timers_of_a_recipient_that_has_ended_are_freed_over_many_turns)
+{
+    struct actor *actor = new_actor("actor"), *other = new_actor("other");
+    const uint64_t first = schedule(actor, 1000, 1000, false, "a");
+    unsigned turns = 0;
+
+    for (unsigned i = 0; i < 20000; i++)
+        schedule(actor, USEC_PER_SEC, 0, false, "a");
+    schedule(other, USEC_PER_SEC, 0, false, "a");
+    actor_end(actor, "gone");
+    ck_assert_uint_gt(context.schedules.n_armed, 19000);
+    ck_assert_uint_eq(schedule_cancel(&context, first, NULL), 0);
+    for (; context.schedules.n_armed > 1; turns++) {
+        const uint64_t before = context.schedules.n_armed;
+
+        fake_peer_turns(context.loop, 1);
+        ck_assert_uint_lt(context.schedules.n_armed, before);
+        ck_assert_uint_le(before - context.schedules.n_armed, 2000);
+    }
+    ck_assert_uint_ge(turns, 10);
+    ck_assert_uint_eq(schedule_count_for(other), 1);
+}
+
+TEST(timers_of_a_recipient_that_has_ended_do_not_go_off)
+{
+    struct actor *actor = new_actor("actor");
+    const usec_t now = loop_now(context.loop);
+
+    for (unsigned i = 0; i < 2000; i++)
+        schedule(actor, 1000, i % 2 == 0 ? 1000 : 0, false, "a");
+    actor_end(actor, "gone");
+    ck_assert_uint_gt(context.schedules.n_armed, 1000);
+    run_timers(now + 5000);
+    ck_assert_uint_eq(context.schedules.n_armed, 0);
+    ck_assert_uint_eq(context.schedules.beats.granted, 0);
 }
 
 TEST(periodic_timers_of_one_owner_go_off_so_often_and_no_more)
