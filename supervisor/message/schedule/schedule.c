@@ -207,9 +207,19 @@ static struct envelope *schedule_envelope(const struct schedule_options *options
     return envelope;
 }
 
-static uint64_t setter_key(uint64_t setter, uint64_t type_key)
+/* Timers of one type are spread over so many keys. An index that grows moves all entries of a key
+ * at once, and there may be a million timers of one type. */
+#define KEYS_PER_TYPE 64u
+
+/* The key of a type's timers whose ids leave this remainder. */
+static uint64_t type_key(const char *type, uint32_t type_size, uint64_t id)
 {
-    return type_key ^ setter * UINT64_C(0x9e3779b97f4a7c15);
+    return hash_bytes(type, type_size) ^ hash_mix(id % KEYS_PER_TYPE);
+}
+
+static uint64_t setter_key(uint64_t setter, uint64_t key)
+{
+    return key ^ setter * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 /* Returns NULL when out of memory. */
@@ -249,7 +259,7 @@ static int schedule_new(struct schedule **ret, struct message_context *context,
 static void schedule_register(struct schedule *schedule, const struct topic *topic)
 {
     struct schedule_table *table = &schedule->context->schedules;
-    const uint64_t key = hash_bytes(topic->type, topic->type_size);
+    const uint64_t key = type_key(topic->type, topic->type_size, schedule->id);
     struct schedule_recipient *recipient = schedule->recipient;
 
     list_push_back(&recipient->schedules, &schedule->link);
@@ -338,31 +348,40 @@ unsigned schedule_cancel(struct message_context *context, uint64_t id, const str
     return 1;
 }
 
-unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_size,
-                              const struct actor *by, unsigned max)
+/* Like schedule_cancel_type(), but only those with this key. */
+static unsigned cancel_key(struct actor *to, uint64_t key, const struct topic *type,
+                           const struct actor *by, unsigned max)
 {
     const bool any_setter = !by || by == to;
-    const uint64_t key = hash_bytes(type, type_size);
-    const struct schedule_recipient *recipient = to->scheduled;
-    struct index_entry *entry;
+    struct index_entry *entry =
+        any_setter ? index_find(&to->scheduled->by_type, key)
+                   : index_find(&to->scheduled->by_setter, setter_key(by->reference, key));
     unsigned n = 0;
 
-    if (!recipient)
-        return 0;
-    entry = any_setter ? index_find(&recipient->by_type, key)
-                       : index_find(&recipient->by_setter, setter_key(by->reference, key));
     while (entry && n < max) {
         struct schedule *schedule =
             any_setter ? schedule_of(entry, by_type) : schedule_of(entry, by_setter);
         const struct topic *topic = &schedule->envelope->topic;
 
         entry = index_find_next(entry);
-        if (topic->type_size != type_size || memcmp(topic->type, type, type_size) != 0 ||
+        if (topic->type_size != type->type_size ||
+            memcmp(topic->type, type->type, type->type_size) != 0 ||
             (!any_setter && schedule->setter != by->reference))
             continue;
         schedule_end(schedule);
         n++;
     }
+    return n;
+}
+
+unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_size,
+                              const struct actor *by, unsigned max)
+{
+    const struct topic topic = {.type = type, .type_size = type_size};
+    unsigned n = 0;
+
+    for (unsigned i = 0; to->scheduled && i < KEYS_PER_TYPE && n < max; i++)
+        n += cancel_key(to, type_key(type, type_size, i), &topic, by, max - n);
     return n;
 }
 
