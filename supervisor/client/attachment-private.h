@@ -150,8 +150,8 @@ void attachment_on_change(struct job_waiter *waiter, struct job *job);
 /* Sends owed records while there is room. Returns 0 (all are sent) or ENDPOINT_E_FULL. */
 int attachment_send_owed(struct attachment *attachment);
 
-/* Removes all waiters; the jobs go on. */
-void attachment_drop_waiters(struct attachment *attachment);
+/* Removes at most `max` waiters; the jobs go on. Returns whether none is left. */
+bool attachment_drop_waiters(struct attachment *attachment, size_t max);
 /* Removes those that an upgrade saves: for the ends of jobs, and those whose record found no room.
  */
 void attachment_drop_saved(struct attachment *attachment);

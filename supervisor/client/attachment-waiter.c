@@ -179,25 +179,29 @@ int attachment_on_watch(struct attachment *attachment, const struct ring_record 
     return r < 0 ? r : attachment_find_job(attachment, &watch, WAIT_FOR_ANY_JOB);
 }
 
-static void attachment_drop_owed(struct attachment *attachment)
+/* Drops at most `max` owed records. Returns how many. */
+static size_t drop_owed(struct attachment *attachment, size_t max)
 {
     struct list *node;
+    size_t n = 0;
 
-    while ((node = list_first(&attachment->owed))) {
+    for (; n < max && (node = list_first(&attachment->owed)); n++) {
         struct job_waiter *waiter = list_entry(node, struct job_waiter, owner_link);
         struct job *job = waiter->job;
         waiter_release(waiter);
         job_unref(attachment->context->jobs, job);
     }
+    return n;
 }
 
-void attachment_drop_waiters(struct attachment *attachment)
+bool attachment_drop_waiters(struct attachment *attachment, size_t max)
 {
     struct list *node;
+    size_t n = drop_owed(attachment, max);
 
-    while ((node = list_first(&attachment->waiting)))
+    for (; n < max && (node = list_first(&attachment->waiting)); n++)
         waiter_release(list_entry(node, struct job_waiter, owner_link));
-    attachment_drop_owed(attachment);
+    return attachment->n_waiters == 0;
 }
 
 void attachment_drop_saved(struct attachment *attachment)
@@ -208,5 +212,5 @@ void attachment_drop_saved(struct attachment *attachment)
         if (waiter->wait == WAIT_FOR_END)
             waiter_release(waiter);
     }
-    attachment_drop_owed(attachment);
+    (void)drop_owed(attachment, SIZE_MAX);
 }

@@ -20,6 +20,8 @@
 #include <string.h>
 
 #define ATTACHMENT_RING (UINT32_C(1) << 20)
+/* Waiters of a client that has left: less than a microsecond each. */
+#define DROPPED_PER_TURN 2048u
 
 static int attachment_on_lookup(struct attachment *attachment, const struct ring_record *record)
 {
@@ -340,10 +342,14 @@ void attachment_set_may_change(struct attachment *attachment, bool may_change)
 
 bool attachment_finish(struct attachment *attachment, struct task *again)
 {
+    if (!attachment->finish && !attachment_drop_waiters(attachment, DROPPED_PER_TURN)) {
+        task_queue(again);
+        return false;
+    }
     if (!attachment->finish) {
         attachment->finish = again;
         attachment_drop_searches(attachment);
-        attachment_drop_waiters(attachment);
+        (void)attachment_drop_waiters(attachment, SIZE_MAX); /* of the searches */
         attachment_forget_submit(attachment);
         endpoint_begin_drain(&attachment->endpoint);
     }
@@ -360,7 +366,7 @@ struct attachment *attachment_free(struct attachment *attachment)
         return NULL;
     attachment_drop_holding(attachment);
     attachment_drop_searches(attachment);
-    attachment_drop_waiters(attachment);
+    (void)attachment_drop_waiters(attachment, SIZE_MAX);
     attachment_forget_submit(attachment);
     if (attachment->actor)
         actor_end(attachment->actor, "the client has gone away");

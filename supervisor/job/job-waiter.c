@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 
+/* How many are kept for the next jobs. */
+#define UNUSED_MAX 4096u
+
 struct job_waiter *job_waiter_new(struct job_table *table, struct job *job)
 {
     struct list *unused = list_first(&table->unused_waiters);
@@ -11,8 +14,10 @@ struct job_waiter *job_waiter_new(struct job_table *table, struct job *job)
 
     if (!waiter)
         return NULL;
-    if (unused)
+    if (unused) {
         list_unlink(unused);
+        table->n_unused_waiters--;
+    }
     list_init(&waiter->owner_link);
     waiter->job = job;
     waiter->wait = waiter->refusal = 0;
@@ -24,7 +29,12 @@ struct job_waiter *job_waiter_free(struct job_table *table, struct job_waiter *w
 {
     list_unlink(&waiter->link);
     list_unlink(&waiter->owner_link);
+    if (table->n_unused_waiters == UNUSED_MAX) {
+        free(waiter);
+        return NULL;
+    }
     list_push_front(&table->unused_waiters, &waiter->link);
+    table->n_unused_waiters++;
     return NULL;
 }
 

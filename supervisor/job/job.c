@@ -63,6 +63,7 @@ static void free_unused(struct job_table *table)
         list_unlink(node);
         free(list_entry(node, struct job_waiter, link));
     }
+    table->n_unused_waiters = 0;
 }
 
 void job_table_deinit(struct job_table *table)

@@ -109,6 +109,7 @@ struct job_table {
     struct handle_table handles;
     struct list unused; /* memory of former jobs, kept for the next ones */
     struct list unused_waiters;
+    unsigned n_unused_waiters;
     uint64_t most_live;   /* since memory was last given back */
     uint64_t freed;       /* bytes since `n_live` was that */
     void *names;          /* tree of jobs whose id was chosen by the submitter */

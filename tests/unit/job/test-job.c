@@ -279,4 +279,29 @@ TEST(waiters_are_told_of_every_change_and_let_go_at_the_end)
     (void)job_waiter_free(&table, waiter);
 }
 
+static size_t count(const struct list *list)
+{
+    size_t n = 0;
+
+    list_for_each (node, list) {
+        n++;
+    }
+    return n;
+}
+
+TEST(few_of_many_waiters_that_were_let_go_are_kept_for_the_next_jobs)
+{
+    struct job *job = new_job("");
+
+    for (unsigned i = 0; i < 20000; i++)
+        ck_assert_ptr_nonnull(job_waiter_new(&table, job));
+    while (!list_empty(&job->waiters))
+        (void)job_waiter_free(&table, job_first_waiter(job));
+    ck_assert_uint_ge(count(&table.unused_waiters), 1000);
+    ck_assert_uint_le(count(&table.unused_waiters), 5000);
+    for (unsigned i = 0; i < 20000; i++)
+        ck_assert_ptr_nonnull(job_waiter_new(&table, job));
+    ck_assert(list_empty(&table.unused_waiters));
+}
+
 const struct suite suite = {.name = "job", .setup = setup, .teardown = teardown};
