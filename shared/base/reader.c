@@ -97,14 +97,3 @@ int reader_next(struct reader *reader, usec_t deadline, const char **ret, size_t
     reader->start = separator ? reader->searched : reader->filled;
     return 0;
 }
-
-uint64_t reader_left(int fd)
-{
-    struct stat status;
-    off_t offset;
-
-    if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
-        return 0;
-    offset = lseek(fd, 0, SEEK_CUR);
-    return offset >= 0 && offset < status.st_size ? (uint64_t)(status.st_size - offset) : 0;
-}

@@ -36,6 +36,3 @@ enum {
  * read(2).
  */
 int reader_next(struct reader *reader, usec_t deadline, const char **ret, size_t *ret_size);
-
-/* The bytes from the position of a regular file to its end; 0 = not known. */
-uint64_t reader_left(int fd);

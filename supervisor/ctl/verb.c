@@ -22,9 +22,6 @@ const struct verb verb_table[] = {
             "them are up (groups running or paused, workers idle or busy), 1 when one is\n"
             "not, 5 when one does not exist. 'troupe-nats cluster' shows all machines.\n",
         .options = OPTIONS_CONNECT | OPTIONS_ALL, .run = verb_status,
-        .examples = "  troupectl status\n"
-                    "  troupectl status digest --all\n"
-                    "  troupectl status digest/3 || page-somebody\n",
     },
     {
         .name = "events", .operands = "[TARGET]", .operands_max = 1,
@@ -34,19 +31,14 @@ const struct verb verb_table[] = {
             "shown as far as they are kept.\n",
         .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_EVENTS | OPTIONS_RECONNECT,
         .run = verb_events,
-        .examples = "  troupectl events digest\n"
-                    "  troupectl events --follow --json | jq .events[]\n",
     },
     {
         .name = "jobs", .operands = "[GROUP[/CELL]]", .operands_max = 1,
         .summary = "Live jobs; with --ended also those whose results are kept",
         .details =
-            "Running jobs come first, then jobs that wait for a retry or for their time, then\n"
-            "the queue in its order, then ended jobs.\n",
+            "Shows 1,000 jobs, or as many as --limit says.\n",
         .options = OPTIONS_CONNECT | OPTIONS_ENDED | OPTIONS_STATE | OPTIONS_LIMIT,
         .run = verb_jobs,
-        .examples = "  troupectl jobs digest --ended --limit 20\n"
-                    "  troupectl jobs --state backoff\n",
     },
     {
         .name = "job", .operands = "ID", .operands_min = 1, .operands_max = 1,
@@ -54,8 +46,6 @@ const struct verb verb_table[] = {
         .details =
             "The exit status is 1 if the job has ended without success.\n",
         .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_RECONNECT, .run = verb_job,
-        .examples = "  troupectl job 5f0c6a... --follow\n"
-                    "  troupectl job nightly --json | jq -r .job.result.data\n",
     },
     {
         .name = "why", .operands = "TARGET|JOB...", .operands_min = 1, .operands_max = ANY_NUMBER,
@@ -64,16 +54,12 @@ const struct verb verb_table[] = {
             "A line for each reason; the first one decides. A name that is both a group's and a\n"
             "job's is the group's.\n",
         .options = OPTIONS_CONNECT, .run = verb_why,
-        .examples = "  troupectl why nightly\n"
-                    "  troupectl why digest mail/acme digest/3\n",
     },
     {
         .name = "create", .operands = "GROUP [-]", .operands_min = 1, .operands_max = 2,
         .summary = "Submits a job and prints its id",
         .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB | OPTIONS_RECONNECT,
         .run = verb_create,
-        .examples = "  troupectl create digest --data /etc/passwd --id nightly --retries 2\n"
-                    "  gzip -dc big.gz | troupectl create count -\n",
     },
     {
         .name = "do", .operands = "GROUP [-]", .operands_min = 1, .operands_max = 2,
@@ -84,8 +70,6 @@ const struct verb verb_table[] = {
             "Ctrl-C cancels the job; a second Ctrl-C exits without waiting for its end.\n",
         .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB | OPTIONS_RECONNECT,
         .run = verb_do,
-        .examples = "  troupectl do digest --data /etc/passwd\n"
-                    "  troupectl do thumbnails --file photo.jpg > small.png\n",
     },
     {
         .name = "wait", .operands = "ID", .operands_min = 1, .operands_max = 1,
@@ -94,7 +78,6 @@ const struct verb verb_table[] = {
             "As 'do' does, for a job that exists: ID is what 'create' has printed. --timeout\n"
             "limits the wait (default: none); then the exit status is 8, and the job continues.\n",
         .options = OPTIONS_PATIENCE | OPTIONS_RECONNECT, .run = verb_wait,
-        .examples = "  troupectl wait nightly --timeout 1h\n",
     },
     {
         .name = "map", .operands = "GROUP", .operands_min = 1, .operands_max = 1,
@@ -107,8 +90,6 @@ const struct verb verb_table[] = {
             "while the queue of the group is full, map waits. After Ctrl-C, map submits no more\n"
             "and waits for running jobs; a second Ctrl-C exits.\n",
         .options = OPTIONS_JOB | OPTIONS_MAP | OPTIONS_RECONNECT, .run = verb_map,
-        .examples = "  find /usr/share/doc -type f | troupectl map digest > digests\n"
-                    "  find . -type f -print0 | troupectl map digest --null --tag --keep-going\n",
     },
     {
         .name = "tell", .operands = "ACTOR TYPE [-]", .operands_min = 2, .operands_max = 3,
@@ -117,8 +98,6 @@ const struct verb verb_table[] = {
             "ACTOR is a group, a worker (GROUP/0), an exchange, or a name that an actor\n"
             "registered. TYPE is a dotted name, or \"\".\n",
         .options = OPTIONS_CONNECT | OPTIONS_PAYLOAD | OPTIONS_KEY, .run = verb_tell,
-        .examples = "  troupectl tell bank account.close --data 17\n"
-                    "  troupectl tell events order.created --key eu.fr --file order.json\n",
     },
     {
         .name = "ask", .operands = "ACTOR TYPE [-]", .operands_min = 2, .operands_max = 3,
@@ -126,7 +105,6 @@ const struct verb verb_table[] = {
         .details =
             "The exit status is 8 if no reply came in time, 1 if none will come.\n",
         .options = OPTIONS_REPLY | OPTIONS_PAYLOAD | OPTIONS_KEY, .run = verb_ask,
-        .examples = "  troupectl ask bank balance --data 17 --timeout 2s\n",
     },
     {
         .name = "schedule", .operands = "ACTOR TYPE [-]", .operands_min = 2, .operands_max = 3,
@@ -138,8 +116,6 @@ const struct verb verb_table[] = {
             "Groups of troupe-exec take jobs only: 'troupectl create GROUP --at TIME'.\n",
         .options = OPTIONS_CONNECT | OPTIONS_PAYLOAD | OPTIONS_KEY | OPTIONS_WHEN,
         .run = verb_schedule,
-        .examples = "  troupectl schedule mail digest --at 18:00 --every 1d\n"
-                    "  troupectl schedule cache flush --delay 30s\n",
     },
     {
         .name = "unschedule", .operands = "[ID...]", .operands_max = ANY_NUMBER,
@@ -147,21 +123,16 @@ const struct verb verb_table[] = {
         .details =
             "Give ids, or --to ACTOR and --type TYPE for all timers of this type and actor.\n",
         .options = OPTIONS_CONNECT | OPTIONS_OF, .run = verb_unschedule,
-        .examples = "  troupectl unschedule 4294967297\n"
-                    "  troupectl unschedule --to mail --type digest\n",
     },
     {
         .name = "timers", .operands = "[ACTOR]", .operands_max = 1,
         .summary = "Messages that will be sent later",
         .options = OPTIONS_CONNECT | OPTIONS_LIMIT, .run = verb_timers,
-        .examples = "  troupectl timers mail\n",
     },
     {
         .name = "actors", .operands = "[ADDRESS]", .operands_max = 1,
         .summary = "Actors, and how many messages wait for each",
         .options = OPTIONS_CONNECT | OPTIONS_LIMIT | OPTIONS_KIND, .run = verb_actors,
-        .examples = "  troupectl actors bank\n"
-                    "  troupectl actors --kind exchange\n",
     },
     {
         .name = "exchanges", .operands = "[show|create|delete NAME [KIND]]", .operands_max = 3,
@@ -170,31 +141,23 @@ const struct verb verb_table[] = {
             "KIND is single, typed-single, typed-multi, routing-key or pattern; see\n"
             "troupe.exchange(5).\n",
         .options = OPTIONS_CONNECT, .run = verb_exchanges,
-        .examples = "  troupectl exchanges\n"
-                    "  troupectl exchanges create events pattern\n"
-                    "  troupectl exchanges show events\n",
     },
     {
         .name = "subscribe", .operands = "EXCHANGE ACTOR [TYPE]", .operands_min = 2,
         .operands_max = 3,
         .summary = "Subscribes an actor to an exchange",
         .options = OPTIONS_CONNECT | OPTIONS_KEY, .run = verb_subscribe,
-        .examples = "  troupectl subscribe events audit order --key 'eu.#'\n",
     },
     {
         .name = "unsubscribe", .operands = "EXCHANGE ACTOR [TYPE]", .operands_min = 2,
         .operands_max = 3,
         .summary = "Ends a subscription of exactly that type and key",
         .options = OPTIONS_CONNECT | OPTIONS_KEY, .run = verb_unsubscribe,
-        .examples = "  troupectl unsubscribe events audit order --key 'eu.#'\n",
     },
     {
         .name = "dead-letters", .operands = "[list|show ID...]", .operands_max = ANY_NUMBER,
         .summary = "Messages and jobs that were not handled",
         .options = OPTIONS_CONNECT | OPTIONS_LETTERS | OPTIONS_LIMIT, .run = verb_dead_letters,
-        .examples = "  troupectl dead-letters --reason job --since 1h\n"
-                    "  troupectl dead-letters show 17\n"
-                    "  troupectl dead-letters --reason error\n",
     },
     {
         .name = "retry", .operands = "[ID...]", .operands_max = ANY_NUMBER,
@@ -205,8 +168,6 @@ const struct verb verb_table[] = {
             "--dry-run counts the matches and prints an id; --up-to with that id leaves out later\n"
             "dead letters.\n",
         .options = OPTIONS_CONNECT | OPTIONS_LETTERS | OPTIONS_CHANGE, .run = verb_retry,
-        .examples = "  troupectl retry --to digest --reason job --since 1h --dry-run\n"
-                    "  troupectl retry --to digest --reason job --since 1h --up-to 812\n",
     },
     {
         .name = "purge", .operands = "[ID...]", .operands_max = ANY_NUMBER,
@@ -214,7 +175,6 @@ const struct verb verb_table[] = {
         .details =
             "Takes ids, filters, or --all, like retry.\n",
         .options = OPTIONS_CONNECT | OPTIONS_LETTERS | OPTIONS_CHANGE, .run = verb_retry,
-        .examples = "  troupectl purge --older-than 7d --dry-run\n",
     },
     {
         .name = "cancel", .operands = "ID... | --all GROUP[/CELL]...", .operands_min = 1,
@@ -224,20 +184,16 @@ const struct verb verb_table[] = {
             "With --all, cancels every job of a group or cell that has not ended: first those\n"
             "that wait, then those that are running.\n",
         .options = OPTIONS_CONNECT | OPTIONS_CANCEL, .run = verb_cancel,
-        .examples = "  troupectl cancel nightly\n"
-                    "  troupectl cancel --all digest\n",
     },
     {
         .name = "resize", .operands = "GROUP[/CELL] N", .operands_min = 2, .operands_max = 2,
         .summary = "Changes the number of a group's or a cell's workers",
         .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_resize,
-        .examples = "  troupectl resize digest 8 --wait\n",
     },
     {
         .name = "start", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Starts groups, cells or workers",
         .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_change,
-        .examples = "  troupectl start digest --wait\n",
     },
     {
         .name = "stop", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
@@ -246,8 +202,6 @@ const struct verb verb_table[] = {
             "Waits for these jobs however long they take, unless --within is given;\n"
             "'troupectl cancel ID' ends a single job.\n",
         .options = OPTIONS_CONNECT | OPTIONS_WAIT | OPTIONS_WITHIN, .run = verb_change,
-        .examples = "  troupectl stop digest/3\n"
-                    "  troupectl stop digest --within 10s --wait\n",
     },
     {
         .name = "restart", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
@@ -256,20 +210,16 @@ const struct verb verb_table[] = {
             "Waits for these jobs however long they take; 'troupectl cancel ID' ends one that\n"
             "is stuck.\n",
         .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_change,
-        .examples = "  troupectl restart digest --wait --timeout 1min\n",
     },
     {
         .name = "reset", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Starts failed workers immediately, and forgets earlier failures",
         .options = OPTIONS_CONNECT, .run = verb_change,
-        .examples = "  troupectl reset digest\n",
     },
     {
         .name = "pause", .operands = "GROUP[/CELL]...", .operands_min = 1, .operands_max = ANY_NUMBER,
         .summary = "Stops handing out jobs; new jobs are queued",
         .options = OPTIONS_CONNECT | OPTIONS_ACTOR, .run = verb_switch,
-        .examples = "  troupectl pause digest\n"
-                    "  troupectl pause --actor events\n",
     },
     {
         .name = "resume", .operands = "[GROUP[/CELL]...]", .operands_max = ANY_NUMBER,
@@ -278,8 +228,6 @@ const struct verb verb_table[] = {
             "Without GROUP: all groups that drain or are drained. Those that are only paused\n"
             "stay so.\n",
         .options = OPTIONS_CONNECT | OPTIONS_ACTOR, .run = verb_resume,
-        .examples = "  troupectl resume digest\n"
-                    "  troupectl resume\n",
     },
     {
         .name = "drain", .operands = "[GROUP...]", .operands_max = ANY_NUMBER,
@@ -291,14 +239,11 @@ const struct verb verb_table[] = {
             "(default: for ever); then it says what holds it up, the exit status is 8, and the\n"
             "groups continue to drain.\n",
         .options = OPTIONS_PATIENCE, .run = verb_drain,
-        .examples = "  troupectl drain && systemctl stop trouped\n"
-                    "  troupectl drain digest --timeout 5min\n",
     },
     {
         .name = "deaths", .operands = "[TARGET]", .operands_max = 1,
         .summary = "Reports of how and why workers died, newest first",
         .options = OPTIONS_CONNECT | OPTIONS_LIMIT, .run = verb_deaths,
-        .examples = "  troupectl deaths digest/3 --limit 1\n",
     },
     {
         .name = "sandbox", .operands = "suggest GROUP", .operands_min = 2, .operands_max = 2,
@@ -307,7 +252,6 @@ const struct verb verb_table[] = {
             "With SystemCallLog=~@default in its [Sandbox], the system calls that its workers\n"
             "make are recorded, also those that SystemCallFilter= forbids.\n",
         .options = OPTIONS_CONNECT, .run = verb_sandbox,
-        .examples = "  troupectl sandbox suggest digest >/etc/troupe/digest.group.d/calls.conf\n",
     },
     {
         .name = "logs", .operands = "TARGET|JOB", .operands_min = 1, .operands_max = 1,
@@ -317,11 +261,6 @@ const struct verb verb_table[] = {
             "both a group's and a job's is the group's.\n",
         .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_MESSAGES | OPTIONS_RECONNECT,
         .run = verb_logs,
-        .examples = "  troupectl logs digest\n"
-                    "  troupectl logs digest/3 --follow\n"
-                    "  troupectl logs nightly\n"
-                    "  troupectl logs digest --messages unhandled,dispatched\n"
-                    "  troupectl logs digest --messages none\n",
     },
     {
         .name = "top", .operands = "[TARGET]", .operands_max = 1,
@@ -331,8 +270,6 @@ const struct verb verb_table[] = {
             "terminal, prints a block of lines a second.\n",
         .options = OPTIONS_CONNECT | OPTIONS_ALL | OPTIONS_TOP | OPTIONS_RECONNECT,
         .run = verb_top,
-        .examples = "  troupectl top digest\n"
-                    "  troupectl top --all --count 1 | cat\n",
     },
     {
         .name = "metrics", .operands = "",
@@ -341,8 +278,6 @@ const struct verb verb_table[] = {
             "In the text format that Prometheus, promtool and the textfile collector of\n"
             "node_exporter read. troupe-metrics(7) lists the names.\n",
         .options = OPTIONS_CONNECT | OPTIONS_METRICS, .run = verb_metrics,
-        .examples = "  troupectl metrics | promtool check metrics\n"
-                    "  troupectl metrics --output /var/lib/prometheus/node-exporter/troupe.prom\n",
     },
     {
         .name = "init", .operands = "python NAME", .operands_min = 2, .operands_max = 2,
@@ -350,7 +285,6 @@ const struct verb verb_table[] = {
         .details =
             "NAME.py and NAME.group in the current directory; files that exist are not changed.\n",
         .run = verb_init,
-        .examples = "  troupectl init python thumbnails\n",
     },
     {
         .name = "verify", .operands = "[FILE...]", .operands_max = ANY_NUMBER,
@@ -359,8 +293,6 @@ const struct verb verb_table[] = {
             "Prints a line for every problem, FILE:LINE: TEXT; the exit status is 7 if there is\n"
             "one.\n",
         .options = OPTIONS_CONFIG, .run = verb_verify,
-        .examples = "  troupectl verify && troupectl reload\n"
-                    "  troupectl verify ./digest.group\n",
     },
     {
         .name = "reload", .operands = "",
@@ -371,7 +303,6 @@ const struct verb verb_table[] = {
             "A program, user or file that is missing on this machine is printed and keeps only\n"
             "its own group from starting: all else is in force, and the exit status is 0.\n",
         .options = OPTIONS_CONNECT | OPTIONS_RELOAD, .run = verb_reload,
-        .examples = "  troupectl reload\n",
     },
     {
         .name = "backup", .operands = "FILE", .operands_min = 1, .operands_max = 1,
@@ -382,7 +313,6 @@ const struct verb verb_table[] = {
             "remove its database with all files whose names begin with it, and copy the\n"
             "backup to its place.\n",
         .options = OPTIONS_CONNECT, .run = verb_backup,
-        .examples = "  troupectl backup /var/backups/troupe-$(date +%F).db\n",
     },
     {
         .name = "upgrade", .operands = "",
@@ -391,19 +321,16 @@ const struct verb verb_table[] = {
             "Workers and services keep running. If the new program does not start, the old one\n"
             "continues, and the exit status is 1.\n",
         .options = OPTIONS_CONNECT, .run = verb_upgrade,
-        .examples = "  troupectl upgrade\n",
     },
     {
         .name = "info", .operands = "",
         .summary = "The version and state of the supervisor, and what it uses of this machine",
         .options = OPTIONS_CONNECT, .run = verb_info,
-        .examples = "  troupectl info --json\n",
     },
     {
         .name = "help", .operands = "[VERB]", .operands_max = 1,
         .summary = "Lists the verbs, or explains one",
         .options = 0, .run = verb_help,
-        .examples = "  troupectl help jobs\n",
     },
     {
         .name = "complete", .operands = "WORD...", .operands_max = ANY_NUMBER, .hidden = true,
@@ -414,7 +341,6 @@ const struct verb verb_table[] = {
             "Names that exist now come from the supervisor, if it answers within half a second,\n"
             "or within --timeout.\n",
         .options = OPTIONS_CONNECT, .run = verb_complete,
-        .examples = "  troupectl complete -- status ''\n",
     },
 };
 /* clang-format on */
@@ -479,8 +405,6 @@ void help_verb(const struct verb *verb)
     }
     puts("\nOptions of every verb:");
     options_help(OPTIONS_COMMON);
-    if (verb->examples)
-        printf("\nExamples:\n%s", verb->examples);
 }
 
 int verb_help(struct invocation *invocation)

@@ -265,11 +265,9 @@ class Orders(Ctl):
         self.s.until(lambda: self.s.group("many")["running"] == 2)
         shown = self.exits(0, "jobs", "many", "--limit", "9999").stdout.splitlines()
         self.assertEqual(len(shown), n + 1)
-        self.assertEqual([line.split()[2] for line in shown[1:4]], ["running", "running", "queued"])
-        queued = [line.split()[0] for line in shown[3:]]
-        self.assertEqual(queued, sorted(queued, key=lambda id: (int(id[1:]) % 2, id)))
+        self.assertEqual(len(self.exits(0, "jobs", "many", "--state", "running").stdout.splitlines()), 3)
         shown = self.exits(0, "jobs", "many", "--limit", "3").stdout
-        self.assertIn(f"3 of {n:,} jobs; --limit N shows more", shown)
+        self.assertIn("the first 3; --limit N shows more", shown)
         self.assertEqual([line.split()[2] for line in shown.splitlines()[1:4]], ["running", "running", "queued"])
         self.assertEqual(len(self.s.ctl_json("jobs", "--state", "queued")["jobs"]), n - 2)
         self.assertIn("allowed: queued, running", self.exits(2, "jobs", "--state", "lost").stderr)
@@ -330,7 +328,7 @@ class Jobs(Ctl):
         self.assertIn("● mine: succeeded\n", out)
         self.assertIn("│ hello\n", out)
         self.assertIn("mine", self.exits(0, "jobs", "--ended").stdout)
-        self.assertEqual(self.exits(0, "jobs").stdout, "No live jobs.\n")
+        self.assertEqual(self.exits(0, "jobs").stdout, "No jobs.\n")
 
     @unittest.skipIf(os.geteuid() != 0, "only root starts groups as root")
     def test_U5_verify_warns_about_a_group_that_runs_as_root_by_accident(self):
@@ -453,11 +451,13 @@ class Jobs(Ctl):
                 self.assertIn("takes only jobs", self.exits(2, *verb, actor, "x").stderr)
         self.exits(0, "schedule", "actor", "x", "--delay", "1h")
 
-    def test_do_as_json_is_the_whole_job(self):
-        job = json.loads(self.exits(0, "do", "actor", "--json", "--data", "echo x").stdout)["job"]
+    def test_do_as_json_is_an_object_also_without_success(self):
+        job = json.loads(self.exits(0, "do", "actor", "--json", "--data", "echo x").stdout)
         self.assertEqual((job["state"], job["result"]), ("succeeded", {"encoding": "utf8", "data": "x"}))
-        job = json.loads(self.exits(1, "do", "actor", "--json", "--data", "crash abort", "--retries", "0").stdout)["job"]
-        self.assertEqual((job["state"], job["attempts"][0]["cause"]), ("dead", "signal"))
+        process = self.exits(1, "do", "actor", "--json", "--data", "crash abort", "--retries", "0")
+        job = json.loads(process.stdout)
+        self.assertEqual((job["state"], job["attempts"]), ("dead", 1))
+        self.assertIn("killed by SIGABRT", job["reason"])
 
     def test_the_first_sigint_cancels(self):
         for options in [], ["--json"]:
@@ -468,7 +468,7 @@ class Jobs(Ctl):
             out, err = doing.communicate(timeout=LIMIT)
             self.assertEqual(doing.returncode, 1)
             if options:
-                self.assertEqual(json.loads(out)["job"]["state"], "cancelled")
+                self.assertEqual(json.loads(out)["state"], "cancelled")
                 self.assertIn(b"cancelling the job", err)
             else:
                 self.assertIn(b"job mine was cancelled by uid %d" % os.geteuid(), err)
@@ -545,7 +545,6 @@ class Map(Ctl):
         self.assertEqual(process.stdout.split(), [str(i) for i in range(1000)])
         group = self.s.group("small")
         self.assertEqual(group["succeeded"], 1000)
-        self.assertGreater(group["refused"], 0)
 
     def test_results_are_written_while_the_input_is_open(self):
         mapping = self.spawn("map", "actor")
@@ -664,6 +663,6 @@ class Map(Ctl):
         path = self.s.path("input")
         Path(path).write_text(f"echo a\nwait {bell.path}\n", encoding="ascii")
         screen = Screen(self, ["/bin/sh", "-c", f'exec "$0" --socket "$1" map actor < {path}', TROUPECTL, self.s.socket_path])
-        screen.wait(r"actor  [━─=-]+ +\d+%  1 done  ")
+        screen.wait(r"actor  1 done  \d+/s  ")
         bell.ring()
         self.assertEqual(screen.wait_end(), 0)

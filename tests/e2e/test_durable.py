@@ -998,15 +998,15 @@ class Lookups(Case):
             listed = s.call("List")
             self.assertIn("is being opened", listed["store_problem"])
             shown = s.ctl("jobs", "kept")
-            self.assertIn("durable jobs on disk are not shown: the store of durable jobs is being opened", shown.stderr)
+            self.assertIn("those on disk are not shown: the store of durable jobs is being opened", shown.stderr)
             self.assertEqual((shown.stdout, shown.returncode), ("", 0))
-            self.assertEqual(s.ctl("jobs", "other").stdout, "No live jobs.\n")
+            self.assertEqual(s.ctl("jobs", "other").stdout, "No jobs.\n")
             cancels = s.connect()
             cancels.send("io.troupe.Jobs.CancelAll", {"group": "kept"})
             s.call("GetInfo")
         self.assertEqual(cancels.reply()[0]["cancelled"], 1)
         self.assertNotIn("store_problem", s.call("List"))
-        self.assertEqual(s.ctl("jobs", "kept").stdout, "No live jobs.\n")
+        self.assertEqual(s.ctl("jobs", "kept").stdout, "No jobs.\n")
 
     def test_jobs_in_a_store_that_is_damaged_are_not_said_to_be_none(self):
         s = self.damaged()

@@ -92,19 +92,6 @@ class Calls(unittest.TestCase):
     def test_a_first_create_does_not_take_exists_for_accepted(self):
         self.assertEqual(self.ctl(Scripted(self, error("JobExists")), "create", "g").returncode, 6)
 
-    def test_do_waits_for_the_job_by_its_id(self):
-        script = Scripted(self, CLOSE, error("Restarting"), {"parameters": {"job": ENDED}})
-        process = self.ctl(script, "do", "g", "--json")
-        self.assertEqual(process.returncode, 0, process.stderr)
-        self.assertEqual(json.loads(process.stdout)["job"]["result"]["data"], "done")
-        self.assertEqual(script.methods(), ["Do", "Wait", "Wait"])
-        self.assertEqual(script.calls[1]["parameters"]["id"], script.calls[0]["parameters"]["options"]["id"])
-
-    def test_do_tells_when_the_job_is_not_known_any_more(self):
-        process = self.ctl(Scripted(self, CLOSE, error("NoSuchJob")), "do", "g", "--json", "--id", "mine")
-        self.assertEqual(process.returncode, 9)
-        self.assertIn("what became of job mine is not known", process.stderr)
-
     def test_a_followed_job_is_followed_on_and_no_state_is_shown_twice(self):
         running = {"continues": True, "parameters": {"job": JOB}}
         script = Scripted(self, running, CLOSE, running, error("Restarting"), running, {"parameters": {"job": ENDED}})

@@ -92,29 +92,12 @@ static bool is_farewell(const char *error, bool stream)
            (stream && (strcmp(dot, ".Stopping") == 0 || strcmp(dot, ".TooSlow") == 0));
 }
 
-static void cancel_awaited(struct invocation *invocation)
-{
-    json_t *parameters = json_pack("{s:s}", "id", invocation->awaited);
-
-    invocation->cancels = false;
-    complain("cancelling the job; a second signal exits without waiting for its end");
-    json_decref(hint_call(invocation, CALL_JOBS "Cancel", parameters));
-}
-
 static void await_job(struct invocation *invocation)
 {
     const usec_t deadline = clock_deadline(invocation->client.timeout);
     struct hint hint = hint_make(invocation);
-    bool readable = false;
 
-    while (!readable && clock_now() < deadline) {
-        const usec_t glance = invocation->cancels ? clock_deadline(INTERRUPT_GLANCE) : deadline;
-
-        readable = hint_await(&hint, invocation->awaited, invocation->client.fd,
-                              glance < deadline ? glance : deadline);
-        if (!readable && invocation->cancels && interrupt_seen())
-            cancel_awaited(invocation);
-    }
+    (void)hint_await(&hint, invocation->awaited, invocation->client.fd, deadline);
     invocation->client.timeout = clock_left(deadline);
 }
 
@@ -221,7 +204,7 @@ static int64_t page_size(int64_t limit, const json_t *items)
 }
 
 int pages_collect(struct invocation *invocation, const char *method, json_t *parameters,
-                  const char *array, int64_t limit, pages_fn fn, void *userdata, json_t **ret)
+                  const char *array, int64_t limit, json_t **ret)
 {
     json_auto_t *items = json_array(), *reply = NULL;
     int r = parameters && items ? EXIT_OK : call_no_memory();
@@ -229,11 +212,8 @@ int pages_collect(struct invocation *invocation, const char *method, json_t *par
     while (r == EXIT_OK) {
         json_object_set_new(parameters, "limit", json_integer(page_size(limit, items)));
         r = add_page(invocation, method, parameters, array, items, &reply);
-        if (r != EXIT_OK)
-            break;
-        if (fn)
-            fn(items, userdata);
-        if (!field_has(reply, "next") || (limit > 0 && (int64_t)json_array_size(items) >= limit))
+        if (r != EXIT_OK || !field_has(reply, "next") ||
+            (limit > 0 && (int64_t)json_array_size(items) >= limit))
             break;
         json_object_set(parameters, "cursor", json_object_get(reply, "next"));
     }

@@ -55,17 +55,13 @@ int call_no_memory(void);
 
 /* ---- all pages or parts ---- */
 
-/* Called after each page with all items so far, which it may change. */
-typedef void (*pages_fn)(json_t *items, void *userdata);
-
 /*
  * Calls `method` with `parameters`, of which it takes ownership, until there is no further page or
  * `limit` items have been read (0 = no limit). The caller owns `*ret`: the last reply, with all
- * items in its member `array`, and with "next" if there may be more. `fn` may be NULL. Returns an
- * exit status.
+ * items in its member `array`, and with "next" if there may be more. Returns an exit status.
  */
 int pages_collect(struct invocation *invocation, const char *method, json_t *parameters,
-                  const char *array, int64_t limit, pages_fn fn, void *userdata, json_t **ret);
+                  const char *array, int64_t limit, json_t **ret);
 
 /*
  * Adds the groups of one reply of GetStatus to those of earlier replies. A group or cell that

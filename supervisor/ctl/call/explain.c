@@ -164,6 +164,27 @@ int explain_unknown(const char *where, const char *id)
     return EXIT_UNKNOWN;
 }
 
+static const char *state_of(const struct troupe_result *result)
+{
+    if (result->error == 0)
+        return troupe_end_name(result->end);
+    return result->error == -ECONNRESET ? "unknown" : "refused";
+}
+
+json_t *explain_json(const char *group, const struct troupe_result *result, const char *file)
+{
+    const bool refused = result->error < 0;
+    const char *reason = *result->reason ? result->reason : NULL;
+    char text[SENTENCE_SIZE];
+
+    if (refused)
+        reason = troupe_explain_refused(result->error, group, result->reason, text, sizeof(text));
+    return json_pack("{s:s, s:s*, s:i, s:i, s:s*, s:s*, s:o*}", "state", state_of(result), "id",
+                     *result->id ? result->id : NULL, "attempts", (int)result->attempts, "code",
+                     result->code, "reason", reason, "file", file, "result",
+                     refused || file ? NULL : field_payload_new(result->data, result->size));
+}
+
 int explain_status(const struct troupe_result *result)
 {
     return result->error < 0 ? status_of(result->error) : EXIT_FAILED;

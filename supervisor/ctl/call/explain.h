@@ -29,6 +29,12 @@ int explain_refused(const char *where, const char *group, int error, const char 
  */
 int explain_unknown(const char *where, const char *id);
 
+/*
+ * Returns the end of a job as JSON: state, id, attempts, code, reason, and the result unless it is
+ * in `file`, which may be NULL. NULL when out of memory.
+ */
+json_t *explain_json(const char *group, const struct troupe_result *result, const char *file);
+
 /* The exit status for a job that was refused or did not succeed. Prints nothing. */
 int explain_status(const struct troupe_result *result);
 

@@ -12,8 +12,11 @@
 
 #define ASIDE_TIMEOUT USEC_PER_SEC
 
-json_t *hint_call(const struct invocation *invocation, const char *method, json_t *parameters)
+/* Asks over a connection of its own, as another call awaits its reply. Returns the parameters of
+ * the reply, which may be an error, or NULL. */
+static json_t *explain_job(const struct invocation *invocation, const char *id)
 {
+    json_t *parameters = json_pack("{s:s}", "id", id);
     struct varlink_reply reply = VARLINK_REPLY_NULL;
     struct varlink_client client;
     json_t *answer = NULL;
@@ -22,7 +25,7 @@ json_t *hint_call(const struct invocation *invocation, const char *method, json_
         json_decref(parameters);
         return NULL;
     }
-    if (varlink_client_send(&client, method, parameters, false) == 0 &&
+    if (varlink_client_send(&client, CALL_JOBS "Explain", parameters, false) == 0 &&
         varlink_client_receive(&client, &reply) == 0)
         answer = json_incref(reply.parameters);
     varlink_reply_deinit(&reply);
@@ -66,8 +69,7 @@ static bool tell(const json_t *wait)
 
 void hint_ask(struct hint *hint, const char *id)
 {
-    json_auto_t *answer =
-        hint_call(hint->invocation, CALL_JOBS "Explain", json_pack("{s:s}", "id", id));
+    json_auto_t *answer = explain_job(hint->invocation, id);
     const json_t *waits = json_object_get(answer, "waits");
     bool told = false;
 

@@ -5,7 +5,6 @@
  * start looks like a job that takes long. Nothing is said of waits that end by themselves. */
 
 #include "shared/base/clock.h"
-#include <jansson.h>
 #include <stdbool.h>
 
 struct invocation;
@@ -32,10 +31,3 @@ void hint_ask(struct hint *hint, const char *id);
 /* Waits until the descriptor is readable, a signal arrives or the deadline is over, and asks
  * while it waits. Returns whether it is readable. */
 bool hint_await(struct hint *hint, const char *id, int fd, usec_t deadline);
-
-/*
- * Calls while another call awaits its reply, over a connection of its own. Waits a second at most.
- * Takes ownership of `parameters`. Returns the parameters of the reply, which may be an error, or
- * NULL without one. Prints nothing.
- */
-json_t *hint_call(const struct invocation *invocation, const char *method, json_t *parameters);

@@ -54,7 +54,7 @@ int input_check_size(size_t size)
 {
     if (size <= VARLINK_CLIENT_PAYLOAD_MAX)
         return EXIT_OK;
-    complain("the payload has %s; messages, and jobs with --json, may have %s at most", BYTES(size),
+    complain("the payload has %s; messages may have %s at most", BYTES(size),
              BYTES(VARLINK_CLIENT_PAYLOAD_MAX));
     return EXIT_USAGE;
 }

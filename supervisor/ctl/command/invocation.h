@@ -17,7 +17,6 @@ struct verb {
     const char *operands; /* "GROUP N"; "" = none */
     const char *summary;  /* a line for the list of verbs */
     const char *details;  /* NULL, or paragraphs for --help, each ended by a newline */
-    const char *examples; /* lines for --help */
     unsigned options;     /* enum option_set, beside the common ones */
     size_t operands_min, operands_max;
     bool hidden;                               /* not listed, nor offered */
@@ -33,7 +32,6 @@ struct invocation {
     struct varlink_client client; /* opened by the first call */
     bool lines;                   /* several JSON documents are printed, each on a line */
     const char *awaited;          /* the job for whose end calls wait (hint.h); NULL = none */
-    bool cancels;                 /* the next SIGINT cancels that job */
     /* Errors that the caller handles, so that calls print nothing: */
     bool lenient; /* EXIT_UNREACHABLE */
     bool waits;   /* EXIT_TIMEOUT */

@@ -116,7 +116,7 @@ static const struct option table[] = {
           "write each result to a file DIR/LINE, and the file's path to the output", ),
     FLAG(OPTIONS_MAP, 0, "keep-going", keep_going, "continue after a job that did not succeed"),
     VALUE(OPTIONS_MAP, OPTION_NUMBER, 'w', "window", "N", window,
-          "lines in memory at most (default: 256)", .minimum = 1, .maximum = 1 << 20),
+          "lines in memory at most (default: 256)", .minimum = 1, .maximum = 1 << 16),
     FLAG(OPTIONS_WAIT, 'w', "wait", wait, "return when the change is complete"),
     VALUE(OPTIONS_WITHIN, OPTION_SPAN, 0, "within", "SPAN", within,
           "then terminate busy workers; their jobs are queued again", ),

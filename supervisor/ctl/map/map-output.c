@@ -14,32 +14,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The longest sentence about a refusal; a longer one is cut. */
-#define REASON_SIZE 2048
-
-static const char *state_of(const struct troupe_result *result)
-{
-    if (result->error == 0)
-        return troupe_end_name(result->end);
-    return result->error == -ECONNRESET ? "unknown" : "refused";
-}
-
 static void print_json(const struct options *options, const struct window_line *line,
                        const char *group, const char *file)
 {
-    const struct troupe_result *result = &line->result;
-    bool refused = result->error < 0;
-    char text[REASON_SIZE];
-    const char *reason = *result->reason ? result->reason : NULL;
-    json_t *object;
+    json_t *object = explain_json(group, &line->result, file);
 
-    if (refused)
-        reason = troupe_explain_refused(result->error, group, result->reason, text, sizeof(text));
-    object = json_pack("{s:I, s:s, s:s*, s:i, s:i, s:s*, s:s*, s:o*}", "line",
-                       (json_int_t)line->number + 1, "state", state_of(result), "id",
-                       *result->id ? result->id : NULL, "attempts", (int)result->attempts, "code",
-                       result->code, "reason", reason, "file", file, "result",
-                       refused || file ? NULL : field_payload_new(result->data, result->size));
+    if (object)
+        json_object_set_new(object, "line", json_integer((json_int_t)line->number + 1));
     if (object && options->tag)
         json_object_set_new(object, "input", field_payload_new(line->input, line->size));
     if (object)
@@ -154,81 +135,35 @@ int map_failures_add(struct map_failures *failures, const struct window_line *li
 
 /* ---- progress ---- */
 
-#define INTERVAL  (100 * USEC_PER_MSEC)
-#define BAR_WIDTH 24
-/* The weight of the newest interval in the smoothed rate. */
-#define SMOOTHING 0.08
+#define INTERVAL (100 * USEC_PER_MSEC)
 
-void progress_init(struct progress *progress, const char *title, bool quiet, usec_t now)
+void progress_init(struct progress *progress, const char *title, bool quiet)
 {
+    const usec_t now = clock_now();
+
     *progress = (struct progress){.title = title, .started_at = now, .shown_at = now};
     terminal_init(&progress->terminal, stderr);
     progress->enabled = progress->terminal.is_terminal && !quiet;
 }
 
-static usec_t progress_left(double position, usec_t elapsed)
+void progress_update(struct progress *progress, uint64_t n_done, uint64_t n_failed)
 {
-    if (position <= 0.001 || elapsed < USEC_PER_SEC / 2)
-        return USEC_INFINITY;
-    return position >= 1 ? 0 : (usec_t)((double)elapsed * (1 - position) / position);
-}
+    const usec_t now = clock_now(), elapsed = now - progress->started_at;
+    char failed[96] = "";
 
-static void measure_rate(struct progress *progress, uint64_t done, usec_t now)
-{
-    double seconds = (double)(now - progress->shown_at) / (double)USEC_PER_SEC;
-    double rate = (double)(done - progress->shown_done) / seconds;
-
-    progress->rate =
-        progress->rate > 0 ? progress->rate * (1 - SMOOTHING) + rate * SMOOTHING : rate;
-    progress->shown_done = done;
-    progress->shown_at = now;
-}
-
-static char *draw_bar(char *buffer, size_t size, double position)
-{
-    unsigned full = (unsigned)(position * BAR_WIDTH + 0.5);
-    size_t used = 0;
-
-    used += (size_t)snprintf(buffer + used, size - used, "%s", GREEN);
-    for (unsigned i = 0; i < full; i++)
-        used += (size_t)snprintf(buffer + used, size - used, "%s", "━");
-    used += (size_t)snprintf(buffer + used, size - used, "%s", PLAIN DIM);
-    for (unsigned i = full; i < BAR_WIDTH; i++)
-        used += (size_t)snprintf(buffer + used, size - used, "%s", "─");
-    snprintf(buffer + used, size - used, "%s %3.0f%%  ", PLAIN, position * 100);
-    return buffer;
-}
-
-static void show(const struct progress *progress, const struct progress_counts *counts, usec_t now)
-{
-    usec_t elapsed = now - progress->started_at;
-    usec_t left = progress_left(counts->position, elapsed);
-    char bar[BAR_WIDTH * 4 + 64] = "", failed[96] = "", retried[96] = "";
-
-    if (counts->position >= 0)
-        draw_bar(bar, sizeof(bar), counts->position);
-    if (counts->failed > 0)
-        snprintf(failed, sizeof(failed), ", " RED "%s failed" PLAIN, COUNT(counts->failed));
-    if (counts->retried > 0)
-        snprintf(retried, sizeof(retried), ", " YELLOW "%s retried" PLAIN, COUNT(counts->retried));
-    fputs("\r", stderr);
-    terminal_print_over(&progress->terminal, "%s  %s%s done%s%s  %s/s  %s%s%s", progress->title,
-                        bar, COUNT(counts->done), failed, retried, COUNT((uint64_t)progress->rate),
-                        left == USEC_INFINITY ? SPAN(elapsed) : SPAN(left),
-                        left == USEC_INFINITY ? "" : " left",
-                        counts->queue_full ? "  " YELLOW "queue full" PLAIN : "");
-    fputs("\033[K", stderr);
-    fflush(stderr);
-}
-
-void progress_update(struct progress *progress, const struct progress_counts *counts, usec_t now)
-{
     if (!progress->enabled || now - progress->shown_at < INTERVAL)
         return;
-    terminal_measure(&progress->terminal);
-    measure_rate(progress, counts->done, now);
-    show(progress, counts, now);
+    progress->shown_at = now;
     progress->visible = true;
+    if (n_failed > 0)
+        snprintf(failed, sizeof(failed), ", " RED "%s failed" PLAIN, COUNT(n_failed));
+    terminal_measure(&progress->terminal);
+    fputs("\r", stderr);
+    terminal_print_over(&progress->terminal, "%s  %s done%s  %s/s  %s", progress->title,
+                        COUNT(n_done), failed, COUNT(n_done * USEC_PER_SEC / elapsed),
+                        SPAN(elapsed));
+    fputs("\033[K", stderr);
+    fflush(stderr);
 }
 
 void progress_hide(struct progress *progress)

@@ -7,14 +7,12 @@
 /* A line frees its buffer if that is larger. */
 #define KEEP_ALLOCATED ((size_t)64 << 10)
 
-#define HOLD_MIN USEC_PER_MSEC
-#define HOLD_MAX (100 * USEC_PER_MSEC)
 /* While the group is stopping. */
 #define HOLD_STOPPING USEC_PER_SEC
 
 int window_init(struct window *window, size_t size)
 {
-    *window = (struct window){.size = size, .limit = size};
+    *window = (struct window){.size = size};
     window->lines = calloc(size, sizeof(*window->lines));
     return window->lines ? 0 : -ENOMEM;
 }
@@ -119,7 +117,7 @@ static bool window_has_ready(struct window *window)
 
 struct window_line *window_ready(struct window *window, usec_t now)
 {
-    if (now < window->hold || window->n_submitted >= window->limit || !window_has_ready(window))
+    if (now < window->hold || !window_has_ready(window))
         return NULL;
     return line_at(window, window->search);
 }
@@ -135,35 +133,6 @@ static void make_ready_again(struct window *window, struct window_line *line)
     line->state = WINDOW_READY;
     if (window->search > line->number)
         window->search = line->number;
-}
-
-/*
- * Refusals come in bursts, one for each job that was sent before the first refusal arrived: the
- * limit follows the number of jobs in flight, and the hold is doubled only once per hold.
- */
-static void refused(struct window *window, struct window_line *line, usec_t now)
-{
-    size_t limit = window->n_submitted > 0 ? window->n_submitted : 1;
-
-    make_ready_again(window, line);
-    if (limit < window->limit)
-        window->limit = limit;
-    window->credit = 0;
-    if (now < window->hold)
-        return;
-    window->hold_for = window->hold_for == 0 ? HOLD_MIN : window->hold_for * 2;
-    if (window->hold_for > HOLD_MAX)
-        window->hold_for = HOLD_MAX;
-    window->hold = now + window->hold_for;
-}
-
-static void succeeded(struct window *window)
-{
-    window->hold_for = 0;
-    if (window->limit < window->size && ++window->credit >= window->limit) {
-        window->limit++;
-        window->credit = 0;
-    }
 }
 
 static void doubted(struct window *window, struct window_line *line)
@@ -185,10 +154,6 @@ static int put_back(struct window *window, struct window_line *line, int error, 
 {
     if (error == -ESHUTDOWN && window->durable)
         window->hold = now + HOLD_STOPPING;
-    if (error == -EBUSY && !line->awaited) {
-        refused(window, line, now);
-        return WINDOW_E_REFUSED;
-    }
     if (error == -ESHUTDOWN && window->durable && !line->awaited) {
         make_ready_again(window, line);
         return WINDOW_E_REFUSED;
@@ -200,8 +165,8 @@ static int put_back(struct window *window, struct window_line *line, int error, 
         return WINDOW_E_REFUSED;
     }
     /* -EBUSY: the supervisor looks for as many jobs as it can. */
-    if (error == -ECONNRESET || error == -EBUSY || (error == -ESHUTDOWN && window->durable) ||
-        (error == -EEXIST && line->repeated)) {
+    if (error == -ECONNRESET || (error == -EBUSY && line->awaited) ||
+        (error == -ESHUTDOWN && window->durable) || (error == -EEXIST && line->repeated)) {
         doubted(window, line);
         return WINDOW_E_DOUBTFUL;
     }
@@ -220,8 +185,6 @@ int window_ended(struct window *window, const struct troupe_result *result, usec
     r = put_back(window, line, result->error, now);
     if (r != 0)
         return r;
-    if (result->error == 0)
-        succeeded(window);
     line->state = WINDOW_DONE;
     line->result = *result;
     if (result->error < 0 && (line->awaited || line->repeated))

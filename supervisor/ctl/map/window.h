@@ -4,11 +4,8 @@
 /*
  * The lines of input that `map` keeps in memory, each from when it is read until its result has
  * been written, in order. Lines leave only at the front, so none is lost or doubled however often a
- * job is refused. The window reads, sends and writes nothing itself.
- *
- * It also limits the jobs in flight: to its size, until the supervisor refuses one because the
- * queue is full; then to the number of accepted jobs, and to one more each time that so many jobs
- * have succeeded.
+ * job is refused. The window reads, sends and writes nothing itself. While the queue of the group
+ * is full, the supervisor keeps jobs waiting.
  */
 
 #include "shared/base/clock.h"
@@ -47,10 +44,7 @@ struct window {
     bool durable; /* set by the caller: the group keeps accepted jobs when it stops */
     /* Set by the caller: a job that the supervisor does not know was not accepted. */
     bool repeats;
-    size_t limit;    /* of n_submitted */
-    size_t credit;   /* successes towards a larger limit */
-    usec_t hold;     /* monotonic: nothing is submitted before this time, as the queue is full */
-    usec_t hold_for; /* how long the last hold was */
+    usec_t hold; /* monotonic: nothing is submitted before this time, as the group is stopping */
 };
 
 /* Returns 0 or -ENOMEM. */

@@ -196,20 +196,15 @@ static void add_remark(struct table *table, const json_t *job, const char *membe
     table_add(table, "%s", remark.text);
 }
 
-void show_jobs(const struct terminal *terminal, const json_t *jobs, usec_t now)
-{
-    static const struct list_column columns[] = {
-        {"JOB", "id", list_text, false},
-        {"GROUP", "group", list_text, false},
-        {"STATE", "state", add_state, false},
-        {"FAILED", "failed_attempts", add_failed, false},
-        {"AGE", "created_at", add_age, true},
-        {"", "", add_remark, false},
-        {0},
-    };
-
-    list_print(terminal, "", columns, jobs, now);
-}
+const struct list_column show_job_columns[] = {
+    {"JOB", "id", list_text, false},
+    {"GROUP", "group", list_text, false},
+    {"STATE", "state", add_state, false},
+    {"FAILED", "failed_attempts", add_failed, false},
+    {"AGE", "created_at", add_age, true},
+    {"", "", add_remark, false},
+    {0},
+};
 
 static const char *event_color(const char *type)
 {

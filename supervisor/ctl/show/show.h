@@ -5,6 +5,7 @@
 
 #include "shared/base/clock.h"
 #include "supervisor/ctl/show/pool-view.h"
+#include "supervisor/ctl/text/table.h"
 #include "supervisor/ctl/text/terminal.h"
 #include <jansson.h>
 #include <stdbool.h>
@@ -31,9 +32,11 @@ void show_death(const struct terminal *terminal, const json_t *death, usec_t now
 /* Shows an event in one line. */
 void show_event(const struct terminal *terminal, const json_t *event);
 
-/* Show a job in full, a list of jobs as a table, and a change of state in a line. */
+/* The columns of a table of jobs. */
+extern const struct list_column show_job_columns[];
+
+/* Show a job in full, and a change of state in a line. */
 void show_job(const struct terminal *terminal, const json_t *job, usec_t now);
-void show_jobs(const struct terminal *terminal, const json_t *jobs, usec_t now);
 void show_job_state(const struct terminal *terminal, const json_t *job, usec_t now);
 /* Shows how an ended job ended, and the dead letter of a dead one, in several lines. */
 void show_job_end(const struct terminal *terminal, const json_t *job, usec_t now);

@@ -121,8 +121,7 @@ static int print_exchange(struct invocation *invocation, const char *name)
 
     if (r == EXIT_OK)
         r = pages_collect(invocation, CALL_ACTORS "ListSubscriptions",
-                          json_pack("{s:s}", "exchange", name), "subscriptions", 0, NULL, NULL,
-                          &subscriptions);
+                          json_pack("{s:s}", "exchange", name), "subscriptions", 0, &subscriptions);
     if (r == EXIT_OK && json_object_update(exchange, subscriptions) < 0)
         r = call_no_memory();
     return r == EXIT_OK ? output_reply(invocation, exchange, show_exchange) : r;

@@ -99,7 +99,7 @@ int verb_events(struct invocation *invocation)
         return follow(invocation);
     r = pages_collect(invocation, CALL_SUPERVISOR "Watch",
                       json_pack("{s:s*}", "target", invocation_operand(invocation, 0)), "events", 0,
-                      NULL, NULL, &reply);
+                      &reply);
     return r == EXIT_OK ? output_reply(invocation, reply, show_events) : r;
 }
 

@@ -11,131 +11,30 @@
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
+#include "supervisor/ctl/verbs/listing.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <stdint.h>
-#include <stdlib.h>
 
-/* The order of jobs: by state, and within a state by these members. The last is for ended jobs. */
-static const struct order {
-    const char *state;
-    const char *members[2];
-} orders[] = {
-    {"running", {"started_at"}},
-    {"backoff", {"next_attempt_at"}},
-    {"delayed", {"next_attempt_at"}},
-    {"queued", {"priority", "created_at"}},
-    {NULL, {"ended_at"}},
-};
+/* ---- jobs ---- */
 
-static const struct order *order_of(const json_t *job)
-{
-    const struct order *order = orders;
-
-    while (order->state && !field_is(job, "state", order->state))
-        order++;
-    return order;
-}
-
-static int compare_jobs(const void *a, const void *b)
-{
-    const json_t *x = *(const json_t *const *)a, *y = *(const json_t *const *)b;
-    const struct order *order = order_of(x);
-    int r = (int)(order - order_of(y));
-
-    for (size_t i = 0; r == 0 && i < 2 && order->members[i]; i++) {
-        int64_t of_x = field_int(x, order->members[i]), of_y = field_int(y, order->members[i]);
-
-        r = (of_x > of_y) - (of_x < of_y);
-    }
-    return r;
-}
-
-/* The first jobs of a list of any length. */
-struct best {
-    size_t limit; /* 0 = all */
-    uint64_t n;   /* of all jobs so far */
-    size_t n_kept;
-    bool whole; /* keep also members that only --json shows */
-};
-
-static void sort_jobs(json_t *jobs)
-{
-    size_t n = json_array_size(jobs);
-    const json_t **sorted = calloc(n + 1, sizeof(*sorted));
-
-    if (!sorted)
-        return;
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = json_incref(json_array_get(jobs, i));
-    qsort(sorted, n, sizeof(*sorted), compare_jobs);
-    json_array_clear(jobs);
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(jobs, (json_t *)(uintptr_t)sorted[i]);
-    free(sorted);
-}
-
-/* Drops all other jobs after each page, to bound memory. */
-static void keep_best(json_t *jobs, void *userdata)
-{
-    static const char *const heavy[] = {"result", "published", "attempts"};
-    struct best *best = userdata;
-    size_t n = json_array_size(jobs);
-
-    best->n += n - best->n_kept;
-    for (size_t i = best->n_kept; !best->whole && i < n; i++)
-        for (size_t k = 0; k < ELEMENTS(heavy); k++)
-            json_object_del(json_array_get(jobs, i), heavy[k]);
-    if (best->limit > 0) {
-        sort_jobs(jobs);
-        while (json_array_size(jobs) > best->limit)
-            json_array_remove(jobs, json_array_size(jobs) - 1);
-    }
-    best->n_kept = json_array_size(jobs);
-}
-
-static void print_jobs(const struct invocation *invocation, const json_t *reply, uint64_t n)
-{
-    const struct options *options = &invocation->options;
-    const json_t *jobs = json_object_get(reply, "jobs");
-    const size_t shown = json_array_size(jobs);
-
-    if (field_has(reply, "store_problem"))
-        complain("durable jobs on disk are not shown: %s", field_text(reply, "store_problem"));
-    if (shown > 0)
-        show_jobs(&invocation->out, jobs, clock_realtime());
-    else if (field_has(reply, "store_problem"))
-        return;
-    else if (!options->quiet && options->state)
-        terminal_print(&invocation->out, "No jobs in state %s.", options->state);
-    else if (!options->quiet)
-        terminal_print(&invocation->out, "No %sjobs.", options->ended ? "" : "live ");
-    if (n > shown && !options->quiet)
-        terminal_print(&invocation->out, DIM "%s of %s jobs; --limit N shows more" PLAIN,
-                       COUNT(shown), COUNT(n));
-}
+/* The default of --limit, but for --json. */
+#define JOBS_SHOWN 1000
 
 int verb_jobs(struct invocation *invocation)
 {
+    static const struct listing listing = {.method = CALL_JOBS "List",
+                                           .array = "jobs",
+                                           .none = "No jobs.",
+                                           .columns = show_job_columns};
     const struct options *options = &invocation->options;
-    struct best best = {.limit = (size_t)options->limit, .whole = options->json};
-    json_auto_t *reply = NULL;
-    json_t *jobs;
-    int r;
 
-    /* Read all pages even with a limit: the first jobs in this order may be on any page. */
-    r = pages_collect(invocation, CALL_JOBS "List",
-                      json_pack("{s:s*, s:s*, s:b}", "group", invocation_operand(invocation, 0),
-                                "state", options->state, "ended", options->ended),
-                      "jobs", 0, keep_best, &best, &reply);
-    if (r != EXIT_OK)
-        return r;
-    jobs = json_object_get(reply, "jobs");
-    sort_jobs(jobs);
-    if (options->json)
-        return output_json(invocation, reply);
-    print_jobs(invocation, reply, best.n);
-    return EXIT_OK;
+    return listing_run(invocation, &listing,
+                       json_pack("{s:s*, s:s*, s:b}", "group", invocation_operand(invocation, 0),
+                                 "state", options->state, "ended", options->ended),
+                       options->limit > 0 || options->json ? options->limit : JOBS_SHOWN);
 }
+
+/* ---- job ---- */
 
 /* Live and successful jobs give EXIT_OK. */
 static int job_exit_status(const json_t *job)

@@ -40,8 +40,7 @@ int listing_run(struct invocation *invocation, const struct listing *listing, js
 {
     json_auto_t *reply = NULL;
     const json_t *items;
-    int r = pages_collect(invocation, listing->method, parameters, listing->array, limit, NULL,
-                          NULL, &reply);
+    int r = pages_collect(invocation, listing->method, parameters, listing->array, limit, &reply);
 
     if (r != EXIT_OK)
         return r;

@@ -56,8 +56,6 @@ struct map {
     uint64_t n_done, n_ended[TROUPE_DEAD + 1], n_refused; /* all, by end, refused */
     uint64_t n_unknown;
     uint64_t n_retried, n_given_up;
-    uint64_t input_size; /* in bytes; 0 = not known */
-    uint64_t n_bytes;    /* of input whose results have been written */
 };
 
 static void fail(struct map *map, int status)
@@ -70,24 +68,6 @@ static void cut(struct map *map)
 {
     map->cut = true;
     map->cut_at = clock_now();
-}
-
-static void show_progress(struct map *map)
-{
-    const usec_t now = clock_now();
-    const double position = (double)map->n_bytes / (double)map->input_size;
-    const struct progress_counts counts = {
-        .done = map->n_done,
-        .failed = map->n_done - map->n_ended[TROUPE_SUCCEEDED],
-        .retried = map->n_retried,
-        /* The last line may lack its separator, and a file may grow. */
-        .position = map->input_size == 0 ? -1
-                    : position < 1       ? position
-                                         : 1,
-        .queue_full = now < map->window.hold,
-    };
-
-    progress_update(&map->progress, &counts, now);
 }
 
 /* ---- input ---- */
@@ -325,7 +305,6 @@ static void write_lines(struct map *map)
             fail(map, explain_status(&line->result));
         else if (!succeeded)
             fail(map, map_failures_add(&map->failures, line));
-        map->n_bytes += line->size + 1;
         window_drop(&map->window);
     }
     if (ferror(stdout))
@@ -364,7 +343,7 @@ static void run(struct map *map)
         submit_lines(map);
         take_results(map, 0);
         give_hint(map);
-        show_progress(map);
+        progress_update(&map->progress, map->n_done, map->n_done - map->n_ended[TROUPE_SUCCEEDED]);
         wait = patience(map);
         if (window_empty(&map->window) || map->cut || wait == 0 || window_front(&map->window))
             continue;
@@ -434,11 +413,12 @@ static int map_attached(struct map *map)
     map->window.durable = map->durability.durable;
     map->window.repeats = map->durability.ids_known > 0;
     map->job.keep_result = map->durability.durable;
+    if (map->job.wait_usec == 0)
+        map->job.wait_usec = USEC_INFINITY;
     map->reader = reader_make(STDIN_FILENO, options->null ? '\0' : '\n', false, LINE_MAX_BYTES);
-    map->input_size = reader_left(STDIN_FILENO);
     map->failures.group = map->group;
     map->started_at = clock_now();
-    progress_init(&map->progress, map->group, options->quiet, map->started_at);
+    progress_init(&map->progress, map->group, options->quiet);
     interrupt_catch();
     (void)signal(SIGPIPE, SIG_IGN);
     run(map);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The verbs create and do. Small payloads go over the socket. Since results may have any size, `do`
- * uses the rings unless JSON is wanted.
+ * The verbs create and do. Small payloads of `create` go over the socket. Since results may have
+ * any size, `do` uses the rings.
  */
 
 #include "shared/base/cleanup.h"
@@ -36,7 +36,7 @@ static json_t *options_json(const struct options *options)
                      "deadline_usec", field_given(job->deadline_usec));
 }
 
-/* For Create or Do over the socket. */
+/* For Create over the socket. */
 static json_t *job_parameters(const struct invocation *invocation, const char *data, size_t size)
 {
     return json_pack("{s:s, s:o, s:o}", "group", invocation_operand(invocation, 0), "payload",
@@ -151,53 +151,6 @@ int verb_create(struct invocation *invocation)
                                    : create_small(invocation, data, size);
 }
 
-/* Does the job, or after the connection was lost, waits for its end by its id. */
-static int do_once(struct invocation *invocation, struct reconnect *reconnect, void *userdata)
-{
-    struct submission *submission = userdata;
-    struct varlink_reply reply;
-    const char *id = invocation->options.job.id;
-    const bool repeated = submission->repeated;
-    json_t *parameters = repeated ? json_pack("{s:s}", "id", id)
-                                  : job_parameters(invocation, submission->data, submission->size);
-    int r = call_any(invocation, repeated ? CALL_JOBS "Wait" : CALL_JOBS "Do", parameters, true,
-                     &reply);
-
-    submission->repeated = true;
-    if (r != EXIT_OK)
-        return r;
-    reconnect_done(reconnect);
-    if (!reply.error)
-        submission->reply = json_incref(reply.parameters);
-    else if (repeated && varlink_reply_is(&reply, CALL_JOBS "Stopping"))
-        r = EXIT_UNREACHABLE; /* the next supervisor knows the job */
-    else if (repeated && varlink_reply_is(&reply, CALL_JOBS "NoSuchJob"))
-        r = explain_unknown("", id);
-    else
-        r = explain_error(reply.error, reply.parameters);
-    varlink_reply_deinit(&reply);
-    return r;
-}
-
-static int do_json(struct invocation *invocation, const char *data, size_t size)
-{
-    struct submission submission = {.data = data, .size = size};
-    int r = input_check_size(size);
-
-    interrupt_catch();
-    invocation->awaited = invocation->options.job.id;
-    invocation->cancels = true;
-    if (r == EXIT_OK)
-        r = reconnect_run(invocation, RECONNECT_DEFAULT, do_once, &submission);
-    invocation->awaited = NULL;
-    if (r == EXIT_OK)
-        r = output_json(invocation, submission.reply);
-    if (r == EXIT_OK && !field_is(json_object_get(submission.reply, "job"), "state", "succeeded"))
-        r = EXIT_FAILED;
-    json_decref(submission.reply);
-    return r;
-}
-
 struct doing {
     struct invocation *invocation;
     const char *group;
@@ -285,13 +238,23 @@ static int take_up(struct doing *doing, struct troupe_result *result)
     return r < 0 ? explain_refused("", doing->group, r, "") : r;
 }
 
-static int tell_end(const char *group, const struct troupe_result *result)
+static int print_end(const struct doing *doing, const struct troupe_result *result)
 {
-    bool success = result->error == 0 && result->end == TROUPE_SUCCEEDED;
+    json_auto_t *object = explain_json(doing->group, result, NULL);
+    int r = object ? output_json(doing->invocation, object) : call_no_memory();
 
+    if (r != EXIT_OK || (result->error == 0 && result->end == TROUPE_SUCCEEDED))
+        return r;
+    return explain_status(result);
+}
+
+static int tell_end(const struct doing *doing, const struct troupe_result *result)
+{
+    if (doing->invocation->options.json)
+        return print_end(doing, result);
     if (result->error < 0)
-        return explain_refused("", group, result->error, result->reason);
-    if (!success)
+        return explain_refused("", doing->group, result->error, result->reason);
+    if (result->end != TROUPE_SUCCEEDED)
         return result->cause == TROUPE_CAUSE_DEADLINE ? (explain_end("", result), EXIT_TIMEOUT)
                                                       : explain_end("", result);
     fwrite(result->data, 1, result->size, stdout);
@@ -313,33 +276,8 @@ static int submit_and_wait(struct doing *doing)
     }
     if (r < 0)
         return explain_refused("", doing->group, r, "");
-    r = tell_end(doing->group, &result);
+    r = tell_end(doing, &result);
     troupe_result_release(&result);
-    return r;
-}
-
-static int do_attached(struct invocation *invocation, const char *data, size_t size)
-{
-    struct doing doing = {
-        .invocation = invocation,
-        .group = invocation_operand(invocation, 0),
-        .options = attach_job_options(&invocation->options),
-        .data = data,
-        .size = size,
-        .reconnect = reconnect_make(invocation, RECONNECT_DEFAULT),
-        .hint = hint_make(invocation),
-    };
-    int r = attach_group(invocation, doing.group, &doing.attached, &doing.reconnect);
-
-    if (r != EXIT_OK)
-        return r;
-    r = attach_ask_durability(invocation, &doing.durability);
-    if (r == EXIT_OK) {
-        doing.options.keep_result = doing.durability.durable;
-        interrupt_catch();
-        r = submit_and_wait(&doing);
-    }
-    troupe_client_free(doing.attached.client);
     return r;
 }
 
@@ -347,12 +285,28 @@ int verb_do(struct invocation *invocation)
 {
     _cleanup_free_ char *data = NULL;
     char id[TROUPE_ID_SIZE];
-    size_t size;
-    int r = input_payload(invocation, invocation_operand(invocation, 1), &data, &size);
+    struct doing doing = {
+        .invocation = invocation,
+        .group = invocation_operand(invocation, 0),
+        .reconnect = reconnect_make(invocation, RECONNECT_DEFAULT),
+    };
+    int r = input_payload(invocation, invocation_operand(invocation, 1), &data, &doing.size);
 
     if (r != EXIT_OK)
         return r;
     give_id(invocation, id);
-    return invocation->options.json ? do_json(invocation, data, size)
-                                    : do_attached(invocation, data, size);
+    doing.data = data;
+    doing.options = attach_job_options(&invocation->options);
+    r = attach_group(invocation, doing.group, &doing.attached, &doing.reconnect);
+    if (r != EXIT_OK)
+        return r;
+    r = attach_ask_durability(invocation, &doing.durability);
+    if (r == EXIT_OK) {
+        doing.options.keep_result = doing.durability.durable;
+        doing.hint = hint_make(invocation);
+        interrupt_catch();
+        r = submit_and_wait(&doing);
+    }
+    troupe_client_free(doing.attached.client);
+    return r;
 }

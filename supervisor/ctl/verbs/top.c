@@ -148,12 +148,14 @@ static void rate_groups(struct top *top, const json_t *groups, usec_t now)
     for (size_t i = 0; i < json_array_size(groups); i++) {
         json_t *group = json_array_get(groups, i);
         const char *name = field_text(group, "name");
+        const json_t *before = json_object_get(top->done, name);
+        const json_int_t now_done = jobs_done(group);
 
-        if (json_object_get(top->done, name) && seconds > 0)
+        if (before && seconds > 0)
             json_object_set_new(
                 group, "rate",
-                json_real((double)(jobs_done(group) - field_int(top->done, name)) / seconds));
-        json_object_set_new(done, name, json_integer(jobs_done(group)));
+                json_real((double)(now_done - json_integer_value(before)) / seconds));
+        json_object_set_new(done, name, json_integer(now_done));
     }
     json_decref(top->done);
     top->done = done;

@@ -194,7 +194,7 @@ TEST(replies_without_any_member_do_no_harm)
     show_event(&terminal, nothing);
     show_job(&terminal, nothing, NOW);
     show_job_state(&terminal, nothing, NOW);
-    show_jobs(&terminal, nothing, NOW);
+    list_print(&terminal, "", show_job_columns, nothing, NOW);
     ck_assert_int_eq(fclose(terminal.file), 0);
     ck_assert_uint_gt(output_size, 0);
     json_decref(nothing);
