@@ -34,6 +34,24 @@ class Green(TestCase):
         self.assertRegex(out, r"! hung: degraded \(service\) – 1 (does not become ready|to be restarted later)\n")
         self.assertRegex(out, r"      Last: .*TimeoutStartSec.* \(hung/0, .*\)\n            more: troupectl deaths hung\n")
 
+    def test_why_a_program_does_not_start_is_shown(self):
+        s = self.supervisor()
+        script = s.write("script", "true\n")
+        os.chmod(script, 0o755)
+        s.write("plain.group", ini(script, Group={"Type": "service"}, Restart={"Restart": "no"}))
+        s.start()
+        s.wait_worker("plain/0", "failed")
+        why = "could not be started: exec: Exec format error"
+        self.assertRegex(self.status(s, 1), f"plain +failed .*, {why}\n")
+        for verb in "status", "why":
+            self.assertIn(f"      Last: {why} (plain/0)\n", s.ctl(verb, "plain").stdout)
+
+    def test_a_program_that_is_no_actor_is_told(self):
+        s = self.started({"g": ini("/bin/true", Restart={"Restart": "no"})})
+        s.wait_event("worker.died", "g")
+        self.assertEqual(s.deaths("g")[0]["detail"], "exited with status 0 before it was ready; is it a program of "
+                                                     "libtroupe, or troupe-exec?")
+
     def test_a_group_whose_jobs_die_is_failing(self):
         s = self.started({"fast": ini(ACTOR, Pool={"Size": 2}, Jobs=ONCE, Restart={**FOREVER, "ResetAfterSec": "0"},
                                       Resources={"LimitCORE": 0})})

@@ -175,6 +175,18 @@ size_t pool_in_state(const struct pool_view *pool, const char *state)
     return n;
 }
 
+const json_t *pool_unstarted(const struct pool_view *pool)
+{
+    for (size_t i = 0; i < pool->n_entries; i++) {
+        const json_t *worker = pool->entries[i].worker;
+
+        if (field_has(worker, "status") &&
+            (field_is(worker, "state", "backoff") || field_is(worker, "state", "failed")))
+            return worker;
+    }
+    return NULL;
+}
+
 const json_t *pool_latest_death(const struct pool_view *pool)
 {
     const json_t *latest = NULL;

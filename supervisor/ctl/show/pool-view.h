@@ -57,6 +57,10 @@ size_t pool_count(const struct pool_view *pool, pool_is_fn is);
 /* The number of workers in that state, without spares. */
 size_t pool_in_state(const struct pool_view *pool, const char *state);
 
+/* A worker that could not be started, and waits or is given up, borrowed, or NULL. Its member
+ * "status" says why. */
+const json_t *pool_unstarted(const struct pool_view *pool);
+
 /* The last unexpected death of one of the workers, borrowed, or NULL. */
 const json_t *pool_latest_death(const struct pool_view *pool);
 

@@ -144,11 +144,13 @@ static void add_jobs(struct table *table, const json_t *group, const char *membe
 /* Adds how its last worker or job died, if the group is in trouble. */
 static void add_last(struct joined *why, const json_t *group, const struct pool_view *pool)
 {
-    const json_t *death = pool_latest_death(pool);
+    const json_t *unstarted = pool_unstarted(pool), *death = pool_latest_death(pool);
     const char *reason = field_text(json_object_get(group, "last_dead"), "reason");
     char line[512];
 
-    if (death)
+    if (unstarted)
+        joined_add(why, "%s", SAFE(field_text(unstarted, "status")));
+    else if (death)
         joined_add(why, "%s", SAFE(field_text(death, "detail")));
     else if (*show_last_line(line, sizeof(line), reason))
         joined_add(why, "%s", line);

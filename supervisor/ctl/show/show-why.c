@@ -169,10 +169,16 @@ bool show_last(const struct terminal *terminal, const json_t *group, const struc
                usec_t now)
 {
     const json_t *death = pool_latest_death(pool), *dead = json_object_get(group, "last_dead");
+    const json_t *unstarted = pool_unstarted(pool);
 
     if (!field_is(group, "state", "failing") && !field_is(group, "state", "failed") &&
         !field_is(group, "state", "degraded"))
         return false;
+    if (unstarted) {
+        terminal_print(terminal, "      Last: %s (%s)", SAFE(field_text(unstarted, "status")),
+                       SAFE(field_text(unstarted, "name")));
+        return true;
+    }
     /* The death of a dead job's last attempt says more than the dead job. */
     if (death && (!dead || strcmp(field_text(death, "job"), field_text(dead, "job")) == 0 ||
                   field_usec(death, "at") >= field_usec(dead, "at"))) {

@@ -125,10 +125,21 @@ static void slot_publish_report(struct slot *slot, struct death *death)
     slot_tell_death(slot, death);
 }
 
+/* Whether an actor's program has ended like one that knows nothing of the supervisor. */
+static bool is_no_actor(const struct slot *slot, const struct death *death)
+{
+    return death->cause == DEATH_EXIT && death->exit.code == 0 && !slot->worker.came_up &&
+           slot->pool->config->type == CONFIG_ACTOR;
+}
+
 /* Fills in `detail` by the cause of a death that has just happened. */
 static void slot_describe(const struct slot *slot, struct death *death)
 {
     death_describe(death, death->cause == DEATH_OOM ? slot->worker.process.oom : NULL);
+    if (is_no_actor(slot, death))
+        (void)snprintf(death->detail, sizeof(death->detail),
+                       "exited with status 0 before it was ready; is it a program of libtroupe, or "
+                       "troupe-exec?");
     if (death->cause == DEATH_SYSTEM_CALL)
         (void)snprintf(death->detail, sizeof(death->detail), "killed: %s",
                        process_forbidden_call(&slot->worker.process, death->pid));
