@@ -230,13 +230,6 @@ class Work(Case):
                           ("", "Nats-Msg-Id", "Troupe-Job", "Troupe-End", "Troupe-Reason", "Troupe-Subject")},
                          {"Troupe-Priority": "64", "troupe-Key": "mine", "My": "own"})
 
-    def test_a_dead_letter_has_all_values_of_a_header_of_its_sender(self):
-        s = self.bridged()
-        self.refused(s, "x", ["Troupe-Priority: 64", "My: own", "My: other", "My: own"])
-        stored = s.client.api("STREAM.MSG.GET.TROUPE", last_by_subj="troupe.dead.actor.JOBS.1")["message"]
-        lines = base64.b64decode(stored["hdrs"]).decode().split("\r\n")
-        self.assertEqual([line for line in lines if line.startswith("My:")], ["My: own", "My: other", "My: own"])
-
     def test_a_dead_letter_has_no_more_headers_than_a_stream_takes(self):
         s = self.bridged()
         letter = self.refused(s, "x", {"Troupe-Priority": "64", "My": "y" * 65450})

@@ -339,29 +339,6 @@ class Senders(Case):
         stored = s.client.api("STREAM.MSG.GET.TROUPE", last_by_subj="troupe.result.JOBS.2")["message"]
         self.assertEqual(base64.b64decode(stored["data"]), b"hello")
 
-    def test_N1_what_the_server_answers_to_a_sender_confirms_no_result(self):
-        s = self.bridged(configuration="AckWaitSec=60min\n")
-        s.client.api("STREAM.DELETE.TROUPE")
-        s.client.store("jobs.actor.any", "echo hello")
-        published = s.client.next(s.results)  # and stored nowhere
-        s.client.publish("jobs.actor.any", "echo forged", reply=published.reply)
-        while s.client.next(s.results).data != b"forged":
-            pass
-        s.bridge.setup()
-        self.wait_empty(s)
-        self.assertEqual(s.client.messages("TROUPE"), 2)
-
-    def test_what_the_server_answers_to_a_sender_about_messages_is_no_refusal(self):
-        s = self.bridged(configuration="AckWaitSec=60min\n")
-        s.client.api("STREAM.DELETE.TROUPE")
-        s.client.store("jobs.actor.any", "echo hello")
-        published = s.client.next(s.results)  # and stored nowhere
-        for reply in published.reply, published.reply.rpartition(".p.")[0] + ".s":
-            s.client.publish("$JS.API.STREAM.MSG.GET.JOBS", '{"seq":99}', reply=reply)
-        s.bridge.setup()
-        self.wait_empty(s)
-        self.assertNotIn("no message found", s.bridge.log())
-
     def test_N4_a_sender_cannot_have_its_dead_letter_refused(self):
         s = self.bridged(configuration="InFlight=1\n")
         s.client.store("jobs.actor.any", "", ["Troupe-Priority: 99", "two lines", "Nats-Expected-Stream: JOBS"])

@@ -98,20 +98,6 @@ class Case(TestCase):
 
 
 class Engine(Case):
-    def test_P1_a_worker_has_one_order_at_a_time_and_the_number_of_workers_is_the_concurrency(self):
-        for size in 1, 3:
-            s = self.engine(size)
-            ids = self.held(s, 10)
-            s.until(lambda: len(self.begun(s)) == size)
-            cell = s.cell("provision/acme")
-            self.assertEqual((cell["running"], cell["queued"]), (size, 10 - size))
-            s.desk.ring(10)
-            self.assertEqual({s.wait_job(id)["state"] for id in ids}, {"succeeded"})
-            entries = self.journal(s)
-            self.assertEqual(len(entries), 20)
-            self.assertEqual(self.check_one_at_a_time(entries), size)
-            s.stop()
-
     def test_P2_a_customer_a_product_or_both_have_a_cell(self):
         lines = [order(c, p) for c in ("acme", "bakery") for p in ("mailbox", "website", "line")]
         for by, expected in {"customer": {"acme", "bakery"}, "product": {"mailbox", "website", "line"},
@@ -125,24 +111,6 @@ class Engine(Case):
             self.assertEqual({cell["key"] for cell in s.group("provision")["cells"]}, expected)
             self.assertEqual({w.split("/")[1] for w, *_ in self.journal(s)}, expected)
             s.stop()
-
-    def test_P2_a_customer_who_waits_for_approval_holds_up_nobody_else(self):
-        s = self.engine()
-        ids = self.held(s, 20)
-        self.wait_begun(s, ids[0])
-        for _ in range(20):
-            self.assertEqual(s.do("provision", order("bakery"), key="bakery")["state"], "succeeded")
-        acme = s.cell("provision/acme")
-        self.assertEqual((acme["running"], acme["queued"], acme["succeeded"]), (1, 19, 0))
-        s.desk.ring(20)
-        self.assertEqual({s.wait_job(id)["state"] for id in ids}, {"succeeded"})
-
-    def test_P3_a_cell_is_there_from_its_first_order_on(self):
-        s = self.engine()
-        self.assertEqual(s.group("provision")["cells"], [])
-        s.do("provision", order(), key="acme")
-        self.assertEqual([cell["key"] for cell in s.group("provision")["cells"]], ["acme"])
-        self.assertEqual(s.wait_event("cell.created", "provision/acme")["cell"], "provision/acme")
 
     @limit(200)
     def test_P3_growing_and_shrinking_while_orders_come_drops_and_doubles_none(self):
@@ -218,7 +186,7 @@ class Engine(Case):
         self.assertIn("(MaxJobs)", s.log())
         self.check_exactly_once(s, count)
 
-    def test_P4_all_waiting_orders_meet_all_available_workers_each_has_one(self):
+    def test_P1_P4_all_waiting_orders_meet_all_available_workers_each_has_one(self):
         s = self.engine(4)
         s.do("provision", order(), key="acme")
         self.wait_states(s, [("idle", 1)] * 4)
@@ -265,82 +233,6 @@ class Engine(Case):
         self.assertEqual(self.states(s), [("busy", generation)])
         s.desk.ring(2)
         self.assertEqual((s.wait_job(id)["state"], s.wait_job(id)["attempt"]), ("succeeded", 1))
-
-    def test_P6_started_is_told_before_the_work_and_seen_from_outside(self):
-        s = self.engine()
-        self.held(s)
-        job = s.until(lambda: (lambda j: j if "started_at" in j else None)(s.job("held-0")))
-        self.assertEqual(job["state"], "running")
-        self.assertGreaterEqual(job["started_at"], job["created_at"])
-        s.until(lambda: '"approval"' in s.job("held-0").get("published", {}).get("data", ""))
-        self.assertEqual(json.loads(s.job("held-0")["published"]["data"]),
-                         {"order": "held-0", "attempt": 1, "phase": "approval"})
-        self.assertEqual(self.journal(s), [("provision/acme/0", 1, "begin", "held-0", 1)])
-        self.assertIn("running", s.ctl("job", "held-0", check=True).stdout)
-        s.desk.ring()
-        s.wait_job("held-0")
-
-    def test_P7_a_pool_is_resized(self):
-        s = self.engine(2)
-        desks = {f"desk-{i}": Bell(s, f"desk-{i}") for i in range(2)}
-        for id, desk in desks.items():
-            s.create("provision", order(approval=desk.path), id=id, key="acme")
-        self.wait_begun(s, *desks)
-        for size in "0", "-1":
-            refused = s.ctl("resize", "provision/acme", "--", size)
-            self.assertNotEqual(refused.returncode, 0)
-            self.assertIn("1 to 4096", refused.stderr)
-        s.ctl("resize", "provision/acme", "2", "--wait", check=True)
-        self.assertEqual(self.states(s), [("busy", 1)] * 2)
-        s.ctl("resize", "provision/acme", "4", "--wait", check=True)
-        self.assertEqual(self.states(s), [("busy", 1)] * 2 + [("idle", 1)] * 2, "only the new ones were started")
-        self.assertEqual([w["name"] for w in s.cell("provision/acme")["workers"]],
-                         [f"provision/acme/{i}" for i in range(4)])
-        s.call("Resize", target="provision/acme", size=1)
-        self.wait_states(s, [("busy", 1), ("stopping", 1)])
-        # A draining one and its successor differ in their generation.
-        s.call("Resize", target="provision/acme", size=2)
-        self.assertEqual(self.states(s), [("busy", 1), ("stopping", 1)])
-        desks[s.worker("provision/acme/1")["job"]].ring()
-        self.wait_states(s, [("busy", 1), ("idle", 2)])
-        desks[s.worker("provision/acme/0")["job"]].ring()
-        self.assertEqual({(s.wait_job(id)["state"], s.wait_job(id)["attempt"]) for id in desks}, {("succeeded", 1)})
-        s.call("Resize", target="provision/acme", size=1, wait=True)
-        self.wait_states(s, [("idle", 1)])
-        self.assertEqual(s.group("provision")["deaths"], 0)
-
-    def test_P8_an_unexpected_death_gets_a_replacement_under_the_same_name(self):
-        s = self.engine(2)
-        ids = self.held(s, 2)
-        self.wait_begun(s, *ids)
-        worker = s.worker("provision/acme/1")
-        os.kill(worker["pid"], signal.SIGKILL)
-        self.wait_states(s, [("busy", 1), ("busy", 2)])
-        s.desk.ring(2)
-        self.assertEqual(s.wait_job(worker["job"])["attempt"], 2)
-        [other] = set(ids) - {worker["job"]}
-        self.assertEqual((s.wait_job(other)["state"], s.wait_job(other)["attempt"]), ("succeeded", 1))
-        self.assertEqual([(d["worker"], d["signal"]) for d in s.deaths("provision")], [("provision/acme/1", "SIGKILL")])
-
-    def test_P9_idle_stops_now_busy_after_its_order_and_none_is_begun_after_it(self):
-        s = self.engine(2, Worker={"TimeoutStopSec": f"{2 * LIMIT}s"})
-        [id] = self.held(s)
-        self.wait_begun(s, id)
-        busy = next(w["slot"] for w in s.cell("provision/acme")["workers"] if w.get("job"))
-        for _ in range(2):
-            s.call("Stop", target="provision/acme")
-        [later] = self.held(s, prefix="later")
-        s.wait_worker(f"provision/acme/{1 - busy}", "stopped")
-        self.assertEqual(s.worker(f"provision/acme/{busy}")["state"], "stopping")
-        s.desk.ring()
-        self.assertEqual(s.wait_job(id)["state"], "succeeded")
-        s.wait_worker(f"provision/acme/{busy}", "stopped")
-        s.call("Stop", target="provision/acme", wait=True)
-        self.assertEqual((self.begun(s), s.job(later)["state"]), ({id}, "queued"))
-        self.assertEqual(s.group("provision")["deaths"], 0)
-        s.call("Start", target="provision/acme")
-        s.desk.ring()
-        self.assertEqual(s.wait_job(later)["state"], "succeeded")
 
     def test_P10_an_outcome_is_success_or_failure_and_either_makes_the_worker_ready_again(self):
         s = self.engine()

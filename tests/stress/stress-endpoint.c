@@ -10,7 +10,6 @@
 #error "to be built with -DTROUPE_FAULTS"
 #endif
 
-#include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
 #include "shared/protocol/protocol.h"
 #include "supervisor/channel/endpoint.h"

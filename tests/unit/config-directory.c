@@ -2,7 +2,6 @@
 #include "tests/unit/config-directory.h"
 
 #include "tests/unit/suite.h"
-#include <limits.h>
 
 char config_test_directory[] = "/tmp/troupe-config-XXXXXX";
 char config_test_source_directory[PATH_MAX];

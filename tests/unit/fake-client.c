@@ -4,17 +4,11 @@
 #include "tests/unit/fixture.h"
 #include "tests/unit/parts-fixture.h"
 
-#include "shared/base/cleanup.h"
-#include "shared/base/log.h"
 #include <check.h>
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 struct parts fake_parts;
 struct config_daemon fake_daemon;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/fake-peer.h"
 
-#include "shared/base/cleanup.h"
 #include <check.h>
 #include <fcntl.h>
 

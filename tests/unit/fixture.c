@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/fixture.h"
 
-#include "shared/base/clock.h"
 #include "shared/base/log.h"
 #include "tests/unit/suite.h"
 

@@ -3,7 +3,6 @@
 
 #include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
-#include <string.h>
 
 void set_up_parts(struct parts *parts, const struct config_daemon *config, int channel)
 {

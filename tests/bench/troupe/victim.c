@@ -9,7 +9,6 @@
 #include "tests/bench/load/samples.h"
 #include "tests/bench/load/stamp.h"
 #include "worker/troupe.h"
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/channel/endpoint.h"
 #include "tests/unit/fake-peer.h"
 #include "tests/unit/suite.h"
 #include "worker/base/carrier.h"

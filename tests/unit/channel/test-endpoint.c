@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/protocol/protocol-actors.h"
-#include "shared/protocol/protocol.h"
 #include "supervisor/channel/endpoint.h"
 #include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"

@@ -6,7 +6,6 @@
  * skipped there.
  */
 
-#include "supervisor/config/config.h"
 #include "supervisor/config/syntax/strings.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"

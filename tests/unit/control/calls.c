@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/control/calls.h"
 
-#include <string.h>
-#include <sys/socket.h>
 
 #define PER_PART 256 /* items that a part of a call looks at, at most */
 

@@ -5,10 +5,8 @@
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/exchange-actor.h"
-#include "supervisor/message/router.h"
 #include "tests/unit/control/calls.h"
 #include "tests/unit/control/letters.h"
-#include "tests/unit/suite.h"
 
 static void send_list(const char *method, const char *extra, json_int_t cursor, int limit)
 {

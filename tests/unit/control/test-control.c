@@ -2,16 +2,10 @@
 
 /* The control socket in front of the real core: protocol, bounds, permission, listening. */
 
-#include "shared/base/log.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/event/death.h"
-#include "supervisor/job/job.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/dead-letter/dead-letter.h"
 #include "supervisor/message/exchange/exchange.h"
-#include "supervisor/varlink/peer.h"
 #include "tests/unit/control/calls.h"
-#include "tests/unit/suite.h"
 #include <poll.h>
 #include <sys/un.h>
 

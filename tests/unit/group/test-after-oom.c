@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
-#include "supervisor/loop/loop.h"
-#include "tests/unit/fixture.h"
 #include "tests/unit/parts-fixture.h"
 #include "tests/unit/suite.h"
 

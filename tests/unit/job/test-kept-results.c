@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/job/job.h"
 #include "supervisor/job/kept-results.h"
-#include "supervisor/loop/loop.h"
 #include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 

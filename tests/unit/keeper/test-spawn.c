@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/landlock.h"
-#include "supervisor/keeper/sandbox-files.h"
 #include "supervisor/keeper/sandbox-mount.h"
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/suite.h"

@@ -2,7 +2,6 @@
 #include "supervisor/keeper/children.h"
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/suite.h"
-#include <sys/resource.h>
 
 static struct starting starting;
 static struct message request;

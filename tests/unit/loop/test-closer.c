@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/clock.h"
 #include "shared/base/closer.h"
-#include "supervisor/loop/loop.h"
 #include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 #include <poll.h>

@@ -7,7 +7,6 @@
 #include "tests/unit/suite.h"
 #include <poll.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 

@@ -15,7 +15,6 @@
 #include "tests/unit/fake-peer.h"
 #include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
-#include <time.h>
 
 #define MAILBOX_MAX 4u
 #define N_ACTORS    3u

@@ -3,7 +3,6 @@
 #include <sched.h>
 #include <sys/resource.h>
 
-#include "shared/protocol/protocol-requests.h"
 #include "tests/unit/fake-sender.h"
 #include "tests/unit/suite.h"
 

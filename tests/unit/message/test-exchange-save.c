@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor-save.h"
 #include "supervisor/message/envelope-save.h"

@@ -2,7 +2,6 @@
 #include "worker/nats/transport.h"
 
 #include "tests/unit/suite.h"
-#include <stdatomic.h>
 #include <sys/eventfd.h>
 
 /* In the place of libnats: a connection that has bytes to write to one end of a pair of sockets. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/log.h"
 #include "supervisor/keeper/message.h"
 #include "supervisor/process/spawner.h"
 #include "tests/unit/fixture.h"

@@ -5,7 +5,6 @@
 #include "supervisor/store/schema.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
-#include <limits.h>
 #include <sys/file.h>
 
 static struct database database = DATABASE_NULL;

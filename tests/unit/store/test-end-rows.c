@@ -2,7 +2,6 @@
 #include "supervisor/event/attempt-cause.h"
 #include "supervisor/store/database.h"
 #include "supervisor/store/job-rows.h"
-#include "supervisor/succession/record.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/succession/odd.h"
 #include "tests/unit/suite.h"

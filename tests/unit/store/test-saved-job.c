@@ -3,7 +3,6 @@
 /* What outlives the supervisor of a job: each field, in each medium. */
 
 #include "supervisor/store/job-to-row.h"
-#include "supervisor/succession/record.h"
 #include "tests/unit/succession/odd.h"
 #include "tests/unit/suite.h"
 

@@ -3,15 +3,12 @@
 /* Lets each write, sync and read of the store fail in turn, cuts the power afterwards, and compares
  * what is left with what was promised. */
 
-#include "shared/base/clock.h"
-#include "supervisor/loop/loop.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/store.h"
 #include "tests/unit/fixture.h"
 #include "tests/unit/store/fake-disk.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
-#include <stdatomic.h>
 
 #define LANES      3
 #define JOBS       6 /* of a lane */

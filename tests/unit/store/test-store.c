@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/loop/loop.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/store.h"
 #include "tests/unit/fixture.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/succession/record.h"
 #include "supervisor/succession/waiting-room.h"
 #include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/succession/odd.h"

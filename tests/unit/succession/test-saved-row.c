@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/succession/saved-row.h"
 #include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
 

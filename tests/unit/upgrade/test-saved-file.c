@@ -3,10 +3,7 @@
 #include "supervisor/upgrade/saved-file.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define LAYOUT 4711u
 

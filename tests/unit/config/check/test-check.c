@@ -3,7 +3,6 @@
 /* Checks of whole groups, against this machine, and of single files. */
 
 #include "supervisor/config/check/resolve.h"
-#include "supervisor/config/config.h"
 #include "supervisor/config/syntax/strings.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"

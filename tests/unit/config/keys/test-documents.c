@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/unitfile.h"
-#include "supervisor/config/config.h"
 #include "supervisor/config/keys/keys.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/event/event-id.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
-#include <limits.h>
 
 TEST(fields_have_the_size_of_their_type)
 {

@@ -2,7 +2,6 @@
 
 /* Problems of single keys and values. */
 
-#include "supervisor/config/config.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
 #include <grp.h>

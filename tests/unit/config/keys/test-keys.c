@@ -3,8 +3,6 @@
 /* Defaults, values and comparison of every key. */
 
 #include "shared/base/log.h"
-#include "supervisor/config/config-load.h"
-#include "supervisor/config/config.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
 #include <grp.h>

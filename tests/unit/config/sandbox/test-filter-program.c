@@ -5,7 +5,6 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
-#include <sys/socket.h>
 
 #define ALLOW    SECCOMP_RET_ALLOW
 #define ERROR(n) (SECCOMP_RET_ERRNO | (n))

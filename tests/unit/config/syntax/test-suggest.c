@@ -2,7 +2,6 @@
 #include "supervisor/config/keys/keys.h"
 #include "supervisor/config/syntax/suggest.h"
 #include "tests/unit/suite.h"
-#include <stdint.h>
 
 static const char *const VERBS[] = {"status", "start", "stop", "restart", "reset", "reload", NULL};
 

@@ -4,7 +4,6 @@
 
 #include "tests/unit/control/calls.h"
 #include "tests/unit/control/letters.h"
-#include "tests/unit/suite.h"
 
 TEST(four_thousand_actors_are_listed_over_many_turns)
 {

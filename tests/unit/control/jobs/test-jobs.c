@@ -2,9 +2,7 @@
 
 /* io.troupe.Jobs. */
 
-#include "shared/ring/memory.h"
 #include "tests/unit/control/calls.h"
-#include "tests/unit/suite.h"
 
 static const char *job_state(json_t *parameters)
 {

@@ -4,7 +4,6 @@
 
 #include "supervisor/pool/slot/slot.h"
 #include "tests/unit/control/calls.h"
-#include "tests/unit/suite.h"
 
 TEST(status_shows_groups_and_workers)
 {

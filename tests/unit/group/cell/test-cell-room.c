@@ -2,7 +2,6 @@
 
 /* Order, delay and room in the queue of a cell whose workers are never started. */
 
-#include "shared/base/log.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
 #include "supervisor/job/job-waiter.h"

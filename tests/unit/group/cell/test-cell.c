@@ -2,14 +2,12 @@
 #include "supervisor/group/cell/cell.h"
 #include "supervisor/group/group.h"
 #include "supervisor/job/job-waiter.h"
-#include "supervisor/loop/loop.h"
 #include "supervisor/pool/slot/slot.h"
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/fixture.h"
 #include "tests/unit/parts-fixture.h"
 #include "tests/unit/suite.h"
 #include "worker/troupe.h"
-#include <sys/resource.h>
 
 /*
  * Group, cell, slot, process and mailbox together, with real workers: this program again, which

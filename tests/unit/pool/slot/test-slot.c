@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/group.h"
-#include "supervisor/keeper/message.h"
 #include "supervisor/pool/slot/slot.h"
 #include "tests/unit/fake-peer.h"
-#include "tests/unit/fixture.h"
 #include "tests/unit/parts-fixture.h"
 #include "tests/unit/suite.h"
 #include <sys/eventfd.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/clock.h"
 #include "tests/unit/suite.h"
 
 TEST(the_monotonic_clock_never_goes_backwards)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/uapi.h"
 #include "shared/ring/memory.h"
-#include "shared/ring/wake.h"
 #include "tests/unit/suite.h"
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -8,7 +8,6 @@
 
 #include "shared/ring/ring.h"
 #include "tests/unit/suite.h"
-#include <time.h>
 
 #define QUEUE_MAX 4096 /* more records than the largest ring here can hold */
 #define BODY_MAX  1024

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/base/blob.h"
 
-#include "shared/base/clock.h"
 #include "shared/protocol/payload-wire.h"
 #include "tests/unit/suite.h"
 #include <sys/resource.h>
