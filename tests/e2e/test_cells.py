@@ -286,6 +286,7 @@ class Life(TestCase):
             s.create("mail", "echo" if i % 2 else f"wait {bell.path}", key=f"k{i}")
         s.call("Pause", target="mail/k0")
         s.call("Resize", target="mail/k2", size=3)
+        s.stop()
 
 
 class Shown(TestCase):

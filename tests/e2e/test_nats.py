@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """troupe-nats: jobs from NATS JetStream, N1 to N8."""
-import base64
 import json
 import re
 import signal

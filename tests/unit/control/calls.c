@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/control/calls.h"
 
-
 #define PER_PART 256 /* items that a part of a call looks at, at most */
 
 struct fake_client *client;

@@ -2,7 +2,6 @@
 #include "tests/unit/suite.h"
 #include "worker/base/sized.h"
 
-
 /* Three layouts of a struct, the middle one the library's. */
 struct first {
     size_t struct_size;
