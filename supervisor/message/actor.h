@@ -151,13 +151,13 @@ struct actor {
     struct list pool_link;        /* of a slot: in a bucket of its pool */
     struct least_loaded *members; /* a pool's slots, set by its owner; NULL for others */
 
-    struct list asks;       /* open ones, which it has asked */
-    struct list observers;  /* monitors of this actor */
-    struct list monitoring; /* its own monitors of others */
-    struct list names;      /* struct actor_name */
+    struct list asks;                     /* open ones, which it has asked */
+    struct list observers;                /* monitors of this actor */
+    struct list monitoring;               /* its own monitors of others */
+    struct list names;                    /* struct actor_name */
     struct schedule_recipient *scheduled; /* timers that send messages to it; NULL = none yet */
-    struct list made;       /* exchanges that it has created */
-    struct list made_link;  /* of an exchange: in the list of its creator */
+    struct list made;                     /* exchanges that it has created */
+    struct list made_link;                /* of an exchange: in the list of its creator */
     struct index asks_by_cookie, monitoring_by_reference;
     struct schedule_share timers; /* that it has set */
     struct exchange_subscriber subscriptions;

@@ -60,8 +60,6 @@ int process_hold(struct process *process, enum holding_kind kind, const char *na
 int process_hold_first(struct process *process, int fd)
 {
     FAULT_POINT("process.hold");
-    if (process->client.id == 0)
-        return 0; /* it has ended */
     return holding_replace_fd(&process->holding, &process->context->spawner, fd);
 }
 

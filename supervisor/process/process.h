@@ -177,8 +177,8 @@ int process_start(struct process *process, const struct process_options *options
  */
 int process_hold(struct process *process, enum holding_kind kind, const char *name, const int *fds,
                  size_t n_fds);
-/* Like process_hold(), but replaces only the first descriptor. Does nothing if the process has
- * ended. */
+/* Like process_hold(), but replaces only the first descriptor. A process that has ended is also
+ * held until process_release(): its records are still to be read. */
 int process_hold_first(struct process *process, int fd);
 
 /*
