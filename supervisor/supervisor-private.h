@@ -52,7 +52,7 @@ struct supervisor {
     struct spawner_client socket_client; /* for `socket` */
     struct holding socket;               /* the control socket */
     int socket_lock;                     /* control_lock() of its path; -1 = none */
-    bool socket_activated;               /* the service manager has passed it */
+    bool has_foreign_socket;             /* the service manager's, at another path than --socket */
     char *runtime_directory;
     char *socket_variable;
     bool ready;

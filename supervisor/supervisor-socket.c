@@ -7,12 +7,14 @@
 #include "supervisor/control/control.h"
 #include "supervisor/supervisor-private.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -68,8 +70,8 @@ static int make_socket(struct supervisor *supervisor, int patience_ms)
     return r;
 }
 
-/* Returns the socket of the previous supervisor, or a new one, or -errno, logged. */
-static int own_socket(struct supervisor *supervisor)
+/* Returns the socket of the previous supervisor, or -1. */
+static int held_socket(struct supervisor *supervisor)
 {
     const char *path = supervisor->options->socket_path;
     struct held *held = held_take(&supervisor->parts.process.held, HOLDING_SOCKET, path);
@@ -84,14 +86,57 @@ static int own_socket(struct supervisor *supervisor)
     }
     if (held)
         held_discard(held);
-    return make_socket(supervisor, CONTROL_PATIENCE_MS);
+    return -1;
+}
+
+/* Locks the path of the service manager's socket like that of our own. Returns 0, or -EADDRINUSE,
+ * logged. */
+static int lock_inherited(struct supervisor *supervisor, int fd)
+{
+    const char *path = supervisor->options->socket_path;
+    int r = control_lock(path, &supervisor->socket_lock, CONTROL_PATIENCE_MS);
+
+    if (r == 0)
+        hold_socket(supervisor, fd);
+    return r == -EADDRINUSE ? r : 0;
+}
+
+static bool is_bound_to(int fd, const char *path)
+{
+    struct sockaddr_un address = {0};
+    socklen_t size = sizeof(address);
+
+    return getsockname(fd, (struct sockaddr *)&address, &size) == 0 &&
+           strncmp(address.sun_path, path, sizeof(address.sun_path)) == 0;
+}
+
+static bool is_same_socket(int fd, int other)
+{
+    struct stat status, other_status;
+
+    return fstat(fd, &status) == 0 && fstat(other, &other_status) == 0 &&
+           status.st_ino == other_status.st_ino;
+}
+
+/* Returns the socket of the previous supervisor, that of the service manager (-1 = none), or a new
+ * one; or -errno, logged. */
+static int choose_socket(struct supervisor *supervisor, int inherited)
+{
+    int fd = held_socket(supervisor), r;
+
+    if (fd >= 0)
+        return fd;
+    if (inherited < 0)
+        return make_socket(supervisor, CONTROL_PATIENCE_MS);
+    r = lock_inherited(supervisor, inherited);
+    return r < 0 ? r : fcntl(inherited, F_DUPFD_CLOEXEC, 0);
 }
 
 void supervisor_review_socket(struct supervisor *supervisor)
 {
     int fd;
 
-    if (supervisor->socket_activated || !supervisor->control ||
+    if (supervisor->has_foreign_socket || !supervisor->control ||
         control_has_path(supervisor->control))
         return;
     log_warning("%s: removed from the file system; making it again",
@@ -102,28 +147,33 @@ void supervisor_review_socket(struct supervisor *supervisor)
         return; /* logged */
     if (control_replace(supervisor->control, fd) < 0)
         log_error("%s: out of memory serving the control socket", supervisor->options->socket_path);
-    control_own_path(supervisor->control, supervisor->options->socket_path);
+    control_set_path(supervisor->control, supervisor->options->socket_path, true);
 }
 
 int supervisor_open_socket(struct supervisor *supervisor)
 {
+    const char *path = supervisor->options->socket_path;
     int n = sd_listen_fds(1);
-    _cleanup_close_ int fd = -1;
+    _cleanup_close_ int inherited = n != 0 ? inherited_socket(n) : -1, fd = -1;
+    bool is_own;
     int r;
 
-    supervisor->socket_activated = n != 0;
-    fd = n != 0 ? inherited_socket(n) : own_socket(supervisor);
+    if (n != 0 && inherited < 0)
+        return inherited; /* logged */
+    supervisor->has_foreign_socket = n != 0 && !is_bound_to(inherited, path);
+    fd = supervisor->has_foreign_socket ? TAKE_FD(inherited) : choose_socket(supervisor, inherited);
     if (fd < 0)
         return fd; /* logged */
+    is_own = inherited < 0 || !is_same_socket(inherited, fd);
     r = control_new(&supervisor->control, &supervisor->parts.control, fd);
     if (r < 0) {
         log_error("cannot serve the control socket: %s", strerror(-r));
         return r;
     }
     (void)TAKE_FD(fd);
-    if (supervisor->socket_activated)
-        return 0; /* the service manager's */
-    control_own_path(supervisor->control, supervisor->options->socket_path);
+    if (supervisor->has_foreign_socket)
+        return 0;
+    control_set_path(supervisor->control, path, is_own);
     /* It may have been removed before. */
     supervisor_review_socket(supervisor);
     return 0;

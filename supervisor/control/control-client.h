@@ -31,7 +31,8 @@ struct control {
     struct timer accept_timer; /* armed while accepting is paused */
     struct list clients;
     unsigned n_clients, n_refused;
-    char *path; /* removed at the end; NULL = not ours */
+    char *path;     /* NULL = unknown */
+    bool owns_path; /* removes it at the end */
     dev_t device;
     ino_t inode;
 };

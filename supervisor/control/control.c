@@ -158,10 +158,11 @@ void control_adopt_clients(struct control *control, struct held_table *table)
         log_info("%u of %u clients of the former supervisor continue", n - n_lost, n);
 }
 
-void control_own_path(struct control *control, const char *path)
+void control_set_path(struct control *control, const char *path, bool is_own)
 {
     struct stat status;
 
+    control->owns_path = is_own;
     if (!control->path)
         control->path = strdup(path);
     if (lstat(path, &status) < 0)
@@ -181,7 +182,7 @@ bool control_has_path(const struct control *control)
 
 static void remove_path(struct control *control)
 {
-    if (control_has_path(control))
+    if (control->owns_path && control_has_path(control))
         unlink(control->path);
     free(TAKE_PTR(control->path));
 }

@@ -42,8 +42,8 @@ int control_listen_again(int fd);
 /* Takes over a listening socket on success and begins to accept. Returns 0 or -errno. */
 int control_new(struct control **ret, struct control_context *context, int listen_fd);
 
-/* Marks the socket's path as ours, not the service manager's: control_free() removes it. */
-void control_own_path(struct control *control, const char *path);
+/* Sets the socket's path; `is_own`: not the service manager's, so control_free() removes it. */
+void control_set_path(struct control *control, const char *path, bool is_own);
 
 /* Returns whether the path still leads to the socket. */
 bool control_has_path(const struct control *control);

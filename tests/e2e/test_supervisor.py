@@ -215,9 +215,9 @@ class Forbidden(TestCase):
 class Environments(TestCase):
     """What the service manager passes is used, or refused in one line."""
 
-    def start_with(self, sockets, **environment):
+    def start_with(self, sockets, s=None, **environment):
         """Starts it as a service manager does: descriptors from 3 on, and the pid of the new process."""
-        s = self.supervisor({"actor": actor()})
+        s = s or self.supervisor({"actor": actor()})
         inherit = "import os, sys; os.environ['LISTEN_PID'] = str(os.getpid()); os.execv(sys.argv[1], sys.argv[1:])"
         s.command = [sys.executable, "-c", inherit, *s.command]
         s.environment.update(LISTEN_FDS=str(len(sockets)), **environment)
@@ -246,6 +246,45 @@ class Environments(TestCase):
         self.assertIsNone(variables.get("LISTEN_PIDFDID"))  # it would name the main process
         with Varlink(listener.getsockname()) as client:
             self.assertEqual(client.call("GetInfo")["state"], "running")
+
+    def started_with_its_path(self):
+        s = self.supervisor({"actor": actor()})
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.addCleanup(listener.close)
+        listener.bind(s.socket_path)
+        listener.listen()
+        self.start_with([listener], s)
+        s.wait_told("READY=1")
+        return s
+
+    def test_the_path_of_the_service_managers_socket_stays(self):
+        s = self.started_with_its_path()
+        s.crash()
+        s.ctl("upgrade", check=True)
+        s.stop()
+        self.assertTrue(os.path.exists(s.socket_path))
+
+    def test_the_service_managers_socket_is_made_again_if_it_was_removed(self):
+        s = self.started_with_its_path()
+        os.unlink(s.socket_path)
+        other = subprocess.run([TROUPED, "--config", s.config, "--socket", s.socket_path], capture_output=True, text=True,
+                               timeout=LIMIT)
+        self.assertEqual(other.returncode, 1)
+        self.assertIn("is another trouped running?", other.stderr)
+        s.process.send_signal(signal.SIGHUP)
+        self.wait_logged(s, "making it again")
+        limit_at = time.monotonic() + LIMIT
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            while client.connect_ex(s.socket_path) != 0:
+                self.assertLess(time.monotonic(), limit_at, "the socket was not made again")
+                os.sched_yield()
+        s.do("actor", "echo")
+        s.crash()
+        s.do("actor", "echo")
+        s.ctl("upgrade", check=True)
+        s.do("actor", "echo")
+        s.stop()
+        self.assertFalse(os.path.exists(s.socket_path))
 
     def test_the_version_is_said_without_looking_at_the_environment(self):
         environment = {**os.environ, "NOTIFY_SOCKET": "vsock:2:1", "WATCHDOG_USEC": "soon"}

@@ -46,7 +46,7 @@ void fake_setup(void)
     int fd = control_listen(fake_path, 0);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(control_new(&fake_control, &fake_parts.control, fd), 0);
-    control_own_path(fake_control, fake_path);
+    control_set_path(fake_control, fake_path, true);
     give_up_after(fake_parts.loop, 20 * USEC_PER_SEC);
 }
 
