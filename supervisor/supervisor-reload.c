@@ -7,7 +7,6 @@
 #include "supervisor/config/config-load.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/control/control.h"
-#include "supervisor/process/kept-state.h"
 #include "supervisor/supervisor-private.h"
 #include <errno.h>
 #include <string.h>
@@ -29,17 +28,16 @@ static void log_faults_of_daemon(const char *directory, const struct config_prob
 /* ---- at a start ---- */
 
 /* Returns 0 with the group's previous configuration, or with NULL if it was not kept; or -errno. */
-static int recall_group(const struct kept_states *kept, const char *name, const char *path,
+static int recall_group(const struct held_table *table, const char *name, const char *path,
                         struct config_group **ret)
 {
+    const struct held *held = held_find(table, HOLDING_CONFIG, name);
     _cleanup_free_ char *text = NULL;
     size_t size;
-    int r = kept_text_read(kept, name, &text, &size);
+    int r = held ? held_read_text(held, &text, &size) : 0;
 
     *ret = NULL;
-    if (r == 0)
-        r = config_recall_group(name, path, text, size, ret);
-    return r < 0 ? r : 0;
+    return r < 0 || !held ? r : config_recall_group(name, path, text, size, ret);
 }
 
 /* Replaces groups that cannot continue as their files say, because of a mistake or of another kind
@@ -52,7 +50,7 @@ static int recall(const struct process_context *process, struct config *config)
         struct config_group *group = config->groups[i], *before = NULL;
 
         if (group->unread || held_has_group(&process->held, group->name))
-            r = recall_group(&process->kept, group->name, group->path, &before);
+            r = recall_group(&process->held, group->name, group->path, &before);
         if (!before)
             continue;
         config_refuse_other_kind(before, group);
@@ -72,7 +70,7 @@ static int recall_missing_group(struct supervisor *supervisor, struct config *co
     _cleanup_free_ char *path =
         path_join(supervisor->options->config_directory, name, CONFIG_GROUP_SUFFIX);
     struct config_group *group = NULL;
-    int r = path ? recall_group(&supervisor->parts.process.kept, name, path, &group) : -ENOMEM;
+    int r = path ? recall_group(&supervisor->parts.process.held, name, path, &group) : -ENOMEM;
 
     if (!group)
         return r;
@@ -87,14 +85,12 @@ static int recall_missing_group(struct supervisor *supervisor, struct config *co
  * or -errno. */
 static int recall_missing(struct supervisor *supervisor, struct config *config)
 {
-    char name[CONFIG_GROUP_NAME_MAX + 1];
-    const struct kept_state *state;
+    const struct held *held = NULL;
     int r = 0;
 
-    for (uint32_t cursor = 0;
-         r == 0 && (state = kept_states_next(&supervisor->parts.process.kept, &cursor));)
-        if (kept_text_is_first(state, name, sizeof(name)) && !config_find_group(config, name))
-            r = recall_missing_group(supervisor, config, name);
+    while (r == 0 && (held = held_next(&supervisor->parts.process.held, HOLDING_CONFIG, held)))
+        if (!config_find_group(config, held->name))
+            r = recall_missing_group(supervisor, config, held->name);
     return r;
 }
 

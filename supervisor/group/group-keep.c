@@ -52,10 +52,26 @@ void group_keep(struct group *group)
 void group_keep_config(struct group *group)
 {
     const struct config_draft *draft = group->config->draft;
+    struct process_context *process = group->context->pools->process;
+    struct held *held;
 
-    if (draft && draft->text.size > 0 && !group->config->unread)
-        kept_text_set(&group->text, &group->context->pools->process->kept, group->name,
-                      draft->text.bytes, draft->text.size);
+    if (!draft || draft->text.size == 0 || group->config->unread)
+        return;
+    held = held_take(&process->held, HOLDING_CONFIG, group->name);
+    if (held)
+        held_adopt(held, &group->text_client, &group->text_holding);
+    (void)holding_put_text(&group->text_holding, &process->spawner, &group->text_client,
+                           &(struct holding_content){.kind = HOLDING_CONFIG, .name = group->name},
+                           draft->text.bytes, draft->text.size);
+}
+
+void group_forget_config(struct group *group)
+{
+    struct process_context *process = group->context->pools->process;
+
+    if (!process->kept.for_next)
+        holding_drop(&group->text_holding, &process->spawner);
+    spawner_forget(&process->spawner, &group->text_client);
 }
 
 void group_open_kept(struct group *group)

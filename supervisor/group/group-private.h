@@ -22,6 +22,7 @@ void group_open_kept(struct group *group);
 /* Keeps the text of a new configuration: the next supervisor uses it if the files then have a
  * mistake. */
 void group_keep_config(struct group *group);
+void group_forget_config(struct group *group);
 /* Called after each change of what was asked of the group. */
 void group_keep(struct group *group);
 /* Continues as what was asked of the group, without its workers: see resume.h. */

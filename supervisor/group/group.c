@@ -108,7 +108,7 @@ struct group *group_free(struct group *group)
     cell_table_deinit(&group->cells);
     group_fault_end(group);
     kept_state_free(&group->context->pools->process->kept, group->kept);
-    kept_text_deinit(&group->text, &group->context->pools->process->kept);
+    group_forget_config(group);
     (void)blob_share_unref(group->pools.blobs);
     config_group_free(group->config);
     free(group->name);

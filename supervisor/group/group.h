@@ -14,6 +14,7 @@
 #include "supervisor/job/job-id-log.h"
 #include "supervisor/job/kept-results.h"
 #include "supervisor/job/submitter.h"
+#include "supervisor/process/holding.h"
 #include "supervisor/process/kept-state.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,7 +55,8 @@ struct group {
     struct group_fault *fault; /* NULL = none */
     struct kept_state *kept;   /* for the next supervisor; NULL = nothing is kept */
     uint64_t generations;      /* of pool_set, if nothing is kept */
-    struct kept_text text;     /* its configuration, for the next supervisor */
+    struct spawner_client text_client; /* of text_holding */
+    struct holding text_holding;       /* its configuration, for the next supervisor */
     bool resumes;              /* `kept` is the last supervisor's */
     bool wanted;               /* new slots are started */
     bool pending;              /* starts once the groups of its After= have come up */

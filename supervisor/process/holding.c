@@ -10,8 +10,12 @@
 #include "supervisor/process/spawner.h"
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 _Static_assert(sizeof(struct holding_head) + HOLDING_NAME_MAX + 1 + HOLDING_DATA_MAX <=
                    HOLD_BYTES_MAX,
@@ -60,6 +64,24 @@ int holding_replace_fd(const struct holding *holding, struct spawner *spawner, i
     (void)message_begin(&outgoing, MESSAGE_REPLACE, holding->id);
     message_put_fd(&outgoing, fd);
     return spawner_send(spawner, &outgoing);
+}
+
+int holding_put_text(struct holding *holding, struct spawner *spawner,
+                     struct spawner_client *client, const struct holding_content *content,
+                     const char *text, size_t size)
+{
+    _cleanup_close_ int fd = memfd_create("trouped-text", MFD_CLOEXEC);
+    struct holding_content with_text = *content;
+
+    if (fd < 0)
+        return -errno;
+    if (write(fd, text, size) != (ssize_t)size)
+        return -ENOSPC;
+    with_text.fds = &fd;
+    with_text.n_fds = 1;
+    if (client->id == 0 && spawner_register(spawner, client) < 0)
+        return -ENOMEM;
+    return holding_put(holding, spawner, client, 0, &with_text);
 }
 
 void holding_drop(struct holding *holding, struct spawner *spawner)
@@ -177,9 +199,27 @@ struct held *held_take(struct held_table *table, enum holding_kind kind, const c
     return held ? take_out(held) : NULL;
 }
 
-bool held_has(const struct held_table *table, enum holding_kind kind, const char *name)
+const struct held *held_find(const struct held_table *table, enum holding_kind kind,
+                             const char *name)
 {
     return find(table, kind, name);
+}
+
+int held_read_text(const struct held *held, char **ret, size_t *ret_size)
+{
+    _cleanup_free_ char *text = NULL;
+    struct stat status;
+
+    if (held->n_fds != 1 || fstat(held->fds[0], &status) < 0)
+        return -EBADMSG;
+    text = malloc((size_t)status.st_size + 1);
+    if (!text)
+        return -ENOMEM;
+    if (pread(held->fds[0], text, (size_t)status.st_size, 0) != status.st_size)
+        return -EIO;
+    *ret = TAKE_PTR(text);
+    *ret_size = (size_t)status.st_size;
+    return 0;
 }
 
 const struct held *held_next(const struct held_table *table, enum holding_kind kind,

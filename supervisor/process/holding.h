@@ -29,6 +29,7 @@ enum holding_kind {
     HOLDING_CLIENT = 4,  /* a ring client */
     HOLDING_STATES = 5,  /* the memory of kept-state.h */
     HOLDING_SUBMITS = 6, /* a worker's submit_socket */
+    HOLDING_CONFIG = 7,  /* the text of a group's configuration */
 };
 
 #define HOLDING_NAME_MAX 143 /* bytes, without the NUL: the longest name of a worker */
@@ -69,6 +70,12 @@ int holding_put(struct holding *holding, struct spawner *spawner,
 /* Replaces the first descriptor of what is held; the others stay. Returns 0, -ESRCH if nothing is
  * held, -ENOMEM or -errno. */
 int holding_replace_fd(const struct holding *holding, struct spawner *spawner, int fd);
+
+/* Holds a copy of a text under the client's id, which it gets if it has none. Returns 0 or -errno.
+ */
+int holding_put_text(struct holding *holding, struct spawner *spawner,
+                     struct spawner_client *client, const struct holding_content *content,
+                     const char *text, size_t size);
 
 /*
  * Drops it. Until then the keeper also keeps how the process ended, so the owner calls this once it
@@ -131,8 +138,11 @@ void held_deinit(struct held_table *table);
 /* Returns what the predecessor held under this kind and name, or NULL. The caller ends it with
  * held_adopt() or held_discard(), at once or later. Valid until then, if the table is. */
 struct held *held_take(struct held_table *table, enum holding_kind kind, const char *name);
-/* Whether held_take() would find anything. */
-bool held_has(const struct held_table *table, enum holding_kind kind, const char *name);
+/* Returns what held_take() would, and leaves it there. */
+const struct held *held_find(const struct held_table *table, enum holding_kind kind,
+                             const char *name);
+/* Reads the text of holding_put_text(). Returns 0 with `*ret`, owned by the caller, or -errno. */
+int held_read_text(const struct held *held, char **ret, size_t *ret_size);
 /* Returns whether a worker or service of this group was held and is not taken. */
 bool held_has_group(const struct held_table *table, const char *group);
 /* Iterates over those of this kind that were not taken; NULL at the end. `after` NULL = the first.

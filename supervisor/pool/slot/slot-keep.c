@@ -193,7 +193,7 @@ static void name_kept(char name[KEPT_NAME_MAX + 2], const struct slot *slot, boo
 bool slot_has_held(const struct slot *slot)
 {
     return slot->kept &&
-           held_has(&slot_context(slot)->process->held, HOLDING_WORKER, slot->kept->name);
+           held_find(&slot_context(slot)->process->held, HOLDING_WORKER, slot->kept->name);
 }
 
 bool slot_has_held_standby(const struct slot *place)
@@ -201,7 +201,7 @@ bool slot_has_held_standby(const struct slot *place)
     char name[KEPT_NAME_MAX + 2];
 
     name_kept(name, place, !place->twin);
-    return held_has(&slot_context(place)->process->held, HOLDING_WORKER, name);
+    return held_find(&slot_context(place)->process->held, HOLDING_WORKER, name);
 }
 
 enum slot_role slot_kept_role(const struct slot *slot)

@@ -107,6 +107,31 @@ static _Noreturn void crash(void)
     abort();
 }
 
+TEST(a_text_is_found_as_it_was_held_last)
+{
+    static const struct holding_content content = {.kind = HOLDING_CONFIG, .name = "group"};
+    const struct held *held = held_find(table, HOLDING_CONFIG, "group");
+    char *text = NULL;
+    size_t size = 0;
+
+    ck_assert((held != NULL) == (table->end.n_restarts > 0));
+    if (held) {
+        ck_assert_int_eq(held_read_text(held, &text, &size), 0);
+        ck_assert_uint_eq(size, 100 * 1000 * table->end.n_restarts - 1);
+        ck_assert_int_eq(text[size - 1], 'a');
+        free(text);
+        held_adopt(held_take(table, HOLDING_CONFIG, "group"), &worker.client, &worker.holding);
+    }
+    text = calloc(3, 100 * 1000);
+    memset(text, 'a', 3 * 100 * 1000);
+    size = 100 * 1000 * (table->end.n_restarts + 1) - 1;
+    ck_assert_int_eq(
+        holding_put_text(&worker.holding, spawner, &worker.client, &content, text, size), 0);
+    free(text);
+    if (table->end.n_restarts < 2)
+        crash();
+}
+
 TEST(a_worker_is_found_by_kind_and_name_and_its_end_is_told_to_the_new_owner)
 {
     if (table->end.n_restarts == 0) {
