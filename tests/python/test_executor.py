@@ -1112,6 +1112,14 @@ class Shared(troupe_python.TestCase, TestCase):
                 print(entered("new"), entered(0), entered(1))
             """, env={"TROUPE": self.shared.socket_path}), "True 1\n1 1 2\n")
 
+    def test_a_group_that_is_missing_is_named(self):
+        self.assertEqual(self.program("""
+            main:
+                with Executor(group="tsaks", socket=os.environ["TROUPE"]) as executor:
+                    print(executor.submit(abs, -1).exception())
+            """, env={"TROUPE": self.shared.socket_path}),
+            "the executor cannot continue: there is no group, cell or worker 'tsaks'; did you mean 'tasks'?\n")
+
     def test_a_death_tells_what_the_process_wrote(self):
         self.assertEqual(self.program("""
             def crash():

@@ -15,7 +15,8 @@ TIRED_REASON, TIRED_MAX = f"exited with status {TIRED}", 20
 
 
 def broken_by(error: BaseException) -> BrokenProcessPool:
-    broken = BrokenProcessPool(f"the executor cannot continue: {error}")
+    reason = isinstance(error, OSError) and error.strerror or error
+    broken = BrokenProcessPool(f"the executor cannot continue: {reason}")
     broken.__cause__ = error
     return broken
 

@@ -12,6 +12,7 @@ from multiprocessing.context import BaseContext
 from typing import Any, ParamSpec, TypeVar
 
 from troupe._troupe import Client
+from troupe.client import find_group
 from troupe.executor.dispatcher import Dispatcher, Place
 from troupe.executor.future import Future
 from troupe.executor.private import Supervisor
@@ -52,7 +53,7 @@ class Group:
 
     def connect(self) -> tuple[Client, int]:
         client = Client(self.socket)
-        return client, client.group(self.name)
+        return client, find_group(client, self.socket, self.name)
 
     def watch(self) -> None:
         """The workers are not this program's: if one dies before it is ready, its task goes to another one."""
