@@ -255,10 +255,10 @@ static int worker_turn(struct troupe_worker *worker, usec_t timeout)
     if (r != 0)
         return r;
     worker->carrier.channel.wakeable = true;
-    r = worker_receive(worker, actor_patience(&worker->actor, timeout), &record);
+    r = worker_receive(worker, timeout, &record);
     worker->carrier.channel.wakeable = false;
     if (r == RING_E_EMPTY)
-        return actor_silent(&worker->actor);
+        return 0;
     return r < 0 ? r : worker_handle(worker, &record, begin);
 }
 
@@ -285,11 +285,6 @@ _public_ int troupe_worker_run(struct troupe_worker *worker)
 _public_ int troupe_worker_fd(struct troupe_worker *worker)
 {
     return carrier_fd(&worker->carrier, worker->carrier.control, 0);
-}
-
-_public_ uint64_t troupe_worker_timeout(const struct troupe_worker *worker)
-{
-    return worker->actor.silence_at;
 }
 
 _public_ int troupe_worker_process(struct troupe_worker *worker)
