@@ -185,9 +185,8 @@ void channel_move(struct channel *channel)
 void channel_announce(struct channel *channel)
 {
     wake_peer(channel, atomic_load_explicit(&channel->their_words->sleeping, memory_order_relaxed));
-    /* The predecessor may have died between a change of these words and the wake-up. */
+    /* The predecessor may have died between a change of this word and the wake-up. */
     channel->wake(channel, &channel->words->head);
-    channel->wake(channel, &channel->words->control);
 }
 
 int channel_follow(struct channel *channel, int fd)
@@ -429,47 +428,23 @@ bool channel_spin(struct channel *channel)
     return found;
 }
 
-int channel_wait(struct channel *channel, usec_t timeout)
+int channel_wait(struct channel *channel, uint32_t control, usec_t timeout)
 {
+    uint32_t expected;
     usec_t deadline;
+    int r;
 
     if (channel_spin(channel))
         return 0;
     deadline = deadline_after(timeout);
-    for (;;) {
-        uint32_t expected;
-        int r;
-
-        if (!channel_prepare_sleep(channel, &expected))
-            return 0;
-        r = take_wake(channel) ? -EINTR
-                               : sleep_on(channel, &channel->their_words->bell, expected, deadline);
-        channel_end_sleep(channel);
-        if (ring_pending(&channel->in))
-            return 0;
-        if (r < 0)
-            return r;
-    }
-}
-
-int channel_wait_control(struct channel *channel, uint32_t control, usec_t timeout)
-{
-    const _Atomic uint32_t *word = &channel->their_words->control;
-    uint32_t expected;
-    int r;
-
     if (!channel_prepare_sleep(channel, &expected))
         return 0;
-    /* Partner: the supervisor's store, which it follows up with a wake-up whether we sleep or not.
-     */
-    if (atomic_load_explicit(word, memory_order_relaxed) != control)
+    /* Partner: the supervisor's store, after which it rings the bell whether we sleep or not. */
+    if (atomic_load_explicit(&channel->their_words->control, memory_order_relaxed) != control)
         r = 0;
-    else if (take_wake(channel))
-        r = -EINTR;
-    else if (channel->backend == WAKE_FUTEX)
-        r = wake_futex_wait_either(&channel->their_words->bell, expected, word, control, timeout);
     else
-        r = wake_eventfd_wait(channel->wait_fd, channel->self_fd, timeout);
+        r = take_wake(channel) ? -EINTR
+                               : sleep_on(channel, &channel->their_words->bell, expected, deadline);
     channel_end_sleep(channel);
     return ring_pending(&channel->in) ? 0 : r;
 }

@@ -28,39 +28,6 @@ int wake_futex_wait(const _Atomic uint32_t *word, uint32_t expected, usec_t time
     return errno == EAGAIN ? 0 : -errno;
 }
 
-/* Declared here because linux/futex.h of some systems is older than the call.
- */
-struct waited_word {
-    uint64_t value, address;
-    uint32_t flags, reserved;
-};
-
-#define WORD_32_BITS   2u
-#define SYSTEM_CALL    449 /* futex_waitv: the same on every architecture */
-#define FALLBACK_SLICE (100 * USEC_PER_MSEC)
-
-int wake_futex_wait_either(const _Atomic uint32_t *word, uint32_t expected,
-                           const _Atomic uint32_t *other, uint32_t other_expected, usec_t timeout)
-{
-    const struct waited_word words[] = {
-        {.value = expected, .address = (uintptr_t)word, .flags = WORD_32_BITS},
-        {.value = other_expected, .address = (uintptr_t)other, .flags = WORD_32_BITS},
-    };
-    /* Unlike futex(2), this call takes an absolute time. */
-    struct timespec limit = usec_to_timespec(usec_add(clock_now(), timeout));
-
-    if (syscall(SYSTEM_CALL, words, 2, 0, timeout == USEC_INFINITY ? NULL : &limit,
-                CLOCK_MONOTONIC) >= 0)
-        return 0;
-    if (errno == ENOSYS || errno == EPERM) {
-        int r =
-            wake_futex_wait(word, expected, timeout < FALLBACK_SLICE ? timeout : FALLBACK_SLICE);
-
-        return r == -ETIMEDOUT && timeout > FALLBACK_SLICE ? 0 : r;
-    }
-    return errno == EAGAIN ? 0 : -errno;
-}
-
 int wake_futex_wake(const _Atomic uint32_t *word)
 {
     return (int)futex(word, FUTEX_WAKE, INT_MAX, NULL);

@@ -45,11 +45,6 @@ static inline void wake_fence(void)
  * again. */
 int wake_futex_wait(const _Atomic uint32_t *word, uint32_t expected, usec_t timeout);
 
-/* Like wake_futex_wait(), but for two words. Needs futex_waitv(2) (Linux 5.16); without it a change
- * of the second word is noticed up to 100 ms late. */
-int wake_futex_wait_either(const _Atomic uint32_t *word, uint32_t expected,
-                           const _Atomic uint32_t *other, uint32_t other_expected, usec_t timeout);
-
 /* Wakes all waiters on the word. Returns their number. */
 int wake_futex_wake(const _Atomic uint32_t *word);
 

@@ -453,12 +453,15 @@ void endpoint_mark(struct endpoint *endpoint, uint64_t handle)
 
 void endpoint_set_control(struct endpoint *endpoint, uint32_t bits)
 {
-    _Atomic uint32_t *word = &endpoint->channel.words->control;
+    struct memory_words *words = endpoint->channel.words;
+    const _Atomic uint32_t *word = &words->bell;
 
     /* Partner: the acquire load in the worker's loop, before each message. */
-    atomic_store_explicit(word, bits, memory_order_release);
-    /* Partner: the fence in the peer's channel_arm(), after which it reads the word again. */
+    atomic_store_explicit(&words->control, bits, memory_order_release);
+    /* Partner: the fence in the peer's channel_wait() or channel_arm(), after which it reads the
+     * word again. */
     wake_fence();
+    (void)atomic_fetch_add_explicit(&words->bell, 1, memory_order_release);
     if (atomic_load_explicit(&endpoint->channel.their_words->sleeping, memory_order_relaxed) ==
         MEMORY_SLEEPS_EVENTFD)
         word = NULL;

@@ -410,7 +410,7 @@ int main(int argc, char **argv)
     atomic_store(&channel.mine.header->owner, (uint32_t)getpid() | FUTEX_WAITERS);
     send_ready();
     for (;;) {
-        channel_wait(&channel, USEC_INFINITY);
+        channel_wait(&channel, 0, USEC_INFINITY);
         while (ring_next(&channel.in, &record) == 0) {
             if (record.kind == PROTOCOL_STOP)
                 return 0;

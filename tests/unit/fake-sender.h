@@ -188,8 +188,9 @@ static inline void fake_consumed(struct fake *fake)
 static inline void fake_control(struct fake *fake, uint32_t control)
 {
     atomic_store(&fake->channel.words->control, control);
+    atomic_fetch_add(&fake->channel.words->bell, 1);
     if (fake->channel.backend == WAKE_FUTEX)
-        wake_futex_wake(&fake->channel.words->control);
+        wake_futex_wake(&fake->channel.words->bell);
     else
         wake_eventfd_wake(fake->channel.wake_fd);
 }

@@ -147,17 +147,12 @@ bool worker_supervisor_gone(const struct troupe_worker *worker)
     return poll(&poller, 1, 0) > 0 && poller.revents != 0;
 }
 
-static int worker_wait(struct troupe_worker *worker, usec_t timeout)
+static int worker_wait(struct troupe_worker *worker, uint32_t control, usec_t timeout)
 {
-    struct channel *channel = &worker->carrier.channel;
-
     /* Now, while no job waits for this worker. A failure is tried again before the next job. */
     if (worker->n_handled == 0)
         (void)private_tmp_empty(&worker->tmp);
-    /* Messages that were read wait until the supervisor changes the control word. */
-    if (!actor_may_handle(&worker->actor))
-        return channel_wait_control(channel, actor_control(&worker->actor), timeout);
-    return channel_wait(channel, timeout);
+    return channel_wait(&worker->carrier.channel, control, timeout);
 }
 
 int worker_receive(struct troupe_worker *worker, usec_t timeout, struct ring_record *ret)
@@ -176,7 +171,7 @@ int worker_receive(struct troupe_worker *worker, usec_t timeout, struct ring_rec
             return RING_E_EMPTY;
         if (deadline == 0)
             deadline = clock_deadline(timeout);
-        r = worker_wait(worker, clock_left(deadline));
+        r = worker_wait(worker, control, clock_left(deadline));
         if (r == -EINTR)
             return RING_E_EMPTY;
         if (r == -ETIMEDOUT)

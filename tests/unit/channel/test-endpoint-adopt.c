@@ -347,7 +347,7 @@ static void *wait_for_record(void *result)
 {
     int *r = result;
 
-    *r = channel_wait(&peer.channel, USEC_INFINITY);
+    *r = channel_wait(&peer.channel, 0, USEC_INFINITY);
     return NULL;
 }
 
@@ -365,9 +365,9 @@ TEST(a_sleeping_peer_wakes_for_the_next_inbox_and_sleeps_again)
     ck_assert_int_eq(r, 0);
     expect_nothing();
     ck_assert_uint_eq(n_restarted, 1);
-    ck_assert_int_eq(channel_wait(&peer.channel, 0), -ETIMEDOUT);
+    ck_assert_int_eq(channel_wait(&peer.channel, 0, 0), -ETIMEDOUT);
     give_now(1);
-    ck_assert_int_eq(channel_wait(&peer.channel, USEC_INFINITY), 0);
+    ck_assert_int_eq(channel_wait(&peer.channel, 0, USEC_INFINITY), 0);
     expect(1);
 }
 
