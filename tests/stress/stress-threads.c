@@ -187,8 +187,8 @@ static void *be_woken(void *argument)
                                    {.fd = channel->self_fd, .events = POLLIN}};
         bool now = false;
 
-        if (n % 2 == 0 && channel_wait(channel, 0, USEC_INFINITY) != -EINTR)
-            side->result = -EILSEQ;
+        while (n % 2 == 0 && channel_wait(channel, 0, USEC_INFINITY) != -EINTR)
+            continue;
         while (n % 2 == 1 && !now)
             if (channel_arm(channel, &now))
                 (void)poll(pollers, 2, -1);

@@ -4,13 +4,11 @@
 /*
  * Whether the group does jobs on this machine at all: it does not while it has failed, is stopped,
  * drained or removed, or cannot write durable jobs.
- * Watches the group's events, and asks what the group waits for when that may have changed; while
- * the group does no jobs, also every few seconds.
+ * Asks every second what the group waits for.
  */
 
 #include "shared/base/clock.h"
 #include "worker/troupe-query.h"
-#include <poll.h>
 #include <stdbool.h>
 
 /* What records of type Wait in troupe-varlink(7) say about a group or a job, as far as it decides
@@ -37,8 +35,6 @@ bool obstacles_are_lasting(const struct obstacles *obstacles);
 /* Like obstacles_are_lasting(), but also true if new jobs are refused. */
 bool obstacles_to_new_jobs(const struct obstacles *obstacles);
 
-#define AVAILABILITY_FDS 2
-
 /* `up`, or because of `cause`. */
 typedef void (*availability_fn)(void *userdata, bool up, const char *cause);
 
@@ -46,12 +42,11 @@ struct availability {
     const char *group;
     availability_fn changed;
     void *userdata;
-    struct troupe_query *events, *query; /* NULL = not connected */
-    bool asking;                         /* `query` awaits an answer */
-    struct obstacles obstacles;          /* from the part of the answer that has arrived */
+    struct troupe_query *query; /* NULL = not connected */
+    bool asking;                /* `query` awaits an answer */
+    struct obstacles obstacles; /* from the part of the answer that has arrived */
     bool down;
-    usec_t ask_at; /* USEC_INFINITY = after the next event */
-    usec_t connect_at;
+    usec_t ask_at;
 };
 
 void availability_init(struct availability *availability, const char *group,
@@ -64,6 +59,5 @@ void availability_set_down(struct availability *availability, const char *cause,
 /* Does everything that is possible without waiting. Returns when to call it again at the latest. */
 usec_t availability_process(struct availability *availability, usec_t now);
 
-/* Fills in what to wait for. */
-void availability_fds(const struct availability *availability,
-                      struct pollfd fds[static AVAILABILITY_FDS]);
+/* -1 = there is nothing to wait for. */
+int availability_fd(const struct availability *availability);

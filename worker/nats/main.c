@@ -41,8 +41,7 @@ static int wait_until(struct bridge *bridge, int signals, usec_t next)
         {.fd = troupe_client_fd(bridge->client), .events = POLLIN},
         {.fd = inquiry_fd(&bridge->inquiry), .events = POLLIN},
         {.fd = report_fd(&bridge->report), .events = POLLIN},
-        {.fd = -1}, /* of the availability */
-        {.fd = -1},
+        {.fd = availability_fd(&bridge->availability), .events = POLLIN},
         {.fd = -1}, /* of the engine */
         {.fd = -1},
     };
@@ -50,7 +49,6 @@ static int wait_until(struct bridge *bridge, int signals, usec_t next)
     const struct timespec left = usec_to_timespec(clock_left(next));
     struct signalfd_siginfo ignored;
 
-    availability_fds(&bridge->availability, fds + n - ENGINE_FDS - AVAILABILITY_FDS);
     engine_poll(&bridge->engine, fds + n - ENGINE_FDS);
     if (ppoll(fds, n, next == USEC_INFINITY ? NULL : &left, NULL) < 0)
         return errno == EINTR ? 0 : -errno;
