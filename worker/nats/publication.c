@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* The limit of a stream for all headers, bytes. */
 #define HEADERS_MAX UINT16_MAX
@@ -25,10 +24,8 @@
 #define ERROR_HEADERS_SIZE 10097
 
 #define HEADER_MISSING "Troupe-Missing"
-
-/* The limit of a sender's headers in a dead letter. With many more, libnats takes seconds for a
- * message, since it compares each to all with the same name or hash. */
-#define HEADERS_COPIED_MAX 1000
+/* A longer header of a sender is not valid, and is in no dead letter. */
+#define COPIED_MAX 255
 
 #define SUBJECT_SIZE 256
 #define TOKEN_SIZE   32
@@ -76,17 +73,8 @@ static natsStatus set_number(natsMsg *message, const char *name, int64_t number)
     return natsMsgHeader_Set(message, name, text);
 }
 
-/* A server overlooks a header if its name occurs earlier, in another header (client.go, getHeader),
- * and libnats writes headers in the order of a hash. Returns the first such name in a text; NULL =
- * none. */
-static char *find_hiding(const char *text)
-{
-    char *found = strstr(text, HEADER_ID);
-
-    return found ? found : strstr(text, HEADER_ONCE);
-}
-
-/* A header is one line. */
+/* A header is one line. A server overlooks a header if its name occurs earlier, in another header
+ * (client.go, getHeader), and libnats writes headers in the order of a hash. */
 static natsStatus set_text(natsMsg *message, const char *name, const char *text)
 {
     _cleanup_free_ char *line = strdup(text);
@@ -97,7 +85,7 @@ static natsStatus set_text(natsMsg *message, const char *name, const char *text)
     for (char *c = line; *c != '\0'; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = ' ';
-    while ((found = find_hiding(line)))
+    while ((found = strstr(line, HEADER_ID)) || (found = strstr(line, HEADER_ONCE)))
         found[strlen("Nats")] = '_';
     return natsMsgHeader_Set(message, name, line);
 }
@@ -189,76 +177,25 @@ natsMsg *publication_result(const struct engine *engine, const struct config *co
     return message ? message : make_result(engine, config, flight, false);
 }
 
-/* Returns whether the sender may set the header: its own ones, and those for jobs. Others belong to
- * dead letters, which may be sent again as jobs, or control servers and clients. */
-static bool is_senders(const char *name)
+/* With these, the dead letter can be sent again as a job. */
+static natsStatus copy_headers(natsMsg *to, natsMsg *from)
 {
     static const char *const for_jobs[] = {MESSAGE_HEADER_KEY, MESSAGE_HEADER_PRIORITY,
                                            MESSAGE_HEADER_DELAY, MESSAGE_HEADER_TIMEOUT};
+    natsStatus s = NATS_OK;
+    const char *value;
 
-    for (size_t i = 0; i < ELEMENTS(for_jobs); i++)
-        if (strcasecmp(name, for_jobs[i]) == 0)
-            return true;
-    return strncasecmp(name, "Troupe-", strlen("Troupe-")) != 0 &&
-           strncasecmp(name, "Nats-", strlen("Nats-")) != 0 && strcasecmp(name, "Status") != 0;
-}
-
-/* libnats reads a line without a colon and the next line as one name, and would write both: the
- * second one could be any header. */
-static bool is_name(const char *name)
-{
-    for (; *name != '\0'; name++)
-        if ((unsigned char)*name < ' ' || *name == 0x7f)
-            return false;
-    return true;
-}
-
-/* Takes the number of headers off `left`. */
-static natsStatus copy_header(natsMsg *to, natsMsg *from, const char *name, int *left)
-{
-    const char **values;
-    int n = 0;
-    natsStatus s = natsMsgHeader_Values(from, name, &values, &n);
-
-    if (s != NATS_OK)
-        return s;
-    *left -= n;
-    if (find_hiding(name))
-        s = NATS_PROTOCOL_ERROR;
-    else if (*left < 0)
-        s = NATS_INSUFFICIENT_BUFFER;
-    for (int i = 0; i < n && s == NATS_OK; i++)
-        s = find_hiding(values[i]) ? NATS_PROTOCOL_ERROR : natsMsgHeader_Add(to, name, values[i]);
-    free((void *)values);
-    return s;
-}
-
-static natsStatus copy_headers(natsMsg *to, natsMsg *from)
-{
-    const char **names;
-    int n = 0, left = HEADERS_COPIED_MAX;
-    natsStatus s = natsMsgHeader_Keys(from, &names, &n);
-
-    if (s != NATS_OK)
-        return s == NATS_NOT_FOUND ? NATS_OK : s;
-    if (n > left)
-        s = NATS_INSUFFICIENT_BUFFER;
-    for (int i = 0; i < n && s == NATS_OK; i++) {
-        if (!is_name(names[i]))
-            s = NATS_PROTOCOL_ERROR;
-        else if (is_senders(names[i]))
-            s = copy_header(to, from, names[i], &left);
-    }
-    free((void *)names);
+    for (size_t i = 0; i < ELEMENTS(for_jobs) && s == NATS_OK; i++)
+        if (natsMsgHeader_Get(from, for_jobs[i], &value) == NATS_OK && strlen(value) <= COPIED_MAX)
+            s = set_text(to, for_jobs[i], value);
     return s;
 }
 
 /* The optional parts of a dead letter. */
 enum part {
     PART_PAYLOAD = 1 << 0,
-    PART_HEADERS = 1 << 1,
-    PART_JOB = 1 << 2,     /* with its attempts */
-    PART_REPORTS = 1 << 3, /* of deaths: only with the job */
+    PART_JOB = 1 << 1,     /* with its attempts */
+    PART_REPORTS = 1 << 2, /* of deaths: only with the job */
 };
 
 /* Tried in this order. Parts that the supervisor also keeps are omitted first. */
@@ -266,18 +203,12 @@ static const struct {
     unsigned parts;
     const char *missing;
 } letters[] = {
-    {PART_PAYLOAD | PART_HEADERS | PART_JOB | PART_REPORTS, NULL},
-    {PART_PAYLOAD | PART_HEADERS | PART_JOB, "the death reports"},
-    {PART_PAYLOAD | PART_HEADERS, "the attempts"},
-    {PART_HEADERS | PART_JOB | PART_REPORTS, "the payload"},
-    {PART_HEADERS | PART_JOB, "the payload and the death reports"},
-    {PART_HEADERS, "the payload and the attempts"},
-    {PART_PAYLOAD | PART_JOB | PART_REPORTS, "the sender's headers"},
-    {PART_PAYLOAD | PART_JOB, "the sender's headers and the death reports"},
-    {PART_PAYLOAD, "the sender's headers and the attempts"},
-    {PART_JOB | PART_REPORTS, "the payload and the sender's headers"},
-    {PART_JOB, "the payload, the sender's headers and the death reports"},
-    {0, "the payload, the sender's headers and the attempts"},
+    {PART_PAYLOAD | PART_JOB | PART_REPORTS, NULL},
+    {PART_PAYLOAD | PART_JOB, "the death reports: too large"},
+    {PART_PAYLOAD, "the attempts: too large"},
+    {PART_JOB | PART_REPORTS, "the payload: too large"},
+    {PART_JOB, "the payload and the death reports: too large"},
+    {0, "the payload and the attempts: too large"},
 };
 
 #define LETTERS (sizeof(letters) / sizeof(letters[0]))
@@ -301,8 +232,7 @@ static natsStatus set_letter(natsMsg *message, const struct config *config,
                              const struct flight *flight, size_t letter)
 {
     const unsigned parts = letters[letter].parts;
-    natsStatus s = parts & PART_HEADERS ? copy_headers(message, flight->message) : NATS_OK;
-    char text[96];
+    natsStatus s = copy_headers(message, flight->message);
 
     if (s == NATS_OK)
         s = set_common(message, config, flight, ":dead");
@@ -312,8 +242,7 @@ static natsStatus set_letter(natsMsg *message, const struct config *config,
         s = set_deaths(message, flight, parts & PART_REPORTS);
     if (s != NATS_OK || !letters[letter].missing)
         return s;
-    (void)snprintf(text, sizeof(text), "%s: too large, or malformed", letters[letter].missing);
-    return natsMsgHeader_Set(message, HEADER_MISSING, text);
+    return natsMsgHeader_Set(message, HEADER_MISSING, letters[letter].missing);
 }
 
 static natsMsg *make_letter(const struct engine *engine, const struct config *config,

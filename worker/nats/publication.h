@@ -22,7 +22,7 @@ enum publication_kind {
     PUBLICATION_QUESTION = 1 << 1,
 };
 
-/* Omit parts that are malformed, or too large for the server or a stream, and name them in
+/* Omit parts that are too large for the server or a stream, and name them in
  * Troupe-Missing; for a `bare` flight, omit all optional parts. Return NULL without memory. */
 natsMsg *publication_result(const struct engine *engine, const struct config *config,
                             const struct flight *flight);
