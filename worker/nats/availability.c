@@ -55,8 +55,7 @@ bool obstacles_to_new_jobs(const struct obstacles *obstacles)
 void availability_init(struct availability *availability, const char *group,
                        availability_fn changed, void *userdata)
 {
-    *availability =
-        (struct availability){.group = group, .changed = changed, .userdata = userdata};
+    *availability = (struct availability){.group = group, .changed = changed, .userdata = userdata};
 }
 
 static void disconnect(struct availability *availability)
