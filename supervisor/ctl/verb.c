@@ -305,16 +305,6 @@ const struct verb verb_table[] = {
         .options = OPTIONS_CONNECT | OPTIONS_RELOAD, .run = verb_reload,
     },
     {
-        .name = "backup", .operands = "FILE", .operands_min = 1, .operands_max = 1,
-        .summary = "Copies the database of durable jobs to a new file",
-        .details =
-            "Jobs continue during that. FILE must not exist. It belongs to the supervisor's user,\n"
-            "and appears once it is complete and on disk. To restore it, stop the supervisor,\n"
-            "remove its database with all files whose names begin with it, and copy the\n"
-            "backup to its place.\n",
-        .options = OPTIONS_CONNECT, .run = verb_backup,
-    },
-    {
         .name = "upgrade", .operands = "",
         .summary = "Replaces the supervisor by the program that is installed now",
         .details =

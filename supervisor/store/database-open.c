@@ -172,8 +172,6 @@ static int create(struct database *database, const char *vfs)
     database_beside(database, "-wal", log);
     if (access(log, F_OK) == 0)
         return database_refuse(database, EUCLEAN, "it is missing, but its log is there");
-    if (side_files_are_left(database))
-        return database_refuse(database, EUCLEAN, "it is missing, but its blobs are there");
     database_beside(database, ".new", path);
     r = make_file(database, path);
     if (r == 0)
@@ -215,12 +213,30 @@ static int read_version(struct database *database, int64_t *ret)
     return 0;
 }
 
+/* Up to version 8, rows had the size of a large payload, which was a file. */
+static int refuse_files(struct database *database)
+{
+    static const char sql[] = "SELECT (SELECT count(*) FROM job WHERE typeof(payload) = 'integer')"
+                              " + (SELECT count(*) FROM ended WHERE typeof(result) = 'integer')"
+                              " + (SELECT count(*) FROM dead WHERE typeof(payload) = 'integer')";
+    int64_t n;
+    int r = read_number(database, sql, &n);
+
+    return r == 0 && n > 0
+               ? database_refuse(database, ENOTSUP,
+                                 "an earlier trouped has written it, and has kept large payloads "
+                                 "in files, which this one cannot read")
+               : r;
+}
+
 /* Checks the file, and brings it up to date. */
 static int adopt(struct database *database)
 {
     int64_t version;
     int r = read_version(database, &version);
 
+    if (r == 0 && version < SCHEMA_VERSION)
+        r = refuse_files(database);
     if (r == 0)
         r = set_up(database);
     return r == 0 ? migrate(database, (int)version) : r;
@@ -294,8 +310,6 @@ int database_open(struct database *database, const char *path, const char *vfs)
         r = adopt(database);
     if (r == 0)
         r = begin_run(database);
-    if (r == 0)
-        r = side_files_open(database);
     if (r < 0)
         database_close(database, true);
     return r;
@@ -321,7 +335,6 @@ int database_check_format(const char *path, char problem[DATABASE_PROBLEM_MAX])
 void database_close(struct database *database, bool leave_log)
 {
     disconnect(database, leave_log);
-    side_files_close(database);
     if (!leave_log) {
         database->log_valid = -1;
         database->file = (struct database_file){0};

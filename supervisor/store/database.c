@@ -144,8 +144,6 @@ int database_commit(struct database *database)
         r = database_step(database, database_query(database, "COMMIT"));
     if (r == 0)
         r = database_check_place(database);
-    if (r == 0)
-        side_files_committed(database);
     return r == 0 ? database_note_log(database) : r;
 }
 
@@ -153,7 +151,6 @@ void database_rollback(struct database *database)
 {
     if (!sqlite3_get_autocommit(database->handle))
         (void)sqlite3_exec(database->handle, "ROLLBACK", NULL, NULL, NULL);
-    side_files_rolled_back(database);
 }
 
 int database_checkpoint(struct database *database)

@@ -10,7 +10,6 @@
  * trouped out.
  */
 
-#include "supervisor/store/database-files.h"
 #include <limits.h>
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -64,8 +63,7 @@ struct database {
 
     struct database_file file; /* which the next opening must find again; 0 = any */
     struct database_file log;
-    int error; /* the first of this transaction that ends it; 0 = none */
-    struct side_files side;
+    int error;                          /* the first of this transaction that ends it; 0 = none */
     char problem[DATABASE_PROBLEM_MAX]; /* its text, with the file; "" = none */
 };
 

@@ -7,9 +7,13 @@
 #include "supervisor/store/job-to-row.h"
 #include <errno.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 /* How large a result or a payload may be to count as part of its row. */
 #define BARE_MAX 256
+
+/* How large they are before it is checked whether the disk has room for them. */
+#define CHECKED_MIN (UINT64_C(512) << 10)
 
 /* ---- large bytes ---- */
 
@@ -19,55 +23,29 @@ static bool has_result(const struct durable_job *durable)
            (durable->end == JOB_SUCCEEDED || durable->end == JOB_REJECTED);
 }
 
-/* Writes the next piece of a file, if the bytes are one. Returns as side_files_begin(). */
-static int begin_file(struct database *database, struct side_file file,
-                      const struct payload *payload, uint64_t spare)
+/* Whether `spare` bytes stay free on the disk when both the log and the database have grown. */
+static bool has_room(const struct database *database, uint64_t size, uint64_t spare)
 {
-    if (!side_files_take(payload->size))
-        return 0;
-    return side_files_begin(database, file, payload_data(payload), payload->fd, payload->size,
-                            spare);
+    struct statvfs disk;
+
+    return size < CHECKED_MIN || statvfs(database->path, &disk) < 0 ||
+           (uint64_t)disk.f_bavail * disk.f_frsize >= 2 * size + spare;
 }
 
-/* Writes the next pieces of the result and of the dead letter's payload. The end of a job must be
- * written, so bytes without room are dropped. A result must leave as much of the disk free as it
- * takes: the jobs of other groups need that. */
-static int begin_end(struct database *database, struct durable_job *durable)
+/* Drops large bytes for which the disk has no room: the end of a job must be written. If the disk
+ * has room for nothing but the ends of jobs, these are all above BARE_MAX. A result must leave as
+ * much of the disk free as it takes: the jobs of other groups need that. */
+static void strip(const struct database *database, struct durable_job *durable)
 {
-    const struct side_file result = {ROWS_ENDED, durable->row.number, 0},
-                           letter = {ROWS_DEAD, durable->row.number, 0};
-    const struct job *job = durable->record.job;
-    int r = 0;
+    const uint64_t result = durable->record.job->result.size;
+    const uint64_t payload = durable->record.job->payload.size;
 
-    if (has_result(durable) && durable->unkept == 0) {
-        r = begin_file(database, result, &job->result, job->result.size + RESERVE_SIZE);
-        if (r < 0)
-            durable->unkept = r;
-    }
-    if (durable->keeps & DURABLE_LETTER && !durable->strips) {
-        r = begin_file(database, letter, &job->payload, RESERVE_SIZE);
-        durable->strips = r < 0;
-    }
-    return database->error != 0 ? database->error : r == SIDE_FILES_E_MORE ? STORE_AGAIN : 0;
-}
-
-/* Writes the next piece of a new job's payload. A job that replaces a dead letter needs no spare
- * room. */
-static int begin_addition(struct database *database, const struct durable_job *durable)
-{
-    const struct side_file file = {ROWS_JOB, durable->row.number, 0};
-    int r =
-        begin_file(database, file, &durable->payload, durable->replaces != 0 ? 0 : RESERVE_SIZE);
-
-    return r == SIDE_FILES_E_MORE ? STORE_AGAIN : r;
-}
-
-/* Writes the next pieces of large bytes, which have files of their own, before any row. */
-static int begin_files(struct database *database, struct durable_job *durable)
-{
-    if (durable->given & DURABLE_END)
-        return begin_end(database, durable);
-    return durable->given & DURABLE_ADD ? begin_addition(database, durable) : 0;
+    if (has_result(durable) && ((database->bare && result > BARE_MAX) ||
+                                !has_room(database, result, result + RESERVE_SIZE)))
+        durable->unkept = -ENOSPC;
+    if (durable->keeps & DURABLE_LETTER &&
+        ((database->bare && payload > BARE_MAX) || !has_room(database, payload, RESERVE_SIZE)))
+        durable->strips = true;
 }
 
 /* ---- rows ---- */
@@ -167,23 +145,15 @@ static int write_change(struct database *database, struct durable_job *durable)
     return r < 0 ? r : job_rows_update(database, &durable->row);
 }
 
-/* Drops large bytes if the disk has room for nothing but the ends of jobs. */
-static void strip(const struct database *database, struct durable_job *durable)
-{
-    if (!database->bare)
-        return;
-    if (has_result(durable) && durable->record.job->result.size > BARE_MAX)
-        durable->unkept = -ENOSPC;
-    durable->strips = durable->strips || durable->record.job->payload.size > BARE_MAX;
-}
-
 int durable_write(struct store_task *task, struct database *database)
 {
     struct durable_job *durable = list_entry(task, struct durable_job, task);
-    int r;
 
     if (durable->given & DURABLE_END)
         strip(database, durable);
-    r = begin_files(database, durable);
-    return r == 0 ? write_change(database, durable) : r;
+    /* A job that replaces a dead letter needs no spare room. */
+    else if (durable->given & DURABLE_ADD && durable->replaces == 0 &&
+             !has_room(database, durable->payload.size, RESERVE_SIZE))
+        return -ENOSPC;
+    return write_change(database, durable);
 }

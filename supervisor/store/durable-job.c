@@ -144,8 +144,7 @@ static void durable_done(struct store_task *task, int result)
     if (changes & DURABLE_ADD) {
         hold_end(durable, false);
         durable->stored = result == 0;
-        /* The row, or a part of its file, may be on disk. */
-        if (result == -EIO || (result < 0 && durable->row.payload_size >= SIDE_FILE_MIN))
+        if (result == -EIO) /* the row may be on disk */
             removal_add(durable->jobs->store, durable->row.number, ROWS_ALL);
     }
     if (result == 0)

@@ -54,10 +54,8 @@
     F(DISK, cause, OPTIONAL(failed_by, ATTEMPT_CAUSE_NONE))                                        \
     ROW_ASKED(F)
 
-#define COLUMNS      FIELDS(ROW_COLUMN)
-#define PARAMETERS   FIELDS(ROW_PARAMETER)
-#define PAYLOAD_SIZE ROW_BLOB_SIZE("payload")
-#define RESULT_SIZE  ROW_BLOB_SIZE("result")
+#define COLUMNS    FIELDS(ROW_COLUMN)
+#define PARAMETERS FIELDS(ROW_PARAMETER)
 
 static const struct field TABLE[] = {FIELDS(FIELD)};
 static const struct field PROGRESS_TABLE[] = {PROGRESS(FIELD)};
@@ -84,11 +82,6 @@ static const struct {
                        ROW_PARAMETER) "?)",
                    "DELETE FROM dead WHERE number = ?1"},
 };
-
-static struct side_file file_of(enum row_table table, int64_t number)
-{
-    return (struct side_file){.table = table, .number = number};
-}
 
 /* Whether a kept result has the name. */
 static int find_ended(struct database *database, const struct job_row *row)
@@ -122,9 +115,8 @@ int job_rows_put(struct database *database, enum row_table table, const struct j
     if (table == ROWS_JOB)
         row_bind(statement, at++, database->unclean);
     if (!row->payload_dropped)
-        return row_step_with_blob(database, statement, at, file_of(table, row->number),
-                                  row->payload, row->payload_fd, row->payload_size);
-    side_files_drop(database, file_of(table, row->number)); /* of a row that is replaced */
+        return row_step_with_blob(database, statement, at, row->payload, row->payload_fd,
+                                  row->payload_size);
     (void)sqlite3_bind_null(statement, at);
     return database_step(database, statement);
 }
@@ -169,7 +161,6 @@ int job_rows_remove(struct database *database, unsigned tables, int64_t number)
 
         if (!(tables & 1u << table))
             continue;
-        side_files_drop(database, file_of(table, number));
         statement = database_query(database, TABLES[table].remove);
         (void)sqlite3_bind_int64(statement, 1, number);
         r = database_step(database, statement);
@@ -213,8 +204,8 @@ static void count_unclean(struct job_row *row, uint32_t unclean)
     }
 }
 
-static int read_row(struct database *database, sqlite3_stmt *statement, enum row_table table,
-                    bool with_bytes, struct job_row *row)
+static void read_row(const struct database *database, sqlite3_stmt *statement, enum row_table table,
+                     bool with_bytes, struct job_row *row)
 {
     int at = row_read_record(statement, 0, TABLES[table].record, row);
 
@@ -226,11 +217,10 @@ static int read_row(struct database *database, sqlite3_stmt *statement, enum row
         row->cause = PROTOCOL_CAUSE_NONE;
     if (!with_bytes) {
         row->payload_size = (uint64_t)sqlite3_column_int64(statement, at);
-        return 0;
+        return;
     }
     row->payload_dropped = sqlite3_column_type(statement, at) == SQLITE_NULL;
-    return row_read_blob(database, statement, at, file_of(table, row->number), &row->payload,
-                         &row->payload_size);
+    row->payload = row_read_blob(statement, at, &row->payload_size);
 }
 
 /* Calls `fn` for each row of a bound statement. */
@@ -242,9 +232,8 @@ static int read_rows(struct database *database, sqlite3_stmt *statement, enum ro
     while ((r = database_step(database, statement)) == DATABASE_E_ROW) {
         struct job_row row = JOB_ROW_NULL;
 
-        r = read_row(database, statement, table, with_bytes, &row);
-        if (r == 0)
-            r = fn(userdata, &row);
+        read_row(database, statement, table, with_bytes, &row);
+        r = fn(userdata, &row);
         if (r != 0)
             break;
     }
@@ -296,10 +285,10 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
                   void *userdata)
 {
     static const char sql[] =
-        "SELECT " COLUMNS "unclean, " PAYLOAD_SIZE " FROM job WHERE number > ?1"
+        "SELECT " COLUMNS "unclean, length(payload) FROM job WHERE number > ?1"
         " UNION ALL SELECT created, started, uid, NULL, attempt, max_retries, failed, priority, 0,"
         " NULL, 1, NULL, state, NULL, NULL, number, grp, key, name, NULL, NULL, NULL, NULL, NULL,"
-        " NULL, NULL, (SELECT unclean FROM store), " RESULT_SIZE
+        " NULL, NULL, (SELECT unclean FROM store), length(result)"
         " FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
     sqlite3_stmt *statement;
 
@@ -314,7 +303,7 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
 int job_rows_scan(struct database *database, int64_t after, unsigned max, job_row_fn fn,
                   void *userdata)
 {
-    static const char sql[] = "SELECT " COLUMNS "unclean, " PAYLOAD_SIZE
+    static const char sql[] = "SELECT " COLUMNS "unclean, length(payload)"
                               " FROM job WHERE number > ?1 ORDER BY number LIMIT ?2";
     sqlite3_stmt *statement = database_query(database, sql);
 

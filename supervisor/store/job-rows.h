@@ -24,6 +24,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* The tables. */
+enum row_table {
+    ROWS_JOB,
+    ROWS_ENDED,
+    ROWS_DEAD,
+    _ROWS_N_TABLES,
+};
+
 enum job_row_state {
     JOB_ROW_WAITING,
     JOB_ROW_DELAYED, /* until `due`: the first attempt */

@@ -88,8 +88,8 @@ static int read_file(int fd, uint64_t size, char **ret)
     return 0;
 }
 
-int row_step_with_bytes(struct database *database, sqlite3_stmt *statement, int at,
-                        const void *data, int fd, uint64_t size)
+int row_step_with_blob(struct database *database, sqlite3_stmt *statement, int at, const void *data,
+                       int fd, uint64_t size)
 {
     _cleanup_free_ char *read = NULL;
     int r = size > BYTES_MAX ? -E2BIG : 0;
@@ -106,34 +106,7 @@ int row_step_with_bytes(struct database *database, sqlite3_stmt *statement, int 
     return database_step(database, statement);
 }
 
-int row_step_with_blob(struct database *database, sqlite3_stmt *statement, int at,
-                       struct side_file file, const void *data, int fd, uint64_t size)
-{
-    int r;
-
-    if (!side_files_take(size)) {
-        side_files_drop(database, file); /* of a row that is replaced */
-        return row_step_with_bytes(database, statement, at, data, fd, size);
-    }
-    r = side_files_write(database, file, data, fd, size);
-    if (r < 0)
-        return r;
-    row_bind(statement, at, size);
-    return database_step(database, statement);
-}
-
-int row_read_blob(struct database *database, sqlite3_stmt *statement, int column,
-                  struct side_file file, const void **ret, uint64_t *ret_size)
-{
-    if (sqlite3_column_type(statement, column) != SQLITE_INTEGER) {
-        *ret = row_read_bytes(statement, column, ret_size);
-        return 0;
-    }
-    *ret_size = (uint64_t)sqlite3_column_int64(statement, column);
-    return side_files_read(database, file, *ret_size, ret);
-}
-
-const void *row_read_bytes(sqlite3_stmt *statement, int column, uint64_t *ret_size)
+const void *row_read_blob(sqlite3_stmt *statement, int column, uint64_t *ret_size)
 {
     const void *bytes = sqlite3_column_blob(statement, column);
 

@@ -50,19 +50,8 @@ void row_bind(sqlite3_stmt *statement, int at, uint64_t value);
 /* Binds `size` bytes as a blob and runs the statement. They are at `data`, or if that is NULL in
  * the file `fd`. Returns like database_step(), or -E2BIG, -ENOMEM or the -errno of reading `fd`:
  * then the transaction can continue. */
-int row_step_with_bytes(struct database *database, sqlite3_stmt *statement, int at,
-                        const void *data, int fd, uint64_t size);
-/* Like row_step_with_bytes(), but for the last column of a row that may name a file with the bytes
- * (database-files.h). Also returns like side_files_write(). */
-int row_step_with_blob(struct database *database, sqlite3_stmt *statement, int at,
-                       struct side_file file, const void *data, int fd, uint64_t size);
-/* In SQL: the size of such a column. */
-#define ROW_BLOB_SIZE(column)                                                                      \
-    "CASE typeof(" column ") WHEN 'integer' THEN " column " ELSE length(" column ") END"
-/* Reads it. `*ret` is borrowed until the next step or reading, and not NULL if that succeeds.
- * Returns as side_files_read(). */
-int row_read_blob(struct database *database, sqlite3_stmt *statement, int column,
-                  struct side_file file, const void **ret, uint64_t *ret_size);
+int row_step_with_blob(struct database *database, sqlite3_stmt *statement, int at, const void *data,
+                       int fd, uint64_t size);
 
 /* Borrowed until the next step, and not NULL. */
-const void *row_read_bytes(sqlite3_stmt *statement, int column, uint64_t *ret_size);
+const void *row_read_blob(sqlite3_stmt *statement, int column, uint64_t *ret_size);

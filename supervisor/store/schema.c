@@ -39,7 +39,7 @@ static const char CREATE[] =
     " ended INTEGER NOT NULL, asked_retries INTEGER, asked_timeout INTEGER,"
     " asked_backoff_min INTEGER, asked_backoff_max INTEGER, asked_priority INTEGER,"
     " cause INTEGER, payload BLOB);"
-    "PRAGMA application_id = 1416786021; PRAGMA user_version = 8;"
+    "PRAGMA application_id = 1416786021; PRAGMA user_version = 9;"
     "COMMIT";
 
 /* Step N leads from version SCHEMA_OLDEST + N to the next one, and ends by writing that. */
@@ -58,9 +58,11 @@ static const char *const STEPS[] = {
     "ALTER TABLE job ADD COLUMN unclean INTEGER;"
     "PRAGMA user_version = 8;"
     "COMMIT",
+    /* No payload is a file any more. */
+    "PRAGMA user_version = 9",
 };
 
-_Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 8, "the numbers in CREATE");
+_Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 9, "the numbers in CREATE");
 _Static_assert(ELEMENTS(STEPS) == SCHEMA_VERSION - SCHEMA_OLDEST, "a step for each version");
 
 int schema_migrate(sqlite3 *handle, int version)

@@ -5,7 +5,6 @@
 
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
-#include "supervisor/store/backup.h"
 #include "supervisor/store/database.h"
 #include "supervisor/store/store.h"
 #include <pthread.h>
@@ -32,8 +31,6 @@ struct store_worker {
     char reserve[PATH_MAX + 16];
     bool reserved;              /* the reserve is there */
     usec_t measured_at;         /* monotonic: when the sizes in the statistics were read */
-    struct store_backup *asked; /* the backup that is being made */
-    struct backup backup;
 };
 
 struct store {
@@ -67,9 +64,7 @@ struct store {
     uint64_t taken;      /* the last batch that the thread has taken */
     struct list finished;
     struct store_report report;
-    struct store_stats stats;    /* without `n_waiting` */
-    struct store_backup *backup; /* that the loop has asked for; NULL = none */
-    bool backup_finished;
+    struct store_stats stats; /* without `n_waiting` */
     bool stopping;
     bool leaves_log, ends_run; /* set before `stopping` */
 

@@ -17,8 +17,7 @@ static void measure_sizes(const struct store *store, struct store_stats *stats)
     struct stat file;
 
     if (stat(store->path, &file) == 0)
-        stats->bytes = (uint64_t)file.st_size + (uint64_t)store->worker.database.log_size +
-                       store->worker.database.side.bytes;
+        stats->bytes = (uint64_t)file.st_size + (uint64_t)store->worker.database.log_size;
     if (statvfs(store->path, &disk) == 0)
         stats->free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
 }

@@ -139,47 +139,6 @@ static void refuse(struct store_worker *worker)
     }
 }
 
-/* ---- backup ---- */
-
-static void finish_backup(struct store_worker *worker, int result)
-{
-    struct store *store = store_of(worker);
-
-    worker->asked->result = result;
-    worker->asked->size = worker->backup.size;
-    worker->asked->problem = worker->backup.problem;
-    worker->asked = NULL;
-    pthread_mutex_lock(&store->mutex);
-    store->backup_finished = true;
-    pthread_mutex_unlock(&store->mutex);
-    wake_loop(store);
-}
-
-/* Before the database is closed. */
-static void stop_backup(struct store_worker *worker, int error, const char *why)
-{
-    if (!worker->asked)
-        return;
-    backup_end(&worker->backup);
-    (void)snprintf(worker->backup.problem, sizeof(worker->backup.problem), "%s", why);
-    finish_backup(worker, error);
-}
-
-/* Begins it, or goes on with it. */
-static void back_up(struct store_worker *worker)
-{
-    int r = BACKUP_E_GOES_ON;
-
-    if (!worker->asked)
-        return;
-    if (!is_usable(worker))
-        return stop_backup(worker, -EIO, worker->database.problem);
-    r = worker->backup.path ? backup_step(&worker->backup)
-                            : backup_begin(&worker->backup, &worker->database, worker->asked->path);
-    if (r < 0 || (r == 0 && !worker->backup.path))
-        finish_backup(worker, r);
-}
-
 /* ---- opening ---- */
 
 static void retry_later(struct store_worker *worker)
@@ -194,7 +153,6 @@ static void fail(struct store_worker *worker, int error)
 {
     const bool for_good = error == -EUCLEAN || error == -ENOTSUP;
 
-    stop_backup(worker, -EIO, worker->database.problem);
     forget_lock(worker);
     database_close(&worker->database, true);
     retry_later(worker);
@@ -303,9 +261,8 @@ static bool begin(struct store_worker *worker)
     return worker->locked_since == 0;
 }
 
-/* Applies the first tasks, moves them to `applied`, or to `again` after STORE_AGAIN, and commits.
- * Returns 0 or -errno. */
-static int apply(struct store_worker *worker, struct list *applied, struct list *again)
+/* Applies the first tasks, moves them to `applied`, and commits. Returns 0 or -errno. */
+static int apply(struct store_worker *worker, struct list *applied)
 {
     struct database *database = &worker->database;
     unsigned n_left = state_of(worker) == STORE_FULL ? FULL_TASKS : UINT_MAX;
@@ -319,10 +276,6 @@ static int apply(struct store_worker *worker, struct list *applied, struct list 
         list_unlink(node);
         list_push_back(applied, node);
         task_of(node)->error = task_of(node)->apply(task_of(node), database);
-        if (task_of(node)->error == STORE_AGAIN) {
-            list_unlink(node);
-            list_push_back(again, node);
-        }
     }
     began = clock_now();
     r = database_commit(database);
@@ -351,14 +304,13 @@ static bool on_failure(struct store_worker *worker, int error)
 /* One transaction. After a failure, its tasks wait again. Returns whether to go on at once. */
 static bool commit(struct store_worker *worker)
 {
-    struct list applied = LIST_INIT(applied), again = LIST_INIT(again);
+    struct list applied = LIST_INIT(applied);
     int r;
 
     if (!begin(worker))
         return false;
-    r = apply(worker, &applied, &again);
+    r = apply(worker, &applied);
     if (r == 0) {
-        list_append(&worker->tasks, &again);
         worker->n_failures = 0;
         finish(worker, &applied);
         if (worker->reserved)
@@ -367,7 +319,6 @@ static bool commit(struct store_worker *worker)
         return true;
     }
     database_rollback(&worker->database);
-    list_append(&applied, &again);
     list_append(&applied, &worker->tasks);
     list_swap(&applied, &worker->tasks);
     return on_failure(worker, r);
@@ -457,7 +408,6 @@ static void answer(struct store_worker *worker)
     }
     database->error = 0;
     r = query->apply(query, database);
-    side_files_forget(database);
     if (is_damage(database->error))
         ask_again(worker, query);
     else
@@ -469,11 +419,6 @@ static void answer(struct store_worker *worker)
 static bool may_retry(struct store_worker *worker)
 {
     return state_of(worker) == STORE_FULL || state_of(worker) == STORE_FAILED;
-}
-
-static bool asks_for_backup(const struct store *store)
-{
-    return store->backup && !store->backup_finished;
 }
 
 /* Returns when to retry after a failure; USEC_INFINITY = never. */
@@ -491,10 +436,10 @@ static bool has_work(struct store *store)
     const bool locked = store->worker.locked_since > 0;
 
     return (!locked && (!list_empty(&store->queue) || store->stopping)) ||
-           (!list_empty(&store->queries) && may_answer(&store->worker)) || asks_for_backup(store);
+           (!list_empty(&store->queries) && may_answer(&store->worker));
 }
 
-/* Waits for tasks, for a backup, for the time to retry, or for the end. */
+/* Waits for tasks, for the time to retry, or for the end. */
 static void wait_for_work(struct store *store)
 {
     const usec_t retry_at = retry_time(&store->worker);
@@ -519,7 +464,6 @@ static bool take(struct store *store)
         list_append(&store->worker.tasks, &store->queue);
         store->taken = store->handed;
     }
-    store->worker.asked = asks_for_backup(store) ? store->backup : NULL;
     pthread_mutex_unlock(&store->mutex);
     return goes_on;
 }
@@ -562,9 +506,7 @@ void *store_run(void *userdata)
             take_more(store);
         }
         answer(worker);
-        back_up(worker);
     }
-    stop_backup(worker, -ECANCELED, "the supervisor stops");
     if (store->ends_run && is_usable(worker) && list_empty(&worker->tasks))
         database_end_run(&worker->database);
     finish_all(worker, -ECANCELED, false);

@@ -185,33 +185,9 @@ static void call_done(struct store *store, struct list *tasks)
     }
 }
 
-int store_begin_backup(struct store *store, struct store_backup *backup)
-{
-    /* Only the loop sets and clears the pointer. */
-    if (store->backup)
-        return STORE_E_BUSY;
-    pthread_mutex_lock(&store->mutex);
-    store->backup = backup;
-    pthread_cond_signal(&store->wake);
-    pthread_mutex_unlock(&store->mutex);
-    return 0;
-}
-
-/* Returns a backup that the thread has finished, or NULL. */
-static struct store_backup *take_backup(struct store *store)
-{
-    struct store_backup *backup = NULL;
-
-    if (store->backup_finished)
-        SWAP(backup, store->backup);
-    store->backup_finished = false;
-    return backup;
-}
-
 static void on_event(void *userdata, uint32_t events)
 {
     struct store *store = userdata;
-    struct store_backup *backup;
     struct list finished;
     eventfd_t unused;
     bool changed;
@@ -222,12 +198,9 @@ static void on_event(void *userdata, uint32_t events)
     pthread_mutex_lock(&store->mutex);
     list_swap(&finished, &store->finished);
     changed = see_report(store);
-    backup = take_backup(store);
     pthread_mutex_unlock(&store->mutex);
     if (changed && store->changed)
         store->changed(store->userdata, store->seen.state);
-    if (backup)
-        backup->done(backup);
     call_done(store, &finished);
 }
 
@@ -360,8 +333,6 @@ struct store *store_free(struct store *store)
     pthread_mutex_unlock(&store->mutex);
     (void)pthread_join(store->thread, NULL);
     cancel_queries(store);
-    if (store->backup)
-        store->backup->done(store->backup);
     call_done(store, &store->finished);
     cancel_pending(store);
     loop_undefer(&store->handover);

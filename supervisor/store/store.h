@@ -63,9 +63,7 @@ struct store_task {
     usec_t held_until; /* private to the store */
     /* Runs in the thread, within a transaction unless it is a query; touches only the task and what
      * belongs to it. May run more than once until it is committed. Returns the result for done():
-     * 0, a positive result, or an unchanged error of the database. Or returns STORE_AGAIN if it has
-     * changed no row and is to run again in the next transaction, so that other tasks need not wait
-     * for a large write. */
+     * 0, a positive result, or an unchanged error of the database. */
     int (*apply)(struct store_task *task, struct database *database);
     /* Runs in the loop after the commit, or after a refusal. `result` is what apply() returned, or:
      *   -ENOSPC, -EIO  (additions) refused, or in a transaction that failed. After -EIO the row may
@@ -74,8 +72,6 @@ struct store_task {
      *   -ECANCELED     store_free(): it could not be written */
     void (*done)(struct store_task *task, int result);
 };
-
-#define STORE_AGAIN INT_MAX
 
 enum store_state {
     STORE_OPENING, /* tasks wait */
@@ -122,24 +118,6 @@ void store_add(struct store *store, struct store_task *task);
 
 /* Takes a task back. Returns false if the thread has taken it already: then done() follows. */
 bool store_cancel(struct store *store, struct store_task *task);
-
-/* A copy of the database. Belongs to the store until done(). */
-struct store_backup {
-    const char *path; /* of a file that does not exist; borrowed */
-    void (*done)(struct store_backup *backup);
-    int result;          /* 0, -EEXIST, -ECANCELED (the store has ended), or -errno */
-    uint64_t size;       /* bytes */
-    const char *problem; /* if it has failed; valid during done() */
-};
-
-enum {
-    _STORE_E_SUCCESS,
-    STORE_E_BUSY, /* another backup is being made */
-};
-
-/* Copies the database while transactions go on. done() is never called from within. Returns 0 or
- * STORE_E_BUSY. */
-int store_begin_backup(struct store *store, struct store_backup *backup);
 
 /* Counts since the store was opened, also by earlier supervisors whose upgrade led to this one. */
 struct store_stats {

@@ -119,7 +119,7 @@ class Contents(TestCase):
 
     CHANGES = {f"io.troupe.{name}" for name in (
         "Supervisor.Start Supervisor.Stop Supervisor.Restart Supervisor.Reset Supervisor.Pause Supervisor.Resume "
-        "Supervisor.Drain Supervisor.Resize Supervisor.Reload Supervisor.Upgrade Supervisor.Backup Jobs.Create Jobs.Do Jobs.Cancel Jobs.CancelAll Jobs.Attach "
+        "Supervisor.Drain Supervisor.Resize Supervisor.Reload Supervisor.Upgrade Jobs.Create Jobs.Do Jobs.Cancel Jobs.CancelAll Jobs.Attach "
         "Actors.Tell Actors.Ask "
         "Actors.Schedule Actors.Unschedule Actors.Pause Actors.Resume Actors.Subscribe Actors.Unsubscribe "
         "Actors.CreateExchange Actors.DeleteExchange Actors.Requeue Actors.Purge Actors.SetMessageLog").split()}

@@ -70,7 +70,7 @@ class Words(unittest.TestCase):
         self.assertEqual(offered("jobs", "--state=qu"), ["--state=queued"])
 
     def test_M11_files_are_offered_where_one_is_named(self):
-        for words in ("verify", ""), ("backup", ""), ("create", "x", "--file", ""), ("create", "-f", ""), ("status", "--socket", ""), \
+        for words in ("verify", ""), ("create", "x", "--file", ""), ("create", "-f", ""), ("status", "--socket", ""), \
                 ("create", "--file=/et"):
             with self.subTest(words):
                 self.assertEqual(offered(*words), ["\tfiles"])

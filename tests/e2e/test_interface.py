@@ -134,7 +134,6 @@ class Methods(TestCase):
         self.s.create("keyed", "echo", key="one")
         for method in "GetInfo", "GetHistory", "GetMetrics", "GetStatus", "Watch", "Reload":
             call(method)
-        call("Backup", path=self.s.path("copy.db"))
         call("GetLog", target="actor")
         call("Explain", target="actor")
         for method in "Start", "Pause", "Drain", "Resume", "Reset":

@@ -162,16 +162,6 @@ class Allocations(TestCase):
         self.assertGreater(failed, 10)
         self.assertEqual(self.s.do("actor", "echo on")["result"], text("on"))
 
-    def test_of_a_backup(self):
-        self.s.stop()
-        self.s.write("troupe.conf", f"[Supervisor]\nStateDirectory={self.s.path('state')}\n")
-        self.s.write("kept.group", ini(ACTOR, Jobs={"Durable": "yes"}))
-        self.s.start()
-        self.pid = self.s.supervisor_pid
-        self.s.do("kept", "echo")  # to its end: a change that is still to be written may fail, too, and with it the store
-        numbers = itertools.count()
-        self.walk("Backup", lambda: {"path": self.s.path(f"copy{next(numbers)}")})
-
     def test_of_requests_about_groups(self):
         self.walk("Explain", {"target": "paused"})
         self.walk("Restart", {"target": "actor", "wait": True})

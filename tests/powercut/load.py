@@ -149,7 +149,7 @@ class RingClient(threading.Thread):
         super().__init__()
         self.load, self.own, self.problem = load, [], None
         self.command = [helper("../powercut/ring"), socket_path, load.group]
-        kinds = load.random.choices(["echo", "reject", "again", "big", "file"], [8, 2, 2, 1, 1], k=n_jobs)
+        kinds = load.random.choices(["echo", "reject", "again", "big", "large"], [8, 2, 2, 1, 1], k=n_jobs)
         self.jobs = [load.new_job(kind) for kind in kinds]
 
     def run(self):

@@ -5,7 +5,7 @@ import re
 
 from troupe import VarlinkError
 
-SIDE_FILE_MIN = 512 << 10  # supervisor/store/database-files.h
+LARGE = 512 << 10
 ENDS = ("succeeded", "rejected", "cancelled", "dead")
 
 
@@ -32,7 +32,7 @@ KINDS = {
     "late": Kind("echo %s", "succeeded", 5, worker_ends=False, delay_usec=24 * 3600 * 1000000),
     "hold": Kind("until-cancelled", "cancelled", 3, worker_ends=False),
     "big": Kind("echo %s\n\n" + 100000 * "x", "succeeded", 4),
-    "file": Kind("echo %s\n\n", "succeeded", 4, size=SIDE_FILE_MIN),
+    "large": Kind("echo %s\n\n", "succeeded", 4, size=LARGE),
 }
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* io.troupe.Supervisor: GetInfo, Explain, Reload, Upgrade and Backup. */
+/* io.troupe.Supervisor: GetInfo, Explain, Reload and Upgrade. */
 
 #include "supervisor/config/config.h"
 #include "supervisor/control/control-context.h"
@@ -188,66 +188,6 @@ static void upgrade(struct request *request)
     request->context->upgrade(request->context->userdata, &upgrade->call);
 }
 
-struct asked_backup {
-    struct detached detached;
-    struct store_backup backup;
-    char path[PATH_MAX];
-};
-
-static void answer_backup(struct request *request, const struct store_backup *backup)
-{
-    if (backup->result < 0)
-        return request_fail_string(request, "BackupFailed", "reason", backup->problem);
-    reply_uint(request_begin(request), "size", backup->size);
-    request_end(request);
-}
-
-static void on_backed_up(struct store_backup *backup)
-{
-    struct asked_backup *asked = list_entry(backup, struct asked_backup, backup);
-    struct request *request = attached(&asked->detached);
-
-    if (request)
-        answer_backup(request, backup);
-    free(asked);
-}
-
-/* The supervisor writes the file, so members of AdminGroup= could make files anywhere. */
-static bool may_back_up(struct request *request)
-{
-    const uid_t uid = request->connection->peer.uid;
-
-    if (uid == 0 || uid == geteuid())
-        return true;
-    request_fail_string(request, "NotPermitted", "needed", "root, or the supervisor's user");
-    return false;
-}
-
-static void begin_backup(struct request *request)
-{
-    const char *path = request_string(request, "path");
-    struct store *store = request->context->durable->store;
-    struct asked_backup *asked;
-
-    if (!may_back_up(request))
-        return;
-    if (path[0] != '/' || strlen(path) >= sizeof(asked->path))
-        return (void)request_refuse(request, "path", "an absolute path");
-    if (!store)
-        return request_fail(request, "NoStore");
-    asked = request_allocate(request, sizeof(*asked));
-    if (!asked)
-        return;
-    (void)snprintf(asked->path, sizeof(asked->path), "%s", path);
-    asked->backup = (struct store_backup){.path = asked->path, .done = on_backed_up};
-    if (store_begin_backup(store, &asked->backup) == STORE_E_BUSY) {
-        free(asked);
-        return request_fail(request, "BackupRunning");
-    }
-    control_log_change(request, path);
-    detach(request, &asked->detached);
-}
-
 /* ---- what a target waits for ---- */
 
 static void explain(struct request *request)
@@ -271,7 +211,6 @@ const struct request_method control_supervisor_methods[] = {
     {"GetInfo", get_info, .changes = false, .always = true},
     {"Reload", reload_all, .changes = true, .begins = true, .always = true},
     {"Upgrade", upgrade, .changes = true, .begins = true},
-    {"Backup", begin_backup, .changes = true, .begins = true},
     {"Explain", explain, .changes = false},
     {0},
 };

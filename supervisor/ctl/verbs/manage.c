@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The verbs that control groups and workers, reload, backup, info and upgrade. */
+/* The verbs that control groups and workers, reload, info and upgrade. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
@@ -210,25 +210,6 @@ int verb_reload(struct invocation *invocation)
     return call_print(invocation, CALL_SUPERVISOR "Reload",
                       json_pack("{s:b}", "allow_empty", invocation->options.allow_empty), false,
                       show_reload);
-}
-
-static void show_backup(const struct invocation *invocation, const json_t *reply)
-{
-    if (!invocation->options.quiet)
-        terminal_print(&invocation->out, "%s: %s", SAFE(invocation_operand(invocation, 0)),
-                       BYTES(field_count(reply, "size")));
-}
-
-int verb_backup(struct invocation *invocation)
-{
-    const char *file = invocation_operand(invocation, 0);
-    _cleanup_free_ char *directory = *file == '/' ? strdup("") : getcwd(NULL, 0);
-    _cleanup_free_ char *path = NULL;
-
-    if (!directory || asprintf(&path, "%s%s%s", directory, *file == '/' ? "" : "/", file) < 0)
-        return call_no_memory();
-    return call_print(invocation, CALL_SUPERVISOR "Backup", json_pack("{s:s}", "path", path), true,
-                      show_backup);
 }
 
 /* ---- info ---- */

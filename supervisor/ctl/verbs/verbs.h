@@ -20,7 +20,6 @@ int verb_drain(struct invocation *invocation);
 int verb_resume(struct invocation *invocation);
 int verb_resize(struct invocation *invocation);
 int verb_reload(struct invocation *invocation);
-int verb_backup(struct invocation *invocation);
 int verb_upgrade(struct invocation *invocation);
 int verb_deaths(struct invocation *invocation);
 int verb_logs(struct invocation *invocation);

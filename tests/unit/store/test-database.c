@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/store/backup.h"
 #include "supervisor/store/database.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/schema.h"
@@ -454,50 +453,6 @@ TEST(a_migration_that_fails_changes_nothing)
     ck_assert_int_eq(read_pragma(handle, "PRAGMA user_version"), 0);
     ck_assert_int_eq(read_pragma(handle, "SELECT count(*) FROM sqlite_schema"), 1);
     ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
-}
-
-TEST(a_backup_does_not_wait_for_a_pipe_that_took_its_place)
-{
-    struct backup backup = {0};
-    char path[256], unfinished[300];
-    int r;
-
-    (void)snprintf(path, sizeof(path), "%s/copy.db", scratch.parent);
-    (void)snprintf(unfinished, sizeof(unfinished), "%s.new", path);
-    ck_assert_int_eq(open_it(), 0);
-    ck_assert_int_eq(backup_begin(&backup, &database, path), 0);
-    ck_assert_int_eq(unlink(unfinished), 0);
-    ck_assert_int_eq(mkfifo(unfinished, 0600), 0);
-    while ((r = backup_step(&backup)) == BACKUP_E_GOES_ON)
-        ;
-    ck_assert_int_eq(r, -ESTALE);
-    ck_assert_int_eq(access(path, F_OK), -1);
-    ck_assert_int_eq(access(unfinished, F_OK), -1);
-}
-
-TEST(a_backup_does_not_replace_a_file_that_was_made_meanwhile)
-{
-    struct backup backup = {0};
-    char path[256], unfinished[300], text[8] = "";
-    int r;
-
-    (void)snprintf(path, sizeof(path), "%s/copy.db", scratch.parent);
-    (void)snprintf(unfinished, sizeof(unfinished), "%s.new", path);
-    ck_assert_int_eq(open_it(), 0);
-    ck_assert_int_eq(backup_begin(&backup, &database, path), 0);
-    FILE *file = fopen(path, "w+");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs("others", file), 0);
-    ck_assert_int_eq(fflush(file), 0);
-    while ((r = backup_step(&backup)) == BACKUP_E_GOES_ON)
-        ;
-    ck_assert_int_eq(r, -EEXIST);
-    (void)fclose(file);
-    file = fopen(path, "r");
-    ck_assert_ptr_nonnull(fgets(text, sizeof(text), file));
-    ck_assert_str_eq(text, "others");
-    (void)fclose(file);
-    ck_assert_int_eq(access(unfinished, F_OK), -1);
 }
 
 const struct suite suite = {.name = "database", .setup = setup, .teardown = teardown};

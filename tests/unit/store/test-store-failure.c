@@ -11,6 +11,7 @@
 #include "tests/unit/suite.h"
 
 #define LANES      3
+#define PAYLOAD    3000 /* a few make a page */
 #define JOBS       6 /* of a lane */
 #define N_ROWS_MAX (LANES * JOBS + 8)
 
@@ -29,8 +30,6 @@ struct lane {
 };
 
 static struct scratch scratch;
-static uint64_t payload_size = 3000; /* a few make a page */
-static unsigned n_jobs_of_lane = JOBS;
 static struct loop *loop;
 static struct store *store;
 static struct lane lanes[LANES];
@@ -67,14 +66,14 @@ static void run_until(enum store_state state)
 
 static int apply_add(struct store_task *task, struct database *database)
 {
-    static const char payload[SIDE_FILE_MIN];
+    static const char payload[PAYLOAD];
     struct job_row row = JOB_ROW_NULL;
 
     row.number = list_entry(task, struct lane, add)->number;
     row.group = "g";
     row.group_size = 1;
     row.payload = payload;
-    row.payload_size = payload_size;
+    row.payload_size = PAYLOAD;
     return job_rows_add(database, &row);
 }
 
@@ -139,7 +138,7 @@ static int mark(void *userdata, const struct job_row *row)
     bool *found = userdata;
 
     ck_assert_int_lt(row->number, N_ROWS_MAX);
-    ck_assert_uint_eq(row->payload_size, payload_size);
+    ck_assert_uint_eq(row->payload_size, PAYLOAD);
     found[row->number] = true;
     return 0;
 }
@@ -203,7 +202,7 @@ static bool run_with(enum fake_fault fault, unsigned nth, unsigned n, bool reade
     if (reader)
         reading = begin_reading();
     fake_disk_fail(fault, nth, n);
-    run_lanes(1, n_jobs_of_lane);
+    run_lanes(1, JOBS);
     bool failed = fake_disk_n_failed() > 0;
     fake_disk_fail(FAKE_NO_FAULT, 0, 0);
     /* It goes on by itself. */
@@ -234,28 +233,20 @@ static const struct {
     const char *what;
     enum fake_fault fault;
     unsigned n; /* operations that fail */
-    bool large; /* payloads in files of their own */
     bool reader;
 } FAULTS[] = {
-    {"a write of a large payload finds no space", FAKE_ENOSPC, 1, true, false},
-    {"a write of a large payload fails", FAKE_EIO_ON_WRITE, 1, true, false},
-    {"a sync of a large payload fails", FAKE_EIO_ON_SYNC, 1, true, false},
-    {"a write finds no space", FAKE_ENOSPC, 1, false, false},
-    {"several writes find no space", FAKE_ENOSPC, 5, false, false},
-    {"a write fails", FAKE_EIO_ON_WRITE, 1, false, false},
-    {"a sync fails", FAKE_EIO_ON_SYNC, 1, false, false},
-    {"several syncs fail", FAKE_EIO_ON_SYNC, 3, false, false},
-    {"a sync fails while another program reads", FAKE_EIO_ON_SYNC, 1, false, true},
+    {"a write finds no space", FAKE_ENOSPC, 1, false},
+    {"several writes find no space", FAKE_ENOSPC, 5, false},
+    {"a write fails", FAKE_EIO_ON_WRITE, 1, false},
+    {"a sync fails", FAKE_EIO_ON_SYNC, 1, false},
+    {"several syncs fail", FAKE_EIO_ON_SYNC, 3, false},
+    {"a sync fails while another program reads", FAKE_EIO_ON_SYNC, 1, true},
 };
 
 TEST(promises_hold_when_operations_fail, .n = ELEMENTS(FAULTS))
 {
     printf("%s\n", FAULTS[_i].what);
     fflush(stdout);
-    if (FAULTS[_i].large) {
-        payload_size = SIDE_FILE_MIN;
-        n_jobs_of_lane = 2;
-    }
     fail_each(FAULTS[_i].fault, FAULTS[_i].n, FAULTS[_i].reader);
 }
 

@@ -153,30 +153,6 @@ TEST(one_that_fails_by_itself_leaves_the_others)
     ck_assert_int_eq(changes[2].result, 0);
 }
 
-static int apply_in_pieces(struct store_task *task, struct database *database)
-{
-    struct change *change = list_entry(task, struct change, task);
-
-    return change->number-- > 0 ? STORE_AGAIN : 0;
-}
-
-TEST(a_task_that_takes_long_lets_others_go_first)
-{
-    struct change large = change(20, apply_in_pieces), small = change(1, apply_add);
-
-    add(&large);
-    add(&small);
-    run_until_done();
-    ck_assert_int_eq(large.result, 0);
-    ck_assert_int_eq(small.result, 0);
-    ck_assert_uint_lt(small.order, large.order);
-    large = change(20, apply_in_pieces);
-    add(&large);
-    store = store_free(store);
-    ck_assert_int_eq(large.result, 0);
-    start();
-}
-
 TEST(a_task_can_be_taken_back_until_the_thread_has_it)
 {
     struct change first = change(1, apply_add), second = change(2, apply_add);
@@ -370,44 +346,6 @@ TEST(numbers_are_never_used_again)
     ck_assert_uint_eq(store_id_key(store), key);
 }
 
-static struct store_backup backup;
-static char copy[128];
-static bool backed_up;
-
-static void on_backup(struct store_backup *done)
-{
-    ck_assert_ptr_eq(done, &backup);
-    backed_up = true;
-    loop_stop(loop);
-}
-
-static void begin_backup(void)
-{
-    (void)snprintf(copy, sizeof(copy), "%s/copy.db", scratch.parent);
-    backup = (struct store_backup){.path = copy, .done = on_backup};
-    backed_up = false;
-    ck_assert_int_eq(store_begin_backup(store, &backup), 0);
-}
-
-static void run_until_backed_up(void)
-{
-    while (!backed_up)
-        ck_assert_int_eq(loop_run(loop), 0);
-}
-
-static int apply_add_big(struct store_task *task, struct database *database)
-{
-    static const char payload[1 << 20];
-    struct job_row row = JOB_ROW_NULL;
-
-    row.number = list_entry(task, struct change, task)->number;
-    row.group = "g";
-    row.group_size = 1;
-    row.payload = payload;
-    row.payload_size = sizeof(payload);
-    return job_rows_add(database, &row);
-}
-
 static mode_t mode_of(const char *path)
 {
     struct stat status;
@@ -425,67 +363,6 @@ TEST(only_the_owner_may_read_the_files)
     ck_assert_uint_eq(mode_of(scratch.directory), 0700);
     ck_assert_uint_eq(mode_of(scratch.path), 0600);
     ck_assert_uint_eq(mode_of(log), 0600);
-}
-
-TEST(a_backup_is_made_while_jobs_come)
-{
-    struct database other = DATABASE_NULL;
-    struct change changes[8], late = change(100, apply_add);
-
-    for (unsigned i = 0; i < 8; i++) {
-        changes[i] = change(i + 1, apply_add_big);
-        add(&changes[i]);
-    }
-    run_until_done();
-    begin_backup();
-    ck_assert_int_eq(store_begin_backup(store, &backup), STORE_E_BUSY);
-    add(&late);
-    run_until_backed_up();
-    run_until_done();
-    ck_assert_int_eq(backup.result, 0);
-    ck_assert_uint_gt(backup.size, 8 << 20);
-    ck_assert_uint_eq(mode_of(copy), 0600);
-    store = store_free(store);
-    ck_assert_int_eq(rename(copy, scratch.path), 0);
-    ck_assert_msg(database_open(&other, scratch.path, NULL) == 0, "%s", other.problem);
-    for (int64_t i = 1; i <= 8; i++)
-        ck_assert_int_eq(job_rows_fetch(&other, i, found, NULL), 0);
-    database_close(&other, false);
-}
-
-TEST(a_backup_overwrites_nothing)
-{
-    begin_backup();
-    run_until_backed_up();
-    ck_assert_int_eq(backup.result, 0);
-    begin_backup();
-    run_until_backed_up();
-    ck_assert_int_eq(backup.result, -EEXIST);
-    ck_assert_ptr_nonnull(strstr(backup.problem, copy));
-    ck_assert_int_eq(remove(copy), 0);
-}
-
-TEST(a_backup_that_cannot_be_finished_leaves_no_file)
-{
-    struct change big = change(1, apply_add_big);
-
-    add(&big);
-    run_until_done();
-    begin_backup();
-    store = store_free(store);
-    ck_assert(backed_up);
-    if (backup.result != 0) {
-        ck_assert_int_eq(backup.result, -ECANCELED);
-        ck_assert_int_lt(access(copy, F_OK), 0);
-    }
-    start();
-    (void)snprintf(copy, sizeof(copy), "%s/missing/copy.db", scratch.parent);
-    backup = (struct store_backup){.path = copy, .done = on_backup};
-    backed_up = false;
-    ck_assert_int_eq(store_begin_backup(store, &backup), 0);
-    run_until_backed_up();
-    ck_assert_int_eq(backup.result, -ENOENT);
-    ck_assert_ptr_nonnull(strstr(backup.problem, copy));
 }
 
 const struct suite suite = {.name = "store", .setup = setup, .teardown = teardown};
