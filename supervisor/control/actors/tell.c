@@ -249,7 +249,7 @@ static void cancel_type(struct request *request, const char *to)
     all->parts = (struct request_parts){
         .write = cancel_part, .finish = finish_cancelling, .free = free_cancellation};
     all->to = actor->reference;
-    all->max = request->context->messages->schedules.n_armed;
+    all->max = request->context->messages->schedules.all.n;
     request_in_parts(request, &all->parts);
 }
 

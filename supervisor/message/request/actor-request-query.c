@@ -96,11 +96,13 @@ static struct actor_answer set_timer(struct actor *actor, const struct protocol_
         return ANSWER_REFUSE(EINVAL, "period: 0, or 1ms and more");
     answer.error = schedule_add(actor->context, &options, &answer.value);
     if (answer.error == SCHEDULE_E_SHARE)
-        return ANSWER_REFUSE(EBUSY,
-                             "too many timers of its own: at most 100000, with 64 MiB of messages");
+        return ANSWER_REFUSE(
+            EBUSY, "too many timers of its own: at most 100000, with 64 MiB of messages, and "
+                   "10000 messages a second");
     if (answer.error == SCHEDULE_E_TOO_MANY)
-        return ANSWER_REFUSE(EBUSY,
-                             "too many timers: at most 1000000 in all, with 512 MiB of messages");
+        return ANSWER_REFUSE(
+            EBUSY, "too many timers: at most 1000000 in all, with 512 MiB of messages, and "
+                   "50000 messages a second");
     return answer;
 }
 

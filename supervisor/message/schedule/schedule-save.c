@@ -12,8 +12,7 @@
     F(UPGRADE, setter, NUMBER(setter))                                                             \
     F(UPGRADE, due, NUMBER(due))                                                                   \
     F(UPGRADE, period, NUMBER(period))                                                             \
-    F(UPGRADE, realtime, NUMBER(realtime))                                                         \
-    F(UPGRADE, orphan, NUMBER(orphan))
+    F(UPGRADE, realtime, NUMBER(realtime))
 static const struct field FIELDS[] = {SCHEDULE_FIELDS(FIELD)};
 const struct record SCHEDULE_RECORD = RECORD(SCHEDULE_ROW, FIELDS);
 
@@ -64,5 +63,5 @@ int schedule_restore_row(struct message_context *context, struct saved_reader *r
         return r;
     options.topic = &topic;
     options.payload = &payload;
-    return schedule_restore(context, &options, saved.id, saved.orphan);
+    return schedule_restore(context, &options, saved.id);
 }

@@ -37,63 +37,55 @@ static struct schedule_share *share_of(struct message_context *context, uint64_t
     return actor ? &actor->timers : NULL;
 }
 
-static bool within(const struct schedule_share *share, uint64_t bytes, uint32_t max,
-                   uint64_t memory_max)
+/* How often it fires in a span that is long enough to count periods of a few minutes. */
+static uint64_t beats_of(usec_t period)
 {
-    return share->n < max && share->bytes <= memory_max && bytes <= memory_max - share->bytes;
+    return period == 0 ? 0 : SCHEDULE_BEATS_SPAN / period;
+}
+
+static bool within(const struct schedule_share *share, const struct schedule_share *more,
+                   const struct schedule_share *max)
+{
+    return share->n < max->n && share->bytes <= max->bytes &&
+           more->bytes <= max->bytes - share->bytes &&
+           share->beats + more->beats <= max->beats * (SCHEDULE_BEATS_SPAN / USEC_PER_SEC);
 }
 
 /* Checks whether `setter` may set one more, whose message counts `bytes`. 0 or SCHEDULE_E_*. */
-static int check_room(struct message_context *context, uint64_t setter, uint64_t bytes)
+static int check_room(struct message_context *context, const struct schedule_options *options,
+                      uint64_t bytes)
 {
-    const struct schedule_table *table = &context->schedules;
-    const struct schedule_share all = {.n = (uint32_t)table->n_armed, .bytes = table->bytes};
-    const struct schedule_share *share = share_of(context, setter);
-    const uint32_t max = setter == 0 ? SCHEDULES_MAX / 2 : SCHEDULES_PER_ACTOR_MAX;
-    const uint64_t memory_max =
-        setter == 0 ? SCHEDULES_MEMORY_MAX / 2 : SCHEDULES_PER_ACTOR_MEMORY_MAX;
+    static const struct schedule_share MAX = {SCHEDULES_MAX, SCHEDULES_MEMORY_MAX,
+                                              SCHEDULES_BEATS_MAX},
+                                       OUTSIDE = {SCHEDULES_MAX / 2, SCHEDULES_MEMORY_MAX / 2,
+                                                  SCHEDULES_BEATS_MAX / 2},
+                                       ACTOR = {SCHEDULES_PER_ACTOR_MAX,
+                                                SCHEDULES_PER_ACTOR_MEMORY_MAX,
+                                                SCHEDULES_PER_ACTOR_BEATS_MAX};
+    const struct schedule_share *share = share_of(context, options->sender);
+    const struct schedule_share more = {1, bytes, beats_of(options->period)};
 
-    if (!within(&all, bytes, SCHEDULES_MAX, SCHEDULES_MEMORY_MAX))
+    if (!within(&context->schedules.all, &more, &MAX))
         return SCHEDULE_E_TOO_MANY;
-    return share && !within(share, bytes, max, memory_max) ? SCHEDULE_E_SHARE : 0;
+    return share && !within(share, &more, options->sender == 0 ? &OUTSIDE : &ACTOR)
+               ? SCHEDULE_E_SHARE
+               : 0;
+}
+
+static void add_to(struct schedule_share *share, const struct schedule *schedule, bool more)
+{
+    share->n += more ? 1 : UINT32_MAX;
+    share->bytes += more ? schedule->bytes : -schedule->bytes;
+    share->beats += more ? beats_of(schedule->period) : -beats_of(schedule->period);
 }
 
 static void schedule_count(const struct schedule *schedule, bool more)
 {
-    struct schedule_table *table = &schedule->context->schedules;
-    struct schedule_share *share = share_of(schedule->context, schedule->setter);
-    const uint64_t bytes = more ? schedule->bytes : -schedule->bytes;
-
-    table->n_armed += more ? 1 : UINT64_MAX;
-    table->bytes += bytes;
-    if (!share)
-        return;
-    share->n += more ? 1 : UINT32_MAX;
-    share->bytes += bytes;
-}
-
-/* Returns the beats that include this timer: its setter's, or those of all orphans. NULL = the
- * setter is gone, and the timer is not yet an orphan. */
-static struct beats *beats_of(const struct schedule *schedule)
-{
     struct schedule_share *share = share_of(schedule->context, schedule->setter);
 
-    if (schedule->orphan)
-        return &schedule->context->schedules.orphans;
-    return share ? &share->beats : NULL;
-}
-
-static void schedule_count_beats(const struct schedule *schedule, bool more)
-{
-    struct beats_total *total = &schedule->context->schedules.beats;
-    struct beats *beats = beats_of(schedule);
-
-    if (schedule->period == 0 || !beats)
-        return;
-    if (more)
-        beats_add(total, beats, schedule->period);
-    else
-        beats_remove(total, beats, schedule->period);
+    add_to(&schedule->context->schedules.all, schedule, more);
+    if (share)
+        add_to(share, schedule, more);
 }
 
 static void schedule_end(struct schedule *schedule)
@@ -107,7 +99,6 @@ static void schedule_end(struct schedule *schedule)
     index_remove(&table->by_id, &schedule->by_id);
     handle_table_remove(&table->handles, schedule->handle);
     schedule_count(schedule, false);
-    schedule_count_beats(schedule, false);
     envelope_free(schedule->envelope);
     free(schedule);
 }
@@ -128,25 +119,14 @@ static int schedule_arm(struct schedule *schedule)
     return alarm_set_after(&schedule->alarm, usec_sub(schedule->due, schedule_now(schedule)));
 }
 
-/* One beat in this many fires. */
-static uint64_t schedule_stride(struct schedule *schedule)
-{
-    if (!schedule->orphan && !beats_of(schedule)) {
-        schedule->orphan = true;
-        schedule_count_beats(schedule, true);
-    }
-    return beats_stride(&schedule->context->schedules.beats, beats_of(schedule));
-}
-
-/* Sets `due` to the next beat that will fire, at least `pause` from now. */
+/* Sets `due` to the next beat, at least `pause` from now. */
 static void schedule_step(struct schedule *schedule, usec_t pause)
 {
     const usec_t late = usec_sub(schedule_now(schedule), schedule->due);
-    const uint64_t stride = schedule_stride(schedule), rest = pause / schedule->period;
+    const uint64_t rest = pause / schedule->period;
 
-    schedule->due =
-        usec_add(schedule->due,
-                 (late / schedule->period + (stride > rest ? stride : rest)) * schedule->period);
+    schedule->due = usec_add(schedule->due,
+                             (late / schedule->period + (rest > 1 ? rest : 1)) * schedule->period);
 }
 
 /* Arms a periodic timer for its next beat. */
@@ -267,7 +247,6 @@ static void schedule_register(struct schedule *schedule, const struct topic *top
     index_add(&recipient->by_setter, &schedule->by_setter, setter_key(schedule->setter, key));
     index_add(&table->by_id, &schedule->by_id, schedule->id);
     schedule_count(schedule, true);
-    schedule_count_beats(schedule, true);
 }
 
 /* Takes over the message, whatever the result. */
@@ -289,7 +268,7 @@ static int schedule_begin(struct schedule *schedule, const struct schedule_optio
 }
 
 int schedule_restore(struct message_context *context, const struct schedule_options *options,
-                     uint64_t id, bool orphan)
+                     uint64_t id)
 {
     struct envelope *envelope = schedule_envelope(options);
     struct schedule *schedule;
@@ -306,7 +285,6 @@ int schedule_restore(struct message_context *context, const struct schedule_opti
     if (context->schedules.last_id < id)
         context->schedules.last_id = id;
     schedule->id = id;
-    schedule->orphan = orphan;
     schedule->due = options->at;
     return schedule_begin(schedule, options, envelope);
 }
@@ -319,7 +297,7 @@ int schedule_add(struct message_context *context, const struct schedule_options 
     int r = envelope ? 0 : -ENOMEM;
 
     if (r == 0)
-        r = check_room(context, options->sender, envelope_bytes(envelope));
+        r = check_room(context, options, envelope_bytes(envelope));
     if (r == 0)
         r = schedule_new(&schedule, context, options);
     if (r != 0) {
@@ -425,7 +403,6 @@ void schedule_forget(struct actor *to)
     struct message_context *context = to->context;
     struct schedule_recipient *recipient = to->scheduled;
 
-    beats_forget(&context->schedules.beats, &to->timers.beats);
     to->scheduled = NULL;
     if (!recipient)
         return;
@@ -447,7 +424,7 @@ void schedule_table_deinit(struct message_context *context)
     while (!list_empty(&table->ended))
         sweep(context);
     loop_undefer(&table->sweep);
-    assert(table->n_armed == 0);
+    assert(table->all.n == 0);
     handle_table_deinit(&table->handles);
     index_deinit(&table->by_id);
 }

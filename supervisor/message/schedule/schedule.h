@@ -4,10 +4,9 @@
 /*
  * Timers that send a message to an actor: once, after a time or at a date, or periodically. The
  * supervisor keeps them, so they outlive the worker that set them; they end with their recipient.
- * A periodic timer keeps its id and does not catch up on missed beats. It skips beats if the timers
- * of its setter fire too often (beats.h), and nearly all beats while its recipient is stopped. Ids
- * are counted and can be guessed, so an actor may only cancel timers that it set or that are for
- * itself.
+ * A periodic timer keeps its id and does not catch up on missed beats. It skips nearly all beats
+ * while its recipient is stopped. Ids are counted and can be guessed, so an actor may only cancel
+ * timers that it set or that are for itself.
  */
 
 #include "shared/base/clock.h"
@@ -17,7 +16,6 @@
 #include "shared/protocol/topic.h"
 #include "supervisor/loop/alarm.h"
 #include "supervisor/message/envelope.h"
-#include "supervisor/message/schedule/beats.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,20 +24,25 @@ struct actor;
 struct message_context;
 struct payload;
 
-/* Bounds of all timers; the messages count by envelope_bytes(). */
+/* Bounds of all timers: their number, their messages by envelope_bytes(), and how often those that
+ * are periodic fire in a second. */
 #define SCHEDULES_MAX        1000000u
 #define SCHEDULES_MEMORY_MAX (UINT64_C(512) << 20)
+#define SCHEDULES_BEATS_MAX  50000u
 /* Bounds of one setter. All setters from outside together have half of the total bounds. Timers
  * whose setter is gone count for no setter. */
 #define SCHEDULES_PER_ACTOR_MAX        100000u
 #define SCHEDULES_PER_ACTOR_MEMORY_MAX (UINT64_C(64) << 20)
+#define SCHEDULES_PER_ACTOR_BEATS_MAX  10000u
 #define SCHEDULE_PERIOD_MIN            USEC_PER_MSEC
 
-/* The armed timers of one setter. */
+#define SCHEDULE_BEATS_SPAN (1000 * USEC_PER_SEC)
+
+/* The armed timers of one setter, or of all. */
 struct schedule_share {
     uint32_t n;
     uint64_t bytes;
-    struct beats beats;
+    uint64_t beats; /* in SCHEDULE_BEATS_SPAN */
 };
 
 /* The timers for an actor. They may outlive it by some turns, in which they are freed. */
@@ -62,7 +65,7 @@ struct schedule {
     struct alarm alarm;        /* its date: when it fires next, realtime */
     usec_t due;                /* a date with `realtime`, else monotonic */
     usec_t period;             /* 0 = once */
-    bool realtime, orphan;     /* orphan: periodic, and its setter is known to be gone */
+    bool realtime;
     struct envelope *envelope; /* the message to send; owned */
     uint64_t bytes;            /* of envelope_bytes() */
 };
@@ -70,10 +73,8 @@ struct schedule {
 struct schedule_table {
     struct handle_table handles;
     struct index by_id;
-    uint64_t last_id, n_armed, bytes;
-    struct schedule_share outside;
-    struct beats_total beats;
-    struct beats orphans;       /* of all timers whose setters are gone */
+    uint64_t last_id;
+    struct schedule_share all, outside;
     struct list ended;          /* the recipients that have ended */
     struct loop_deferred sweep; /* frees their timers */
 };
@@ -107,7 +108,7 @@ int schedule_add(struct message_context *context, const struct schedule_options 
 /* For an upgrade: restores the timer that had this id, regardless of bounds. `at` is its due time,
  * in the clock of its kind, instead of a delay. 0, -EBADMSG (the id is in use), or -ENOMEM. */
 int schedule_restore(struct message_context *context, const struct schedule_options *options,
-                     uint64_t id, bool orphan);
+                     uint64_t id);
 
 /* Cancels a timer if the actor `by` may; NULL = any timer may be cancelled. Returns the number of
  * cancelled timers: 0 or 1. */
