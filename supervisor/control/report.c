@@ -26,7 +26,7 @@ static uint64_t timeval_usec(struct timeval time)
     return (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_usec;
 }
 
-/* The last messages of the worker, newest first. */
+/* The messages that the worker was handling. */
 static void report_messages(struct reply *reply, const struct death *death)
 {
     if (death->n_messages == 0)
@@ -40,7 +40,6 @@ static void report_messages(struct reply *reply, const struct death *death)
         reply_string(reply, "sender", message->sender);
         reply_string(reply, "type", message->type);
         reply_uint(reply, "sent_at", message->sent_at);
-        reply_bool(reply, "in_hand", message->in_hand);
         reply_end_object(reply);
     }
     reply_end_array(reply);

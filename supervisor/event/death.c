@@ -123,7 +123,7 @@ void death_log_add(struct death_log *log, struct death *death)
 static bool death_had_in_hand(const struct death *death, uint64_t message)
 {
     for (size_t i = 0; i < death->n_messages; i++)
-        if (death->messages[i].in_hand && death->messages[i].id == message)
+        if (death->messages[i].id == message)
             return true;
     return false;
 }
@@ -208,7 +208,6 @@ static const struct record EXIT_RECORD = RECORD("exit", EXIT_TABLE);
 #define MESSAGE_FIELDS(F)                                                                          \
     F(UPGRADE, id, NUMBER(id))                                                                     \
     F(UPGRADE, sent_at, NUMBER(sent_at))                                                           \
-    F(UPGRADE, in_hand, NUMBER(in_hand))                                                           \
     F(UPGRADE, sender, STRING(sender))                                                             \
     F(UPGRADE, type, STRING(type))
 static const struct field MESSAGE_TABLE[] = {MESSAGE_FIELDS(FIELD)};

@@ -44,7 +44,6 @@ enum death_cause {
 struct death_message {
     uint64_t id;
     usec_t sent_at; /* realtime */
-    bool in_hand;   /* not yet handled */
     char sender[DEATH_WORKER_MAX];
     char type[TOPIC_TYPE_MAX + 1];
 };
@@ -72,7 +71,7 @@ struct death {
     char job[PROTOCOL_ID_TEXT];     /* in hand; empty if none */
     uid_t owner_uid, submitter_uid; /* of the group's User=, of the job; 0 = root or none */
     uint32_t attempt;
-    size_t n_messages; /* newest first */
+    size_t n_messages; /* that it was handling */
     struct death_message *messages;
     size_t state_size; /* of the last published state; 0 = none */
     uint8_t *state;

@@ -97,16 +97,12 @@ struct actor_class {
  * goes with the worker when two workers swap places.
  */
 
-#define INBOX_RECENT 16
-
 struct inbox {
     struct endpoint *endpoint;     /* NULL = there is no worker */
     uint32_t control;              /* enum memory_control, as in the ring's header */
     uint32_t n_messages;           /* not known to be consumed */
     uint32_t n_pooled;             /* of these, for the pool */
     uint32_t settled;              /* cursor behind the last message that was reported on */
-    uint32_t recent[INBOX_RECENT]; /* cursors of the last messages taken: the flight recorder */
-    uint32_t n_recent;             /* all that were ever put there */
     uint32_t n_cancelled;          /* timers, by the request that is being handled */
     bool adopted;                  /* the worker is the last supervisor's */
     bool full;                     /* delivery_on_space() will be called */

@@ -126,7 +126,7 @@ static void show_death_numbers(const struct terminal *terminal, const json_t *de
                    BYTES(field_count(death, "max_rss_bytes")));
 }
 
-/* Shows the messages that it received last, newest first. */
+/* Shows the messages that it was handling. */
 static void show_messages(const struct terminal *terminal, const json_t *death)
 {
     const json_t *messages = json_object_get(death, "messages");
@@ -137,10 +137,9 @@ static void show_messages(const struct terminal *terminal, const json_t *death)
         const json_t *message = json_array_get(messages, i);
         const char *sender = field_text(message, "sender");
 
-        terminal_print(terminal, "            %s  %lld  '%s' from %s%s",
+        terminal_print(terminal, "            %s  %lld  '%s' from %s",
                        TIME(field_usec(message, "sent_at")), (long long)field_int(message, "id"),
-                       SAFE(field_text(message, "type")), *sender ? SAFE(sender) : "nobody",
-                       field_true(message, "in_hand") ? RED "  in hand" PLAIN : "");
+                       SAFE(field_text(message, "type")), *sender ? SAFE(sender) : "nobody");
     }
 }
 

@@ -69,34 +69,6 @@ bool delivery_is_quiet(const struct actor *actor)
                endpoint->channel.out.tail;
 }
 
-static bool read_taken(const struct endpoint *endpoint, uint32_t start, struct delivery_taken *ret)
-{
-    const struct ring_producer *ring = &endpoint->channel.out;
-    struct protocol_message message;
-    struct ring_record record;
-
-    if (ring->tail - start > ring->size)
-        return false; /* it has been overwritten */
-    if (ring_look(ring, &start, &record) != 0 || record.kind != PROTOCOL_MESSAGE ||
-        protocol_get_message(record.body, record.size, &message) < 0)
-        return false;
-    *ret = (struct delivery_taken){
-        .id = message.id,
-        .sender = message.sender,
-        .sent_at = message.sent_at,
-        .topic = message.content.topic,
-    };
-    return true;
-}
-
-static bool is_listed(const struct delivery_taken *taken, size_t n, uint64_t id)
-{
-    for (size_t i = 0; i < n; i++)
-        if (taken[i].id == id)
-            return true;
-    return false;
-}
-
 /* Adds stashed messages that are being handled, which have left the inbox. Returns the new number.
  */
 static size_t add_waiting(const struct actor *actor, struct delivery_taken *ret, size_t n,
@@ -107,39 +79,32 @@ static size_t add_waiting(const struct actor *actor, struct delivery_taken *ret,
 
         if (n == max)
             break;
-        if (envelope->in_hand && !is_listed(ret, n, envelope->id))
+        if (envelope->in_hand && !(n > 0 && ret[0].id == envelope->id))
             ret[n++] = (struct delivery_taken){.id = envelope->id,
                                                .sender = envelope->sender,
                                                .sent_at = envelope->sent_at,
-                                               .topic = envelope->topic,
-                                               .in_hand = true};
+                                               .topic = envelope->topic};
     }
     return n;
 }
 
-size_t delivery_flight_recorder(struct actor *actor, struct delivery_taken *ret, size_t max)
+size_t delivery_list_in_hand(struct actor *actor, struct delivery_taken *ret, size_t max)
 {
     const struct endpoint *endpoint = actor->inbox.endpoint;
-    uint32_t at, start;
+    struct protocol_message message;
     struct ring_record record;
+    uint32_t at;
     size_t n = 0;
 
     delivery_settle(actor);
     at = delivery_gate_of(endpoint);
-    if (max > 0 && ring_look(&endpoint->channel.out, &at, &record) == 0) {
-        start = delivery_start_of(&record, at);
-        ret[0].in_hand = false;
-        if (at == atomic_load_explicit(&endpoint->channel.theirs.header->taken,
-                                       memory_order_relaxed) &&
-            read_taken(endpoint, start, &ret[0]))
-            ret[n++].in_hand = true;
-    }
-    n = add_waiting(actor, ret, n, max);
-    for (uint32_t i = 0; i < actor->inbox.n_recent && i < INBOX_RECENT && n < max; i++) {
-        start = actor->inbox.recent[(actor->inbox.n_recent - 1 - i) % INBOX_RECENT];
-        if (!read_taken(endpoint, start, &ret[n]))
-            break;
-        n += !is_listed(ret, n, ret[n].id);
-    }
-    return n;
+    /* Partner: the worker's store before each handler. Compared, not followed. */
+    if (ring_look(&endpoint->channel.out, &at, &record) == 0 && record.kind == PROTOCOL_MESSAGE &&
+        at == atomic_load_explicit(&endpoint->channel.theirs.header->taken, memory_order_relaxed) &&
+        protocol_get_message(record.body, record.size, &message) == 0)
+        ret[n++] = (struct delivery_taken){.id = message.id,
+                                           .sender = message.sender,
+                                           .sent_at = message.sent_at,
+                                           .topic = message.content.topic};
+    return add_waiting(actor, ret, n, max);
 }

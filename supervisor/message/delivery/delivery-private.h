@@ -13,14 +13,6 @@
 #include "supervisor/channel/endpoint.h"
 #include "supervisor/message/delivery/delivery.h"
 
-/* Returns the beginning of a record with this end. */
-static inline uint32_t delivery_start_of(const struct ring_record *record, uint32_t end)
-{
-    const uint32_t size = (uint32_t)sizeof(struct ring_header) + record->size;
-
-    return end - ((size + RING_ALIGNMENT - 1) & ~(RING_ALIGNMENT - 1));
-}
-
 /* Whether the cursor `a` lies behind `b`; cursors wrap around. */
 static inline bool delivery_is_behind(uint32_t a, uint32_t b)
 {

@@ -213,7 +213,6 @@ void delivery_on_consumed(struct actor *actor, const struct ring_record *record,
         return;
     actor->counters.consumed++;
     actor->inbox.n_messages--;
-    actor->inbox.recent[actor->inbox.n_recent++ % INBOX_RECENT] = delivery_start_of(record, cursor);
     if (kept && list_entry(kept, struct envelope, link)->cursor == cursor) {
         list_unlink(kept);
         envelope_free(list_entry(kept, struct envelope, link));

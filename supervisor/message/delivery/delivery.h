@@ -99,13 +99,12 @@ uint64_t delivery_consumed(const struct actor *actor);
 /* Whether mailbox and inbox are empty. */
 bool delivery_is_quiet(const struct actor *actor);
 
-/* A message that its worker took, for a death report. */
+/* A message that its worker was handling, for a death report. */
 struct delivery_taken {
     uint64_t id, sender;
     usec_t sent_at;
-    struct topic topic; /* points into the inbox */
-    bool in_hand;
+    struct topic topic; /* points into the inbox, or the stash */
 };
-/* Lists the last messages taken, newest first. Returns their number. Call it before
- * delivery_recover(). */
-size_t delivery_flight_recorder(struct actor *actor, struct delivery_taken *ret, size_t max);
+/* Lists these messages. Returns their number, at most `max` > 0. Call it before delivery_recover().
+ */
+size_t delivery_list_in_hand(struct actor *actor, struct delivery_taken *ret, size_t max);

@@ -96,7 +96,7 @@ void slot_report_messages(struct slot *slot, struct death *death)
 
     if (!slot->actor || !slot->actor->inbox.endpoint)
         return;
-    n = delivery_flight_recorder(slot->actor, taken, DEATH_MESSAGES_MAX);
+    n = delivery_list_in_hand(slot->actor, taken, DEATH_MESSAGES_MAX);
     death->messages = n > 0 ? calloc(n, sizeof(*death->messages)) : NULL;
     death->n_messages = death->messages ? n : 0;
     for (size_t i = 0; i < death->n_messages; i++) {
@@ -104,7 +104,6 @@ void slot_report_messages(struct slot *slot, struct death *death)
 
         message->id = taken[i].id;
         message->sent_at = taken[i].sent_at;
-        message->in_hand = taken[i].in_hand;
         (void)snprintf(message->sender, sizeof(message->sender), "%s",
                        actor_name_of(messages, taken[i].sender));
         (void)snprintf(message->type, sizeof(message->type), "%.*s", (int)taken[i].topic.type_size,

@@ -213,7 +213,7 @@ int slot_new_actor(struct slot *slot); /* returns 0 or -ENOMEM */
 void slot_free_actor(struct slot *slot);
 /* Called after each event: updates whether messages are delivered, and notifies monitors. */
 void slot_review_actor(struct slot *slot);
-/* Adds the messages that the worker took last to its report. */
+/* Adds the messages that the worker was handling to its report. */
 void slot_report_messages(struct slot *slot, struct death *death);
 /* The worker is dead: keeps its messages for the next one. */
 void slot_recover_messages(struct slot *slot, struct death *death);

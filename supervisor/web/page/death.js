@@ -7,18 +7,48 @@ import {number, span, bytes, cause, payload, link, moment, ago} from './format.j
 /** A report, closed at first. */
 export function deathItem(death) {
   const how = death.signal ?? (death.exit_status !== undefined ? `status ${death.exit_status}` : '');
-  return h('li', {}, h('details', {},
-    h('summary', {}, h('span', {class: 'when', title: moment(death.at)}, moment(death.at)), h('span', {class: 'strong'}, death.worker),
-      h('span', {class: 'chip', 'data-tone': death.cause === 'stop' ? 'quiet' : 'bad'}, death.signal ?? cause(death.cause)), h('span', {class: 'muted grow'}, death.command ? `${death.command}: ${death.detail}` : death.detail)),
-    h('div', {class: 'inside'},
-      facts(['Job', death.job && h('a', {class: 'id', href: link('job', death.job)}, death.job)], ['Attempt', death.attempt], ['Ended with', how],
-        ['Command', death.command], ['Process', death.pid], ['Lived', span(death.uptime_usec)], ['Processor', `${span(death.user_usec)} + ${span(death.system_usec)}`],
-        ['Peak memory', bytes(death.max_rss_bytes)], ['Jobs done', number(death.jobs_done)], ['Core dump', death.core_dumped ? 'yes' : null]),
-      death.restricted && h('p', {class: 'muted'}, 'Output and state are only for users who may read contents (ReadGroup=).'),
-      death.stderr && [h('h4', {}, 'Last output'), h('pre', {tabindex: '0', 'aria-label': 'Last output'}, death.stderr)],
-      death.state && [h('h4', {}, 'Last state page'), h('pre', {tabindex: '0', 'aria-label': 'Last state page'}, payload(death.state))],
-      death.messages?.length > 0 && [h('h4', {}, 'Last messages'), h('ul', {}, death.messages.map(message =>
-        h('li', {}, `${message.type || 'message'} from ${message.sender || 'no sender'}, ${ago(message.sent_at)}${message.in_hand ? ', being handled' : ''}`)))])));
+  return h(
+      'li', {},
+      h('details', {},
+        h('summary', {}, h('span', {class : 'when', title : moment(death.at)}, moment(death.at)),
+          h('span', {class : 'strong'}, death.worker),
+          h('span', {class : 'chip', 'data-tone' : death.cause === 'stop' ? 'quiet' : 'bad'},
+            death.signal ?? cause(death.cause)),
+          h('span', {class : 'muted grow'},
+            death.command ? `${death.command}: ${death.detail}` : death.detail)),
+        h('div', {class : 'inside'},
+          facts(
+              [
+                  'Job',
+                  death.job && h('a', {class : 'id', href : link('job', death.job)}, death.job)
+              ],
+              [ 'Attempt', death.attempt ], [ 'Ended with', how ], [ 'Command', death.command ],
+              [ 'Process', death.pid ], [ 'Lived', span(death.uptime_usec) ],
+              [ 'Processor', `${span(death.user_usec)} + ${span(death.system_usec)}` ],
+              [ 'Peak memory', bytes(death.max_rss_bytes) ],
+              [ 'Jobs done', number(death.jobs_done) ],
+              [ 'Core dump', death.core_dumped ? 'yes' : null ]),
+          death.restricted &&
+              h('p', {class : 'muted'},
+                'Output and state are only for users who may read contents (ReadGroup=).'),
+          death.stderr &&
+              [
+                  h('h4', {}, 'Last output'),
+                  h('pre', {tabindex : '0', 'aria-label' : 'Last output'}, death.stderr)
+              ],
+          death.state &&
+              [
+                  h('h4', {}, 'Last state page'),
+                  h('pre', {tabindex : '0', 'aria-label' : 'Last state page'}, payload(death.state))
+              ],
+          death.messages?.length > 0 && [
+              h('h4', {}, 'Last messages'),
+              h('ul', {},
+                death.messages.map(
+                    message => h('li', {},
+                                 `${message.type || 'message'} from ${
+                                     message.sender || 'no sender'}, ${ago(message.sent_at)}`)))
+          ])));
 }
 
 /** The notice above a list whose contents troupe-web may not read. */

@@ -220,7 +220,7 @@ static struct death *make_death(uint64_t generation)
     death->attempt = 9;
     death->n_messages = 1;
     death->messages = calloc(DEATH_MESSAGES_MAX, sizeof(*death->messages));
-    death->messages[0] = (struct death_message){.id = 1, .sent_at = 2, .in_hand = true};
+    death->messages[0] = (struct death_message){.id = 1, .sent_at = 2};
     (void)snprintf(death->messages[0].type, sizeof(death->messages[0].type), "order");
     death->state = copy("state");
     death->state_size = 5;
