@@ -190,11 +190,17 @@ static bool takes_jobs(const struct config_group *config)
 static int check_exchange(struct parts *parts, const struct config_exchange *wanted,
                           struct config_problems *problems)
 {
-    if (!registry_find(&parts->registry, wanted->name))
-        return 0;
-    return config_problem_add(problems, wanted->path, 0,
-                              "there is still a group of that name: reload without this file "
-                              "first");
+    const struct actor *actor = actor_by_name(&parts->messages, wanted->name);
+    const struct exchange *exchange = actor ? actor_exchange(actor) : NULL;
+    const char *problem = NULL;
+
+    if (registry_find(&parts->registry, wanted->name))
+        problem = "there is still a group of that name";
+    else if (exchange && exchange->declared && exchange->kind != wanted->type)
+        problem = "Type= of an exchange cannot change";
+    return problem ? config_problem_add(problems, wanted->path, 0,
+                                        "%s: reload without this file first", problem)
+                   : 0;
 }
 
 /* An exchange that the administrator made at run time keeps its name. */
@@ -212,16 +218,19 @@ static int check_group(struct parts *parts, const struct config *config,
                               "share one name space");
 }
 
-static void take_name(struct parts *parts, const char *name, bool for_exchange)
+/* An exchange of the declared kind (-1 = the file is a group's) keeps it. */
+static void take_name(struct parts *parts, const char *name, int kind)
 {
     struct actor *actor = actor_by_name(&parts->messages, name);
+    const struct exchange *exchange = actor ? actor_exchange(actor) : NULL;
 
-    if (!actor || (actor_exchange(actor) && for_exchange))
+    if (!actor || (exchange && (int)exchange->kind == kind))
         return;
-    if (actor_exchange(actor)) {
-        log_warning("exchange %s, made by %s, is deleted: a file declares a group of that name",
-                    name, actor_name_of(&parts->messages, actor_exchange(actor)->creator));
-        actor_end(actor, "a file declares a group of that name");
+    if (exchange) {
+        log_warning("exchange %s, made by %s, is deleted: a file declares %s of that name", name,
+                    actor_name_of(&parts->messages, exchange->creator),
+                    kind < 0 ? "a group" : "another exchange");
+        actor_end(actor, "a file declares another actor of that name");
         return;
     }
     log_warning("%s loses the name %s, which it had registered: a file declares it", actor->name,
@@ -233,9 +242,9 @@ static void take_name(struct parts *parts, const char *name, bool for_exchange)
 static void take_names(struct parts *parts, const struct config *config)
 {
     for (size_t i = 0; i < config->n_exchanges; i++)
-        take_name(parts, config->exchanges[i]->name, true);
+        take_name(parts, config->exchanges[i]->name, (int)config->exchanges[i]->type);
     for (size_t i = 0; i < config->n_groups; i++)
-        take_name(parts, config->groups[i]->name, false);
+        take_name(parts, config->groups[i]->name, -1);
 }
 
 /* Checks the number of exchanges, declared and made at run time. */
@@ -315,19 +324,16 @@ static int update_exchange(struct actor *actor, const struct config_exchange *wa
 {
     struct exchange *exchange = actor_exchange(actor);
     const char *before = exchange->description ? exchange->description : "";
-    const bool other_kind = exchange->kind != wanted->type;
     const bool other_text = strcmp(before, wanted->description ? wanted->description : "") != 0;
     const bool others = !strv_equal(exchange->admitted, wanted->may_subscribe.strings);
     int r = 0;
 
-    if (exchange->declared && !other_kind && !other_text && !others)
+    if (exchange->declared && !other_text && !others)
         return 0;
     if (others || !exchange->declared)
         r = exchange_actor_permit(actor, wanted->may_subscribe.strings);
     exchange->declared = true;
     exchange_actor_disown(actor);
-    if (r == 0 && other_kind)
-        r = exchange_change(exchange, wanted->type);
     if (r == 0)
         r = describe(exchange, wanted);
     return r < 0 ? r : strv_append(&changes->changed, wanted->name);

@@ -138,7 +138,7 @@ const struct verb verb_table[] = {
         .name = "exchanges", .operands = "[show|create|delete NAME [KIND]]", .operands_max = 3,
         .summary = "Lists, shows, creates and deletes exchanges",
         .details =
-            "KIND is single, typed-single, typed-multi, routing-key or pattern; see\n"
+            "KIND is single, typed-single, typed-multi or routing-key; see\n"
             "troupe.exchange(5).\n",
         .options = OPTIONS_CONNECT, .run = verb_exchanges,
     },

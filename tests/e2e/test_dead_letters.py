@@ -223,11 +223,11 @@ class Declared(Letters):
 
     def test_exchanges_of_files_are_there_before_any_worker(self):
         s = self.players("start subscribe x order -\n", start=False)
-        s.write("x.exchange", "[Exchange]\nDescription=of orders\nType=pattern\n")
+        s.write("x.exchange", "[Exchange]\nDescription=of orders\nType=routing-key\n")
         s.start()
         s.until(lambda: self.kinds(s)["x"][2] == 2)
         [exchange] = s.call(ACTORS + "ListExchanges", name="x")["exchanges"]
-        self.assertEqual((exchange["description"], exchange["kind"]), ("of orders", "pattern"))
+        self.assertEqual((exchange["description"], exchange["kind"]), ("of orders", "routing_key"))
         for limit in 1, 1000:
             subscriptions, _ = s.pages(ACTORS + "ListSubscriptions", "subscriptions", limit=limit, exchange="x")
             self.assertEqual(sorted((x["actor"], x["type"], x.get("key")) for x in subscriptions),
@@ -241,11 +241,14 @@ class Declared(Letters):
         s.start()
         s.until(lambda: self.kinds(s)["x"][2] == 1)
         s.write("x.exchange", "[Exchange]\nType=typed-multi\n")
+        problems = self.refused("BadConfiguration", s.call, "Reload")["problems"]
+        self.assertIn("Type= of an exchange cannot change: reload without this file first", problems[0])
+        s.write("x.exchange", "[Exchange]\nType=routing-key\nDescription=more\n")
         os.unlink(os.path.join(s.config, "y.exchange"))
         s.write("z.exchange", "[Exchange]\nType=single\n")
         self.assertEqual(s.call("Reload"), {"added": ["z"], "removed": ["y"], "changed": ["x"]})
-        self.assertEqual(self.kinds(s), {"x": ("typed_multi", True, 1), "z": ("single", True, 0)})
-        self.tell(s, "x", "order", "any key will do", key="other")
+        self.assertEqual(self.kinds(s), {"x": ("routing_key", True, 1), "z": ("single", True, 0)})
+        self.tell(s, "x", "order", "its key", key="k")
         s.notes.wait(1)
         self.assertEqual(s.call("Reload"), {"added": [], "removed": [], "changed": []})
 
@@ -476,11 +479,11 @@ class Verbs(Letters):
 
     def test_actors_and_exchanges(self):
         s = self.players()
-        s.ctl("exchanges", "create", "x", "pattern", check=True)
+        s.ctl("exchanges", "create", "x", "routing-key", check=True)
         s.ctl("subscribe", "x", "p/0", "order", "--key", "eu.#", check=True)
         self.assertEqual(s.ctl("tell", "x", "order", "--key", "us").returncode, 1)
         shown = s.ctl("exchanges", "show", "x", check=True).stdout.splitlines()
-        self.assertEqual(shown[1].split()[:2], ["x", "pattern"])
+        self.assertEqual(shown[1].split()[:2], ["x", "routing-key"])
         self.assertEqual(shown[4].split(), ["p/0", "order", "eu.#"])
         self.assertEqual(s.ctl("unsubscribe", "x", "p/0", "order").returncode, 5)
         s.ctl("unsubscribe", "x", "p/0", "order", "--key", "eu.#", check=True)

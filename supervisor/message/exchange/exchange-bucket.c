@@ -24,7 +24,7 @@ struct topic exchange_label(const struct exchange *exchange, const struct topic 
         label.type = topic->type;
         label.type_size = topic->type_size;
     }
-    if (exchange->kind >= EXCHANGE_ROUTING_KEY) {
+    if (exchange->kind == EXCHANGE_ROUTING_KEY) {
         label.key = topic->key;
         label.key_size = topic->key_size;
     }
@@ -55,7 +55,6 @@ struct exchange_bucket *exchange_find_bucket(const struct exchange *exchange,
 void exchange_bucket_free(struct exchange *exchange, struct exchange_bucket *bucket)
 {
     index_remove(&exchange->buckets, &bucket->by_topic);
-    list_unlink(&bucket->pattern_link);
     free(bucket);
 }
 
@@ -68,10 +67,6 @@ struct exchange_bucket *exchange_bucket_new(struct exchange *exchange, const str
         return NULL;
     bucket->topic = copy;
     list_init(&bucket->subscriptions);
-    list_init(&bucket->pattern_link);
     index_add(&exchange->buckets, &bucket->by_topic, hash_of(label));
-    if (exchange->kind == EXCHANGE_PATTERN && label->key &&
-        exchange_is_pattern(label->key, label->key_size))
-        list_push_back(&exchange->patterns, &bucket->pattern_link);
     return bucket;
 }

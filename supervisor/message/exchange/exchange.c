@@ -10,9 +10,10 @@
 #include <string.h>
 
 static const char *const KINDS[_EXCHANGE_N_KINDS] = {
-    [EXCHANGE_SINGLE] = "single",           [EXCHANGE_TYPED_SINGLE] = "typed_single",
-    [EXCHANGE_TYPED_MULTI] = "typed_multi", [EXCHANGE_ROUTING_KEY] = "routing_key",
-    [EXCHANGE_PATTERN] = "pattern",
+    [EXCHANGE_SINGLE] = "single",
+    [EXCHANGE_TYPED_SINGLE] = "typed_single",
+    [EXCHANGE_TYPED_MULTI] = "typed_multi",
+    [EXCHANGE_ROUTING_KEY] = "routing_key",
 };
 
 const char *exchange_kind_to_string(enum exchange_kind kind)
@@ -24,7 +25,6 @@ void exchange_init(struct exchange *exchange, enum exchange_kind kind)
 {
     *exchange = (struct exchange){.kind = kind};
     list_init(&exchange->subscriptions);
-    list_init(&exchange->patterns);
     list_init(&exchange->cursors);
     list_init(&exchange->link);
 }
@@ -91,9 +91,7 @@ static void subscription_end(struct exchange_subscription *subscription)
     list_unlink(&subscription->actor_link);
     index_remove(&exchange->owned, &subscription->by_owner);
     subscription->subscriber->n_subscriptions--;
-    subscription->subscriber->effort -= subscription->effort;
     exchange->n_subscriptions--;
-    exchange->effort -= subscription->effort;
     free(subscription);
     if (list_empty(&bucket->subscriptions))
         exchange_bucket_free(exchange, bucket);
@@ -120,9 +118,7 @@ static void subscription_place(struct exchange_subscription *subscription,
     index_add(&exchange->owned, &subscription->by_owner,
               owner_key(subscriber, subscription->bucket));
     subscriber->n_subscriptions++;
-    subscriber->effort += subscription->effort;
     exchange->n_subscriptions++;
-    exchange->effort += subscription->effort;
     reroute(exchange);
 }
 
@@ -134,15 +130,6 @@ static void report_replaced(const struct exchange_subscription *subscription,
     if (exchange->replaced && replaced->subscriber != subscription->subscriber)
         exchange->replaced(exchange->userdata, replaced->subscriber->actor,
                            subscription->subscriber->actor);
-}
-
-/* The cost of a subscription for each message that it is compared with. */
-static uint32_t effort_of(const struct exchange *exchange, const struct topic *label)
-{
-    if (exchange->kind != EXCHANGE_PATTERN || !label->key ||
-        !exchange_is_pattern(label->key, label->key_size))
-        return 0;
-    return exchange_pattern_effort(label->key, label->key_size);
 }
 
 static int subscribe_to(struct exchange *exchange, struct exchange_subscriber *subscriber,
@@ -160,7 +147,6 @@ static int subscribe_to(struct exchange *exchange, struct exchange_subscriber *s
     subscription->subscriber = subscriber;
     subscription->bucket = bucket;
     subscription->topic = copy;
-    subscription->effort = effort_of(exchange, &bucket->topic);
     subscription_place(subscription, replaced);
     if (replaced) {
         report_replaced(subscription, replaced);
@@ -181,9 +167,6 @@ int exchange_subscribe(struct exchange *exchange, struct exchange_subscriber *su
         return EXCHANGE_E_FULL;
     if (!(replaced && replaced->subscriber == subscriber) &&
         subscriber->n_subscriptions >= EXCHANGE_PER_ACTOR_MAX)
-        return EXCHANGE_E_FULL;
-    if (!replaced && (exchange->effort + effort_of(exchange, &label) > EXCHANGE_EFFORT_MAX ||
-                      subscriber->effort + effort_of(exchange, &label) > EXCHANGE_EFFORT_ACTOR_MAX))
         return EXCHANGE_E_FULL;
     if (!bucket) {
         bucket = exchange_bucket_new(exchange, &label);
@@ -256,42 +239,4 @@ int exchange_describe(struct exchange *exchange, const char *description)
     free(exchange->description);
     exchange->description = copy;
     return 0;
-}
-
-int exchange_change(struct exchange *exchange, enum exchange_kind kind)
-{
-    struct exchange changed;
-    int result = 0;
-
-    /* All subscriptions are made again, so cursors in them end here. */
-    list_cursors_end(&exchange->cursors);
-    exchange_init(&changed, kind);
-    list_for_each_safe (node, &exchange->subscriptions) {
-        struct exchange_subscription *old = list_entry(node, struct exchange_subscription, link);
-        struct exchange_subscriber *subscriber = old->subscriber;
-        int r;
-
-        /* Not counted for now, since the bounds must count it once. */
-        subscriber->n_subscriptions--;
-        subscriber->effort -= old->effort;
-        changed.sequence = old->sequence - 1; /* the new subscription gets the next sequence */
-        r = exchange_subscribe(&changed, subscriber, &old->topic);
-        subscriber->n_subscriptions++;
-        subscriber->effort += old->effort;
-        if (r < 0)
-            result = r;
-        subscription_end(old);
-    }
-    list_for_each (node, &changed.subscriptions)
-        list_entry(node, struct exchange_subscription, link)->exchange = exchange;
-    exchange->kind = kind;
-    index_deinit(&exchange->buckets);
-    index_deinit(&exchange->owned);
-    exchange->buckets = changed.buckets;
-    exchange->owned = changed.owned;
-    list_swap(&exchange->patterns, &changed.patterns);
-    exchange->n_subscriptions = changed.n_subscriptions;
-    exchange->effort = changed.effort;
-    list_swap(&exchange->subscriptions, &changed.subscriptions);
-    return result;
 }

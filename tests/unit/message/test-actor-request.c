@@ -316,16 +316,6 @@ TEST(a_waiting_sender_goes_on_to_a_subscriber_of_the_exact_type)
     ck_assert_uint_eq(actors[1]->mailbox.n, 1);
 }
 
-TEST(a_waiting_sender_goes_on_when_the_exchange_becomes_one_that_copies)
-{
-    subscribe(post, actors[0], "");
-    fill(post, "a");
-    ck_assert(waits());
-    ck_assert_int_eq(exchange_change(post->owner, EXCHANGE_TYPED_MULTI), 0);
-    ck_assert(!waits());
-    ck_assert_uint_eq(dead(DEAD_MAILBOX_FULL), 1);
-}
-
 TEST(a_waiting_ask_fails_when_nobody_is_subscribed_any_more)
 {
     subscribe(post, actors[0], "");
