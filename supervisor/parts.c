@@ -2,7 +2,7 @@
 #include "supervisor/parts.h"
 
 #include "supervisor/control/interfaces.h"
-#include "supervisor/group/cell/cell-durable.h"
+#include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/order.h"
 
 void parts_connect(struct parts *parts)

@@ -6,7 +6,7 @@
 #include "shared/base/fault.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/event/event-id.h"
-#include "supervisor/group/cell/cell-durable.h"
+#include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
 #include "supervisor/supervisor-private.h"
 #include <errno.h>

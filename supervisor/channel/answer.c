@@ -23,10 +23,9 @@ int answer_refuse(struct endpoint *endpoint, uint64_t cookie, int error, const c
     int r;
 
     r = endpoint_reserve(endpoint, PROTOCOL_BODY_MAX, &body);
-    if (r != 0)
-        return r;
-    return finish(endpoint, PROTOCOL_REFUSED,
-                  protocol_put_refused(body, PROTOCOL_BODY_MAX, &refused));
+    return r != 0 ? r
+                  : finish(endpoint, PROTOCOL_REFUSED,
+                           protocol_put_refused(body, PROTOCOL_BODY_MAX, &refused));
 }
 
 int answer_errno(struct endpoint *endpoint, uint64_t cookie, int r)
@@ -39,9 +38,9 @@ int answer_found(struct endpoint *endpoint, const struct protocol_found *found)
     void *body;
     int r = endpoint_reserve(endpoint, sizeof(*found), &body);
 
-    if (r != 0)
-        return r;
-    return finish(endpoint, PROTOCOL_FOUND, protocol_put_found(body, sizeof(*found), found));
+    return r != 0
+               ? r
+               : finish(endpoint, PROTOCOL_FOUND, protocol_put_found(body, sizeof(*found), found));
 }
 
 int answer_accept(struct endpoint *endpoint, uint64_t cookie, const struct protocol_id *id)
@@ -50,10 +49,9 @@ int answer_accept(struct endpoint *endpoint, uint64_t cookie, const struct proto
     void *body;
     int r = endpoint_reserve(endpoint, PROTOCOL_BODY_MAX, &body);
 
-    if (r != 0)
-        return r;
-    return finish(endpoint, PROTOCOL_ACCEPTED,
-                  protocol_put_accepted(body, PROTOCOL_BODY_MAX, &accepted));
+    return r != 0 ? r
+                  : finish(endpoint, PROTOCOL_ACCEPTED,
+                           protocol_put_accepted(body, PROTOCOL_BODY_MAX, &accepted));
 }
 
 int answer_value(struct endpoint *endpoint, uint64_t cookie, uint64_t value)
@@ -62,7 +60,7 @@ int answer_value(struct endpoint *endpoint, uint64_t cookie, uint64_t value)
     void *body;
     int r = endpoint_reserve(endpoint, sizeof(answer), &body);
 
-    if (r != 0)
-        return r;
-    return finish(endpoint, PROTOCOL_ANSWER, protocol_put_answer(body, sizeof(answer), &answer));
+    return r != 0 ? r
+                  : finish(endpoint, PROTOCOL_ANSWER,
+                           protocol_put_answer(body, sizeof(answer), &answer));
 }

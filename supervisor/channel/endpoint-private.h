@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Internal interface between endpoint.c (reading, writing, sleeping), endpoint-ahead.c (reading
- * before the turn), endpoint-gate.c (the peer's consumption), endpoint-payload.c, and
- * endpoint-adopt.c (taking over a peer of the former supervisor). */
+/* Internal interface between endpoint.c (reading, writing, sleeping), endpoint-ahead.c (the peer's
+ * consumption, and reading before the turn), endpoint-payload.c, and endpoint-adopt.c (taking over
+ * a peer of the former supervisor). */
 
 #include "supervisor/channel/endpoint.h"
 #include "supervisor/channel/held-blob.h"
@@ -31,15 +31,9 @@ bool endpoint_read_urgent(struct endpoint *endpoint);
 /* The position at which endpoint_read_urgent() continues. */
 uint32_t endpoint_urgent_end(const struct endpoint *endpoint);
 
-/* Reads the reports about our records up to the mark, then calls endpoint_pass(). */
+/* Reads the reports about our records up to the mark, then counts the records as consumed. */
 void endpoint_on_read_ahead(struct loop_deferred *deferred);
 void endpoint_on_announcement(struct task *task);
-
-/* ---- endpoint-gate.c ---- */
-
-/* Counts our records as consumed, after all reports about them are read. False if the peer's cursor
- * is invalid. */
-bool endpoint_pass(struct endpoint *endpoint);
 
 /* ---- endpoint-adopt.c ---- */
 

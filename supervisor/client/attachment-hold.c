@@ -7,7 +7,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
-#include "supervisor/client/client-name.h"
+#include "supervisor/client/attachment.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/client/attachment-save.h"
+#include "supervisor/client/attachment.h"
 
 #include "supervisor/channel/answer.h"
 #include "supervisor/client/attachment-private.h"
-#include "supervisor/message/actor-save.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/message-save.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +72,7 @@ const struct record CLIENT_ANSWER_RECORD = RECORD(CLIENT_ANSWER_ROW, ANSWER_TABL
 
 /* ---- saving ---- */
 
-static int save_submit(const struct attachment *attachment, struct saver *saver)
+static void save_submit(const struct attachment *attachment, struct saver *saver)
 {
     const struct submit_row row = {
         .client = attachment->actor->reference,
@@ -82,9 +82,8 @@ static int save_submit(const struct attachment *attachment, struct saver *saver)
         .blob_serial = attachment->blob_serial,
     };
 
-    if (row.deadline == 0 && !row.has_blob)
-        return 0;
-    return record_save(saver, &CLIENT_SUBMIT_RECORD, &row, row.has_blob ? &attachment->blob : NULL);
+    if (row.deadline != 0 || row.has_blob)
+        record_save(saver, &CLIENT_SUBMIT_RECORD, &row, row.has_blob ? &attachment->blob : NULL);
 }
 
 static enum attachment_wait wait_of(const struct job_waiter *waiter)
@@ -105,27 +104,20 @@ static struct wait_row wait_row_of(const struct attachment *attachment,
 }
 
 /* If it waits for the disk, the store does not work, and refuses it when it is closed. */
-static int save_waiting(const struct attachment *attachment, struct saver *saver)
+static void save_waiting(const struct attachment *attachment, struct saver *saver)
 {
-    int r = 0;
-
     list_for_each (node, &attachment->waiting) {
         const struct wait_row row =
             wait_row_of(attachment, list_entry(node, struct job_waiter, owner_link));
 
         if (row.wait == WAIT_FOR_END || row.wait == WAIT_FOR_OWN_END)
-            r = record_save(saver, &CLIENT_WAIT_RECORD, &row, NULL);
-        if (r < 0)
-            break;
+            record_save(saver, &CLIENT_WAIT_RECORD, &row, NULL);
     }
-    return r;
 }
 
-static int save_searches(const struct attachment *attachment, const struct list *searches,
-                         struct saver *saver)
+static void save_searches(const struct attachment *attachment, const struct list *searches,
+                          struct saver *saver)
 {
-    int r = 0;
-
     list_for_each (node, searches) {
         const struct search *search = list_entry(node, struct search, link);
         const struct wait_row row = {.client = attachment->actor->reference,
@@ -133,15 +125,12 @@ static int save_searches(const struct attachment *attachment, const struct list 
                                      .wait = search->wait,
                                      .id = search->id};
 
-        r = record_save(saver, &CLIENT_WAIT_RECORD, &row, NULL);
-        if (r < 0)
-            break;
+        record_save(saver, &CLIENT_WAIT_RECORD, &row, NULL);
     }
-    return r;
 }
 
-static int save_answer(const struct attachment *attachment, const struct job_waiter *waiter,
-                       struct saver *saver)
+static void save_answer(const struct attachment *attachment, const struct job_waiter *waiter,
+                        struct saver *saver)
 {
     const struct job *job = waiter->job;
     const bool result = job->state == JOB_SUCCEEDED || job->state == JOB_REJECTED;
@@ -155,36 +144,21 @@ static int save_answer(const struct attachment *attachment, const struct job_wai
         .cause = job->cause,
     };
 
-    return record_save(saver, &CLIENT_ANSWER_RECORD, &row, result ? &job->result : NULL);
+    record_save(saver, &CLIENT_ANSWER_RECORD, &row, result ? &job->result : NULL);
 }
 
-static int save_owed(const struct attachment *attachment, struct saver *saver)
-{
-    int r = 0;
-
-    list_for_each (node, &attachment->owed) {
-        r = save_answer(attachment, list_entry(node, struct job_waiter, owner_link), saver);
-        if (r < 0)
-            break;
-    }
-    return r;
-}
-
-int attachment_save(const struct actor *actor, struct saver *saver)
+void attachment_save(const struct actor *actor, struct saver *saver)
 {
     const struct attachment *attachment = actor->owner;
-    int r;
 
     if (!actor_is(actor, ACTOR_CLIENT))
-        return 0;
-    r = save_submit(attachment, saver);
-    if (r == 0)
-        r = save_owed(attachment, saver);
-    if (r == 0)
-        r = save_searches(attachment, &attachment->searched, saver);
-    if (r == 0)
-        r = save_searches(attachment, &attachment->searches, saver);
-    return r == 0 ? save_waiting(attachment, saver) : r;
+        return;
+    save_submit(attachment, saver);
+    list_for_each (node, &attachment->owed)
+        save_answer(attachment, list_entry(node, struct job_waiter, owner_link), saver);
+    save_searches(attachment, &attachment->searched, saver);
+    save_searches(attachment, &attachment->searches, saver);
+    save_waiting(attachment, saver);
 }
 
 void attachments_drop_saved(const struct group_context *context)

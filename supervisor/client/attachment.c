@@ -3,7 +3,6 @@
 
 #include "supervisor/channel/answer.h"
 #include "supervisor/client/attachment-private.h"
-#include "supervisor/client/client-name.h"
 #include "supervisor/group/cell/cell.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
@@ -15,6 +14,7 @@
 #include "supervisor/message/request/actor-request.h"
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +22,22 @@
 #define ATTACHMENT_RING (UINT32_C(1) << 20)
 /* Waiters of a client that has left: less than a microsecond each. */
 #define DROPPED_PER_TURN 2048u
+
+void client_name_write(char ret[CLIENT_NAME_SIZE], uint64_t number)
+{
+    (void)snprintf(ret, CLIENT_NAME_SIZE, "@%" PRIu64, number);
+}
+
+bool client_name_read(const char *name, uint64_t *ret)
+{
+    char again[CLIENT_NAME_SIZE];
+
+    if (name[0] != '@')
+        return false;
+    *ret = strtoull(name + 1, NULL, 10);
+    client_name_write(again, *ret);
+    return *ret > 0 && *ret <= CLIENT_NUMBER_MAX && strcmp(name, again) == 0;
+}
 
 static int attachment_on_lookup(struct attachment *attachment, const struct ring_record *record)
 {

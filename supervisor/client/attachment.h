@@ -9,11 +9,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct actor;
 struct attachment;
 struct group;
 struct group_context;
 struct held;
 struct job;
+struct record;
+struct saved_reader;
+struct saver;
 struct task;
 
 struct attachment_options {
@@ -59,7 +63,16 @@ void attachment_set_may_change(struct attachment *attachment, bool may_change);
 /* Sends at once what waits for further records: the supervisor ends. */
 void attachment_flush(struct attachment *attachment);
 
-/* The client's address as an actor, "@3"; borrowed. */
+/* The client's address as an actor: '@' and its number, which counts from 1. */
+#define CLIENT_NAME_SIZE  24 /* with the NUL */
+#define CLIENT_NUMBER_MAX ((uint64_t)INT64_MAX / 2)
+
+void client_name_write(char ret[CLIENT_NAME_SIZE], uint64_t number);
+/* Returns whether client_name_write() can have written it, with a number from 1 to
+ * CLIENT_NUMBER_MAX; then sets `*ret`. */
+bool client_name_read(const char *name, uint64_t *ret);
+
+/* The client's address, "@3"; borrowed. */
 const char *attachment_address(const struct attachment *attachment);
 
 /* The connection has ended. Handles records that the client published before, at most one turn's
@@ -69,3 +82,25 @@ bool attachment_finish(struct attachment *attachment, struct task *again);
 
 /* Its jobs go on without it. NULL allowed; returns NULL. */
 struct attachment *attachment_free(struct attachment *attachment);
+
+/* ---- across an upgrade: each request that was read is answered once ---- */
+
+extern const struct record CLIENT_SUBMIT_RECORD, CLIENT_WAIT_RECORD, CLIENT_ANSWER_RECORD;
+
+#define CLIENT_SUBMIT_ROW "client-submit" /* the submission that waits for room */
+#define CLIENT_WAIT_ROW   "client-wait"   /* for the end of a job, or for its row */
+#define CLIENT_ANSWER_ROW "client-answer" /* that found no room */
+
+/* Saves it, if the actor is a client. What waits for durable jobs to be written has been answered,
+ * unless the store does not work. */
+void attachment_save(const struct actor *actor, struct saver *saver);
+
+/* Forgets the requests that were saved: the next supervisor answers them. When this one closes its
+ * store, it would otherwise refuse those whose ends could not be written. */
+void attachments_drop_saved(const struct group_context *context);
+
+/* Once clients and jobs are there; durable jobs may still be read. Rows of clients that are gone
+ * are skipped. Return 0, -EBADMSG, or -ENOMEM. */
+int attachment_submit_restore_row(const struct group_context *context, struct saved_reader *row);
+int attachment_wait_restore_row(const struct group_context *context, struct saved_reader *row);
+int attachment_answer_restore_row(const struct group_context *context, struct saved_reader *row);

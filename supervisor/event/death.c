@@ -34,6 +34,33 @@ static const char *const PREFIXES[_DEATH_N_CAUSES] = {
     [DEATH_SYSTEM_CALL] = "made a system call that is not allowed",
 };
 
+static const char *const WORDS[] = {
+    [ATTEMPT_CAUSE_NONE] = "",
+    [ATTEMPT_CAUSE_RETRY] = "retry",
+    [ATTEMPT_CAUSE_EXIT] = "exit",
+    [ATTEMPT_CAUSE_SIGNAL] = "signal",
+    [ATTEMPT_CAUSE_OOM] = "oom",
+    [ATTEMPT_CAUSE_JOB_TIMEOUT] = "job_timeout",
+    [ATTEMPT_CAUSE_WATCHDOG] = "watchdog",
+    [ATTEMPT_CAUSE_START_TIMEOUT] = "start_timeout",
+    [ATTEMPT_CAUSE_VIOLATION] = "violation",
+    [ATTEMPT_CAUSE_NO_PROGRESS] = "no_progress",
+    [ATTEMPT_CAUSE_STOP] = "stop",
+    [ATTEMPT_CAUSE_SUPERVISOR] = "supervisor",
+    [ATTEMPT_CAUSE_SYSTEM_CALL] = "system_call",
+    [ATTEMPT_CAUSE_RESULT_TOO_LARGE] = "result_too_large",
+};
+
+_Static_assert(ELEMENTS(WORDS) == _ATTEMPT_N_CAUSES, "a word for each cause");
+
+enum attempt_cause attempt_cause_from_string(const char *word)
+{
+    for (unsigned i = 1; i < ELEMENTS(WORDS); i++)
+        if (strcmp(WORDS[i], word) == 0)
+            return (enum attempt_cause)i;
+    return ATTEMPT_CAUSE_NONE;
+}
+
 static void death_log_remove(struct death_log *log, struct death *death)
 {
     list_cursors_pass(&log->cursors, &death->link);
@@ -322,18 +349,14 @@ struct death *death_get(struct saved_reader *row, const struct death_log *log)
     return saved_has_more(&fields) ? get_report(&fields) : NULL;
 }
 
-int death_log_save(const struct death_log *log, struct saver *saver)
+void death_log_save(const struct death_log *log, struct saver *saver)
 {
-    int r = 0;
-
-    for (const struct list *node = log->deaths.prev; r == 0 && node != &log->deaths;
-         node = node->prev) {
+    for (const struct list *node = log->deaths.prev; node != &log->deaths; node = node->prev) {
         struct saved_writer row = {0};
 
         put_report(&row, list_entry(node, struct death, link));
-        r = saved_add(saver, DEATH_ROW, &row, NULL);
+        saved_add(saver, DEATH_ROW, &row, NULL);
     }
-    return r;
 }
 
 int death_log_restore(struct death_log *log, struct saved_reader *row)

@@ -34,6 +34,30 @@ enum death_cause {
     _DEATH_N_CAUSES,
 };
 
+/* Why an attempt failed: the values of "cause" of the type Attempt in io.troupe.Jobs, in their
+ * order. Rows of durable jobs and of dead letters have the numbers: new ones come last. */
+
+enum attempt_cause {
+    ATTEMPT_CAUSE_NONE, /* no attempt has failed, or it is not known why */
+    ATTEMPT_CAUSE_RETRY,
+    ATTEMPT_CAUSE_EXIT,
+    ATTEMPT_CAUSE_SIGNAL,
+    ATTEMPT_CAUSE_OOM,
+    ATTEMPT_CAUSE_JOB_TIMEOUT,
+    ATTEMPT_CAUSE_WATCHDOG,
+    ATTEMPT_CAUSE_START_TIMEOUT,
+    ATTEMPT_CAUSE_VIOLATION,
+    ATTEMPT_CAUSE_NO_PROGRESS,
+    ATTEMPT_CAUSE_STOP,
+    ATTEMPT_CAUSE_SUPERVISOR,
+    ATTEMPT_CAUSE_SYSTEM_CALL,
+    ATTEMPT_CAUSE_RESULT_TOO_LARGE, /* ResultMax= */
+    _ATTEMPT_N_CAUSES,
+};
+
+/* Returns ATTEMPT_CAUSE_NONE for any other word. */
+enum attempt_cause attempt_cause_from_string(const char *word);
+
 /* "group/key/number" at most. */
 #define DEATH_WORKER_MAX 144
 #define DEATH_DETAIL_MAX 240
@@ -127,8 +151,8 @@ const char *death_signal_name(int signal, char *buffer);
 #define DEATH_ROW "death"
 extern const struct record DEATH_RECORD; /* without what is of any size */
 
-/* Saves the log, a row of that kind for each report. Returns 0 or -errno of the saver. */
-int death_log_save(const struct death_log *log, struct saver *saver);
+/* Saves the log, a row of that kind for each report. */
+void death_log_save(const struct death_log *log, struct saver *saver);
 /* Adds the report of a row to the log, under its serial. Returns 0, -EBADMSG or -ENOMEM. */
 int death_log_restore(struct death_log *log, struct saved_reader *row);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/latency.h"
 
-#include "supervisor/event/histogram.h"
 #include "supervisor/succession/record.h"
 
 /* 0 … 7 µs have a bucket each; then every power of two has eight. */

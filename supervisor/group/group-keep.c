@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-
-/* Keeps what was asked of a group for the next supervisor, and continues from what the last one
- * kept. */
-
+#include "shared/base/cleanup.h"
 #include "supervisor/config/keys/draft.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-private.h"
@@ -10,6 +7,9 @@
 #include "supervisor/process/process.h"
 #include "supervisor/succession/record.h"
 #include <string.h>
+
+/* Keeps what was asked of a group for the next supervisor, and continues from what the last one
+ * kept. */
 
 /* Valid when zeroed: nothing was asked. */
 struct group_record {
@@ -94,7 +94,6 @@ static void resume_size(struct group *group, const struct group_record *record)
     group_set_size(group, (size_t)record->size);
 }
 
-/* A group that waits for those of its After= goes on waiting, but its workers run. */
 void group_resume(struct group *group)
 {
     const struct group_record *record = record_of(group);

@@ -25,7 +25,8 @@ void group_keep_config(struct group *group);
 void group_forget_config(struct group *group);
 /* Called after each change of what was asked of the group. */
 void group_keep(struct group *group);
-/* Continues as what was asked of the group, without its workers: see resume.h. */
+/* Continues what the last supervisor kept of the group itself. One that waits for those of its
+ * After= goes on waiting, but its workers run. */
 void group_resume(struct group *group);
 /* Finds the cell with this key, or makes it without starting it. `*ret` is NULL for a key that no
  * cell of the group can have. Returns 0 or -ENOMEM. */
@@ -34,8 +35,6 @@ int group_resume_cell(struct group *group, const char *key, size_t size, struct 
 /* ---- group-cell.c ---- */
 
 extern const struct cell_handler GROUP_CELL_HANDLER;
-
-/* ---- group-actor.c ---- */
 
 /* Makes the actor of a group with Cells=by-key. Returns 0 or -ENOMEM. */
 int group_new_actor(struct group *group);

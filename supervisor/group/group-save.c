@@ -53,61 +53,48 @@ const struct record GROUP_RECORD = RECORD(GROUP_ROW, GROUP_TABLE);
 static const struct field CELL_TABLE[] = {CELL_FIELDS(FIELD)};
 const struct record CELL_RECORD = RECORD(CELL_ROW, CELL_TABLE);
 
-static int save_group(const struct group *group, struct saver *saver)
+static void save_group(const struct group *group, struct saver *saver)
 {
     struct saved_writer row = {0};
 
     saved_put_text(&row, group->name);
     record_put(&row, &GROUP_RECORD, group);
-    return saved_add(saver, GROUP_ROW, &row, NULL);
+    saved_add(saver, GROUP_ROW, &row, NULL);
 }
 
-static int save_slot(struct slot *slot, struct saver *saver)
+static void save_slot(struct slot *slot, struct saver *saver)
 {
     struct saved_writer row = {0};
 
     slot_keep(slot); /* its record has not followed the jobs in hand */
     saved_put_text(&row, slot->name);
     death_put(&row, slot->last_death);
-    return saved_add(saver, SLOT_ROW, &row, NULL);
+    saved_add(saver, SLOT_ROW, &row, NULL);
 }
 
-/* Its standbys have no statistics. */
-static int save_slots(const struct cell *cell, struct saver *saver)
-{
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < cell->pool.size; i++)
-        r = save_slot(cell->pool.slots[i], saver);
-    return r;
-}
-
-static int save_cell(const struct cell *cell, struct saver *saver)
+/* With its slots; their standbys have no statistics. */
+static void save_cell(const struct cell *cell, struct saver *saver)
 {
     struct saved_writer row = {0};
 
     saved_put_text(&row, cell->group->name);
     saved_put_text(&row, cell->key);
     record_put(&row, &CELL_RECORD, cell);
-    return saved_add(saver, CELL_ROW, &row, NULL);
+    saved_add(saver, CELL_ROW, &row, NULL);
+    for (size_t i = 0; i < cell->pool.size; i++)
+        save_slot(cell->pool.slots[i], saver);
 }
 
-int groups_save(const struct group_context *context, struct saver *saver)
+void groups_save(const struct group_context *context, struct saver *saver)
 {
     struct group *group;
     size_t cursor = 0;
-    int r = 0;
 
-    while (r == 0 && (group = registry_next(context->registry, &cursor))) {
-        r = save_group(group, saver);
-        group_each_cell (cell, group) {
-            if (r == 0)
-                r = save_cell(cell, saver);
-            if (r == 0)
-                r = save_slots(cell, saver);
-        }
+    while ((group = registry_next(context->registry, &cursor))) {
+        save_group(group, saver);
+        group_each_cell (cell, group)
+            save_cell(cell, saver);
     }
-    return r;
 }
 
 /* ---- restoring ---- */

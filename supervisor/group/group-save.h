@@ -7,8 +7,8 @@
 
 struct group_context;
 
-/* Saves all groups, in rows of the kinds below. Returns 0 or -errno of the saver. */
-int groups_save(const struct group_context *context, struct saver *saver);
+/* Saves all groups, in rows of the kinds below. */
+void groups_save(const struct group_context *context, struct saver *saver);
 
 extern const struct record GROUP_RECORD, CELL_RECORD;
 

@@ -5,7 +5,7 @@
  * key in use. */
 
 #include "supervisor/config/config.h"
-#include "supervisor/event/histogram.h"
+#include "supervisor/event/latency.h"
 #include "supervisor/group/cell/cell-submit.h"
 #include "supervisor/group/cell/cell-table.h"
 #include "supervisor/group/cell/cell.h"
@@ -188,3 +188,13 @@ int group_submit(struct group *group, const struct cell_request *request, struct
 /* Like group_submit(), but for a message with this routing key (NULL = none). Returns 0, CELL_E_*,
  * or -ENOMEM. */
 int group_take_cell(struct group *group, const char *key, size_t size, struct cell **ret);
+
+/* ---- all groups, after the last supervisor: resume.c ---- */
+
+/* Continues all groups where the last supervisor stopped. Each worker that has outlived it is
+ * adopted, whether it is still wanted or not; then the ordinary rules go on: a pool that is too
+ * large shrinks, a group that no file describes is removed. */
+void groups_resume(const struct group_context *context);
+/* All of the last supervisor's jobs that are not on disk are there: removes the groups that no file
+ * describes. */
+void groups_remove_missing(const struct group_context *context);

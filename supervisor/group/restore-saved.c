@@ -2,7 +2,7 @@
 
 /* Brings back the jobs that the last supervisor has saved for an upgrade. */
 
-#include "supervisor/group/cell/cell-restore.h"
+#include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/group/resume.h"
-
 #include "shared/base/cleanup.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-private.h"

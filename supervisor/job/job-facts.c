@@ -2,7 +2,6 @@
 #include "supervisor/job/job-facts.h"
 
 #include "shared/ring/memory.h"
-#include "supervisor/event/attempt-cause.h"
 #include "supervisor/event/death.h"
 #include "supervisor/job/job.h"
 #include "supervisor/job/queue.h"

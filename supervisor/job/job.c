@@ -2,7 +2,7 @@
 #include "supervisor/job/job.h"
 
 #include "shared/base/hash.h"
-#include "supervisor/event/attempt-cause.h"
+#include "supervisor/event/death.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/job/submitter.h"
 #include <assert.h>

@@ -12,7 +12,6 @@
 #include "shared/protocol/job-options.h"
 #include "shared/protocol/protocol.h"
 #include "supervisor/channel/payload.h"
-#include "supervisor/event/attempt-cause.h"
 #include "supervisor/event/death.h"
 #include "supervisor/job/job-facts.h"
 #include "supervisor/loop/alarm.h"

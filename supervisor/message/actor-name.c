@@ -2,9 +2,11 @@
 #include "supervisor/message/actor-name.h"
 
 #include "shared/base/hash.h"
+#include "shared/base/log.h"
 #include "shared/protocol/protocol-requests.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/message-save.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,4 +118,51 @@ void actor_deregister_all(struct actor *actor)
 
     while ((node = list_first(&actor->names)))
         forget(list_entry(node, struct actor_name, link));
+}
+
+/* ---- across an upgrade ---- */
+
+struct name_row {
+    uint64_t actor;
+    const char *name;
+};
+
+#define ROW name_row
+#define NAME_FIELDS(F)                                                                             \
+    F(UPGRADE, actor, NUMBER(actor))                                                               \
+    F(UPGRADE, name, WORD(name))
+static const struct field FIELDS[] = {NAME_FIELDS(FIELD)};
+const struct record ACTOR_NAME_RECORD = RECORD("name", FIELDS);
+
+/* Without the own names of clients and exchanges, which have them from the start. */
+void actor_names_save(const struct actor *actor, struct saver *saver)
+{
+    list_for_each (node, &actor->names) {
+        const struct name_row row = {actor->reference,
+                                     list_entry(node, struct actor_name, link)->name};
+
+        if (strcmp(row.name, actor->name) != 0)
+            record_save(saver, &ACTOR_NAME_RECORD, &row, NULL);
+    }
+}
+
+int actor_name_restore_row(struct message_context *context, struct saved_reader *reader)
+{
+    struct name_row row = {0};
+    struct actor *actor;
+    int r;
+
+    record_get(reader, &ACTOR_NAME_RECORD, &row);
+    if (reader->damaged || !row.name)
+        return -EBADMSG;
+    actor = actor_get(context, row.actor);
+    if (!actor)
+        return 0; /* its names have ended with it */
+    r = actor_register(actor, row.name);
+    if (r == ACTOR_E_EXISTS) {
+        log_warning("%s loses the name %s, which it had registered: a file declares it",
+                    actor->name, row.name);
+        return 0;
+    }
+    return r > 0 ? -EBADMSG : r;
 }

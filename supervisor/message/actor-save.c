@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/message/actor-save.h"
-
+#include "shared/base/hash.h"
 #include "shared/base/log.h"
 #include "shared/protocol/protocol-requests.h"
 #include "shared/ring/memory.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/inheritance.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/message-save.h"
 #include "supervisor/message/monitor.h"
 #include <errno.h>
 #include <string.h>
@@ -18,7 +17,8 @@
 /* Whether messages wait for it, or others count on it: it is to be there after the upgrade. */
 static bool is_needed(const struct actor *actor)
 {
-    return !mailbox_idle(&actor->mailbox) || schedule_count_for(actor) > 0 ||
+    return !mailbox_idle(&actor->mailbox) ||
+           (actor->scheduled && !list_empty(&actor->scheduled->schedules)) ||
            !list_empty(&actor->observers) || !list_empty(&actor->names) ||
            actor->subscriptions.n_subscriptions > 0;
 }
@@ -29,9 +29,33 @@ static bool is_needed(const struct actor *actor)
     F(UPGRADE, last_timer, NUMBER(schedules.last_id))                                              \
     F(UPGRADE, retired, ARRAY(retired))
 static const struct field MESSAGES[] = {MESSAGES_FIELDS(FIELD)};
-const struct record MESSAGES_RECORD = RECORD(MESSAGES_ROW, MESSAGES);
+const struct record MESSAGES_RECORD = RECORD("messages", MESSAGES);
 
-int actor_save(const struct actor *actor, struct saver *saver)
+#undef ROW
+
+#define ROW actor_counters
+#define COUNTERS_FIELDS(F)                                                                         \
+    F(UPGRADE, accepted, NUMBER(accepted))                                                         \
+    F(UPGRADE, delivered, NUMBER(delivered))                                                       \
+    F(UPGRADE, consumed, NUMBER(consumed))                                                         \
+    F(UPGRADE, dead, NUMBER(dead))                                                                 \
+    F(UPGRADE, redelivered, NUMBER(redelivered))
+static const struct field COUNTERS[] = {COUNTERS_FIELDS(FIELD)};
+static const struct record COUNTERS_RECORD = RECORD("actor-counters", COUNTERS);
+#undef ROW
+
+#define ROW actor_row
+#define ACTOR_FIELDS(F)                                                                            \
+    F(UPGRADE, name, WORD(name))                                                                   \
+    F(UPGRADE, reference, BELOW(reference, INT64_MAX))                                             \
+    F(UPGRADE, standby, NUMBER(standby))                                                           \
+    F(UPGRADE, needed, NUMBER(needed))                                                             \
+    F(UPGRADE, exchange, NUMBER(exchange))                                                         \
+    F(UPGRADE, counters, SUBRECORD(counters, COUNTERS_RECORD))
+static const struct field ACTOR[] = {ACTOR_FIELDS(FIELD)};
+const struct record ACTOR_RECORD = RECORD(ACTOR_ROW, ACTOR);
+
+void actor_save(const struct actor *actor, struct saver *saver)
 {
     const struct actor_row row = {
         .name = actor->name,
@@ -42,19 +66,17 @@ int actor_save(const struct actor *actor, struct saver *saver)
         .counters = actor->counters,
     };
 
-    return record_save(saver, &ACTOR_RECORD, &row, NULL);
+    record_save(saver, &ACTOR_RECORD, &row, NULL);
 }
 
-int actors_save_each(const struct message_context *context, struct saver *saver,
-                     int (*save)(const struct actor *actor, struct saver *saver))
+void actors_save_each(const struct message_context *context, struct saver *saver,
+                      void (*save)(const struct actor *actor, struct saver *saver))
 {
     const struct actor *actor;
     size_t cursor = 0;
-    int r = 0;
 
-    while (r == 0 && (actor = actor_next(&context->actors, &cursor)))
-        r = save(actor, saver);
-    return r;
+    while ((actor = actor_next(&context->actors, &cursor)))
+        save(actor, saver);
 }
 
 int messages_inherit(struct message_context *context, struct saved_reader *row)
@@ -68,7 +90,7 @@ static void retire(void *userdata, struct saved_reader *row)
 {
     struct actor_row actor;
 
-    if (inheritance_read(row, &actor) == 0)
+    if (actor_row_read(row, &actor) == 0)
         actor_retire_name(userdata, actor.name);
 }
 
@@ -78,78 +100,42 @@ void actors_settle(struct message_context *context)
     (void)waiting_room_settle(&context->inherited, STANDBY_ROW, NULL, NULL);
 }
 
-/* ---- names ---- */
-
-/* Without the own names of clients and exchanges, which have them from the start. */
-int actor_names_save(const struct actor *actor, struct saver *saver)
+static uint64_t number_of(const char *name)
 {
-    int r = 0;
-
-    list_for_each (node, &actor->names) {
-        const char *name = list_entry(node, struct actor_name, link)->name;
-        struct saved_writer row = {0};
-
-        if (strcmp(name, actor->name) == 0)
-            continue;
-        saved_put_number(&row, actor->reference);
-        saved_put_text(&row, name);
-        r = saved_add(saver, ACTOR_NAME_ROW, &row, NULL);
-        if (r < 0)
-            break;
-    }
-    return r;
+    return hash_bytes(name, strlen(name));
 }
 
-int actor_name_restore_row(struct message_context *context, struct saved_reader *row)
+int actor_row_read(struct saved_reader *row, struct actor_row *ret)
 {
-    struct actor *actor = actor_get(context, saved_get_number(row));
-    char name[PROTOCOL_ACTOR_NAME_MAX + 1];
-    int r;
-
-    saved_get_text(row, name, sizeof(name));
-    if (row->damaged)
-        return -EBADMSG;
-    if (!actor)
-        return 0; /* its names have ended with it */
-    r = actor_register(actor, name);
-    if (r == ACTOR_E_EXISTS) {
-        log_warning("%s loses the name %s, which it had registered: a file declares it",
-                    actor->name, name);
-        return 0;
-    }
-    return r > 0 ? -EBADMSG : r;
+    *ret = (struct actor_row){0};
+    record_get(row, &ACTOR_RECORD, ret);
+    return row->damaged || !ret->name || ret->reference == 0 ? -EBADMSG : 0;
 }
 
-/* ---- monitors ---- */
-
-/* In the order in which they are notified. */
-int monitors_save(const struct actor *monitored, struct saver *saver)
+int actor_row_restore(struct message_context *context, struct saved_reader *row)
 {
-    int r = 0;
+    const struct saved_reader whole = *row;
+    struct actor_row actor;
+    int r = actor_row_read(row, &actor);
 
-    list_for_each (node, &monitored->observers) {
-        const struct monitor *monitor = list_entry(node, struct monitor, link);
-        struct saved_writer row = {0};
-
-        saved_put_number(&row, monitored->reference);
-        saved_put_number(&row, monitor->observer->reference);
-        r = saved_add(saver, MONITOR_ROW, &row, NULL);
-        if (r < 0)
-            break;
-    }
-    return r;
+    if (r < 0)
+        return r;
+    return waiting_room_add(&context->inherited, actor.standby ? STANDBY_ROW : ACTOR_ROW,
+                            number_of(actor.name), &whole);
 }
 
-int monitor_restore_row(struct message_context *context, struct saved_reader *row)
+bool actor_row_take(struct waiting_room *room, const char *name, struct actor_row *ret)
 {
-    const uint64_t monitored = saved_get_number(row);
-    struct actor *observer = actor_get(context, saved_get_number(row));
-    int r;
+    const uint64_t number = number_of(name);
+    const char *kind = ACTOR_ROW;
+    struct saved_reader row;
 
-    if (row->damaged || monitored == 0)
-        return -EBADMSG;
-    if (!observer || !observer->inbox.endpoint)
-        return 0; /* the caller has gone */
-    r = monitor_add(observer, monitored);
-    return r == MONITOR_E_TOO_MANY ? -EBADMSG : r;
+    if (!waiting_room_find(room, kind, number, &row)) {
+        kind = STANDBY_ROW;
+        if (!waiting_room_find(room, kind, number, &row))
+            return false;
+    }
+    (void)actor_row_read(&row, ret);
+    waiting_room_remove(room, kind, number);
+    return true;
 }

@@ -4,8 +4,8 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/hash.h"
 #include "supervisor/channel/endpoint.h"
-#include "supervisor/message/inheritance.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/message-save.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static uint64_t inherit(struct actor *actor)
 {
     struct actor_row former;
 
-    if (!inheritance_take(&actor->context->inherited, actor->name, &former))
+    if (!actor_row_take(&actor->context->inherited, actor->name, &former))
         return 0;
     if (former.exchange != actor_is(actor, ACTOR_EXCHANGE)) {
         actor_retire_name(actor->context, actor->name);

@@ -2,6 +2,9 @@
 #include "supervisor/message/envelope.h"
 
 #include "shared/base/fault.h"
+#include "shared/protocol/protocol.h"
+#include "supervisor/message/message-save.h"
+#include <errno.h>
 #include <stdlib.h>
 
 struct envelope_block {
@@ -99,4 +102,95 @@ uint64_t envelope_bytes(const struct envelope *envelope)
 uint64_t envelope_bytes_of(const struct protocol_content *content)
 {
     return bytes_of(&content->topic, content->payload.size, content->payload.form == PAYLOAD_BLOB);
+}
+
+void topic_put(struct saved_writer *row, const struct topic *topic)
+{
+    saved_put_bytes(row, topic->type, topic->type_size);
+    saved_put_number(row, topic->key != NULL);
+    saved_put_bytes(row, topic->key, topic->key_size);
+}
+
+int topic_get(struct saved_reader *row, struct topic *ret)
+{
+    size_t type_size, key_size;
+    const char *type = saved_get_bytes(row, &type_size);
+    const bool has_key = saved_get_below(row, 1);
+    const char *key = saved_get_bytes(row, &key_size);
+
+    if (row->damaged || type_size > TOPIC_TYPE_MAX || key_size > TOPIC_KEY_MAX ||
+        !topic_type_valid(type, type_size) || (!has_key && key_size > 0))
+        return -EBADMSG;
+    *ret = (struct topic){
+        .type = type,
+        .type_size = (uint32_t)type_size,
+        .key_size = (uint32_t)key_size,
+        .key = has_key ? key : NULL,
+    };
+    return 0;
+}
+
+#define ROW envelope
+#define ENVELOPE_FIELDS(F)                                                                         \
+    F(UPGRADE, kind, NUMBER(kind))                                                                 \
+    F(UPGRADE, place, BELOW(place, ENVELOPE_STASHED))                                              \
+    F(UPGRADE, id, NUMBER(id))                                                                     \
+    F(UPGRADE, sender, NUMBER(sender))                                                             \
+    F(UPGRADE, ask, NUMBER(ask))                                                                   \
+    F(UPGRADE, timer, NUMBER(timer))                                                               \
+    F(UPGRADE, cookie, NUMBER(cookie))                                                             \
+    F(UPGRADE, sent_at, NUMBER(sent_at))                                                           \
+    F(UPGRADE, flags, NUMBER(flags))                                                               \
+    F(UPGRADE, attempt, NUMBER(attempt))                                                           \
+    F(UPGRADE, error, NUMBER(error))                                                               \
+    F(UPGRADE, hops, NUMBER(hops))                                                                 \
+    F(UPGRADE, n_lost, NUMBER(n_lost))                                                             \
+    F(UPGRADE, copied, NUMBER(copied))                                                             \
+    F(UPGRADE, cursor, NUMBER(cursor))                                                             \
+    F(UPGRADE, in_hand, NUMBER(in_hand))
+static const struct field FIELDS[] = {ENVELOPE_FIELDS(FIELD)};
+const struct record ENVELOPE_RECORD = RECORD("envelope", FIELDS);
+
+void envelope_put(struct saved_writer *row, const struct envelope *envelope)
+{
+    topic_put(row, &envelope->topic);
+    record_put(row, &ENVELOPE_RECORD, envelope);
+}
+
+/* Whether it is a record that an inbox takes. */
+static bool is_sound(const struct envelope *envelope, size_t payload_size)
+{
+    switch (envelope->kind) {
+    case PROTOCOL_MESSAGE:
+    case PROTOCOL_REPLIED:
+        return true;
+    case PROTOCOL_ASK_FAILED:
+    case PROTOCOL_TERMINATED:
+        return payload_size <= PROTOCOL_REASON_MAX;
+    default:
+        return false;
+    }
+}
+
+int envelope_get(struct saved_reader *row, struct envelope **ret)
+{
+    struct envelope *envelope;
+    struct topic topic;
+    int r = topic_get(row, &topic);
+
+    if (r < 0)
+        return r;
+    envelope = envelope_new(0, &topic);
+    if (!envelope)
+        return -ENOMEM;
+    record_get(row, &ENVELOPE_RECORD, envelope);
+    if (row->damaged || !is_sound(envelope, row->payload_size))
+        r = -EBADMSG;
+    else
+        r = payload_set(&envelope->payload, row->payload, row->payload_size);
+    if (r < 0)
+        (void)envelope_free(envelope);
+    else
+        *ret = envelope;
+    return r;
 }

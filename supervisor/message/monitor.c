@@ -6,6 +6,7 @@
 #include "supervisor/message/actor.h"
 #include "supervisor/message/dead-letter/undeliverable.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/message-save.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,4 +133,44 @@ void monitor_notify(struct actor *monitored, const char *cause)
             actor_log(monitor->observer, LOG_LEVEL_ERROR, "a death notice is lost: out of memory");
         monitor_free(monitor);
     }
+}
+
+/* ---- across an upgrade ---- */
+
+struct monitor_row {
+    uint64_t monitored, observer;
+};
+
+#define ROW monitor_row
+#define MONITOR_FIELDS(F)                                                                          \
+    F(UPGRADE, monitored, NUMBER(monitored))                                                       \
+    F(UPGRADE, observer, NUMBER(observer))
+static const struct field FIELDS[] = {MONITOR_FIELDS(FIELD)};
+const struct record MONITOR_RECORD = RECORD("monitor", FIELDS);
+
+/* In the order in which they are notified. */
+void monitors_save(const struct actor *monitored, struct saver *saver)
+{
+    list_for_each (node, &monitored->observers) {
+        const struct monitor_row row = {
+            monitored->reference, list_entry(node, struct monitor, link)->observer->reference};
+
+        record_save(saver, &MONITOR_RECORD, &row, NULL);
+    }
+}
+
+int monitor_restore_row(struct message_context *context, struct saved_reader *reader)
+{
+    struct monitor_row row = {0};
+    struct actor *observer;
+    int r;
+
+    record_get(reader, &MONITOR_RECORD, &row);
+    if (reader->damaged || row.monitored == 0)
+        return -EBADMSG;
+    observer = actor_get(context, row.observer);
+    if (!observer || !observer->inbox.endpoint)
+        return 0; /* the caller has gone */
+    r = monitor_add(observer, row.monitored);
+    return r == MONITOR_E_TOO_MANY ? -EBADMSG : r;
 }

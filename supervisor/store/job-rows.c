@@ -2,7 +2,6 @@
 #include "supervisor/store/job-rows.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/event/attempt-cause.h"
 #include "supervisor/event/death.h"
 #include "supervisor/job/job.h"
 #include "supervisor/job/queue.h"

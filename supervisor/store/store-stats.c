@@ -63,14 +63,14 @@ struct store_stats store_stats(struct store *store)
 static const struct field FIELDS[] = {STATS_FIELDS(FIELD)};
 const struct record STORE_STATS_RECORD = RECORD(STORE_TALLY_ROW, FIELDS);
 
-int store_tally_save(struct store *store, struct saver *saver)
+void store_tally_save(struct store *store, struct saver *saver)
 {
     struct store_stats stats;
 
     if (!store)
-        return 0;
+        return;
     stats = store_stats(store);
-    return record_save(saver, &STORE_STATS_RECORD, &stats, NULL);
+    record_save(saver, &STORE_STATS_RECORD, &stats, NULL);
 }
 
 /* Its thread may have written since. */

@@ -15,7 +15,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"
-#include "supervisor/event/histogram.h"
+#include "supervisor/event/latency.h"
 #include "supervisor/loop/loop.h"
 #include <limits.h>
 #include <stdbool.h>
@@ -133,9 +133,9 @@ struct store_stats store_stats(struct store *store);
  * with. */
 #define STORE_TALLY_ROW "store-tally"
 extern const struct record STORE_STATS_RECORD;
-/* Saves and restores that row. Without a store (NULL) nothing is saved or restored. 0 or -errno;
+/* Saves and restores that row. Without a store (NULL) nothing is saved or restored. Returns 0 or
  * -EBADMSG: the row is damaged. */
-int store_tally_save(struct store *store, struct saver *saver);
+void store_tally_save(struct store *store, struct saver *saver);
 int store_tally_restore_row(struct store *store, struct saved_reader *row);
 
 enum store_state store_state(const struct store *store);

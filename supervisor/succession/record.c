@@ -131,13 +131,13 @@ void record_put(struct saved_writer *writer, const struct record *record, const 
             put_field(writer, &record->fields[i], row);
 }
 
-int record_save(struct saver *saver, const struct record *record, const void *row,
-                const struct payload *payload)
+void record_save(struct saver *saver, const struct record *record, const void *row,
+                 const struct payload *payload)
 {
     struct saved_writer writer = {0};
 
     record_put(&writer, record, row);
-    return saved_add(saver, record->name, &writer, payload);
+    saved_add(saver, record->name, &writer, payload);
 }
 
 /* ---- reading ---- */

@@ -119,9 +119,9 @@ void record_put(struct saved_writer *writer, const struct record *record, const 
  * in the reader, and what is read of the row then is within bounds. */
 void record_get(struct saved_reader *reader, const struct record *record, void *row);
 
-/* record_put() in a row of this kind. Returns as saved_add(). */
-int record_save(struct saver *saver, const struct record *record, const void *row,
-                const struct payload *payload);
+/* record_put() in a row of this kind. */
+void record_save(struct saver *saver, const struct record *record, const void *row,
+                 const struct payload *payload);
 
 /* Whether a struct in shared memory, which may be damaged after a crash, is within bounds. */
 bool record_is_sound(const struct record *record, const void *row);

@@ -66,14 +66,13 @@ void saved_end(struct saved_writer *writer, size_t begin)
         memcpy(writer->bytes + begin - sizeof(size), &size, sizeof(size));
 }
 
-int saved_add(struct saver *saver, const char *kind, struct saved_writer *row,
-              const struct payload *payload)
+void saved_add(struct saver *saver, const char *kind, struct saved_writer *row,
+               const struct payload *payload)
 {
-    int r = row->failed ? -ENOMEM : saver->add(saver, kind, row, payload);
-
+    if (saver->error == 0)
+        saver->error = row->failed ? -ENOMEM : saver->add(saver, kind, row, payload);
     free(row->bytes);
     *row = (struct saved_writer){0};
-    return r;
 }
 
 /* Nothing more is read. */

@@ -29,16 +29,16 @@ void saved_put_raw(struct saved_writer *writer, const void *bytes, size_t size);
 size_t saved_begin(struct saved_writer *writer);
 void saved_end(struct saved_writer *writer, size_t begin);
 
-/* Where rows go; upgrade/ has one that writes them into a database. */
+/* Where rows go; upgrade/ has one that writes them into a file. */
 struct saver {
     int (*add)(struct saver *saver, const char *kind, const struct saved_writer *row,
                const struct payload *payload);
+    int error; /* -errno of the first row that could not be added; none is added after it */
 };
 
-/* Saves a row, and ends the writer. `kind` is static; `payload` NULL = none. Returns 0, -ENOMEM,
- * or another -errno of the saver. */
-int saved_add(struct saver *saver, const char *kind, struct saved_writer *row,
-              const struct payload *payload);
+/* Saves a row, and ends the writer. `kind` is static; `payload` NULL = none. */
+void saved_add(struct saver *saver, const char *kind, struct saved_writer *row,
+               const struct payload *payload);
 
 /* Reads borrowed bytes, and trusts nothing in them. */
 struct saved_reader {

@@ -118,18 +118,13 @@ unsigned waiting_room_settle(struct waiting_room *room, const char *kind,
     return n;
 }
 
-int waiting_room_save(const struct waiting_room *room, struct saver *saver)
+void waiting_room_save(const struct waiting_room *room, struct saver *saver)
 {
-    int r = 0;
-
     list_for_each (node, &room->all) {
         const struct waiting *waiting = list_entry(node, struct waiting, link);
         struct saved_writer row = {0};
 
         saved_put_raw(&row, waiting->fields, waiting->size);
-        r = saved_add(saver, waiting->kind, &row, NULL);
-        if (r < 0)
-            break;
+        saved_add(saver, waiting->kind, &row, NULL);
     }
-    return r;
 }

@@ -38,5 +38,5 @@ unsigned waiting_room_settle(struct waiting_room *room, const char *kind,
                              void (*dropped)(void *userdata, struct saved_reader *row),
                              void *userdata);
 
-/* Saves all rows again, as they were read. Returns as saved_add(). */
-int waiting_room_save(const struct waiting_room *room, struct saver *saver);
+/* Saves all rows again, as they were read. */
+void waiting_room_save(const struct waiting_room *room, struct saver *saver);

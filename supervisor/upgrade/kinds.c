@@ -4,7 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "shared/ring/memory.h"
-#include "supervisor/client/attachment-save.h"
+#include "supervisor/client/attachment.h"
 #include "supervisor/event/death.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-context.h"
@@ -14,15 +14,8 @@
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore.h"
 #include "supervisor/job/job-facts.h"
-#include "supervisor/message/actor-save.h"
-#include "supervisor/message/ask/ask-save.h"
-#include "supervisor/message/dead-letter/dead-letter-save.h"
-#include "supervisor/message/delivery/delivery-save.h"
-#include "supervisor/message/envelope-save.h"
-#include "supervisor/message/exchange/exchange-save.h"
-#include "supervisor/message/inheritance.h"
 #include "supervisor/message/message-context.h"
-#include "supervisor/message/schedule/schedule-save.h"
+#include "supervisor/message/message-save.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/process/kept-state.h"
 #include "supervisor/store/durable-job.h"
@@ -31,14 +24,14 @@
 #include <string.h>
 
 /* The version of rows and holdings that are written without a table. Raise it with every change. */
-#define UNDESCRIBED_VERSION 1
+#define UNDESCRIBED_VERSION 2
 
 struct kind {
     enum upgrade_stage stage;
     const struct record *record; /* NULL = `name`, whose rows no table describes */
     const char *name;
     /* Saves the rows of an actor, also of the kinds that follow. NULL = save.c does. */
-    int (*save)(const struct actor *actor, struct saver *saver);
+    void (*save)(const struct actor *actor, struct saver *saver);
     /* One of these. */
     int (*restore)(const struct group_context *context, struct saved_reader *row);
     int (*of_messages)(struct message_context *context, struct saved_reader *row);
@@ -64,7 +57,7 @@ static int restore_store_tally(const struct group_context *context, struct saved
 static int make_cell(const struct group_context *context, struct saved_reader *row)
 {
     struct actor_row actor;
-    int r = inheritance_read(row, &actor);
+    int r = actor_row_read(row, &actor);
     const char *key = r == 0 && actor.needed ? strchr(actor.name, '/') : NULL;
     struct group *group = key ? registry_group_of(context->registry, actor.name) : NULL;
 
@@ -73,15 +66,10 @@ static int make_cell(const struct group_context *context, struct saved_reader *r
     return r;
 }
 
-static int add_actor(struct message_context *context, struct saved_reader *row)
-{
-    return inheritance_add(&context->inherited, row);
-}
-
 /* Within a stage in this order: later ones refer to earlier ones. */
 static const struct kind KINDS[] = {
     {UPGRADE_REFERENCES, &MESSAGES_RECORD, .of_messages = messages_inherit},
-    {UPGRADE_REFERENCES, &ACTOR_RECORD, .save = actor_save, .of_messages = add_actor},
+    {UPGRADE_REFERENCES, &ACTOR_RECORD, .save = actor_save, .of_messages = actor_row_restore},
     {UPGRADE_GROUPS, &DEATH_RECORD, .restore = restore_death},
     {UPGRADE_GROUPS, &DEAD_LETTER_RECORD, .restore = restore_dead_letter},
     {UPGRADE_GROUPS, &GROUP_RECORD, .restore = group_restore_row},
@@ -92,14 +80,13 @@ static const struct kind KINDS[] = {
     {UPGRADE_MESSAGES, &ACTOR_RECORD, .restore = make_cell},
     {UPGRADE_MESSAGES, &EXCHANGE_RECORD, .save = exchange_save,
      .of_messages = exchange_restore_row},
-    {UPGRADE_MESSAGES, .name = SUBSCRIPTION_ROW, .of_messages = subscription_restore_row},
-    {UPGRADE_MESSAGES, .name = ACTOR_NAME_ROW, .save = actor_names_save,
+    {UPGRADE_MESSAGES, &SUBSCRIPTION_RECORD, .of_messages = subscription_restore_row},
+    {UPGRADE_MESSAGES, &ACTOR_NAME_RECORD, .save = actor_names_save,
      .of_messages = actor_name_restore_row},
     {UPGRADE_MESSAGES, &ASK_RECORD, .save = asks_save, .of_messages = ask_restore_row},
     {UPGRADE_MESSAGES, &INBOX_RECORD, .save = delivery_save, .of_messages = inbox_restore},
     {UPGRADE_MESSAGES, .name = MAIL_ROW, .of_messages = mail_restore},
-    {UPGRADE_MESSAGES, .name = MONITOR_ROW, .save = monitors_save,
-     .of_messages = monitor_restore_row},
+    {UPGRADE_MESSAGES, &MONITOR_RECORD, .save = monitors_save, .of_messages = monitor_restore_row},
     {UPGRADE_MESSAGES, &SCHEDULE_RECORD, .save = schedules_save,
      .of_messages = schedule_restore_row},
     {UPGRADE_MESSAGES, &CLIENT_SUBMIT_RECORD, .save = attachment_save,
@@ -134,14 +121,12 @@ uint64_t upgrade_layout(void)
     return digest;
 }
 
-int upgrade_save_actors(const struct message_context *context, struct saver *saver)
+void upgrade_save_actors(const struct message_context *context, struct saver *saver)
 {
-    int r = record_save(saver, &MESSAGES_RECORD, context, NULL);
-
-    for (size_t i = 0; r == 0 && i < ELEMENTS(KINDS); i++)
+    record_save(saver, &MESSAGES_RECORD, context, NULL);
+    for (size_t i = 0; i < ELEMENTS(KINDS); i++)
         if (KINDS[i].save)
-            r = actors_save_each(context, saver, KINDS[i].save);
-    return r;
+            actors_save_each(context, saver, KINDS[i].save);
 }
 
 struct scan {

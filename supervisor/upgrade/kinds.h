@@ -23,8 +23,8 @@ enum upgrade_stage {
 void upgrade_restore(enum upgrade_stage stage, const struct group_context *context,
                      const struct saved_file *file);
 
-/* Saves actors and all that belongs to one. Returns 0 or -errno of the saver. */
-int upgrade_save_actors(const struct message_context *context, struct saver *saver);
+/* Saves actors and all that belongs to one. */
+void upgrade_save_actors(const struct message_context *context, struct saver *saver);
 
 /* Returns a digest of the tables of all records, and of the versions of what no table describes:
  * one program can take over from another only if both have the same. */

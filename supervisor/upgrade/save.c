@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/upgrade/save.h"
 
-#include "supervisor/client/attachment-save.h"
+#include "supervisor/client/attachment.h"
 #include "supervisor/event/death.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/group/group-save.h"
@@ -10,8 +10,8 @@
 #include "supervisor/group/restore.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/dead-letter/dead-letter-save.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/message-save.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-to-row.h"
@@ -31,103 +31,71 @@ static bool is_to_be_saved(const struct job *job)
     return job->state != JOB_RUNNING && (job->n_unbegun > 0 || job->put_off);
 }
 
-static int save_job(struct saver *saver, const struct job *job)
+static void save_job(struct saver *saver, const struct job *job)
 {
     struct saved_job saved;
     const struct payload *payload = NULL;
 
     if (!is_to_be_saved(job))
-        return 0;
+        return;
     saved_job_fill(&saved, job, job->group->name);
     if (job->record)
         saved.row.number = durable_job_number(job);
     else if (!job->payload_lost)
         payload = &job->payload; /* or its result */
-    return record_save(saver, &SAVED_JOB_RECORD, &saved, payload);
+    record_save(saver, &SAVED_JOB_RECORD, &saved, payload);
 }
 
-static int save_list(struct saver *saver, const struct list *jobs)
+static void save_list(struct saver *saver, const struct list *jobs)
 {
-    int r = 0;
-
-    list_for_each (node, jobs) {
-        r = save_job(saver, list_entry(node, struct job, link));
-        if (r < 0)
-            break;
-    }
-    return r;
+    list_for_each (node, jobs)
+        save_job(saver, list_entry(node, struct job, link));
 }
 
 /* In the order in which they are handed out: those that a worker has not seen yet come first. */
-static int save_cell(struct saver *saver, const struct cell *cell)
+static void save_cell(struct saver *saver, const struct cell *cell)
 {
     struct slot *slot;
     size_t cursor = 0;
-    int r = 0;
 
-    while (r == 0 && (slot = pool_next_slot(&cell->pool, &cursor)))
-        r = save_list(saver, &slot->jobs);
-    for (unsigned i = 0; r == 0 && i < QUEUE_PRIORITIES; i++)
-        r = save_list(saver, &cell->queue.bands[i]);
-    return r == 0 ? save_list(saver, &cell->backoff) : r;
+    while ((slot = pool_next_slot(&cell->pool, &cursor)))
+        save_list(saver, &slot->jobs);
+    for (unsigned i = 0; i < QUEUE_PRIORITIES; i++)
+        save_list(saver, &cell->queue.bands[i]);
+    save_list(saver, &cell->backoff);
 }
 
-static int save_group(struct saver *saver, const struct group *group)
-{
-    int r = 0;
-
-    list_for_each (node, &group->results.jobs) {
-        r = save_job(saver, list_entry(node, struct kept_result, link)->job);
-        if (r < 0)
-            return r;
-    }
-    group_each_cell (cell, group) {
-        r = save_cell(saver, cell);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-static int save_groups(struct saver *saver, const struct registry *registry)
+static void save_jobs(struct saver *saver, const struct registry *registry)
 {
     struct group *group;
     size_t cursor = 0;
-    int r = 0;
 
-    while (r == 0 && (group = registry_next(registry, &cursor)))
-        r = save_group(saver, group);
-    return r;
+    while ((group = registry_next(registry, &cursor))) {
+        list_for_each (node, &group->results.jobs)
+            save_job(saver, list_entry(node, struct kept_result, link)->job);
+        group_each_cell (cell, group)
+            save_cell(saver, cell);
+    }
 }
 
 /* Publishes messages that were written to actors: they count as sent. */
-static void flush_actors(const struct message_context *context)
+static void flush_actor(const struct actor *actor, struct saver *saver)
 {
-    const struct actor *actor;
-    size_t cursor = 0;
-
-    while ((actor = actor_next(&context->actors, &cursor)))
-        if (actor->inbox.endpoint)
-            endpoint_flush(actor->inbox.endpoint);
+    (void)saver;
+    if (actor->inbox.endpoint)
+        endpoint_flush(actor->inbox.endpoint);
 }
 
-static int save_all(struct saver *saver, const struct group_context *context)
+static void save_all(struct saver *saver, const struct group_context *context)
 {
-    int r;
-
-    flush_actors(context->messages);
-    r = save_groups(saver, context->registry);
-    if (r == 0)
-        r = waiting_room_save(context->durable->inherited, saver);
-    if (r == 0)
-        r = death_log_save(context->deaths, saver);
-    if (r == 0)
-        r = dead_letters_save(&context->messages->dead_letters, saver);
-    if (r == 0)
-        r = groups_save(context, saver);
-    if (r == 0)
-        r = store_tally_save(context->durable->store, saver);
-    return r == 0 ? upgrade_save_actors(context->messages, saver) : r;
+    actors_save_each(context->messages, saver, flush_actor);
+    save_jobs(saver, context->registry);
+    waiting_room_save(context->durable->inherited, saver);
+    death_log_save(context->deaths, saver);
+    dead_letters_save(&context->messages->dead_letters, saver);
+    groups_save(context, saver);
+    store_tally_save(context->durable->store, saver);
+    upgrade_save_actors(context->messages, saver);
 }
 
 /* The file has its name once it is complete. */
@@ -143,9 +111,8 @@ int save(const char *path, const struct group_context *context)
     r = file_writer_open(&writer, unfinished, upgrade_layout());
     if (r < 0)
         return r;
-    r = save_all(&writer.saver, context);
-    if (r == 0)
-        r = file_writer_flush(&writer);
+    save_all(&writer.saver, context);
+    r = file_writer_flush(&writer);
     file_writer_close(&writer);
     if (r == 0 && rename(unfinished, path) < 0)
         r = -errno;

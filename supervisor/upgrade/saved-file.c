@@ -104,7 +104,7 @@ int file_writer_open(struct file_writer *writer, const char *path, uint64_t layo
 
 int file_writer_flush(struct file_writer *writer)
 {
-    return write_pack(writer, 0);
+    return writer->saver.error < 0 ? writer->saver.error : write_pack(writer, 0);
 }
 
 void file_writer_close(struct file_writer *writer)

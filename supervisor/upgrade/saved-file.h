@@ -20,7 +20,7 @@ struct file_writer {
 
 /* Makes an empty file, in place of any that is there. Returns 0 or -errno, nothing left open. */
 int file_writer_open(struct file_writer *writer, const char *path, uint64_t layout);
-/* Writes what was added. Returns 0 or -errno. */
+/* Writes what was added. Returns 0, or the first -errno of adding or writing. */
 int file_writer_flush(struct file_writer *writer);
 /* Drops what is not written. */
 void file_writer_close(struct file_writer *writer);

@@ -8,7 +8,7 @@
 #include "supervisor/control/control.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/report.h"
-#include "supervisor/event/histogram.h"
+#include "supervisor/event/latency.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/message/message-context.h"

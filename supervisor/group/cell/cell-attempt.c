@@ -3,9 +3,7 @@
 
 #include "shared/base/fault.h"
 #include "supervisor/event/death.h"
-#include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/cell/cell-private.h"
-#include "supervisor/group/cell/job-event.h"
 #include "supervisor/group/group.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/loop/alarm.h"
@@ -95,7 +93,7 @@ static bool has_attempts_left(const struct job *job)
 }
 
 /* Ends the pause or the delay of a job. */
-static void cell_resume_job(struct job *job)
+static void resume_waiting_job(struct job *job)
 {
     struct cell *cell = job->cell;
     const bool leaves = cell_leaves_after_oom(cell, job);
@@ -120,7 +118,7 @@ static void cell_on_alarm(struct alarm *alarm)
     if (cell_leaves_after_oom(job->cell, job) && cell_awaits_row(job) &&
         alarm_set_after(alarm, CELL_ROW_RETRY) == 0)
         return;
-    cell_resume_job(job);
+    resume_waiting_job(job);
 }
 
 /* Sets the alarm that ends the delay, or with `at` > 0 at that date. Returns 0 or -ENOMEM. */
@@ -144,7 +142,7 @@ void cell_back_off(struct cell *cell, struct job *job, usec_t delay)
     if (cell->group->draining)
         cell_wake(cell); /* nothing else may run, and no worker come */
     if (cell_set_alarm(cell, job, delay, 0) < 0)
-        cell_resume_job(job); /* without memory to wait */
+        resume_waiting_job(job); /* without memory to wait */
     else
         job_tell_waiters(job);
 }

@@ -2,9 +2,8 @@
 #include "supervisor/group/cell/cell-backlog.h"
 
 #include "supervisor/group/cell/cell-private.h"
-#include "supervisor/group/cell/cell-restore.h"
 #include "supervisor/group/group.h"
-#include "supervisor/job/disk-queue.h"
+#include "supervisor/job/queue.h"
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/group/cell/cell-durable.h"
 
 #include "shared/base/fault.h"
 #include "supervisor/event/limited-log.h"

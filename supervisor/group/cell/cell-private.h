@@ -77,6 +77,18 @@ static inline bool cell_is_restored(const struct job *job)
 /* Reports the end of such a job, for which no caller waits. */
 void cell_tell_restored(struct cell *cell, const struct job *job);
 
+/* ---- cell-durable.c ---- */
+
+/* Whether a new durable job can be written. Returns 0, CELL_E_WAIT while the store is being opened,
+ * or CELL_E_STORE_*. */
+int cell_admit_durable(struct cell *cell, const struct cell_request *request);
+
+/* Begins to write an end that has been decided. Returns false if it may be told at once. */
+bool cell_write_end(struct cell *cell, struct job *job, enum job_state end);
+
+/* If the cell is closed, takes a durable job that waits out of memory; its row stays. */
+void cell_leave_on_disk(struct cell *cell, struct job *job);
+
 /* ---- cell-end.c ---- */
 
 /* Drops the payload, which no worker will need again: the result takes its place. */
@@ -95,6 +107,24 @@ void cell_drop_job(struct cell *cell, struct job *job, int refusal);
 bool cell_keeps_result(const struct cell *cell, const struct job *job);
 /* Ends one whose cancellation was requested. */
 void cell_end_cancelled(struct cell *cell, struct job *job);
+
+/*
+ * Events of single jobs: accepted, started, retried, ended. There may be hundreds of thousands of
+ * them per second, so they are neither logged nor kept, and cost one comparison while nobody
+ * watches.
+ */
+
+/* Sends an event of a job that is still its cell's; the message is the job's id and the formatted
+ * text. `worker` may be NULL. */
+void job_event_tell(const struct job *job, const char *type, const char *worker, const char *format,
+                    ...) __attribute__((format(printf, 4, 5)));
+
+/* Like job_event_tell(), but only if somebody watches; otherwise evaluates only `job`. */
+#define job_event(job, ...)                                                                        \
+    do {                                                                                           \
+        if (!list_empty(&(job)->cell->context->events->job_subscribers))                           \
+            job_event_tell((job), __VA_ARGS__);                                                    \
+    } while (0)
 
 /* ---- cell-room.c ---- */
 

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/group/cell/cell-restore.h"
 
 #include "shared/base/fault.h"
 #include "shared/base/log.h"
-#include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/cell-progress.h"
-#include "supervisor/group/cell/job-event.h"
 #include "supervisor/group/group.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-load.h"

@@ -6,7 +6,6 @@
  */
 
 #include "shared/base/cleanup.h"
-#include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
 #include "supervisor/job/job-waiter.h"

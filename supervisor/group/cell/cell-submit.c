@@ -2,9 +2,7 @@
 #include "supervisor/group/cell/cell-submit.h"
 
 #include "shared/base/fault.h"
-#include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/cell/cell-private.h"
-#include "supervisor/group/cell/job-event.h"
 #include "supervisor/group/group.h"
 #include "supervisor/job/job-waiter.h"
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell/cell-backlog.h"
-#include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/state.h"
 #include "supervisor/job/job-waiter.h"

@@ -32,8 +32,12 @@
 
 struct cell;
 struct cell_backlog;
+struct durable_jobs;
 struct group;
+struct job;
 struct kept_state;
+struct loaded_job;
+struct saved_job;
 
 /* Calls to the group of a cell. */
 struct cell_handler {
@@ -136,6 +140,34 @@ int cell_call_back(struct cell *cell);
 
 /* Stops accepting and retrying jobs, and cancels those that are not running. `why` is static. */
 void cell_close(struct cell *cell, const char *why);
+
+/* ---- durable jobs ---- */
+
+/* As struct durable_jobs.written. */
+void cell_on_written(struct job *job, unsigned changes, int result);
+/* What stays of a job with this end: bits of enum durable_rest. */
+unsigned cell_rest_of(const struct cell *cell, const struct job *job, enum job_state end);
+
+/* ---- jobs of rows that were read ---- */
+
+/* `saved`: of a job that is not durable, whose handle is free; NULL = the job is durable. */
+
+/* Makes a queued job, in no list, of a row that waits for a worker. Takes over its payload. Returns
+ * 0, -EEXIST if another job has its id, -EBADMSG, or -ENOMEM. */
+int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct saved_job *saved,
+                     struct job **ret);
+
+/* Gives a job that a worker of the last supervisor has, or had, in hand its payload and options
+ * back. Returns 0 or -EBADMSG. */
+int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loaded);
+
+/* Makes a live job of any row, and continues where it stood. Returns as
+ * cell_restore_job(). */
+int cell_resume_job(struct cell *cell, struct loaded_job *loaded, const struct saved_job *saved);
+
+/* Gives the job of a kept result, whose row was read, its attempts back, if an upgrade has handed
+ * them over. */
+void cell_give_attempts(struct durable_jobs *durable, struct job *job, int64_t number);
 
 static inline struct cell *cell_of_pool(const struct pool *pool)
 {

@@ -6,6 +6,7 @@
 #include "shared/protocol/protocol-actors.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/message-save.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -69,8 +70,9 @@ static struct ask *ask_allocate(struct message_context *context)
     return ask;
 }
 
-int ask_restore(struct ask **ret, struct message_context *context,
-                const struct ask_options *options, uint64_t handle, usec_t at)
+/* Opens an ask with this handle, until `at` instead of the options' time-out. */
+static int ask_open(struct ask **ret, struct message_context *context,
+                    const struct ask_options *options, uint64_t handle, usec_t at)
 {
     struct ask_table *table = &context->asks;
     struct ask *ask = ask_allocate(context);
@@ -120,8 +122,8 @@ static uint64_t new_handle(struct ask_table *table)
 
 int ask_new(struct ask **ret, struct message_context *context, const struct ask_options *options)
 {
-    return ask_restore(ret, context, options, new_handle(&context->asks),
-                       usec_add(loop_now(context->loop), options->timeout));
+    return ask_open(ret, context, options, new_handle(&context->asks),
+                    usec_add(loop_now(context->loop), options->timeout));
 }
 
 struct ask *ask_get(const struct ask_table *table, uint64_t handle)
@@ -255,4 +257,56 @@ void ask_envelope_died(struct message_context *context, uint64_t handle, int err
 
     if (ask && --ask->copies == 0)
         ask_fail(ask, error, reason);
+}
+
+/* ---- across an upgrade ---- */
+
+#define ROW ask
+#define ASK_FIELDS(F)                                                                              \
+    F(UPGRADE, handle, NUMBER(handle))                                                             \
+    F(UPGRADE, cookie, NUMBER(cookie))                                                             \
+    F(UPGRADE, copies, NUMBER(copies))                                                             \
+    F(UPGRADE, weight, NUMBER(weight))
+static const struct field FIELDS[] = {ASK_FIELDS(FIELD)};
+const struct record ASK_RECORD = RECORD("ask", FIELDS);
+
+void asks_save(const struct actor *asker, struct saver *saver)
+{
+    list_for_each (node, &asker->asks) {
+        const struct ask *ask = ask_of(node, link);
+        struct saved_writer row = {0};
+
+        saved_put_number(&row, asker->reference);
+        saved_put_number(&row, timer_armed(&ask->timer) ? timer_at(&ask->timer) : USEC_INFINITY);
+        record_put(&row, &ASK_RECORD, ask);
+        saved_put_bytes(&row, ask->wanted, ask->wanted_size);
+        saved_add(saver, ASK_RECORD.name, &row, NULL);
+    }
+}
+
+int ask_restore_row(struct message_context *context, struct saved_reader *row)
+{
+    struct ask_options options = {.asker = actor_get(context, saved_get_number(row))};
+    const usec_t at = saved_get_number(row);
+    struct ask saved = {0}, *ask;
+    size_t wanted_size;
+    int r;
+
+    record_get(row, &ASK_RECORD, &saved);
+    options.cookie = saved.cookie;
+    options.wanted.type = saved_get_bytes(row, &wanted_size);
+    options.wanted.type_size = (uint32_t)wanted_size;
+    if (row->damaged || wanted_size > TOPIC_TYPE_MAX ||
+        !topic_type_valid(options.wanted.type, wanted_size) || saved.copies == 0 ||
+        saved.weight == 0 || saved.handle == 0 || ask_get(&context->asks, saved.handle))
+        return -EBADMSG;
+    if (!options.asker || !options.asker->inbox.endpoint)
+        return 0; /* the caller has gone */
+    r = ask_open(&ask, context, &options, saved.handle, at);
+    if (r < 0)
+        return r;
+    ask->copies = saved.copies;
+    ask->weight = saved.weight;
+    options.asker->n_asks += ask->weight - 1;
+    return 0;
 }

@@ -67,11 +67,6 @@ struct ask_options {
 /* 0 or -ENOMEM. */
 int ask_new(struct ask **ret, struct message_context *context, const struct ask_options *options);
 
-/* For an upgrade: makes the ask that had this handle, until `at` (USEC_INFINITY = no limit) instead
- * of the options' time-out. 0 or -ENOMEM. */
-int ask_restore(struct ask **ret, struct message_context *context,
-                const struct ask_options *options, uint64_t handle, usec_t at);
-
 struct ask *ask_get(const struct ask_table *table, uint64_t handle); /* NULL = it has ended */
 
 /* The asker, even after the ask has ended, until another takes its place; 0 = not known. */

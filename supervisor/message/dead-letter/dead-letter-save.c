@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/message/dead-letter/dead-letter-save.h"
+#include "supervisor/message/message-save.h"
 
 #include "supervisor/event/death.h"
-#include "supervisor/message/envelope-save.h"
 #include <errno.h>
 
 #define ROW dead_letter
@@ -45,33 +44,21 @@ static void put_deaths(struct saved_writer *row, const struct dead_letter *lette
 }
 
 /* That of a durable job has its payload on disk. */
-static int save_letter(const struct dead_letter *letter, struct saver *saver)
+static void save_letter(const struct dead_letter *letter, struct saver *saver)
 {
     struct saved_writer row = {0};
 
     record_put(&row, &DEAD_LETTER_RECORD, letter);
     topic_put(&row, &letter->topic);
     put_deaths(&row, letter);
-    return saved_add(saver, DEAD_LETTER_ROW, &row, letter->row == 0 ? &letter->payload : NULL);
+    saved_add(saver, DEAD_LETTER_ROW, &row, letter->row == 0 ? &letter->payload : NULL);
 }
 
-static int save_letters(const struct list *letters, struct saver *saver)
+void dead_letters_save(const struct dead_letters *letters, struct saver *saver)
 {
-    int r = 0;
-
-    list_for_each (node, letters)
-        if (r == 0)
-            r = save_letter(list_entry(node, struct dead_letter, link), saver);
-    return r;
-}
-
-int dead_letters_save(const struct dead_letters *letters, struct saver *saver)
-{
-    int r = 0;
-
-    for (unsigned queue = 0; r == 0 && queue < _DEAD_N_QUEUES; queue++)
-        r = save_letters(&letters->rings[queue], saver);
-    return r;
+    for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++)
+        list_for_each (node, &letters->rings[queue])
+            save_letter(list_entry(node, struct dead_letter, link), saver);
 }
 
 /* ---- restoring ---- */

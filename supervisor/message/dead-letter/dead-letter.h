@@ -16,7 +16,6 @@
 #include "shared/protocol/job-options.h"
 #include "shared/protocol/topic.h"
 #include "supervisor/channel/payload.h"
-#include "supervisor/event/attempt-cause.h"
 #include "supervisor/event/death.h"
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,7 @@
 /*
  * Internal interface between delivery-*.c:
  *
- *   delivery.c          from the mailbox to the inbox
- *   delivery-record.c   a message as a record
+ *   delivery.c          from the mailbox to the inbox: a message as a record
  *   delivery-recover.c  from the inbox back to the mailbox
  *   delivery-look.c     the contents of the inbox
  */
@@ -28,11 +27,3 @@ static inline uint32_t delivery_gate_of(const struct endpoint *endpoint)
 
 /* Notes all messages that a dead worker has consumed; its outbox is read to the end. */
 void delivery_settle(struct actor *actor);
-
-/* ---- delivery-record.c ---- */
-
-/*
- * Writes a message into the inbox as the record of its kind; `*wire` = its payload in the record,
- * if any. 0, or ENDPOINT_E_FULL or -errno with nothing written. The caller keeps the message.
- */
-int delivery_write(struct actor *actor, const struct envelope *envelope, struct payload_wire *wire);

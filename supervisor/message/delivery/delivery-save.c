@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/message/delivery/delivery-save.h"
+#include "supervisor/message/message-save.h"
 
 #include "supervisor/message/dead-letter/undeliverable.h"
 #include "supervisor/message/delivery/delivery-private.h"
-#include "supervisor/message/envelope-save.h"
 #include "supervisor/message/message-context.h"
 #include <errno.h>
 
@@ -15,47 +14,38 @@
     F(UPGRADE, log, NUMBER(log))                                                                   \
     F(UPGRADE, settled, NUMBER(inbox.settled))
 static const struct field FIELDS[] = {INBOX_FIELDS(FIELD)};
-const struct record INBOX_RECORD = RECORD(INBOX_ROW, FIELDS);
+const struct record INBOX_RECORD = RECORD("inbox", FIELDS);
 
-static int save_inbox(const struct actor *actor, struct saver *saver)
+static void save_inbox(const struct actor *actor, struct saver *saver)
 {
     struct saved_writer row = {0};
 
     saved_put_number(&row, actor->reference);
     saved_put_number(&row, actor->waits_for ? actor->waits_for->reference : 0);
     record_put(&row, &INBOX_RECORD, actor);
-    return saved_add(saver, INBOX_ROW, &row, NULL);
+    saved_add(saver, INBOX_RECORD.name, &row, NULL);
 }
 
-static int save_list(const struct actor *actor, const struct list *messages, struct saver *saver)
+static void save_list(const struct actor *actor, const struct list *messages, struct saver *saver)
 {
-    int r = 0;
-
     list_for_each (node, messages) {
         const struct envelope *envelope = list_entry(node, struct envelope, link);
         struct saved_writer row = {0};
 
         saved_put_number(&row, actor->reference);
         envelope_put(&row, envelope);
-        r = saved_add(saver, MAIL_ROW, &row, &envelope->payload);
-        if (r < 0)
-            break;
+        saved_add(saver, MAIL_ROW, &row, &envelope->payload);
     }
-    return r;
 }
 
 /* A stash comes before what waits, as its messages are older. */
-int delivery_save(const struct actor *actor, struct saver *saver)
+void delivery_save(const struct actor *actor, struct saver *saver)
 {
-    int r = save_inbox(actor, saver);
-
-    if (r == 0)
-        r = save_list(actor, &actor->blobs, saver);
-    if (r == 0)
-        r = save_list(actor, &actor->mailbox.stash, saver);
-    if (r == 0)
-        r = save_list(actor, &actor->mailbox.answers, saver);
-    return r == 0 ? save_list(actor, &actor->mailbox.messages, saver) : r;
+    save_inbox(actor, saver);
+    save_list(actor, &actor->blobs, saver);
+    save_list(actor, &actor->mailbox.stash, saver);
+    save_list(actor, &actor->mailbox.answers, saver);
+    save_list(actor, &actor->mailbox.messages, saver);
 }
 
 /* ---- restoring ---- */

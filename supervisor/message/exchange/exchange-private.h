@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Internal interface between exchange.c (subscriptions), exchange-bucket.c (buckets of
- * subscriptions by topic) and exchange-match.c (finds the buckets of a message).
+ * Internal interface between exchange.c (subscriptions, in buckets by topic) and exchange-match.c
+ * (finds the buckets of a message).
  */
 
 #include "supervisor/message/exchange/exchange.h"
@@ -18,14 +18,6 @@ struct exchange_bucket {
 
 /* The part of a topic that this kind of exchange uses. */
 struct topic exchange_label(const struct exchange *exchange, const struct topic *topic);
-
-/* Allocates `size` zero bytes and a copy of the topic's bytes, which `ret` points at. NULL when out
- * of memory. */
-void *exchange_new_with_topic(size_t size, const struct topic *topic, struct topic *ret);
-
-/* An empty bucket: put a subscription in or free it. NULL when out of memory. */
-struct exchange_bucket *exchange_bucket_new(struct exchange *exchange, const struct topic *label);
-void exchange_bucket_free(struct exchange *exchange, struct exchange_bucket *bucket);
 
 /* NULL = there is no subscription to exactly this topic. */
 struct exchange_bucket *exchange_find_bucket(const struct exchange *exchange,

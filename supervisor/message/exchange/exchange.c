@@ -35,6 +35,77 @@ void exchange_subscriber_init(struct exchange_subscriber *subscriber, uint64_t a
     list_init(&subscriber->subscriptions);
 }
 
+/* ---- the subscriptions by their topics ---- */
+
+/* Allocates `size` zero bytes and a copy of the topic's bytes, which `ret` points at. NULL when out
+ * of memory. */
+static void *new_with_topic(size_t size, const struct topic *topic, struct topic *ret)
+{
+    char *object = calloc(1, size + topic->type_size + topic->key_size);
+
+    if (object)
+        *ret = topic_copy(topic, object + size);
+    return object;
+}
+
+struct topic exchange_label(const struct exchange *exchange, const struct topic *topic)
+{
+    struct topic label = {.type = ""};
+
+    if (exchange->kind != EXCHANGE_SINGLE) {
+        label.type = topic->type;
+        label.type_size = topic->type_size;
+    }
+    if (exchange->kind == EXCHANGE_ROUTING_KEY) {
+        label.key = topic->key;
+        label.key_size = topic->key_size;
+    }
+    return label;
+}
+
+static uint64_t hash_of(const struct topic *label)
+{
+    const uint64_t hash = hash_bytes(label->type, label->type_size);
+
+    return label->key ? hash ^ hash_mix(hash_bytes(label->key, label->key_size)) : hash;
+}
+
+struct exchange_bucket *exchange_find_bucket(const struct exchange *exchange,
+                                             const struct topic *label)
+{
+    struct index_entry *entry = index_find(&exchange->buckets, hash_of(label));
+
+    for (; entry; entry = index_find_next(entry)) {
+        struct exchange_bucket *bucket = list_entry(entry, struct exchange_bucket, by_topic);
+
+        if (topic_compare(&bucket->topic, label) == 0)
+            return bucket;
+    }
+    return NULL;
+}
+
+static void bucket_free(struct exchange *exchange, struct exchange_bucket *bucket)
+{
+    index_remove(&exchange->buckets, &bucket->by_topic);
+    free(bucket);
+}
+
+/* An empty bucket: put a subscription in or free it. NULL when out of memory. */
+static struct exchange_bucket *bucket_new(struct exchange *exchange, const struct topic *label)
+{
+    struct topic copy;
+    struct exchange_bucket *bucket = new_with_topic(sizeof(*bucket), label, &copy);
+
+    if (!bucket)
+        return NULL;
+    bucket->topic = copy;
+    list_init(&bucket->subscriptions);
+    index_add(&exchange->buckets, &bucket->by_topic, hash_of(label));
+    return bucket;
+}
+
+/* ---- subscriptions ---- */
+
 static uint64_t owner_key(const struct exchange_subscriber *subscriber,
                           const struct exchange_bucket *bucket)
 {
@@ -94,7 +165,7 @@ static void subscription_end(struct exchange_subscription *subscription)
     exchange->n_subscriptions--;
     free(subscription);
     if (list_empty(&bucket->subscriptions))
-        exchange_bucket_free(exchange, bucket);
+        bucket_free(exchange, bucket);
     reroute(exchange);
 }
 
@@ -140,7 +211,7 @@ static int subscribe_to(struct exchange *exchange, struct exchange_subscriber *s
 
     if (!list_empty(&bucket->subscriptions))
         replaced = find_replaced(exchange, subscriber, bucket);
-    subscription = exchange_new_with_topic(sizeof(*subscription), topic, &copy);
+    subscription = new_with_topic(sizeof(*subscription), topic, &copy);
     if (!subscription)
         return -ENOMEM;
     subscription->exchange = exchange;
@@ -169,13 +240,13 @@ int exchange_subscribe(struct exchange *exchange, struct exchange_subscriber *su
         subscriber->n_subscriptions >= EXCHANGE_PER_ACTOR_MAX)
         return EXCHANGE_E_FULL;
     if (!bucket) {
-        bucket = exchange_bucket_new(exchange, &label);
+        bucket = bucket_new(exchange, &label);
         if (!bucket)
             return -ENOMEM;
     }
     r = subscribe_to(exchange, subscriber, bucket, topic);
     if (r < 0 && list_empty(&bucket->subscriptions))
-        exchange_bucket_free(exchange, bucket);
+        bucket_free(exchange, bucket);
     return r;
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-
-/* Requests that are answered immediately: about names, monitors, timers and pauses. */
-
 #include "shared/base/cleanup.h"
 #include "supervisor/channel/answer.h"
+#include "supervisor/channel/endpoint.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor-name.h"
+#include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/monitor.h"
 #include "supervisor/message/request/actor-request-private.h"
@@ -14,7 +15,42 @@
 #include <errno.h>
 #include <string.h>
 
-struct actor *actor_request_owner(struct actor *actor)
+/* Requests that are answered immediately: about names, monitors, timers, pauses, exchanges and
+ * subscriptions. */
+
+/* A request in the supervisor's own memory; its names are terminated. */
+struct actor_request {
+    uint16_t kind;
+    union {
+        uint64_t cookie; /* every request begins with it */
+        struct protocol_named named;
+        struct protocol_by_reference by_reference;
+        struct protocol_timer timer; /* its content is still in the ring */
+        struct protocol_timer_cancel timer_cancel;
+        struct protocol_subscription subscription;
+        struct protocol_exchange exchange;
+    };
+};
+
+/*
+ * The answer to a request: `value`, or a refusal with `error` (a positive errno) and `reason`.
+ * -ENOMEM and -EMFILE are also refusals, with the text of the errno; any other negative `error` is
+ * a violation of the protocol.
+ */
+struct actor_answer {
+    int error;
+    const char *reason;
+    uint64_t value;
+};
+#define ANSWER_VALUE(v)     ((struct actor_answer){.value = (v)})
+#define ANSWER_ERROR(r)     ((struct actor_answer){.error = (r)})
+#define ANSWER_REFUSE(e, r) ((struct actor_answer){.error = (e), .reason = (r)})
+/* Values of `error`: the request is read again, in the next turn or when its blob has come. */
+#define ANSWER_IN_PARTS   INT_MAX
+#define ANSWER_AFTER_BLOB (INT_MAX - 1)
+
+/* The actor whose rights count; NULL = it may change everything, like a client. */
+static struct actor *owner_of(struct actor *actor)
 {
     return actor_is(actor, ACTOR_CLIENT) ? NULL : actor_self(actor);
 }
@@ -31,7 +67,8 @@ static struct actor_answer on_find(struct actor *actor, const struct actor_reque
               : ANSWER_REFUSE(ENOENT, "no such group, exchange or name");
 }
 
-struct actor_answer actor_request_refuse_name(int r)
+/* The answer to ACTOR_E_* or -errno. */
+static struct actor_answer refuse_name(int r)
 {
     static const struct actor_answer REFUSALS[] = {
         [ACTOR_E_EXISTS] = {EEXIST, "a group, an exchange or an actor has that name", 0},
@@ -46,7 +83,7 @@ static struct actor_answer on_register(struct actor *actor, const struct actor_r
 {
     int r = actor_register(actor_self(actor), request->named.name);
 
-    return r == 0 ? ANSWER_VALUE(1) : actor_request_refuse_name(r);
+    return r == 0 ? ANSWER_VALUE(1) : refuse_name(r);
 }
 
 static struct actor_answer on_deregister(struct actor *actor, const struct actor_request *request)
@@ -127,7 +164,7 @@ static struct actor_answer on_timer(struct actor *actor, const struct actor_requ
 static struct actor_answer on_timer_cancel(struct actor *actor, const struct actor_request *request)
 {
     const struct protocol_timer_cancel *cancel = &request->timer_cancel;
-    const struct actor *by = actor_request_owner(actor);
+    const struct actor *by = owner_of(actor);
     struct actor *to = actor_get(actor->context, cancel->to);
     unsigned n = 0;
 
@@ -162,12 +199,81 @@ static struct actor_answer on_pause(struct actor *actor, const struct actor_requ
     if (!which)
         return ANSWER_REFUSE(ENOENT, "no such actor");
     which = actor_self(which);
-    if (!may_pause(actor_request_owner(actor), which))
+    if (!may_pause(owner_of(actor), which))
         return ANSWER_REFUSE(EPERM, "it belongs neither to this cell nor to this worker");
     if (request->kind == PROTOCOL_PAUSE)
         delivery_pause(which);
     else
         delivery_resume(which);
+    return ANSWER_VALUE(1);
+}
+
+/* ---- exchanges and subscriptions ---- */
+
+static struct exchange *find_exchange(const struct actor *actor, uint64_t reference)
+{
+    const struct actor *found = actor_get(actor->context, reference);
+
+    return found ? actor_exchange(found) : NULL;
+}
+
+static struct actor_answer subscribe(struct actor *exchange, struct actor *subscriber,
+                                     const struct topic *topic)
+{
+    int r = exchange_actor_admit(exchange, subscriber);
+
+    if (r == EXCHANGE_ACTOR_E_FOREIGN)
+        return ANSWER_REFUSE(EPERM, "this group may not subscribe to the exchange: MaySubscribe= "
+                                    "in its file does not name it");
+    if (r == 0)
+        r = exchange_subscribe(actor_exchange(exchange), &subscriber->subscriptions, topic);
+    if (r == EXCHANGE_E_FULL)
+        return ANSWER_REFUSE(EBUSY, "the exchange has too many subscriptions");
+    return r < 0 ? ANSWER_ERROR(r) : ANSWER_VALUE(1);
+}
+
+static struct actor_answer on_subscription(struct actor *actor, const struct actor_request *request)
+{
+    struct exchange *exchange = find_exchange(actor, request->subscription.exchange);
+    struct exchange_subscriber *subscriber = &actor_self(actor)->subscriptions;
+    const struct topic *topic = &request->subscription.topic;
+
+    if (!topic_type_valid(topic->type, topic->type_size))
+        return ANSWER_REFUSE(EINVAL, "malformed type: at most 128 characters of A-Z a-z 0-9 . _ -");
+    if (!exchange)
+        return ANSWER_REFUSE(ENOENT, "no such exchange");
+    if (request->kind == PROTOCOL_UNSUBSCRIBE)
+        return ANSWER_VALUE(exchange_unsubscribe(exchange, subscriber, topic));
+    return subscribe(actor_get(actor->context, request->subscription.exchange), actor_self(actor),
+                     topic);
+}
+
+static struct actor_answer on_exchange(struct actor *actor, const struct actor_request *request)
+{
+    struct actor *exchange;
+    int r = exchange_actor_make(&exchange, actor_self(actor), request->exchange.name,
+                                request->exchange.type);
+
+    if (r != 0)
+        return refuse_name(r);
+    return ANSWER_VALUE(exchange->reference);
+}
+
+static struct actor_answer on_exchange_delete(struct actor *actor,
+                                              const struct actor_request *request)
+{
+    const struct actor *owner = owner_of(actor);
+    const struct exchange *exchange = find_exchange(actor, request->by_reference.reference);
+
+    if (!exchange)
+        return ANSWER_REFUSE(ENOENT, "no such exchange");
+    if (exchange->declared)
+        return ANSWER_REFUSE(EPERM, "a file declares it: remove the file, and reload");
+    if (owner && exchange->creator != owner->reference)
+        return ANSWER_REFUSE(EPERM, "another actor created it");
+    /* All messages that wait for it become dead letters. */
+    endpoint_end_batch(actor->inbox.endpoint);
+    actor_end(actor_get(actor->context, request->by_reference.reference), "it was deleted");
     return ANSWER_VALUE(1);
 }
 
@@ -200,12 +306,12 @@ static const struct request_kind {
     {PROTOCOL_UNMONITOR, false, get_by_reference, on_unmonitor},
     {PROTOCOL_TIMER, true, get_timer, on_timer},
     {PROTOCOL_TIMER_CANCEL, true, get_timer_cancel, on_timer_cancel},
-    {PROTOCOL_SUBSCRIBE, true, get_subscription, actor_request_on_subscription},
-    {PROTOCOL_UNSUBSCRIBE, true, get_subscription, actor_request_on_subscription},
+    {PROTOCOL_SUBSCRIBE, true, get_subscription, on_subscription},
+    {PROTOCOL_UNSUBSCRIBE, true, get_subscription, on_subscription},
     {PROTOCOL_REGISTER, true, get_named, on_register},
     {PROTOCOL_DEREGISTER, true, get_named, on_deregister},
-    {PROTOCOL_EXCHANGE, true, get_exchange, actor_request_on_exchange},
-    {PROTOCOL_EXCHANGE_DELETE, true, get_by_reference, actor_request_on_exchange_delete},
+    {PROTOCOL_EXCHANGE, true, get_exchange, on_exchange},
+    {PROTOCOL_EXCHANGE_DELETE, true, get_by_reference, on_exchange_delete},
     {PROTOCOL_PAUSE, true, get_by_reference, on_pause},
     {PROTOCOL_RESUME, true, get_by_reference, on_pause},
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/protocol/protocol-requests.h"
+#include "supervisor/channel/endpoint.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/ask/ask.h"
 #include "supervisor/message/dead-letter/undeliverable.h"
 #include "supervisor/message/delivery/delivery.h"
-#include "supervisor/message/delivery/fast-path.h"
+#include "supervisor/message/delivery/least-loaded.h"
 #include "supervisor/message/exchange/forward.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/request/actor-request-private.h"
@@ -60,6 +61,89 @@ static bool must_wait(struct actor *from, struct actor *to, const struct protoco
            forward_must_wait(from, to, &topic, envelope_bytes_of(content));
 }
 
+/* ---- from ring to ring ---- */
+
+/*
+ * Copies a message from its sender's ring straight into its recipient's inbox. It is copied once,
+ * to memory that no other process can write, and checked there. Messages for which this is not
+ * possible become envelopes and go through the router.
+ */
+
+enum {
+    _FAST_PATH_E_SUCCESS,
+    FAST_PATH_E_CLOSED, /* no room, too large for a record, or with a descriptor */
+};
+
+struct fast_path {
+    struct actor *to;
+    uint8_t *body;
+    uint32_t head;                   /* bytes of the record before the content */
+    uint32_t size;                   /* of the content */
+    struct protocol_content content; /* points into the record */
+};
+
+/* Returns the actor into whose inbox a message for `to` can be written immediately; NULL = none.
+ * `*ret_flags`: enum protocol_message_flags. */
+static struct actor *find_inbox(struct actor *to, uint32_t *ret_flags)
+{
+    if (to->members && !to->paused && mailbox_idle(&to->mailbox)) {
+        *ret_flags = PROTOCOL_MESSAGE_POOL;
+        return least_loaded_pick(to->members);
+    }
+    *ret_flags = 0;
+    return actor_is_direct(to) ? to : NULL;
+}
+
+/* Copies the content at `bytes`, behind `head` bytes that fast_path_end_…() fills. The content may
+ * take less than `size`. Returns 0, FAST_PATH_E_CLOSED, or -EBADMSG. Nothing is sent before
+ * fast_path_end_…(), and nothing must be undone without it. */
+static int fast_path_begin(struct fast_path *fast_path, struct actor *to, uint32_t head,
+                           const void *bytes, uint32_t size)
+{
+    const uint32_t inline_max = to->inbox.endpoint->channel.mine.header->inline_max;
+    void *body;
+    int r;
+
+    if (to->inbox.full || size > inline_max + PROTOCOL_CONTENT_FIXED)
+        return FAST_PATH_E_CLOSED;
+    r = endpoint_reserve(to->inbox.endpoint, head + size, &body);
+    if (r != 0) {
+        to->inbox.full = r == ENDPOINT_E_FULL;
+        return FAST_PATH_E_CLOSED;
+    }
+    *fast_path = (struct fast_path){.to = to, .body = body, .head = head};
+    memcpy(fast_path->body + head, bytes, size);
+    r = protocol_get_content(fast_path->body + head, size, &fast_path->content, &fast_path->size);
+    if (r < 0 ||
+        !topic_type_valid(fast_path->content.topic.type, fast_path->content.topic.type_size))
+        return -EBADMSG;
+    if (fast_path->content.payload.form != PAYLOAD_INLINE ||
+        fast_path->content.payload.size > inline_max)
+        return FAST_PATH_E_CLOSED;
+    return 0;
+}
+
+static void fast_path_end_message(struct fast_path *fast_path, struct protocol_message *message)
+{
+    struct actor *to = fast_path->to;
+
+    message->content = fast_path->content;
+    protocol_put_message_head(fast_path->body, message);
+    endpoint_commit(to->inbox.endpoint, PROTOCOL_MESSAGE, fast_path->head + fast_path->size);
+    (message->flags & PROTOCOL_MESSAGE_POOL ? to->pool : to)->counters.accepted++;
+    if (to->log != 0)
+        actor_log_message(to, ACTOR_LOG_ENQUEUED, message, NULL);
+    delivery_note_sent(to, message);
+}
+
+static void fast_path_end_reply(struct fast_path *fast_path, uint64_t cookie, uint64_t from)
+{
+    memcpy(fast_path->body, &cookie, sizeof(cookie));
+    memcpy(fast_path->body + sizeof(cookie), &from, sizeof(from));
+    endpoint_commit(fast_path->to->inbox.endpoint, PROTOCOL_REPLIED,
+                    fast_path->head + fast_path->size);
+}
+
 /* ---- tell ---- */
 
 static int tell_slowly(struct actor *from, struct actor *to, const struct ring_record *record)
@@ -101,7 +185,7 @@ static int on_tell(struct actor *from, const struct ring_record *record)
         return -EBADMSG;
     memcpy(&reference, record->body, sizeof(reference));
     to = actor_get(from->context, reference);
-    inbox = to && !to->place ? fast_path_find_inbox(to, &flags) : NULL;
+    inbox = to && !to->place ? find_inbox(to, &flags) : NULL;
     if (inbox)
         r = fast_path_begin(&fast_path, inbox, PROTOCOL_MESSAGE_CONTENT,
                             (const uint8_t *)record->body + PROTOCOL_TELL_CONTENT,

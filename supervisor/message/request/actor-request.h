@@ -6,8 +6,7 @@
  *
  *   actor-request.c           TELL, ASK, REPLY: from ring to ring
  *   actor-request-verdict.c   FORWARD, ERRED …: reports about the current message
- *   actor-request-query.c     requests with an answer: names, monitors, timers, pauses
- *   actor-request-exchange.c  requests about exchanges and subscriptions
+ *   actor-request-query.c     requests with an answer: names, monitors, timers, exchanges …
  */
 
 #include "supervisor/channel/endpoint.h"

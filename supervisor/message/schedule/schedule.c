@@ -6,6 +6,7 @@
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/message-save.h"
 #include "supervisor/message/router.h"
 #include <assert.h>
 #include <errno.h>
@@ -267,8 +268,10 @@ static int schedule_begin(struct schedule *schedule, const struct schedule_optio
     return r;
 }
 
-int schedule_restore(struct message_context *context, const struct schedule_options *options,
-                     uint64_t id)
+/* Makes the timer that had this id, regardless of bounds. Returns 0, -EBADMSG (the id is in use),
+ * or -ENOMEM. */
+static int schedule_restore(struct message_context *context, const struct schedule_options *options,
+                            uint64_t id)
 {
     struct envelope *envelope = schedule_envelope(options);
     struct schedule *schedule;
@@ -427,4 +430,57 @@ void schedule_table_deinit(struct message_context *context)
     assert(table->all.n == 0);
     handle_table_deinit(&table->handles);
     index_deinit(&table->by_id);
+}
+
+/* ---- across an upgrade ---- */
+
+#define ROW schedule
+#define SCHEDULE_FIELDS(F)                                                                         \
+    F(UPGRADE, id, NUMBER(id))                                                                     \
+    F(UPGRADE, setter, NUMBER(setter))                                                             \
+    F(UPGRADE, due, NUMBER(due))                                                                   \
+    F(UPGRADE, period, NUMBER(period))                                                             \
+    F(UPGRADE, realtime, NUMBER(realtime))
+static const struct field FIELDS[] = {SCHEDULE_FIELDS(FIELD)};
+const struct record SCHEDULE_RECORD = RECORD("timer", FIELDS);
+
+void schedules_save(const struct actor *to, struct saver *saver)
+{
+    if (!to->scheduled)
+        return;
+    list_for_each (node, &to->scheduled->schedules) {
+        const struct schedule *schedule = schedule_of(node, link);
+        struct saved_writer row = {0};
+
+        saved_put_number(&row, to->reference);
+        record_put(&row, &SCHEDULE_RECORD, schedule);
+        topic_put(&row, &schedule->envelope->topic);
+        saved_add(saver, SCHEDULE_RECORD.name, &row, &schedule->envelope->payload);
+    }
+}
+
+int schedule_restore_row(struct message_context *context, struct saved_reader *row)
+{
+    struct payload payload = PAYLOAD_NULL;
+    struct schedule_options options = {.to = actor_get(context, saved_get_number(row))};
+    struct schedule saved = {0};
+    struct topic topic;
+    int r;
+
+    record_get(row, &SCHEDULE_RECORD, &saved);
+    options.sender = saved.setter;
+    options.at = saved.due;
+    options.period = saved.period;
+    options.realtime = saved.realtime;
+    r = topic_get(row, &topic);
+    if (r < 0 || saved.id == 0 || (options.period > 0 && options.period < SCHEDULE_PERIOD_MIN))
+        return -EBADMSG;
+    if (!options.to)
+        return 0;
+    r = payload_set(&payload, row->payload, row->payload_size);
+    if (r < 0)
+        return r;
+    options.topic = &topic;
+    options.payload = &payload;
+    return schedule_restore(context, &options, saved.id);
 }

@@ -105,11 +105,6 @@ enum {
 int schedule_add(struct message_context *context, const struct schedule_options *options,
                  uint64_t *ret);
 
-/* For an upgrade: restores the timer that had this id, regardless of bounds. `at` is its due time,
- * in the clock of its kind, instead of a delay. 0, -EBADMSG (the id is in use), or -ENOMEM. */
-int schedule_restore(struct message_context *context, const struct schedule_options *options,
-                     uint64_t id);
-
 /* Cancels a timer if the actor `by` may; NULL = any timer may be cancelled. Returns the number of
  * cancelled timers: 0 or 1. */
 unsigned schedule_cancel(struct message_context *context, uint64_t id, const struct actor *by);

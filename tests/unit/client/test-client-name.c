@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/client/client-name.h"
+#include "supervisor/client/attachment.h"
 #include "tests/unit/suite.h"
 
 TEST(a_name_that_was_written_is_read_back)

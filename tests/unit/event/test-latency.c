@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/event/histogram.h"
 #include "supervisor/event/latency.h"
 #include "supervisor/succession/record.h"
 #include "tests/unit/suite.h"

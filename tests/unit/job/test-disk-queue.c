@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/job/disk-queue.h"
+#include "supervisor/job/queue.h"
 #include "tests/unit/suite.h"
 #include <malloc.h>
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
-#include "supervisor/message/actor-save.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/inheritance.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/message-save.h"
 #include "tests/unit/fixture.h"
 #include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
@@ -56,13 +55,13 @@ static struct actor *make(struct message_context *context, const char *name, boo
 
 static void upgrade(void)
 {
-    ck_assert_int_eq(record_save(&saver.saver, &MESSAGES_RECORD, &before, NULL), 0);
-    ck_assert_int_eq(actors_save_each(&before, &saver.saver, actor_save), 0);
-    struct saved_reader row = memory_saver_read(&saver, 0, MESSAGES_ROW);
+    record_save(&saver.saver, &MESSAGES_RECORD, &before, NULL);
+    actors_save_each(&before, &saver.saver, actor_save);
+    struct saved_reader row = memory_saver_read(&saver, 0, MESSAGES_RECORD.name);
     ck_assert_int_eq(messages_inherit(&after, &row), 0);
     for (size_t i = 1; i < saver.n_rows; i++) {
         row = memory_saver_read(&saver, i, ACTOR_ROW);
-        ck_assert_int_eq(inheritance_add(&after.inherited, &row), 0);
+        ck_assert_int_eq(actor_row_restore(&after, &row), 0);
     }
 }
 
@@ -127,7 +126,7 @@ static int restore_names(size_t i)
     int r = 0;
 
     for (; r == 0 && i < saver.n_rows; i++) {
-        struct saved_reader row = memory_saver_read(&saver, i, ACTOR_NAME_ROW);
+        struct saved_reader row = memory_saver_read(&saver, i, ACTOR_NAME_RECORD.name);
 
         r = actor_name_restore_row(&after, &row);
     }
@@ -147,7 +146,7 @@ TEST(names_stay_with_their_actors)
     ck_assert_int_eq(actor_publish(client), 0);
     bob = make(&after, "group/0", false);
     memory_saver_deinit(&saver);
-    ck_assert_int_eq(actors_save_each(&before, &saver.saver, actor_names_save), 0);
+    actors_save_each(&before, &saver.saver, actor_names_save);
     ck_assert_uint_eq(saver.n_rows, 3);
     ck_assert_int_eq(restore_names(0), 0);
     ck_assert_ptr_eq(actor_by_name(&after, "bob"), bob);
@@ -163,7 +162,7 @@ TEST(a_name_that_something_else_has_now_is_lost)
     struct actor *bob = make(&after, "group/0", false);
     struct actor *owner = make(&after, "other", false);
     ck_assert_int_eq(actor_register(owner, "bob"), 0);
-    ck_assert_int_eq(actors_save_each(&before, &saver.saver, actor_names_save), 0);
+    actors_save_each(&before, &saver.saver, actor_names_save);
     ck_assert_int_eq(restore_names(0), 0);
     ck_assert_ptr_eq(actor_by_name(&after, "bob"), owner);
     ck_assert_uint_eq(bob->n_names, 0);
@@ -180,7 +179,7 @@ TEST(damaged_names_are_refused_or_harmless)
 {
     ck_assert_int_eq(actor_register(make(&before, "group/0", false), "bob"), 0);
     make(&after, "group/0", false);
-    ck_assert_int_eq(actors_save_each(&before, &saver.saver, actor_names_save), 0);
+    actors_save_each(&before, &saver.saver, actor_names_save);
     memory_saver_damage(&saver, 0, check_name, NULL);
 }
 
@@ -193,7 +192,7 @@ static void check_messages(void *userdata, struct saved_reader *row)
 
 static void check_actor(void *userdata, struct saved_reader *row)
 {
-    int r = inheritance_add(&after.inherited, row);
+    int r = actor_row_restore(&after, row);
 
     ck_assert(r == 0 || r == -EBADMSG);
 }
@@ -201,8 +200,8 @@ static void check_actor(void *userdata, struct saved_reader *row)
 TEST(damaged_rows_are_refused_or_harmless)
 {
     make(&before, "group/0", false);
-    ck_assert_int_eq(record_save(&saver.saver, &MESSAGES_RECORD, &before, NULL), 0);
-    ck_assert_int_eq(actors_save_each(&before, &saver.saver, actor_save), 0);
+    record_save(&saver.saver, &MESSAGES_RECORD, &before, NULL);
+    actors_save_each(&before, &saver.saver, actor_save);
     memory_saver_damage(&saver, 0, check_messages, NULL);
     memory_saver_damage(&saver, 1, check_actor, NULL);
     make(&after, "group/0", false);
@@ -213,13 +212,13 @@ TEST(an_actor_that_messages_or_others_count_on_is_saved_as_needed)
 {
     ck_assert_int_eq(actor_register(make(&before, "a", false), "x"), 0);
     (void)make(&before, "b", false);
-    ck_assert_int_eq(record_save(&saver.saver, &MESSAGES_RECORD, &before, NULL), 0);
-    ck_assert_int_eq(actors_save_each(&before, &saver.saver, actor_save), 0);
+    record_save(&saver.saver, &MESSAGES_RECORD, &before, NULL);
+    actors_save_each(&before, &saver.saver, actor_save);
     for (size_t i = 1; i <= 2; i++) {
         struct saved_reader row = memory_saver_read(&saver, i, ACTOR_ROW);
         struct actor_row actor;
 
-        ck_assert_int_eq(inheritance_read(&row, &actor), 0);
+        ck_assert_int_eq(actor_row_read(&row, &actor), 0);
         ck_assert_int_eq(actor.needed, strcmp(actor.name, "a") == 0);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/message/dead-letter/dead-letter-save.h"
+#include "supervisor/message/message-save.h"
 #include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
 
@@ -81,7 +81,7 @@ TEST(letters_are_restored_with_all_they_say)
     add_letter(DEAD_JOB, 5); /* is in the store */
     add_letter(DEAD_UNHANDLED, 0);
     add_letter(DEAD_ERROR, 0);
-    ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
+    dead_letters_save(&before, &saver.saver);
     ck_assert_uint_eq(saver.n_rows, 3);
     for (size_t i = 0; i < 3; i++) {
         row = memory_saver_read(&saver, i, DEAD_LETTER_ROW);
@@ -123,7 +123,7 @@ TEST(letters_are_restored_with_all_they_say)
 TEST(a_letter_with_another_id_than_its_row_is_not_added)
 {
     add_letter(DEAD_JOB, 5);
-    ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
+    dead_letters_save(&before, &saver.saver);
     struct saved_reader row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
     ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &room, &row), 0);
     ck_assert(!claim(5, 2, NULL));
@@ -150,7 +150,7 @@ TEST(a_payload_that_was_dropped_is_still_known_to_be_missing)
     add_letter(DEAD_UNHANDLED, 0);
     list_entry(list_first(&before.rings[DEAD_LETTERS]), struct dead_letter, link)->payload_dropped =
         true;
-    ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
+    dead_letters_save(&before, &saver.saver);
     struct saved_reader row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
     row.payload_size = 0;
     ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &room, &row), 0);
@@ -166,7 +166,7 @@ static void restore_damaged(void *userdata, struct saved_reader *row)
 TEST(damaged_letters_do_no_harm)
 {
     add_letter(DEAD_UNHANDLED, 0);
-    ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
+    dead_letters_save(&before, &saver.saver);
     memory_saver_damage(&saver, 0, restore_damaged, NULL);
     struct saved_reader row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
     row.end -= 2;
@@ -177,7 +177,7 @@ TEST(an_id_that_leaves_no_room_above_it_is_refused)
 {
     before.tally->last_id = DEAD_LETTER_ID_MAX;
     add_letter(DEAD_UNHANDLED, 0);
-    ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
+    dead_letters_save(&before, &saver.saver);
     struct saved_reader row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
     ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &room, &row), -EBADMSG);
     ck_assert_uint_eq(after.tally->last_id, 0);

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/actor-name.h"
-#include "supervisor/message/actor-save.h"
-#include "supervisor/message/envelope-save.h"
 #include "supervisor/message/exchange/exchange-actor.h"
-#include "supervisor/message/exchange/exchange-save.h"
-#include "supervisor/message/inheritance.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/message-save.h"
 #include "tests/unit/fixture.h"
 #include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
@@ -92,21 +89,21 @@ static int restore(const char *kind, restore_fn fn)
 
 static int add_actor(struct message_context *context, struct saved_reader *row)
 {
-    return inheritance_add(&context->inherited, row);
+    return actor_row_restore(context, row);
 }
 
 static void save_all(void)
 {
-    ck_assert_int_eq(record_save(&saver.saver, &MESSAGES_RECORD, &before, NULL), 0);
-    ck_assert_int_eq(actors_save_each(&before, &saver.saver, actor_save), 0);
-    ck_assert_int_eq(actors_save_each(&before, &saver.saver, exchange_save), 0);
-    ck_assert_int_eq(restore(MESSAGES_ROW, messages_inherit), 0);
+    record_save(&saver.saver, &MESSAGES_RECORD, &before, NULL);
+    actors_save_each(&before, &saver.saver, actor_save);
+    actors_save_each(&before, &saver.saver, exchange_save);
+    ck_assert_int_eq(restore(MESSAGES_RECORD.name, messages_inherit), 0);
     ck_assert_int_eq(restore(ACTOR_ROW, add_actor), 0);
 }
 
 static void restore_all(void)
 {
-    ck_assert_int_eq(restore(EXCHANGE_ROW, exchange_restore_row), 0);
+    ck_assert_int_eq(restore(EXCHANGE_RECORD.name, exchange_restore_row), 0);
     ck_assert_int_eq(restore(SUBSCRIPTION_ROW, subscription_restore_row), 0);
 }
 
@@ -259,9 +256,9 @@ TEST(bounds_hold)
     make(&after, "maker");
     other = make(&after, "other");
     after.n_exchanges = EXCHANGES_MAX;
-    ck_assert_int_eq(restore(EXCHANGE_ROW, exchange_restore_row), -ENOSPC);
+    ck_assert_int_eq(restore(EXCHANGE_RECORD.name, exchange_restore_row), -ENOSPC);
     after.n_exchanges = 0;
-    ck_assert_int_eq(restore(EXCHANGE_ROW, exchange_restore_row), 0);
+    ck_assert_int_eq(restore(EXCHANGE_RECORD.name, exchange_restore_row), 0);
     other->subscriptions.n_subscriptions = EXCHANGE_PER_ACTOR_MAX;
     ck_assert_int_eq(restore(SUBSCRIPTION_ROW, subscription_restore_row), -ENOSPC);
     other->subscriptions.n_subscriptions = 0;
@@ -281,7 +278,7 @@ TEST(damaged_rows_are_refused_or_harmless)
     restore_fn exchange = exchange_restore_row, subscription = subscription_restore_row;
 
     subscribe(make_exchange(maker, "x", EXCHANGE_ROUTING_KEY), maker, "one");
-    ck_assert_int_eq(actors_save_each(&before, &saver.saver, exchange_save), 0);
+    actors_save_each(&before, &saver.saver, exchange_save);
     make(&after, "maker");
     memory_saver_damage(&saver, 0, check, &exchange);
     memory_saver_damage(&saver, 1, check, &subscription);
@@ -296,8 +293,8 @@ TEST(an_exchange_of_a_kind_that_does_not_exist_is_refused)
     saved_put_text(&row, "x");
     saved_put_number(&row, _EXCHANGE_N_KINDS);
     saved_put_number(&row, 0);
-    ck_assert_int_eq(saved_add(&saver.saver, EXCHANGE_ROW, &row, NULL), 0);
-    ck_assert_int_eq(restore(EXCHANGE_ROW, exchange_restore_row), -EBADMSG);
+    saved_add(&saver.saver, EXCHANGE_RECORD.name, &row, NULL);
+    ck_assert_int_eq(restore(EXCHANGE_RECORD.name, exchange_restore_row), -EBADMSG);
     ck_assert_ptr_null(actor_by_name(&after, "x"));
 }
 
@@ -310,7 +307,7 @@ TEST(a_subscription_to_what_is_no_exchange_is_refused)
     saved_put_number(&row, subscriber->reference);
     saved_put_number(&row, subscriber->reference);
     topic_put(&row, &topic);
-    ck_assert_int_eq(saved_add(&saver.saver, SUBSCRIPTION_ROW, &row, NULL), 0);
+    saved_add(&saver.saver, SUBSCRIPTION_ROW, &row, NULL);
     ck_assert_int_eq(restore(SUBSCRIPTION_ROW, subscription_restore_row), -EBADMSG);
 }
 

@@ -2,14 +2,11 @@
 #include "supervisor/event/death.h"
 #include "supervisor/event/event.h"
 #include "supervisor/message/actor-end.h"
-#include "supervisor/message/actor-save.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/ask/ask-save.h"
-#include "supervisor/message/delivery/delivery-save.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/message-save.h"
 #include "supervisor/message/monitor.h"
-#include "supervisor/message/schedule/schedule-save.h"
 #include "tests/unit/fake-peer.h"
 #include "tests/unit/fixture.h"
 #include "tests/unit/succession/memory-saver.h"
@@ -144,8 +141,8 @@ TEST(messages_keep_their_order_and_all_that_is_known_of_them)
     mailbox_add_stash(mailbox, make_message("stashed.too", 2));
     mailbox_add(mailbox, make_message("first", 3));
     mailbox_add(mailbox, make_message("second", 4));
-    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, delivery_save), 0);
-    restore(INBOX_ROW, inbox_restore);
+    actors_save_each(&before.context, &saver.saver, delivery_save);
+    restore(INBOX_RECORD.name, inbox_restore);
     restore(MAIL_ROW, mail_restore);
     mailbox = &after.actor->mailbox;
     check_message(mailbox->stash.next, "stashed", 1);
@@ -161,8 +158,8 @@ TEST(a_pause_and_the_log_of_an_actor_stay)
 {
     delivery_pause(before.actor);
     before.actor->log = ACTOR_LOG_UNHANDLED;
-    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, delivery_save), 0);
-    restore(INBOX_ROW, inbox_restore);
+    actors_save_each(&before.context, &saver.saver, delivery_save);
+    restore(INBOX_RECORD.name, inbox_restore);
     ck_assert(after.actor->paused);
     ck_assert_uint_eq(after.actor->inbox.control, MEMORY_CONTROL_PAUSE);
     ck_assert_uint_eq(after.actor->log, ACTOR_LOG_UNHANDLED);
@@ -172,7 +169,7 @@ TEST(messages_for_an_actor_that_is_gone_are_dead_letters)
 {
     mailbox_add(&before.actor->mailbox, make_message("first", 3));
     mailbox_add_stash(&before.actor->mailbox, make_message("second", 4));
-    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, delivery_save), 0);
+    actors_save_each(&before.context, &saver.saver, delivery_save);
     index_remove(&after.context.references, &after.actor->by_reference);
     restore(MAIL_ROW, mail_restore);
     index_add(&after.context.references, &after.actor->by_reference, after.actor->reference);
@@ -197,8 +194,8 @@ TEST(asks_keep_handle_asker_copies_and_time)
 
     ask_end(ended);
     ck_assert(ask_share(copied, 3));
-    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, asks_save), 0);
-    restore(ASK_ROW, ask_restore_row);
+    actors_save_each(&before.context, &saver.saver, asks_save);
+    restore(ASK_RECORD.name, ask_restore_row);
     found = ask_get(&after.context.asks, first->handle);
     ck_assert_ptr_nonnull(found);
     ck_assert_ptr_eq(found->asker, after.actor);
@@ -250,8 +247,8 @@ TEST(timers_keep_id_time_and_beat)
     const uint64_t ids[] = {set_timer(1000000, 0, false), set_timer(5000, 7000, false),
                             set_timer(clock_realtime() + 1000000, 0, true)};
 
-    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, schedules_save), 0);
-    restore(SCHEDULE_ROW, schedule_restore_row);
+    actors_save_each(&before.context, &saver.saver, schedules_save);
+    restore(SCHEDULE_RECORD.name, schedule_restore_row);
     for (size_t i = 0; i < ELEMENTS(ids); i++) {
         const struct schedule *a = find_timer(&before.context, ids[i]);
         const struct schedule *b = find_timer(&after.context, ids[i]);
@@ -299,9 +296,9 @@ TEST(a_monitor_tells_of_an_end_after_the_upgrade)
     const struct actor former = *other;
 
     ck_assert_int_eq(monitor_add(before.actor, other->reference), 0);
-    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, monitors_save), 0);
+    actors_save_each(&before.context, &saver.saver, monitors_save);
     other = make_other(&after);
-    restore(MONITOR_ROW, monitor_restore_row);
+    restore(MONITOR_RECORD.name, monitor_restore_row);
     ck_assert_uint_eq(after.actor->n_monitoring, 1);
     ck_assert_uint_eq(count_notices(after.actor, &former), 0);
     actor_end(other, "gone");
@@ -314,12 +311,12 @@ TEST(a_monitor_tells_once_of_what_ends_or_fails_in_between)
     struct actor *other = make_other(&before), *again;
 
     ck_assert_int_eq(monitor_add(before.actor, other->reference), 0);
-    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, monitors_save), 0);
-    restore(MONITOR_ROW, monitor_restore_row);
+    actors_save_each(&before.context, &saver.saver, monitors_save);
+    restore(MONITOR_RECORD.name, monitor_restore_row);
     ck_assert_uint_eq(count_notices(after.actor, other), 1);
     again = make_other(&after);
     again->failed = true;
-    restore(MONITOR_ROW, monitor_restore_row);
+    restore(MONITOR_RECORD.name, monitor_restore_row);
     actor_end(again, "gone");
     ck_assert_uint_eq(count_notices(after.actor, other), 2);
 }
@@ -330,10 +327,10 @@ TEST(a_monitor_ends_with_its_worker)
     struct endpoint *endpoint = after.actor->inbox.endpoint;
 
     ck_assert_int_eq(monitor_add(before.actor, other->reference), 0);
-    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, monitors_save), 0);
+    actors_save_each(&before.context, &saver.saver, monitors_save);
     other = make_other(&after);
     after.actor->inbox.endpoint = NULL;
-    restore(MONITOR_ROW, monitor_restore_row);
+    restore(MONITOR_RECORD.name, monitor_restore_row);
     after.actor->inbox.endpoint = endpoint;
     ck_assert_uint_eq(after.actor->n_monitoring, 0);
     actor_end(other, "gone");
@@ -353,20 +350,19 @@ TEST(damaged_rows_are_refused_or_harmless)
         const char *kind;
         restore_fn restore;
     } KINDS[] = {
-        {INBOX_ROW, inbox_restore},         {MAIL_ROW, mail_restore},
-        {ASK_ROW, ask_restore_row},         {SCHEDULE_ROW, schedule_restore_row},
-        {MONITOR_ROW, monitor_restore_row},
+        {"inbox", inbox_restore},        {MAIL_ROW, mail_restore},         {"ask", ask_restore_row},
+        {"timer", schedule_restore_row}, {"monitor", monitor_restore_row},
     };
 
     mailbox_add(&before.actor->mailbox, make_message("first", 3));
     mailbox_add_stash(&before.actor->mailbox, make_message("second", 4));
     (void)ask(1, USEC_INFINITY);
     (void)set_timer(1000000, 2000000, false);
-    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, delivery_save), 0);
-    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, asks_save), 0);
-    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, schedules_save), 0);
+    actors_save_each(&before.context, &saver.saver, delivery_save);
+    actors_save_each(&before.context, &saver.saver, asks_save);
+    actors_save_each(&before.context, &saver.saver, schedules_save);
     ck_assert_int_eq(monitor_add(before.actor, make_other(&before)->reference), 0);
-    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, monitors_save), 0);
+    actors_save_each(&before.context, &saver.saver, monitors_save);
     for (size_t i = 0; i < saver.n_rows; i++)
         for (size_t j = 0; j < ELEMENTS(KINDS); j++) {
             restore_fn fn = KINDS[j].restore;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/event/attempt-cause.h"
+#include "supervisor/event/death.h"
 #include "supervisor/store/database.h"
 #include "supervisor/store/job-rows.h"
 #include "tests/unit/store/scratch.h"

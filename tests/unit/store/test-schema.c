@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/unitfile.h"
-#include "supervisor/event/attempt-cause.h"
+#include "supervisor/event/death.h"
 #include "supervisor/store/database.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/schema.h"

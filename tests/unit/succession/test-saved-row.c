@@ -18,7 +18,7 @@ static void teardown(void)
 
 static struct saved_reader read_back(void)
 {
-    ck_assert_int_eq(saved_add(&saver.saver, "kind", &row, NULL), 0);
+    saved_add(&saver.saver, "kind", &row, NULL);
     ck_assert_ptr_null(row.bytes);
     return memory_saver_read(&saver, saver.n_rows - 1, "kind");
 }
@@ -133,7 +133,8 @@ TEST(damaged_rows_are_never_read_beyond_their_ends)
 TEST(a_row_that_found_no_memory_is_not_saved)
 {
     row.failed = true;
-    ck_assert_int_eq(saved_add(&saver.saver, "kind", &row, NULL), -ENOMEM);
+    saved_add(&saver.saver, "kind", &row, NULL);
+    ck_assert_int_eq(saver.saver.error, -ENOMEM);
     ck_assert_uint_eq(saver.n_rows, 0);
 }
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/message/exchange/exchange-save.h"
 
 #include "shared/base/log.h"
 #include "shared/protocol/protocol-requests.h"
 #include "supervisor/message/actor-name.h"
-#include "supervisor/message/envelope-save.h"
 #include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/message-save.h"
 #include <errno.h>
 #include <string.h>
 
@@ -18,46 +17,52 @@
     F(UPGRADE, creator, NUMBER(creator))                                                           \
     F(UPGRADE, group, WORD(group))
 static const struct field FIELDS[] = {EXCHANGE_FIELDS(FIELD)};
-const struct record EXCHANGE_RECORD = RECORD(EXCHANGE_ROW, FIELDS);
+const struct record EXCHANGE_RECORD = RECORD("exchange", FIELDS);
+#undef ROW
 
-static int save_exchange(const struct actor *actor, struct saver *saver)
+struct subscription_row {
+    uint64_t exchange, subscriber, sequence;
+};
+
+#define ROW subscription_row
+#define SUBSCRIPTION_FIELDS(F)                                                                     \
+    F(UPGRADE, exchange, NUMBER(exchange))                                                         \
+    F(UPGRADE, subscriber, NUMBER(subscriber))                                                     \
+    F(UPGRADE, sequence, BELOW(sequence, INT64_MAX))
+static const struct field SUBSCRIPTION[] = {SUBSCRIPTION_FIELDS(FIELD)};
+const struct record SUBSCRIPTION_RECORD = RECORD(SUBSCRIPTION_ROW, SUBSCRIPTION);
+
+static void save_exchange(const struct actor *actor, struct saver *saver)
 {
     struct saved_writer row = {0};
 
     saved_put_text(&row, actor->name);
     record_put(&row, &EXCHANGE_RECORD, actor_exchange(actor));
-    return saved_add(saver, EXCHANGE_ROW, &row, NULL);
+    saved_add(saver, EXCHANGE_RECORD.name, &row, NULL);
 }
 
-static int save_subscriptions(const struct actor *actor, struct saver *saver)
+static void save_subscriptions(const struct actor *actor, struct saver *saver)
 {
-    int r = 0;
-
     list_for_each (node, &actor_exchange(actor)->subscriptions) {
         const struct exchange_subscription *subscription =
             list_entry(node, struct exchange_subscription, link);
+        const struct subscription_row numbers = {actor->reference, subscription->subscriber->actor,
+                                                 subscription->sequence};
         struct saved_writer row = {0};
 
-        saved_put_number(&row, actor->reference);
-        saved_put_number(&row, subscription->subscriber->actor);
+        record_put(&row, &SUBSCRIPTION_RECORD, &numbers);
         topic_put(&row, &subscription->topic);
-        saved_put_number(&row, subscription->sequence);
-        r = saved_add(saver, SUBSCRIPTION_ROW, &row, NULL);
-        if (r < 0)
-            break;
+        saved_add(saver, SUBSCRIPTION_ROW, &row, NULL);
     }
-    return r;
 }
 
-int exchange_save(const struct actor *actor, struct saver *saver)
+void exchange_save(const struct actor *actor, struct saver *saver)
 {
-    int r = 0;
-
     if (!actor_exchange(actor))
-        return 0;
+        return;
     if (!actor_exchange(actor)->declared)
-        r = save_exchange(actor, saver);
-    return r == 0 ? save_subscriptions(actor, saver) : r;
+        save_exchange(actor, saver);
+    save_subscriptions(actor, saver);
 }
 
 /* ---- restoring ---- */
@@ -109,12 +114,15 @@ int exchange_restore_row(struct message_context *context, struct saved_reader *r
 
 int subscription_restore_row(struct message_context *context, struct saved_reader *row)
 {
-    struct actor *exchange = actor_get(context, saved_get_number(row));
-    struct actor *subscriber = actor_get(context, saved_get_number(row));
+    struct subscription_row saved = {0};
+    struct actor *exchange, *subscriber;
     struct topic topic;
-    int r = topic_get(row, &topic);
-    const uint64_t sequence = saved_get_number(row);
+    int r;
 
+    record_get(row, &SUBSCRIPTION_RECORD, &saved);
+    exchange = actor_get(context, saved.exchange);
+    subscriber = actor_get(context, saved.subscriber);
+    r = topic_get(row, &topic);
     if (r < 0 || (exchange && !actor_exchange(exchange)))
         return -EBADMSG;
     if (!exchange || !subscriber)
@@ -122,8 +130,8 @@ int subscription_restore_row(struct message_context *context, struct saved_reade
     /* Records the first subscriber's group again; the subscription itself was already permitted. */
     (void)exchange_actor_admit(exchange, subscriber);
     /* A message may have been copied up to one of these sequences, so they stay the same. */
-    if (sequence > actor_exchange(exchange)->sequence && sequence <= INT64_MAX)
-        actor_exchange(exchange)->sequence = sequence - 1;
+    if (saved.sequence > actor_exchange(exchange)->sequence)
+        actor_exchange(exchange)->sequence = saved.sequence - 1;
     r = exchange_subscribe(actor_exchange(exchange), &subscriber->subscriptions, &topic);
     return r == EXCHANGE_E_FULL ? -ENOSPC : r;
 }
