@@ -114,7 +114,7 @@ E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS)) $(E2E_PRELOADS)
 
 .PHONY: all run python check check-python check-binding check-programs check-unit check-stress check-e2e check-web check-nats check-monitoring check-clients check-layers check-chaos check-upgrades check-asan check-tsan \
-	check-model check-world check-valgrind check-systemd check-powercut check-vm check-packages check-image fuzz lint fmt install install-files uninstall deb deb-deps bench bench-quick bench-deps bench-instructions help deps clean \
+	check-model check-world check-world-mutants check-valgrind check-systemd check-powercut check-vm check-packages check-image fuzz lint fmt install install-files uninstall deb deb-deps bench bench-quick bench-deps bench-instructions help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -482,6 +482,11 @@ check-world: deps
 	+@$(again) $(BUILD)/tests/world/world
 	@$(BUILD)/tests/world/world $(if $(WORLD_SECONDS),--seconds=$(WORLD_SECONDS),$(WORLD_SEEDS))
 
+# Puts real, fixed faults back; MUTANTS='NAME…' chooses, MUTANT_SECONDS=N bounds the CPU time for each.
+check-world-mutants: deps
+	+@$(again) $(BUILD)/tests/world/world
+	+@BUILD='$(BUILD)' tests/world/mutants/run $(MUTANTS)
+
 check-valgrind: deps
 	@.ci/deps valgrind
 	+@$(again) unit-programs
@@ -653,6 +658,7 @@ help:
 	@echo 'make check-binding  the binding in Go (installs gccgo if there is no go)'
 	@echo 'make check-asan     the same with AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make check-tsan     rings and wake-ups under ThreadSanitizer'
+	@echo 'make check-world-mutants   whether it finds faults that were fixed once'
 	@echo 'make check-world    the whole in one process under a virtual clock (WORLD_SEEDS=1-200, WORLD_SECONDS=100)'
 	@echo 'make check-model    models of the wake-ups and of an upgrade, searched by spin for what is lost'
 	@echo 'make check-valgrind unit tests under valgrind'

@@ -62,8 +62,10 @@ static struct {
     struct held held[N_HELD];
     pid_t last_pid;
     bool ready, upgrading, stopping;
-    unsigned n_restarts, n_upgrades, n_ready;
+    unsigned n_restarts, n_upgrades;
     usec_t restart_at;
+    usec_t ready_since; /* 0 = it is not */
+    usec_t ready_time;  /* of the former ones */
 } keeper;
 
 static struct message incoming, outgoing;
@@ -303,6 +305,10 @@ static void on_supervisor_end(struct sim_process *process, const struct sim_end 
     sim_trace("the supervisor ends: %s %d", end->signalled ? "signal" : "status", end->code);
     life->ended = true;
     life->how = *end;
+    if (life == keeper.now && keeper.ready_since > 0) {
+        keeper.ready_time += sim_now() - keeper.ready_since;
+        keeper.ready_since = 0;
+    }
     sim_wake(keeper.process);
 }
 
@@ -399,7 +405,7 @@ static bool take_request(void)
     case MESSAGE_READY:
         sim_trace("the supervisor is ready");
         keeper.ready = true;
-        keeper.n_ready++;
+        keeper.ready_since = sim_now();
         keeper.n_upgrades += keeper.upgrading;
         keeper.upgrading = false;
         break;
@@ -493,9 +499,9 @@ struct sim_process *keeper_any_worker(void)
     return NULL;
 }
 
-unsigned keeper_n_ready(void)
+usec_t keeper_ready_time(void)
 {
-    return keeper.n_ready;
+    return keeper.ready_time + (keeper.ready_since > 0 ? sim_now() - keeper.ready_since : 0);
 }
 
 /* ---- signals ---- */

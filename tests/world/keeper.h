@@ -4,6 +4,7 @@
 /* Stands in for the keeper: speaks supervisor/keeper/message.h, and starts programs of programs.h
  * as processes of the world. It also starts supervisors, after a crash as for an upgrade. */
 
+#include "shared/base/clock.h"
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -21,8 +22,9 @@ void keeper_start(const struct keeper_options *options);
 struct sim_process *keeper_supervisor(void);
 /* Returns any worker that lives, chosen at random, or NULL. */
 struct sim_process *keeper_any_worker(void);
-/* Supervisors that have become ready; workers that live. */
-unsigned keeper_n_ready(void), keeper_n_workers(void);
+/* How long there has been a supervisor that is ready. */
+usec_t keeper_ready_time(void);
+unsigned keeper_n_workers(void);
 
 /* kill(2) and pidfd_send_signal(2) upon a process that the keeper has started. 0 or -1. */
 int keeper_signal(pid_t pid, int signal);

@@ -28,7 +28,7 @@ static struct {
     usec_t until;                  /* real time; USEC_INFINITY = until the last seed */
     rlim_t cpu_sec;                /* of all seeds; RLIM_INFINITY = no limit */
     uint64_t allowed;              /* kinds of faults, a bit each */
-    bool alone;
+    bool alone, shrinks;
     const char *program;
 } options = {
     .next = 1,
@@ -36,6 +36,7 @@ static struct {
     .until = USEC_INFINITY,
     .cpu_sec = RLIM_INFINITY,
     .allowed = UINT64_MAX,
+    .shrinks = true,
     .program = "",
 };
 
@@ -141,13 +142,18 @@ static void shrink(unsigned long long seed)
     options.alone = false;
 }
 
-static bool is_over(void)
+static rlim_t cpu_time(void)
 {
     struct rusage usage;
 
     (void)getrusage(RUSAGE_CHILDREN, &usage);
+    return (rlim_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec);
+}
+
+static bool is_over(void)
+{
     return options.next > options.last || real_time(CLOCK_MONOTONIC) >= options.until ||
-           (rlim_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) >= options.cpu_sec;
+           cpu_time() >= options.cpu_sec;
 }
 
 /* Runs seeds, one a processor, until one fails if they are without end. Returns how many failed. */
@@ -177,7 +183,7 @@ static unsigned run_all(void)
                 break;
             }
     }
-    for (unsigned i = 0; i < n_failed && i < RUNS_MAX && !sim_verbose; i++)
+    for (unsigned i = 0; i < n_failed && i < RUNS_MAX && !sim_verbose && options.shrinks; i++)
         shrink(failures[i]);
     return n_failed;
 }
@@ -196,11 +202,13 @@ static void allow_only(const char *names)
     }
 }
 
-static void endless(void)
+/* Without a first seed, the time decides. */
+static void allow_all_seeds(void)
 {
-    options.last = UINT64_MAX;
-    if (options.next == 1)
+    if (!options.alone)
         options.next = real_time(CLOCK_REALTIME) / USEC_PER_SEC * 1000;
+    options.last = UINT64_MAX;
+    options.alone = false;
 }
 
 static int take_option(const char *text)
@@ -209,14 +217,14 @@ static int take_option(const char *text)
 
     if (strcmp(text, "--trace") == 0) {
         sim_verbose = true;
+    } else if (strcmp(text, "--no-shrink") == 0) {
+        options.shrinks = false;
     } else if (strncmp(text, "--only=", 7) == 0) {
         allow_only(text + 7);
     } else if (sscanf(text, "--seconds=%llu", &value) == 1) {
         options.until = real_time(CLOCK_MONOTONIC) + value * USEC_PER_SEC;
-        endless();
     } else if (sscanf(text, "--cpu-seconds=%llu", &value) == 1) {
         options.cpu_sec = value;
-        endless();
     } else if (sscanf(text, "%llu-%llu", &options.next, &options.last) == 1) {
         options.last = options.next;
         options.alone = true;
@@ -236,6 +244,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         if (take_option(argv[i]) < 0)
             return 2;
+    if (options.until != USEC_INFINITY || options.cpu_sec != RLIM_INFINITY)
+        allow_all_seeds();
     first = options.next;
     (void)dup2(STDERR_FILENO, SIM_TRACE_FD);
     if (options.last == UINT64_MAX)
@@ -245,6 +255,7 @@ int main(int argc, char **argv)
     if (!sim_verbose)
         (void)dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
     n_failed = run_all();
-    dprintf(SIM_TRACE_FD, "%llu seeds, %u failed\n", options.next - first, n_failed);
+    dprintf(SIM_TRACE_FD, "%llu seeds, %u failed, %llu CPU seconds\n", options.next - first,
+            n_failed, (unsigned long long)cpu_time());
     return n_failed > 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/world/model.h"
 
+#include "tests/world/keeper.h"
 #include "tests/world/sched.h"
 #include "worker/troupe.h"
 #include <errno.h>
@@ -9,8 +10,10 @@
 
 #define JOBS_MAX     65536
 #define ATTEMPTS_MAX 64
-/* MaxRetries= of the groups, and one. */
-#define ATTEMPTS 3
+/* What must happen at a time happens within this time, not counting that without supervisor. */
+#define LATE (10 * USEC_PER_SEC)
+/* Dates are rounded and converted. */
+#define ROUNDING USEC_PER_MSEC
 
 struct history {
     struct model_job job;
@@ -21,12 +24,15 @@ struct history {
     bool may_be_cancelled;
     uint64_t runs; /* a bit per attempt */
     unsigned n_runs;
+    usec_t submitted_at;
+    usec_t run_since; /* the last run; served_time(), as the next one */
+    usec_t end_by;    /* as a deadline or a request says; USEC_INFINITY = at any time */
 };
 
 static struct history jobs[JOBS_MAX];
 static uint32_t n_jobs, n_open;
 static unsigned n_faults;
-static bool stops;
+static bool stops, prefetches;
 
 static void __attribute__((format(printf, 2, 3))) fault(uint32_t index, const char *format, ...)
 {
@@ -40,9 +46,17 @@ static void __attribute__((format(printf, 2, 3))) fault(uint32_t index, const ch
     dprintf(SIM_TRACE_FD, "FAULT: job %u: %s\n", index, text);
 }
 
+/* Time with a supervisor. */
+static usec_t served_time(void)
+{
+    return keeper_ready_time();
+}
+
 uint32_t model_add(const struct model_job *job)
 {
     jobs[n_jobs].job = *job;
+    jobs[n_jobs].submitted_at = sim_now();
+    jobs[n_jobs].end_by = job->deadline > 0 ? served_time() + job->deadline + LATE : USEC_INFINITY;
     n_open++;
     return n_jobs++;
 }
@@ -50,6 +64,11 @@ uint32_t model_add(const struct model_job *job)
 const struct model_job *model_job(uint32_t index)
 {
     return &jobs[index].job;
+}
+
+void model_allow_prefetch(void)
+{
+    prefetches = true;
 }
 
 void model_allow_stops(void)
@@ -62,19 +81,45 @@ uint32_t model_n_open(void)
     return n_open;
 }
 
-void model_run(uint32_t index, unsigned attempt)
+void model_run(uint32_t index, unsigned attempt, bool right_payload)
 {
     struct history *job = &jobs[index];
     const uint64_t bit = UINT64_C(1) << attempt % ATTEMPTS_MAX;
 
+    if (!right_payload)
+        fault(index, "wrong payload");
     if (job->runs & bit)
         fault(index, "attempt %u began twice", attempt);
     if (job->n_ends > 0)
         fault(index, "attempt %u began after its end was told", attempt);
-    if (attempt > ATTEMPTS && !stops)
-        fault(index, "attempt %u of at most %u", attempt, ATTEMPTS);
+    if (attempt > MODEL_ATTEMPTS && !stops)
+        fault(index, "attempt %u of at most %u", attempt, MODEL_ATTEMPTS);
+    if (sim_now() + ROUNDING < job->submitted_at + job->job.delay)
+        fault(index, "began before its delay was over");
     job->runs |= bit;
     job->n_runs++;
+    job->run_since = served_time();
+}
+
+static void check_end_by(uint32_t index)
+{
+    struct history *job = &jobs[index];
+
+    if (served_time() > job->end_by && !prefetches)
+        fault(index, "should have ended before");
+    if (served_time() > job->end_by)
+        job->end_by = USEC_INFINITY; /* once is enough */
+}
+
+void model_works(uint32_t index)
+{
+    struct history *job = &jobs[index];
+
+    check_end_by(index);
+    if (job->job.kind != MODEL_HANG || served_time() <= job->run_since + MODEL_LIMIT + LATE)
+        return;
+    fault(index, "works beyond its time limit");
+    job->run_since = served_time();
 }
 
 static void close_job(struct history *job)
@@ -95,6 +140,8 @@ void model_refused(uint32_t index, int error)
     close_job(job);
     if (job->runs != 0)
         fault(index, "refused (%d), but it has run", error);
+    if (error == -EBADMSG)
+        fault(index, "refused: the group's file has a mistake");
 }
 
 void model_may_be_cancelled(uint32_t index)
@@ -102,10 +149,20 @@ void model_may_be_cancelled(uint32_t index)
     jobs[index].may_be_cancelled = true;
 }
 
+void model_is_cancelled(uint32_t index)
+{
+    jobs[index].end_by = usec_min(jobs[index].end_by, served_time() + LATE);
+}
+
 void model_unknown(uint32_t index)
 {
     jobs[index].n_unknown++;
     close_job(&jobs[index]);
+}
+
+static bool is_past_deadline(const struct history *job)
+{
+    return job->job.deadline > 0 && sim_now() + ROUNDING >= job->submitted_at + job->job.deadline;
 }
 
 void model_ended(uint32_t index, int end, unsigned attempts, bool right_result)
@@ -116,14 +173,17 @@ void model_ended(uint32_t index, int end, unsigned attempts, bool right_result)
     job->end = end;
     job->attempts = attempts;
     close_job(job);
+    check_end_by(index);
     if (!right_result)
         fault(index, "wrong result");
     if (end == TROUPE_SUCCEEDED && job->n_runs == 0)
         fault(index, "succeeded without a run");
     if (end == TROUPE_SUCCEEDED && job->job.kind != MODEL_SUCCEED && job->job.kind != MODEL_SLOW)
         fault(index, "succeeded, but its kind is %u", job->job.kind);
-    if (end == TROUPE_CANCELLED && !job->may_be_cancelled)
+    if (end == TROUPE_CANCELLED && !job->may_be_cancelled && !is_past_deadline(job))
         fault(index, "cancelled, but nobody asked for it");
+    if (end == TROUPE_DEAD && job->job.durable && attempts < MODEL_ATTEMPTS)
+        fault(index, "dead after %u attempts", attempts);
     if (end == TROUPE_REJECTED && job->job.kind != MODEL_REJECT)
         fault(index, "rejected, but its kind is %u", job->job.kind);
     if (job->n_runs > attempts)

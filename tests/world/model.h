@@ -3,6 +3,7 @@
 
 /* What the world promises: notes what happens to each job, and judges. */
 
+#include "shared/base/clock.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -12,13 +13,20 @@ enum model_kind {
     MODEL_REJECT,
     MODEL_RETRY, /* until its attempts are used up */
     MODEL_SLOW,
+    MODEL_CRASH,   /* the worker dies */
+    MODEL_HANG,    /* beyond the time limit of an attempt */
+    MODEL_ENDLESS, /* until it is cancelled */
     _MODEL_N_KINDS,
 };
 
+/* MaxRetries= of the groups, and one; TimeoutSec=. */
+#define MODEL_ATTEMPTS 3
+#define MODEL_LIMIT    (4 * USEC_PER_SEC)
+
 struct model_job {
-    uint32_t client, number;
     uint32_t kind;
     bool durable;
+    usec_t delay, deadline; /* spans; 0 = none */
 };
 
 /* Returns the job's index. */
@@ -27,13 +35,17 @@ const struct model_job *model_job(uint32_t index);
 
 /* Somebody may stop groups: an attempt that a stop has ended does not count. */
 void model_allow_stops(void);
-/* A worker has begun an attempt. */
-void model_run(uint32_t index, unsigned attempt);
+/* A job may wait in the inbox of a busy worker, where its deadline does not end it. */
+void model_allow_prefetch(void);
+/* A worker has begun an attempt; it is still at work. */
+void model_run(uint32_t index, unsigned attempt, bool right_payload);
+void model_works(uint32_t index);
 /* The client was told that it was refused; how it ended. */
 void model_refused(uint32_t index, int error);
 void model_ended(uint32_t index, int end, unsigned attempts, bool right_result);
-/* Somebody is about to ask for its cancellation. */
+/* Its cancellation is about to be requested; the request was accepted. */
 void model_may_be_cancelled(uint32_t index);
+void model_is_cancelled(uint32_t index);
 /* The client lost the connection and does not know. */
 void model_unknown(uint32_t index);
 

@@ -75,7 +75,8 @@ static void call_for_job(const char *method)
 
     (void)snprintf(parameters, sizeof(parameters), "{\"id\":\"job-%u\"}", index);
     model_may_be_cancelled(index);
-    (void)call(method, parameters);
+    if (call(method, parameters))
+        model_is_cancelled(index);
 }
 
 static void change_state(const char *group)

@@ -8,6 +8,7 @@
 #include "worker/troupe.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +27,27 @@ struct program_start {
     size_t n_fds;
 };
 
+/* Followed by bytes of fill(). */
 struct payload {
-    uint32_t index, kind;
+    uint32_t index, kind, size;
 };
+
+/* Below and above InlineMax=. */
+static const uint32_t SIZES[] = {0, 0, 0, 100, 3000, 100000};
+
+static void fill(uint8_t *bytes, uint32_t size, uint32_t index)
+{
+    for (uint32_t i = 0; i < size; i++)
+        bytes[i] = (uint8_t)(index * 7 + i);
+}
+
+static bool is_filled(const uint8_t *bytes, size_t size, uint32_t index)
+{
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i] != (uint8_t)(index * 7 + i))
+            return false;
+    return true;
+}
 
 void program_close_all_but(int fd)
 {
@@ -78,28 +97,59 @@ static void rest(usec_t span)
     (void)nanosleep(&time, NULL);
 }
 
+/* Works until it is cancelled, or for ever if `deaf`. */
+static int work_on(struct troupe_job *job, uint32_t index, bool deaf)
+{
+    while (deaf || !troupe_job_is_cancelled(job)) {
+        rest(100 * USEC_PER_MSEC + sim_below(USEC_PER_SEC));
+        model_works(index);
+    }
+    return troupe_job_cancelled(job);
+}
+
+static int succeed(struct troupe_job *job, uint32_t index)
+{
+    static uint8_t result[128 * 1024];
+    const uint32_t size = SIZES[index % ELEMENTS(SIZES)];
+    int r;
+
+    sim_hold();
+    fill(result, size, index);
+    r = troupe_job_succeed(job, result, size);
+    sim_let_go();
+    return r;
+}
+
 static int handle(struct troupe_job *job, void *userdata)
 {
     size_t size;
     const struct payload *payload = troupe_job_payload(job, &size);
-    const uint32_t result = payload->index * 7;
+    const uint32_t index = payload->index;
 
     (void)userdata;
-    sim_trace("attempt %u of job %u", troupe_job_attempt(job), payload->index);
-    model_run(payload->index, troupe_job_attempt(job));
+    sim_trace("attempt %u of job %u", troupe_job_attempt(job), index);
+    model_run(index, troupe_job_attempt(job),
+              size == sizeof(*payload) + payload->size &&
+                  is_filled((const uint8_t *)(payload + 1), payload->size, index));
     sim_fault_point("handler");
     switch (payload->kind) {
     case MODEL_REJECT:
         return troupe_job_reject(job, 3, "no", 2);
     case MODEL_RETRY:
         return troupe_job_retry(job, 4, "again");
+    case MODEL_CRASH:
+        sim_kill(sim_self(), SIGSEGV);
+        return 0;
+    case MODEL_HANG:
+        return work_on(job, index, true);
+    case MODEL_ENDLESS:
+        return work_on(job, index, index % 2);
     case MODEL_SLOW:
         rest(sim_below(3 * USEC_PER_SEC));
-        break;
+        return succeed(job, index);
     default:
-        break;
+        return succeed(job, index);
     }
-    return troupe_job_succeed(job, &result, sizeof(result));
 }
 
 static struct troupe_worker *become_worker(struct program_start *start)
@@ -134,9 +184,10 @@ void program_main(void *argument)
 
 struct client {
     const char *socket_path, *group;
-    unsigned number, n_jobs, n_submitted;
+    unsigned n_jobs, n_submitted;
     struct troupe_client *client;
     uint64_t reference;
+    uint32_t last;     /* the job that it submitted last */
     uint32_t *unknown; /* durable jobs whose ends are to be asked for by id */
     unsigned n_unknown;
 };
@@ -157,7 +208,6 @@ static char *id_of(uint32_t index, char text[32])
 static void take_end(struct client *client, const struct troupe_result *result)
 {
     const uint32_t index = (uint32_t)result->cookie;
-    const uint32_t expected = index * 7;
 
     if (result->error == -ECONNRESET && model_job(index)->durable) {
         client->unknown[client->n_unknown++] = index;
@@ -172,8 +222,8 @@ static void take_end(struct client *client, const struct troupe_result *result)
     else
         model_ended(index, (int)result->end, result->attempts,
                     result->end != TROUPE_SUCCEEDED ||
-                        (result->size == sizeof(expected) &&
-                         memcmp(result->data, &expected, sizeof(expected)) == 0));
+                        (result->size == SIZES[index % ELEMENTS(SIZES)] &&
+                         is_filled(result->data, result->size, index)));
 }
 
 /* Takes what has ended. Returns false when the connection is over. */
@@ -190,28 +240,75 @@ static bool take_ends(struct client *client, usec_t timeout)
     return r == -EAGAIN || r == -EINTR;
 }
 
-static void submit(struct client *client)
+static usec_t sometimes(usec_t max)
 {
-    struct troupe_job_options options = TROUPE_JOB_DEFAULTS;
-    const struct model_job job = {
-        .client = client->number,
-        .number = client->n_submitted,
+    return sim_one_in(4) ? 1 + sim_below(max) : 0;
+}
+
+static struct model_job draw_job(const struct client *client)
+{
+    struct model_job job = {
         .kind = (uint32_t)sim_below(_MODEL_N_KINDS),
         .durable = strcmp(client->group, "durable") == 0,
+        .delay = sometimes(5 * USEC_PER_SEC),
+        .deadline = sometimes(20 * USEC_PER_SEC),
     };
+
+    /* These take time. */
+    if (job.kind >= MODEL_CRASH && !sim_one_in(4))
+        job.kind = MODEL_SUCCEED;
+    if (job.kind == MODEL_ENDLESS && job.deadline == 0)
+        job.deadline = 1 + sim_below(60 * USEC_PER_SEC);
+    return job;
+}
+
+static void submit(struct client *client)
+{
+    static const char *const keys[] = {"red", "green", "blue"};
+    static uint8_t bytes[sizeof(struct payload) + 128 * 1024];
+    struct payload *payload = (struct payload *)(void *)bytes;
+    struct troupe_job_options options = TROUPE_JOB_DEFAULTS;
+    const struct model_job job = draw_job(client);
     const uint32_t index = model_add(&job);
-    const struct payload payload = {.index = index, .kind = job.kind};
     char id[32];
     int r;
 
     options.id = id_of(index, id);
+    options.key = keys[sim_below(ELEMENTS(keys))];
+    options.key_size = strlen(options.key);
     options.keep_result = job.durable;
-    sim_trace("submits job %u of kind %u to %s", index, job.kind, client->group);
-    r = troupe_client_submit(client->client, client->reference, &options, &payload, sizeof(payload),
-                             index);
+    options.priority = sim_one_in(3) ? (int)sim_below(64) : -1;
+    options.delay_usec = job.delay;
+    options.deadline_usec = job.deadline;
+    options.timeout_usec = job.kind == MODEL_ENDLESS ? TROUPE_USEC_INFINITY : 0;
+    sim_trace("submits job %u of kind %u to %s, delay %.6f, deadline %.6f", index, job.kind,
+              client->group, (double)job.delay / 1e6, (double)job.deadline / 1e6);
+    sim_hold();
+    *payload = (struct payload){index, job.kind, SIZES[sim_below(ELEMENTS(SIZES))]};
+    fill((uint8_t *)(payload + 1), payload->size, index);
+    r = troupe_client_submit(client->client, client->reference, &options, payload,
+                             sizeof(*payload) + payload->size, index);
+    sim_let_go();
     client->n_submitted++;
     if (r < 0)
         model_refused(index, r);
+    else
+        client->last = index;
+}
+
+/* Asks for the end of its last job, without an answer. */
+static void give_up(struct client *client)
+{
+    char id[32];
+
+    if (client->n_submitted == 0 || !sim_one_in(sim_chances[SIM_ABANDON]))
+        return;
+    sim_trace("abandons job %u", client->last);
+    model_may_be_cancelled(client->last);
+    if (sim_one_in(2))
+        (void)troupe_client_abandon(client->client, id_of(client->last, id));
+    else
+        (void)troupe_client_withdraw(client->client, id_of(client->last, id));
 }
 
 static bool connect_client(struct client *client)
@@ -247,6 +344,7 @@ static void run_client(void *argument)
             ask_for_unknown(client);
             if (client->n_submitted < client->n_jobs)
                 submit(client);
+            give_up(client);
         } while (take_ends(client, sim_below(200 * USEC_PER_MSEC)) &&
                  (client->n_submitted < client->n_jobs || model_n_open() > 0));
         troupe_client_free(client->client);
@@ -254,14 +352,12 @@ static void run_client(void *argument)
     n_clients--;
 }
 
-void program_start_client(const char *socket_path, const char *group, unsigned number,
-                          unsigned n_jobs)
+void program_start_client(const char *socket_path, const char *group, unsigned n_jobs)
 {
     struct client *client = calloc(1, sizeof(*client));
 
     *client = (struct client){.socket_path = socket_path,
                               .group = group,
-                              .number = number,
                               .n_jobs = n_jobs,
                               .unknown = calloc(n_jobs, sizeof(uint32_t))};
     n_clients++;

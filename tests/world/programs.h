@@ -19,6 +19,5 @@ void program_main(void *start);
 void program_close_all_but(int fd);
 
 /* Starts a client that submits `n_jobs` jobs to a group, and notes their ends in the model. */
-void program_start_client(const char *socket_path, const char *group, unsigned number,
-                          unsigned n_jobs);
+void program_start_client(const char *socket_path, const char *group, unsigned n_jobs);
 unsigned program_n_clients(void);

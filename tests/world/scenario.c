@@ -23,7 +23,7 @@ static const struct {
     [SIM_PREEMPT] = {1, 6},      [SIM_KILL_WORKER] = {5, 12},     [SIM_KILL_SUPERVISOR] = {6, 14},
     [SIM_SHOOT_WORKER] = {0, 4}, [SIM_SHOOT_SUPERVISOR] = {1, 5}, [SIM_UPGRADE] = {0, 3},
     [SIM_RELOAD] = {0, 3},       [SIM_CANCEL] = {0, 3},           [SIM_RESIZE] = {0, 3},
-    [SIM_CHANGE_STATE] = {0, 3},
+    [SIM_CHANGE_STATE] = {0, 3}, [SIM_ABANDON] = {0, 4},
 };
 
 /* ---- configuration ---- */
@@ -41,13 +41,19 @@ static void write_file(const char *directory, const char *name, const char *text
 
 static void write_group(const char *directory, const char *name, bool durable)
 {
+    const unsigned prefetch = sim_one_in(2) ? 1 : 2 + (unsigned)sim_below(3);
     char text[512], file[32];
 
+    if (prefetch > 1)
+        model_allow_prefetch();
     (void)snprintf(text, sizeof(text),
-                   "[Group]\nExecStart=/bin/true %s\n[Pool]\nSize=%u\nSpare=%u\n"
-                   "[Jobs]\nMaxRetries=2\nBackoffMinSec=10ms\nBackoffMaxSec=100ms\nDurable=%s\n",
-                   name, (unsigned)(1 + sim_below(3)), (unsigned)sim_below(2),
-                   durable ? "yes" : "no");
+                   "[Group]\nExecStart=/bin/true %s\n[Worker]\nTimeoutStopSec=2s\n"
+                   "[Pool]\nSize=%u\nSpare=%u\nPrefetch=%u\n%s"
+                   "[Jobs]\nMaxRetries=%u\nBackoffMinSec=10ms\nBackoffMaxSec=100ms\nDurable=%s\n"
+                   "TimeoutSec=%us\n",
+                   name, (unsigned)(1 + sim_below(3)), (unsigned)sim_below(2), prefetch,
+                   sim_one_in(3) ? "Cells=by-key\n" : "", MODEL_ATTEMPTS - 1,
+                   durable ? "yes" : "no", (unsigned)(MODEL_LIMIT / USEC_PER_SEC));
     (void)snprintf(file, sizeof(file), "%s.group", name);
     write_file(directory, file, text);
 }
@@ -129,7 +135,7 @@ void scenario_directory(pid_t pid, char path[SCENARIO_PATH_MAX])
 static void start_load(const char *socket_path)
 {
     for (unsigned i = 0, n = 1 + (unsigned)sim_below(3); i < n; i++)
-        program_start_client(socket_path, sim_one_in(2) ? "plain" : "durable", i,
+        program_start_client(socket_path, sim_one_in(2) ? "plain" : "durable",
                              1 + (unsigned)sim_below(100));
     if (sim_has(SIM_UPGRADE) || sim_has(SIM_RELOAD) || sim_has(SIM_CANCEL) || sim_has(SIM_RESIZE) ||
         sim_has(SIM_CHANGE_STATE))

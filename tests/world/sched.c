@@ -32,6 +32,7 @@ struct sim_thread {
     struct list link; /* in threads */
     struct sim_process *process;
     pthread_t id;
+    pthread_t number; /* what the product has as its id: never used again */
     sem_t turn;
     sim_fn run;
     void *argument;
@@ -68,6 +69,7 @@ static struct {
     uint64_t hash;
     usec_t now;
     struct list threads;
+    pthread_t n_threads; /* that the product has started */
     sem_t scheduler;
     int socket; /* where descriptors arrive */
 } sim;
@@ -80,6 +82,7 @@ const char *const sim_fault_names[_SIM_N_FAULTS] = {
     [SIM_KILL_SUPERVISOR] = "kill-supervisor",
     [SIM_SHOOT_WORKER] = "shoot-worker",
     [SIM_SHOOT_SUPERVISOR] = "shoot-supervisor",
+    [SIM_ABANDON] = "abandon",
     [SIM_UPGRADE] = "upgrade",
     [SIM_RELOAD] = "reload",
     [SIM_CANCEL] = "cancel",
@@ -406,7 +409,7 @@ int sim_add_thread(pthread_t *ret, sim_fn run, void *argument)
 
     if (!thread)
         return ENOMEM;
-    *ret = thread->id;
+    *ret = thread->number = ++sim.n_threads;
     return 0;
 }
 
@@ -415,7 +418,7 @@ static bool has_ended(const void *argument)
     const pthread_t id = *(const pthread_t *)argument;
 
     list_for_each (node, &sim.threads)
-        if (pthread_equal(list_entry(node, struct sim_thread, link)->id, id))
+        if (list_entry(node, struct sim_thread, link)->number == id)
             return false;
     return true;
 }

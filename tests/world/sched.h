@@ -104,6 +104,7 @@ enum sim_fault {
     SIM_KILL_SUPERVISOR,
     SIM_SHOOT_WORKER, /* at a random time, as what follows */
     SIM_SHOOT_SUPERVISOR,
+    SIM_ABANDON, /* of jobs, by their clients */
     SIM_UPGRADE, /* calls of the operator, as what follows */
     SIM_RELOAD,
     SIM_CANCEL,
