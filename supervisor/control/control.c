@@ -8,6 +8,7 @@
 #include "supervisor/control/control-client.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/job/job.h"
+#include "supervisor/loop/listener.h"
 #include "supervisor/process/holding.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -75,7 +76,7 @@ static int accept_one(struct control *control)
         return 0;
     limited_log_write(control->context->log, NULL, LOG_LEVEL_NOTICE, "a client is turned away: %s",
                       strerror(-r));
-    loop_close(control->context->loop, fd);
+    listener_turn_away(control->context->loop, fd);
     return 0;
 }
 
@@ -191,6 +192,7 @@ int control_replace(struct control *control, int listen_fd)
 {
     loop_unwatch(control->context->loop, &control->watch);
     timer_disarm(loop_timers(control->context->loop), &control->accept_timer);
+    listener_end(control->fd);
     close_fd(control->fd);
     control->fd = listen_fd;
     return loop_watch_fd(control->context->loop, &control->watch, listen_fd, POLLIN, on_connection,
@@ -201,8 +203,10 @@ static void stop_accepting(struct control *control)
 {
     loop_unwatch(control->context->loop, &control->watch);
     timer_disarm(loop_timers(control->context->loop), &control->accept_timer);
+    /* Not a socket on which the service manager or the successor still listens. */
+    if (control->path)
+        listener_end(control->fd);
     remove_path(control);
-    /* Not loop_close(), which shuts the socket down: the service manager still listens on it. */
     control->fd = close_fd(control->fd);
     control->context->submits->accept = NULL;
 }

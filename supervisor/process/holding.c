@@ -6,6 +6,7 @@
 #include "shared/base/hash.h"
 #include "shared/base/log.h"
 #include "supervisor/keeper/message.h"
+#include "supervisor/loop/listener.h"
 #include "supervisor/loop/taker.h"
 #include "supervisor/process/spawner.h"
 #include <errno.h>
@@ -114,6 +115,7 @@ static void drop_fd(const struct held *held, int fd)
         close_fd(fd);
         return;
     }
+    listener_end(fd);
     (void)shutdown(fd, SHUT_RDWR);
     taker_close_socket(fd, 0);
 }

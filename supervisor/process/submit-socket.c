@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
 #include "shared/base/scm.h"
+#include "supervisor/loop/listener.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
 #include "supervisor/process/holding.h"
@@ -31,7 +32,7 @@ static int accept_one(struct submit_socket *self)
         return -errno;
     r = server->accept ? server->accept(server->userdata, self, fd) : -ECONNREFUSED;
     if (r < 0)
-        loop_close(self->options.loop, fd);
+        listener_turn_away(self->options.loop, fd);
     return r;
 }
 
@@ -169,12 +170,12 @@ struct submit_socket *submit_socket_free(struct submit_socket *self)
 
         client->end(client);
     }
-    holding_drop(&self->holding, self->options.spawner);
-    spawner_forget(self->options.spawner, &self->keeper);
     loop_unwatch(self->options.loop, &self->watch);
     timer_disarm(loop_timers(self->options.loop), &self->pause);
-    /* Others may hold it for a little longer. */
-    (void)shutdown(self->fd, SHUT_RDWR);
+    /* The keeper and the worker may hold it for a little longer. */
+    listener_end(self->fd);
+    holding_drop(&self->holding, self->options.spawner);
+    spawner_forget(self->options.spawner, &self->keeper);
     close_fd(self->fd);
     free(self);
     return NULL;

@@ -43,6 +43,34 @@ with open(os.environ["BELL"], "w") as bell:
 os._exit(1) if "DIE" in os.environ else os.read(os.open(os.environ["GO"], os.O_RDWR), 1)
 """
 
+SUBMITTER = """
+import array, os, socket, struct
+def lingering():
+    peer = socket.create_connection(("127.0.0.1", int(os.environ["PORT"])))
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 40))
+    peer.setblocking(False)
+    try:
+        while True:
+            peer.send(bytes(65536))
+    except BlockingIOError:
+        return peer
+peers = [lingering() for i in range(20)]
+with open(os.environ["BELL"], "w") as bell:
+    bell.write("here\\n")
+with open(os.environ["GO"]) as go:
+    go.readline()
+for peer in peers:
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(os.environ["TROUPE_SOCKET"])
+    try:
+        client.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [peer.fileno()]))])
+    except PermissionError:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
+    peer.close()
+    os.dup(client.fileno())
+os.kill(os.getpid(), 9)
+"""
+
 LOCKER = """
 import array, os, socket, threading, time
 empty = socket.socketpair()
@@ -288,19 +316,26 @@ class Lingering(TestCase):
 
     # ---- services
 
-    def service(self, s, *environment, program=SERVICE):
-        """Runs it until it has sent everything, and nothing of that was read."""
+    def service(self, s, *environment, program=SERVICE, crash=False, **group):
+        """Runs it until it has sent everything, and nothing of that was read. It rings, or ends itself."""
         bell, go = Bell(s, "bell"), Bell(s, "go")
         path = s.path("service.py")
         Path(path).write_text(program, encoding="ascii")
         s.write("service.group", ini(f"{sys.executable} {path}", Restart={"MinSec": "1h", "MaxSec": "1h"}, Group={
             "Type": "service",
-            "Environment": [f"PORT={self.port()}", f"BELL={bell.path}", f"GO={go.path}", *environment]}))
+            "Environment": [f"PORT={self.port()}", f"BELL={bell.path}", f"GO={go.path}", *environment], **group}))
         s.call("Reload")
         self.assertEqual(bell.wait(), ["here"])
+        pidfd = os.pidfd_open(s.worker("service/0")["pid"])
+        self.addCleanup(os.close, pidfd)
         with s.stopped():  # until the sender has closed its copies: otherwise its own close would block
             go.ring()
-            self.assertEqual(bell.wait(), ["done"])
+            if program == SUBMITTER:
+                self.assertTrue(ended(pidfd, LIMIT))
+            else:
+                self.assertEqual(bell.wait(), ["done"])
+            if crash:
+                os.kill(s.supervisor_pid, signal.SIGKILL)
 
     def test_a_service_that_sends_one_with_its_state(self):
         s = self.begin()
@@ -312,6 +347,17 @@ class Lingering(TestCase):
         s = self.begin()
         self.service(s, "DIE=1")
         s.wait_event("worker.died", "service")
+        self.nobody_waited(s)
+
+    def test_a_service_whose_connections_nobody_has_accepted_when_it_dies(self):
+        s = self.begin()
+        self.service(s, program=SUBMITTER, MaySubmit="actor")
+        s.wait_event("worker.died", "service")
+        self.nobody_waited(s)
+
+    def test_a_service_whose_connections_nobody_has_accepted_before_a_crash(self):
+        s = self.begin()
+        self.service(s, program=SUBMITTER, crash=True, MaySubmit="actor")
         self.nobody_waited(s)
 
     def test_a_service_that_sends_a_pipe_that_it_has_locked(self):
