@@ -636,6 +636,8 @@ install-files:
 uninstall:
 	@for entry in $(INSTALLED); do rm -f '$(DESTDIR)'"$${entry##*:}"; done
 	@rm -f '$(DESTDIR)$(LIBDIR)/libtroupe.so'
+	@rm -rf '$(DESTDIR)$(PYTHONDIR)/troupe/__pycache__' '$(DESTDIR)$(PYTHONDIR)/troupe/executor/__pycache__'
+	@rmdir '$(DESTDIR)$(PYTHONDIR)/troupe/executor' '$(DESTDIR)$(PYTHONDIR)/troupe' 2>/dev/null || true
 	@rmdir '$(DESTDIR)$(LIBEXECDIR)' '$(DESTDIR)$(DOCDIR)/examples' '$(DESTDIR)$(DOCDIR)' \
 		'$(DESTDIR)$(PREFIX)/share/troupe/varlink' '$(DESTDIR)$(PREFIX)/share/troupe/monitoring' '$(DESTDIR)$(PREFIX)/share/troupe' 2>/dev/null || true
 

@@ -191,8 +191,11 @@ class Installed(TestCase):
                          "usr/lib/systemd/system/trouped.service", "usr/lib/systemd/system/trouped.socket",
                          "usr/lib/sysusers.d/troupe.conf", "usr/share/man/man8/trouped.8"):
                 self.assertIn(name, names)
+            package = os.path.join(root, "usr/lib/python3/dist-packages/troupe")
+            subprocess.run([sys.executable, "-m", "compileall", "-q", package], check=True, timeout=LIMIT)
             self.make(root, "PREFIX=/usr", "uninstall")
             self.assertEqual(self.files(root), ["usr/bin/other"])
+            self.assertFalse(os.path.exists(package))  # Python would import an empty package
 
     @limit(180)
     def test_the_worker_of_the_readme_compiles_against_what_is_installed_and_works(self):
