@@ -62,7 +62,7 @@ class Rights(Jobs):
             self.assertEqual(client.wait(client.create("echo", "kept")).data, b"kept")
             later = client.create("echo", "later", delay=100000)
             client.cancel(later)
-            self.assertRaises(troupe.JobCancelled, client.wait, later)
+            self.assertRaisesRegex(troupe.JobCancelled, f"^job {later} was cancelled by uid ", client.wait, later)
             self.assertRaises(PermissionError, client.do, "say", "text")
             self.assertRaises(PermissionError, client.do, "echo", "first", priority=0)
             self.assertRaises(PermissionError, client.cancel, foreign)
@@ -86,6 +86,7 @@ class Workers(Jobs):
             client.do("fail", "now")
         result = caught.exception.result
         self.assertEqual((result.attempts, result.code), (2, 1))
+        self.assertEqual(str(caught.exception), f"job {result.id} is dead: {result.reason}")
         self.assertTrue(result.reason.startswith("ValueError: attempt 2 of 2\nTraceback"), result.reason)
         self.assertTrue(result.reason.endswith("ValueError: attempt 2 of 2"), result.reason)
         self.assertIn("jobs.py", result.reason)

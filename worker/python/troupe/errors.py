@@ -27,7 +27,11 @@ class JobError(Error):
     """A job ended without success, as described by `result`."""
 
     def __init__(self, result: Result) -> None:
-        super().__init__(f"job {result.id} {result.end}" + (f": {result.reason}" if result.reason else ""))
+        verb = "is" if result.end == "dead" else "was"
+        said = f"job {result.id} {verb} "
+        if not result.reason.startswith(result.end):  # such as "cancelled by uid 0"
+            said += result.end + (": " if result.reason else "")
+        super().__init__(said + result.reason)
         self.result = result
 
 
