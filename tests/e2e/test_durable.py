@@ -360,6 +360,7 @@ class Survives(Case):
         s.until(lambda: (2,) in self.rows(s, "attempt"))
         self.restart(s)
         s.wait_job("twice")
+        self.assertNotIn("last on", s.ctl("job", "twice").stdout)
         for _ in range(2):
             job = s.job("twice")
             self.assertEqual((job["state"], job["failed_attempts"], job["max_attempts"]), ("dead", 2, 2))
