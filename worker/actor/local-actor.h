@@ -13,8 +13,35 @@
 #include "shared/base/clock.h"
 #include "worker/actor/future.h"
 #include "worker/actor/handlers.h"
-#include "worker/actor/mail.h"
 #include "worker/base/carrier.h"
+#include "worker/base/content.h"
+
+enum mail_stage {
+    MAIL_WAITING, /* in the actor's queue */
+    MAIL_IN_HAND,
+    MAIL_STASHED, /* by the program */
+    MAIL_DONE,    /* its end was reported */
+};
+
+/* A received message, copied out of the ring, until it is handled. */
+struct troupe_message {
+    struct list link;      /* in the actor's queue or stash */
+    struct list held_link; /* in the actor's list of those that hold the inbox */
+    struct troupe_actor *actor;
+    struct troupe_message *outer; /* its handler waits while this one is handled */
+    struct protocol_message wire; /* without its content, which the ring may have lost */
+    struct content content;
+    uint32_t begin, end; /* cursors around it in the inbox */
+    enum mail_stage stage;
+    bool shadowed; /* the supervisor keeps a copy */
+    bool failed;   /* troupe_message_fail() set code and text */
+    int code;
+    char *text;
+    _Alignas(8) char bytes[];
+};
+
+/* Unlinks and frees a message. */
+void mail_free(struct troupe_message *message);
 
 struct troupe_actor {
     struct carrier *carrier;

@@ -3,13 +3,76 @@
 
 /* Internal interface between the files of a client: connection, requests, answers, calls. */
 
+#include "shared/base/handle-table.h"
+#include "shared/base/list.h"
 #include "shared/protocol/protocol.h"
 #include "worker/actor/local-actor.h"
 #include "worker/base/carrier.h"
 #include "worker/client/connect.h"
-#include "worker/client/pending.h"
-#include "worker/client/results.h"
 #include "worker/troupe.h"
+
+/* ---- unanswered requests ---- */
+
+/*
+ * Unanswered requests of a client. The number on the wire finds the caller's cookie here, so
+ * callers may choose any cookie, and an answer without a request is detected.
+ */
+struct pending_request {
+    uint64_t cookie;
+    uint64_t sent;          /* position of the carrier when it was about to be sent */
+    struct protocol_id *id; /* owned: a WAIT for this job, which can be sent again; else NULL */
+    bool unwanted;          /* its answer is dropped */
+};
+
+struct pending {
+    struct handle_table table;        /* its objects only mark entries as in use */
+    struct pending_request *requests; /* by index */
+    uint32_t n_requests;
+    size_t cursor; /* of pending_lost() */
+};
+
+/* Takes over `request.id` on success. Returns 0 and a number whose highest bit is 0, or -ENOMEM. */
+int pending_take(struct pending *pending, struct pending_request request, uint64_t *ret_number);
+
+/* Returns the cookie and forgets the number, or -EPROTO if no request has this number. */
+int pending_give(struct pending *pending, uint64_t number, uint64_t *ret_cookie);
+
+/* Returns the request with this number, or NULL. Borrowed until the next call. */
+struct pending_request *pending_get(const struct pending *pending, uint64_t number);
+
+/*
+ * Returns a request that was sent before `read`, with its number, or NULL if there is none.
+ * Borrowed until the next call. Answer or change it before the next call of this function.
+ */
+struct pending_request *pending_lost(struct pending *pending, uint64_t read, uint64_t *ret_number);
+
+void pending_deinit(struct pending *pending);
+
+/* ---- results ---- */
+
+/* Memory of a client's results until they are released. Results that arrive while a call waits for
+ * another are queued. */
+struct result_slot {
+    struct list link; /* in the queue, or among those of the program */
+    void *map;        /* a blob, or NULL */
+    size_t map_size;
+    struct troupe_result queued;
+    _Alignas(16) char bytes[];
+};
+
+struct results {
+    struct list queue, given;
+};
+
+void results_init(struct results *results);
+
+/* Returns whether there was one. */
+bool results_dequeue(struct results *results, struct troupe_result *ret);
+
+/* Frees all slots, including those not released. */
+void results_deinit(struct results *results);
+
+/* ---- a client ---- */
 
 struct troupe_client {
     struct carrier carrier;

@@ -9,37 +9,32 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-/* The name of the file system whose directories the supervisor mounts there, and its number of
- * inodes if they are empty (keeper/sandbox-files.c). */
-#define SOURCE   "troupe"
-#define N_INODES (1 + PRIVATE_TMPS)
+/* The name of the file system whose directories the supervisor mounts there
+ * (keeper/sandbox-files.c). */
+#define SOURCE "troupe"
 
 /* ---- choosing the directories ---- */
 
-/* Of several mounts at one place, the last one is on top. `*ret_is_part`: it is a directory of its
- * file system. */
-static int find_mount(const char *path, bool *ret, bool *ret_is_part)
+/* Of several mounts at one place, the last one is on top. */
+static int find_mount(const char *path, bool *ret)
 {
     FILE *mounts = fopen("/proc/self/mountinfo", "re");
     char *line = NULL;
     size_t size = 0;
 
-    *ret = *ret_is_part = false;
+    *ret = false;
     if (!mounts)
         return -errno;
     while (getline(&line, &size, mounts) > 0) {
         char place[64], type[16], source[16];
         const char *rest = strstr(line, " - ");
-        int at;
 
-        if (sscanf(line, "%*s %*s %*s %n%*s %63s", &at, place) != 1 || strcmp(place, path) != 0)
+        if (sscanf(line, "%*s %*s %*s %*s %63s", place) != 1 || strcmp(place, path) != 0)
             continue;
         *ret = rest && sscanf(rest, " - %15s %15s", type, source) == 2 &&
                strcmp(type, "tmpfs") == 0 && strcmp(source, SOURCE) == 0;
-        *ret_is_part = strncmp(line + at, "/ ", 2) != 0;
     }
     free(line);
     (void)fclose(mounts);
@@ -51,17 +46,15 @@ int private_tmp_open(struct private_tmp *tmp)
     static const char *const paths[PRIVATE_TMPS] = {"/tmp", "/var/tmp"};
 
     tmp->used = true; /* perhaps before the first job */
-    tmp->counted = true;
     for (size_t i = 0; i < PRIVATE_TMPS; i++) {
-        bool found, is_part;
-        int r = find_mount(paths[i], &found, &is_part);
+        bool found;
+        int r = find_mount(paths[i], &found);
 
         if (r == 0 && found)
             r = tmp->fds[tmp->n_fds] = open(paths[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (r < 0)
             return found ? -errno : r;
         tmp->n_fds += found;
-        tmp->counted = tmp->counted && (is_part || !found);
     }
     return 0;
 }
@@ -195,23 +188,13 @@ static int empty_once(int top)
     return r < 0 ? r : changed;
 }
 
-/* Most jobs leave nothing behind, which one call shows. False if unsure: an older supervisor mounts
- * several file systems. */
-static bool are_empty(const struct private_tmp *tmp)
-{
-    struct statfs status;
-
-    return tmp->counted && fstatfs(tmp->fds[0], &status) == 0 &&
-           status.f_files - status.f_ffree == N_INODES;
-}
-
 int private_tmp_empty(struct private_tmp *tmp)
 {
     int r = 0;
 
     if (!tmp->used)
         return 0;
-    for (size_t i = 0; r >= 0 && i < tmp->n_fds && !are_empty(tmp); i++)
+    for (size_t i = 0; r >= 0 && i < tmp->n_fds; i++)
         do
             r = empty_once(tmp->fds[i]);
         while (r > 0);

@@ -12,8 +12,7 @@
 struct private_tmp {
     int fds[PRIVATE_TMPS];
     size_t n_fds;
-    bool counted; /* they are all that is in their file system */
-    bool used;    /* by a job, since they were emptied; set by the caller */
+    bool used; /* by a job, since they were emptied; set by the caller */
 };
 
 /* clang-format off */

@@ -59,12 +59,6 @@ int worker_receive(struct troupe_worker *worker, usec_t timeout, struct ring_rec
 /* Returns whether the supervisor is gone, which does not wake a worker. */
 bool worker_supervisor_gone(const struct troupe_worker *worker);
 
-/* Tears the scope down if it is up. Idempotent, and safe if a signal arrives during the call. */
-void scope_tear_down(struct troupe_worker *worker);
-
-/* Stops signals from tearing down this worker's scope. */
-void scope_forget(struct troupe_worker *worker);
-
 /*
  * Handles the job in a record, from STARTED to RESULT. Takes over `blob`, the payload's descriptor
  * if it was received before, -EMFILE if it was lost, else -1. Returns 0 whatever the job's outcome;

@@ -9,64 +9,49 @@ PyObject *job_new(struct troupe_job *job, PyObject *owner, struct gate *gate)
     return held_new(type, job, owner, gate);
 }
 
-static PyObject *get_id(struct held *self, void *unused)
-{
-    (void)unused;
-    return held_is_open(self) ? PyUnicode_FromString(troupe_job_id(self->thing)) : NULL;
-}
+enum attribute {
+    ID,
+    KEY,
+    ATTEMPT,
+    MAX_ATTEMPTS,
+    PAYLOAD,
+    CANCELLED,
+};
 
-static PyObject *get_key(struct held *self, void *unused)
-{
-    const char *key;
-    size_t size;
-
-    (void)unused;
-    if (!held_is_open(self))
-        return NULL;
-    key = troupe_job_key(self->thing, &size);
-    return PyBytes_FromStringAndSize(key, (Py_ssize_t)size);
-}
-
-static PyObject *get_attempt(struct held *self, void *unused)
-{
-    (void)unused;
-    return held_is_open(self) ? PyLong_FromUnsignedLong(troupe_job_attempt(self->thing)) : NULL;
-}
-
-static PyObject *get_max_attempts(struct held *self, void *unused)
-{
-    (void)unused;
-    return held_is_open(self) ? PyLong_FromUnsignedLong(troupe_job_max_attempts(self->thing))
-                              : NULL;
-}
-
-/* A copy: a view of the payload could outlive it. */
-static PyObject *get_payload(struct held *self, void *unused)
+/* Bytes are copies: a view could outlive them. */
+static PyObject *get(struct held *self, void *attribute)
 {
     const char *data;
     size_t size;
 
-    (void)unused;
     if (!held_is_open(self))
         return NULL;
-    data = troupe_job_payload(self->thing, &size);
-    return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
-}
-
-static PyObject *get_cancelled(struct held *self, void *unused)
-{
-    (void)unused;
-    return held_is_open(self) ? PyBool_FromLong(troupe_job_is_cancelled(self->thing)) : NULL;
+    switch ((enum attribute)(uintptr_t)attribute) {
+    case ID:
+        return PyUnicode_FromString(troupe_job_id(self->thing));
+    case KEY:
+        data = troupe_job_key(self->thing, &size);
+        return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
+    case ATTEMPT:
+        return PyLong_FromUnsignedLong(troupe_job_attempt(self->thing));
+    case MAX_ATTEMPTS:
+        return PyLong_FromUnsignedLong(troupe_job_max_attempts(self->thing));
+    case PAYLOAD:
+        data = troupe_job_payload(self->thing, &size);
+        return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
+    default:
+        return PyBool_FromLong(troupe_job_is_cancelled(self->thing));
+    }
 }
 
 static PyGetSetDef ATTRIBUTES[] = {
-    {"id", (getter)get_id, NULL, "The id as text.", NULL},
-    {"key", (getter)get_key, NULL, "The routing key, or b\"\".", NULL},
-    {"attempt", (getter)get_attempt, NULL, "Counts from 1.", NULL},
-    {"max_attempts", (getter)get_max_attempts, NULL, "1 + the number of retries.", NULL},
-    {"payload", (getter)get_payload, NULL, "A new copy of the payload.", NULL},
-    {"cancelled", (getter)get_cancelled, NULL, "Whether cancellation was requested. Any thread.",
-     NULL},
+    {"id", (getter)get, NULL, "The id as text.", (void *)ID},
+    {"key", (getter)get, NULL, "The routing key, or b\"\".", (void *)KEY},
+    {"attempt", (getter)get, NULL, "Counts from 1.", (void *)ATTEMPT},
+    {"max_attempts", (getter)get, NULL, "1 + the number of retries.", (void *)MAX_ATTEMPTS},
+    {"payload", (getter)get, NULL, "A new copy of the payload.", (void *)PAYLOAD},
+    {"cancelled", (getter)get, NULL, "Whether cancellation was requested. Any thread.",
+     (void *)CANCELLED},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

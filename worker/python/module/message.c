@@ -10,74 +10,61 @@ PyObject *message_new(struct troupe_message *message, PyObject *owner, struct ga
     return held_new(type, message, owner, gate);
 }
 
-static PyObject *get_type(struct held *self, void *unused)
-{
-    (void)unused;
-    return held_is_open(self) ? PyUnicode_FromString(troupe_message_type(self->thing)) : NULL;
-}
+enum attribute {
+    TYPE,
+    KEY,
+    PAYLOAD,
+    SENDER,
+    ID,
+    TIMER,
+    ASK,
+    SENT_AT,
+    REDELIVERED,
+};
 
-static PyObject *get_key(struct held *self, void *unused)
-{
-    const char *key;
-    size_t size;
-
-    (void)unused;
-    if (!held_is_open(self))
-        return NULL;
-    key = troupe_message_key(self->thing, &size);
-    return key ? PyBytes_FromStringAndSize(key, (Py_ssize_t)size) : Py_NewRef(Py_None);
-}
-
-static PyObject *get_payload(struct held *self, void *unused)
+/* Bytes are copies: a view could outlive them. */
+static PyObject *get(struct held *self, void *attribute)
 {
     const char *data;
     size_t size;
 
-    (void)unused;
     if (!held_is_open(self))
         return NULL;
-    data = troupe_message_payload(self->thing, &size);
-    return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
+    switch ((enum attribute)(uintptr_t)attribute) {
+    case TYPE:
+        return PyUnicode_FromString(troupe_message_type(self->thing));
+    case KEY:
+        data = troupe_message_key(self->thing, &size);
+        return data ? PyBytes_FromStringAndSize(data, (Py_ssize_t)size) : Py_NewRef(Py_None);
+    case PAYLOAD:
+        data = troupe_message_payload(self->thing, &size);
+        return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
+    case SENDER:
+        return PyLong_FromUnsignedLongLong(troupe_message_sender(self->thing));
+    case ID:
+        return PyLong_FromUnsignedLongLong(troupe_message_id(self->thing));
+    case TIMER:
+        return PyLong_FromUnsignedLongLong(troupe_message_timer(self->thing));
+    case ASK:
+        return PyLong_FromUnsignedLongLong(troupe_message_ask(self->thing));
+    case SENT_AT:
+        return PyFloat_FromDouble((double)troupe_message_sent_at(self->thing) / 1e6);
+    default:
+        return PyBool_FromLong(troupe_message_is_redelivered(self->thing));
+    }
 }
-
-/* Attributes that are numbers have the library's function as closure. */
-static PyObject *get_number(struct held *self, void *closure)
-{
-    uint64_t (*const function)(const struct troupe_message *) =
-        *(uint64_t(**)(const struct troupe_message *))closure;
-
-    return held_is_open(self) ? PyLong_FromUnsignedLongLong(function(self->thing)) : NULL;
-}
-
-static PyObject *get_sent_at(struct held *self, void *unused)
-{
-    (void)unused;
-    return held_is_open(self)
-               ? PyFloat_FromDouble((double)troupe_message_sent_at(self->thing) / 1e6)
-               : NULL;
-}
-
-static PyObject *get_redelivered(struct held *self, void *unused)
-{
-    (void)unused;
-    return held_is_open(self) ? PyBool_FromLong(troupe_message_is_redelivered(self->thing)) : NULL;
-}
-
-typedef uint64_t (*number_fn)(const struct troupe_message *);
-static number_fn sender = troupe_message_sender, id = troupe_message_id,
-                 timer = troupe_message_timer, ask = troupe_message_ask;
 
 static PyGetSetDef ATTRIBUTES[] = {
-    {"type", (getter)get_type, NULL, "The dotted name.", NULL},
-    {"key", (getter)get_key, NULL, "The routing key, or None.", NULL},
-    {"payload", (getter)get_payload, NULL, "A new copy of the payload.", NULL},
-    {"sender", (getter)get_number, NULL, "A reference; 0 = from outside.", &sender},
-    {"id", (getter)get_number, NULL, "Of the message.", &id},
-    {"timer", (getter)get_number, NULL, "The timer that sent it, or 0.", &timer},
-    {"ask", (getter)get_number, NULL, "For Actor.reply(); 0 = a tell.", &ask},
-    {"sent_at", (getter)get_sent_at, NULL, "Seconds since 1970.", NULL},
-    {"redelivered", (getter)get_redelivered, NULL, "Whether a worker died while handling it.",
-     NULL},
+    {"type", (getter)get, NULL, "The dotted name.", (void *)TYPE},
+    {"key", (getter)get, NULL, "The routing key, or None.", (void *)KEY},
+    {"payload", (getter)get, NULL, "A new copy of the payload.", (void *)PAYLOAD},
+    {"sender", (getter)get, NULL, "A reference; 0 = from outside.", (void *)SENDER},
+    {"id", (getter)get, NULL, "Of the message.", (void *)ID},
+    {"timer", (getter)get, NULL, "The timer that sent it, or 0.", (void *)TIMER},
+    {"ask", (getter)get, NULL, "For Actor.reply(); 0 = a tell.", (void *)ASK},
+    {"sent_at", (getter)get, NULL, "Seconds since 1970.", (void *)SENT_AT},
+    {"redelivered", (getter)get, NULL, "Whether a worker died while handling it.",
+     (void *)REDELIVERED},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
