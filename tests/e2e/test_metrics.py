@@ -59,11 +59,6 @@ def families():
     return {f"troupe_{name}{ending}" for name, kind in rows for ending in endings[kind]}
 
 
-def families_of_nats():
-    with open(os.path.join(TOP, "worker", "nats", "metrics.c"), encoding="utf-8") as file:
-        return {f"troupe_nats_{name}" for name in re.findall(r'\[METRIC_\w+\] = {"(\w+)"', file.read())}
-
-
 class Counted:
     """What a test counts of the jobs that it sends and of the deaths that it is told."""
 
@@ -366,11 +361,9 @@ class Metrics(Chaos):
             return Path(os.path.join(TOP, *path)).read_text(encoding="utf-8")
         for name in "troupe-dashboard.json", "troupe-alerts.yml":
             content = read("units", "monitoring", name)
-            self.assertEqual(set(re.findall(r"\btroupe_\w+", content)) - families() - families_of_nats(), set(), name)
+            self.assertEqual(set(re.findall(r"\btroupe_\w+", content)) - families(), set(), name)
         json.loads(read("units", "monitoring", "troupe-dashboard.json"))
         listed = re.findall(r"^\.It Va (\w+)$", read("supervisor", "metrics", "troupe-metrics.7"), re.M)
         histograms = {name[:-len("_sum")] for name in families() if name.endswith("_sum")}
         plain = {name for name in families() if re.sub("_(bucket|sum|count)$", "", name) not in histograms}
         self.assertEqual(sorted(listed), sorted(plain | histograms))
-        listed = re.findall(r"\btroupe_nats_\w+", read("worker", "nats", "troupe-nats.8"))
-        self.assertEqual(set(listed), families_of_nats())

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: MIT
 """troupe-nats and the server: away, with TLS, with users and permissions."""
-import contextlib
 import os
-import re
 import shutil
-import tempfile
 import unittest
 
 import nats
@@ -32,40 +29,6 @@ class Engine(Case):
         s.client = nats.Client(self, s.nats)
         self.wait_empty(s)
         self.assertEqual(s.client.messages("TROUPE"), 1)
-
-    def test_N6_metrics_tell_of_the_engine_and_of_results_that_wait_for_it(self):
-        directory = tempfile.mkdtemp(prefix="troupe-nats-")
-        self.addCleanup(shutil.rmtree, directory)
-        path = os.path.join(directory, "nats.prom")
-
-        def metrics():
-            with contextlib.suppress(FileNotFoundError), open(path, encoding="ascii") as file:
-                return {name[len("troupe_nats_"):]: int(value) for name, value in re.findall(
-                    r'^(\w+){group="actor",stream="JOBS"} (\d+)$', file.read(), re.MULTILINE)}
-            return {}
-
-        def reach(s, **expected):
-            s.until(lambda: expected.items() <= metrics().items())
-        victim = os.path.join(directory, "victim")
-        os.symlink(victim, path + ".new")  # by somebody who may write there, too
-        s = self.bridged(actor(MaxRetries=0), f"MetricsFile={path}\n")
-        s.client.store("jobs.actor.any", "echo")
-        s.client.store("jobs.actor.any", "crash kill")
-        reach(s, connected=1, taking=1, stalled=0, in_flight=0, unpublished=0, messages_total=2, redelivered_total=0, results_total=2,
-              dead_total=1, given_back_total=0, connections_total=1, publish_failures_total=0)
-        bell = Bell(s, "bell")
-        s.client.store("jobs.actor.any", f"wait {bell.path}\necho late")
-        reach(s, in_flight=1, unpublished=0)
-        s.nats.end()
-        reach(s, connected=0, taking=0)
-        bell.ring()
-        reach(s, unpublished=1)
-        s.nats.start()
-        reach(s, connected=1, unpublished=0, in_flight=0, results_total=3, connections_total=2)
-        s.call("Stop", target="actor")
-        reach(s, taking=0)
-        s.bridge.end()
-        self.assertEqual(os.listdir(directory), [])
 
     def test_N6_it_starts_without_the_engine(self):
         s = self.started({"actor": actor()})

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """troupe-nats tells of jobs in progress, gives back what others are to do, and takes over what others had."""
-import contextlib
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -125,19 +123,11 @@ class Life(Case):
         self.assertEqual(first.bridge.process.wait(LIMIT), 0)
         self.wait_empty(second)
 
-    def wait_given_back(self, s):
-        """Until this machine has given a message back; it writes metrics.prom."""
-        def is_written():
-            with contextlib.suppress(FileNotFoundError), open(s.path("metrics.prom"), encoding="ascii") as file:
-                return re.search(r"^troupe_nats_given_back_total.* 1$", file.read(), re.MULTILINE)
-            return False
-        s.until(is_written)
-
     def withdrawing(self, ack_wait):
-        """A machine that has a job in its queue, and gives it back once its group stops. It writes metrics.prom."""
+        """A machine that has a job in its queue, and gives it back once its group stops."""
         s = self.supervisor({"actor": actor()}).start()
         s.nats, s.client = (server := nats.Server(self).start()), nats.Client(self, server)
-        s.bridge = nats.Bridge(self, s, server, "actor", f"AckWaitSec={ack_wait}\nMetricsFile={s.path('metrics.prom')}\n").setup().start()
+        s.bridge = nats.Bridge(self, s, server, "actor", f"AckWaitSec={ack_wait}\n").setup().start()
         s.bridge.wait_told("Takes messages")
         s.bell = Bell(s, "bell")
         s.call("Pause", target="actor")
@@ -150,7 +140,7 @@ class Life(Case):
         s.nats.end()
         s.bridge.wait_told("NATS is away")
         s.call("Stop", target="actor")
-        self.wait_given_back(s)
+        s.until(lambda: s.job("JOBS:1")["state"] == "cancelled")
         s.call("Resume", target="actor")
         s.call("Start", target="actor")
         s.nats.start()
@@ -171,7 +161,7 @@ class Life(Case):
         second.client.pending(of_first)
         first.call("Stop", target="actor")
         first.bridge.process.send_signal(signal.SIGCONT)
-        self.wait_given_back(first)
+        first.until(lambda: first.job("JOBS:1")["state"] == "cancelled")
         first.bridge.end()
         self.assertNotIn(b"-NAK", [message.data for message in second.client.pending(of_first)])
         first.bell.ring()

@@ -80,19 +80,6 @@ class Refusals(Case):
         self.assertIn("NATS refuses the user or the password in URL= or $NATS_URL: Authorization Violation",
                       s.ctl("status", "nats").stdout)
 
-    def test_the_file_of_metrics_stays_and_grows_old_when_a_password_is_wrong_from_now_on(self):
-        server = self.server(USERS)
-        s = self.started({"actor": actor()})
-        path = s.path("nats.prom")
-        bridge = nats.Bridge(self, s, server, "actor", f"MetricsFile={path}\n", {"NATS_URL": f"nats://troupe:sesame@127.0.0.1:{server.port}"})
-        bridge.start().wait_told("Waits for the consumer")
-        server.end()
-        bridge.wait_told("NATS is away")
-        server.configuration = USERS.replace("sesame", "other")
-        server.start()
-        self.assertEqual(bridge.process.wait(LIMIT), 1)
-        self.assertTrue(os.path.exists(path))
-
     def test_the_status_of_the_group_tells_of_a_server_that_has_another_certificate_now(self):
         mine, other = nkeys.certificate(self), nkeys.certificate(self)
         server = self.server(certificate=mine)

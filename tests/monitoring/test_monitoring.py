@@ -13,17 +13,15 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-import nats  # noqa: E402
 from prometheus import ALERTS, PROGRAM, PROMTOOL, Prometheus  # noqa: E402
 from test_cells import keyed  # noqa: E402
 from test_metrics import Chaos, tough  # noqa: E402
-from troupe import TOP, TestCase, limit  # noqa: E402
+from troupe import TOP, limit  # noqa: E402
 from web_client import Web  # noqa: E402
 
 DEBIANS = "/etc/prometheus/prometheus.yml"
 DASHBOARD = os.path.join(TOP, "units", "monitoring", "troupe-dashboard.json")
 RULE_TESTS = os.path.join(TOP, "tests", "monitoring", "alerts.yml")
-NATS_RULE_TESTS = os.path.join(TOP, "tests", "monitoring", "nats-alerts.yml")
 
 
 def read(path):
@@ -42,28 +40,12 @@ class Rules(unittest.TestCase):
         self.assertEqual(found.returncode, 0, found.stdout + found.stderr)
 
     def test_M3_each_alert_fires_when_it_should_and_not_otherwise(self):
-        found = promtool("test", "rules", RULE_TESTS, NATS_RULE_TESTS)
+        found = promtool("test", "rules", RULE_TESTS)
         self.assertEqual(found.returncode, 0, found.stdout + found.stderr)
         alerts = set(re.findall(r"- alert: (\w+)", read(ALERTS)))
-        tests = read(RULE_TESTS) + read(NATS_RULE_TESTS)
+        tests = read(RULE_TESTS)
         self.assertEqual(set(re.findall(r"^ +- alertname: (\w+)", tests, re.M)), alerts, "these fire")
         self.assertEqual(set(re.findall(r"- {alertname: (\w+), eval_time: 29m}", tests)), alerts, "these do not")
-
-
-class NatsSeries(TestCase):
-    def test_M3_each_series_of_the_alerts_of_troupe_nats_is_in_its_file(self):
-        if not os.path.exists(nats.TROUPE_NATS):
-            self.skipTest("troupe-nats is not built: package libnats-dev")
-        s = self.supervisor({"tough": tough(1)}).start()
-        nowhere = type("Nowhere", (), {"url": f"nats://127.0.0.1:{nats.free_port()}"})
-        path = s.path("troupe-nats-tough.prom")
-        nats.Bridge(self, s, nowhere, "tough", f"MetricsFile={path}\n").start()
-        s.until(lambda: os.path.exists(path))
-        there = set(re.findall(r"^(\w+){(.*?)} ", re.sub(r'="[^"]*"', "", read(path)), re.M))
-        for name, labels in set(re.findall(r"series: '(troupe_nats_\w+){(.*?)}'", re.sub(r'="[^"]*"', "", read(NATS_RULE_TESTS)))):
-            with self.subTest(series=name):
-                self.assertIn((name, labels.removeprefix("instance,")), there)
-
 
     @unittest.skipUnless(os.path.exists(DEBIANS), f"{DEBIANS} is missing")
     def test_M3_the_lines_of_the_readme_fit_debians_configuration_as_they_stand(self):

@@ -117,7 +117,7 @@ static void deliver_after(struct bridge *bridge, natsMsg *message, usec_t pause)
 /* Without a connection, or if the server may already have given the message to another machine,
  * says nothing: the server delivers the message again after AckWait. The same goes for a stand-in,
  * since it is not known when the server has last heard of its message. */
-static void hand_over(struct bridge *bridge, struct flight *flight, usec_t pause)
+void bridge_put_off(struct bridge *bridge, struct flight *flight, usec_t pause)
 {
     if (bridge->engine.connected && flight->kind != FLIGHT_STAND_IN &&
         flight_is_ours(&bridge->flights, flight, clock_now()))
@@ -127,20 +127,13 @@ static void hand_over(struct bridge *bridge, struct flight *flight, usec_t pause
 
 void bridge_give_back(struct bridge *bridge, struct flight *flight)
 {
-    bridge->metrics.n[METRIC_GIVEN_BACK]++;
-    hand_over(bridge, flight, pause_of(bridge, flight));
+    bridge_put_off(bridge, flight, pause_of(bridge, flight));
 }
 
 void bridge_give_back_full(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     bridge->full_at = usec_clamp(bridge->full_at + FULL_SPACE, now + FULL_MIN, now + GIVE_BACK_MAX);
-    bridge->metrics.n[METRIC_GIVEN_BACK]++;
-    hand_over(bridge, flight, bridge->full_at - now);
-}
-
-void bridge_put_off(struct bridge *bridge, struct flight *flight, usec_t pause)
-{
-    hand_over(bridge, flight, pause);
+    bridge_put_off(bridge, flight, bridge->full_at - now);
 }
 
 /* ---- the connection ---- */
@@ -148,7 +141,6 @@ void bridge_put_off(struct bridge *bridge, struct flight *flight, usec_t pause)
 static void on_connected(struct bridge *bridge, usec_t now)
 {
     bridge->engine.connected = true;
-    bridge->metrics.n[METRIC_CONNECTIONS]++;
     report_wake(&bridge->report);
     publisher_publish_soon(&bridge->publisher);
     engine_server(&bridge->engine, bridge->server);
@@ -246,7 +238,6 @@ static void take_on(struct bridge *bridge, uint64_t sequence, natsMsg *message, 
     struct flight *flight;
 
     if (is_full(bridge)) {
-        bridge->metrics.n[METRIC_GIVEN_BACK]++;
         deliver_after(bridge, message, GIVE_BACK_MAX);
         message_bin_put(&bridge->bin, message);
         return;
@@ -275,8 +266,6 @@ static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
         guard(bridge, now); /* more of them may follow */
     puller_note_message(&bridge->consumer.puller);
     consumer_end_stall(&bridge->consumer);
-    bridge->metrics.n[METRIC_MESSAGES]++;
-    bridge->metrics.n[METRIC_REDELIVERED] += message_deliveries(message) > 1;
     flight = flight_find(&bridge->flights, sequence);
     if (flight)
         on_redelivered(bridge, flight, message, now);

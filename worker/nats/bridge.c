@@ -51,10 +51,8 @@ int bridge_init(struct bridge *bridge, const struct config *config)
     flights_init(&bridge->flights, &bridge->bin);
     inquiry_init(&bridge->inquiry, &bridge->flights, config->stream, bridge_on_inquiry, bridge);
     availability_init(&bridge->availability, config->group, bridge_on_availability, bridge);
-    metrics_init(&bridge->metrics, config);
     consumer_init(&bridge->consumer, &bridge->engine, config, &CONSUMER, bridge);
-    publisher_init(&bridge->publisher, &bridge->engine, config, &bridge->flights,
-                   bridge->metrics.n);
+    publisher_init(&bridge->publisher, &bridge->engine, config, &bridge->flights);
     bridge->publisher.changed = on_changed;
     bridge->publisher.userdata = bridge;
     report_init(&bridge->report, &bridge->engine, config);
@@ -72,8 +70,6 @@ void bridge_deinit(struct bridge *bridge)
     message_bin_empty(&bridge->bin);
     inquiry_deinit(&bridge->inquiry);
     availability_deinit(&bridge->availability);
-    if (bridge->stopping)
-        metrics_remove(&bridge->metrics); /* an old file would raise an alert */
     report_deinit(&bridge->report);
     service_manager_close(&bridge->manager);
     troupe_client_free(bridge->client);
@@ -103,21 +99,6 @@ uint64_t bridge_unpublished(const struct bridge *bridge)
     const struct flights *flights = &bridge->flights;
 
     return flights->n - flights->n_here - flights->n_held - flights->n_done;
-}
-
-static usec_t tell_metrics(struct bridge *bridge, usec_t now)
-{
-    const struct flights *flights = &bridge->flights;
-    uint64_t *n = bridge->metrics.n;
-
-    n[METRIC_CONNECTED] = bridge->engine.connected;
-    n[METRIC_TAKING] = bridge->consumer.there && !bridge_takes_nothing(bridge);
-    n[METRIC_STALLED] = bridge->consumer.stall != NULL;
-    n[METRIC_IN_FLIGHT] = flights->n - flights->n_done;
-    n[METRIC_UNPUBLISHED] = bridge_unpublished(bridge);
-    if (!bridge->engine.connected && n[METRIC_UNPUBLISHED] != bridge->n_told)
-        bridge_tell(bridge);
-    return metrics_serve(&bridge->metrics, now);
 }
 
 /* After a pause of this program, discards messages that wait to be read: the server may have given
@@ -155,7 +136,8 @@ usec_t bridge_process(struct bridge *bridge)
     next = usec_min(next, publisher_serve(&bridge->publisher, now));
     next = usec_min(next, consumer_pull(&bridge->consumer, room(bridge), now));
     next = usec_min(next, consumer_serve(&bridge->consumer, now));
-    next = usec_min(next, tell_metrics(bridge, now));
+    if (!bridge->engine.connected && bridge_unpublished(bridge) != bridge->n_told)
+        bridge_tell(bridge);
     if (!service_manager_send(&bridge->manager))
         next = usec_min(next, now + SERVICE_MANAGER_RETRY);
     if (bridge->paused_until > 0)

@@ -30,7 +30,6 @@
 #include "worker/nats/engine.h"
 #include "worker/nats/flight.h"
 #include "worker/nats/inquiry.h"
-#include "worker/nats/metrics.h"
 #include "worker/nats/publisher.h"
 #include "worker/nats/report.h"
 #include "worker/troupe.h"
@@ -51,7 +50,6 @@ struct bridge {
     struct message_bin bin;
     struct inquiry inquiry;
     struct availability availability;
-    struct metrics metrics;
     struct report report;
     struct service_manager manager;
     uint64_t limit; /* jobs that the group seems to have room for; at most InFlight= */

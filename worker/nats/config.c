@@ -88,7 +88,6 @@ static const struct key keys[] = {
                "a number from 1 to 65536"),
     {KEY("Results", results, KIND_WORD), .max = CONFIG_RESULTS_NONE, .words = result_words,
      .fallback = "all", .allowed = "all, errors, none"},
-    FILE_KEY("MetricsFile", NULL, metrics_file),
     NUMBER_KEY("Replicas", KIND_NUMBER, replicas, 1, REPLICAS_MAX, "1", "a number from 1 to 5"),
     NUMBER_KEY("AckWaitSec", KIND_TIME, ack_wait, USEC_PER_SEC, 3600 * USEC_PER_SEC, "30s",
                "a time from 1s to 60min"),

@@ -25,11 +25,10 @@ struct config {
     char *ca_file, *certificate_file, *key_file;
     char *nkey, *nkey_file; /* the public key, and the file of its seed */
     char *stream;
-    char *consumer;     /* NULL = named like the group */
-    char *filter;       /* the subjects of its messages, for `setup`; NULL = all of the group */
-    char *machine;      /* what others call this machine */
-    char *metrics_file; /* NULL = none */
-    const char *group;  /* borrowed */
+    char *consumer;    /* NULL = named like the group */
+    char *filter;      /* the subjects of its messages, for `setup`; NULL = all of the group */
+    char *machine;     /* what others call this machine */
+    const char *group; /* borrowed */
     uint64_t in_flight;
     uint64_t results;  /* enum config_results */
     uint64_t replicas; /* for `setup` */

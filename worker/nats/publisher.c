@@ -26,17 +26,15 @@
 #define ASK_USEC (2 * USEC_PER_SEC)
 
 void publisher_init(struct publisher *publisher, struct engine *engine, const struct config *config,
-                    struct flights *flights, uint64_t *counters)
+                    struct flights *flights)
 {
-    *publisher = (struct publisher){
-        .engine = engine, .config = config, .flights = flights, .counters = counters};
+    *publisher = (struct publisher){.engine = engine, .config = config, .flights = flights};
 }
 
 void publisher_note_failure(struct publisher *publisher, const char *problem)
 {
     const bool first = publisher->unpublished_at == 0;
 
-    publisher->counters[METRIC_PUBLISH_FAILURES]++;
     publisher->unpublished_at = clock_now();
     if (!first)
         return;
@@ -80,13 +78,6 @@ static void send_publication(struct publisher *publisher, struct flight *flight)
         publisher_note_failure(publisher, strerror(-r));
 }
 
-/* Acknowledges the message in this turn. */
-static void conclude(struct publisher *publisher, struct flight *flight)
-{
-    publisher->counters[METRIC_RESULTS] += flight->n_turns == 0;
-    flight_set_state(publisher->flights, flight, FLIGHT_DONE);
-}
-
 void publisher_publish(struct publisher *publisher, struct flight *flight, usec_t now)
 {
     /* Behind those that were published before. */
@@ -103,7 +94,7 @@ void publisher_publish(struct publisher *publisher, struct flight *flight, usec_
     if (is_wanted(publisher, flight))
         send_publication(publisher, flight);
     else
-        conclude(publisher, flight);
+        flight_set_state(publisher->flights, flight, FLIGHT_DONE);
 }
 
 void publisher_publish_soon(struct publisher *publisher)
@@ -150,7 +141,6 @@ static usec_t serve_doubted(struct publisher *publisher, usec_t now)
 /* Senders can cause this at will, so the log is limited. The other message is replaced. */
 static void note_other(struct publisher *publisher, const struct flight *flight, usec_t now)
 {
-    publisher->counters[METRIC_PUBLISH_FAILURES]++;
     if (rate_take(&publisher->others, now, 1, NULL))
         log_warning("message %llu of stream %s: something else is stored in the place of its "
                     "result or dead letter, which is published again",
@@ -186,7 +176,6 @@ static void notify(struct publisher *publisher, const struct flight *flight)
 static void on_confirmed(struct publisher *publisher, struct flight *flight, usec_t now)
 {
     if (flight->state == FLIGHT_DEAD) {
-        publisher->counters[METRIC_DEAD] += flight->n_turns == 0;
         flight_set_state(publisher->flights, flight, FLIGHT_ENDED);
         flight->first_sent_at = 0;
         flight->lost = false;
@@ -194,7 +183,7 @@ static void on_confirmed(struct publisher *publisher, struct flight *flight, use
         publisher_publish(publisher, flight, now);
         return;
     }
-    conclude(publisher, flight);
+    flight_set_state(publisher->flights, flight, FLIGHT_DONE);
 }
 
 /* One result that can never be stored is refused repeatedly, while others are stored. */

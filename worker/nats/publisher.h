@@ -15,7 +15,6 @@
 #include "worker/nats/config.h"
 #include "worker/nats/engine.h"
 #include "worker/nats/flight.h"
-#include "worker/nats/metrics.h"
 #include "worker/nats/publication.h"
 #include <stdbool.h>
 
@@ -23,7 +22,6 @@ struct publisher {
     struct engine *engine;
     const struct config *config;
     struct flights *flights;
-    uint64_t *counters;              /* by METRIC_*; borrowed, as all above */
     void (*changed)(void *userdata); /* publishing has failed or recovered */
     void *userdata;
     usec_t unpublished_at; /* when a publication failed last; 0 = recovered */
@@ -33,7 +31,7 @@ struct publisher {
 
 /* The caller sets `changed` and `userdata`. */
 void publisher_init(struct publisher *publisher, struct engine *engine, const struct config *config,
-                    struct flights *flights, uint64_t *counters);
+                    struct flights *flights);
 
 /* Publishes the dead letter or the result of the flight; if Results= excludes it, concludes the
  * flight. */
