@@ -152,7 +152,7 @@ INCBIN := $(shell grep -ls incbin $(SUPERVISOR))
 $(call object,$(INCBIN)) $(call fault_object,$(INCBIN)): $(INTERFACES)
 
 # So is the page.
-$(call object,supervisor/web/page.c): $(wildcard supervisor/web/page/*)
+$(call object,supervisor/web/answer.c): $(wildcard supervisor/web/page/*)
 
 # Convenience archives: a link takes from them what it needs.
 define archive

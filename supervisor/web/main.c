@@ -1,18 +1,127 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The main program of troupe-web: options, sockets, the loop. */
+/*
+ * The main program of troupe-web: options, sockets, the loop. Serves HTTP with libmicrohttpd, in
+ * one thread: requests that wait for the supervisor are suspended, and a page needs little
+ * computation, so threads would only add locks.
+ */
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "shared/base/standard.h"
+#include "supervisor/web/exchange.h"
 #include "supervisor/web/options.h"
-#include "supervisor/web/server.h"
+#include "supervisor/web/visitor.h"
 #include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
 
 #define STATUS_USAGE 2
+
+/* ---- the server ---- */
+
+/* Bounds of each listening socket. */
+#define SERVER_CONNECTIONS_MAX  128
+#define SERVER_CONNECTIONS_EACH 96 /* from one address */
+
+struct server {
+    struct MHD_Daemon *daemons[OPTIONS_LISTEN_MAX]; /* one for each socket */
+    size_t n;
+    struct visitors visitors;
+};
+
+/* The memory of a connection: the headers of a request and of its answer, and a part of the body.
+ */
+#define MEMORY_MAX ((size_t)32 << 10)
+
+/* Errors of browsers are not logged. */
+__attribute__((format(printf, 2, 0))) static void on_log(void *userdata, const char *format,
+                                                         va_list arguments)
+{
+    char text[512];
+
+    (void)userdata;
+    if (!log_enabled(LOG_LEVEL_DEBUG))
+        return;
+    vsnprintf(text, sizeof(text), format, arguments);
+    log_debug("libmicrohttpd: %s", text);
+}
+
+static struct MHD_Daemon *start(struct server *server, struct site *site, int fd)
+{
+    const struct MHD_OptionItem options[] = {
+        {MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)on_log, NULL},
+        {MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)exchange_completed, NULL},
+        {MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)visitors_notify, &server->visitors},
+        {MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
+        {MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
+        {MHD_OPTION_END, 0, NULL},
+    };
+
+    return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL,
+                            NULL, exchange_handle, site, MHD_OPTION_ARRAY, options,
+                            MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+                            (unsigned)SERVER_CONNECTIONS_MAX, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+                            (unsigned)SERVER_CONNECTIONS_EACH, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                            MEMORY_MAX, MHD_OPTION_END);
+}
+
+/* Takes over the sockets, even after an error. Prints errors. Returns 0 or -EIO. */
+static int server_init(struct server *server, struct site *site, const int *fds, int n_fds)
+{
+    *server = (struct server){.n = 0};
+    visitors_init(&server->visitors);
+    for (int i = 0; i < n_fds; i++) {
+        struct MHD_Daemon *daemon = start(server, site, fds[i]);
+
+        if (daemon) {
+            server->daemons[server->n++] = daemon;
+            continue;
+        }
+        log_error("cannot serve HTTP: libmicrohttpd does not start (memory, descriptors?)");
+        while (i < n_fds)
+            close_fd(fds[i++]);
+        return -EIO;
+    }
+    return 0;
+}
+
+/* No connection may be suspended. */
+static void server_deinit(struct server *server)
+{
+    while (server->n > 0)
+        MHD_stop_daemon(server->daemons[--server->n]);
+}
+
+static void server_prepare(struct server *server, struct poller *poller)
+{
+    usec_t now = clock_now();
+
+    visitors_prepare(&server->visitors, poller);
+    for (size_t i = 0; i < server->n; i++) {
+        const union MHD_DaemonInfo *info =
+            MHD_get_daemon_info(server->daemons[i], MHD_DAEMON_INFO_EPOLL_FD);
+        MHD_UNSIGNED_LONG_LONG msec;
+
+        if (info)
+            poller_add(poller, info->epoll_fd, POLLIN);
+        if (MHD_get_timeout(server->daemons[i], &msec) == MHD_YES)
+            poller_until(poller, usec_add(now, msec * USEC_PER_MSEC));
+    }
+}
+
+static void server_run(struct server *server, usec_t now)
+{
+    for (size_t i = 0; i < server->n; i++)
+        MHD_run(server->daemons[i]);
+    /* Only now is it known which connections were in time. */
+    visitors_run(&server->visitors, now);
+}
+
+/* ---- the program ---- */
 
 static int read_token(const struct options *options, struct token *ret)
 {

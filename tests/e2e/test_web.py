@@ -110,7 +110,6 @@ class Telling(WebTest):
             self.assertIn(kind, headers["Content-Type"])
             self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
             self.assertNotIn("unsafe", headers["Content-Security-Policy"])
-            self.assertEqual(web.ask(path, If_None_Match=headers["ETag"])[::2], (304, b""))
             status, head, nothing = web.ask(path, "HEAD")
             self.assertEqual((status, head["Content-Length"], nothing), (200, str(len(body)), b""))
 
