@@ -90,8 +90,6 @@ static const struct sentence SENTENCES[] = {
     {"AlreadyAttached", .error = -EISCONN, "this connection already has its shared memory"},
     {"TooLarge", .error = -EMSGSIZE,
      "the request or its answer is larger than {maximum:bytes}: ask for less at a time"},
-    {"TooSlow", .error = -EPIPE,
-     "the supervisor closed the connection: more than {maximum:bytes} of answers were not read"},
     {"Internal", .error = -ENOMEM, "the supervisor is short of resources: {message}"},
 
     /* org.varlink.service. Methods refuse bad values with errors of their own. */

@@ -67,12 +67,8 @@ static int run(struct invocation *invocation)
         printf("troupectl %s\n", troupe_version());
         return EXIT_OK;
     }
-    if (invocation->options.help && invocation->verb) {
-        help_verb(invocation->verb);
-        return EXIT_OK;
-    }
     if (invocation->options.help) {
-        help_all();
+        verb_print_help(invocation->verb);
         return EXIT_OK;
     }
     r = check_operands(invocation);

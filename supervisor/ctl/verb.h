@@ -12,6 +12,5 @@ extern const size_t n_verbs;
 /* Prints an error and returns NULL if there is no verb of that name. */
 const struct verb *verb_find(const char *name);
 
-/* Prints the help for all verbs, or for one, on standard output. */
-void help_all(void);
-void help_verb(const struct verb *verb);
+/* Prints the help for a verb, or for all (NULL), on standard output. */
+void verb_print_help(const struct verb *verb);

@@ -96,9 +96,10 @@ int connection_send(struct connection *connection, const void *data, size_t size
 
     if (connection->dead || connection->finishing)
         return 0;
-    if (!connection->overrun && size > CONNECTION_OUTPUT_MAX - connection_unread(connection)) {
-        connection->overrun = true;
-        return CONNECTION_E_OVERRUN;
+    if (size > CONNECTION_OUTPUT_MAX - connection_unread(connection)) {
+        connection->handler->cut_off(connection, "it does not read its answers");
+        connection_close(connection);
+        return 0;
     }
     if (connection_unread(connection) == 0) {
         n = send_some(connection, data, size, fds, n_fds);

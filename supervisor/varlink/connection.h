@@ -73,7 +73,6 @@ struct connection {
     bool finishing;            /* the last answer is queued */
     bool shut;                 /* the last answer is sent */
     bool dead;                 /* only closed() follows */
-    bool overrun;              /* CONNECTION_OUTPUT_MAX was hit */
 };
 
 struct connection_options {
@@ -91,14 +90,9 @@ int connection_init(struct connection *connection, int fd, struct peer *peer,
 /* Call only from closed(), or after the loop has ended. */
 void connection_deinit(struct connection *connection);
 
-enum {
-    _CONNECTION_E_SUCCESS,
-    CONNECTION_E_OVERRUN, /* more than CONNECTION_OUTPUT_MAX unread; one last reply may be queued */
-};
-
 /* Sends, or queues what the socket does not take; an answer with descriptors is not queued. Returns
- * 0, CONNECTION_E_OVERRUN (nothing is queued), -ENOMEM, or -ETOOMANYREFS (too many of this user's
- * descriptors are in flight). Returns 0 also when the socket is broken or takes no descriptors, or
+ * 0, -ENOMEM, or -ETOOMANYREFS (too many of this user's descriptors are in flight). Returns 0 also
+ * when the socket is broken or takes no descriptors, more than CONNECTION_OUTPUT_MAX is unread, or
  * the client's user has too much unread: then closed() follows. */
 int connection_send(struct connection *connection, const void *data, size_t size, const int *fds,
                     unsigned n_fds);

@@ -141,10 +141,6 @@ void request_in_parts(struct request *request, struct request_parts *parts)
     request->state = parts;
     request->drop = drop;
     request->sent = on_sent;
-    if (parts->array && request_is_oneway(request)) {
-        request_done(request);
-        return;
-    }
     begin_reply(parts);
     write_parts(parts);
 }

@@ -50,11 +50,6 @@ bool request_wants_more(const struct request *request)
     return request->call.more && !request->call.oneway;
 }
 
-bool request_is_oneway(const struct request *request)
-{
-    return request->call.oneway;
-}
-
 struct reply *request_begin(struct request *request)
 {
     reply_reset(&request->reply);
@@ -87,14 +82,6 @@ struct reply *request_begin_error(struct request *request, const char *name)
     return reply;
 }
 
-static void build_error(struct request *request, const char *name, const char *key, int64_t value)
-{
-    reply_int(request_begin_error(request, name), key, value);
-    reply_end_object(&request->reply);
-    reply_end_object(&request->reply);
-    reply_raw(&request->reply, "", 1);
-}
-
 static const char *describe(int error)
 {
     switch (error) {
@@ -111,28 +98,13 @@ static const char *describe(int error)
 /* Replaces a reply that could not be built or sent. */
 static void replace_answer(struct request *request, int error)
 {
-    if (error == -EMSGSIZE) {
-        build_error(request, "TooLarge", "maximum", (int64_t)REQUEST_REPLY_MAX);
-        return;
-    }
-    reply_string(request_begin_error(request, "Internal"), "message", describe(error));
+    if (error == -EMSGSIZE)
+        reply_int(request_begin_error(request, "TooLarge"), "maximum", (int64_t)REQUEST_REPLY_MAX);
+    else
+        reply_string(request_begin_error(request, "Internal"), "message", describe(error));
     reply_end_object(&request->reply);
     reply_end_object(&request->reply);
     reply_raw(&request->reply, "", 1);
-}
-
-/* The client has not read its replies in time: it gets one last error and is disconnected. */
-static void overrun(struct request *request)
-{
-    struct connection *connection = request->connection;
-
-    limited_log_write(request->log, NULL, LOG_LEVEL_NOTICE,
-                      "client %d (uid %u) is cut off: more than %zu MiB unread",
-                      (int)connection->peer.pid, (unsigned)connection->peer.uid,
-                      CONNECTION_OUTPUT_MAX >> 20);
-    build_error(request, "TooSlow", "maximum", (int64_t)CONNECTION_OUTPUT_MAX);
-    (void)connection_send(connection, request->reply.data, request->reply.size, NULL, 0);
-    connection_finish(connection);
 }
 
 static int send_answer(struct request *request, const int *fds, unsigned n_fds)
@@ -152,9 +124,7 @@ static int send_answer(struct request *request, const int *fds, unsigned n_fds)
         replace_answer(request, r);
         r = connection_send(connection, reply->data, reply->size, NULL, 0);
     }
-    if (r == CONNECTION_E_OVERRUN)
-        overrun(request);
-    else if (r < 0)
+    if (r < 0)
         connection_close(connection);
     /* Large replies are rare: the buffer is not kept. */
     if (reply->allocated > 65536)

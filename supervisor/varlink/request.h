@@ -69,8 +69,6 @@ bool request_start(struct request *request, const char *text, size_t size);
 
 /* The call has "more". */
 bool request_wants_more(const struct request *request);
-/* The call has "oneway": no reply is sent, so a method must not wait for anything. */
-bool request_is_oneway(const struct request *request);
 
 /* Reads the parameters of the method, and checks them. False if they are wrong; then it has been
  * answered. */

@@ -212,7 +212,7 @@ static bool is_writing(struct change *change)
 {
     const struct request *request = change->parts.request;
 
-    if (change->unwritten && !change->wait && !request_is_oneway(request))
+    if (change->unwritten && !change->wait)
         change->wait = removal_await(request->context->durable->store, on_written, change);
     return change->wait;
 }
@@ -269,13 +269,6 @@ static void count_match(struct change *change, struct dead_letter *letter)
     change->n_counted++;
 }
 
-/* The result of a call with dry_run: up_to bounds another call to these letters. */
-static void report_dry_run(struct reply *reply, const struct change *change)
-{
-    if (request_bool(change->parts.request, "dry_run"))
-        reply_uint(reply, "up_to", change->last);
-}
-
 /* Either an id or a filter. */
 static bool take_which(struct request *request)
 {
@@ -283,8 +276,7 @@ static bool take_which(struct request *request)
 
     if (has_id == request_has(request, "filter"))
         return request_refuse(request, "id", "either this or filter");
-    return !has_id || (!dry_run && !request_has(request, "up_to")) ||
-           request_refuse(request, dry_run ? "dry_run" : "up_to", "only with filter");
+    return !has_id || !dry_run || request_refuse(request, "dry_run", "only with filter");
 }
 
 /* Changes the letter with the call's id, or all that match its filter. */
@@ -316,8 +308,6 @@ static void change(struct request *request, const char *to,
     requeue_init(&change->requeue, request->context, to);
     change->requeue.settled = on_settled;
     change->last = letters->tally->last_id;
-    if ((uint64_t)request_int(request, "up_to", INT64_MAX) < change->last)
-        change->last = (uint64_t)request_int(request, "up_to", 0);
     dead_letter_walk_begin(&change->walk, letters, false);
     request_in_parts(request, &change->parts);
 }
@@ -341,7 +331,6 @@ static void finish_requeue(struct request_parts *parts)
     }
     reply_uint(reply, "requeued", requeue->n_requeued + change->n_counted);
     reply_uint(reply, "failed", requeue->n_failed);
-    report_dry_run(reply, change);
     reply_string_if(reply, "problem", requeue->problem);
     if (change->has_one)
         reply_string_if(reply, "job", requeue->job);
@@ -371,7 +360,6 @@ static void finish_purge(struct request_parts *parts)
     struct reply *reply = request_part_reply(parts);
 
     reply_uint(reply, "purged", change->n_purged + change->n_counted);
-    report_dry_run(reply, change);
     if (change->error < 0)
         reply_string(reply, "store_problem",
                      store_problem(parts->request->context->durable->store));

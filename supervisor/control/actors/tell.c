@@ -152,11 +152,6 @@ static void ask(struct request *request)
         return;
     wanted = (struct router_message){
         .to = message.actor->reference, .topic = message.topic, .payload = &message.payload};
-    if (request_is_oneway(request)) {
-        (void)router_tell(context->messages, &wanted);
-        request_done(request);
-        return;
-    }
     r = router_ask(context->messages, &wanted, reply_type,
                    varlink_usec(&request->parameters, "timeout_usec", PROTOCOL_ASK_TIMEOUT),
                    on_done, request, &handle);

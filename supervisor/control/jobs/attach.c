@@ -98,10 +98,6 @@ static void attach(struct request *request)
         request_fail(request, "AlreadyAttached");
         return;
     }
-    if (request_is_oneway(request)) {
-        request_done(request); /* there is no reply to carry the descriptors */
-        return;
-    }
     r = attachment_new(&request->attachment, request->context->groups, &options, &fds);
     if (r < 0) {
         request_internal(request, r);

@@ -77,14 +77,14 @@ static void create(struct request *request)
 {
     const struct control_submit_options options = {
         .keep_result = true,
-        .changed = request_is_oneway(request) ? NULL : on_accepted,
+        .changed = on_accepted,
         .owner = request,
     };
     struct job *job = control_submit(request, &options);
 
     if (!job)
         return;
-    if (!job->record || request_is_oneway(request)) {
+    if (!job->record) {
         answer_accepted(request, job);
         return;
     }
@@ -94,20 +94,12 @@ static void create(struct request *request)
 
 static void do_job(struct request *request)
 {
-    /* A oneway call does not wait for the job, as that would delay the client's next call. */
-    const struct control_submit_options options = {
-        .changed = request_is_oneway(request) ? NULL : on_change,
-        .owner = request,
-    };
+    const struct control_submit_options options = {.changed = on_change, .owner = request};
     struct job *job = control_submit(request, &options);
     struct job_waiter *submitter;
 
     if (!job)
         return;
-    if (request_is_oneway(request)) {
-        request_done(request);
-        return;
-    }
     submitter = job_first_waiter(job);
     submitter->cookie = request_wants_more(request);
     hold(request, submitter);
@@ -196,7 +188,7 @@ static void wait_job(struct request *request)
 
     if (!job)
         return;
-    if (job_ended(job) || request_is_oneway(request))
+    if (job_ended(job))
         answer_job(request, job);
     else
         await_end(request, job, false);
@@ -258,8 +250,7 @@ static void on_cancelled(struct job_waiter *waiter, struct job *job)
 /* Answers when the cancellation is on disk. */
 static void await_cancel(struct request *request, struct job *job, bool again)
 {
-    struct job_waiter *waiter =
-        request_is_oneway(request) ? NULL : job_waiter_new(request->context->jobs, job);
+    struct job_waiter *waiter = job_waiter_new(request->context->jobs, job);
 
     if (!waiter) {
         request_done(request);

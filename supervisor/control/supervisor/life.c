@@ -246,12 +246,6 @@ static struct wait *wait_for(struct request *request, enum wait_goal goal)
 
 /* ---- methods ---- */
 
-/* Whether the reply comes when the change is complete. */
-static bool waits(const struct request *request)
-{
-    return request_bool(request, "wait") && !request_is_oneway(request);
-}
-
 static void stop_group(struct group *group)
 {
     group_stop(group, false);
@@ -318,7 +312,7 @@ static void change_life(struct request *request)
         group_fault_retry(target.group);
     if (change->takes_within && request_has(request, "within_usec"))
         stop_within(&target, (usec_t)request_int(request, "within_usec", 0));
-    if (change->goal != WAIT_GOAL_NONE && waits(request))
+    if (change->goal != WAIT_GOAL_NONE && request_bool(request, "wait"))
         (void)wait_for(request, change->goal);
     else
         request_done(request);
@@ -375,7 +369,7 @@ static void drain(struct request *request)
         return;
     }
     group_drain(target.group);
-    if (waits(request)) {
+    if (request_bool(request, "wait")) {
         (void)wait_for(request, WAIT_GOAL_DRAINED);
         return;
     }
@@ -421,7 +415,7 @@ static void resize(struct request *request)
         fail_size(request, size);
     } else if (r < 0) {
         request_internal(request, r);
-    } else if (waits(request)) {
+    } else if (request_bool(request, "wait")) {
         await_size(request, old_size, (size_t)size);
     } else {
         reply_uint(request_begin(request), "old_size", old_size);

@@ -79,8 +79,7 @@ int call_open(struct invocation *invocation)
 }
 
 /*
- * Whether the call may succeed over a new connection. A stream also ends when the supervisor stops,
- * and when it was read too slowly.
+ * Whether the call may succeed over a new connection. A stream also ends when the supervisor stops.
  */
 static bool is_farewell(const char *error, bool stream)
 {
@@ -88,8 +87,7 @@ static bool is_farewell(const char *error, bool stream)
 
     if (!dot)
         return false;
-    return strcmp(dot, ".Restarting") == 0 ||
-           (stream && (strcmp(dot, ".Stopping") == 0 || strcmp(dot, ".TooSlow") == 0));
+    return strcmp(dot, ".Restarting") == 0 || (stream && strcmp(dot, ".Stopping") == 0);
 }
 
 static void await_job(struct invocation *invocation)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/command/invocation.h"
 
+#include "shared/base/buffer.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"
 #include "supervisor/ctl/text/terminal.h"
@@ -42,6 +43,53 @@ int invocation_each(struct invocation *invocation, size_t first,
             status = r;
     }
     return status;
+}
+
+/* ---- payload ---- */
+
+static int no_memory(void)
+{
+    complain("out of memory");
+    return EXIT_FAILED;
+}
+
+/* `path` NULL = standard input. */
+static int read_file(const char *path, char **ret, size_t *ret_size)
+{
+    _cleanup_close_ int opened = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    struct buffer buffer = BUFFER_NULL;
+    int r = path && opened < 0 ? -errno : buffer_read(&buffer, path ? opened : STDIN_FILENO);
+
+    if (r == 0)
+        *ret = buffer_take(&buffer, ret_size);
+    buffer_deinit(&buffer);
+    if (r == 0)
+        return *ret ? EXIT_OK : no_memory();
+    complain("cannot read %s: %s", path ? path : "standard input", strerror(-r));
+    return EXIT_FAILED;
+}
+
+int invocation_payload(const struct invocation *invocation, const char *operand, char **ret,
+                       size_t *ret_size)
+{
+    const struct options *options = &invocation->options;
+
+    if (operand && strcmp(operand, "-") != 0) {
+        complain("'%s': the payload is given by --data TEXT, --file FILE or - (standard input)",
+                 operand);
+        return EXIT_USAGE;
+    }
+    if ((operand != NULL) + (options->data != NULL) + (options->file != NULL) > 1) {
+        complain("one payload only: --data, --file or -");
+        return EXIT_USAGE;
+    }
+    if (operand || (options->file && strcmp(options->file, "-") == 0))
+        return read_file(NULL, ret, ret_size);
+    if (options->file)
+        return read_file(options->file, ret, ret_size);
+    *ret = strdup(options->data ? options->data : "");
+    *ret_size = *ret ? strlen(*ret) : 0;
+    return *ret ? EXIT_OK : no_memory();
 }
 
 /* ---- signals ---- */
@@ -116,10 +164,8 @@ int output_json(const struct invocation *invocation, const json_t *document)
 {
     bool indent = invocation->out.is_terminal && !invocation->lines;
 
-    if (output_write(document, indent ? JSON_INDENT(2) : JSON_COMPACT) < 0 && !ferror(stdout)) {
-        complain("out of memory");
-        return EXIT_FAILED;
-    }
+    if (output_write(document, indent ? JSON_INDENT(2) : JSON_COMPACT) < 0 && !ferror(stdout))
+        return no_memory();
     putchar('\n');
     return invocation->lines && fflush(stdout) != 0 ? EXIT_FAILED : EXIT_OK;
 }

@@ -16,7 +16,6 @@ struct verb {
     const char *name;
     const char *operands; /* "GROUP N"; "" = none */
     const char *summary;  /* a line for the list of verbs */
-    const char *details;  /* NULL, or paragraphs for --help, each ended by a newline */
     unsigned options;     /* enum option_set, beside the common ones */
     size_t operands_min, operands_max;
     bool hidden;                               /* not listed, nor offered */
@@ -49,6 +48,13 @@ const char *invocation_operand(const struct invocation *invocation, size_t i);
  */
 int invocation_each(struct invocation *invocation, size_t first,
                     int (*each)(struct invocation *invocation, const char *operand));
+
+/*
+ * Reads the payload: --data, --file, or "-" for standard input. `operand` is "-" or NULL. The
+ * caller frees `*ret`, which ends with a NUL. Prints errors and returns an exit status.
+ */
+int invocation_payload(const struct invocation *invocation, const char *operand, char **ret,
+                       size_t *ret_size);
 
 /* ---- signals ---- */
 

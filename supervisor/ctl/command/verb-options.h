@@ -75,7 +75,6 @@ struct options {
     bool actor;
     bool dry_run;
     usec_t older_than;
-    int64_t up_to; /* id of a dead letter; 0 = not given */
     const char *cause, *of_key;
     bool allow_empty;   /* of a reload */
     const char *output; /* of metrics */

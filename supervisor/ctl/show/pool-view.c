@@ -7,22 +7,8 @@
 #include "supervisor/ctl/text/terminal.h"
 #include <string.h>
 
-/* Groups of up to this size are shown with all workers. */
-#define SMALL_POOL 6
-/*
- * For larger groups: how many workers that need attention, and how many of the longest running
- * jobs, are shown.
- */
-#define NOTABLE_MAX 10
-#define LONGEST_MAX 3
 /* A more recent death is shown even if the worker is well again. */
 #define RECENT_DEATH (60 * USEC_PER_SEC)
-
-static const char *const rank_states[_RANK_N] = {
-    [RANK_FAILED] = "failed",     [RANK_KILLING] = "killing",   [RANK_BACKOFF] = "backoff",
-    [RANK_STOPPING] = "stopping", [RANK_STARTING] = "starting", [RANK_BUSY] = "busy",
-    [RANK_IDLE] = "idle",         [RANK_STOPPED] = "stopped",
-};
 
 /* The words of the tally, in its order. */
 static const struct {
@@ -69,73 +55,13 @@ static const char *state_of(const json_t *worker)
     return pool_is_spare(worker) && strcmp(state, "idle") == 0 ? "spare" : state;
 }
 
-static enum rank rank_of(const json_t *worker, usec_t now)
+bool pool_is_notable(const json_t *worker, usec_t now)
 {
     const json_t *death = json_object_get(worker, "last_death");
-    const char *state = field_text(worker, "state");
-    enum rank rank = RANK_STOPPED;
 
-    for (enum rank i = 0; i < _RANK_N; i++)
-        if (rank_states[i] && strcmp(rank_states[i], state) == 0)
-            rank = i;
-    if ((rank == RANK_BUSY || rank == RANK_IDLE) && pool_is_failure(death) &&
-        usec_sub(now, field_usec(death, "at")) < RECENT_DEATH)
-        return RANK_DIED_RECENTLY;
-    return rank;
-}
-
-static int compare_entries(const void *a, const void *b)
-{
-    const struct entry *x = a, *y = b;
-
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    return (x->order > y->order) - (x->order < y->order);
-}
-
-int pool_init(struct pool_view *pool, const json_t *group, usec_t now)
-{
-    const json_t *workers = json_object_get(group, "workers");
-    size_t n = json_array_size(workers);
-
-    *pool = (struct pool_view){.entries = calloc(n + 1, sizeof(*pool->entries)),
-                               .n_entries = n,
-                               .service = field_is(group, "type", "service")};
-    if (!pool->entries)
-        return -ENOMEM;
-    for (size_t i = 0; i < n; i++) {
-        struct entry *entry = &pool->entries[i];
-
-        entry->worker = json_array_get(workers, i);
-        entry->rank = rank_of(entry->worker, now);
-        entry->order = entry->rank == RANK_BUSY ? field_usec(entry->worker, "job_since_at") : i;
-    }
-    return 0;
-}
-
-void pool_deinit(struct pool_view *pool)
-{
-    free(pool->entries);
-    *pool = (struct pool_view){0};
-}
-
-size_t pool_notable(struct pool_view *pool)
-{
-    size_t n = 0, busy = 0;
-
-    if (pool->n_entries <= SMALL_POOL)
-        return pool->n_entries;
-    qsort(pool->entries, pool->n_entries, sizeof(*pool->entries), compare_entries);
-    while (n < pool->n_entries && n < NOTABLE_MAX && pool->entries[n].rank < RANK_BUSY)
-        n++;
-    /* If not all workers in trouble fit, no healthy ones are shown. */
-    if (n == NOTABLE_MAX)
-        return n;
-    while (n < pool->n_entries && pool->entries[n].rank == RANK_BUSY && busy < LONGEST_MAX) {
-        n++;
-        busy++;
-    }
-    return n;
+    if (!pool_is_up(worker))
+        return !field_is(worker, "state", "stopped");
+    return pool_is_failure(death) && usec_sub(now, field_usec(death, "at")) < RECENT_DEATH;
 }
 
 const char *pool_state_name(const char *state, bool service)
@@ -143,42 +69,54 @@ const char *pool_state_name(const char *state, bool service)
     return service && strcmp(state, "idle") == 0 ? "up" : state;
 }
 
-void pool_tally(const struct pool_view *pool, size_t first, struct joined *ret)
+static const json_t *workers_of(const json_t *group)
 {
+    return json_object_get(group, "workers");
+}
+
+void pool_tally(const json_t *group, struct joined *ret)
+{
+    const bool service = field_is(group, "type", "service");
+    const json_t *workers = workers_of(group);
+
     for (size_t word = 0; word < ELEMENTS(tally_words); word++) {
         size_t n = 0;
 
-        for (size_t i = first; i < pool->n_entries; i++)
-            n += strcmp(state_of(pool->entries[i].worker), tally_words[word].state) == 0;
+        for (size_t i = 0; i < json_array_size(workers); i++)
+            n += strcmp(state_of(json_array_get(workers, i)), tally_words[word].state) == 0;
         if (n > 0)
             joined_add(ret, "%s%s %s" PLAIN, tally_words[word].color, COUNT(n),
-                       pool_state_name(tally_words[word].text, pool->service));
+                       pool_state_name(tally_words[word].text, service));
     }
 }
 
-size_t pool_count(const struct pool_view *pool, pool_is_fn is)
+size_t pool_count(const json_t *group, pool_is_fn is)
 {
+    const json_t *workers = workers_of(group);
     size_t n = 0;
 
-    for (size_t i = 0; i < pool->n_entries; i++)
-        n += !pool_is_spare(pool->entries[i].worker) && is(pool->entries[i].worker);
+    for (size_t i = 0; i < json_array_size(workers); i++)
+        n += !pool_is_spare(json_array_get(workers, i)) && is(json_array_get(workers, i));
     return n;
 }
 
-size_t pool_in_state(const struct pool_view *pool, const char *state)
+size_t pool_in_state(const json_t *group, const char *state)
 {
+    const json_t *workers = workers_of(group);
     size_t n = 0;
 
-    for (size_t i = 0; i < pool->n_entries; i++)
-        n += !pool_is_spare(pool->entries[i].worker) &&
-             field_is(pool->entries[i].worker, "state", state);
+    for (size_t i = 0; i < json_array_size(workers); i++)
+        n += !pool_is_spare(json_array_get(workers, i)) &&
+             field_is(json_array_get(workers, i), "state", state);
     return n;
 }
 
-const json_t *pool_unstarted(const struct pool_view *pool)
+const json_t *pool_unstarted(const json_t *group)
 {
-    for (size_t i = 0; i < pool->n_entries; i++) {
-        const json_t *worker = pool->entries[i].worker;
+    const json_t *workers = workers_of(group);
+
+    for (size_t i = 0; i < json_array_size(workers); i++) {
+        const json_t *worker = json_array_get(workers, i);
 
         if (field_has(worker, "status") &&
             (field_is(worker, "state", "backoff") || field_is(worker, "state", "failed")))
@@ -187,12 +125,12 @@ const json_t *pool_unstarted(const struct pool_view *pool)
     return NULL;
 }
 
-const json_t *pool_latest_death(const struct pool_view *pool)
+const json_t *pool_latest_death(const json_t *group)
 {
-    const json_t *latest = NULL;
+    const json_t *workers = workers_of(group), *latest = NULL;
 
-    for (size_t i = 0; i < pool->n_entries; i++) {
-        const json_t *death = json_object_get(pool->entries[i].worker, "last_death");
+    for (size_t i = 0; i < json_array_size(workers); i++) {
+        const json_t *death = json_object_get(json_array_get(workers, i), "last_death");
 
         if (pool_is_failure(death) &&
             (!latest || field_usec(death, "at") > field_usec(latest, "at")))

@@ -12,28 +12,30 @@
 
 /* A job that has waited longer is highlighted. */
 #define LONG_WAIT (60 * USEC_PER_SEC)
+/* Groups of up to this size are shown with all workers; of larger ones, some that need attention.
+ */
+#define SMALL_POOL  6
+#define NOTABLE_MAX 10
 
-static void show_title(const struct terminal *terminal, const json_t *group,
-                       const struct pool_view *pool, usec_t now)
+static void show_title(const struct terminal *terminal, const json_t *group, usec_t now)
 {
     const char *state = show_group_state(group), *description = field_text(group, "description");
     struct joined why = JOINED_NULL;
 
-    show_why(&why, group, pool, now);
+    show_why(&why, group, now);
     terminal_print(terminal, "%s " BOLD "%s" PLAIN "%s%s: %s%s%s%s",
                    DOT(show_has_failing_cells(group) ? "failing" : state),
                    SAFE(field_text(group, "name")), *description ? " - " : "", SAFE(description),
-                   STATE(state), pool->service ? " (service)" : "", *why.text ? " – " : "",
-                   why.text);
+                   STATE(state), field_is(group, "type", "service") ? " (service)" : "",
+                   *why.text ? " – " : "", why.text);
 }
 
-static void show_workers_line(const struct terminal *terminal, const json_t *group,
-                              const struct pool_view *pool)
+static void show_workers_line(const struct terminal *terminal, const json_t *group)
 {
-    const uint64_t size = field_count(group, "size"), up = pool_count(pool, pool_is_up);
+    const uint64_t size = field_count(group, "size"), up = pool_count(group, pool_is_up);
     struct joined states = JOINED_NULL;
 
-    pool_tally(pool, 0, &states);
+    pool_tally(group, &states);
     terminal_print(terminal, "   Workers: %s%s of %s up" PLAIN "%s%s", up < size ? BOLD : "",
                    COUNT(up), COUNT(size), *states.text ? ": " : "", states.text);
 }
@@ -106,10 +108,10 @@ static void show_latency_line(const struct terminal *terminal, const json_t *gro
 }
 
 /* `last_shown`: the last death already has a line of its own. */
-static void show_deaths_line(const struct terminal *terminal, const json_t *group,
-                             const struct pool_view *pool, usec_t now, bool last_shown)
+static void show_deaths_line(const struct terminal *terminal, const json_t *group, usec_t now,
+                             bool last_shown)
 {
-    const json_t *death = last_shown ? NULL : pool_latest_death(pool);
+    const json_t *death = last_shown ? NULL : pool_latest_death(group);
     uint64_t deaths = field_count(group, "deaths");
 
     if (deaths == 0 && !death)
@@ -140,12 +142,13 @@ static void show_configuration(const struct terminal *terminal, const json_t *gr
 }
 
 /* Workers that were started in different ways are usually few. */
-static void show_in_force(const struct terminal *terminal, const struct pool_view *pool)
+static void show_in_force(const struct terminal *terminal, const json_t *group)
 {
+    const json_t *workers = json_object_get(group, "workers");
     const char *last = "";
 
-    for (size_t i = 0; i < pool->n_entries; i++) {
-        const char *text = field_text(pool->entries[i].worker, "in_force");
+    for (size_t i = 0; i < json_array_size(workers); i++) {
+        const char *text = field_text(json_array_get(workers, i), "in_force");
 
         if (*text != '\0' && strcmp(text, last) != 0)
             terminal_print(terminal, "  In force: %s", SAFE(text));
@@ -189,9 +192,9 @@ static void add_remarks(struct table *table, const json_t *worker, usec_t now)
     table_add(table, "%s", text.text);
 }
 
-static void add_worker(struct table *table, const struct entry *entry, bool service, usec_t now)
+static void add_worker(struct table *table, const json_t *worker, bool service, usec_t now)
 {
-    const json_t *worker = entry->worker, *death = json_object_get(worker, "last_death");
+    const json_t *death = json_object_get(worker, "last_death");
     const uint64_t restarts = field_count(worker, "restarts");
     char line[1024];
 
@@ -206,55 +209,56 @@ static void add_worker(struct table *table, const struct entry *entry, bool serv
     else
         table_add(table, "%s", "");
     add_remarks(table, worker, now);
-    if (entry->rank <= RANK_DIED_RECENTLY && pool_is_failure(death) &&
+    if (pool_is_notable(worker, now) && pool_is_failure(death) &&
         *show_last_line(line, sizeof(line), field_text(death, "stderr")))
         table_note(table, "     " DIM "│" PLAIN " %s", line);
 }
 
-static void show_workers(const struct terminal *terminal, struct pool_view *pool, usec_t now,
-                         bool all)
+static void show_workers(const struct terminal *terminal, const json_t *group, usec_t now, bool all)
 {
-    size_t n = all ? pool->n_entries : pool_notable(pool);
-    struct joined rest = JOINED_NULL;
+    const json_t *workers = json_object_get(group, "workers");
+    const bool service = field_is(group, "type", "service");
+    const size_t n = json_array_size(workers);
+    size_t n_shown = 0;
     struct table table;
 
     table_init(&table, 5, "   ");
-    for (size_t i = 0; i < n; i++)
-        add_worker(&table, &pool->entries[i], pool->service, now);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *worker = json_array_get(workers, i);
+
+        if (all || n <= SMALL_POOL || (n_shown < NOTABLE_MAX && pool_is_notable(worker, now))) {
+            add_worker(&table, worker, service, now);
+            n_shown++;
+        }
+    }
     table_print(&table, terminal);
     table_deinit(&table);
-    pool_tally(pool, n, &rest);
-    if (n > 0 && n < pool->n_entries)
-        terminal_print(terminal, "   " DIM "and %s more:" PLAIN " %s", COUNT(pool->n_entries - n),
-                       rest.text);
+    if (n_shown > 0 && n_shown < n)
+        terminal_print(terminal, "   " DIM "and %s more" PLAIN, COUNT(n - n_shown));
 }
 
 static void show_pool(const struct terminal *terminal, const json_t *group, usec_t now, bool all)
 {
-    struct pool_view pool;
     bool last_shown;
 
-    if (pool_init(&pool, group, now) < 0)
-        return;
-    show_title(terminal, group, &pool, now);
-    show_workers_line(terminal, group, &pool);
-    if (!pool.service) {
+    show_title(terminal, group, now);
+    show_workers_line(terminal, group);
+    if (!field_is(group, "type", "service")) {
         show_queue_line(terminal, group, now);
         show_jobs_line(terminal, group);
         show_latency_line(terminal, group);
     }
-    last_shown = show_last(terminal, group, &pool, now);
-    show_deaths_line(terminal, group, &pool, now, last_shown);
-    if (pool_in_state(&pool, "failed") > 0)
-        terminal_print(terminal, "            when this is fixed: troupectl reset %s",
+    last_shown = show_last(terminal, group, now);
+    show_deaths_line(terminal, group, now, last_shown);
+    if (pool_in_state(group, "failed") > 0)
+        terminal_print(terminal, "            when that is mended: troupectl reset %s",
                        SAFE(field_text(group, "name")));
     show_configuration(terminal, group);
-    show_in_force(terminal, &pool);
+    show_in_force(terminal, group);
     if (field_has(group, "cells"))
         show_cells(terminal, group, now, all);
     else
-        show_workers(terminal, &pool, now, all);
-    pool_deinit(&pool);
+        show_workers(terminal, group, now, all);
 }
 
 void show_group(const struct terminal *terminal, const json_t *group, usec_t now, bool all)

@@ -8,39 +8,22 @@
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/table.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* How many healthy cells with work are shown without --all. Cells in trouble are always shown. */
 #define BUSY_SHOWN 10
 
-struct line {
-    json_t *cell;
-    bool trouble;
-    uint64_t work; /* jobs: queued, running, between attempts */
-};
-
-static struct line line_of(json_t *cell)
+static bool is_in_trouble(const json_t *cell)
 {
-    return (struct line){
-        .cell = cell,
-        .trouble = field_is(cell, "state", "degraded") || field_is(cell, "state", "failing") ||
-                   field_is(cell, "state", "failed"),
-        .work = field_count(cell, "queued") + field_count(cell, "running") +
-                field_count(cell, "waiting"),
-    };
+    return field_is(cell, "state", "degraded") || field_is(cell, "state", "failing") ||
+           field_is(cell, "state", "failed");
 }
 
-/* Cells in trouble first, then the busiest, then by name. */
-static int compare(const void *a, const void *b)
+static bool has_work(const json_t *cell)
 {
-    const struct line *x = a, *y = b;
-
-    if (x->trouble != y->trouble)
-        return x->trouble ? -1 : 1;
-    if (x->work != y->work)
-        return x->work > y->work ? -1 : 1;
-    return strcmp(field_text(x->cell, "key"), field_text(y->cell, "key"));
+    return field_count(cell, "queued") + field_count(cell, "running") +
+               field_count(cell, "waiting") >
+           0;
 }
 
 static void add_key(struct table *table, const json_t *cell, const char *member)
@@ -81,15 +64,21 @@ static void add_notes(struct table *table, const json_t *cell, const char *membe
     table_add(table, "%s", notes.text);
 }
 
-static size_t count_notable(const struct line *lines, size_t n)
+/* Chooses cells in trouble, then some with work; all cells, if these are few. */
+static json_t *choose_cells(const json_t *cells, bool all)
 {
-    size_t notable = 0;
+    json_t *chosen = json_array();
+    const json_t *cell;
+    size_t i;
 
-    while (notable < n &&
-           (lines[notable].trouble || (lines[notable].work > 0 && notable < BUSY_SHOWN)))
-        notable++;
-    /* Do not replace one cell by a line that says "1 more". */
-    return n <= BUSY_SHOWN ? n : notable;
+    json_array_foreach(cells, i, cell) if (is_in_trouble(cell))
+        json_array_append(chosen, (json_t *)(uintptr_t)cell);
+    json_array_foreach(cells, i,
+                       cell) if (!is_in_trouble(cell) &&
+                                 (all || json_array_size(cells) <= BUSY_SHOWN ||
+                                  (has_work(cell) && json_array_size(chosen) < BUSY_SHOWN)))
+        json_array_append(chosen, (json_t *)(uintptr_t)cell);
+    return chosen;
 }
 
 void show_cells(const struct terminal *terminal, const json_t *group, usec_t now, bool all)
@@ -100,20 +89,9 @@ void show_cells(const struct terminal *terminal, const json_t *group, usec_t now
         {NULL, "running", add_count, true}, {NULL, "succeeded", add_count, true},
         {NULL, "deaths", add_notes, false}, {0},
     };
-    const json_t *cells = json_object_get(group, "cells");
-    size_t n = json_array_size(cells), n_shown;
-    uint64_t total = field_count(group, "cells_total");
-    _cleanup_free_ struct line *lines = calloc(n + 1, sizeof(*lines));
-    json_auto_t *shown = json_array();
+    json_auto_t *shown = choose_cells(json_object_get(group, "cells"), all);
+    const uint64_t total = field_count(group, "cells_total"), n_shown = json_array_size(shown);
 
-    if (!lines)
-        return;
-    for (size_t i = 0; i < n; i++)
-        lines[i] = line_of(json_array_get(cells, i));
-    qsort(lines, n, sizeof(*lines), compare);
-    n_shown = all ? n : count_notable(lines, n);
-    for (size_t i = 0; i < n_shown; i++)
-        json_array_append(shown, lines[i].cell);
     terminal_print(terminal, "     Cells: %s", total > 0 ? COUNT(total) : "none yet");
     list_print(terminal, "   ", columns, shown, now);
     if (total > n_shown)
@@ -142,9 +120,9 @@ static void add_jobs(struct table *table, const json_t *group, const char *membe
 }
 
 /* Adds how its last worker or job died, if the group is in trouble. */
-static void add_last(struct joined *why, const json_t *group, const struct pool_view *pool)
+static void add_last(struct joined *why, const json_t *group)
 {
-    const json_t *unstarted = pool_unstarted(pool), *death = pool_latest_death(pool);
+    const json_t *unstarted = pool_unstarted(group), *death = pool_latest_death(group);
     const char *reason = field_text(json_object_get(group, "last_dead"), "reason");
     char line[512];
 
@@ -160,14 +138,10 @@ static void add_last(struct joined *why, const json_t *group, const struct pool_
 static void add_why(struct table *table, const json_t *group, const char *member)
 {
     struct joined why = JOINED_NULL;
-    struct pool_view pool;
 
-    if (pool_init(&pool, group, table->now) == 0) {
-        show_why(&why, group, &pool, table->now);
-        if (*why.text)
-            add_last(&why, group, &pool);
-        pool_deinit(&pool);
-    }
+    show_why(&why, group, table->now);
+    if (*why.text)
+        add_last(&why, group);
     table_add(table, "%s", *why.text ? why.text : SAFE(field_text(group, member)));
 }
 

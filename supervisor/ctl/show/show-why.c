@@ -60,26 +60,27 @@ static void add_count(struct joined *why, size_t n, const char *text)
         joined_add(why, "%s %s", COUNT(n), text);
 }
 
-static void add_degraded(struct joined *why, const json_t *group, const struct pool_view *pool)
+static void add_degraded(struct joined *why, const json_t *group)
 {
-    const size_t never = pool_count(pool, never_gets_ready);
+    const size_t never = pool_count(group, never_gets_ready);
 
     if (field_true(group, "behind"))
         joined_add(why, "the new program did not come up%s",
                    field_is(group, "type", "actor") ? ", the old one continues" : "");
-    add_count(why, pool_in_state(pool, "failed"), "failed");
+    add_count(why, pool_in_state(group, "failed"), "failed");
     add_count(why, never, never == 1 ? "does not become ready" : "do not become ready");
-    add_count(why, pool_in_state(pool, "backoff"), "to be restarted later");
-    add_count(why, pool_in_state(pool, "stopped") + pool_in_state(pool, "stopping"), "stopped");
+    add_count(why, pool_in_state(group, "backoff"), "to be restarted later");
+    add_count(why, pool_in_state(group, "stopped") + pool_in_state(group, "stopping"), "stopped");
 }
 
 /* For how long the first worker has been starting. */
-static usec_t longest_start(const struct pool_view *pool, usec_t now)
+static usec_t longest_start(const json_t *group, usec_t now)
 {
+    const json_t *workers = json_object_get(group, "workers");
     usec_t since = now;
 
-    for (size_t i = 0; i < pool->n_entries; i++) {
-        const json_t *worker = pool->entries[i].worker;
+    for (size_t i = 0; i < json_array_size(workers); i++) {
+        const json_t *worker = json_array_get(workers, i);
         usec_t at = field_usec(worker, "since_at");
 
         if (field_is(worker, "state", "starting") && at > 0 && at < since)
@@ -88,25 +89,25 @@ static usec_t longest_start(const struct pool_view *pool, usec_t now)
     return usec_sub(now, since);
 }
 
-static void add_starting(struct joined *why, const json_t *group, const struct pool_view *pool,
-                         usec_t now)
+static void add_starting(struct joined *why, const json_t *group, usec_t now)
 {
-    const usec_t waits = longest_start(pool, now);
+    const usec_t waits = longest_start(group, now);
 
-    if (pool_count(pool, is_there) == 0) {
+    if (pool_count(group, is_there) == 0) {
         joined_add(why, "waits for the groups of After=");
         return;
     }
-    joined_add(why, "%s of %s up", COUNT(pool_count(pool, pool_is_up)),
+    joined_add(why, "%s of %s up", COUNT(pool_count(group, pool_is_up)),
                COUNT(field_count(group, "size")));
     if (waits > 0)
         joined_add(why, "not ready for %s", SPAN(waits));
 }
 
-void show_why(struct joined *why, const json_t *group, const struct pool_view *pool, usec_t now)
+void show_why(struct joined *why, const json_t *group, usec_t now)
 {
+    const size_t size = json_array_size(json_object_get(group, "workers"));
     const char *state = field_text(group, "state");
-    const size_t failed = pool_in_state(pool, "failed");
+    const size_t failed = pool_in_state(group, "failed");
     uint64_t left = field_count(group, "queued") + field_count(group, "running") +
                     field_count(group, "waiting");
 
@@ -121,12 +122,12 @@ void show_why(struct joined *why, const json_t *group, const struct pool_view *p
     else if (strcmp(state, "failed") == 0)
         joined_add(why, "%s worker%s given up", COUNT(failed), plural(failed));
     else if (strcmp(state, "degraded") == 0)
-        add_degraded(why, group, pool);
+        add_degraded(why, group);
     else if (strcmp(state, "starting") == 0)
-        add_starting(why, group, pool, now);
+        add_starting(why, group, now);
     else if (strcmp(state, "stopping") == 0)
-        joined_add(why, "%s of %s worker%s not ended yet", COUNT(pool_count(pool, is_there)),
-                   COUNT(pool->n_entries), plural(pool->n_entries));
+        joined_add(why, "%s of %s worker%s not ended yet", COUNT(pool_count(group, is_there)),
+                   COUNT(size), plural(size));
     else if (show_has_failing_cells(group))
         add_failing_cells(why, group);
     else if (field_true(group, "restoring"))
@@ -165,11 +166,10 @@ static void show_last_dead(const struct terminal *terminal, const json_t *group,
                    SAFE(field_text(group, "name")));
 }
 
-bool show_last(const struct terminal *terminal, const json_t *group, const struct pool_view *pool,
-               usec_t now)
+bool show_last(const struct terminal *terminal, const json_t *group, usec_t now)
 {
-    const json_t *death = pool_latest_death(pool), *dead = json_object_get(group, "last_dead");
-    const json_t *unstarted = pool_unstarted(pool);
+    const json_t *death = pool_latest_death(group), *dead = json_object_get(group, "last_dead");
+    const json_t *unstarted = pool_unstarted(group);
 
     if (!field_is(group, "state", "failing") && !field_is(group, "state", "failed") &&
         !field_is(group, "state", "degraded"))

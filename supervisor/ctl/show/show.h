@@ -89,11 +89,10 @@ bool show_has_failing_cells(const json_t *group);
  * Adds why a group is in trouble: "100 % of the last 20 jobs dead (since 01:10)"; nothing for a
  * healthy group.
  */
-void show_why(struct joined *why, const json_t *group, const struct pool_view *pool, usec_t now);
+void show_why(struct joined *why, const json_t *group, usec_t now);
 
 /*
  * Prints "Last: killed by SIGSEGV: …" and the command that shows more, for a group in trouble.
  * Returns whether it printed anything.
  */
-bool show_last(const struct terminal *terminal, const json_t *group, const struct pool_view *pool,
-               usec_t now);
+bool show_last(const struct terminal *terminal, const json_t *group, usec_t now);

@@ -190,10 +190,9 @@ static void show_changed(const struct invocation *invocation, const json_t *repl
     const bool retry = is_retry(invocation);
     const uint64_t n = field_count(reply, retry ? "requeued" : "purged");
 
-    if (field_has(reply, "up_to"))
-        terminal_print(&invocation->out, "%s would be %s; --up-to %lld leaves out later ones",
-                       COUNT(n), retry ? "sent again" : "purged",
-                       (long long)field_int(reply, "up_to"));
+    if (invocation->options.dry_run)
+        terminal_print(&invocation->out, "%s would be %s", COUNT(n),
+                       retry ? "sent again" : "purged");
     else if (invocation->options.quiet)
         return;
     else if (field_has(reply, "job"))
@@ -253,8 +252,6 @@ static int change_filtered(struct invocation *invocation)
     parameters = filter_parameters(options);
     if (parameters && options->dry_run)
         json_object_set_new(parameters, "dry_run", json_true());
-    if (parameters && options->up_to > 0)
-        json_object_set_new(parameters, "up_to", json_integer(options->up_to));
     return change(invocation, parameters);
 }
 
@@ -264,7 +261,7 @@ int verb_retry(struct invocation *invocation)
 
     if (invocation->n_operands == 0)
         return change_filtered(invocation);
-    if (!has_filter(options) && !options->everything && !options->dry_run && options->up_to == 0)
+    if (!has_filter(options) && !options->everything && !options->dry_run)
         return invocation_each(invocation, 0, change_one);
     complain("ids cannot be combined with a filter or --all");
     return EXIT_USAGE;

@@ -7,118 +7,44 @@
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/invocation.h"
-#include "supervisor/ctl/show/pool-view.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/text/value.h"
 #include "supervisor/ctl/verbs/verbs.h"
+#include <ctype.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Changes of targets. */
-static const struct change {
-    const char *verb, *method;
-    const char *doing; /* its name while it is in progress; NULL = complete at once */
-    bool ends;         /* workers go down */
-} changes[] = {
-    {"start", CALL_SUPERVISOR "Start", "starting", false},
-    {"stop", CALL_SUPERVISOR "Stop", "stopping", true},
-    {"restart", CALL_SUPERVISOR "Restart", "restarting", false},
-    {"resize", CALL_SUPERVISOR "Resize", "resizing", false},
-    {"reset", CALL_SUPERVISOR "Reset", NULL, false},
-    {"pause", CALL_SUPERVISOR "Pause", NULL, false},
-    {"resume", CALL_SUPERVISOR "Resume", NULL, false},
-};
+/* ---- changes of targets ---- */
 
-static const struct change *find_change(const char *verb)
+static int tell_late(const char *target)
 {
-    const struct change *change = changes;
-
-    while (strcmp(change->verb, verb) != 0)
-        change++;
-    return change;
-}
-
-struct tally {
-    uint64_t n;       /* workers */
-    uint64_t n_late;  /* not yet in the wanted state */
-    uint64_t n_hands; /* of these: with a job in hand */
-};
-
-static void count_workers(const json_t *owner, bool ends, struct tally *tally)
-{
-    const json_t *workers = json_object_get(owner, "workers");
-
-    for (size_t i = 0; i < json_array_size(workers); i++) {
-        const json_t *worker = json_array_get(workers, i);
-
-        tally->n++;
-        if (ends ? pool_is_down(worker) : pool_is_up(worker))
-            continue;
-        tally->n_late++;
-        tally->n_hands += field_has(worker, "job");
-    }
-}
-
-static struct tally count(const json_t *groups, bool ends)
-{
-    struct tally tally = {0};
-
-    for (size_t i = 0; i < json_array_size(groups); i++) {
-        const json_t *group = json_array_get(groups, i), *cells = json_object_get(group, "cells");
-
-        count_workers(group, ends, &tally);
-        for (size_t k = 0; k < json_array_size(cells); k++)
-            count_workers(json_array_get(cells, k), ends, &tally);
-    }
-    return tally;
-}
-
-/*
- * Prints the progress of a change whose --wait timed out: "digest: still stopping: 19 of 60 have a
- * job in hand; it continues".
- */
-static int still_under_way(struct invocation *invocation, const char *target,
-                           const struct change *change)
-{
-    json_auto_t *reply = NULL;
-    struct tally tally;
-    int r = call(invocation, CALL_SUPERVISOR "GetStatus", json_pack("{s:s}", "target", target),
-                 false, &reply);
-
-    if (r != EXIT_OK)
-        return r;
-    tally = count(json_object_get(reply, "groups"), change->ends);
-    if (tally.n_hands > 0)
-        complain("%s: still %s: %s of %s ha%s a job in hand; it continues", target, change->doing,
-                 COUNT(tally.n_hands), COUNT(tally.n), tally.n_hands == 1 ? "s" : "ve");
-    else
-        complain("%s: still %s: %s of %s %s not %s yet; it continues", target, change->doing,
-                 COUNT(tally.n_late), COUNT(tally.n), tally.n_late == 1 ? "is" : "are",
-                 change->ends ? "down" : "up");
+    complain("%s: not complete yet; it continues ('troupectl why %s' tells more)", target, target);
     return EXIT_TIMEOUT;
 }
 
-/* Makes the change of the verb; with --wait until it is complete. */
+/* Calls the method that has the verb's name; with --wait until the change is complete. */
 static int make_change(struct invocation *invocation, const char *target, json_t *parameters,
                        output_fn show)
 {
-    const struct change *change = find_change(invocation->verb->name);
+    const char *verb = invocation->verb->name;
     const bool wait = invocation->options.wait;
+    char method[64];
     int r;
 
     if (parameters && wait && json_object_set_new(parameters, "wait", json_true()) < 0) {
         json_decref(parameters);
         return call_no_memory();
     }
+    (void)snprintf(method, sizeof(method), CALL_SUPERVISOR "%c%s", toupper(verb[0]), verb + 1);
     invocation->waits = wait;
-    r = call_print(invocation, change->method, parameters, wait, show);
+    r = call_print(invocation, method, parameters, wait, show);
     invocation->waits = false;
-    return wait && r == EXIT_TIMEOUT ? still_under_way(invocation, target, change) : r;
+    return wait && r == EXIT_TIMEOUT ? tell_late(target) : r;
 }
 
 static int change_one(struct invocation *invocation, const char *target)
@@ -147,6 +73,106 @@ int verb_switch(struct invocation *invocation)
 {
     return invocation_each(invocation, 0, invocation->options.actor ? switch_actor : change_one);
 }
+
+/* ---- drain and resume ---- */
+
+/* Takes the groups that are wanted as operands. The caller owns `*ret`, from which their names are
+ * borrowed, and frees the operands. */
+static int name_groups(struct invocation *invocation, bool (*is_wanted)(const json_t *group),
+                       json_t **ret)
+{
+    int r = parts_of_status(invocation, NULL, true, ret);
+    const json_t *groups = json_object_get(*ret, "groups");
+    const char **names = calloc(json_array_size(groups) + 1, sizeof(*names));
+
+    if (!names)
+        return call_no_memory();
+    for (size_t i = 0; i < json_array_size(groups); i++)
+        if (is_wanted(json_array_get(groups, i)))
+            names[invocation->n_operands++] = field_text(json_array_get(groups, i), "name");
+    invocation->operands = names;
+    return r;
+}
+
+static bool has_jobs(const json_t *group)
+{
+    return field_is(group, "type", "actor");
+}
+
+/* Groups that a reload has removed also drain, but not on request. */
+static bool is_drained(const json_t *group)
+{
+    return field_has(group, "drained");
+}
+
+static void show_drained(const struct invocation *invocation, const json_t *reply)
+{
+    const uint64_t left = field_count(reply, "left");
+
+    if (invocation->options.quiet)
+        return;
+    if (left > 0)
+        terminal_print(&invocation->out, "%s: drained; %s job%s wait%s until it is resumed",
+                       SAFE(field_text(reply, "group")), COUNT(left), plural(left),
+                       left == 1 ? "s" : "");
+    else
+        terminal_print(&invocation->out, "%s: drained", SAFE(field_text(reply, "group")));
+}
+
+static int drain_one(struct invocation *invocation, const char *group)
+{
+    const bool wait = invocation->waits;
+    json_auto_t *reply = NULL;
+    int r = call(invocation, CALL_SUPERVISOR "Drain",
+                 json_pack("{s:s, s:b}", "target", group, "wait", wait), wait, &reply);
+
+    if (r != EXIT_OK || !wait)
+        return r == EXIT_TIMEOUT ? tell_late(group) : r;
+    if (json_object_set_new(reply, "group", json_string(group)) < 0)
+        return call_no_memory();
+    return output_reply(invocation, reply, show_drained);
+}
+
+/* All groups stop taking jobs before the first one is waited for. */
+int verb_drain(struct invocation *invocation)
+{
+    const usec_t timeout = invocation->options.timeout;
+    const bool all = invocation->n_operands == 0;
+    json_auto_t *status = NULL;
+    int r = all ? name_groups(invocation, has_jobs, &status) : EXIT_OK;
+
+    invocation->options.timeout = 0;
+    if (r == EXIT_OK)
+        r = invocation_each(invocation, 0, drain_one);
+    invocation->options.timeout = timeout;
+    invocation->waits = true;
+    invocation->lines = invocation->n_operands > 1;
+    if (r == EXIT_OK)
+        r = invocation_each(invocation, 0, drain_one);
+    if (all)
+        free((void *)(uintptr_t)invocation->operands);
+    return r;
+}
+
+int verb_resume(struct invocation *invocation)
+{
+    json_auto_t *status = NULL;
+    int r;
+
+    if (invocation->n_operands > 0)
+        return verb_switch(invocation);
+    if (invocation->options.actor) {
+        complain("--actor needs the name of an actor");
+        return EXIT_USAGE;
+    }
+    r = name_groups(invocation, is_drained, &status);
+    if (r == EXIT_OK)
+        r = verb_switch(invocation);
+    free((void *)(uintptr_t)invocation->operands);
+    return r;
+}
+
+/* ---- resize ---- */
 
 static void show_size(const struct invocation *invocation, const json_t *reply)
 {

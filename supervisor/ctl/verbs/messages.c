@@ -5,10 +5,10 @@
 #include "shared/base/cleanup.h"
 #include "shared/protocol/protocol-actors.h"
 #include "supervisor/ctl/call/call.h"
-#include "supervisor/ctl/call/input.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
+#include "supervisor/ctl/text/value.h"
 #include "supervisor/ctl/verbs/listing.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <inttypes.h>
@@ -16,17 +16,27 @@
 /* Added to the time-out of an ask to wait for the supervisor's answer. */
 #define ASK_GRACE (5 * USEC_PER_SEC)
 
+/* Whether a payload fits into a request. Prints an error and returns an exit status. */
+static int check_size(size_t size)
+{
+    if (size <= VARLINK_CLIENT_PAYLOAD_MAX)
+        return EXIT_OK;
+    complain("the payload has %s; messages may have %s at most", BYTES(size),
+             BYTES(VARLINK_CLIENT_PAYLOAD_MAX));
+    return EXIT_USAGE;
+}
+
 /* Builds the parameters from the operands ACTOR TYPE [-] and the options for payload and key. */
 static int message_parameters(struct invocation *invocation, json_t **ret)
 {
     _cleanup_free_ char *data = NULL;
     json_t *payload;
     size_t size;
-    int r = input_payload(invocation, invocation_operand(invocation, 2), &data, &size);
+    int r = invocation_payload(invocation, invocation_operand(invocation, 2), &data, &size);
 
     if (r != EXIT_OK)
         return r;
-    r = input_check_size(size);
+    r = check_size(size);
     if (r != EXIT_OK)
         return r;
     payload = field_payload_new(data, size);
@@ -126,10 +136,24 @@ static void show_cancelled(const struct invocation *invocation, const json_t *re
         terminal_print(&invocation->out, "%s cancelled", COUNT(field_count(reply, "cancelled")));
 }
 
+/* Reads the id of a timer. The caller owns `*ret`, or NULL when out of memory. */
+static int take_id(const struct invocation *invocation, const char *operand, json_t **ret)
+{
+    int64_t id;
+
+    if (value_number(operand, 1, INT64_MAX, &id) < 0) {
+        complain("'%s' is not an id, which is a number; 'troupectl help %s' tells more", operand,
+                 invocation->verb->name);
+        return EXIT_USAGE;
+    }
+    *ret = json_pack("{s:I}", "id", (json_int_t)id);
+    return EXIT_OK;
+}
+
 static int unschedule(struct invocation *invocation, const char *operand)
 {
     json_t *parameters;
-    int r = input_id(invocation, operand, &parameters);
+    int r = take_id(invocation, operand, &parameters);
 
     if (r != EXIT_OK)
         return r;

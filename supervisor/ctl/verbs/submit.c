@@ -10,7 +10,6 @@
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/hint.h"
-#include "supervisor/ctl/call/input.h"
 #include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/field.h"
@@ -142,7 +141,7 @@ int verb_create(struct invocation *invocation)
     _cleanup_free_ char *data = NULL;
     char id[TROUPE_ID_SIZE];
     size_t size;
-    int r = input_payload(invocation, invocation_operand(invocation, 1), &data, &size);
+    int r = invocation_payload(invocation, invocation_operand(invocation, 1), &data, &size);
 
     if (r != EXIT_OK)
         return r;
@@ -290,7 +289,7 @@ int verb_do(struct invocation *invocation)
         .group = invocation_operand(invocation, 0),
         .reconnect = reconnect_make(invocation, RECONNECT_DEFAULT),
     };
-    int r = input_payload(invocation, invocation_operand(invocation, 1), &data, &doing.size);
+    int r = invocation_payload(invocation, invocation_operand(invocation, 1), &data, &doing.size);
 
     if (r != EXIT_OK)
         return r;

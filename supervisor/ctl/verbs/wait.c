@@ -131,19 +131,6 @@ static int wait_once(struct invocation *invocation, struct reconnect *reconnect,
     return r;
 }
 
-/* The time is over. The supervisor answers, so it is the job that takes long. */
-static int is_late(struct invocation *invocation)
-{
-    const char *id = invocation_operand(invocation, 0);
-    json_auto_t *reply = NULL;
-    int r = call(invocation, CALL_JOBS "Get", json_pack("{s:s}", "id", id), false, &reply);
-
-    if (r == EXIT_OK)
-        complain("job %s did not end in time; its state now: %s", SAFE(id),
-                 SAFE(field_text(json_object_get(reply, "job"), "state")));
-    return r == EXIT_OK ? EXIT_TIMEOUT : r;
-}
-
 int verb_wait(struct invocation *invocation)
 {
     json_auto_t *reply = NULL;
@@ -155,6 +142,7 @@ int verb_wait(struct invocation *invocation)
     invocation->awaited = NULL;
     invocation->waits = false;
     if (r == EXIT_TIMEOUT)
-        return is_late(invocation);
+        complain("job %s has not ended in time, and continues ('troupectl why %s' tells more)",
+                 SAFE(invocation_operand(invocation, 0)), SAFE(invocation_operand(invocation, 0)));
     return r == EXIT_OK ? tell_end(invocation, reply) : r;
 }

@@ -50,18 +50,14 @@ static void show_trouble(const struct invocation *invocation, const json_t *grou
 {
     const usec_t now = clock_realtime();
     struct joined why = JOINED_NULL;
-    struct pool_view pool;
 
-    if (pool_init(&pool, group, now) < 0)
-        return;
-    show_why(&why, group, &pool, now);
+    show_why(&why, group, now);
     if (!waits && *why.text)
         terminal_print(&invocation->out, "%s is %s: %s", SAFE(field_text(group, "name")),
                        SAFE(show_group_state(group)), why.text);
     else if (!waits)
         terminal_print(&invocation->out, "nothing: it is up");
-    (void)show_last(&invocation->out, group, &pool, now);
-    pool_deinit(&pool);
+    (void)show_last(&invocation->out, group, now);
 }
 
 static void show_said(const struct invocation *invocation, const json_t *group)

@@ -107,7 +107,7 @@ TEST(the_one_that_is_down_stands_out_with_why_and_until_when)
     ck_assert_shows(
         "○ g/7  restarts in 1.2s  3 restarts  killed by SIGSEGV (core dumped) 2.0s ago\n"
         "     │ assertion failed\n"
-        "   and 19 more: 19 idle\n");
+        "   and 19 more\n");
 }
 
 TEST(a_worker_that_was_asked_to_stop_has_not_failed)
@@ -118,25 +118,6 @@ TEST(a_worker_that_was_asked_to_stop_has_not_failed)
     show_and_forget(group_of(2, 0, worker), false);
     ck_assert_shows_not("Deaths:");
     ck_assert_shows_not("ago");
-}
-
-TEST(the_jobs_that_run_longest_are_shown)
-{
-    json_t *group = group_of(20, 20, NULL), *workers = json_object_get(group, "workers");
-
-    for (size_t i = 0; i < 10; i++) {
-        json_t *worker = json_array_get(workers, i);
-
-        json_object_set_new(worker, "state", json_string("busy"));
-        json_object_set_new(worker, "job", json_sprintf("j%zu", i));
-        json_object_set_new(worker, "job_since_at",
-                            json_integer((json_int_t)(NOW - i * 60 * USEC_PER_SEC)));
-    }
-    show_and_forget(group, false);
-    ck_assert_shows("job j9 for 9min\n");
-    ck_assert_shows("job j7 for 7min\n");
-    ck_assert_shows_not("job j6");
-    ck_assert_shows("and 17 more: 7 busy, 10 idle\n");
 }
 
 TEST(queue_and_jobs_are_counted)

@@ -126,10 +126,10 @@ TEST(a_job_goes_on_without_those_who_wait_for_it)
     ck_assert_uint_eq(control_n_clients(fake_control), 1);
 }
 
-TEST(a_oneway_do_is_carried_out_and_holds_nobody_up)
+TEST(oneway_calls_are_carried_out_and_not_answered)
 {
     fake_send(client,
-              ONEWAY("io.troupe.Jobs.Do", "{\"group\":\"test\",\"options\":{\"id\":\"o\"}}"));
+              ONEWAY("io.troupe.Jobs.Create", "{\"group\":\"test\",\"options\":{\"id\":\"o\"}}"));
     fake_send(client, ONEWAY("io.troupe.Jobs.Attach", "{\"version\":" TEXT(MEMORY_VERSION) "}"));
     fake_send(client, ONEWAY("io.troupe.Supervisor.Watch", "{}"));
     check_done(SUPERVISOR("GetInfo", "{}"));
