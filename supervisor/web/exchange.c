@@ -19,9 +19,8 @@ struct exchange {
     bool head;
     struct buffer body; /* failed: too large */
     struct parameters parameters;
-    struct waiter waiter;
+    struct question question;
     bool suspended, answered;
-    struct outcome outcome; /* once answered */
 };
 
 static enum MHD_Result refuse(const struct exchange *exchange, unsigned status, const char *reason)
@@ -150,19 +149,11 @@ static int read_parameters(struct exchange *exchange, struct parameter_reason *r
 
 /* ---- the supervisor */
 
-static void on_outcome(struct waiter *waiter, const struct outcome *outcome)
+static void on_outcome(struct question *question)
 {
-    struct exchange *exchange = list_entry(waiter, struct exchange, waiter);
+    struct exchange *exchange = list_entry(question, struct exchange, question);
 
     exchange->answered = true;
-    exchange->outcome.at = outcome->at;
-    exchange->outcome.failure = outcome->failure;
-    exchange->outcome.reply.parameters = json_incref(outcome->reply.parameters);
-    if (outcome->reply.error) {
-        exchange->outcome.reply.error = strdup(outcome->reply.error);
-        if (!exchange->outcome.reply.error)
-            exchange->outcome.failure = -ENOMEM;
-    }
     if (exchange->suspended) {
         exchange->suspended = false;
         MHD_resume_connection(exchange->connection);
@@ -171,14 +162,11 @@ static void on_outcome(struct waiter *waiter, const struct outcome *outcome)
 
 static void ask(struct exchange *exchange)
 {
-    const struct question_options options = {
-        .method = exchange->route->method,
-        .parameters = exchange->parameters.call,
-        .shared = !exchange->route->change,
-        .join = exchange->route->kind == ROUTE_METRICS ? metrics_join : NULL,
-    };
+    const struct route *route = exchange->route;
 
-    questions_ask(&exchange->site->questions, &options, clock_now(), &exchange->waiter);
+    questions_ask(&exchange->site->questions, &exchange->question, route->method,
+                  json_incref(exchange->parameters.call),
+                  route->kind == ROUTE_METRICS ? metrics_join : NULL, clock_now());
     if (!exchange->answered) {
         exchange->suspended = true;
         MHD_suspend_connection(exchange->connection);
@@ -188,7 +176,7 @@ static void ask(struct exchange *exchange)
 static enum MHD_Result answer_metrics(const struct exchange *exchange)
 {
     size_t size;
-    char *text = metrics_to_text(exchange->outcome.reply.parameters, &size);
+    char *text = metrics_to_text(exchange->question.reply.parameters, &size);
 
     return answer_text(exchange->connection, METRICS_CONTENT_TYPE, text, size);
 }
@@ -196,24 +184,24 @@ static enum MHD_Result answer_metrics(const struct exchange *exchange)
 /* Returns the part of a reply that the browser gets; NULL = out of memory. */
 static json_t *view_of(const struct exchange *exchange)
 {
-    json_t *reply = exchange->outcome.reply.parameters, *local = exchange->parameters.local;
+    json_t *reply = exchange->question.reply.parameters, *local = exchange->parameters.local;
 
     if (!exchange->route->view)
         return json_incref(reply);
-    json_object_set_new(local, "at", json_integer((json_int_t)exchange->outcome.at));
+    json_object_set_new(local, "at", json_integer((json_int_t)exchange->question.at));
     return exchange->route->view(reply, local);
 }
 
 static enum MHD_Result answer_outcome(const struct exchange *exchange)
 {
-    const struct outcome *outcome = &exchange->outcome;
+    const struct question *question = &exchange->question;
     const struct route *route = exchange->route;
 
-    if (outcome->failure < 0)
+    if (question->failure < 0)
         return answer_failure(exchange->connection, exchange->site->questions.socket,
-                              outcome->failure);
-    if (outcome->reply.error)
-        return answer_error(exchange->connection, &outcome->reply);
+                              question->failure);
+    if (question->reply.error)
+        return answer_error(exchange->connection, &question->reply);
     if (route->kind == ROUTE_METRICS)
         return answer_metrics(exchange);
     return answer_json(exchange->connection, MHD_HTTP_OK, view_of(exchange));
@@ -224,7 +212,7 @@ static enum MHD_Result end_exchange(struct exchange *exchange)
 {
     enum MHD_Result r = answer_outcome(exchange);
 
-    varlink_reply_deinit(&exchange->outcome.reply);
+    varlink_reply_deinit(&exchange->question.reply);
     return r;
 }
 
@@ -277,8 +265,7 @@ static struct exchange *exchange_new(struct site *site, struct MHD_Connection *c
         return NULL;
     exchange->site = site;
     exchange->connection = connection;
-    exchange->waiter.done = on_outcome;
-    list_init(&exchange->waiter.node);
+    question_init(&exchange->question, on_outcome);
     return exchange;
 }
 
@@ -316,9 +303,8 @@ void exchange_completed(void *userdata, struct MHD_Connection *connection, void 
     visitor_begin(connection, VISITOR_IDLE);
     if (!exchange)
         return;
-    list_unlink(&exchange->waiter.node);
     parameters_deinit(&exchange->parameters);
-    varlink_reply_deinit(&exchange->outcome.reply);
+    question_deinit(&exchange->question);
     buffer_deinit(&exchange->body);
     free(exchange);
 }

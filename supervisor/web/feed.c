@@ -13,11 +13,12 @@
 /* A browser that has gone without a word is noticed at the next one. */
 #define HEARTBEAT (15 * USEC_PER_SEC)
 
-#define PAUSE_MIN (250 * USEC_PER_MSEC)
-#define PAUSE_MAX (4 * USEC_PER_SEC)
 /* In one turn, at most as many as are sent to a browser, so that a flood cannot overtake browsers
  * that keep up. */
 #define REPLIES_PER_TURN 16
+
+/* What each stream begins with. */
+#define GREETING "event: here\ndata: {}\n\n"
 
 /* ---- the streams to browsers, and what is kept for them ---- */
 
@@ -30,7 +31,7 @@ struct stream {
     size_t place;   /* in the poller */
     uint64_t next;  /* the piece that is sent */
     size_t offset;  /* how much of it is sent */
-    char *greeting; /* sent first; owned */
+    bool greeted;   /* GREETING is sent */
     bool suspended, over;
 };
 
@@ -108,9 +109,8 @@ static void run_streams(struct feed *feed, const struct poller *poller)
     }
 }
 
-void feed_stop(struct feed *feed)
+static void end_streams(struct feed *feed)
 {
-    feed->stopped = true;
     list_for_each (node, &feed->streams) {
         struct stream *stream = list_entry(node, struct stream, node);
 
@@ -132,13 +132,10 @@ static size_t copy_from(const char *text, size_t *offset, char *buffer, size_t m
 
 static size_t send_greeting(struct stream *stream, char *buffer, size_t max)
 {
-    bool all;
-    size_t n = copy_from(stream->greeting, &stream->offset, buffer, max, &all);
+    size_t n = copy_from(GREETING, &stream->offset, buffer, max, &stream->greeted);
 
-    if (all) {
-        free(TAKE_PTR(stream->greeting));
+    if (stream->greeted)
         stream->offset = 0;
-    }
     return n;
 }
 
@@ -169,7 +166,7 @@ static ssize_t read_stream(void *userdata, uint64_t position, char *buffer, size
     (void)position;
     if (stream->over)
         return MHD_CONTENT_READER_END_OF_STREAM;
-    if (stream->greeting)
+    if (!stream->greeted)
         return (ssize_t)send_greeting(stream, buffer, max);
     if (stream->next == feed->next) {
         stream->suspended = true;
@@ -237,7 +234,6 @@ static void free_stream(void *userdata)
 
     list_unlink(&stream->node);
     stream->feed->n_streams--;
-    free(stream->greeting);
     free(stream);
 }
 
@@ -256,13 +252,7 @@ static struct stream *stream_new(struct feed *feed, struct MHD_Connection *conne
         .fd = info ? info->connect_fd : -1,
         .place = POLLER_MAX,
         .next = feed->next,
-        .greeting =
-            strdup(feed->here ? "retry: 1000\nevent: here\ndata: {}\n\n" : "retry: 1000\n\n"),
     };
-    if (!stream->greeting) {
-        free(stream);
-        return NULL;
-    }
     visitor_begin(connection, VISITOR_STREAM);
     list_push_back(&feed->streams, &stream->node);
     if (feed->n_streams++ == 0)
@@ -288,13 +278,25 @@ static struct MHD_Response *make_response(struct feed *feed, struct MHD_Connecti
     return response;
 }
 
+/* Returns 0 or -errno. */
+static int connect_feed(struct feed *feed)
+{
+    int r = varlink_client_init(&feed->client, feed->socket, 0);
+
+    if (r == 0)
+        r = varlink_client_send(&feed->client, "io.troupe.Supervisor.Watch", json_object(), true);
+    if (r < 0)
+        varlink_client_deinit(&feed->client);
+    return r;
+}
+
 enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection, bool only_headers)
 {
     struct MHD_Response *response;
+    int r = feed->stopped ? -ECANCELED : feed->client.fd < 0 ? connect_feed(feed) : 0;
 
-    if (feed->stopped)
-        return answer_refusal(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "troupe-web is stopping",
-                              NULL);
+    if (r < 0)
+        return answer_failure(connection, feed->socket, r);
     if (!only_headers)
         make_room(feed);
     response = make_response(feed, connection, only_headers);
@@ -311,8 +313,14 @@ enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection
 
 void feed_init(struct feed *feed, const char *socket)
 {
-    *feed = (struct feed){.socket = socket, .client = VARLINK_CLIENT_NULL, .pause = PAUSE_MIN};
+    *feed = (struct feed){.socket = socket, .client = VARLINK_CLIENT_NULL};
     list_init(&feed->streams);
+}
+
+void feed_stop(struct feed *feed)
+{
+    feed->stopped = true;
+    end_streams(feed);
 }
 
 void feed_deinit(struct feed *feed)
@@ -321,46 +329,11 @@ void feed_deinit(struct feed *feed)
     drop_pieces(feed);
 }
 
-/* The text of an event of the stream; the caller owns it. NULL = out of memory. */
-static char *format(const char *type, const json_t *data)
-{
-    _cleanup_free_ char *text = data ? json_dumps(data, JSON_COMPACT) : NULL;
-    char *piece;
-
-    /* JSON has no line breaks outside of strings, and none inside. */
-    if (!text || asprintf(&piece, "event: %s\ndata: %s\n\n", type, text) < 0)
-        return NULL;
-    return piece;
-}
-
-static void say(struct feed *feed, const char *type, json_t *data)
-{
-    add_piece(feed, format(type, data));
-    json_decref(data);
-}
-
-static void lose(struct feed *feed, usec_t now)
+/* Browsers connect again. */
+static void lose(struct feed *feed)
 {
     varlink_client_deinit(&feed->client);
-    if (feed->here)
-        say(feed, "away", json_object());
-    feed->here = false;
-    feed->retry_at = usec_add(now, feed->pause);
-    feed->pause = feed->pause * 2 < PAUSE_MAX ? feed->pause * 2 : PAUSE_MAX;
-}
-
-static void connect_again(struct feed *feed, usec_t now)
-{
-    int r = varlink_client_init(&feed->client, feed->socket, 0);
-
-    if (r == 0)
-        r = varlink_client_send(&feed->client, "io.troupe.Supervisor.Watch", json_object(), true);
-    if (r < 0) {
-        lose(feed, now);
-        return;
-    }
-    feed->here = true;
-    say(feed, "here", json_object());
+    end_streams(feed);
 }
 
 static void forward(struct feed *feed, const json_t *reply)
@@ -369,10 +342,18 @@ static void forward(struct feed *feed, const json_t *reply)
     size_t i;
 
     json_array_foreach(json_object_get(reply, "events"), i, event)
-        say(feed, "event", view_event(event));
+    {
+        json_auto_t *light = view_event(event);
+        _cleanup_free_ char *text = light ? json_dumps(light, JSON_COMPACT) : NULL;
+        char *piece;
+
+        /* JSON has no line breaks outside of strings, and none inside. */
+        if (text && asprintf(&piece, "event: event\ndata: %s\n\n", text) >= 0)
+            add_piece(feed, piece);
+    }
 }
 
-static void receive(struct feed *feed, usec_t now)
+static void receive(struct feed *feed)
 {
     feed->unfinished = false;
     for (unsigned n = 0; n < REPLIES_PER_TURN; n++) {
@@ -383,17 +364,15 @@ static void receive(struct feed *feed, usec_t now)
         if (r == -ETIMEDOUT)
             return;
         if (r < 0) {
-            lose(feed, now);
+            lose(feed);
             return;
         }
         last = reply.error || !reply.continues;
-        if (!reply.error) {
+        if (!reply.error)
             forward(feed, reply.parameters);
-            feed->pause = PAUSE_MIN;
-        }
         varlink_reply_deinit(&reply);
         if (last) {
-            lose(feed, now);
+            lose(feed);
             return;
         }
     }
@@ -410,8 +389,6 @@ void feed_prepare(struct feed *feed, struct poller *poller)
         return;
     if (feed->client.fd >= 0)
         poller_add(poller, feed->client.fd, POLLIN);
-    else
-        poller_until(poller, feed->retry_at);
     poller_until(poller, feed->heartbeat_at);
     prepare_streams(feed, poller);
 }
@@ -421,15 +398,10 @@ void feed_run(struct feed *feed, const struct poller *poller, usec_t now)
     run_streams(feed, poller);
     if (feed->n_streams == 0) {
         varlink_client_deinit(&feed->client);
-        feed->here = false;
-        feed->retry_at = 0;
-        feed->pause = PAUSE_MIN;
         return;
     }
-    if (feed->client.fd < 0 && now >= feed->retry_at)
-        connect_again(feed, now);
     if (feed->client.fd >= 0)
-        receive(feed, now);
+        receive(feed);
     if (now >= feed->heartbeat_at) {
         feed->heartbeat_at = usec_add(now, HEARTBEAT);
         add_piece(feed, strdup(": still here\n\n"));

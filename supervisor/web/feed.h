@@ -6,9 +6,8 @@
  * one connection to the supervisor, and only while there are streams. All browsers share the kept
  * last events; a browser that falls further behind is disconnected, and connects again.
  *
- * Events of the stream: "event", with an Event of io.troupe.Supervisor; "here" and "away" with the
- * reason, when the connection to the supervisor is made and lost. Events between "away" and "here"
- * are not sent.
+ * Events of the stream: "here" at first, then "event" with an Event of io.troupe.Supervisor. When
+ * the connection to the supervisor is lost, the streams end.
  */
 
 #include "shared/base/list.h"
@@ -23,10 +22,8 @@
 struct feed {
     const char *socket; /* of the supervisor; borrowed */
     struct varlink_client client;
-    size_t place; /* of the connection in the poller */
-    bool here;
     bool unfinished; /* there may be replies that were read, but not taken */
-    usec_t retry_at, pause, heartbeat_at;
+    usec_t heartbeat_at;
     struct list streams;
     unsigned n_streams;
     bool stopped;
@@ -39,8 +36,8 @@ struct feed {
 void feed_init(struct feed *feed, const char *socket);
 void feed_deinit(struct feed *feed);
 
-/* Begins a stream. If all places are taken, ends the oldest stream of the address with the most.
- * `only_headers`: for HEAD. */
+/* Begins a stream, or refuses it if there is no supervisor. If all places are taken, ends the
+ * oldest stream of the address with the most. `only_headers`: for HEAD. */
 enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection,
                             bool only_headers);
 

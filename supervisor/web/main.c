@@ -189,7 +189,6 @@ static void stop(struct server *server, struct site *site)
     questions_stop(&site->questions);
     server_run(server, clock_now());
     server_deinit(server);
-    questions_deinit(&site->questions);
     feed_deinit(&site->feed);
 }
 

@@ -232,8 +232,6 @@ function onEvent(type, data) {
   } else if (type === 'here') {
     app.events = [];
     loadEvents();
-    // An answer that other browsers share may be a moment old, and lack the newest events.
-    setTimeout(loadEvents, 1000);
   }
 }
 
