@@ -413,19 +413,17 @@ class Jobs(Ctl):
 
     def test_who_waits_is_told_once_why_no_worker_begins(self):
         self.exits(0, "pause", "actor")
-        self.s.create("actor", "echo x", id="known")
         commands = {
             "quiet": ["do", "actor", "--quiet", "--data", "echo x"],
             "do": ["do", "actor", "--data", "echo x"],
             "json": ["do", "actor", "--json", "--data", "echo x"],
-            "wait": ["wait", "known"],
             "map": ["map", "actor"],
         }
         waiting = {name: self.spawn(*command) for name, command in commands.items()}
         waiting["map"].stdin.write(b"echo x\n")
         waiting["map"].stdin.close()
         waiting["map"].stdin = None
-        for name in "do", "json", "wait", "map":
+        for name in "do", "json", "map":
             self.assertEqual(waiting[name].stderr.readline(),
                              b"troupectl: still waiting: actor is paused: 'troupectl resume actor' ends the pause\n", name)
         self.exits(0, "resume", "actor")

@@ -4,7 +4,6 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/caller/varlink-client.h"
 #include "supervisor/ctl/call/explain.h"
-#include "supervisor/ctl/call/hint.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/terminal.h"
@@ -90,23 +89,10 @@ static bool is_farewell(const char *error, bool stream)
     return strcmp(dot, ".Restarting") == 0 || (stream && strcmp(dot, ".Stopping") == 0);
 }
 
-static void await_job(struct invocation *invocation)
-{
-    const usec_t deadline = clock_deadline(invocation->client.timeout);
-    struct hint hint = hint_make(invocation);
-
-    (void)hint_await(&hint, invocation->awaited, invocation->client.fd, deadline);
-    invocation->client.timeout = clock_left(deadline);
-}
-
 /* Returns an exit status; with EXIT_OK release the reply, which may be an error. */
 static int receive(struct invocation *invocation, bool stream, struct varlink_reply *ret)
 {
-    int r;
-
-    if (invocation->awaited)
-        await_job(invocation);
-    r = varlink_client_receive(&invocation->client, ret);
+    int r = varlink_client_receive(&invocation->client, ret);
 
     if (r == 0 && invocation->lenient && is_farewell(ret->error, stream)) {
         varlink_reply_deinit(ret);

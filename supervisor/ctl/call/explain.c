@@ -5,13 +5,11 @@
 #include "shared/base/utf8.h"
 #include "shared/protocol/sentence.h"
 #include "supervisor/ctl/command/invocation.h"
-#include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
 #include "worker/troupe.h"
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -204,59 +202,38 @@ static const char *end_phrase(enum troupe_end end)
     }
 }
 
-/* The worker's answer if it is a single line, which is appended to the message; otherwise NULL. */
-static char *answer_line(const struct troupe_result *result)
+/* The worker's answer without newlines at its end, cut after ANSWER_MAX; NULL if it is not text. */
+static char *answer_text(const struct troupe_result *result)
 {
     const char *data = result->data;
     size_t size = result->size;
 
+    if (!utf8_is_text(data, size))
+        return NULL;
     while (size > 0 && data[size - 1] == '\n')
         size--;
-    if (size == 0 || size > ANSWER_MAX || memchr(data, '\n', size) || !utf8_is_text(data, size))
-        return NULL;
-    return strndup(data, size);
-}
-
-/* Prints the worker's answer below the message. */
-static void show_answer(const struct troupe_result *result)
-{
-    struct terminal terminal;
-    _cleanup_free_ char *text = NULL;
-
-    if (result->size > ANSWER_MAX || !utf8_is_text(result->data, result->size)) {
-        complain("its answer has %s%s; --json shows it", BYTES(result->size),
-                 result->size > ANSWER_MAX ? "" : " and is not text");
-        return;
-    }
-    text = strndup(result->data, result->size);
-    if (!text)
-        return;
-    terminal_init(&terminal, stderr);
-    terminal.colors = false;
-    terminal.width = 0;
-    show_quoted(&terminal, "  ", text, UINT_MAX);
+    return strndup(data, size < ANSWER_MAX ? size : ANSWER_MAX);
 }
 
 int explain_end(const char *where, const struct troupe_result *result)
 {
-    _cleanup_free_ char *line = answer_line(result);
+    _cleanup_free_ char *answer = answer_text(result);
     char code[32] = "", attempts[64] = "";
     /* A reason such as "cancelled by uid 0" already contains the phrase. */
-    bool named = result->end == TROUPE_CANCELLED && strncmp(result->reason, "cancelled", 9) == 0;
-    const char *reason = named ? "" : result->reason;
+    const bool named =
+        result->end == TROUPE_CANCELLED && strncmp(result->reason, "cancelled", 9) == 0;
     const char *phrase = named ? result->reason : end_phrase(result->end);
-    /* The reason may repeat the answer. */
-    bool repeats = line && strstr(reason, line);
+    const char *reason = named ? "" : *result->reason || !answer ? result->reason : answer;
 
     if (result->code != 0)
         snprintf(code, sizeof(code), " (code %d)", result->code);
     if (result->attempts > 1)
         snprintf(attempts, sizeof(attempts), " after %u attempts", result->attempts);
-    if (line && !repeats && *reason == '\0')
-        reason = line;
     complain("%sjob %s %s%s%s%s%s%s", where, result->id, named ? "was " : "", phrase, attempts,
              code, *reason ? ": " : "", reason);
-    if (result->size > 0 && reason != line && !repeats)
-        show_answer(result);
+    if (!answer)
+        complain("its answer has %s and is not text; --json shows it", BYTES(result->size));
+    else if (!strstr(reason, answer))
+        complain("its answer: %s", answer);
     return EXIT_FAILED;
 }

@@ -5,7 +5,6 @@
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/show.h"
-#include <poll.h>
 
 /* Before it asks for the first time; each further pause is twice as long. */
 #define FIRST_PAUSE (2 * USEC_PER_SEC)
@@ -77,20 +76,4 @@ void hint_ask(struct hint *hint, const char *id)
         told = tell(json_array_get(waits, i));
     hint->pause *= 2;
     hint->at = told ? USEC_INFINITY : clock_deadline(hint->pause);
-}
-
-bool hint_await(struct hint *hint, const char *id, int fd, usec_t deadline)
-{
-    struct pollfd poller = {.fd = fd, .events = POLLIN};
-    int r;
-
-    do {
-        const usec_t until = hint->at < deadline ? hint->at : deadline;
-        const struct timespec left = usec_to_timespec(clock_left(until));
-
-        r = ppoll(&poller, 1, until == USEC_INFINITY ? NULL : &left, NULL);
-        if (r == 0 && hint_due(hint))
-            hint_ask(hint, id);
-    } while (r == 0 && clock_now() < deadline);
-    return r > 0;
 }

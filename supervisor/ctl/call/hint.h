@@ -27,7 +27,3 @@ bool hint_due(const struct hint *hint);
 /* Asks the supervisor what the job waits for, and waits a second at most for the answer. Errors are
  * not reported: the wait itself meets them. */
 void hint_ask(struct hint *hint, const char *id);
-
-/* Waits until the descriptor is readable, a signal arrives or the deadline is over, and asks
- * while it waits. Returns whether it is readable. */
-bool hint_await(struct hint *hint, const char *id, int fd, usec_t deadline);

@@ -30,7 +30,6 @@ struct invocation {
     struct terminal out;
     struct varlink_client client; /* opened by the first call */
     bool lines;                   /* several JSON documents are printed, each on a line */
-    const char *awaited;          /* the job for whose end calls wait (hint.h); NULL = none */
     /* Errors that the caller handles, so that calls print nothing: */
     bool lenient; /* EXIT_UNREACHABLE */
     bool waits;   /* EXIT_TIMEOUT */

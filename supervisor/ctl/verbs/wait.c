@@ -137,9 +137,7 @@ int verb_wait(struct invocation *invocation)
     int r;
 
     invocation->waits = true;
-    invocation->awaited = invocation_operand(invocation, 0);
     r = reconnect_run(invocation, RECONNECT_DEFAULT, wait_once, &reply);
-    invocation->awaited = NULL;
     invocation->waits = false;
     if (r == EXIT_TIMEOUT)
         complain("job %s has not ended in time, and continues ('troupectl why %s' tells more)",
