@@ -3,7 +3,16 @@
 
 /* One request of a browser and its answer. */
 
-#include "supervisor/web/site.h"
+#include "supervisor/web/feed.h"
+#include "supervisor/web/guard.h"
+#include "supervisor/web/question.h"
+
+/* The state that requests share, filled in by main(). */
+struct site {
+    struct guard guard;
+    struct questions questions;
+    struct feed feed;
+};
 
 /* For MHD_start_daemon(); `userdata` is the struct site. */
 enum MHD_Result exchange_handle(void *userdata, struct MHD_Connection *connection, const char *url,
