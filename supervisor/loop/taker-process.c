@@ -11,8 +11,11 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #define SUPERVISOR STDIN_FILENO
+/* How many sockets one process holds before another takes its place. */
+#define HELD_MAX 8192
 
 /* A message with all its descriptors. There is room for as many as a message can carry: the kernel
  * would close the others before the taker answers. */
@@ -161,14 +164,30 @@ static bool next_request(struct taker_request *ret, int *ret_fd)
     return n == (ssize_t)sizeof(*ret) && scm_take(&message, ret_fd, 1, drop) == 1;
 }
 
+/* Returns how many sockets this process may hold. */
+static rlim_t most_held(void)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 2 > HELD_MAX
+               ? HELD_MAX
+               : limit.rlim_cur / 2;
+}
+
 int taker_run(void)
 {
     struct taker_request request;
+    rlim_t n_held = 0;
     int fd;
 
     /* execveat(2) names the process after the descriptor. */
     (void)prctl(PR_SET_NAME, "trouped-taker");
     while (next_request(&request, &fd)) {
+        if (request.kind == TAKER_HOLD) {
+            if (++n_held < most_held())
+                continue;
+            break;
+        }
         if (request.kind != TAKER_DRAIN) {
             receive(fd, request.kind == TAKER_RECEIVE);
             (void)close(fd); /* not the last close: the supervisor also has it */
@@ -178,5 +197,6 @@ int taker_run(void)
         (void)close(fd);
         answer(&(struct taker_answer){.is_done = true}, NULL);
     }
+    (void)close(SUPERVISOR); /* first: the others may block */
     return 0;
 }

@@ -11,6 +11,7 @@ enum taker_kind {
     TAKER_RECEIVE, /* answered with a descriptor, and if that answer is not `is_done`, once more */
     TAKER_DISCARD, /* like TAKER_RECEIVE, but answered without a descriptor */
     TAKER_DRAIN,   /* answered with `is_done` only */
+    TAKER_HOLD,    /* not answered: keeps the socket open, until the process ends */
 };
 
 struct taker_request {

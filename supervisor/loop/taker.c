@@ -41,6 +41,7 @@ enum role {
     ROLE_RECEIVE, /* payloads */
     ROLE_DISCARD, /* notifications with descriptors */
     ROLE_DRAIN,   /* without an answer */
+    ROLE_HOLD,    /* sockets of an owner who has too many that cannot be closed */
     N_ROLES,
 };
 
@@ -88,7 +89,7 @@ static void on_answer(void *userdata, uint32_t events);
 
 static void watch(struct taker *taker)
 {
-    if (state.loop && taker->fd >= 0 && taker != &state.takers[ROLE_DRAIN] &&
+    if (state.loop && taker->fd >= 0 && taker < &state.takers[ROLE_DRAIN] &&
         loop_watch_fd(state.loop, &taker->watch, taker->fd, POLLIN, on_answer, taker) < 0)
         log_error("out of memory: the answers of a process that receives descriptors come late");
 }
@@ -424,9 +425,33 @@ static int drain_there(int fd, uint64_t owner)
     return send_or_replace(taker, taker->fd >= 0, TAKER_DRAIN, fd, owner);
 }
 
-/* Keeps a socket whose taker is stuck or has a full queue, or whose owner gets no taker. */
+static unsigned count_later(uint64_t owner)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < state.n_later; i++)
+        n += state.later[i].owner == owner;
+    return n;
+}
+
+/* Passes the socket to a process that never closes it. */
+static int hold_there(int fd)
+{
+    struct taker *holder = &state.takers[ROLE_HOLD];
+    const int r = send_or_replace(holder, holder->fd >= 0, TAKER_HOLD, fd, 0);
+
+    holder->pending = 0;
+    return r;
+}
+
+/* Keeps a socket whose taker is stuck or has a full queue, or whose owner gets no taker. Those of
+ * an owner who has too many would use up the descriptors of this process. */
 static void keep_for_later(int fd, uint64_t owner)
 {
+    if (count_later(owner) >= LATER_OF_OWNER_MAX && hold_there(fd) == 0) {
+        (void)close_fd(fd);
+        return;
+    }
     if (state.n_later == state.allocated) {
         const size_t n = state.allocated > 0 ? 2 * state.allocated : 16;
         struct later *later = reallocarray(state.later, n, sizeof(*later));
@@ -456,12 +481,8 @@ static void drain_later(void)
 
 bool taker_is_full(uint64_t owner)
 {
-    unsigned n = 0;
-
     drain_later();
-    for (size_t i = 0; i < state.n_later; i++)
-        n += state.later[i].owner == owner;
-    return n >= LATER_OF_OWNER_MAX;
+    return count_later(owner) >= LATER_OF_OWNER_MAX;
 }
 
 /* Only the sender's credentials distinguish a message without bytes from the end of the socket. */
@@ -513,7 +534,7 @@ int taker_start(void)
         timer_init(&taker->timeout, on_timeout);
     }
     for (size_t i = 0; i < N_ROLES && r == 0; i++)
-        if (i != ROLE_DISCARD) /* started when it is needed, which is rare */
+        if (i == ROLE_RECEIVE || i == ROLE_DRAIN) /* others start when needed, which is rare */
             r = start(&state.takers[i]);
     state.started = r == 0;
     return r;
@@ -537,6 +558,12 @@ void taker_set_loop(struct loop *loop)
 
 void taker_stop(void)
 {
+    while (state.started && state.n_later > 0) {
+        const int fd = state.later[--state.n_later].fd;
+
+        if (hold_there(fd) == 0)
+            (void)close_fd(fd);
+    }
     for (size_t i = 0; i < N_ROLES && state.started; i++) {
         /* It must not take what the next supervisor asks another one for. */
         if (state.takers[i].asked)
@@ -544,8 +571,6 @@ void taker_stop(void)
         state.takers[i].fd = close_fd(state.takers[i].fd);
         state.takers[i].pidfd = close_fd(state.takers[i].pidfd);
     }
-    while (state.n_later > 0)
-        close_fd(state.later[--state.n_later].fd);
     free(TAKE_PTR(state.later));
     state.allocated = 0;
     state.started = false;

@@ -239,6 +239,17 @@ class Lingering(TestCase):
                 s.terminate()
             self.assertEqual(s.wait_end(LINGER - BOUND), 0)
 
+    def test_clients_that_leave_many_do_not_use_up_the_descriptors(self):
+        s = self.begin()
+        before = s.n_fds_between_turns()
+        self.server.listen(1024)
+        with contextlib.ExitStack() as stack:
+            with s.stopped():  # until the sender has closed its copies: otherwise its own close would block
+                for _ in range(150):
+                    client = stack.enter_context(Varlink(s.socket_path))
+                    self.send_at_once(client.socket, b"x")
+        self.nobody_waited(s, before + 20)
+
     # ---- workers
 
     def test_a_worker_that_hands_one_over_as_its_result(self):
