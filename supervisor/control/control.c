@@ -192,7 +192,8 @@ int control_replace(struct control *control, int listen_fd)
 {
     loop_unwatch(control->context->loop, &control->watch);
     timer_disarm(loop_timers(control->context->loop), &control->accept_timer);
-    listener_end(control->fd);
+    if (control->owns_path) /* else the service manager still listens on it */
+        listener_end(control->fd);
     close_fd(control->fd);
     control->fd = listen_fd;
     return loop_watch_fd(control->context->loop, &control->watch, listen_fd, POLLIN, on_connection,
@@ -204,7 +205,7 @@ static void stop_accepting(struct control *control)
     loop_unwatch(control->context->loop, &control->watch);
     timer_disarm(loop_timers(control->context->loop), &control->accept_timer);
     /* Not a socket on which the service manager or the successor still listens. */
-    if (control->path)
+    if (control->path && control->owns_path)
         listener_end(control->fd);
     remove_path(control);
     control->fd = close_fd(control->fd);

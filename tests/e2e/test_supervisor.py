@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The daemon: start, reload, end, and errors around it."""
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -255,17 +256,24 @@ class Environments(TestCase):
         listener.listen()
         self.start_with([listener], s)
         s.wait_told("READY=1")
-        return s
+        return s, listener
+
+    def still_listens(self, listener):
+        """It was not shut down, which poll() tells by POLLHUP."""
+        poll = select.poll()
+        poll.register(listener, select.POLLIN)
+        self.assertEqual(poll.poll(0), [])
 
     def test_the_path_of_the_service_managers_socket_stays(self):
-        s = self.started_with_its_path()
+        s, listener = self.started_with_its_path()
         s.crash()
         s.ctl("upgrade", check=True)
         s.stop()
         self.assertTrue(os.path.exists(s.socket_path))
+        self.still_listens(listener)
 
     def test_the_service_managers_socket_is_made_again_if_it_was_removed(self):
-        s = self.started_with_its_path()
+        s, listener = self.started_with_its_path()
         os.unlink(s.socket_path)
         other = subprocess.run([TROUPED, "--config", s.config, "--socket", s.socket_path], capture_output=True, text=True,
                                timeout=LIMIT)
@@ -285,6 +293,7 @@ class Environments(TestCase):
         s.do("actor", "echo")
         s.stop()
         self.assertFalse(os.path.exists(s.socket_path))
+        self.still_listens(listener)
 
     def test_the_version_is_said_without_looking_at_the_environment(self):
         environment = {**os.environ, "NOTIFY_SOCKET": "vsock:2:1", "WATCHDOG_USEC": "soon"}
