@@ -19,7 +19,6 @@ int loop_epoll_init(struct loop_epoll *epoll)
 {
     epoll->fd = epoll_create1(EPOLL_CLOEXEC);
     list_init(&epoll->failed);
-    list_init(&epoll->short_of);
     return epoll->fd < 0 ? -errno : 0;
 }
 
@@ -73,15 +72,8 @@ static bool is_shortage(int error)
     return error == -ENOMEM || error == -ENOSPC || error == -EMFILE || error == -ENFILE;
 }
 
-/* Keeps the watch's state, since it must still be armed. */
-static void put_off(struct loop *loop, struct watch_slot *slot)
-{
-    if (list_empty(&loop->epoll.short_of))
-        loop->epoll.retry_at = usec_add(loop->now, SHORTAGE_INTERVAL);
-    loop_slot_move(slot, slot->state, &loop->epoll.short_of);
-}
-
-static void arm_one(struct loop *loop, struct watch_slot *slot)
+/* Returns false if the kernel has no room for the watch, which then stays in its list. */
+static bool arm_one(struct loop *loop, struct watch_slot *slot)
 {
     int r = 0;
     if (!slot->in_set)
@@ -89,34 +81,30 @@ static void arm_one(struct loop *loop, struct watch_slot *slot)
     else if (slot->armed_events != slot->events)
         r = control(loop, EPOLL_CTL_MOD, slot);
     if (is_shortage(r))
-        return put_off(loop, slot);
+        return false;
     if (r == 0)
         slot->in_set = true;
     /* A refused descriptor is armed for nothing: a change of its events tries again. */
     slot->armed_events = r == 0 ? slot->events : 0;
     loop_slot_move(slot, WATCH_ARMED, r == 0 ? NULL : &loop->epoll.failed);
+    return true;
 }
 
-static void arm_all(struct loop *loop, struct list *list)
+static bool arm_all(struct loop *loop, struct list *list)
 {
-    while (!list_empty(list))
-        arm_one(loop, loop_slot_first(list));
+    bool all = true;
+    list_for_each_safe (node, list)
+        all &= arm_one(loop, list_entry(node, struct watch_slot, link));
+    return all;
 }
 
-static void arm_again(struct loop *loop)
-{
-    struct list list;
-    list_init(&list);
-    loop_take_all(&list, &loop->epoll.short_of);
-    arm_all(loop, &list);
-}
-
+/* After a shortage, the rest is tried again a little later. */
 static bool arm(struct loop *loop)
 {
-    arm_all(loop, &loop->updates);
-    arm_all(loop, &loop->pending);
-    if (!list_empty(&loop->epoll.short_of) && loop->now >= loop->epoll.retry_at)
-        arm_again(loop);
+    if (loop->now < loop->epoll.retry_at)
+        return true;
+    const bool updated = arm_all(loop, &loop->updates), armed = arm_all(loop, &loop->pending);
+    loop->epoll.retry_at = updated && armed ? 0 : usec_add(loop->now, SHORTAGE_INTERVAL);
     return true;
 }
 
@@ -127,12 +115,10 @@ static void unwatch(struct loop *loop, struct watch_slot *slot)
     loop_slot_give_back(loop, slot);
 }
 
-static int wait_events(struct loop *loop, int timeout)
+static int take_events(struct loop *loop, int n)
 {
-    struct loop_epoll *epoll = &loop->epoll;
-    int n = epoll_wait(epoll->fd, epoll->events, LOOP_EPOLL_EVENTS, timeout);
-    epoll->n_events = n < 0 ? 0 : n;
-    epoll->fetched_at = loop->now;
+    loop->epoll.n_events = n < 0 ? 0 : n;
+    loop->epoll.fetched_at = loop->now;
     return n < 0 ? -errno : 0;
 }
 
@@ -140,35 +126,22 @@ static int fetch(struct loop *loop, bool all)
 {
     if (!all && loop->now - loop->epoll.fetched_at < FETCH_INTERVAL_USEC)
         return 0;
-    return wait_events(loop, 0);
-}
-
-/* epoll_wait(2) supports only milliseconds. */
-static int wait_precisely(struct loop *loop, const struct timespec *timeout)
-{
-    struct loop_epoll *epoll = &loop->epoll;
-    struct pollfd set = {.fd = epoll->fd, .events = POLLIN};
-    if (!epoll->no_pwait2) {
-        int n = epoll_pwait2(epoll->fd, epoll->events, LOOP_EPOLL_EVENTS, timeout, NULL);
-        epoll->n_events = n < 0 ? 0 : n;
-        epoll->fetched_at = loop->now;
-        if (n >= 0 || (errno != ENOSYS && errno != EPERM))
-            return n < 0 ? -errno : 0;
-        epoll->no_pwait2 = true;
-    }
-    if (ppoll(&set, 1, timeout, NULL) < 0)
-        return -errno;
-    return wait_events(loop, 0);
+    return take_events(loop, epoll_wait(loop->epoll.fd, loop->epoll.events, LOOP_EPOLL_EVENTS, 0));
 }
 
 static int sleep_in_epoll(struct loop *loop, usec_t timeout)
 {
-    if (!list_empty(&loop->epoll.short_of) && timeout > SHORTAGE_INTERVAL)
+    struct loop_epoll *epoll = &loop->epoll;
+    if (epoll->retry_at != 0 && timeout > SHORTAGE_INTERVAL)
         timeout = SHORTAGE_INTERVAL;
-    if (timeout == USEC_INFINITY)
-        return wait_events(loop, -1);
     const struct timespec limit = usec_to_timespec(timeout);
-    return wait_precisely(loop, &limit);
+    int n = epoll_pwait2(epoll->fd, epoll->events, LOOP_EPOLL_EVENTS,
+                         timeout == USEC_INFINITY ? NULL : &limit, NULL);
+    /* The filter of an old container may forbid it; epoll_wait(2) knows only milliseconds. */
+    if (n < 0 && (errno == ENOSYS || errno == EPERM))
+        n = epoll_wait(epoll->fd, epoll->events, LOOP_EPOLL_EVENTS,
+                       timeout < USEC_PER_SEC ? (int)(timeout / USEC_PER_MSEC) + 1 : 1000);
+    return take_events(loop, n);
 }
 
 static bool has_events(const struct loop *loop)

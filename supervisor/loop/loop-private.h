@@ -43,11 +43,10 @@ struct loop_backend {
 
 extern const struct loop_backend loop_backend_ring, loop_backend_epoll;
 
-/* The io_uring, set up with the best flags that this kernel takes, and tested before use. */
+/* The io_uring, tested before use. */
 struct loop_ring {
     struct io_uring uring;
-    bool futex;         /* IORING_OP_FUTEX_WAIT and _WAKE work */
-    __u8 quiet_success; /* flags of an operation whose success needs no completion */
+    bool futex; /* IORING_OP_FUTEX_WAIT and _WAKE work */
 };
 
 /*
@@ -64,9 +63,7 @@ struct loop_epoll {
     int n_events;
     usec_t fetched_at;    /* loop->now of the last look */
     struct list failed;   /* watches that the kernel refuses; reported in every turn */
-    struct list short_of; /* watches that the kernel has no room for; not armed */
-    usec_t retry_at;      /* when to try these again */
-    bool no_pwait2;       /* epoll_pwait2(2) is not in this kernel, or forbidden */
+    usec_t retry_at;      /* the kernel has no room for some in loop->pending or ->updates */
 };
 
 /* A resource to release later: the ring may still hold it, or its release takes long. */

@@ -46,6 +46,7 @@ static const char *reason_for(int error)
 {
     switch (error) {
     case ENOSYS:
+    case EINVAL:
         return "this kernel has no io_uring (CONFIG_IO_URING, Linux 6.1 or newer is needed), or a "
                "seccomp filter hides it";
     case ENOMEM:
@@ -68,25 +69,16 @@ static const char *reason_for(int error)
     }
 }
 
-/* Best first. DEFER_TASKRUN saves interrupts: completions are processed only on request. With
- * TASKRUN_FLAG a read of shared memory shows whether a request is worth a system call. */
+/* DEFER_TASKRUN saves interrupts: completions are processed only on request. With TASKRUN_FLAG a
+ * read of shared memory shows whether a request is worth a system call. */
 static int setup(struct io_uring *uring, unsigned entries)
 {
-    static const unsigned flags[] = {
-        IORING_SETUP_SUBMIT_ALL | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SINGLE_ISSUER |
-            IORING_SETUP_DEFER_TASKRUN,                                                  /* 6.1 */
-        IORING_SETUP_SUBMIT_ALL | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_COOP_TASKRUN, /* 5.19 */
-        0,
+    struct io_uring_params params = {
+        .flags = IORING_SETUP_SUBMIT_ALL | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SINGLE_ISSUER |
+                 IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP,
+        .cq_entries = entries * 4,
     };
-    int r = -EINVAL;
-    for (size_t i = 0; i < ELEMENTS(flags) && r == -EINVAL; i++) {
-        struct io_uring_params params = {
-            .flags = flags[i] | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP,
-            .cq_entries = entries * 4,
-        };
-        r = io_uring_queue_init_params(entries, uring, &params);
-    }
-    return r;
+    return io_uring_queue_init_params(entries, uring, &params);
 }
 
 /* Submits a wait that must fail with -EAGAIN and a wake without waiters. IORING_REGISTER_PROBE is
@@ -135,8 +127,6 @@ int loop_ring_init(struct loop_ring *ring, unsigned entries, bool force_eventfd,
     *ring = (struct loop_ring){0};
     int r = setup(&ring->uring, entries);
     if (r == 0) {
-        if (ring->uring.features & IORING_FEAT_CQE_SKIP)
-            ring->quiet_success = IOSQE_CQE_SKIP_SUCCESS;
         r = try_out(ring, !force_eventfd);
         if (r < 0)
             io_uring_queue_exit(&ring->uring);
@@ -191,10 +181,10 @@ static void prep(struct watch_slot *slot, struct io_uring_sqe *sqe)
 }
 
 /* Fails if the poll has already completed; then its completion arms it for the new events. */
-static void update(struct loop *loop, struct watch_slot *slot, struct io_uring_sqe *sqe)
+static void update(struct watch_slot *slot, struct io_uring_sqe *sqe)
 {
     io_uring_prep_poll_update(sqe, loop_slot_id(slot), 0, slot->events, IORING_POLL_UPDATE_EVENTS);
-    sqe->flags |= loop->ring.quiet_success;
+    sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
     sqe->user_data = 0;
     slot->armed_events = slot->events;
 }
@@ -207,7 +197,7 @@ static bool arm(struct loop *loop)
         if (!(sqe = get_sqe(loop)))
             return false;
         io_uring_prep_cancel64(sqe, loop_slot_id(slot), 0);
-        sqe->flags |= loop->ring.quiet_success;
+        sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
         sqe->user_data = 0;
         loop_slot_give_back(loop, slot);
     }
@@ -215,7 +205,7 @@ static bool arm(struct loop *loop)
         struct watch_slot *slot = loop_slot_first(&loop->updates);
         if (!(sqe = get_sqe(loop)))
             return false;
-        update(loop, slot, sqe);
+        update(slot, sqe);
         loop_slot_move(slot, WATCH_ARMED, NULL);
     }
     while (!list_empty(&loop->pending)) {
@@ -299,7 +289,7 @@ static void wake_word(struct loop *loop, const _Atomic uint32_t *word)
         return;
     }
     loop_ring_prep_futex_wake(sqe, (const void *)word, WAKE_PEER_MAX);
-    sqe->flags |= loop->ring.quiet_success;
+    sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
 }
 
 const struct loop_backend loop_backend_ring = {
