@@ -123,11 +123,6 @@ static void disconnect(struct database *database, bool leave_log)
     database->index = close_fd(database->index);
 }
 
-static int set_up(struct database *database)
-{
-    return execute(database, SETTINGS);
-}
-
 static int migrate(struct database *database, int version)
 {
     return schema_migrate(database->handle, version) == SQLITE_OK ? 0 : database_fail(database);
@@ -139,7 +134,7 @@ static int fill(struct database *database, const char *path, const char *vfs)
     int r = connect(database, path, vfs);
 
     if (r == 0)
-        r = set_up(database);
+        r = execute(database, SETTINGS);
     if (r == 0)
         r = migrate(database, 0);
     if (r == 0 && sqlite3_wal_checkpoint_v2(database->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE,
@@ -238,43 +233,39 @@ static int adopt(struct database *database)
     if (r == 0 && version < SCHEMA_VERSION)
         r = refuse_files(database);
     if (r == 0)
-        r = set_up(database);
+        r = execute(database, SETTINGS);
     return r == 0 ? migrate(database, (int)version) : r;
 }
 
 static int begin_run(struct database *database)
 {
     static const char count[] =
-        "UPDATE store SET unclean = unclean + (?1 AND stopped <> run), run = run + 1";
-    int64_t run = 0, id_key = 0, unclean = 0, page_size = 0;
+        "UPDATE store SET unclean = unclean + (?1 AND stopped <> run), run = run + 1"
+        " RETURNING run, id_key, unclean";
+    sqlite3_stmt *statement;
+    int64_t page_size = 0;
     int r = read_number(database, "PRAGMA page_size", &page_size);
 
     database->page_size = (int)page_size;
     if (r == 0)
         r = database_note_log(database);
     database_note_place(database);
-    if (r == 0) {
-        database_begin(database);
-        (void)sqlite3_bind_int(database_query(database, count), 1,
-                               database->opened && *database->opened == 0);
-        r = database_step(database, database_query(database, count));
-    }
-    if (r == 0)
-        r = read_number(database, "SELECT run FROM store", &run);
-    if (r == 0)
-        r = read_number(database, "SELECT id_key FROM store", &id_key);
-    if (r == 0)
-        r = read_number(database, "SELECT unclean FROM store", &unclean);
-    if (r == 0)
-        r = database_commit(database);
     if (r < 0)
         return r;
-    if (database->opened)
+    database_begin(database);
+    statement = database_query(database, count);
+    (void)sqlite3_bind_int(statement, 1, database->opened && *database->opened == 0);
+    r = database_step(database, statement);
+    if (r != DATABASE_E_ROW)
+        return r < 0 ? r : database_refuse(database, EUCLEAN, "its table \"store\" is empty");
+    database->run = (uint64_t)sqlite3_column_int64(statement, 0);
+    database->id_key = (uint64_t)sqlite3_column_int64(statement, 1);
+    database->unclean = (uint32_t)sqlite3_column_int64(statement, 2);
+    (void)sqlite3_reset(statement);
+    r = database_commit(database);
+    if (r == 0 && database->opened)
         *database->opened = 1;
-    database->run = (uint64_t)run;
-    database->id_key = (uint64_t)id_key;
-    database->unclean = (uint32_t)unclean;
-    return 0;
+    return r;
 }
 
 void database_end_run(struct database *database)

@@ -25,7 +25,6 @@ struct store_worker {
     struct database database;
     struct list tasks;   /* taken, and not finished */
     int pages_copied;    /* in the log, at the last checkpoint */
-    unsigned n_failures; /* openings that failed in a row */
     usec_t retry_at;     /* monotonic: when to open it, or to make the reserve, again */
     usec_t locked_since; /* monotonic: another program holds the lock for writing; 0 = no */
     char reserve[PATH_MAX + 16];

@@ -28,9 +28,6 @@
 #define LOCKED_RETRY (10 * USEC_PER_MSEC)
 #define LOCKED_MAX   (DATABASE_BUSY_MSEC * USEC_PER_MSEC)
 
-/* Doubles the time until the database is opened again so often. */
-#define DOUBLINGS_MAX 6
-
 static struct store *store_of(struct store_worker *worker)
 {
     return list_entry(worker, struct store, worker);
@@ -141,13 +138,6 @@ static void refuse(struct store_worker *worker)
 
 /* ---- opening ---- */
 
-static void retry_later(struct store_worker *worker)
-{
-    worker->retry_at = clock_now() + (store_of(worker)->retry << worker->n_failures);
-    if (worker->n_failures < DOUBLINGS_MAX)
-        worker->n_failures++;
-}
-
 /* The database is closed, or is no longer to be used. */
 static void fail(struct store_worker *worker, int error)
 {
@@ -155,7 +145,7 @@ static void fail(struct store_worker *worker, int error)
 
     forget_lock(worker);
     database_close(&worker->database, true);
-    retry_later(worker);
+    worker->retry_at = clock_now() + store_of(worker)->retry;
     set_state(worker, for_good ? STORE_UNUSABLE : STORE_FAILED);
 }
 
@@ -311,7 +301,6 @@ static bool commit(struct store_worker *worker)
         return false;
     r = apply(worker, &applied);
     if (r == 0) {
-        worker->n_failures = 0;
         finish(worker, &applied);
         if (worker->reserved)
             database_lengthen_log(&worker->database);
@@ -369,13 +358,6 @@ static void finish_query(struct store_worker *worker, struct store_task *query, 
     finish(worker, &finished);
 }
 
-/* Returns whether the error shows damage. If memory is short, or another program holds a lock, only
- * the query fails. */
-static bool is_damage(int error)
-{
-    return error < 0 && error != -ENOMEM && error != -EBUSY;
-}
-
 /* Puts a query back that found damage: it is answered once the store is open again. */
 static void ask_again(struct store_worker *worker, struct store_task *query)
 {
@@ -408,7 +390,8 @@ static void answer(struct store_worker *worker)
     }
     database->error = 0;
     r = query->apply(query, database);
-    if (is_damage(database->error))
+    /* If memory is short, or another program holds a lock, only the query fails. */
+    if (database->error < 0 && database->error != -ENOMEM && database->error != -EBUSY)
         ask_again(worker, query);
     else
         finish_query(worker, query, r);
