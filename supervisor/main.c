@@ -26,28 +26,17 @@
 /* How long killing the workers' processes after the keeper's death may take. */
 #define END_SEC 5
 
-enum option_code {
-    OPTION_CONFIG = 256,
-    OPTION_SOCKET,
-    OPTION_LOG_LEVEL,
-    OPTION_LOOP,
-    OPTION_WAKE,
-    OPTION_UNCONFINED,
-    OPTION_CHECK,
-    OPTION_LAYOUT,
-    OPTION_VERSION,
-};
-
+/* Only `h` is also a short option. */
 static const struct option OPTIONS[] = {
-    {"config", required_argument, NULL, OPTION_CONFIG},
-    {"socket", required_argument, NULL, OPTION_SOCKET},
-    {"log-level", required_argument, NULL, OPTION_LOG_LEVEL},
-    {"loop", required_argument, NULL, OPTION_LOOP},
-    {"wake", required_argument, NULL, OPTION_WAKE},
-    {"unconfined", no_argument, NULL, OPTION_UNCONFINED},
-    {"check", no_argument, NULL, OPTION_CHECK},
-    {"layout", required_argument, NULL, OPTION_LAYOUT}, /* of the program that runs: an upgrade */
-    {"version", no_argument, NULL, OPTION_VERSION},
+    {"config", required_argument, NULL, 'c'},
+    {"socket", required_argument, NULL, 's'},
+    {"log-level", required_argument, NULL, 'l'},
+    {"loop", required_argument, NULL, 'o'},
+    {"wake", required_argument, NULL, 'w'},
+    {"unconfined", no_argument, NULL, 'u'},
+    {"check", no_argument, NULL, 'k'},
+    {"layout", required_argument, NULL, 'y'}, /* of the program that runs: an upgrade */
+    {"version", no_argument, NULL, 'v'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -83,29 +72,6 @@ static int usage_error(const char *text, const char *value)
     return EXIT_USAGE;
 }
 
-static int parse_loop(struct supervisor_options *options, const char *text)
-{
-    if (loop_kind_from_string(text, &options->loop) < 0)
-        return usage_error("--loop takes io_uring or epoll, not", text);
-    return 0;
-}
-
-static int parse_wake(struct supervisor_options *options, const char *text)
-{
-    if (strcmp(text, "futex") != 0 && strcmp(text, "eventfd") != 0)
-        return usage_error("--wake takes futex or eventfd, not", text);
-    options->force_eventfd = strcmp(text, "eventfd") == 0;
-    return 0;
-}
-
-static int parse_log_level(struct supervisor_options *options, const char *text)
-{
-    if (log_level_from_string(text, &options->log_level) < 0)
-        return usage_error("--log-level takes error, warning, notice, info or debug, not", text);
-    options->log_level_given = true;
-    return 0;
-}
-
 /* Returns -1 to continue, else the exit status. */
 static int parse(struct supervisor_options *options, int argc, char **argv)
 {
@@ -113,31 +79,37 @@ static int parse(struct supervisor_options *options, int argc, char **argv)
 
     while (r == 0 && (code = getopt_long(argc, argv, "h", OPTIONS, NULL)) != -1) {
         switch (code) {
-        case OPTION_CONFIG:
+        case 'c':
             options->config_directory = optarg;
             break;
-        case OPTION_SOCKET:
+        case 's':
             options->socket_path = optarg;
             break;
-        case OPTION_LOG_LEVEL:
-            r = parse_log_level(options, optarg);
+        case 'l':
+            if (log_level_from_string(optarg, &options->log_level) < 0)
+                r = usage_error("--log-level takes error, warning, notice, info or debug, not",
+                                optarg);
+            options->log_level_given = true;
             break;
-        case OPTION_LOOP:
-            r = parse_loop(options, optarg);
+        case 'o':
+            if (loop_kind_from_string(optarg, &options->loop) < 0)
+                r = usage_error("--loop takes io_uring or epoll, not", optarg);
             break;
-        case OPTION_WAKE:
-            r = parse_wake(options, optarg);
+        case 'w':
+            options->force_eventfd = strcmp(optarg, "eventfd") == 0;
+            if (!options->force_eventfd && strcmp(optarg, "futex") != 0)
+                r = usage_error("--wake takes futex or eventfd, not", optarg);
             break;
-        case OPTION_UNCONFINED:
+        case 'u':
             options->unconfined = true;
             break;
-        case OPTION_CHECK:
+        case 'k':
             options->check = true;
             break;
-        case OPTION_LAYOUT:
+        case 'y':
             options->layout = strtoull(optarg, NULL, 16);
             break;
-        case OPTION_VERSION:
+        case 'v':
             puts("trouped " TROUPE_VERSION);
             return EXIT_SUCCESS;
         case 'h':

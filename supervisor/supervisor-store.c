@@ -8,6 +8,7 @@
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
+#include "supervisor/store/removal.h"
 #include "supervisor/supervisor-private.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -143,7 +144,9 @@ bool supervisor_store_is_writing(const struct supervisor *supervisor)
 
 static void on_letter_dropped(void *userdata, int64_t row)
 {
-    durable_jobs_drop_letter(userdata, row);
+    const struct durable_jobs *jobs = userdata;
+
+    removal_add(jobs->store, row, 1u << ROWS_DEAD);
 }
 
 static int open_store(struct supervisor *supervisor)

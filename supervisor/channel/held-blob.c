@@ -62,12 +62,6 @@ int held_blob_new(struct held_blob **ret, struct blob_share *share, int fd, uint
     return 0;
 }
 
-struct held_blob *held_blob_ref(struct held_blob *blob)
-{
-    blob->references++;
-    return blob;
-}
-
 struct held_blob *held_blob_unref(struct held_blob *blob)
 {
     if (--blob->references > 0)

@@ -51,5 +51,4 @@ enum {
  * 0, HELD_BLOB_E_QUOTA or -ENOMEM. */
 int held_blob_new(struct held_blob **ret, struct blob_share *share, int fd, uint64_t size,
                   bool spare);
-struct held_blob *held_blob_ref(struct held_blob *blob);
 struct held_blob *held_blob_unref(struct held_blob *blob); /* returns NULL */

@@ -70,7 +70,8 @@ int payload_copy(struct payload *to, const struct payload *from)
     if (from->fd < 0)
         return payload_set(to, payload_data(from), (size_t)from->size);
     if (from->blob) {
-        payload_set_shared(to, held_blob_ref(from->blob));
+        from->blob->references++;
+        payload_set_shared(to, from->blob);
         return 0;
     }
     fd = fcntl(from->fd, F_DUPFD_CLOEXEC, 0);

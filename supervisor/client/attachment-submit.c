@@ -43,11 +43,6 @@ static struct job_options options_of(const struct protocol_submit *submit)
                                 .priority = submit->priority};
 }
 
-static bool keeps_result(const struct protocol_submit *submit)
-{
-    return !(submit->flags & PROTOCOL_SUBMIT_DO) || submit->flags & PROTOCOL_SUBMIT_KEEP;
-}
-
 static int attachment_submit(struct attachment *attachment, struct group *group,
                              const struct protocol_submit *submit,
                              const struct job_options *options, struct job **ret)
@@ -57,7 +52,8 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
         .name = name,
         .key = key,
         .key_size = submit->key_size,
-        .keep_result = keeps_result(submit),
+        .keep_result =
+            !(submit->flags & PROTOCOL_SUBMIT_DO) || submit->flags & PROTOCOL_SUBMIT_KEEP,
         .submitter_uid = attachment->uid,
         .options = *options,
         .delay = submit->delay,

@@ -4,11 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct output_line *line_of(struct list *node)
-{
-    return list_entry(node, struct output_line, link);
-}
-
 void output_log_init(struct output_log *log)
 {
     *log = (struct output_log){0};
@@ -17,7 +12,7 @@ void output_log_init(struct output_log *log)
 
 static void drop_oldest(struct output_log *log)
 {
-    struct output_line *line = line_of(list_first(&log->lines));
+    struct output_line *line = list_entry(list_first(&log->lines), struct output_line, link);
 
     log->size -= line->size;
     list_unlink(&line->link);

@@ -155,12 +155,6 @@ static const char *const PAUSED[] = {
     "is paused: jobs are queued, none is handed out",
 };
 
-/* Cells that were paused on their own stay so when safe mode ends. */
-static bool cell_stays(const struct cell *cell, bool ends_safe_mode)
-{
-    return ends_safe_mode && cell->paused && !cell->held_back;
-}
-
 static void set_paused(struct group *group, bool paused, bool held_back, bool ends_safe_mode)
 {
     bool changes = group->paused != paused;
@@ -168,8 +162,8 @@ static void set_paused(struct group *group, bool paused, bool held_back, bool en
     group->paused = paused;
     group->held_back = held_back;
     group_each_cell (cell, group) {
-        if (cell_stays(cell, ends_safe_mode))
-            continue;
+        if (ends_safe_mode && cell->paused && !cell->held_back)
+            continue; /* paused on its own */
         changes = changes || cell->paused != paused;
         cell->held_back = held_back && !cell->paused;
         cell_set_paused(cell, paused);

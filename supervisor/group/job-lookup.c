@@ -10,12 +10,6 @@
 #include "supervisor/store/job-load.h"
 #include <errno.h>
 
-/* The cell in which the job waits; NULL = there is none. */
-static struct cell *find_cell(const struct group *group, const struct job_row *row)
-{
-    return group->cell ? group->cell : group_find_cell(group, row->key, row->key_size);
-}
-
 int job_lookup_take(const struct group_context *context, struct loaded_job *loaded,
                     struct job **ret)
 {
@@ -25,7 +19,7 @@ int job_lookup_take(const struct group_context *context, struct loaded_job *load
 
     if (!group)
         return -ESRCH; /* it takes no part */
-    cell = find_cell(group, row);
+    cell = group->cell ? group->cell : group_find_cell(group, row->key, row->key_size);
     /* A cell that has left its jobs on disk retires. */
     if (group->closed || (cell && cell->closed))
         return CELL_E_ON_DISK;
@@ -43,16 +37,13 @@ static int take_job(const struct group_context *context, struct job_load *load, 
     return loaded ? job_lookup_take(context, loaded, ret) : -ESRCH;
 }
 
-static int error_of(int result)
-{
-    return result == -ENOMEM ? result : CELL_E_STORE_FAILED;
-}
-
 static void report(struct job_lookup *lookup, struct job_load *load, int result)
 {
     const struct group_context *context = lookup->context;
     struct job *job = NULL;
-    int r = result < 0 ? error_of(result) : take_job(context, load, &job);
+    int r = result == -ENOMEM ? result
+            : result < 0      ? CELL_E_STORE_FAILED
+                              : take_job(context, load, &job);
 
     if (r == -ESRCH || r == -EEXIST)
         r = context->durable->incomplete ? CELL_E_STORE_FAILED : 0;
@@ -76,12 +67,6 @@ static void on_loaded(struct store_task *task, int result)
     job_load_free(load);
 }
 
-/* Whether the store would only wait until it works again. */
-static bool is_out_of_order(const struct store *store)
-{
-    return store_state(store) == STORE_FAILED || store_state(store) == STORE_UNUSABLE;
-}
-
 int job_lookup_begin(struct job_lookup *lookup, const struct group_context *context,
                      const struct protocol_id *id)
 {
@@ -90,7 +75,8 @@ int job_lookup_begin(struct job_lookup *lookup, const struct group_context *cont
 
     if (!store && !context->durable->incomplete)
         return -ESRCH;
-    if (!store || is_out_of_order(store))
+    /* Otherwise it would only wait until the store works again. */
+    if (!store || store_state(store) == STORE_FAILED || store_state(store) == STORE_UNUSABLE)
         return CELL_E_STORE_FAILED;
     load = job_load_new(1);
     if (!load)

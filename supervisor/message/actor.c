@@ -221,11 +221,6 @@ struct actor_policy actor_policy_from(const struct config_group *config)
     };
 }
 
-bool actor_is_stopped(const struct actor *actor)
-{
-    return actor->class->is_stopped && actor->class->is_stopped(actor);
-}
-
 bool actor_has_room(const struct actor *actor, uint64_t bytes)
 {
     const struct actor_policy policy = actor_policy(actor);
@@ -296,12 +291,4 @@ void actor_unblock_all(struct actor *to)
 
     while ((node = list_first(&to->blocked)))
         actor_unblock(list_entry(node, struct actor, blocked_link));
-}
-
-void actor_unblock_routed(struct message_context *context)
-{
-    struct list *node;
-
-    while ((node = list_first(&context->routed)))
-        actor_unblock(list_entry(node, struct actor, routed_link));
 }

@@ -220,7 +220,6 @@ void actor_release_place(struct actor *standby);
 
 struct actor_policy actor_policy(const struct actor *actor);
 struct actor_policy actor_policy_from(const struct config_group *config);
-bool actor_is_stopped(const struct actor *actor);
 
 /* Whether its mailbox has room for one more message of that many bytes. */
 bool actor_has_room(const struct actor *actor, uint64_t bytes);
@@ -244,4 +243,3 @@ void actor_answer(struct actor *actor, struct envelope *envelope);
 void actor_block(struct actor *sender, struct actor *to, bool routed);
 void actor_unblock(struct actor *sender);
 void actor_unblock_all(struct actor *to);
-void actor_unblock_routed(struct message_context *context);

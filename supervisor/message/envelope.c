@@ -151,12 +151,6 @@ int topic_get(struct saved_reader *row, struct topic *ret)
 static const struct field FIELDS[] = {ENVELOPE_FIELDS(FIELD)};
 const struct record ENVELOPE_RECORD = RECORD("envelope", FIELDS);
 
-void envelope_put(struct saved_writer *row, const struct envelope *envelope)
-{
-    topic_put(row, &envelope->topic);
-    record_put(row, &ENVELOPE_RECORD, envelope);
-}
-
 /* Whether it is a record that an inbox takes. */
 static bool is_sound(const struct envelope *envelope, size_t payload_size)
 {

@@ -87,8 +87,6 @@ bool actor_row_take(struct waiting_room *room, const char *name, struct actor_ro
 
 /* ---- messages and answers as fields of rows; the payload is the row's ---- */
 
-/* Appends the fields of a message, but not its payload, to a row. */
-void envelope_put(struct saved_writer *row, const struct envelope *envelope);
 /* Makes the message again, in no list and owned by the caller. Returns 0, -EBADMSG or -ENOMEM. */
 int envelope_get(struct saved_reader *row, struct envelope **ret);
 /* Write and read a topic, which then points into the row. Returns 0 or -EBADMSG. */

@@ -16,7 +16,6 @@ void pool_on_restart_due(struct slot *slot);
 /* ---- pool-standby.c ---- */
 
 void pool_standby_init(struct pool *pool);
-void pool_standby_deinit(struct pool *pool);
 
 /* Queues a review of this slot's place: whether to stop or free its standby, or start a spare. */
 void pool_standby_review(struct slot *slot);
@@ -69,7 +68,5 @@ void pool_replacement_step(struct pool *pool);
 void pool_replacement_on_ready(struct slot *slot);
 /* The worker is dead or could not be started. */
 void pool_replacement_on_failure(struct slot *slot);
-/* The standby is about to be freed. */
-void pool_replacement_on_gone(struct slot *standby);
 /* The worker died: its successor takes over at once, ready or not. Returns false if it has none. */
 bool pool_replacement_take_over(struct slot *slot);

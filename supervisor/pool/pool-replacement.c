@@ -288,12 +288,6 @@ void pool_replacement_on_failure(struct slot *slot)
     replacement_failed(pool, old);
 }
 
-void pool_replacement_on_gone(struct slot *standby)
-{
-    if (standby->pool->replacement.standby == standby)
-        standby->pool->replacement.standby = NULL;
-}
-
 bool pool_replacement_take_over(struct slot *slot)
 {
     if (replacement_old(slot->pool) != slot)

@@ -115,7 +115,8 @@ static void standby_free(struct slot *place)
 
     if (place->tried < gone->generation)
         place->tried = gone->generation;
-    pool_replacement_on_gone(gone);
+    if (place->pool->replacement.standby == gone)
+        place->pool->replacement.standby = NULL;
     place->standby = slot_free(gone);
     pool_wake(place->pool);
 }
@@ -163,11 +164,6 @@ void pool_standby_init(struct pool *pool)
     list_init(&pool->reviews);
     list_init(&pool->spares_due);
     timer_init(&pool->spare_timer, standby_on_timer);
-}
-
-void pool_standby_deinit(struct pool *pool)
-{
-    timer_disarm(pool_timers(pool), &pool->spare_timer);
 }
 
 bool pool_standby_is_ready(const struct slot *slot)

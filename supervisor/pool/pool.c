@@ -109,7 +109,7 @@ int pool_new_actor(struct pool *pool, struct message_context *messages, uint8_t 
 
 void pool_deinit(struct pool *pool)
 {
-    pool_standby_deinit(pool);
+    timer_disarm(pool_timers(pool), &pool->spare_timer);
     pool_replacement_deinit(pool);
     for (size_t i = 0; i < pool->n_slots; i++) {
         pool->slots[i]->standby = slot_free(pool->slots[i]->standby);
@@ -156,11 +156,6 @@ struct slot *pool_next_slot(const struct pool *pool, size_t *cursor)
 bool pool_is_trimmed(const struct pool *pool)
 {
     return pool->n_slots == pool->size;
-}
-
-bool pool_is_empty(const struct pool *pool)
-{
-    return pool->n_slots == 0;
 }
 
 struct slot *pool_take_slot(struct pool *pool)

@@ -171,8 +171,6 @@ struct slot *pool_next_slot_of(const struct pool *pool, size_t first, size_t n, 
 
 /* Whether no retired slot is left. */
 bool pool_is_trimmed(const struct pool *pool);
-/* Whether no slot is left at all. */
-bool pool_is_empty(const struct pool *pool);
 
 /* Returns the pool's name for events; NULL for the only pool of its group. */
 static inline const char *pool_event_name(const struct pool *pool)

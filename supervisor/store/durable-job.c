@@ -409,11 +409,6 @@ void durable_job_free(struct job *job)
     free(durable);
 }
 
-void durable_jobs_drop_letter(struct durable_jobs *jobs, int64_t number)
-{
-    removal_add(jobs->store, number, 1u << ROWS_DEAD);
-}
-
 /* ---- ends of attempts, in memory that outlives the supervisor until they are written ---- */
 
 /* Until the new entry is complete, the former one stays: a crash between them would lose both. */

@@ -236,6 +236,3 @@ void durable_job_free(struct job *job);
 /* The store_task.apply of a durable job (durable-job-write.c): writes what is `given`. The outcome
  * of a job does not change once its end is noted. */
 int durable_write(struct store_task *task, struct database *database);
-
-/* Removes the dead letter of the job with this number. */
-void durable_jobs_drop_letter(struct durable_jobs *jobs, int64_t number);

@@ -31,12 +31,6 @@ static bool cell_fails_after_oom(const struct job *job)
     return job->moved && job->failed_by == ATTEMPT_CAUSE_OOM;
 }
 
-/* Whether its row is still being written for the first time: it cannot leave before. */
-static bool cell_awaits_row(const struct job *job)
-{
-    return job->record && !durable_of(job)->stored;
-}
-
 /* The new group decides what the submitter has not chosen, except for the attempts left. */
 static void take_options(struct job *job, const struct config_group *config)
 {
@@ -115,7 +109,8 @@ static void cell_on_alarm(struct alarm *alarm)
 {
     struct job *job = list_entry(alarm, struct job_timers, alarm)->job;
 
-    if (cell_leaves_after_oom(job->cell, job) && cell_awaits_row(job) &&
+    /* A row that is being written for the first time cannot leave before. */
+    if (cell_leaves_after_oom(job->cell, job) && job->record && !durable_of(job)->stored &&
         alarm_set_after(alarm, CELL_ROW_RETRY) == 0)
         return;
     resume_waiting_job(job);

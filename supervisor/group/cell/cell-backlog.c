@@ -114,12 +114,6 @@ static void review_parked(struct cell *cell)
     }
 }
 
-/* Finds a parked job by its number. A job with a chosen id is not found by that. */
-static struct job *find_parked(const struct cell *cell, int64_t number)
-{
-    return durable_job_find(cell->context->durable, &(struct job_row){.number = number});
-}
-
 /* ---- from memory to disk ---- */
 
 /* The priority of the next job that is not in the queue; QUEUE_PRIORITIES = none. */
@@ -349,7 +343,9 @@ static size_t take_numbers(struct cell *cell, struct job_load *load)
 
         reading->priority = (uint8_t)disk_queue_priority(&backlog->numbers);
         load->entries[n].number = disk_queue_pop(&backlog->numbers);
-        reading->job = find_parked(cell, load->entries[n].number);
+        /* One with a chosen id is not found by its number. */
+        reading->job = durable_job_find(cell->context->durable,
+                                        &(struct job_row){.number = load->entries[n].number});
         if (reading->job)
             (void)job_ref(reading->job);
         if (n > 0 || !reading->job)

@@ -37,23 +37,12 @@ void cell_table_add(struct cell_table *table, struct cell *cell)
     table->n_cells++;
 }
 
-void cell_table_note_live(struct cell_table *table, struct cell *cell)
-{
-    if (!list_linked(&cell->live_link))
-        list_push_back(&table->live, &cell->live_link);
-}
-
 void cell_table_note_idle(struct cell *cell)
 {
     list_unlink(&cell->live_link);
 }
 
 /* ---- by their queues ---- */
-
-int cell_table_reserve(struct cell_table *table)
-{
-    return heap_reserve(&table->by_age, table->n_cells + 1);
-}
 
 void cell_table_note_queue(struct cell_table *table, struct cell *cell)
 {

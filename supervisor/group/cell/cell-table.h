@@ -36,13 +36,9 @@ struct cell *cell_table_find(const struct cell_table *table, const char *key, si
 void cell_table_add(struct cell_table *table, struct cell *cell);
 void cell_table_remove(struct cell_table *table, struct cell *cell);
 
-/* Keep the list of cells with live jobs. Idempotent. */
-void cell_table_note_live(struct cell_table *table, struct cell *cell);
+/* The cell has no live job any more. Idempotent. */
 void cell_table_note_idle(struct cell *cell);
 
-/* Makes room for one more cell, so that cell_table_note_queue() cannot fail. Returns 0 or -ENOMEM.
- */
-int cell_table_reserve(struct cell_table *table);
 /* Called after changes of the cell's queue. */
 void cell_table_note_queue(struct cell_table *table, struct cell *cell);
 /* When the oldest queued job of these cells was created (realtime); 0 = none is queued. */

@@ -34,7 +34,8 @@ void cell_wake(struct cell *cell)
 
 void cell_begin_live(struct cell *cell)
 {
-    cell_table_note_live(&cell->group->cells, cell);
+    if (!list_linked(&cell->live_link))
+        list_push_back(&cell->group->cells.live, &cell->live_link);
 }
 
 void cell_enqueue(struct cell *cell, struct job *job, bool first)
@@ -141,7 +142,7 @@ static void cell_dispatch(struct loop_deferred *deferred)
         cell->group->cell_handler->drained(cell->group);
     if (cell->group->draining)
         cell->group->cell_handler->drains(cell->group);
-    if (cell->retiring && pool_is_empty(&cell->pool))
+    if (cell->retiring && cell->pool.n_slots == 0)
         cell->group->cell_handler->retired(cell);
 }
 
@@ -346,8 +347,8 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
         cell->pool.actor->paused = cell->paused;
     if (r == 0)
         r = pool_reserve(&cell->pool, group->size);
-    if (r == 0 && *key)
-        r = cell_table_reserve(&group->cells);
+    if (r == 0 && *key) /* so that cell_table_note_queue() cannot fail */
+        r = heap_reserve(&group->cells.by_age, group->cells.n_cells + 1);
     if (r < 0) {
         cell_free(cell);
         return r;

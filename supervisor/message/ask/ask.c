@@ -32,11 +32,6 @@ void ask_table_deinit(struct ask_table *table)
     index_deinit(&table->by_handle);
 }
 
-static struct ask_table *table_of(const struct ask *ask)
-{
-    return &ask->context->asks;
-}
-
 static struct ask *ask_find(const struct ask_table *table, uint64_t handle)
 {
     struct index_entry *entry = index_find(&table->by_handle, handle);
@@ -142,7 +137,7 @@ uint64_t ask_asked_by(const struct ask_table *table, uint64_t handle)
 
 void ask_end(struct ask *ask)
 {
-    struct ask_table *table = table_of(ask);
+    struct ask_table *table = &ask->context->asks;
 
     timer_disarm(loop_timers(ask->context->loop), &ask->timer);
     list_unlink(&ask->link);

@@ -33,7 +33,8 @@ static void save_list(const struct actor *actor, const struct list *messages, st
         struct saved_writer row = {0};
 
         saved_put_number(&row, actor->reference);
-        envelope_put(&row, envelope);
+        topic_put(&row, &envelope->topic);
+        record_put(&row, &ENVELOPE_RECORD, envelope);
         saved_add(saver, MAIL_ROW, &row, &envelope->payload);
     }
 }

@@ -179,8 +179,10 @@ static int resolve(struct actor *actor, const struct topic *topic, struct actor 
 static void on_rerouted(void *userdata)
 {
     const struct actor *actor = userdata;
+    struct list *node;
 
-    actor_unblock_routed(actor->context);
+    while ((node = list_first(&actor->context->routed)))
+        actor_unblock(list_entry(node, struct actor, routed_link));
 }
 
 /* Frees ended exchanges, a part of them in each turn. */

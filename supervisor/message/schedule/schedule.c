@@ -152,7 +152,7 @@ static void schedule_on_alarm(struct alarm *alarm)
         schedule_end(schedule);
         return;
     }
-    if (schedule->period > 0 && actor_is_stopped(to)) {
+    if (schedule->period > 0 && to->class->is_stopped && to->class->is_stopped(to)) {
         schedule_go_on(schedule, STOPPED_PAUSE);
         return;
     }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A slot as an actor. */
 
-#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
@@ -55,13 +54,6 @@ int slot_new_actor(struct slot *slot)
                                              .name = slot->name,
                                              .pool = pool,
                                              .log = pool->log});
-}
-
-void slot_free_actor(struct slot *slot)
-{
-    if (slot->actor)
-        actor_end(slot->actor, "its place in the pool is gone");
-    slot->actor = NULL;
 }
 
 static void slot_review_failure(struct slot *slot)

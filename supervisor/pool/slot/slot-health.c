@@ -71,12 +71,6 @@ static void slot_on_proven(struct timer *timer, usec_t now)
         slot_health_worked(slot);
 }
 
-void slot_health_begin(struct slot *slot)
-{
-    slot->health.consumed_before = slot->actor ? slot->actor->counters.consumed : 0;
-    slot->health.at_work = false;
-}
-
 void slot_health_watch(struct slot *slot)
 {
     struct slot_health *health = &slot->health;
@@ -139,9 +133,4 @@ void slot_health_inherit(struct slot *to, const struct slot *from)
 void slot_health_init(struct slot *slot)
 {
     timer_init(&slot->health.timer, slot_on_proven);
-}
-
-void slot_health_deinit(struct slot *slot)
-{
-    timer_disarm(slot_timers(slot), &slot->health.timer);
 }

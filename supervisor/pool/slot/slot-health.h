@@ -26,10 +26,7 @@ struct slot_health {
 };
 
 void slot_health_init(struct slot *slot);
-void slot_health_deinit(struct slot *slot);
 
-/* A worker is about to be started. */
-void slot_health_begin(struct slot *slot);
 /* The worker is up: ResetAfterSec= begins. */
 void slot_health_watch(struct slot *slot);
 /* The worker has worked, after failures. */

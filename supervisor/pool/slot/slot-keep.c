@@ -346,11 +346,6 @@ static void pass_inbox_on(struct slot *slot)
         endpoint_break(&slot->worker.endpoint, "cannot be read: out of memory");
 }
 
-static enum holding_kind holding_kind_of(const struct slot *slot)
-{
-    return slot_is_actor(slot) ? HOLDING_WORKER : HOLDING_SERVICE;
-}
-
 /* Notes why the worker was to end, so that its end counts as a stop and not as a failure. */
 static void note_end(struct slot *slot, const struct slot_record *record)
 {
@@ -402,7 +397,8 @@ static void go_on(struct slot *slot, const struct slot_record *record)
 static bool adopt(struct slot *slot, const struct slot_record *record)
 {
     struct held *held =
-        held_take(&slot_context(slot)->process->held, holding_kind_of(slot), slot->kept->name);
+        held_take(&slot_context(slot)->process->held,
+                  slot_is_actor(slot) ? HOLDING_WORKER : HOLDING_SERVICE, slot->kept->name);
     int r;
 
     if (!held) {
@@ -426,19 +422,14 @@ static bool adopt(struct slot *slot, const struct slot_record *record)
     return true;
 }
 
-/* A worker is also wanted in a place that was beyond the pool's size, and is not any more. */
-static bool is_wanted(const struct slot *slot, const struct slot_record *record)
-{
-    return !slot->retired && (record->wanted || (record->retired && slot->pool->wanted));
-}
-
 void slot_resume(struct slot *slot)
 {
     const struct slot_record *record = record_of(slot);
     const usec_t now = clock_steady();
 
     take_record(slot, record);
-    slot->wanted = is_wanted(slot, record);
+    /* A worker is also wanted in a place that was beyond the pool's size, and is not any more. */
+    slot->wanted = !slot->retired && (record->wanted || (record->retired && slot->pool->wanted));
     if (adopt(slot, record) || !slot->wanted) {
         /* nothing else to do */
     } else if (record->state == LIFECYCLE_FAILED) {

@@ -210,7 +210,6 @@ void slot_prove_lost(struct slot *slot);
 /* ---- slot-actor.c ---- */
 
 int slot_new_actor(struct slot *slot); /* returns 0 or -ENOMEM */
-void slot_free_actor(struct slot *slot);
 /* Called after each event: updates whether messages are delivered, and notifies monitors. */
 void slot_review_actor(struct slot *slot);
 /* Adds the messages that the worker was handling to its report. */

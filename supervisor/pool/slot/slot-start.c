@@ -339,7 +339,8 @@ void slot_begin_worker(struct slot *slot)
     slot_keep_text(&slot->worker.leave_reason, "");
     slot->worker.early = false;
     slot->worker.started_at = slot_now(slot);
-    slot_health_begin(slot);
+    slot->health.consumed_before = slot->actor ? slot->actor->counters.consumed : 0;
+    slot->health.at_work = false;
     slot->restart_at = 0;
     slot_disarm(slot);
 }

@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/event/limited-log.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/pool/slot/slot-private.h"
 #include <assert.h>
@@ -339,12 +340,14 @@ struct slot *slot_free(struct slot *slot)
     slot_counts(slot)->n_in_state[slot->state]--;
     pool_set_note_generation(slot->pool->set, slot->generation);
     pool_set_note_generation(slot->pool->set, slot->tried);
-    slot_free_actor(slot);
+    if (slot->actor)
+        actor_end(slot->actor, "its place in the pool is gone");
+    slot->actor = NULL;
     slot_disarm(slot);
     task_cancel(&slot->start);
     timer_disarm(slot_timers(slot), &slot->clock);
     timer_disarm(slot_timers(slot), &slot->age_timer);
-    slot_health_deinit(slot);
+    timer_disarm(slot_timers(slot), &slot->health.timer);
     restart_reset(&slot->tally);
     list_unlink(&slot->replace_link);
     list_unlink(&slot->review_link);
