@@ -74,26 +74,17 @@ class Starts(Faults):
         self.assert_works("late")
         self.s.wait_event("group.mended", "late")
 
-    def recovers(self, *verb):
-        self.s.write("late.group", ini(self.program))
-        self.s.start()
-        self.assert_blocked("late", self.program)
-        self.install()
-        self.s.ctl(*verb, check=True)
-        self.s.wait_event("worker.ready", "late")
-        self.assert_works("late")
-
-    def test_a_group_recovers_by_a_start(self):
-        self.recovers("start", "late", "--wait")
-
-    def test_a_group_recovers_by_a_restart(self):
-        self.recovers("restart", "late", "--wait")
-
-    def test_a_group_recovers_by_a_reset(self):
-        self.recovers("reset", "late")
-
-    def test_a_group_recovers_by_a_reload(self):
-        self.recovers("reload")
+    def test_a_group_recovers_by_a_verb(self):
+        for verb in ("start", "late", "--wait"), ("restart", "late", "--wait"), ("reset", "late"), ("reload",):
+            with self.subTest(verb=verb):
+                self.setUp()
+                self.s.write("late.group", ini(self.program))
+                self.s.start()
+                self.assert_blocked("late", self.program)
+                self.install()
+                self.s.ctl(*verb, check=True)
+                self.s.wait_event("worker.ready", "late")
+                self.assert_works("late")
 
     def test_a_start_that_waits_says_what_is_missing(self):
         self.s.write("late.group", ini(self.program))
