@@ -10,6 +10,7 @@ import tempfile
 
 import processes
 import programs
+import rounds
 import troupe_daemon
 
 STAMP = struct.Struct("QQQ")  # struct stamp
@@ -110,6 +111,19 @@ class Keeper:
         """What shows the state of all."""
 
 
+class Subject(rounds.Subject):
+    """Something about a keeper that has started."""
+
+    def __init__(self, name, keeper, role="peer", count=20):
+        self.name, self.keeper, self.role, self.count = name, keeper, role, count
+        self.system = keeper
+
+    def __enter__(self):
+        super().__enter__()
+        self.keeper.start()
+        return self
+
+
 class Floor(Keeper):
     healthy_ms = 50
 
@@ -198,15 +212,17 @@ class TroupeKeeper(Keeper):
         return self
 
     def __exit__(self, *_):
-        self.stop()
+        super().__exit__()
         self.daemon.__exit__()
-        self.stamps.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
+
+    @property
+    def worker_pids(self):
+        return self.daemon.worker_pids
 
     def memory(self):
         """The keeper's and the supervisor's, and what workers share with it."""
         own = [processes.memory(pid) for pid in (self.process.pid, self.daemon.supervisor_pid)]
-        shared = sum(processes.mapped(pid, "memfd:troupe-") for pid in self.daemon.worker_pids)
+        shared = sum(processes.mapped(pid, "memfd:troupe-") for pid in self.worker_pids)
         return {"pss": sum(one["pss"] for one in own) + shared, "private": sum(one["private"] for one in own)}
 
     def status_command(self):

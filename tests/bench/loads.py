@@ -9,20 +9,11 @@ import servers
 import troupe_daemon
 
 
-class Hops:
+class Hops(rounds.System):
     """The floor: the rings, the sleeping, and nothing else."""
 
     def __init__(self, hops):
         self.hops = hops
-
-    def missing(self):
-        return None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
 
     def load(self, *arguments):
         return [programs.ours("floors/hops"), self.hops, *map(str, arguments)]
@@ -36,9 +27,6 @@ class Troupe(troupe_daemon.Daemon):
         pool = {"Size": workers, "Prefetch": depth, **sections.pop("Pool", {})}
         text = troupe_daemon.group(f"{programs.ours('troupe/echo')} {result_max} {job_us}", Pool=pool, **sections)
         super().__init__({"echo": text, **(beside or {})}, options)
-
-    def missing(self):
-        return None
 
     def load(self, *arguments):
         return [programs.ours("troupe/jobs"), f"{self.prefix}echo@{self.socket}", *map(str, arguments)]
@@ -110,18 +98,9 @@ class Tell(troupe_daemon.Daemon):
                                 f"{count} {size}")
 
 
-class PythonPool:
+class PythonPool(rounds.System):
     def __init__(self, kind="", workers=1):
         self.kind, self.workers = kind, workers
-
-    def missing(self):
-        return None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
 
     def load(self, what, count, size, _result, *window):
         return programs.python(f"{programs.TOP}/tests/bench/peers/pools.py", self.kind, what, count, size, *window,
@@ -187,16 +166,6 @@ class LoadSubject(rounds.Subject):
     def __init__(self, name, system, role="peer", skips=()):
         self.name, self.system, self.role, self.skips = name, system, role, skips
         self.rates = {}
-
-    def missing(self):
-        return self.system.missing()
-
-    def __enter__(self):
-        self.system.__enter__()
-        return self
-
-    def __exit__(self, *_):
-        self.system.__exit__(None, None, None)
 
     def arguments(self, point, count):
         raise NotImplementedError

@@ -9,21 +9,30 @@ import medians
 import programs
 
 
-class Subject:
-    """Something that is measured. Between __enter__ and __exit__ it is up, and takes turns."""
+class System:
+    """What is up between __enter__ and __exit__."""
+    system = None  # that this is made of
+
+    def missing(self):
+        """None, or why it cannot be measured here."""
+        return self.system.missing() if self.system else None
+
+    def __enter__(self):
+        if self.system:
+            self.system.__enter__()
+        return self
+
+    def __exit__(self, *_):
+        if self.system:
+            self.system.__exit__()
+
+
+class Subject(System):
+    """Something that is measured. While it is up, it takes turns."""
     name = ""
     rounds = None  # fewer than the others, because a turn takes long
     skips = ()  # points that it cannot or shall not do
     role = "peer"  # or "floor", or "troupe"
-
-    def missing(self):
-        """None, or why it cannot be measured here."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
 
     def turn(self, point):
         """{metric: number}; "histogram" is a list of [upper bound, count]."""

@@ -26,6 +26,9 @@ class Daemon:
         self.groups, self.options, self.wrapper, self.conf = groups, options, wrapper, conf
         self.process = None
 
+    def missing(self):
+        return None
+
     def prepare(self):
         """All but the start."""
         self.directory = tempfile.mkdtemp(prefix="troupe-bench-")

@@ -6,46 +6,35 @@ import signal
 import programs
 from loads import DISK_SERVERS, Creating, Durable, RoundTrips, Troupe, Windows
 from measures.store import Store
-from rounds import Measure
+from rounds import Measure, System
 
 IN_HAND = 64
 LONG_WORKERS = 16
 SLOW_US = 50  # as long as it takes until a job is on disk, with what it takes to fall asleep and to wake up
 
 
-class Sync:
+class OnDisk(System):
+    def __enter__(self):
+        self.directory = programs.directory_on_disk()
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class Sync(OnDisk):
     """The floor of one job at a time: a record written and synced, `pause_us` after the one before."""
 
     def __init__(self, pause_us=0):
         self.pause_us = pause_us
 
-    def missing(self):
-        return None
-
-    def __enter__(self):
-        self.directory = programs.directory_on_disk()
-        return self
-
-    def __exit__(self, *_):
-        shutil.rmtree(self.directory, ignore_errors=True)
-
     def load(self, *arguments):
         return [programs.ours("floors/sync"), str(self.pause_us), self.directory, *map(str, arguments)]
 
 
-class Rows:
+class Rows(OnDisk):
     """The floor of one job at a time with SQLite: a row written and committed."""
-
-    def missing(self):
-        return None
-
-    def __enter__(self):
-        self.directory = programs.directory_on_disk()
-        self.n_runs = 0
-        return self
-
-    def __exit__(self, *_):
-        shutil.rmtree(self.directory, ignore_errors=True)
+    n_runs = 0
 
     def load(self, _what, count, size, _result):
         self.n_runs += 1

@@ -58,13 +58,6 @@ class Telling(Subject):
     def __init__(self):
         self.system, self.counts = Tell(), {}
 
-    def __enter__(self):
-        self.system.__enter__()
-        return self
-
-    def __exit__(self, *_):
-        self.system.__exit__()
-
     def turn(self, point):
         found = self.system.tell(self.counts.get(point, 10000), point)
         self.counts[point] = int(found["messages_per_s"] * 0.3) + 1000

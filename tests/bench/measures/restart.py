@@ -6,20 +6,8 @@ import programs
 from rounds import Measure, Subject
 
 
-class Restarts(Subject):
-    def __init__(self, name, keeper, role="peer", count=20):
-        self.name, self.keeper, self.role, self.count = name, keeper, role, count
-        self.pid = 0
-
-    def missing(self):
-        return self.keeper.missing()
-
-    def __enter__(self):
-        self.keeper.__enter__().start()
-        return self
-
-    def __exit__(self, *_):
-        self.keeper.__exit__()
+class Restarts(keepers.Subject):
+    pid = 0
 
     def turn(self, _point):
         found = programs.measure(programs.ours("peers/restarts"), self.keeper.stamps.path, self.pid, self.count,

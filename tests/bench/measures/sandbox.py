@@ -48,28 +48,17 @@ class Keeper(keepers.TroupeKeeper):
         return command
 
 
-    @property
-    def worker_pids(self):
-        return self.daemon.worker_pids
-
-
 class Floor(keepers.Floor):
     @property
     def worker_pids(self):
         return processes.children(self.process.pid)
 
 
-class Starts(Subject):
-    def __init__(self, name, keeper, role="troupe"):
-        self.name, self.keeper, self.role = name, keeper, role
-
+class Starts(keepers.Subject):
     def __enter__(self):
-        self.keeper.__enter__().start()
+        super().__enter__()
         self.keeper.stamps.take(1)
         return self
-
-    def __exit__(self, *_):
-        self.keeper.__exit__()
 
     def turn(self, _point):
         """The same from death to death: what the daemon does about one is in it."""
@@ -89,18 +78,12 @@ class KernelCalls(Subject):
     role = "troupe"
 
     def __init__(self, name, of):
-        self.name, self.profile = name, of
-
-    def __enter__(self):
-        program = troupe_daemon.group(programs.ours("troupe/kernel"), Group=NOBODY, **profile(self.profile))
-        self.daemon = troupe_daemon.Daemon({"kernel": program}).prepare().start()
-        return self
-
-    def __exit__(self, *_):
-        self.daemon.__exit__()
+        self.name = name
+        program = troupe_daemon.group(programs.ours("troupe/kernel"), Group=NOBODY, **profile(of))
+        self.system = troupe_daemon.Daemon({"kernel": program})
 
     def turn(self, _point):
-        return programs.measure(programs.product("troupectl"), "--socket", self.daemon.socket, "do", "kernel", "--data", CALLS)
+        return programs.measure(programs.product("troupectl"), "--socket", self.system.socket, "do", "kernel", "--data", CALLS)
 
 
 class Spawns(Subject):
@@ -152,7 +135,7 @@ def measures(_quick):
         Spawns("floor: posix_spawn", False),
         Starts("floor: vfork and exec", Floor("exec"), "floor"),
         Starts("floor: clone and exec, confined", Floor("confined"), "floor"),
-        *(Starts(name, Keeper(of)) for name, of in PROFILES),
+        *(Starts(name, Keeper(of), "troupe") for name, of in PROFILES),
         Spawns("bwrap", True),
     ]
     jobs = [

@@ -24,7 +24,7 @@ class Asking(Subject):
         self.load = None
 
     def __enter__(self):
-        self.system.__enter__()
+        super().__enter__()
         if self.loaded:
             self.load = programs.start(self.system.load("window", 1 << 40, 64, 64, 256))
             self.load.send_signal(signal.SIGSTOP)  # until it is its turn
@@ -34,7 +34,7 @@ class Asking(Subject):
         if self.load:
             self.load.kill()
             self.load.wait()
-        self.system.__exit__()
+        super().__exit__()
 
     def turn(self, _point):
         if self.load:
@@ -46,37 +46,21 @@ class Asking(Subject):
                 self.load.send_signal(signal.SIGSTOP)
 
 
-class Asked1000(Subject):
-    role = "troupe"
-    name = "Troupe: socket, 1000 workers"
-
-    def __enter__(self):
-        self.keeper = keepers.TroupeKeeper(1000)
-        self.keeper.__enter__().start()
-        return self
-
-    def __exit__(self, *_):
-        self.keeper.__exit__()
-
+class Asked(keepers.Subject):
     def turn(self, _point):
-        return ask(self.keeper.daemon.socket, 30, 5000)
+        return ask(self.keeper.daemon.socket, self.count, 5000)
 
 
-class Program(Subject):
+class Program(keepers.Subject):
     """A status command as a whole process."""
 
     def __init__(self, name, keeper, role="peer", count=10):
-        self.name, self.keeper, self.role, self.count = name, keeper, role, count
-
-    def missing(self):
-        return self.keeper.missing()
+        super().__init__(name, keeper, role, count)
 
     def __enter__(self):
-        self.keeper.__enter__().start().wait_all()
+        super().__enter__()
+        self.keeper.wait_all()
         return self
-
-    def __exit__(self, *_):
-        self.keeper.__exit__()
 
     def turn(self, _point):
         return figures.in_ms(programs.measure(programs.ours("peers/timed"), self.count,
@@ -88,7 +72,7 @@ def measures(quick):
     subjects = [
         Asking("Troupe: socket, idle", False, count),
         Asking("Troupe: socket, full load", True, count),
-        Asked1000(),
+        Asked("Troupe: socket, 1000 workers", keepers.TroupeKeeper(1000), "troupe", 30),
         Program("troupectl status, 1000 workers", keepers.TroupeKeeper(1000), "troupe"),
         Program("troupectl status, 100 workers", keepers.TroupeKeeper(100), "troupe"),
         Program("sv status, 100 services", keepers.Runit(100)),

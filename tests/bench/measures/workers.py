@@ -15,9 +15,6 @@ class Sizes(RoundTrips):
         super().__init__(name, None, "troupe", **options)
         self.make, self.systems = make, {}
 
-    def missing(self):
-        return None
-
     def __enter__(self):
         self.stack = contextlib.ExitStack()
         return self
