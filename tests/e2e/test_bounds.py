@@ -145,7 +145,7 @@ class Descriptors(TestCase):
                 stranger.close()
 
     def test_blobs_of_one_byte_in_eight_mailboxes_leave_descriptors_to_all_others(self):
-        s = self.with_few({"culprit": ini(f"{helper('hostile-actor')} blob-flood"), "neighbour": actor(),
+        s = self.with_few({"culprit": ini(f"{helper('hostile')} blob-flood"), "neighbour": actor(),
                            "victim": ini(helper("workers/player"), Pool={"Size": 8})})
         before = len(s.fds())
         victims = [f"victim/{n}" for n in range(8)]

@@ -386,7 +386,7 @@ class Hostile(Case):
         s = self.supervisor(options=("--wake", wake))
         self.write_cast(s)
         s.write("actor.group", ini(PLAYER, Group=s.notes, Restart=QUICK))
-        s.write("culprit.group", ini(f"{helper('hostile-actor')} {how}", Restart=QUICK,
+        s.write("culprit.group", ini(f"{helper('hostile')} {how}", Restart=QUICK,
                                      Worker={"MessageRetries": 1, "MailboxSize": "16K", "InlineMax": "4K",
                                              "TimeoutStopSec": "200ms"}))
         return s.start()
