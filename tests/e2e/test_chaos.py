@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Kills workers at random while thousands of jobs run, and accounts for every job."""
 import os
-import random
 import signal
 import unittest
 
-from troupe import ACTOR, SANITIZED, TestCase, Varlink, ini, limit
+from troupe import ACTOR, SANITIZED, TestCase, Varlink, dice, ini, limit
 
 KILLS = int(os.environ.get("TESTS_CHAOS_KILLS", "0"))
-SEED = int(os.environ.get("TESTS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
 
 
 def group(size, **pool):
@@ -43,8 +41,7 @@ class Chaos(TestCase):
             due = group["succeeded"] + rng.choice((0, 3, 10, 30))
 
     def run_chaos(self, kills, size=6, wake="futex"):
-        print(f"seed {SEED} (TESTS_SEED= repeats it), {kills} kills, {wake}")
-        rng = random.Random(SEED)
+        rng = dice()
         s = self.started({"actor": group(size)}, options=["--wake", wake])
         with Varlink(s.socket_path) as watch:
             self.kill_some(s, watch, rng, 20, working=False)  # what grows once has grown
@@ -85,8 +82,7 @@ class Chaos(TestCase):
 
     @limit(300)
     def test_chaos_among_cells_that_come_and_go(self):
-        print("seed", SEED)
-        rng = random.Random(SEED)
+        rng = dice()
         s = self.started({"actor": group(2, Cells="by-key", CellIdleSec="2ms")})
         before = len(s.fds())
         with self.chaos(s, "actor", "0", "16", "12") as counts, Varlink(s.socket_path) as watch:
@@ -101,8 +97,7 @@ class Chaos(TestCase):
 
     @limit(300)
     def test_chaos_of_all_kinds_of_ends_is_counted_to_the_last_job(self):
-        rng = random.Random(SEED)
-        print("seed", SEED)
+        rng = dice()
         s = self.started({"actor": ini(ACTOR, Pool={"Size": 4}, Resources={"LimitCORE": 0},
                                        Restart={"MinSec": "1ms", "MaxSec": "10ms", "StartLimitBurst": 0},
                                        Jobs={"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms", "MaxRetries": 2,

@@ -4,7 +4,6 @@ import collections
 import contextlib
 import glob
 import os
-import random
 import re
 import sqlite3
 import subprocess
@@ -13,10 +12,9 @@ import time
 import unittest
 from pathlib import Path
 
-from troupe import ACTOR, BUILD, Cgroup, FAULTY_TROUPED, LIMIT, TOP, TestCase, VarlinkError, ini, limit
+from troupe import ACTOR, BUILD, Cgroup, FAULTY_TROUPED, LIMIT, TOP, TestCase, VarlinkError, dice, ini, limit
 
 KILLS = int(os.environ.get("TESTS_CHAOS_KILLS", "0"))
-SEED = int(os.environ.get("TESTS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
 
 STEADY = "i=0; while :; do i=$((i+1)); echo line $i; sleep .02; done"
 # Its last line before it dies is "line 10".
@@ -29,8 +27,7 @@ class Chaos(TestCase):
 
     def begin(self, s):
         """Starts it; the groups whose processes must stay are in `steady`."""
-        print(f"seed {SEED} (TESTS_SEED= repeats it)")
-        self.rng = random.Random(SEED)
+        self.rng = dice()
         self.point = s.path("point")
         s.environment["TROUPE_FAULT_POINT"] = "@" + self.point
         self.s = s.start()
@@ -96,10 +93,7 @@ class Chaos(TestCase):
         for group in others:
             s.ctl("stop", group, check=True)
         s.until(lambda: self.measures()["descriptors"] <= self.before["descriptors"])
-        children = s.children()
         s.stop()
-        for pid in [*self.pids.values(), *children]:
-            self.assertFalse(os.path.exists(f"/proc/{pid}"))
         self.assertEqual([name for name in os.listdir(s.directory) if name.endswith(".sock")], [])
         if self.cgroup:
             self.assertEqual(self.cgroup.slots(), [])

@@ -114,6 +114,7 @@ class Lingering(TestCase):
         else:
             s = self.started(groups)
         s.do("actor", "echo")
+        self.before = s.n_fds_between_turns()
         return s
 
     def setUp(self):
@@ -172,40 +173,36 @@ class Lingering(TestCase):
 
     def test_a_client_that_sends_one_with_a_request(self):
         s = self.begin()
-        before = s.n_fds_between_turns()
         with Varlink(s.socket_path) as client:
             if self.send(s, client.socket, b'{"method":"io.troupe.Supervisor.GetInfo"}\0'):
                 self.assertRaises((EOFError, ConnectionError), client.receive)
                 self.assertIn("is cut off: it sent descriptors", s.log())
-        self.nobody_waited(s, before)
+        self.nobody_waited(s, self.before)
 
     def test_a_client_that_sends_many_with_parts_of_requests(self):
         s = self.begin()
-        before = s.n_fds_between_turns()
         with contextlib.ExitStack() as stack:
             for _ in range(5):
                 client = stack.enter_context(Varlink(s.socket_path))
                 client.send_raw(b'{"method":')
                 self.send(s, client.socket, b'"', 4)
-        self.nobody_waited(s, before)
+        self.nobody_waited(s, self.before)
 
     def test_a_client_that_leaves_one_behind_while_it_is_answered(self):
         s = self.begin()
-        before = s.n_fds_between_turns()
         with Varlink(s.socket_path) as client:
             client.send("Watch", more=True)
             self.send(s, client.socket, b"{")
-        self.nobody_waited(s, before)
+        self.nobody_waited(s, self.before)
 
     def test_a_client_that_sends_one_after_its_last_answer(self):
         s = self.begin()
-        before = s.n_fds_between_turns()
         with Varlink(s.socket_path) as client:
             client.send_raw(b"no JSON\0")
             client.receive()
             with contextlib.suppress(ConnectionError):
                 self.send(s, client.socket, b"x")
-        self.nobody_waited(s, before)
+        self.nobody_waited(s, self.before)
 
     def attach(self, s):
         connection = Varlink(s.socket_path)
@@ -221,13 +218,12 @@ class Lingering(TestCase):
 
     def test_an_attached_client_that_leaves_one_in_its_control_socket(self):
         s = self.begin()
-        before = s.n_fds_between_turns()
         connection, control = self.attach(s)
         with control:
             self.send(s, control, b"")
             self.send(s, control, bytes(8), 3)
         connection.close()
-        self.nobody_waited(s, before)
+        self.nobody_waited(s, self.before)
 
     def test_clients_that_nobody_has_accepted_when_it_stops(self):
         s = self.begin()
@@ -252,21 +248,16 @@ class Lingering(TestCase):
 
     # ---- workers
 
-    def test_a_worker_that_hands_one_over_as_its_result(self):
-        s = self.begin({"culprit": ini(f"{helper('hostile')} linger-result", Restart=QUICK,
-                                       Group={"Environment": f"PORT={self.port()}"})})
-        before = s.n_fds_between_turns()
-        self.assertEqual(s.do("culprit", "x", max_retries=1)["state"], "dead")
-        s.wait_worker("culprit/0", "idle")
-        self.nobody_waited(s, before)
+    def begin_with(self, deed):
+        return self.begin({"culprit": ini(f"{helper('hostile')} {deed}", Restart=QUICK,
+                                          Group={"Environment": f"PORT={self.port()}"})})
 
-    def test_a_worker_that_leaves_one_in_its_control_socket(self):
-        s = self.begin({"culprit": ini(f"{helper('hostile')} linger-unread", Restart=QUICK,
-                                       Group={"Environment": f"PORT={self.port()}"})})
-        before = s.n_fds_between_turns()
-        self.assertEqual(s.do("culprit", "x", max_retries=1)["state"], "dead")
-        s.wait_worker("culprit/0", "idle")
-        self.nobody_waited(s, before)
+    def test_a_worker_that_hands_one_over_as_its_result_or_leaves_it_in_its_control_socket(self):
+        for deed in "linger-result", "linger-unread":
+            s = self.begin_with(deed)
+            self.assertEqual(s.do("culprit", "x", max_retries=1)["state"], "dead")
+            s.wait_worker("culprit/0", "idle")
+            self.nobody_waited(s, self.before)
 
     # ---- one supervisor after another: the main process holds the sockets
 
@@ -279,8 +270,7 @@ class Lingering(TestCase):
 
     def begin_stopped(self):
         """Returns the supervisor, and the pid of a stopped worker that will leave a descriptor and die."""
-        s = self.begin({"culprit": ini(f"{helper('hostile')} linger-unread", Restart=QUICK,
-                                       Group={"Environment": f"PORT={self.port()}"})})
+        s = self.begin_with("linger-unread")
         worker = s.worker("culprit/0")["pid"]
         os.kill(worker, signal.SIGSTOP)
         s.create("culprit", "x", max_retries=0)
@@ -299,8 +289,6 @@ class Lingering(TestCase):
 
     def test_a_worker_that_leaves_one_before_a_crash(self):
         self.crash_after(lambda s: None)
-
-    def test_a_worker_that_leaves_one_before_a_crash_and_whose_group_is_gone(self):
         self.crash_after(lambda s: os.unlink(os.path.join(s.config, "culprit.group")))
 
     def test_a_client_that_leaves_some_before_a_crash(self):

@@ -3,7 +3,6 @@
 import collections
 import json
 import os
-import random
 import re
 import signal
 import time
@@ -12,9 +11,8 @@ from pathlib import Path
 
 from test_cells import keyed
 from test_life import actor, service
-from troupe import ACTOR, SANITIZED, TOP, Bell, TestCase, Varlink, ini, limit
+from troupe import ACTOR, SANITIZED, TOP, Bell, TestCase, Varlink, dice, ini, limit
 
-SEED = int(os.environ.get("TESTS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
 SAMPLE = re.compile(r'(\w+)(?:\{(.*)\})? (-?[0-9.]+)')
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
@@ -79,8 +77,7 @@ class Counted:
 class Chaos(TestCase):
     def chaos(self, s, group, n):
         """Sends jobs of all kinds, kills workers, and counts what comes of it."""
-        print(f"seed {SEED} (TESTS_SEED= repeats it)")
-        rng, counted = random.Random(SEED), Counted()
+        rng, counted = dice(), Counted()
         sent = []
         for _ in range(n):
             kind = rng.choice(list(KINDS))
@@ -210,14 +207,13 @@ class Metrics(Chaos):
     def test_M1_the_oldest_job_is_known_whatever_leaves_the_queues(self):
         s = self.started({"mail": keyed()})
         s.call("Pause", target="mail")
-        dice, waiting = random.Random(SEED), {}
-        print("seed", SEED)
+        rng, waiting = dice(), {}
         for _ in range(20):
-            for _ in range(dice.randrange(1, 15)):
-                key = f"k{dice.randrange(30)}"
-                job = s.create("mail", "echo", key=key, priority=dice.randrange(64))
+            for _ in range(rng.randrange(1, 15)):
+                key = f"k{rng.randrange(30)}"
+                job = s.create("mail", "echo", key=key, priority=rng.randrange(64))
                 waiting[job] = (key, s.job(job)["created_at"])
-            for job in dice.sample(sorted(waiting), dice.randrange(len(waiting))):
+            for job in rng.sample(sorted(waiting), rng.randrange(len(waiting))):
                 s.call("Cancel", id=job)
                 del waiting[job]
             self.compare_queues(s, waiting)

@@ -264,7 +264,6 @@ class Continuity(TestCase):
             s.until(lambda: len(os.listdir(f"/proc/{s.process.pid}/fd")) <= keeper)
         self.assertEqual(s.children(), [pid])
         s.stop()
-        self.assertFalse(os.path.exists(f"/proc/{pid}"))
 
 
 @unittest.skipUnless(Cgroup.available(), "no cgroup v2 that can be changed")

@@ -25,6 +25,10 @@ class WebTest(unittest.TestCase):
     def supervisor(self, groups=None, **options):
         return Supervisor(self, groups or {"work": GROUP}, **options).start()
 
+    def begin(self, groups=None):
+        supervisor = self.supervisor(groups)
+        return supervisor, Web(self, supervisor.socket_path)
+
     def token_file(self, mode=0o600, text=TOKEN + "\n"):
         fd, path = tempfile.mkstemp(prefix="troupe-web-token-")
         self.addCleanup(os.unlink, path)
@@ -44,8 +48,7 @@ class WebTest(unittest.TestCase):
 
 class Telling(WebTest):
     def test_M5_status_is_that_of_the_socket_with_counts_instead_of_workers(self):
-        supervisor = self.supervisor({"work": GROUP, "cells": GROUP + "Cells=by-key\n"})
-        web = Web(self, supervisor.socket_path)
+        supervisor, web = self.begin({"work": GROUP, "cells": GROUP + "Cells=by-key\n"})
         supervisor.do("cells", "x", key="a")
         supervisor.do("cells", "x", key="b")
         cells, work = web.get("/api/status")["groups"]
@@ -57,8 +60,7 @@ class Telling(WebTest):
         self.assertEqual(cells["cells_total"], 2)
 
     def test_M5_a_page_of_workers_and_of_cells(self):
-        supervisor = self.supervisor({"work": GROUP.replace("2", "5"), "cells": GROUP + "Cells=by-key\n"})
-        web = Web(self, supervisor.socket_path)
+        supervisor, web = self.begin({"work": GROUP.replace("2", "5"), "cells": GROUP + "Cells=by-key\n"})
         for key in "abc":
             supervisor.do("cells", "x", key=key)
         [work] = web.get("/api/status?target=work&offset=3&limit=10")["groups"]
@@ -71,15 +73,13 @@ class Telling(WebTest):
         self.assertEqual([w["name"] for w in cell["cells"][0]["workers"]], ["cells/c/0", "cells/c/1"])
 
     def test_M5_a_change_is_seen_at_once_by_the_next_question(self):
-        supervisor = self.supervisor()
-        web = Web(self, supervisor.socket_path)
+        supervisor, web = self.begin()
         self.assertEqual(web.get("/api/status")["groups"][0]["state"], "running")
         supervisor.call("Pause", target="work")
         supervisor.until(lambda: web.get("/api/status")["groups"][0]["state"] == "paused")
 
     def test_M5_jobs_deaths_and_dead_letters(self):
-        supervisor = self.supervisor({"work": GROUP + "[Jobs]\nMaxRetries=0\n"})
-        web = Web(self, supervisor.socket_path)
+        supervisor, web = self.begin({"work": GROUP + "[Jobs]\nMaxRetries=0\n"})
         job = supervisor.create("work", "crash", id="the-job")
         self.assertEqual(supervisor.wait_job(job)["state"], "dead")
         self.assertEqual(web.get(f"/api/job?id={job}")["job"]["state"], "dead")
@@ -114,16 +114,14 @@ class Telling(WebTest):
             self.assertEqual((status, head["Content-Length"], nothing), (200, str(len(body)), b""))
 
     def test_M5_metrics_are_those_of_troupectl(self):
-        supervisor = self.supervisor()
-        web = Web(self, supervisor.socket_path)
+        supervisor, web = self.begin()
         supervisor.do("work", "x")
         _, headers, body = web.ask("/metrics")
         self.assertIn("text/plain; version=0.0.4", headers["Content-Type"])
         self.assertIn('troupe_jobs_total{group="work",state="succeeded"} 1\n', body.decode())
 
     def test_M5_nobody_asks_the_supervisor_while_nobody_looks(self):
-        supervisor = self.supervisor()
-        web = Web(self, supervisor.socket_path)
+        supervisor, web = self.begin()
         web.get("/api/status")
         supervisor.until(lambda: supervisor.call("GetInfo")["clients"] == 1)
         events = web.events()
@@ -133,8 +131,7 @@ class Telling(WebTest):
         supervisor.until(lambda: supervisor.call("GetInfo")["clients"] == 1)
 
     def test_M5_the_last_stream_ends_the_connection_to_the_supervisor(self):
-        supervisor = self.supervisor()
-        web = Web(self, supervisor.socket_path)
+        supervisor, web = self.begin()
         for _ in range(20):
             stream = web.raw(f"GET /api/events HTTP/1.1\r\nHost: {web.name}\r\n\r\n".encode())
             said = b""
@@ -149,8 +146,7 @@ class Telling(WebTest):
 
 class Away(WebTest):
     def test_M5_a_supervisor_that_is_away_is_said_and_found_again(self):
-        supervisor = self.supervisor()
-        web = Web(self, supervisor.socket_path)
+        supervisor, web = self.begin()
         events = web.events()
         self.assertEqual(events.next()[0], "here")
         supervisor.stop()
@@ -167,8 +163,7 @@ class Away(WebTest):
         supervisor.until(lambda: web.status("/api/info") == 200)
 
     def test_M5_a_supervisor_that_hangs_holds_nobody_up(self):
-        supervisor = self.supervisor()
-        web = Web(self, supervisor.socket_path)
+        supervisor, web = self.begin()
         with supervisor.stopped():
             waiting = web.raw(f"GET /api/info HTTP/1.1\r\nHost: {web.name}\r\n\r\n".encode())
             self.assertEqual(web.status("/"), 200)
@@ -300,8 +295,7 @@ class Bounds(WebTest):
         self.assertEqual(visitor.recv(12), b"HTTP/1.1 200")
 
     def test_M5_those_who_send_nothing_keep_nobody_out(self):
-        supervisor = self.supervisor()
-        web = Web(self, supervisor.socket_path)
+        supervisor, web = self.begin()
         streams = [web.events() for _ in range(48)]
         slow = []
         for _ in range(100):
@@ -391,8 +385,7 @@ class Bounds(WebTest):
             self.assertLess(time.monotonic(), limit_at)
 
     def test_M5_streams_are_bounded_and_the_oldest_makes_room(self):
-        supervisor = self.supervisor()
-        web = Web(self, supervisor.socket_path)
+        supervisor, web = self.begin()
         streams = [web.events() for _ in range(48)]
         self.assertEqual({stream.next()[0] for stream in streams}, {"here"})
         self.assertEqual(supervisor.call("GetInfo")["clients"], 2)
@@ -434,8 +427,7 @@ class Bounds(WebTest):
         self.assertEqual(web.status("/"), 200)
 
     def test_M5_a_browser_that_does_not_read_events_delays_nobody(self):
-        supervisor = self.supervisor()
-        web = Web(self, supervisor.socket_path)
+        supervisor, web = self.begin()
         web.raw(f"GET /api/events HTTP/1.1\r\nHost: {web.name}\r\n\r\n".encode())
         events = web.events()
         events.wait("here")
@@ -445,8 +437,7 @@ class Bounds(WebTest):
             events.wait("event", type="group.resumed")
 
     def test_M5_a_flood_of_events_reaches_a_browser_that_reads(self):
-        supervisor = self.supervisor()
-        web = Web(self, supervisor.socket_path)
+        supervisor, web = self.begin()
         events = web.events()
         events.wait("here")
         with web.stopped():

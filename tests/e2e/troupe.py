@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import json
 import os
+import random
 import re
 import select
 import shutil
@@ -179,6 +180,13 @@ def user(uid, *groups):
         os.seteuid(0)
         os.setegid(0)
         os.setgroups(before)
+
+
+def dice():
+    """Random numbers, whose seed is printed."""
+    seed = int(os.environ.get("TESTS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
+    print(f"seed {seed} (TESTS_SEED= repeats it)")
+    return random.Random(seed)
 
 
 def ended(pidfd, limit):
@@ -355,27 +363,30 @@ class Supervisor:
         self.process.send_signal(signal.SIGTERM)
 
     def stop(self):
-        """Terminates it, and expects exit status 0."""
+        """Terminates it, and expects exit status 0 and no process left behind."""
+        children = self._family()
         self.terminate()
-        status = self.wait_end()
-        self.test.assertEqual(status, 0, "exit status of trouped after SIGTERM")
+        self.test.assertEqual(self.wait_end(), 0, "exit status of trouped after SIGTERM")
+        self.test.assertEqual([pid for pid in children if os.path.exists(f"/proc/{pid}")], [], "left behind")
 
     def clean_up(self):
-        """Ends one that still runs, with exit status 0."""
+        """Ends one that still runs, with exit status 0 and no process left behind."""
         self.connections.close()
-        status = 0
+        status, left = 0, []
         if self.process and self.process.poll() is None:
             if self.crashed:  # it ends well only once the next one runs
                 with contextlib.suppress(OSError, EOFError, VarlinkError):
                     self.call("GetInfo")
+            children = self._family()
             self.process.terminate()
             try:
                 status = self.process.wait(LIMIT)
+                left = [pid for pid in children if os.path.exists(f"/proc/{pid}")]
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 status = self.process.wait()
         self.notify.close()
-        wrong = status != 0 and not failed(self.test)
+        wrong = (status != 0 or left) and not failed(self.test)
         if wrong or failed(self.test):
             print(f"---- {' '.join(self.command)}\n{self.log()[-20000:]}----", file=sys.stderr)
         elif SANITIZED and ("ERROR: AddressSanitizer" in self.log() or "runtime error:" in self.log()
@@ -385,7 +396,7 @@ class Supervisor:
             raise AssertionError("a sanitizer has reported an error")
         shutil.rmtree(self.directory, ignore_errors=True)
         if wrong:
-            raise AssertionError(f"exit status {status} of trouped after SIGTERM")
+            raise AssertionError(f"exit status {status} of trouped after SIGTERM, {left} left behind")
 
     def log(self):
         if not os.path.exists(self.log_path):
