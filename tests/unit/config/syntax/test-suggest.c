@@ -84,105 +84,45 @@ static const char *nearest_key(const char *word)
 
 TEST(a_slip_in_a_key_leads_to_the_key)
 {
-    static const char *const slips[][2] = {
-        {"execstart", "ExecStart"},
-        {"ExceStart", "ExecStart"},
-        {"ExecStrat", "ExecStart"},
-        {"PrivateTemp", "PrivateTmp"},
-        {"PrivateTmpp", "PrivateTmp"},
-        {"Privatemp", "PrivateTmp"},
-        {"PrviateTpm", "PrivateTmp"},
-        {"PrivatPIDs", "PrivatePIDs"},
-        {"PrivatePID", "PrivatePIDs"},
-        {"PrivatePDIs", "PrivatePIDs"},
-        {"PrivateNetwrok", "PrivateNetwork"},
-        {"ProtectSytem", "ProtectSystem"},
-        {"ProtectHomes", "ProtectHome"},
-        {"ReadOnlyPath", "ReadOnlyPaths"},
-        {"ReadOlnyPtahs", "ReadOnlyPaths"},
-        {"ReadOnlysPaths", "ReadOnlyPaths"},
-        {"InaccesiblePaths", "InaccessiblePaths"},
-        {"CapabilitiesBoundingSet", "CapabilityBoundingSet"},
-        {"CapabilityBounding", "CapabilityBoundingSet"},
-        {"NoNewPrivilege", "NoNewPrivileges"},
-        {"SystemCallFilters", "SystemCallFilter"},
-        {"SystemCallFitler", "SystemCallFilter"},
-        {"RestrictAddresFamilies", "RestrictAddressFamilies"},
-        {"MemoryDenyWriteExec", "MemoryDenyWriteExecute"},
-        {"LimitNOFILES", "LimitNOFILE"},
-        {"LimitNoFile", "LimitNOFILE"},
-        {"TimeoutStart", "TimeoutStartSec"},
-        {"TimeoutStopSecs", "TimeoutStopSec"},
-        {"OOMScoreAdj", "OOMScoreAdjust"},
-        {"WorkingDirectry", "WorkingDirectory"},
-        {"umask", "UMask"},
-    };
+    char slips[] =
+        "execstart:ExecStart ExceStart:ExecStart ExecStrat:ExecStart PrivateTemp:PrivateTmp "
+        "PrivateTmpp:PrivateTmp Privatemp:PrivateTmp PrviateTpm:PrivateTmp "
+        "PrivatPIDs:PrivatePIDs PrivatePID:PrivatePIDs PrivatePDIs:PrivatePIDs "
+        "PrivateNetwrok:PrivateNetwork ProtectSytem:ProtectSystem ProtectHomes:ProtectHome "
+        "ReadOnlyPath:ReadOnlyPaths ReadOlnyPtahs:ReadOnlyPaths ReadOnlysPaths:ReadOnlyPaths "
+        "InaccesiblePaths:InaccessiblePaths CapabilitiesBoundingSet:CapabilityBoundingSet "
+        "CapabilityBounding:CapabilityBoundingSet NoNewPrivilege:NoNewPrivileges "
+        "SystemCallFilters:SystemCallFilter SystemCallFitler:SystemCallFilter "
+        "RestrictAddresFamilies:RestrictAddressFamilies "
+        "MemoryDenyWriteExec:MemoryDenyWriteExecute LimitNOFILES:LimitNOFILE "
+        "LimitNoFile:LimitNOFILE TimeoutStart:TimeoutStartSec TimeoutStopSecs:TimeoutStopSec "
+        "OOMScoreAdj:OOMScoreAdjust WorkingDirectry:WorkingDirectory umask:UMask";
 
-    for (size_t i = 0; i < sizeof(slips) / sizeof(slips[0]); i++) {
-        const char *nearest = nearest_key(slips[i][0]);
+    for (char *slip = strtok(slips, ":"); slip; slip = strtok(NULL, ":")) {
+        const char *key = strtok(NULL, " "), *nearest = nearest_key(slip);
 
-        ck_assert_msg(nearest && strcmp(nearest, slips[i][1]) == 0, "%s: %s", slips[i][0], nearest);
+        ck_assert_msg(nearest && strcmp(nearest, key) == 0, "%s: %s", slip, nearest);
     }
 }
 
 /* They share a part with keys that there are. */
 TEST(another_key_of_systemd_is_not_taken_for_one_that_there_is)
 {
-    static const char *const others[] = {
-        "PrivateDevices",
-        "PrivateUsers",
-        "PrivateMounts",
-        "privatedevices",
-        "ProtectClock",
-        "ProtectHostname",
-        "ProtectKernelLogs",
-        "ProtectKernelModules",
-        "ProtectControlGroups",
-        "RestrictRealtime",
-        "RestrictSUIDSGID",
-        "RestrictFileSystems",
-        "LockPersonality",
-        "RootDirectory",
-        "DynamicUser",
-        "StateDirectory",
-        "ExecPaths",
-        "NoExecPaths",
-        "BindPaths",
-        "TemporaryFileSystem",
-        "LimitCPU",
-        "LimitRSS",
-        "LimitNPROC",
-        "LimitDATA",
-        "LimitFSIZE",
-        "LimitSTACK",
-        "MemoryMin",
-        "MemoryLow",
-        "AllowedMemoryNodes",
-        "StartupCPUWeight",
-        "ExecStartPre",
-        "ExecStartPost",
-        "ExecStop",
-        "ExecStopPost",
-        "ExecReload",
-        "ExecCondition",
-        "SyslogLevel",
-        "SyslogIdentifier",
-        "TimeoutAbortSec",
-        "RuntimeMaxSec",
-        "KillMode",
-        "KillSignal",
-        "FinalKillSignal",
-        "SendSIGHUP",
-        "IPAddressDeny",
-        "DevicePolicy",
-        "SocketBindDeny",
-        "KeyringMode",
-    };
+    char others[] =
+        "PrivateDevices PrivateUsers PrivateMounts privatedevices ProtectClock "
+        "ProtectHostname ProtectKernelLogs ProtectKernelModules ProtectControlGroups "
+        "RestrictRealtime RestrictSUIDSGID RestrictFileSystems LockPersonality RootDirectory "
+        "DynamicUser StateDirectory ExecPaths NoExecPaths BindPaths TemporaryFileSystem "
+        "LimitCPU LimitRSS LimitNPROC LimitDATA LimitFSIZE LimitSTACK MemoryMin MemoryLow "
+        "AllowedMemoryNodes StartupCPUWeight ExecStartPre ExecStartPost ExecStop ExecStopPost "
+        "ExecReload ExecCondition SyslogLevel SyslogIdentifier TimeoutAbortSec RuntimeMaxSec "
+        "KillMode KillSignal FinalKillSignal SendSIGHUP IPAddressDeny DevicePolicy "
+        "SocketBindDeny KeyringMode";
 
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        const char *nearest = nearest_key(others[i]);
+    for (char *other = strtok(others, " "); other; other = strtok(NULL, " ")) {
+        const char *nearest = nearest_key(other);
 
-        ck_assert_msg(!nearest || strcmp(nearest, others[i]) == 0, "%s: %s", others[i], nearest);
+        ck_assert_msg(!nearest || strcmp(nearest, other) == 0, "%s: %s", other, nearest);
     }
 }
 
