@@ -5,10 +5,9 @@ import subprocess
 import typing
 from pathlib import Path
 
-from troupe import Bell, TestCase, end_process, helper, ini, text
+from troupe import QUICK, Bell, TestCase, end_process, helper, ini, text
 
 PLAYER = helper("workers/player")
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 
 
 class Note(typing.NamedTuple):

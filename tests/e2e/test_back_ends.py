@@ -5,9 +5,8 @@ import signal
 import unittest
 
 from test_in_flight import copy_programs
-from test_life import actor
 from test_upgrade import install_script
-from troupe import HAS_IO_URING, TestCase, text
+from troupe import HAS_IO_URING, TestCase, actor, text
 
 
 @unittest.skipUnless(HAS_IO_URING, "io_uring is not available here")

@@ -10,8 +10,8 @@ import unittest
 from pathlib import Path
 
 from test_access import SUBMITTER, user
-from test_durable import HOUR, QUICK, Case, actor
-from troupe import ACTOR, SANITIZED, Bell, Varlink, helper, ini, text
+from test_durable import HOUR, Case, actor
+from troupe import ACTOR, QUICK, SANITIZED, Bell, Varlink, helper, ini, text
 
 IN_MEMORY = 1000
 

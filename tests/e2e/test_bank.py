@@ -5,10 +5,9 @@ import subprocess
 from decimal import Decimal
 from pathlib import Path
 
-from troupe import LIMIT, TestCase, ended, example, ini, limit
+from troupe import LIMIT, QUICK, TestCase, ended, example, ini, limit
 
 BANK = example("bank")
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 MONEY = {"alice": "100.00", "bob": "50.00"}
 
 # Steps of a transfer at which an account, the bank or the supervisor is killed.

@@ -10,17 +10,12 @@ import socket
 import subprocess
 import unittest
 
-from troupe import ACTOR, FAULTY_TROUPED, LIMIT, SANITIZED, VERSION, TestCase, Varlink, VarlinkError, helper, ini, text, user
+from troupe import FAULTY_TROUPED, LIMIT, QUICK, SANITIZED, VERSION, TestCase, Varlink, VarlinkError, actor, helper, ini, text, user
 
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 DESCRIPTORS = 256
 LARGE = 40000  # above InlineMax: a descriptor each
 HUGE = 300000  # too large to be kept without a descriptor
 WAITERS_MAX = 65536
-
-
-def actor(size=1, **sections):
-    return ini(ACTOR, Pool={"Size": size}, **{"Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
 
 
 def attach(s):

@@ -5,8 +5,7 @@ import signal
 import subprocess
 
 from test_in_flight import Flight, copy_programs
-from test_life import actor
-from troupe import Bell, TestCase, helper
+from troupe import Bell, TestCase, actor, helper
 
 HOUR = 3600000000
 KEPT = {"good": ("succeeded", None), "bad": ("rejected", None), "requested": ("cancelled", "requested"),

@@ -4,9 +4,8 @@ import json
 import os
 import signal
 
-from troupe import ACTOR, SANITIZED, Bell, TestCase, Varlink, ini, limit, text
+from troupe import ACTOR, QUICK, SANITIZED, Bell, TestCase, Varlink, ini, limit, text
 
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 KEY_ALLOWED = "in a group with Cells=by-key 1 to 64 characters of A-Z a-z 0-9 . _ : @ -, not beginning with . or -"
 
 

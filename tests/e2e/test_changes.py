@@ -5,18 +5,7 @@ import os
 import resource
 import unittest
 
-from troupe import ACTOR, SANITIZED, Bell, TestCase, Varlink, VarlinkError, helper, ini, text
-
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
-
-
-def actor(size=1, **sections):
-    return ini(ACTOR, Pool={"Size": size}, **{"Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
-
-
-def service(program, size=1, **sections):
-    return ini(program, Pool={"Size": size},
-               **{"Restart": QUICK, **sections, "Group": {"Type": "service", **sections.get("Group", {})}})
+from troupe import ACTOR, QUICK, SANITIZED, Bell, TestCase, Varlink, VarlinkError, actor, helper, ini, service, text
 
 
 def states(s, group):
@@ -117,7 +106,7 @@ class Stopped(TestCase):
         self.assertEqual(states(s, "actor"), [("stopped", 1), ("stopped", 0)])
 
     def test_a_service_that_has_ended_well_is_not_started_by_a_resize_of_its_group(self):
-        s = self.started({"once": service("/bin/true", 2, Restart={**QUICK, "Restart": "on-failure"})})
+        s = self.started({"once": service("/bin/true", Pool={"Size": 2}, Restart={**QUICK, "Restart": "on-failure"})})
         s.wait_for(lambda: states(s, "once") == [("stopped", 1)] * 2, "once")
         s.call("Resize", target="once", size=3)
         s.wait_for(lambda: states(s, "once") == [("stopped", 1)] * 3, "once")

@@ -9,8 +9,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from test_life import actor, service
-from troupe import LIMIT, SANITIZED, Bell, TestCase, helper, text
+from troupe import LIMIT, SANITIZED, Bell, TestCase, actor, helper, service, text
 
 # $1: what stays writable. PID 1 of the new namespaces runs this, then the rest of the arguments. What is mounted by then ends
 # with the namespace.

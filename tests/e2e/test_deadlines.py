@@ -5,14 +5,9 @@ import os
 import signal
 import time
 
-from troupe import ACTOR, Bell, TestCase, helper, ini, text
+from troupe import QUICK, Bell, TestCase, actor, helper, ini, text
 
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 MS = 1000
-
-
-def actor(size=1, program=ACTOR, **sections):
-    return ini(program, **{"Pool": {"Size": size}, "Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
 
 
 @contextlib.contextmanager

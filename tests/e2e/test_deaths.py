@@ -2,13 +2,7 @@
 """Death reports: they show the lines of the right job, and nothing else."""
 import re
 
-from troupe import ACTOR, TROUPE_EXEC, TestCase, Varlink, ini, limit, text
-
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
-
-
-def actor(**sections):
-    return ini(ACTOR, **{"Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
+from troupe import TROUPE_EXEC, TestCase, Varlink, actor, ini, limit, text
 
 
 def service(program, **sections):

@@ -1,12 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Draining for maintenance: it ends with nothing running and nothing lost (M9)."""
-from troupe import ACTOR, Bell, TestCase, ini
-
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
-
-
-def actor(**sections):
-    return ini(ACTOR, **{"Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
+from troupe import QUICK, Bell, TestCase, actor, ini
 
 
 class Drain(TestCase):

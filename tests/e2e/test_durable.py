@@ -16,10 +16,9 @@ import time
 import unittest
 from pathlib import Path
 
-from troupe import ACTOR, LIMIT, SANITIZED, Bell, TestCase, Varlink, VarlinkError, ended, helper, ini, text
+from troupe import ACTOR, LIMIT, QUICK, SANITIZED, Bell, TestCase, Varlink, VarlinkError, ended, helper, ini, text
 
 HOUR = 3600 * 1000000
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 
 
 def actor(size=1, **jobs):

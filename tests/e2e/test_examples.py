@@ -11,10 +11,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from troupe import BUILD, LIMIT, SANITIZED, TOP, TROUPECTL, TROUPE_EXEC, TestCase, can_mount, example, ini, limit, text
+from troupe import BUILD, LIMIT, QUICK, SANITIZED, TOP, TROUPECTL, TROUPE_EXEC, TestCase, can_mount, example, ini, limit, text
 
 FAST = {"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms"}
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 
 
 class Count(TestCase):

@@ -3,9 +3,7 @@
 import os
 import re
 
-from troupe import TestCase, VarlinkError, example, ini, text
-
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+from troupe import QUICK, TestCase, VarlinkError, example, ini, text
 
 
 class OfficeTestCase(TestCase):

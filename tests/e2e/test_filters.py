@@ -5,11 +5,10 @@ import os
 
 import test_backlog
 from test_durable import Case
-from troupe import ACTOR, Bell, TestCase, Varlink, ini, limit, text
+from troupe import ACTOR, QUICK, Bell, TestCase, Varlink, ini, limit, text
 
 ACTORS = "io.troupe.Actors."
 JOBS = "io.troupe.Jobs."
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 
 
 def actor(**sections):

@@ -7,9 +7,8 @@ import random
 import socket
 import unittest
 
-from troupe import ACTOR, HAS_IO_URING, TestCase, VERSION, Varlink, helper, ini, text
+from troupe import ACTOR, HAS_IO_URING, QUICK, TestCase, VERSION, Varlink, helper, ini, text
 
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 VIOLATIONS = ("scribble", "wild-tail", "crooked-tail", "long-record", "huge-record", "unknown-kind",
               "short-record", "ready-twice", "crash-twice", "odd-signal", "stray-blob", "odd-descriptor", "soft-blob", "two-descriptors")
 

@@ -5,8 +5,7 @@ import shutil
 import signal
 import subprocess
 
-from test_life import actor
-from troupe import LIMIT, Bell, TestCase, end_process, helper
+from troupe import LIMIT, Bell, TestCase, actor, end_process, helper
 
 
 def copy_programs(s):

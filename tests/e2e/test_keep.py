@@ -3,8 +3,7 @@
 import errno
 import subprocess
 
-from test_life import actor
-from troupe import LIMIT, TestCase, helper
+from troupe import LIMIT, TestCase, actor, helper
 
 
 class Keep(TestCase):

@@ -18,8 +18,7 @@ import time
 import unittest
 from pathlib import Path
 
-from test_life import actor, service
-from troupe import ACTOR, FAULTY_TROUPED, LIMIT, TROUPED, VERSION, Bell, TestCase, VarlinkError, ended, helper, ini, text
+from troupe import ACTOR, FAULTY_TROUPED, LIMIT, TROUPED, VERSION, Bell, TestCase, VarlinkError, actor, ended, helper, ini, service, text
 
 PTRACE_SEIZE = 0x4206
 ROOT = os.geteuid() == 0

@@ -8,17 +8,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from troupe import ACTOR, SANITIZED, TROUPE_EXEC, Bell, TestCase, VarlinkError, ini, text
-
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
-
-
-def actor(size=1, **sections):
-    return ini(ACTOR, Pool={"Size": size}, **{"Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
-
-
-def service(program, **sections):
-    return ini(program, **{"Restart": QUICK, **sections, "Group": {"Type": "service", **sections.get("Group", {})}})
+from troupe import QUICK, SANITIZED, TROUPE_EXEC, Bell, TestCase, VarlinkError, actor, ini, service, text
 
 
 class Restarts(TestCase):

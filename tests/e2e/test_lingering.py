@@ -12,11 +12,10 @@ from pathlib import Path
 
 from test_in_flight import copy_programs
 from test_upgrade import upgrade_during
-from troupe import ACTOR, Bell, FAULTY_TROUPED, LIMIT, TestCase, VERSION, Varlink, ended, helper, ini, text
+from troupe import ACTOR, Bell, FAULTY_TROUPED, LIMIT, QUICK, TestCase, VERSION, Varlink, ended, helper, ini, text
 
 LINGER = 40  # seconds that such a close blocks
 BOUND = 10   # seconds: far beyond any turn on a busy machine
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 
 SERVICE = """
 import array, os, socket, struct

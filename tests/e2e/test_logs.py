@@ -2,9 +2,8 @@
 """What workers write: the lines of a job are its own, all of them, and stay after its worker is gone."""
 import os
 
-from troupe import ACTOR, TROUPE_EXEC, Bell, TestCase, Varlink, ini
+from troupe import ACTOR, QUICK, TROUPE_EXEC, Bell, TestCase, Varlink, ini
 
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 NO_LIMIT = {"LogRateLimitBurst": 0}
 
 

@@ -2,9 +2,8 @@
 """Messages that cannot be delivered, and the bounds on keeping them. See workers/player.c."""
 import os
 
-from test_actors import PLAYER, QUICK, ActorsTestCase
-from troupe import ACTOR, FAULTY_TROUPED, TestCase, VarlinkError, ini, text
-
+from test_actors import PLAYER, ActorsTestCase
+from troupe import ACTOR, FAULTY_TROUPED, QUICK, TestCase, VarlinkError, ini, text
 
 
 class Refusals(ActorsTestCase):

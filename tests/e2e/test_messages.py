@@ -5,8 +5,8 @@ import signal
 import time
 from pathlib import Path
 
-from test_actors import PLAYER, QUICK, read_notes
-from troupe import Bell, TestCase, dice, helper, ini, text
+from test_actors import PLAYER, read_notes
+from troupe import QUICK, Bell, TestCase, dice, helper, ini, text
 
 ACTORS = "io.troupe.Actors."
 BEATS_PER_OWNER = 10000  # a second: supervisor/message/schedule/beats.h

@@ -10,8 +10,7 @@ import unittest
 from pathlib import Path
 
 from test_cells import keyed
-from test_life import actor, service
-from troupe import ACTOR, SANITIZED, TOP, Bell, TestCase, Varlink, dice, ini, limit
+from troupe import ACTOR, SANITIZED, TOP, Bell, TestCase, Varlink, actor, dice, ini, limit, service
 
 SAMPLE = re.compile(r'(\w+)(?:\{(.*)\})? (-?[0-9.]+)')
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')

@@ -6,8 +6,7 @@ import signal
 import time
 
 import nats
-from test_life import QUICK
-from troupe import ACTOR, Bell, TestCase, ended, ini
+from troupe import ACTOR, QUICK, Bell, TestCase, ended, ini
 
 JOBS = "JOBS"
 

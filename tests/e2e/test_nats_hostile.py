@@ -15,9 +15,8 @@ import types
 import unittest
 
 import nats
-from test_life import QUICK
 from test_nats import Case, actor
-from troupe import ACTOR, LIMIT, SANITIZED, Bell, TestCase, ini
+from troupe import ACTOR, LIMIT, QUICK, SANITIZED, Bell, TestCase, ini
 
 INFO = {"server_id": "hostile", "version": "2.10.0", "headers": True, "jetstream": True, "max_payload": 1 << 20, "proto": 1}
 API = "io.nats.jetstream.api.v1."

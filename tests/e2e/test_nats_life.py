@@ -10,9 +10,8 @@ from pathlib import Path
 
 import nats
 import nkeys
-from test_life import QUICK
 from test_nats import JOBS, Case, actor
-from troupe import ACTOR, LIMIT, Bell, VarlinkError, ended, ini
+from troupe import ACTOR, LIMIT, QUICK, Bell, VarlinkError, ended, ini
 
 
 class Life(Case):

@@ -4,9 +4,8 @@
 No machine's memory runs out: a fault point says that a worker which was killed had none, and all else is real."""
 import sqlite3
 import threading
-from troupe import ACTOR, FAULTY_TROUPED, LIMIT, Bell, TestCase, Varlink, ini, text
+from troupe import ACTOR, FAULTY_TROUPED, LIMIT, QUICK, Bell, TestCase, Varlink, ini, text
 
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 HUNGRY = "before 2 crash kill\nname"  # in its first attempt
 
 

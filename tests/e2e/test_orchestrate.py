@@ -7,10 +7,9 @@ import threading
 import time
 from pathlib import Path
 
-from troupe import LIMIT, SANITIZED, TOP, Bell, TestCase, Varlink, end_process, example, ini, limit
+from troupe import LIMIT, QUICK, SANITIZED, TOP, Bell, TestCase, Varlink, end_process, example, ini, limit
 
 KIB, MIB = 1024, 1024 * 1024
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 N = 2000 if SANITIZED else 100000
 QUEUE = {"QueueMax": N, "QueueMemoryMax": "64M", "MaxRetries": 1, "BackoffMinSec": "1ms"}
 ANSWER_MAX = 1.0  # seconds until a query is answered

@@ -3,8 +3,8 @@
 import os
 import threading
 
-from test_actors import PLAYER, QUICK, ActorsTestCase
-from troupe import Bell, Varlink, ini, text
+from test_actors import PLAYER, ActorsTestCase
+from troupe import QUICK, Bell, Varlink, ini, text
 
 
 class Places(ActorsTestCase):

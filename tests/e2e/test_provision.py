@@ -8,10 +8,9 @@ import signal
 import subprocess
 import threading
 
-from troupe import LIMIT, SANITIZED, Bell, TestCase, end_process, example, ini, limit
+from troupe import LIMIT, QUICK, SANITIZED, Bell, TestCase, end_process, example, ini, limit
 
 PROVISION = example("provision")
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 TIME = re.compile(r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
 
 

@@ -6,13 +6,7 @@ import os
 import signal
 import subprocess
 
-from troupe import ACTOR, LIMIT, SANITIZED, Bell, TestCase, Varlink, dice, helper, ini, limit, text
-
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
-
-
-def actor(program=ACTOR, **sections):
-    return ini(program, **{"Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
+from troupe import ACTOR, LIMIT, QUICK, SANITIZED, Bell, TestCase, Varlink, actor, dice, helper, ini, limit, text
 
 
 def workers(s, role=None, group="actor"):
@@ -164,7 +158,7 @@ class Trouble(Case):
     def gated(self, size=1, **sections):
         s = self.supervisor()
         gate = Gate(s)
-        s.write("actor.group", actor(gate.program, Pool={"Size": size, "MaxJobs": 2}, **sections))
+        s.write("actor.group", actor(program=gate.program, Pool={"Size": size, "MaxJobs": 2}, **sections))
         return s.start(), gate
 
     def wear_out(self, s):
@@ -330,7 +324,7 @@ class Rolling(Case):
         s.start()
         pids = [w["pid"] for w in workers(s)]
         gate.shut()
-        s.write("actor.group", actor(gate.program, Pool={"Size": 3}))
+        s.write("actor.group", actor(program=gate.program, Pool={"Size": 3}))
         s.call("Reload")
         event = s.wait_event("group.roll-stopped", "actor")
         self.assertIn("3 continue as they are", event["message"])
@@ -351,7 +345,7 @@ class Rolling(Case):
         gate = Gate(s)
         s.start()
         gate.hang()
-        s.write("actor.group", actor(gate.program, Pool={"Size": 2}))
+        s.write("actor.group", actor(program=gate.program, Pool={"Size": 2}))
         s.call("Reload")
         s.wait_for(lambda: workers(s, "successor"), "actor")
         s.write("actor.group", actor(Pool={"Size": 2}, Group={"Environment": "ROUND=2"}))

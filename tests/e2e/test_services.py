@@ -6,8 +6,7 @@ import socket
 import sys
 import unittest
 
-from test_life import service
-from troupe import TestCase
+from troupe import TestCase, service
 
 ROOT = os.geteuid() == 0
 

@@ -4,9 +4,9 @@ import contextlib
 import os
 import signal
 
-from troupe import SANITIZED, Bell, TestCase, Varlink, dice, ini, limit, text
+from troupe import QUICK, SANITIZED, Bell, TestCase, Varlink, actor, dice, ini, limit, text
 from test_actors import PLAYER, read_notes
-from test_recycling import QUICK, Gate, actor, workers
+from test_recycling import Gate, workers
 
 KILLS = 150 if SANITIZED else 1000
 
@@ -140,10 +140,10 @@ class Trouble(Case):
     def test_a_spare_that_does_not_get_ready_holds_nobody_up(self):
         s = self.supervisor()
         gate = Gate(s)
-        s.write("actor.group", actor(gate.program))
+        s.write("actor.group", actor(program=gate.program))
         s.start()
         gate.hang()
-        s.write("actor.group", actor(gate.program, Pool={"Spare": 1}))
+        s.write("actor.group", actor(program=gate.program, Pool={"Spare": 1}))
         s.call("Reload")
         gate.hung.wait()
         self.assertEqual([w["state"] for w in workers(s, "spare")], ["starting"])
@@ -167,10 +167,10 @@ class Trouble(Case):
     def test_a_spare_that_never_comes_up_is_given_up_by_the_start_limit(self):
         s = self.supervisor()
         gate = Gate(s)
-        s.write("actor.group", actor(gate.program, Restart={**QUICK, "StartLimitBurst": 3}))
+        s.write("actor.group", actor(program=gate.program, Restart={**QUICK, "StartLimitBurst": 3}))
         s.start()
         gate.shut()
-        s.write("actor.group", actor(gate.program, Pool={"Spare": 1}, Restart={**QUICK, "StartLimitBurst": 3}))
+        s.write("actor.group", actor(program=gate.program, Pool={"Spare": 1}, Restart={**QUICK, "StartLimitBurst": 3}))
         s.call("Reload")
         s.until(lambda: [w["state"] for w in workers(s, "spare")] == ["failed"])
         self.assertEqual((s.worker("actor/0")["state"], s.group("actor")["state"]), ("idle", "degraded"))

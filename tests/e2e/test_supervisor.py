@@ -10,14 +10,8 @@ import time
 import unittest
 from pathlib import Path
 
-from troupe import ACTOR, FAULTY_TROUPED, HAS_IO_URING, LIMIT, SANITIZED, TROUPE_EXEC, TROUPED, Bell, Cgroup, TestCase, Varlink, ended, helper, \
-    ini, text
-
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
-
-
-def actor(size=1, **sections):
-    return ini(ACTOR, Pool={"Size": size}, **{"Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
+from troupe import FAULTY_TROUPED, HAS_IO_URING, LIMIT, SANITIZED, TROUPE_EXEC, TROUPED, Bell, Cgroup, TestCase, Varlink, \
+    actor, ended, helper, ini, text
 
 
 class Ends(TestCase):

@@ -6,8 +6,7 @@ import signal
 from pathlib import Path
 
 from test_cells import keyed
-from test_life import actor, service
-from troupe import Bell, FAULTY_TROUPED, LIMIT, TestCase, Varlink, VarlinkError, ended, text
+from troupe import Bell, FAULTY_TROUPED, LIMIT, TestCase, Varlink, VarlinkError, actor, ended, service, text
 
 SLOW = {"Worker": {"TimeoutStopSec": "1h"}}
 ONCE = {"MaxRetries": 0}

@@ -3,9 +3,7 @@
 import os
 import signal
 
-from troupe import ACTOR, Bell, TestCase, ended, ini, text
-
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+from troupe import ACTOR, QUICK, Bell, TestCase, ended, ini, text
 
 
 def actor(size=1, program=ACTOR, **sections):

@@ -5,8 +5,7 @@ import subprocess
 
 from screen import Screen
 from test_cells import keyed
-from test_life import actor
-from troupe import ACTOR, LIMIT, TROUPECTL, TestCase, ini
+from troupe import ACTOR, LIMIT, TROUPECTL, TestCase, actor, ini
 
 
 class Top(TestCase):

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from test_actors import ActorsTestCase, Client
 from test_in_flight import Flight, copy_programs
-from test_life import actor, service
-from troupe import BUILD, FAULTY_TROUPED, LIMIT, Bell, Cgroup, TestCase, Varlink, VarlinkError, ended, limit, text
+from troupe import BUILD, FAULTY_TROUPED, LIMIT, Bell, Cgroup, TestCase, Varlink, VarlinkError, actor, ended, limit, service, text
 
 NEW = "9.8.7"
 UPGRADES = int(os.environ.get("TESTS_UPGRADES", "0"))

@@ -8,16 +8,11 @@ import sqlite3
 import unittest
 from pathlib import Path
 
-from troupe import ACTOR, LIMIT, Bell, TestCase, Varlink, VarlinkError, ini, text
+from troupe import ACTOR, LIMIT, QUICK, Bell, TestCase, Varlink, VarlinkError, actor, ini, text
 
-QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 # A worker that is asked to end is not killed before the test has looked at it.
 PATIENT = {"TimeoutStopSec": "infinity"}
 SLOW = {"MinSec": "1h", "MaxSec": "1h", "Random": 0}
-
-
-def actor(**sections):
-    return ini(ACTOR, **{"Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
 
 
 class Why(TestCase):

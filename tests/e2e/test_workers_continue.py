@@ -6,19 +6,7 @@ import signal
 import threading
 import unittest
 
-from troupe import ACTOR, Bell, LIMIT, TestCase, Varlink, VarlinkError, ended, ini, text
-
-
-def restarting(program, **sections):
-    return ini(program, Restart={"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}, **sections)
-
-
-def actor(**sections):
-    return restarting(ACTOR, **sections)
-
-
-def service(program):
-    return restarting(program, Group={"Type": "service"})
+from troupe import ACTOR, Bell, LIMIT, TestCase, Varlink, VarlinkError, actor, ended, ini, service, text
 
 
 class Continuity(TestCase):

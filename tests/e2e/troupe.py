@@ -761,6 +761,18 @@ class TestCase(unittest.TestCase):
         return caught.exception.parameters
 
 
+QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+
+
+def actor(size=1, program=ACTOR, **sections):
+    """A group of workers that are restarted at once, and whose jobs are."""
+    return ini(program, **{"Pool": {"Size": size}, "Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
+
+
+def service(program, **sections):
+    return ini(program, **{"Restart": QUICK, **sections, "Group": {"Type": "service", **sections.get("Group", {})}})
+
+
 def limit(seconds):
     """Decorates a test that may take so many seconds."""
     def decorate(function):

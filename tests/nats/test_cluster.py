@@ -24,8 +24,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import nats
 from history import SECOND, WORKERS, History
 from network import Network, connections
-from test_life import QUICK
-from troupe import LIMIT, TestCase, helper, ini, limit
+from troupe import LIMIT, QUICK, TestCase, helper, ini, limit
 from witness import Witness, changes
 
 N_JOBS = int(os.environ.get("TESTS_NATS_JOBS", "600"))
