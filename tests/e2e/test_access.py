@@ -73,15 +73,13 @@ class Contents(TestCase):
         s.until(lambda: s.call("io.troupe.Actors.Tell", to="talking/0", type="do.leave", payload=text(f"{SECRET} goodbye")) == {}
                 and s.deaths("talking"))
         s.until(lambda: s.worker("speaking/0").get("status"))
-        started, go = Bell(s, "started"), Bell(s, "go")
         self.kept = s.create("secret", f"{SECRET}\necho {SECRET} result")
         s.wait_job(self.kept)
         self.dead = s.create("secret", f"complain {SECRET} stderr\nstate {SECRET} state\ncrash abort")
         s.wait_job(self.dead)
         self.erred = s.create("secret", f"retry 7 {SECRET} error")
         s.wait_job(self.erred)
-        self.live = s.create("secret", f"state {SECRET} state\nring {started.path}\nwait {go.path}\necho {SECRET}")
-        started.wait()
+        self.live, self.go = s.busy("secret", f"echo {SECRET}", first=f"state {SECRET} state\n")
         s.call("io.troupe.Actors.CreateExchange", name="x", kind="single")
         with self.assertRaises(VarlinkError):  # a dead letter
             s.call("io.troupe.Actors.Tell", to="x", type="t", payload={"encoding": "utf8", "data": SECRET})
@@ -89,7 +87,6 @@ class Contents(TestCase):
                payload={"encoding": "utf8", "data": SECRET})
         self.letters = [letter["id"] for letter in
                         s.call("io.troupe.Actors.ListDeadLetters")["letters"]]
-        self.go = go
         return s
 
     def calls(self):

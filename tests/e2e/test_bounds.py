@@ -10,22 +10,12 @@ import socket
 import subprocess
 import unittest
 
-from troupe import FAULTY_TROUPED, LIMIT, QUICK, SANITIZED, VERSION, TestCase, Varlink, VarlinkError, actor, helper, ini, text, user
+from troupe import FAULTY_TROUPED, LIMIT, QUICK, SANITIZED, VERSION, TestCase, VarlinkError, actor, helper, ini, text, user
 
 DESCRIPTORS = 256
 LARGE = 40000  # above InlineMax: a descriptor each
 HUGE = 300000  # too large to be kept without a descriptor
 WAITERS_MAX = 65536
-
-
-def attach(s):
-    with Varlink(s.socket_path) as client:
-        client.send("Attach", {"version": VERSION})
-        data, fds, _, _ = socket.recv_fds(client.socket, 65536, 8)
-        client.buffer += data
-        for fd in fds:
-            os.close(fd)
-        return client.reply()[0]
 
 
 class Flood:
@@ -156,7 +146,7 @@ class Descriptors(TestCase):
         self.assertEqual(s.do("neighbour", f"blob {LARGE}")["state"], "succeeded")
         crowd = [s.connect() for _ in range(DESCRIPTORS // 8)]
         self.assertEqual({client.call("GetInfo")["state"] for client in crowd}, {"running"})
-        attach(s)
+        s.connect().call("Attach", version=VERSION)
 
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root")
@@ -196,7 +186,7 @@ class DescriptorsOnTheirWay(TestCase):
     def test_an_attach_beyond_the_limit_says_why_and_the_next_one_succeeds(self):
         s = self.start_as_user()
         with self.too_many():
-            message = self.refused("Internal", attach, s)["message"]
+            message = self.refused("Internal", s.connect().call, "Attach", version=VERSION)["message"]
             self.assertIn("RLIMIT_NOFILE", message)
             with self.assertRaises(subprocess.CalledProcessError) as client:
                 subprocess.run([helper("client"), s.socket_path, "large", "actor", "9"], capture_output=True, text=True,
@@ -205,7 +195,7 @@ class DescriptorsOnTheirWay(TestCase):
             map = s.ctl("map", "actor", input="echo x\n")
             self.assertEqual((map.returncode, map.stderr), (
                 6, "troupectl: the supervisor is short of memory or descriptors (LimitNOFILE=), try again\n"))
-        attach(s)
+        s.connect().call("Attach", version=VERSION)
 
     def test_a_worker_that_cannot_be_started_then_is_started_later(self):
         s = self.start_as_user()

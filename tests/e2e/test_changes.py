@@ -126,10 +126,8 @@ class Stopped(TestCase):
 class Reloads(TestCase):
     def test_the_type_of_a_group_cannot_change_and_its_jobs_go_on(self):
         s = self.started({"actor": actor(), "sleeper": service("/bin/sleep infinity")})
-        started, bell = Bell(s, "started"), Bell(s, "bell")
-        running = s.create("actor", f"ring {started.path}\nwait {bell.path}\necho first")
+        running, bell = s.busy("actor", "echo first")
         queued = s.create("actor", "echo second")
-        started.wait()
         s.write("actor.group", service("/bin/sleep infinity"))
         s.write("sleeper.group", actor())
         s.write("new.group", actor())

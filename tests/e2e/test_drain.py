@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Draining for maintenance: it ends with nothing running and nothing lost (M9)."""
-from troupe import QUICK, Bell, TestCase, actor, ini
+from troupe import QUICK, TestCase, actor, ini
 
 
 class Drain(TestCase):
     def held(self, s, group="actor", **options):
         """A job that waits for a bell."""
-        bell = Bell(s, "bell")
-        s.create(group, f"wait {bell.path}\necho", id="held", **options)
-        s.until(lambda: s.job("held").get("started_at"))
-        return bell
+        return s.busy(group, "echo", id="held", **options)[1]
 
     def drained(self, s, group="actor"):
         return s.wait_for(lambda: s.group(group).get("drained"), group)
@@ -44,9 +41,7 @@ class Drain(TestCase):
 
     def test_M9_cells_and_senders_that_wait_for_room(self):
         s = self.started({"mail": actor(Pool={"Cells": "by-key"}, Jobs={"QueueMax": 1})})
-        bell = Bell(s, "bell")
-        s.create("mail", f"wait {bell.path}\necho", id="held", key="a")
-        s.until(lambda: s.job("held").get("started_at"))
+        bell = self.held(s, "mail", key="a")
         s.create("mail", "echo", key="a", id="queued")
         sender = s.connect()
         sender.send("io.troupe.Jobs.Create", {"group": "mail", "options": {"key": "a", "wait_usec": 3600 * 10**6}})
@@ -134,10 +129,8 @@ class Drain(TestCase):
     def test_M9_a_job_that_waits_for_its_next_attempt_does_not_hold_it_up_without_workers(self):
         s = self.started({"actor": actor(Restart={**QUICK, "MinSec": "1h", "MaxSec": "1h"}, Resources={"LimitCORE": 0},
                                          Jobs={"BackoffMinSec": "1h", "BackoffMaxSec": "1h"})})
-        bell = Bell(s, "bell")
         s.wait_job_state(s.create("actor", "crash kill"), "backoff")  # after the next death, the worker is not back for an hour
-        s.create("actor", f"wait {bell.path}\ncrash kill", id="held")
-        s.until(lambda: s.job("held").get("started_at"))
+        _, bell = s.busy("actor", "crash kill")
         s.call("Drain", target="actor")
         bell.ring()
         self.assertEqual(s.call("Drain", target="actor", wait=True), {"left": 2})

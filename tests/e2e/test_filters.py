@@ -102,9 +102,7 @@ class Filters(TestCase):
 
     def test_M8_cancel_ends_waiting_jobs_before_running_ones(self):
         s = self.started({"a": actor(Worker={"TimeoutStopSec": "1ms"})})
-        bell = Bell(s, "never")
-        s.create("a", f"wait {bell.path}\necho", id="held")
-        s.until(lambda: s.job("held").get("started_at"))
+        s.busy("a", id="held")
         waiting = [s.create("a", f"note {s.path('notes')} {n}") for n in range(50)]
         self.assertEqual(s.ctl("cancel", "--all", "a", check=True).stdout, "a: 51 jobs cancelled\n")
         for id in ("held", *waiting):

@@ -271,10 +271,7 @@ class Crashes(Going):
         self.assertNotIn("connect", err)
 
     def test_D10_do_gets_the_result_of_a_job_that_waits_during_an_upgrade(self):
-        begun, bell = Bell(self.s, "begun"), Bell(self.s, "bell")
-        for _ in range(2):
-            self.s.create("actor", f"ring {begun.path}\nwait {bell.path}")
-        begun.wait(2)
+        _, bell = self.s.busy("actor", "", n=2)
         doing = self.spawn("do", "actor", "--data", "echo done")
         self.s.until(lambda: len(self.s.pages("List", "jobs")[0]) == 3)
         self.s.ctl("upgrade", check=True)

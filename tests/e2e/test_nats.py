@@ -51,6 +51,13 @@ class Case(TestCase):
         """Until a job, which may not have come yet, is in this state."""
         s.until(lambda: any((job["id"], job["state"]) == (id, state) for job in s.call("List")["jobs"]))
 
+    def hold(self, s, end=""):
+        """Stores the first job, which a worker has until the bell rings that is returned; then it does the rest."""
+        bell = Bell(s, "bell")
+        s.client.store("jobs.actor.any", f"wait {bell.path}\n{end}")
+        self.wait_state(s, "JOBS:1", "running")
+        return bell
+
     def wait_empty(self, s):
         """Until all jobs have been acknowledged, which removes them from the stream."""
         s.client.until(lambda: s.client.messages(JOBS) == 0)
@@ -117,9 +124,7 @@ class Work(Case):
 
     def test_a_job_without_a_result_that_ends_without_the_engine_is_acknowledged_later(self):
         s = self.bridged(configuration="Results=none\n")
-        bell = Bell(s, "bell")
-        s.client.store("jobs.actor.any", f"wait {bell.path}")
-        self.wait_state(s, "JOBS:1", "running")
+        bell = self.hold(s)
         s.nats.end()
         s.bridge.wait_told("NATS is away")
         bell.ring()
@@ -140,9 +145,7 @@ class Work(Case):
 
     def test_the_header_Troupe_Priority_chooses_who_is_first(self):
         s = self.bridged()
-        bell = Bell(s, "bell")
-        s.client.store("jobs.actor.any", f"wait {bell.path}\necho first")
-        self.wait_state(s, "JOBS:1", "running")
+        bell = self.hold(s, "echo first")
         for priority in "63", "40", "0":
             s.client.store("jobs.actor.any", f"echo {priority}", {"Troupe-Priority": priority})
         s.client.store("jobs.actor.any", "echo default")

@@ -31,9 +31,7 @@ class Crashes(Case):
     def test_N3_a_job_that_is_here_is_recognised(self):
         for durable in "no", "yes":
             s = self.bridged(actor(Durable=durable), "AckWaitSec=1s\n")
-            bell = Bell(s, "bell")
-            s.client.store("jobs.actor.any", f"wait {bell.path}\nnote {s.path('notes')} 0")
-            self.wait_state(s, "JOBS:1", "running")
+            bell = self.hold(s, f"note {s.path('notes')} 0")
             s.bridge.end(signal.SIGKILL)
             s.client.api("CONSUMER.DELETE.JOBS.actor")
             s.bridge.setup().start()
@@ -100,9 +98,7 @@ class Crashes(Case):
 
     def test_N3_a_result_that_was_kept_is_published_later(self):
         s = self.bridged(configuration="AckWaitSec=1s\n")
-        bell = Bell(s, "bell")
-        s.client.store("jobs.actor.any", f"wait {bell.path}\nnote {s.path('notes')} 0")
-        self.wait_state(s, "JOBS:1", "running")
+        bell = self.hold(s, f"note {s.path('notes')} 0")
         s.bridge.end(signal.SIGKILL)
         bell.ring()
         s.wait_job("JOBS:1")
@@ -124,9 +120,7 @@ class Crashes(Case):
 
     def test_N4_a_job_whose_worker_dies_after_the_supervisor_has_crashed_is_no_dead_one(self):
         s = self.bridged()
-        bell = Bell(s, "bell")
-        s.client.store("jobs.actor.any", f"wait {bell.path}\necho done")
-        self.wait_state(s, "JOBS:1", "running")
+        bell = self.hold(s, "echo done")
         s.crash()
         os.kill(s.worker("actor/0")["pid"], signal.SIGKILL)
         dead = s.wait_job("JOBS:1")
@@ -164,9 +158,7 @@ class Crashes(Case):
 
     def test_N6_a_durable_result_waits_for_the_engine_though_supervisor_and_bridge_are_restarted(self):
         s = self.bridged(actor(Durable="yes"), "AckWaitSec=1s\n")
-        bell = Bell(s, "bell")
-        s.client.store("jobs.actor.any", f"wait {bell.path}\nnote {s.path('notes')} 0")
-        self.wait_state(s, "JOBS:1", "running")
+        bell = self.hold(s, f"note {s.path('notes')} 0")
         s.nats.end()
         s.bridge.wait_told("NATS is away")
         bell.ring()

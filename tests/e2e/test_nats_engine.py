@@ -7,15 +7,13 @@ import unittest
 import nats
 import nkeys
 from test_nats import Case, actor
-from troupe import LIMIT, Bell, ini
+from troupe import LIMIT, ini
 
 
 class Engine(Case):
     def test_N6_a_result_waits_for_the_engine(self):
         s = self.bridged()
-        bell = Bell(s, "bell")
-        s.client.store("jobs.actor.any", f"wait {bell.path}\necho late")
-        self.wait_state(s, "JOBS:1", "running")
+        bell = self.hold(s, "echo late")
         s.nats.end()
         s.bridge.wait_told("NATS is away")
         bell.ring()

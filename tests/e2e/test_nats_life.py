@@ -17,18 +17,14 @@ from troupe import ACTOR, LIMIT, QUICK, Bell, VarlinkError, ended, ini
 class Life(Case):
     def one_behind_another(self, s, payload):
         """A job that runs until the bell rings that is returned, and one with this payload that waits for it."""
-        bell = Bell(s, "bell")
-        s.client.store("jobs.actor.any", f"wait {bell.path}\necho first")
-        self.wait_state(s, "JOBS:1", "running")
+        bell = self.hold(s, "echo first")
         s.client.store("jobs.actor.any", payload)
         self.wait_state(s, "JOBS:2", "queued")
         return bell
 
     def test_N2_a_message_is_not_delivered_again_while_its_worker_lives(self):
         s = self.bridged(configuration="AckWaitSec=4s\n")
-        bell = Bell(s, "bell")
-        s.client.store("jobs.actor.any", f"wait {bell.path}\necho done")
-        self.wait_state(s, "JOBS:1", "running")
+        bell = self.hold(s, "echo done")
         ended(s.pidfd, 10)  # more than twice AckWait, of which a busy machine may delay a good part
         self.assertEqual(self.consumer(s)["num_redelivered"], 0)
         with s.stopped():  # nobody says that the worker lives
@@ -268,9 +264,7 @@ class Life(Case):
     def test_N5_a_supervisor_that_stops_gives_what_it_refuses_to_another_machine(self):
         for durable in "no", "yes":
             first = self.bridged(actor(Durable=durable), "AckWaitSec=60min\n")
-            bell = Bell(first, "bell")  # the job that waits for it may come to the other machine, too
-            first.client.store("jobs.actor.any", f"wait {bell.path}\necho first")
-            self.wait_state(first, "JOBS:1", "running")
+            bell = self.hold(first, "echo first")  # the job that waits for it may come to the other machine, too
             first.terminate()
             first.wait_told("STOPPING=1")
             first.client.store("jobs.actor.any", "pid")
@@ -470,9 +464,7 @@ class Life(Case):
 
     def test_a_durable_job_that_somebody_cancels_is_not_done_again_though_the_supervisor_crashes(self):
         s = self.bridged(actor(Durable="yes"), "AckWaitSec=1s\n")
-        bell = Bell(s, "bell")
-        s.client.store("jobs.actor.any", f"wait {bell.path}\necho done")
-        self.wait_state(s, "JOBS:1", "running")
+        bell = self.hold(s, "echo done")
         s.call("Cancel", id="JOBS:1")
         s.crash()
         s.until(lambda: s.job("JOBS:1").get("cancel_requested"))

@@ -216,9 +216,7 @@ class Permissions(Base):
         s.bridge.end()
         s.bridge.environment["NATS_URL"] = f"nats://bridge:sesame@127.0.0.1:{server.port}"
         s.bridge.start().wait_told("Takes messages")
-        bell = Bell(s, "bell")
-        s.client.store("jobs.actor.any", f"wait {bell.path}\necho hello")
-        self.wait_state(s, "JOBS:1", "running")
+        bell = self.hold(s, "echo hello")
         ended(s.pidfd, 3)  # it hears of life for longer than AckWait
         bell.ring()
         self.assertEqual(self.result(s)[2], "hello")

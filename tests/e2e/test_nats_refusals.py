@@ -8,7 +8,7 @@ from pathlib import Path
 import nats
 import nkeys
 from test_nats import Case, actor
-from troupe import LIMIT, ini
+from troupe import ini
 
 USERS = 'authorization { user: "troupe", password: "sesame" }\n'
 

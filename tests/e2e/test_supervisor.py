@@ -48,10 +48,8 @@ class Ends(TestCase):
 
     def test_jobs_are_refused_while_it_stops(self):
         s = self.started({"actor": actor()})
-        started, bell = Bell(s, "started"), Bell(s, "bell")
+        _, bell = s.busy("actor", "")
         with Varlink(s.socket_path) as connection:
-            s.create("actor", f"ring {started.path}\nwait {bell.path}")
-            started.wait()
             s.terminate()
             s.wait_told("STOPPING=1")
             try:

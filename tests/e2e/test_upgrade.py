@@ -106,10 +106,8 @@ class Upgrade(TestCase):
 
     def test_D10_jobs_that_are_not_durable_survive_in_their_order(self):
         s = self.installed({"actor": actor(), "slow": actor(Jobs={"BackoffMinSec": "1h", "BackoffMaxSec": "1h", "MaxRetries": 5})})
-        started, go = Bell(s, "started"), Bell(s, "go")
         note = f"note {s.path('notes')}"
-        in_hand = s.create("actor", f"ring {started.path}\nwait {go.path}\n{note} hand")
-        started.wait()
+        in_hand, go = s.busy("actor", f"{note} hand")
         at = int(time.time() * 1000000) + HOUR
         s.create("actor", "echo", id="at", at=at)
         s.create("actor", "echo", id="soon", deadline_usec=HOUR, timeout_usec=HOUR // 2)

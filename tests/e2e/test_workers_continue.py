@@ -38,10 +38,8 @@ class Continuity(TestCase):
 
     def test_a_start_or_restart_of_a_worker_that_is_still_stopping_outlives_a_crash(self):
         s = self.started({"slow": ini(ACTOR)})
-        go = Bell(s, "go")
         for verbs in ("stop", "start"), ("restart",):
-            job = s.create("slow", f"wait {go.path}\necho")
-            s.until(lambda job=job: s.job(job).get("started_at"))
+            _, go = s.busy("slow")
             for verb in verbs:
                 s.ctl(verb, "slow", check=True)
             self.assertEqual(s.worker("slow/0")["state"], "stopping")
@@ -215,10 +213,7 @@ class Continuity(TestCase):
 
     def test_D9_a_replacement_of_all_workers_goes_on_after_a_crash(self):
         s = self.started_with(actor=actor(Pool={"Size": 3}))
-        begun, bell = Bell(s, "begun"), Bell(s, "bell")
-        for _ in range(3):
-            s.create("actor", f"ring {begun.path}\nwait {bell.path}\necho done")
-        begun.wait(3)
+        _, bell = s.busy("actor", n=3)
         before = self.processes(s)
         s.write("actor.group", actor(Pool={"Size": 3}, Group={"Environment": "NEW=1"}))
         s.call("Reload")
