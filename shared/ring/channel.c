@@ -122,7 +122,7 @@ int channel_create(struct channel *ret, const struct channel_options *options,
     *ret_fds = (struct channel_fds){
         .inbox = channel.mine.fd,
         .outbox = channel.theirs.fd,
-        .wait_fd = channel_peer_fd(&channel),
+        .wait_fd = channel.peer_fd,
         .wake_fd = channel.wait_fd,
     };
     *ret = channel;

@@ -68,12 +68,6 @@ int channel_create(struct channel *ret, const struct channel_options *options,
  */
 void channel_close_fds(struct channel *channel);
 
-/* Supervisor side, before channel_close_fds(): the descriptor on which the peer sleeps. */
-static inline int channel_peer_fd(const struct channel *channel)
-{
-    return channel->peer_fd;
-}
-
 /* Peer side: takes over all descriptors on success. -EPROTO if the memories are not what they must
  * be. After a peer has died, a new one can open the same memories and continues where the old one
  * stopped (see ring_producer_init()). */

@@ -33,7 +33,7 @@ static int mirror(struct channel *ret, const struct channel *supervisor)
     ret->words = supervisor->their_words;
     ret->their_words = supervisor->words;
     ret->wake_fd = supervisor->wait_fd;
-    ret->wait_fd = channel_peer_fd(supervisor);
+    ret->wait_fd = supervisor->peer_fd;
     ret->self_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (ret->self_fd < 0)
         return -errno;

@@ -83,7 +83,11 @@ static int poll_both(struct troupe_client *client, usec_t timeout)
     return r == 0 ? -ETIMEDOUT : 0;
 }
 
-int client_arm(struct troupe_client *client)
+/*
+ * Publishes and releases records, and arms the eventfd for new ones. Returns 0, 1 if there are
+ * already some, or -EINTR if another thread woke this one.
+ */
+static int client_arm(struct troupe_client *client)
 {
     bool woken;
 

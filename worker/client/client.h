@@ -114,12 +114,6 @@ void client_lose(struct troupe_client *client, uint64_t read, uint32_t kept);
 /* Checks for the end of the connection, and returns `over`. */
 bool client_hung_up(struct troupe_client *client);
 
-/*
- * Publishes and releases records, and arms the eventfd for new ones. Returns 0, 1 if there are
- * already some, or -EINTR if another thread woke this one.
- */
-int client_arm(struct troupe_client *client);
-
 /* Arms, and sleeps until something may have arrived, the connection ended, or `timeout`. Returns 0,
  * -ETIMEDOUT or -EINTR. */
 int client_sleep(struct troupe_client *client, usec_t timeout);

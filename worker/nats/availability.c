@@ -45,7 +45,8 @@ bool obstacles_are_lasting(const struct obstacles *obstacles)
            (obstacles->draining && !taken);
 }
 
-bool obstacles_to_new_jobs(const struct obstacles *obstacles)
+/* Like obstacles_are_lasting(), but also true if new jobs are refused. */
+static bool obstacles_to_new_jobs(const struct obstacles *obstacles)
 {
     return obstacles->closed || obstacles->draining || obstacles_are_lasting(obstacles);
 }

@@ -32,8 +32,6 @@ void obstacles_note(struct obstacles *obstacles, const char *cause);
 
 /* Returns whether a waiting job will not be done here. */
 bool obstacles_are_lasting(const struct obstacles *obstacles);
-/* Like obstacles_are_lasting(), but also true if new jobs are refused. */
-bool obstacles_to_new_jobs(const struct obstacles *obstacles);
 
 /* `up`, or because of `cause`. */
 typedef void (*availability_fn)(void *userdata, bool up, const char *cause);

@@ -3,7 +3,7 @@
 /* The engine's side of the bridge: the connection and messages. */
 
 #include "shared/base/log.h"
-#include "worker/nats/bridge-private.h"
+#include "worker/nats/bridge.h"
 #include "worker/nats/message.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -3,7 +3,7 @@
 /* What the supervisor answers about jobs: which are in progress, which will never begin, and how
  * workers died. */
 
-#include "worker/nats/bridge-private.h"
+#include "worker/nats/bridge.h"
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "shared/base/log.h"
 #include "shared/base/quantity.h"
-#include "worker/nats/bridge-private.h"
+#include "worker/nats/bridge.h"
 #include "worker/nats/message.h"
 #include "worker/troupe-query.h"
 #include <errno.h>

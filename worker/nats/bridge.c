@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/nats/bridge-private.h"
+#include "worker/nats/bridge.h"
 
 #include "shared/base/log.h"
 #include <errno.h>

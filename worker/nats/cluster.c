@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shows and forgets the machines that take jobs from NATS. */
-#include "worker/nats/verbs.h"
+#include "worker/nats/client.h"
 
 #include "shared/base/base64.h"
 #include "shared/base/cleanup.h"

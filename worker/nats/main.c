@@ -5,7 +5,7 @@
 #include "shared/base/log.h"
 #include "shared/base/standard.h"
 #include "worker/nats/bridge.h"
-#include "worker/nats/verbs.h"
+#include "worker/nats/client.h"
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>

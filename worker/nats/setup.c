@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes the streams, consumers and buckets that troupe-nats needs in JetStream. */
-#include "worker/nats/verbs.h"
+#include "worker/nats/client.h"
 
 #include "shared/base/log.h"
 #include "worker/nats/bucket.h"
-#include "worker/nats/client.h"
 #include "worker/nats/engine-connection.h"
 #include "worker/nats/engine.h"
 #include "worker/nats/message.h"

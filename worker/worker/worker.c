@@ -197,7 +197,8 @@ static int worker_begin(struct troupe_worker *worker)
     return 0;
 }
 
-bool worker_supervisor_gone(const struct troupe_worker *worker)
+/* Returns whether the supervisor is gone, which does not wake a worker. */
+static bool worker_supervisor_gone(const struct troupe_worker *worker)
 {
     struct pollfd poller = {.fd = worker->carrier.control, .events = 0};
 

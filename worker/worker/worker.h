@@ -56,9 +56,6 @@ extern const struct carrier_class worker_carrier;
  */
 int worker_receive(struct troupe_worker *worker, usec_t timeout, struct ring_record *ret);
 
-/* Returns whether the supervisor is gone, which does not wake a worker. */
-bool worker_supervisor_gone(const struct troupe_worker *worker);
-
 /*
  * Handles the job in a record, from STARTED to RESULT. Takes over `blob`, the payload's descriptor
  * if it was received before, -EMFILE if it was lost, else -1. Returns 0 whatever the job's outcome;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/base/blob.h"
+#include "worker/base/carrier.h"
 
 #include "shared/protocol/payload-wire.h"
 #include "tests/unit/suite.h"
