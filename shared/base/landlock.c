@@ -6,12 +6,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The C library's headers may lack these numbers, which are equal on all architectures. */
-#ifndef SYS_landlock_create_ruleset
-#define SYS_landlock_create_ruleset 444
-#define SYS_landlock_restrict_self  446
-#endif
-
 #define CREATE_VERSION (1U << 0)
 
 /* The first version of the kernel's interface with scopes. */

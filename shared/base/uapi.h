@@ -5,9 +5,6 @@
  * they do not clash with newer headers. The running kernel may lack any of them: callers probe for
  * it, or fall back on EINVAL. */
 
-/* fcntl(2), F_ADD_SEALS; Linux 5.1. New writable mappings are refused, existing ones stay. */
-#define TROUPE_F_SEAL_FUTURE_WRITE 0x0010
-
 /* memfd_create(2); Linux 6.3. Never executable, and sealed so. EINVAL on older kernels. */
 #define TROUPE_MFD_NOEXEC_SEAL 0x0008u
 

@@ -12,12 +12,12 @@
 #include <sys/stat.h>
 
 #define SEALS_RESIZE    (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-#define SEALS_LOOKED_AT (SEALS_RESIZE | F_SEAL_WRITE | TROUPE_F_SEAL_FUTURE_WRITE)
+#define SEALS_LOOKED_AT (SEALS_RESIZE | F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)
 #define STATE_TRIES     64
 
 static int seals_of(enum memory_role role)
 {
-    return role == MEMORY_INBOX ? SEALS_RESIZE | TROUPE_F_SEAL_FUTURE_WRITE : SEALS_RESIZE;
+    return role == MEMORY_INBOX ? SEALS_RESIZE | F_SEAL_FUTURE_WRITE : SEALS_RESIZE;
 }
 
 static uint32_t ring_offset_of(enum memory_role role)

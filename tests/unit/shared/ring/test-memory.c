@@ -85,12 +85,12 @@ TEST(both_are_sealed_as_they_must_be)
     int resize = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
     make(&inbox_options);
-    ck_assert_int_eq(fcntl(made.fd, F_GET_SEALS) & (resize | TROUPE_F_SEAL_FUTURE_WRITE),
-                     resize | TROUPE_F_SEAL_FUTURE_WRITE);
+    ck_assert_int_eq(fcntl(made.fd, F_GET_SEALS) & (resize | F_SEAL_FUTURE_WRITE),
+                     resize | F_SEAL_FUTURE_WRITE);
     ck_assert_int_eq(fcntl(made.fd, F_GETFD), FD_CLOEXEC);
     memory_deinit(&made);
     make(&outbox_options);
-    ck_assert_int_eq(fcntl(made.fd, F_GET_SEALS) & (resize | TROUPE_F_SEAL_FUTURE_WRITE), resize);
+    ck_assert_int_eq(fcntl(made.fd, F_GET_SEALS) & (resize | F_SEAL_FUTURE_WRITE), resize);
     ck_assert_int_eq(fcntl(made.fd, F_GETFD), FD_CLOEXEC);
 }
 
