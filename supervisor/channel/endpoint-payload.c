@@ -93,6 +93,7 @@ static int endpoint_send_blob(struct endpoint *endpoint, int fd, uint64_t size,
     if (r == -EAGAIN)
         return endpoint_await_socket(endpoint);
     if (r == -EPIPE || r == -ECONNRESET || r == -ENOTCONN) {
+        endpoint->gone = !endpoint->dead;
         endpoint_break(endpoint, "closed its control socket");
         return -EPROTO;
     }

@@ -292,6 +292,8 @@ void endpoint_begin_drain(struct endpoint *endpoint)
     const struct ring_consumer *in = &endpoint->channel.in;
 
     endpoint->draining = true;
+    if (endpoint->gone)
+        endpoint->dead = false; /* what it had published counts */
     endpoint->end =
         atomic_load_explicit(&endpoint->channel.theirs.header->tail, memory_order_acquire);
     if (endpoint->end - in->head > in->size)

@@ -74,6 +74,7 @@ struct endpoint {
 
     /* Reading. */
     bool dead;     /* broken, or being taken down */
+    bool gone;     /* broken because the peer has closed its socket, perhaps as it has ended */
     bool draining; /* the peer is gone; its records are read as far as `end` */
     uint32_t end;
     bool suspended;    /* by ENDPOINT_E_FULL or _BLOB, until endpoint_resume() */

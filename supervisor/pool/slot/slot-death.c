@@ -233,6 +233,8 @@ static enum death_cause slot_cause_of_death(struct slot *slot)
         slot->worker.violation = "marked itself as dead while it ran";
         return DEATH_VIOLATION;
     }
+    if (slot->worker.endpoint.gone && !(how->signalled && how->code == SIGKILL))
+        return how->signalled ? DEATH_SIGNAL : DEATH_EXIT; /* it ended before it was killed */
     if (slot->worker.kill_reason == DEATH_STOP && how->signalled && !ours && how->code != SIGKILL)
         return DEATH_SIGNAL;
     if (slot->worker.kill_reason != DEATH_EXIT)

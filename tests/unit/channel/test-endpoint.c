@@ -298,6 +298,23 @@ TEST(what_a_dead_peer_has_published_is_still_read)
     ck_assert_uint_eq(last_value, 5);
 }
 
+TEST(what_a_peer_published_before_it_ended_is_read_although_its_socket_was_found_closed)
+{
+    struct payload out = PAYLOAD_NULL;
+    struct payload_wire wire;
+    char text[2000] = {0};
+
+    ck_assert_int_eq(payload_set(&out, text, sizeof(text)), 0); /* above InlineMax= */
+    peer_send(1);
+    peer_control = close_fd(peer_control);
+    ck_assert_int_eq(endpoint_give(&endpoint, &out, &wire), -EPROTO);
+    ck_assert_uint_eq(n_broken, 1);
+    ck_assert_uint_eq(n_records, 0);
+    endpoint_drain(&endpoint);
+    ck_assert_uint_eq(last_value, 1);
+    payload_deinit(&out);
+}
+
 TEST(what_is_published_after_the_end_of_a_peer_is_not_read)
 {
     for (uint32_t i = 1; i <= 5; i++)
