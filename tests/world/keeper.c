@@ -6,6 +6,8 @@
 #include "supervisor/keeper/keeper.h"
 #include "supervisor/keeper/message.h"
 #include "supervisor/supervisor.h"
+#include "tests/world/disk.h"
+#include "tests/world/model.h"
 #include "tests/world/programs.h"
 #include "tests/world/sched.h"
 #include <errno.h>
@@ -62,6 +64,7 @@ static struct {
     struct held held[N_HELD];
     pid_t last_pid;
     bool ready, upgrading, stopping;
+    bool dies, loses_power;
     unsigned n_restarts, n_upgrades;
     usec_t restart_at;
     usec_t ready_since; /* 0 = it is not */
@@ -440,9 +443,78 @@ static void supervisor_ended(void)
     keeper.restart_at = sim_now() + (upgrades ? 0 : sim_below(RESTART_MAX));
 }
 
+/* ---- its own death ---- */
+
+static bool anything_lives(void)
+{
+    for (size_t i = 0; i < N_CHILDREN; i++)
+        if (keeper.children[i].id != 0 && !keeper.children[i].ended)
+            return true;
+    return (keeper.now && !keeper.now->ended) || (keeper.next && !keeper.next->ended);
+}
+
+/* Another keeper, which knows of nothing. */
+static void start_again(void)
+{
+    model_cut();
+    if (keeper.loses_power)
+        disk_cut();
+    for (size_t i = 0; i < N_HELD; i++)
+        if (keeper.held[i].id != 0)
+            drop_held(keeper.held[i].id);
+    for (size_t i = 0; i < N_CHILDREN; i++)
+        if (keeper.children[i].id != 0) {
+            close_fd(keeper.children[i].pipe[0]);
+            close_fd(keeper.children[i].pipe[1]);
+            keeper.children[i] = (struct child){0};
+        }
+    if (keeper.now)
+        close_fd(keeper.now->channel);
+    if (keeper.next)
+        close_fd(keeper.next->channel);
+    sim_forget_fds();
+    keeper.now = keeper.next = NULL;
+    keeper.n_restarts = keeper.n_upgrades = 0;
+    keeper.ready = keeper.upgrading = keeper.dies = keeper.loses_power = false;
+    keeper.restart_at = sim_now() + sim_below(2 * USEC_PER_SEC);
+}
+
+static bool die(void)
+{
+    end_all();
+    if (keeper.now)
+        sim_kill(keeper.now->process, SIGKILL);
+    if (keeper.next)
+        sim_kill(keeper.next->process, SIGKILL);
+    if (anything_lives()) {
+        sim_yield();
+        return true;
+    }
+    start_again();
+    return true;
+}
+
+void keeper_kill(void)
+{
+    sim_trace("kill -9 of the keeper");
+    keeper.dies = true;
+    sim_wake(keeper.process);
+}
+
+void keeper_cut_power(void)
+{
+    sim_trace("power cut");
+    keeper.dies = keeper.loses_power = true;
+    sim_wake(keeper.process);
+}
+
 static bool turn(void)
 {
-    bool worked = reap_ended();
+    bool worked;
+
+    if (keeper.dies)
+        return die();
+    worked = reap_ended();
 
     if (keeper.now && keeper.now->ended) {
         supervisor_ended();

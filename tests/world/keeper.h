@@ -22,6 +22,9 @@ void keeper_start(const struct keeper_options *options);
 struct sim_process *keeper_supervisor(void);
 /* Returns any worker that lives, chosen at random, or NULL. */
 struct sim_process *keeper_any_worker(void);
+/* The keeper dies, and with it all that it has started; or the power fails. It starts again. */
+void keeper_kill(void);
+void keeper_cut_power(void);
 /* How long there has been a supervisor that is ready. */
 usec_t keeper_ready_time(void);
 unsigned keeper_n_workers(void);

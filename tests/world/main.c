@@ -221,6 +221,7 @@ static int take_option(const char *text)
         options.shrinks = false;
     } else if (strncmp(text, "--only=", 7) == 0) {
         allow_only(text + 7);
+        options.shrinks = false;
     } else if (sscanf(text, "--seconds=%llu", &value) == 1) {
         options.until = real_time(CLOCK_MONOTONIC) + value * USEC_PER_SEC;
     } else if (sscanf(text, "--cpu-seconds=%llu", &value) == 1) {

@@ -32,7 +32,7 @@ struct history {
 static struct history jobs[JOBS_MAX];
 static uint32_t n_jobs, n_open;
 static unsigned n_faults;
-static bool stops, prefetches;
+static unsigned allowed, n_cuts;
 
 static void __attribute__((format(printf, 2, 3))) fault(uint32_t index, const char *format, ...)
 {
@@ -44,6 +44,18 @@ static void __attribute__((format(printf, 2, 3))) fault(uint32_t index, const ch
     va_end(list);
     n_faults++;
     dprintf(SIM_TRACE_FD, "FAULT: job %u: %s\n", index, text);
+}
+
+void model_fault(const char *format, ...)
+{
+    va_list list;
+    char text[1024];
+
+    va_start(list, format);
+    (void)vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    n_faults++;
+    dprintf(SIM_TRACE_FD, "FAULT: %s\n", text);
 }
 
 /* Time with a supervisor. */
@@ -66,14 +78,14 @@ const struct model_job *model_job(uint32_t index)
     return &jobs[index].job;
 }
 
-void model_allow_prefetch(void)
+void model_allow(unsigned what)
 {
-    prefetches = true;
+    allowed |= what;
 }
 
-void model_allow_stops(void)
+void model_cut(void)
 {
-    stops = true;
+    n_cuts++;
 }
 
 uint32_t model_n_open(void)
@@ -92,12 +104,12 @@ void model_run(uint32_t index, unsigned attempt, bool right_payload)
         fault(index, "attempt %u began twice", attempt);
     if (job->n_ends > 0)
         fault(index, "attempt %u began after its end was told", attempt);
-    if (attempt > MODEL_ATTEMPTS && !stops)
-        fault(index, "attempt %u of at most %u", attempt, MODEL_ATTEMPTS);
-    if (sim_now() + ROUNDING < job->submitted_at + job->job.delay)
+    if (sim_now() + ROUNDING < job->submitted_at + job->job.delay && !(allowed & MODEL_CLOCK))
         fault(index, "began before its delay was over");
     job->runs |= bit;
     job->n_runs++;
+    if (job->n_runs > MODEL_ATTEMPTS + n_cuts && !(allowed & MODEL_STOPS))
+        fault(index, "run %u, with %u retries", job->n_runs, MODEL_ATTEMPTS - 1);
     job->run_since = served_time();
 }
 
@@ -105,7 +117,8 @@ static void check_end_by(uint32_t index)
 {
     struct history *job = &jobs[index];
 
-    if (served_time() > job->end_by && !prefetches)
+    if (served_time() > job->end_by &&
+        !(allowed & (MODEL_PREFETCH | MODEL_CLOCK | MODEL_DISK_FAULTS)))
         fault(index, "should have ended before");
     if (served_time() > job->end_by)
         job->end_by = USEC_INFINITY; /* once is enough */
@@ -138,7 +151,7 @@ void model_refused(uint32_t index, int error)
     job->n_refusals++;
     job->error = error;
     close_job(job);
-    if (job->runs != 0)
+    if (job->runs != 0 && !(allowed & MODEL_DISK_FAULTS))
         fault(index, "refused (%d), but it has run", error);
     if (error == -EBADMSG)
         fault(index, "refused: the group's file has a mistake");
@@ -180,7 +193,8 @@ void model_ended(uint32_t index, int end, unsigned attempts, bool right_result)
         fault(index, "succeeded without a run");
     if (end == TROUPE_SUCCEEDED && job->job.kind != MODEL_SUCCEED && job->job.kind != MODEL_SLOW)
         fault(index, "succeeded, but its kind is %u", job->job.kind);
-    if (end == TROUPE_CANCELLED && !job->may_be_cancelled && !is_past_deadline(job))
+    if (end == TROUPE_CANCELLED && !job->may_be_cancelled && !is_past_deadline(job) &&
+        !(allowed & MODEL_CLOCK && job->job.deadline > 0))
         fault(index, "cancelled, but nobody asked for it");
     if (end == TROUPE_DEAD && job->job.durable && attempts < MODEL_ATTEMPTS)
         fault(index, "dead after %u attempts", attempts);

@@ -33,10 +33,17 @@ struct model_job {
 uint32_t model_add(const struct model_job *job);
 const struct model_job *model_job(uint32_t index);
 
-/* Somebody may stop groups: an attempt that a stop has ended does not count. */
-void model_allow_stops(void);
-/* A job may wait in the inbox of a busy worker, where its deadline does not end it. */
-void model_allow_prefetch(void);
+/* What happens in this seed, and what may then be otherwise. */
+enum {
+    MODEL_STOPS = 1,       /* an attempt that a stop has ended does not count */
+    MODEL_PREFETCH = 2,    /* in the inbox of a busy worker, no deadline ends a job */
+    MODEL_DISK_FAULTS = 4, /* ends of durable jobs may wait, or not be told */
+    MODEL_CLOCK = 8,       /* a keeper starts with another wall clock: spans may be shorter */
+};
+void model_allow(unsigned what);
+/* All but clients ended at once: which attempts had begun may not be known, and their numbers are
+ * not used again. */
+void model_cut(void);
 /* A worker has begun an attempt; it is still at work. */
 void model_run(uint32_t index, unsigned attempt, bool right_payload);
 void model_works(uint32_t index);
@@ -49,6 +56,8 @@ void model_is_cancelled(uint32_t index);
 /* The client lost the connection and does not know. */
 void model_unknown(uint32_t index);
 
+/* Another promise was broken. */
+void model_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Whether all accepted jobs have ended as far as a client was told. */
 uint32_t model_n_open(void);
 /* Prints what is wrong. Returns the number of faults. */

@@ -8,19 +8,23 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#define ANSWER_MAX     4096
+#define ANSWER_MAX     65536
 #define ANSWER_TIMEOUT 30000 /* ms */
+/* Seconds until all workers are up again, whatever happened. */
+#define IDLE_AFTER 300
 
 static struct {
     const char *socket_path;
     unsigned n_jobs;
-    bool rests;
+    bool rests, checks, has_checked;
+    char answer[ANSWER_MAX];
 } operator;
 
 static const char *const GROUPS[] = {"plain", "durable"};
@@ -39,21 +43,21 @@ static int connect_to(const char *path)
 /* Returns whether there was an answer that is no error. */
 static bool call(const char *method, const char *parameters)
 {
-    char text[ANSWER_MAX];
+    char *text = operator.answer;
     _cleanup_close_ int fd = connect_to(operator.socket_path);
     struct pollfd poller = {.fd = fd, .events = POLLIN};
     size_t size = 0;
     ssize_t n;
 
     sim_trace("calls %s %s", method, parameters);
-    n = snprintf(text, sizeof(text), "{\"method\":\"io.troupe.%s\",\"parameters\":%s}", method,
+    n = snprintf(text, ANSWER_MAX, "{\"method\":\"io.troupe.%s\",\"parameters\":%s}", method,
                  parameters);
     if (fd < 0 || send(fd, text, (size_t)n + 1, MSG_NOSIGNAL) < 0)
         return false;
     do {
         if (poll(&poller, 1, ANSWER_TIMEOUT) <= 0)
             break;
-        n = recv(fd, text + size, sizeof(text) - 1 - size, MSG_DONTWAIT);
+        n = recv(fd, text + size, ANSWER_MAX - 1 - size, MSG_DONTWAIT);
         size += n > 0 ? (size_t)n : 0;
     } while (n > 0 && !memchr(text, '\0', size));
     text[size] = '\0';
@@ -125,6 +129,39 @@ static void insist(const char *method, const char *group)
         rest(USEC_PER_SEC);
 }
 
+/* Returns a number of the answer; 0 = it is not there. */
+static unsigned number(const char *name)
+{
+    char text[32];
+    const char *at;
+
+    (void)snprintf(text, sizeof(text), "\"%s\":", name);
+    at = strstr(operator.answer, text);
+    return at ? (unsigned)strtoul(at + strlen(text), NULL, 10) : 0;
+}
+
+static bool is_idle(const char *group)
+{
+    char parameters[64];
+
+    (void)snprintf(parameters, sizeof(parameters), "{\"target\":\"%s\",\"brief\":true}", group);
+    return call("Supervisor.GetStatus", parameters) && number("up") == number("members") &&
+           number("members") % number("size") == 0 &&
+           (strstr(operator.answer, "\"cells\"") || number("members") == number("size")) &&
+           number("queued") + number("running") + number("waiting") + number("ending") == 0;
+}
+
+static void check(const char *group)
+{
+    for (unsigned i = 0; !is_idle(group); i++) {
+        if (i == IDLE_AFTER) {
+            model_fault("%s is not idle again: %.600s", group, operator.answer);
+            return;
+        }
+        rest(USEC_PER_SEC);
+    }
+}
+
 static void run(void *unused)
 {
     (void)unused;
@@ -136,17 +173,31 @@ static void run(void *unused)
         insist("Supervisor.Start", GROUPS[i]);
         insist("Supervisor.Resume", GROUPS[i]);
     }
+    while (!operator.checks)
+        rest(USEC_PER_SEC);
+    for (size_t i = 0; i < ELEMENTS(GROUPS); i++)
+        check(GROUPS[i]);
+    operator.has_checked = true;
 }
 
 void operator_start(const char *socket_path, unsigned n_jobs)
 {
     operator.socket_path = socket_path;
     operator.n_jobs = n_jobs;
-    model_allow_stops();
     (void)sim_start("operator", NULL, run, NULL, NULL, NULL);
 }
 
 void operator_rest(void)
 {
     operator.rests = true;
+}
+
+void operator_check(void)
+{
+    operator.checks = true;
+}
+
+bool operator_has_checked(void)
+{
+    return operator.has_checked;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/world/scenario.h"
 
+#include "shared/base/cleanup.h"
+#include "tests/world/disk.h"
 #include "tests/world/keeper.h"
 #include "tests/world/model.h"
 #include "tests/world/operator.h"
@@ -20,10 +22,26 @@
 static const struct {
     unsigned from, to;
 } CHANCES[_SIM_N_FAULTS] = {
-    [SIM_PREEMPT] = {1, 6},      [SIM_KILL_WORKER] = {5, 12},     [SIM_KILL_SUPERVISOR] = {6, 14},
-    [SIM_SHOOT_WORKER] = {0, 4}, [SIM_SHOOT_SUPERVISOR] = {1, 5}, [SIM_UPGRADE] = {0, 3},
-    [SIM_RELOAD] = {0, 3},       [SIM_CANCEL] = {0, 3},           [SIM_RESIZE] = {0, 3},
-    [SIM_CHANGE_STATE] = {0, 3}, [SIM_ABANDON] = {0, 4},
+    /* At points. */
+    [SIM_PREEMPT] = {1, 6},
+    [SIM_KILL_WORKER] = {5, 12},
+    [SIM_KILL_SUPERVISOR] = {6, 14},
+    [SIM_DISK_ERROR] = {3, 10},
+    /* At times, a second apart on average. */
+    [SIM_SHOOT_WORKER] = {0, 4},
+    [SIM_SHOOT_SUPERVISOR] = {1, 5},
+    [SIM_SHOOT_KEEPER] = {1, 5},
+    [SIM_CUT_POWER] = {1, 5},
+    [SIM_FILL_DISK] = {1, 5},
+    [SIM_STOP_WORKER] = {0, 4},
+    [SIM_SET_CLOCK] = {0, 4},
+    /* Of calls. */
+    [SIM_ABANDON] = {0, 4},
+    [SIM_UPGRADE] = {0, 3},
+    [SIM_RELOAD] = {0, 3},
+    [SIM_CANCEL] = {0, 3},
+    [SIM_RESIZE] = {0, 3},
+    [SIM_CHANGE_STATE] = {0, 3},
 };
 
 /* ---- configuration ---- */
@@ -45,7 +63,7 @@ static void write_group(const char *directory, const char *name, bool durable)
     char text[512], file[32];
 
     if (prefetch > 1)
-        model_allow_prefetch();
+        model_allow(MODEL_PREFETCH);
     (void)snprintf(text, sizeof(text),
                    "[Group]\nExecStart=/bin/true %s\n[Worker]\nTimeoutStopSec=2s\n"
                    "[Pool]\nSize=%u\nSpare=%u\nPrefetch=%u\n%s"
@@ -79,7 +97,7 @@ static void draw_chances(uint64_t allowed)
         const uint64_t power = UINT64_C(1)
                                << (CHANCES[i].from + sim_below(CHANCES[i].to - CHANCES[i].from));
         const uint64_t chance = power + sim_below(power);
-        const bool exists = !sim_one_in(3) && (i < SIM_UPGRADE || operates);
+        const bool exists = sim_one_in(2) && (i < SIM_UPGRADE || operates);
 
         if (exists && allowed & UINT64_C(1) << i)
             sim_chances[i] = chance;
@@ -99,15 +117,42 @@ static bool has_drained(void)
     return program_n_clients() == 0 && model_n_open() == 0;
 }
 
+/* By up to a day, in either direction. */
+static void set_clock(void)
+{
+    static const usec_t SPANS[] = {USEC_PER_SEC, 3600 * USEC_PER_SEC, 86400 * USEC_PER_SEC};
+    const usec_t span = sim_below(SPANS[sim_below(ELEMENTS(SPANS))]);
+
+    sim_realtime = sim_one_in(2) ? sim_realtime + span : sim_realtime - span;
+    sim_trace("sets the clock");
+}
+
+static void cause_one_each(void)
+{
+    struct sim_process *worker = keeper_any_worker();
+
+    if (sim_one_in(sim_chances[SIM_SHOOT_WORKER]))
+        shoot(worker);
+    if (sim_one_in(sim_chances[SIM_SHOOT_SUPERVISOR]))
+        shoot(keeper_supervisor());
+    if (sim_one_in(sim_chances[SIM_SHOOT_KEEPER]))
+        keeper_kill();
+    if (sim_one_in(sim_chances[SIM_CUT_POWER]))
+        keeper_cut_power();
+    if (sim_has(SIM_FILL_DISK))
+        disk_fill(sim_one_in(sim_chances[SIM_FILL_DISK]));
+    if (worker && sim_one_in(sim_chances[SIM_STOP_WORKER]))
+        sim_stop(worker, sim_now() + sim_below(10 * USEC_PER_SEC));
+    if (sim_one_in(sim_chances[SIM_SET_CLOCK]))
+        set_clock();
+}
+
 static void cause_faults(usec_t until)
 {
     while (sim_now() < until && !has_drained()) {
         if (sim_run(usec_min(until, sim_now() + sim_below(2 * USEC_PER_SEC))))
             return;
-        if (sim_one_in(sim_chances[SIM_SHOOT_WORKER]))
-            shoot(keeper_any_worker());
-        if (sim_one_in(sim_chances[SIM_SHOOT_SUPERVISOR]))
-            shoot(keeper_supervisor());
+        cause_one_each();
     }
 }
 
@@ -115,6 +160,7 @@ static void end_faults(void)
 {
     for (unsigned i = 0; i < _SIM_N_FAULTS; i++)
         sim_chances[i] = 0;
+    disk_fill(false);
     operator_rest();
 }
 
@@ -137,9 +183,7 @@ static void start_load(const char *socket_path)
     for (unsigned i = 0, n = 1 + (unsigned)sim_below(3); i < n; i++)
         program_start_client(socket_path, sim_one_in(2) ? "plain" : "durable",
                              1 + (unsigned)sim_below(100));
-    if (sim_has(SIM_UPGRADE) || sim_has(SIM_RELOAD) || sim_has(SIM_CANCEL) || sim_has(SIM_RESIZE) ||
-        sim_has(SIM_CHANGE_STATE))
-        operator_start(socket_path, 100);
+    operator_start(socket_path, 100);
 }
 
 unsigned scenario_run(uint64_t seed, uint64_t allowed)
@@ -156,10 +200,20 @@ unsigned scenario_run(uint64_t seed, uint64_t allowed)
     options = (struct keeper_options){.config_directory = directory, .socket_path = path};
     write_config(directory);
     draw_chances(allowed);
+    if (sim_has(SIM_CHANGE_STATE) || sim_has(SIM_RESIZE) || sim_has(SIM_RELOAD))
+        model_allow(MODEL_STOPS);
+    if (sim_has(SIM_DISK_ERROR) || sim_has(SIM_FILL_DISK))
+        model_allow(MODEL_DISK_FAULTS);
+    if (sim_has(SIM_SET_CLOCK) && (sim_has(SIM_SHOOT_KEEPER) || sim_has(SIM_CUT_POWER)))
+        model_allow(MODEL_CLOCK);
+    disk_init();
     keeper_start(&options);
     start_load(path);
     cause_faults(sim_now() + FAULTS_USEC);
     end_faults();
     drain(sim_now() + DRAINED_USEC);
+    operator_check();
+    while (!operator_has_checked() && !sim_run(sim_now() + USEC_PER_SEC))
+        continue;
     return model_judge();
 }

@@ -58,6 +58,7 @@ struct sim_process {
     uint64_t n_closed; /* grows with each sim_forget_fds() */
     bool lasts;        /* is not killed at fault points */
     bool killed, over;
+    usec_t stopped_until;
     struct sim_end end;
     sim_end_fn on_end;
     sim_fn prepare;
@@ -80,8 +81,14 @@ const char *const sim_fault_names[_SIM_N_FAULTS] = {
     [SIM_PREEMPT] = "preempt",
     [SIM_KILL_WORKER] = "kill-worker",
     [SIM_KILL_SUPERVISOR] = "kill-supervisor",
+    [SIM_DISK_ERROR] = "disk-error",
     [SIM_SHOOT_WORKER] = "shoot-worker",
     [SIM_SHOOT_SUPERVISOR] = "shoot-supervisor",
+    [SIM_SHOOT_KEEPER] = "shoot-keeper",
+    [SIM_CUT_POWER] = "cut-power",
+    [SIM_FILL_DISK] = "fill-disk",
+    [SIM_STOP_WORKER] = "stop-worker",
+    [SIM_SET_CLOCK] = "set-clock",
     [SIM_ABANDON] = "abandon",
     [SIM_UPGRADE] = "upgrade",
     [SIM_RELOAD] = "reload",
@@ -90,6 +97,7 @@ const char *const sim_fault_names[_SIM_N_FAULTS] = {
     [SIM_CHANGE_STATE] = "change-state",
 };
 bool sim_verbose;
+usec_t sim_realtime = UINT64_C(1700000000) * USEC_PER_SEC;
 
 /* ---- one seed ---- */
 
@@ -337,6 +345,11 @@ void sim_kill(struct sim_process *process, int signal)
         leave();
 }
 
+void sim_stop(struct sim_process *process, usec_t until)
+{
+    process->stopped_until = until;
+}
+
 void sim_exit(int status)
 {
     end(self->process, (struct sim_end){.code = status});
@@ -474,7 +487,11 @@ static void poll_all(void)
 
 static bool may_run(const struct sim_thread *thread)
 {
-    if (thread->process->killed || !thread->blocked || thread->deadline <= sim.now)
+    if (thread->process->killed)
+        return true;
+    if (thread->process->stopped_until > sim.now)
+        return false;
+    if (!thread->blocked || thread->deadline <= sim.now)
         return true;
     if (thread->is_ready)
         return thread->is_ready(thread->waits_for);
@@ -493,8 +510,10 @@ static struct sim_thread *choose(usec_t *ret_next)
 
         if (may_run(thread))
             n++;
-        else if (thread->deadline < *ret_next)
-            *ret_next = thread->deadline;
+        else if (thread->process->stopped_until > sim.now)
+            *ret_next = usec_min(*ret_next, thread->process->stopped_until);
+        else
+            *ret_next = usec_min(*ret_next, thread->deadline);
     }
     if (n == 0)
         return NULL;

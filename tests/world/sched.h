@@ -42,6 +42,9 @@ uint64_t sim_hash(void);
 /* The virtual CLOCK_MONOTONIC. Each reading takes a microsecond, so that loops over it end. */
 usec_t sim_now(void);
 
+/* How much the wall clock is ahead of it. */
+extern usec_t sim_realtime;
+
 /* ---- processes ---- */
 
 /* How a process ended. */
@@ -65,6 +68,8 @@ bool sim_is_alive(const struct sim_process *process);
 
 /* Ends it at its next turn, as if by this signal. Does not return if the caller is of it. */
 void sim_kill(struct sim_process *process, int signal);
+/* Stops it until then, unless it is killed. */
+void sim_stop(struct sim_process *process, usec_t until);
 /* Another thread of the calling process. Returns 0 or ENOMEM. */
 int sim_add_thread(pthread_t *ret, sim_fn run, void *argument);
 /* Waits for its end. */
@@ -102,8 +107,14 @@ enum sim_fault {
     SIM_PREEMPT, /* at fault points, as the next two */
     SIM_KILL_WORKER,
     SIM_KILL_SUPERVISOR,
+    SIM_DISK_ERROR,   /* EIO */
     SIM_SHOOT_WORKER, /* at a random time, as what follows */
     SIM_SHOOT_SUPERVISOR,
+    SIM_SHOOT_KEEPER,
+    SIM_CUT_POWER,
+    SIM_FILL_DISK,
+    SIM_STOP_WORKER, /* SIGSTOP, and SIGCONT */
+    SIM_SET_CLOCK,
     SIM_ABANDON, /* of jobs, by their clients */
     SIM_UPGRADE, /* calls of the operator, as what follows */
     SIM_RELOAD,

@@ -5,6 +5,7 @@
 
 #include "shared/base/fault.h"
 #include "supervisor/config/names/names.h"
+#include "tests/world/disk.h"
 #include "tests/world/keeper.h"
 #include "tests/world/sched.h"
 #include <errno.h>
@@ -27,9 +28,6 @@
 /* Only the linker knows their names. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-/* The wall clock is this much ahead of the monotonic one. */
-#define REALTIME (UINT64_C(1700000000) * USEC_PER_SEC)
-
 #define FUTEX_WAITV 449
 #define SET_MAX     16
 
@@ -47,13 +45,13 @@ static usec_t deadline_of(const struct timespec *timeout)
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 {
-    *ret = usec_to_timespec(sim_now() + (clock == CLOCK_REALTIME ? REALTIME : 0));
+    *ret = usec_to_timespec(sim_now() + (clock == CLOCK_REALTIME ? sim_realtime : 0));
     return 0;
 }
 
 time_t __wrap_time(time_t *ret)
 {
-    const time_t now = (time_t)((sim_now() + REALTIME) / USEC_PER_SEC);
+    const time_t now = (time_t)((sim_now() + sim_realtime) / USEC_PER_SEC);
 
     if (ret)
         *ret = now;
@@ -215,6 +213,18 @@ ssize_t __wrap_send(int fd, const void *data, size_t size, int flags)
 {
     await(fd, flags, POLLOUT);
     return __real_send(fd, data, size, flags);
+}
+
+int __wrap_fsync(int fd)
+{
+    disk_on_sync(fd);
+    return 0;
+}
+
+int __wrap_fdatasync(int fd)
+{
+    disk_on_sync(fd);
+    return 0;
 }
 
 /* ---- system calls ---- */
