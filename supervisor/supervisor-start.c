@@ -194,6 +194,7 @@ static int open_parts(struct supervisor *supervisor)
     if (r == 0)
         r = job_table_init(&parts->jobs);
     parts->jobs.free_record = durable_job_free;
+    parts->jobs.loop = parts->loop;
     divide_descriptors(parts);
     return r < 0 ? failed("set up the tables of jobs and events", r) : 0;
 }

@@ -3,6 +3,7 @@
 #include "supervisor/control/control.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/group.h"
+#include "supervisor/job/job-waiter.h"
 #include "supervisor/loop/taker.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/supervisor-private.h"
@@ -104,6 +105,7 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     list_init(&supervisor->parts.events.job_subscribers);
     list_init(&supervisor->parts.jobs.unused);
     list_init(&supervisor->parts.jobs.unused_waiters);
+    job_table_init_telling(&supervisor->parts.jobs);
     list_init(&supervisor->parts.durable.unread);
     names_on_disk_init(&supervisor->parts.durable.names);
     registry_init(&supervisor->parts.registry);
@@ -151,9 +153,10 @@ int supervisor_run(struct supervisor *supervisor)
 {
     int r;
 
-    do
+    do {
         r = loop_run(loop_of(supervisor));
-    while (r == 0 && supervisor->upgrade.approved && !supervisor_save(supervisor));
+        job_tell_rest(&supervisor->parts.jobs);
+    } while (r == 0 && supervisor->upgrade.approved && !supervisor_save(supervisor));
     if (r < 0)
         log_error("the event loop failed: %s", strerror(-r));
     supervisor_close_store(supervisor);

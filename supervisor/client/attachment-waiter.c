@@ -168,6 +168,7 @@ int attachment_watch_job(struct attachment *attachment, uint64_t cookie, struct 
         return answer_refuse(&attachment->endpoint, cookie, ENOMEM, "out of memory");
     waiter->cookie = cookie;
     attachment_wait(attachment, waiter, WAIT_FOR_END);
+    job_waiter_be_patient(waiter);
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/job/job-waiter.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 /* How many are kept for the next jobs. */
@@ -21,7 +22,8 @@ struct job_waiter *job_waiter_new(struct job_table *table, struct job *job)
     list_init(&waiter->owner_link);
     waiter->job = job;
     waiter->wait = waiter->refusal = 0;
-    list_push_back(&job->waiters, &waiter->link);
+    waiter->patient = false;
+    list_push_front(&job->waiters, &waiter->link);
     return waiter;
 }
 
@@ -38,6 +40,19 @@ struct job_waiter *job_waiter_free(struct job_table *table, struct job_waiter *w
     return NULL;
 }
 
+void job_waiter_be_patient(struct job_waiter *waiter)
+{
+    waiter->patient = true;
+    list_unlink(&waiter->link);
+    list_push_back(&waiter->job->waiters, &waiter->link);
+}
+
+/* An ended job, whose reference this holds, and whose other waiters are patient. */
+struct telling {
+    struct list link;
+    struct job *job;
+};
+
 static void job_tell(struct list *node, struct job *job)
 {
     struct job_waiter *waiter = list_entry(node, struct job_waiter, link);
@@ -45,17 +60,77 @@ static void job_tell(struct list *node, struct job *job)
     waiter->changed(waiter, job);
 }
 
-void job_tell_waiters(struct job *job)
+/* Returns whether all waiters have been told. */
+static bool tell_end(struct job *job, unsigned max)
 {
     struct list *node;
 
-    if (!job_ended(job)) {
-        list_for_each_safe (live, &job->waiters)
-            job_tell(live, job);
-        return;
-    }
-    while ((node = list_first(&job->waiters))) {
+    for (unsigned n = 0; (node = list_first(&job->waiters)); n++) {
+        if (n >= max && list_entry(node, struct job_waiter, link)->patient)
+            return false;
         list_unlink(node);
         job_tell(node, job);
     }
+    return true;
+}
+
+/* Returns false when out of memory. */
+static bool tell_later(struct job_table *table, struct job *job)
+{
+    struct telling *telling = malloc(sizeof(*telling));
+
+    if (!telling)
+        return false;
+    telling->job = job_ref(job);
+    list_init(&telling->link);
+    list_push_back(&table->telling, &telling->link);
+    loop_defer(table->loop, &table->tell);
+    return true;
+}
+
+void job_tell_waiters(struct job_table *table, struct job *job)
+{
+    if (!job_ended(job)) {
+        list_for_each_safe (live, &job->waiters) {
+            if (list_entry(live, struct job_waiter, link)->patient)
+                break;
+            job_tell(live, job);
+        }
+        return;
+    }
+    if (!tell_end(job, table->loop ? JOB_TOLD_AT_ONCE : UINT_MAX) && !tell_later(table, job))
+        (void)tell_end(job, UINT_MAX);
+}
+
+static void tell_some(struct job_table *table, unsigned max)
+{
+    struct telling *telling = list_entry(list_first(&table->telling), struct telling, link);
+
+    if (!tell_end(telling->job, max))
+        return;
+    list_unlink(&telling->link);
+    job_unref(table, telling->job);
+    free(telling);
+}
+
+static void on_turn(struct loop_deferred *deferred)
+{
+    struct job_table *table = list_entry(deferred, struct job_table, tell);
+
+    tell_some(table, JOB_TOLD_AT_ONCE);
+    if (!list_empty(&table->telling))
+        loop_defer(table->loop, &table->tell);
+}
+
+void job_tell_rest(struct job_table *table)
+{
+    while (!list_empty(&table->telling))
+        tell_some(table, UINT_MAX);
+    loop_undefer(&table->tell);
+}
+
+void job_table_init_telling(struct job_table *table)
+{
+    list_init(&table->telling);
+    loop_deferred_init(&table->tell, on_turn);
 }

@@ -19,6 +19,7 @@ struct job_waiter {
     uint64_t cookie;
     uint8_t wait;    /* for the owner: what it waits for */
     uint8_t refusal; /* for the owner: of the job, when changed() was called; 0 = none */
+    bool patient;    /* see job_waiter_be_patient() */
 };
 
 /* Makes a waiter without an owner. Returns NULL when out of memory. */
@@ -30,5 +31,14 @@ static inline struct job_waiter *job_first_waiter(const struct job *job)
 }
 /* Unlinks the waiter from job and owner. Returns NULL. */
 struct job_waiter *job_waiter_free(struct job_table *table, struct job_waiter *waiter);
-/* Notifies all waiters; when the job has ended, each is unlinked before its call. */
-void job_tell_waiters(struct job *job);
+/* Moves the waiter behind all others. It is notified of the end only, and if very many wait, some
+ * turns later, when the job may have no group any more. */
+void job_waiter_be_patient(struct job_waiter *waiter);
+/* Notifies all waiters of the change, but of an end at most JOB_TOLD_AT_ONCE patient ones in this
+ * turn. When the job has ended, each is unlinked before its call. */
+#define JOB_TOLD_AT_ONCE 2048u
+void job_tell_waiters(struct job_table *table, struct job *job);
+/* Notifies patient waiters of all jobs that have ended. */
+void job_tell_rest(struct job_table *table);
+/* For job_table_init(). */
+void job_table_init_telling(struct job_table *table);

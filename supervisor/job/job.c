@@ -43,6 +43,7 @@ int job_table_init(struct job_table *table)
     *table = (struct job_table){0};
     list_init(&table->unused);
     list_init(&table->unused_waiters);
+    job_table_init_telling(table);
     if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
         return -errno;
     blob_quota_init(&table->blobs);
@@ -71,6 +72,7 @@ void job_table_deinit(struct job_table *table)
     struct job *job;
     size_t cursor = 0;
 
+    job_tell_rest(table);
     while ((job = handle_table_next(&table->handles, &cursor))) {
         job->references = 1;
         list_unlink(&job->link);

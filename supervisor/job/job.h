@@ -15,6 +15,7 @@
 #include "supervisor/event/death.h"
 #include "supervisor/job/job-facts.h"
 #include "supervisor/loop/alarm.h"
+#include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -109,6 +110,9 @@ struct job_table {
     struct list unused; /* memory of former jobs, kept for the next ones */
     struct list unused_waiters;
     unsigned n_unused_waiters;
+    struct loop *loop;   /* tells many waiters in several turns; NULL = always all at once */
+    struct list telling; /* ended jobs with waiters that are not yet told */
+    struct loop_deferred tell;
     uint64_t most_live;   /* since memory was last given back */
     uint64_t freed;       /* bytes since `n_live` was that */
     void *names;          /* tree of jobs whose id was chosen by the submitter */

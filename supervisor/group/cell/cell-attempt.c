@@ -74,7 +74,7 @@ static bool cell_move_after_oom(struct cell *cell, struct job *job)
     cell_requeue(to, job, false);
     if (job->record)
         durable_job_move(job, to->group->name);
-    job_tell_waiters(job);
+    job_tell_waiters(cell->context->jobs, job);
     cell_note_gone(cell);
     return true;
 }
@@ -102,7 +102,7 @@ static void resume_waiting_job(struct job *job)
         return;
     }
     cell_requeue(cell, job, false);
-    job_tell_waiters(job);
+    job_tell_waiters(cell->context->jobs, job);
 }
 
 static void cell_on_alarm(struct alarm *alarm)
@@ -139,7 +139,7 @@ void cell_back_off(struct cell *cell, struct job *job, usec_t delay)
     if (cell_set_alarm(cell, job, delay, 0) < 0)
         resume_waiting_job(job); /* without memory to wait */
     else
-        job_tell_waiters(job);
+        job_tell_waiters(cell->context->jobs, job);
 }
 
 int cell_delay(struct cell *cell, struct job *job, const struct cell_request *request)
@@ -263,7 +263,7 @@ void cell_job_started(struct pool *pool, struct job *job)
     if (job->record)
         durable_job_update(job, true);
     FAULT_POINT("job.started");
-    job_tell_waiters(job);
+    job_tell_waiters(cell->context->jobs, job);
 }
 
 static void cell_job_erred(struct cell *cell, struct job *job, const char *worker,
@@ -351,7 +351,7 @@ static void cell_put_back(struct cell *cell, struct job *job)
         return;
     }
     cell_requeue(cell, job, true);
-    job_tell_waiters(job);
+    job_tell_waiters(cell->context->jobs, job);
     cell_write_attempt(cell, job, true);
 }
 

@@ -230,7 +230,7 @@ void cell_note_gone(struct cell *cell)
 static void cell_finish(struct cell *cell, struct job *job)
 {
     job_count(&cell->counts, JOBS_LIVE, -1);
-    job_tell_waiters(job);
+    job_tell_waiters(cell->context->jobs, job);
     if (job->record)
         durable_job_answer_all(job);
     FAULT_POINT("job.end-told");

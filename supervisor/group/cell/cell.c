@@ -69,7 +69,7 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
     r = slot_assign(slot, job);
     if (r == 0) {
         cell_progress_moved(cell);
-        job_tell_waiters(job);
+        job_tell_waiters(cell->context->jobs, job);
         return;
     }
     job_count(&cell->counts, JOBS_RUNNING, -1);

@@ -3,6 +3,7 @@
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/job/job.h"
 #include "supervisor/job/queue.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 #include <malloc.h>
 
@@ -270,12 +271,61 @@ TEST(waiters_are_told_of_every_change_and_let_go_at_the_end)
 
     waiter->changed = told;
     job_set_state(job, JOB_RUNNING);
-    job_tell_waiters(job);
+    job_tell_waiters(&table, job);
     ck_assert(list_linked(&waiter->link));
     job_set_state(job, JOB_DEAD);
-    job_tell_waiters(job);
+    job_tell_waiters(&table, job);
     ck_assert(!list_linked(&waiter->link));
     ck_assert_int_eq(n_told, 2);
+    (void)job_waiter_free(&table, waiter);
+}
+
+static void stop_when_all_are_told(struct job_waiter *waiter, struct job *job)
+{
+    ck_assert(job_ended(job));
+    if (++n_told == 3 * JOB_TOLD_AT_ONCE + 1)
+        loop_stop(table.loop);
+    (void)job_waiter_free(&table, waiter);
+}
+
+TEST(the_end_of_a_job_is_told_to_many_waiters_in_several_turns)
+{
+    struct job *job = new_job("");
+    struct job_waiter *waiter;
+
+    table.loop = new_loop();
+    for (unsigned i = 0; i < 3 * JOB_TOLD_AT_ONCE; i++) {
+        waiter = job_waiter_new(&table, job);
+        waiter->changed = stop_when_all_are_told;
+        job_waiter_be_patient(waiter);
+    }
+    waiter = job_waiter_new(&table, job);
+    waiter->changed = stop_when_all_are_told;
+    ck_assert_ptr_eq(job_first_waiter(job), waiter);
+    job_set_state(job, JOB_CANCELLED);
+    job_tell_waiters(&table, job);
+    ck_assert_int_eq(n_told, JOB_TOLD_AT_ONCE);
+    job_let_go(&table, job);
+    ck_assert_int_eq(loop_run(table.loop), 0);
+    ck_assert_int_eq(n_told, 3 * JOB_TOLD_AT_ONCE + 1);
+    ck_assert_uint_eq(table.n_live, 0);
+    loop_free(table.loop);
+    table.loop = NULL;
+}
+
+TEST(patient_waiters_are_told_of_the_end_only)
+{
+    struct job *job = new_job("");
+    struct job_waiter *waiter = job_waiter_new(&table, job);
+
+    waiter->changed = told;
+    job_waiter_be_patient(waiter);
+    job_set_state(job, JOB_RUNNING);
+    job_tell_waiters(&table, job);
+    ck_assert_int_eq(n_told, 0);
+    job_set_state(job, JOB_DEAD);
+    job_tell_waiters(&table, job);
+    ck_assert_int_eq(n_told, 1);
     (void)job_waiter_free(&table, waiter);
 }
 
