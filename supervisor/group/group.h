@@ -48,29 +48,29 @@ struct group {
     struct histogram run;  /* of their last attempt */
     struct group_dead last_dead;
     struct pool_set pools;
-    struct census retiring;    /* of slots in retiring cells */
-    struct list pending_link;  /* in the registry, while pending */
-    struct list removed_link;  /* in the registry, while removed */
-    struct list down_link;     /* in the registry, at shutdown */
-    struct group_fault *fault; /* NULL = none */
-    struct kept_state *kept;   /* for the next supervisor; NULL = nothing is kept */
-    uint64_t generations;      /* of pool_set, if nothing is kept */
+    struct census retiring;            /* of slots in retiring cells */
+    struct list pending_link;          /* in the registry, while pending */
+    struct list removed_link;          /* in the registry, while removed */
+    struct list down_link;             /* in the registry, at shutdown */
+    struct group_fault *fault;         /* NULL = none */
+    struct kept_state *kept;           /* for the next supervisor; NULL = nothing is kept */
+    uint64_t generations;              /* of pool_set, if nothing is kept */
     struct spawner_client text_client; /* of text_holding */
     struct holding text_holding;       /* its configuration, for the next supervisor */
-    bool resumes;              /* `kept` is the last supervisor's */
-    bool wanted;               /* new slots are started */
-    bool pending;              /* starts once the groups of its After= have come up */
-    bool paused;               /* new cells are paused */
-    bool held_back;            /* paused only because of safe mode */
-    const char *closed;        /* as of a cell */
-    struct job_id_log cut_off; /* jobs that are not retried because of a close */
-    bool restores;             /* its durable jobs are being read from disk */
-    bool restored;             /* they have been read */
-    int64_t new_from;          /* the number of the first one of this run; 0 = not known yet */
-    bool draining;             /* for maintenance: accepts no job until it is resumed */
-    bool worked_off;           /* is draining, and hands out no job any more: nothing runs */
-    bool removed;              /* accepts no job; freed once all is down */
-    bool drained;              /* removed, and its last job has ended */
+    bool resumes;                      /* `kept` is the last supervisor's */
+    bool wanted;                       /* new slots are started */
+    bool pending;                      /* starts once the groups of its After= have come up */
+    bool paused;                       /* new cells are paused */
+    bool held_back;                    /* paused only because of safe mode */
+    const char *closed;                /* as of a cell */
+    struct job_id_log cut_off;         /* jobs that are not retried because of a close */
+    bool restores;                     /* its durable jobs are being read from disk */
+    bool restored;                     /* they have been read */
+    int64_t new_from; /* the number of the first one of this run; 0 = not known yet */
+    bool draining;    /* for maintenance: accepts no job until it is resumed */
+    bool worked_off;  /* is draining, and hands out no job any more: nothing runs */
+    bool removed;     /* accepts no job; freed once all is down */
+    bool drained;     /* removed, and its last job has ended */
     struct order_node order;
 };
 

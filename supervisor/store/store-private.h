@@ -28,8 +28,8 @@ struct store_worker {
     usec_t retry_at;     /* monotonic: when to open it, or to make the reserve, again */
     usec_t locked_since; /* monotonic: another program holds the lock for writing; 0 = no */
     char reserve[PATH_MAX + 16];
-    bool reserved;              /* the reserve is there */
-    usec_t measured_at;         /* monotonic: when the sizes in the statistics were read */
+    bool reserved;      /* the reserve is there */
+    usec_t measured_at; /* monotonic: when the sizes in the statistics were read */
 };
 
 struct store {

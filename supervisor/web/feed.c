@@ -26,12 +26,12 @@ struct stream {
     struct list node;
     struct feed *feed;
     struct MHD_Connection *connection;
-    int fd;         /* of the connection */
-    uint64_t peer;  /* see peer_of() */
-    size_t place;   /* in the poller */
-    uint64_t next;  /* the piece that is sent */
-    size_t offset;  /* how much of it is sent */
-    bool greeted;   /* GREETING is sent */
+    int fd;        /* of the connection */
+    uint64_t peer; /* see peer_of() */
+    size_t place;  /* in the poller */
+    uint64_t next; /* the piece that is sent */
+    size_t offset; /* how much of it is sent */
+    bool greeted;  /* GREETING is sent */
     bool suspended, over;
 };
 

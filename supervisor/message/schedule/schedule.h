@@ -61,10 +61,10 @@ struct schedule {
     uint64_t handle;                       /* in the table, for lists */
     struct message_context *context;
     struct schedule_recipient *recipient;
-    uint64_t setter;           /* reference; 0 = outside */
-    struct alarm alarm;        /* its date: when it fires next, realtime */
-    usec_t due;                /* a date with `realtime`, else monotonic */
-    usec_t period;             /* 0 = once */
+    uint64_t setter;    /* reference; 0 = outside */
+    struct alarm alarm; /* its date: when it fires next, realtime */
+    usec_t due;         /* a date with `realtime`, else monotonic */
+    usec_t period;      /* 0 = once */
     bool realtime;
     struct envelope *envelope; /* the message to send; owned */
     uint64_t bytes;            /* of envelope_bytes() */
