@@ -55,6 +55,7 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
         .keep_result =
             !(submit->flags & PROTOCOL_SUBMIT_DO) || submit->flags & PROTOCOL_SUBMIT_KEEP,
         .submitter_uid = attachment->uid,
+        .bounded = attachment->actor->restricted,
         .options = *options,
         .delay = submit->delay,
         .at = submit->at,

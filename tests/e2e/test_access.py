@@ -8,10 +8,11 @@ import pwd
 import re
 import sys
 import socket
+import subprocess
 import unittest
 from pathlib import Path
 
-from troupe import (ACTOR, TOP, TROUPECTL, TROUPE_EXEC, VERSION, Bell, TestCase, Varlink, VarlinkError, helper, ini, text, user)
+from troupe import (ACTOR, LIMIT, TOP, TROUPECTL, TROUPE_EXEC, VERSION, Bell, TestCase, Varlink, VarlinkError, helper, ini, text, user)
 from web_client import Web
 
 SECRET = "SECRET"
@@ -358,6 +359,23 @@ class Submitters(TestCase):
             for _ in range(most):
                 s.create("mail", data, **later)
             s.stop()
+
+    def test_Q17_a_map_of_a_submitter_waits_for_its_share_of_the_queue(self):
+        s = self.begin(QueueMax=40)
+        go = Bell(s, "go")
+        self.blocked(go)
+        mapping = subprocess.Popen([TROUPECTL, "--socket", s.socket_path, "map", "mail"], user=SUBMITTER_ID, group=SUBMITTER_ID,
+                                   extra_groups=[], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(mapping.kill)
+        mapping.stdin.write("".join(f"echo {i}\n" for i in range(60)))
+        mapping.stdin.flush()
+        s.until(lambda: s.group("mail")["refused"] > 0)
+        self.assertLessEqual(s.group("mail")["queued"], 20)
+        for _ in range(20):
+            s.create("mail", "echo")
+        go.ring()
+        out, err = mapping.communicate(timeout=LIMIT)
+        self.assertEqual((mapping.returncode, out.split()), (0, [str(i) for i in range(60)]), err)
 
     def test_Q17_a_submitter_has_used_its_share_after_a_restart(self):
         later = {"delay_usec": 10**12}

@@ -7,8 +7,10 @@
 /* A line frees its buffer if that is larger. */
 #define KEEP_ALLOCATED ((size_t)64 << 10)
 
-/* While the group is stopping. */
+/* While the group is stopping, and while the supervisor has no room for another job of this user.
+ */
 #define HOLD_STOPPING USEC_PER_SEC
+#define HOLD_BUSY     (100 * USEC_PER_MSEC)
 
 int window_init(struct window *window, size_t size)
 {
@@ -154,7 +156,9 @@ static int put_back(struct window *window, struct window_line *line, int error, 
 {
     if (error == -ESHUTDOWN && window->durable)
         window->hold = now + HOLD_STOPPING;
-    if (error == -ESHUTDOWN && window->durable && !line->awaited) {
+    if (error == -EBUSY && !line->awaited)
+        window->hold = now + HOLD_BUSY;
+    if (((error == -ESHUTDOWN && window->durable) || error == -EBUSY) && !line->awaited) {
         make_ready_again(window, line);
         return WINDOW_E_REFUSED;
     }
@@ -165,8 +169,8 @@ static int put_back(struct window *window, struct window_line *line, int error, 
         return WINDOW_E_REFUSED;
     }
     /* -EBUSY: the supervisor looks for as many jobs as it can. */
-    if (error == -ECONNRESET || (error == -EBUSY && line->awaited) ||
-        (error == -ESHUTDOWN && window->durable) || (error == -EEXIST && line->repeated)) {
+    if (error == -ECONNRESET || error == -EBUSY || (error == -ESHUTDOWN && window->durable) ||
+        (error == -EEXIST && line->repeated)) {
         doubted(window, line);
         return WINDOW_E_DOUBTFUL;
     }

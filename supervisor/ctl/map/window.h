@@ -5,7 +5,7 @@
  * The lines of input that `map` keeps in memory, each from when it is read until its result has
  * been written, in order. Lines leave only at the front, so none is lost or doubled however often a
  * job is refused. The window reads, sends and writes nothing itself. While the queue of the group
- * is full, the supervisor keeps jobs waiting.
+ * is full, the supervisor keeps jobs waiting; it refuses those beyond the share of a submitter.
  */
 
 #include "shared/base/clock.h"
@@ -44,7 +44,7 @@ struct window {
     bool durable; /* set by the caller: the group keeps accepted jobs when it stops */
     /* Set by the caller: a job that the supervisor does not know was not accepted. */
     bool repeats;
-    usec_t hold; /* monotonic: nothing is submitted before this time, as the group is stopping */
+    usec_t hold; /* monotonic: nothing is submitted before this time */
 };
 
 /* Returns 0 or -ENOMEM. */

@@ -177,6 +177,20 @@ TEST(detached_results_stay_as_they_are)
     ck_assert_ptr_ne(window_front(&window)->result.data, result.data);
 }
 
+TEST(refused_lines_are_submitted_again_in_their_order_after_a_pause)
+{
+    start(4, "abcd");
+    ck_assert_uint_eq(submit_all(0), 4);
+    ck_assert_int_eq(end(2, -EBUSY, 0), WINDOW_E_REFUSED);
+    ck_assert_int_eq(end(1, -EBUSY, 0), WINDOW_E_REFUSED);
+    ck_assert_ptr_null(window_ready(&window, window.hold - 1));
+    ck_assert_uint_eq(window_ready(&window, window.hold)->number, 1);
+    ck_assert_uint_eq(submit_all(window.hold), 2);
+    for (uint64_t i = 0; i < 4; i++)
+        ck_assert_int_eq(end(i, 0, window.hold), 0);
+    ck_assert_str_eq(written(), "abcd");
+}
+
 TEST(other_errors_end_a_line)
 {
     start(2, "ab");
