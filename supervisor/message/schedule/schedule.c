@@ -411,7 +411,7 @@ void schedule_forget(struct actor *to)
         return;
     recipient->actor = NULL;
     list_push_back(&context->schedules.ended, &recipient->link);
-    sweep(context);
+    loop_defer(context->loop, &context->schedules.sweep); /* many actors may end in one turn */
 }
 
 void schedule_table_init(struct schedule_table *table)

@@ -904,6 +904,7 @@ TEST(timers_end_with_their_recipient)
     schedule(actor, 1000, 1000, false, "a");
     schedule(actor, wall + 1000, 0, true, "b");
     actor_end(actor, "gone");
+    fake_peer_turns(context.loop, 1);
     ck_assert_uint_eq(context.schedules.all.n, 0);
 }
 
@@ -979,6 +980,22 @@ TEST(many_timers_of_a_recipient_that_has_ended_are_freed_over_many_turns)
     ck_assert_uint_eq(schedule_count_for(other), 1);
 }
 
+TEST(timers_of_many_recipients_that_end_in_a_turn_are_freed_over_many_turns)
+{
+    struct actor *actors[40];
+
+    for (unsigned i = 0; i < 40; i++) {
+        actors[i] = new_actor("actor");
+        for (unsigned j = 0; j < 250; j++)
+            schedule(actors[i], USEC_PER_SEC, 0, false, "a");
+    }
+    for (unsigned i = 0; i < 40; i++)
+        actor_end(actors[i], "gone");
+    ck_assert_uint_gt(context.schedules.all.n, 8000);
+    fake_peer_turns(context.loop, 30);
+    ck_assert_uint_eq(context.schedules.all.n, 0);
+}
+
 TEST(timers_of_a_recipient_that_has_ended_do_not_go_off)
 {
     struct actor *actor = new_actor("actor");
@@ -1017,6 +1034,7 @@ TEST(periodic_timers_of_one_setter_fire_so_often_and_no_more)
     actor_end(owner, "gone"); /* its timers go on, and count */
     ck_assert_uint_eq(context.schedules.all.beats, 35 * UINT64_C(1000000));
     schedule_forget(to);
+    fake_peer_turns(context.loop, 1);
     ck_assert_uint_eq(context.schedules.all.beats, 0);
 }
 
