@@ -126,10 +126,6 @@ class PowerCut(TestCase):
         self.check_mutant("no-sync")
 
     @limit(3600)
-    def test_a_store_that_does_not_sync_its_files_is_found(self):
-        self.check_mutant("no-file-sync")
-
-    @limit(3600)
     def test_an_answer_before_the_commit_is_found(self):
         self.check_mutant("early-answer")
 
