@@ -219,8 +219,9 @@ static int refuse_files(struct database *database)
 
     return r == 0 && n > 0
                ? database_refuse(database, ENOTSUP,
-                                 "an earlier trouped has written it, and has kept large payloads "
-                                 "in files, which this one cannot read")
+                                 "an earlier trouped has kept large payloads in files, which this "
+                                 "one cannot read: let that one end these jobs, and purge their "
+                                 "results and dead letters")
                : r;
 }
 
@@ -318,6 +319,8 @@ int database_check_format(const char *path, char problem[DATABASE_PROBLEM_MAX])
         (void)sqlite3_busy_timeout(database.handle, CHECK_BUSY_MSEC);
     if (r == 0)
         r = read_version(&database, &version);
+    if (r == 0 && version < SCHEMA_VERSION)
+        r = refuse_files(&database);
     (void)snprintf(problem, DATABASE_PROBLEM_MAX, "%s", database.problem);
     database_close(&database, true);
     return r == -ENOTSUP ? r : 0;

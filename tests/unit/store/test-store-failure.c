@@ -12,7 +12,7 @@
 
 #define LANES      3
 #define PAYLOAD    3000 /* a few make a page */
-#define JOBS       6 /* of a lane */
+#define JOBS       6    /* of a lane */
 #define N_ROWS_MAX (LANES * JOBS + 8)
 
 enum promise {
