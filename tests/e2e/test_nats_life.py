@@ -318,6 +318,8 @@ class Life(Case):
         bridge = nats.Bridge(self, supervisor, server, "actor").setup()
         client.store("troupe.result.JOBS2.17")
         client.store("troupe.result.JOBS.17")
+        client.store("troupe.dead.JOBS.JOBS2.17")
+        client.store("troupe.dead.other.JOBS.17")
         bridge.setup()  # the stream exists, and has results of its own
         nats.Bridge(self, supervisor, server, "another").setup()
         for stream in "JOBS", "KV_TROUPE_STATE":
@@ -329,8 +331,10 @@ class Life(Case):
             self.assertIn(part, done.stderr)
         self.assertEqual(client.api("STREAM.NAMES")["streams"], ["TROUPE"])
         client.api("STREAM.PURGE.TROUPE", filter="troupe.result.JOBS.>")
+        self.assertIn("troupe.dead.other.JOBS.17", bridge.run("setup", "actor").stderr)
+        client.api("STREAM.PURGE.TROUPE", filter="troupe.dead.*.JOBS.>")
         bridge.setup()
-        self.assertEqual(client.messages("TROUPE"), 1)
+        self.assertEqual(client.messages("TROUPE"), 2)
 
     def test_setup_makes_no_stream_if_it_cannot_learn_of_results(self):
         server = nats.Server(self, 'authorization { users: [ { user: "troupe", password: "sesame", permissions: '

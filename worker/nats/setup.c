@@ -12,23 +12,20 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- results of an earlier stream of the same name ---- */
+/* ---- results and dead letters of an earlier stream of the same name ---- */
 
-/* The list of subjects in STREAM.INFO would have a line for each result; this has one at most. */
-static int check_earlier_results(const struct client *client, const struct config *config)
+/* The list of subjects in STREAM.INFO would have a line for each; this has one at most. */
+static int check_earlier(const struct client *client, const struct config *config,
+                         const char *filter)
 {
     json_auto_t *reply = NULL;
-    const char *found;
-    json_int_t code;
-    char filter[128];
-    natsStatus s;
+    natsStatus s = client_find_message(client, PUBLICATION_STREAM, filter, 1, &reply);
+    const json_int_t code = client_error_code(reply);
+    const char *found =
+        json_string_value(json_object_get(json_object_get(reply, "message"), "subject"));
 
-    (void)snprintf(filter, sizeof(filter), PUBLICATION_RESULT_SUBJECT "%s.>", config->stream);
-    s = client_find_message(client, PUBLICATION_STREAM, filter, 1, &reply);
-    code = client_error_code(reply);
     if (code == JSNoMessageFoundErr || code == JSStreamNotFoundErr)
         return 0;
-    found = json_string_value(json_object_get(json_object_get(reply, "message"), "subject"));
     if (found)
         log_error("stream %s: not made, as the stream " PUBLICATION_STREAM
                   " has a result of an earlier stream of this name, %s, so that new jobs would be "
@@ -40,6 +37,20 @@ static int check_earlier_results(const struct client *client, const struct confi
                   "earlier stream of this name: %s",
                   config->stream, s == NATS_OK ? "the server says no more" : engine_error(s));
     return -EEXIST;
+}
+
+/* A new dead letter is not stored where its subject has one: it counts as published. */
+static int check_earlier_results(const struct client *client, const struct config *config)
+{
+    char filter[128];
+    int r;
+
+    (void)snprintf(filter, sizeof(filter), PUBLICATION_RESULT_SUBJECT "%s.>", config->stream);
+    r = check_earlier(client, config, filter);
+    if (r != 0)
+        return r;
+    (void)snprintf(filter, sizeof(filter), PUBLICATION_LETTER_SUBJECT "*.%s.>", config->stream);
+    return check_earlier(client, config, filter);
 }
 
 /* ---- what is made ---- */
