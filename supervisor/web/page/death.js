@@ -42,7 +42,7 @@ export function deathItem(death) {
                   h('pre', {tabindex : '0', 'aria-label' : 'Last state page'}, payload(death.state))
               ],
           death.messages?.length > 0 && [
-              h('h4', {}, 'Last messages'),
+              h('h4', {}, 'Messages in hand'),
               h('ul', {},
                 death.messages.map(
                     message => h('li', {},
