@@ -22,8 +22,11 @@
  */
 #define ENVIRONMENT_MAX ((size_t)256 << 10)
 
+/* In seconds; more than KILL_LIMIT. */
+#define GIVE_UP_AFTER 4
+
 struct search {
-    const char *variable;
+    const char *variable; /* "" = only sessions */
     const pid_t *sessions;
     size_t n_sessions;
     bool found;
@@ -107,17 +110,41 @@ static void kill_once(struct search *search)
     (void)closedir(directory);
 }
 
+static void kill_until_none(struct search *search)
+{
+    const usec_t end = usec_add(clock_now(), KILL_LIMIT / 2);
+
+    do {
+        kill_once(search);
+        if (search->found)
+            (void)poll(NULL, 0, PAUSE_MS);
+    } while (search->found && clock_left(end) > 0);
+}
+
+/* The read of an environment waits for the lock of that process's memory, which its page faults
+ * may hold forever. Only a fatal signal ends that wait. */
+static void limit_wait(void)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGALRM);
+    (void)signal(SIGALRM, SIG_DFL);
+    (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+    (void)alarm(GIVE_UP_AFTER);
+}
+
 void survivors_kill(const char *variable, pid_t *sessions, size_t n_sessions)
 {
-    struct search search = {
-        .variable = variable, .sessions = sessions, .n_sessions = n_sessions, .found = true};
-    const usec_t end = usec_add(clock_now(), KILL_LIMIT);
+    struct search search = {.variable = "", .sessions = sessions, .n_sessions = n_sessions};
 
     if (n_sessions > 0)
         qsort(sessions, n_sessions, sizeof(*sessions), compare_pids);
-    while (search.found && clock_left(end) > 0) {
-        kill_once(&search);
-        if (search.found)
-            (void)poll(NULL, 0, PAUSE_MS);
-    }
+    kill_until_none(&search);
+    if (variable[0] == '\0')
+        return;
+    limit_wait();
+    search.variable = variable;
+    kill_until_none(&search);
+    (void)alarm(0);
 }

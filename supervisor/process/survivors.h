@@ -17,5 +17,6 @@
 void survivors_variable(pid_t keeper, char ret[SURVIVORS_VARIABLE_MAX]);
 
 /* Kills all processes that are in these sessions or have the variable ("" = none), until no such
- * process is left, for at most 2 seconds. Sorts `sessions`. */
+ * process is left, for at most 2 seconds. Sorts `sessions`. If a process makes its environment
+ * unreadable, SIGALRM ends the caller after 4 seconds. */
 void survivors_kill(const char *variable, pid_t *sessions, size_t n_sessions);
