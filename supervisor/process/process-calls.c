@@ -129,6 +129,26 @@ static ssize_t read_report(struct process *process, struct spawn_report *ret)
     return n;
 }
 
+/* Keys that Strict=yes would insist on. */
+static void log_unmet(const struct process *process)
+{
+    if (process->state.files == SANDBOX_NOT_AT_ALL)
+        limited_log_write(process->context->log, process->subject.group, LOG_LEVEL_WARNING,
+                          "%s runs without the keys of [Sandbox] about files: no mounts of its own "
+                          "are permitted (with Strict=yes it would not start)",
+                          process->subject.worker);
+    if (process->state.not_bounded)
+        limited_log_write(process->context->log, process->subject.group, LOG_LEVEL_WARNING,
+                          "%s runs without CapabilityBoundingSet=: CAP_SETPCAP is missing (with "
+                          "Strict=yes it would not start)",
+                          process->subject.worker);
+    if (process->state.namespaces & SANDBOX_SHARES_IPC)
+        limited_log_write(process->context->log, process->subject.group, LOG_LEVEL_WARNING,
+                          "%s runs without PrivateIPC=: namespaces are not permitted (with "
+                          "Strict=yes it would not start)",
+                          process->subject.worker);
+}
+
 /* Each comes once, if at all: what confines the process, the listener, why it has failed. */
 int process_read_report(struct process *process, struct spawn_report *ret)
 {
@@ -141,6 +161,7 @@ int process_read_report(struct process *process, struct spawn_report *ret)
             return 1;
         process->confined = true;
         process->state = ret->state;
+        log_unmet(process);
     }
     return (int)n;
 }

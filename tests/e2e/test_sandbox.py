@@ -682,6 +682,7 @@ class WithoutMounts(TestCase):
         s = self.unprivileged({"g": ini(f"{PROBE} list:/etc", Sandbox={"InaccessiblePaths": "/etc"})})
         self.assertEqual(results(s.do("g")), {"list:/etc": "ok"})
         self.assertIn("not the keys about files (no mounts of its own are permitted)", s.ctl("status", "g").stdout)
+        self.assertIn("g/0 runs without the keys of [Sandbox] about files: no mounts of its own are permitted", s.log())
 
     def test_I1_with_strict_a_worker_that_cannot_be_confined_in_full_is_not_started(self):
         s = self.unprivileged({"g": ini(ACTOR, Sandbox={"Strict": "yes", "ProtectSystem": "full"}), "other": ini(ACTOR)})
