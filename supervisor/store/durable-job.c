@@ -117,6 +117,13 @@ static void durable_forget_attempt(struct durable_job *durable)
         ended_attempts_remove(&durable->jobs->attempts, TAKE_PTR(durable->kept));
 }
 
+/* The row does not know the attempt, but a job will be made of it. */
+static void keep_for_row(struct durable_job *durable)
+{
+    if (durable->kept)
+        ended_attempts_put_back(&durable->jobs->attempts, TAKE_PTR(durable->kept));
+}
+
 static void durable_drop_payload(struct durable_job *durable)
 {
     if (durable->owns_payload)
@@ -155,7 +162,7 @@ static void durable_done(struct store_task *task, int result)
     }
     if (durable->noted != 0)
         durable_give(durable);
-    else
+    else if (result == 0)
         durable_forget_attempt(durable);
     durable->jobs->written(durable->record.job, changes, result);
 }
@@ -232,8 +239,7 @@ void durable_job_leave(struct job *job)
         return;
     list_unlink(&durable->unread_link);
     durable->noted = 0;
-    if (durable->kept) /* for the job that is made of its row */
-        ended_attempts_put_back(&durable->jobs->attempts, TAKE_PTR(durable->kept));
+    keep_for_row(durable);
 }
 
 void durable_jobs_close(struct durable_jobs *jobs)
@@ -402,6 +408,8 @@ void durable_job_free(struct job *job)
     assert(!durable_job_is_busy(job));
     if (durable->stored && !durable->ended && job->name)
         names_on_disk_add(&durable->jobs->names, job->name, strlen(job->name), durable->row.number);
+    if (durable->stored)
+        keep_for_row(durable);
     durable_forget_attempt(durable);
     list_unlink(&durable->unread_link);
     job_drop_record(durable->jobs->jobs, job);
