@@ -35,7 +35,7 @@ struct child {
     int pipe[2]; /* the first one stands for its pidfd, and becomes readable at its end */
     struct sim_process *process;
     struct program_start *start;
-    bool ended, told;
+    bool ended;
     struct spawn_exit how;
 };
 
@@ -126,7 +126,6 @@ static bool is_held(uint64_t id)
 
 static void reap(struct child *child)
 {
-    child->told = true;
     (void)!write(child->pipe[1], "", 1);
     for (size_t i = 0; i < N_HELD; i++)
         if (keeper.held[i].id == child->id) {
@@ -145,7 +144,7 @@ static bool reap_ended(void)
     bool any = false;
 
     for (size_t i = 0; i < N_CHILDREN; i++)
-        if (keeper.children[i].id != 0 && keeper.children[i].ended && !keeper.children[i].told) {
+        if (keeper.children[i].id != 0 && keeper.children[i].ended) {
             reap(&keeper.children[i]);
             any = true;
         }
@@ -408,7 +407,7 @@ static bool take_request(void)
     case MESSAGE_READY:
         sim_trace("the supervisor is ready");
         keeper.ready = true;
-        keeper.ready_since = sim_now();
+        keeper.ready_since = keeper.now->ended ? 0 : sim_now();
         keeper.n_upgrades += keeper.upgrading;
         keeper.upgrading = false;
         break;
@@ -494,17 +493,11 @@ static bool die(void)
     return true;
 }
 
-void keeper_kill(void)
+void keeper_kill(bool by_power_cut)
 {
-    sim_trace("kill -9 of the keeper");
+    sim_trace(by_power_cut ? "power cut" : "kill -9 of the keeper");
     keeper.dies = true;
-    sim_wake(keeper.process);
-}
-
-void keeper_cut_power(void)
-{
-    sim_trace("power cut");
-    keeper.dies = keeper.loses_power = true;
+    keeper.loses_power |= by_power_cut;
     sim_wake(keeper.process);
 }
 
@@ -551,7 +544,7 @@ struct sim_process *keeper_supervisor(void)
     return keeper.now && !keeper.now->ended ? keeper.now->process : NULL;
 }
 
-unsigned keeper_n_workers(void)
+static unsigned n_workers(void)
 {
     unsigned n = 0;
 
@@ -562,7 +555,7 @@ unsigned keeper_n_workers(void)
 
 struct sim_process *keeper_any_worker(void)
 {
-    const unsigned n = keeper_n_workers();
+    const unsigned n = n_workers();
     uint64_t chosen = n > 0 ? sim_below(n) : 0;
 
     for (size_t i = 0; i < N_CHILDREN && n > 0; i++)
@@ -574,6 +567,11 @@ struct sim_process *keeper_any_worker(void)
 usec_t keeper_ready_time(void)
 {
     return keeper.ready_time + (keeper.ready_since > 0 ? sim_now() - keeper.ready_since : 0);
+}
+
+bool keeper_is_ready(void)
+{
+    return keeper.ready_since > 0;
 }
 
 /* ---- signals ---- */

@@ -23,11 +23,10 @@ struct sim_process *keeper_supervisor(void);
 /* Returns any worker that lives, chosen at random, or NULL. */
 struct sim_process *keeper_any_worker(void);
 /* The keeper dies, and with it all that it has started; or the power fails. It starts again. */
-void keeper_kill(void);
-void keeper_cut_power(void);
+void keeper_kill(bool by_power_cut);
 /* How long there has been a supervisor that is ready. */
 usec_t keeper_ready_time(void);
-unsigned keeper_n_workers(void);
+bool keeper_is_ready(void);
 
 /* kill(2) and pidfd_send_signal(2) upon a process that the keeper has started. 0 or -1. */
 int keeper_signal(pid_t pid, int signal);

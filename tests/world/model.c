@@ -18,33 +18,17 @@
 struct history {
     struct model_job job;
     unsigned n_ends, n_refusals, n_unknown;
-    int end, error;
-    unsigned attempts;
-    bool right_result;
     bool may_be_cancelled;
     uint64_t runs; /* a bit per attempt */
     unsigned n_runs;
     usec_t submitted_at;
-    usec_t run_since; /* the last run; served_time(), as the next one */
+    usec_t run_since; /* the last run; keeper_ready_time(), as the next one */
     usec_t end_by;    /* as a deadline or a request says; USEC_INFINITY = at any time */
 };
 
 static struct history jobs[JOBS_MAX];
 static uint32_t n_jobs, n_open;
-static unsigned n_faults;
-static unsigned allowed, n_cuts;
-
-static void __attribute__((format(printf, 2, 3))) fault(uint32_t index, const char *format, ...)
-{
-    va_list list;
-    char text[256];
-
-    va_start(list, format);
-    (void)vsnprintf(text, sizeof(text), format, list);
-    va_end(list);
-    n_faults++;
-    dprintf(SIM_TRACE_FD, "FAULT: job %u: %s\n", index, text);
-}
+static unsigned n_faults, allowed, n_cuts;
 
 void model_fault(const char *format, ...)
 {
@@ -58,17 +42,14 @@ void model_fault(const char *format, ...)
     dprintf(SIM_TRACE_FD, "FAULT: %s\n", text);
 }
 
-/* Time with a supervisor. */
-static usec_t served_time(void)
-{
-    return keeper_ready_time();
-}
+#define fault(index, format, ...) model_fault("job %u: " format, index, ##__VA_ARGS__)
 
 uint32_t model_add(const struct model_job *job)
 {
     jobs[n_jobs].job = *job;
     jobs[n_jobs].submitted_at = sim_now();
-    jobs[n_jobs].end_by = job->deadline > 0 ? served_time() + job->deadline + LATE : USEC_INFINITY;
+    jobs[n_jobs].end_by =
+        job->deadline > 0 ? keeper_ready_time() + job->deadline + LATE : USEC_INFINITY;
     n_open++;
     return n_jobs++;
 }
@@ -110,17 +91,17 @@ void model_run(uint32_t index, unsigned attempt, bool right_payload)
     job->n_runs++;
     if (job->n_runs > MODEL_ATTEMPTS + n_cuts && !(allowed & MODEL_STOPS))
         fault(index, "run %u, with %u retries", job->n_runs, MODEL_ATTEMPTS - 1);
-    job->run_since = served_time();
+    job->run_since = keeper_ready_time();
 }
 
 static void check_end_by(uint32_t index)
 {
     struct history *job = &jobs[index];
 
-    if (served_time() > job->end_by &&
+    if (keeper_ready_time() > job->end_by &&
         !(allowed & (MODEL_PREFETCH | MODEL_CLOCK | MODEL_DISK_FAULTS)))
         fault(index, "should have ended before");
-    if (served_time() > job->end_by)
+    if (keeper_ready_time() > job->end_by)
         job->end_by = USEC_INFINITY; /* once is enough */
 }
 
@@ -129,10 +110,10 @@ void model_works(uint32_t index)
     struct history *job = &jobs[index];
 
     check_end_by(index);
-    if (job->job.kind != MODEL_HANG || served_time() <= job->run_since + MODEL_LIMIT + LATE)
+    if (job->job.kind != MODEL_HANG || keeper_ready_time() <= job->run_since + MODEL_LIMIT + LATE)
         return;
     fault(index, "works beyond its time limit");
-    job->run_since = served_time();
+    job->run_since = keeper_ready_time();
 }
 
 static void close_job(struct history *job)
@@ -149,7 +130,6 @@ void model_refused(uint32_t index, int error)
     struct history *job = &jobs[index];
 
     job->n_refusals++;
-    job->error = error;
     close_job(job);
     if (job->runs != 0 && !(allowed & MODEL_DISK_FAULTS))
         fault(index, "refused (%d), but it has run", error);
@@ -164,7 +144,7 @@ void model_may_be_cancelled(uint32_t index)
 
 void model_is_cancelled(uint32_t index)
 {
-    jobs[index].end_by = usec_min(jobs[index].end_by, served_time() + LATE);
+    jobs[index].end_by = usec_min(jobs[index].end_by, keeper_ready_time() + LATE);
 }
 
 void model_unknown(uint32_t index)
@@ -183,8 +163,6 @@ void model_ended(uint32_t index, int end, unsigned attempts, bool right_result)
     struct history *job = &jobs[index];
 
     job->n_ends++;
-    job->end = end;
-    job->attempts = attempts;
     close_job(job);
     check_end_by(index);
     if (!right_result)

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ANSWER_MAX     65536
@@ -63,13 +62,6 @@ static bool call(const char *method, const char *parameters)
     text[size] = '\0';
     sim_trace("answer: %.100s", text);
     return size > 0 && !strstr(text, "\"error\"");
-}
-
-static void rest(usec_t span)
-{
-    const struct timespec time = usec_to_timespec(span);
-
-    (void)nanosleep(&time, NULL);
 }
 
 static void call_for_job(const char *method)
@@ -126,7 +118,7 @@ static void insist(const char *method, const char *group)
 
     (void)snprintf(parameters, sizeof(parameters), "{\"target\":\"%s\"}", group);
     for (unsigned i = 0; !call(method, parameters) && i < 100; i++)
-        rest(USEC_PER_SEC);
+        sim_rest(USEC_PER_SEC);
 }
 
 /* Returns a number of the answer; 0 = it is not there. */
@@ -158,7 +150,7 @@ static void check(const char *group)
             model_fault("%s is not idle again: %.600s", group, operator.answer);
             return;
         }
-        rest(USEC_PER_SEC);
+        sim_rest(USEC_PER_SEC);
     }
 }
 
@@ -166,7 +158,7 @@ static void run(void *unused)
 {
     (void)unused;
     while (!operator.rests) {
-        rest(sim_below(4 * USEC_PER_SEC));
+        sim_rest(sim_below(4 * USEC_PER_SEC));
         call_something(SIM_UPGRADE + (enum sim_fault)sim_below(_SIM_N_FAULTS - SIM_UPGRADE));
     }
     for (size_t i = 0; i < ELEMENTS(GROUPS); i++) {
@@ -174,7 +166,7 @@ static void run(void *unused)
         insist("Supervisor.Resume", GROUPS[i]);
     }
     while (!operator.checks)
-        rest(USEC_PER_SEC);
+        sim_rest(USEC_PER_SEC);
     for (size_t i = 0; i < ELEMENTS(GROUPS); i++)
         check(GROUPS[i]);
     operator.has_checked = true;
@@ -192,12 +184,8 @@ void operator_rest(void)
     operator.rests = true;
 }
 
-void operator_check(void)
+bool operator_check(void)
 {
     operator.checks = true;
-}
-
-bool operator_has_checked(void)
-{
     return operator.has_checked;
 }

@@ -10,7 +10,5 @@
 void operator_start(const char *socket_path, unsigned n_jobs);
 /* Undoes what keeps jobs from ending, then calls nothing any more. */
 void operator_rest(void);
-/* Has it look whether all workers are up, and nothing is left to do. */
-void operator_check(void);
-/* Whether it has. */
-bool operator_has_checked(void);
+/* Has it look whether all workers are up, and nothing is left to do. Returns whether it has. */
+bool operator_check(void);

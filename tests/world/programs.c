@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MOVED     (SIM_TRACE_FD + 100)
@@ -90,18 +89,11 @@ void program_prepare(void *argument)
 
 /* ---- workers ---- */
 
-static void rest(usec_t span)
-{
-    const struct timespec time = usec_to_timespec(span);
-
-    (void)nanosleep(&time, NULL);
-}
-
 /* Works until it is cancelled, or for ever if `deaf`. */
 static int work_on(struct troupe_job *job, uint32_t index, bool deaf)
 {
     while (deaf || !troupe_job_is_cancelled(job)) {
-        rest(100 * USEC_PER_MSEC + sim_below(USEC_PER_SEC));
+        sim_rest(100 * USEC_PER_MSEC + sim_below(USEC_PER_SEC));
         model_works(index);
     }
     return troupe_job_cancelled(job);
@@ -145,7 +137,7 @@ static int handle(struct troupe_job *job, void *userdata)
     case MODEL_ENDLESS:
         return work_on(job, index, index % 2);
     case MODEL_SLOW:
-        rest(sim_below(3 * USEC_PER_SEC));
+        sim_rest(sim_below(3 * USEC_PER_SEC));
         return succeed(job, index);
     default:
         return succeed(job, index);
@@ -314,7 +306,7 @@ static void give_up(struct client *client)
 static bool connect_client(struct client *client)
 {
     while (troupe_client_connect(&client->client, client->socket_path) < 0)
-        rest(20 * USEC_PER_MSEC + sim_below(100 * USEC_PER_MSEC));
+        sim_rest(20 * USEC_PER_MSEC + sim_below(100 * USEC_PER_MSEC));
     if (troupe_client_group(client->client, client->group, &client->reference) == 0)
         return true;
     troupe_client_free(client->client);
@@ -337,7 +329,7 @@ static void run_client(void *argument)
 
     while (client->n_submitted < client->n_jobs || model_n_open() > 0) {
         if (!connect_client(client)) {
-            rest(50 * USEC_PER_MSEC);
+            sim_rest(50 * USEC_PER_MSEC);
             continue;
         }
         do {

@@ -17,6 +17,9 @@
 /* Virtual time: that of faults, and that after which everything must have ended. */
 #define FAULTS_USEC  (60 * USEC_PER_SEC)
 #define DRAINED_USEC (600 * USEC_PER_SEC)
+/* How long nothing happens, and how many turns there may be meanwhile. */
+#define RESTS_USEC  (2 * 3600 * USEC_PER_SEC)
+#define RESTS_TURNS 0
 
 /* The chance of each kind, one in N: a seed draws N's magnitude, of powers of two. */
 static const struct {
@@ -27,6 +30,7 @@ static const struct {
     [SIM_KILL_WORKER] = {5, 12},
     [SIM_KILL_SUPERVISOR] = {6, 14},
     [SIM_DISK_ERROR] = {3, 10},
+    [SIM_FAIL_CALL] = {3, 10},
     /* At times, a second apart on average. */
     [SIM_SHOOT_WORKER] = {0, 4},
     [SIM_SHOOT_SUPERVISOR] = {1, 5},
@@ -136,9 +140,9 @@ static void cause_one_each(void)
     if (sim_one_in(sim_chances[SIM_SHOOT_SUPERVISOR]))
         shoot(keeper_supervisor());
     if (sim_one_in(sim_chances[SIM_SHOOT_KEEPER]))
-        keeper_kill();
+        keeper_kill(false);
     if (sim_one_in(sim_chances[SIM_CUT_POWER]))
-        keeper_cut_power();
+        keeper_kill(true);
     if (sim_has(SIM_FILL_DISK))
         disk_fill(sim_one_in(sim_chances[SIM_FILL_DISK]));
     if (worker && sim_one_in(sim_chances[SIM_STOP_WORKER]))
@@ -169,6 +173,19 @@ static void drain(usec_t until)
     while (sim_now() < until && !has_drained())
         if (sim_run(usec_min(until, sim_now() + USEC_PER_SEC)))
             return;
+}
+
+/* Nobody has anything to do: nobody wakes up. */
+static void check_rest(void)
+{
+    uint64_t before;
+
+    (void)sim_run(sim_now() + RESTS_USEC); /* kept results expire */
+    before = sim_n_turns();
+    (void)sim_run(sim_now() + RESTS_USEC);
+    if (sim_n_turns() - before > RESTS_TURNS)
+        model_fault("%llu turns while nothing happens",
+                    (unsigned long long)(sim_n_turns() - before));
 }
 
 /* ---- a seed ---- */
@@ -202,8 +219,10 @@ unsigned scenario_run(uint64_t seed, uint64_t allowed)
     draw_chances(allowed);
     if (sim_has(SIM_CHANGE_STATE) || sim_has(SIM_RESIZE) || sim_has(SIM_RELOAD))
         model_allow(MODEL_STOPS);
-    if (sim_has(SIM_DISK_ERROR) || sim_has(SIM_FILL_DISK))
+    if (sim_has(SIM_DISK_ERROR) || sim_has(SIM_FAIL_CALL) || sim_has(SIM_FILL_DISK))
         model_allow(MODEL_DISK_FAULTS);
+    if (sim_has(SIM_FAIL_CALL)) /* there may be no memory to wait */
+        model_allow(MODEL_CLOCK);
     if (sim_has(SIM_SET_CLOCK) && (sim_has(SIM_SHOOT_KEEPER) || sim_has(SIM_CUT_POWER)))
         model_allow(MODEL_CLOCK);
     disk_init();
@@ -212,8 +231,8 @@ unsigned scenario_run(uint64_t seed, uint64_t allowed)
     cause_faults(sim_now() + FAULTS_USEC);
     end_faults();
     drain(sim_now() + DRAINED_USEC);
-    operator_check();
-    while (!operator_has_checked() && !sim_run(sim_now() + USEC_PER_SEC))
+    while (!operator_check() && !sim_run(sim_now() + USEC_PER_SEC))
         continue;
+    check_rest();
     return model_judge();
 }

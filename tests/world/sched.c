@@ -72,6 +72,7 @@ static struct {
     struct list threads;
     pthread_t n_threads; /* that the product has started */
     sem_t scheduler;
+    uint64_t n_turns;
     int socket; /* where descriptors arrive */
 } sim;
 
@@ -82,6 +83,7 @@ const char *const sim_fault_names[_SIM_N_FAULTS] = {
     [SIM_KILL_WORKER] = "kill-worker",
     [SIM_KILL_SUPERVISOR] = "kill-supervisor",
     [SIM_DISK_ERROR] = "disk-error",
+    [SIM_FAIL_CALL] = "fail-call",
     [SIM_SHOOT_WORKER] = "shoot-worker",
     [SIM_SHOOT_SUPERVISOR] = "shoot-supervisor",
     [SIM_SHOOT_KEEPER] = "shoot-keeper",
@@ -238,6 +240,20 @@ void sim_block_until(bool (*is_ready)(const void *argument), const void *argumen
     self->is_ready = is_ready;
     self->waits_for = argument;
     block(deadline);
+}
+
+static bool is_never(const void *unused)
+{
+    (void)unused;
+    return false;
+}
+
+void sim_rest(usec_t span)
+{
+    const usec_t end = usec_add(sim_now(), span);
+
+    while (sim_now() < end)
+        sim_block_until(is_never, NULL, end);
 }
 
 /* Sends the descriptor to the scheduler, which may poll it although it has another table. */
@@ -545,6 +561,11 @@ static void bury(struct sim_thread *thread)
         process->on_end(process, &process->end);
 }
 
+uint64_t sim_n_turns(void)
+{
+    return sim.n_turns;
+}
+
 bool sim_run(usec_t until)
 {
     struct sim_thread *thread;
@@ -560,6 +581,7 @@ bool sim_run(usec_t until)
             continue;
         }
         thread->dying = thread->process->killed;
+        sim.n_turns++;
         (void)sem_post(&thread->turn);
         while (sem_wait(&sim.scheduler) < 0)
             continue;

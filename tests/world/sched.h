@@ -86,7 +86,9 @@ void sim_yield(void);
 /* The same, but when there was a sim_wake() of this process, or the time has come. The caller looks
  * again. */
 void sim_block(usec_t deadline);
-/* The same, when `is_ready` returns true, which the scheduler calls. */
+/* Waits for a span of time. */
+void sim_rest(usec_t span);
+/* The same as sim_block(), when `is_ready` returns true, which the scheduler calls. */
 void sim_block_until(bool (*is_ready)(const void *argument), const void *argument, usec_t deadline);
 /* The same, when the descriptor is readable. */
 void sim_block_fd(int fd, usec_t deadline);
@@ -108,6 +110,7 @@ enum sim_fault {
     SIM_KILL_WORKER,
     SIM_KILL_SUPERVISOR,
     SIM_DISK_ERROR,   /* EIO */
+    SIM_FAIL_CALL,    /* of the supervisor, which lacks memory or descriptors */
     SIM_SHOOT_WORKER, /* at a random time, as what follows */
     SIM_SHOOT_SUPERVISOR,
     SIM_SHOOT_KEEPER,
@@ -132,6 +135,8 @@ static inline bool sim_has(enum sim_fault fault)
     return sim_chances[fault] > 0;
 }
 
+/* How many turns there were. */
+uint64_t sim_n_turns(void);
 /* Runs until the virtual time `until`, or until all processes wait for ever. Returns whether it is
  * the latter. */
 bool sim_run(usec_t until);

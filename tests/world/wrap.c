@@ -3,6 +3,7 @@
 /* What the product calls to wait, for the time, for randomness, and to start threads and processes:
  * the linker redirects these calls here (--wrap). All else is the kernel's. */
 
+#include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
 #include "supervisor/config/names/names.h"
 #include "tests/world/disk.h"
@@ -58,22 +59,10 @@ time_t __wrap_time(time_t *ret)
     return now;
 }
 
-static bool is_never(const void *unused)
-{
-    (void)unused;
-    return false;
-}
-
-static void rest_until(usec_t deadline)
-{
-    while (sim_now() < deadline)
-        sim_block_until(is_never, NULL, deadline);
-}
-
 int __wrap_nanosleep(const struct timespec *time, struct timespec *rest)
 {
     (void)rest;
-    rest_until(deadline_of(time));
+    sim_rest(from_timespec(time));
     return 0;
 }
 
@@ -429,4 +418,20 @@ int __wrap_names_wait(struct names *names)
 void __wrap_fault_point(const char *name)
 {
     sim_fault_point(name);
+}
+
+/* Calls that may fail without a lasting effect, once a supervisor is ready. */
+int __wrap_fault_inject(const char *what)
+{
+    static const char *const names[] = {"alloc", "kept-result", "json",   "mmap",
+                                        "memfd", "envelope",    "receive"};
+
+    if (!sim_self() || sim_self() != keeper_supervisor() || !keeper_is_ready())
+        return 0;
+    for (size_t i = 0; i < ELEMENTS(names); i++)
+        if (strcmp(names[i], what) == 0 && sim_one_in(sim_chances[SIM_FAIL_CALL])) {
+            sim_trace("%s fails", what);
+            return -ENOMEM;
+        }
+    return 0;
 }
