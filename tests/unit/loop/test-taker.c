@@ -5,6 +5,7 @@
 #include "supervisor/loop/taker.h"
 #include "supervisor/process/notify-server.h"
 #include "tests/unit/suite.h"
+#include <ctype.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -217,12 +218,25 @@ TEST(another_descriptor_is_refused_and_closed)
 }
 
 static int lock[2], locked[2];
+static _Atomic pid_t holder;
 
 /* splice(2) from an empty socket waits with the pipe locked. */
 static void *hold_lock(void *unused)
 {
+    atomic_store(&holder, gettid());
     (void)splice(lock[0], NULL, locked[1], NULL, 4096, 0);
     return unused;
+}
+
+static bool waits_in_splice(void)
+{
+    char path[64], text[16] = "";
+    _cleanup_close_ int fd = -1;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)atomic_load(&holder));
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 && isdigit(text[0]) &&
+           atoi(text) == SYS_splice;
 }
 
 /* Makes a pipe whose last close waits, and leaves its read end to the caller. */
@@ -232,10 +246,11 @@ static pthread_t lock_pipe(void)
 
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lock), 0);
     ck_assert_int_eq(pipe2(locked, O_CLOEXEC), 0);
+    atomic_store(&holder, 0);
     ck_assert_int_eq(pthread_create(&thread, NULL, hold_lock, NULL), 0);
-    /* FIONREAD waits for the lock, so look at the thread from outside: it needs no time to get
-     * there, and if it has not, nothing waits, and the test shows less. */
-    (void)poll(NULL, 0, 100);
+    /* FIONREAD waits for the lock, so look at the thread from outside. */
+    while (!waits_in_splice())
+        (void)sched_yield();
     return thread;
 }
 
