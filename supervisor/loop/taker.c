@@ -434,7 +434,7 @@ static unsigned count_later(uint64_t owner)
     return n;
 }
 
-/* Passes the socket to a process that never closes it. */
+/* Passes the socket to a process that closes it at its end only. */
 static int hold_there(int fd)
 {
     struct taker *holder = &state.takers[ROLE_HOLD];
@@ -464,9 +464,19 @@ static void keep_for_later(int fd, uint64_t owner)
     state.later[state.n_later++] = (struct later){fd, owner};
 }
 
+/* Ends the process that holds sockets, which closes them: nothing has kept others from it. */
+static void end_holder(void)
+{
+    look_at_spent();
+    if (state.n_spent < SPENT_MAX / 2)
+        give_up(&state.takers[ROLE_HOLD]);
+}
+
 /* Tries some of them in turn: those of one owner must not keep the others. */
 static void drain_later(void)
 {
+    const bool any = state.n_later > 0;
+
     for (unsigned i = 0; i < LATER_TRIED && state.n_later > 0; i++) {
         struct later *later = &state.later[state.next_later++ % state.n_later];
         const int r = drain_there(later->fd, later->owner);
@@ -477,6 +487,8 @@ static void drain_later(void)
         } else if (r != -EUSERS)
             return;
     }
+    if (any && state.n_later == 0)
+        end_holder();
 }
 
 bool taker_is_full(uint64_t owner)
