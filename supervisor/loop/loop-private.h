@@ -61,9 +61,9 @@ struct loop_epoll {
     int fd;
     struct epoll_event events[LOOP_EPOLL_EVENTS]; /* fetched and not delivered yet */
     int n_events;
-    usec_t fetched_at;    /* loop->now of the last look */
-    struct list failed;   /* watches that the kernel refuses; reported in every turn */
-    usec_t retry_at;      /* the kernel has no room for some in loop->pending or ->updates */
+    usec_t fetched_at;  /* loop->now of the last look */
+    struct list failed; /* watches that the kernel refuses; reported in every turn */
+    usec_t retry_at;    /* the kernel has no room for some in loop->pending or ->updates */
 };
 
 /* A resource to release later: the ring may still hold it, or its release takes long. */

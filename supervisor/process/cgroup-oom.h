@@ -42,9 +42,9 @@ enum oom_limit {
 
 struct oom {
     enum oom_limit limit;
-    char above[64];   /* OOM_OF_ABOVE: "trouped.service" */
-    uint64_t max;     /* of that cgroup, in bytes; 0 = none, or unknown */
-    uint64_t peak;    /* of the worker; 0 = unknown */
+    char above[64]; /* OOM_OF_ABOVE: "trouped.service" */
+    uint64_t max;   /* of that cgroup, in bytes; 0 = none, or unknown */
+    uint64_t peak;  /* of the worker; 0 = unknown */
 };
 
 /* Takes the present counts as known. */
