@@ -5,6 +5,61 @@
 #include "supervisor/message/exchange/exchange.h"
 
 #include "supervisor/message/exchange/exchange-private.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* The first `max` matches found, in the order of registration. They are a heap with the last of
+ * them at the top. */
+struct selection {
+    struct exchange_match *matches;
+    size_t n, max;
+    uint64_t after;
+};
+
+static void swap_matches(struct exchange_match *a, struct exchange_match *b)
+{
+    const struct exchange_match other = *a;
+
+    *a = *b;
+    *b = other;
+}
+
+static void sift_up(struct exchange_match *heap, size_t at)
+{
+    for (; at > 0 && heap[at].sequence > heap[(at - 1) / 2].sequence; at = (at - 1) / 2)
+        swap_matches(&heap[at], &heap[(at - 1) / 2]);
+}
+
+static void sift_down(struct exchange_match *heap, size_t n)
+{
+    size_t at = 0, child;
+
+    while ((child = 2 * at + 1) < n) {
+        if (child + 1 < n && heap[child + 1].sequence > heap[child].sequence)
+            child++;
+        if (heap[at].sequence >= heap[child].sequence)
+            return;
+        swap_matches(&heap[at], &heap[child]);
+        at = child;
+    }
+}
+
+/* Adds the match if it is among the first. Returns whether it is. */
+static bool select_match(struct selection *selection, struct exchange_match match)
+{
+    struct exchange_match *heap = selection->matches;
+
+    if (selection->n < selection->max) {
+        heap[selection->n] = match;
+        sift_up(heap, selection->n++);
+        return true;
+    }
+    if (match.sequence > heap[0].sequence)
+        return false;
+    heap[0] = match;
+    sift_down(heap, selection->n);
+    return true;
+}
 
 static const struct exchange_subscription *subscription_of(const struct list *node)
 {
@@ -25,64 +80,62 @@ static struct list *skip_passed(struct exchange_bucket *bucket, uint64_t after)
     return node;
 }
 
-/* The subscriptions of a bucket after `last`; at first that may be the bucket's list itself. */
-struct source {
-    const struct list *all, *last;
-};
+static void select_from(struct selection *selection, struct exchange_bucket *bucket)
+{
+    const struct list *head = &bucket->subscriptions, *node = head;
 
-/* A bucket for each type that a name can be within, without and with a key. */
-#define SOURCES_MAX (2 * (TOPIC_TYPE_MAX + 1))
+    if (selection->after > 0)
+        node = skip_passed(bucket, selection->after);
+    while ((node = node->next) != head) {
+        const struct exchange_match match = {
+            .sequence = subscription_of(node)->sequence,
+            .actor = subscription_of(node)->subscriber->actor,
+        };
 
-static void add_source(const struct exchange *exchange, const struct topic *label, uint64_t after,
-                       struct source *sources, size_t *n)
+        if (!select_match(selection, match))
+            return;
+    }
+}
+
+static void add_if_any(const struct exchange *exchange, const struct topic *label,
+                       struct selection *selection)
 {
     struct exchange_bucket *bucket = exchange_find_bucket(exchange, label);
 
     if (bucket)
-        sources[(*n)++] = (struct source){
-            .all = &bucket->subscriptions,
-            .last = after > 0 ? skip_passed(bucket, after) : &bucket->subscriptions,
-        };
+        select_from(selection, bucket);
 }
 
-/* Returns the next subscription in the order of registration; NULL = there is none. */
-static const struct exchange_subscription *take_next(struct source *sources, size_t n)
+/* Selects from the subscriptions to exactly this type. */
+static void add_type(const struct exchange *exchange, const struct topic *label,
+                     struct selection *selection)
 {
-    const struct exchange_subscription *next = NULL;
-    struct source *from = NULL;
+    struct topic without = *label;
 
-    for (struct source *source = sources; source < sources + n; source++) {
-        if (source->last->next == source->all ||
-            (next && subscription_of(source->last->next)->sequence > next->sequence))
-            continue;
-        next = subscription_of(source->last->next);
-        from = source;
-    }
-    if (from)
-        from->last = from->last->next;
-    return next;
+    without.key = NULL;
+    add_if_any(exchange, &without, selection);
+    if (label->key)
+        add_if_any(exchange, label, selection);
+}
+
+static int by_sequence(const void *a, const void *b)
+{
+    const struct exchange_match *left = a, *right = b;
+
+    return (left->sequence > right->sequence) - (left->sequence < right->sequence);
 }
 
 size_t exchange_match(const struct exchange *exchange, const struct topic *topic, uint64_t after,
                       struct exchange_match *ret, size_t max)
 {
-    const struct exchange_subscription *next;
+    struct selection selection = {.matches = ret, .max = max, .after = after};
     struct topic label = exchange_label(exchange, topic);
-    struct source sources[SOURCES_MAX];
-    size_t n_sources = 0, n = 0;
 
     do {
-        struct topic without = label;
-
-        without.key = NULL;
-        add_source(exchange, &without, after, sources, &n_sources);
-        if (label.key)
-            add_source(exchange, &label, after, sources, &n_sources);
+        add_type(exchange, &label, &selection);
     } while (topic_type_parent(label.type, &label.type_size));
-    while (n < max && (next = take_next(sources, n_sources)))
-        ret[n++] =
-            (struct exchange_match){.sequence = next->sequence, .actor = next->subscriber->actor};
-    return n;
+    qsort(ret, selection.n, sizeof(*ret), by_sequence);
+    return selection.n;
 }
 
 /* A subscription to the exact type comes before all others. */
@@ -90,16 +143,12 @@ uint64_t exchange_pick(const struct exchange *exchange, const struct topic *topi
 {
     struct topic label = exchange_label(exchange, topic);
     const uint32_t exact = label.type_size;
-    const struct exchange_subscription *first = NULL;
+    struct exchange_match first = {0};
+    struct selection selection = {.matches = &first, .max = 1};
 
     do {
-        const struct exchange_bucket *bucket = exchange_find_bucket(exchange, &label);
-        const struct exchange_subscription *found =
-            bucket ? subscription_of(list_first(&bucket->subscriptions)) : NULL;
-
-        if (found && (!first || found->sequence < first->sequence))
-            first = found;
-    } while (!(label.type_size == exact && first) &&
+        add_if_any(exchange, &label, &selection);
+    } while (!(label.type_size == exact && selection.n > 0) &&
              topic_type_parent(label.type, &label.type_size));
-    return first ? first->subscriber->actor : 0;
+    return first.actor;
 }
