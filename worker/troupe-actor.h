@@ -349,6 +349,7 @@ enum troupe_exchange_kind {
     TROUPE_EXCHANGE_TYPED_SINGLE = 1, /* to one subscriber per type, the nearest */
     TROUPE_EXCHANGE_TYPED_MULTI = 2,  /* to all subscribers to the type or an ancestor */
     TROUPE_EXCHANGE_ROUTING_KEY = 3,  /* to those of them with an equal key or none */
+    TROUPE_EXCHANGE_PATTERN = 4,      /* by key; `*` is one dotted word, `#` any number */
 };
 
 /*

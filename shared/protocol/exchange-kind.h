@@ -9,5 +9,6 @@ enum exchange_kind {
     EXCHANGE_TYPED_SINGLE = 1,
     EXCHANGE_TYPED_MULTI = 2,
     EXCHANGE_ROUTING_KEY = 3,
+    EXCHANGE_PATTERN = 4,
     _EXCHANGE_N_KINDS,
 };

@@ -51,7 +51,7 @@ PROTOCOL_RECORD(subscription)
 
 #define PROTOCOL_FIELDS_exchange(F)                                                                \
     F(u64, cookie)                                                                                 \
-    F(enumeration, type, enum exchange_kind, EXCHANGE_ROUTING_KEY)                                 \
+    F(enumeration, type, enum exchange_kind, EXCHANGE_PATTERN)                                     \
     F(bytes, name, PROTOCOL_ACTOR_NAME_MAX)
 PROTOCOL_RECORD(exchange)
 

@@ -277,7 +277,7 @@ static const struct meaning {
     {"PATH", .offer = offer_files},
     {"VERB", .offer = offer_verbs},
     {"KIND", "--kind", .words = "slot pool group exchange client"},
-    {"KIND", "exchanges", .words = "single typed-single typed-multi routing-key"},
+    {"KIND", "exchanges", .words = "single typed-single typed-multi routing-key pattern"},
     {"STATE", .words = "queued running backoff delayed succeeded rejected cancelled dead"},
     {"REASON", .words = "unhandled no-match gone mailbox-full dropped late-reply wrong-reply "
                         "unknown-death loop no-memory job error crash"},

@@ -20,7 +20,7 @@ struct event_bus;
 struct limited_log;
 struct loop;
 
-/* The work of exchanges and groups in one turn: messages and copies. */
+/* The work of exchanges and groups in one turn: messages, copies and tries of patterns. */
 struct forward_budget {
     usec_t turn;
     uint64_t used;

@@ -135,7 +135,7 @@ class Names(TestCase):
         self.assertEqual(self.offered("dead-letters", "show", ""), [str(letter["id"])])
         self.assertEqual(self.offered("dead-letters", "sh"), ["show"])
         self.assertEqual(self.offered("retry", ""), [str(letter["id"])])
-        self.s.call(ACTORS + "CreateExchange", name="events", kind="routing_key")
+        self.s.call(ACTORS + "CreateExchange", name="events", kind="pattern")
         self.assertEqual(self.offered("exchanges", "show", ""), ["events"])
         self.assertEqual(self.offered("tell", "ev"), ["events"])
         self.assertEqual(self.offered("subscribe", "events", "dig"), ["digest", "digest/0"])

@@ -144,7 +144,7 @@ class Messages(troupe_python.TestCase):
         self.server.until(lambda: self.client.ask("desk", "heard").json() == wanted)
 
     def test_exchanges_are_made_and_deleted(self):
-        kinds = ("single", "typed-single", "typed-multi", "routing-key")
+        kinds = ("single", "typed-single", "typed-multi", "routing-key", "pattern")
         made = {kind: self.client.new_exchange("made." + kind, kind) for kind in kinds}
         self.assertEqual([self.client.find("made." + kind) for kind in kinds], list(made.values()))
         self.assertRaises(FileExistsError, self.client.new_exchange, "made.single", "single")
@@ -152,8 +152,8 @@ class Messages(troupe_python.TestCase):
             self.client.new_exchange("more", "double")
         heard = []
         self.client.on_message(lambda message: heard.append((message.type, message.key)))
-        self.client.subscribe("made.routing-key", "", "a.b")
-        self.client.tell("made.routing-key", "fact", key="a.b")
+        self.client.subscribe("made.pattern", "", "a.*")
+        self.client.tell("made.pattern", "fact", key="a.b")
         while not heard:
             self.client.turn(e2e.LIMIT)
         self.assertEqual(heard, [("fact", b"a.b")])

@@ -138,8 +138,7 @@ _public_ int troupe_actor_exchange_new(struct troupe_actor *actor, const char *n
     struct protocol_exchange exchange = {
         .type = (enum exchange_kind)kind, .name = name, .name_size = (uint32_t)length};
 
-    if (length == 0 || length > PROTOCOL_ACTOR_NAME_MAX ||
-        (unsigned)kind > TROUPE_EXCHANGE_ROUTING_KEY)
+    if (length == 0 || length > PROTOCOL_ACTOR_NAME_MAX || (unsigned)kind > TROUPE_EXCHANGE_PATTERN)
         return -EINVAL;
     return request(actor, PROTOCOL_EXCHANGE, exchange, &exchange, ret);
 }

@@ -246,7 +246,7 @@ static const struct config_key EXCHANGE_KEYS[] = {
     {IN_EXCHANGE("MaySubscribe", GROUPS, may_subscribe),
      .allowed = "names of groups, separated by spaces"},
     {IN_EXCHANGE("Type", CHOICE, type), DEFAULT("typed-multi"),
-     .allowed = "single, typed-single, typed-multi, routing-key"},
+     .allowed = "single, typed-single, typed-multi, routing-key, pattern"},
 };
 /* clang-format on */
 

@@ -20,11 +20,13 @@
 
 #define NO_SUBSCRIBER "it has no subscribers"
 
-/* How many copies are made of a message in a turn: at most, and at least, however large it is. */
+/* How many copies are made of a message in a turn: at most, and at least, whatever the cost of the
+ * search for matching patterns. */
 #define PIECE_MAX 256u
 #define PIECE_MIN 16u
-/* How many bytes can be copied in the time of one more copy. */
-#define BYTES_PER_COPY 4096u
+/* How many words of patterns can be compared, or bytes copied, in the time of one copy. */
+#define EFFORT_PER_COPY 256u
+#define BYTES_PER_COPY  4096u
 /* The most subscriptions of ended exchanges that are freed at once: about a millisecond. */
 #define ENDS_MAX 1000u
 
@@ -129,6 +131,7 @@ static int copy_to_subscribers(struct actor *actor, struct envelope *envelope)
     struct exchange_match matches[PIECE_MAX + 1];
     size_t n_found, n;
 
+    forward_spend(context, actor_exchange(actor)->effort / EFFORT_PER_COPY);
     n = size_of_piece(context, envelope);
     n_found = exchange_match(actor->owner, &envelope->topic, envelope->copied, matches, n + 1);
     if (n_found == 0 && begins)

@@ -8,6 +8,141 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct word {
+    const char *start;
+    uint32_t size;
+};
+
+/* The word at *at, which moves to the next word, or beyond `size` after the last. */
+static struct word next_word(const char *text, uint32_t size, uint32_t *at)
+{
+    const char *start = text + *at;
+    const char *dot = memchr(start, '.', size - *at);
+    const uint32_t length = dot ? (uint32_t)(dot - start) : size - *at;
+
+    *at += length + 1;
+    return (struct word){start, length};
+}
+
+/* An empty key has no words. */
+static bool has_word(uint32_t size, uint32_t at)
+{
+    return size > 0 && at <= size;
+}
+
+static bool word_is(struct word word, char c)
+{
+    return word.size == 1 && word.start[0] == c;
+}
+
+bool exchange_is_pattern(const char *key, uint32_t size)
+{
+    uint32_t at = 0;
+
+    while (has_word(size, at)) {
+        const struct word word = next_word(key, size, &at);
+
+        if (word_is(word, '*') || word_is(word, '#'))
+            return true;
+    }
+    return false;
+}
+
+/* The number of words from `at` to the next `#`. */
+static uint32_t count_to_hash(const char *text, uint32_t size, uint32_t at, bool *ret_hash)
+{
+    uint32_t n = 0;
+
+    for (*ret_hash = false; has_word(size, at); n++)
+        if (word_is(next_word(text, size, &at), '#')) {
+            *ret_hash = true;
+            break;
+        }
+    return n;
+}
+
+static uint32_t count_words(const char *text, uint32_t size, uint32_t at)
+{
+    uint32_t n = 0;
+
+    for (; has_word(size, at); n++)
+        (void)next_word(text, size, &at);
+    return n;
+}
+
+uint32_t exchange_pattern_effort(const char *pattern, uint32_t size)
+{
+    uint32_t at = 0, effort = 1 + count_words(pattern, size, 0);
+
+    while (has_word(size, at)) {
+        bool more;
+        uint32_t n;
+
+        if (!word_is(next_word(pattern, size, &at), '#'))
+            continue;
+        /* Words between two `#` may be tried at every word of the key. */
+        n = count_to_hash(pattern, size, at, &more);
+        if (more)
+            effort += n * (TOPIC_KEY_MAX / 2 + 1);
+    }
+    return effort;
+}
+
+/* Skips to the last `n_wanted` words of the key, for the words behind the last `#`. False: too few.
+ */
+static bool skip_to_end(const char *key, uint32_t size, uint32_t *at, uint32_t n_wanted)
+{
+    uint32_t n = count_words(key, size, *at);
+
+    for (; n > n_wanted; n--)
+        (void)next_word(key, size, at);
+    return n == n_wanted;
+}
+
+/*
+ * Like file name patterns: a `#` first matches no word, then one more each time; an earlier `#` is
+ * never reconsidered. See exchange_pattern_effort().
+ */
+bool exchange_pattern_matches(const char *pattern, uint32_t pattern_size, const char *key,
+                              uint32_t key_size)
+{
+    uint32_t p = 0, k = 0, retry_p = 0, retry_k = 0;
+    bool can_retry = false;
+
+    for (;;) {
+        uint32_t p_next = p, k_next = k;
+        const bool p_more = has_word(pattern_size, p), k_more = has_word(key_size, k);
+        struct word wanted = {0}, word = {0};
+
+        if (p_more)
+            wanted = next_word(pattern, pattern_size, &p_next);
+        if (k_more)
+            word = next_word(key, key_size, &k_next);
+        if (p_more && word_is(wanted, '#')) {
+            const uint32_t n = count_to_hash(pattern, pattern_size, p_next, &can_retry);
+            if (!can_retry && !skip_to_end(key, key_size, &k, n))
+                return false;
+            retry_p = p = p_next;
+            retry_k = k;
+            continue;
+        }
+        if (!p_more && !k_more)
+            return true;
+        if (p_more && k_more &&
+            (word_is(wanted, '*') ||
+             (wanted.size == word.size && memcmp(wanted.start, word.start, word.size) == 0))) {
+            p = p_next;
+            k = k_next;
+            continue;
+        }
+        if (!can_retry || !has_word(key_size, retry_k))
+            return false;
+        (void)next_word(key, key_size, &retry_k);
+        p = retry_p;
+        k = retry_k;
+    }
+}
+
 /* The first `max` matches found, in the order of registration. They are a heap with the last of
  * them at the top. */
 struct selection {
@@ -102,8 +237,22 @@ static void add_if_any(const struct exchange *exchange, const struct topic *labe
 {
     struct exchange_bucket *bucket = exchange_find_bucket(exchange, label);
 
-    if (bucket)
+    /* Patterns are matched by add_patterns(), even if the message's key equals one. */
+    if (bucket && !list_linked(&bucket->pattern_link))
         select_from(selection, bucket);
+}
+
+static void add_patterns(const struct exchange *exchange, const struct topic *topic,
+                         struct selection *selection)
+{
+    list_for_each (node, &exchange->patterns) {
+        struct exchange_bucket *bucket = list_entry(node, struct exchange_bucket, pattern_link);
+        const struct topic *wanted = &bucket->topic;
+
+        if (topic_type_is_a(topic->type, topic->type_size, wanted->type, wanted->type_size) &&
+            exchange_pattern_matches(wanted->key, wanted->key_size, topic->key, topic->key_size))
+            select_from(selection, bucket);
+    }
 }
 
 /* Selects from the subscriptions to exactly this type. */
@@ -131,6 +280,8 @@ size_t exchange_match(const struct exchange *exchange, const struct topic *topic
     struct selection selection = {.matches = ret, .max = max, .after = after};
     struct topic label = exchange_label(exchange, topic);
 
+    if (topic->key)
+        add_patterns(exchange, topic, &selection);
     do {
         add_type(exchange, &label, &selection);
     } while (topic_type_parent(label.type, &label.type_size));

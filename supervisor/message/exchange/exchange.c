@@ -10,10 +10,9 @@
 #include <string.h>
 
 static const char *const KINDS[_EXCHANGE_N_KINDS] = {
-    [EXCHANGE_SINGLE] = "single",
-    [EXCHANGE_TYPED_SINGLE] = "typed_single",
-    [EXCHANGE_TYPED_MULTI] = "typed_multi",
-    [EXCHANGE_ROUTING_KEY] = "routing_key",
+    [EXCHANGE_SINGLE] = "single",           [EXCHANGE_TYPED_SINGLE] = "typed_single",
+    [EXCHANGE_TYPED_MULTI] = "typed_multi", [EXCHANGE_ROUTING_KEY] = "routing_key",
+    [EXCHANGE_PATTERN] = "pattern",
 };
 
 const char *exchange_kind_to_string(enum exchange_kind kind)
@@ -25,6 +24,7 @@ void exchange_init(struct exchange *exchange, enum exchange_kind kind)
 {
     *exchange = (struct exchange){.kind = kind};
     list_init(&exchange->subscriptions);
+    list_init(&exchange->patterns);
     list_init(&exchange->cursors);
     list_init(&exchange->link);
 }
@@ -56,7 +56,7 @@ struct topic exchange_label(const struct exchange *exchange, const struct topic 
         label.type = topic->type;
         label.type_size = topic->type_size;
     }
-    if (exchange->kind == EXCHANGE_ROUTING_KEY) {
+    if (exchange->kind >= EXCHANGE_ROUTING_KEY) {
         label.key = topic->key;
         label.key_size = topic->key_size;
     }
@@ -87,6 +87,7 @@ struct exchange_bucket *exchange_find_bucket(const struct exchange *exchange,
 static void bucket_free(struct exchange *exchange, struct exchange_bucket *bucket)
 {
     index_remove(&exchange->buckets, &bucket->by_topic);
+    list_unlink(&bucket->pattern_link);
     free(bucket);
 }
 
@@ -100,7 +101,11 @@ static struct exchange_bucket *bucket_new(struct exchange *exchange, const struc
         return NULL;
     bucket->topic = copy;
     list_init(&bucket->subscriptions);
+    list_init(&bucket->pattern_link);
     index_add(&exchange->buckets, &bucket->by_topic, hash_of(label));
+    if (exchange->kind == EXCHANGE_PATTERN && label->key &&
+        exchange_is_pattern(label->key, label->key_size))
+        list_push_back(&exchange->patterns, &bucket->pattern_link);
     return bucket;
 }
 
@@ -162,7 +167,9 @@ static void subscription_end(struct exchange_subscription *subscription)
     list_unlink(&subscription->actor_link);
     index_remove(&exchange->owned, &subscription->by_owner);
     subscription->subscriber->n_subscriptions--;
+    subscription->subscriber->effort -= subscription->effort;
     exchange->n_subscriptions--;
+    exchange->effort -= subscription->effort;
     free(subscription);
     if (list_empty(&bucket->subscriptions))
         bucket_free(exchange, bucket);
@@ -189,7 +196,9 @@ static void subscription_place(struct exchange_subscription *subscription,
     index_add(&exchange->owned, &subscription->by_owner,
               owner_key(subscriber, subscription->bucket));
     subscriber->n_subscriptions++;
+    subscriber->effort += subscription->effort;
     exchange->n_subscriptions++;
+    exchange->effort += subscription->effort;
     reroute(exchange);
 }
 
@@ -201,6 +210,15 @@ static void report_replaced(const struct exchange_subscription *subscription,
     if (exchange->replaced && replaced->subscriber != subscription->subscriber)
         exchange->replaced(exchange->userdata, replaced->subscriber->actor,
                            subscription->subscriber->actor);
+}
+
+/* The cost of a subscription for each message that it is compared with. */
+static uint32_t effort_of(const struct exchange *exchange, const struct topic *label)
+{
+    if (exchange->kind != EXCHANGE_PATTERN || !label->key ||
+        !exchange_is_pattern(label->key, label->key_size))
+        return 0;
+    return exchange_pattern_effort(label->key, label->key_size);
 }
 
 static int subscribe_to(struct exchange *exchange, struct exchange_subscriber *subscriber,
@@ -218,6 +236,7 @@ static int subscribe_to(struct exchange *exchange, struct exchange_subscriber *s
     subscription->subscriber = subscriber;
     subscription->bucket = bucket;
     subscription->topic = copy;
+    subscription->effort = effort_of(exchange, &bucket->topic);
     subscription_place(subscription, replaced);
     if (replaced) {
         report_replaced(subscription, replaced);
@@ -238,6 +257,9 @@ int exchange_subscribe(struct exchange *exchange, struct exchange_subscriber *su
         return EXCHANGE_E_FULL;
     if (!(replaced && replaced->subscriber == subscriber) &&
         subscriber->n_subscriptions >= EXCHANGE_PER_ACTOR_MAX)
+        return EXCHANGE_E_FULL;
+    if (!replaced && (exchange->effort + effort_of(exchange, &label) > EXCHANGE_EFFORT_MAX ||
+                      subscriber->effort + effort_of(exchange, &label) > EXCHANGE_EFFORT_ACTOR_MAX))
         return EXCHANGE_E_FULL;
     if (!bucket) {
         bucket = bucket_new(exchange, &label);

@@ -11,8 +11,11 @@
  *   typed-multi   one subscription per (actor, type); all of the message's type and its ancestors
  *   routing-key   one per (actor, type, key); types like typed-multi. A subscription without key
  *                 takes every message; a message without key reaches only such subscriptions
+ *   pattern       like routing-key; in a subscription's key, the word `*` matches one word and `#`
+ *                 any number of words, including none. Dots separate words
  *
- * A look-up is one search per ancestor of the type, however many subscriptions there are.
+ * A look-up is one search per ancestor of the type, however many subscriptions there are. Patterns
+ * are tried one by one; their total cost is bounded.
  */
 
 #include "shared/base/index.h"
@@ -31,14 +34,20 @@ enum {
 /* Bounds of the subscriptions of one exchange, and of one actor to all exchanges. */
 #define EXCHANGE_SUBSCRIPTIONS_MAX 1000000u
 #define EXCHANGE_PER_ACTOR_MAX     10000u
+/* Bounds of the cost of the patterns of one exchange, or of one actor, for a message: words
+ * compared, some nanoseconds each. */
+#define EXCHANGE_EFFORT_MAX       250000u
+#define EXCHANGE_EFFORT_ACTOR_MAX 25000u
 
 struct exchange {
     enum exchange_kind kind;
     struct index buckets;      /* struct exchange_bucket.by_topic */
     struct index owned;        /* struct exchange_subscription.by_owner */
+    struct list patterns;      /* struct exchange_bucket.pattern_link */
     struct list subscriptions; /* in the order of `sequence`, that of registration */
     struct list cursors;       /* struct list_cursor.link, in these */
     uint32_t n_subscriptions;
+    uint32_t effort; /* of its patterns */
     uint64_t sequence;
     char *description; /* for lists; NULL = none; owned */
     bool declared;     /* by a .exchange file; false: created at run time */
@@ -66,6 +75,7 @@ struct exchange_subscriber {
     uint64_t actor;            /* its reference */
     struct list subscriptions; /* to any exchange */
     uint32_t n_subscriptions;
+    uint32_t effort; /* of those that are patterns */
 };
 
 struct exchange_subscription {
@@ -77,6 +87,7 @@ struct exchange_subscription {
     struct exchange_bucket *bucket;
     struct exchange_subscriber *subscriber;
     uint64_t sequence;
+    uint32_t effort;
     struct topic topic; /* as requested; bytes owned */
 };
 
@@ -88,7 +99,7 @@ size_t exchange_end_some(struct exchange *exchange, size_t max);
 /* Copied. 0 or -ENOMEM. */
 int exchange_describe(struct exchange *exchange, const char *description);
 
-/* "single" … "routing_key", as in the Varlink interface; static. */
+/* "single" … "pattern", as in the Varlink interface; static. */
 const char *exchange_kind_to_string(enum exchange_kind kind);
 
 void exchange_subscriber_init(struct exchange_subscriber *subscriber, uint64_t actor);

@@ -58,8 +58,8 @@ def with_messages(client):
     client.begin_ask("counted", "echo").then(lambda asked: asked.wait())
     client.pause("counted")
     client.resume("counted")
-    exchange = client.new_exchange("made", "routing-key")
-    refused(client.new_exchange, "made", "routing-key")
+    exchange = client.new_exchange("made", "pattern")
+    refused(client.new_exchange, "made", "pattern")
     refused(client.new_exchange, "made", "no kind")
     client.delete_exchange(exchange)
 

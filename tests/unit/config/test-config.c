@@ -118,14 +118,14 @@ TEST(dropins_without_their_group_do_not_matter)
 
 TEST(exchanges_are_read_sorted_by_name)
 {
-    write_file("b-1.exchange", "[Exchange]\nType=routing-key\nDescription=two\n");
+    write_file("b-1.exchange", "[Exchange]\nType=pattern\nDescription=two\n");
     write_file("b.exchange", "[Exchange]\nType=single\n");
     struct config *config = load();
     ck_assert_uint_eq(config->n_exchanges, 2);
     ck_assert_str_eq(config->exchanges[0]->name, "b");
     ck_assert_int_eq(config->exchanges[0]->type, EXCHANGE_SINGLE);
     ck_assert_str_eq(config->exchanges[1]->name, "b-1");
-    ck_assert_int_eq(config->exchanges[1]->type, EXCHANGE_ROUTING_KEY);
+    ck_assert_int_eq(config->exchanges[1]->type, EXCHANGE_PATTERN);
     ck_assert_str_eq(config->exchanges[1]->description, "two");
     ck_assert_ptr_eq(config_find_exchange(config, "b-1"), config->exchanges[1]);
     ck_assert_ptr_null(config_find_exchange(config, "c"));

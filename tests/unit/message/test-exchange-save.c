@@ -128,7 +128,7 @@ static const char *types_of(const struct actor *exchange)
 TEST(an_exchange_keeps_reference_kind_creator_and_subscriptions_in_their_order)
 {
     struct actor *maker = make(&before, "maker"), *other = make(&before, "other");
-    struct actor *exchange = make_exchange(maker, "x", EXCHANGE_ROUTING_KEY), *again;
+    struct actor *exchange = make_exchange(maker, "x", EXCHANGE_PATTERN), *again;
 
     subscribe(exchange, other, "one");
     subscribe(exchange, maker, "two");
@@ -140,11 +140,13 @@ TEST(an_exchange_keeps_reference_kind_creator_and_subscriptions_in_their_order)
     again = actor_by_name(&after, "x");
     ck_assert_ptr_nonnull(again);
     ck_assert_uint_eq(again->reference, exchange->reference);
-    ck_assert_uint_eq(actor_exchange(again)->kind, EXCHANGE_ROUTING_KEY);
+    ck_assert_uint_eq(actor_exchange(again)->kind, EXCHANGE_PATTERN);
     ck_assert_uint_eq(actor_exchange(again)->creator, maker->reference);
     ck_assert_ptr_eq(list_first(&maker->made), &again->made_link);
     ck_assert_str_eq(types_of(again), "one two three ");
     ck_assert_uint_eq(other->subscriptions.n_subscriptions, 2);
+    ck_assert_uint_eq(actor_exchange(again)->effort, actor_exchange(exchange)->effort);
+    ck_assert_uint_eq(other->subscriptions.effort, maker->subscriptions.effort * 2);
 }
 
 /* A message that is half copied goes on behind the last one. */
@@ -277,7 +279,7 @@ TEST(damaged_rows_are_refused_or_harmless)
     struct actor *maker = make(&before, "maker");
     restore_fn exchange = exchange_restore_row, subscription = subscription_restore_row;
 
-    subscribe(make_exchange(maker, "x", EXCHANGE_ROUTING_KEY), maker, "one");
+    subscribe(make_exchange(maker, "x", EXCHANGE_PATTERN), maker, "one");
     actors_save_each(&before, &saver.saver, exchange_save);
     make(&after, "maker");
     memory_saver_damage(&saver, 0, check, &exchange);

@@ -20,9 +20,9 @@ static void begin(enum exchange_kind kind)
         exchange_subscriber_init(&actors[i], (UINT64_C(1) << 32) | i);
 }
 
-static void begin_keys(void)
+static void begin_patterns(void)
 {
-    begin(EXCHANGE_ROUTING_KEY);
+    begin(EXCHANGE_PATTERN);
 }
 
 static void end(void)
@@ -31,10 +31,13 @@ static void end(void)
     for (unsigned i = 0; i < N_ACTORS; i++) {
         ck_assert(list_empty(&actors[i].subscriptions));
         ck_assert_uint_eq(actors[i].n_subscriptions, 0);
+        ck_assert_uint_eq(actors[i].effort, 0);
     }
     ck_assert_uint_eq(exchange.buckets.n_entries, 0);
     ck_assert_uint_eq(exchange.owned.n_entries, 0);
+    ck_assert(list_empty(&exchange.patterns));
     ck_assert_uint_eq(exchange.n_subscriptions, 0);
+    ck_assert_uint_eq(exchange.effort, 0);
 }
 
 /* A key of NULL is none. */
@@ -285,15 +288,170 @@ TEST(in_routing_keys_stars_and_hashes_stand_for_themselves)
     assert_route("t", "#", "B");
 }
 
+TEST(patterns_match_keys_but_never_a_message_without_one)
+{
+    subscribe(A, "t", "eu.*.high");
+    subscribe(B, "t", "eu.#");
+    subscribe(C, "t", "eu.fr.high");
+    assert_route("t", "eu.fr.high", "ABC");
+    assert_route("t", "eu.de.high", "AB");
+    assert_route("t.child", "eu", "B");
+    assert_route("t", "eu.*.high", "AB"); /* once, although it is spelled like the pattern */
+    assert_route("t", "us.fr.high", "");
+    assert_route("other", "eu.fr.high", "");
+    assert_route("t", NULL, "");
+}
+
+TEST(a_pattern_is_replaced_and_removed_like_any_other_key)
+{
+    subscribe(A, "t", "a.*");
+    subscribe(A, "t", "a.*");
+    subscribe(B, "t", "a.*");
+    assert_route("t", "a.b", "AB");
+    ck_assert(!unsubscribe(A, "t", "a.b"));
+    ck_assert(unsubscribe(A, "t", "a.*"));
+    assert_route("t", "a.b", "B");
+    ck_assert(unsubscribe(B, "t", "a.*"));
+    assert_route("t", "a.b", "");
+    ck_assert(list_empty(&exchange.patterns));
+}
+
+static const struct {
+    const char *pattern, *key;
+    bool matches;
+} PATTERNS[] = {
+    {"*", "a", true},
+    {"*", "a.b", false},
+    {"*", "", false},
+    {"#", "", true},
+    {"#", "a", true},
+    {"#", "a.b.c", true},
+    {"a.#", "a", true},
+    {"a.#", "a.b.c", true},
+    {"a.#", "ab", false},
+    {"#.c", "c", true},
+    {"#.c", "a.b.c", true},
+    {"#.c", "a.c.b", false},
+    {"a.*.c", "a.b.c", true},
+    {"a.*.c", "a.c", false},
+    {"a.*.c", "a.b.b.c", false},
+    {"a.#.c", "a.c", true},
+    {"a.#.c", "a.b.c.b.c", true},
+    {"#.b.#.c", "a.b.x.b.y.c", true},
+    {"#.b.#.c", "a.x.c", false},
+    {"*.#.*", "a", false},
+    {"*.#.*", "a.b", true},
+    {"#.*", "", false},
+    {"#.#", "", true},
+    {"#.*.#.x", "a.b.x", true},
+    {"*", ".", false}, /* two empty words */
+    {"*.*", ".", true},
+    {"a*", "ab", false}, /* only a whole word is a wildcard */
+    {"a.", "a.", true},
+    {"a.", "a", false},
+    {"a.*", "a.", true},
+};
+
+TEST(a_star_is_one_word_and_a_hash_any_number, .n = ELEMENTS(PATTERNS))
+{
+    const char *pattern = PATTERNS[_i].pattern, *key = PATTERNS[_i].key;
+
+    ck_assert_msg(exchange_pattern_matches(pattern, (uint32_t)strlen(pattern), key,
+                                           (uint32_t)strlen(key)) == PATTERNS[_i].matches,
+                  "'%s' and '%s'", pattern, key);
+}
+
+/* As the rules say it; one character a word. */
+static bool matches_by_the_rules(const char *pattern, const char *key)
+{
+    if (*pattern == '\0')
+        return *key == '\0';
+    if (*pattern == '#')
+        return matches_by_the_rules(pattern + 1, key) ||
+               (*key != '\0' && matches_by_the_rules(pattern, key + 1));
+    return *key != '\0' && (*pattern == '*' || *pattern == *key) &&
+           matches_by_the_rules(pattern + 1, key + 1);
+}
+
+static void random_words(char *words, char *dotted, const char *alphabet)
+{
+    const size_t n = (size_t)rand() % 8, n_envelopes = strlen(alphabet);
+
+    for (size_t i = 0; i < n; i++) {
+        words[i] = alphabet[(size_t)rand() % n_envelopes];
+        dotted[2 * i] = words[i];
+        dotted[2 * i + 1] = '.';
+    }
+    words[n] = '\0';
+    dotted[n > 0 ? 2 * n - 1 : 0] = '\0';
+}
+
+TEST(any_pattern_matches_what_the_rules_say)
+{
+    srand(4711);
+    for (unsigned i = 0; i < 200000; i++) {
+        char pattern[8], key[8], pattern_text[16], key_text[16];
+
+        random_words(pattern, pattern_text, "ab*##");
+        random_words(key, key_text, "ab");
+        ck_assert_msg(exchange_pattern_matches(pattern_text, (uint32_t)strlen(pattern_text),
+                                               key_text, (uint32_t)strlen(key_text)) ==
+                          matches_by_the_rules(pattern, key),
+                      "'%s' and '%s'", pattern_text, key_text);
+    }
+}
+
+TEST(the_effort_of_a_pattern_grows_with_what_is_between_two_hashes)
+{
+    ck_assert_uint_eq(exchange_pattern_effort("a.*.c", 5), 4);
+    ck_assert_uint_eq(exchange_pattern_effort("#.c.d", 5), 4);
+    ck_assert_uint_eq(exchange_pattern_effort("a.#", 3), 3);
+    ck_assert_uint_eq(exchange_pattern_effort("#.c.#", 5), 4 + 128);
+}
+
+/* "#.c.INDEX.#": tried at every word of a key. */
+static int subscribe_costly(unsigned actor, unsigned index)
+{
+    char key[32];
+
+    (void)snprintf(key, sizeof(key), "#.c.%u.#", index);
+    struct topic wanted = topic("t", key);
+    return exchange_subscribe(&exchange, &actors[actor], &wanted);
+}
+
+TEST(what_patterns_cost_together_is_bounded_and_room_comes_with_those_that_go)
+{
+    unsigned n = 0;
+
+    while (subscribe_costly(A, n) == 0)
+        n++;
+    ck_assert_uint_gt(n, 10);
+    ck_assert_uint_lt(n, 1000);
+    ck_assert_int_eq(subscribe_costly(A, n), EXCHANGE_E_FULL);
+    ck_assert_int_eq(subscribe_costly(A, 0), 0); /* again */
+    ck_assert_int_eq(subscribe_costly(B, n), 0); /* everybody has his share */
+    subscribe(A, "t", "no.pattern");
+    ck_assert(unsubscribe(A, "t", "#.c.0.#"));
+    ck_assert_int_eq(subscribe_costly(A, n), 0);
+}
+
+TEST(only_whole_words_make_a_pattern)
+{
+    ck_assert(exchange_is_pattern("a.*", 3));
+    ck_assert(exchange_is_pattern("#", 1));
+    ck_assert(!exchange_is_pattern("a*.#b", 5));
+    ck_assert(!exchange_is_pattern("", 0));
+}
+
 TEST(an_actor_that_is_gone_is_forgotten_by_every_exchange)
 {
     struct exchange other;
     const struct topic all = topic("", NULL);
 
     exchange_init(&other, EXCHANGE_TYPED_MULTI);
-    subscribe(A, "t", "a.b");
+    subscribe(A, "t", "a.*");
     subscribe(A, "t", NULL);
-    subscribe(B, "t", "a.b");
+    subscribe(B, "t", "a.*");
     ck_assert_int_eq(exchange_subscribe(&other, &actors[A], &all), 0);
     ck_assert_uint_eq(actors[A].n_subscriptions, 3);
     exchange_forget(&actors[A]);
@@ -329,7 +487,7 @@ TEST(more_matches_than_fit_in_place_come_in_order_all_the_same)
         /* 50 ancestors, both actors each. */
         for (unsigned depth = i / 2; depth > 0; depth--)
             strcat(type, ".a");
-        subscribe(i % 2 == 0 ? B : A, type, i % 3 == 0 ? NULL : "key");
+        subscribe(i % 2 == 0 ? B : A, type, i % 3 == 0 ? NULL : "#");
         strcat(expected, i % 2 == 0 ? "B" : "A");
     }
     assert_route(
@@ -414,6 +572,9 @@ static bool model_key_matches(const char *wanted, const char *key)
         return true;
     if (!key)
         return false;
+    if (exchange.kind == EXCHANGE_PATTERN)
+        return exchange_pattern_matches(wanted, (uint32_t)strlen(wanted), key,
+                                        (uint32_t)strlen(key));
     return strcmp(wanted, key) == 0;
 }
 
@@ -483,4 +644,4 @@ TEST(any_sequence_of_changes_agrees_with_the_rules_read_literally, .n = 20)
     }
 }
 
-const struct suite suite = {.name = "exchange", .setup = begin_keys, .teardown = end};
+const struct suite suite = {.name = "exchange", .setup = begin_patterns, .teardown = end};

@@ -96,10 +96,9 @@ PyObject *actor_unsubscribe(struct actor *self, PyObject *args)
 }
 
 static const char *const KINDS[] = {
-    [TROUPE_EXCHANGE_SINGLE] = "single",
-    [TROUPE_EXCHANGE_TYPED_SINGLE] = "typed-single",
-    [TROUPE_EXCHANGE_TYPED_MULTI] = "typed-multi",
-    [TROUPE_EXCHANGE_ROUTING_KEY] = "routing-key",
+    [TROUPE_EXCHANGE_SINGLE] = "single",           [TROUPE_EXCHANGE_TYPED_SINGLE] = "typed-single",
+    [TROUPE_EXCHANGE_TYPED_MULTI] = "typed-multi", [TROUPE_EXCHANGE_ROUTING_KEY] = "routing-key",
+    [TROUPE_EXCHANGE_PATTERN] = "pattern",
 };
 
 /* A converter for PyArg_Parse*(): the name of a kind of exchange. */
@@ -116,7 +115,7 @@ static int exchange_kind(PyObject *name, enum troupe_exchange_kind *ret)
     }
     PyErr_Format(PyExc_ValueError,
                  "no kind of exchange: %R; allowed: single, typed-single, typed-multi, "
-                 "routing-key",
+                 "routing-key, pattern",
                  name);
     return 0;
 }

@@ -13,7 +13,7 @@ from troupe import _troupe
 from troupe.data import Buffer, Content, encode
 from troupe.reason import code_of, reason_of
 
-Kind = Literal["single", "typed-single", "typed-multi", "routing-key"]  # of an exchange, troupe-actor(3)
+Kind = Literal["single", "typed-single", "typed-multi", "routing-key", "pattern"]  # of an exchange, troupe-actor(3)
 Target = str | int  # an address such as "group/0", a name or an exchange; or a reference
 
 

@@ -304,7 +304,7 @@ TEST(what_is_wrong_with_an_exchange_is_told)
     write_file("e.exchange", "[Exchange]\nType=topic\n[Group]\nType=actor\n");
     ck_assert_str_eq(verify("e.exchange", CONFIG_E_INVALID),
                      "e.exchange:2: Type=topic: unknown; allowed: single, typed-single, "
-                     "typed-multi, routing-key\n"
+                     "typed-multi, routing-key, pattern\n"
                      "e.exchange:3: unknown section [Group]; allowed: [Exchange]\n");
     write_file("-.exchange", "");
     ck_assert_ptr_nonnull(strstr(verify("-.exchange", CONFIG_E_INVALID), "not a possible name"));
