@@ -100,6 +100,8 @@ typedef char **config_strv;
 struct config_strings {
     config_strv strings; /* NULL if nothing was ever added */
     size_t n, n_allocated;
+    uint32_t *places; /* by hashes of names: the number of a string from 1 on; 0 = free */
+    size_t n_places;
 };
 
 struct config_draft;
@@ -187,7 +189,7 @@ struct config_group {
     uint64_t memory_max, memory_high, memory_swap_max;
     uint64_t cpu_weight;
     uint64_t cpu_quota_percent;
-    char *allowed_cpus; /* a list; NULL = all */
+    char *allowed_cpus; /* as values_cpus() makes it; NULL = all */
     uint64_t io_weight;
     uint64_t tasks_max;
     uint64_t limit_nofile, limit_core,

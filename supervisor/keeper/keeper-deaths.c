@@ -31,6 +31,23 @@ static bool leaves_orphans(const struct child *child)
     return child ? !child->contained && !child->spared : keeper.orphans_left;
 }
 
+/* Keeps how the process ended for the next supervisor. */
+static void keep_end(uint64_t id, const struct spawn_exit *how)
+{
+    if (holdings_has(keeper.holdings, id))
+        holdings_end(keeper.holdings, id, how);
+    else
+        keeper.ends[keeper.next_end++ % KEEPER_ENDS] = (struct keeper_end){id, *how};
+}
+
+struct spawn_exit keeper_end_of(uint64_t id)
+{
+    for (size_t i = 0; i < KEEPER_ENDS; i++)
+        if (keeper.ends[i].id == id)
+            return keeper.ends[i].how;
+    return (struct spawn_exit){.unknown = true};
+}
+
 bool keeper_reap_one(void)
 {
     struct spawn_exit how;
@@ -51,7 +68,7 @@ bool keeper_reap_one(void)
         /* The rest of the process group. Its id is not reused before the child is reaped. */
         if (!child->spared)
             (void)kill(-pid, SIGKILL);
-        holdings_end(keeper.holdings, child->id, &how);
+        keep_end(child->id, &how);
         if (keeper.supervisor > 0)
             keeper_reply_exited(child->id, &how);
     }

@@ -17,6 +17,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* How many ends to remember of processes that were not held. */
+#define KEEPER_ENDS 64
+
+struct keeper_end {
+    uint64_t id; /* 0 = none */
+    struct spawn_exit how;
+};
+
 struct keeper {
     struct supervisor_process process;
     int channel; /* -1 = the supervisor has closed it */
@@ -49,6 +57,10 @@ struct keeper {
     struct children *children;
     struct starting starting;
     struct holdings *holdings;
+    /* Processes of this supervisor that ended before they were held: a HOLD may be in the channel.
+     */
+    struct keeper_end ends[KEEPER_ENDS];
+    unsigned next_end;
     struct message request, reply;
     struct message_spawn spawn;
 };
@@ -75,6 +87,8 @@ void keeper_end_orphans(void);
 /* Sets whether the child's descendants are spared when it ends. Removes an ended child that is no
  * longer spared, and plans a search for its orphans. */
 void keeper_spare(struct child *child, bool spared);
+/* Returns how a process ended that is not held; `unknown` if that is forgotten. */
+struct spawn_exit keeper_end_of(uint64_t id);
 /* Returns whether a child was reaped. The supervisor hears of the death before the child is reaped;
  * its next request is handled after that. */
 bool keeper_reap_one(void);

@@ -212,7 +212,7 @@ static void on_hold(int lost)
     }
     keeper.request.n_fds = 0; /* held now */
     if (request->pid != 0 && !child_of(request)) {
-        const struct spawn_exit how = {.unknown = true};
+        const struct spawn_exit how = keeper_end_of(request->id);
         holdings_end(keeper.holdings, request->id, &how);
     }
 }

@@ -94,6 +94,7 @@ static void let_go_of_unheld(void)
 {
     FAULT_POINT("restart-planned");
     children_each(keeper.children, end_unheld);
+    memset(keeper.ends, 0, sizeof(keeper.ends)); /* the next supervisor may use their ids */
     keeper_expect_orphans();
 }
 

@@ -16,6 +16,9 @@
 /* More than a socket holds by default, so one such read gets all earlier output. */
 #define READ_ALL ((size_t)256 * 1024)
 
+/* Marks bytes that a read() has not overwritten. Not part of UTF-8. */
+#define UNREAD '\xff'
+
 _Static_assert(CAPTURE_LINE_MAX < CAPTURE_TAIL_MAX, "the tail has room behind an incomplete line");
 
 /* Copies `size` bytes from position `begin` on. */
@@ -183,6 +186,26 @@ static void stop_reading(struct capture *capture)
         loop_close(capture->loop, TAKE_FD(capture->fd));
 }
 
+/* Reads `size` bytes, which are there, into the tail. They are marked before, so that the next
+ * supervisor sees how many were read if this one dies before `end` says so. */
+static ssize_t read_into_tail(struct capture *capture, size_t size)
+{
+    struct capture_memory *memory = capture->memory;
+    const size_t at = capture->end % CAPTURE_TAIL_MAX;
+    const size_t first = size < CAPTURE_TAIL_MAX - at ? size : CAPTURE_TAIL_MAX - at;
+    struct iovec parts[] = {{memory->tail + at, first}, {memory->tail, size - first}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = ELEMENTS(parts)};
+    ssize_t n;
+    for (size_t i = 0; i < ELEMENTS(parts); i++)
+        memset(parts[i].iov_base, UNREAD, parts[i].iov_len);
+    atomic_store_explicit(&memory->reading_to, capture->end + size, memory_order_release);
+    n = recvmsg(capture->fd, &message, MSG_DONTWAIT);
+    FAULT_POINT("capture.read");
+    if (n > 0)
+        set_end(capture, capture->end + (size_t)n);
+    return n;
+}
+
 /* Stops reading: receiving or closing these descriptors could block. */
 static void refuse_descriptors(struct capture *capture)
 {
@@ -197,7 +220,7 @@ static ssize_t read_some(struct capture *capture, size_t max)
 {
     char buffer[CAPTURE_TAIL_MAX];
     size_t size = max;
-    int r = 0;
+    int unread = 0, r = 0;
     ssize_t n;
     if (!capture->refuses)
         r = scm_look(capture->fd, buffer, &size);
@@ -207,8 +230,9 @@ static ssize_t read_some(struct capture *capture, size_t max)
         errno = r < 0 ? -r : EAGAIN;
         return -1;
     }
+    if (capture->memory && ioctl(capture->fd, FIONREAD, &unread) == 0 && unread > 0)
+        return read_into_tail(capture, (size_t)unread < size ? (size_t)unread : size);
     n = recv(capture->fd, buffer, size, MSG_DONTWAIT);
-    FAULT_POINT("capture.read");
     if (n > 0 && capture->memory)
         tail_write(capture, buffer, (size_t)n);
     return n;
@@ -276,6 +300,7 @@ void capture_forget(struct capture_memory *memory)
 {
     atomic_store_explicit(&memory->end, 0, memory_order_relaxed);
     atomic_store_explicit(&memory->line, 0, memory_order_relaxed);
+    atomic_store_explicit(&memory->reading_to, 0, memory_order_relaxed);
 }
 
 /* Forgets the output of the last process. Memory that was not used stays untouched. */
@@ -319,6 +344,18 @@ int capture_open(struct capture *capture, int *ret_write_fd)
     return 0;
 }
 
+/* Adds what the last supervisor had read when it died. */
+static void recover_read(struct capture *capture)
+{
+    const struct capture_memory *memory = capture->memory;
+    const uint64_t to = atomic_load_explicit(&memory->reading_to, memory_order_relaxed);
+    size_t n = to > capture->end && to - capture->end <= room(capture) ? to - capture->end : 0;
+    while (n > 0 && memory->tail[(capture->end + n - 1) % CAPTURE_TAIL_MAX] == UNREAD)
+        n--;
+    if (n > 0)
+        set_end(capture, capture->end + n);
+}
+
 int capture_adopt(struct capture *capture, int fd)
 {
     const struct capture_memory *memory = capture->memory;
@@ -329,6 +366,7 @@ int capture_adopt(struct capture *capture, int fd)
     capture->line = atomic_load_explicit(&memory->line, memory_order_relaxed);
     if (capture->line > capture->end || capture->end - capture->line > CAPTURE_TAIL_MAX)
         set_line(capture, capture->end); /* damaged by what ended the supervisor */
+    recover_read(capture);
     deliver_lines(capture, loop_now(capture->loop));
     return 0;
 }

@@ -10,8 +10,8 @@
  *
  * A worker that writes faster than the supervisor reads blocks on its own full socket. The output
  * is kept in memory that the caller provides. If that memory outlives the supervisor, the next one
- * continues where this one stopped: it repeats at most the line that was being delivered, and loses
- * at most what was read in the instant of the end.
+ * continues where this one stopped: it loses no line, and repeats at most the one that was being
+ * delivered.
  */
 
 #include "shared/base/clock.h"
@@ -47,6 +47,8 @@ typedef void (*capture_end_fn)(void *userdata);
 struct capture_memory {
     _Atomic uint64_t end;  /* see struct capture */
     _Atomic uint64_t line; /* see struct capture */
+    /* Where the read() ends that is under way: `end` is less then only. */
+    _Atomic uint64_t reading_to;
     char tail[CAPTURE_TAIL_MAX];
 };
 

@@ -51,6 +51,17 @@ static uint64_t read_mark(int directory, const char *name)
     return strtoull(text, NULL, 10);
 }
 
+/* "full avg10=12.34 …" in memory.pressure. */
+static unsigned read_stalled(int directory)
+{
+    char text[256];
+    const char *full;
+    unsigned percent = 0;
+    read_file(directory, "memory.pressure", text, sizeof(text));
+    full = strstr(text, "full avg10=");
+    return full && sscanf(full, "full avg10=%u", &percent) == 1 ? percent : 0;
+}
+
 /* ---- the worker's cgroup ---- */
 
 static struct oom_counts read_counts(int directory)
@@ -154,6 +165,7 @@ bool oom_take(struct cgroup *cgroup, struct cgroup_tree *tree, usec_t now, struc
     if (cgroup->oom.kills <= before.kills && cgroup->oom.by_oomd <= before.by_oomd)
         return false;
     ret->peak = read_number(cgroup->fd, "memory.peak");
+    ret->stalled = read_stalled(cgroup->fd);
     if (cgroup->oom.kills <= before.kills)
         ret->limit = OOM_OF_OOMD;
     else if (cgroup->oom.own > before.own)
@@ -188,6 +200,8 @@ void oom_describe(const struct oom *oom, char *text, size_t size)
     fprintf(file, "%s%s", limits[oom->limit], oom->above);
     put_size(file, " (MemoryMax=", oom->max, ")");
     put_size(file, ", peak ", oom->peak, "");
+    if (oom->stalled > 0)
+        fprintf(file, ", waiting for memory %u %% of the time", oom->stalled);
     (void)fclose(file);
     text[size - 1] = '\0';
 }

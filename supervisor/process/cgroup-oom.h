@@ -42,9 +42,10 @@ enum oom_limit {
 
 struct oom {
     enum oom_limit limit;
-    char above[64]; /* OOM_OF_ABOVE: "trouped.service" */
-    uint64_t max;   /* of that cgroup, in bytes; 0 = none, or unknown */
-    uint64_t peak;  /* of the worker; 0 = unknown */
+    char above[64];   /* OOM_OF_ABOVE: "trouped.service" */
+    uint64_t max;     /* of that cgroup, in bytes; 0 = none, or unknown */
+    uint64_t peak;    /* of the worker; 0 = unknown */
+    unsigned stalled; /* of the worker: percent of the last 10 seconds that it waited for memory */
 };
 
 /* Takes the present counts as known. */

@@ -20,7 +20,7 @@
 #define KEPT_DATA_MAX   344
 /* Of the layout, with the data of all owners. Raise it with every change: another version's states
  * are not read, and its workers end. */
-#define KEPT_STATES_VERSION 7
+#define KEPT_STATES_VERSION 6
 
 /* In the shared memory. */
 struct kept_state {

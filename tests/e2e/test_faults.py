@@ -43,20 +43,22 @@ class Starts(Faults):
         self.s.write("gid.group", ini(ACTOR, Group={"Group": "nobody-there"}))
         self.s.write("directory.group", ini(ACTOR, Group={"WorkingDirectory": "/no/such"}))
         self.s.write("environment.group", ini(ACTOR, Group={"EnvironmentFile": "/no/such"}))
+        self.s.write("cpus.group", ini(ACTOR, Resources={"AllowedCPUs": "0 8000-8191"}))
         self.s.write("after.group", ini(ACTOR, Group={"After": "program"}))
         self.s.start()
         self.assert_works("good")
         self.assert_works("after")
         for group, fault in {"program": "/no/such", "path": "no-such-program", "executable": "/etc/passwd",
                              "user": "User=nobody-there", "gid": "Group=nobody-there",
-                             "directory": "WorkingDirectory=/no/such", "environment": "EnvironmentFile=/no/such"}.items():
+                             "directory": "WorkingDirectory=/no/such", "cpus": "no CPU 8191; allowed: up to ",
+                             "environment": "EnvironmentFile=/no/such"}.items():
             with self.subTest(group=group):
                 self.assert_blocked(group, fault)
                 self.assertEqual({w["generation"] for w in self.s.group(group)["workers"]}, {0})
                 status = self.s.ctl("status", group)
                 self.assertEqual(status.returncode, 1)
                 self.assertRegex(status.stdout, rf"^! {group}: cannot start – .*{fault}")
-        self.assertIn("Trouble: 7 cannot start\n", self.s.ctl("status").stdout)
+        self.assertIn("Trouble: 8 cannot start\n", self.s.ctl("status").stdout)
         self.assertIn("program cannot start: ExecStart=", self.s.log())
 
     def test_the_service_manager_is_told_which_group_cannot_start(self):

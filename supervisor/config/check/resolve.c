@@ -10,6 +10,7 @@
 #include "supervisor/config/syntax/envfile.h"
 #include "supervisor/config/syntax/strings.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,6 +151,40 @@ static int check_directory(struct config_draft *draft, const struct config_group
                                 group->working_directory, names_fault(found));
 }
 
+/* The highest number in a list such as "0-3,6". */
+static unsigned long highest_cpu(const char *list)
+{
+    unsigned long highest = 0;
+
+    for (const char *at = list; at; at = strpbrk(at, ",-")) {
+        at += *at == ',' || *at == '-';
+        if (strtoul(at, NULL, 10) > highest)
+            highest = strtoul(at, NULL, 10);
+    }
+    return highest;
+}
+
+/* The kernel refuses a list with a CPU that the machine can never have; one may be offline. */
+static int check_cpus(struct config_draft *draft, const struct config_group *group)
+{
+    _cleanup_close_ int fd = -1;
+    char possible[256];
+    ssize_t n;
+
+    if (!group->allowed_cpus)
+        return 0;
+    fd = open("/sys/devices/system/cpu/possible", O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? -1 : read(fd, possible, sizeof(possible) - 1);
+    if (n <= 0)
+        return 0;
+    possible[n] = '\0';
+    if (highest_cpu(group->allowed_cpus) <= highest_cpu(possible))
+        return 0;
+    return config_draft_problem(
+        draft, "AllowedCPUs", "AllowedCPUs=%.80s: this machine has no CPU %lu; allowed: up to %lu",
+        group->allowed_cpus, highest_cpu(group->allowed_cpus), highest_cpu(possible));
+}
+
 struct environment_reading {
     struct config_problems *problems;
     const char *path;
@@ -276,6 +311,8 @@ static int resolve_group(struct config_draft *draft, struct config_group *group,
         r = check_program(draft, group, names);
     if (r == 0)
         r = check_directory(draft, group, names);
+    if (r == 0)
+        r = check_cpus(draft, group);
     if (r == 0)
         r = check_profile(draft, group);
     if (r == 0)

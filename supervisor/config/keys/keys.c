@@ -162,7 +162,7 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_RESOURCES("CPUQuota", PERCENT, cpu_quota_percent), .min = 1, .max = 1000000,
      .allowed = "a percentage of one CPU from 1% on, such as 50%, 200%"},
     {IN_RESOURCES("AllowedCPUs", CPUS, allowed_cpus),
-     .allowed = "numbers of CPUs and ranges, such as 0-3 6"},
+     .allowed = "numbers of CPUs and ranges up to " TEXT_OF(VALUES_CPU_MAX) ", such as 0-3 6"},
     {IN_RESOURCES("IOWeight", COUNT, io_weight), FROM(1, "", 10000)},
     {IN_RESOURCES("TasksMax", COUNT, tasks_max), DEFAULT("infinity"), .min = 1, .max = COUNT_MAX,
      .infinity = true, .allowed = "a number from 1 to 1000000000, infinity"},

@@ -10,7 +10,6 @@
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/config/syntax/values.h"
 #include "supervisor/config/syntax/words.h"
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -183,28 +182,13 @@ static int parse_text(const struct config_key *key, const char *value, void *fie
     return 0;
 }
 
-/* The kernel refuses CPUs that the machine cannot have. */
-static bool is_cpu_list(const char *text)
-{
-    char *end;
-
-    for (text += strspn(text, ", "); *text != '\0'; text = end + strspn(end, ", ")) {
-        const unsigned long first = strtoul(text, &end, 10);
-        const bool is_range = end > text && *end == '-' && isdigit(end[1]);
-        const unsigned long last = is_range ? strtoul(end + 1, &end, 10) : first;
-
-        if (!isdigit(*text) || last < first || (*end != '\0' && !strchr(", ", *end)))
-            return false;
-    }
-    return true;
-}
-
 static int parse_cpus(const struct config_key *key, const char *value, void *field,
                       const char **ret_reason)
 {
-    if (!is_cpu_list(value))
-        return invalid(ret_reason, "no valid value");
-    return parse_text(key, value, field, ret_reason);
+    int r = values_cpus(value, field);
+
+    (void)key;
+    return r < 0 ? r : check_result(r, ret_reason);
 }
 
 /* NULL = an absolute path. */

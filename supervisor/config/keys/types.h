@@ -23,7 +23,7 @@ extern const struct config_type CONFIG_TYPE_MODE;      /* unsigned; octal */
 extern const struct config_type CONFIG_TYPE_ERROR;     /* int; 0 = "kill" */
 extern const struct config_type CONFIG_TYPE_TEXT;      /* char *; anything */
 extern const struct config_type CONFIG_TYPE_PATH;      /* char *; absolute */
-extern const struct config_type CONFIG_TYPE_CPUS;      /* char *; a list as the kernel reads it */
+extern const struct config_type CONFIG_TYPE_CPUS;      /* char *; a list, see values_cpus() */
 extern const struct config_type CONFIG_TYPE_COMMAND;   /* config_strv; replaced as a whole */
 extern const struct config_type
     CONFIG_TYPE_ENVIRONMENT; /* struct config_strings of KEY=VALUE; a list */

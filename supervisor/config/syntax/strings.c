@@ -2,6 +2,7 @@
 #include "supervisor/config/syntax/strings.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/hash.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +17,30 @@ static bool same_name(const char *a, const char *b)
     return size == strcspn(b, "=") && memcmp(a, b, size) == 0;
 }
 
-/* Returns the string of the same name, or NULL. */
-static char **find(const struct config_strings *list, const char *text)
+/* The place of the string of the same name, or the free place for it: at least half are free. */
+static uint32_t *find_place(const struct config_strings *list, const char *text)
 {
+    size_t i = hash_bytes(text, strcspn(text, "=")) % list->n_places;
+
+    while (list->places[i] != 0 && !same_name(list->strings[list->places[i] - 1], text))
+        i = (i + 1) % list->n_places;
+    return &list->places[i];
+}
+
+static int grow_places(struct config_strings *list)
+{
+    const struct config_strings old = *list;
+
+    list->n_places = 4 * (old.n + ALLOCATED_MIN);
+    list->places = calloc(list->n_places, sizeof(*list->places));
+    if (!list->places) {
+        *list = old;
+        return -ENOMEM;
+    }
+    free(old.places);
     for (size_t i = 0; i < list->n; i++)
-        if (same_name(list->strings[i], text))
-            return &list->strings[i];
-    return NULL;
+        *find_place(list, list->strings[i]) = (uint32_t)i + 1;
+    return 0;
 }
 
 int strings_append(struct config_strings *list, const char *text)
@@ -45,26 +63,36 @@ int strings_append(struct config_strings *list, const char *text)
 
 int strings_set(struct config_strings *list, const char *text)
 {
-    char **place = find(list, text), *copy;
+    uint32_t *place;
+    char *copy;
+    int r = 2 * (list->n + 1) > list->n_places ? grow_places(list) : 0;
 
-    if (!place)
-        return strings_append(list, text);
+    if (r < 0)
+        return r;
+    place = find_place(list, text);
+    if (*place == 0) {
+        r = strings_append(list, text);
+        if (r == 0)
+            *place = (uint32_t)list->n;
+        return r;
+    }
     copy = strdup(text);
     if (!copy)
         return -ENOMEM;
-    free(*place);
-    *place = copy;
+    free(list->strings[*place - 1]);
+    list->strings[*place - 1] = copy;
     return 0;
 }
 
 bool strings_has(const struct config_strings *list, const char *text)
 {
-    return find(list, text);
+    return list->n_places > 0 && *find_place(list, text) != 0;
 }
 
 void strings_clear(struct config_strings *list)
 {
     strv_free(list->strings);
+    free(list->places);
     *list = (struct config_strings){0};
 }
 

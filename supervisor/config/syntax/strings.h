@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Strings of the configuration: lists, vectors and paths. A list finds a string by its name, which
- * ends before its first '='. */
+/* Strings of the configuration: lists, vectors and paths. A list grows, and finds a string by its
+ * name, which ends before its first '=', in constant time. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/config/config.h"
@@ -20,7 +20,7 @@ int strings_append(struct config_strings *list, const char *text);
 /* Replaces the string of the same name by a copy, or appends it. Returns as above. */
 int strings_set(struct config_strings *list, const char *text);
 
-/* Whether there is a string of the same name. */
+/* Whether a string of the same name was added by strings_set(). */
 bool strings_has(const struct config_strings *list, const char *text);
 
 /* Frees the strings; the list is empty then. */

@@ -36,5 +36,12 @@ int values_workers(const char *text, uint64_t *ret);
 /* A share: "0.2", or "20%". Not negative. */
 int values_fraction(const char *text, double *ret);
 
+#define VALUES_CPU_MAX 8191 /* the highest number that Linux can be built for */
+
+/* Adds the CPUs of "0-3,6 8" to those of `*list`, which is replaced by a new text: "0-3,6,8", in
+ * the order in which they were given. It is owned by the caller; NULL = none so far. Also returns
+ * -ENOMEM. */
+int values_cpus(const char *text, char **list);
+
 /* "SIGTERM", "TERM", "15", "RTMIN+3", "RTMAX-1". */
 int values_signal(const char *text, int *ret);

@@ -435,6 +435,26 @@ TEST(lines_that_were_read_and_not_delivered_come_in_the_next_supervisor)
     ck_assert_int_eq(munmap(shared, sizeof(*shared)), 0);
 }
 
+TEST(what_was_read_when_the_supervisor_died_comes_in_the_next_one)
+{
+    int fd, held;
+    ck_assert_int_eq(capture_open(&capture, &fd), 0);
+    ck_assert_int_eq(write(fd, "one\n", 4), 4);
+    capture_catch_up(&capture);
+    ck_assert_uint_eq(memory.reading_to, 4);
+    held = crash(&memory);
+    /* As if it had died in a read() of up to eight bytes, which got six. */
+    memcpy(memory.tail + 4, "two\nth\xff\xff", 8);
+    memory.reading_to = 12;
+    ck_assert_int_eq(write(fd, "ree\nstop\n", 9), 9);
+    ck_assert_int_eq(capture_adopt(&capture, held), 0);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_eq(n_lines, 4);
+    ck_assert_str_eq(lines[1], "two");
+    ck_assert_str_eq(lines[2], "three");
+    close_fd(fd);
+}
+
 TEST(damaged_memory_loses_what_was_not_delivered_and_nothing_else)
 {
     int fd, held;

@@ -97,9 +97,12 @@ TEST(I4_the_worker_was_over_its_own_limit)
 {
     ck_assert(!take(USEC_PER_SEC)); /* those of a life before */
     put_events(WORKER "memory.events", 4, 4);
+    put(WORKER "memory.pressure", "some avg10=80.00 avg60=1.00 avg300=0.00 total=1\n"
+                                  "full avg10=62.50 avg60=1.00 avg300=0.00 total=1\n");
     ck_assert(take(USEC_PER_SEC));
     ck_assert_int_eq(oom.limit, OOM_OF_WORKER);
-    ck_assert_str_eq(description(), "its own limit (MemoryMax=64M), peak 63M");
+    ck_assert_str_eq(description(), "its own limit (MemoryMax=64M), peak 63M, waiting for memory "
+                                    "62 % of the time");
     ck_assert(!take(USEC_PER_SEC)); /* told once */
 }
 

@@ -56,6 +56,7 @@ TEST(states_that_are_not_opened_again_are_forgotten_and_used_for_others)
     struct kept_state *a = open_state(&first, "a/0", false);
     strcpy((char *)a->data, "of a");
     kept_state_output(&first, a)->end = kept_state_output(&first, a)->line = 7;
+    kept_state_output(&first, a)->reading_to = 7;
     (void)open_state(&first, "b/0", false);
     crash_and_adopt();
     (void)open_state(&second, "b/0", true);
@@ -64,6 +65,7 @@ TEST(states_that_are_not_opened_again_are_forgotten_and_used_for_others)
     ck_assert_str_eq((char *)c->data, "");
     ck_assert_uint_eq(kept_state_output(&second, c)->end, 0);
     ck_assert_uint_eq(kept_state_output(&second, c)->line, 0);
+    ck_assert_uint_eq(kept_state_output(&second, c)->reading_to, 0);
     ck_assert_uint_eq(second.n_free, 0);
 }
 

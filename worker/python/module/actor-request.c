@@ -3,7 +3,7 @@
 /* An actor's requests to the supervisor, about addresses, names, subscriptions, exchanges and
  * monitors; and its messages: asks, replies and timers. */
 
-#include "worker/python/module/actor-private.h"
+#include "worker/python/module/actor.h"
 #include "worker/python/module/python.h"
 #include "worker/python/module/submission.h"
 #include <string.h>

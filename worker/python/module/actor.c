@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/python/module/actor-private.h"
+#include "worker/python/module/actor.h"
 #include "worker/python/module/types.h"
 #include <errno.h>
 #include <limits.h>

@@ -157,7 +157,7 @@ TEST(every_key_of_workers_and_resources_is_read)
         "7\nMailboxMemoryMax=1M\n"
         "Overflow=drop-oldest\nOnCrash=error-queue\nMessageRetries=0\n"
         "[Resources]\nMemoryMax=64M\nMemoryHigh=32M\nCPUWeight=50\nCPUQuota=150%\nTasksMax=10\n"
-        "MemorySwapMax=0\nAllowedCPUs=0\nAllowedCPUs=0-0 0,3\nIOWeight=70\n"
+        "MemorySwapMax=0\nAllowedCPUs=0\nAllowedCPUs=0-0 0\nIOWeight=70\n"
         "LimitNOFILE=1024\nLimitCORE=0\nLimitAS=infinity\nNice=-5\nOOMScoreAdjust=-500\n");
 
     ck_assert_uint_eq(group->mailbox_max, 7);
@@ -182,7 +182,7 @@ TEST(every_key_of_workers_and_resources_is_read)
     ck_assert_uint_eq(group->cpu_quota_percent, 150);
     ck_assert_uint_eq(group->tasks_max, 10);
     ck_assert_uint_eq(group->memory_swap_max, 0);
-    ck_assert_str_eq(group->allowed_cpus, "0-0 0,3");
+    ck_assert_str_eq(group->allowed_cpus, "0,0-0,0");
     ck_assert_uint_eq(group->io_weight, 70);
     ck_assert(group->limit_nofile_set && group->limit_core_set && group->limit_as_set);
     ck_assert_uint_eq(group->limit_nofile, 1024);

@@ -206,4 +206,36 @@ TEST(shares_are_written_with_a_point_or_in_per_cent)
     ck_assert_int_eq(values_fraction("", &value), VALUES_E_INVALID);
 }
 
+/* The list after `text` was added to `before` (NULL = none). */
+static void expect_cpus(const char *before, const char *text, const char *expected)
+{
+    char *list = before ? strdup(before) : NULL;
+
+    ck_assert_int_eq(values_cpus(text, &list), 0);
+    ck_assert_str_eq(list, expected);
+    free(list);
+}
+
+TEST(cpus_are_numbers_and_ranges_and_lists_add_up)
+{
+    expect_cpus(NULL, "3", "3");
+    expect_cpus(NULL, "0-3,6 8", "0-3,6,8");
+    expect_cpus(NULL, " 5 , 4,3-3 ,", "5,4,3-3");
+    expect_cpus(NULL, "0-8191", "0-8191");
+    expect_cpus("0-1,7", "2 9-10", "0-1,7,2,9-10");
+}
+
+TEST(what_is_no_list_of_cpus_is_refused_and_changes_nothing)
+{
+    static const char *const invalid[] = {"", ",", "a", "1-", "-1", "1-2-3", "3-1", "1;2", "0x1"};
+    char *list = strdup("1");
+
+    for (size_t i = 0; i < ELEMENTS(invalid); i++)
+        ck_assert_msg(values_cpus(invalid[i], &list) == VALUES_E_INVALID, "%s", invalid[i]);
+    ck_assert_int_eq(values_cpus("8192", &list), VALUES_E_RANGE);
+    ck_assert_int_eq(values_cpus("0-99999999999999999999999", &list), VALUES_E_RANGE);
+    ck_assert_str_eq(list, "1");
+    free(list);
+}
+
 const struct suite suite = {.name = "values"};
