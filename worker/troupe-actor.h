@@ -254,6 +254,11 @@ int troupe_actor_on_message(struct troupe_actor *actor, const char *type, troupe
 void troupe_actor_become(struct troupe_actor *actor, troupe_message_fn fn, void *userdata);
 void troupe_actor_become_default(struct troupe_actor *actor);
 
+/* Calls `fn` whenever no message has arrived for `timeout_usec`; 0 = never. */
+typedef void (*troupe_silence_fn)(struct troupe_actor *actor, void *userdata);
+void troupe_actor_on_silence(struct troupe_actor *actor, uint64_t timeout_usec,
+                             troupe_silence_fn fn, void *userdata);
+
 /* ---- the current message: valid until its handler returns ---- */
 
 const char *troupe_message_type(const struct troupe_message *message);

@@ -147,9 +147,12 @@ int troupe_worker_turn(struct troupe_worker *worker, uint64_t timeout_usec);
 
 /*
  * For event loops, as in sd-bus: returns a level-triggered descriptor to wait on, which the library
- * keeps, or -errno. When it is readable, call troupe_worker_process() until it returns 0.
+ * keeps, or -errno. When it is readable, and at the time of troupe_worker_timeout()
+ * (CLOCK_MONOTONIC; TROUPE_USEC_INFINITY = none), call troupe_worker_process() until it returns 0.
  */
 int troupe_worker_fd(struct troupe_worker *worker);
+/* Returns the time, in microseconds, to process even if the descriptor is not readable. */
+uint64_t troupe_worker_timeout(const struct troupe_worker *worker);
 /* Handles at most one job or message, without waiting. Returns 1 if it handled one, 0, or an error
  * of troupe_worker_turn(). */
 int troupe_worker_process(struct troupe_worker *worker);
@@ -404,11 +407,13 @@ int troupe_client_next(struct troupe_client *client, struct troupe_result *ret,
                        uint64_t timeout_usec);
 
 /*
- * For event loops, like troupe_worker_fd() and troupe_worker_process(). Processing handles messages
+ * For event loops, like troupe_worker_fd(), _timeout() and _process(). Processing handles messages
  * of the client's actor. When it returns 1, also call troupe_client_next() with a time-out of 0
  * until -EAGAIN.
  */
 int troupe_client_fd(struct troupe_client *client);
+/* Like troupe_worker_timeout(). */
+uint64_t troupe_client_timeout(const struct troupe_client *client);
 /* Returns 1 if it handled something, 0, or -errno if the connection is lost. */
 int troupe_client_process(struct troupe_client *client);
 

@@ -428,7 +428,7 @@ bool channel_spin(struct channel *channel)
     return found;
 }
 
-int channel_wait(struct channel *channel, uint32_t control, usec_t timeout)
+int channel_wait_control(struct channel *channel, uint32_t control, usec_t timeout)
 {
     uint32_t expected;
     usec_t deadline;
@@ -447,6 +447,13 @@ int channel_wait(struct channel *channel, uint32_t control, usec_t timeout)
                                : sleep_on(channel, &channel->their_words->bell, expected, deadline);
     channel_end_sleep(channel);
     return ring_pending(&channel->in) ? 0 : r;
+}
+
+int channel_wait(struct channel *channel, usec_t timeout)
+{
+    return channel_wait_control(
+        channel, atomic_load_explicit(&channel->their_words->control, memory_order_relaxed),
+        timeout);
 }
 
 int channel_wait_space(struct channel *channel, uint32_t need, usec_t timeout)

@@ -143,9 +143,12 @@ void channel_wake_self(struct channel *channel);
  * is any. */
 bool channel_spin(struct channel *channel);
 
-/* Peer side, plain system calls. Waits until there is something to read, the supervisor's control
- * word is no longer `control`, or for `timeout`. 0, also without a reason, -ETIMEDOUT, -EINTR. */
-int channel_wait(struct channel *channel, uint32_t control, usec_t timeout);
+/* Peer side, plain system calls. Waits until there is something to read, or for `timeout`. 0, also
+ * without a reason, -ETIMEDOUT, -EINTR. */
+int channel_wait(struct channel *channel, usec_t timeout);
+/* Like channel_wait(), but returns 0 also when the supervisor's control word is no longer
+ * `control`. */
+int channel_wait_control(struct channel *channel, uint32_t control, usec_t timeout);
 
 /* Waits until a body of `need` bytes fits; publishes what was committed. 0, -ETIMEDOUT, -EINTR,
  * -EMSGSIZE if it never can, -EPROTO like ring_reserve(). */

@@ -463,7 +463,7 @@ static uint64_t take_found(void)
     bool found = false;
 
     while (!found) {
-        channel_wait(&channel, 0, USEC_INFINITY);
+        channel_wait(&channel, USEC_INFINITY);
         while (!found && ring_next(&channel.in, &record) == 0)
             found = record.kind == PROTOCOL_FOUND &&
                     protocol_get_found(record.body, record.size, &answer) == 0;
@@ -638,7 +638,7 @@ int main(int argc, char **argv)
     atomic_store(&channel.mine.header->owner, (uint32_t)getpid() | FUTEX_WAITERS);
     send_ready();
     for (;;) {
-        channel_wait(&channel, 0, USEC_INFINITY);
+        channel_wait(&channel, USEC_INFINITY);
         while (ring_next(&channel.in, &record) == 0) {
             if (record.kind == PROTOCOL_STOP)
                 return 0;

@@ -177,6 +177,7 @@ class Extension(troupe_python.TestCase):
         poll.register(low.fd(), select.POLLIN)
         while low.process():
             pass
+        self.assertIsNone(low.timeout())
         low.submit(self.group, b"echo hello", 1)
         low.flush()
         result = None

@@ -584,10 +584,10 @@ class Asyncio(Jobs):
             async with aio.Client(self.server.socket_path) as client:
                 errors = [ValueError("once"), OSError(5, "mine")]
 
-                def fail(_):
-                    raise errors.pop(0)
-                for _ in range(2):
-                    client.begin_ask(client.reference, "unknown").then(fail)
+                def fail():
+                    if errors:
+                        raise errors.pop(0)
+                client.on_silence(0.02, fail)
                 task = asyncio.create_task(client.do("slow", "x"))
                 while len(reported) < 2:
                     await asyncio.sleep(0.01)

@@ -230,6 +230,14 @@ class Messages(troupe_python.TestCase):
         self.assertEqual(self.client.cancel_timers("desk", "greeting"), 3)
         self.assertEqual(self.client.cancel_timers("desk", "greeting"), 0)
 
+    def test_silence_is_told(self):
+        heard = []
+        self.client.on_silence(0.01, lambda: heard.append("silence"))
+        while not heard:
+            self.client.turn(e2e.LIMIT)
+        self.client.on_silence(None, print)
+        self.assertFalse(self.client.turn(0.05))
+
     def test_a_message_tells_when_it_was_sent(self):
         before = time.time()
         heard = []

@@ -171,7 +171,7 @@ static int consume(struct channel *channel, uint64_t seed, uint64_t *next, pid_t
             if (*next != UINT64_MAX)
                 release(channel, *next);
             dead = peer >= 0 && gone(peer); /* before the last look */
-            r = channel_wait(channel, 0, dead ? 0 : PATIENCE);
+            r = channel_wait(channel, dead ? 0 : PATIENCE);
             if (r == -ETIMEDOUT && dead)
                 return -EPIPE;
             if (r < 0 && r != -ETIMEDOUT)

@@ -76,7 +76,7 @@ static void *echo(void *argument)
 
         while ((r = ring_next(&channel->in, &record)) == RING_E_EMPTY && r >= 0) {
             channel_publish(channel);
-            r = channel_wait(channel, 0, USEC_INFINITY);
+            r = channel_wait(channel, USEC_INFINITY);
         }
         if (r == 0)
             r = channel_wait_space(channel, record.size, USEC_INFINITY);
@@ -116,7 +116,7 @@ static void *ask(void *argument)
         }
         channel_publish(channel);
         while ((r = ring_next(&channel->in, &record)) == RING_E_EMPTY && r >= 0)
-            r = channel_wait(channel, 0, USEC_INFINITY);
+            r = channel_wait(channel, USEC_INFINITY);
         if (r != 0 || !traffic_check(traffic->seed, n, traffic->body_max, &record)) {
             side->result = r < 0 ? r : -EILSEQ;
             return NULL;
@@ -187,7 +187,7 @@ static void *be_woken(void *argument)
                                    {.fd = channel->self_fd, .events = POLLIN}};
         bool now = false;
 
-        while (n % 2 == 0 && channel_wait(channel, 0, USEC_INFINITY) != -EINTR)
+        while (n % 2 == 0 && channel_wait(channel, USEC_INFINITY) != -EINTR)
             continue;
         while (n % 2 == 1 && !now)
             if (channel_arm(channel, &now))

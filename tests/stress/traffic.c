@@ -138,7 +138,7 @@ int traffic_consume(struct channel *channel, const struct traffic *traffic,
         while ((r = ring_next(&channel->in, &record)) == RING_E_EMPTY) {
             channel_release(channel);
             ret->sleeps++;
-            r = channel_wait(channel, 0, PATIENCE);
+            r = channel_wait(channel, PATIENCE);
             if (r < 0)
                 return r;
         }

@@ -405,7 +405,7 @@ static void serve(void)
             supervisor.kept = 0;
             continue;
         }
-        r = channel_wait(&supervisor.channel, 0, USEC_PER_SEC / 100);
+        r = channel_wait(&supervisor.channel, USEC_PER_SEC / 100);
         if (r == -ETIMEDOUT && recv(supervisor.client, &ignored, 1, MSG_DONTWAIT) == 0)
             return;
     }

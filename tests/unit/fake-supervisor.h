@@ -109,7 +109,7 @@ static inline struct ring_record fake_next(struct fake *fake)
     struct ring_record record;
 
     channel_release(&fake->channel);
-    while (channel_wait(&fake->channel, 0, USEC_INFINITY) == -EINTR)
+    while (channel_wait(&fake->channel, USEC_INFINITY) == -EINTR)
         ;
     ck_assert_int_eq(ring_next(&fake->channel.in, &record), 0);
     return record;

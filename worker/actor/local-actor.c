@@ -6,7 +6,10 @@
 
 void actor_init(struct troupe_actor *actor, struct carrier *carrier, const char *address)
 {
-    *actor = (struct troupe_actor){.carrier = carrier, .address = address};
+    *actor = (struct troupe_actor){.carrier = carrier,
+                                   .address = address,
+                                   .silence = USEC_INFINITY,
+                                   .silence_at = USEC_INFINITY};
     list_init(&actor->queue);
     list_init(&actor->stash);
     list_init(&actor->held);
@@ -180,6 +183,8 @@ static int handle(struct troupe_actor *actor, struct troupe_message *message)
     r = take_in_hand(actor, message);
     if (r == 0)
         r = put_down(actor, message, call_handler(actor, message));
+    if (actor->silence != USEC_INFINITY)
+        actor->silence_at = usec_add(clock_now(), actor->silence);
     return r < 0 ? r : 1;
 }
 
@@ -200,6 +205,25 @@ int actor_run(struct troupe_actor *actor)
     if (!first || !actor_may_handle(actor))
         return 0;
     return handle(actor, list_entry(first, struct troupe_message, link));
+}
+
+usec_t actor_patience(const struct troupe_actor *actor, usec_t timeout)
+{
+    usec_t left;
+
+    if (actor->silence_at == USEC_INFINITY || timeout == 0)
+        return timeout;
+    left = usec_sub(actor->silence_at, clock_now());
+    return left < timeout ? left : timeout;
+}
+
+bool actor_silent(struct troupe_actor *actor)
+{
+    if (actor->silence_at == USEC_INFINITY || clock_now() < actor->silence_at)
+        return false;
+    actor->silence_at = usec_add(clock_now(), actor->silence);
+    actor->on_silence(actor, actor->silence_userdata);
+    return true;
 }
 
 _public_ int troupe_actor_turn(struct troupe_actor *actor, uint64_t timeout_usec)
@@ -223,6 +247,17 @@ _public_ void troupe_actor_become(struct troupe_actor *actor, troupe_message_fn 
 _public_ void troupe_actor_become_default(struct troupe_actor *actor)
 {
     actor->became = false;
+}
+
+_public_ void troupe_actor_on_silence(struct troupe_actor *actor, uint64_t timeout_usec,
+                                      troupe_silence_fn fn, void *userdata)
+{
+    bool wanted = timeout_usec != 0 && timeout_usec != USEC_INFINITY && fn;
+
+    actor->silence = wanted ? timeout_usec : USEC_INFINITY;
+    actor->silence_at = wanted ? usec_add(clock_now(), timeout_usec) : USEC_INFINITY;
+    actor->on_silence = fn;
+    actor->silence_userdata = userdata;
 }
 
 _public_ int troupe_message_stash(struct troupe_message *message)

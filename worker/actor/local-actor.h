@@ -60,9 +60,12 @@ struct troupe_actor {
     bool pinned; /* a job's payload holds the inbox from `pin` on */
     uint32_t pin;
     bool easing;
-    troupe_ref self;       /* TROUPE_NOBODY = unknown yet */
-    uint64_t n_received;   /* records, and futures that ended without one */
-    uint32_t seen_control; /* of actor_control_changed() */
+    troupe_ref self;            /* TROUPE_NOBODY = unknown yet */
+    uint64_t n_received;        /* records, and futures that ended without one */
+    uint32_t seen_control;      /* of actor_control_changed() */
+    usec_t silence, silence_at; /* USEC_INFINITY = not wanted */
+    troupe_silence_fn on_silence;
+    void *silence_userdata;
     troupe_failure_fn on_failure;
     void *failure_userdata;
     bool restarted; /* on_restart is due */
@@ -96,6 +99,11 @@ int actor_receive(struct troupe_actor *actor, const struct ring_record *record, 
  * now, or -errno if a report to the supervisor fails.
  */
 int actor_run(struct troupe_actor *actor);
+
+/* Shortens a time-out so that a wait ends when actor_silent() is due. */
+usec_t actor_patience(const struct troupe_actor *actor, usec_t timeout);
+/* Calls `on_silence` if it is due. Returns whether it was. */
+bool actor_silent(struct troupe_actor *actor);
 
 /* Makes the supervisor keep a shadow of the message (NULL: does nothing). Returns 0 or -errno. */
 int actor_shadow(struct troupe_actor *actor, struct troupe_message *message);

@@ -71,9 +71,11 @@ static int turn(struct carrier *carrier, usec_t timeout)
             r = actor_ease(actor);
         if (r != 0)
             return r;
+        if (actor_silent(actor))
+            return 1;
         timeout = clock_left(deadline);
         carrier->channel.wakeable = true;
-        r = pump(carrier, timeout);
+        r = pump(carrier, actor_patience(actor, timeout));
         carrier->channel.wakeable = false;
         if (r < 0)
             return r == -EINTR ? 0 : r;

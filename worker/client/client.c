@@ -126,6 +126,11 @@ _public_ int troupe_client_fd(struct troupe_client *client)
     return carrier_fd(&client->carrier, client->socket, EPOLLIN);
 }
 
+_public_ uint64_t troupe_client_timeout(const struct troupe_client *client)
+{
+    return client->actor.silence_at;
+}
+
 _public_ int troupe_client_process(struct troupe_client *client)
 {
     struct channel *channel = &client->carrier.channel;

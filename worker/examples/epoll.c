@@ -33,6 +33,20 @@ static void read_notes(struct notes *notes, int fifo)
         notes->size += (size_t)n;
 }
 
+/* Converts the worker's deadline to the time-out of epoll_wait(). */
+static int timeout_ms(uint64_t deadline_usec)
+{
+    struct timespec now;
+    uint64_t now_usec, left;
+
+    if (deadline_usec == TROUPE_USEC_INFINITY)
+        return -1;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    now_usec = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+    left = deadline_usec > now_usec ? (deadline_usec - now_usec) / 1000 + 1 : 0;
+    return left > 60000 ? 60000 : (int)left;
+}
+
 static int add(int epoll, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
@@ -53,7 +67,9 @@ static int loop(struct troupe_worker *worker, struct notes *notes, int fifo)
         /* Everything that has arrived, one job or message at a time. */
         while ((r = troupe_worker_process(worker)) > 0)
             ;
-        if (r == 0 && epoll_wait(epoll, &event, 1, -1) == 1 && event.data.fd == fifo)
+        if (r == 0 &&
+            epoll_wait(epoll, &event, 1, timeout_ms(troupe_worker_timeout(worker))) == 1 &&
+            event.data.fd == fifo)
             read_notes(notes, fifo);
     }
     if (epoll >= 0)

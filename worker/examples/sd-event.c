@@ -14,6 +14,7 @@
 struct lines {
     struct troupe_client *client;
     uint64_t group;
+    sd_event_source *timer;
     size_t n_open; /* jobs that have not ended */
     bool over;     /* standard input has ended */
 };
@@ -34,7 +35,7 @@ static int write_results(struct lines *lines)
     return r == -EAGAIN ? 0 : r;
 }
 
-/* Handles everything that has arrived. */
+/* Handles everything that has arrived, and sets the time of the next call at the latest. */
 static int process(struct lines *lines, sd_event *event)
 {
     int r;
@@ -48,13 +49,19 @@ static int process(struct lines *lines, sd_event *event)
         return sd_event_exit(event, r);
     if (lines->over && lines->n_open == 0)
         return sd_event_exit(event, 0);
-    return 0;
+    return sd_event_source_set_time(lines->timer, troupe_client_timeout(lines->client));
 }
 
 static int on_client(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
     (void)fd;
     (void)events;
+    return process(userdata, sd_event_source_get_event(source));
+}
+
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    (void)usec;
     return process(userdata, sd_event_source_get_event(source));
 }
 
@@ -86,7 +93,13 @@ static int run(struct lines *lines, sd_event *event)
 {
     int r;
 
-    r = sd_event_add_io(event, NULL, troupe_client_fd(lines->client), EPOLLIN, on_client, lines);
+    r = sd_event_add_time(event, &lines->timer, CLOCK_MONOTONIC, TROUPE_USEC_INFINITY, 0, on_time,
+                          lines);
+    if (r >= 0)
+        r = sd_event_source_set_enabled(lines->timer, SD_EVENT_ON);
+    if (r >= 0)
+        r = sd_event_add_io(event, NULL, troupe_client_fd(lines->client), EPOLLIN, on_client,
+                            lines);
     if (r >= 0)
         r = sd_event_add_io(event, NULL, STDIN_FILENO, EPOLLIN, on_input, lines);
     return r < 0 ? r : sd_event_loop(event);
@@ -111,6 +124,7 @@ int main(int argc, char **argv)
         r = run(&lines, event);
     if (r < 0)
         fprintf(stderr, "sd-event: %s\n", strerror(-r));
+    sd_event_source_unref(lines.timer);
     sd_event_unref(event);
     troupe_client_free(lines.client);
     return r < 0;

@@ -156,7 +156,7 @@ usec_t bridge_process(struct bridge *bridge)
     r = troupe_client_process(bridge->client);
     if (r < 0)
         bridge_lose_supervisor(bridge, r);
-    return r > 0 ? now : next;
+    return r > 0 ? now : usec_min(next, troupe_client_timeout(bridge->client));
 }
 
 void bridge_stop(struct bridge *bridge)

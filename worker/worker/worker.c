@@ -210,7 +210,7 @@ static int worker_wait(struct troupe_worker *worker, uint32_t control, usec_t ti
     /* Now, while no job waits for this worker. A failure is tried again before the next job. */
     if (worker->n_handled == 0)
         (void)private_tmp_empty(&worker->tmp);
-    return channel_wait(&worker->carrier.channel, control, timeout);
+    return channel_wait_control(&worker->carrier.channel, control, timeout);
 }
 
 int worker_receive(struct troupe_worker *worker, usec_t timeout, struct ring_record *ret)
@@ -308,10 +308,10 @@ static int worker_turn(struct troupe_worker *worker, usec_t timeout)
     if (r != 0)
         return r;
     worker->carrier.channel.wakeable = true;
-    r = worker_receive(worker, timeout, &record);
+    r = worker_receive(worker, actor_patience(&worker->actor, timeout), &record);
     worker->carrier.channel.wakeable = false;
     if (r == RING_E_EMPTY)
-        return 0;
+        return actor_silent(&worker->actor);
     return r < 0 ? r : worker_handle(worker, &record, begin);
 }
 
@@ -338,6 +338,11 @@ _public_ int troupe_worker_run(struct troupe_worker *worker)
 _public_ int troupe_worker_fd(struct troupe_worker *worker)
 {
     return carrier_fd(&worker->carrier, worker->carrier.control, 0);
+}
+
+_public_ uint64_t troupe_worker_timeout(const struct troupe_worker *worker)
+{
+    return worker->actor.silence_at;
 }
 
 _public_ int troupe_worker_process(struct troupe_worker *worker)

@@ -65,7 +65,7 @@ static int echo(const struct channel_fds *fds)
         } else if (r == RING_E_EMPTY) {
             channel_release(&channel);
             channel_publish(&channel);
-            r = channel_wait(&channel, 0, USEC_INFINITY);
+            r = channel_wait(&channel, USEC_INFINITY);
         }
     }
     return r;
@@ -271,7 +271,7 @@ static int next(void *userdata, int wait, void *data, size_t size)
     if (r == RING_E_EMPTY && wait) {
         channel_release(channel);
         channel_publish(channel);
-        r = channel_wait(channel, 0, USEC_INFINITY);
+        r = channel_wait(channel, USEC_INFINITY);
         if (r == 0)
             r = ring_next(&channel->in, &record);
     }

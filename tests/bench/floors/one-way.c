@@ -61,7 +61,7 @@ static int drain(struct channel *channel, uint64_t count)
         r = ring_next(&channel->in, &record);
         if (r == RING_E_EMPTY) {
             channel_release(channel);
-            r = channel_wait(channel, 0, USEC_INFINITY);
+            r = channel_wait(channel, USEC_INFINITY);
             if (r == 0)
                 r = ring_next(&channel->in, &record);
         }
@@ -94,7 +94,7 @@ static int measure(uint64_t count, uint32_t size)
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         _exit(channel_open(&theirs, &fds) != 0 || flood(&theirs, count, size) != 0);
     }
-    r = channel_wait(&channel, 0, USEC_INFINITY);
+    r = channel_wait(&channel, USEC_INFINITY);
     uint64_t begin = samples_now();
     if (r == 0)
         r = drain(&channel, count);

@@ -62,6 +62,7 @@ def with_messages(client):
     refused(client.new_exchange, "made", "pattern")
     refused(client.new_exchange, "made", "no kind")
     client.delete_exchange(exchange)
+    client.on_silence(3600, lambda: None)
 
 
 def with_errors():

@@ -347,7 +347,7 @@ static void *wait_for_record(void *result)
 {
     int *r = result;
 
-    *r = channel_wait(&peer.channel, 0, USEC_INFINITY);
+    *r = channel_wait(&peer.channel, USEC_INFINITY);
     return NULL;
 }
 
@@ -366,11 +366,11 @@ TEST(a_sleeping_peer_wakes_for_the_next_inbox_and_sleeps_again)
     expect_nothing();
     ck_assert_uint_eq(n_restarted, 1);
     /* The kernel may carry out the last wake-up only now: a wait may end without a reason. */
-    for (unsigned n = 0; (r = channel_wait(&peer.channel, 0, 0)) == 0 && n < 10; n++)
+    for (unsigned n = 0; (r = channel_wait(&peer.channel, 0)) == 0 && n < 10; n++)
         ;
     ck_assert_int_eq(r, -ETIMEDOUT);
     give_now(1);
-    ck_assert_int_eq(channel_wait(&peer.channel, 0, USEC_INFINITY), 0);
+    ck_assert_int_eq(channel_wait(&peer.channel, USEC_INFINITY), 0);
     expect(1);
 }
 

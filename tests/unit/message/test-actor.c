@@ -254,6 +254,18 @@ static int on_monitor(struct troupe_actor *actor, struct troupe_message *message
     return 0;
 }
 
+static void on_quiet(struct troupe_actor *actor, void *userdata)
+{
+    troupe_actor_on_silence(actor, 0, NULL, NULL);
+    (void)say(actor, "silence", userdata);
+}
+
+static int on_silence(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    troupe_actor_on_silence(actor, 1000, on_quiet, "at last");
+    return 0;
+}
+
 static void on_failure(struct troupe_actor *actor, int error, const char *reason, void *userdata)
 {
     char text[200];
@@ -359,6 +371,7 @@ static const struct {
     {"then", on_then, NULL},
     {"neglect", on_neglect, NULL},
     {"watch", on_monitor, NULL},
+    {"silence", on_silence, NULL},
     {"listen", on_listen, NULL},
     {"services", on_services, NULL},
     {"shortage", on_shortage, NULL},
@@ -507,7 +520,7 @@ TEST(test_worker_without_handlers_takes_messages_as_not_handled)
     fake_expect_verdict(&fake, PROTOCOL_UNHANDLED, 1, 0, "no handler took it");
 }
 
-/* ---- become, stash ---- */
+/* ---- become, stash, silence ---- */
 
 TEST(test_behaviour_switches_for_the_following_messages_and_back)
 {
@@ -547,6 +560,12 @@ TEST(test_stashed_messages_come_back_first_and_in_order)
     fake_expect_tell(&fake, "stash:two");
     fake_expect_stash(&fake, PROTOCOL_UNSTASHED, 2, 0);
     fake_expect_tell(&fake, "any:last");
+}
+
+TEST(test_silence_is_noticed)
+{
+    fake_tell(&fake, 1, "silence", "");
+    fake_expect_tell(&fake, "silence:at last");
 }
 
 /* ---- asks ---- */

@@ -188,6 +188,12 @@ static int recover(struct bank *bank)
     return r;
 }
 
+static void on_quiet(struct troupe_actor *actor, void *userdata)
+{
+    if (recover(userdata) == 0)
+        troupe_actor_on_silence(actor, 0, NULL, NULL);
+}
+
 /* ---- messages ---- */
 
 static int reply(struct troupe_message *message, const char *type, const char *text)
@@ -254,8 +260,10 @@ static int transfer(struct bank *bank, struct troupe_message *message, struct tr
     fault_point("bank.begun");
     if (r == 0)
         r = advance(bank, wanted);
-    if (r < 0)
+    if (r < 0) {
+        troupe_actor_on_silence(bank->actor, QUIET_USEC, on_quiet, bank);
         return r;
+    }
     bank->recovered = true;
     r = reply_state(message, wanted);
     fault_point("bank.replied");
@@ -326,20 +334,6 @@ static int on_recover(struct troupe_actor *actor, struct troupe_message *message
     return r < 0 ? r : reply(message, "bank.recovered", "");
 }
 
-/* Completes open transfers, of a predecessor or after an error, once no message has come for a
- * while. */
-static int work(struct troupe_worker *worker, struct bank *bank)
-{
-    int r;
-
-    do {
-        r = troupe_worker_turn(worker, bank->recovered ? TROUPE_USEC_INFINITY : QUIET_USEC);
-        if (r == 0 && !bank->recovered)
-            (void)recover(bank);
-    } while (r >= 0);
-    return r == -ESHUTDOWN ? 0 : r;
-}
-
 int bank_main(const char *directory)
 {
     struct troupe_worker *worker;
@@ -363,8 +357,9 @@ int bank_main(const char *directory)
         r = troupe_actor_on_message(bank.actor, "bank.status", on_status, &bank);
     if (r == 0)
         r = troupe_actor_on_message(bank.actor, "bank.recover", on_recover, &bank);
+    troupe_actor_on_silence(bank.actor, QUIET_USEC, on_quiet, &bank);
     if (r == 0)
-        r = work(worker, &bank);
+        r = troupe_worker_run(worker);
     transfers_close(&bank.transfers);
     troupe_worker_free(worker);
     return r < 0;

@@ -15,7 +15,7 @@ PyObject *actor_new(struct troupe_actor *actor, PyObject *owner, struct gate *ga
     self->actor = actor;
     self->owner = owner;
     self->gate = gate;
-    self->on_message = self->on_restart = NULL;
+    self->on_message = self->on_restart = self->on_silence = NULL;
     PyObject_GC_Track(self);
     return (PyObject *)self;
 }
@@ -30,6 +30,7 @@ static int actor_traverse(struct actor *self, visitproc visit, void *arg)
     Py_VISIT((PyObject *)Py_TYPE((PyObject *)self));
     Py_VISIT(self->on_message);
     Py_VISIT(self->on_restart);
+    Py_VISIT(self->on_silence);
     return 0;
 }
 
@@ -37,6 +38,7 @@ static int actor_clear(struct actor *self)
 {
     Py_CLEAR(self->on_message);
     Py_CLEAR(self->on_restart);
+    Py_CLEAR(self->on_silence);
     return 0;
 }
 
@@ -143,19 +145,33 @@ static int handle(struct troupe_actor *actor, struct troupe_message *message, vo
     return r;
 }
 
-static void restarted(struct troupe_actor *actor, void *userdata)
+static void call(struct actor *self, PyObject **kept)
 {
-    struct actor *self = userdata;
     PyObject *callable;
 
-    (void)actor;
     gate_lock(self->gate);
-    callable = PyErr_Occurred() ? NULL : Py_XNewRef(self->on_restart);
+    callable = PyErr_Occurred() ? NULL : Py_XNewRef(*kept);
     if (callable)
         Py_XDECREF(PyObject_CallFunctionObjArgs(callable, NULL));
     gate_survive(self->gate);
     Py_XDECREF(callable);
     gate_unlock(self->gate);
+}
+
+static void restarted(struct troupe_actor *actor, void *userdata)
+{
+    struct actor *self = userdata;
+
+    (void)actor;
+    call(self, &self->on_restart);
+}
+
+static void silent(struct troupe_actor *actor, void *userdata)
+{
+    struct actor *self = userdata;
+
+    (void)actor;
+    call(self, &self->on_silence);
 }
 
 /* Keeps the callable in `*kept`, which may be running. Returns whether to pass it to the library.
@@ -195,6 +211,19 @@ static PyObject *on_restart(struct actor *self, PyObject *callable)
     Py_RETURN_NONE;
 }
 
+static PyObject *on_silence(struct actor *self, PyObject *args)
+{
+    PyObject *callable;
+    uint64_t timeout;
+
+    if (!PyArg_ParseTuple(args, "O&O:on_silence", moment_or_zero, &timeout, &callable) ||
+        !keep(self, callable, &self->on_silence))
+        return NULL;
+    troupe_actor_on_silence(self->actor, timeout, silent, self);
+    gate_leave(self->gate);
+    Py_RETURN_NONE;
+}
+
 static PyObject *turn(struct actor *self, PyObject *args)
 {
     uint64_t timeout = TROUPE_USEC_INFINITY;
@@ -224,6 +253,10 @@ static PyMethodDef METHODS[] = {
      "Message.fail() returned."},
     {"on_restart", METHOD(on_restart), METH_O,
      "on_restart(callable): called once after each crash of the supervisor."},
+    {"on_silence", METHOD(on_silence), METH_VARARGS,
+     "on_silence(timeout, callable): called whenever no message has arrived for so long. 0 or None "
+     "= "
+     "never."},
     {"turn", METHOD(turn), METH_VARARGS, "turn(timeout=None): handles at most one message."},
     {"unstash_all", METHOD(unstash_all), METH_NOARGS, "unstash_all(): returns their number."},
     {"lookup", METHOD(actor_lookup), METH_VARARGS, "lookup(address): the reference of an actor."},

@@ -9,7 +9,7 @@ struct actor {
     PyObject_HEAD struct troupe_actor *actor;
     PyObject *owner; /* borrowed: it keeps this object. NULL = gone */
     struct gate *gate;
-    PyObject *on_message, *on_restart; /* NULL = none */
+    PyObject *on_message, *on_restart, *on_silence; /* NULL = none */
 };
 
 /* Returns whether the owner exists; else false after raising. */

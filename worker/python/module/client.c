@@ -404,6 +404,12 @@ static PyObject *fd(struct client *self, PyObject *unused)
     return r < 0 ? failure_raise(r, NULL) : PyLong_FromLong(r);
 }
 
+static PyObject *timeout(struct client *self, PyObject *unused)
+{
+    (void)unused;
+    return gate_is_open(&self->gate) ? moment_to_python(troupe_client_timeout(self->client)) : NULL;
+}
+
 static PyObject *process(struct client *self, PyObject *unused)
 {
     int r;
@@ -468,6 +474,8 @@ static PyMethodDef METHODS[] = {
     {"wait", METHOD(client_wait), METH_VARARGS,
      "wait(id, cookie): next() returns the end of any job."},
     {"fd", METHOD(fd), METH_NOARGS, "fd(): a descriptor that is readable when to process."},
+    {"timeout", METHOD(timeout), METH_NOARGS,
+     "timeout(): when to process, by time.monotonic(); None = never."},
     {"process", METHOD(process), METH_NOARGS,
      "process(): call it until it returns False; after True also next(0) until None."},
     {"wake", METHOD(wake), METH_NOARGS, "wake(): ends a wait of next(). Any thread."},

@@ -127,3 +127,10 @@ uint64_t moment_left(uint64_t end)
         return end;
     return end > at ? end - at : 0;
 }
+
+PyObject *moment_to_python(uint64_t usec)
+{
+    if (usec == TROUPE_USEC_INFINITY)
+        Py_RETURN_NONE;
+    return PyFloat_FromDouble((double)usec / 1e6);
+}

@@ -220,6 +220,12 @@ static PyObject *fd(struct worker *self, PyObject *unused)
     return r < 0 ? failure_raise(r, NULL) : PyLong_FromLong(r);
 }
 
+static PyObject *timeout(struct worker *self, PyObject *unused)
+{
+    (void)unused;
+    return gate_is_open(&self->gate) ? moment_to_python(troupe_worker_timeout(self->worker)) : NULL;
+}
+
 static PyObject *wake(struct worker *self, PyObject *unused)
 {
     (void)unused;
@@ -287,6 +293,8 @@ static PyMethodDef METHODS[] = {
      "process(): handles at most one job or message without waiting. Call it until it returns "
      "False."},
     {"fd", METHOD(fd), METH_NOARGS, "fd(): a descriptor that is readable when to process."},
+    {"timeout", METHOD(timeout), METH_NOARGS,
+     "timeout(): when to process, by time.monotonic(); None = never."},
     {"wake", METHOD(wake), METH_NOARGS, "wake(): ends a wait of turn(). Any thread."},
     {"heartbeat", METHOD(heartbeat), METH_NOARGS,
      "heartbeat(): restarts WatchdogSec=. Any thread."},

@@ -251,6 +251,10 @@ class Messages(ABC):
         """Cancels all of that type for that recipient. Returns their number."""
         return self._low().timer_cancel_type(self.find(to), type)
 
+    def on_silence(self, timeout: float | None, function: Callable[[], object]) -> None:
+        """Calls a function whenever no message has arrived for so many seconds; None = never."""
+        self._low().on_silence(timeout, function)
+
     def on_message(self, handler: Handler) -> None:
         """Sets a function that handles all further messages; it returns NotImplemented to leave a message unhandled."""
         self._low().on_message(lambda message: answer(handler, message))

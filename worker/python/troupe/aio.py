@@ -39,6 +39,7 @@ class Client(Messages, Questions[AsyncIterator[Record], Coroutine[Any, Any, Reco
         self._asked: dict[_troupe.Future, asyncio.Future[Reply]] = {}
         self._unsent: collections.deque[str] = collections.deque()  # ids of jobs to cancel
         self._moved = asyncio.Event()  # a result has come, so there may be room in the ring
+        self._timer: asyncio.TimerHandle | None = None
         self._planned = False
         self._loop.add_reader(self._fd, self._turn)
         self._plan()
@@ -66,6 +67,8 @@ class Client(Messages, Questions[AsyncIterator[Record], Coroutine[Any, Any, Reco
         if self._loop.is_closed():  # no task awaits anything any more
             return
         self._loop.remove_reader(fd)
+        if self._timer:
+            self._timer.cancel()
         for future in self._open.values():
             if not future.done():
                 future.set_exception(error)
@@ -98,9 +101,13 @@ class Client(Messages, Questions[AsyncIterator[Record], Coroutine[Any, Any, Reco
         except BaseException:
             self._plan()
             raise
+        if self._timer:
+            self._timer.cancel()
+        when = self._client.timeout()
+        self._timer = self._loop.call_at(when, self._turn) if when is not None else None
 
     def _process(self) -> bool:
-        """Passes exceptions of callbacks, such as that of then(), to the loop's handler; the next turn continues."""
+        """Passes exceptions of callbacks, such as that of on_silence(), to the loop's handler; the next turn continues."""
         try:
             return self._client.process()
         except Exception as error:  # pylint: disable=broad-except

@@ -266,7 +266,7 @@ TEST(A4_nobody_goes_to_sleep_on_something_to_read, BOTH_BACKENDS)
     emit(&supervisor, 10, 'b');
     expect(&worker, 10, 'a');
     ck_assert(!channel_prepare_sleep(&worker, &expected));
-    ck_assert_int_eq(channel_wait(&worker, 0, 0), 0);
+    ck_assert_int_eq(channel_wait(&worker, 0), 0);
 }
 
 TEST(A4_releasing_wakes_a_blocked_peer_only, BOTH_BACKENDS)
@@ -305,8 +305,8 @@ TEST(nobody_blocks_while_there_is_room_or_when_there_never_will_be, BOTH_BACKEND
 TEST(waiting_for_nothing_times_out_with_the_flag_down, BOTH_BACKENDS)
 {
     make_both(_i);
-    ck_assert_int_eq(channel_wait(&worker, 0, 0), -ETIMEDOUT);
-    ck_assert_int_eq(channel_wait(&worker, 0, 1000), -ETIMEDOUT);
+    ck_assert_int_eq(channel_wait(&worker, 0), -ETIMEDOUT);
+    ck_assert_int_eq(channel_wait(&worker, 1000), -ETIMEDOUT);
     ck_assert_uint_eq(worker.words->sleeping, 0);
 }
 
@@ -340,7 +340,7 @@ TEST(A4_a_sleeper_in_another_process_is_woken, BOTH_BACKENDS)
     if (pid == 0) {
         struct channel_fds given = copies();
 
-        _exit(channel_open(&worker, &given) != 0 || channel_wait(&worker, 0, USEC_INFINITY) != 0 ||
+        _exit(channel_open(&worker, &given) != 0 || channel_wait(&worker, USEC_INFINITY) != 0 ||
               !ring_pending(&worker.in));
     }
     wait_until_up(&supervisor.their_words->sleeping);
@@ -382,7 +382,7 @@ TEST(a_signal_ends_the_wait, BOTH_BACKENDS)
 
         if (sigaction(SIGUSR1, &action, NULL) < 0 || channel_open(&worker, &given) != 0)
             _exit(1);
-        _exit(channel_wait(&worker, 0, USEC_INFINITY) != -EINTR);
+        _exit(channel_wait(&worker, USEC_INFINITY) != -EINTR);
     }
     /* The flag is up a moment before the sleep begins: signal until one arrives during the sleep.
      */
