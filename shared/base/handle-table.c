@@ -59,7 +59,7 @@ int handle_table_restore(struct handle_table *table, uint64_t handle, void *obje
         table->entries[table->n_entries++] = (struct handle_entry){0};
     }
     entry = &table->entries[index];
-    if (entry->object)
+    if (entry->object || entry->generation > handle >> 32)
         return -EEXIST;
     entry->object = object;
     entry->generation = (uint32_t)(handle >> 32);

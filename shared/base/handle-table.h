@@ -31,7 +31,8 @@ void handle_table_deinit(struct handle_table *table);
 int handle_table_add(struct handle_table *table, void *object, uint64_t *ret_handle);
 
 /* Adds an object under the handle that another table once gave it, before any other is added.
- * handle_table_link_free() follows. Returns 0, -EEXIST or -ENOMEM. */
+ * handle_table_link_free() follows. Returns 0, -EEXIST (a later object has or had its place) or
+ * -ENOMEM. */
 int handle_table_restore(struct handle_table *table, uint64_t handle, void *object);
 void handle_table_link_free(struct handle_table *table);
 

@@ -332,6 +332,20 @@ static bool has_its_descriptors(const struct message *message)
     return n <= HOLDING_FDS_MAX && (message->n_fds == n || message->n_fds == n + 1);
 }
 
+/* The place of a process that has ended may be that of a later one: the last supervisor reuses it
+ * when it hears of the end, and drops the holding afterwards. Only its id is not given again. */
+static int register_held(struct held_table *table, struct held *held)
+{
+    struct handle_table *clients = &table->spawner->clients;
+    int r = handle_table_restore(clients, held->client.id, &held->client);
+
+    if (held->pid == 0 || !held->ended)
+        return r;
+    if (r == 0)
+        handle_table_remove(clients, held->client.id);
+    return r == -EEXIST ? 0 : r;
+}
+
 /* Returns 0 or -errno. */
 static int add(struct held_table *table)
 {
@@ -345,7 +359,7 @@ static int add(struct held_table *table)
     if (!held)
         return -ENOMEM;
     incoming.n_fds = 0;
-    r = handle_table_restore(&table->spawner->clients, record->id, &held->client);
+    r = register_held(table, held);
     if (r < 0) {
         held_free(held);
         return r;

@@ -246,6 +246,38 @@ TEST(an_id_of_the_old_supervisor_is_not_given_again)
 }
 
 /* A program that was started for an upgrade in advance may wait for long. */
+TEST(both_are_found_of_a_process_that_has_ended_and_one_that_has_its_place)
+{
+    struct held *ended, *living;
+
+    if (table->end.n_restarts == 0) {
+        run_another();
+        hold("group/0", NULL, 0);
+        const uint64_t first = worker.id;
+
+        worker.holding = (struct holding){0};
+        start("exec sleep 10000");
+        hold("group/1", NULL, 0);
+        ck_assert_uint_eq((uint32_t)worker.id, (uint32_t)first);
+        crash();
+    }
+    ended = held_take(table, HOLDING_WORKER, "group/0");
+    living = held_take(table, HOLDING_WORKER, "group/1");
+    ck_assert_ptr_nonnull(ended);
+    ck_assert_ptr_nonnull(living);
+    ck_assert(ended->ended);
+    ck_assert(!living->ended);
+    const uint64_t ids[] = {ended->holding.id, living->holding.id};
+
+    held_discard(ended);
+    run_another();
+    ck_assert_uint_ne(worker.id, ids[0]);
+    ck_assert_uint_ne(worker.id, ids[1]);
+    held_adopt(living, &worker.client, &worker.holding);
+    worker.exited = false;
+    spawner_kill(spawner, &worker.client, worker.pid);
+}
+
 TEST(the_time_of_the_loop_is_that_after_the_waiting)
 {
     ck_assert_uint_gt(loop_now(context.loop), loop_made_at);
