@@ -44,12 +44,23 @@ static uint64_t beats_of(usec_t period)
     return period == 0 ? 0 : SCHEDULE_BEATS_SPAN / period;
 }
 
+static uint64_t per_span(uint64_t per_second)
+{
+    return per_second * (SCHEDULE_BEATS_SPAN / USEC_PER_SEC);
+}
+
 static bool within(const struct schedule_share *share, const struct schedule_share *more,
                    const struct schedule_share *max)
 {
     return share->n < max->n && share->bytes <= max->bytes &&
            more->bytes <= max->bytes - share->bytes &&
-           share->beats + more->beats <= max->beats * (SCHEDULE_BEATS_SPAN / USEC_PER_SEC);
+           share->beats + more->beats <= per_span(max->beats);
+}
+
+/* Whether its beats are few enough for them not to count in the bound of all. */
+static bool is_modest(const struct schedule_share *share, const struct schedule_share *more)
+{
+    return share && share->beats + more->beats <= per_span(SCHEDULES_PER_ACTOR_BEATS_FREE);
 }
 
 /* Checks whether `setter` may set one more, whose message counts `bytes`. 0 or SCHEDULE_E_*. */
@@ -65,8 +76,11 @@ static int check_room(struct message_context *context, const struct schedule_opt
                                                 SCHEDULES_PER_ACTOR_BEATS_MAX};
     const struct schedule_share *share = share_of(context, options->sender);
     const struct schedule_share more = {1, bytes, beats_of(options->period)};
+    struct schedule_share all = context->schedules.all;
 
-    if (!within(&context->schedules.all, &more, &MAX))
+    if (options->sender != 0 && is_modest(share, &more))
+        all.beats = 0;
+    if (!within(&all, &more, &MAX))
         return SCHEDULE_E_TOO_MANY;
     return share && !within(share, &more, options->sender == 0 ? &OUTSIDE : &ACTOR)
                ? SCHEDULE_E_SHARE

@@ -34,6 +34,8 @@ struct payload;
 #define SCHEDULES_PER_ACTOR_MAX        100000u
 #define SCHEDULES_PER_ACTOR_MEMORY_MAX (UINT64_C(64) << 20)
 #define SCHEDULES_PER_ACTOR_BEATS_MAX  10000u
+/* An actor with at most so many beats is not refused because of those of others. */
+#define SCHEDULES_PER_ACTOR_BEATS_FREE 1000u
 #define SCHEDULE_PERIOD_MIN            USEC_PER_MSEC
 
 #define SCHEDULE_BEATS_SPAN (1000 * USEC_PER_SEC)

@@ -1038,6 +1038,25 @@ TEST(periodic_timers_of_one_setter_fire_so_often_and_no_more)
     ck_assert_uint_eq(context.schedules.all.beats, 0);
 }
 
+TEST(a_setter_of_few_beats_is_not_refused_because_of_the_others)
+{
+    struct actor *to = new_actor("to"), *modest = new_actor("modest");
+    const struct topic topic = topic_of("beat");
+    struct schedule_options options = {.to = to, .at = 1000, .period = 1000, .topic = &topic};
+    uint64_t id;
+
+    for (unsigned i = 0; i < 5; i++) {
+        options.sender = new_actor("greedy")->reference;
+        for (unsigned j = 0; j < 10; j++)
+            ck_assert_int_eq(schedule_add(&context, &options, &id), 0);
+    }
+    options.sender = modest->reference;
+    ck_assert_int_eq(schedule_add(&context, &options, &id), 0);
+    ck_assert_int_eq(schedule_add(&context, &options, &id), SCHEDULE_E_TOO_MANY);
+    schedule_forget(to);
+    fake_peer_turns(context.loop, 1);
+}
+
 /* ---- the message log ---- */
 
 static char logged[1024];
