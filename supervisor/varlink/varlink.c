@@ -259,7 +259,7 @@ int varlink_parse(struct varlink_call *ret, const char *message, size_t size,
                   struct varlink_problem *problem)
 {
     struct varlink_object members;
-    const char *object;
+    const char *oneway, *object;
     int r;
 
     *ret = (struct varlink_call)VARLINK_CALL_NULL;
@@ -276,8 +276,12 @@ int varlink_parse(struct varlink_call *ret, const char *message, size_t size,
         return VARLINK_E_MALFORMED;
     ret->parameters = object;
     r = varlink_read(&members, ret, CALL, problem);
-    if (r != 0)
+    if (r != 0) {
+        /* A oneway call gets no error reply either. */
+        oneway = json_text_member(object, "oneway");
+        ret->oneway = oneway && *oneway == 't';
         return r;
+    }
     ret->method = varlink_string(&members, "method");
     ret->parameters = value_of(&members, "parameters");
     ret->more = varlink_bool(&members, "more");

@@ -42,7 +42,8 @@ struct varlink_call {
 /* clang-format on */
 
 /* Parses one message, without its NUL. 0, VARLINK_E_MALFORMED, VARLINK_E_INVALID with `*problem`,
- * or -ENOMEM. Call varlink_call_deinit() in any case. */
+ * or -ENOMEM. Call varlink_call_deinit() in any case. `oneway` is valid also after
+ * VARLINK_E_INVALID. */
 int varlink_parse(struct varlink_call *ret, const char *message, size_t size,
                   struct varlink_problem *problem);
 void varlink_call_deinit(struct varlink_call *call);

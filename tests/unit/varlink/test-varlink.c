@@ -76,6 +76,7 @@ TEST(members_of_a_wrong_type_are_named)
 TEST(a_wrong_call_that_wants_no_answer_says_so)
 {
     ck_assert_int_eq(parse("{\"method\":7,\"oneway\":true}"), VARLINK_E_INVALID);
+    ck_assert(call.oneway);
 }
 
 TEST(more_values_than_any_call_has_are_malformed)
