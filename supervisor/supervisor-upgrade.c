@@ -359,8 +359,8 @@ void supervisor_forget_saved(struct supervisor *supervisor)
     (void)unlink(saved_path(supervisor, path));
 }
 
-/* What is neither held by the keeper, nor saved, nor in the store of durable jobs ends here, as in
- * a crash. */
+/* State that is neither held by the keeper, nor saved, nor in the store of durable jobs ends here,
+ * as in a crash. */
 void supervisor_hand_over(struct supervisor *supervisor)
 {
     notify_alive(&supervisor->notify, clock_now());
@@ -370,7 +370,7 @@ void supervisor_hand_over(struct supervisor *supervisor)
 /* ---- the check of this program ---- */
 
 /* Checks whether a supervisor could start: `trouped --check`. It changes nothing, and another one
- * may run meanwhile. */
+ * may be running. */
 
 static bool needs_store(const struct config *config)
 {

@@ -217,7 +217,7 @@ int attachment_watch_again(struct attachment *attachment, uint64_t cookie, struc
     return job ? attachment_watch_job(attachment, cookie, job) : refuse_lost(attachment, cookie);
 }
 
-/* Once its submitter waits for the end again, nobody else needs the result, as nobody knows its id.
+/* Once its submitter waits for the end again, no other client needs the result: none knows its id.
  * A chosen one is kept: its submitter may ask for it. */
 int attachment_watch_own_job(struct attachment *attachment, uint64_t cookie, struct job *job)
 {

@@ -84,8 +84,8 @@ void group_stop(struct group *group, bool hurry);
 void group_restart(struct group *group);
 void group_reset(struct group *group);
 void group_set_paused(struct group *group, bool paused);
-/* Safe mode begins or ends: pauses the group unless it is paused, and resumes it if nobody has
- * paused or resumed it meanwhile. */
+/* Safe mode begins or ends: pauses the group unless it is paused, and resumes it unless it
+ * has been paused or resumed in between. */
 void group_hold_back(struct group *group, bool held_back);
 /* Returns whether it was paused other than by safe mode: the next supervisor must also pause it. */
 bool group_stays_paused(const struct group *group);
@@ -96,7 +96,7 @@ void group_end_drain(struct group *group);
 /* Called when a job has ended, and whenever jobs are not handed out any more. */
 void group_review_drain(struct group *group);
 /* Whether its durable jobs are being read from disk, or will be after those of other groups.
- * Inline: cells, which call nothing of their group, ask as well. */
+ * Inline: cells also ask, and they call no function of their group. */
 static inline bool group_awaits_restore(const struct group *group)
 {
     return group->restores ||

@@ -11,8 +11,8 @@
 
 struct saved_job;
 
-/* Rows that are read at a time. A chunk waits for a commit of what is written meanwhile, so a
- * million jobs need large ones; results are read with their payloads. */
+/* Rows that are read at a time. Each chunk waits for the commit of concurrent writes, so a
+ * million jobs need large chunks; results are read with their payloads. */
 #define RESTORE_JOBS_MAX    8192
 #define RESTORE_RESULTS_MAX 256
 

@@ -5,7 +5,7 @@
  * The waiting jobs of each user without permission to change things, in one group. A user may have
  * as many waiting as remain free for all others, so no user fills a queue.
  *
- * After a start, the jobs of earlier supervisors are counted as well, except those of root. A job
+ * After a start, the jobs of earlier supervisors are also counted, except those of root. A job
  * that waits only on disk may remain counted after its end, so compare the count to the total.
  */
 

@@ -194,8 +194,8 @@ static void take_last_requests(void)
     keeper.channel = close_fd(keeper.channel); /* a closed peer keeps poll() awake */
 }
 
-/* If a stop was requested meanwhile, the next supervisor does that, or the old program if that one
- * fails: they know what was saved. */
+/* If a stop was requested during the upgrade, the next supervisor carries it out, or the old
+ * program if the next one fails: both know the saved state. */
 static bool hands_over(const struct spawn_exit *how)
 {
     return !keeper.upgrading && !how->signalled && how->code == KEEPER_EXIT_UPGRADE;
@@ -209,7 +209,7 @@ void keeper_supervisor_ended(const struct spawn_exit *how)
     if (keeper.ready && hands_over(how)) {
         plan_upgrade();
     } else if (keeper.ready && keeper.upgrading) {
-        /* A new program is ready before it does a stop that was requested meanwhile. */
+        /* A new program is ready before it carries out a stop requested during the upgrade. */
         undo_upgrade(how);
     } else if (keeper.ready && !keeper.stopping && !asked) {
         plan_restart(how);

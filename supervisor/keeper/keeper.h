@@ -70,7 +70,7 @@ int keeper_run(struct keeper_program *program);
 /*
  * The supervisor's program, trouped-supervisor: beside this one (a build tree) or installed. It is
  * kept open, so that a supervisor that crashes is started again from the same file, even if another
- * version has been installed meanwhile; an upgrade opens it again. Without privileges, each
+ * version has been installed since; an upgrade opens it again. Without privileges, each
  * supervisor executes a copy in memory that its user cannot read, so that no worker can trace it.
  */
 struct program {

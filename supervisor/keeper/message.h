@@ -78,7 +78,7 @@ struct message_held_end {
 
 /*
  * A message without its descriptors, as far as `bytes` are used. SPAWN has the rest of its options
- * there. What a kind does not need is 0. The keeper reads no `bool` that the supervisor has
+ * there. Fields that a kind does not use are 0. The keeper reads no `bool` that the supervisor has
  * written, as it could hold anything.
  */
 struct message_record {

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What a process sees of the file system. The supervisor lists it once per reload; the new process
- * makes it true in a mount namespace of its own, between clone and exec, so that each start sees
- * the paths as they are then.
+ * The part of the file system that a process sees. The supervisor lists it once per reload; the new
+ * process makes it true in a mount namespace of its own, between clone and exec, so that each start
+ * sees the paths as they are then.
  */
 
 #include <stdbool.h>

@@ -39,7 +39,7 @@ int mount_restrict_one(int tree, uint64_t attributes);
 /* Like mount_restrict(), but for all mounts that this process sees. */
 int mount_restrict_all(uint64_t attributes);
 
-/* Makes an attached tree the root and the working directory of this process. What it saw before is
+/* Makes an attached tree the root and the working directory of this process. Its former view is
  * gone, unless the root was no mount that can be replaced (that of the kernel itself, or the
  * directory of a chroot), which stays below: who has CAP_SYS_CHROOT can then get there. Returns 0
  * or -errno. */

@@ -15,7 +15,7 @@ static void drop(int fd)
     close_fd(fd);
 }
 
-/* Returns a descriptor of its own, -EAGAIN if there is none, or -errno. What is in the storage
+/* Returns a descriptor of its own, -EAGAIN if there is none, or -errno. An entry of the storage
  * stays there, so it is never empty again. */
 static int copy(int storage)
 {

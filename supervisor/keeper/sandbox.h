@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What a process may do, beyond its user and limits. The supervisor compiles it once per reload;
+ * The rights of a process, beyond its user and limits. The supervisor compiles it once per reload;
  * the new process applies it between clone and exec.
  *
  * The functions below run in the new process. They make system calls and nothing else.

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Closes connections of clients that are not served. Descriptors may be queued in them, and those
- * of connections that nobody accepts are closed with the listening socket: such a close may block
- * (taker.h), in whichever process closes that socket last. */
+ * of connections that are never accepted are closed with the listening socket: such a close may
+ * block (taker.h), in whichever process closes that socket last. */
 
 struct loop;
 

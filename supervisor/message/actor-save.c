@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* What is saved for workers and clients. */
+/* The state that an upgrade saves for workers and clients. */
 #define KEPT (MEMORY_KEPT_ASKS | MEMORY_KEPT_MONITORS | MEMORY_KEPT_REQUESTS | MEMORY_KEPT_TIES)
 
 /* Whether messages wait for it, or others count on it: it is to be there after the upgrade. */

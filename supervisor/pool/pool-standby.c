@@ -19,8 +19,8 @@ static bool spare_is_wanted(const struct slot *place)
            !place->retired && place->state != LIFECYCLE_FAILED;
 }
 
-/* Whether to start a spare now. A worker that has not come up gets none, since the spare would fail
- * as well; a worker to be replaced gets none, since its successor needs the second cgroup. */
+/* Whether to start a spare now. A worker that has not come up gets none, since the spare would
+ * also fail; a worker to be replaced gets none, since its successor needs the second cgroup. */
 static bool spare_is_due(const struct slot *place)
 {
     return !place->standby && spare_is_wanted(place) && slot_is_up(place) &&

@@ -34,7 +34,7 @@ struct call_listener {
     struct loop_watch watch;
     struct rate rate;
     /* The call that was received and not answered yet, in memory that outlives the supervisor: else
-     * its caller would wait for good after a crash. `id` 0 = none. NULL = not kept. */
+     * its caller would wait forever after a crash. `id` 0 = none. NULL = not kept. */
     struct seccomp_notif *received;
     /* Whether to make the call after all: it is not the program's. */
     bool (*permits)(struct call_listener *listener, const struct seccomp_data *data);

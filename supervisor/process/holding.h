@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What the keeper holds for the next supervisor: for a worker, a service or a ring client, its
- * descriptors and some bytes that say what they are. After a crash or an upgrade the next
+ * Things that the keeper holds for the next supervisor: for a worker, a service or a ring client,
+ * its descriptors and some bytes that say what they are. After a crash or an upgrade the next
  * supervisor finds them by kind and name. A process that is not held ends with the
  * supervisor.
  *
@@ -86,7 +86,7 @@ void holding_drop(struct holding *holding, struct spawner *spawner);
 /* ---- what the last supervisor has left ---- */
 
 /*
- * What the keeper held for this supervisor: workers, services and ring clients that
+ * Things that the keeper held for this supervisor: workers, services and ring clients that
  * have outlived the previous one. All of it is collected before the loop runs. Each owner takes
  * what is its own, by kind and name; the rest is killed and dropped. At the very first start there
  * is nothing, so there is one path of starting only.

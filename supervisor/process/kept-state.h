@@ -18,8 +18,8 @@
 #define KEPT_CHUNK      256 /* states that are mapped together */
 #define KEPT_NAME_MAX   159 /* bytes, without the NUL */
 #define KEPT_DATA_MAX   344
-/* Of the layout, with the data of all owners. Raise it with every change: another version's states
- * are not read, and its workers end. */
+/* The version of the layout, with the data of all owners. Raise it with every change: states of
+ * another version are not read, and its workers end. */
 #define KEPT_STATES_VERSION 6
 
 /* In the shared memory. */

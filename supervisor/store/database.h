@@ -5,9 +5,9 @@
  * One connection to the SQLite database that holds durable jobs. All calls are synchronous and come
  * from one thread: the storage thread (store.h), or a unit test.
  *
- * The database uses a write-ahead log and syncs each commit. Other programs may read it meanwhile;
- * an exclusive lock on the file "troupe.db-lock", which only its user can open, keeps a second
- * trouped out.
+ * The database uses a write-ahead log and syncs each commit. Other programs may read it at the same
+ * time; an exclusive lock on the file "troupe.db-lock", which only its user can open, keeps a
+ * second trouped out.
  */
 
 #include <limits.h>

@@ -168,7 +168,7 @@ void durable_job_keep_attempt(struct job *job, bool counts);
 /* The row of the job was read. Returns how many attempts have failed of which the row does not
  * know. The number of the last attempt that has ended is in `job` then. */
 uint32_t durable_job_missed_ends(struct job *job, const struct job_row *row);
-/* The same for a job that a worker has in hand, and that counts them. */
+/* Like durable_job_missed_ends(), but for a job that a worker has in hand: the job counts them. */
 void durable_job_join_ends(struct job *job, const struct job_row *row);
 
 /* The number of its row. */

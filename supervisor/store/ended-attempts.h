@@ -34,7 +34,7 @@ struct kept_attempt *ended_attempts_take(struct ended_attempts *attempts, int64_
 /* Merges all entries of `number` (and `mine`, which the caller owns; NULL = none) into that of the
  * last attempt before `before`, and returns it: the caller owns it. Frees the others. Entries of
  * attempts from `before` on did not end and are dropped. Returns NULL if none remains. A crash
- * meanwhile loses nothing. */
+ * before the next commit loses nothing. */
 struct kept_attempt *ended_attempts_join(struct ended_attempts *attempts, int64_t number,
                                          struct kept_attempt *mine, uint32_t before);
 /* Takes it back. */

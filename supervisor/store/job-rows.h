@@ -44,8 +44,8 @@ enum job_row_state {
 /*
  * All pointers are borrowed. Texts are not terminated.
  *
- * Rows are written some time after an attempt has begun. If everything dies before, nobody knows
- * of the attempt: so when a row is read, its attempt is raised by the number of runs of trouped
+ * Rows are written some time after an attempt has begun. If everything dies before, no record of
+ * the attempt exists: so when a row is read, its attempt is raised by the number of runs of trouped
  * that have ended so since it was written. No run may begin more than one attempt of which the row
  * does not know: job_row_allows().
  */

@@ -16,8 +16,8 @@ void job_progress_to_row(struct job_row *row, const struct job *job);
  * state may not say yet. */
 void job_end_to_row(struct job_row *row, const struct job *job, enum job_state end);
 
-/* A job in the file of an upgrade, with its payload or result. Of a durable job, which `row.number`
- * names, this is what its row in the database lacks. */
+/* A job in the file of an upgrade, with its payload or result. For a durable job, which
+ * `row.number` names, it holds the fields that the row in the database lacks. */
 struct saved_job {
     struct job_row row;
     uint64_t handle, id_high, id_low;

@@ -239,7 +239,7 @@ static void open_database(struct store_worker *worker)
 /* ---- transactions ---- */
 
 /* Begins a transaction. Returns false while another program holds the lock for writing; queries are
- * answered meanwhile. After LOCKED_MAX, the lock becomes an error of the transaction. */
+ * still answered. After LOCKED_MAX, the lock becomes an error of the transaction. */
 static bool begin(struct store_worker *worker)
 {
     const usec_t now = clock_now(), since = worker->locked_since > 0 ? worker->locked_since : now;

@@ -149,7 +149,7 @@ const char *store_problem(const struct store *store);
 bool store_is_writing(const struct store *store);
 /* Whether that has taken seconds: the disk hangs, or another program locks the database. */
 bool store_is_slow(const struct store *store);
-/* What is said of one that is slow, and of one in the state STORE_OPENING. */
+/* The texts for a slow store, and for one in the state STORE_OPENING. */
 #define STORE_SLOW_TEXT    "the disk does not answer, or another program locks the database"
 #define STORE_OPENING_TEXT "the store of durable jobs is being opened: try again"
 

@@ -11,7 +11,7 @@
 
 struct group_context;
 
-/* Writes the file at `path` (saved-file.h), in place of any that is there. Nothing may change
- * meanwhile: the loop does not run. From then on, this supervisor does not answer what is saved.
+/* Writes the file at `path` (saved-file.h), in place of any that is there. Nothing changes while
+ * it runs, as the loop does not. From then on, this supervisor does not answer saved requests.
  * Returns 0 or -errno. */
 int save(const char *path, const struct group_context *context);

@@ -78,8 +78,8 @@ struct varlink_bytes {
     size_t size;
 };
 
-/* The members of an object by name, which the interface must describe with that type. What is
- * returned is valid as long as the call. */
+/* The members of an object by name, which the interface must describe with that type. The
+ * results are valid as long as the call. */
 bool varlink_has(const struct varlink_object *object, const char *name);
 const char *varlink_string(const struct varlink_object *object, const char *name); /* or NULL */
 struct varlink_bytes varlink_bytes(const struct varlink_object *object, const char *name);

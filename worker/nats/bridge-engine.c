@@ -115,8 +115,8 @@ static void deliver_after(struct bridge *bridge, natsMsg *message, usec_t pause)
 }
 
 /* Without a connection, or if the server may already have given the message to another machine,
- * says nothing: the server delivers the message again after AckWait. The same goes for a stand-in,
- * since it is not known when the server has last heard of its message. */
+ * says nothing: the server delivers the message again after AckWait. Nor does it say anything for a
+ * stand-in, since it is not known when the server has last heard of its message. */
 void bridge_put_off(struct bridge *bridge, struct flight *flight, usec_t pause)
 {
     if (bridge->engine.connected && flight->kind != FLIGHT_STAND_IN &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What the supervisor answers about jobs: which are in progress, which will never begin, and how
+/* The supervisor's answers about jobs: which are in progress, which will never begin, and how
  * workers died. */
 
 #include "worker/nats/bridge.h"

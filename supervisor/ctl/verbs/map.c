@@ -318,7 +318,7 @@ static bool finished(const struct map *map)
     return map->broken || (window_empty(&map->window) && (map->end || map->stop));
 }
 
-/* What has ended is written before a lost connection is waited for, which may be over for good. */
+/* Writes the ended lines before it waits for a lost connection, which may never come back. */
 static bool write_until_finished(struct map *map)
 {
     if (map->stop)

@@ -110,8 +110,8 @@ void cell_end_cancelled(struct cell *cell, struct job *job);
 
 /*
  * Events of single jobs: accepted, started, retried, ended. There may be hundreds of thousands of
- * them per second, so they are neither logged nor kept, and cost one comparison while nobody
- * watches.
+ * them per second, so they are neither logged nor kept, and cost one comparison while no
+ * client watches.
  */
 
 /* Sends an event of a job that is still its cell's; the message is the job's id and the formatted
@@ -139,7 +139,7 @@ int cell_await_store(struct cell *cell, const struct cell_request *request);
 /* Lets the request's waiter wait until a job that has the request's id is on disk, or could not be
  * written. Returns CELL_E_WAIT; without a waiter CELL_E_BUSY; or -ENOMEM. */
 int cell_await_row(const struct cell_request *request, struct job *other);
-/* Whether the queue has room for a payload of this size, which nobody else waits for. */
+/* Whether the queue has room for a payload of this size that no other submitter waits for. */
 bool cell_has_room(const struct cell *cell, uint64_t size);
 /* Whether a payload of this size fits into an empty queue. */
 bool cell_may_ever_fit(const struct cell *cell, uint64_t size);

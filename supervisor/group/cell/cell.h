@@ -7,7 +7,7 @@
  *
  * A group without keys has one cell, with the group's name; a group with Cells=by-key has one for
  * each key in use. Such a cell is made with its first job, and retires after CellIdleSec= without
- * one: its slots stop, then the group frees it. A job that comes meanwhile calls it back.
+ * one: its slots stop, then the group frees it. A job that arrives before that calls it back.
  */
 
 #include "shared/base/clock.h"
