@@ -337,6 +337,16 @@ class Jobs(Ctl):
                 for arguments in ("--config", directory), (path,):
                     self.assertEqual("runs as root" in self.exits(0, "verify", *arguments).stderr, warned)
 
+    def test_verify_warns_about_a_path_of_the_sandbox_that_does_not_exist(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "mail.group")
+            Path(path).write_text("[Group]\nExecStart=/bin/cat\nUser=nobody\n[Sandbox]\nProfile=strict\nReadOnlyPaths=/no/such -/may/be /etc\n",
+                                  encoding="utf-8")
+            for arguments in ("--config", directory), (path,):
+                warnings = self.exits(0, "verify", *arguments).stderr
+                self.assertIn("/no/such does not exist, so the worker would not start", warnings)
+                self.assertEqual(warnings.count("does not exist"), 1)
+
     def test_verify_names_the_missing_interpreter_of_a_command(self):
         with tempfile.TemporaryDirectory() as directory:
             script = os.path.join(directory, "script")

@@ -16,6 +16,7 @@
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verbs/verbs.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -70,6 +71,27 @@ static unsigned warn_of_root(const struct config_group *group)
     return 1;
 }
 
+/* Warns about paths of the sandbox without which the worker does not start. They may come later. */
+static unsigned warn_of_missing_paths(const struct config_group *group)
+{
+    const struct config_strings *const lists[] = {&group->read_only_paths, &group->read_write_paths,
+                                                  &group->inaccessible_paths};
+    unsigned n = 0;
+
+    for (size_t i = 0; i < ELEMENTS(lists); i++)
+        for (size_t j = 0; j < lists[i]->n; j++) {
+            const char *path = lists[i]->strings[j];
+
+            if (*path != '/' || access(path, F_OK) == 0 || errno != ENOENT)
+                continue;
+            complain("%s: [Sandbox]: %s does not exist, so the worker would not start; put - in "
+                     "front if it may be missing",
+                     group->path, path);
+            n++;
+        }
+    return n;
+}
+
 /* Whether the jobs of a group with troupe-exec would fail because of a missing interpreter. */
 static unsigned warn_of_command(const struct config_group *group)
 {
@@ -97,7 +119,7 @@ static unsigned warn_of_root_in_file(const char *path)
 
     if (config_ends_with(path, CONFIG_GROUP_SUFFIX) &&
         config_read_group(path, &problems, &group) == 0 && group)
-        n = warn_of_root(group) + warn_of_command(group);
+        n = warn_of_root(group) + warn_of_command(group) + warn_of_missing_paths(group);
     config_group_free(group);
     config_problems_deinit(&problems);
     return n;
@@ -124,7 +146,8 @@ static int check_directory(const char *directory, unsigned *warnings,
 
     for (size_t i = 0; r == 0 && warnings && i < config->n_groups; i++)
         *warnings += warn_of_limits(config->groups[i]) + warn_of_root(config->groups[i]) +
-                     warn_of_idle_keys(config->groups[i]) + warn_of_command(config->groups[i]);
+                     warn_of_idle_keys(config->groups[i]) + warn_of_command(config->groups[i]) +
+                     warn_of_missing_paths(config->groups[i]);
     config_free(config);
     if (r < 0)
         complain("cannot read the configuration in %s: %s", directory, strerror(-r));
