@@ -548,7 +548,7 @@ class Threads(TestCase):
     def test_ctrl_c_is_told_from_a_result_that_raises_the_same(self):
         self.program("""
             from troupe import _troupe
-            from troupe.executor import ends
+            from troupe.executor import ends, tasks
 
             class Raising:
                 def __reduce__(self):
@@ -567,7 +567,7 @@ class Threads(TestCase):
                 return 7
 
             def end(value):
-                return _troupe.Result((1, 0, "succeeded", 0, 1, "id", "", pickle.dumps(value), False))
+                return _troupe.Result((1, 0, "succeeded", 0, 1, "id", "", tasks.VALUE + pickle.dumps(value), False))
 
             main:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -1091,7 +1091,7 @@ class Shared(troupe_python.TestCase, TestCase):
         python = [f"{name}={value}" for name, value in troupe_python.ENVIRONMENT.items()]
         self.shared = self.started({"tasks": troupe_python.e2e.ini(
             f"{sys.executable} -m troupe.executor.worker", Group={"Environment": python}, Pool={"Size": 2},
-            Jobs={"MaxRetries": 0}), "single": troupe_python.e2e.ini(
+            Jobs={"MaxRetries": 0}), "echo": troupe_python.e2e.ini(f"{troupe_python.e2e.TROUPE_EXEC} -- /bin/cat"), "single": troupe_python.e2e.ini(
                 f"{sys.executable} -m troupe.executor.worker", Group={"Environment": python})})
 
     def test_a_worker_remembers_some_programs_only(self):
@@ -1119,6 +1119,13 @@ class Shared(troupe_python.TestCase, TestCase):
                     print(executor.submit(abs, -1).exception())
             """, env={"TROUPE": self.shared.socket_path}),
             "the executor cannot continue: there is no group, cell or worker 'tsaks'; did you mean 'tasks'?\n")
+
+    def test_a_group_of_other_workers_is_refused(self):
+        self.assertIn("its workers must run python3 -m troupe.executor.worker", self.program("""
+            main:
+                with Executor(group="echo", socket=os.environ["TROUPE"]) as executor:
+                    print(repr(executor.submit(abs, -1).exception()))
+            """, env={"TROUPE": self.shared.socket_path}))
 
     def test_a_death_tells_what_the_process_wrote(self):
         self.assertEqual(self.program("""

@@ -7,7 +7,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from troupe._troupe import Result
-from troupe.executor.tasks import TIRED, UNFIT, TaskTimeout, WorkerDied, load_exception, loads
+from troupe.executor.tasks import TIRED, UNFIT, TaskTimeout, WorkerDied, load_exception, load_value
 
 TIMEOUT_REASON = "ran out of time"
 # A worker that gets a task after its last one exits, which counts as an attempt although the task has not begun.
@@ -65,4 +65,4 @@ def value_or_error(result: Result, socket: str | None) -> tuple[Any, BaseExcepti
     if result.error or result.end in ("dead", "cancelled"):
         died = TaskTimeout if TIMEOUT_REASON in result.reason else WorkerDied
         return None, died(result.reason, result.attempts, result.id, socket)
-    return (None, load_exception(result.data)) if result.end == "rejected" else (loads(result.data), None)
+    return (None, load_exception(result.data)) if result.end == "rejected" else (load_value(result.data), None)

@@ -19,6 +19,9 @@ PROTOCOL = 5
 RAISED, UNFIT = 1, 2
 TIRED = 125  # the exit status of a worker that has done all tasks that it may do
 
+# In front of a value's pickle: other groups' answers do not begin with it.
+VALUE = b"troupe.executor\n"
+
 loads = pickle.loads
 with_traceback: Any = process._ExceptionWithTraceback
 
@@ -98,6 +101,12 @@ def pack_exception(error: BaseException) -> bytes:
     except BaseException as unfit:  # pylint: disable=broad-except
         packed = dumps(RuntimeError(f"an exception that cannot be pickled ({unfit!r}):\n{text}"))
     return dumps((packed, text))
+
+
+def load_value(answer: bytes) -> object:
+    if not answer.startswith(VALUE):
+        raise TypeError("the group's answer is no result of a task; its workers must run python3 -m troupe.executor.worker")
+    return loads(memoryview(answer)[len(VALUE):])
 
 
 def load_exception(packed: bytes) -> BaseException:

@@ -20,7 +20,7 @@ from typing import Any
 from troupe._troupe import Job, Worker
 from troupe.executor import inherited
 from troupe.executor.guardian import near
-from troupe.executor.tasks import RAISED, TIRED, UNFIT, dumps, loads, pack_exception
+from troupe.executor.tasks import RAISED, TIRED, UNFIT, VALUE, dumps, loads, pack_exception
 
 PROGRAMS_MAX = 8
 
@@ -70,7 +70,7 @@ def perform(job: Job, packed: Any) -> None:
     except BaseException as error:  # pylint: disable=broad-except
         job.reject(RAISED, pack_exception(error))
     else:
-        job.succeed(value)
+        job.succeed(VALUE + value)
 
 
 def shared() -> Callable[[Job], None]:
