@@ -95,7 +95,7 @@ static void wake_with_next_submission(struct channel *channel, const _Atomic uin
     struct io_uring_sqe *sqe = io_uring_get_sqe(&broker.ring.uring);
 
     loop_ring_prep_futex_wake(sqe, (const void *)word, 1);
-    sqe->flags |= broker.ring.quiet_success;
+    sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
     sqe->user_data = 0;
 }
 
