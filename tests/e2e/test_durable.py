@@ -1016,6 +1016,7 @@ class Lookups(Case):
         s = self.durable().with_failing_syncs().start()
         Path(s.path("fails")).touch()
         self.refused("StoreFailed", s.create, "kept", "echo")
+        s.wait_event("store.failed")  # a slow disk also refuses, before it fails
         self.refused("StoreFailed", s.job, "never")
         os.unlink(s.path("fails"))
         s.wait_event("store.open", count=2)
