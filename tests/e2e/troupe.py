@@ -555,6 +555,13 @@ class Supervisor:
             return Path(f"/proc/{pid}/comm").read_text(encoding="ascii") == name + "\n"
         return False
 
+    @staticmethod
+    def _is_helper(pid):
+        """Whether it is a supervisor or a helper of one, which may end after its supervisor has: trouped-taker and so on."""
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            return Path(f"/proc/{pid}/comm").read_text(encoding="ascii").startswith("trouped-")
+        return False
+
     def pumps(self):
         """The processes that copy the output of services."""
         return [pid for pid in self._family() if self._runs_program(pid, "trouped-pump")]
@@ -584,8 +591,7 @@ class Supervisor:
         """Workers and services. The keeper tells of an end just before it reaps, so this waits for those it has to reap."""
         limit_at = time.monotonic() + LIMIT
         while True:
-            pumps = self.pumps()
-            children = [pid for pid in self._family() if pid not in pumps and not self._runs_program(pid)]
+            children = [pid for pid in self._family() if not self._is_helper(pid)]
             if not any(self._is_zombie(pid) for pid in children):
                 return children
             if time.monotonic() > limit_at:
