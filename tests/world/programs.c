@@ -200,6 +200,8 @@ static char *id_of(uint32_t index, char text[32])
 static void take_end(struct client *client, const struct troupe_result *result)
 {
     const uint32_t index = (uint32_t)result->cookie;
+    /* Without memory or a descriptor for a large result, its client is told so. */
+    const bool is_lost = result->size == 0 && strstr(result->reason, "could not be handed over");
 
     if (result->error == -ECONNRESET && model_job(index)->durable) {
         client->unknown[client->n_unknown++] = index;
@@ -213,7 +215,7 @@ static void take_end(struct client *client, const struct troupe_result *result)
         model_refused(index, result->error);
     else
         model_ended(index, (int)result->end, result->attempts,
-                    result->end != TROUPE_SUCCEEDED ||
+                    result->end != TROUPE_SUCCEEDED || is_lost ||
                         (result->size == SIZES[index % ELEMENTS(SIZES)] &&
                          is_filled(result->data, result->size, index)));
 }

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdarg.h>
