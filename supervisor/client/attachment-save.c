@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Ring clients across an upgrade: what they wait for is saved and restored. */
+
 #include "supervisor/client/attachment.h"
 
 #include "supervisor/channel/answer.h"

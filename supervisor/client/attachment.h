@@ -67,6 +67,7 @@ void attachment_flush(struct attachment *attachment);
 #define CLIENT_NAME_SIZE  24 /* with the NUL */
 #define CLIENT_NUMBER_MAX ((uint64_t)INT64_MAX / 2)
 
+/* Writes the address with its NUL. `number` counts from 1, at most CLIENT_NUMBER_MAX. */
 void client_name_write(char ret[CLIENT_NAME_SIZE], uint64_t number);
 /* Returns whether client_name_write() can have written it, with a number from 1 to
  * CLIENT_NUMBER_MAX; then sets `*ret`. */

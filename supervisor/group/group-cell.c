@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* The cells of a group, one per key with Cells=by-key. */
+
 #include "shared/base/log.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/cell/refusal.h"

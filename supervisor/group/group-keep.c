@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* State of a group that outlives a crash of the supervisor. */
+
 #include "shared/base/cleanup.h"
 #include "supervisor/config/keys/draft.h"
 #include "supervisor/group/cell/cell-private.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Workers of an earlier supervisor, and their jobs in hand, continue. */
+
 #include "shared/base/cleanup.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-private.h"

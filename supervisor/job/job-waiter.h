@@ -34,9 +34,9 @@ struct job_waiter *job_waiter_free(struct job_table *table, struct job_waiter *w
 /* Moves the waiter behind all others. It is notified of the end only, and if very many wait, some
  * turns later, when the job may have no group any more. */
 void job_waiter_be_patient(struct job_waiter *waiter);
+#define JOB_TOLD_AT_ONCE 2048u
 /* Notifies all waiters of the change, but of an end at most JOB_TOLD_AT_ONCE patient ones in this
  * turn. When the job has ended, each is unlinked before its call. */
-#define JOB_TOLD_AT_ONCE 2048u
 void job_tell_waiters(struct job_table *table, struct job *job);
 /* Notifies patient waiters of all jobs that have ended. */
 void job_tell_rest(struct job_table *table);

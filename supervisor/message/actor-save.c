@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Actors, their names and monitors across an upgrade. */
+
 #include "shared/base/hash.h"
 #include "shared/base/log.h"
 #include "shared/protocol/protocol-requests.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
+/* A cell's durable jobs: when they are written, and refused while the store is not usable. */
+
 #include "shared/base/fault.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell/cell-backlog.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* The end of a job: retry, result, dead letter, and its waiters. */
+
 #include "shared/base/fault.h"
 #include "supervisor/event/death.h"
 #include "supervisor/event/event-id.h"

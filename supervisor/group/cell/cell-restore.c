@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
+/* Jobs that an earlier supervisor accepted return to their cell. */
+
 #include "shared/base/fault.h"
 #include "shared/base/log.h"
 #include "supervisor/group/cell/cell-private.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Dead letters across an upgrade. */
+
 #include "supervisor/message/message-save.h"
 
 #include "supervisor/event/death.h"

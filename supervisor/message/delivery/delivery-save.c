@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Mailboxes and messages in hand across an upgrade. */
+
 #include "supervisor/message/message-save.h"
 
 #include "supervisor/message/dead-letter/undeliverable.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
+/* Exchanges and their subscriptions across an upgrade. */
+
 #include "shared/base/log.h"
 #include "shared/protocol/protocol-requests.h"
 #include "supervisor/message/actor-name.h"

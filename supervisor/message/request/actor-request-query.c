@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* The requests of actors: names, monitors, timers, pauses, subscriptions and exchanges. */
+
 #include "shared/base/cleanup.h"
 #include "supervisor/channel/answer.h"
 #include "supervisor/channel/endpoint.h"
