@@ -163,6 +163,14 @@ class Client:
             self._read()
         return self.queues[sid].popleft()
 
+    def comes(self, sid, seconds):
+        """Whether a message of this subscription is there, or comes before the server has been silent for this time."""
+        while not self.queues[sid]:
+            if not self.buffer and not select.select([self.socket], [], [], seconds)[0]:
+                return False
+            self._read()
+        return True
+
     def available(self, seconds):
         """The next message of any subscription that comes within this time, if any, and what has come before."""
         if self.buffer or select.select([self.socket], [], [], seconds)[0]:

@@ -575,8 +575,7 @@ class Restart(TestCase):
     def test_a_directory_that_shall_be_empty_after_a_crash_ends_all_workers(self):
         s, workers = self.emptied()
         s.ctl("reload", "--allow-empty", check=True)
-        s.until(lambda: s.call("GetInfo")["state"] == "running" and not s.children())
-        self.assertEqual(s.call("GetStatus")["groups"], [])
+        s.until(lambda: s.call("GetInfo")["state"] == "running" and not s.children() and not s.call("GetStatus")["groups"])
 
     def test_a_supervisor_without_a_configuration_can_be_stopped(self):
         s, _ = self.unconfigured()
