@@ -197,18 +197,6 @@ TEST(a_client_that_is_told_more_than_it_reads_is_cut_off)
     ck_assert_uint_eq(control_n_clients(fake_control), 0);
 }
 
-TEST(one_client_too_many_is_told_so_and_the_others_go_on)
-{
-    fake_daemon.clients_max = 1;
-    check_done(SUPERVISOR("GetInfo", "{}"));
-    struct fake_client *second = fake_connect();
-    json_t *parameters = fake_refused(second, "TooManyClients", JOBS("List", "{}"));
-    ck_assert_int_eq(json_integer_value(json_object_get(parameters, "maximum")), 1);
-    ck_assert_ptr_null(fake_receive(second));
-    check_done(SUPERVISOR("GetInfo", "{}"));
-    fake_disconnect(second);
-}
-
 TEST(an_idle_client_is_closed_and_one_that_waits_is_not)
 {
     fake_daemon.client_idle = 1000;
@@ -261,12 +249,6 @@ TEST(the_kernel_says_who_the_peer_is)
 }
 
 /* ---- the listening socket ---- */
-
-TEST(a_path_where_somebody_lives_is_refused)
-{
-    ck_assert_int_eq(control_listen(fake_path, 0), -EADDRINUSE);
-    check_done(SUPERVISOR("GetInfo", "{}"));
-}
 
 TEST(a_path_that_was_left_behind_is_taken_over)
 {

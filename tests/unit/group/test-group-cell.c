@@ -132,30 +132,6 @@ static void idle_for(struct cell *cell, usec_t time)
     cell->idle_timer.fn(&cell->idle_timer, cell->idle_since + time);
 }
 
-TEST(a_key_makes_its_cell_once)
-{
-    ck_assert(group_is_keyed(group));
-    ck_assert_int_eq(submit("acme"), 0);
-    ck_assert_int_eq(submit("acme"), 0);
-    ck_assert_int_eq(submit("other"), 0);
-    ck_assert_uint_eq(group->cells.n_cells, 2);
-    ck_assert_str_eq(cell_of("acme")->name, "mail/acme");
-    ck_assert_uint_eq(cell_of("acme")->queue.n_jobs, 2);
-    ck_assert_str_eq(cell_of("acme")->pool.slots[1]->name, "mail/acme/1");
-    ck_assert_uint_eq(group->counts.n[JOBS_LIVE], 3);
-    ck_assert_str_eq(events, "cell.created mail/acme, cell.created mail/other, ");
-}
-
-TEST(what_cannot_name_a_cell_is_refused)
-{
-    ck_assert_int_eq(submit(""), CELL_E_NO_KEY);
-    ck_assert_int_eq(submit("a/b"), CELL_E_BAD_KEY);
-    ck_assert_int_eq(submit(".."), CELL_E_BAD_KEY);
-    ck_assert_int_eq(submit("12345678901234567890123456789012345678901234567890123456789012345"),
-                     CELL_E_BAD_KEY);
-    ck_assert_uint_eq(group->cells.n_cells, 0);
-}
-
 TEST(without_cells_a_key_is_only_the_jobs)
 {
     struct job *job;
@@ -171,16 +147,6 @@ TEST(without_cells_a_key_is_only_the_jobs)
     ck_assert_ptr_null(pool_event_name(&group->cell->pool));
     ck_assert_ptr_eq(group_next_cell(group, NULL), group->cell);
     ck_assert_ptr_null(group_next_cell(group, group->cell));
-}
-
-TEST(beyond_CellsMax_only_keys_that_have_a_cell_are_served)
-{
-    ck_assert_int_eq(submit("a"), 0);
-    ck_assert_int_eq(submit("b"), 0);
-    ck_assert_int_eq(submit("c"), 0);
-    ck_assert_int_eq(submit("d"), CELL_E_TOO_MANY);
-    ck_assert_int_eq(submit("a"), 0);
-    ck_assert_uint_eq(group->counts.n[JOBS_REFUSED], 1);
 }
 
 TEST(a_refused_job_leaves_no_cell_behind)
@@ -201,22 +167,6 @@ TEST(a_group_that_goes_away_makes_no_cells)
     ck_assert_uint_eq(group->counts.n[JOBS_LIVE], 0);
     group_reopen(group);
     ck_assert_int_eq(submit("b"), 0);
-}
-
-TEST(beyond_what_all_may_hold_each_may_still_hold_its_share)
-{
-    config->cells_queue_memory_max = 3000000;
-    for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(submit_data("a", 1 << 20, "", NULL), 0);
-    ck_assert_int_eq(submit_data("a", 1 << 20, "", NULL), CELL_E_BUSY);
-    ck_assert_int_eq(submit_data("b", 900000, "", NULL), 0);
-    ck_assert_int_eq(submit_data("b", 900000, "", NULL), CELL_E_BUSY);
-    ck_assert_int_eq(submit_data("c", 900000, "", NULL), 0);
-    ck_assert_uint_eq(group->counts.n[JOBS_BYTES], (2 << 20) + 1800000);
-    while (first_job("a"))
-        ck_assert_int_eq(cell_cancel(first_job("a"), PROTOCOL_CAUSE_REQUESTED, 0), 0);
-    ck_assert_uint_eq(group->counts.n[JOBS_BYTES], 1800000);
-    ck_assert_int_eq(submit_data("b", 900000, "", NULL), 0);
 }
 
 TEST(an_idle_cell_retires_and_its_counters_stay_with_the_group)
@@ -294,16 +244,6 @@ TEST(cells_to_come_are_as_their_group_was_made)
     ck_assert(!cell_of("a")->paused);
     ck_assert_str_eq(
         events, "group.paused mail, group.resized mail, cell.created mail/a, group.resumed mail, ");
-}
-
-TEST(P7_a_cell_of_that_size_is_left_alone_and_one_below_one_refused)
-{
-    ck_assert_int_eq(submit("a"), 0);
-    ck_assert_int_eq(group_resize_cell(cell_of("a"), 0), GROUP_E_BAD_SIZE);
-    ck_assert_int_eq(group_resize_cell(cell_of("a"), GROUP_SIZE_MAX + 1), GROUP_E_BAD_SIZE);
-    ck_assert_int_eq(group_resize_cell(cell_of("a"), 2), 0);
-    ck_assert(!cell_of("a")->own_size);
-    ck_assert_str_eq(events, "cell.created mail/a, ");
 }
 
 TEST(a_name_and_a_generation_are_never_used_twice)

@@ -49,24 +49,6 @@ TEST(wrong_jobs_are_refused_with_what_is_wrong)
     ck_assert_uint_eq(fake_group->cell->queue.n_jobs, 0);
 }
 
-TEST(a_full_queue_is_busy)
-{
-    for (unsigned i = 0; i < 3; i++)
-        check_done(JOBS("Create", "{\"group\":\"test\"}"));
-    json_t *parameters = fake_refused(client, "Busy", JOBS("Create", "{\"group\":\"test\"}"));
-    ck_assert_int_eq(json_integer_value(json_object_get(parameters, "queued")), 3);
-    ck_assert_int_eq(json_integer_value(json_object_get(parameters, "maximum")), 3);
-}
-
-TEST(payloads_arrive_decoded)
-{
-    check_done(JOBS("Create", "{\"group\":\"test\",\"payload\":{\"encoding\":\"base64\","
-                              "\"data\":\"AAEC/w==\"}}"));
-    struct job *job = queue_first(&fake_group->cell->queue);
-    ck_assert_uint_eq(job->payload.size, 4);
-    ck_assert_mem_eq(payload_data(&job->payload), "\0\1\2\xff", 4);
-}
-
 static void cancel_elsewhere(const char *text)
 {
     struct fake_client *other = fake_connect();
@@ -86,44 +68,6 @@ TEST(do_answers_when_the_job_has_ended_and_the_next_call_waits)
     answer = parameters_of(fake_receive(client));
     ck_assert_str_eq(string(answer, "state"), "running");
     check_refused("NoSuchJob", "id", "d", JOBS("Get", "{\"id\":\"d\"}"));
-}
-
-TEST(do_and_get_with_more_begin_with_the_state_as_it_is)
-{
-    struct fake_client *second = fake_connect();
-
-    json_t *answer = fake_ask(
-        client, MORE("io.troupe.Jobs.Do", "{\"group\":\"test\",\"options\":{\"id\":\"d\"}}"));
-    ck_assert(json_is_true(json_object_get(answer, "continues")));
-    ck_assert_str_eq(job_state(json_object_get(answer, "parameters")), "queued");
-    answer = fake_ask(second, MORE("io.troupe.Jobs.Get", "{\"id\":\"d\"}"));
-    ck_assert(json_is_true(json_object_get(answer, "continues")));
-    cancel_elsewhere(JOBS("Cancel", "{\"id\":\"d\"}"));
-    for (unsigned i = 0; i < 2; i++) {
-        answer = fake_receive(i == 0 ? client : second);
-        ck_assert_ptr_null(json_object_get(answer, "continues"));
-        ck_assert_str_eq(job_state(json_object_get(answer, "parameters")), "cancelled");
-    }
-    fake_disconnect(second);
-}
-
-TEST(a_job_goes_on_without_those_who_wait_for_it)
-{
-    struct fake_client *asker = fake_connect(), *waiter = fake_connect();
-
-    fake_send(asker, JOBS("Do", "{\"group\":\"test\",\"options\":{\"id\":\"d\"}}"));
-    fake_settle();
-    fake_send(waiter, JOBS("Wait", "{\"id\":\"d\"}"));
-    fake_settle();
-    struct job *job = queue_first(&fake_group->cell->queue);
-    ck_assert(!list_empty(&job->waiters));
-    fake_disconnect(asker);
-    fake_disconnect(waiter);
-    check_done(SUPERVISOR("GetInfo", "{}"));
-    fake_settle();
-    ck_assert(list_empty(&job->waiters));
-    ck_assert_uint_eq(fake_group->cell->queue.n_jobs, 1);
-    ck_assert_uint_eq(control_n_clients(fake_control), 1);
 }
 
 TEST(oneway_calls_are_carried_out_and_not_answered)

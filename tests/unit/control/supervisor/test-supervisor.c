@@ -5,19 +5,6 @@
 #include "supervisor/pool/slot/slot.h"
 #include "tests/unit/control/calls.h"
 
-TEST(status_shows_groups_and_workers)
-{
-    json_t *answer = ask(SUPERVISOR("GetStatus", "{\"target\":\"test/1\"}"));
-    json_t *group = json_array_get(json_object_get(answer, "groups"), 0);
-    json_t *workers = json_object_get(group, "workers");
-
-    ck_assert_str_eq(string(group, "name"), "test");
-    ck_assert_str_eq(string(group, "state"), "stopped");
-    ck_assert_int_eq(json_integer_value(json_object_get(group, "size")), 2);
-    ck_assert_uint_eq(json_array_size(workers), 1);
-    ck_assert_str_eq(string(json_array_get(workers, 0), "name"), "test/1");
-}
-
 TEST(unknown_targets_are_refused_with_the_nearest)
 {
     check_refused("NoSuchTarget", "nearest", "test",
@@ -54,28 +41,6 @@ TEST(pause_and_resume_are_events_that_watchers_see)
     ck_assert_uint_eq(json_array_size(json_object_get(answer, "events")), 3);
     answer = ask(SUPERVISOR("Watch", "{\"target\":\"test/0\"}"));
     ck_assert_uint_eq(json_array_size(json_object_get(answer, "events")), 0);
-}
-
-TEST(kept_events_are_replayed_before_new_ones)
-{
-    check_done(SUPERVISOR("Pause", "{\"target\":\"test\"}"));
-    json_t *answer = fake_ask(client, MORE("io.troupe.Supervisor.Watch", "{\"replay\":true}"));
-    ck_assert(json_is_true(json_object_get(answer, "continues")));
-    ck_assert_uint_eq(
-        json_array_size(json_object_get(json_object_get(answer, "parameters"), "events")), 1);
-}
-
-TEST(resizing_tells_the_old_size_and_waits_for_the_new_one)
-{
-    json_t *answer = ask(SUPERVISOR("Resize", "{\"target\":\"test\",\"size\":5,\"wait\":true}"));
-
-    ck_assert_int_eq(json_integer_value(json_object_get(answer, "old_size")), 2);
-    answer = ask(SUPERVISOR("Resize", "{\"target\":\"test\",\"size\":1,\"wait\":true}"));
-    ck_assert_int_eq(json_integer_value(json_object_get(answer, "old_size")), 5);
-    ck_assert_uint_eq(fake_group->cell->pool.n_slots, 1);
-    answer =
-        fake_refused(client, "BadSize", SUPERVISOR("Resize", "{\"target\":\"test\",\"size\":0}"));
-    ck_assert_int_eq(json_integer_value(json_object_get(answer, "minimum")), 1);
 }
 
 /* The last event comes before the pool lets go of the slot: looking only once would be once too

@@ -72,67 +72,12 @@ static struct job *queued(const char *name, uint8_t priority)
 
 /* ---- order and delay ---- */
 
-TEST(jobs_stand_in_the_queue_by_priority_and_equals_as_they_came)
-{
-    static const char *const expected[] = {"urgent", "a", "b", "last"};
-    unsigned n = 0;
-
-    group->config->queue_max = 4;
-    (void)queued("last", 63);
-    (void)queued("a", PROTOCOL_DEFAULT_PRIORITY);
-    (void)queued("b", QUEUE_PRIORITY_DEFAULT);
-    (void)queued("urgent", 0);
-    for (unsigned band = 0; band < QUEUE_PRIORITIES; band++)
-        list_for_each (node, &group->cell->queue.bands[band])
-            ck_assert_str_eq(list_entry(node, struct job, link)->name, expected[n++]);
-    ck_assert_uint_eq(n, 4);
-}
-
-static void stop_loop(struct job_waiter *waiter, struct job *job)
-{
-    if (job->state == JOB_QUEUED)
-        loop_stop(parts.loop);
-    if (job_ended(job))
-        (void)job_waiter_free(&parts.jobs, waiter);
-}
-
-TEST(a_delayed_job_is_queued_when_its_time_has_come)
-{
-    struct cell_request request = request_of("later");
-    struct job *job;
-
-    request.delay = USEC_PER_MSEC;
-    request.changed = stop_loop;
-    ck_assert_int_eq(group_submit(group, &request, &job), 0);
-    ck_assert_int_eq(job->state, JOB_DELAYED);
-    ck_assert_uint_eq(group->cell->queue.n_jobs, 0);
-    ck_assert_uint_eq(group->cell->counts.n[JOBS_LIVE], 1);
-    ck_assert_int_eq(loop_run(parts.loop), 0);
-    ck_assert_int_eq(job->state, JOB_QUEUED);
-    ck_assert_ptr_eq(queue_first(&group->cell->queue), job);
-    ck_assert_uint_eq(group->cell->counts.n[JOBS_BACKOFF], 0);
-}
-
 TEST(a_job_whose_date_has_passed_is_queued_at_once)
 {
     struct cell_request request = request_of("now");
 
     request.at = clock_realtime() - 1;
     ck_assert_int_eq(accepted(&request)->state, JOB_QUEUED);
-}
-
-TEST(delayed_jobs_take_places_and_can_be_cancelled)
-{
-    struct cell_request request = request_of("");
-    struct job *job, *jobs[3];
-
-    request.at = clock_realtime() + 3600 * USEC_PER_SEC;
-    for (unsigned i = 0; i < 3; i++)
-        jobs[i] = accepted(&request);
-    ck_assert_int_eq(submit(&request, &job), CELL_E_BUSY);
-    ck_assert_int_eq(cell_cancel(jobs[1], PROTOCOL_CAUSE_REQUESTED, 0), 0);
-    ck_assert_int_eq(submit(&request, &job), 0);
-    ck_assert_uint_eq(group->cell->counts.n[JOBS_CANCELLED], 1);
 }
 
 /* ---- waiting for room ---- */
@@ -198,22 +143,6 @@ static void fill(void)
         jobs[i] = queued(i == 0 ? "first" : "", 1);
 }
 
-TEST(who_waits_gets_the_place_that_becomes_free)
-{
-    struct sender sender;
-
-    fill();
-    sender_start(&sender, "", USEC_INFINITY);
-    ck_assert_int_eq(sender.result, CELL_E_WAIT);
-    ck_assert_uint_eq(group->cell->counts.n[JOBS_WAITERS], 1);
-    ck_assert_int_eq(cell_cancel(jobs[0], PROTOCOL_CAUSE_REQUESTED, 0), 0);
-    run_until_answered(1);
-    ck_assert_int_eq(sender.result, 0);
-    ck_assert_uint_eq(group->cell->counts.n[JOBS_WAITERS], 0);
-    ck_assert_uint_eq(group->cell->queue.n_jobs, 3);
-    ck_assert_uint_eq(group->cell->counts.n[JOBS_REFUSED], 0);
-}
-
 TEST(those_who_wait_are_served_in_the_order_they_came_and_before_who_does_not)
 {
     struct sender senders[3];
@@ -271,18 +200,6 @@ TEST(beside_the_place_of_one_that_was_called_others_are_free)
     ck_assert_int_eq(submit(&impatient, &job), CELL_E_BUSY);
     sender_try(&sender);
     ck_assert_int_eq(sender.result, 0);
-}
-
-TEST(after_its_time_a_sender_is_told_busy)
-{
-    struct sender sender;
-
-    fill();
-    sender_start(&sender, "", USEC_PER_MSEC);
-    run_until_answered(1);
-    ck_assert_int_eq(sender.result, CELL_E_BUSY);
-    ck_assert_uint_eq(group->cell->counts.n[JOBS_REFUSED], 1);
-    ck_assert_uint_eq(group->cell->counts.n[JOBS_WAITERS], 0);
 }
 
 static void stop_at_turn(struct cell_waiter *waiter)
@@ -384,19 +301,6 @@ TEST(a_large_one_is_not_overtaken_by_small_ones_while_it_waits_for_memory)
     ck_assert_int_eq(small.result, 0);
 }
 
-TEST(a_group_that_closes_tells_those_who_wait)
-{
-    struct sender senders[2];
-
-    fill();
-    sender_start(&senders[0], "", USEC_INFINITY);
-    sender_start(&senders[1], "", 20 * USEC_PER_SEC);
-    group_close(group, "it is over");
-    run_until_answered(2);
-    ck_assert_int_eq(senders[0].result, CELL_E_STOPPING);
-    ck_assert_int_eq(senders[1].result, CELL_E_STOPPING);
-}
-
 TEST(a_group_that_is_removed_tells_those_who_wait)
 {
     struct sender sender;
@@ -426,18 +330,6 @@ TEST(who_waits_outlives_a_cell_that_goes_away)
     group->config->queue_max = 4;
     cell_free(cell);
     ck_assert_ptr_null(sender.waiter.cell);
-    run_until_answered(1);
-    ck_assert_int_eq(sender.result, 0);
-}
-
-TEST(a_larger_queue_has_room_for_those_who_wait)
-{
-    struct sender sender;
-
-    fill();
-    sender_start(&sender, "", USEC_INFINITY);
-    group->config->queue_max = 4;
-    cell_review(group->cell);
     run_until_answered(1);
     ck_assert_int_eq(sender.result, 0);
 }

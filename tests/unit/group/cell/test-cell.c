@@ -26,16 +26,8 @@ static int handle(struct troupe_job *job, void *userdata)
     size_t size;
     const char *what = troupe_job_payload(job, &size);
 
-    if (strcmp(what, "crash") == 0 ||
-        (strcmp(what, "crash once") == 0 && troupe_job_attempt(job) == 1))
+    if (strcmp(what, "crash") == 0)
         raise(SIGKILL);
-    if (strcmp(what, "error") == 0)
-        return troupe_job_retry(job, 7, "it is broken");
-    if (strcmp(what, "no") == 0)
-        return troupe_job_reject(job, 3, "sorry", 5);
-    if (strcmp(what, "hang") == 0)
-        for (;;)
-            pause();
     while (strcmp(what, "until cancelled") == 0)
         if (troupe_job_is_cancelled(job))
             return troupe_job_cancelled(job);
@@ -248,119 +240,6 @@ static void run_jobs(void)
     ck_assert_uint_eq(n_ended, n_expected);
 }
 
-TEST(a_job_succeeds_with_its_result)
-{
-    struct job *job = accepted("hello");
-
-    group_start(group);
-    run_jobs();
-    ck_assert_int_eq(job->state, JOB_SUCCEEDED);
-    ck_assert_uint_eq(job->attempt, 1);
-    ck_assert_uint_eq(job->result.size, 5);
-    ck_assert_int_eq(memcmp(payload_data(&job->result), "hello", 5), 0);
-    ck_assert_uint_eq(group->cell->counts.n[JOBS_SUCCEEDED], 1);
-    ck_assert_uint_eq(group->cell->counts.n[JOBS_BYTES], 0);
-}
-
-TEST(J3_a_rejected_job_is_final_and_a_crash_is_retried)
-{
-    struct job *no = accepted("no"), *once = accepted("crash once");
-
-    group_start(group);
-    run_jobs();
-    ck_assert_int_eq(no->state, JOB_REJECTED);
-    ck_assert_int_eq(no->code, 3);
-    ck_assert_uint_eq(no->attempt, 1);
-    ck_assert_int_eq(once->state, JOB_SUCCEEDED);
-    ck_assert_uint_eq(once->attempt, 2);
-    ck_assert_uint_eq(once->n_attempts, 1);
-    ck_assert_str_eq(once->attempts[0].cause, "signal");
-    ck_assert_uint_eq(parts.deaths.n_total, 1);
-}
-
-TEST(J4_a_job_that_fails_on_every_attempt_is_dead_once)
-{
-    struct job *crash = accepted("crash"), *error = accepted("error");
-
-    group_start(group);
-    run_jobs();
-    ck_assert_int_eq(crash->state, JOB_DEAD);
-    ck_assert_uint_eq(crash->attempt, config->max_retries + 1);
-    ck_assert_str_eq(crash->reason, "killed by SIGKILL");
-    ck_assert_int_eq(error->state, JOB_DEAD);
-    ck_assert_int_eq(error->code, 7);
-    ck_assert_str_eq(error->reason, "it is broken");
-    ck_assert_uint_eq(group->cell->counts.n[JOBS_DEAD], 2);
-}
-
-TEST(J4_a_dead_job_is_one_dead_letter_with_its_payload_and_death_reports)
-{
-    const struct job *crash = accepted("crash"), *error = accepted("error");
-    struct dead_letter_walk walk;
-    const struct dead_letter *envelope;
-    char id[PROTOCOL_ID_TEXT];
-    unsigned n = 0;
-
-    group_start(group);
-    run_jobs();
-    dead_letter_walk_begin(&walk, &parts.messages.dead_letters, false);
-    for (; (envelope = dead_letter_walk_next(&walk)); n++) {
-        const bool crashed = strcmp(envelope->job, job_format_id(crash, id)) == 0;
-
-        ck_assert_int_eq(envelope->reason, DEAD_JOB);
-        ck_assert_str_eq(envelope->recipient, "test");
-        ck_assert_uint_eq(envelope->attempts, config->max_retries + 1);
-        if (!crashed)
-            ck_assert_str_eq(envelope->job, job_format_id(error, id));
-        ck_assert_str_eq(envelope->text, crashed ? "killed by SIGKILL" : "it is broken");
-        ck_assert_mem_eq(payload_data(&envelope->payload), crashed ? "crash" : "error", 5);
-        ck_assert_uint_eq(envelope->n_deaths, crashed ? config->max_retries + 1 : 0);
-        for (uint32_t i = 0; i < envelope->n_deaths; i++)
-            ck_assert_uint_eq(envelope->deaths[i]->attempt, i + 1);
-    }
-    dead_letter_walk_end(&walk);
-    ck_assert_uint_eq(n, 2);
-}
-
-TEST(every_accepted_job_ends_exactly_once_among_crashing_ones)
-{
-    enum {
-        N = 300
-    };
-    const uint64_t *n = group->cell->counts.n;
-
-    for (int i = 0; i < N; i++)
-        accepted(i % 10 == 0 ? "crash once" : i % 3 == 0 ? "no" : "yes");
-    group_start(group);
-    run_jobs();
-    ck_assert_uint_eq(n[JOBS_SUCCEEDED] + n[JOBS_REJECTED], N);
-    ck_assert_uint_eq(n[JOBS_DEAD] + n[JOBS_CANCELLED], 0);
-    ck_assert_uint_eq(n[JOBS_RETRIES], N / 10);
-    ck_assert_uint_eq(group->cell->counts.n[JOBS_LIVE], 0);
-}
-
-TEST(a_job_that_runs_out_of_time_takes_its_worker_with_it)
-{
-    config->timeout = 20 * USEC_PER_MSEC;
-    config->max_retries = 0;
-    struct job *job = accepted("hang");
-    group_start(group);
-    run_jobs();
-    ck_assert_int_eq(job->state, JOB_DEAD);
-    ck_assert_str_eq(job->reason, "its job ran out of time: killed by SIGTERM");
-}
-
-TEST(a_worker_that_gives_no_sign_of_life_is_aborted)
-{
-    config->watchdog = 20 * USEC_PER_MSEC;
-    config->max_retries = 0;
-    struct job *job = accepted("hang");
-    group_start(group);
-    run_jobs();
-    ck_assert_int_eq(job->state, JOB_DEAD);
-    ck_assert_ptr_nonnull(strstr(job->reason, "WatchdogSec: killed by SIGABRT"));
-}
-
 TEST(J5_a_queued_job_is_cancelled_at_once_and_only_once)
 {
     struct job *job = accepted("hello");
@@ -369,50 +248,6 @@ TEST(J5_a_queued_job_is_cancelled_at_once_and_only_once)
     ck_assert_int_eq(job->state, JOB_CANCELLED);
     ck_assert_int_eq(cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, 0), CELL_CANCEL_E_ENDED);
     ck_assert_uint_eq(n_ended, 1);
-}
-
-static struct job *running(const char *what)
-{
-    struct job *job = accepted(what);
-
-    stop_when_started = true;
-    group_start(group);
-    ck_assert_int_eq(loop_run(parts.loop), 0);
-    stop_when_started = false;
-    ck_assert_int_eq(job->state, JOB_RUNNING);
-    return job;
-}
-
-TEST(J5_a_running_job_sees_the_cancel_flag)
-{
-    struct job *job = running("until cancelled");
-
-    ck_assert_int_eq(cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, 0), 0);
-    ck_assert_int_eq(cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, 0), CELL_CANCEL_E_ALREADY);
-    run_jobs();
-    ck_assert_int_eq(job->state, JOB_CANCELLED);
-    ck_assert_uint_eq(parts.deaths.n_total, 0);
-}
-
-TEST(J5_a_job_that_ignores_the_flag_goes_down_the_stop_ladder_and_is_not_retried)
-{
-    config->timeout_stop = 20 * USEC_PER_MSEC;
-    struct job *job = running("hang");
-    ck_assert_int_eq(cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, 0), 0);
-    run_jobs();
-    ck_assert_int_eq(job->state, JOB_CANCELLED);
-    ck_assert_uint_eq(parts.deaths.n_total, 1);
-    ck_assert_uint_eq(group->cell->counts.n[JOBS_RETRIES], 0);
-}
-
-TEST(J2_a_live_duplicate_is_refused)
-{
-    struct job *job, *second;
-
-    ck_assert_int_eq(submit("a", "mine", &job), 0);
-    ck_assert_int_eq(submit("b", "mine", &second), CELL_E_EXISTS);
-    ck_assert_int_eq(submit("b", "bad id", &second), CELL_E_BAD_ID);
-    ck_assert_uint_eq(group->cell->queue.n_jobs, 1);
 }
 
 TEST(beyond_its_bounds_the_queue_is_busy)
@@ -428,39 +263,6 @@ TEST(beyond_its_bounds_the_queue_is_busy)
     ck_assert_int_eq(submit("ddd", "", &job), CELL_E_BUSY);
     ck_assert_int_eq(submit("dd", "", &job), 0);
     ck_assert_uint_eq(group->cell->counts.n[JOBS_REFUSED], 2);
-}
-
-TEST(kept_results_are_bounded_and_the_oldest_goes_first)
-{
-    struct protocol_id id = {.name = "first"};
-    struct job *job;
-
-    kept_results_set_bounds(&group->results, config->result_ttl, 2, UINT64_MAX);
-    ck_assert_int_eq(submit("a", "first", &job), 0);
-    n_expected++;
-    group_start(group);
-    run_jobs();
-    ck_assert_ptr_nonnull(job_by_id(&parts.jobs, &id));
-    accepted("b");
-    accepted("c");
-    run_jobs();
-    ck_assert_ptr_null(job_by_id(&parts.jobs, &id));
-    ck_assert_uint_eq(group->results.n_jobs, 2);
-}
-
-TEST(P9_a_busy_worker_stops_after_its_job_and_stopping_twice_changes_nothing)
-{
-    struct job *job = running("until cancelled");
-    struct slot *slot = job->slot;
-
-    group_stop(group, false);
-    group_stop(group, false);
-    ck_assert_int_eq(slot->state, LIFECYCLE_STOPPING);
-    ck_assert_int_eq(cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, 0), 0); /* lets it finish */
-    run_jobs();
-    run_until(is_down);
-    ck_assert_int_eq(slot->state, LIFECYCLE_STOPPED);
-    ck_assert_int_eq(slot->last_death->cause, DEATH_STOP);
 }
 
 TEST(P7_resize_grows_and_shrinks_by_the_highest_slots)
@@ -481,18 +283,6 @@ TEST(P7_resize_grows_and_shrinks_by_the_highest_slots)
     ck_assert_uint_eq(group->cell->pool.slots[0]->generation, 1);
 }
 
-TEST(a_paused_cell_accepts_and_hands_out_nothing)
-{
-    group_set_paused(group, true);
-    group_start(group);
-    struct job *job = accepted("hello");
-    run_until(is_settled);
-    ck_assert_int_eq(job->state, JOB_QUEUED);
-    group_set_paused(group, false);
-    run_jobs();
-    ck_assert_int_eq(job->state, JOB_SUCCEEDED);
-}
-
 TEST(prefetched_jobs_are_done_in_order_by_one_worker)
 {
     struct job *jobs[20];
@@ -507,26 +297,6 @@ TEST(prefetched_jobs_are_done_in_order_by_one_worker)
         ck_assert_int_eq(jobs[i]->state, JOB_SUCCEEDED);
         ck_assert_uint_eq(jobs[i]->attempt, 1);
         ck_assert(i == 0 || jobs[i]->ended_at >= jobs[i - 1]->ended_at);
-    }
-}
-
-TEST(what_a_dead_worker_had_not_begun_costs_no_attempt)
-{
-    struct job *crash, *jobs[5];
-
-    group_resize(group, 1);
-    config->prefetch = 8;
-    crash = accepted("crash");
-    for (size_t i = 0; i < ELEMENTS(jobs); i++)
-        jobs[i] = accepted("hello");
-    group_start(group);
-    run_jobs();
-    ck_assert_int_eq(crash->state, JOB_DEAD);
-    ck_assert_uint_eq(crash->attempt, config->max_retries + 1);
-    for (size_t i = 0; i < ELEMENTS(jobs); i++) {
-        ck_assert_int_eq(jobs[i]->state, JOB_SUCCEEDED);
-        ck_assert_uint_eq(jobs[i]->attempt, 1);
-        ck_assert_uint_eq(jobs[i]->n_attempts, 0);
     }
 }
 
@@ -575,23 +345,6 @@ TEST(no_more_are_prefetched_after_the_work_has_run_out_once)
     run_jobs();
 }
 
-TEST(the_clock_of_a_prefetched_job_begins_with_its_work)
-{
-    struct job *hang, *next;
-
-    group_resize(group, 1);
-    config->prefetch = 2;
-    config->timeout = 50 * USEC_PER_MSEC;
-    config->max_retries = 0;
-    hang = accepted("hang");
-    next = accepted("hello");
-    group_start(group);
-    run_jobs();
-    ck_assert_int_eq(hang->state, JOB_DEAD);
-    ck_assert_int_eq(next->state, JOB_SUCCEEDED);
-    ck_assert_uint_eq(next->attempt, 1);
-}
-
 static bool has_failed(void)
 {
     return strcmp(group_state(group), "failed") == 0;
@@ -609,11 +362,6 @@ TEST(a_worker_that_dies_too_often_fails_until_it_is_reset)
     group_reset(group);
     ck_assert_int_eq(group->cell->pool.slots[0]->state, LIFECYCLE_STARTING);
     run_until(has_failed);
-}
-
-static bool is_backing_off(void)
-{
-    return group->cell->pool.slots[0]->state == LIFECYCLE_BACKOFF;
 }
 
 TEST(J4_poison_jobs_end_dead_and_honest_ones_behind_them_succeed)
@@ -640,11 +388,6 @@ TEST(J4_poison_jobs_end_dead_and_honest_ones_behind_them_succeed)
 static bool is_failing(void)
 {
     return slot_is_failing(group->cell->pool.slots[0]);
-}
-
-static bool is_healthy(void)
-{
-    return !is_failing();
 }
 
 static bool is_up(void)
@@ -685,33 +428,6 @@ TEST(a_worker_that_keeps_dying_is_in_trouble_until_one_has_done_a_job)
     ck_assert_uint_eq(count_events("worker.recovered"), 1);
 }
 
-TEST(a_worker_that_stays_up_for_long_enough_has_recovered)
-{
-    char *program = config->exec_start[0];
-
-    group_resize(group, 1);
-    config->reset_after = 50 * USEC_PER_MSEC;
-    config->exec_start[0] = strdup("/bin/false");
-    group_start(group);
-    run_until(is_failing);
-    free(config->exec_start[0]);
-    config->exec_start[0] = program;
-    run_until(is_up);
-    run_until(is_healthy);
-    ck_assert_uint_eq(count_events("worker.recovered"), 1);
-}
-
-TEST(a_program_that_is_not_there_is_a_retry_and_no_death)
-{
-    free(config->exec_start[0]);
-    config->exec_start[0] = strdup("/nonexistent/program");
-    config->min = config->max = USEC_PER_SEC;
-    group_start(group);
-    run_until(is_backing_off);
-    ck_assert_uint_eq(parts.deaths.n_total, 0);
-    ck_assert_uint_gt(group->cell->pool.slots[0]->restart_at, 0);
-}
-
 TEST(a_worker_gets_what_it_was_started_for_whatever_the_configuration_says_now)
 {
     static char large[5001];
@@ -726,42 +442,6 @@ TEST(a_worker_gets_what_it_was_started_for_whatever_the_configuration_says_now)
     ck_assert_int_eq(job->state, JOB_SUCCEEDED);
     ck_assert_uint_eq(job->attempt, 1);
     ck_assert_uint_eq(job->result.size, 5000);
-}
-
-static unsigned n_running(void)
-{
-    unsigned n = 0;
-
-    for (size_t i = 0; i < group->cell->pool.n_slots; i++)
-        n += group->cell->pool.slots[i]->n_jobs > 0;
-    return n;
-}
-
-TEST(a_retired_slot_can_be_neither_started_nor_restarted_nor_reset)
-{
-    struct job *jobs[2] = {accepted("until cancelled"), accepted("until cancelled")};
-    struct slot *last = group->cell->pool.slots[1];
-
-    stop_when_started = true;
-    group_start(group);
-    while (n_running() < 2)
-        ck_assert_int_eq(loop_run(parts.loop), 0);
-    stop_when_started = false;
-    ck_assert_int_eq(group_resize(group, 1), 0);
-    slot_start(last);
-    slot_restart(last);
-    slot_reset(last);
-    ck_assert(!last->wanted);
-    ck_assert(!last->restart_asked);
-    ck_assert_int_eq(last->state, LIFECYCLE_STOPPING);
-    ck_assert_int_eq(cell_cancel(jobs[0], PROTOCOL_CAUSE_REQUESTED, 0), 0);
-    ck_assert_int_eq(cell_cancel(jobs[1], PROTOCOL_CAUSE_REQUESTED, 0), 0);
-    run_jobs();
-    run_until(is_settled);
-    accepted("hello");
-    run_jobs();
-    ck_assert_uint_eq(group->cell->pool.n_slots, 1);
-    ck_assert_uint_eq(group->cell->pool.slots[0]->generation, 1);
 }
 
 TEST(J1_no_time_out_is_none_and_a_longer_back_off_than_the_groups_is_given)
@@ -780,42 +460,6 @@ TEST(J1_no_time_out_is_none_and_a_longer_back_off_than_the_groups_is_given)
     request.options.backoff_min = PROTOCOL_DEFAULT_USEC;
     ck_assert_int_eq(cell_submit(group->cell, &request, &job), 0);
     ck_assert_uint_eq(job->backoff_max, 1000);
-}
-
-static struct job *watched;
-
-static void stop_in_backoff(struct job_waiter *waiter, struct job *job)
-{
-    if (job->state == JOB_BACKOFF || job_ended(job))
-        loop_stop(parts.loop);
-    if (job_ended(job))
-        (void)job_waiter_free(&parts.jobs, waiter);
-}
-
-TEST(a_hand_over_for_which_there_is_no_descriptor_is_no_attempt)
-{
-    static char large[5001];
-    struct cell_request request = request_of(large, "");
-    struct rlimit limit, none;
-
-    memset(large, 'x', sizeof(large) - 1);
-    request.size = sizeof(large) - 1;
-    request.options.max_retries = 0;
-    request.changed = stop_in_backoff;
-    config->inline_max = 1024; /* as a memory of its own, hence */
-    group_start(group);
-    run_until(is_settled);
-    ck_assert_int_eq(cell_submit(group->cell, &request, &watched), 0);
-    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
-    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
-    ck_assert_int_eq(loop_run(parts.loop), 0);
-    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    ck_assert_int_eq(watched->state, JOB_BACKOFF);
-    ck_assert_uint_eq(watched->attempt, 0);
-    ck_assert_int_eq(loop_run(parts.loop), 0);
-    ck_assert_int_eq(watched->state, JOB_SUCCEEDED);
-    ck_assert_uint_eq(watched->attempt, 1);
 }
 
 /* ---- spares ---- */
@@ -842,26 +486,6 @@ static bool spares_stand_by(void)
             return false;
     }
     return true;
-}
-
-TEST(a_spare_takes_the_place_of_one_that_dies_and_gets_a_successor)
-{
-    group_resize(group, 1);
-    config->spare = 1;
-    group_start(group);
-    run_until(spares_stand_by);
-    const struct slot *spare = group->cell->pool.slots[0]->standby;
-    struct job *job = accepted("crash once");
-    run_jobs();
-    ck_assert_int_eq(job->state, JOB_SUCCEEDED);
-    ck_assert_uint_eq(job->attempt, 2);
-    ck_assert_ptr_eq(group->cell->pool.slots[0], spare);
-    ck_assert_uint_eq(spare->generation, 2);
-    ck_assert_uint_eq(spare->n_restarts, 1);
-    ck_assert_uint_eq(spare->worker.jobs_done, 1);
-    run_until(spares_stand_by);
-    ck_assert_ptr_eq(group->cell->pool.slots[0], spare);
-    ck_assert_uint_eq(spare->standby->generation, 3);
 }
 
 static pid_t killed;
