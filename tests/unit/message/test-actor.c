@@ -40,19 +40,9 @@ static int on_any(struct troupe_actor *actor, struct troupe_message *message, vo
     return say(actor, troupe_message_type(message), payload(message));
 }
 
-static int on_named(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
-{
-    return say(actor, "by", userdata);
-}
-
 static int on_refuse(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     return TROUPE_NOT_HANDLED;
-}
-
-static int on_error(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
-{
-    return *payload(message) ? troupe_message_fail(message, 17, payload(message)) : -ENOSPC;
 }
 
 static int on_describe(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
@@ -78,21 +68,6 @@ static int on_reply(struct troupe_actor *actor, struct troupe_message *message, 
 static int on_forward(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     return troupe_message_forward(message, 42);
-}
-
-static int on_become(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
-{
-    if (strcmp(troupe_message_type(message), "default") == 0) {
-        troupe_actor_become_default(actor);
-        return 0;
-    }
-    if (strcmp(payload(message), "nothing") == 0)
-        troupe_actor_become(actor, NULL, NULL);
-    else if (strcmp(payload(message), "become") == 0)
-        troupe_actor_become(actor, on_become, NULL);
-    else
-        troupe_actor_become(actor, on_named, "another");
-    return 0;
 }
 
 static int on_stash(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
@@ -254,18 +229,6 @@ static int on_monitor(struct troupe_actor *actor, struct troupe_message *message
     return 0;
 }
 
-static void on_quiet(struct troupe_actor *actor, void *userdata)
-{
-    troupe_actor_on_silence(actor, 0, NULL, NULL);
-    (void)say(actor, "silence", userdata);
-}
-
-static int on_silence(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
-{
-    troupe_actor_on_silence(actor, 1000, on_quiet, "at last");
-    return 0;
-}
-
 static void on_failure(struct troupe_actor *actor, int error, const char *reason, void *userdata)
 {
     char text[200];
@@ -352,30 +315,13 @@ static int on_job(struct troupe_job *job, void *userdata)
 static const struct {
     const char *type;
     troupe_message_fn fn;
-    void *userdata;
 } table[] = {
-    {"any", on_any, NULL},
-    {"named", on_named, "parent"},
-    {"named.child", on_named, "child"},
-    {"refuse", on_refuse, NULL},
-    {"error", on_error, NULL},
-    {"describe", on_describe, NULL},
-    {"reply", on_reply, NULL},
-    {"forward", on_forward, NULL},
-    {"become", on_become, NULL},
-    {"stash", on_stash, NULL},
-    {"unstash", on_unstash, NULL},
-    {"ask", on_ask, NULL},
-    {"pipeline", on_pipeline, NULL},
-    {"any-of", on_any_of, NULL},
-    {"then", on_then, NULL},
-    {"neglect", on_neglect, NULL},
-    {"watch", on_monitor, NULL},
-    {"silence", on_silence, NULL},
-    {"listen", on_listen, NULL},
-    {"services", on_services, NULL},
-    {"shortage", on_shortage, NULL},
-    {"limit", on_limit, NULL},
+    {"any", on_any},           {"refuse", on_refuse},   {"describe", on_describe},
+    {"reply", on_reply},       {"forward", on_forward}, {"stash", on_stash},
+    {"unstash", on_unstash},   {"ask", on_ask},         {"pipeline", on_pipeline},
+    {"any-of", on_any_of},     {"then", on_then},       {"neglect", on_neglect},
+    {"watch", on_monitor},     {"listen", on_listen},   {"services", on_services},
+    {"shortage", on_shortage}, {"limit", on_limit},
 };
 
 static int run_worker(void)
@@ -386,7 +332,7 @@ static int run_worker(void)
         return 90;
     struct troupe_actor *actor = troupe_worker_actor(worker);
     for (size_t i = 0; i < ELEMENTS(table); i++)
-        if (troupe_actor_on_message(actor, table[i].type, table[i].fn, table[i].userdata) < 0)
+        if (troupe_actor_on_message(actor, table[i].type, table[i].fn, NULL) < 0)
             return 92;
     troupe_worker_on_job(worker, on_job, actor);
     int r = troupe_worker_run(worker);
@@ -419,29 +365,6 @@ static void tell_self(void)
 }
 
 /* ---- handling ---- */
-
-TEST(test_messages_are_handled_in_order_and_each_gives_its_space_back)
-{
-    for (int i = 0; i < 300; i++) {
-        char text[1000] = "";
-
-        snprintf(text, sizeof(text), "%0999d", i);
-        fake_tell(&fake, (uint64_t)i + 1, "any", text);
-        snprintf(text, sizeof(text), "any:%0995d", i);
-        fake_next(&fake);
-    }
-    fake_consumed(&fake);
-}
-
-TEST(test_nearest_handler_by_type_takes_the_message)
-{
-    fake_tell(&fake, 1, "named", "");
-    fake_tell(&fake, 2, "named.child.of.mine", "");
-    fake_tell(&fake, 3, "named.other", "");
-    fake_expect_tell(&fake, "by:parent");
-    fake_expect_tell(&fake, "by:child");
-    fake_expect_tell(&fake, "by:parent");
-}
 
 TEST(test_handler_learns_everything_about_its_message)
 {
@@ -478,14 +401,6 @@ TEST(test_message_that_nobody_handles_is_reported_and_the_next_one_goes_on)
     fake_expect_tell(&fake, "any:x");
 }
 
-TEST(test_handler_that_fails_is_reported_with_its_error)
-{
-    fake_tell(&fake, 1, "error", "");
-    fake_tell(&fake, 2, "error", "the ledger is closed");
-    fake_expect_verdict(&fake, PROTOCOL_ERRED, 1, ENOSPC, "No space left on device");
-    fake_expect_verdict(&fake, PROTOCOL_ERRED, 2, 17, "the ledger is closed");
-}
-
 TEST(test_reply_and_forward_name_what_they_are_about)
 {
     struct protocol_forward forward;
@@ -514,35 +429,7 @@ TEST(test_blob_is_mapped_also_between_others)
     free(data);
 }
 
-TEST(test_worker_without_handlers_takes_messages_as_not_handled)
-{
-    fake_tell(&fake, 1, "", "");
-    fake_expect_verdict(&fake, PROTOCOL_UNHANDLED, 1, 0, "no handler took it");
-}
-
-/* ---- become, stash, silence ---- */
-
-TEST(test_behaviour_switches_for_the_following_messages_and_back)
-{
-    fake_tell(&fake, 1, "become", "other");
-    fake_tell(&fake, 2, "any", "x");
-    fake_expect_tell(&fake, "by:another");
-}
-
-TEST(test_behaviour_goes_back_to_the_handlers_by_type)
-{
-    fake_tell(&fake, 1, "become", "become");
-    fake_tell(&fake, 2, "default", "");
-    fake_tell(&fake, 3, "any", "x");
-    fake_expect_tell(&fake, "any:x");
-}
-
-TEST(test_behaviour_of_nothing_drops_all_as_not_handled)
-{
-    fake_tell(&fake, 1, "become", "nothing");
-    fake_tell(&fake, 2, "any", "x");
-    fake_expect_verdict(&fake, PROTOCOL_UNHANDLED, 2, 0, "the actor has become nothing");
-}
+/* ---- stash ---- */
 
 TEST(test_stashed_messages_come_back_first_and_in_order)
 {
@@ -562,12 +449,6 @@ TEST(test_stashed_messages_come_back_first_and_in_order)
     fake_expect_tell(&fake, "any:last");
 }
 
-TEST(test_silence_is_noticed)
-{
-    fake_tell(&fake, 1, "silence", "");
-    fake_expect_tell(&fake, "silence:at last");
-}
-
 /* ---- asks ---- */
 
 TEST(test_reply_ends_the_ask)
@@ -581,15 +462,6 @@ TEST(test_reply_ends_the_ask)
     fake_replied(&fake, ask.cookie, "wanted.indeed", "this");
     fake_expect_tell(&fake, "ended:0 wanted.indeed this ");
     fake_consumed(&fake);
-}
-
-TEST(test_failed_ask_tells_why)
-{
-    fake_tell(&fake, 1, "ask", "x");
-    struct protocol_ask ask = fake_expect_ask(&fake, "question:x");
-    tell_self();
-    fake_refuse(&fake, PROTOCOL_ASK_FAILED, ask.cookie, ECONNRESET, "it died");
-    fake_expect_tell(&fake, "ended:-104   it died");
 }
 
 TEST(test_time_out_becomes_the_default_and_nothing_else_does)

@@ -372,21 +372,6 @@ TEST(filters_narrow_and_add_up)
     ck_assert_str_eq(ids(&filter, 0), "");
 }
 
-TEST(purging_removes_what_matches_and_counts_it)
-{
-    const struct dead_letter_filter errors = {.queue = DEAD_ERRORS, .reason = -1};
-
-    add(DEAD_GONE, "");
-    add(DEAD_ERROR, "");
-    add(DEAD_CRASH, "");
-    ck_assert_uint_eq(purge(&errors), 2);
-    ck_assert_str_eq(ids(ANY, 0), "1");
-    ck_assert_uint_eq(purge(ANY), 1);
-    ck_assert_uint_eq(purge(ANY), 0);
-    ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_MEMORY], 0);
-    ck_assert_uint_eq(add(DEAD_GONE, ""), 4);
-}
-
 TEST(a_dead_job_keeps_its_death_reports_for_as_long_as_it_is_kept)
 {
     struct dead_letter about = facts(DEAD_JOB);

@@ -139,17 +139,6 @@ TEST(actors_keep_their_references_under_the_next_supervisor)
     message_context_deinit(&next);
 }
 
-TEST(what_waits_for_an_actor_that_goes_away_becomes_dead_letters)
-{
-    struct actor *actor = new_actor("actor");
-
-    ck_assert_int_eq(tell(actor->reference, "a"), 0);
-    ck_assert_int_eq(tell(actor->reference, "b"), 0);
-    ck_assert_str_eq(waiting(actor), "a b ");
-    actor_end(actor, "gone");
-    ck_assert_uint_eq(dead(DEAD_GONE), 2);
-}
-
 /* ---- names ---- */
 
 TEST(names_are_taken_once_and_go_with_their_actor)
@@ -178,16 +167,6 @@ TEST(names_that_could_be_taken_for_addresses_are_refused)
 }
 
 /* ---- mailboxes ---- */
-
-TEST(a_full_mailbox_refuses)
-{
-    struct actor *actor = new_actor("actor");
-
-    for (unsigned i = 0; i < actor_policy(actor).mailbox_max; i++)
-        ck_assert_int_eq(tell(actor->reference, "x"), 0);
-    ck_assert_int_eq(tell(actor->reference, "y"), ROUTER_E_FULL);
-    ck_assert_uint_eq(dead(DEAD_MAILBOX_FULL), 1);
-}
 
 TEST(answers_and_messages_go_in_the_order_in_which_they_were_sent)
 {
@@ -230,28 +209,6 @@ TEST(a_message_larger_than_the_whole_memory_is_let_in_alone)
 }
 
 /* ---- exchanges ---- */
-
-TEST(an_exchange_keeps_what_comes_while_it_is_paused)
-{
-    struct actor *a = new_actor("a"), *b = new_actor("b"), *exchange;
-    const struct topic all = topic_of("");
-
-    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
-    ck_assert_int_eq(exchange_actor_new(&b, &context, "news", EXCHANGE_SINGLE), ACTOR_E_EXISTS);
-    b = new_actor("b");
-    ck_assert_int_eq(tell(exchange->reference, "early"), ROUTER_E_NO_MATCH);
-    exchange_subscribe(actor_exchange(exchange), &a->subscriptions, &all);
-    exchange_subscribe(actor_exchange(exchange), &b->subscriptions, &all);
-    delivery_pause(exchange);
-    ck_assert_int_eq(tell(exchange->reference, "x"), 0);
-    ck_assert_str_eq(waiting(a), "");
-    delivery_resume(exchange);
-    exchange->feed.fn(&exchange->feed);
-    ck_assert_str_eq(waiting(a), "x ");
-    ck_assert_str_eq(waiting(b), "x ");
-    actor_end(exchange, "deleted");
-    ck_assert(list_empty(&a->subscriptions.subscriptions));
-}
 
 TEST(an_exchange_that_goes_on_hands_out_a_part_in_each_turn)
 {
@@ -421,19 +378,6 @@ TEST(there_are_only_so_many_exchanges)
     ck_assert_int_eq(exchange_actor_new(&more, &context, "more", EXCHANGE_SINGLE), 0);
 }
 
-TEST(exchanges_in_a_circle_end)
-{
-    struct actor *a, *b;
-    const struct topic all = topic_of("");
-
-    ck_assert_int_eq(exchange_actor_new(&a, &context, "a", EXCHANGE_TYPED_MULTI), 0);
-    ck_assert_int_eq(exchange_actor_new(&b, &context, "b", EXCHANGE_TYPED_MULTI), 0);
-    exchange_subscribe(actor_exchange(a), &b->subscriptions, &all);
-    exchange_subscribe(actor_exchange(b), &a->subscriptions, &all);
-    (void)tell(a->reference, "x");
-    ck_assert_uint_eq(dead(DEAD_LOOP), 1);
-}
-
 /* ---- asks ---- */
 
 static struct {
@@ -456,23 +400,6 @@ static int ask(uint64_t to, const char *wanted, usec_t timeout, uint64_t *ret)
 
     memset(&answered, 0, sizeof(answered));
     return router_ask(&context, &message, wanted, timeout, on_done, NULL, ret);
-}
-
-TEST(an_ask_ends_with_the_first_reply_that_fits)
-{
-    struct actor *actor = new_actor("actor");
-    struct topic right = topic_of("answer.yes");
-    uint64_t handle;
-
-    ck_assert_int_eq(ask(actor->reference, "answer", USEC_INFINITY, &handle), 0);
-    struct ask *entry = ask_get(&context.asks, handle);
-    ck_assert_ptr_nonnull(entry);
-    ck_assert(!ask_wants(entry, &(struct topic){.type = "other", .type_size = 5}));
-    ck_assert(ask_wants(entry, &right));
-    ask_answer(entry, envelope_new(PROTOCOL_REPLIED, &right));
-    ck_assert_uint_eq(answered.n, 1);
-    ck_assert_str_eq(answered.type, "answer.yes");
-    ck_assert_ptr_null(ask_get(&context.asks, handle));
 }
 
 TEST(an_ask_of_nobody_fails_and_tells_once)
@@ -540,20 +467,6 @@ TEST(an_ask_counts_for_each_who_gets_it)
     ck_assert_uint_eq(subscriber->n_asks, 2);
     ask_end(second);
     ck_assert_uint_eq(subscriber->n_asks, 0);
-}
-
-TEST(an_ask_times_out)
-{
-    struct actor *actor = new_actor("actor");
-    usec_t now = loop_now(context.loop);
-    uint64_t handle;
-
-    ck_assert_int_eq(ask(actor->reference, "", 1000, &handle), 0);
-    timer_queue_run(loop_timers(context.loop), now + 999, SIZE_MAX);
-    ck_assert_uint_eq(answered.n, 0);
-    timer_queue_run(loop_timers(context.loop), now + 1000, SIZE_MAX);
-    ck_assert_uint_eq(answered.n, 1);
-    ck_assert_int_eq(answered.error, ETIMEDOUT);
 }
 
 /* How many entries a look-up in it may have to pass. */
@@ -760,20 +673,6 @@ static void run_timers(usec_t now)
         timer_queue_run(loop_timers(context.loop), now, SIZE_MAX);
 }
 
-TEST(a_timer_tells_once_at_its_time)
-{
-    struct actor *actor = new_actor("actor");
-    usec_t now = loop_now(context.loop);
-    uint64_t id = schedule(actor, 1000, 0, false, "once");
-
-    run_timers(now + 999);
-    ck_assert_str_eq(waiting(actor), "");
-    run_timers(now + 1000);
-    run_timers(now + 5000);
-    ck_assert_str_eq(waiting(actor), "once ");
-    ck_assert_uint_eq(schedule_cancel(&context, id, NULL), 0);
-}
-
 TEST(timers_are_cancelled_by_id_and_by_type)
 {
     struct actor *actor = new_actor("actor"), *other = new_actor("other");
@@ -895,17 +794,6 @@ TEST(no_actor_takes_the_memory_of_others_timers)
     ck_assert_uint_eq(schedule_cancel_type(modest, "tick", 4, NULL, UINT_MAX), n + 1);
     ck_assert_uint_eq(context.schedules.all.bytes, 0);
     ck_assert_uint_eq(modest->timers.bytes, 0);
-}
-
-TEST(timers_end_with_their_recipient)
-{
-    struct actor *actor = new_actor("actor");
-
-    schedule(actor, 1000, 1000, false, "a");
-    schedule(actor, wall + 1000, 0, true, "b");
-    actor_end(actor, "gone");
-    fake_peer_turns(context.loop, 1);
-    ck_assert_uint_eq(context.schedules.all.n, 0);
 }
 
 TEST(a_date_follows_the_wall_clock)
@@ -1094,29 +982,6 @@ TEST(C8_the_message_log_is_structured_fields_and_off_until_it_is_switched_on)
     log_set_sink(NULL);
     log_init("test", LOG_LEVEL_ERROR);
     ck_assert_ptr_eq(strchr(logged, '\n'), strrchr(logged, '\n'));
-}
-
-TEST(a_hundred_thousand_timers_go_off_and_are_cancelled)
-{
-    enum {
-        N = 100000,
-        FANS = 20
-    };
-    struct actor *actors[FANS];
-    usec_t now = loop_now(context.loop);
-    static uint64_t ids[N];
-
-    for (unsigned i = 0; i < FANS; i++)
-        actors[i] = new_actor("fan");
-    for (unsigned i = 0; i < N; i++)
-        ids[i] = schedule(actors[i % FANS], (i * UINT64_C(2654435761)) % 1000000, 0, false, "tick");
-    ck_assert_uint_eq(context.schedules.all.n, N);
-    for (unsigned i = 0; i < N; i += 2)
-        ck_assert_uint_eq(schedule_cancel(&context, ids[i], NULL), 1);
-    run_timers(now + 1000000);
-    ck_assert_uint_eq(context.schedules.all.n, 0);
-    for (unsigned i = 0; i < FANS; i++)
-        ck_assert_uint_eq(actors[i]->mailbox.n, i % 2 == 0 ? 0 : N / FANS);
 }
 
 const struct suite suite = {.name = "router", .setup = setup, .teardown = teardown};

@@ -258,14 +258,6 @@ TEST(test_children_of_a_worker_inherit_nothing, .first = WAKE_FUTEX, .n = 2, .ba
 
 /* ---- jobs ---- */
 
-TEST(test_started_precedes_the_result_which_carries_the_data)
-{
-    fake_do_text(&fake, "hello");
-    ck_assert_int_eq(fake.outcome, PROTOCOL_SUCCESS);
-    ck_assert_int_eq(fake.form, PAYLOAD_INLINE);
-    ck_assert_str_eq(fake.data, "hello");
-}
-
 TEST(test_handler_learns_everything_about_its_job)
 {
     fake_send(&fake, "describe", 8, 3);
@@ -391,17 +383,6 @@ TEST(test_handler_sees_the_cancel_flag_of_its_own_job)
     ck_assert_int_eq(fake.outcome, PROTOCOL_CANCELLED);
 }
 
-TEST(test_more_jobs_than_the_rings_hold_pass_through)
-{
-    char text[2000];
-
-    memset(text, 'z', sizeof(text));
-    for (int i = 0; i < 200; i++) {
-        fake_do(&fake, text, sizeof(text));
-        ck_assert_uint_eq(fake.size, sizeof(text));
-    }
-}
-
 TEST(test_queued_jobs_are_handled_in_order_before_the_stop, .first = WAKE_FUTEX, .n = 2,
      .bare = true)
 {
@@ -481,22 +462,6 @@ static void scope_start(int pipe_fds[2])
     fake_start(&fake, WAKE_FUTEX, run_scope);
     close(scope_fd);
     close(pipe_fds[1]);
-}
-
-TEST(test_scope_is_set_up_before_readiness_and_torn_down_once, .bare = true)
-{
-    char marks[4] = "";
-    int fds[2];
-
-    scope_result = 0;
-    scope_start(fds);
-    fake_expect(&fake, PROTOCOL_READY);
-    ck_assert_int_eq(read(fds[0], marks, 1), 1);
-    ck_assert_int_eq(marks[0], 'u');
-    fake_do_text(&fake, "x");
-    fake_stop(&fake);
-    ck_assert_int_eq(read(fds[0], marks, sizeof(marks)), 1);
-    ck_assert_int_eq(marks[0], 'd');
 }
 
 TEST(test_failed_set_up_ends_the_worker_before_it_is_ready, .bare = true)
