@@ -200,15 +200,14 @@ class Load(Chaos):
         return finish
 
     def account_map(self, group, jobs, results, status, said):
-        """Every job of a map has ended. Returns how they did, and how many were done again."""
+        """Every job of a map has ended."""
         summary = said.splitlines()[-1].replace(",", "")
         outcomes = collections.Counter({what: int(n) for n, what in re.findall(r"(\d+) (succeeded|unknown)", summary)})
         self.assertEqual((results, outcomes.total()), (jobs, jobs), said[-2000:])
         self.assertEqual(status, 9 if outcomes["unknown"] else 0, said[-2000:])
         with open(self.s.path(group), encoding="ascii") as file:
-            runs = collections.Counter(int(line.split()[0]) for line in file)
+            runs = {int(line.split()[0]) for line in file}
         self.assertIn(len(runs), range(outcomes["succeeded"], jobs + 1))
-        return outcomes, sum(runs.values()) - len(runs)
 
     def do(self, group, *payloads):
         """The answer may be lost with the supervisor."""
@@ -243,8 +242,16 @@ class Workers(Load):
         self.account()
 
 
-class DurableLoad(Load):
-    """Durable jobs are created and run: each ends once."""
+# The fault points on the way of a durable job, in the loop's code.
+POINTS = (
+    "client.submit", "job.accepted", "job.given", "job.started", "job.written", "job.written-told",
+    "control.accepted", "control.accepted-told", "job.end-taken", "job.attempt-failed", "durable.attempt-kept",
+    "job.end-given", "job.end-written", "job.end-told", "client.done", "job.adopted", "job.row-found", "job.restored",
+)
+
+
+class Points(Load):
+    """Durable jobs are created and run while the supervisor is killed at each point of their way: each ends once."""
 
     steady = ("kept",)
 
@@ -256,19 +263,21 @@ class DurableLoad(Load):
         self.accepted = []
         self.answers = {}
         self.load(self.submit)
+        self.held = s.path("held")
+        os.mkfifo(self.held)
+        self.again(lambda: s.create("kept", f"wait {self.held}\necho went on", id="held"))  # to be adopted
+        self.again(lambda: s.create("kept", "echo", id="later", delay_usec=3600 * 10**6))  # to be restored
+        self.map_ends = self.map("kept")
 
     def measures(self):
         self.again(lambda: self.s.do("kept", "echo"))  # the store is open
         return super().measures()
 
-    def payload(self, id):
-        return f"note {self.notes} {id}"
-
     def submit(self):
         """A job whose answer is lost is created again: its id exists, or does not."""
         id = f"kept-{len(self.accepted) + 1}"
         try:
-            self.again(lambda: self.s.create("kept", self.payload(id), id=id))
+            self.again(lambda: self.s.create("kept", f"before 2 retry 1 again\nnote {self.notes} {id}", id=id))
             self.answers[id] = "accepted"
         except VarlinkError as error:
             self.answers[id] = error.name
@@ -277,7 +286,11 @@ class DurableLoad(Load):
         self.accepted.append(id)
 
     def account(self):
+        Path(self.held).write_text("\n", encoding="ascii")
+        self.assertEqual(self.again(lambda: self.s.wait_job("held"))["attempt"], 1)
+        self.s.call("Cancel", id="later")
         self.join()
+        self.account_map("kept", *self.map_ends())
         jobs = {id: self.outcome(id) for id in self.accepted}
         runs = collections.Counter(Path(self.notes).read_text(encoding="ascii").split())
         self.assertEqual(set(runs), set(self.accepted))
@@ -306,58 +319,10 @@ class DurableLoad(Load):
         return contextlib.closing(sqlite3.connect(f"file:{self.s.path('state/troupe.db')}?mode=ro", uri=True))
 
     def ends(self):
-        """How often each job is in the database, live or ended."""
+        """How often each submitted job is in the database, live or ended."""
         with self.database() as connection:
-            return collections.Counter(id for id, in connection.execute("SELECT name FROM job UNION ALL SELECT name FROM ended"))
-
-
-@unittest.skipUnless(KILLS and os.path.exists(FAULTY_TROUPED), "`make check-chaos` runs it, with fault points")
-class Durable(DurableLoad):
-    """The supervisor is killed again and again meanwhile."""
-
-    @limit(3600)
-    def test_D9_durable_jobs_outlive_a_kill_at_every_step(self):
-        self.kill_at_every_step(KILLS)
-        self.account()
-
-    @limit(3600)
-    def test_D9_durable_jobs_outlive_kills_at_random_moments(self):
-        self.kill_at_random(KILLS)
-        self.account()
-
-
-# The fault points on the way of a durable job, in the loop's code.
-POINTS = (
-    "client.submit", "job.accepted", "job.given", "job.started", "job.written", "job.written-told",
-    "control.accepted", "control.accepted-told", "job.end-taken", "job.attempt-failed", "durable.attempt-kept",
-    "job.end-given", "job.end-written", "job.end-told", "client.done", "job.adopted", "job.row-found", "job.restored",
-)
-
-
-class Points(DurableLoad):
-    """The supervisor is killed at each point of the way of a job, named one by one."""
-
-    def setUp(self):
-        super().setUp()
-        self.held = self.s.path("held")
-        os.mkfifo(self.held)
-        self.again(lambda: self.s.create("kept", f"wait {self.held}\necho went on", id="held"))  # to be adopted
-        self.again(lambda: self.s.create("kept", "echo", id="later", delay_usec=3600 * 10**6))  # to be restored
-        self.map_ends = self.map("kept")
-
-    def payload(self, id):
-        return "before 2 retry 1 again\n" + super().payload(id)
-
-    def account(self):
-        Path(self.held).write_text("\n", encoding="ascii")
-        self.assertEqual(self.again(lambda: self.s.wait_job("held"))["attempt"], 1)
-        self.s.call("Cancel", id="later")
-        self.join()
-        self.account_map("kept", *self.map_ends())
-        super().account()
-
-    def ends(self):
-        return collections.Counter({id: n for id, n in super().ends().items() if id in self.answers})
+            rows = connection.execute("SELECT name FROM job UNION ALL SELECT name FROM ended").fetchall()
+        return collections.Counter(id for id, in rows if id in self.answers)
 
     def test_D9_durable_jobs_outlive_a_kill_at_each_point_of_their_way(self):
         for point in POINTS:
@@ -373,40 +338,3 @@ class ListOfPoints(unittest.TestCase):
         for path in (path for folder in folders for path in glob.glob(folder + "/**/*.c", recursive=True)):
             points.update(re.findall(r'FAULT_POINT\("(.*)"\)', Path(path).read_text(encoding="utf-8")))
         self.assertEqual(points, set(POINTS))
-
-
-@unittest.skipUnless(KILLS and os.path.exists(FAULTY_TROUPED), "`make check-chaos` runs it, with fault points")
-class Mixed(Load):
-    """Kills and upgrades take turns while ring clients map jobs."""
-
-    steady = ("kept", "plain")
-
-    def setUp(self):
-        s = self.faulty({"kept": actor(3, Durable="yes", ResultsMax=1000000), "plain": actor(3)})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
-        self.begin(s)
-        self.over = threading.Event()
-
-    def disturb(self):
-        if self.rng.random() < .7:
-            self.kill()
-        else:
-            self.assertEqual(self.s.ctl("upgrade").returncode, 0)
-        self.assertEqual(self.steady_pids(), self.pids)
-
-    @limit(3600)
-    def test_D9_D10_ring_clients_lose_nothing_durable_through_kills_and_upgrades(self):
-        maps = {group: self.map(group) for group in ("kept", "plain")}
-        try:
-            for _ in range(KILLS):
-                time.sleep(self.rng.choice((0, .001, .01, .05)) * self.rng.random())  # any moment will do
-                self.disturb()
-        finally:
-            self.over.set()
-            ends = {group: finish() for group, finish in maps.items()}
-        for group, (jobs, results, status, said) in ends.items():
-            outcomes, again = self.account_map(group, jobs, results, status, said)
-            if group == "plain":
-                self.assertEqual(again, 0)
-            print(f"{KILLS} kills and upgrades, {group}: {dict(outcomes)}, {again} done again")
-        self.end(())
