@@ -91,22 +91,6 @@ class Extension(troupe_python.TestCase):
         self.assertEqual(result.data.decode(), repr(("one", b"k", 1, "low/0", True)))
         self.assertEqual(result.id, "one")
 
-    def test_an_exception_ends_the_attempt_and_the_worker(self):
-        self.set_up(Jobs={**RETRY, "MaxRetries": 0})
-        result = self.do("raise oh dear")
-        self.assertEqual((result.end, result.reason), ("dead", "ValueError: oh dear"))
-        self.assertEqual(self.do("echo on").data, b"on")
-
-    def test_a_cancelled_job_gives_up(self):
-        low = self.set_up()
-        id = low.create(self.group, b"spin", id="spinner")
-        self.supervisor_.until(lambda: self.supervisor_.worker("low/0").get("published"))
-        low.cancel(id)
-        low.wait(id, 4)
-        result = low.next(e2e.LIMIT)
-        self.assertEqual((result.cookie, result.end), (4, "cancelled"))
-        self.assertRaises(ProcessLookupError, low.cancel, id)
-
     def test_a_job_is_over_when_its_handler_has_returned(self):
         self.set_up()
         self.do("keep")
@@ -120,28 +104,6 @@ class Extension(troupe_python.TestCase):
         self.set_up()
         self.assertEqual(self.do("escape").data, b"1")
         self.assertEqual(self.do("echo on").data, b"on")
-
-    def test_a_killed_worker_fails_its_job_alone(self):
-        self.set_up(Jobs={**RETRY, "MaxRetries": 0})
-        self.assertEqual(self.do("kill").end, "dead")
-        self.assertEqual(self.do("echo on").data, b"on")
-
-    def test_many_are_submitted_and_each_ends_once(self):
-        low = self.set_up(Pool={"Size": 2})
-        left = list(range(2000))
-        ended = {}
-        while len(ended) < 2000:
-            try:
-                while left:
-                    low.submit(self.group, b"echo %d" % left[-1], left[-1])
-                    left.pop()
-            except BlockingIOError:
-                pass
-            result = low.next(e2e.LIMIT)
-            self.assertNotIn(result.cookie, ended)
-            ended[result.cookie] = result.data
-        self.assertEqual(ended, {n: b"%d" % n for n in range(2000)})
-        self.assertIsNone(low.next(0))
 
     def test_results_that_are_there_are_collected_together(self):
         low = self.set_up()

@@ -138,15 +138,6 @@ static struct spawn_exit receive_exited(uint64_t id)
     return message.record.how;
 }
 
-TEST(an_end_is_reported_with_its_status_after_the_start)
-{
-    request_spawn(7, "exit 3");
-    receive_spawned(7);
-    struct spawn_exit how = receive_exited(7);
-    ck_assert(!how.signalled);
-    ck_assert_int_eq(how.code, 3);
-}
-
 /* EXITED is sent before the process is reaped, so that its successor starts earlier. */
 TEST(a_process_is_reaped_when_a_request_after_its_end_is_answered)
 {
@@ -200,43 +191,6 @@ TEST(what_is_held_reaches_the_next_supervisor)
     ck_assert(!held[0].record.ended && held[0].n_fds == 1);
 }
 
-TEST(a_held_process_lives_on_and_its_end_reaches_the_next_supervisor)
-{
-    pid_t pid;
-
-    if (given.n_restarts == 0) {
-        request_spawn(7, "exec sleep 10000");
-        pid = receive_spawned(7);
-        request_hold(7, pid, "", NULL, 0);
-        crash();
-    }
-    ck_assert_uint_eq(n_held, 1);
-    pid = held[0].record.pid;
-    ck_assert_uint_eq(held[0].n_fds, 1);
-    if (given.n_restarts == 1)
-        crash();
-    ck_assert_int_eq(given.n_restarts, 2);
-    request_kill(7, pid);
-    ck_assert_int_eq(receive_exited(7).code, SIGKILL);
-}
-
-TEST(how_a_held_process_ended_is_kept_until_it_is_released)
-{
-    if (given.n_restarts == 0) {
-        request_spawn(7, "exit 3");
-        request_hold(7, receive_spawned(7), "", NULL, 0);
-        (void)receive_exited(7);
-        crash();
-    }
-    if (given.n_restarts == 1) {
-        ck_assert_uint_eq(n_held, 1);
-        ck_assert(held[0].record.ended && held[0].n_fds == 0 && !held[0].record.how.signalled);
-        request_release(7);
-        crash();
-    }
-    ck_assert_uint_eq(n_held, 0);
-}
-
 /* The first supervisor leaves an open pipe to its child, the second one waits for its end. It is
  * not executed here, so it would inherit what the keeper still has open for a child that only
  * starts. */
@@ -257,32 +211,10 @@ TEST(a_process_that_is_not_held_ends_with_its_supervisor)
     ck_assert_int_eq(read(held[0].fds[0], &byte, 1), 0);
 }
 
-TEST(the_third_crash_within_a_while_is_followed_by_safe_mode)
-{
-    ck_assert(given.safe_mode == (given.n_restarts == 3));
-    if (given.n_restarts < 3)
-        crash();
-}
-
 static void be_ready(void)
 {
     (void)message_begin(&message, MESSAGE_READY, 0);
     ck_assert_int_eq(message_send(channel, &message), 0);
-}
-
-TEST(an_upgrade_starts_the_new_program_and_counts_when_that_is_ready)
-{
-    if (program_number == 1) {
-        ck_assert(given.first && !given.upgrading);
-        be_ready();
-        _exit(KEEPER_EXIT_UPGRADE);
-    }
-    if (given.upgrading) {
-        ck_assert(!given.first && given.n_upgrades == 0);
-        crash(); /* ready, and then a crash */
-    }
-    ck_assert_uint_eq(program_number, 2);
-    ck_assert(given.n_upgrades == 1 && given.n_failed_upgrades == 0 && given.n_restarts == 1);
 }
 
 /* As ps(1) shows it. */
@@ -333,20 +265,6 @@ TEST(a_new_program_has_its_time_although_both_were_stopped_meanwhile)
     request_spawn(7, "exit 3");
     receive_spawned(7);
     be_ready();
-}
-
-TEST(a_new_program_that_does_not_become_ready_is_replaced_by_the_old_one)
-{
-    if (program_number == 2) {
-        ck_assert(given.upgrading);
-        _exit(0);
-    }
-    if (given.first) {
-        be_ready();
-        _exit(KEEPER_EXIT_UPGRADE);
-    }
-    ck_assert(!given.upgrading && given.n_upgrades == 0 && given.n_failed_upgrades == 1);
-    ck_assert_uint_eq(given.n_restarts, 0);
 }
 
 /* ---- started in advance ---- */
@@ -482,19 +400,6 @@ TEST(a_crash_before_the_new_program_takes_over_is_followed_by_the_old_one)
         ;
 }
 
-TEST(an_upgrade_ends_safe_mode)
-{
-    ck_assert(given.safe_mode ==
-              (given.n_restarts == 3 && given.n_upgrades == 0 && !given.upgrading));
-    if (given.n_restarts < 3 || given.upgrading)
-        crash();
-    if (program_number == 1) {
-        be_ready();
-        _exit(KEEPER_EXIT_UPGRADE);
-    }
-    ck_assert_uint_eq(given.n_upgrades, 1);
-}
-
 /* Returns when the keeper has passed a stop on. */
 static void await_stop(bool ask)
 {
@@ -518,19 +423,6 @@ TEST(a_stop_while_an_upgrade_ends_is_done_by_the_new_program)
     }
     ck_assert(given.upgrading && program_number == 2);
     be_ready(); /* otherwise it has failed, and the old program does the stop */
-    await_stop(false);
-}
-
-TEST(a_stop_is_done_by_the_old_program_if_the_new_one_fails)
-{
-    if (given.first) {
-        be_ready();
-        await_stop(true);
-        _exit(KEEPER_EXIT_UPGRADE);
-    }
-    if (given.upgrading)
-        _exit(EXIT_FAILURE);
-    ck_assert_int_eq(program_number, 1);
     await_stop(false);
 }
 

@@ -76,23 +76,6 @@ static bool is_root(const char *what)
     return false;
 }
 
-TEST(the_exit_status_is_reaped)
-{
-    struct spawn_exit how = run_shell("echo $GREETING; exit 7", (struct spawn_options){0});
-    ck_assert_str_eq(output, "hello\n");
-    ck_assert(!how.signalled);
-    ck_assert_int_eq(how.code, 7);
-    ck_assert_int_gt(how.usage.ru_maxrss, 0);
-}
-
-TEST(the_signal_that_ended_it_is_reaped)
-{
-    struct spawn_exit how = run_shell("kill -TERM $$", (struct spawn_options){0});
-    ck_assert(how.signalled);
-    ck_assert_int_eq(how.code, SIGTERM);
-    ck_assert(!how.core_dumped);
-}
-
 TEST(a_process_that_still_runs_is_not_reaped)
 {
     char *const argv[] = {"/bin/cat", NULL};

@@ -251,20 +251,6 @@ TEST(descriptors_that_come_along_are_closed)
     close_fd(fds[0]);
 }
 
-TEST(a_message_that_is_too_long_counts_for_nothing)
-{
-    static char text[6000];
-    memset(text, 'x', sizeof(text));
-    memcpy(text, "READY=1\n", 8);
-    (void)say(text, sizeof(text), -1, 0);
-    say_text("WATCHDOG=1");
-    ck_assert_int_eq(loop_run(loop), 0);
-    ck_assert_uint_eq(n_heard, 1);
-    ck_assert(heard.too_long && !heard.ready);
-    ck_assert_int_eq(loop_run(loop), 0);
-    ck_assert(heard.watchdog && !heard.too_long);
-}
-
 TEST(other_users_are_not_heard)
 {
     struct stat st;

@@ -138,33 +138,6 @@ TEST(a_flood_is_cut_off_and_summed_up_in_one_line)
     ck_assert_str_eq(lines[n_lines - 1], "later");
 }
 
-TEST(what_was_suppressed_is_told_at_the_end)
-{
-    for (int i = 0; i < CAPTURE_BURST + 3; i++)
-        feed("noise\n");
-    capture_finish(&capture);
-    ck_assert_uint_eq(n_lines, CAPTURE_BURST + 1);
-    ck_assert_ptr_nonnull(strstr(lines[n_lines - 1], " 3 lines suppressed"));
-}
-
-TEST(the_limit_can_be_set_and_lifted)
-{
-    capture_set_limit(&capture, 10 * USEC_PER_SEC, 2);
-    feed("1\n2\n3\n");
-    pass_time(8 * USEC_PER_SEC);
-    feed("4\n");
-    ck_assert_uint_eq(n_lines, 2);
-    pass_time(2 * USEC_PER_SEC);
-    feed("5\n");
-    ck_assert_uint_eq(n_lines, 4);
-    ck_assert_ptr_nonnull(strstr(lines[2], " 2 lines suppressed"));
-    ck_assert_str_eq(lines[3], "5");
-    capture_set_limit(&capture, 10 * USEC_PER_SEC, 0);
-    for (int i = 0; i < 2 * CAPTURE_BURST; i++)
-        feed("noise\n");
-    ck_assert_uint_eq(n_lines, 4 + 2 * CAPTURE_BURST);
-}
-
 TEST(M6_without_a_limit_one_turn_delivers_a_bounded_number_of_lines)
 {
     capture_set_limit(&capture, USEC_PER_SEC, 0);
@@ -196,17 +169,6 @@ static void on_line_stop(void *userdata, const char *line)
     on_line(userdata, line);
     if (strcmp(line, "stop") == 0 || strstr(line, "suppressed"))
         loop_stop(loop);
-}
-
-TEST(the_output_is_read_by_the_loop)
-{
-    int fd;
-    capture.fn = on_line_stop;
-    ck_assert_int_eq(capture_open(&capture, &fd), 0);
-    ck_assert_int_eq(write(fd, "go\nstop\n", 8), 8);
-    ck_assert_int_eq(loop_run(loop), 0);
-    ck_assert_uint_eq(n_lines, 2);
-    close_fd(fd);
 }
 
 static void on_stop_timer(struct timer *timer, usec_t now)

@@ -285,19 +285,4 @@ TEST(the_recorded_calls_of_a_process_stay_known)
     run_until_exited();
 }
 
-TEST(a_process_that_is_not_adopted_is_killed)
-{
-    if (context.held.end.n_restarts == 0) {
-        start("exec sleep 10000");
-        memcpy(state->data, &process.pid, sizeof(process.pid));
-        crash();
-    }
-    pid_t pid;
-    memcpy(&pid, state->data, sizeof(pid));
-    ck_assert_int_eq(kill(pid, 0), 0);
-    process_context_settle(&context);
-    while (kill(pid, 0) == 0)
-        sched_yield();
-}
-
 const struct suite suite = {.name = "process-hold", .setup = setup, .teardown = teardown};
