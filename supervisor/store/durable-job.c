@@ -69,6 +69,8 @@ static void durable_give(struct durable_job *durable)
     durable->jobs->n_busy++;
     durable->given = durable->noted;
     durable->noted = 0;
+    if (durable->given & DURABLE_END) /* it may have been read, not added */
+        job_to_row(&durable->row, durable->record.job, durable->group);
     if (durable->row.group || durable->given & DURABLE_MOVE)
         durable_set_group(durable);
     job_progress_to_row(&durable->row, durable->record.job);
@@ -222,10 +224,8 @@ void durable_job_found(struct job *job, unsigned keeps)
     list_unlink(&durable->unread_link);
     if (durable->noted == 0)
         return;
-    if (durable->ended) {
-        durable_describe(durable);
+    if (durable->ended)
         durable->keeps = durable->letter != 0 ? keeps : keeps & ~(unsigned)DURABLE_LETTER;
-    }
     list_swap(&durable->answers, &durable->later);
     durable->hurries = true;
     durable_give(durable);
@@ -352,8 +352,6 @@ bool durable_job_end(struct job *job, enum job_state end, unsigned keeps, uint64
         durable_forget_attempt(durable);
         return false;
     }
-    if (!durable->row.group && !durable_job_is_unread(job))
-        durable_describe(durable); /* it was read, not added */
     durable->ended = true;
     durable->end = end;
     durable->keeps = keeps;

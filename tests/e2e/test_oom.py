@@ -81,6 +81,20 @@ class OnOom(TestCase):
         job = s.wait_job(id)
         self.assertEqual((job["state"], job["group"], job["result"]), ("succeeded", "big", text("big/0")))
 
+    def test_I5_a_job_that_was_read_from_disk_before_it_moved_keeps_its_id(self):
+        s = self.started({"small": group(OnOom="big", Durable="yes"), "big": group(Durable="yes")},
+                         program=FAULTY_TROUPED, environment={"TROUPE_FAULT": "oom:1+"}, state=True)
+        s.call("Pause", target="small")
+        s.call("Create", group="small", payload=text("before 3 crash kill\nname"), options={"id": "hungry"})
+        s.kill()
+        s.start()
+        s.call("Resume", target="small")
+        self.assertEqual(s.wait_job("hungry")["group"], "big")
+        s.kill()
+        s.start()
+        s.until(lambda: not any(group.get("restoring") for group in s.call("GetStatus")["groups"]))
+        self.assertEqual(s.job("hungry")["state"], "succeeded")
+
     def test_I5_a_job_that_has_moved_does_not_move_again_after_an_upgrade(self):
         s = self.start()
         s.call("Pause", target="big")
