@@ -214,6 +214,19 @@ static int copy_inbox(struct memory *to, int fd, const struct memory_header *fro
     return 0;
 }
 
+/* Reads the header of a former inbox, without its jobs. */
+static int read_former(int fd, struct memory_header *ret)
+{
+    size_t size;
+    int r = check_file(fd, MEMORY_INBOX, &size);
+
+    if (r == 0)
+        r = read_all(fd, ret, offsetof(struct memory_header, jobs), 0);
+    if (r < 0)
+        return r;
+    return header_valid(ret, MEMORY_INBOX, size) ? 0 : -EPROTO;
+}
+
 /* The former inbox is read, not mapped: it is needed once, and there may be thousands. Only entries
  * of jobs that are in use are read. */
 int memory_renew(struct memory *ret, int fd)
@@ -221,15 +234,10 @@ int memory_renew(struct memory *ret, int fd)
     _cleanup_(memory_deinit)
     struct memory next = MEMORY_NULL;
     struct memory_header former;
-    size_t size;
-    int r = check_file(fd, MEMORY_INBOX, &size);
+    int r = read_former(fd, &former);
 
-    if (r == 0)
-        r = read_all(fd, &former, offsetof(struct memory_header, jobs), 0);
     if (r < 0)
         return r;
-    if (!header_valid(&former, MEMORY_INBOX, size))
-        return -EPROTO;
     r = memory_create(&next, &(struct memory_options){
                                  .role = MEMORY_INBOX,
                                  .ring_size = former.ring_size,
@@ -244,6 +252,43 @@ int memory_renew(struct memory *ret, int fd)
     *ret = next;
     next = (struct memory)MEMORY_NULL;
     return 0;
+}
+
+/* Reads the first job of `*left`, which is removed from it. Returns 0, or 1 if the job was not
+ * published, or -errno. */
+static int read_next_job(int fd, const struct memory_header *former, uint64_t *left,
+                         struct memory_job *ret)
+{
+    const size_t i = (size_t)__builtin_ctzll(*left);
+    const uint32_t tail = atomic_load_explicit(&former->tail, memory_order_relaxed);
+    int r = read_all(fd, ret, sizeof(*ret),
+                     offsetof(struct memory_header, jobs) + i * sizeof(struct memory_job));
+
+    *left &= *left - 1;
+    return r < 0 ? r : !memory_job_is_published(ret, tail, former->ring_size);
+}
+
+int memory_scan_jobs(int fd, memory_job_fn fn, void *userdata)
+{
+    struct memory_header former;
+    struct memory_job job;
+    uint32_t longest = 0, tail;
+    int r = read_former(fd, &former);
+
+    if (r < 0)
+        return r;
+    tail = atomic_load_explicit(&former.tail, memory_order_relaxed);
+    for (uint64_t left = former.hands; r >= 0 && left != 0;) {
+        r = read_next_job(fd, &former, &left, &job);
+        if (r == 0 && tail - job.cursor > longest)
+            longest = tail - job.cursor;
+    }
+    for (uint64_t left = former.hands; r >= 0 && left != 0;) {
+        r = read_next_job(fd, &former, &left, &job);
+        if (r == 0)
+            fn(userdata, &job, tail - job.cursor == longest);
+    }
+    return r < 0 ? r : 0;
 }
 
 int memory_replace(struct memory *inbox, int fd)

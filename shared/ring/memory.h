@@ -96,6 +96,14 @@ struct memory_job {
 };
 _Static_assert(sizeof(struct memory_job) == 512, "layout");
 
+/* Whether the JOB record is published in the inbox with this tail. An entry whose record was not is
+ * at most a ring's length ahead. */
+static inline bool memory_job_is_published(const struct memory_job *job, uint32_t tail,
+                                           uint32_t ring_size)
+{
+    return job->cursor - tail - 1 >= ring_size;
+}
+
 struct memory_header {
     /* Line 0: constant after creation. */
     uint32_t magic;
@@ -198,6 +206,11 @@ int memory_open(struct memory *ret, int fd, enum memory_role role);
  * tail, with the next epoch. `fd` stays the caller's. Returns 0, -EPROTO like memory_open(), or
  * another -errno. */
 int memory_renew(struct memory *ret, int fd);
+
+/* Calls `fn` for each job of the inbox behind `fd` whose JOB record was published; `first` is the
+ * one that the worker has had longest. Needs no memory. Returns 0 or like memory_renew(). */
+typedef void (*memory_job_fn)(void *userdata, const struct memory_job *job, bool first);
+int memory_scan_jobs(int fd, memory_job_fn fn, void *userdata);
 
 /* Worker side: maps the next inbox in the place of this one, so that pointers into it stay valid.
  * `fd` stays the caller's. Returns 0, -EPROTO like memory_open() and for a ring of another size, or

@@ -62,6 +62,15 @@ struct kept_attempt *ended_attempts_add(struct ended_attempts *attempts, int64_t
     return entry;
 }
 
+void ended_attempts_leave(struct ended_attempts *attempts, int64_t number, uint32_t attempt,
+                          uint32_t n_failed)
+{
+    struct kept_attempt *entry = ended_attempts_add(attempts, number, attempt, n_failed);
+
+    if (entry)
+        ended_attempts_put_back(attempts, entry);
+}
+
 void ended_attempts_remove(struct ended_attempts *attempts, struct kept_attempt *entry)
 {
     atomic_store_explicit(&entry->number, 0, memory_order_relaxed);

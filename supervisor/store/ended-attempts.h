@@ -37,6 +37,9 @@ struct kept_attempt *ended_attempts_take(struct ended_attempts *attempts, int64_
  * before the next commit loses nothing. */
 struct kept_attempt *ended_attempts_join(struct ended_attempts *attempts, int64_t number,
                                          struct kept_attempt *mine, uint32_t before);
+/* Adds an entry, as if the last supervisor had. Best effort. */
+void ended_attempts_leave(struct ended_attempts *attempts, int64_t number, uint32_t attempt,
+                          uint32_t n_failed);
 /* Takes it back. */
 void ended_attempts_put_back(struct ended_attempts *attempts, struct kept_attempt *entry);
 /* All rows have been read: forgets the entries that were not taken. */

@@ -569,11 +569,6 @@ usec_t keeper_ready_time(void)
     return keeper.ready_time + (keeper.ready_since > 0 ? sim_now() - keeper.ready_since : 0);
 }
 
-bool keeper_is_ready(void)
-{
-    return keeper.ready_since > 0;
-}
-
 /* ---- signals ---- */
 
 static int signal_child(const struct child *child, int signal)

@@ -26,7 +26,6 @@ struct sim_process *keeper_any_worker(void);
 void keeper_kill(bool by_power_cut);
 /* How long there has been a supervisor that is ready. */
 usec_t keeper_ready_time(void);
-bool keeper_is_ready(void);
 
 /* kill(2) and pidfd_send_signal(2) upon a process that the keeper has started. 0 or -1. */
 int keeper_signal(pid_t pid, int signal);

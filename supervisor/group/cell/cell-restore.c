@@ -244,21 +244,20 @@ static void cell_describe_restored(struct cell *cell, struct job *job, const str
     cell_progress_watch(cell);
 }
 
+/* The job is complete, or was not made. Returns 0, JOB_E_EXISTS or -errno. */
 static int restore_job(struct cell *cell, const struct job_page *page, struct job **ret)
 {
+    int r;
+
     if (!record_is_sound(&JOB_PAGE_RECORD, page))
         return -EBADMSG;
-    return job_restore(cell->context->jobs, page->handle, &page->id, ret);
-}
-
-/* A request to cancel it may not be on disk yet. */
-static void adopt_record(struct cell *cell, struct job *job, int64_t number)
-{
-    if (durable_job_adopt(cell->context->durable, job, cell->group->name, number) < 0)
-        log_error("%s: out of memory: a durable job in hand is taken over without its row",
-                  cell->name);
-    else if (job_cancel_requested(job))
-        durable_job_update(job, false);
+    r = job_restore(cell->context->jobs, page->handle, &page->id, ret);
+    if (r != 0 || page->number == 0)
+        return r;
+    r = durable_job_adopt(cell->context->durable, *ret, cell->group->name, page->number);
+    if (r < 0)
+        job_unref(cell->context->jobs, *ret);
+    return r;
 }
 
 struct job *cell_job_resumed(struct pool *pool, const struct job_page *page)
@@ -270,13 +269,24 @@ struct job *cell_job_resumed(struct pool *pool, const struct job_page *page)
     if (r != 0) {
         log_error("%s: a job that a worker has in hand cannot be taken over: %s", cell->name,
                   r < 0 ? strerror(-r) : "its id is taken");
+        cell_job_missed(pool, page, true);
         return NULL;
     }
     cell_describe_restored(cell, job, page);
-    if (page->number != 0)
-        adopt_record(cell, job, page->number);
+    if (job->record && job_cancel_requested(job))
+        durable_job_update(job, false); /* it may not be on disk yet */
     FAULT_POINT("job.adopted");
     return job;
+}
+
+/* Its row, which is read later, may not know the attempt. */
+void cell_job_missed(struct pool *pool, const struct job_page *page, bool begun)
+{
+    struct cell *cell = cell_of_pool(pool);
+
+    if (page->number != 0 && record_is_sound(&JOB_PAGE_RECORD, page))
+        ended_attempts_leave(&cell->context->durable->attempts, page->number, page->attempt,
+                             page->n_failed + begun);
 }
 
 void cell_tell_restored(struct cell *cell, const struct job *job)

@@ -177,6 +177,7 @@ static const struct pool_handler CELL_POOL = {
     .has_job = cell_has_job,
     .job_started = cell_job_started,
     .job_resumed = cell_job_resumed,
+    .job_missed = cell_job_missed,
     .job_answered = cell_job_answered,
     .job_returned = cell_job_returned,
     .job_lost = cell_job_lost,

@@ -9,6 +9,7 @@
 #include "supervisor/pool/slot/slot-private.h"
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
+#include <string.h>
 
 /* Upper bound of a JOB record without key and payload. */
 #define JOB_RECORD_FIXED 256u
@@ -66,15 +67,6 @@ static void hand_remove(const struct slot *slot, const struct job *job)
                           memory_order_relaxed);
 }
 
-/* Whether the worker can see its JOB record. An entry whose record was not published is at most a
- * ring's length ahead. */
-static bool is_published(const struct slot *slot, const struct memory_job *entry)
-{
-    const struct ring_producer *out = &slot->worker.endpoint.channel.out;
-
-    return entry->cursor - out->tail - 1 >= out->size;
-}
-
 /* Returns which of the entries `left` was assigned first. Cursors wrap around. */
 static unsigned find_oldest(const struct slot *slot, uint64_t left)
 {
@@ -91,13 +83,19 @@ static unsigned find_oldest(const struct slot *slot, uint64_t left)
     return oldest;
 }
 
+static const struct job_page *page_of(const struct memory_job *entry)
+{
+    return (const struct job_page *)(const void *)entry->kept;
+}
+
 static bool resume(struct slot *slot, unsigned i)
 {
+    const struct ring_producer *out = &slot->worker.endpoint.channel.out;
     const struct memory_job *entry = &header_of(slot)->jobs[i];
-    const struct job_page *page = (const struct job_page *)(const void *)entry->kept;
-    struct job *job =
-        is_published(slot, entry) ? slot->pool->handler->job_resumed(slot->pool, page) : NULL;
+    struct job *job = NULL;
 
+    if (memory_job_is_published(entry, out->tail, out->size))
+        job = slot->pool->handler->job_resumed(slot->pool, page_of(entry));
     if (!job)
         return false;
     job->slot = slot;
@@ -120,6 +118,21 @@ void slot_hand_resume(struct slot *slot)
             hands &= ~bit;
     }
     atomic_store_explicit(&header_of(slot)->hands, hands, memory_order_relaxed);
+}
+
+static void lose_one(void *userdata, const struct memory_job *entry, bool first)
+{
+    struct pool *pool = userdata;
+
+    pool->handler->job_missed(pool, page_of(entry), first);
+}
+
+void slot_hand_lose(const struct slot *slot, int inbox)
+{
+    int r = memory_scan_jobs(inbox, lose_one, slot->pool);
+
+    if (r < 0)
+        log_warning("%s: which jobs it has in hand cannot be read: %s", slot->name, strerror(-r));
 }
 
 /* ---- sending ---- */

@@ -321,11 +321,15 @@ static int adopt_worker(struct slot *slot, struct held *held)
     int r = held->pid > 0 ? adopt_rings(slot, held) : -EPROTO;
 
     if (r < 0) {
+        if (slot_is_actor(slot) && held->n_fds > 0)
+            slot_hand_lose(slot, held->fds[0]);
         held_discard(held);
         return r;
     }
     r = process_adopt(&slot->worker.process, held, &SLOT_PROCESS);
     if (r < 0) {
+        if (slot_is_actor(slot))
+            slot_hand_lose(slot, slot->worker.endpoint.channel.mine.fd);
         slot_close_endpoint(slot);
         notify_server_deinit(&slot->worker.notify);
     } else if (!slot->worker.process.ended)

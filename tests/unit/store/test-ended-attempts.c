@@ -44,6 +44,14 @@ TEST(attempts_that_nobody_takes_are_forgotten)
     ck_assert(!ended_attempts_has(&attempts, 10));
 }
 
+TEST(an_attempt_is_left_as_by_the_last_supervisor)
+{
+    ended_attempts_leave(&attempts, 10, 3, 2);
+    ck_assert(ended_attempts_has(&attempts, 10));
+    crash();
+    ck_assert_uint_eq(ended_attempts_take(&attempts, 10)->attempt, 3);
+}
+
 TEST(a_full_table_takes_no_more_until_there_is_room)
 {
     for (int64_t i = 1; i < KEPT_ATTEMPTS_MAX; i++)

@@ -125,6 +125,41 @@ TEST(a_worker_sees_what_the_supervisor_writes_into_the_inbox)
     ck_assert_uint_eq(opened.header->tail, 77);
 }
 
+static void set_job(unsigned i, uint32_t cursor)
+{
+    made.header->hands |= UINT64_C(1) << i;
+    made.header->jobs[i].cursor = cursor;
+}
+
+static uint32_t found[MEMORY_JOBS_MAX], first;
+static unsigned n_found;
+
+static void find(void *userdata, const struct memory_job *job, bool is_first)
+{
+    (void)userdata;
+    found[n_found++] = job->cursor;
+    if (is_first)
+        first = job->cursor;
+}
+
+TEST(the_jobs_of_an_inbox_are_found_if_their_records_were_published)
+{
+    make(&inbox_options);
+    set_job(3, 60);
+    set_job(5, UINT32_MAX - 9); /* cursors wrap around */
+    set_job(63, 140);           /* not published */
+    made.header->tail = 100;
+    n_found = 0;
+    ck_assert_int_eq(memory_scan_jobs(made.fd, find, NULL), 0);
+    ck_assert_uint_eq(n_found, 2);
+    ck_assert_uint_eq(found[0], 60);
+    ck_assert_uint_eq(found[1], UINT32_MAX - 9);
+    ck_assert_uint_eq(first, UINT32_MAX - 9);
+    memory_deinit(&made);
+    make(&outbox_options);
+    ck_assert_int_eq(memory_scan_jobs(made.fd, find, NULL), -EPROTO);
+}
+
 TEST(the_supervisor_sees_what_a_worker_writes_into_the_outbox)
 {
     make_and_open(&outbox_options);
