@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/call/hint.h"
 
+#include "shared/base/cleanup.h"
 #include "supervisor/caller/varlink-client.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
@@ -59,11 +60,11 @@ bool hint_due(const struct hint *hint)
 /* Returns whether that is an obstacle. */
 static bool tell(const json_t *wait)
 {
-    if (!show_wait_is_obstacle(wait))
-        return false;
-    fputs("troupectl: still waiting: ", stderr);
-    show_wait(stderr, wait);
-    return true;
+    _cleanup_free_ char *sentence = show_wait_is_obstacle(wait) ? show_wait(wait) : NULL;
+
+    if (sentence)
+        fprintf(stderr, "troupectl: still waiting: %s\n", sentence);
+    return sentence;
 }
 
 void hint_ask(struct hint *hint, const char *id)

@@ -1,279 +1,285 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Shows the status of a group. */
+/* Shows the status of groups and cells. */
 
 #include "shared/base/cleanup.h"
-#include "supervisor/ctl/show/pool-view.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
-#include "supervisor/ctl/text/table.h"
 #include <string.h>
 
-/* A job that has waited longer is highlighted. */
-#define LONG_WAIT (60 * USEC_PER_SEC)
 /* Groups of up to this size are shown with all workers; of larger ones, some that need attention.
  */
 #define SMALL_POOL  6
 #define NOTABLE_MAX 10
+/* How many healthy cells with work are shown without --all. Cells in trouble are always shown. */
+#define BUSY_SHOWN 10
 
-static void show_title(const struct terminal *terminal, const json_t *group, usec_t now)
+/* ---- why a group is in trouble ---- */
+
+/* "100 % of the last 20 jobs dead (since 01:10)"; nothing for a healthy group. */
+#define WHY                                                                                        \
+    "[[{state=failed}|still runs its previous configuration: ]{fault}"                             \
+    "|{state=failing}{dead_percent} % of the last {last_jobs:count} jobs dead "                    \
+    "(since {failing_since_at:clock})"                                                             \
+    "|accepts no jobs: {store_problem}"                                                            \
+    "|{state=failed}{members_are.failed:count} worker{members_are.failed:s} given up"              \
+    "|{state=degraded}<[, {behind}the new program did not come up"                                 \
+    "[{type=actor}, the old one continues]]"                                                       \
+    "[, {members_are.failed>0:count} failed]"                                                      \
+    "[, {members_are.never_ready:count} do[{members_are.never_ready=1}es] not become ready]"       \
+    "[, {members_are.backoff>0:count} to be restarted later]"                                      \
+    "[, {members_are.halted>0:count} stopped]>"                                                    \
+    "|{state=starting}{members_are.there>0}{members_are.up:count} of {size:count} up"              \
+    "[, not ready for {starting_since:age}]"                                                       \
+    "|{state=starting}waits for the groups of After="                                              \
+    "|{state=stopping}{members_are.there:count} of {workers:count} worker{workers:s} "             \
+    "not ended yet"                                                                                \
+    "|{some_cells_fail}{cells_failing:count} of {cells_total:count} cells failing "                \
+    "({failing_cell}[{cells_failing>1}, …])"                                                     \
+    "|{restoring}reads its jobs from disk, which new ones wait for"                                \
+    "|{drained}drained: nothing runs, and nothing begins until it is resumed"                      \
+    "|{state=draining}[{drained=false}takes no new jobs|removed by a reload], {left:count} "       \
+    "job{left:s} left]"
+
+static const char LAST_UNSTARTED[] = "      Last: {unstarted.status} ({unstarted.name})";
+static const char LAST_DEATH[] =
+    "      Last: {last.detail}[: {last.stderr:last}] ({last.worker}, {last.at:ago})\n"
+    "            more: troupectl deaths {name}";
+static const char LAST_DEAD[] =
+    "      Last: [{last_dead.reason:last}|a job is dead] (job {last_dead.job}, "
+    "{last_dead.at:ago})\n"
+    "            more: troupectl dead-letters --reason job --to {name}";
+
+/* Says how the last worker or job died, if the group is in trouble. Returns whether it did. */
+static bool show_last(const struct terminal *terminal, const json_t *view, usec_t now)
 {
-    const char *state = show_group_state(group), *description = field_text(group, "description");
-    struct joined why = JOINED_NULL;
+    const json_t *death = json_object_get(view, "last"), *dead = json_object_get(view, "last_dead");
+    const char *pattern = NULL;
 
-    show_why(&why, group, now);
-    terminal_print(terminal, "%s " BOLD "%s" PLAIN "%s%s: %s%s%s%s",
-                   DOT(show_has_failing_cells(group) ? "failing" : state),
-                   SAFE(field_text(group, "name")), *description ? " - " : "", SAFE(description),
-                   STATE(state), field_is(group, "type", "service") ? " (service)" : "",
-                   *why.text ? " – " : "", why.text);
+    /* The death of a dead job's last attempt says more than the dead job. */
+    if (field_has(view, "unstarted"))
+        pattern = LAST_UNSTARTED;
+    else if (death && (!dead || strcmp(field_text(death, "job"), field_text(dead, "job")) == 0 ||
+                       field_usec(death, "at") >= field_usec(dead, "at")))
+        pattern = LAST_DEATH;
+    else if (dead)
+        pattern = LAST_DEAD;
+    if (!pattern || !field_true(view, "in_trouble"))
+        return false;
+    pattern_print(terminal, pattern, view, now);
+    return true;
 }
 
-static void show_workers_line(const struct terminal *terminal, const json_t *group)
+void show_trouble(const struct terminal *terminal, const json_t *group, usec_t now, bool waits)
 {
-    const uint64_t size = field_count(group, "size"), up = pool_count(group, pool_is_up);
-    struct joined states = JOINED_NULL;
+    json_auto_t *view = view_group(group, now);
 
-    pool_tally(group, &states);
-    terminal_print(terminal, "   Workers: %s%s of %s up" PLAIN "%s%s", up < size ? BOLD : "",
-                   COUNT(up), COUNT(size), *states.text ? ": " : "", states.text);
+    if (!waits)
+        pattern_print(terminal, "[{name} is {shown}: <" WHY ">|nothing: it is up]", view, now);
+    (void)show_last(terminal, view, now);
 }
 
-static void show_queue_line(const struct terminal *terminal, const json_t *group, usec_t now)
-{
-    const uint64_t queued = field_count(group, "queued"), refused = field_count(group, "refused"),
-                   senders = field_count(group, "senders");
-    const usec_t oldest = field_usec(group, "oldest_queued_at"), age = usec_sub(now, oldest);
-    struct joined text = JOINED_NULL;
+/* ---- tables ---- */
 
-    if (queued == 0)
-        joined_add(&text, "empty");
-    else
-        joined_add(&text, "%s job%s (%s)", COUNT(queued), plural(queued),
-                   BYTES(field_count(group, "queue_bytes")));
-    if (queued > 0 && oldest > 0)
-        joined_add(&text, "the oldest waits for %s%s" PLAIN, age > LONG_WAIT ? YELLOW : "",
-                   SPAN(age));
-    text.separator = "; ";
-    if (refused > 0)
-        joined_add(&text, YELLOW "%s refused" PLAIN " so far", COUNT(refused));
-    text.separator = "; ";
-    if (senders > 0)
-        joined_add(&text, YELLOW "%s sender%s" PLAIN " wait%s for room", COUNT(senders),
-                   plural(senders), senders == 1 ? "s" : "");
-    terminal_print(terminal, "     Queue: %s", text.text);
-}
-
-/* The numbers in the line about jobs. */
-static const struct {
-    const char *member, *text, *color;
-    const char *separator; /* before it */
-} job_counts[] = {
-    {"running", "running", "", ", "},   {"waiting", "delayed or between attempts", YELLOW, ", "},
-    {"dead", "dead", RED, "; "},        {"succeeded", "succeeded", "", ", "},
-    {"rejected", "rejected", "", ", "}, {"cancelled", "cancelled", "", ", "},
-    {"retries", "retried", "", "; "},   {"results", "kept", "", ", "},
+static const struct list_column worker_columns[] = {
+    {NULL, "{state:dot} {name}", LIST_LEFT},
+    {NULL,
+     "[{state=backoff}" YELLOW "restarts" PLAIN " in {restart_at:in}|{job:if}{shown:state}"
+     "|{shown:state}[ for {since_at:age}]]",
+     LIST_LEFT},
+    {NULL, "[pid {pid}]", LIST_LEFT},
+    {NULL, "[{restarts>0:count} restart{restarts:s}]", LIST_LEFT},
+    {NULL,
+     "[, {replacement}][, job {job}[ for {job_since_at:age}]][, {status}]"
+     "[, {job:if}{published.encoding=utf8}\"{published.data:short}\"]"
+     "[, {failure.detail} {failure.at:ago}]",
+     LIST_LEFT},
+    {NULL, "[{notable}     " DIM "│" PLAIN " {failure.stderr:last}]", LIST_NOTE},
+    {0},
 };
 
-static void show_jobs_line(const struct terminal *terminal, const json_t *group)
+static void show_workers(const struct terminal *terminal, const json_t *view, usec_t now, bool all)
 {
-    const uint64_t bytes = field_count(group, "results_bytes");
-    struct joined text = JOINED_NULL;
-
-    for (size_t i = 0; i < ELEMENTS(job_counts); i++) {
-        const uint64_t count = field_count(group, job_counts[i].member);
-
-        if (*job_counts[i].separator == ';')
-            text.separator = "; ";
-        if (count > 0)
-            joined_add(&text, "%s%s %s" PLAIN, job_counts[i].color, COUNT(count),
-                       job_counts[i].text);
-    }
-    terminal_print(terminal, "      Jobs: %s%s%s%s", *text.text ? text.text : "none yet",
-                   bytes > 0 ? " (" : "", bytes > 0 ? BYTES(bytes) : "", bytes > 0 ? ")" : "");
-}
-
-static void show_latency_line(const struct terminal *terminal, const json_t *group)
-{
-    char work[3 * FORMAT_SIZE] = "";
-
-    if (!field_has(group, "p99_usec"))
-        return;
-    if (field_has(group, "p99_work_usec"))
-        snprintf(work, sizeof(work), "; at work: %s, %s", SPAN(field_usec(group, "p50_work_usec")),
-                 SPAN(field_usec(group, "p99_work_usec")));
-    terminal_print(terminal, "      Took: at most %s for half of the last jobs, %s for 99 %%%s",
-                   SPAN(field_usec(group, "p50_usec")), SPAN(field_usec(group, "p99_usec")), work);
-}
-
-/* `last_shown`: the last death already has a line of its own. */
-static void show_deaths_line(const struct terminal *terminal, const json_t *group, usec_t now,
-                             bool last_shown)
-{
-    const json_t *death = last_shown ? NULL : pool_latest_death(group);
-    uint64_t deaths = field_count(group, "deaths");
-
-    if (deaths == 0 && !death)
-        return;
-    if (!death)
-        terminal_print(terminal, "    Deaths: %s", COUNT(deaths));
-    else
-        terminal_print(terminal, "    Deaths: %s, the last %s: %s %s", COUNT(deaths),
-                       AGO(now, field_usec(death, "at")), SAFE(field_text(death, "worker")),
-                       SAFE(field_text(death, "detail")));
-}
-
-/* A running group may still run its old program after a reload; and somebody relies on limits. */
-static void show_configuration(const struct terminal *terminal, const json_t *group)
-{
-    if (field_true(group, "behind"))
-        terminal_print(terminal,
-                       "    Reload: " YELLOW "the new program did not come up" PLAIN
-                       ", workers continue with the old one; see 'troupectl deaths %s', fix it and "
-                       "reload again",
-                       SAFE(field_text(group, "name")));
-    if (field_has(group, "no_effect"))
-        terminal_print(
-            terminal, "    Limits: " YELLOW "%s" PLAIN " without effect here, see 'troupectl info'",
-            SAFE(field_text(group, "no_effect")));
-    if (field_has(group, "sandbox"))
-        terminal_print(terminal, "   Sandbox: %s", SAFE(field_text(group, "sandbox")));
-}
-
-/* Workers that were started in different ways are usually few. */
-static void show_in_force(const struct terminal *terminal, const json_t *group)
-{
-    const json_t *workers = json_object_get(group, "workers");
-    const char *last = "";
-
-    for (size_t i = 0; i < json_array_size(workers); i++) {
-        const char *text = field_text(json_array_get(workers, i), "in_force");
-
-        if (*text != '\0' && strcmp(text, last) != 0)
-            terminal_print(terminal, "  In force: %s", SAFE(text));
-        last = text;
-    }
-}
-
-static void add_state(struct table *table, const json_t *worker, bool service, usec_t now)
-{
-    const char *state = field_text(worker, "state"), *name = pool_state_name(state, service);
-    usec_t since = field_usec(worker, "since_at"), restart_at = field_usec(worker, "restart_at");
-
-    if (strcmp(state, "backoff") == 0 && restart_at > 0)
-        table_add(table, "%s in %s", STATE_AS(state, "restarts"), SPAN(usec_sub(restart_at, now)));
-    else if (since > 0 && !field_has(worker, "job"))
-        table_add(table, "%s for %s", STATE_AS(state, name), SPAN(usec_sub(now, since)));
-    else
-        table_add(table, "%s", STATE_AS(state, name));
-}
-
-static void add_remarks(struct table *table, const json_t *worker, usec_t now)
-{
-    const json_t *death = json_object_get(worker, "last_death");
-    const json_t *published = json_object_get(worker, "published");
-    const usec_t since = field_usec(worker, "job_since_at");
-    struct joined text = JOINED_NULL;
-    char page[128];
-
-    if (field_has(worker, "replacement"))
-        joined_add(&text, "%s", SAFE(field_text(worker, "replacement")));
-    if (field_has(worker, "job"))
-        joined_add(&text, "job %s%s%s", SAFE(field_text(worker, "job")), since > 0 ? " for " : "",
-                   since > 0 ? SPAN(usec_sub(now, since)) : "");
-    if (field_has(worker, "status"))
-        joined_add(&text, "%s", SAFE(field_text(worker, "status")));
-    if (field_has(worker, "job") && field_is(published, "encoding", "utf8"))
-        joined_add(&text, "\"%s\"", format_safe(page, sizeof(page), field_text(published, "data")));
-    if (pool_is_failure(death))
-        joined_add(&text, "%s %s", SAFE(field_text(death, "detail")),
-                   AGO(now, field_usec(death, "at")));
-    table_add(table, "%s", text.text);
-}
-
-static void add_worker(struct table *table, const json_t *worker, bool service, usec_t now)
-{
-    const json_t *death = json_object_get(worker, "last_death");
-    const uint64_t restarts = field_count(worker, "restarts");
-    char line[1024];
-
-    table_add(table, "%s %s", DOT(field_text(worker, "state")), SAFE(field_text(worker, "name")));
-    add_state(table, worker, service, now);
-    if (field_has(worker, "pid"))
-        table_add(table, "pid %lld", (long long)field_int(worker, "pid"));
-    else
-        table_add(table, "%s", "");
-    if (restarts > 0)
-        table_add(table, "%s restart%s", COUNT(restarts), plural(restarts));
-    else
-        table_add(table, "%s", "");
-    add_remarks(table, worker, now);
-    if (pool_is_notable(worker, now) && pool_is_failure(death) &&
-        *show_last_line(line, sizeof(line), field_text(death, "stderr")))
-        table_note(table, "     " DIM "│" PLAIN " %s", line);
-}
-
-static void show_workers(const struct terminal *terminal, const json_t *group, usec_t now, bool all)
-{
-    const json_t *workers = json_object_get(group, "workers");
-    const bool service = field_is(group, "type", "service");
+    const json_t *workers = json_object_get(view, "workers");
     const size_t n = json_array_size(workers);
-    size_t n_shown = 0;
-    struct table table;
+    json_auto_t *shown = json_array();
+    size_t n_shown;
 
-    table_init(&table, 5, "   ");
     for (size_t i = 0; i < n; i++) {
-        const json_t *worker = json_array_get(workers, i);
+        json_t *worker = json_array_get(workers, i);
 
-        if (all || n <= SMALL_POOL || (n_shown < NOTABLE_MAX && pool_is_notable(worker, now))) {
-            add_worker(&table, worker, service, now);
-            n_shown++;
-        }
+        if (all || n <= SMALL_POOL ||
+            (json_array_size(shown) < NOTABLE_MAX && field_true(worker, "notable")))
+            (void)json_array_append(shown, worker);
     }
-    table_print(&table, terminal);
-    table_deinit(&table);
+    list_print(terminal, "   ", worker_columns, shown, now);
+    n_shown = json_array_size(shown);
     if (n_shown > 0 && n_shown < n)
         terminal_print(terminal, "   " DIM "and %s more" PLAIN, COUNT(n - n_shown));
 }
 
-static void show_pool(const struct terminal *terminal, const json_t *group, usec_t now, bool all)
+static bool is_in_trouble(const json_t *cell)
 {
-    bool last_shown;
+    return field_is(cell, "state", "degraded") || field_is(cell, "state", "failing") ||
+           field_is(cell, "state", "failed");
+}
 
-    show_title(terminal, group, now);
-    show_workers_line(terminal, group);
-    if (!field_is(group, "type", "service")) {
-        show_queue_line(terminal, group, now);
-        show_jobs_line(terminal, group);
-        show_latency_line(terminal, group);
+static bool has_work(const json_t *cell)
+{
+    return field_count(cell, "queued") + field_count(cell, "running") +
+               field_count(cell, "waiting") >
+           0;
+}
+
+/* Chooses cells in trouble, then some with work; all cells, if these are few. */
+static json_t *choose_cells(const json_t *cells, bool all)
+{
+    json_t *chosen = json_array();
+
+    for (int trouble = 1; trouble >= 0; trouble--)
+        for (size_t i = 0; i < json_array_size(cells); i++) {
+            json_t *cell = json_array_get(cells, i);
+
+            if (is_in_trouble(cell) == trouble &&
+                (trouble || all || json_array_size(cells) <= BUSY_SHOWN ||
+                 (has_work(cell) && json_array_size(chosen) < BUSY_SHOWN)))
+                (void)json_array_append(chosen, cell);
+        }
+    return chosen;
+}
+
+static const struct list_column cell_columns[] = {
+    {NULL, "{state:dot} {key}", LIST_LEFT},
+    {NULL, "{state:state}", LIST_LEFT},
+    {NULL, "{up:count}/{size:count} up", LIST_RIGHT},
+    {NULL, "{queued:count} queued", LIST_RIGHT},
+    {NULL, "{running:count} running", LIST_RIGHT},
+    {NULL, "{succeeded:count} done", LIST_RIGHT},
+    {NULL,
+     "[, p99 {p99_usec:span}][, oldest waits for {oldest_queued_at:age}]"
+     "[, {deaths>0:count} died]",
+     LIST_LEFT},
+    {0},
+};
+
+static void show_cells(const struct terminal *terminal, const json_t *view, usec_t now, bool all)
+{
+    json_auto_t *shown = choose_cells(json_object_get(view, "cells"), all);
+    const uint64_t total = field_count(view, "cells_total"), n_shown = json_array_size(shown);
+
+    pattern_print(terminal, "     Cells: [{cells_total>0:count}|none yet]", view, now);
+    list_print(terminal, "   ", cell_columns, shown, now);
+    if (total > n_shown)
+        terminal_print(terminal, "   " DIM "and %s more" PLAIN, COUNT(total - n_shown));
+}
+
+/* A service has no jobs. */
+#define JOBS(member) "[{type=service}-|{" member ":count}]"
+
+static const struct list_column group_columns[] = {
+    {"GROUP", "{look:dot} {name}", LIST_LEFT},
+    {"STATE", "{shown:state}", LIST_LEFT},
+    {"UP", "{up:count}/{size:count}", LIST_RIGHT},
+    {"RUNNING", JOBS("running"), LIST_RIGHT},
+    {"QUEUED", JOBS("queued"), LIST_RIGHT},
+    {"DEAD", JOBS("dead"), LIST_RIGHT},
+    {"DEATHS", "{deaths:count}", LIST_RIGHT},
+    {"",
+     "[<" WHY ">[, {unstarted.status}|, {last.detail}|, {last_dead.reason:last}]|{description}]",
+     LIST_LEFT},
+    {0},
+};
+
+void show_groups(const struct terminal *terminal, const json_t *groups, usec_t now)
+{
+    json_auto_t *views = json_array();
+
+    for (size_t i = 0; i < json_array_size(groups); i++)
+        (void)json_array_append_new(views, view_group(json_array_get(groups, i), now));
+    list_print(terminal, "", group_columns, views, now);
+}
+
+/* ---- one group ---- */
+
+static const char TITLE[] =
+    "{look:dot} " BOLD "{name}" PLAIN "[ - {description}]: {shown:state}[{type=service} (service)]"
+    "[ – " WHY "]\n"
+    "   Workers: [{short_of_workers}" BOLD "]{members_are.up:count} of {size:count} up" PLAIN
+    "[: [, {tally.busy:count} busy][, {tally.idle:count} [{type=service}up|idle]]"
+    "[, {tally.spare:count} standing by][, " YELLOW "{tally.starting:count} starting" PLAIN "]"
+    "[, {tally.stopping:count} stopping][, " RED "{tally.killing:count} being killed" PLAIN "]"
+    "[, " YELLOW "{tally.backoff:count} in backoff" PLAIN "]"
+    "[, " RED "{tally.failed:count} failed" PLAIN "][, {tally.stopped:count} stopped]]";
+
+static const char JOB_LINES[] =
+    "     Queue: [{queued>0:count} job{queued:s} ({queue_bytes:bytes})"
+    "[, the oldest waits for [{waits_long}" YELLOW "]{oldest_queued_at:age}" PLAIN "]|empty]"
+    "[; " YELLOW "{refused>0:count} refused" PLAIN " so far]"
+    "[; " YELLOW "{senders>0:count} sender{senders:s}" PLAIN " wait[{senders=1}s] for room]\n"
+    "      Jobs: [[[, {running>0:count} running]"
+    "[, " YELLOW "{waiting>0:count} delayed or between attempts" PLAIN "]]"
+    "[; [, " RED "{dead>0:count} dead" PLAIN "][, {succeeded>0:count} succeeded]"
+    "[, {rejected>0:count} rejected][, {cancelled>0:count} cancelled]]"
+    "[; [, {retries>0:count} retried][, {results>0:count} kept]]|none yet]"
+    "[ ({results_bytes>0:bytes})]\n"
+    "[      Took: at most {p50_usec:span} for half of the last jobs, {p99_usec:span} for 99 %"
+    "[; at work: {p50_work_usec:span}, {p99_work_usec:span}]]";
+
+static const char DEATHS[] =
+    "[    Deaths: {deaths:count}, the last {last.at:ago}: {last.worker} {last.detail}"
+    "|    Deaths: {deaths>0:count}]";
+
+/* A running group may still run its old program after a reload; and somebody relies on limits. */
+static const char CONFIGURATION[] =
+    "[{members_are.failed>0}            when that is mended: troupectl reset {name}]\n"
+    "[{behind}    Reload: " YELLOW "the new program did not come up" PLAIN
+    ", workers continue with the old one; see 'troupectl deaths {name}', fix it and reload again]\n"
+    "[    Limits: " YELLOW "{no_effect}" PLAIN " without effect here, see 'troupectl info']\n"
+    "[   Sandbox: {sandbox}]";
+
+/* Workers that were started in different ways are usually few. */
+static void show_in_force(const struct terminal *terminal, const json_t *view, usec_t now)
+{
+    const json_t *workers = json_object_get(view, "workers");
+    const char *last = "";
+
+    for (size_t i = 0; i < json_array_size(workers); i++) {
+        const json_t *worker = json_array_get(workers, i);
+
+        if (!field_is(worker, "in_force", last))
+            pattern_print(terminal, "[  In force: {in_force}]", worker, now);
+        last = field_text(worker, "in_force");
     }
-    last_shown = show_last(terminal, group, now);
-    show_deaths_line(terminal, group, now, last_shown);
-    if (pool_in_state(group, "failed") > 0)
-        terminal_print(terminal, "            when that is mended: troupectl reset %s",
-                       SAFE(field_text(group, "name")));
-    show_configuration(terminal, group);
-    show_in_force(terminal, group);
-    if (field_has(group, "cells"))
-        show_cells(terminal, group, now, all);
+}
+
+static void show_view(const struct terminal *terminal, json_t *view, usec_t now, bool all)
+{
+    pattern_print(terminal, TITLE, view, now);
+    if (!field_is(view, "type", "service"))
+        pattern_print(terminal, JOB_LINES, view, now);
+    if (show_last(terminal, view, now))
+        (void)json_object_del(view, "last");
+    pattern_print(terminal, DEATHS, view, now);
+    pattern_print(terminal, CONFIGURATION, view, now);
+    show_in_force(terminal, view, now);
+    if (field_has(view, "cells"))
+        show_cells(terminal, view, now, all);
     else
-        show_workers(terminal, group, now, all);
+        show_workers(terminal, view, now, all);
 }
 
 void show_group(const struct terminal *terminal, const json_t *group, usec_t now, bool all)
 {
-    json_auto_t *whole = cells_merge(group);
+    json_auto_t *view = view_group(group, now);
 
-    if (whole)
-        show_pool(terminal, whole, now, all);
+    show_view(terminal, view, now, all);
 }
 
 void show_cell(const struct terminal *terminal, const json_t *group, const json_t *cell, usec_t now,
                bool all)
 {
-    json_auto_t *alone = cells_as_group(group, cell);
+    json_auto_t *view = view_cell(group, cell, now);
 
-    if (alone)
-        show_pool(terminal, alone, now, all);
+    show_view(terminal, view, now, all);
 }

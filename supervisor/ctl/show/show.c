@@ -9,63 +9,6 @@
 /* How many lines of a payload are shown. */
 #define PAYLOAD_LINES 20
 
-struct look {
-    const char *state;
-    const char *color;
-    const char *dot;
-};
-
-static const struct look looks[] = {
-    /* groups */
-    {"running", GREEN, "●"},
-    {"paused", YELLOW, "●"},
-    {"degraded", YELLOW, "!"},
-    {"failing", RED, "!"},
-    {"cannot start", RED, "!"},
-    {"draining", YELLOW, "●"},
-    {"stopped", DIM, "○"},
-    {"failed", RED, "✗"},
-    /* cells, as groups, and */
-    {"retiring", DIM, "○"},
-    /* workers */
-    {"starting", YELLOW, "●"},
-    {"idle", GREEN, "●"},
-    {"busy", GREEN, "●"},
-    {"stopping", YELLOW, "●"},
-    {"killing", RED, "●"},
-    {"backoff", YELLOW, "○"},
-    /* jobs */
-    {"queued", PLAIN, "○"},
-    {"succeeded", GREEN, "●"},
-    {"cancelled", DIM, "○"},
-    {"dead", RED, "✗"},
-};
-
-static const struct look *look_of(const char *state)
-{
-    static const struct look plain = {"", PLAIN, "●"};
-
-    for (size_t i = 0; i < ELEMENTS(looks); i++)
-        if (strcmp(looks[i].state, state) == 0)
-            return &looks[i];
-    return &plain;
-}
-
-char *show_dot(char buffer[SHOW_STATE_SIZE], const char *state)
-{
-    snprintf(buffer, SHOW_STATE_SIZE, "%s%s" PLAIN, look_of(state)->color, look_of(state)->dot);
-    return buffer;
-}
-
-char *show_state(char buffer[SHOW_STATE_SIZE], const char *state, const char *text)
-{
-    char safe[SHOW_STATE_SIZE - 2];
-
-    snprintf(buffer, SHOW_STATE_SIZE, "%s%s" PLAIN, look_of(state)->color,
-             format_safe(safe, sizeof(safe), text));
-    return buffer;
-}
-
 /* Returns the beginning of the last `limit` lines. */
 static const char *tail(const char *text, unsigned limit)
 {
@@ -119,20 +62,4 @@ void show_payload(const struct terminal *terminal, const char *label, const json
                    text ? "" : ", not text (--json shows it in base64)");
     if (text)
         show_quoted(terminal, "            ", data, PAYLOAD_LINES);
-}
-
-void show_restricted(const struct terminal *terminal, const char *label, const json_t *object)
-{
-    if (field_true(object, "restricted"))
-        terminal_print(terminal, "%s" DIM SHOW_RESTRICTED PLAIN, label);
-}
-
-char *show_last_line(char *buffer, size_t size, const char *text)
-{
-    const char *line = tail(text, 1);
-    char *copy = strndup(line, strcspn(line, "\n"));
-
-    format_safe(buffer, size, copy ? copy : "");
-    free(copy);
-    return buffer;
 }

@@ -20,13 +20,6 @@ static void replace(char *text, char from, char to)
         *text = to;
 }
 
-const char *field_enum(const json_t *object, const char *name, char buffer[FIELD_ENUM_SIZE])
-{
-    (void)snprintf(buffer, FIELD_ENUM_SIZE, "%s", field_text(object, name));
-    replace(buffer, '_', '-');
-    return buffer;
-}
-
 json_t *field_enum_new(const char *text)
 {
     _cleanup_free_ char *copy = text ? strdup(text) : NULL;

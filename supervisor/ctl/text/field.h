@@ -12,11 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FIELD_ENUM_SIZE 32
-/* An enum as people write it, with hyphens: "no_match" is "no-match". In `buffer`. */
-const char *field_enum(const json_t *object, const char *name, char buffer[FIELD_ENUM_SIZE]);
-#define ENUM(object, name) field_enum(object, name, (char[FIELD_ENUM_SIZE]){0})
-/* The reverse, for a call; NULL if `text` is NULL. */
+/* Returns an enum that people write with hyphens, "no-match", for a call: "no_match". NULL if
+ * `text` is NULL. */
 json_t *field_enum_new(const char *text);
 
 /* A time for json_pack("o*"), which leaves it out if it is 0; infinity becomes -1. */

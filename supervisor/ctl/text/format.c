@@ -4,7 +4,6 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -182,31 +181,20 @@ char *format_first_line(char *buffer, size_t size, const char *text)
     return buffer;
 }
 
+char *format_last_line(char *buffer, size_t size, const char *text)
+{
+    size_t end = strlen(text), start;
+    _cleanup_free_ char *line = NULL;
+
+    if (end > 0 && text[end - 1] == '\n')
+        end--;
+    for (start = end; start > 0 && text[start - 1] != '\n';)
+        start--;
+    line = strndup(text + start, end - start);
+    return format_safe(buffer, size, line ? line : "");
+}
+
 const char *plural(uint64_t count)
 {
     return count == 1 ? "" : "s";
-}
-
-/* ---- lists ---- */
-
-void joined_add(struct joined *joined, const char *format, ...)
-{
-    const char *separator = joined->size > 0 ? joined->separator : "";
-    char *end = joined->text + joined->size;
-    const size_t left = sizeof(joined->text) - joined->size, gap = strlen(separator);
-    va_list arguments;
-    int length = -1;
-
-    if (gap < left) {
-        memcpy(end, separator, gap);
-        va_start(arguments, format);
-        length = vsnprintf(end + gap, left - gap, format, arguments);
-        va_end(arguments);
-    }
-    if (length < 0 || (size_t)length >= left - gap) {
-        *end = '\0';
-        return;
-    }
-    joined->size += gap + (size_t)length;
-    joined->separator = ", ";
 }

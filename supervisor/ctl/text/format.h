@@ -55,22 +55,8 @@ char *format_safe(char *buffer, size_t size, const char *text);
 char *format_first_line(char *buffer, size_t size, const char *text);
 #define FIRST_LINE(text) format_first_line((char[2048]){0}, 2048, text)
 
+/* Like format_safe(), but takes only the last line; "" if the text is empty. */
+char *format_last_line(char *buffer, size_t size, const char *text);
+
 /* "" for 1, otherwise "s". */
 const char *plural(uint64_t count);
-
-/* ---- lists ---- */
-
-/* Text made of parts with ", " between them. */
-
-struct joined {
-    const char *separator; /* borrowed; before the next part, then ", " again */
-    size_t size;
-    char text[4096]; /* may contain marks; a part that does not fit is left out */
-};
-
-/* clang-format off */
-#define JOINED_NULL {.separator = ", "}
-/* clang-format on */
-
-void joined_add(struct joined *joined, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));

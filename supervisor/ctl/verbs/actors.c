@@ -4,42 +4,20 @@
 
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/text/field.h"
-#include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verbs/listing.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <string.h>
 
-static void add_state(struct table *table, const json_t *actor, const char *member)
-{
-    if (field_true(actor, "paused"))
-        table_add(table, "paused");
-    else if (field_has(actor, member))
-        table_add(table, field_true(actor, member) ? "ready" : "down");
-    else
-        table_add(table, "%s", "");
-}
-
-static void add_dead(struct table *table, const json_t *actor, const char *member)
-{
-    const uint64_t dead = field_count(actor, member);
-
-    table_add(table, "%s%s" PLAIN, dead > 0 ? RED : "", COUNT(dead));
-}
-
-static void add_names(struct table *table, const json_t *actor, const char *member)
-{
-    const json_t *names = json_object_get(actor, member);
-    const char *first = json_string_value(json_array_get(names, 0));
-
-    table_add(table, "%s%s", SAFE(first ? first : ""), json_array_size(names) > 1 ? " ..." : "");
-}
-
 static const struct list_column actor_columns[] = {
-    {"ACTOR", "name", list_text, false},        {"KIND", "kind", list_text, false},
-    {"STATE", "ready", add_state, false},       {"WAITING", "waiting", list_count, true},
-    {"ACCEPTED", "accepted", list_count, true}, {"DEAD", "dead", add_dead, true},
-    {"NAMES", "names", add_names, false},       {0},
+    {"ACTOR", "{name}", LIST_LEFT},
+    {"KIND", "{kind}", LIST_LEFT},
+    {"STATE", "[{paused}paused|{ready}ready|{ready=false}down]", LIST_LEFT},
+    {"WAITING", "{waiting:count}", LIST_RIGHT},
+    {"ACCEPTED", "{accepted:count}", LIST_RIGHT},
+    {"DEAD", "[{dead>0}" RED "]{dead:count}" PLAIN, LIST_RIGHT},
+    {"NAMES", "{names:first}[{names>1} ...]", LIST_LEFT},
+    {0},
 };
 
 int verb_actors(struct invocation *invocation)
@@ -55,38 +33,19 @@ int verb_actors(struct invocation *invocation)
                        invocation->options.limit);
 }
 
-static void add_kind(struct table *table, const json_t *exchange, const char *member)
-{
-    table_add(table, "%s%s", SAFE(ENUM(exchange, member)),
-              field_true(exchange, "paused") ? ", paused" : "");
-}
-
 static const struct list_column exchange_columns[] = {
-    {"EXCHANGE", "name", list_text, false},
-    {"KIND", "kind", add_kind, false},
-    {"SUBSCRIPTIONS", "subscriptions", list_count, true},
-    {"ACCEPTED", "accepted", list_count, true},
-    {"DESCRIPTION", "description", list_text, false},
+    {"EXCHANGE", "{name}", LIST_LEFT},
+    {"KIND", "{kind:enum}[{paused}, paused]", LIST_LEFT},
+    {"SUBSCRIPTIONS", "{subscriptions:count}", LIST_RIGHT},
+    {"ACCEPTED", "{accepted:count}", LIST_RIGHT},
+    {"DESCRIPTION", "{description}", LIST_LEFT},
     {0},
 };
 
-static void add_type(struct table *table, const json_t *subscriber, const char *member)
-{
-    const char *type = field_text(subscriber, member);
-
-    table_add(table, "%s", *type ? SAFE(type) : "(all)");
-}
-
-static void add_key(struct table *table, const json_t *subscriber, const char *member)
-{
-    table_add(table, "%s",
-              field_has(subscriber, member) ? SAFE(field_text(subscriber, member)) : "(any)");
-}
-
 static const struct list_column subscriber_columns[] = {
-    {"SUBSCRIBER", "actor", list_text, false},
-    {"TYPE", "type", add_type, false},
-    {"KEY", "key", add_key, false},
+    {"SUBSCRIBER", "{actor}", LIST_LEFT},
+    {"TYPE", "[{type}|(all)]", LIST_LEFT},
+    {"KEY", "[{key}|{key=}|(any)]", LIST_LEFT},
     {0},
 };
 

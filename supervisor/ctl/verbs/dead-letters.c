@@ -2,6 +2,7 @@
 
 /* The verbs dead-letters, retry and purge. */
 
+#include "shared/base/buffer.h"
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/show/show.h"
@@ -29,32 +30,14 @@ static json_t *filter_parameters(const struct options *options)
                      "until_at", field_ago(options->older_than));
 }
 
-/* Adds the first line of the reason. A message also has a reason code and a sender. */
-static void add_why(struct table *table, const json_t *letter, const char *member)
-{
-    const char *text = field_text(letter, member);
-    bool job = field_has(letter, "job") && *text != '\0', sent = field_has(letter, "sender");
-
-    table_add(table, "%s%s%s%s%s", job ? "" : SAFE(ENUM(letter, "reason")),
-              !job && sent ? ", from " : "", !job && sent ? SAFE(field_text(letter, "sender")) : "",
-              !job && *text ? ": " : "", FIRST_LINE(text));
-}
-
-static void add_job(struct table *table, const json_t *letter, const char *member)
-{
-    if (field_has(letter, member))
-        table_add(table, "%s", SAFE(field_text(letter, member)));
-    else
-        table_add(table, "message %s", SAFE(field_text(letter, "type")));
-}
-
+/* A message also has a reason code and a sender. */
 static const struct list_column letter_columns[] = {
-    {"ID", "id", list_number, true},
-    {"WHEN", "at", list_ago, false},
-    {"GROUP", "recipient", list_text, false},
-    {"JOB", "job", add_job, false},
-    {"TRIES", "attempts", list_number, true},
-    {"WHY", "text", add_why, false},
+    {"ID", "{id}", LIST_RIGHT},
+    {"WHEN", "{at:ago}", LIST_LEFT},
+    {"GROUP", "{recipient}", LIST_LEFT},
+    {"JOB", "[{job}|message {type}]", LIST_LEFT},
+    {"TRIES", "{attempts}", LIST_RIGHT},
+    {"WHY", "[{job:if}{text:line}|{reason:enum}[, from {sender}][: {text:line}]]", LIST_LEFT},
     {0},
 };
 
@@ -62,15 +45,19 @@ static const struct list_column letter_columns[] = {
 static void show_totals(const struct invocation *invocation, const json_t *reply)
 {
     const json_t *counts = json_object_get(reply, "counts");
-    struct joined text = JOINED_NULL;
+    struct buffer totals = BUFFER_NULL;
+    _cleanup_free_ char *text = NULL;
 
     for (size_t i = 0; i < json_array_size(counts); i++) {
-        const json_t *count = json_array_get(counts, i);
+        _cleanup_free_ char *total =
+            pattern_text("{reason:enum} {count:count}", json_array_get(counts, i), 0);
 
-        joined_add(&text, "%s %s", SAFE(ENUM(count, "reason")), COUNT(field_count(count, "count")));
+        buffer_add_string(&totals, i > 0 ? ", " : "");
+        buffer_add_string(&totals, total ? total : "");
     }
-    if (*text.text && !has_filter(&invocation->options))
-        terminal_print(&invocation->out, DIM "so far, by reason: %s" PLAIN, text.text);
+    text = buffer_take(&totals, NULL);
+    if (text && *text && !has_filter(&invocation->options))
+        terminal_print(&invocation->out, DIM "so far, by reason: %s" PLAIN, text);
 }
 
 static int list(struct invocation *invocation)
@@ -85,26 +72,17 @@ static int list(struct invocation *invocation)
                        invocation->options.limit);
 }
 
-static void show_field(const struct terminal *terminal, const json_t *letter, const char *label,
-                       const char *name)
+static void show_content(const struct terminal *terminal, const json_t *letter, usec_t now)
 {
-    if (field_has(letter, name))
-        terminal_print(terminal, "%10s: %s", label, FIRST_LINE(field_text(letter, name)));
-    show_more_lines(terminal, "            ", field_text(letter, name));
-}
-
-static void show_content(const struct terminal *terminal, const json_t *letter)
-{
-    const uint64_t bytes = field_count(letter, "payload_bytes");
-
-    if (field_true(letter, "restricted"))
-        show_restricted(terminal, "   Payload: ", letter);
-    else if (field_true(letter, "payload_dropped"))
-        terminal_print(terminal, "   Payload: %s, not kept: there was no room", BYTES(bytes));
-    else if (!field_has(letter, "payload"))
-        terminal_print(terminal, "   Payload: %s, too large to be shown", BYTES(bytes));
-    else
+    if (field_has(letter, "payload") && !field_true(letter, "restricted") &&
+        !field_true(letter, "payload_dropped"))
         show_payload(terminal, "   Payload: ", letter, "payload");
+    else
+        pattern_print(terminal,
+                      "   Payload: [{restricted}" DIM SHOW_RESTRICTED PLAIN
+                      "|{payload_dropped}{payload_bytes:bytes}, not kept: there was no room"
+                      "|{payload_bytes:bytes}, too large to be shown]",
+                      letter, now);
 }
 
 /* Handlers fail with a negative errno; the code of a job can be any number. */
@@ -123,21 +101,21 @@ static void show_letter(const struct invocation *invocation, const json_t *reply
     const json_t *deaths = json_object_get(letter, "deaths");
     const usec_t now = clock_realtime();
 
-    terminal_print(terminal, BOLD "%" PRId64 PLAIN ": %s%s" PLAIN ", %s (%s)",
-                   field_int(letter, "id"), RED, SAFE(ENUM(letter, "reason")),
-                   AGO(now, field_usec(letter, "at")), TIME(field_usec(letter, "at")));
-    show_field(terminal, letter, "Why", "text");
+    pattern_print(terminal,
+                  BOLD "{id}" PLAIN ": " RED "{reason:enum}" PLAIN ", {at:ago} ({at:time})\n"
+                       "[       Why: {text:line}]",
+                  letter, now);
+    show_more_lines(terminal, "            ", field_text(letter, "text"));
     if (field_has(letter, "code"))
         show_code(terminal, field_int(letter, "code"));
-    show_field(terminal, letter, "From", "sender");
-    show_field(terminal, letter, "To", "recipient");
-    show_field(terminal, letter, "Job", "job");
-    if (!field_has(letter, "job"))
-        show_field(terminal, letter, "Type", "type");
-    show_field(terminal, letter, "Key", "key");
-    if (field_has(letter, "attempts"))
-        terminal_print(terminal, "  Attempts: %" PRId64, field_int(letter, "attempts"));
-    show_content(terminal, letter);
+    pattern_print(terminal,
+                  "[      From: {sender}]\n"
+                  "[        To: {recipient}]\n"
+                  "[       Job: {job}|      Type: {type}|      Type: ]\n"
+                  "[       Key: {key}|{key=}       Key: ]\n"
+                  "[  Attempts: {attempts}]",
+                  letter, now);
+    show_content(terminal, letter, now);
     for (size_t i = 0; i < json_array_size(deaths); i++) {
         putchar('\n');
         show_death(terminal, json_array_get(deaths, i), now);
@@ -188,17 +166,13 @@ static bool is_retry(const struct invocation *invocation)
 static void show_changed(const struct invocation *invocation, const json_t *reply)
 {
     const bool retry = is_retry(invocation);
-    const uint64_t n = field_count(reply, retry ? "requeued" : "purged");
+    const char *pattern = retry ? "[{job}|{requeued:count} requeued]" : "{purged:count} purged";
 
     if (invocation->options.dry_run)
-        terminal_print(&invocation->out, "%s would be %s", COUNT(n),
-                       retry ? "sent again" : "purged");
-    else if (invocation->options.quiet)
+        pattern = retry ? "{requeued:count} would be sent again" : "{purged:count} would be purged";
+    else if (invocation->options.quiet || (retry && invocation->lines && !field_has(reply, "job")))
         return;
-    else if (field_has(reply, "job"))
-        terminal_print(&invocation->out, "%s", SAFE(field_text(reply, "job")));
-    else if (!retry || !invocation->lines)
-        terminal_print(&invocation->out, "%s %s", COUNT(n), retry ? "requeued" : "purged");
+    pattern_print(&invocation->out, pattern, reply, 0);
 }
 
 /* Says what a call that changes dead letters could not change. Returns an exit status. */

@@ -4,7 +4,7 @@
 /* What all verbs that list something have in common. */
 
 #include "supervisor/ctl/command/invocation.h"
-#include "supervisor/ctl/text/table.h"
+#include "supervisor/ctl/show/list.h"
 
 struct listing {
     const char *method;

@@ -7,6 +7,7 @@
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/invocation.h"
+#include "supervisor/ctl/show/pattern.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
@@ -107,16 +108,11 @@ static bool is_drained(const json_t *group)
 
 static void show_drained(const struct invocation *invocation, const json_t *reply)
 {
-    const uint64_t left = field_count(reply, "left");
-
-    if (invocation->options.quiet)
-        return;
-    if (left > 0)
-        terminal_print(&invocation->out, "%s: drained; %s job%s wait%s until it is resumed",
-                       SAFE(field_text(reply, "group")), COUNT(left), plural(left),
-                       left == 1 ? "s" : "");
-    else
-        terminal_print(&invocation->out, "%s: drained", SAFE(field_text(reply, "group")));
+    if (!invocation->options.quiet)
+        pattern_print(&invocation->out,
+                      "{group}: drained[; {left>0:count} job{left:s} wait[{left=1}s] until it is "
+                      "resumed]",
+                      reply, 0);
 }
 
 static int drain_one(struct invocation *invocation, const char *group)
@@ -240,33 +236,30 @@ int verb_reload(struct invocation *invocation)
 
 /* ---- info ---- */
 
+static const char INFO[] = "Version: {version}\n"
+                           "  State: {state}[{safe_mode}, in safe mode]\n"
+                           "[Trouble: {config_problem}]\n"
+                           "    Pid: {pid}\n"
+                           "  Since: {started_at:time} ({started_at:ago})\n"
+                           "Crashes: {restarts:count}\n"
+                           "Upgrade: {upgrades:count} done, {failed_upgrades:count} failed\n"
+                           " Socket: {socket}\n"
+                           "[   Loop: {loop}]\n"
+                           "   Wake: {wake}\n"
+                           "Cgroups: {cgroups}\n"
+                           " Groups: {groups:count}\n"
+                           "Workers: {workers:count}\n"
+                           "   Jobs: {jobs:count}\n"
+                           "Clients: {clients:count}\n"
+                           " Delays: at most {longest_turn_usec:span} since the start, "
+                           "{recent_turn_usec:span} in the last minute";
+
 static void show_info(const struct invocation *invocation, const json_t *info)
 {
-    const struct terminal *out = &invocation->out;
-    usec_t now = clock_realtime(), started = field_usec(info, "started_at");
+    json_auto_t *view = json_copy((json_t *)(uintptr_t)info);
 
-    terminal_print(out, "Version: %s", SAFE(field_text(info, "version")));
-    terminal_print(out, "  State: %s%s", SAFE(field_text(info, "state")),
-                   field_true(info, "safe_mode") ? ", in safe mode" : "");
-    if (field_has(info, "config_problem"))
-        terminal_print(out, "Trouble: %s", SAFE(field_text(info, "config_problem")));
-    terminal_print(out, "    Pid: %lld", (long long)field_int(info, "pid"));
-    terminal_print(out, "  Since: %s (%s)", TIME(started), AGO(now, started));
-    terminal_print(out, "Crashes: %s", COUNT(field_count(info, "restarts")));
-    terminal_print(out, "Upgrade: %s done, %s failed", COUNT(field_count(info, "upgrades")),
-                   COUNT(field_count(info, "failed_upgrades")));
-    terminal_print(out, " Socket: %s", SAFE(invocation_socket(invocation)));
-    if (field_has(info, "loop"))
-        terminal_print(out, "   Loop: %s", SAFE(field_text(info, "loop")));
-    terminal_print(out, "   Wake: %s", SAFE(field_text(info, "wake")));
-    terminal_print(out, "Cgroups: %s", SAFE(field_text(info, "cgroups")));
-    terminal_print(out, " Groups: %s", COUNT(field_count(info, "groups")));
-    terminal_print(out, "Workers: %s", COUNT(field_count(info, "workers")));
-    terminal_print(out, "   Jobs: %s", COUNT(field_count(info, "jobs")));
-    terminal_print(out, "Clients: %s", COUNT(field_count(info, "clients")));
-    terminal_print(out, " Delays: at most %s since the start, %s in the last minute",
-                   SPAN(field_usec(info, "longest_turn_usec")),
-                   SPAN(field_usec(info, "recent_turn_usec")));
+    json_object_set_new(view, "socket", json_string(invocation_socket(invocation)));
+    pattern_print(&invocation->out, INFO, view, clock_realtime());
 }
 
 int verb_info(struct invocation *invocation)

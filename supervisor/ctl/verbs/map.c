@@ -16,6 +16,7 @@
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/map/map-output.h"
 #include "supervisor/ctl/map/window.h"
+#include "supervisor/ctl/show/pattern.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verbs/verbs.h"
@@ -356,33 +357,39 @@ static void run(struct map *map)
         output_failed(map);
 }
 
+static const char SUMMARY[] =
+    "{done:count} job{done:s} in {elapsed:span} ({rate:count}/s): {succeeded:count} succeeded"
+    "[, {rejected>0:count} rejected][, {cancelled>0:count} cancelled][, {dead>0:count} dead]"
+    "[, {refused>0:count} refused][, {unknown>0:count} unknown]; {retried:count} retried"
+    "[; {early}stopped early[, lines after {next:count} not read]"
+    "[, {given_up>0:count} line{given_up:s} read but not submitted]]";
+
+static void set(json_t *object, const char *name, uint64_t value)
+{
+    json_object_set_new(object, name, json_integer((json_int_t)value));
+}
+
 static void summarize(struct map *map)
 {
-    usec_t elapsed = clock_now() - map->started_at;
-    struct joined ended = JOINED_NULL;
-    double rate = elapsed > 0 ? (double)map->n_done * (double)USEC_PER_SEC / (double)elapsed : 0;
+    const usec_t elapsed = clock_now() - map->started_at;
+    json_auto_t *numbers = json_pack("{s:b}", "early", map->stop);
+    _cleanup_free_ char *text = NULL;
 
     if (map->invocation->options.quiet || map->broken)
         return;
     for (enum troupe_end end = TROUPE_SUCCEEDED; end <= TROUPE_DEAD; end++)
-        if (end == TROUPE_SUCCEEDED || map->n_ended[end] > 0)
-            joined_add(&ended, "%s %s", COUNT(map->n_ended[end]), troupe_end_name(end));
-    if (map->n_refused > 0)
-        joined_add(&ended, "%s refused", COUNT(map->n_refused));
-    if (map->n_unknown > 0)
-        joined_add(&ended, "%s unknown", COUNT(map->n_unknown));
-    ended.separator = "; ";
-    joined_add(&ended, "%s retried", COUNT(map->n_retried));
-    ended.separator = "; ";
-    if (map->stop && map->end)
-        joined_add(&ended, "stopped early");
-    else if (map->stop)
-        joined_add(&ended, "stopped early, lines after %s not read", COUNT(map->window.next));
-    if (map->n_given_up > 0)
-        joined_add(&ended, "%s line%s read but not submitted", COUNT(map->n_given_up),
-                   plural(map->n_given_up));
-    fprintf(stderr, "%s job%s in %s (%s/s): %s\n", COUNT(map->n_done), plural(map->n_done),
-            SPAN(elapsed), COUNT((uint64_t)rate), ended.text);
+        set(numbers, troupe_end_name(end), map->n_ended[end]);
+    set(numbers, "done", map->n_done);
+    set(numbers, "elapsed", elapsed);
+    set(numbers, "rate", elapsed > 0 ? map->n_done * USEC_PER_SEC / elapsed : 0);
+    set(numbers, "refused", map->n_refused);
+    set(numbers, "unknown", map->n_unknown);
+    set(numbers, "retried", map->n_retried);
+    set(numbers, "given_up", map->n_given_up);
+    if (map->stop && !map->end)
+        set(numbers, "next", map->window.next);
+    text = pattern_text(SUMMARY, numbers, 0);
+    fprintf(stderr, "%s\n", text ? text : "");
 }
 
 /* Makes the directory if it is missing. Otherwise the results would be lost after the work. */

@@ -175,12 +175,12 @@ int verb_unschedule(struct invocation *invocation)
 }
 
 static const struct list_column timer_columns[] = {
-    {"ID", "id", list_number, false},
-    {"TO", "to", list_text, false},
-    {"TYPE", "type", list_text, false},
-    {"IN", "next_at", list_in, true},
-    {"EVERY", "period_usec", list_span, true},
-    {"OWNER", "owner", list_text, false},
+    {"ID", "{id}", LIST_LEFT},
+    {"TO", "{to}", LIST_LEFT},
+    {"TYPE", "{type}", LIST_LEFT},
+    {"IN", "{next_at:in}", LIST_RIGHT},
+    {"EVERY", "[{period_usec:span}]", LIST_RIGHT},
+    {"OWNER", "{owner}", LIST_LEFT},
     {0},
 };
 

@@ -5,7 +5,6 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
-#include "supervisor/ctl/show/pool-view.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
@@ -13,29 +12,31 @@
 #include "supervisor/ctl/verbs/verbs.h"
 #include <string.h>
 
-static bool group_is_up(const json_t *group)
-{
-    return (field_is(group, "state", "running") || field_is(group, "state", "paused")) &&
-           !show_has_failing_cells(group);
-}
-
 /* States in trouble, in the order of the summary. */
 static const char *const troubles[] = {"cannot start", "failed",   "failing",
                                        "behind",       "degraded", "with failing cells",
                                        "starting",     "stopping", "draining"};
+static const char SUMMARY[] =
+    "[  Trouble: " RED "<[, {cannot start} cannot start][, {failed} failed][, {failing} failing]"
+    "[, {behind} behind][, {degraded} degraded][, {with failing cells} with failing cells]"
+    "[, {starting} starting][, {stopping} stopping][, {draining} draining]>" PLAIN "]";
 
-static size_t rank(const json_t *group)
+static const char *trouble_of(const json_t *view)
 {
-    const char *state = show_group_state(group);
+    if (field_true(view, "some_cells_fail"))
+        return "with failing cells";
+    return field_is(view, "state", "degraded") && field_true(view, "behind")
+               ? "behind"
+               : field_text(view, "shown");
+}
 
-    if (strcmp(state, "degraded") == 0 && field_true(group, "behind"))
-        state = "behind";
-    if (show_has_failing_cells(group))
-        state = "with failing cells";
-    for (size_t i = 0; i < ELEMENTS(troubles); i++)
-        if (strcmp(state, troubles[i]) == 0)
-            return i;
-    return ELEMENTS(troubles);
+static size_t rank(const json_t *view)
+{
+    size_t i = 0;
+
+    while (i < ELEMENTS(troubles) && strcmp(trouble_of(view), troubles[i]) != 0)
+        i++;
+    return i;
 }
 
 /* EXIT_OK if all groups are well. In safe mode, or without a configuration, none of them works. */
@@ -44,76 +45,59 @@ static int status_of_groups(const json_t *info, const json_t *groups)
     if (field_true(info, "safe_mode") || field_has(info, "config_problem"))
         return EXIT_FAILED;
     for (size_t i = 0; i < json_array_size(groups); i++)
-        if (!group_is_up(json_array_get(groups, i)))
+        if (!view_is_well(json_array_get(groups, i)))
             return EXIT_FAILED;
     return EXIT_OK;
 }
 
-static void show_supervisor(const struct invocation *invocation, const json_t *info, usec_t now)
+static const char SUPERVISOR[] =
+    "{state:dot} " BOLD "trouped" PLAIN
+    " {version}: {state:state}[{loop=epoll}, waits with epoll], "
+    "up {started_at:age}, pid {pid}, {groups:count} group{groups:s}, "
+    "{workers:count} worker{workers:s}, {jobs:count} job{jobs:s}, {clients:count} "
+    "client{clients:s}\n"
+    "[{safe_mode}  Trouble: " RED "safe mode" PLAIN
+    ", the supervisor has crashed {restarts:count} times: all groups are paused until "
+    "troupectl reload]\n"
+    "[  Trouble: " RED "the configuration has a problem" PLAIN
+    "; no group is supervised until it is solved: {config_problem}]";
+
+/* Returns the groups, those in trouble first, and counts them by trouble. */
+static json_t *rank_groups(const json_t *groups, json_t *counts, usec_t now)
 {
-    uint64_t groups = field_count(info, "groups"), workers = field_count(info, "workers"),
-             clients = field_count(info, "clients"), jobs = field_count(info, "jobs");
-    const char *state = field_text(info, "state");
-
-    terminal_print(&invocation->out,
-                   "%s " BOLD "trouped" PLAIN
-                   " %s: %s%s, up %s, pid %lld, %s group%s, %s worker%s, %s job%s, %s client%s",
-                   DOT(state), SAFE(field_text(info, "version")), STATE(state),
-                   field_is(info, "loop", "epoll") ? ", waits with epoll" : "",
-                   SPAN(usec_sub(now, field_usec(info, "started_at"))),
-                   (long long)field_int(info, "pid"), COUNT(groups), plural(groups), COUNT(workers),
-                   plural(workers), COUNT(jobs), plural(jobs), COUNT(clients), plural(clients));
-    if (field_true(info, "safe_mode"))
-        terminal_print(&invocation->out,
-                       "  Trouble: " RED "safe mode" PLAIN
-                       ", the supervisor has crashed %s times: all groups are paused until "
-                       "troupectl reload",
-                       COUNT(field_count(info, "restarts")));
-    if (field_has(info, "config_problem"))
-        terminal_print(&invocation->out,
-                       "  Trouble: " RED "the configuration has a problem" PLAIN
-                       "; no group is supervised until it is solved: %s",
-                       SAFE(field_text(info, "config_problem")));
-}
-
-/* Summarises the states in trouble in one line. */
-static void show_troubles(const struct terminal *terminal, const json_t *groups)
-{
-    size_t counts[ELEMENTS(troubles) + 1] = {0};
-    struct joined text = JOINED_NULL;
-
-    for (size_t i = 0; i < json_array_size(groups); i++)
-        counts[rank(json_array_get(groups, i))]++;
-    for (size_t i = 0; i < ELEMENTS(troubles); i++)
-        if (counts[i] > 0)
-            joined_add(&text, "%zu %s", counts[i], troubles[i]);
-    if (*text.text)
-        terminal_print(terminal, "  Trouble: " RED "%s" PLAIN, text.text);
-}
-
-/* Returns the groups sorted: those in trouble first. */
-static json_t *rank_groups(const json_t *groups)
-{
+    json_auto_t *views = json_array();
     json_t *ranked = json_array();
 
+    for (size_t i = 0; i < json_array_size(groups); i++)
+        (void)json_array_append_new(views, view_group(json_array_get(groups, i), now));
     for (size_t wanted = 0; wanted <= ELEMENTS(troubles); wanted++)
-        for (size_t i = 0; i < json_array_size(groups); i++)
-            if (rank(json_array_get(groups, i)) == wanted)
-                json_array_append(ranked, json_array_get(groups, i));
+        for (size_t i = 0; i < json_array_size(views); i++) {
+            const json_t *view = json_array_get(views, i);
+            const char *trouble = trouble_of(view);
+
+            if (rank(view) != wanted)
+                continue;
+            json_array_append(ranked, json_array_get(groups, i));
+            json_object_set_new(counts, trouble, json_integer(field_int(counts, trouble) + 1));
+        }
     return ranked;
 }
 
-static void show_all_groups(const struct invocation *invocation, const json_t *groups)
+static void show_all_groups(const struct invocation *invocation, const json_t *info,
+                            const json_t *groups)
 {
-    json_auto_t *ranked = rank_groups(groups);
     const usec_t now = clock_realtime();
+    json_auto_t *counts = json_object(), *ranked = rank_groups(groups, counts, now);
 
-    if (!invocation->options.all) {
+    pattern_print(&invocation->out, SUPERVISOR, info, now);
+    pattern_print(&invocation->out, SUMMARY, counts, now);
+    if (json_array_size(ranked) == 0 && !field_has(info, "config_problem"))
+        terminal_print(&invocation->out, "\nNo groups are configured (/etc/troupe/NAME.group).");
+    if (json_array_size(ranked) > 0 && !invocation->options.all) {
         putchar('\n');
         show_groups(&invocation->out, ranked, now);
-        return;
     }
-    for (size_t i = 0; i < json_array_size(ranked); i++) {
+    for (size_t i = 0; invocation->options.all && i < json_array_size(ranked); i++) {
         putchar('\n');
         show_group(&invocation->out, json_array_get(ranked, i), now, true);
     }
@@ -134,12 +118,7 @@ static int status_of_all(struct invocation *invocation)
         r = output_json(invocation, status);
         return r == EXIT_OK ? status_of_groups(info, groups) : r;
     }
-    show_supervisor(invocation, info, clock_realtime());
-    show_troubles(&invocation->out, groups);
-    if (json_array_size(groups) > 0)
-        show_all_groups(invocation, groups);
-    else if (!field_has(info, "config_problem"))
-        terminal_print(&invocation->out, "\nNo groups are configured (/etc/troupe/NAME.group).");
+    show_all_groups(invocation, info, groups);
     return status_of_groups(info, groups);
 }
 
@@ -158,7 +137,7 @@ static bool show_one_worker(const struct invocation *invocation, const json_t *g
         if (!invocation->options.json)
             show_worker(&invocation->out, group, worker, clock_realtime());
         if (!field_has(worker, "replacement"))
-            up = pool_is_up(worker);
+            up = view_is_up(worker);
     }
     return up;
 }
@@ -166,14 +145,14 @@ static bool show_one_worker(const struct invocation *invocation, const json_t *g
 /* Shows the cell or worker `target` of the group. */
 static bool show_part(const struct invocation *invocation, const json_t *group, const char *target)
 {
-    const json_t *cell = cells_find(group, target);
-    json_auto_t *whole = cells_merge(group);
+    const json_t *cell = view_find_cell(group, target);
+    json_auto_t *view = view_group(group, clock_realtime());
 
     if (!cell)
-        return whole && show_one_worker(invocation, whole, target);
+        return show_one_worker(invocation, view, target);
     if (!invocation->options.json)
         show_cell(&invocation->out, group, cell, clock_realtime(), invocation->options.all);
-    return group_is_up(cell);
+    return view_is_well(cell);
 }
 
 static int show_targets(const struct invocation *invocation, const json_t *groups,
@@ -183,7 +162,7 @@ static int show_targets(const struct invocation *invocation, const json_t *group
 
     for (size_t i = 0; i < json_array_size(groups); i++) {
         const json_t *group = json_array_get(groups, i);
-        bool up = group_is_up(group);
+        bool up = view_is_well(group);
 
         if (strchr(target, '/'))
             up = show_part(invocation, group, target);

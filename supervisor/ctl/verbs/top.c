@@ -9,7 +9,6 @@
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
-#include "supervisor/ctl/text/table.h"
 #include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <stdio.h>
@@ -31,72 +30,20 @@ struct top {
 
 /* ---- columns ---- */
 
-static void add_state(struct table *table, const json_t *row, const char *member)
-{
-    table_add(table, "%s", STATE(field_text(row, member)));
-}
-
-static void add_up(struct table *table, const json_t *row, const char *member)
-{
-    if (field_has(row, member))
-        table_add(table, "%s/%s", COUNT(field_count(row, member)),
-                  COUNT(field_count(row, "members")));
-    else
-        table_add(table, "%s", "");
-}
-
 /* A service has no jobs, and a worker has no queue. */
-static bool has(const json_t *row, const char *member)
-{
-    return field_has(row, member) && !field_is(row, "type", "service");
-}
-
-static void add_count(struct table *table, const json_t *row, const char *member)
-{
-    table_add(table, "%s", has(row, member) ? COUNT(field_count(row, member)) : "");
-}
-
-static void add_age(struct table *table, const json_t *row, const char *member)
-{
-    const usec_t at = field_usec(row, member);
-
-    table_add(table, "%s", at > 0 ? SPAN(usec_sub(table->now, at)) : "");
-}
-
-static void add_rate(struct table *table, const json_t *row, const char *member)
-{
-    const double rate = json_real_value(json_object_get(row, member));
-
-    if (has(row, member))
-        table_add(table, "%.*f", rate < 100 ? 1 : 0, rate);
-    else
-        table_add(table, "%s", "");
-}
-
-static void add_run(struct table *table, const json_t *row, const char *member)
-{
-    if (field_has(row, "job_since_at"))
-        add_age(table, row, "job_since_at");
-    else
-        list_span(table, row, member);
-}
-
-static void add_deaths(struct table *table, const json_t *row, const char *member)
-{
-    list_count(table, row, field_has(row, member) ? member : "restarts");
-}
+#define OF_JOBS(pattern) "[{type=service}|" pattern "]"
 
 static const struct list_column columns[] = {
-    {"NAME", "line", list_text, false},
-    {"STATE", "state", add_state, false},
-    {"UP", "up", add_up, true},
-    {"QUEUED", "queued", add_count, true},
-    {"OLDEST", "oldest_queued_at", add_age, true},
-    {"RUNNING", "running", add_count, true},
-    {"JOBS/S", "rate", add_rate, true},
-    {"DEATHS", "deaths", add_deaths, true},
-    {"TOOK99", "p99_usec", list_span, true},
-    {"RUN99", "p99_work_usec", add_run, true},
+    {"NAME", "{line}", LIST_LEFT},
+    {"STATE", "{state:state}", LIST_LEFT},
+    {"UP", "[{up:count}/{members:count}]", LIST_RIGHT},
+    {"QUEUED", OF_JOBS("{queued:count}"), LIST_RIGHT},
+    {"OLDEST", "[{oldest_queued_at:age}]", LIST_RIGHT},
+    {"RUNNING", OF_JOBS("{running:count}"), LIST_RIGHT},
+    {"JOBS/S", OF_JOBS("{rate:rate}"), LIST_RIGHT},
+    {"DEATHS", "[{deaths:count}|{restarts:count}|0]", LIST_RIGHT},
+    {"TOOK99", "[{p99_usec:span}]", LIST_RIGHT},
+    {"RUN99", "[{job_since_at:age}|{p99_work_usec:span}]", LIST_RIGHT},
     {0},
 };
 
@@ -173,35 +120,28 @@ static uint64_t sum_of(const json_t *groups, const char *member)
     return sum;
 }
 
+static const char INFO[] =
+    BOLD "trouped {version}" PLAIN ", up {started_at:age}; {groups_shown} group{groups_shown:s}, "
+         "{up:count} of {members:count} workers up; {queued:count} queued, {running:count} running"
+         "[{safe_mode}" RED "; safe mode" PLAIN "]"
+         "[{config_problem:if}" RED "; configuration problem" PLAIN "]\n"
+         "{dead:count} jobs dead; {clients:count} client{clients:s}; "
+         "delays up to {recent_turn_usec:span}";
+
 static void print_summary(const struct terminal *out, const json_t *info, const json_t *groups)
 {
-    const uint64_t clients = field_count(info, "clients");
+    static const char *const sums[] = {"up", "members", "queued", "running", "dead"};
+    json_auto_t *view = json_copy((json_t *)(uintptr_t)info);
 
-    terminal_print(out,
-                   BOLD "trouped %s" PLAIN
-                        ", up %s; %zu group%s, %s of %s workers up; %s queued, %s running%s%s",
-                   SAFE(field_text(info, "version")),
-                   SPAN(usec_sub(clock_realtime(), field_usec(info, "started_at"))),
-                   json_array_size(groups), plural(json_array_size(groups)),
-                   COUNT(sum_of(groups, "up")), COUNT(sum_of(groups, "members")),
-                   COUNT(sum_of(groups, "queued")), COUNT(sum_of(groups, "running")),
-                   field_true(info, "safe_mode") ? RED "; safe mode" PLAIN : "",
-                   field_has(info, "config_problem") ? RED "; configuration problem" PLAIN : "");
-    terminal_print(out, "%s jobs dead; %s client%s; delays up to %s", COUNT(sum_of(groups, "dead")),
-                   COUNT(clients), plural(clients), SPAN(field_usec(info, "recent_turn_usec")));
+    for (size_t i = 0; i < ELEMENTS(sums); i++)
+        json_object_set_new(view, sums[i], json_integer((json_int_t)sum_of(groups, sums[i])));
+    json_object_set_new(view, "groups_shown", json_integer((json_int_t)json_array_size(groups)));
+    pattern_print(out, INFO, view, clock_realtime());
 }
 
-static void print_death(const struct terminal *out, const json_t *death)
-{
-    const char *job = field_text(death, "job");
-    char last[256];
-
-    show_last_line(last, sizeof(last), field_text(death, "stderr"));
-    terminal_print(out, "%s " BOLD "%s" PLAIN " %s after %s%s%s%s%s",
-                   TIME_OF_DAY(field_usec(death, "at")), SAFE(field_text(death, "worker")),
-                   SAFE(field_text(death, "detail")), SPAN(field_usec(death, "uptime_usec")),
-                   *job ? ", job " : "", SAFE(job), *last ? ": " : "", last);
-}
+static const char DEATH[] =
+    "{at:moment} " BOLD "{worker}" PLAIN " {detail} after {uptime_usec:span}"
+    "[, job {job}][: {stderr:last}]";
 
 /* Leaves out rows that do not fit on the screen beside `n_others` lines. Returns their number. */
 static size_t cut_rows(const struct terminal *out, json_t *rows, size_t n_others)
@@ -236,7 +176,7 @@ static void print_picture(struct terminal *out, const json_t *info, const json_t
     if (n_deaths > 0)
         terminal_print(out, BOLD "LAST DEATHS" PLAIN);
     for (size_t i = 0; i < n_deaths; i++)
-        print_death(out, json_array_get(deaths, i));
+        pattern_print(out, DEATH, json_array_get(deaths, i), 0);
     if (!out->is_terminal)
         fputc('\n', out->file);
 }

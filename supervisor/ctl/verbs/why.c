@@ -7,7 +7,6 @@
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/command/invocation.h"
-#include "supervisor/ctl/show/pool-view.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
@@ -19,8 +18,11 @@ static void show_waits(const struct invocation *invocation, const json_t *reply)
     const json_t *waits = json_object_get(reply, "waits");
     const char *state = field_text(reply, "state");
 
-    for (size_t i = 0; i < json_array_size(waits); i++)
-        show_wait(stdout, json_array_get(waits, i));
+    for (size_t i = 0; i < json_array_size(waits); i++) {
+        _cleanup_free_ char *sentence = show_wait(json_array_get(waits, i));
+
+        puts(sentence ? sentence : "");
+    }
     if (json_array_size(waits) > 0)
         return;
     if (strcmp(state, "queued") == 0)
@@ -44,33 +46,12 @@ static bool has_ended(const json_t *reply)
            !field_is(reply, "state", "queued");
 }
 
-/* Shows why a group or cell is in trouble, or that it is up, and its last failure. What it waits
- * for has been shown before if `waits`. */
-static void show_trouble(const struct invocation *invocation, const json_t *group, bool waits)
-{
-    const usec_t now = clock_realtime();
-    struct joined why = JOINED_NULL;
-
-    show_why(&why, group, now);
-    if (!waits && *why.text)
-        terminal_print(&invocation->out, "%s is %s: %s", SAFE(field_text(group, "name")),
-                       SAFE(show_group_state(group)), why.text);
-    else if (!waits)
-        terminal_print(&invocation->out, "nothing: it is up");
-    (void)show_last(&invocation->out, group, now);
-}
-
 static void show_said(const struct invocation *invocation, const json_t *group)
 {
     const json_t *workers = json_object_get(group, "workers");
 
-    for (size_t i = 0; i < json_array_size(workers); i++) {
-        const json_t *worker = json_array_get(workers, i);
-
-        if (field_has(worker, "status"))
-            terminal_print(&invocation->out, "%s says: %s", SAFE(field_text(worker, "name")),
-                           SAFE(field_text(worker, "status")));
-    }
+    for (size_t i = 0; i < json_array_size(workers); i++)
+        pattern_print(&invocation->out, "[{name} says: {status}]", json_array_get(workers, i), 0);
 }
 
 /* Shows trouble of a target, and, if it waits for nothing, what its services report: a service may
@@ -84,10 +65,9 @@ static int ask_workers(struct invocation *invocation, const char *target, bool w
     groups = json_object_get(status, "groups");
     for (size_t i = 0; i < json_array_size(groups); i++) {
         const json_t *group = json_array_get(groups, i);
-        json_auto_t *whole = cells_merge(group);
 
         if (!strchr(target, '/'))
-            show_trouble(invocation, whole, waits);
+            show_trouble(&invocation->out, group, clock_realtime(), waits);
         else if (!waits)
             terminal_print(&invocation->out, "nothing: it is up");
         if (!waits)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/call/call.h"
-#include "supervisor/ctl/show/pool-view.h"
 #include "supervisor/ctl/show/show.h"
 #include "tests/unit/suite.h"
 
@@ -37,9 +36,9 @@ static json_t *add_cell(const char *key, const char *state, int queued)
     json_t *cells = json_object_get(group, "cells");
     json_t *worker = json_pack("{s:o, s:s, s:i}", "name", json_sprintf("mail/%s/0", key), "state",
                                "idle", "pid", 4711);
-    json_t *cell =
-        json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:[o]}", "key", key, "state", state, "size", 1,
-                  "up", 1, "queued", queued, "succeeded", 3, "workers", worker);
+    json_t *cell = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:[o]}", "key", key, "state",
+                             state, "size", 1, "up", 1, "queued", queued, "queue_bytes", 0,
+                             "succeeded", 3, "workers", worker);
 
     ck_assert_ptr_nonnull(cell);
     json_array_append_new(cells, cell);
@@ -136,11 +135,11 @@ TEST(a_cell_is_found_by_group_and_key)
 {
     json_t *cell = add_cell("acme", "running", 0);
 
-    ck_assert_ptr_eq(cells_find(group, "mail/acme"), cell);
-    ck_assert_ptr_null(cells_find(group, "mail/acme/0"));
-    ck_assert_ptr_null(cells_find(group, "mail"));
+    ck_assert_ptr_eq(view_find_cell(group, "mail/acme"), cell);
+    ck_assert_ptr_null(view_find_cell(group, "mail/acme/0"));
+    ck_assert_ptr_null(view_find_cell(group, "mail"));
     json_object_del(group, "cells");
-    ck_assert_ptr_null(cells_find(group, "mail/acme"));
+    ck_assert_ptr_null(view_find_cell(group, "mail/acme"));
 }
 
 TEST(cells_without_any_member_do_no_harm)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/command/verb-options.h"
 #include "supervisor/ctl/text/format.h"
-#include "supervisor/ctl/text/table.h"
 #include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/text/value.h"
 #include "tests/unit/suite.h"
@@ -120,51 +119,6 @@ TEST(lines_are_cut_at_the_width_of_the_terminal)
     ck_assert_printed(&narrow, "1234567", "12345…\n");
     ck_assert_printed(&narrow, RED "123456", "\033[31m123456\033[0m\n");
     ck_assert_printed(&narrow, GREEN "12" PLAIN "345678", "\033[32m12\033[0m345…\033[0m\n");
-}
-
-TEST(columns_are_aligned_whatever_marks_they_carry)
-{
-    struct terminal terminal = {.utf8 = true};
-    struct table table;
-    char *output = NULL;
-    size_t size;
-
-    terminal.file = open_memstream(&output, &size);
-    table_init(&table, 3, "> ");
-    table.right[1] = true;
-    table_add(&table, RED "●" PLAIN " a");
-    table_add(&table, "1");
-    table_add(&table, "first");
-    table_note(&table, "a note");
-    table_add(&table, "long name");
-    table_add(&table, "1000");
-    table_add(&table, "%s", "");
-    table_print(&table, &terminal);
-    table_deinit(&table);
-    fclose(terminal.file);
-    ck_assert_str_eq(output, "> ● a           1  first\n"
-                             "a note\n"
-                             "> long name  1000\n");
-    free(output);
-}
-
-TEST(a_column_that_is_empty_throughout_takes_no_room)
-{
-    struct terminal terminal = {.utf8 = true};
-    struct table table;
-    char *output = NULL;
-    size_t size;
-
-    terminal.file = open_memstream(&output, &size);
-    table_init(&table, 3, "");
-    table_add(&table, "a");
-    table_add(&table, "%s", "");
-    table_add(&table, "b");
-    table_print(&table, &terminal);
-    table_deinit(&table);
-    fclose(terminal.file);
-    ck_assert_str_eq(output, "a  b\n");
-    free(output);
 }
 
 /* ---- values ---- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/show/show.h"
+#include "supervisor/ctl/text/format.h"
 #include "tests/unit/suite.h"
 
 #define NOW (1000 * USEC_PER_SEC)
@@ -210,9 +211,9 @@ TEST(the_last_lines_of_a_text_are_quoted)
     show_quoted(&terminal, "> ", "five\n", 3);
     ck_assert_int_eq(fclose(terminal.file), 0);
     ck_assert_str_eq(output, "> │ two\n> │ \n> │ four\n> │ five\n");
-    ck_assert_str_eq(show_last_line(buffer, sizeof(buffer), "a\nb\n"), "b");
-    ck_assert_str_eq(show_last_line(buffer, sizeof(buffer), "a"), "a");
-    ck_assert_str_eq(show_last_line(buffer, sizeof(buffer), ""), "");
+    ck_assert_str_eq(format_last_line(buffer, sizeof(buffer), "a\nb\n"), "b");
+    ck_assert_str_eq(format_last_line(buffer, sizeof(buffer), "a"), "a");
+    ck_assert_str_eq(format_last_line(buffer, sizeof(buffer), ""), "");
 }
 
 const struct suite suite = {.name = "ctl-show", .setup = set_up, .teardown = tear_down};
