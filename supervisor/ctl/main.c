@@ -36,29 +36,6 @@ static int check_operands(const struct invocation *invocation)
     return EXIT_OK;
 }
 
-/* The options of a verb are known behind it only. Returns an exit status. */
-static int parse(struct invocation *invocation, struct arguments *arguments, const char **operands)
-{
-    unsigned sets = OPTIONS_COMMON;
-    const char *operand;
-    int r;
-
-    while ((r = options_next(&invocation->options, sets, arguments, &operand)) > 0) {
-        if (invocation->verb) {
-            operands[invocation->n_operands++] = operand;
-            continue;
-        }
-        invocation->verb = verb_find(operand);
-        if (!invocation->verb)
-            return EXIT_USAGE;
-        sets |= invocation->verb->options;
-    }
-    invocation->operands = operands;
-    if (!invocation->verb && !invocation->options.help)
-        invocation->verb = verb_find("status");
-    return r < 0 ? EXIT_USAGE : EXIT_OK;
-}
-
 static int run(struct invocation *invocation)
 {
     int r;
@@ -78,7 +55,8 @@ static int run(struct invocation *invocation)
 int main(int argc, char **argv)
 {
     struct invocation invocation = {.options = OPTIONS_DEFAULTS, .client = VARLINK_CLIENT_NULL};
-    struct arguments arguments = {.items = argv, .n_items = (size_t)argc, .next = 1};
+    struct arguments arguments = {
+        .items = (const char *const *)argv, .n_items = (size_t)argc, .next = 1};
     const char **operands = calloc((size_t)argc + 1, sizeof(*operands));
     int r;
 
@@ -87,7 +65,9 @@ int main(int argc, char **argv)
     setlocale(LC_CTYPE, "");
     if (!operands)
         return EXIT_FAILED;
-    r = parse(&invocation, &arguments, operands);
+    r = verb_parse(&invocation, &arguments, operands);
+    if (!invocation.verb && !invocation.options.help)
+        invocation.verb = verb_find("status");
     if (r == EXIT_OK) {
         terminal_init(&invocation.out, stdout);
         r = run(&invocation);

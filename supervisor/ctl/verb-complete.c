@@ -4,32 +4,33 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
+#include "supervisor/ctl/show/pattern.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/verb.h"
 #include "supervisor/ctl/verbs/verbs.h"
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Whoever presses the tab key waits for it. */
-#define PATIENCE  (500 * USEC_PER_MSEC)
-#define NAME_SIZE 768
+/* How long a user who presses the tab key waits for a reply. */
+#define PATIENCE (500 * USEC_PER_MSEC)
 /* A user would not read more. */
 #define CANDIDATES_MAX 1000
+/* Of longer lists, only the beginning is searched. */
+#define ITEMS_MAX 10000
+
+#define WORD_MAX 768
+
+/* A command line up to the word that is completed. */
+struct line {
+    struct invocation invocation; /* without that word */
+    unsigned sets;                /* of options */
+    const char *before;           /* begins the word, and is not compared: "--state=" */
+    const char *typed;            /* how the rest begins so far */
+    size_t n;                     /* candidates so far */
+};
 
 /* ---- candidates: each is a line: the whole word, a tab, and a description, which may be empty
  * ---- */
-
-struct candidates {
-    const char *before; /* begins the word, and is not compared: "--state=" */
-    const char *typed;  /* how the rest begins so far */
-    size_t n;
-};
-
-static bool is_full(const struct candidates *candidates)
-{
-    return candidates->n >= CANDIDATES_MAX;
-}
 
 static bool is_printable(const char *word)
 {
@@ -39,32 +40,27 @@ static bool is_printable(const char *word)
     return true;
 }
 
-/* Prints `word` if it begins as typed. `about` may be NULL. Leaves out what has control characters.
- */
-static void candidates_add(struct candidates *candidates, const char *word, const char *about)
+/* Prints `word` if it begins as typed. Leaves out what has control characters. */
+static void add(struct line *line, const char *word, const char *about)
 {
-    if (is_full(candidates) || *word == '\0' || !is_printable(word) ||
-        strncmp(word, candidates->typed, strlen(candidates->typed)) != 0)
+    if (line->n >= CANDIDATES_MAX || *word == '\0' || !is_printable(word) ||
+        strncmp(word, line->typed, strlen(line->typed)) != 0)
         return;
-    candidates->n++;
-    printf("%s%s\t%s\n", candidates->before, word, about ? about : "");
+    line->n++;
+    printf("%s%s\t%s\n", line->before, word, about);
 }
 
-/* Like candidates_add(), but for each of the words, which are separated by spaces. */
-static void candidates_add_words(struct candidates *candidates, const char *words)
+/* Adds each of the words, which have `separator` between them. */
+static void add_words(struct line *line, const char *words)
 {
-    while (*words != '\0') {
-        const size_t length = strcspn(words, " ");
-        char word[64];
+    char copy[WORD_MAX], *rest = copy;
 
-        snprintf(word, sizeof(word), "%.*s", (int)length, words);
-        candidates_add(candidates, word, NULL);
-        words += length;
-        words += strspn(words, " ");
-    }
+    (void)snprintf(copy, sizeof(copy), "%s", words);
+    for (const char *word; (word = strsep(&rest, " "));)
+        add(line, word, "");
 }
 
-/* ---- names of what exists: no errors are printed ---- */
+/* ---- names of what exists ---- */
 
 enum live_targets {
     LIVE_GROUPS = 1 << 0,
@@ -75,170 +71,79 @@ enum live_targets {
 /* A list of which each item is offered. */
 struct live_list {
     const char *method, *array;
-    const char *name;       /* the member that is offered: text or a number */
+    const char *name;       /* the pattern that is offered */
     const char *about;      /* the member that describes it */
     const char *parameters; /* of the call, as JSON */
 };
 
-struct search {
-    struct candidates *candidates;
-    usec_t deadline;
-    unsigned which;
-};
-
-/* How long the next reply may take. */
-static void hurry(struct invocation *invocation, usec_t deadline)
+static void add_items(struct line *line, const json_t *items, const char *name, const char *about)
 {
-    const usec_t now = clock_now();
+    for (size_t i = 0; i < json_array_size(items); i++) {
+        const json_t *item = json_array_get(items, i);
+        _cleanup_free_ char *word = pattern_text(name, item, 0);
 
-    invocation->options.timeout = now < deadline ? deadline - now : 1;
-    invocation->client.timeout = invocation->options.timeout;
+        add(line, word ? word : "", field_text(item, about));
+    }
 }
 
-static struct search begin(struct invocation *invocation, struct candidates *candidates)
-{
-    const usec_t patience = invocation->options.timeout;
-    struct search search = {.candidates = candidates,
-                            .deadline = clock_now() + (patience > 0 ? patience : PATIENCE)};
-
-    invocation->lenient = true;
-    invocation->waits = true;
-    return search;
-}
-
-static void add_workers(struct search *search, const json_t *owner)
-{
-    const json_t *workers = json_object_get(owner, "workers");
-
-    for (size_t i = 0; (search->which & LIVE_WORKERS) && i < json_array_size(workers); i++)
-        candidates_add(search->candidates, field_text(json_array_get(workers, i), "name"), NULL);
-}
-
-static void add_cells(struct search *search, const json_t *group)
+static void add_group(struct line *line, const json_t *group, unsigned which)
 {
     const json_t *cells = json_object_get(group, "cells");
+    char pattern[WORD_MAX];
 
-    for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *cell = json_array_get(cells, i);
-        char name[NAME_SIZE];
-
-        snprintf(name, sizeof(name), "%s/%s", field_text(group, "name"), field_text(cell, "key"));
-        if (search->which & LIVE_CELLS)
-            candidates_add(search->candidates, name, NULL);
-        add_workers(search, cell);
-    }
+    (void)snprintf(pattern, sizeof(pattern), "%s/{key}", field_text(group, "name"));
+    if (which & LIVE_GROUPS)
+        add(line, field_text(group, "name"), field_text(group, "description"));
+    if (which & LIVE_WORKERS)
+        add_items(line, json_object_get(group, "workers"), "{name}", "");
+    if (which & LIVE_CELLS)
+        add_items(line, cells, pattern, "");
+    for (size_t i = 0; (which & LIVE_WORKERS) && i < json_array_size(cells); i++)
+        add_items(line, json_object_get(json_array_get(cells, i), "workers"), "{name}", "");
 }
 
-static int add_groups(struct invocation *invocation, const json_t *reply, bool last, void *userdata)
+/* Behind a slash only that group counts. */
+static void offer_targets(struct line *line, unsigned which)
 {
-    struct search *search = userdata;
-    const json_t *groups = json_object_get(reply, "groups");
+    const char *slash = strchr(line->typed, '/');
+    json_auto_t *status = NULL;
+    const json_t *groups;
+    char group[WORD_MAX];
 
-    (void)last;
-    for (size_t i = 0; i < json_array_size(groups); i++) {
-        const json_t *group = json_array_get(groups, i);
-
-        if (search->which & LIVE_GROUPS)
-            candidates_add(search->candidates, field_text(group, "name"),
-                           field_text(group, "description"));
-        add_workers(search, group);
-        add_cells(search, group);
-    }
-    hurry(invocation, search->deadline);
-    return is_full(search->candidates) ? EXIT_FAILED : EXIT_OK;
+    (void)snprintf(group, sizeof(group), "%.*s", slash ? (int)(slash - line->typed) : 0,
+                   line->typed);
+    (void)parts_of_status(&line->invocation, slash ? group : NULL, which == LIVE_GROUPS, &status);
+    groups = json_object_get(status, "groups");
+    for (size_t i = 0; i < json_array_size(groups); i++)
+        add_group(line, json_array_get(groups, i), which);
 }
 
-static void live_targets(struct invocation *invocation, struct candidates *candidates,
-                         unsigned which)
+static void offer_list(struct line *line, const struct live_list *list)
 {
-    struct search search = begin(invocation, candidates);
-    const char *slash = strchr(candidates->typed, '/');
-    char group[NAME_SIZE];
+    json_auto_t *reply = NULL;
 
-    search.which = which;
-    hurry(invocation, search.deadline);
-    /* Behind a slash only this group counts; an unknown one is not an error to speak of. */
-    snprintf(group, sizeof(group), "%.*s", (int)(slash ? slash - candidates->typed : 0),
-             candidates->typed);
-    (void)call_more(invocation, CALL_SUPERVISOR "GetStatus",
-                    json_pack("{s:s*}", "target", slash ? group : NULL), false, add_groups,
-                    &search);
-}
-
-static void add_item(struct candidates *candidates, const struct live_list *list,
-                     const json_t *item)
-{
-    const json_t *name = json_object_get(item, list->name);
-    char number[32];
-
-    snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(name));
-    candidates_add(candidates, json_is_string(name) ? json_string_value(name) : number,
-                   field_text(item, list->about));
-}
-
-/* Reads pages until there are enough or it has taken too long. */
-static void live_list(struct invocation *invocation, struct candidates *candidates,
-                      const struct live_list *list)
-{
-    const struct search search = begin(invocation, candidates);
-    json_auto_t *parameters = json_loads(list->parameters, 0, NULL);
-    bool more = parameters != NULL;
-
-    while (more) {
-        json_auto_t *reply = NULL;
-        const json_t *items;
-
-        hurry(invocation, search.deadline);
-        if (call(invocation, list->method, json_deep_copy(parameters), false, &reply) != EXIT_OK)
-            break;
-        items = json_object_get(reply, list->array);
-        for (size_t i = 0; i < json_array_size(items); i++)
-            add_item(candidates, list, json_array_get(items, i));
-        more = field_has(reply, "next") && !is_full(candidates) && clock_now() < search.deadline;
-        json_object_set(parameters, "cursor", json_object_get(reply, "next"));
-    }
-}
-
-/* ---- a command line up to the word that is completed ---- */
-
-struct line {
-    struct invocation *invocation;
-    struct candidates candidates;
-    const struct verb *verb; /* NULL = none yet */
-    unsigned sets;           /* of options */
-    size_t n_operands;       /* complete ones */
-    bool operands_only;      /* "--" was seen */
-};
-
-static const struct verb *find_verb(const char *name)
-{
-    for (size_t i = 0; i < n_verbs; i++)
-        if (!verb_table[i].hidden && strcmp(verb_table[i].name, name) == 0)
-            return &verb_table[i];
-    return NULL;
-}
-
-static bool verb_is(const struct line *line, const char *name)
-{
-    return line->verb && strcmp(line->verb->name, name) == 0;
+    (void)pages_collect(&line->invocation, list->method, json_loads(list->parameters, 0, NULL),
+                        list->array, ITEMS_MAX, &reply);
+    add_items(line, json_object_get(reply, list->array), list->name, list->about);
 }
 
 /* ---- what stands for what in usage lines ---- */
 
-static const struct live_list JOBS = {CALL_JOBS "List", "jobs", "id", "state", "{\"ended\": true}"},
-                              LIVE_JOBS = {CALL_JOBS "List", "jobs", "id", "state", "{}"},
-                              TIMERS = {CALL_ACTORS "ListTimers", "timers", "id", "to", "{}"},
-                              LETTERS = {CALL_ACTORS "ListDeadLetters", "letters", "id",
+static const struct live_list JOBS = {CALL_JOBS "List", "jobs", "{id}", "state",
+                                      "{\"ended\": true}"},
+                              LIVE_JOBS = {CALL_JOBS "List", "jobs", "{id}", "state", "{}"},
+                              TIMERS = {CALL_ACTORS "ListTimers", "timers", "{id}", "to", "{}"},
+                              LETTERS = {CALL_ACTORS "ListDeadLetters", "letters", "{id}",
                                          "recipient", "{}"},
-                              ACTORS = {CALL_ACTORS "ListActors", "actors", "name", "kind", "{}"},
-                              EXCHANGES = {CALL_ACTORS "ListActors", "actors", "name", "kind",
+                              ACTORS = {CALL_ACTORS "ListActors", "actors", "{name}", "kind", "{}"},
+                              EXCHANGES = {CALL_ACTORS "ListActors", "actors", "{name}", "kind",
                                            "{\"kind\": \"exchange\"}"};
 
 static void offer_verbs(struct line *line)
 {
     for (size_t i = 0; i < n_verbs; i++)
         if (!verb_table[i].hidden)
-            candidates_add(&line->candidates, verb_table[i].name, verb_table[i].summary);
+            add(line, verb_table[i].name, verb_table[i].summary);
 }
 
 /* A line that begins with a tab: names of files. */
@@ -288,18 +193,18 @@ static const struct meaning {
 
 /* `option` is NULL for an operand. */
 static bool means(const struct meaning *meaning, const struct line *line, const char *word,
-                  const char *option)
+                  const struct option *option)
 {
     if (strcmp(meaning->word, word) != 0)
         return false;
     if (!meaning->where)
         return true;
     if (strncmp(meaning->where, "--", 2) == 0)
-        return option && strcmp(meaning->where + 2, option) == 0;
-    return !option && verb_is(line, meaning->where);
+        return option && strcmp(meaning->where + 2, option->name) == 0;
+    return !option && strcmp(meaning->where, line->invocation.verb->name) == 0;
 }
 
-static void offer(struct line *line, const char *word, const char *option)
+static void offer(struct line *line, const char *word, const struct option *option)
 {
     const struct meaning *meaning = meanings, *end = meanings + ELEMENTS(meanings);
 
@@ -308,168 +213,97 @@ static void offer(struct line *line, const char *word, const char *option)
     if (meaning == end) {
         /* Not a name for something: the operand itself. */
         if (!option && *word >= 'a' && *word <= 'z')
-            candidates_add(&line->candidates, word, NULL);
+            add(line, word, "");
     } else if (meaning->targets) {
-        live_targets(line->invocation, &line->candidates, meaning->targets);
+        offer_targets(line, meaning->targets);
     } else if (meaning->list) {
-        live_list(line->invocation, &line->candidates, meaning->list);
+        offer_list(line, meaning->list);
     } else if (meaning->words) {
-        candidates_add_words(&line->candidates, meaning->words);
+        add_words(line, meaning->words);
     } else {
         meaning->offer(line);
     }
 }
 
-/* ---- the command line ---- */
-
-/* Whether the command line has an option, under any of its names. */
-static bool is_given(const struct line *line, const char *option)
-{
-    struct option_use use;
-
-    for (size_t i = 0; i + 1 < line->invocation->n_operands; i++) {
-        const char *word = line->invocation->operands[i];
-
-        if (word[0] == '-' && options_look_up(line->sets, word, &use) &&
-            strcmp(use.name, option) == 0)
-            return true;
-    }
-    return false;
-}
-
-#define USAGE_WORD_MAX 128
-
 /* Finds what stands at an operand's place in the verb's usage line, without brackets and dots:
  * "TARGET", "list|show", "GROUP/CELL". Returns false if there is no such place. */
-static bool usage_at(const struct line *line, size_t place, char ret[USAGE_WORD_MAX])
+static bool usage_at(const struct line *line, char ret[WORD_MAX])
 {
-    const char *usage = line->verb->operands, *other = strstr(usage, " | --all ");
+    const char *usage = line->invocation.verb->operands, *other = strstr(usage, " | --all ");
     size_t size, n = 0;
 
-    if (other && is_given(line, "all"))
+    if (other && line->invocation.options.everything)
         usage = other + strlen(" | --all ");
     size = strcspn(usage, " ");
-    for (; place > 0 && !memmem(usage, size, "...", 3); place--) {
+    for (size_t place = line->invocation.n_operands; place > 0 && !memmem(usage, size, "...", 3);
+         place--) {
         usage += size + strspn(usage + size, " ");
         if (*usage == '\0' || *usage == '|')
             return false;
         size = strcspn(usage, " ");
     }
-    for (size_t i = 0; i < size && n + 1 < USAGE_WORD_MAX; i++)
+    for (size_t i = 0; i < size && n + 1 < WORD_MAX; i++)
         if (!strchr("[].", usage[i]))
             ret[n++] = usage[i];
     ret[n] = '\0';
     return true;
 }
 
-static void add_option(const char *name, const char *help, void *userdata)
-{
-    struct line *line = userdata;
-    char word[64];
-
-    snprintf(word, sizeof(word), "--%s", name);
-    candidates_add(&line->candidates, word, help);
-}
-
 static void offer_operand(struct line *line)
 {
-    char word[USAGE_WORD_MAX];
-    const char *at = word;
+    char words[WORD_MAX], *rest = words;
 
-    if (!line->verb) {
+    if (!line->invocation.verb)
         offer_verbs(line);
-        return;
-    }
-    if (!usage_at(line, line->n_operands, word))
-        return;
-    while (*at != '\0') {
-        const size_t length = strcspn(at, "|");
-        char one[USAGE_WORD_MAX];
-
-        snprintf(one, sizeof(one), "%.*s", (int)length, at);
-        offer(line, one, NULL);
-        at += length + (at[length] == '|');
-    }
+    else if (usage_at(line, words))
+        for (const char *word; (word = strsep(&rest, "|"));)
+            offer(line, word, NULL);
 }
 
-/* The supervisor that is asked is that of the command line. */
-static void note_value(struct line *line, const struct option_use *use, const char *value)
+static void offer_option(struct line *line)
 {
-    if (strcmp(use->name, "socket") == 0)
-        line->invocation->options.socket = value;
-}
+    const char *equals = strchr(line->typed, '=');
+    const struct option *option;
+    char before[64];
 
-static void take_operand(struct line *line, const char *word)
-{
-    static const struct verb unknown = {.name = "", .operands = ""};
-
-    if (line->verb) {
-        line->n_operands++;
+    for (size_t i = 0; !equals && i < n_options; i++)
+        if (option_table[i].set & line->sets) {
+            (void)snprintf(before, sizeof(before), "--%s", option_table[i].name);
+            add(line, before, option_table[i].help);
+        }
+    option = equals ? option_find(line->sets, line->typed + 2, (size_t)(equals - line->typed - 2))
+                    : NULL;
+    if (!option || !option->argument)
         return;
-    }
-    line->verb = find_verb(word);
-    if (!line->verb)
-        line->verb = &unknown;
-    line->sets |= line->verb->options;
-}
-
-/* Takes a complete word. Returns whether `*ret` is an option whose value is the next word. */
-static bool take_word(struct line *line, const char *word, struct option_use *ret)
-{
-    if (line->operands_only || word[0] != '-' || word[1] == '\0') {
-        take_operand(line, word);
-        return false;
-    }
-    if (strcmp(word, "--") == 0) {
-        line->operands_only = true;
-        return false;
-    }
-    if (!options_look_up(line->sets, word, ret) || !ret->argument)
-        return false;
-    if (ret->value)
-        note_value(line, ret, ret->value);
-    return !ret->value;
-}
-
-static void offer_option(struct line *line, char *before, size_t size)
-{
-    const char *typed = line->candidates.typed;
-    struct option_use use;
-
-    if (!strchr(typed, '=')) {
-        options_each(line->sets, add_option, line);
-        return;
-    }
-    if (!options_look_up(line->sets, typed, &use) || !use.argument)
-        return;
-    snprintf(before, size, "--%s=", use.name);
-    line->candidates.before = before;
-    line->candidates.typed = use.value;
-    offer(line, use.argument, use.name);
+    (void)snprintf(before, sizeof(before), "--%s=", option->name);
+    line->before = before;
+    line->typed = equals + 1;
+    offer(line, option->argument, option);
 }
 
 int verb_complete(struct invocation *invocation)
 {
-    const size_t n = invocation->n_operands;
-    struct line line = {.invocation = invocation, .sets = OPTIONS_COMMON};
-    struct option_use awaiting;
-    bool awaits = false;
-    char before[64];
+    const size_t n = invocation->n_operands > 0 ? invocation->n_operands - 1 : 0;
+    const usec_t timeout = invocation->options.timeout;
+    struct line line = {
+        .invocation = {.options = invocation->options, .client = VARLINK_CLIENT_NULL},
+        .before = "",
+        .typed = n < invocation->n_operands ? invocation->operands[n] : ""};
+    struct arguments arguments = {.items = invocation->operands, .n_items = n};
+    _cleanup_free_ const char **operands = calloc(n + 1, sizeof(*operands));
 
-    for (size_t i = 0; i + 1 < n; i++) {
-        const char *word = invocation->operands[i];
-
-        if (awaits)
-            note_value(&line, &awaiting, word);
-        awaits = awaits ? false : take_word(&line, word, &awaiting);
-    }
-    line.candidates.typed = n > 0 ? invocation->operands[n - 1] : "";
-    line.candidates.before = "";
-    if (awaits)
-        offer(&line, awaiting.argument, awaiting.name);
-    else if (!line.operands_only && line.candidates.typed[0] == '-')
-        offer_option(&line, before, sizeof(before));
+    /* Errors of a command line that is not complete are not reported. */
+    if (!operands || !freopen("/dev/null", "we", stderr) ||
+        (verb_parse(&line.invocation, &arguments, operands) != EXIT_OK && !arguments.awaits))
+        return EXIT_OK;
+    line.invocation.options.timeout = timeout > 0 ? timeout : PATIENCE;
+    line.sets = OPTIONS_COMMON | (line.invocation.verb ? line.invocation.verb->options : 0);
+    if (arguments.awaits)
+        offer(&line, arguments.awaits->argument, arguments.awaits);
+    else if (!arguments.operands_only && line.typed[0] == '-')
+        offer_option(&line);
     else
         offer_operand(&line);
+    varlink_client_deinit(&line.invocation.client);
     return EXIT_OK;
 }

@@ -253,6 +253,26 @@ const struct verb *verb_find(const char *name)
     return NULL;
 }
 
+int verb_parse(struct invocation *invocation, struct arguments *arguments, const char **operands)
+{
+    unsigned sets = OPTIONS_COMMON; /* those of a verb are known behind it only */
+    const char *operand;
+    int r;
+
+    invocation->operands = operands;
+    while ((r = options_next(&invocation->options, sets, arguments, &operand)) > 0) {
+        if (invocation->verb) {
+            operands[invocation->n_operands++] = operand;
+            continue;
+        }
+        invocation->verb = verb_find(operand);
+        if (!invocation->verb)
+            return EXIT_USAGE;
+        sets |= invocation->verb->options;
+    }
+    return r < 0 ? EXIT_USAGE : EXIT_OK;
+}
+
 /* ---- help ---- */
 
 /* Prints the help: all verbs, or one with its options. */

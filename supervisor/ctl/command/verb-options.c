@@ -10,28 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum option_kind {
-    OPTION_FLAG,      /* bool */
-    OPTION_TEXT,      /* const char * */
-    OPTION_SPAN,      /* usec_t, not 0 */
-    OPTION_NUMBER,    /* int64_t within minimum … maximum */
-    OPTION_BACKOFF,   /* two of usec_t */
-    OPTION_DATE,      /* usec_t */
-    OPTION_PATIENCE,  /* usec_t; without a value: infinite */
-    OPTION_RECONNECT, /* usec_t and whether it is given */
-};
-
-struct option {
-    unsigned set;
-    enum option_kind kind;
-    char letter; /* 0 = none */
-    const char *name;
-    const char *argument; /* name of its value in the help; NULL = takes no value */
-    const char *help;
-    size_t offset; /* in struct options */
-    int64_t minimum, maximum;
-};
-
 #define FLAG(set_, letter_, name_, field_, help_)                                                  \
     {                                                                                              \
         .set = (set_), .kind = OPTION_FLAG, .letter = (letter_), .name = (name_),                  \
@@ -49,7 +27,7 @@ struct option {
     (OPTIONS_ID | OPTIONS_JOB | OPTIONS_KEY | OPTIONS_REPLY | OPTIONS_WHEN | OPTIONS_OF |          \
      OPTIONS_LETTERS | OPTIONS_KIND | OPTIONS_MESSAGES | OPTIONS_STATE | OPTIONS_CANCEL)
 
-static const struct option table[] = {
+const struct option option_table[] = {
     VALUE(OPTIONS_PAYLOAD, OPTION_TEXT, 'd', "data", "TEXT", data, "payload: this text", ),
     VALUE(OPTIONS_PAYLOAD, OPTION_TEXT, 'f', "file", "FILE", file,
           "payload: a file's content; \"-\": standard input", ),
@@ -149,17 +127,22 @@ static const struct option table[] = {
     FLAG(OPTIONS_COMMON, 'V', "version", version, "print the version of this program"),
 };
 
-static const struct option *find(unsigned sets, const char *name, size_t length, char letter)
-{
-    for (size_t i = 0; i < ELEMENTS(table); i++) {
-        const struct option *option = &table[i];
+const size_t n_options = ELEMENTS(option_table);
 
-        if (!(option->set & sets))
-            continue;
-        if (letter != 0 ? option->letter == letter
-                        : strlen(option->name) == length && memcmp(option->name, name, length) == 0)
+const struct option *option_find(unsigned sets, const char *name, size_t length)
+{
+    for (const struct option *option = option_table; option < option_table + n_options; option++)
+        if ((option->set & sets) && strlen(option->name) == length &&
+            memcmp(option->name, name, length) == 0)
             return option;
-    }
+    return NULL;
+}
+
+static const struct option *find_letter(unsigned sets, char letter)
+{
+    for (const struct option *option = option_table; option < option_table + n_options; option++)
+        if ((option->set & sets) && option->letter == letter)
+            return option;
     return NULL;
 }
 
@@ -230,13 +213,13 @@ static int store(struct options *options, const struct option *option, const cha
 
 static int unknown(unsigned sets, const char *name, size_t length)
 {
-    const char *names[ELEMENTS(table) + 1] = {NULL}, *nearest;
+    const char *names[ELEMENTS(option_table) + 1] = {NULL}, *nearest;
     char given[SUGGEST_WORD_MAX], dashed[SUGGEST_WORD_MAX + 2] = "";
     size_t n = 0;
 
-    for (size_t i = 0; i < ELEMENTS(table); i++)
-        if (table[i].set & sets)
-            names[n++] = table[i].name;
+    for (size_t i = 0; i < n_options; i++)
+        if (option_table[i].set & sets)
+            names[n++] = option_table[i].name;
     snprintf(given, sizeof(given), "%.*s", (int)length, name);
     nearest = suggest_nearest(given, names);
     if (nearest)
@@ -257,6 +240,7 @@ static int take(struct options *options, struct arguments *arguments, const stru
     }
     if (option->argument && !attached && option->kind != OPTION_PATIENCE) {
         if (arguments->next >= arguments->n_items) {
+            arguments->awaits = option;
             complain("option '--%s' needs a value: %s", option->name, option->argument);
             return -EINVAL;
         }
@@ -270,7 +254,7 @@ static int take_long(struct options *options, unsigned sets, struct arguments *a
                      const char *name)
 {
     const char *equals = strchrnul(name, '=');
-    const struct option *option = find(sets, name, (size_t)(equals - name), 0);
+    const struct option *option = option_find(sets, name, (size_t)(equals - name));
 
     if (!option)
         return unknown(sets, name, (size_t)(equals - name));
@@ -284,7 +268,7 @@ static int take_short(struct options *options, unsigned sets, struct arguments *
     int r = 0;
 
     while (r == 0 && *letters != '\0') {
-        const struct option *option = find(sets, NULL, 0, *letters++);
+        const struct option *option = find_letter(sets, *letters++);
         const char *value = NULL;
 
         if (!option) {
@@ -327,8 +311,8 @@ int options_next(struct options *options, unsigned sets, struct arguments *argum
 
 void options_help(unsigned sets)
 {
-    for (size_t i = 0; i < ELEMENTS(table); i++) {
-        const struct option *option = &table[i];
+    for (size_t i = 0; i < n_options; i++) {
+        const struct option *option = &option_table[i];
         char left[64];
 
         if (!(option->set & sets))
@@ -339,44 +323,4 @@ void options_help(unsigned sets)
                  option->argument ? option->argument : "");
         printf("  %-24s %s\n", left, option->help);
     }
-}
-
-/* The last one of "-xyz", or the first that takes the rest as its value. */
-static const struct option *find_last_short(unsigned sets, const char *letters)
-{
-    const struct option *option = NULL;
-
-    for (; *letters != '\0'; letters++) {
-        option = find(sets, NULL, 0, *letters);
-        if (!option || (option->argument && letters[1] != '\0'))
-            return NULL;
-    }
-    return option;
-}
-
-bool options_look_up(unsigned sets, const char *word, struct option_use *ret)
-{
-    const bool is_long = word[0] == '-' && word[1] == '-';
-    const char *equals = is_long ? strchr(word, '=') : NULL;
-    const struct option *option =
-        is_long ? find(sets, word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2), 0)
-                : find_last_short(sets, word + 1);
-
-    if (!option)
-        return false;
-    *ret = (struct option_use){
-        .name = option->name,
-        /* The value of this kind is always attached. */
-        .argument = option->kind == OPTION_PATIENCE ? NULL : option->argument,
-        .value = equals ? equals + 1 : NULL,
-    };
-    return true;
-}
-
-void options_each(unsigned sets, void (*fn)(const char *name, const char *help, void *userdata),
-                  void *userdata)
-{
-    for (size_t i = 0; i < ELEMENTS(table); i++)
-        if (table[i].set & sets)
-            fn(table[i].name, table[i].help, userdata);
 }

@@ -87,10 +87,39 @@ struct options {
         .job = TROUPE_JOB_DEFAULTS, .priority = -1, .window = 256                                  \
     }
 
+enum option_kind {
+    OPTION_FLAG,      /* bool */
+    OPTION_TEXT,      /* const char * */
+    OPTION_SPAN,      /* usec_t, not 0 */
+    OPTION_NUMBER,    /* int64_t within minimum … maximum */
+    OPTION_BACKOFF,   /* two of usec_t */
+    OPTION_DATE,      /* usec_t */
+    OPTION_PATIENCE,  /* usec_t; without a value: infinite */
+    OPTION_RECONNECT, /* usec_t and whether it is given */
+};
+
+struct option {
+    unsigned set;
+    enum option_kind kind;
+    char letter; /* 0 = none */
+    const char *name;
+    const char *argument; /* name of its value in the help; NULL = takes no value */
+    const char *help;
+    size_t offset; /* in struct options */
+    int64_t minimum, maximum;
+};
+
+extern const struct option option_table[];
+extern const size_t n_options;
+
+/* Returns NULL if none of these sets has it. */
+const struct option *option_find(unsigned sets, const char *name, size_t length);
+
 struct arguments {
-    char *const *items;
+    const char *const *items;
     size_t n_items, next;
-    bool operands_only; /* "--" was seen */
+    bool operands_only;          /* "--" was seen */
+    const struct option *awaits; /* the last one, whose value is missing */
 };
 
 /*
@@ -102,17 +131,3 @@ int options_next(struct options *options, unsigned sets, struct arguments *argum
 
 /* Prints the options of these sets, two columns, to standard output. */
 void options_help(unsigned sets);
-
-/* The meaning of a word of a command line, for completion. Texts live as long as the word. */
-struct option_use {
-    const char *name;     /* without dashes */
-    const char *argument; /* what its value is: "SPAN"; NULL = takes none */
-    const char *value;    /* attached with "="; NULL = none, or it is the next word */
-};
-
-/* Looks the option up that `word` names, "--name[=value]" or "-xyz". Prints nothing. */
-bool options_look_up(unsigned sets, const char *word, struct option_use *ret);
-
-/* Calls `fn` for every option of these sets; `name` is without dashes. */
-void options_each(unsigned sets, void (*fn)(const char *name, const char *help, void *userdata),
-                  void *userdata);

@@ -170,7 +170,7 @@ TEST(numbers_stay_within_their_bounds)
 static int parse(struct options *options, unsigned sets, char *const *items, size_t n_items,
                  const char **operands)
 {
-    struct arguments arguments = {.items = items, .n_items = n_items};
+    struct arguments arguments = {.items = (const char *const *)items, .n_items = n_items};
     int r, n = 0;
 
     while ((r = options_next(options, sets, &arguments, &operands[n])) > 0)
