@@ -83,7 +83,6 @@ bool keeper_reap_one(void)
         child->ended = true;
     else
         children_remove(keeper.children, pid);
-    starting_remove(&keeper.starting, pid);
     return spawn_reap(pid, &how) == 0;
 }
 

@@ -55,7 +55,6 @@ struct keeper {
     uint32_t n_upgrades, n_failed_upgrades;
     struct relay relay;
     struct children *children;
-    struct starting starting;
     struct holdings *holdings;
     /* Processes of this supervisor that ended before they were held: a HOLD may be in the channel.
      */

@@ -8,7 +8,6 @@
 #include "supervisor/keeper/pump.h"
 #include "supervisor/keeper/spawn.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -107,7 +106,6 @@ static int add_pump(struct message *request)
     const pid_t pid = pump_start(*output, &socket);
     if (pid < 0)
         return pid;
-    children_remove(keeper.children, pid); /* a spared child of this pid has ended */
     children_add(keeper.children, pid, 0, true);
     close_fd(*output);
     *output = socket;
@@ -133,16 +131,11 @@ static void on_spawn(int lost)
     if (r == 0 && children_full(keeper.children))
         r = -EAGAIN;
     keeper.spawn.options.complete = complete;
-    starting_share(&keeper.starting, &keeper.request, keeper.holdings->n_fds,
-                   &keeper.spawn.options);
     if (r == 0)
         r = spawn(&keeper.spawn.options, &result);
-    if (r == 0) {
-        children_remove(keeper.children, result.pid); /* a spared child of this pid has ended */
+    if (r == 0)
         children_add(keeper.children, result.pid, keeper.request.record.id,
                      spawn_is_contained(&keeper.spawn.options));
-        starting_add(&keeper.starting, &keeper.spawn.options, result.pid, &keeper.request);
-    }
     message_close_fds(&keeper.request);
     reply_spawned(keeper.request.record.id, r, &result);
 }
@@ -179,18 +172,6 @@ static void on_spare(const struct message_record *request)
         keeper_spare(child, request->spared != 0);
 }
 
-/* New processes do not copy descriptors from SPAWN_COPIED on. */
-static void move_up(struct message *message)
-{
-    for (size_t i = 0; i < message->n_fds; i++) {
-        const int fd = fcntl(message->fds[i], F_DUPFD_CLOEXEC, SPAWN_COPIED);
-        if (fd < 0)
-            continue; /* the limit is low */
-        close_fd(message->fds[i]);
-        message->fds[i] = fd;
-    }
-}
-
 /* Clients can cause it at will. */
 static void log_refusal(const char *what, int error)
 {
@@ -203,7 +184,6 @@ static void log_refusal(const char *what, int error)
 static void on_hold(int lost)
 {
     const struct message_record *request = &keeper.request.record;
-    move_up(&keeper.request);
     const int r = lost < 0 ? lost : holdings_put(keeper.holdings, &keeper.request);
     if (r < 0) {
         log_refusal(request->pid == 0 ? "client" : "worker", r);
@@ -215,23 +195,6 @@ static void on_hold(int lost)
         const struct spawn_exit how = keeper_end_of(request->id);
         holdings_end(keeper.holdings, request->id, &how);
     }
-}
-
-/* Without its present descriptors a worker that is held is of no use. */
-static void on_replace(int lost)
-{
-    const uint64_t id = keeper.request.record.id;
-    move_up(&keeper.request);
-    int r = lost < 0 || keeper.request.n_fds == 1 ? lost : -EBADMSG;
-    if (r == 0)
-        r = holdings_replace_fd(keeper.holdings, id, keeper.request.fds[0]);
-    if (r == 0) {
-        keeper.request.n_fds = 0; /* held now */
-        return;
-    }
-    if (holdings_has(keeper.holdings, id))
-        log_refusal("worker", r);
-    holdings_remove(keeper.holdings, id);
 }
 
 bool keeper_take_request(void)
@@ -254,9 +217,6 @@ bool keeper_take_request(void)
         break;
     case MESSAGE_HOLD:
         on_hold(r);
-        break;
-    case MESSAGE_REPLACE:
-        on_replace(r);
         break;
     case MESSAGE_RELEASE:
         holdings_remove(keeper.holdings, keeper.request.record.id);

@@ -6,6 +6,7 @@
 #include "supervisor/keeper/keeper-private.h"
 #include "supervisor/keeper/spawn.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
@@ -21,6 +22,8 @@
 #define REQUESTS_PER_TURN 16
 /* Bounds the deaths per turn: any worker can leave thousands of orphans that end. */
 #define DEATHS_PER_TURN 64
+/* The entries of the descriptor table at the start. */
+#define TABLE_SIZE 8192
 /* The pause before a reply is sent again when the kernel had no memory for it. */
 #define REPLY_RETRY_MS 10
 
@@ -132,13 +135,10 @@ static void wait_for_something(void)
         {.fd = keeper.signals, .events = POLLIN},
         {.fd = keeper.channel, .events = channel_events()},
         relay_wait(&keeper.relay),
-        starting_wait(&keeper.starting),
     };
     (void)poll(fds, ELEMENTS(fds), timeout_ms());
     if (fds[0].revents != 0)
         take_signals();
-    if (fds[3].revents != 0)
-        starting_run(&keeper.starting);
     if (keeper.reply_waits)
         keeper_flush_reply();
     if (fds[2].revents != 0 || relay_wait_ms(&keeper.relay) >= 0)
@@ -178,8 +178,14 @@ static bool is_over(void)
  * orphans of a worker. */
 static void keep_earlier_child(pid_t pid)
 {
-    if (!children_full(keeper.children))
-        children_add(keeper.children, pid, 0, true);
+    children_add(keeper.children, pid, 0, true);
+}
+
+/* The kernel waits tens of milliseconds whenever the table doubles that two threads share. This
+ * many entries take 64 KiB of kernel memory. */
+static void size_descriptor_table(void)
+{
+    close_fd(fcntl(keeper.signals, F_DUPFD_CLOEXEC, TABLE_SIZE - 1));
 }
 
 /* Otherwise clients could take the descriptors that a new worker needs. */
@@ -227,8 +233,7 @@ static int become_keeper(void)
     keeper.signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (keeper.signals < 0)
         return supervisor_process_cannot_start("signalfd");
-    spawn_prepare();
-    starting_init(&keeper.starting);
+    size_descriptor_table();
     r = closer_start();
     if (r < 0) {
         errno = -r;

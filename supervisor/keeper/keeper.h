@@ -6,9 +6,8 @@
  * starts and reaps workers on request, and relays signals and sd_notify(3) texts. It reads no
  * untrusted data, allocates nothing after its start, and blocks only in poll(2). It may be the last
  * to hold a socket in which a worker or client has left descriptors, so a thread closes sockets:
- * before it starts a supervisor, the keeper waits a moment for that, and if a close hangs, it makes
- * another thread, up to a few. New processes are copies of a process with threads: they call
- * nothing in the C library that asks these for something.
+ * before it starts a supervisor, the keeper waits a moment for that. New processes are copies of a
+ * process with threads: they call nothing in the C library that asks these for something.
  *
  *   keeper            main process; subreaper
  *   ├─ supervisor     the event loop

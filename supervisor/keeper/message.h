@@ -14,7 +14,6 @@
  *     KILL     id, pid: SIGKILL to the process and its group, if it is not reaped
  *     SPARE    id, pid, spared: if true, descendants of the process are not killed when it ends; a
  *              later SPARE with false kills them
- *     REPLACE  id; descriptor: instead of the first one of what is held
  *     HOLD     id, pid, bytes; descriptors: kept for the next supervisor, and replace what was
  *              held under this id
  *     RELEASE  id: drops what is held under this id, and how its process ended
@@ -40,7 +39,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MESSAGE_VERSION 9
+#define MESSAGE_VERSION 10
 
 #define MESSAGE_SIZE_MAX    ((size_t)128 * 1024)
 #define MESSAGE_FDS_MAX     (SPAWN_FDS_MAX + 5)
@@ -55,7 +54,6 @@ enum message_kind {
     MESSAGE_SPAWNED,
     MESSAGE_EXITED,
     MESSAGE_HOLD,
-    MESSAGE_REPLACE,
     MESSAGE_RELEASE,
     MESSAGE_HELD,
     MESSAGE_HELD_END,

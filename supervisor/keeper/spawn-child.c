@@ -338,7 +338,6 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     const struct spawn_options *options = child->options;
     const uint64_t none = 0;
     child->report_fd = options->report_fd;
-    spawn_copy_table(options);
     const int error = options->complete ? -options->complete() : 0;
     if (error != 0)
         spawn_fail(child, SPAWN_CLONE, error);

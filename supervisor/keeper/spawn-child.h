@@ -27,7 +27,5 @@ _Noreturn void spawn_fail(const struct spawn_child *child, enum spawn_step step,
 
 /* ---- spawn-descriptors.c ---- */
 
-/* Ends the sharing of the parent's table (spawn_options.share_table). */
-void spawn_copy_table(const struct spawn_options *options);
 /* Leaves the process those descriptors that it is to have, and what is needed until the exec. */
 void spawn_set_up_descriptors(struct spawn_child *child);

@@ -6,21 +6,7 @@
 #include "supervisor/keeper/spawn-child.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
-#include <sched.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-/* The kernel copies only the descriptors below the range that it is to close. */
-void spawn_copy_table(const struct spawn_options *options)
-{
-    if (!options->share_table)
-        return;
-    if (syscall(SYS_close_range, SPAWN_COPIED, ~0u, CLOSE_RANGE_UNSHARE) < 0 &&
-        syscall(SYS_unshare, CLONE_FILES) < 0)
-        _exit(127); /* anything else would change the parent's table */
-    (void)!write(options->copied_fd, &options->copied_byte, 1);
-}
 
 /* Descriptors 0, 1 and 2 come first; the child always has them. */
 static void list_descriptors(struct spawn_child *child)

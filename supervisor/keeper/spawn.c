@@ -62,18 +62,17 @@ static long clone_with(struct spawn_child *child, unsigned long flags, int *ret_
 /* Without the namespace that it needs, the child is made only to report that. */
 static long clone_child(struct spawn_child *child, int *ret_pidfd)
 {
-    const unsigned long flags = CLONE_PIDFD | (child->options->share_table ? CLONE_FILES : 0);
     if (!child->options->private_pids)
-        return clone_with(child, flags, ret_pidfd);
-    long pid = clone_with(child, flags | CLONE_NEWPID, ret_pidfd);
+        return clone_with(child, CLONE_PIDFD, ret_pidfd);
+    long pid = clone_with(child, CLONE_PIDFD | CLONE_NEWPID, ret_pidfd);
     if (pid >= 0)
         return pid;
     child->pids_error = (int)-pid;
-    return clone_with(child, flags, ret_pidfd);
+    return clone_with(child, CLONE_PIDFD, ret_pidfd);
 }
 
 /* Returns this process as a descriptor, which a process in another PID namespace can watch, or
- * -errno. It stays open, as a child may share the table. */
+ * -errno. It stays open. */
 static int own_pidfd(void)
 {
     static pid_t owner;
@@ -85,12 +84,6 @@ static int own_pidfd(void)
         return -errno;
     owner = getpid();
     return fd;
-}
-
-void spawn_prepare(void)
-{
-    (void)own_pidfd();
-    (void)null_device();
 }
 
 int spawn(const struct spawn_options *options, struct spawn_result *ret)

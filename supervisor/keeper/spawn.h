@@ -23,7 +23,6 @@
 #define SPAWN_FDS_MAX     16
 #define SPAWN_RLIMITS_MAX 8
 #define SPAWN_GROUPS_MAX  4096
-#define SPAWN_COPIED      1024
 
 struct spawn_fd {
     int fd;     /* in this process; duplicates are allowed */
@@ -36,8 +35,8 @@ struct spawn_rlimit {
 };
 
 struct spawn_options {
-    /* NULL, or called in the new process: sets all members but report_fd, cgroup_fd, private_pids
-     * and what follows share_table. Returns 0 or -errno. */
+    /* NULL, or called in the new process: sets all members but report_fd, cgroup_fd and
+     * private_pids. Returns 0 or -errno. */
     int (*complete)(void);
     char *const *argv; /* [0] is the path of the program */
     char *const *environment;
@@ -53,13 +52,6 @@ struct spawn_options {
                       `files`, beside its first report, and the listener of the filter
                       (sandbox_apply()) */
     int cgroup_fd; /* -1 = the caller's cgroup */
-    /* Copying a large descriptor table, and closing the copies, takes longer than all else. If set,
-     * the new process first shares the table, then copies what is below SPAWN_COPIED, and writes
-     * `copied_byte` to `copied_fd`. All descriptors of these options are below, and stay open until
-     * then, or until the process has ended. */
-    bool share_table;
-    int copied_fd;
-    uint8_t copied_byte;
     bool set_user; /* also drops all capabilities and sets no_new_privs, unless `sandbox` */
     uid_t uid;
     gid_t gid;
@@ -136,10 +128,6 @@ struct spawn_report {
         uint32_t path; /* which of `files->paths` it was, from 1; 0 = none of them */
     };
 };
-
-/* Opens what new processes need of this one, to be called while low numbers are free: those that
- * share the table copy no others. Best effort: otherwise it is opened when it is needed. */
-void spawn_prepare(void);
 
 struct spawn_result {
     pid_t pid;

@@ -45,26 +45,18 @@ int holding_put(struct holding *holding, struct spawner *spawner,
                 const struct holding_content *content)
 {
     uint8_t bytes[HOLD_BYTES_MAX];
-    int r = client->id != 0 ? put_together(bytes, content) : -ESRCH;
+    const uint64_t id = client->id != 0 ? client->id : holding->id;
+    int r = id != 0 ? put_together(bytes, content) : -ESRCH;
 
     if (r < 0)
         return r;
-    message_begin(&outgoing, MESSAGE_HOLD, client->id)->pid = pid;
+    message_begin(&outgoing, MESSAGE_HOLD, id)->pid = pid;
     r = message_put_held(&outgoing, bytes, (size_t)r, content->fds, content->n_fds);
     if (r == 0)
         r = spawner_send(spawner, &outgoing);
     if (r == 0)
-        holding->id = client->id;
+        holding->id = id;
     return r;
-}
-
-int holding_replace_fd(const struct holding *holding, struct spawner *spawner, int fd)
-{
-    if (holding->id == 0)
-        return -ESRCH;
-    (void)message_begin(&outgoing, MESSAGE_REPLACE, holding->id);
-    message_put_fd(&outgoing, fd);
-    return spawner_send(spawner, &outgoing);
 }
 
 int holding_put_text(struct holding *holding, struct spawner *spawner,

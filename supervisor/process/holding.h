@@ -60,16 +60,12 @@ struct holding {
 
 /*
  * Holds this, instead of what was held before. `client` is the process's, whose pid is `pid`; or
- * one of spawner_register(), and `pid` is 0. Returns 0, -ESRCH if the process has ended, -E2BIG,
- * -ENOMEM or -errno.
+ * one of spawner_register(), and `pid` is 0. Returns 0, -ESRCH if the process has ended and was not
+ * held, -E2BIG, -ENOMEM or -errno.
  */
 int holding_put(struct holding *holding, struct spawner *spawner,
                 const struct spawner_client *client, pid_t pid,
                 const struct holding_content *content);
-
-/* Replaces the first descriptor of what is held; the others stay. Returns 0, -ESRCH if nothing is
- * held, -ENOMEM or -errno. */
-int holding_replace_fd(const struct holding *holding, struct spawner *spawner, int fd);
 
 /* Holds a copy of a text under the client's id, which it gets if it has none. Returns 0 or -errno.
  */

@@ -41,7 +41,7 @@ int process_hold(struct process *process, enum holding_kind kind, const char *na
                                       .size = sizeof(kept)};
 
     FAULT_POINT("process.hold");
-    if (process->client.id == 0)
+    if (process->client.id == 0 && process->holding.id == 0)
         return 0; /* it has ended */
     if (n_fds + 2 > ELEMENTS(all))
         return -E2BIG;
@@ -55,12 +55,6 @@ int process_hold(struct process *process, enum holding_kind kind, const char *na
         all[content.n_fds++] = process->output.fd;
     return holding_put(&process->holding, &process->context->spawner, &process->client,
                        process->pid, &content);
-}
-
-int process_hold_first(struct process *process, int fd)
-{
-    FAULT_POINT("process.hold");
-    return holding_replace_fd(&process->holding, &process->context->spawner, fd);
 }
 
 /* ---- from the last supervisor ---- */

@@ -172,14 +172,12 @@ int process_start(struct process *process, const struct process_options *options
 
 /*
  * Has the keeper hold the process for the next supervisor, under a name that is its cgroup's, with
- * descriptors of its owner (borrowed). Called once the program runs; again when these change. On
- * -errno the process ends with this supervisor.
+ * descriptors of its owner (borrowed). Called once the program runs; again when these change, also
+ * if it has ended: its records are still to be read. On -errno the process ends with this
+ * supervisor.
  */
 int process_hold(struct process *process, enum holding_kind kind, const char *name, const int *fds,
                  size_t n_fds);
-/* Like process_hold(), but replaces only the first descriptor. A process that has ended is also
- * held until process_release(): its records are still to be read. */
-int process_hold_first(struct process *process, int fd);
 
 /*
  * Continues a process of the last supervisor, instead of process_start(). Its program runs, and

@@ -224,10 +224,14 @@ static void drop_held(uint64_t id)
 static void on_hold(void)
 {
     const struct message_record *hold = &incoming.record;
+    struct held before = {0};
     struct child *child;
 
     if (incoming.n_fds != hold->n_fds)
         abort();
+    for (size_t i = 0; i < N_HELD; i++)
+        if (keeper.held[i].id == hold->id)
+            before = keeper.held[i];
     drop_held(hold->id);
     for (size_t i = 0; i < N_HELD; i++) {
         struct held *held = &keeper.held[i];
@@ -244,21 +248,11 @@ static void on_hold(void)
         child = find_child(hold->pid);
         held->ended = hold->pid != 0 && (!child || child->id != hold->id);
         held->how.unknown = held->ended;
+        if (before.ended)
+            held->how = before.how;
         return;
     }
     abort();
-}
-
-static void on_replace(void)
-{
-    if (incoming.n_fds != 1)
-        abort();
-    for (size_t i = 0; i < N_HELD; i++)
-        if (keeper.held[i].id == incoming.record.id) {
-            close_fd(keeper.held[i].fds[0]);
-            keeper.held[i].fds[0] = incoming.fds[0];
-            incoming.n_fds = 0;
-        }
 }
 
 /* ---- supervisors ---- */
@@ -390,9 +384,6 @@ static bool take_request(void)
         break;
     case MESSAGE_HOLD:
         on_hold();
-        break;
-    case MESSAGE_REPLACE:
-        on_replace();
         break;
     case MESSAGE_RELEASE:
         drop_held(incoming.record.id);

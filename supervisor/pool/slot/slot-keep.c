@@ -342,8 +342,7 @@ static int adopt_worker(struct slot *slot, struct held *held)
 static void pass_inbox_on(struct slot *slot)
 {
     slot_hand_resume(slot);
-    if (process_hold_first(&slot->worker.process, slot->worker.endpoint.channel.mine.fd) < 0 ||
-        !process_context_flush(slot_context(slot)->process))
+    if (hold_actor(slot) < 0 || !process_context_flush(slot_context(slot)->process))
         log_warning("%s will not outlive another crash of the supervisor", slot->name);
     endpoint_hand_over(&slot->worker.endpoint);
     if (endpoint_open(&slot->worker.endpoint) < 0)
