@@ -319,7 +319,7 @@ struct log {
     bool whole_group;
     unsigned index; /* of the only worker */
     bool only_worker;
-    struct cell_cursor cells;
+    struct list_cursor cells;
     const struct cell *cell; /* the cursor's, valid only while they are equal */
     size_t worker;           /* cursor */
 };
@@ -329,18 +329,20 @@ struct log {
 /* The next worker; NULL at the end. */
 static const struct slot *next_of_log(struct log *log, const struct group *group)
 {
-    while (log->cells.next) {
+    const struct cell *cell;
+
+    while ((cell = cell_table_at(&group->cells, &log->cells))) {
         const struct slot *slot;
 
-        if (log->cells.next != log->cell)
+        if (cell != log->cell)
             log->worker = 0;
-        log->cell = log->cells.next;
+        log->cell = cell;
         slot = pool_next_slot(&log->cell->pool, &log->worker);
         if (slot)
             return slot;
         if (!log->whole_group)
             return NULL;
-        cell_cursor_advance(&log->cells, &group->cells);
+        list_cursor_advance(&log->cells);
     }
     return NULL;
 }
@@ -387,7 +389,7 @@ static void free_log(struct request_parts *parts)
     struct log *log = log_of(list_entry(parts, struct line_stream, parts));
 
     line_stream_deinit(&log->stream);
-    cell_cursor_end(&log->cells);
+    list_cursor_end(&log->cells);
     free(log);
 }
 
@@ -409,10 +411,9 @@ static void get_log_of_target(struct request *request)
     log->whole_group = !target.cell;
     log->only_worker = target.slot != NULL;
     log->index = target.slot ? target.slot->index : 0;
+    list_cursor_begin(&log->cells, &target.group->cells.cursors, &target.group->cells.cells, false);
     if (target.cell)
-        cell_cursor_at(&log->cells, target.cell);
-    else
-        cell_cursor_begin(&log->cells, &target.group->cells);
+        log->cells.at = &target.cell->link;
     line_stream_begin(&log->stream, request, request_bool(request, "follow"));
 }
 

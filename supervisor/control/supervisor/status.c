@@ -35,7 +35,7 @@ struct status {
     char *only_key;                       /* of the only cell; NULL = all */
     size_t first, n_slots;                /* of each pool: one worker, or all */
     bool brief;                           /* no cells and no workers */
-    struct cell_cursor cells;
+    struct list_cursor cells;
     const struct cell *cell; /* in STATUS_WORKER: the cursor's, valid only while they are equal */
     size_t worker;           /* cursor of pool_next_slot_of() */
     uint64_t n_failing;      /* of the cells so far */
@@ -133,8 +133,8 @@ static bool next_group(struct status *status)
         return true;
     }
     status->stage = group_is_keyed(group) ? STATUS_CELL : STATUS_WORKER;
-    if (group_is_keyed(group))
-        cell_cursor_begin(&status->cells, &group->cells);
+    list_cursor_end(&status->cells);
+    list_cursor_begin(&status->cells, &group->cells.cursors, &group->cells.cells, false);
     return true;
 }
 
@@ -158,7 +158,7 @@ static void look_at_state(struct status *status, const struct cell *cell)
 
 static void next_cell(struct status *status, const struct group *group)
 {
-    const struct cell *cell = status->cells.next;
+    const struct cell *cell = cell_table_at(&group->cells, &status->cells);
 
     if (!cell) {
         end_group(status);
@@ -166,7 +166,7 @@ static void next_cell(struct status *status, const struct group *group)
     }
     look_at_state(status, cell);
     if (!is_shown(status, cell)) {
-        cell_cursor_advance(&status->cells, &group->cells);
+        list_cursor_advance(&status->cells);
         return;
     }
     status->cell = cell;
@@ -182,8 +182,8 @@ static void end_workers(struct status *status, const struct group *group)
         return;
     }
     close_one(status);
-    if (status->cells.next == status->cell)
-        cell_cursor_advance(&status->cells, &group->cells);
+    if (cell_table_at(&group->cells, &status->cells) == status->cell)
+        list_cursor_advance(&status->cells);
     status->cell = NULL;
     status->stage = STATUS_CELL;
 }
@@ -192,7 +192,7 @@ static void next_worker(struct status *status, const struct group *group)
 {
     struct reply *reply = request_part_reply(&status->parts);
     const struct cell *cell = status->cell ? status->cell : group->cell;
-    bool gone = status->cell && status->cells.next != status->cell;
+    bool gone = status->cell && cell_table_at(&group->cells, &status->cells) != status->cell;
     struct slot *slot =
         gone ? NULL
              : pool_next_slot_of(&cell->pool, status->first, status->n_slots, &status->worker);
@@ -216,7 +216,7 @@ static bool write_status(struct request_parts *parts)
         } else if (!group) {
             close_all(status); /* the group ended, and its cells with it */
             status->stage = STATUS_GROUP;
-            cell_cursor_end(&status->cells);
+            list_cursor_end(&status->cells);
         } else if (status->stage == STATUS_CELL) {
             next_cell(status, group);
         } else {
@@ -245,7 +245,7 @@ static void free_status(struct request_parts *parts)
 {
     struct status *status = status_of(parts);
 
-    cell_cursor_end(&status->cells);
+    list_cursor_end(&status->cells);
     free(status->only_key);
     free(status->failing);
     free(status);

@@ -9,11 +9,13 @@ void cell_table_init(struct cell_table *table)
 {
     *table = (struct cell_table){0};
     list_init(&table->cells);
+    list_init(&table->cursors);
     list_init(&table->live);
 }
 
 void cell_table_deinit(struct cell_table *table)
 {
+    list_cursors_end(&table->cursors);
     heap_deinit(&table->by_age);
     index_deinit(&table->by_key);
 }
@@ -61,46 +63,16 @@ usec_t cell_table_oldest(const struct cell_table *table)
     return first ? first->key : 0;
 }
 
-/* ---- cursors ---- */
-
-static void cell_cursor_set(struct cell_cursor *cursor, const struct cell_table *table,
-                            const struct list *node)
+struct cell *cell_table_at(const struct cell_table *table, const struct list_cursor *cursor)
 {
-    list_unlink(&cursor->link);
-    cursor->next = node == &table->cells ? NULL : list_entry(node, struct cell, link);
-    if (cursor->next)
-        list_push_back(&cursor->next->cursors, &cursor->link);
-}
+    const bool any = cursor->at && cursor->at != &table->cells;
 
-void cell_cursor_begin(struct cell_cursor *cursor, const struct cell_table *table)
-{
-    list_init(&cursor->link);
-    cell_cursor_set(cursor, table, table->cells.next);
-}
-
-void cell_cursor_at(struct cell_cursor *cursor, struct cell *cell)
-{
-    list_init(&cursor->link);
-    cursor->next = cell;
-    list_push_back(&cell->cursors, &cursor->link);
-}
-
-void cell_cursor_advance(struct cell_cursor *cursor, const struct cell_table *table)
-{
-    if (cursor->next)
-        cell_cursor_set(cursor, table, cursor->next->link.next);
-}
-
-void cell_cursor_end(struct cell_cursor *cursor)
-{
-    list_unlink(&cursor->link);
-    cursor->next = NULL;
+    return any ? list_entry(cursor->at, struct cell, link) : NULL;
 }
 
 void cell_table_remove(struct cell_table *table, struct cell *cell)
 {
-    list_for_each_safe (node, &cell->cursors)
-        cell_cursor_advance(list_entry(node, struct cell_cursor, link), table);
+    list_cursors_pass(&table->cursors, &cell->link);
     cell_table_note_idle(cell);
     heap_remove(&table->by_age, &cell->by_age);
     index_remove(&table->by_key, &cell->by_key);

@@ -14,16 +14,11 @@ struct cell;
 
 struct cell_table {
     struct list cells; /* struct cell.link, in the order of their creation */
+    struct list cursors; /* struct list_cursor.link, in these */
     size_t n_cells;
     struct list live;    /* struct cell.live_link: cells with live jobs */
     struct index by_key; /* struct cell.by_key */
     struct heap by_age;  /* struct cell.by_age: with Cells=by-key, cells that have queued jobs */
-};
-
-/* A place among the cells, for a walk of several turns: it moves on when its cell is removed. */
-struct cell_cursor {
-    struct list link;  /* in the cell */
-    struct cell *next; /* NULL = behind the last */
 };
 
 void cell_table_init(struct cell_table *table);
@@ -44,8 +39,5 @@ void cell_table_note_queue(struct cell_table *table, struct cell *cell);
 /* When the oldest queued job of these cells was created (realtime); 0 = none is queued. */
 usec_t cell_table_oldest(const struct cell_table *table);
 
-/* Begins at the oldest cell, or at `cell`. The caller ends the cursor before the table. */
-void cell_cursor_begin(struct cell_cursor *cursor, const struct cell_table *table);
-void cell_cursor_at(struct cell_cursor *cursor, struct cell *cell);
-void cell_cursor_advance(struct cell_cursor *cursor, const struct cell_table *table);
-void cell_cursor_end(struct cell_cursor *cursor);
+/* Returns the cell at a cursor in `cells`, for a walk of several turns. NULL = no more. */
+struct cell *cell_table_at(const struct cell_table *table, const struct list_cursor *cursor);

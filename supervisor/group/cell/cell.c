@@ -334,7 +334,6 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
                                .key = cell->key,
                            });
     list_init(&cell->link);
-    list_init(&cell->cursors);
     list_init(&cell->live_link);
     queue_init(&cell->queue);
     list_init(&cell->backoff);

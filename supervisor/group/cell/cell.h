@@ -58,7 +58,6 @@ struct cell {
     char name[CELL_NAME_MAX];
     const char *key;       /* in the name; "" in a group without keys */
     struct list link;      /* in the group's table, as by_key */
-    struct list cursors;   /* struct cell_cursor.link */
     struct list live_link; /* in the group's table, while it has live jobs */
     struct index_entry by_key;
     struct heap_node by_age; /* in the group's table, as of the end of a turn */

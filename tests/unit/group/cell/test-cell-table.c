@@ -16,7 +16,6 @@ static void setup(void)
         cells[i].key = cells[i].name + 2;
         queue_init(&cells[i].queue);
         list_init(&cells[i].link);
-        list_init(&cells[i].cursors);
         list_init(&cells[i].live_link);
     }
 }
@@ -112,29 +111,30 @@ TEST(chains_stay_short_however_many_there_are)
 
 TEST(a_cursor_goes_through_all_in_order_and_moves_on_when_its_cell_goes)
 {
-    struct cell_cursor cursor, other, end;
+    struct list_cursor cursor, other, end;
 
     add(0, 5);
-    cell_cursor_begin(&cursor, &table);
-    cell_cursor_begin(&other, &table);
-    cell_cursor_advance(&cursor, &table);
-    ck_assert_ptr_eq(cursor.next, &cells[1]);
+    list_cursor_begin(&cursor, &table.cursors, &table.cells, false);
+    list_cursor_begin(&other, &table.cursors, &table.cells, false);
+    list_cursor_advance(&cursor);
+    ck_assert_ptr_eq(cell_table_at(&table, &cursor), &cells[1]);
     cell_table_remove(&table, &cells[1]);
     cell_table_remove(&table, &cells[2]);
-    ck_assert_ptr_eq(cursor.next, &cells[3]);
-    ck_assert_ptr_eq(other.next, &cells[0]);
-    cell_cursor_advance(&cursor, &table);
-    cell_cursor_at(&end, &cells[4]);
+    ck_assert_ptr_eq(cell_table_at(&table, &cursor), &cells[3]);
+    ck_assert_ptr_eq(cell_table_at(&table, &other), &cells[0]);
+    list_cursor_advance(&cursor);
+    list_cursor_begin(&end, &table.cursors, &table.cells, true);
+    end.backward = false;
     cell_table_remove(&table, &cells[4]);
-    ck_assert_ptr_null(cursor.next);
-    ck_assert_ptr_null(end.next);
+    ck_assert_ptr_null(cell_table_at(&table, &cursor));
+    ck_assert_ptr_null(cell_table_at(&table, &end));
     add(5, 6); /* it comes too late */
-    cell_cursor_advance(&cursor, &table);
-    ck_assert_ptr_null(cursor.next);
-    cell_cursor_end(&cursor);
-    cell_cursor_end(&other);
+    ck_assert_ptr_null(cell_table_at(&table, &cursor));
+    list_cursor_end(&cursor);
+    list_cursor_end(&other);
+    list_cursor_end(&end);
     cell_table_remove(&table, &cells[0]);
-    ck_assert_ptr_null(other.next);
+    ck_assert_ptr_null(cell_table_at(&table, &other));
 }
 
 /* Gives the cell a queue whose only job in memory was created at that time. */
