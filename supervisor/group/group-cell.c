@@ -61,7 +61,7 @@ static int group_pick_cell(struct group *group, const struct cell_request *reque
     *ret = group_find_cell(group, request->key, request->key_size);
     if (!*ret)
         return group_make_cell(group, request->key, request->key_size, ret);
-    return (*ret)->retiring ? cell_call_back(*ret) : 0;
+    return cell_is_retiring(*ret) ? cell_call_back(*ret) : 0;
 }
 
 static void group_begin_cell(struct group *group, struct cell *cell)
@@ -121,7 +121,7 @@ struct cell *group_restore_cell(struct group *group, const char *key, size_t siz
     struct cell *cell = group->cell ? group->cell : group_find_cell(group, key, size);
 
     if (cell)
-        return !cell->retiring || cell_call_back(cell) == 0 ? cell : NULL;
+        return !cell_is_retiring(cell) || cell_call_back(cell) == 0 ? cell : NULL;
     if (!protocol_name_valid(key, size))
         return NULL;
     memcpy(name, key, size);

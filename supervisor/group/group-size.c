@@ -9,7 +9,7 @@ int group_reserve(struct group *group, size_t size)
     int r = 0;
 
     group_each_cell (cell, group) {
-        if (r == 0 && !cell->retiring)
+        if (r == 0 && !cell_is_retiring(cell))
             r = pool_reserve(&cell->pool, size);
         if (r < 0)
             pool_set_size(&cell->pool, cell->pool.size);
@@ -21,7 +21,7 @@ void group_set_size(struct group *group, size_t size)
 {
     group->size = size;
     group_each_cell (cell, group) {
-        if (cell->retiring)
+        if (cell_is_retiring(cell))
             continue; /* gets the new size if it is called back */
         cell_set_size(cell, size);
     }
@@ -33,7 +33,7 @@ static bool group_has_size(const struct group *group, size_t size)
     if (group->size != size)
         return false;
     group_each_cell (cell, group)
-        if (cell->own_size)
+        if (cell_has_own_size(cell))
             return false;
     return true;
 }
@@ -67,7 +67,7 @@ int group_resize_cell(struct cell *cell, int64_t size)
         return GROUP_E_BAD_SIZE;
     if ((size_t)size == before)
         return 0;
-    if (cell->retiring) {
+    if (cell_is_retiring(cell)) {
         r = cell_call_back(cell);
         if (r < 0)
             return r;

@@ -25,13 +25,12 @@ const struct job_history *group_history(const struct group *group)
 
 static enum state group_workers_state(const struct group *group)
 {
-    struct census staying = group->pools.census;
+    const struct census *census = &group->pools.census;
     bool paused = group->cell ? group->cell->paused : group->paused;
 
-    census_subtract(&staying, &group->retiring);
-    if (staying.n[CENSUS_SLOT] == 0)
+    if (census->n[CENSUS_PLACE] == 0)
         return !group->wanted ? STATE_STOPPED : paused ? STATE_PAUSED : STATE_RUNNING;
-    return state_of(&staying, paused);
+    return state_of(census, paused);
 }
 
 void group_call_senders(struct group *group)

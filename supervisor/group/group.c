@@ -63,7 +63,6 @@ int group_new(struct group **ret, const struct group_context *context, struct co
     group->pools.name = group->name;
     output_log_init(&group->pools.output);
     group->pools.census.parent = &context->registry->census;
-    group->retiring.parent = &group->pools.census;
     list_init(&group->pending_link);
     list_init(&group->removed_link);
     list_init(&group->down_link);
@@ -201,7 +200,7 @@ int group_set_cell_paused(struct cell *cell, bool paused)
     cell->held_back = false;
     if (cell->paused == paused && !held_back)
         return 0;
-    if (cell->retiring) {
+    if (cell_is_retiring(cell)) {
         r = cell_call_back(cell);
         if (r < 0)
             return r;

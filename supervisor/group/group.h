@@ -48,7 +48,6 @@ struct group {
     struct histogram run;  /* of their last attempt */
     struct group_dead last_dead;
     struct pool_set pools;
-    struct census retiring;            /* of slots in retiring cells */
     struct list pending_link;          /* in the registry, while pending */
     struct list removed_link;          /* in the registry, while removed */
     struct list down_link;             /* in the registry, at shutdown */

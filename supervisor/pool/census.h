@@ -10,6 +10,8 @@
 enum census_trait {
     CENSUS_SLOT, /* every slot */
     CENSUS_DOWN,
+    CENSUS_PLACE, /* within its pool's size: others are about to go */
+    CENSUS_EMPTY, /* such a place whose worker is down */
     CENSUS_FAILED,
     CENSUS_TROUBLE, /* failed, failing, in backoff, or starting again after a start time-out */
     CENSUS_MEMBER,  /* of its pool, as all below */
@@ -35,18 +37,6 @@ static inline void census_move(struct census *census, unsigned before, unsigned 
             census->n[i] += after >> i & 1;
             census->n[i] -= before >> i & 1;
         }
-}
-
-/* Adds or subtracts another census; parents do not change. */
-static inline void census_add(struct census *census, const struct census *part)
-{
-    for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++)
-        census->n[i] += part->n[i];
-}
-static inline void census_subtract(struct census *census, const struct census *part)
-{
-    for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++)
-        census->n[i] -= part->n[i];
 }
 
 /* Whether all slots are stopped or failed. */

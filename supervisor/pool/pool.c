@@ -274,6 +274,8 @@ void pool_set_size(struct pool *pool, size_t size)
         bool was_retired = slot->retired;
         slot->retired = i >= size;
         slot_count(slot);
+        if (slot->standby)
+            slot_count(slot->standby);
         if (slot->retired)
             slot_stop(slot, false);
         else if (was_retired && pool->wanted)

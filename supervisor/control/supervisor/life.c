@@ -121,7 +121,8 @@ static struct finding look_at_group(const struct wait *wait, const struct group 
     struct finding all = found(WAIT_REACHED);
 
     group_each_cell (cell, group) {
-        struct finding one = cell->retiring ? found(WAIT_REACHED) : look_at_cell(wait, cell);
+        struct finding one =
+            cell_is_retiring(cell) ? found(WAIT_REACHED) : look_at_cell(wait, cell);
 
         if (one.verdict == WAIT_MISSED)
             return one;

@@ -8,10 +8,15 @@
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot/slot.h"
 
+bool cell_has_own_size(const struct cell *cell)
+{
+    return !cell_is_retiring(cell) && cell->pool.size != cell->group->size;
+}
+
 /* Whether the cell was paused, stopped or resized on its own. Retiring it would undo that. */
 static bool cell_is_special(const struct cell *cell)
 {
-    return cell->own_size || cell->paused != cell->group->paused ||
+    return cell_has_own_size(cell) || cell->paused != cell->group->paused ||
            cell->held_back != cell->group->held_back || cell->pool.wanted != cell->group->wanted;
 }
 
@@ -19,7 +24,7 @@ void cell_watch_idle(struct cell *cell)
 {
     usec_t now = cell_now(cell), due = usec_add(cell->idle_since, cell->config->cell_idle);
 
-    if (*cell->key == '\0' || cell->retiring || cell->counts.n[JOBS_LIVE] > 0 ||
+    if (*cell->key == '\0' || cell_is_retiring(cell) || cell->counts.n[JOBS_LIVE] > 0 ||
         due == USEC_INFINITY || cell_is_special(cell) || timer_armed(&cell->idle_timer))
         return;
     (void)timer_arm(cell_timers(cell), &cell->idle_timer, due > now ? due : now);
@@ -51,23 +56,8 @@ static bool cell_is_quiet(const struct cell *cell)
     return true;
 }
 
-static void cell_set_retiring(struct cell *cell, bool retiring)
-{
-    struct group *group = cell->group;
-
-    if (cell->retiring == retiring)
-        return;
-    cell->retiring = retiring;
-    if (retiring)
-        census_add(&group->retiring, &cell->pool.census);
-    else
-        census_subtract(&group->retiring, &cell->pool.census);
-    cell->pool.census.parent = retiring ? &group->retiring : &group->pools.census;
-}
-
 void cell_retire(struct cell *cell)
 {
-    cell_set_retiring(cell, true);
     pool_set_size(&cell->pool, 0);
     cell_keep(cell);
 }
@@ -94,7 +84,6 @@ int cell_call_back(struct cell *cell)
 
     if (r < 0)
         return r;
-    cell_set_retiring(cell, false);
     pool_set_size(&cell->pool, cell->group->size);
     cell_keep(cell);
     return 0;

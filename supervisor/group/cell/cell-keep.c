@@ -53,12 +53,12 @@ void cell_keep(struct cell *cell)
     if (!record || cell->resumes)
         return; /* the record is still the last supervisor's */
     record->known = true;
-    record->size = cell->own_size ? cell->pool.size : 0;
+    record->size = cell_has_own_size(cell) ? cell->pool.size : 0;
     record->configured_size = cell->config->size;
     record->idle_since = cell->idle_since;
     record->wanted = cell->pool.wanted;
     record->paused = cell->paused && !cell->held_back;
-    record->retiring = cell->retiring;
+    record->retiring = cell_is_retiring(cell);
 }
 
 /* Another Size= in the file replaces an earlier resize, as in a reload. */
@@ -67,7 +67,6 @@ static void resume_size(struct cell *cell, const struct cell_record *record)
     if (record->size < 1 || record->configured_size != cell->config->size ||
         pool_reserve(&cell->pool, (size_t)record->size) < 0)
         return;
-    cell->own_size = true;
     pool_set_size(&cell->pool, (size_t)record->size);
 }
 

@@ -142,7 +142,7 @@ static void cell_dispatch(struct loop_deferred *deferred)
         cell->group->cell_handler->drained(cell->group);
     if (cell->group->draining)
         cell->group->cell_handler->drains(cell->group);
-    if (cell->retiring && cell->pool.n_slots == 0)
+    if (cell_is_retiring(cell) && cell->pool.n_slots == 0)
         cell->group->cell_handler->retired(cell);
 }
 
@@ -378,7 +378,6 @@ struct cell *cell_free(struct cell *cell)
 
 void cell_set_size(struct cell *cell, size_t size)
 {
-    cell->own_size = size != cell->group->size;
     pool_set_size(&cell->pool, size);
     cell_watch_idle(cell);
     cell_keep(cell);
@@ -399,11 +398,11 @@ void cell_set_paused(struct cell *cell, bool paused)
 static enum state current_state(const struct cell *cell)
 {
     const enum state state = state_of(&cell->pool.census, cell->paused);
-    const bool down = census_down(&cell->pool.census) || state == STATE_STOPPING;
+    const bool up = state != STATE_STOPPED && state != STATE_FAILED && state != STATE_STOPPING;
 
-    if (cell->retiring)
+    if (cell_is_retiring(cell))
         return STATE_RETIRING;
-    return !down && outcomes_failing(&cell->history.outcomes) ? STATE_FAILING : state;
+    return up && outcomes_failing(&cell->history.outcomes) ? STATE_FAILING : state;
 }
 
 const char *cell_state(const struct cell *cell)

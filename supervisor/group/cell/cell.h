@@ -71,9 +71,7 @@ struct cell {
     uint64_t called_bytes; /* their payloads */
     bool paused;
     bool held_back;          /* paused only because of safe mode */
-    bool own_size;           /* its size is not its group's */
     const char *closed;      /* why no job is accepted or retried; NULL = open */
-    bool retiring;           /* its slots stop; then it is freed */
     struct kept_state *kept; /* for the next supervisor; NULL = nothing is kept */
     bool resumes;            /* `kept` is the last supervisor's */
     struct cell_progress progress;
@@ -84,6 +82,15 @@ struct cell {
     struct timer idle_timer;       /* fires when it may have been idle for CellIdleSec= */
     struct loop_deferred dispatch; /* matches jobs and slots at the end of the turn */
 };
+
+/* Whether its slots stop, and it is freed after that. */
+static inline bool cell_is_retiring(const struct cell *cell)
+{
+    return cell->pool.size == 0;
+}
+
+/* Whether it was resized by itself. */
+bool cell_has_own_size(const struct cell *cell);
 
 /* Makes a cell with stopped slots, in no table. `key` is "" or valid by protocol_name_valid().
  * Returns 0 or -ENOMEM. */

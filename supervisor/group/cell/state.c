@@ -5,7 +5,7 @@
 
 enum state state_of(const struct census *census, bool paused)
 {
-    if (census_down(census))
+    if (census->n[CENSUS_EMPTY] == census->n[CENSUS_PLACE])
         return census->n[CENSUS_FAILED] > 0 ? STATE_FAILED : STATE_STOPPED;
     if (census->n[CENSUS_WANTED] == 0)
         return STATE_STOPPING;

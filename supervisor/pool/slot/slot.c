@@ -72,13 +72,16 @@ static bool slot_never_gets_ready(const struct slot *slot)
 static unsigned slot_traits(const struct slot *slot)
 {
     const bool failed = slot->state == LIFECYCLE_FAILED, member = slot->role == SLOT_MEMBER;
+    const bool stays = slot->index < slot->pool->size;
     const bool wanted = slot->wanted || slot->restart_asked;
     const bool has[_CENSUS_N_TRAITS] = {
         [CENSUS_SLOT] = true,
         [CENSUS_DOWN] = slot_is_down(slot),
+        [CENSUS_PLACE] = stays,
+        [CENSUS_EMPTY] = stays && slot_is_down(slot),
         [CENSUS_FAILED] = failed,
         [CENSUS_TROUBLE] = failed || slot->state == LIFECYCLE_BACKOFF ||
-                           slot_never_gets_ready(slot) || slot_is_failing(slot),
+                           slot_never_gets_ready(slot) || (stays && slot_is_failing(slot)),
         [CENSUS_MEMBER] = member,
         [CENSUS_UP] = member && slot_is_up(slot),
         [CENSUS_WANTED] = member && wanted,

@@ -42,16 +42,15 @@ static void make_group(enum config_cells cells)
 static void check_sums(void)
 {
     uint64_t queued = 0, running = 0, backoff = 0, waiters = 0;
-    struct census all = {0}, retiring = {0};
+    struct census all = {0};
 
     group_each_cell (cell, group) {
         queued += cell->queue.n_jobs;
         running += cell->counts.n[JOBS_RUNNING];
         backoff += cell->counts.n[JOBS_BACKOFF];
         waiters += cell->counts.n[JOBS_WAITERS];
-        census_add(&all, &cell->pool.census);
-        if (cell->retiring)
-            census_add(&retiring, &cell->pool.census);
+        for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++)
+            all.n[i] += cell->pool.census.n[i];
         ck_assert_uint_eq(cell->pool.census.n[CENSUS_MEMBER], cell->pool.n_slots);
     }
     ck_assert_uint_eq(job_counts_queued(&group->counts), queued);
@@ -60,7 +59,6 @@ static void check_sums(void)
     ck_assert_uint_eq(group->counts.n[JOBS_WAITERS], waiters);
     for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++) {
         ck_assert_uint_eq(group->pools.census.n[i], all.n[i]);
-        ck_assert_uint_eq(group->retiring.n[i], retiring.n[i]);
         ck_assert_uint_eq(parts.registry.census.n[i], all.n[i]);
     }
 }
@@ -173,14 +171,14 @@ TEST(an_idle_cell_retires_and_its_counters_stay_with_the_group)
 {
     ck_assert_int_eq(submit("a"), 0);
     idle_for(cell_of("a"), 2 * USEC_PER_SEC);
-    ck_assert(!cell_of("a")->retiring); /* it has a job */
+    ck_assert(!cell_is_retiring(cell_of("a"))); /* it has a job */
     ck_assert_int_eq(cell_cancel(first_job("a"), PROTOCOL_CAUSE_REQUESTED, 0), 0);
     ck_assert(timer_armed(&cell_of("a")->idle_timer));
     idle_for(cell_of("a"), USEC_PER_SEC - 1);
-    ck_assert(!cell_of("a")->retiring);
+    ck_assert(!cell_is_retiring(cell_of("a")));
     ck_assert_uint_eq(timer_at(&cell_of("a")->idle_timer), cell_of("a")->idle_since + USEC_PER_SEC);
     idle_for(cell_of("a"), USEC_PER_SEC);
-    ck_assert(cell_of("a")->retiring);
+    ck_assert(cell_is_retiring(cell_of("a")));
     ck_assert_str_eq(cell_state(cell_of("a")), "retiring");
     end_turn(cell_of("a"));
     ck_assert_ptr_null(cell_of("a"));
@@ -198,7 +196,7 @@ TEST(a_job_calls_a_retiring_cell_back)
     ck_assert_int_eq(submit("a"), 0);
     end_turn(cell);
     ck_assert_ptr_eq(cell_of("a"), cell);
-    ck_assert(!cell->retiring);
+    ck_assert(!cell_is_retiring(cell));
     ck_assert_uint_eq(cell->pool.size, 2);
     ck_assert_uint_eq(cell->pool.n_slots, 2);
     ck_assert_uint_eq(cell->queue.n_jobs, 1);
@@ -211,12 +209,12 @@ TEST(one_that_somebody_treats_differently_does_not_retire)
     ck_assert_int_eq(cell_cancel(first_job("a"), PROTOCOL_CAUSE_REQUESTED, 0), 0);
     ck_assert_int_eq(group_set_cell_paused(cell, true), 0);
     idle_for(cell, USEC_PER_SEC);
-    ck_assert(!cell->retiring && !timer_armed(&cell->idle_timer));
+    ck_assert(!cell_is_retiring(cell) && !timer_armed(&cell->idle_timer));
     ck_assert_int_eq(group_set_cell_paused(cell, false), 0);
     ck_assert(timer_armed(&cell->idle_timer));
     ck_assert_int_eq(group_resize_cell(cell, 3), 0);
     idle_for(cell, USEC_PER_SEC);
-    ck_assert(!cell->retiring && !timer_armed(&cell->idle_timer));
+    ck_assert(!cell_is_retiring(cell) && !timer_armed(&cell->idle_timer));
     ck_assert_int_eq(group_resize(group, 4), 0);
     ck_assert_uint_eq(cell->pool.size, 4);
     ck_assert(timer_armed(&cell->idle_timer));

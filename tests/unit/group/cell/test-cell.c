@@ -80,12 +80,16 @@ static struct census count_slots(void)
     while ((slot = pool_next_slot(&group->cell->pool, &cursor))) {
         bool member = cursor <= group->cell->pool.n_slots;
         bool wanted = slot->wanted || slot->restart_asked;
+        bool stays = slot->index < group->cell->pool.size;
 
         census.n[CENSUS_SLOT]++;
         census.n[CENSUS_DOWN] += slot_is_down(slot);
+        census.n[CENSUS_PLACE] += stays;
+        census.n[CENSUS_EMPTY] += stays && slot_is_down(slot);
         census.n[CENSUS_FAILED] += slot->state == LIFECYCLE_FAILED;
         census.n[CENSUS_TROUBLE] += slot->state == LIFECYCLE_FAILED ||
-                                    slot->state == LIFECYCLE_BACKOFF || slot_is_failing(slot) ||
+                                    slot->state == LIFECYCLE_BACKOFF ||
+                                    (stays && slot_is_failing(slot)) ||
                                     (slot->state == LIFECYCLE_STARTING && slot->last_death &&
                                      slot->last_death->cause == DEATH_START_TIMEOUT);
         census.n[CENSUS_MEMBER] += member;
