@@ -22,45 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void restore_free_copies(struct restore_chunk *chunk)
-{
-    list_for_each_safe (node, &chunk->copies) {
-        list_unlink(node);
-        (void)loaded_job_free(list_entry(node, struct loaded_job, link));
-    }
-}
-
-/* ---- in the storage thread ---- */
-
-static int copy_row(void *userdata, const struct job_row *row)
-{
-    struct restore_chunk *chunk = userdata;
-    struct loaded_job *copy;
-    int r = loaded_job_new(&copy, row);
-
-    if (r < 0)
-        return r;
-    list_push_back(&chunk->copies, &copy->link);
-    chunk->n++;
-    return 0;
-}
-
-int restore_read_letters(struct restore_chunk *chunk, struct database *database)
-{
-    int r = job_rows_scan_dead(database, copy_row, chunk);
-
-    chunk->n = 0; /* all at once */
-    return r;
-}
-
-int restore_read_results(struct restore_chunk *chunk, struct database *database)
-{
-    return job_rows_scan_ended(database, chunk->after_ended, chunk->after, RESTORE_RESULTS_MAX,
-                               copy_row, chunk);
-}
-
-/* ---- in the loop ---- */
-
 /* Returns the id that the letter had, or 0 if another one may have it now. */
 static uint64_t id_of_letter(const struct dead_letters *letters, uint64_t id)
 {
@@ -81,7 +42,7 @@ static const char *job_of_letter(const struct restore *restore, const struct job
     return protocol_id_format(&made, text);
 }
 
-static void restore_letter(const struct restore *restore, struct loaded_job *copy)
+void restore_take_letter(const struct restore *restore, struct loaded_job *copy)
 {
     struct dead_letters *letters = &restore->context->messages->dead_letters;
     const struct job_row *row = &copy->row;
@@ -120,15 +81,6 @@ static void restore_letter(const struct restore *restore, struct loaded_job *cop
                     "; assigning a new one",
                     row->number, row->letter);
     (void)dead_letter_restore(letters, &letter, &copy->payload);
-}
-
-void restore_take_letters(struct restore *restore)
-{
-    list_for_each (node, &restore->chunk->copies)
-        restore_letter(restore, list_entry(node, struct loaded_job, link));
-    (void)waiting_room_settle(restore->context->durable->inherited, DEAD_LETTER_ROW, NULL, NULL);
-    restore->context->durable->letters_unread = false;
-    restore_free_copies(restore->chunk);
 }
 
 /* Returns 0, -ENOMEM or -EMSGSIZE. */
@@ -188,13 +140,11 @@ static int fill_durable_result(struct group *group, struct job *job, struct load
     return durable_job_take_result(durable, job, group->name, number);
 }
 
-/* Returns whether the row is to be read again: a job that the store is about to refuse has its id.
- */
-static bool restore_result(const struct restore *restore, struct loaded_job *copy)
+bool restore_take_result(const struct restore *restore, struct loaded_job *copy)
 {
     const struct group_context *context = restore->context;
     const struct job_row *row = &copy->row;
-    struct group *group = restore_group_of_row(restore, row->group, row->group_size, row->number);
+    struct group *group = restore_group_of_row(restore, row);
     struct job *job;
     int r;
 
@@ -205,29 +155,10 @@ static bool restore_result(const struct restore *restore, struct loaded_job *cop
         return false;
     r = job_new(context->jobs, row->name, &job);
     if (r != 0)
-        return r == JOB_E_EXISTS && row->name_size > 0 &&
-               restore_is_free_soon(restore, row->name, row->name_size);
+        return r == JOB_E_EXISTS && restore_is_free_soon(restore, row);
     if (fill_durable_result(group, job, copy) < 0)
         job_let_go(context->jobs, job);
     else
         keep_result(group, job);
     return false;
-}
-
-bool restore_take_results(struct restore *restore)
-{
-    struct restore_chunk *chunk = restore->chunk;
-    bool again = false;
-
-    list_for_each (node, &chunk->copies) {
-        struct loaded_job *copy = list_entry(node, struct loaded_job, link);
-
-        again = restore_result(restore, copy);
-        if (again)
-            break;
-        chunk->after = copy->row.number;
-        chunk->after_ended = copy->row.ended_at;
-    }
-    restore_free_copies(chunk);
-    return again;
 }

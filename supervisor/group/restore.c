@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/restore.h"
 
-#include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
 #include "shared/base/log.h"
 #include "supervisor/group/cell/cell-backlog.h"
@@ -11,12 +10,17 @@
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore-private.h"
 #include "supervisor/group/undescribed.h"
+#include "supervisor/message/message-save.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-to-row.h"
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+/* Rows that are read at a time. Each time waits for the commit of concurrent writes, so a million
+ * jobs need many at a time; results are read with their payloads. */
+#define ROWS_MAX    8192
+#define RESULTS_MAX 256
 
 /* Payloads that are read at a time. */
 #define RESTORE_BYTES (UINT64_C(16) << 20)
@@ -35,83 +39,79 @@ static void leave_out(const struct restore *restore)
     restore->context->durable->incomplete = true;
 }
 
-struct group *restore_group_of_row(const struct restore *restore, const char *name, size_t size,
-                                   int64_t number)
+struct group *restore_group_of_row(const struct restore *restore, const struct job_row *row)
 {
     struct registry *registry = restore->context->registry;
     struct group *group;
     int r;
 
-    if (registry->stopping || number >= restore->chunk->end ||
-        registry_find_text(registry, name, size))
-        return find_group(restore, name, size);
-    r = group_new_undescribed(&group, restore->context, name, size);
+    if (registry->stopping || row->number >= restore->end ||
+        registry_find_text(registry, row->group, row->group_size))
+        return find_group(restore, row->group, row->group_size);
+    r = group_new_undescribed(&group, restore->context, row->group, row->group_size);
     if (r == -ENOMEM)
         leave_out(restore);
     if (r < 0) {
         log_error("%.*s: no file describes it, and its jobs on disk cannot be listed: %s",
-                  (int)size, name, strerror(-r));
+                  (int)row->group_size, row->group, strerror(-r));
         return NULL;
     }
-    group->new_from = restore->chunk->end;
+    group->new_from = restore->end;
     group->restores = true;
     return group;
 }
 
 /* ---- in the storage thread ---- */
 
+static void free_rows(struct restore *restore)
+{
+    list_for_each_safe (node, &restore->rows) {
+        list_unlink(node);
+        (void)loaded_job_free(list_entry(node, struct loaded_job, link));
+    }
+}
+
 static int copy_row(void *userdata, const struct job_row *row)
 {
-    struct restore_chunk *chunk = userdata;
-    struct restore_row *copy = &chunk->rows[chunk->n++];
+    struct restore *restore = userdata;
+    struct loaded_job *copy;
+    int r = loaded_job_new(&copy, row);
 
-    *copy = (struct restore_row){
-        .number = row->number,
-        .uid = row->facts.submitter_uid,
-        .payload_size = row->payload_size,
-        .priority = row->priority,
-        .waits = row->state == JOB_ROW_WAITING && row->cause == PROTOCOL_CAUSE_NONE,
-        .has_deadline = row->deadline != 0,
-    };
-    if (row->group_size < sizeof(copy->group))
-        memcpy(copy->group, row->group, row->group_size);
-    if (row->name_size > 0 && row->name_size < sizeof(copy->name))
-        memcpy(copy->name, row->name, row->name_size);
-    /* A longer key names no cell. */
-    if (row->key_size < sizeof(copy->key)) {
-        memcpy(copy->key, row->key_size > 0 ? row->key : "", row->key_size);
-        copy->key_size = row->key_size;
-    }
+    if (r < 0)
+        return r;
+    list_push_back(&restore->rows, &copy->link);
+    restore->n_rows++;
     return 0;
 }
 
 /* May run more than once until it is committed, and always reads the same rows. */
 static int restore_apply(struct store_task *task, struct database *database)
 {
-    struct restore_chunk *chunk = list_entry(task, struct restore, task)->chunk;
+    struct restore *restore = list_entry(task, struct restore, task);
 
-    chunk->n = 0;
-    restore_free_copies(chunk);
-    switch (chunk->stage) {
+    free_rows(restore);
+    restore->n_rows = 0;
+    switch (restore->stage) {
     case RESTORE_LETTERS:
-        return restore_read_letters(chunk, database);
+        return job_rows_scan_dead(database, copy_row, restore);
     case RESTORE_RESULTS:
-        return restore_read_results(chunk, database);
+        return job_rows_scan_ended(database, restore->after_ended, restore->after, RESULTS_MAX,
+                                   copy_row, restore);
     default:
-        return job_rows_scan(database, chunk->after, RESTORE_JOBS_MAX, copy_row, chunk);
+        return job_rows_scan(database, restore->after, ROWS_MAX, copy_row, restore);
     }
 }
 
 /* ---- live jobs ---- */
 
-static void next_chunk(struct restore *restore);
+static void read_on(struct restore *restore);
 
 bool restore_is_old(const struct restore *restore, const struct group *group, int64_t number)
 {
-    return number < restore->chunk->end && (!group || number < group->new_from);
+    return number < restore->end && (!group || number < group->new_from);
 }
 
-static bool has_same_cell(const struct restore_row *a, const struct restore_row *b)
+static bool has_same_cell(const struct job_row *a, const struct job_row *b)
 {
     return strcmp(a->group, b->group) == 0 && a->key_size == b->key_size &&
            memcmp(a->key, b->key, a->key_size) == 0;
@@ -120,37 +120,36 @@ static bool has_same_cell(const struct restore_row *a, const struct restore_row 
 /* Puts the number of a job that waits into its cell's backlog: `*in_backlog`. Returns whether the
  * row is to be read. */
 static bool is_to_be_read(const struct restore *restore, struct cell *cell,
-                          const struct restore_row *row, bool *in_backlog)
+                          const struct job_row *row, bool *in_backlog)
 {
-    const struct job_row id = {
-        .number = row->number, .name = row->name, .name_size = (uint32_t)strlen(row->name)};
+    const bool waits = row->state == JOB_ROW_WAITING && row->cause == PROTOCOL_CAUSE_NONE;
     struct durable_jobs *durable = restore->context->durable;
-    const struct job *job = durable_job_find(durable, &id);
+    const struct job *job = durable_job_find(durable, row);
 
     *in_backlog = false;
     if (job) /* a worker has it in hand */
         return durable_job_is_unread(job);
-    if (row->name[0] != '\0')
-        names_on_disk_add(&durable->names, row->name, id.name_size, row->number);
+    if (row->name_size > 0)
+        names_on_disk_add(&durable->names, row->name, row->name_size, row->number);
     if (!cell)
         return false;
-    if (!row->waits || ended_attempts_has(&durable->attempts, row->number) ||
+    if (!waits || ended_attempts_has(&durable->attempts, row->number) ||
         cell_backlog_add_number(cell, row->priority, row->number) < 0)
         return true;
     *in_backlog = true;
-    submitter_adopt_on_disk(&cell->group->submitters, row->uid, row->payload_size);
+    submitter_adopt_on_disk(&cell->group->submitters, row->facts.submitter_uid, row->payload_size);
     waiting_room_keep(durable->inherited, SAVED_JOB_ROW, (uint64_t)row->number);
-    return row->has_deadline;
+    return row->deadline != 0; /* it is in memory until then */
 }
 
-bool restore_is_free_soon(const struct restore *restore, const char *name, size_t size)
+bool restore_is_free_soon(const struct restore *restore, const struct job_row *row)
 {
     struct protocol_id id = {0};
     const struct job *job;
 
-    if (size >= sizeof(id.name))
+    if (row->name_size == 0 || row->name_size >= sizeof(id.name))
         return false;
-    memcpy(id.name, name, size);
+    memcpy(id.name, row->name, row->name_size);
     job = job_by_id(restore->context->jobs, &id);
     return job && job->record && durable_job_may_exist(job);
 }
@@ -177,7 +176,7 @@ static bool resume_job(const struct restore *restore, const struct job_load_entr
         (void)cell_backlog_restore(cell, loaded, &job); /* if not now, the cell reads it later */
     else if (cell && !job)
         r = cell_resume_job(cell, loaded, NULL);
-    if (r == -EEXIST && restore_is_free_soon(restore, row->name, row->name_size))
+    if (r == -EEXIST && restore_is_free_soon(restore, row))
         return true;
     if (r == -ENOMEM)
         leave_out(restore);
@@ -223,8 +222,8 @@ static void stop(struct restore *restore)
     leave_out(restore);
     end_groups(restore);
     resume_groups(restore);
-    restore_free_copies(restore->chunk);
-    free(TAKE_PTR(restore->chunk));
+    free_rows(restore);
+    restore->stage = RESTORE_NOTHING;
     if (restore->done)
         restore->done(restore);
 }
@@ -275,31 +274,36 @@ static void on_loaded(struct store_task *task, int result)
     if (result < 0)
         stop(restore);
     else if (!load_rest(restore, load, n_again))
-        next_chunk(restore);
+        read_on(restore);
     job_load_free(load);
 }
 
-/* Returns whether rows are being read. */
-static bool load_rows(struct restore *restore)
+/* Returns whether some are being read with their payloads. */
+static bool take_jobs(struct restore *restore)
 {
-    const struct restore_chunk *chunk = restore->chunk;
-    struct job_load *load = job_load_new(chunk->n);
+    struct job_load *load = job_load_new(restore->n_rows);
+    const struct job_row *before = NULL;
     struct group *group = NULL;
     struct cell *cell = NULL;
     size_t n = 0;
 
+    if (restore->n_rows > 0)
+        restore->after = list_entry(restore->rows.prev, struct loaded_job, link)->row.number;
     if (!load) {
         leave_out(restore);
         return false;
     }
-    for (const struct restore_row *row = chunk->rows; row < chunk->rows + chunk->n; row++) {
-        if (row == chunk->rows || !has_same_cell(row, row - 1)) {
-            group = restore_group_of_row(restore, row->group, strlen(row->group), row->number);
+    list_for_each (node, &restore->rows) {
+        const struct job_row *row = &list_entry(node, struct loaded_job, link)->row;
+
+        if (!before || !has_same_cell(row, before)) {
+            group = restore_group_of_row(restore, row);
             cell = find_cell(group, row->key, row->key_size);
         }
         if (restore_is_old(restore, group, row->number) &&
             is_to_be_read(restore, cell, row, &load->entries[n].mark))
             load->entries[n++].number = row->number;
+        before = row;
     }
     load->n = n;
     if (n == 0) {
@@ -363,7 +367,7 @@ static void finish(struct restore *restore)
     report_undescribed(restore);
     ended_attempts_settle(&restore->context->durable->attempts);
     (void)waiting_room_settle(restore->context->durable->inherited, SAVED_JOB_ROW, NULL, NULL);
-    free(TAKE_PTR(restore->chunk));
+    restore->stage = RESTORE_NOTHING;
     end_groups(restore);
     restore_begin(restore); /* groups may have been added */
     resume_groups(restore);
@@ -371,60 +375,84 @@ static void finish(struct restore *restore)
         restore->done(restore);
 }
 
-/* Reads the next chunk, of this stage or the next one. */
-static void next_chunk(struct restore *restore)
+static void take_letters(const struct restore *restore)
 {
-    struct restore_chunk *chunk = restore->chunk;
+    list_for_each (node, &restore->rows)
+        restore_take_letter(restore, list_entry(node, struct loaded_job, link));
+    (void)waiting_room_settle(restore->context->durable->inherited, DEAD_LETTER_ROW, NULL, NULL);
+    restore->context->durable->letters_unread = false;
+}
 
-    if (chunk->n < (chunk->stage == RESTORE_LIVE ? RESTORE_JOBS_MAX : RESTORE_RESULTS_MAX)) {
-        chunk->stage++;
-        chunk->after = 0;
-        chunk->after_ended = 0;
+static void take_results(struct restore *restore)
+{
+    list_for_each (node, &restore->rows) {
+        struct loaded_job *copy = list_entry(node, struct loaded_job, link);
+
+        if (restore_take_result(restore, copy)) {
+            restore->n_rows = RESULTS_MAX; /* the rest follows again */
+            return;
+        }
+        restore->after = copy->row.number;
+        restore->after_ended = copy->row.ended_at;
     }
-    if (chunk->stage == RESTORE_DONE)
+}
+
+/* Begins to read the next rows, of this stage or the next one. */
+static void read_on(struct restore *restore)
+{
+    const bool more = (restore->stage == RESTORE_RESULTS && restore->n_rows == RESULTS_MAX) ||
+                      (restore->stage == RESTORE_LIVE && restore->n_rows == ROWS_MAX);
+
+    if (!more) {
+        restore->stage++;
+        restore->after = 0;
+        restore->after_ended = 0;
+    }
+    if (restore->stage == RESTORE_DONE)
         finish(restore);
     else
         store_add(restore->context->durable->store, &restore->task);
 }
 
-static void restore_done(struct store_task *task, int result)
+/* Returns whether jobs are being read with their payloads. */
+static bool take_rows(struct restore *restore)
+{
+    switch (restore->stage) {
+    case RESTORE_LETTERS:
+        take_letters(restore);
+        return false;
+    case RESTORE_RESULTS:
+        take_results(restore);
+        return false;
+    default:
+        return take_jobs(restore);
+    }
+}
+
+static void on_read(struct store_task *task, int result)
 {
     struct restore *restore = list_entry(task, struct restore, task);
-    struct restore_chunk *chunk = restore->chunk;
     const int fault = fault_inject("restore");
 
     if (fault == -EAGAIN) { /* as if the transaction had failed */
         store_add(restore->context->durable->store, task);
-        return;
-    }
-    if (result < 0 || fault < 0) {
+    } else if (result < 0 || fault < 0) {
         stop(restore);
-        return;
+    } else {
+        const bool loads = take_rows(restore);
+
+        free_rows(restore);
+        if (!loads)
+            read_on(restore);
     }
-    switch (chunk->stage) {
-    case RESTORE_LETTERS:
-        restore_take_letters(restore);
-        break;
-    case RESTORE_RESULTS:
-        if (restore_take_results(restore)) {
-            store_add(restore->context->durable->store, &restore->task);
-            return;
-        }
-        break;
-    default:
-        if (chunk->n > 0)
-            chunk->after = chunk->rows[chunk->n - 1].number;
-        if (load_rows(restore))
-            return;
-    }
-    next_chunk(restore);
 }
 
 void restore_init(struct restore *restore, const struct group_context *context)
 {
-    *restore = (struct restore){.context = context,
-                                .task = {.apply = restore_apply, .done = restore_done}};
+    *restore =
+        (struct restore){.context = context, .task = {.apply = restore_apply, .done = on_read}};
     list_init(&restore->task.link);
+    list_init(&restore->rows);
 }
 
 void restore_begin(struct restore *restore)
@@ -432,21 +460,13 @@ void restore_begin(struct restore *restore)
     struct store *store = restore->context->durable->store;
 
     note_new_groups(restore);
-    if (restore->chunk || (!mark_groups(restore) && restore->scanned))
+    if (restore->stage != RESTORE_NOTHING || (!mark_groups(restore) && restore->scanned))
         return;
-    restore->chunk = calloc(1, sizeof(*restore->chunk));
-    if (!restore->chunk) {
-        log_error("out of memory: durable jobs stay on disk until the next start");
-        leave_out(restore);
-        end_groups(restore);
-        resume_groups(restore);
-        return;
-    }
-    list_init(&restore->chunk->copies);
     restore->scanned = true;
-    restore->chunk->end = store_next_number(store);
-    restore->chunk->stage =
-        restore->context->durable->letters_unread ? RESTORE_LETTERS : RESTORE_RESULTS;
+    restore->end = store_next_number(store);
+    restore->stage = restore->context->durable->letters_unread ? RESTORE_LETTERS : RESTORE_RESULTS;
+    restore->after = 0;
+    restore->after_ended = 0;
     restore->context->durable->restores = true;
     store_add(store, &restore->task);
 }
@@ -455,9 +475,4 @@ void restore_again(struct restore *restore)
 {
     restore->scanned = false;
     restore_begin(restore);
-}
-
-void restore_deinit(struct restore *restore)
-{
-    free(TAKE_PTR(restore->chunk));
 }

@@ -6,19 +6,35 @@
  * have not been read yet, in chunks, while the loop serves.
  */
 
+#include "shared/base/clock.h"
+#include "shared/base/list.h"
 #include "supervisor/store/store.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 struct group_context;
-struct restore_chunk;
 struct saved_reader;
 
+enum restore_stage {
+    RESTORE_NOTHING,
+    RESTORE_LETTERS,
+    RESTORE_RESULTS,
+    RESTORE_LIVE,
+    RESTORE_DONE,
+};
+
+/* The storage thread reads rows while the task is in the store; the loop takes them afterwards, and
+ * says what is read next. */
 struct restore {
     const struct group_context *context;
-    struct store_task task;      /* reads the next chunk */
-    struct restore_chunk *chunk; /* what it reads; NULL = nothing is being restored */
-    bool scanned;                /* all rows have been looked at: those of no group have one */
+    struct store_task task; /* reads the next rows */
+    enum restore_stage stage;
+    int64_t end;        /* numbers from here on belong to jobs of this run */
+    int64_t after;      /* the last number that was taken */
+    usec_t after_ended; /* the end of that job, for results */
+    struct list rows; /* struct loaded_job.link: those of jobs that have not ended lack payloads */
+    unsigned n_rows;
+    bool scanned; /* all rows have been looked at: those of no group have one */
     void (*done)(struct restore *restore); /* read, or failed; NULL = none */
 };
 
@@ -29,9 +45,6 @@ void restore_init(struct restore *restore, const struct group_context *context);
 void restore_begin(struct restore *restore);
 /* A group has gone that may have left jobs on disk: likewise. */
 void restore_again(struct restore *restore);
-
-/* Called when the store is closed. */
-void restore_deinit(struct restore *restore);
 
 /* Brings back a job that the last supervisor has saved for an upgrade (upgrade/save.h). Workers
  * have been adopted with their jobs in hand, and there is no other job yet. Returns 0 or -errno. */
