@@ -16,20 +16,13 @@
 #define RETRY_MIN USEC_PER_SEC
 #define RETRY_MAX (30 * USEC_PER_SEC)
 
-/* Faults that are tried at a time: names are searched one after another. */
-#define TRIED_MAX 64
-/* A try takes those along that come due soon. */
-#define AHEAD (USEC_PER_SEC / 2)
-
 struct group_fault {
     struct list link; /* in struct group_faults */
     struct group *group;
     struct config_group *next; /* NULL = the group's own has the fault */
     usec_t due;                /* monotonic; USEC_INFINITY = on request */
     unsigned n_tries;
-    bool tried;    /* its names are being looked up */
-    bool asked;    /* report the outcome in any case */
-    bool is_alone; /* tried without others, which its names could keep waiting */
+    bool asked; /* report the outcome in any case */
 };
 
 static struct group_faults *faults_of(const struct group_fault *fault)
@@ -64,13 +57,13 @@ static void read_again(struct group_fault *fault)
     fault->next = config;
 }
 
-/* ---- one try for several ---- */
+/* ---- one after the other ---- */
 
 static void arm(struct group_faults *faults)
 {
     usec_t at = USEC_INFINITY;
 
-    if (faults->busy)
+    if (faults->tried)
         return;
     list_for_each (node, &faults->all)
         at = usec_min(at, list_entry(node, struct group_fault, link)->due);
@@ -80,54 +73,10 @@ static void arm(struct group_faults *faults)
 
 static void end_try(struct group_fault *fault, const struct names *names);
 
-static struct group_fault *find_tried(const struct group_faults *faults)
-{
-    list_for_each (node, &faults->all)
-        if (list_entry(node, struct group_fault, link)->tried)
-            return list_entry(node, struct group_fault, link);
-    return NULL;
-}
-
-static bool is_late(const struct names *names)
-{
-    for (size_t i = 0; i < names->n_names; i++)
-        if (names->names[i].error == ETIMEDOUT)
-            return true;
-    return false;
-}
-
-/* Makes it the last one, so that each gets its turn. */
-static void set_due(struct group_fault *fault, usec_t at)
-{
-    fault->due = at;
-    list_unlink(&fault->link);
-    list_push_back(&faults_of(fault)->all, &fault->link);
-}
-
-static void end_lookup(struct group_faults *faults)
-{
-    lookup_deinit(&faults->lookup);
-    faults->busy = false;
-}
-
-/* If a name has taken all the time, it is not known what the names of other groups would say: then
- * each is tried alone. */
 static void finish(struct group_faults *faults)
 {
-    const bool late = is_late(&faults->lookup.names);
-    struct group_fault *fault;
-
-    while ((fault = find_tried(faults))) { /* each may end others */
-        const bool again = late && !fault->is_alone;
-
-        fault->is_alone = late;
-        fault->tried = false;
-        if (again)
-            set_due(fault, 0);
-        else
-            end_try(fault, &faults->lookup.names);
-    }
-    end_lookup(faults);
+    end_try(TAKE_PTR(faults->tried), &faults->lookup.names);
+    lookup_deinit(&faults->lookup);
     arm(faults);
 }
 
@@ -136,25 +85,26 @@ static void on_lookup_done(struct lookup *lookup)
     finish(list_entry(lookup, struct group_faults, lookup));
 }
 
+static struct group_fault *first_due(const struct group_faults *faults, usec_t now)
+{
+    list_for_each (node, &faults->all)
+        if (list_entry(node, struct group_fault, link)->due <= now)
+            return list_entry(node, struct group_fault, link);
+    return NULL;
+}
+
 static void on_timer(struct timer *timer, usec_t now)
 {
     struct group_faults *faults = list_entry(timer, struct group_faults, timer);
-    unsigned n = 0;
-    int r = 0;
+    struct group_fault *fault = first_due(faults, now);
+    int r;
 
-    faults->busy = true;
+    if (!fault)
+        return;
+    faults->tried = fault;
+    read_again(fault);
     lookup_init(&faults->lookup, faults->loop, on_lookup_done);
-    list_for_each (node, &faults->all) {
-        struct group_fault *fault = list_entry(node, struct group_fault, link);
-
-        if (r < 0 || n >= TRIED_MAX || fault->due > usec_add(now, AHEAD) ||
-            (fault->is_alone && n > 0))
-            continue;
-        fault->tried = true;
-        read_again(fault);
-        r = config_want_group_names(config_of(fault), &faults->lookup.names);
-        n += fault->is_alone ? TRIED_MAX : 1;
-    }
+    r = config_want_group_names(config_of(fault), &faults->lookup.names);
     if (r == 0)
         r = lookup_start(&faults->lookup);
     if (r != 0)
@@ -170,16 +120,18 @@ void group_faults_init(struct group_faults *faults)
 
 /* ---- one fault ---- */
 
+/* Makes it the last one, so that each gets its turn. */
 static void set_next_try(struct group_fault *fault)
 {
     const struct backoff_policy policy = {.min = RETRY_MIN, .max = RETRY_MAX, .random = 0.2};
     const struct group_context *context = fault->group->context;
-    usec_t at = USEC_INFINITY;
 
+    fault->due = USEC_INFINITY;
     if (!group_is_undescribed(fault->group)) /* else a reload reads new files */
-        at = usec_add(loop_now(context->loop),
-                      backoff_delay(&policy, fault->n_tries++, context->random));
-    set_due(fault, at);
+        fault->due = usec_add(loop_now(context->loop),
+                              backoff_delay(&policy, fault->n_tries++, context->random));
+    list_unlink(&fault->link);
+    list_push_back(&faults_of(fault)->all, &fault->link);
     arm(faults_of(fault));
 }
 
@@ -265,10 +217,11 @@ void group_fault_end(struct group *group)
     if (!fault)
         return;
     list_unlink(&fault->link);
-    if (list_empty(&faults->all)) {
-        timer_disarm(loop_timers(faults->loop), &faults->timer);
-        end_lookup(faults);
+    if (faults->tried == fault) {
+        faults->tried = NULL;
+        lookup_deinit(&faults->lookup);
     }
+    arm(faults);
     config_group_free(fault->next);
     free(fault);
 }
@@ -297,5 +250,6 @@ void group_fault_retry(struct group *group)
 
 bool group_fault_is_tried(const struct group *group)
 {
-    return group->fault && (group->fault->tried || group->fault->asked);
+    return group->fault &&
+           (group->context->registry->faults.tried == group->fault || group->fault->asked);
 }

@@ -17,14 +17,13 @@ struct config_group;
 struct group;
 struct group_fault;
 
-/* The faults of all groups. Each lookup costs a process, so that those that come due at about the
- * same time are tried together. */
+/* The faults of all groups, of which one is tried at a time. */
 struct group_faults {
-    struct loop *loop;    /* set with the first fault */
-    struct list all;      /* struct group_fault.link */
-    struct timer timer;   /* armed for the next try, unless one is under way */
-    struct lookup lookup; /* of the names of those that are being tried */
-    bool busy;            /* the lookup is under way */
+    struct loop *loop;         /* set with the first fault */
+    struct list all;           /* struct group_fault.link */
+    struct timer timer;        /* armed for the next try, unless one is under way */
+    struct lookup lookup;      /* of the names of the one that is being tried */
+    struct group_fault *tried; /* NULL = none */
 };
 
 void group_faults_init(struct group_faults *faults);
