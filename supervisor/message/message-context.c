@@ -10,11 +10,9 @@ void message_context_init(struct message_context *context)
     *context = (struct message_context){0};
     context->last_client = &context->own_last_client;
     list_init(&context->routed);
-    actor_ends_init(context);
-    exchange_actors_init(context);
+    remains_init(context);
     waiting_room_init(&context->inherited);
     ask_table_init(&context->asks);
-    schedule_table_init(&context->schedules);
     dead_letters_init(&context->dead_letters, 0, 0);
 }
 
@@ -25,9 +23,8 @@ void message_context_deinit(struct message_context *context)
 
     while ((actor = actor_next(&context->actors, &cursor)))
         actor_end(actor, "the supervisor is stopping");
-    actor_ends_settle(context);
-    schedule_table_deinit(context);
-    exchange_actors_deinit(context);
+    remains_settle(context);
+    schedule_table_deinit(&context->schedules);
     index_deinit(&context->names);
     waiting_room_deinit(&context->inherited);
     handle_table_deinit(&context->actors);

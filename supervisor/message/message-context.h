@@ -49,10 +49,8 @@ struct message_context {
     struct dead_letters dead_letters;
     struct rate announced; /* events about undeliverable messages */
     uint32_t n_exchanges;
-    struct list ended_mailboxes; /* whose messages have not all been rejected yet */
-    struct loop_deferred reject;
-    struct list ended_exchanges; /* whose subscriptions have not all been freed yet */
-    struct loop_deferred sweep;
+    struct list remains; /* of ended actors: struct remains.link */
+    struct loop_deferred free_remains;
     struct forward_budget at_once, fed; /* as messages come, and out of mailboxes */
     struct forward_budget *spending;    /* which of these work counts against now; NULL = none */
     struct list routed;                 /* senders that wait for an actor that an exchange chose */

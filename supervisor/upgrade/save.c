@@ -8,10 +8,10 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore.h"
-#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/message-save.h"
+#include "supervisor/message/remains.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-to-row.h"
@@ -107,7 +107,7 @@ int save(const char *path, const struct group_context *context)
 
     if (snprintf(unfinished, sizeof(unfinished), "%s.new", path) >= (int)sizeof(unfinished))
         return -ENAMETOOLONG;
-    actor_ends_settle(context->messages);
+    remains_settle(context->messages);
     r = file_writer_open(&writer, unfinished, upgrade_layout());
     if (r < 0)
         return r;

@@ -27,9 +27,6 @@
 /* How many words of patterns can be compared, or bytes copied, in the time of one copy. */
 #define EFFORT_PER_COPY 256u
 #define BYTES_PER_COPY  4096u
-/* The most subscriptions of ended exchanges that are freed at once: about a millisecond. */
-#define ENDS_MAX 1000u
-
 /* Returns false without memory or descriptors. */
 static bool send_copy(struct message_context *context, const struct envelope *envelope, uint64_t to)
 {
@@ -188,39 +185,18 @@ static void on_rerouted(void *userdata)
         actor_unblock(list_entry(node, struct actor, routed_link));
 }
 
-/* Frees ended exchanges, a part of them in each turn. */
-static void on_sweep(struct loop_deferred *deferred)
+static size_t end_some(struct message_context *context, struct remains *remains, size_t max)
 {
-    struct message_context *context = list_entry(deferred, struct message_context, sweep);
-    size_t left = ENDS_MAX;
-    struct list *node;
+    struct exchange *exchange = list_entry(remains, struct exchange, remains);
+    const size_t n = exchange_end_some(exchange, max);
 
-    while ((node = list_first(&context->ended_exchanges))) {
-        struct exchange *exchange = list_entry(node, struct exchange, link);
-
-        left -= exchange_end_some(exchange, left);
-        if (!list_empty(&exchange->subscriptions)) {
-            loop_defer(context->loop, &context->sweep);
-            return;
-        }
-        list_unlink(node);
+    (void)context;
+    if (list_empty(&exchange->subscriptions)) {
+        list_unlink(&remains->link);
         exchange_deinit(exchange);
         free(exchange);
     }
-}
-
-void exchange_actors_init(struct message_context *context)
-{
-    list_init(&context->ended_exchanges);
-    loop_deferred_init(&context->sweep, on_sweep);
-}
-
-void exchange_actors_deinit(struct message_context *context)
-{
-    loop_undefer(&context->sweep);
-    while (!list_empty(&context->ended_exchanges))
-        on_sweep(&context->sweep);
-    loop_undefer(&context->sweep);
+    return n;
 }
 
 /* The exchange is no longer found without its actor, but it may have a million subscriptions. */
@@ -235,9 +211,9 @@ static void free_exchange(struct actor *actor)
     exchange->rerouted = NULL;
     exchange->replaced = NULL;
     exchange->userdata = NULL;
-    list_push_back(&context->ended_exchanges, &exchange->link);
+    exchange->remains.free_some = end_some;
     context->n_exchanges--;
-    on_sweep(&context->sweep);
+    remains_add(context, &exchange->remains);
 }
 
 /* ---- permission to subscribe ---- */

@@ -15,11 +15,6 @@ enum {
 #define EXCHANGES_MAX           10000u
 #define EXCHANGES_PER_ACTOR_MAX 256u
 
-/* The list of ended exchanges, whose subscriptions are freed in parts. For message_context.c; at
- * the deinit all actors have ended. */
-void exchange_actors_init(struct message_context *context);
-void exchange_actors_deinit(struct message_context *context);
-
 /* An exchange without subscriptions. 0, ACTOR_E_*, or -ENOMEM. */
 int exchange_actor_new(struct actor **ret, struct message_context *context, const char *name,
                        enum exchange_kind kind);

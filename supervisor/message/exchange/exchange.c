@@ -26,7 +26,6 @@ void exchange_init(struct exchange *exchange, enum exchange_kind kind)
     list_init(&exchange->subscriptions);
     list_init(&exchange->patterns);
     list_init(&exchange->cursors);
-    list_init(&exchange->link);
 }
 
 void exchange_subscriber_init(struct exchange_subscriber *subscriber, uint64_t actor)

@@ -22,6 +22,7 @@
 #include "shared/base/list.h"
 #include "shared/protocol/exchange-kind.h"
 #include "shared/protocol/topic.h"
+#include "supervisor/message/remains.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -59,7 +60,7 @@ struct exchange {
     /* Messages may have another recipient now. Not called for kinds that copy; may be NULL. */
     void (*rerouted)(void *userdata);
     void *userdata;
-    struct list link; /* once its actor has ended: in message_context.ended_exchanges */
+    struct remains remains; /* once its actor has ended */
 };
 
 /* Whether each message goes to at most one subscriber. */

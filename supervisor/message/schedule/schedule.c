@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/schedule/schedule.h"
 
+#include "shared/base/cleanup.h"
 #include "shared/base/hash.h"
 #include "shared/protocol/protocol-actors.h"
 #include "supervisor/message/actor-log.h"
@@ -17,9 +18,6 @@
 
 /* How often a periodic timer checks whether its stopped recipient has been started. */
 #define STOPPED_PAUSE USEC_PER_SEC
-
-/* How many timers of actors that have ended are freed per turn: about a microsecond each. */
-#define SWEPT_PER_TURN 512u
 
 size_t schedule_count_for(const struct actor *to)
 {
@@ -223,7 +221,6 @@ static struct schedule_recipient *recipient_of(struct actor *to)
     if (!to->scheduled && (to->scheduled = calloc(1, sizeof(*to->scheduled)))) {
         to->scheduled->actor = to;
         list_init(&to->scheduled->schedules);
-        list_init(&to->scheduled->link);
     }
     return to->scheduled;
 }
@@ -382,65 +379,37 @@ unsigned schedule_cancel_type(struct actor *to, const char *type, uint32_t type_
 
 /* ---- the end of a recipient ---- */
 
-/* Frees at most `max` timers, and the recipient with the last one. Returns how many. */
-static unsigned sweep_recipient(struct schedule_recipient *recipient, unsigned max)
+static size_t end_some(struct message_context *context, struct remains *remains, size_t max)
 {
+    struct schedule_recipient *recipient = list_entry(remains, struct schedule_recipient, remains);
     struct list *node;
-    unsigned n = 0;
+    size_t n = 0;
 
+    (void)context;
     for (; n < max && (node = list_first(&recipient->schedules)); n++)
         schedule_end(schedule_of(node, link));
     if (list_empty(&recipient->schedules)) {
         index_deinit(&recipient->by_type);
         index_deinit(&recipient->by_setter);
-        list_unlink(&recipient->link);
+        list_unlink(&remains->link);
         free(recipient);
     }
     return n;
 }
 
-static void sweep(struct message_context *context)
-{
-    struct schedule_table *table = &context->schedules;
-    struct list *node;
-
-    for (unsigned left = SWEPT_PER_TURN; left > 0 && (node = list_first(&table->ended));)
-        left -= sweep_recipient(list_entry(node, struct schedule_recipient, link), left);
-    if (!list_empty(&table->ended))
-        loop_defer(context->loop, &table->sweep);
-}
-
-static void on_sweep(struct loop_deferred *deferred)
-{
-    sweep(list_entry(deferred, struct message_context, schedules.sweep));
-}
-
 void schedule_forget(struct actor *to)
 {
-    struct message_context *context = to->context;
-    struct schedule_recipient *recipient = to->scheduled;
+    struct schedule_recipient *recipient = TAKE_PTR(to->scheduled);
 
-    to->scheduled = NULL;
     if (!recipient)
         return;
     recipient->actor = NULL;
-    list_push_back(&context->schedules.ended, &recipient->link);
-    loop_defer(context->loop, &context->schedules.sweep); /* many actors may end in one turn */
+    recipient->remains.free_some = end_some;
+    remains_add(to->context, &recipient->remains);
 }
 
-void schedule_table_init(struct schedule_table *table)
+void schedule_table_deinit(struct schedule_table *table)
 {
-    list_init(&table->ended);
-    loop_deferred_init(&table->sweep, on_sweep);
-}
-
-void schedule_table_deinit(struct message_context *context)
-{
-    struct schedule_table *table = &context->schedules;
-
-    while (!list_empty(&table->ended))
-        sweep(context);
-    loop_undefer(&table->sweep);
     assert(table->all.n == 0);
     handle_table_deinit(&table->handles);
     index_deinit(&table->by_id);

@@ -16,6 +16,7 @@
 #include "shared/protocol/topic.h"
 #include "supervisor/loop/alarm.h"
 #include "supervisor/message/envelope.h"
+#include "supervisor/message/remains.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,7 +53,7 @@ struct schedule_recipient {
     struct actor *actor; /* NULL = it has ended */
     struct list schedules;
     struct index by_type, by_setter;
-    struct list link; /* of those whose actor has ended, in the table */
+    struct remains remains; /* once its actor has ended */
 };
 
 struct schedule {
@@ -77,12 +78,9 @@ struct schedule_table {
     struct index by_id;
     uint64_t last_id;
     struct schedule_share all, outside;
-    struct list ended;          /* the recipients that have ended */
-    struct loop_deferred sweep; /* frees their timers */
 };
 
-void schedule_table_init(struct schedule_table *table);
-void schedule_table_deinit(struct message_context *context); /* no actor has a timer */
+void schedule_table_deinit(struct schedule_table *table); /* there is no timer */
 
 /* Returns the number of timers for an actor. */
 size_t schedule_count_for(const struct actor *to);
