@@ -13,7 +13,6 @@
 #include "supervisor/group/group.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/parts.h"
-#include <assert.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

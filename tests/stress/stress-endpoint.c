@@ -11,7 +11,6 @@
 #endif
 
 #include "shared/base/fault.h"
-#include "shared/protocol/protocol.h"
 #include "supervisor/channel/endpoint.h"
 #include "tests/unit/suite.h"
 #include <sys/eventfd.h>
@@ -174,5 +173,4 @@ TEST(a_blob_that_memory_is_too_short_for_is_lost_and_the_next_one_comes, .only =
     ck_assert_int_eq(take_blob(5), -EPROTO);
 }
 
-const struct suite suite = {
-    .name = "mailbox without memory", .setup_with = setup, .teardown = teardown};
+const struct suite suite = {.setup_with = setup, .teardown = teardown};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/suite.h"
 
+__attribute__((weak)) const struct suite suite = {0};
+
 static struct suite_test *first, **end = &first;
 
 void suite_add(struct suite_test *test)
@@ -62,7 +64,7 @@ int main(int argc, char **argv)
 {
     if (argc == 2 && suite.argument && strcmp(argv[1], suite.argument) == 0)
         return suite.with_argument();
-    Suite *check = suite_create(suite.name);
+    Suite *check = suite_create(program_invocation_short_name);
     SRunner *runner = srunner_create(check);
     for (const struct suite_test *test = first; test; test = test->next)
         add_test(check, test);

@@ -2,8 +2,8 @@
 #pragma once
 
 /* A program of unit tests: TEST() defines and registers a test, and `suite` says what its tests
- * have in common. main() is in suite.c. Each test runs in a process of its own. The C library for
- * files, processes and text is included here for all of them. */
+ * have in common, if anything. main() is in suite.c. Each test runs in a process of its own. The C
+ * library for files, processes and text is included here for all of them. */
 
 #include "shared/base/cleanup.h"
 #include "shared/ring/wake.h"
@@ -24,9 +24,8 @@
 /* Seconds that a test may take. */
 #define SUITE_TIMEOUT 120
 
-/* The program defines it. All but the name is optional. */
+/* A program whose tests have something in common defines it. */
 extern const struct suite {
-    const char *name;
     SFun setup, teardown;
     SFun other_setup; /* each test runs a second time, after this instead of setup */
     void (*setup_with)(enum wake_backend backend); /* instead: each test runs with both of these */

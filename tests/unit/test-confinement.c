@@ -88,4 +88,4 @@ TEST(calls_of_other_machines_are_no_way_out)
 }
 #endif
 
-const struct suite suite = {.name = "confinement", .setup = setup};
+const struct suite suite = {.setup = setup};

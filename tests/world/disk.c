@@ -2,7 +2,6 @@
 #include "tests/world/disk.h"
 
 #include "shared/base/cleanup.h"
-#include "shared/base/list.h"
 #include "tests/world/sched.h"
 #include <fcntl.h>
 #include <sqlite3.h>

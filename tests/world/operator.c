@@ -6,7 +6,6 @@
 #include "tests/world/sched.h"
 #include <errno.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

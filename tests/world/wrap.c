@@ -4,7 +4,6 @@
  * the linker redirects these calls here (--wrap). All else is the kernel's. */
 
 #include "shared/base/cleanup.h"
-#include "shared/base/fault.h"
 #include "supervisor/config/names/names.h"
 #include "tests/world/disk.h"
 #include "tests/world/keeper.h"
@@ -13,13 +12,11 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>

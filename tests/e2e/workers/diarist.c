@@ -11,7 +11,6 @@
 #include "worker/troupe.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

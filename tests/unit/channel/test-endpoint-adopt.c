@@ -530,4 +530,4 @@ TEST(a_peer_that_has_spoilt_its_cursors_is_not_adopted)
     ck_assert_int_eq(adopt(), 0);
 }
 
-const struct suite suite = {.name = "endpoint-adopt", .setup_with = setup, .teardown = teardown};
+const struct suite suite = {.setup_with = setup, .teardown = teardown};

@@ -93,4 +93,4 @@ TEST(without_a_stock_they_are_made_at_once)
     let_go(take());
 }
 
-const struct suite suite = {.name = "endpoint-stock", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

@@ -661,4 +661,4 @@ TEST(what_is_urgent_passes_a_record_that_waits_whenever_it_comes)
     ck_assert_uint_eq(last_value, 5);
 }
 
-const struct suite suite = {.name = "endpoint", .setup_with = setup, .teardown = teardown};
+const struct suite suite = {.setup_with = setup, .teardown = teardown};

@@ -111,4 +111,4 @@ TEST(a_share_outlives_its_owner_until_its_last_blob_is_gone)
     (void)held_blob_unref(blob);
 }
 
-const struct suite suite = {.name = "held-blob", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

@@ -42,5 +42,3 @@ TEST(a_name_that_no_client_can_have_is_refused)
     for (size_t i = 0; i < ELEMENTS(names); i++)
         ck_assert_msg(!client_name_read(names[i], &number), "%s", names[i]);
 }
-
-const struct suite suite = {.name = "client-name"};

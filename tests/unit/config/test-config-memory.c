@@ -149,7 +149,6 @@ TEST(every_failed_allocation_among_problems_is_told)
     ck_assert_uint_gt(fail_each(verify_once), 10);
 }
 
-const struct suite suite = {
-    .name = "config-memory", .setup = config_test_enter, .teardown = config_test_leave};
+const struct suite suite = {.setup = config_test_enter, .teardown = config_test_leave};
 
 #endif

@@ -3,7 +3,6 @@
 #include "supervisor/config/config-load.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
-#include <grp.h>
 
 TEST(an_empty_directory_is_a_configuration)
 {
@@ -131,5 +130,4 @@ TEST(exchanges_are_read_sorted_by_name)
     ck_assert_ptr_null(config_find_exchange(config, "c"));
 }
 
-const struct suite suite = {
-    .name = "config", .setup = config_test_enter, .teardown = config_test_leave};
+const struct suite suite = {.setup = config_test_enter, .teardown = config_test_leave};

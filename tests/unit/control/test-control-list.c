@@ -181,5 +181,4 @@ TEST(who_goes_in_the_middle_of_a_list_leaves_nothing_behind)
     ck_assert(list_empty(&fake_parts.messages.dead_letters.cursors));
 }
 
-const struct suite suite = {
-    .name = "control-list", .setup = connect_client, .teardown = disconnect_client};
+const struct suite suite = {.setup = connect_client, .teardown = disconnect_client};

@@ -362,5 +362,4 @@ TEST(who_waits_when_another_supervisor_takes_over_is_told_to_connect_again)
     check_farewell(true, "io.troupe.Jobs.Restarting");
 }
 
-const struct suite suite = {
-    .name = "control", .setup = connect_client, .teardown = disconnect_client};
+const struct suite suite = {.setup = connect_client, .teardown = disconnect_client};

@@ -298,4 +298,4 @@ TEST(a_payload_that_is_absent_or_wrong_is_told_apart)
     json_decref(object);
 }
 
-const struct suite suite = {.name = "ctl-call", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

@@ -194,4 +194,4 @@ TEST(parts_of_a_status_make_one_whole)
     json_decref(whole);
 }
 
-const struct suite suite = {.name = "ctl-cells", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

@@ -154,5 +154,3 @@ TEST(a_name_that_the_supervisor_suggests_cannot_steer_the_terminal)
     free(sentence);
     json_decref(parameters);
 }
-
-const struct suite suite = {.name = "ctl-explain"};

@@ -231,5 +231,3 @@ TEST(the_same_letter_means_what_its_verb_says)
     ck_assert_int_eq(parse(&answer, OPTIONS_CONNECT, items, 2, operands), 0);
     ck_assert_uint_eq(answer.timeout, 5 * SECOND);
 }
-
-const struct suite suite = {.name = "ctl-format"};

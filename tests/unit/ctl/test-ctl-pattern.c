@@ -105,4 +105,4 @@ TEST(a_column_that_is_empty_throughout_takes_no_room)
     check_list("", columns, "[{\"a\":\"a\",\"c\":\"b\"}]", "a  b\n");
 }
 
-const struct suite suite = {.name = "ctl-pattern", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

@@ -216,4 +216,4 @@ TEST(the_last_lines_of_a_text_are_quoted)
     ck_assert_str_eq(format_last_line(buffer, sizeof(buffer), ""), "");
 }
 
-const struct suite suite = {.name = "ctl-show", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

@@ -363,4 +363,4 @@ TEST(input_without_separators_does_not_fill_the_memory)
     close(fd);
 }
 
-const struct suite suite = {.name = "ctl-window", .teardown = teardown};
+const struct suite suite = {.teardown = teardown};

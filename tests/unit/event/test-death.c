@@ -355,5 +355,3 @@ TEST(latencies_are_restored, .setup = setup, .teardown = teardown)
     record_get(&row, &LATENCY_RECORD, &restored);
     ck_assert_mem_eq(&restored, &latency, sizeof(latency));
 }
-
-const struct suite suite = {.name = "death"};

@@ -116,5 +116,3 @@ TEST(a_damaged_row_harms_nothing)
         record_get(&reader, &HISTOGRAM_RECORD, &histogram);
     }
 }
-
-const struct suite suite = {.name = "latency"};

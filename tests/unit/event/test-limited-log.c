@@ -165,4 +165,4 @@ TEST(the_end_sums_up_what_is_left)
     ck_assert_int_eq(limited_log_init(&limited, loop), 0);
 }
 
-const struct suite suite = {.name = "limited-log", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

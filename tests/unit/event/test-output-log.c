@@ -69,4 +69,4 @@ TEST(a_log_that_was_never_begun_can_be_torn_down)
     output_log_deinit(&zeroed);
 }
 
-const struct suite suite = {.name = "output-log", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

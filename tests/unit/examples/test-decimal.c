@@ -80,5 +80,3 @@ TEST(test_sum_that_does_not_fit_changes_nothing)
     ck_assert_int_eq(decimal_add(INT64_MIN, -1, &sum), -ERANGE);
     ck_assert_int_eq(sum, 7);
 }
-
-const struct suite suite = {.name = "decimal"};

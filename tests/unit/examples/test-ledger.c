@@ -82,4 +82,4 @@ TEST(test_log_is_there_when_it_is_opened_again)
     ck_assert_int_eq(apply("a", 1000).balance, 1000);
 }
 
-const struct suite suite = {.name = "ledger", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

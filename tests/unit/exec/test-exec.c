@@ -969,4 +969,4 @@ static void silence(void)
     close(fd);
 }
 
-const struct suite suite = {.name = "exec", .setup = silence};
+const struct suite suite = {.setup = silence};

@@ -255,4 +255,4 @@ TEST(I5_it_can_be_cancelled_before_and_after_it_has_moved)
     ck_assert_uint_eq(big->counts.n[JOBS_LIVE], 0);
 }
 
-const struct suite suite = {.name = "after-oom", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

@@ -296,4 +296,4 @@ TEST(in_a_group_without_cells_a_number_is_a_worker)
     ck_assert_int_eq(resolve("mail/1/1", &target), -ENOENT);
 }
 
-const struct suite suite = {.name = "group-cell", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

@@ -106,4 +106,4 @@ TEST(another_supervisor_gives_a_group_the_same_reference_in_any_order)
     empty(&other);
 }
 
-const struct suite suite = {.name = "registry", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

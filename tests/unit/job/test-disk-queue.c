@@ -104,4 +104,4 @@ TEST(a_number_takes_at_most_nine_bytes)
     ck_assert_uint_le((after.uordblks - before.uordblks) / N, 9);
 }
 
-const struct suite suite = {.name = "disk-queue", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

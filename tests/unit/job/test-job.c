@@ -354,4 +354,4 @@ TEST(few_of_many_waiters_that_were_let_go_are_kept_for_the_next_jobs)
     ck_assert(list_empty(&table.unused_waiters));
 }
 
-const struct suite suite = {.name = "job", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

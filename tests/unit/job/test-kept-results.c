@@ -188,4 +188,4 @@ TEST(a_large_payload_costs_the_oldest_large_results_of_its_sender_alone)
     (void)blob_share_unref(others_share);
 }
 
-const struct suite suite = {.name = "kept-results", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

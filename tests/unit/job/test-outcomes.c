@@ -52,4 +52,4 @@ TEST(a_few_dead_jobs_among_many_are_no_failing_group)
     ck_assert(!outcomes_failing(&outcomes));
 }
 
-const struct suite suite = {.name = "outcomes", .setup = setup};
+const struct suite suite = {.setup = setup};

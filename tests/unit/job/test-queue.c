@@ -120,4 +120,4 @@ TEST(the_oldest_may_be_the_least_urgent)
     ck_assert_uint_eq(queue_oldest(&queue), jobs[2].created_at);
 }
 
-const struct suite suite = {.name = "queue", .setup = setup};
+const struct suite suite = {.setup = setup};

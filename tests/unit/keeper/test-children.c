@@ -47,5 +47,3 @@ TEST(it_holds_so_many_and_places_are_used_again)
     }
     ck_assert_uint_eq(children.pids.n_touched, TABLE_MAX);
 }
-
-const struct suite suite = {.name = "children"};

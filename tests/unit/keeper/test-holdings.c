@@ -127,4 +127,4 @@ TEST(clients_get_a_share_of_the_descriptors_and_processes_the_rest)
     ck_assert_int_eq(put(3, "", 0, fds, 5), 0);
 }
 
-const struct suite suite = {.name = "holdings", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

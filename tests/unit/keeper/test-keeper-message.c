@@ -254,4 +254,4 @@ TEST(a_full_channel_and_a_closed_one_are_told)
     ck_assert_int_eq(r, -EPIPE);
 }
 
-const struct suite suite = {.name = "keeper-message", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

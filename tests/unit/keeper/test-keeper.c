@@ -426,4 +426,4 @@ TEST(a_stop_while_an_upgrade_ends_is_done_by_the_new_program)
     await_stop(false);
 }
 
-const struct suite suite = {.name = "keeper", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

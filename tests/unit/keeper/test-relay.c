@@ -127,4 +127,4 @@ TEST(texts_for_a_manager_that_is_gone_are_dropped)
     ck_assert_int_eq(recv(manager, (char[8]){0}, 8, 0), -1);
 }
 
-const struct suite suite = {.name = "relay", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

@@ -65,4 +65,4 @@ TEST(a_network_is_joined_without_a_lock_and_stays_in_the_storage)
     ck_assert_uint_eq(joined(), first);
 }
 
-const struct suite suite = {.name = "sandbox-network", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

@@ -653,5 +653,3 @@ TEST(without_clone3_it_joins_its_cgroup_by_itself)
     ck_assert_int_eq(unlinkat(directory_fd, "cgroup.procs", 0), 0);
     ck_assert_int_eq(rmdir(directory), 0);
 }
-
-const struct suite suite = {.name = "spawn"};

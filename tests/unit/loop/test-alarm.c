@@ -2,7 +2,6 @@
 #include "supervisor/loop/alarm.h"
 #include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
-#include <sys/timex.h>
 
 #define NOW ((usec_t)1000 * USEC_PER_SEC)
 
@@ -150,4 +149,4 @@ TEST(the_kernel_tells_that_the_clock_was_set)
     ck_assert_uint_eq(n_fired, 1);
 }
 
-const struct suite suite = {.name = "alarm", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

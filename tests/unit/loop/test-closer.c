@@ -146,5 +146,3 @@ TEST(the_loop_closes_after_more_urgent_work_and_wakes_up_for_it)
     close_fd(fds[0]);
     loop_free(loop);
 }
-
-const struct suite suite = {.name = "closer"};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/loop.h"
 #include "tests/unit/suite.h"
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
@@ -986,5 +985,4 @@ TEST(a_watch_that_lacks_a_descriptor_can_be_ended_and_paused)
     run_for(30 * USEC_PER_MSEC);
 }
 
-const struct suite suite = {
-    .name = "loop", .setup = set_up, .teardown = tear_down, .other_setup = set_up_epoll};
+const struct suite suite = {.setup = set_up, .teardown = tear_down, .other_setup = set_up_epoll};

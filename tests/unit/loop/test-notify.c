@@ -334,4 +334,4 @@ TEST(the_parser_takes_whole_words_only)
     ck_assert_uint_eq(message.extend, 0);
 }
 
-const struct suite suite = {.name = "notify", .setup = set_up_server, .teardown = tear_down_server};
+const struct suite suite = {.setup = set_up_server, .teardown = tear_down_server};

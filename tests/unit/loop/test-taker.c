@@ -499,5 +499,4 @@ TEST(a_cancelled_request_is_not_answered)
     stop();
 }
 
-const struct suite suite = {
-    .name = "taker", .argument = TAKER_ARGUMENT, .with_argument = taker_run};
+const struct suite suite = {.argument = TAKER_ARGUMENT, .with_argument = taker_run};

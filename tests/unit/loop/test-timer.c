@@ -129,5 +129,3 @@ TEST(behaves_as_a_table_of_times_under_random_use)
     }
     timer_queue_deinit(&queue);
 }
-
-const struct suite suite = {.name = "timer"};

@@ -211,4 +211,4 @@ TEST(a_task_may_hold_the_queue_and_free_itself)
     ck_assert_mem_eq(&task, &ended, sizeof(task));
 }
 
-const struct suite suite = {.name = "work-queue", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

@@ -614,4 +614,4 @@ TEST(whatever_is_subscribed_and_told_leaves_no_sender_waiting_and_no_message_los
     ck_assert_uint_eq(dead(DEAD_MAILBOX_FULL), 0);
 }
 
-const struct suite suite = {.name = "actor-request", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

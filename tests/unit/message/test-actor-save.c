@@ -223,4 +223,4 @@ TEST(an_actor_that_messages_or_others_count_on_is_saved_as_needed)
     }
 }
 
-const struct suite suite = {.name = "actor-save", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

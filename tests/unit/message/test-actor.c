@@ -804,4 +804,4 @@ TEST(test_services_ask_and_return_what_is_answered)
     fake_expect_tell(&fake, "services:0 1234 -17 0 0 77 3 1");
 }
 
-const struct suite suite = {.name = "actor", .setup_with = start, .teardown = stop};
+const struct suite suite = {.setup_with = start, .teardown = stop};

@@ -183,4 +183,4 @@ TEST(an_id_that_leaves_no_room_above_it_is_refused)
     ck_assert_uint_eq(after.tally->last_id, 0);
 }
 
-const struct suite suite = {.name = "dead-letter-save", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

@@ -386,4 +386,4 @@ TEST(a_dead_job_keeps_its_death_reports_for_as_long_as_it_is_kept)
     death_unref(death);
 }
 
-const struct suite suite = {.name = "dead-letter", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

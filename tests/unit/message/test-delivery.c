@@ -186,4 +186,4 @@ TEST(senders_that_wait_go_on_when_a_death_makes_room_in_the_stash)
     actor_end(sender, "the test is over");
 }
 
-const struct suite suite = {.name = "delivery", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

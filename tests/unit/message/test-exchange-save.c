@@ -313,4 +313,4 @@ TEST(a_subscription_to_what_is_no_exchange_is_refused)
     ck_assert_int_eq(restore(SUBSCRIPTION_ROW, subscription_restore_row), -EBADMSG);
 }
 
-const struct suite suite = {.name = "exchange-save", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

@@ -644,4 +644,4 @@ TEST(any_sequence_of_changes_agrees_with_the_rules_read_literally, .n = 20)
     }
 }
 
-const struct suite suite = {.name = "exchange", .setup = begin_patterns, .teardown = end};
+const struct suite suite = {.setup = begin_patterns, .teardown = end};

@@ -372,4 +372,4 @@ TEST(damaged_rows_are_refused_or_harmless)
         }
 }
 
-const struct suite suite = {.name = "message-save", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

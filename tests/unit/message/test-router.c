@@ -984,4 +984,4 @@ TEST(C8_the_message_log_is_structured_fields_and_off_until_it_is_switched_on)
     ck_assert_ptr_eq(strchr(logged, '\n'), strrchr(logged, '\n'));
 }
 
-const struct suite suite = {.name = "router", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

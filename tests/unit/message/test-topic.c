@@ -84,5 +84,3 @@ TEST(topics_are_ordered_by_type_then_key_and_no_key_is_not_an_empty_one)
     ck_assert_int_eq(topic_compare(&key, &key), 0);
     ck_assert_int_lt(topic_compare(&key, &longer), 0);
 }
-
-const struct suite suite = {.name = "topic"};

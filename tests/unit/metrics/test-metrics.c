@@ -146,4 +146,4 @@ TEST(replies_in_parts_are_joined)
     json_decref(last);
 }
 
-const struct suite suite = {.name = "metrics", .teardown = tear_down};
+const struct suite suite = {.teardown = tear_down};

@@ -85,4 +85,4 @@ TEST(with_TLS_only_so_many_bytes_wait_for_the_main_loop)
     ck_assert_uint_eq(take(), 10);
 }
 
-const struct suite suite = {.name = "engine", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

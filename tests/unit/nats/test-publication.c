@@ -193,4 +193,4 @@ TEST(what_has_no_headers_is_replaced)
     natsMsg_Destroy(made);
 }
 
-const struct suite suite = {.name = "publication", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

@@ -354,4 +354,4 @@ TEST(nothing_is_published_again_while_what_was_sent_before_waits)
     ck_assert_uint_eq(n_published, 1);
 }
 
-const struct suite suite = {.name = "publish", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

@@ -247,4 +247,4 @@ TEST(a_nudge_without_an_answer_is_followed_by_another_later)
     ck_assert_uint_eq(puller.n_nudges, 0);
 }
 
-const struct suite suite = {.name = "puller", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

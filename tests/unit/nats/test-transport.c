@@ -247,4 +247,4 @@ TEST(the_end_waits_no_longer_than_it_may)
     ck_assert_int_gt(peer.buffered, 0);
 }
 
-const struct suite suite = {.name = "transport", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

@@ -204,4 +204,4 @@ TEST(a_spawn_that_fails_lastingly_hits_the_limit)
     ck_assert_int_eq(after_failed_spawn(true, &delay), BACKOFF_E_LIMIT);
 }
 
-const struct suite suite = {.name = "backoff", .setup = seed, .teardown = forget};
+const struct suite suite = {.setup = seed, .teardown = forget};

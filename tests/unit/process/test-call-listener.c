@@ -9,7 +9,6 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <seccomp.h>
-#include <sys/ioctl.h>
 #include <sys/syscall.h>
 
 static struct loop *loop;
@@ -264,4 +263,4 @@ TEST(calls_are_described_shortly_and_never_too_long)
     ck_assert_ptr_nonnull(strstr(text, ") is not allowed (SystemCallArchitectures=)"));
 }
 
-const struct suite suite = {.name = "call-listener", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

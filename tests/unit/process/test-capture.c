@@ -433,4 +433,4 @@ TEST(damaged_memory_loses_what_was_not_delivered_and_nothing_else)
     close_fd(fd);
 }
 
-const struct suite suite = {.name = "capture", .setup = set_up_loop, .teardown = tear_down};
+const struct suite suite = {.setup = set_up_loop, .teardown = tear_down};

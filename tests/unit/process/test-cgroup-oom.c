@@ -164,4 +164,4 @@ TEST(without_the_files_nothing_is_known)
     ck_assert(!take(USEC_PER_SEC));
 }
 
-const struct suite suite = {.name = "cgroup-oom", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

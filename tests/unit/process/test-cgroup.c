@@ -452,4 +452,4 @@ TEST(a_slot_with_something_alive_in_it_is_busy_until_that_is_dead, REAL)
     ck_assert_int_eq(cgroup_remove(&cgroup, &tree), 0);
 }
 
-const struct suite suite = {.name = "cgroup", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

@@ -293,4 +293,4 @@ TEST(without_a_keeper_nothing_is_held)
     held_deinit(&none);
 }
 
-const struct suite suite = {.name = "held", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

@@ -233,4 +233,4 @@ TEST(standard_error_is_the_journal_only_if_the_environment_names_it)
     ck_assert(!journal_is_stderr());
 }
 
-const struct suite suite = {.name = "journal", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

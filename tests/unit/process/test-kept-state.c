@@ -141,4 +141,4 @@ TEST(output_that_is_not_written_occupies_no_memory)
     ck_assert_int_le(stat.st_blocks * 512, 1000 * 512 + 2 * 4096);
 }
 
-const struct suite suite = {.name = "kept-state", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

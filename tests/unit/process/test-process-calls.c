@@ -2,7 +2,6 @@
 
 /* How the listener of a process arrives with its report. */
 
-#include "shared/base/log.h"
 #include "shared/base/scm.h"
 #include "supervisor/process/process.h"
 #include "tests/unit/fixture.h"
@@ -163,4 +162,4 @@ TEST(a_process_whose_listener_is_lost_is_killed)
     process.pidfd = close_fd(process.pidfd);
 }
 
-const struct suite suite = {.name = "process-calls", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

@@ -285,4 +285,4 @@ TEST(the_recorded_calls_of_a_process_stay_known)
     run_until_exited();
 }
 
-const struct suite suite = {.name = "process-hold", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

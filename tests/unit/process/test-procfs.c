@@ -146,5 +146,3 @@ TEST(only_a_cgroup_and_what_is_below_it_is_within_it)
     ck_assert(!procfs_is_within(own, "web:0", "/"));
     ck_assert(!procfs_is_within("", "web:0", ""));
 }
-
-const struct suite suite = {.name = "procfs"};

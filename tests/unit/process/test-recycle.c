@@ -122,4 +122,4 @@ TEST(the_memory_of_nobody_is_an_error)
     ck_assert_int_lt(recycle_read_memory(0x7fffffff, &bytes), 0);
 }
 
-const struct suite suite = {.name = "recycle", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

@@ -126,4 +126,4 @@ TEST(the_end_of_the_keeper_is_reported_at_once, .status = EXIT_FAILURE)
     _exit(EXIT_SUCCESS); /* not reached */
 }
 
-const struct suite suite = {.name = "spawner", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

@@ -471,4 +471,4 @@ TEST(a_migration_that_fails_changes_nothing)
     ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
 }
 
-const struct suite suite = {.name = "database", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

@@ -153,4 +153,4 @@ TEST(dead_letters_come_in_the_order_of_their_ids)
     ck_assert_int_eq(found.numbers[2], 1);
 }
 
-const struct suite suite = {.name = "end-rows", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

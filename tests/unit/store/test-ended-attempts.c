@@ -133,4 +133,4 @@ TEST(D4_an_attempt_that_goes_on_has_not_ended)
     ck_assert_uint_eq(attempts.n_earlier, 0);
 }
 
-const struct suite suite = {.name = "ended-attempts", .setup = set_up};
+const struct suite suite = {.setup = set_up};

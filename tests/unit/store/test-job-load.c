@@ -119,4 +119,4 @@ TEST(a_row_is_found_by_its_chosen_id)
     ck_assert_ptr_null(load->entries[0].job);
 }
 
-const struct suite suite = {.name = "job-load", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

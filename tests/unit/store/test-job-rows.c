@@ -257,4 +257,4 @@ TEST(a_number_is_found_in_the_id_that_was_made_from_it)
     ck_assert_int_eq(job_number_of_id(77, &id), 0);
 }
 
-const struct suite suite = {.name = "job-rows", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

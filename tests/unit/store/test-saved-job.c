@@ -48,5 +48,3 @@ TEST(the_page_of_a_job_in_hand_is_checked_after_a_crash)
     page.facts.priority = 64;
     ck_assert(!record_is_sound(&JOB_PAGE_RECORD, &page));
 }
-
-const struct suite suite = {.name = "saved-job"};

@@ -169,5 +169,3 @@ TEST(D14_an_old_database_gets_the_columns_of_a_new_one, .n = ELEMENTS(CHANGES))
     ck_assert_int_eq(sqlite3_close(database.handle), SQLITE_OK);
     scratch_deinit(&scratch);
 }
-
-const struct suite suite = {.name = "schema"};

@@ -434,5 +434,3 @@ TEST(a_damaged_store_refuses_everything)
     end();
     ck_assert_int_eq(cancelled, -EUCLEAN);
 }
-
-const struct suite suite = {.name = "store-failure"};

@@ -365,4 +365,4 @@ TEST(only_the_owner_may_read_the_files)
     ck_assert_uint_eq(mode_of(log), 0600);
 }
 
-const struct suite suite = {.name = "store", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

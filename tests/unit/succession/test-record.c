@@ -189,5 +189,3 @@ TEST(rows_that_wait_are_saved_again)
     memory_saver_deinit(&saver);
     waiting_room_deinit(&room);
 }
-
-const struct suite suite = {.name = "record"};

@@ -51,5 +51,3 @@ TEST(a_number_in_shared_memory_that_is_out_of_bounds_is_noticed)
     for (size_t i = 0; (record = upgrade_record(i)); i++)
         check_bounds(record);
 }
-
-const struct suite suite = {.name = "records"};

@@ -138,4 +138,4 @@ TEST(a_row_that_found_no_memory_is_not_saved)
     ck_assert_uint_eq(saver.n_rows, 0);
 }
 
-const struct suite suite = {.name = "saved-row", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

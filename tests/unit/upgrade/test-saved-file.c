@@ -126,4 +126,4 @@ TEST(what_is_no_file_of_this_user_is_not_read)
     reopen(-EPERM);
 }
 
-const struct suite suite = {.name = "saved-file", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

@@ -405,4 +405,4 @@ TEST(utf8_is_strict)
     ck_assert(!utf8_is_text("a\0b", 3));
 }
 
-const struct suite suite = {.name = "varlink", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

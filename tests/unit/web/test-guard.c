@@ -182,4 +182,4 @@ TEST(a_token_file_has_a_long_line_that_others_cannot_read)
     ck_assert_int_eq(read_file(long_text, 0600), 0);
 }
 
-const struct suite suite = {.name = "guard", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

@@ -109,4 +109,4 @@ TEST(text_is_bounded)
     ck_assert_int_eq(add("id", text), 0);
 }
 
-const struct suite suite = {.name = "parameter", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

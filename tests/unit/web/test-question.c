@@ -149,4 +149,4 @@ TEST(a_browser_that_has_gone_is_not_told)
     expect(0, 0, 0);
 }
 
-const struct suite suite = {.name = "question", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

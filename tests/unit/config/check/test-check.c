@@ -406,5 +406,4 @@ TEST(problems_of_environment_files_are_found)
     ck_assert_str_eq(load_problems(), expected);
 }
 
-const struct suite suite = {
-    .name = "check", .setup = config_test_enter, .teardown = config_test_leave};
+const struct suite suite = {.setup = config_test_enter, .teardown = config_test_leave};

@@ -168,5 +168,4 @@ TEST(the_catalog_explains_every_message_id)
     free(text);
 }
 
-const struct suite suite = {
-    .name = "documents", .setup = config_test_enter, .teardown = config_test_leave};
+const struct suite suite = {.setup = config_test_enter, .teardown = config_test_leave};

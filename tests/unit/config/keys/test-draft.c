@@ -4,8 +4,6 @@
 
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
-#include <grp.h>
-#include <pwd.h>
 
 /* ---- what is wrong ---- */
 
@@ -132,5 +130,4 @@ TEST(files_that_cannot_be_read_are_problems)
                                       "b.group:0: no such file\n");
 }
 
-const struct suite suite = {
-    .name = "draft", .setup = config_test_enter, .teardown = config_test_leave};
+const struct suite suite = {.setup = config_test_enter, .teardown = config_test_leave};

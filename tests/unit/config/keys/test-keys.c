@@ -318,5 +318,4 @@ TEST(what_a_process_is_started_with_makes_another_process)
     }
 }
 
-const struct suite suite = {
-    .name = "keys", .setup = config_test_enter, .teardown = config_test_leave};
+const struct suite suite = {.setup = config_test_enter, .teardown = config_test_leave};

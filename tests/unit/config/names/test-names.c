@@ -283,8 +283,5 @@ TEST(an_answer_that_makes_no_sense_is_refused)
     free(bytes);
 }
 
-const struct suite suite = {.name = "names",
-                            .setup = setup,
-                            .teardown = teardown,
-                            .argument = NAMES_ARGUMENT,
-                            .with_argument = names_serve};
+const struct suite suite = {
+    .setup = setup, .teardown = teardown, .argument = NAMES_ARGUMENT, .with_argument = names_serve};

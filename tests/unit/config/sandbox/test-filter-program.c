@@ -163,4 +163,4 @@ TEST(what_a_list_allows_or_logs_is_still_restricted_by_its_arguments)
     ck_assert_int_eq(filter_compile(families + 1, &filter), -EINVAL);
 }
 
-const struct suite suite = {.name = "filter-program", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

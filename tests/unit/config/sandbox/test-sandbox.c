@@ -412,5 +412,4 @@ TEST(filters_fit_into_the_message_that_starts_a_process)
     ck_assert_uint_lt(group->sandbox->filter.size, 2048 * sizeof(struct sock_filter));
 }
 
-const struct suite suite = {
-    .name = "sandbox", .setup = config_test_enter, .teardown = config_test_leave};
+const struct suite suite = {.setup = config_test_enter, .teardown = config_test_leave};

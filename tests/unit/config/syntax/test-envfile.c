@@ -117,5 +117,3 @@ TEST(an_error_of_the_handler_ends_the_parsing)
     ck_assert_int_eq(envfile_parse("x\nA=1\n", 6, &environment, refuse, NULL), -EIO);
     ck_assert_ptr_null(environment.strings);
 }
-
-const struct suite suite = {.name = "envfile"};

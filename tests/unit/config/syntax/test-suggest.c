@@ -125,5 +125,3 @@ TEST(another_key_of_systemd_is_not_taken_for_one_that_there_is)
         ck_assert_msg(!nearest || strcmp(nearest, other) == 0, "%s: %s", other, nearest);
     }
 }
-
-const struct suite suite = {.name = "suggest"};

@@ -237,5 +237,3 @@ TEST(what_is_no_list_of_cpus_is_refused_and_changes_nothing)
     ck_assert_str_eq(list, "1");
     free(list);
 }
-
-const struct suite suite = {.name = "values"};

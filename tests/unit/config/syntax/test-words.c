@@ -121,5 +121,3 @@ TEST(a_word_has_its_place_in_a_list)
     ck_assert_int_eq(words_find("a, bc, b", "a, bc"), -1);
     ck_assert_int_eq(words_find("a, bc, b", ""), -1);
 }
-
-const struct suite suite = {.name = "words"};

@@ -82,5 +82,4 @@ TEST(a_oneway_purge_is_carried_out)
     ck_assert_ptr_null(dead_letter_find(&fake_parts.messages.dead_letters, MANY));
 }
 
-const struct suite suite = {
-    .name = "control-actors", .setup = connect_client, .teardown = disconnect_client};
+const struct suite suite = {.setup = connect_client, .teardown = disconnect_client};

@@ -95,5 +95,4 @@ TEST(attaching_gives_descriptors_once)
     ck_assert_int_eq(json_integer_value(json_object_get(answer, "supported")), MEMORY_VERSION);
 }
 
-const struct suite suite = {
-    .name = "control-jobs", .setup = connect_client, .teardown = disconnect_client};
+const struct suite suite = {.setup = connect_client, .teardown = disconnect_client};

@@ -158,5 +158,4 @@ TEST(who_goes_in_the_middle_of_a_long_answer_leaves_nothing_behind)
     ask(SUPERVISOR("GetInfo", "{}"));
 }
 
-const struct suite suite = {
-    .name = "control-supervisor", .setup = connect_client, .teardown = disconnect_client};
+const struct suite suite = {.setup = connect_client, .teardown = disconnect_client};

@@ -78,4 +78,4 @@ TEST(O5_without_a_period_nobody_looks)
     ck_assert_uint_eq(next, USEC_INFINITY);
 }
 
-const struct suite suite = {.name = "cell-progress", .setup = setup};
+const struct suite suite = {.setup = setup};

@@ -4,7 +4,6 @@
 
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
-#include "supervisor/job/job-waiter.h"
 #include "tests/unit/fixture.h"
 #include "tests/unit/parts-fixture.h"
 #include "tests/unit/suite.h"
@@ -334,4 +333,4 @@ TEST(who_waits_outlives_a_cell_that_goes_away)
     ck_assert_int_eq(sender.result, 0);
 }
 
-const struct suite suite = {.name = "cell-room", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

@@ -178,4 +178,4 @@ TEST(a_cell_that_goes_takes_its_oldest_job_along)
     ck_assert_uint_eq(cell_table_oldest(&table), 0);
 }
 
-const struct suite suite = {.name = "cell-table", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

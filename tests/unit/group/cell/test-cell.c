@@ -548,4 +548,4 @@ TEST(spares_go_with_their_places_and_with_the_configuration)
     run_until(spares_stand_by);
 }
 
-const struct suite suite = {.name = "cell", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

@@ -223,5 +223,3 @@ TEST(states_and_events_have_names_of_their_own)
     ck_assert_str_eq(lifecycle_state_to_string(S(BACKOFF)), "backoff");
     ck_assert_str_eq(lifecycle_event_to_string(E(START_TIMEOUT)), "start-timeout");
 }
-
-const struct suite suite = {.name = "lifecycle"};

@@ -252,4 +252,4 @@ TEST(a_successor_that_was_ready_and_is_dead_does_not_take_the_place)
     ck_assert(slot_is_up(old));
 }
 
-const struct suite suite = {.name = "slot", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

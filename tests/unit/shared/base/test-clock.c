@@ -67,5 +67,3 @@ TEST(a_span_becomes_seconds_and_nanoseconds)
     ck_assert_int_eq(time.tv_sec, 0);
     ck_assert_int_eq(time.tv_nsec, 999999000);
 }
-
-const struct suite suite = {.name = "clock"};

@@ -92,4 +92,4 @@ TEST(a_generation_that_wraps_around_is_1_again_so_that_handles_stay_positive)
     ck_assert_uint_eq(handle, UINT64_C(1) << 32);
 }
 
-const struct suite suite = {.name = "handle-table", .teardown = tear_down};
+const struct suite suite = {.teardown = tear_down};

@@ -83,4 +83,4 @@ TEST(nothing_is_allocated_within_what_was_reserved)
     ck_assert_ptr_eq(heap.nodes, reserved);
 }
 
-const struct suite suite = {.name = "heap", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

@@ -120,5 +120,3 @@ TEST(a_key_of_bytes_tells_them_apart)
     ck_assert_uint_ne(hash_bytes("order", 5), hash_bytes("order\0", 6));
     ck_assert_uint_ne(hash_bytes("", 0), hash_bytes("\0", 1));
 }
-
-const struct suite suite = {.name = "index"};

@@ -139,5 +139,3 @@ TEST(values_and_depth_are_bounded)
     memset(text + JSON_TEXT_DEPTH_MAX + 1, ']', JSON_TEXT_DEPTH_MAX + 1);
     ck_assert(!json_text_check(text, strlen(text), 100));
 }
-
-const struct suite suite = {.name = "json-text"};

@@ -87,4 +87,4 @@ TEST(the_current_node_may_go_while_walking)
     ck_assert(list_empty(&head));
 }
 
-const struct suite suite = {.name = "list", .setup = setup};
+const struct suite suite = {.setup = setup};

@@ -220,4 +220,4 @@ TEST(levels_have_names)
     ck_assert_int_eq(log_level_from_string("", &level), -EINVAL);
 }
 
-const struct suite suite = {.name = "log", .setup = setup};
+const struct suite suite = {.setup = setup};

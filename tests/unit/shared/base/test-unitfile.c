@@ -234,5 +234,4 @@ TEST(what_is_no_file_is_not_read)
     ck_assert_int_eq(unitfile_read("file", &text, &size), UNITFILE_E_NOT_REGULAR);
 }
 
-const struct suite suite = {
-    .name = "unitfile", .setup = enter_directory, .teardown = leave_directory};
+const struct suite suite = {.setup = enter_directory, .teardown = leave_directory};

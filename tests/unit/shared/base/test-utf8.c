@@ -30,5 +30,3 @@ TEST(control_characters_and_what_is_no_text_are_escaped_by_bytes)
 {
     ck_assert_str_eq(escaped("\x1b[2J\xc2\x9b\xff\xe2\x80"), "\\x1b[2J\\xc2\\x9b\\xff\\xe2\\x80");
 }
-
-const struct suite suite = {.name = "utf8"};

@@ -49,5 +49,3 @@ TEST(bad_text_forms_are_refused)
     text[PROTOCOL_NAME_MAX] = 'x';
     ck_assert_int_eq(protocol_id_parse(&id, text), -EINVAL);
 }
-
-const struct suite suite = {.name = "job-id"};

@@ -292,4 +292,4 @@ TEST(a_peer_that_is_gone_is_an_error_and_no_signal)
     ck_assert_int_eq(payload_send_fd(sockets[0], STDIN_FILENO, 1), -EPIPE);
 }
 
-const struct suite suite = {.name = "payload-wire", .setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = setup, .teardown = teardown};

@@ -493,4 +493,4 @@ TEST(a_name_that_spells_a_made_id_is_that_id)
     ck_assert_str_eq(by_id_copy.id.name, "");
 }
 
-const struct suite suite = {.name = "protocol", .setup = set_up};
+const struct suite suite = {.setup = set_up};

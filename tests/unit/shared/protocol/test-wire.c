@@ -93,5 +93,3 @@ TEST(a_surplus_byte_fails_the_end)
     (void)wire_get_u32(&reader);
     ck_assert_int_eq(wire_end(&reader), -EBADMSG);
 }
-
-const struct suite suite = {.name = "wire"};

@@ -433,4 +433,4 @@ TEST(a_worker_with_wild_cursors_is_found_out_on_either_ring, BOTH_BACKENDS)
     ck_assert_int_eq(ring_reserve(&supervisor.out, 500, &body), -EPROTO);
 }
 
-const struct suite suite = {.name = "channel", .teardown = teardown};
+const struct suite suite = {.teardown = teardown};

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/uapi.h"
 #include "shared/ring/memory.h"
 #include "tests/unit/suite.h"
 #include <sys/mman.h>
@@ -372,4 +371,4 @@ TEST(a_wild_state_size_is_bounded)
     ck_assert_uint_eq(size, MEMORY_STATE_MAX);
 }
 
-const struct suite suite = {.name = "memory", .teardown = teardown};
+const struct suite suite = {.teardown = teardown};

@@ -175,5 +175,3 @@ TEST(the_ring_behaves_as_a_queue_of_strings, .n = ROUNDS)
         step();
     ck_assert_uint_gt(model.released, STEPS / 100);
 }
-
-const struct suite suite = {.name = "ring against a model"};

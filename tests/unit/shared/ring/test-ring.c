@@ -363,4 +363,4 @@ TEST(what_the_peer_scribbles_over_our_own_cursor_is_never_read_back)
     ck_assert_uint_eq(pair.tail, 32);
 }
 
-const struct suite suite = {.name = "ring", .setup = setup};
+const struct suite suite = {.setup = setup};

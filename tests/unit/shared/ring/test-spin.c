@@ -237,4 +237,4 @@ TEST(test_a_try_of_patience_in_vain_changes_nothing)
     ck_assert_uint_eq(looks_before_offer(), 1);
 }
 
-const struct suite suite = {.name = "spin", .setup = set_up};
+const struct suite suite = {.setup = set_up};

@@ -103,4 +103,4 @@ TEST(test_each_of_many_is_found)
         ck_assert_str_eq(found(types[i]), i % 2 == 0 ? "none" : types[i]);
 }
 
-const struct suite suite = {.name = "handlers", .teardown = teardown};
+const struct suite suite = {.teardown = teardown};

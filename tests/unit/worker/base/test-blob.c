@@ -43,5 +43,3 @@ TEST(a_sender_does_not_spin_while_too_many_descriptors_of_its_user_are_in_flight
     close_fd(sockets[0]);
     close_fd(sockets[1]);
 }
-
-const struct suite suite = {.name = "blob"};

@@ -219,4 +219,4 @@ TEST(nothing_is_sent_once_the_connection_is_over)
     ck_assert_uint_eq(carrier.blobs_sent, 0);
 }
 
-const struct suite suite = {.name = "carrier", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

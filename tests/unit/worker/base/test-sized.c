@@ -80,5 +80,3 @@ TEST(a_result_is_filled_in_as_far_as_the_program_knows_it)
     sized_give(&newer, &now, sizeof(now));
     ck_assert(newer.struct_size == sizeof(newer) && newer.a == 7 && newer.b == 8 && newer.c == 0);
 }
-
-const struct suite suite = {.name = "sized"};

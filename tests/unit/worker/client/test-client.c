@@ -713,4 +713,4 @@ TEST(test_records_that_cannot_be_understood_end_the_connection, .n = 2)
     ck_assert_int_eq(next(0), -EPIPE);
 }
 
-const struct suite suite = {.name = "client", .setup_with = start, .teardown = end};
+const struct suite suite = {.setup_with = start, .teardown = end};

@@ -137,4 +137,4 @@ TEST(it_gets_along_with_robust_mutexes_and_children_of_the_program)
     ck_assert_uint_ne(word_after(hold_beside_a_mutex_of_the_programs_own) & FUTEX_OWNER_DIED, 0);
 }
 
-const struct suite suite = {.name = "lifeline", .setup = set_up, .teardown = tear_down};
+const struct suite suite = {.setup = set_up, .teardown = tear_down};

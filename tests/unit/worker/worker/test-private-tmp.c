@@ -136,5 +136,3 @@ TEST(what_is_mounted_below_stays)
     ck_assert_int_eq(access("/tmp/a/file", F_OK), -1);
     private_tmp_deinit(&tmp);
 }
-
-const struct suite suite = {.name = "private-tmp"};

@@ -533,4 +533,4 @@ TEST(test_turn_notices_that_the_supervisor_is_gone, .bare = true)
     ck_assert_int_eq(fake_wait(&fake), 0);
 }
 
-const struct suite suite = {.name = "worker", .setup_with = start, .teardown = stop};
+const struct suite suite = {.setup_with = start, .teardown = stop};
