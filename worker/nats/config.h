@@ -54,24 +54,7 @@ static inline const char *config_consumer(const struct config *config)
     return config->consumer ? config->consumer : config->group;
 }
 
-/* ---- config-values.c ---- */
-
 #define CONFIG_URLS_MAX 16u
-
-/* Whether a value is allowed. `group`, of which the file is, may be NULL; most functions ignore it.
- */
-typedef bool (*config_valid_fn)(const char *value, const char *group);
-
-bool config_valid_urls(const char *value, const char *group);
-bool config_valid_nkey(const char *value, const char *group);
-bool config_valid_stream(const char *value, const char *group);
-/* For names of groups and consumers, which are parts of subjects. */
-bool config_valid_name(const char *value, const char *group);
-bool config_valid_filter(const char *value, const char *group);
-bool config_valid_machine(const char *value, const char *group);
-
-/* Returns 0, or -EINVAL after it has logged that this is no name of a group. */
-int config_check_group(const char *group);
 
 /* Splits a text in place. Returns how many URLs there are, of which the first CONFIG_URLS_MAX are
  * stored. */
