@@ -285,7 +285,7 @@ $(BUILD)/tests/unit/examples/test-ledger: SUPERVISOR_LIBS = $(SQLITE_LIBS)
 
 # In the place of what they call, these tests have functions of their own.
 $(BUILD)/tests/unit/nats/test-puller: $(call object,worker/nats/puller.c)
-$(BUILD)/tests/unit/nats/test-publication: $(call object,worker/nats/publication.c worker/nats/message.c)
+$(BUILD)/tests/unit/nats/test-publication: $(call object,worker/nats/publication.c)
 $(BUILD)/tests/unit/nats/test-publication: SUPERVISOR_LIBS = $(NATS_LIBS)
 $(BUILD)/tests/unit/nats/test-publish: $(call object,worker/nats/publisher.c worker/nats/flight.c)
 $(BUILD)/tests/unit/nats/test-transport: $(call object,worker/nats/transport.c)

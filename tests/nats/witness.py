@@ -39,7 +39,7 @@ class Witness(threading.Thread):
         client = nats.Client(self.test, self.server)
         client.socket.settimeout(None)
         with client.socket:
-            for subject in "_INBOX.*.p.*", "$KV.TROUPE_STATE.*.*", f"$JS.ACK.{self.consumer}.>":
+            for subject in "_INBOX.*.*", "$KV.TROUPE_STATE.*.*", f"$JS.ACK.{self.consumer}.>":
                 client.subscribe(subject)
             while not self.closing.is_set():
                 client.publish(f"$JS.API.CONSUMER.INFO.{self.consumer}", reply=f"{client.inbox}.leader")
@@ -66,17 +66,17 @@ class Witness(threading.Thread):
             self.signs.append((job, delivery, what, time.time_ns()))
 
     def note_answer(self, message):
-        """To a publication (r) or a question (R) about the result of a job."""
+        """To a publication (pr) or a question (pR) about the result of a job."""
         token = message.subject.rpartition(".")[2]
-        reply = json.loads(message.data or b"{}")
+        reply = json.loads(message.data or b"{}") if token.startswith(("pr", "pR")) else {}
         code = reply.get("error", {}).get("err_code")
-        if token[0] == "r" and ("seq" in reply or code == ERROR_NOT_ONCE):
+        if token[1:2] == "r" and ("seq" in reply or code == ERROR_NOT_ONCE):
             what, number = "double" if code or reply.get("duplicate") else "stored", reply.get("seq", 0)
-        elif token[0] == "R" and ("message" in reply or code == ERROR_NO_MESSAGE):
+        elif token[1:2] == "R" and ("message" in reply or code == ERROR_NO_MESSAGE):
             what, number = "missing" if code else "found", reply.get("message", {}).get("seq", 0)
         else:
             return
-        self.heard.setdefault((int(token[1:]), what, number), time.time_ns())
+        self.heard.setdefault((int(token[2:]), what, number), time.time_ns())
 
     def close(self):
         self.closing.set()

@@ -20,10 +20,6 @@
 #define TURN_MAX  4096u
 #define TURN_USEC (20 * USEC_PER_MSEC)
 
-/* How long to guard, in multiples of AckWait: by then, a message that libnats has lost is delivered
- * again. */
-#define GUARD_FACTOR 2
-
 /* Pauses before the server delivers a message again that this machine has given back before. */
 #define GIVE_BACK_MIN USEC_PER_SEC
 #define GIVE_BACK_MAX (30 * USEC_PER_SEC)
@@ -68,7 +64,7 @@ void bridge_tell(struct bridge *bridge)
         tell_away(bridge);
     else if (!bridge->consumer.there)
         tell_status(bridge, "Waits for the consumer");
-    else if (bridge->availability.down)
+    else if (bridge->down)
         tell_status(bridge, "Gives messages back, as the group takes no jobs");
     else if (bridge->consumer.stall)
         tell_status(bridge, bridge->consumer.stall);
@@ -141,7 +137,7 @@ void bridge_give_back_full(struct bridge *bridge, struct flight *flight, usec_t 
 static void on_connected(struct bridge *bridge, usec_t now)
 {
     bridge->engine.connected = true;
-    report_wake(&bridge->report);
+    bridge->report.next_at = 0;
     publisher_publish_soon(&bridge->publisher);
     engine_server(&bridge->engine, bridge->server);
     log_info("connected to NATS%s%s", *bridge->server != '\0' ? " at " : "", bridge->server);
@@ -156,7 +152,6 @@ static void on_disconnected(struct bridge *bridge)
                     *bridge->server != '\0' ? " at " : "", bridge->server);
     bridge->engine.connected = false;
     consumer_disconnect(&bridge->consumer);
-    report_sleep(&bridge->report);
     bridge_tell(bridge);
 }
 
@@ -197,38 +192,20 @@ static bool is_full(const struct bridge *bridge)
            bridge->flights.bytes >= BRIDGE_BYTES_MAX;
 }
 
-/* libnats may have discarded a message that looked like an answer. */
-static void guard(struct bridge *bridge, usec_t now)
-{
-    bridge->guard_until = usec_add(now, bridge->flights.period * GUARD_FACTOR * CONSUMER_BEATS);
-    engine_guard(&bridge->engine, true);
-}
-
-usec_t bridge_serve_guard(struct bridge *bridge, usec_t now)
-{
-    if (bridge->guard_until == 0)
-        return USEC_INFINITY;
-    if (now < bridge->guard_until)
-        return bridge->guard_until;
-    bridge->guard_until = 0;
-    engine_guard(&bridge->engine, false);
-    return USEC_INFINITY;
-}
-
 /* The server has delivered again a message that is in flight here. Takes over the message. */
 static void on_redelivered(struct bridge *bridge, struct flight *flight, natsMsg *message,
                            usec_t now)
 {
     consumer_check_soon(&bridge->consumer, now); /* is AckWait shorter than it was? */
     flight_redelivered(&bridge->flights, flight, message, now);
-    if (flight->state == FLIGHT_DONE)
+    if (flight->state == FLIGHT_DONE || flight->state == FLIGHT_ACKNOWLEDGED)
         publisher_conclude_again(&bridge->publisher, flight, now);
 }
 
 static void begin(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     bridge_seek(flight);
-    if (bridge->flights.n_here < bridge->limit)
+    if (bridge->flights.counts[FLIGHT_HERE] < bridge->limit)
         bridge_submit(bridge, flight, now);
 }
 
@@ -262,10 +239,7 @@ static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
         natsMsg_Destroy(message);
         return;
     }
-    if (bridge->guard_until > 0 && natsMsg_IsNoResponders(message))
-        guard(bridge, now); /* more of them may follow */
-    puller_note_message(&bridge->consumer.puller);
-    consumer_end_stall(&bridge->consumer);
+    consumer_note_message(&bridge->consumer);
     flight = flight_find(&bridge->flights, sequence);
     if (flight)
         on_redelivered(bridge, flight, message, now);
@@ -275,105 +249,59 @@ static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
 
 /* ---- events ---- */
 
-/* A server may send any subject for any subscription. */
-static bool has_prefix(const char *token, const char *prefix)
+static void on_answer(struct bridge *bridge, const char *token, natsMsg *answer, usec_t now)
 {
-    return token && strncmp(token, prefix, strlen(prefix)) == 0;
-}
-
-static void on_message(struct bridge *bridge, const struct engine_arrival *what, usec_t now)
-{
-    const char *token = engine_token(&bridge->engine, what->message);
-
-    switch (what->channel) {
+    switch (*token) {
     case ENGINE_CONSUMER:
-        if (has_prefix(token, ENGINE_CONSUMER_TOKEN))
-            consumer_note_answer(&bridge->consumer, token, what->message, now);
+        consumer_note_answer(&bridge->consumer, token, answer, now);
         break;
     case ENGINE_STATE:
-        report_note_answer(&bridge->report, what->message);
+        report_note_answer(&bridge->report, answer);
         break;
     case ENGINE_PUBLISHED:
-        if (has_prefix(token, ENGINE_PUBLISHED_TOKEN))
-            publisher_note_answer(&bridge->publisher, token, what->message, now);
+        publisher_note_answer(&bridge->publisher, token, answer, now);
         break;
     case ENGINE_DONE:
-        /* The server's answer to a sender, who can have it sent here, has data. */
-        if (has_prefix(token, ENGINE_DONE_TOKEN) && natsMsg_GetDataLength(what->message) == 0)
-            publisher_note_acknowledged(&bridge->publisher, token);
+        publisher_note_acknowledged(&bridge->publisher, token, answer);
         break;
-    default:
-        consumer_note_answered(&bridge->consumer);
-        if (!token) {
-            on_delivered(bridge, what->message, now); /* takes it over */
-            return;
-        }
-        puller_note_status(&bridge->consumer.puller, token, what->message, now);
-        if (bridge->consumer.puller.n_problems > 0)
-            consumer_check_soon(&bridge->consumer, now);
-    }
-    message_bin_put(&bridge->bin, what->message);
-}
-
-static void on_unanswered(struct bridge *bridge, enum engine_channel channel, usec_t now)
-{
-    switch (channel) {
-    case ENGINE_CONSUMER:
-        consumer_note_unanswered(&bridge->consumer, now);
-        return;
-    case ENGINE_STATE:
-        report_note_unanswered(&bridge->report);
-        return;
-    case ENGINE_PUBLISHED:
-        publisher_note_failure(&bridge->publisher, "no stream takes it");
-        return;
-    case ENGINE_DONE: /* the next beat tries again */
-        return;
     case ENGINE_MESSAGES:
-        if (bridge->guard_until > 0)
-            return;
-        guard(bridge, now);
-        puller_note_unanswered(&bridge->consumer.puller, now);
-        return;
-    default:
-        puller_note_unanswered(&bridge->consumer.puller, now);
+        consumer_note_status(&bridge->consumer, token, answer, now);
+        break;
+    default: /* a server may send any subject */
+        break;
     }
+    message_bin_put(&bridge->bin, answer);
 }
 
-static void on_arrival(struct bridge *bridge, const struct engine_arrival *what, usec_t now)
+static void on_events(struct bridge *bridge, unsigned events, usec_t now)
 {
-    switch (what->event) {
-    case ENGINE_CONNECTED:
-        on_connected(bridge, now);
-        return;
-    case ENGINE_DISCONNECTED:
+    if (events & ENGINE_DISCONNECTED)
         on_disconnected(bridge);
-        return;
-    case ENGINE_REFUSED:
+    if (events & ENGINE_CONNECTED)
+        on_connected(bridge, now);
+    if (events & ENGINE_REFUSED)
         on_refused(bridge);
-        return;
-    case ENGINE_CLOSED:
-        on_closed(bridge);
-        return;
-    case ENGINE_DENIED:
+    if (events & ENGINE_DENIED)
         on_denied(bridge);
-        return;
-    case ENGINE_MESSAGE:
-        on_message(bridge, what, now);
-        return;
-    case ENGINE_UNANSWERED:
-        on_unanswered(bridge, what->channel, now);
-    }
+    if (events & ENGINE_CLOSED)
+        on_closed(bridge);
+    if (events & ENGINE_RENEWED)
+        puller_reset(&bridge->consumer.puller);
 }
 
 usec_t bridge_take_messages(struct bridge *bridge, usec_t now)
 {
-    struct engine_arrival what;
-
+    on_events(bridge, engine_events(&bridge->engine), now);
     for (unsigned n = 0; n < TURN_MAX && clock_now() < now + TURN_USEC; n++) {
-        if (!engine_next(&bridge->engine, &what))
+        natsMsg *message = engine_next(&bridge->engine);
+        const char *token = message ? engine_token(&bridge->engine, message) : NULL;
+
+        if (!message)
             return USEC_INFINITY;
-        on_arrival(bridge, &what, now);
+        if (token)
+            on_answer(bridge, token, message, now);
+        else
+            on_delivered(bridge, message, now);
     }
     return now;
 }
@@ -386,13 +314,13 @@ static void beat(struct bridge *bridge, struct flight *flight, usec_t now)
     case FLIGHT_HERE:
         inquiry_ask(&bridge->inquiry, flight);
         return;
-    case FLIGHT_DEAD:
-    case FLIGHT_ENDED: /* another machine would only repeat the job */
+    case FLIGHT_DONE:
+    case FLIGHT_ACKNOWLEDGED:
+        publisher_conclude_again(&bridge->publisher, flight, now);
+        return;
+    default: /* another machine would only repeat the job */
         if (bridge->engine.connected)
             engine_acknowledge(&bridge->engine, flight->message, "+WPI");
-        return;
-    case FLIGHT_DONE:
-        publisher_conclude_again(&bridge->publisher, flight, now);
     }
 }
 

@@ -45,20 +45,24 @@ static void add_death(struct flight *flight, const char *json, size_t size)
     flight->reports = reports;
 }
 
-static void on_dead(struct bridge *bridge, struct flight *flight, enum inquiry_question question,
-                    struct troupe_query *query)
+static void on_dead(struct bridge *bridge, struct flight *flight, enum question_type question,
+                    enum inquiry_answer answer, struct troupe_query *query)
 {
     size_t size;
     const char *json = query ? troupe_query_json(query, &size) : NULL;
 
-    if (json && question == INQUIRY_JOB)
+    if (answer == INQUIRY_BEGIN) {
+        free(flight->reports);
+        flight->reports = NULL;
+    } else if (json && question == QUESTION_JOB) {
         flight->job = strndup(json, size);
-    else if (json)
+    } else if (json) {
         add_death(flight, json, size);
-    else if (question == INQUIRY_JOB && flight->job)
+    } else if (question == QUESTION_JOB && flight->job) {
         inquiry_ask(&bridge->inquiry, flight);
-    else if (!query)
-        publisher_publish(&bridge->publisher, flight, clock_now());
+    } else if (!query) {
+        publisher_publish(&bridge->publisher, flight, FLIGHT_LETTER, clock_now());
+    }
 }
 
 /* The next supervisor will have the job and recognise it, so the message stays with this machine.
@@ -80,10 +84,7 @@ static bool waits_forever(const json_t *answer)
 
     json_array_foreach(json_object_get(answer, "waits"), i, wait)
     {
-        const char *cause = json_string_value(json_object_get(wait, "cause"));
-
-        if (cause)
-            obstacles_note(&obstacles, cause);
+        obstacles_note(&obstacles, json_string_value(json_object_get(wait, "cause")));
     }
     return state && strcmp(state, "running") != 0 && obstacles_are_lasting(&obstacles);
 }
@@ -102,16 +103,12 @@ static void on_waits(struct bridge *bridge, struct flight *flight, struct troupe
         tell_in_progress(bridge, flight);
 }
 
-void bridge_on_inquiry(void *userdata, struct flight *flight, enum inquiry_question question,
-                       enum inquiry_answer answer, struct troupe_query *query)
+static void on_here(struct bridge *bridge, struct flight *flight, enum inquiry_answer answer,
+                    struct troupe_query *query)
 {
-    struct bridge *bridge = userdata;
-
-    if (flight->state == FLIGHT_DEAD && question != INQUIRY_WAITS)
-        on_dead(bridge, flight, question, query);
-    else if (flight->state != FLIGHT_HERE || answer == INQUIRY_END)
+    if (answer == INQUIRY_BEGIN || answer == INQUIRY_END)
         return;
-    else if (answer == INQUIRY_LEFT)
+    if (answer == INQUIRY_LEFT)
         on_left(bridge, flight, bridge->stopping && flight->left);
     else if (flight->left && answer == INQUIRY_RECORD) /* its end is not waited for any more */
         on_left(bridge, flight, true);
@@ -119,4 +116,33 @@ void bridge_on_inquiry(void *userdata, struct flight *flight, enum inquiry_quest
         bridge_give_back(bridge, flight);
     else if (answer == INQUIRY_RECORD)
         on_waits(bridge, flight, query);
+}
+
+static void on_group(struct bridge *bridge, enum inquiry_answer answer, struct troupe_query *query)
+{
+    if (answer == INQUIRY_BEGIN)
+        bridge->obstacles = (struct obstacles)OBSTACLES_NULL;
+    else if (answer == INQUIRY_RECORD)
+        obstacles_note(&bridge->obstacles, troupe_query_text(query, "cause"));
+    else if (answer == INQUIRY_END)
+        bridge_set_down(bridge, obstacles_to_new_jobs(&bridge->obstacles), bridge->obstacles.cause);
+    else if (answer == INQUIRY_UNKNOWN)
+        bridge_set_down(bridge, true, "removed");
+}
+
+void bridge_on_inquiry(void *userdata, struct flight *flight, enum question_type question,
+                       enum inquiry_answer answer, struct troupe_query *query)
+{
+    struct bridge *bridge = userdata;
+
+    if (question == QUESTION_GROUP)
+        on_group(bridge, answer, query);
+    else if (question == QUESTION_GROUPS)
+        report_note(&bridge->report, answer, query);
+    else if (question == QUESTION_JOBS)
+        bridge_adopt(bridge, answer, query);
+    else if (flight->state == FLIGHT_DYING && question != QUESTION_WAITS)
+        on_dead(bridge, flight, question, answer, query);
+    else if (flight->state == FLIGHT_HERE)
+        on_here(bridge, flight, answer, query);
 }

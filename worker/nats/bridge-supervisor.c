@@ -58,8 +58,7 @@ static void refuse(struct bridge *bridge, struct flight *flight, const char *pro
         hold(bridge, flight, now);
         return;
     }
-    flight_set_state(&bridge->flights, flight, FLIGHT_DEAD);
-    publisher_publish(&bridge->publisher, flight, now);
+    publisher_publish(&bridge->publisher, flight, FLIGHT_LETTER, now);
 }
 
 /* Returns what troupe_client_submit() or message_options() does, or SUBMIT_E_OVER: the flight is
@@ -128,37 +127,35 @@ void bridge_submit(struct bridge *bridge, struct flight *flight, usec_t now)
 
 /* The supervisor currently refuses all jobs. */
 static void give_up(struct bridge *bridge, struct flight *flight,
-                    const struct troupe_result *result, usec_t now)
+                    const struct troupe_result *result)
 {
-    availability_set_down(&bridge->availability,
-                          *result->reason != '\0' ? result->reason : strerror(-result->error), now);
+    bridge_set_down(bridge, true,
+                    *result->reason != '\0' ? result->reason : strerror(-result->error));
     bridge_give_back(bridge, flight);
 }
 
 void bridge_ask_about_all(struct bridge *bridge)
 {
-    list_for_each (node, &bridge->flights.beats) {
-        struct flight *flight = list_entry(node, struct flight, beat);
-
-        if (flight->state == FLIGHT_HERE)
-            inquiry_ask(&bridge->inquiry, flight);
-    }
+    list_for_each (node, &bridge->flights.lists[FLIGHT_HERE])
+        inquiry_ask(&bridge->inquiry, list_entry(node, struct flight, link));
 }
 
 void bridge_give_back_held(struct bridge *bridge)
 {
-    list_for_each_safe (node, &bridge->flights.held)
+    list_for_each_safe (node, &bridge->flights.lists[FLIGHT_HELD])
         bridge_give_back(bridge, list_entry(node, struct flight, link));
 }
 
-void bridge_on_availability(void *userdata, bool up, const char *cause)
+void bridge_set_down(struct bridge *bridge, bool down, const char *cause)
 {
-    struct bridge *bridge = userdata;
-
+    if (bridge->down == down)
+        return;
+    bridge->down = down;
+    bridge->ask_at = clock_now() + BRIDGE_ASK_PERIOD;
     if (bridge->stopping)
         return;
     bridge_listen(bridge);
-    if (up) {
+    if (!down) {
         if (bridge->n_refused <= 1)
             log_info("group %s: messages are taken again", bridge->config->group);
     } else {
@@ -175,7 +172,7 @@ void bridge_on_availability(void *userdata, bool up, const char *cause)
  * there is no cell for it, so messages with other keys must not wait. */
 static void on_full(struct bridge *bridge, struct flight *flight, usec_t now)
 {
-    if (bridge->stopping || bridge->availability.down) {
+    if (bridge->stopping || bridge->down) {
         bridge_give_back(bridge, flight);
         return;
     }
@@ -184,7 +181,8 @@ static void on_full(struct bridge *bridge, struct flight *flight, usec_t now)
         return;
     }
     hold(bridge, flight, now);
-    bridge->limit = bridge->flights.n_here > 0 ? bridge->flights.n_here : 1;
+    bridge->limit =
+        bridge->flights.counts[FLIGHT_HERE] > 0 ? bridge->flights.counts[FLIGHT_HERE] : 1;
 }
 
 /* The supervisor does not know the job, or no longer. */
@@ -219,7 +217,7 @@ static void on_refused(struct bridge *bridge, struct flight *flight,
         if (flight->claim != FLIGHT_SUBMITTED)
             on_unknown(bridge, flight, now);
         else
-            give_up(bridge, flight, result, now);
+            give_up(bridge, flight, result);
         return;
     case EBUSY:
     case ENOSPC:
@@ -232,11 +230,11 @@ static void on_refused(struct bridge *bridge, struct flight *flight,
         return;
     case ESHUTDOWN: /* if the job is on disk, the next supervisor will recognise it */
         flight->left = true;
-        availability_set_down(&bridge->availability, result->reason, now);
+        bridge_set_down(bridge, true, result->reason);
         inquiry_ask(&bridge->inquiry, flight);
         return;
     default:
-        give_up(bridge, flight, result, now);
+        give_up(bridge, flight, result);
     }
 }
 
@@ -260,8 +258,7 @@ static void on_cancelled(struct bridge *bridge, struct flight *flight, usec_t no
     } else if (withdrawn || flight->result.cause == TROUPE_CAUSE_GROUP) {
         bridge_give_back(bridge, flight);
     } else {
-        flight_set_state(&bridge->flights, flight, FLIGHT_ENDED);
-        publisher_publish(&bridge->publisher, flight, now);
+        publisher_publish(&bridge->publisher, flight, FLIGHT_RESULT, now);
     }
 }
 
@@ -289,12 +286,12 @@ static void on_ended(struct bridge *bridge, struct flight *flight, usec_t now)
         return;
     }
     if (flight->result.end == TROUPE_DEAD) {
-        flight_die(&bridge->flights, flight, now);
+        flight_set_state(&bridge->flights, flight, FLIGHT_DYING);
+        flight->sent_at = now;
         inquiry_ask(&bridge->inquiry, flight);
         return;
     }
-    flight_set_state(&bridge->flights, flight, FLIGHT_ENDED);
-    publisher_publish(&bridge->publisher, flight, now);
+    publisher_publish(&bridge->publisher, flight, FLIGHT_RESULT, now);
 }
 
 static void on_result(struct bridge *bridge, struct troupe_result *result, usec_t now)
@@ -340,34 +337,31 @@ usec_t bridge_serve_held(struct bridge *bridge, usec_t now)
 {
     struct list held;
 
-    if (list_empty(&bridge->flights.held))
+    if (list_empty(&bridge->flights.lists[FLIGHT_HELD]))
         return USEC_INFINITY;
     if (now < bridge->held_at)
         return bridge->held_at;
     bridge->held_at = now + HELD_RETRY;
     list_init(&held);
-    list_swap(&held, &bridge->flights.held);
+    list_swap(&held, &bridge->flights.lists[FLIGHT_HELD]);
     list_for_each_safe (node, &held) {
         struct flight *flight = list_entry(node, struct flight, link);
 
         if (usec_sub(now, flight->delivered_at) > bridge->flights.period) {
             bridge_pause(bridge, now);
             bridge_give_back(bridge, flight);
-        } else if (bridge->flights.n_here < bridge->limit)
+        } else if (bridge->flights.counts[FLIGHT_HERE] < bridge->limit)
             bridge_submit(bridge, flight, now);
         else
             flight_set_state(&bridge->flights, flight, FLIGHT_HELD);
     }
-    return list_empty(&bridge->flights.held) ? USEC_INFINITY : bridge->held_at;
+    return list_empty(&bridge->flights.lists[FLIGHT_HELD]) ? USEC_INFINITY : bridge->held_at;
 }
 
 /* ---- jobs of an earlier run ---- */
 
 /* Puts jobs that an earlier run of this program has submitted into flight again, before the server
  * delivers their messages again, maybe to another machine. */
-
-/* The longest wait for an answer of the supervisor. */
-#define ANSWER_USEC (5 * USEC_PER_SEC)
 
 static int parse_number(const char **text, uint64_t *ret)
 {
@@ -389,16 +383,18 @@ static int parse_id(const char *id, const char *stream, uint64_t *ret_sequence, 
     return *end == '\0' ? 0 : -EINVAL;
 }
 
-static void adopt(struct bridge *bridge, struct troupe_query *job, usec_t now)
+static void adopt(struct bridge *bridge, struct troupe_query *job)
 {
     const struct config *config = bridge->config;
     const char *id = troupe_query_text(job, "id");
     uint64_t sequence, tries;
     struct flight *flight;
     natsMsg *message;
+    usec_t now = clock_now();
 
+    /* InFlight= may be smaller than it was. */
     if (!id || parse_id(id, config->stream, &sequence, &tries) < 0 ||
-        flight_find(&bridge->flights, sequence))
+        flight_find(&bridge->flights, sequence) || bridge->flights.n >= CONFIG_IN_FLIGHT_MAX)
         return;
     message = message_stand_in(config->stream, config_consumer(config), sequence);
     flight = message ? flight_new(&bridge->flights, sequence, message, now) : NULL;
@@ -412,36 +408,11 @@ static void adopt(struct bridge *bridge, struct troupe_query *job, usec_t now)
     bridge_submit(bridge, flight, now);
 }
 
-static int adopt_all(struct bridge *bridge, struct troupe_query *jobs, usec_t now)
+void bridge_adopt(struct bridge *bridge, enum inquiry_answer answer, struct troupe_query *job)
 {
-    char parameters[160];
-    int r;
-
-    (void)snprintf(parameters, sizeof(parameters), "{\"group\":\"%s\"}", bridge->config->group);
-    r = troupe_query_call(jobs, "io.troupe.Jobs.List", "jobs", parameters, 0);
-    while (r == 0 && (r = troupe_query_next(jobs, ANSWER_USEC)) == 1) {
-        if (bridge->flights.n >= CONFIG_IN_FLIGHT_MAX) /* InFlight= may be smaller than it was */
-            return 0;
-        adopt(bridge, jobs, now);
-        r = 0;
-    }
-    return r;
-}
-
-void bridge_adopt(struct bridge *bridge)
-{
-    struct troupe_query *jobs;
-    int r = troupe_query_new(&jobs, NULL);
-
-    if (r == 0) {
-        r = adopt_all(bridge, jobs, clock_now());
-        troupe_query_free(jobs);
-    }
-    if (r < 0)
-        log_warning(
-            "group %s: jobs of an earlier run are not known, and may also be done elsewhere: %s",
-            bridge->config->group, strerror(-r));
-    else if (bridge->flights.n > 0)
+    if (answer == INQUIRY_RECORD)
+        adopt(bridge, job);
+    else if (answer == INQUIRY_END && bridge->flights.n > 0)
         log_info("group %s: continues %u jobs of an earlier run", bridge->config->group,
                  bridge->flights.n);
 }

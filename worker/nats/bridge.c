@@ -49,8 +49,7 @@ int bridge_init(struct bridge *bridge, const struct config *config)
     *bridge = (struct bridge){.config = config, .limit = config->in_flight};
     service_manager_connect(&bridge->manager);
     flights_init(&bridge->flights, &bridge->bin);
-    inquiry_init(&bridge->inquiry, &bridge->flights, config->stream, bridge_on_inquiry, bridge);
-    availability_init(&bridge->availability, config->group, bridge_on_availability, bridge);
+    inquiry_init(&bridge->inquiry, &bridge->flights, config, bridge_on_inquiry, bridge);
     consumer_init(&bridge->consumer, &bridge->engine, config, &CONSUMER, bridge);
     publisher_init(&bridge->publisher, &bridge->engine, config, &bridge->flights);
     bridge->publisher.changed = on_changed;
@@ -59,8 +58,7 @@ int bridge_init(struct bridge *bridge, const struct config *config)
     r = engine_init(&bridge->engine, config);
     if (r == 0)
         r = attach(bridge);
-    if (r == 0)
-        bridge_adopt(bridge);
+    inquiry_ask_other(&bridge->inquiry, QUESTION_JOBS);
     return r;
 }
 
@@ -69,7 +67,6 @@ void bridge_deinit(struct bridge *bridge)
     flights_deinit(&bridge->flights);
     message_bin_empty(&bridge->bin);
     inquiry_deinit(&bridge->inquiry);
-    availability_deinit(&bridge->availability);
     report_deinit(&bridge->report);
     service_manager_close(&bridge->manager);
     troupe_client_free(bridge->client);
@@ -79,10 +76,11 @@ void bridge_deinit(struct bridge *bridge)
 static uint64_t room(const struct bridge *bridge)
 {
     const struct flights *flights = &bridge->flights;
-    const uint64_t n = flights->n - flights->n_done;
+    const unsigned n_done = flights_done(flights);
+    const uint64_t n = flights->n - n_done;
 
     if (!bridge->consumer.there || bridge_takes_nothing(bridge) || n >= bridge->limit ||
-        flights->n_done >= bridge->config->in_flight || flights->bytes >= BRIDGE_BYTES_MAX / 2)
+        n_done >= bridge->config->in_flight || flights->bytes >= BRIDGE_BYTES_MAX / 2)
         return 0;
     return bridge->limit - n;
 }
@@ -90,15 +88,18 @@ static uint64_t room(const struct bridge *bridge)
 /* The supervisor keeps ended jobs: without the engine there is nothing to wait for. */
 static bool is_done(const struct bridge *bridge)
 {
-    return bridge->stopping && (bridge->flights.n == bridge->flights.n_done ||
-                                (!bridge->engine.connected && bridge->flights.n_here == 0));
+    return bridge->stopping &&
+           (bridge->flights.n == flights_done(&bridge->flights) ||
+            (!bridge->engine.connected && bridge->flights.counts[FLIGHT_HERE] == 0));
 }
 
 uint64_t bridge_unpublished(const struct bridge *bridge)
 {
-    const struct flights *flights = &bridge->flights;
+    uint64_t n = 0;
 
-    return flights->n - flights->n_here - flights->n_held - flights->n_done;
+    for (int state = FLIGHT_DYING; state <= FLIGHT_RESULT_DOUBTED; state++)
+        n += bridge->flights.counts[state];
+    return n;
 }
 
 /* After a pause of this program, discards messages that wait to be read: the server may have given
@@ -114,6 +115,20 @@ static void forget_arrivals(struct bridge *bridge, usec_t now)
     puller_reset(&bridge->consumer.puller);
 }
 
+/* Returns when to call it again. */
+static usec_t ask_regularly(struct bridge *bridge, usec_t now)
+{
+    if (now >= bridge->ask_at) {
+        inquiry_ask_other(&bridge->inquiry, QUESTION_GROUP);
+        bridge->ask_at = now + BRIDGE_ASK_PERIOD;
+    }
+    if (!bridge->engine.connected)
+        return bridge->ask_at;
+    if (report_is_due(&bridge->report, now))
+        inquiry_ask_other(&bridge->inquiry, QUESTION_GROUPS);
+    return usec_min(bridge->ask_at, bridge->report.next_at);
+}
+
 usec_t bridge_process(struct bridge *bridge)
 {
     const usec_t now = clock_now();
@@ -125,9 +140,8 @@ usec_t bridge_process(struct bridge *bridge)
     forget_arrivals(bridge, now);
     bridge_listen(bridge);
     next = bridge_take_messages(bridge, now);
-    next = usec_min(next, bridge_serve_guard(bridge, now));
     bridge_take_results(bridge, now);
-    next = usec_min(next, availability_process(&bridge->availability, now));
+    next = usec_min(next, ask_regularly(bridge, now));
     next = usec_min(next, bridge_beat(bridge, now));
     next = usec_min(
         next, inquiry_process(&bridge->inquiry, now)); /* after all functions that ask something */
@@ -142,8 +156,6 @@ usec_t bridge_process(struct bridge *bridge)
         next = usec_min(next, now + SERVICE_MANAGER_RETRY);
     if (bridge->paused_until > 0)
         next = usec_min(next, bridge->paused_until);
-    if (bridge->engine.connected)
-        next = usec_min(next, report_process(&bridge->report, now));
     if (is_done(bridge)) {
         bridge->over = true;
         if (bridge->engine.connected)

@@ -24,12 +24,12 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/service-manager.h"
-#include "worker/nats/availability.h"
 #include "worker/nats/config.h"
 #include "worker/nats/consumer.h"
 #include "worker/nats/engine.h"
 #include "worker/nats/flight.h"
 #include "worker/nats/inquiry.h"
+#include "worker/nats/obstacles.h"
 #include "worker/nats/publisher.h"
 #include "worker/nats/report.h"
 #include "worker/troupe.h"
@@ -38,6 +38,9 @@
 /* The limit of all messages in flight: further messages are given back. Above half of it, none are
  * requested. */
 #define BRIDGE_BYTES_MAX ((size_t)128 << 20)
+
+/* How often to ask whether the group does jobs. */
+#define BRIDGE_ASK_PERIOD USEC_PER_SEC
 
 struct bridge {
     const struct config *config;
@@ -49,19 +52,20 @@ struct bridge {
     struct flights flights;
     struct message_bin bin;
     struct inquiry inquiry;
-    struct availability availability;
     struct report report;
     struct service_manager manager;
     uint64_t limit; /* jobs that the group seems to have room for; at most InFlight= */
     char server[ENGINE_SERVER_SIZE]; /* the current or last one; "" = unknown */
     uint64_t n_told;                 /* bridge_unpublished() in the last status */
+    struct obstacles obstacles;      /* of the group, from the part of the answer that has come */
+    usec_t ask_at;                   /* when to ask about the group */
+    bool down;            /* the group does no jobs: it has failed, is stopped, or the like */
     bool stopping;        /* takes no messages, and gives back jobs that have not begun */
     bool over;            /* bridge_process() need not be called again */
     int status;           /* then: 0, or -errno */
     bool drained;         /* messages are not subscribed to */
     usec_t turned_at;     /* when bridge_process() was called last */
     usec_t full_at;       /* when the last message without room for its key comes again */
-    usec_t guard_until;   /* see engine_guard(); 0 = not guarded */
     usec_t paused_until;  /* requests no messages until then; 0 = does */
     usec_t held_at;       /* when held messages are tried again */
     unsigned n_refused;   /* in a row, by the supervisor */
@@ -92,8 +96,8 @@ void bridge_submit(struct bridge *bridge, struct flight *flight, usec_t now);
 void bridge_take_results(struct bridge *bridge, usec_t now);
 /* Ends the bridge, because the connection to the supervisor has ended with `error`. */
 void bridge_lose_supervisor(struct bridge *bridge, int error);
-/* Implements availability_fn. */
-void bridge_on_availability(void *userdata, bool up, const char *cause);
+/* The group does no jobs on this machine, because of `cause`; or it does. */
+void bridge_set_down(struct bridge *bridge, bool down, const char *cause);
 /* Asks the supervisor about all its jobs, and reports those in progress to the engine. */
 void bridge_ask_about_all(struct bridge *bridge);
 /* Gives back all held messages. */
@@ -104,13 +108,13 @@ usec_t bridge_serve_refusals(struct bridge *bridge, usec_t now);
  * call it again. */
 usec_t bridge_serve_held(struct bridge *bridge, usec_t now);
 
-/* Puts jobs that the supervisor has of an earlier run into flight. Waits for its answers. */
-void bridge_adopt(struct bridge *bridge);
+/* Puts a job that the supervisor has of an earlier run into flight. */
+void bridge_adopt(struct bridge *bridge, enum inquiry_answer answer, struct troupe_query *job);
 
 /* ---- bridge-inquiry.c ---- */
 
 /* Implements inquiry_fn. */
-void bridge_on_inquiry(void *userdata, struct flight *flight, enum inquiry_question question,
+void bridge_on_inquiry(void *userdata, struct flight *flight, enum question_type question,
                        enum inquiry_answer answer, struct troupe_query *query);
 
 /* ---- bridge-engine.c: messages ---- */
@@ -119,8 +123,6 @@ void bridge_on_inquiry(void *userdata, struct flight *flight, enum inquiry_quest
 usec_t bridge_take_messages(struct bridge *bridge, usec_t now);
 /* Reports messages in progress to the engine when they are due. Returns when to call it again. */
 usec_t bridge_beat(struct bridge *bridge, usec_t now);
-/* Ends the guard when it is time. Returns when to call it again. */
-usec_t bridge_serve_guard(struct bridge *bridge, usec_t now);
 /* Gives the message to any machine, and forgets it. If this machine takes messages and has already
  * given this one back, a pause comes before, since it is likely to come here again. */
 void bridge_give_back(struct bridge *bridge, struct flight *flight);
@@ -135,7 +137,7 @@ void bridge_put_off(struct bridge *bridge, struct flight *flight, usec_t pause);
 /* Whether this machine takes no messages now, and gives back those that come. */
 static inline bool bridge_takes_nothing(const struct bridge *bridge)
 {
-    return bridge->stopping || bridge->availability.down || bridge->paused_until > 0;
+    return bridge->stopping || bridge->down || bridge->paused_until > 0;
 }
 /* Tells the engine when that changes. Call it before messages are given back, so that they go to
  * other machines. */

@@ -42,7 +42,8 @@ static void note_asked(struct consumer *consumer, usec_t now)
         consumer->asked_at = now;
 }
 
-void consumer_note_answered(struct consumer *consumer)
+/* The consumer has answered something. */
+static void note_answered(struct consumer *consumer)
 {
     consumer->asked_at = 0;
     consumer->n_left = 0;
@@ -72,7 +73,7 @@ static usec_t serve_silence(struct consumer *consumer, usec_t now)
  * seen. They cannot know the address of the next answer. */
 static bool has_secret(const struct consumer *consumer, const char *token)
 {
-    return strtoull(token + strlen(ENGINE_CONSUMER_TOKEN), NULL, 10) == consumer->secret;
+    return strtoull(token + 1, NULL, 10) == consumer->secret;
 }
 
 static void ask(struct consumer *consumer, usec_t now)
@@ -84,7 +85,7 @@ static void ask(struct consumer *consumer, usec_t now)
         consumer->queried_at = now;
         consumer->secret = engine_new_secret();
     }
-    (void)snprintf(token, sizeof(token), ENGINE_CONSUMER_TOKEN "%" PRIu64, consumer->secret);
+    (void)snprintf(token, sizeof(token), "%c%" PRIu64, ENGINE_CONSUMER, consumer->secret);
     (void)snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.INFO.%s.%s",
                    consumer->config->stream, config_consumer(consumer->config));
     (void)engine_request(consumer->engine, subject, token, "");
@@ -186,7 +187,7 @@ usec_t consumer_pull(struct consumer *consumer, uint64_t room, usec_t now)
     return next;
 }
 
-void consumer_end_stall(struct consumer *consumer)
+static void end_stall(struct consumer *consumer)
 {
     consumer->suspected = false;
     if (!consumer->stall)
@@ -195,6 +196,22 @@ void consumer_end_stall(struct consumer *consumer)
              consumer->config->stream);
     consumer->stall = NULL;
     consumer->handler->changed(consumer->userdata);
+}
+
+void consumer_note_message(struct consumer *consumer)
+{
+    note_answered(consumer);
+    puller_note_message(&consumer->puller);
+    end_stall(consumer);
+}
+
+void consumer_note_status(struct consumer *consumer, const char *token, natsMsg *answer, usec_t now)
+{
+    if (!natsMsg_IsNoResponders(answer))
+        note_answered(consumer);
+    puller_note_status(&consumer->puller, token, answer, now);
+    if (consumer->puller.n_problems > 0)
+        consumer_check_soon(consumer, now);
 }
 
 static void begin_stall(struct consumer *consumer, const char *why, json_int_t waiting)
@@ -236,7 +253,7 @@ static void look_for_stall(struct consumer *consumer, const json_t *reply)
     if (waiting > 0)
         note_waiting(consumer, waiting, full);
     else
-        consumer_end_stall(consumer);
+        end_stall(consumer);
     if (n_nudges > 0 && (n <= NUDGED_ALWAYS || n % NUDGED_ALWAYS == 0))
         puller_nudge(&consumer->puller, (uint64_t)n_nudges);
 }
@@ -273,22 +290,17 @@ static void on_consumer(struct consumer *consumer, const json_t *reply, usec_t n
 
 void consumer_note_answer(struct consumer *consumer, const char *token, natsMsg *answer, usec_t now)
 {
-    json_t *reply =
-        json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
+    json_auto_t *reply = engine_json(answer);
     const char *type = json_string_value(json_object_get(reply, "type"));
 
-    if (consumer->queried_at > 0 && has_secret(consumer, token) && type &&
-        strcmp(type, TYPE) == 0) {
+    if (natsMsg_IsNoResponders(answer)) {
+        if (!consumer->there)
+            fail_consumer(consumer, ENGINE_NO_JETSTREAM, REMEDY, now);
+    } else if (consumer->queried_at > 0 && has_secret(consumer, token) && type &&
+               strcmp(type, TYPE) == 0) {
         consumer->queried_at = 0;
         if (!is_unavailable(reply))
-            consumer_note_answered(consumer);
+            note_answered(consumer);
         on_consumer(consumer, reply, now);
     }
-    json_decref(reply);
-}
-
-void consumer_note_unanswered(struct consumer *consumer, usec_t now)
-{
-    if (!consumer->there)
-        fail_consumer(consumer, ENGINE_NO_JETSTREAM, REMEDY, now);
 }

@@ -55,13 +55,11 @@ void consumer_check_soon(struct consumer *consumer, usec_t now);
  * answer here. */
 void consumer_note_answer(struct consumer *consumer, const char *token, natsMsg *answer,
                           usec_t now);
-/* The server says that nothing answers such questions. */
-void consumer_note_unanswered(struct consumer *consumer, usec_t now);
-/* The consumer has answered a request. */
-void consumer_note_answered(struct consumer *consumer);
 
 /* Requests up to `room` messages. If requests end without a message, asks whether some are pending,
  * and nudges a consumer that does not deliver them. Returns when to call it again. */
 usec_t consumer_pull(struct consumer *consumer, uint64_t room, usec_t now);
-/* A message has arrived. */
-void consumer_end_stall(struct consumer *consumer);
+/* A message has arrived, or a request has ended with this token and answer. */
+void consumer_note_message(struct consumer *consumer);
+void consumer_note_status(struct consumer *consumer, const char *token, natsMsg *answer,
+                          usec_t now);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/nats/engine.h"
 
+#include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include <errno.h>
 #include <stdio.h>
@@ -20,33 +21,56 @@
  * them. */
 #define UNSENT_MAX (64 << 20)
 
+/* Beyond these limits of what waits for the main loop, messages are dropped; the server delivers
+ * each again. */
+#define ARRIVED_MAX       ((size_t)65536 * sizeof(natsMsg *))
+#define ARRIVED_BYTES_MAX ((size_t)64 << 20)
+
 /* ---- on libnats' threads ---- */
 
-static void put_event(struct engine *engine, enum engine_event event)
+static void note(struct engine *engine, enum engine_event event)
 {
-    engine_arrivals_put(&engine->arrivals, (struct engine_arrival){.event = event});
+    pthread_mutex_lock(&engine->lock);
+    if (event == ENGINE_DISCONNECTED)
+        engine->events &= ~(unsigned)ENGINE_CONNECTED;
+    engine->events |= event;
+    pthread_mutex_unlock(&engine->lock);
+    (void)eventfd_write(engine->fd, 1);
 }
 
-/* A message of a stream keeps its own subject, so it has no token. */
-static bool is_unanswered(const struct engine *engine, natsMsg *message)
+/* Takes over the message, unless it returns false. With the lock held. */
+static bool add(struct engine_queue *queue, natsMsg *message)
 {
-    return natsMsg_IsNoResponders(message) && engine_token(engine, message);
+    struct buffer *messages = &queue->messages;
+
+    if (messages->size >= ARRIVED_MAX || queue->bytes >= ARRIVED_BYTES_MAX)
+        return false;
+    buffer_add(messages, (const char *)&message, sizeof(natsMsg *));
+    if (messages->failed) {
+        messages->failed = false;
+        return false;
+    }
+    queue->bytes += (size_t)natsMsg_GetDataLength(message);
+    return true;
 }
 
-/* With TLS, and while guarded. */
+/* A subscription that has ended may still bring a message. */
 static void on_message(natsConnection *connection, natsSubscription *subscription, natsMsg *message,
                        void *userdata)
 {
-    const struct engine_subscription *s = userdata;
-    struct engine_arrival what = {ENGINE_MESSAGE, s->channel, message};
+    struct engine *engine = userdata;
+    bool first, added;
 
     (void)connection;
-    (void)subscription;
-    if (is_unanswered(s->engine, message)) {
+    pthread_mutex_lock(&engine->lock);
+    first = engine->arrived.messages.size == 0;
+    added = (subscription == engine->answers || subscription == engine->messages) &&
+            add(&engine->arrived, message);
+    pthread_mutex_unlock(&engine->lock);
+    if (!added)
         natsMsg_Destroy(message);
-        what = (struct engine_arrival){ENGINE_UNANSWERED, s->channel, NULL};
-    }
-    engine_arrivals_put(&s->engine->arrivals, what);
+    else if (first) /* the main loop takes all of them */
+        (void)eventfd_write(engine->fd, 1);
 }
 
 /* Returns whether the text has changed. */
@@ -79,19 +103,19 @@ static void on_connected(natsConnection *connection, void *userdata)
     (void)connection;
     engine->denied = false;
     (void)set_text(engine, engine->refusal, "");
-    put_event(engine, ENGINE_CONNECTED);
+    note(engine, ENGINE_CONNECTED);
 }
 
 static void on_disconnected(natsConnection *connection, void *userdata)
 {
     (void)connection;
-    put_event(userdata, ENGINE_DISCONNECTED);
+    note(userdata, ENGINE_DISCONNECTED);
 }
 
 static void on_closed(natsConnection *connection, void *userdata)
 {
     (void)note_refusal(userdata, connection);
-    put_event(userdata, ENGINE_CLOSED);
+    note(userdata, ENGINE_CLOSED);
 }
 
 /* Without a handler, libnats prints errors to standard error. */
@@ -106,7 +130,7 @@ static void on_error(natsConnection *connection, natsSubscription *subscription,
         return;
     engine->denied = true;
     (void)set_text(engine, engine->denial, engine_error(status));
-    put_event(engine, ENGINE_DENIED);
+    note(engine, ENGINE_DENIED);
 }
 
 /* Returns the number of failed attempts before this one. */
@@ -128,7 +152,7 @@ static int64_t reconnect_delay(natsConnection *connection, int attempts, void *u
     int64_t delay = (int64_t)RECONNECT_MIN_MS << count_attempts(engine, attempts <= 1, now);
 
     if (note_refusal(engine, connection))
-        put_event(engine, ENGINE_REFUSED);
+        note(engine, ENGINE_REFUSED);
     if (delay > RECONNECT_MAX_MS)
         delay = RECONNECT_MAX_MS;
     delay -= (int64_t)(now % (usec_t)(delay / 2));
@@ -159,66 +183,58 @@ static natsStatus engine_configure(struct engine *engine)
 {
     natsStatus s = engine_options(&engine->options, engine->config, &engine->secure);
 
-    engine->guarded = engine->secure;
     if (s == NATS_OK && !engine->secure)
         s = transport_set(&engine->transport, engine->options);
+    engine->threaded = engine->secure;
     return s == NATS_OK ? set_handlers(engine->options, engine) : s;
 }
 
-/* Whether libnats' threads deliver the messages of the channel. */
-static bool is_threaded(const struct engine *engine, enum engine_channel channel)
-{
-    return engine->secure || channel == ENGINE_GUARDED;
-}
-
 /* No limits for libnats: requests bound what arrives. */
-static natsStatus subscribe(struct engine *engine, enum engine_channel channel, const char *pattern)
+static natsStatus subscribe(struct engine *engine, natsSubscription **ret, const char *pattern)
 {
-    struct engine_subscription *subscription = &engine->subscriptions[channel];
-    natsSubscription **ret = &subscription->subscription;
+    natsSubscription *subscription = NULL;
     char subject[128];
     natsStatus s;
 
-    *ret = NULL;
     (void)snprintf(subject, sizeof(subject), "%s.%s", (const char *)engine->inbox, pattern);
-    if (is_threaded(engine, channel))
-        s = natsConnection_Subscribe(ret, engine->connection, subject, on_message, subscription);
+    if (engine->threaded)
+        s = natsConnection_Subscribe(&subscription, engine->connection, subject, on_message,
+                                     engine);
     else
-        s = natsConnection_SubscribeSync(ret, engine->connection, subject);
-    return s == NATS_OK ? natsSubscription_SetPendingLimits(*ret, -1, -1) : s;
+        s = natsConnection_SubscribeSync(&subscription, engine->connection, subject);
+    pthread_mutex_lock(&engine->lock);
+    *ret = subscription;
+    pthread_mutex_unlock(&engine->lock);
+    return s == NATS_OK ? natsSubscription_SetPendingLimits(subscription, -1, -1) : s;
 }
 
-/* From now on, requested messages arrive on this channel. */
-static natsStatus listen_on(struct engine *engine, enum engine_channel channel)
+static void unsubscribe(struct engine *engine, natsSubscription **subscription)
 {
-    char pattern[32];
+    natsSubscription *ended = *subscription;
 
-    (void)snprintf(engine->prefix, sizeof(engine->prefix), "m%u.", ++engine->n_prefixes);
-    (void)snprintf(pattern, sizeof(pattern), "%s*", engine->prefix);
-    natsSubscription_Destroy(engine->subscriptions[channel].subscription);
-    return subscribe(engine, channel, pattern);
+    pthread_mutex_lock(&engine->lock);
+    *subscription = NULL;
+    pthread_mutex_unlock(&engine->lock);
+    natsSubscription_Destroy(ended);
 }
 
 static natsStatus listen_again(struct engine *engine)
 {
-    return listen_on(engine, engine->guarded ? ENGINE_GUARDED : ENGINE_MESSAGES);
+    char pattern[32];
+
+    unsubscribe(engine, &engine->messages);
+    (void)snprintf(engine->prefix, sizeof(engine->prefix), "%c%u.", ENGINE_MESSAGES,
+                   ++engine->n_prefixes);
+    (void)snprintf(pattern, sizeof(pattern), "%s*", engine->prefix);
+    return subscribe(engine, &engine->messages, pattern);
 }
 
-static natsStatus engine_subscribe(struct engine *engine)
+static natsStatus subscribe_all(struct engine *engine)
 {
-    natsStatus s = natsInbox_Create(&engine->inbox);
+    natsStatus s;
 
-    for (int i = 0; i < _ENGINE_CHANNEL_N; i++)
-        engine->subscriptions[i] =
-            (struct engine_subscription){engine, (enum engine_channel)i, NULL};
-    if (s == NATS_OK)
-        s = subscribe(engine, ENGINE_CONSUMER, ENGINE_CONSUMER_TOKEN "*");
-    if (s == NATS_OK)
-        s = subscribe(engine, ENGINE_STATE, ENGINE_STATE_TOKEN);
-    if (s == NATS_OK)
-        s = subscribe(engine, ENGINE_PUBLISHED, ENGINE_PUBLISHED_TOKEN "*");
-    if (s == NATS_OK)
-        s = subscribe(engine, ENGINE_DONE, ENGINE_DONE_TOKEN "*");
+    unsubscribe(engine, &engine->answers);
+    s = subscribe(engine, &engine->answers, "*");
     return s == NATS_OK ? listen_again(engine) : s;
 }
 
@@ -226,22 +242,24 @@ int engine_init(struct engine *engine, const struct config *config)
 {
     char sentence[ENGINE_SENTENCE_SIZE];
     natsStatus s;
-    int r;
 
-    *engine = (struct engine){.config = config, .lock = PTHREAD_MUTEX_INITIALIZER};
-    r = engine_arrivals_init(&engine->arrivals);
-    transport_init(&engine->transport, engine->arrivals.fd);
-    if (r < 0)
-        return r;
+    *engine = (struct engine){.config = config,
+                              .lock = PTHREAD_MUTEX_INITIALIZER,
+                              .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    if (engine->fd < 0)
+        return -errno;
+    transport_init(&engine->transport, engine->fd);
     s = engine_configure(engine);
     if (s == NATS_OK)
         s = engine_connect_early(&engine->connection, engine->options, on_connected, engine);
     if (s == NATS_OK)
-        put_event(engine, ENGINE_CONNECTED);
+        note(engine, ENGINE_CONNECTED);
     if (s == NATS_NOT_YET_CONNECTED)
         log_warning("no NATS server answers at URL= or $NATS_URL; tries again");
     if (s == NATS_OK || s == NATS_NOT_YET_CONNECTED)
-        s = engine_subscribe(engine);
+        s = natsInbox_Create(&engine->inbox);
+    if (s == NATS_OK)
+        s = subscribe_all(engine);
     if (s == NATS_OK)
         return 0;
     engine_explain(sentence, config, s, engine_error(s));
@@ -249,46 +267,98 @@ int engine_init(struct engine *engine, const struct config *config)
     return -EIO;
 }
 
-static bool take_message(const struct engine_subscription *from, struct engine_arrival *ret)
+/* Swaps the queues, so that libnats' threads wait only for a moment. Returns false if nothing has
+ * arrived. */
+static bool take(struct engine *engine)
+{
+    engine->taken.messages.size = 0;
+    engine->taken.n_taken = engine->taken.bytes = 0;
+    pthread_mutex_lock(&engine->lock);
+    SWAP(engine->taken, engine->arrived);
+    pthread_mutex_unlock(&engine->lock);
+    return engine->taken.messages.size > 0;
+}
+
+static natsMsg *next_of_queue(struct engine *engine)
+{
+    struct engine_queue *queue = &engine->taken;
+
+    if (queue->n_taken * sizeof(natsMsg *) == queue->messages.size && !take(engine))
+        return NULL;
+    return ((natsMsg **)(void *)queue->messages.bytes)[queue->n_taken++];
+}
+
+static natsMsg *next_of(struct engine *engine, natsSubscription *subscription)
 {
     natsMsg *message = NULL;
     uint64_t n = 0;
-    natsStatus s;
 
-    if (is_threaded(from->engine, from->channel) || !from->subscription ||
-        natsSubscription_QueuedMsgs(from->subscription, &n) != NATS_OK || n == 0)
-        return false;
-    s = natsSubscription_NextMsg(&message, from->subscription, 0);
-    if (s != NATS_OK && s != NATS_NO_RESPONDERS)
-        return false;
-    *ret = (struct engine_arrival){s == NATS_OK ? ENGINE_MESSAGE : ENGINE_UNANSWERED, from->channel,
-                                   message};
-    return true;
+    if (engine->threaded || !subscription ||
+        natsSubscription_QueuedMsgs(subscription, &n) != NATS_OK || n == 0)
+        return NULL;
+    if (natsSubscription_NextMsg(&message, subscription, 0) != NATS_NO_RESPONDERS)
+        return message;
+    engine->threaded = true;
+    if (subscribe_all(engine) == NATS_OK)
+        note(engine, ENGINE_RENEWED);
+    else
+        engine_leave(engine);
+    return NULL;
+}
+
+natsMsg *engine_next(struct engine *engine)
+{
+    natsMsg *message = next_of(engine, engine->answers);
+
+    if (!message)
+        message = next_of(engine, engine->messages);
+    return message ? message : next_of_queue(engine);
 }
 
 void engine_deinit(struct engine *engine)
 {
-    struct engine_arrival what;
+    natsMsg *message;
 
-    for (size_t i = 0; i < _ENGINE_CHANNEL_N; i++)
-        natsSubscription_Destroy(engine->subscriptions[i].subscription);
+    unsubscribe(engine, &engine->messages);
+    unsubscribe(engine, &engine->answers);
     natsConnection_Destroy(engine->connection);
     natsOptions_Destroy(engine->options);
     natsInbox_Destroy(engine->inbox);
-    while (engine_arrivals_take(&engine->arrivals, &what))
-        natsMsg_Destroy(what.message);
+    while ((message = engine_next(engine)))
+        natsMsg_Destroy(message);
     /* From then on no callback runs, and no message can be destroyed: one that a last callback has
      * brought is left to the end of the process. */
     nats_CloseAndWait((int64_t)(FLUSH_USEC / USEC_PER_MSEC));
-    while (engine_arrivals_take(&engine->arrivals, &what))
-        continue;
-    engine_arrivals_deinit(&engine->arrivals);
+    buffer_deinit(&engine->taken.messages);
+    buffer_deinit(&engine->arrived.messages);
+    engine->fd = close_fd(engine->fd);
 }
 
 void engine_poll(struct engine *engine, struct pollfd fds[static ENGINE_FDS])
 {
-    fds[0] = (struct pollfd){.fd = engine->arrivals.fd, .events = POLLIN};
+    fds[0] = (struct pollfd){.fd = engine->fd, .events = POLLIN};
     fds[1] = transport_poll(&engine->transport);
+}
+
+void engine_receive(struct engine *engine, const struct pollfd fds[static ENGINE_FDS])
+{
+    eventfd_t ignored;
+
+    if (fds[0].revents != 0)
+        (void)eventfd_read(engine->fd, &ignored);
+    if (fds[1].revents & (POLLIN | POLLHUP | POLLERR))
+        natsConnection_ProcessReadEvent(engine->connection);
+}
+
+unsigned engine_events(struct engine *engine)
+{
+    unsigned events;
+
+    pthread_mutex_lock(&engine->lock);
+    events = engine->events;
+    engine->events = 0;
+    pthread_mutex_unlock(&engine->lock);
+    return events;
 }
 
 static void get_text(struct engine *engine, const char *from, char *text)
@@ -308,30 +378,6 @@ void engine_denial(struct engine *engine, char text[static ENGINE_SENTENCE_SIZE]
     get_text(engine, engine->denial, text);
 }
 
-void engine_receive(struct engine *engine, const struct pollfd fds[static ENGINE_FDS])
-{
-    eventfd_t ignored;
-
-    if (fds[0].revents != 0 && eventfd_read(engine->arrivals.fd, &ignored) == 0)
-        engine->has_arrivals = true;
-    if (fds[1].revents & (POLLIN | POLLHUP | POLLERR)) {
-        natsConnection_ProcessReadEvent(engine->connection);
-        engine->has_messages = true;
-    }
-}
-
-bool engine_next(struct engine *engine, struct engine_arrival *ret)
-{
-    if (engine->has_arrivals && engine_arrivals_take(&engine->arrivals, ret))
-        return true;
-    engine->has_arrivals = false;
-    for (size_t i = 0; engine->has_messages && i < _ENGINE_CHANNEL_N; i++)
-        if (take_message(&engine->subscriptions[i], ret))
-            return true;
-    engine->has_messages = false;
-    return false;
-}
-
 usec_t engine_send(struct engine *engine, usec_t now)
 {
     return transport_send(&engine->transport, engine->connection, now);
@@ -344,6 +390,19 @@ const char *engine_token(const struct engine *engine, natsMsg *message)
 
     return strncmp(subject, inbox, length) == 0 && subject[length] == '.' ? subject + length + 1
                                                                           : NULL;
+}
+
+json_t *engine_json(natsMsg *answer)
+{
+    return json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
+}
+
+json_int_t engine_json_error(const json_t *answer, const char **ret_text)
+{
+    const json_t *error = json_object_get(answer, "error");
+
+    *ret_text = json_string_value(json_object_get(error, "description"));
+    return json_integer_value(json_object_get(error, "err_code"));
 }
 
 static int error_of(natsStatus s)
@@ -416,33 +475,23 @@ void engine_acknowledge(struct engine *engine, natsMsg *message, const char *tex
 
 void engine_drain(struct engine *engine)
 {
-    for (int i = ENGINE_MESSAGES; i <= ENGINE_GUARDED; i++)
-        if (engine->subscriptions[i].subscription)
-            (void)natsSubscription_Drain(engine->subscriptions[i].subscription);
+    if (engine->messages)
+        (void)natsSubscription_Drain(engine->messages);
 }
 
 void engine_listen(struct engine *engine)
 {
-    /* Messages that were on their way have arrived, or will be delivered again. */
     if (listen_again(engine) != NATS_OK)
         log_warning("NATS: no messages can be received: out of memory, or the connection is over");
 }
 
 void engine_forget(struct engine *engine)
 {
-    for (int i = ENGINE_MESSAGES; i <= ENGINE_GUARDED; i++) {
-        natsSubscription_Destroy(engine->subscriptions[i].subscription);
-        engine->subscriptions[i].subscription = NULL;
-    }
-    engine_arrivals_forget(&engine->arrivals);
-    engine_listen(engine);
-}
+    natsMsg *message;
 
-void engine_guard(struct engine *engine, bool guarded)
-{
-    if (engine->secure || engine->guarded == guarded)
-        return;
-    engine->guarded = guarded;
+    unsubscribe(engine, &engine->messages);
+    while ((message = engine_next(engine)))
+        natsMsg_Destroy(message);
     engine_listen(engine);
 }
 
@@ -476,13 +525,6 @@ void engine_server(const struct engine *engine, char ret[static ENGINE_SERVER_SI
     host = host ? host + 1 : url;
     if (host[strspn(host, allowed)] == '\0' && strlen(host) < ENGINE_SERVER_SIZE)
         strcpy(ret, host);
-}
-
-size_t engine_max_payload(const struct engine *engine)
-{
-    const int64_t max = natsConnection_GetMaxPayload(engine->connection);
-
-    return max > 0 ? (size_t)max : SIZE_MAX;
 }
 
 uint64_t engine_new_secret(void)

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The connection to NATS. libnats' threads only put events into a queue and ring an eventfd.
- * Everything else is called by the main loop, which also reads and writes the socket; with TLS,
- * libnats' threads read and write it.
+/* The connection to NATS. libnats' threads only note events, put messages into a queue, and ring an
+ * eventfd. Everything else is called by the main loop.
+ *
+ * The main loop also reads and writes the socket, and takes messages, which costs the least CPU
+ * time; with TLS, libnats' threads do. They also take messages after the first answer that a
+ * request has no responder: otherwise libnats (3.4 to 3.9) reports that without saying which
+ * request, and does so for any message that a sender has made look like this answer.
  *
  * Answers come to an inbox of this connection: a request names a token, and its answer has the
- * subject INBOX.TOKEN. The beginning of the token is its channel. That of a request for messages of
- * a stream is engine_messages(); they come with the subjects that they were published to.
+ * subject INBOX.TOKEN. Requests for messages of a stream have tokens that begin with
+ * engine_messages(); the messages come with the subjects that they were published to.
  */
 
+#include "shared/base/buffer.h"
 #include "worker/nats/config.h"
-#include "worker/nats/engine-arrivals.h"
 #include "worker/nats/engine-connection.h"
 #include "worker/nats/transport.h"
+#include <jansson.h>
 #include <nats/nats.h>
 #include <poll.h>
 #include <pthread.h>
@@ -23,40 +28,56 @@
 
 #define ENGINE_SERVER_SIZE 80u
 
-/* Tokens. A number follows a dot; in ENGINE_PUBLISHED_TOKEN, a letter comes before it
- * (publication.c). */
-#define ENGINE_CONSUMER_TOKEN  "c."
-#define ENGINE_STATE_TOKEN     "s"
-#define ENGINE_PUBLISHED_TOKEN "p."
-#define ENGINE_DONE_TOKEN      "a."
+/* What tokens begin with; a number follows, except in ENGINE_STATE. */
+#define ENGINE_CONSUMER  'c' /* questions about the consumer */
+#define ENGINE_STATE     's' /* reports of report.h */
+#define ENGINE_PUBLISHED 'p' /* publications, and questions about them */
+#define ENGINE_DONE      'a' /* acknowledgements */
+#define ENGINE_MESSAGES  'm' /* requests for messages */
 
-struct engine_subscription {
-    struct engine *engine;
-    enum engine_channel channel;
-    natsSubscription *subscription;
+/* In this order: a connection may be lost and replaced between two calls of engine_events(). */
+enum engine_event {
+    ENGINE_DISCONNECTED = 1 << 0, /* libnats tries to connect again */
+    ENGINE_CONNECTED = 1 << 1,    /* for the first time or again */
+    ENGINE_REFUSED = 1 << 2,      /* engine_refusal() has changed while it tries */
+    ENGINE_CLOSED = 1 << 3,       /* libnats has given up because of engine_refusal() */
+    ENGINE_DENIED = 1 << 4,       /* engine_denial() is new */
+    ENGINE_RENEWED = 1 << 5,      /* requests from before are void */
+};
+
+/* Messages that have arrived. */
+struct engine_queue {
+    struct buffer messages; /* pointers */
+    size_t n_taken;
+    size_t bytes; /* of data */
 };
 
 struct engine {
     const struct config *config;
     natsOptions *options;
     natsConnection *connection;
-    struct engine_subscription subscriptions[_ENGINE_CHANNEL_N];
     natsInbox *inbox;
+    natsSubscription *answers;
     char prefix[24];     /* of the tokens of requests for messages */
     unsigned n_prefixes; /* each engine_listen() takes a new one */
     bool connected;      /* according to the events that were handled */
-    bool guarded;        /* see engine_guard() */
     bool secure;         /* TLS: libnats' threads read and write the socket */
+    bool threaded;       /* libnats' threads take messages */
     struct transport transport;
-    struct engine_arrivals arrivals;
-    bool has_arrivals; /* there may be some */
-    bool has_messages; /* the subscriptions may have some */
-    usec_t attempt_at; /* when the last attempt to connect again begins; like the next two, used on
-                          libnats' thread only */
+    struct engine_queue taken; /* by the main loop */
+    int fd;                    /* an eventfd: there are events or messages */
+
+    /* Used on libnats' thread that connects. */
+    usec_t attempt_at;   /* when the last attempt to connect again begins */
     unsigned n_attempts; /* that failed */
     bool denied;         /* `denial` is of this connection */
+
+    /* Guarded by `lock`. */
     pthread_mutex_t lock;
-    char refusal[ENGINE_SENTENCE_SIZE]; /* guarded by `lock`, like the next */
+    natsSubscription *messages; /* NULL = none are taken */
+    struct engine_queue arrived;
+    unsigned events; /* enum engine_event */
+    char refusal[ENGINE_SENTENCE_SIZE];
     char denial[ENGINE_SENTENCE_SIZE];
 };
 
@@ -70,14 +91,26 @@ void engine_deinit(struct engine *engine);
 
 /* Fills in what to wait for. */
 void engine_poll(struct engine *engine, struct pollfd fds[static ENGINE_FDS]);
+/* If poll(2) has found something, reads it. */
+void engine_receive(struct engine *engine, const struct pollfd fds[static ENGINE_FDS]);
+
+/* Returns what has happened since the last call, of enum engine_event. */
+unsigned engine_events(struct engine *engine);
 /* Why the last server that answered refused the connection; "" = none answered. */
 void engine_refusal(struct engine *engine, char sentence[static ENGINE_SENTENCE_SIZE]);
 /* The first permission that this user lacks on this connection. Requests without permission are not
  * answered. */
 void engine_denial(struct engine *engine, char text[static ENGINE_SENTENCE_SIZE]);
 
-/* If poll(2) has found something, reads it for engine_next(). */
-void engine_receive(struct engine *engine, const struct pollfd fds[static ENGINE_FDS]);
+/* Returns the next message or answer, which the caller destroys; NULL = none. */
+natsMsg *engine_next(struct engine *engine);
+/* The token of an answer; NULL = a message of a stream. */
+const char *engine_token(const struct engine *engine, natsMsg *message);
+/* Returns an answer as JSON, which the caller frees; NULL = it is none. */
+json_t *engine_json(natsMsg *answer);
+/* Returns the number of the error in an answer of JetStream, 0 if it is none, and what is
+ * wrong. */
+json_int_t engine_json_error(const json_t *answer, const char **ret_text);
 
 /* Sends everything that was published, requested and acknowledged since the last call, without
  * waiting. Call it once in each turn of the loop. Returns when to call it again at the latest. */
@@ -90,12 +123,6 @@ static inline bool engine_is_behind(const struct engine *engine)
 
 /* Returns whether so much data waits to be sent that no more is accepted. */
 bool engine_is_full(const struct engine *engine);
-
-/* Returns true and the next event, whose message the caller destroys; false if there is none. */
-bool engine_next(struct engine *engine, struct engine_arrival *ret);
-
-/* The token of an answer that came to the inbox; NULL = a message of a stream. */
-const char *engine_token(const struct engine *engine, natsMsg *message);
 
 /* Sends a request whose answer comes with that token. Returns 0 or -errno. */
 int engine_request(struct engine *engine, const char *subject, const char *token, const char *text);
@@ -118,19 +145,13 @@ static inline const char *engine_messages(const struct engine *engine)
 }
 
 /* Stops the delivery of messages, so that messages given back go to other machines. Those on their
- * way still arrive. Idempotent. */
+ * way still arrive. */
 void engine_drain(struct engine *engine);
-/* Starts the delivery again. Requests from before are void. */
+/* Starts the delivery again. Requests from before are void, and messages on their way are
+ * delivered again. */
 void engine_listen(struct engine *engine);
-/* Like engine_listen(), but also discards messages that are on their way, or that engine_next() has
- * not returned. */
+/* Like engine_listen(), but also discards what engine_next() has not returned. */
 void engine_forget(struct engine *engine);
-
-/* A sender can make a message look like the answer "no responders". Without TLS, libnats (3.4
- * to 3.9) destroys such a message and reports the answer, so ENGINE_UNANSWERED on ENGINE_MESSAGES
- * may be either. While guarded, libnats' threads deliver new messages, which takes more CPU time,
- * and ENGINE_UNANSWERED on ENGINE_GUARDED is always the answer. */
-void engine_guard(struct engine *engine, bool guarded);
 
 /* Disconnects from this server, to connect to the next one. Does nothing with TLS, where libnats
  * has the socket. */
@@ -142,9 +163,6 @@ void engine_flush(struct engine *engine);
 
 /* The host and the port of the server to which it is connected; "" = unknown. */
 void engine_server(const struct engine *engine, char ret[static ENGINE_SERVER_SIZE]);
-
-/* The largest message that the server takes, bytes. */
-size_t engine_max_payload(const struct engine *engine);
 
 /* Returns a number that cannot be guessed, even from earlier ones. */
 uint64_t engine_new_secret(void);

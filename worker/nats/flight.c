@@ -39,13 +39,9 @@ void message_bin_serve(struct message_bin *bin, bool idle)
 void flights_init(struct flights *flights, struct message_bin *bin)
 {
     *flights = (struct flights){.index = INDEX_NULL, .period = USEC_INFINITY, .bin = bin};
-    list_init(&flights->held);
-    list_init(&flights->unconfirmed);
-    list_init(&flights->dying);
-    list_init(&flights->doubted);
     list_init(&flights->beats);
-    list_init(&flights->done);
-    list_init(&flights->acknowledged);
+    for (int i = 0; i < _N_FLIGHT_STATES; i++)
+        list_init(&flights->lists[i]);
 }
 
 void flights_deinit(struct flights *flights)
@@ -82,13 +78,13 @@ struct flight *flight_new(struct flights *flights, uint64_t sequence, natsMsg *m
         .state = FLIGHT_HELD, .delivered_at = now, .heard_at = now, .result = TROUPE_RESULT_INIT};
     list_init(&flight->link);
     list_init(&flight->beat);
-    list_init(&flight->inquiry);
+    list_init(&flight->question.link);
     index_add(&flights->index, &flight->entry, sequence);
     set_message(flights, flight, message);
-    list_push_back(&flights->held, &flight->link);
+    list_push_back(&flights->lists[FLIGHT_HELD], &flight->link);
     flight_beat_again(flights, flight, now);
     flights->n++;
-    flights->n_held++;
+    flights->counts[FLIGHT_HELD]++;
     return flight;
 }
 
@@ -97,10 +93,8 @@ void flight_free(struct flights *flights, struct flight *flight)
     index_remove(&flights->index, &flight->entry);
     list_unlink(&flight->link);
     list_unlink(&flight->beat);
-    list_unlink(&flight->inquiry);
-    flights->n_here -= flight->state == FLIGHT_HERE;
-    flights->n_held -= flight->state == FLIGHT_HELD;
-    flights->n_done -= flight->state == FLIGHT_DONE;
+    list_unlink(&flight->question.link);
+    flights->counts[flight->state]--;
     flights->n--;
     flights->bytes -= flight->bytes;
     troupe_result_release(&flight->result);
@@ -118,51 +112,13 @@ struct flight *flight_find(const struct flights *flights, uint64_t sequence)
     return entry ? list_entry(entry, struct flight, entry) : NULL;
 }
 
-static struct list *list_of(struct flights *flights, enum flight_state state)
-{
-    switch (state) {
-    case FLIGHT_HELD:
-        return &flights->held;
-    case FLIGHT_HERE:
-        return NULL;
-    case FLIGHT_DONE:
-        return &flights->done;
-    default:
-        return &flights->unconfirmed;
-    }
-}
-
 void flight_set_state(struct flights *flights, struct flight *flight, enum flight_state state)
 {
-    struct list *list = list_of(flights, state);
-
-    flights->n_here += state == FLIGHT_HERE;
-    flights->n_here -= flight->state == FLIGHT_HERE;
-    flights->n_held += state == FLIGHT_HELD;
-    flights->n_held -= flight->state == FLIGHT_HELD;
-    flights->n_done += state == FLIGHT_DONE;
-    flights->n_done -= flight->state == FLIGHT_DONE;
+    flights->counts[flight->state]--;
+    flights->counts[state]++;
     flight->state = state;
-    flight->doubted = false;
     list_unlink(&flight->link);
-    if (list)
-        list_push_back(list, &flight->link);
-}
-
-void flight_die(struct flights *flights, struct flight *flight, usec_t now)
-{
-    flight_set_state(flights, flight, FLIGHT_DEAD);
-    flight->sent_at = now;
-    list_unlink(&flight->link);
-    list_push_back(&flights->dying, &flight->link);
-}
-
-void flight_doubt(struct flights *flights, struct flight *flight, enum flight_state state)
-{
-    flight_set_state(flights, flight, state);
-    flight->doubted = true;
-    list_unlink(&flight->link);
-    list_push_back(&flights->doubted, &flight->link);
+    list_push_back(&flights->lists[state], &flight->link);
 }
 
 void flight_redelivered(struct flights *flights, struct flight *flight, natsMsg *message,

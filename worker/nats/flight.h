@@ -34,11 +34,16 @@ void message_bin_serve(struct message_bin *bin, bool idle);
 /* ---- flights ---- */
 
 enum flight_state {
-    FLIGHT_HELD,  /* the supervisor has no room for it */
-    FLIGHT_HERE,  /* the supervisor has it, or is about to answer */
-    FLIGHT_DEAD,  /* no attempt is left; its death reports are fetched and published */
-    FLIGHT_ENDED, /* its result is published, and not confirmed yet */
-    FLIGHT_DONE,  /* it is to be acknowledged, or that is not confirmed yet */
+    FLIGHT_HELD,           /* the supervisor has no room for it */
+    FLIGHT_HERE,           /* the supervisor has it, or is about to answer */
+    FLIGHT_DYING,          /* no attempt is left; its death reports are fetched */
+    FLIGHT_LETTER,         /* its dead letter is published, and not confirmed yet */
+    FLIGHT_LETTER_DOUBTED, /* the stream is asked whether the dead letter is stored */
+    FLIGHT_RESULT,         /* as for dead letters */
+    FLIGHT_RESULT_DOUBTED,
+    FLIGHT_DONE,         /* it is to be acknowledged */
+    FLIGHT_ACKNOWLEDGED, /* that is not confirmed yet */
+    _N_FLIGHT_STATES,
 };
 
 /* How the supervisor got the job. */
@@ -55,11 +60,27 @@ enum flight_message {
     FLIGHT_STAND_IN,  /* for a message that an earlier run has received */
 };
 
+/* What the supervisor is asked; see inquiry.h. */
+enum question_type {
+    QUESTION_WAITS,  /* of a flight that is here: the job's state, and records of type Wait */
+    QUESTION_JOB,    /* of a dead one: a record of type Job */
+    QUESTION_DEATHS, /* of a dead one whose job is known: records of type Death, newest first */
+    QUESTION_GROUP,  /* records of type Wait about the group */
+    QUESTION_JOBS,   /* of the group: records of type Job */
+    QUESTION_GROUPS, /* records of type GroupMetrics of all groups */
+    _N_QUESTIONS,
+};
+
+struct question {
+    struct list link;        /* among those that wait */
+    enum question_type type; /* unless it is about a flight */
+};
+
 struct flight {
     struct index_entry entry;
-    struct list link;    /* in the list of its state */
-    struct list beat;    /* among all, by `beat_at` */
-    struct list inquiry; /* in the list of flights to ask the supervisor about */
+    struct list link; /* in the list of its state */
+    struct list beat; /* among all, by `beat_at` */
+    struct question question;
     usec_t beat_at;      /* when to report it to the engine */
     usec_t delivered_at; /* when the engine delivered it last */
     usec_t heard_at;     /* when the engine heard of it last, while it was this machine's */
@@ -73,11 +94,10 @@ struct flight {
     uint64_t turn;    /* when that was last */
     enum flight_claim claim;
     enum flight_message kind;
-    bool bare;      /* only headers are published, because the rest is too large */
-    bool doubted;   /* the stream is asked whether the publication is stored */
-    bool lost;      /* its publication was confirmed, but is not stored */
-    uint64_t other; /* the sequence of another message that is stored in its place; 0 = none */
-    bool left;      /* a stopping supervisor refused it; it may be on disk */
+    unsigned n_omitted; /* how many versions of the publication were too large */
+    bool lost;          /* its publication was confirmed, but is not stored */
+    uint64_t other;     /* the sequence of another message that is stored in its place; 0 = none */
+    bool left;          /* a stopping supervisor refused it; it may be on disk */
     natsMsg *message;
     size_t bytes; /* of it, in memory */
     struct troupe_result result;
@@ -92,10 +112,12 @@ struct flight {
 
 struct flights {
     struct index index;
-    struct list held, unconfirmed, beats;
-    struct list dying, doubted;     /* by `sent_at` */
-    struct list done, acknowledged; /* both FLIGHT_DONE; the latter by `turn` */
-    unsigned n, n_here, n_held, n_done;
+    struct list beats;
+    /* By state, those of each in the order in which they have got there, which is that of `sent_at`
+     * or `turn`. */
+    struct list lists[_N_FLIGHT_STATES];
+    unsigned counts[_N_FLIGHT_STATES];
+    unsigned n;
     size_t bytes;  /* of their messages, in memory */
     usec_t period; /* between two reports of a message to the engine */
     struct message_bin *bin;
@@ -125,10 +147,11 @@ static inline bool flight_is_dead(const struct flight *flight)
 
 /* Puts it last in the list of its new state. */
 void flight_set_state(struct flights *flights, struct flight *flight, enum flight_state state);
-/* Like flight_set_state(), for the state in which its death reports are fetched. */
-void flight_die(struct flights *flights, struct flight *flight, usec_t now);
-/* Like flight_set_state(), but puts it last among those that are in doubt. */
-void flight_doubt(struct flights *flights, struct flight *flight, enum flight_state state);
+/* Returns how many are only to be acknowledged. */
+static inline unsigned flights_done(const struct flights *flights)
+{
+    return flights->counts[FLIGHT_DONE] + flights->counts[FLIGHT_ACKNOWLEDGED];
+}
 
 /* The engine has delivered the message again: from now on that delivery counts. */
 void flight_redelivered(struct flights *flights, struct flight *flight, natsMsg *message,

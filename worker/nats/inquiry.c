@@ -3,124 +3,169 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define RETRY_USEC USEC_PER_SEC
 
-void inquiry_init(struct inquiry *inquiry, struct flights *flights, const char *stream,
+static const struct {
+    const char *method, *member, *parameter;
+} questions[] = {
+    [QUESTION_WAITS] = {"io.troupe.Jobs.Explain", NULL, "id"},
+    [QUESTION_JOB] = {"io.troupe.Jobs.Get", "job", "id"},
+    [QUESTION_DEATHS] = {"io.troupe.Supervisor.ListDeaths", "deaths", "job"},
+    [QUESTION_GROUP] = {"io.troupe.Supervisor.Explain", "waits", "target"},
+    [QUESTION_JOBS] = {"io.troupe.Jobs.List", "jobs", "group"},
+    [QUESTION_GROUPS] = {"io.troupe.Supervisor.GetMetrics", "groups", NULL},
+};
+
+static bool is_about_flight(enum question_type type)
+{
+    return type < QUESTION_GROUP;
+}
+
+void inquiry_init(struct inquiry *inquiry, struct flights *flights, const struct config *config,
                   inquiry_fn answered, void *userdata)
 {
     *inquiry = (struct inquiry){
-        .flights = flights, .stream = stream, .answered = answered, .userdata = userdata};
+        .flights = flights, .config = config, .answered = answered, .userdata = userdata};
     list_init(&inquiry->waiting);
+    for (int i = 0; i < _N_QUESTIONS; i++) {
+        inquiry->others[i].type = (enum question_type)i;
+        list_init(&inquiry->others[i].link);
+    }
 }
 
-static void inquiry_disconnect(struct inquiry *inquiry)
+static void disconnect(struct inquiry *inquiry)
 {
     troupe_query_free(inquiry->query);
     inquiry->query = NULL;
+    inquiry->asking = false;
 }
 
 void inquiry_deinit(struct inquiry *inquiry)
 {
-    inquiry_disconnect(inquiry);
+    disconnect(inquiry);
+}
+
+static enum question_type question_about(const struct flight *flight)
+{
+    if (flight->state != FLIGHT_DYING)
+        return QUESTION_WAITS;
+    return flight->job ? QUESTION_DEATHS : QUESTION_JOB;
+}
+
+static bool is_asked_about(const struct inquiry *inquiry, const struct flight *flight)
+{
+    return inquiry->asking && is_about_flight(inquiry->type) &&
+           inquiry->flight == flight_sequence(flight);
 }
 
 void inquiry_ask(struct inquiry *inquiry, struct flight *flight)
 {
-    if (!list_linked(&flight->inquiry) && inquiry->current != flight_sequence(flight))
-        list_push_back(&inquiry->waiting, &flight->inquiry);
-    else if (inquiry->current == flight_sequence(flight) && inquiry->state != flight->state)
-        inquiry->outdated = true;
+    if (is_asked_about(inquiry, flight))
+        inquiry->outdated |= inquiry->type != question_about(flight);
+    else if (!list_linked(&flight->question.link))
+        list_push_back(&inquiry->waiting, &flight->question.link);
 }
 
-static enum inquiry_question question_about(const struct flight *flight)
+void inquiry_ask_other(struct inquiry *inquiry, enum question_type type)
 {
-    if (flight->state != FLIGHT_DEAD)
-        return INQUIRY_WAITS;
-    return flight->job ? INQUIRY_DEATHS : INQUIRY_JOB;
+    struct question *question = &inquiry->others[type];
+
+    if (!list_linked(&question->link) && !(inquiry->asking && inquiry->type == type))
+        list_push_back(&inquiry->waiting, &question->link);
 }
 
-static int inquiry_begin(struct inquiry *inquiry)
+/* Returns what the current question is about. */
+static struct flight *flight_of(const struct inquiry *inquiry)
 {
-    static const struct {
-        const char *method, *member, *parameter;
-    } questions[] = {
-        [INQUIRY_WAITS] = {"io.troupe.Jobs.Explain", NULL, "id"},
-        [INQUIRY_JOB] = {"io.troupe.Jobs.Get", "job", "id"},
-        [INQUIRY_DEATHS] = {"io.troupe.Supervisor.ListDeaths", "deaths", "job"},
-    };
-    struct flight *flight = list_entry(list_first(&inquiry->waiting), struct flight, inquiry);
-    const enum inquiry_question question = question_about(flight);
-    char id[TROUPE_ID_SIZE], parameters[TROUPE_ID_SIZE + 16];
+    return is_about_flight(inquiry->type) ? flight_find(inquiry->flights, inquiry->flight) : NULL;
+}
+
+/* Calls the handler, unless the flight is gone. */
+static void tell(struct inquiry *inquiry, enum inquiry_answer answer, struct troupe_query *query)
+{
+    struct flight *flight = flight_of(inquiry);
+
+    if (flight || !is_about_flight(inquiry->type))
+        inquiry->answered(inquiry->userdata, flight, inquiry->type, answer, query);
+}
+
+/* Returns 0 or -errno. */
+static int begin(struct inquiry *inquiry)
+{
+    struct question *question = list_entry(list_first(&inquiry->waiting), struct question, link);
+    const bool is_other = question == &inquiry->others[question->type];
+    struct flight *flight = is_other ? NULL : list_entry(question, struct flight, question);
+    const enum question_type type = is_other ? question->type : question_about(flight);
+    char value[TROUPE_ID_SIZE], parameters[TROUPE_ID_SIZE + 16] = "{}";
     int r;
 
-    flight_id(flight, inquiry->stream, id);
-    (void)snprintf(parameters, sizeof(parameters), "{\"%s\":\"%s\"}", questions[question].parameter,
-                   id);
-    r = troupe_query_call(inquiry->query, questions[question].method, questions[question].member,
+    (void)snprintf(value, sizeof(value), "%s", inquiry->config->group);
+    if (flight)
+        flight_id(flight, inquiry->config->stream, value);
+    if (questions[type].parameter)
+        (void)snprintf(parameters, sizeof(parameters), "{\"%s\":\"%s\"}", questions[type].parameter,
+                       value);
+    r = troupe_query_call(inquiry->query, questions[type].method, questions[type].member,
                           parameters, 0);
     if (r < 0)
         return r;
-    if (question == INQUIRY_DEATHS) { /* a lost connection may have cut an earlier answer */
-        free(flight->reports);
-        flight->reports = NULL;
-    }
-    list_unlink(&flight->inquiry);
-    inquiry->question = question;
-    inquiry->current = flight_sequence(flight);
-    inquiry->state = flight->state;
+    list_unlink(&question->link);
+    inquiry->asking = true;
+    inquiry->type = type;
+    inquiry->flight = flight ? flight_sequence(flight) : 0;
     inquiry->outdated = false;
+    tell(inquiry, INQUIRY_BEGIN, NULL);
     return 0;
 }
 
-/* After an answer that is too old, asks again. */
-static void inquiry_end(struct inquiry *inquiry, enum inquiry_answer answer)
+static void ask_again(struct inquiry *inquiry)
 {
-    struct flight *flight = flight_find(inquiry->flights, inquiry->current);
+    struct flight *flight = flight_of(inquiry);
 
-    inquiry->current = 0;
-    if (flight && inquiry->outdated)
+    if (flight)
         inquiry_ask(inquiry, flight);
-    else if (flight)
-        inquiry->answered(inquiry->userdata, flight, inquiry->question, answer, NULL);
+    else if (!is_about_flight(inquiry->type))
+        inquiry_ask_other(inquiry, inquiry->type);
 }
 
-static void inquiry_tell(struct inquiry *inquiry)
+static void end(struct inquiry *inquiry, enum inquiry_answer answer)
 {
-    struct flight *flight = flight_find(inquiry->flights, inquiry->current);
-
-    if (flight && !inquiry->outdated)
-        inquiry->answered(inquiry->userdata, flight, inquiry->question, INQUIRY_RECORD,
-                          inquiry->query);
+    inquiry->asking = false;
+    if (inquiry->outdated)
+        ask_again(inquiry);
+    else
+        tell(inquiry, answer, NULL);
 }
 
 /* Returns 0 when there is nothing to ask, or -errno: -EAGAIN when the answer has not come. */
-static int inquiry_go_on(struct inquiry *inquiry)
+static int go_on(struct inquiry *inquiry)
 {
-    for (;;) {
-        int r = 0;
+    int r = 0;
 
-        if (inquiry->current == 0 && list_empty(&inquiry->waiting))
-            return 0;
-        if (inquiry->current == 0)
-            r = inquiry_begin(inquiry);
+    while (inquiry->asking || !list_empty(&inquiry->waiting)) {
+        if (!inquiry->asking)
+            r = begin(inquiry);
         if (r == 0)
             r = troupe_query_next(inquiry->query, 0);
-        if (r == 1)
-            inquiry_tell(inquiry);
-        else if (r == 0 || r == -ESRCH || r == -ESHUTDOWN)
-            inquiry_end(inquiry, r == 0        ? INQUIRY_END
-                                 : r == -ESRCH ? INQUIRY_UNKNOWN
-                                               : INQUIRY_LEFT);
-        else
+        if (r == 1 && !inquiry->outdated)
+            tell(inquiry, INQUIRY_RECORD, inquiry->query);
+        else if (r == 0)
+            end(inquiry, INQUIRY_END);
+        else if (r == -ESRCH || r == -ENOENT)
+            end(inquiry, INQUIRY_UNKNOWN);
+        else if (r == -ESHUTDOWN)
+            end(inquiry, INQUIRY_LEFT);
+        else if (r < 0)
             return r;
+        r = 0;
     }
+    return 0;
 }
 
 usec_t inquiry_process(struct inquiry *inquiry, usec_t now)
 {
-    struct flight *flight;
+    bool asking;
     int r = 0;
 
     if (!inquiry->query && list_empty(&inquiry->waiting))
@@ -130,15 +175,13 @@ usec_t inquiry_process(struct inquiry *inquiry, usec_t now)
     if (!inquiry->query)
         r = troupe_query_new(&inquiry->query, NULL);
     if (r == 0)
-        r = inquiry_go_on(inquiry);
+        r = go_on(inquiry);
     if (r == 0 || r == -EAGAIN || r == -EINTR)
         return USEC_INFINITY;
-    /* Asks it again over another connection. */
-    inquiry_disconnect(inquiry);
-    flight = flight_find(inquiry->flights, inquiry->current);
-    inquiry->current = 0;
-    if (flight)
-        inquiry_ask(inquiry, flight);
+    asking = inquiry->asking;
+    disconnect(inquiry);
+    if (asking)
+        ask_again(inquiry);
     inquiry->not_before = now + RETRY_USEC;
     return inquiry->not_before;
 }
@@ -147,5 +190,5 @@ int inquiry_fd(const struct inquiry *inquiry)
 {
     /* Between questions, a closed connection would be readable forever. The next question notices
      * it. */
-    return inquiry->query && inquiry->current != 0 ? troupe_query_fd(inquiry->query) : -1;
+    return inquiry->asking ? troupe_query_fd(inquiry->query) : -1;
 }

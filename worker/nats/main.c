@@ -40,8 +40,6 @@ static int wait_until(struct bridge *bridge, int signals, usec_t next)
         {.fd = signals, .events = POLLIN},
         {.fd = troupe_client_fd(bridge->client), .events = POLLIN},
         {.fd = inquiry_fd(&bridge->inquiry), .events = POLLIN},
-        {.fd = report_fd(&bridge->report), .events = POLLIN},
-        {.fd = availability_fd(&bridge->availability), .events = POLLIN},
         {.fd = -1}, /* of the engine */
         {.fd = -1},
     };

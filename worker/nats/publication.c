@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The limit of a stream for all headers, bytes. */
-#define HEADERS_MAX UINT16_MAX
 /* Troupe-End of a message that can never be a job. */
 #define END_REFUSED "refused"
 
@@ -18,8 +16,7 @@
 #define HEADER_ID "Nats-Msg-Id"
 /* The message is stored only if this is the sequence of the subject's last message; 0 = there is
  * none. */
-#define HEADER_ONCE      "Nats-Expected-Last-Subject-Sequence"
-#define HEADER_ONCE_SIZE sizeof(HEADER_ONCE ": 18446744073709551615\r\n")
+#define HEADER_ONCE "Nats-Expected-Last-Subject-Sequence"
 /* JSStreamHeaderExceedsMaximumErr, which libnats 3.4 does not name. */
 #define ERROR_HEADERS_SIZE 10097
 
@@ -30,34 +27,39 @@
 #define SUBJECT_SIZE 256
 #define TOKEN_SIZE   32
 
-/* The letters of tokens, by kind. */
-static const char kinds[] = {
-    [0] = 'r',
-    [PUBLICATION_LETTER] = 'd',
-    [PUBLICATION_QUESTION] = 'R',
-    [PUBLICATION_LETTER | PUBLICATION_QUESTION] = 'D',
+/* The letters of tokens. */
+static const char letters[_N_FLIGHT_STATES] = {
+    [FLIGHT_LETTER] = 'd',
+    [FLIGHT_LETTER_DOUBTED] = 'D',
+    [FLIGHT_RESULT] = 'r',
+    [FLIGHT_RESULT_DOUBTED] = 'R',
 };
 
-static void make_token(char token[static TOKEN_SIZE], uint64_t number, unsigned kind)
+static bool is_letter(const struct flight *flight)
 {
-    (void)snprintf(token, TOKEN_SIZE, ENGINE_PUBLISHED_TOKEN "%c%" PRIu64, kinds[kind], number);
+    return flight->state == FLIGHT_LETTER || flight->state == FLIGHT_LETTER_DOUBTED;
 }
 
-uint64_t publication_number(const char *token, enum publication_kind *ret_kind)
+static void make_token(char token[static TOKEN_SIZE], const struct flight *flight)
 {
-    const char *letter = token + strlen(ENGINE_PUBLISHED_TOKEN);
-    size_t kind = 0;
+    (void)snprintf(token, TOKEN_SIZE, "%c%c%" PRIu64, ENGINE_PUBLISHED, letters[flight->state],
+                   flight_sequence(flight));
+}
 
-    while (kind < sizeof(kinds) && kinds[kind] != *letter)
-        kind++;
-    *ret_kind = (enum publication_kind)kind;
-    return kind < sizeof(kinds) ? strtoull(letter + 1, NULL, 10) : 0;
+uint64_t publication_number(const char *token, enum flight_state *ret_state)
+{
+    enum flight_state state = 0;
+
+    while (state < _N_FLIGHT_STATES && (letters[state] == '\0' || letters[state] != token[1]))
+        state++;
+    *ret_state = state;
+    return state < _N_FLIGHT_STATES ? strtoull(token + 2, NULL, 10) : 0;
 }
 
 static void make_subject(char subject[static SUBJECT_SIZE], const struct config *config,
-                         const struct flight *flight, bool of_letter)
+                         const struct flight *flight)
 {
-    if (of_letter)
+    if (is_letter(flight))
         (void)snprintf(subject, SUBJECT_SIZE, PUBLICATION_LETTER_SUBJECT "%s.%s.%" PRIu64,
                        config->group, config->stream, flight_sequence(flight));
     else
@@ -65,218 +67,201 @@ static void make_subject(char subject[static SUBJECT_SIZE], const struct config 
                        config->stream, flight_sequence(flight));
 }
 
-static natsStatus set_number(natsMsg *message, const char *name, int64_t number)
+/* ---- headers ---- */
+
+/* A message that is being made; after an error, nothing more is set. */
+struct draft {
+    natsMsg *message;
+    natsStatus status;
+};
+
+static void set(struct draft *draft, const char *name, const char *value)
+{
+    if (draft->status == NATS_OK)
+        draft->status = natsMsgHeader_Set(draft->message, name, value);
+}
+
+static void set_number(struct draft *draft, const char *name, int64_t number)
 {
     char text[24];
 
     (void)snprintf(text, sizeof(text), "%" PRId64, number);
-    return natsMsgHeader_Set(message, name, text);
+    set(draft, name, text);
 }
 
-/* A header is one line. A server overlooks a header if its name occurs earlier, in another header
- * (client.go, getHeader), and libnats writes headers in the order of a hash. */
-static natsStatus set_text(natsMsg *message, const char *name, const char *text)
+/* Sets a text of any kind. A header is one line. A server overlooks a header if its name occurs
+ * earlier, in another header (client.go, getHeader), and libnats writes headers in the order of a
+ * hash. */
+static void set_text(struct draft *draft, const char *name, const char *text)
 {
     _cleanup_free_ char *line = strdup(text);
     char *found;
 
-    if (!line)
-        return NATS_NO_MEMORY;
+    if (!line) {
+        draft->status = NATS_NO_MEMORY;
+        return;
+    }
     for (char *c = line; *c != '\0'; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = ' ';
     while ((found = strstr(line, HEADER_ID)) || (found = strstr(line, HEADER_ONCE)))
         found[strlen("Nats")] = '_';
-    return natsMsgHeader_Set(message, name, line);
+    set(draft, name, line);
 }
 
-static natsStatus set_once(natsMsg *message, const struct flight *flight)
-{
-    return set_number(message, HEADER_ONCE, (int64_t)flight->other);
-}
-
-static const char *reason_of(const struct flight *flight)
-{
-    return flight->problem ? flight->problem : flight->result.reason;
-}
-
-static natsStatus set_common(natsMsg *message, const struct config *config,
-                             const struct flight *flight, const char *suffix)
+/* Sets what makes the stream store it once. A server may remember the id of a publication that it
+ * has lost, and would not store it again. */
+static void set_once(struct draft *draft, const struct config *config, const struct flight *flight)
 {
     char id[128];
-    natsStatus s = NATS_OK;
 
     (void)snprintf(id, sizeof(id), "%s:%" PRIu64 "%s", config->stream, flight_sequence(flight),
-                   suffix);
-    /* A server may remember the id of a publication that it has lost, and would not store it again.
-     */
+                   is_letter(flight) ? ":dead" : "");
     if (!flight->lost)
-        s = natsMsgHeader_Set(message, HEADER_ID, id);
+        set(draft, HEADER_ID, id);
+    set_number(draft, HEADER_ONCE, (int64_t)flight->other);
+}
+
+static void set_common(struct draft *draft, const struct config *config,
+                       const struct flight *flight)
+{
+    const char *reason = flight->problem ? flight->problem : flight->result.reason;
+    char id[TROUPE_ID_SIZE];
+
     flight_id(flight, config->stream, id);
-    if (s == NATS_OK)
-        s = natsMsgHeader_Set(message, "Troupe-Job", id);
-    if (s == NATS_OK)
-        s = natsMsgHeader_Set(message, "Troupe-End",
-                              flight->problem ? END_REFUSED : troupe_end_name(flight->result.end));
-    if (s == NATS_OK && *reason_of(flight) != '\0')
-        s = set_text(message, "Troupe-Reason", reason_of(flight));
-    return s;
+    set(draft, "Troupe-Job", id);
+    set(draft, "Troupe-End", flight->problem ? END_REFUSED : troupe_end_name(flight->result.end));
+    if (*reason != '\0')
+        set_text(draft, "Troupe-Reason", reason);
 }
 
-static bool fits(const struct engine *engine, natsMsg *message)
-{
-    unsigned n;
-    const size_t headers = message_headers_size(message, &n);
+/* ---- the parts that may be omitted ---- */
 
-    return headers + HEADER_ONCE_SIZE <= HEADERS_MAX &&
-           headers + HEADER_ONCE_SIZE + (size_t)natsMsg_GetDataLength(message) <=
-               engine_max_payload(engine);
-}
-
-/* Destroys a message that is incomplete, or too large unless it is the `last` attempt. */
-static natsMsg *keep_if_sendable(const struct engine *engine, natsMsg *message, natsStatus s,
-                                 bool last)
-{
-    if (s == NATS_OK && (last || fits(engine, message)))
-        return message;
-    natsMsg_Destroy(message);
-    return NULL;
-}
-
-static natsMsg *make_result(const struct engine *engine, const struct config *config,
-                            const struct flight *flight, bool with_data)
-{
-    const struct troupe_result *result = &flight->result;
-    char subject[SUBJECT_SIZE], token[TOKEN_SIZE];
-    natsMsg *message;
-    natsStatus s;
-
-    make_subject(subject, config, flight, false);
-    make_token(token, flight_sequence(flight), 0);
-    message = engine_message(engine, subject, token, with_data ? result->data : "",
-                             with_data ? result->size : 0);
-    if (!message)
-        return NULL;
-    s = set_common(message, config, flight, "");
-    if (s == NATS_OK)
-        s = set_once(message, flight);
-    if (s == NATS_OK)
-        s = set_number(message, "Troupe-Code", result->code);
-    if (s == NATS_OK)
-        s = set_number(message, "Troupe-Attempts", result->attempts);
-    if (s == NATS_OK && !with_data)
-        s = natsMsgHeader_Set(message, HEADER_MISSING, "the result: too large");
-    return keep_if_sendable(engine, message, s, !with_data);
-}
-
-natsMsg *publication_result(const struct engine *engine, const struct config *config,
-                            const struct flight *flight)
-{
-    natsMsg *message = flight->bare ? NULL : make_result(engine, config, flight, true);
-
-    return message ? message : make_result(engine, config, flight, false);
-}
-
-/* With these, the dead letter can be sent again as a job. */
-static natsStatus copy_headers(natsMsg *to, natsMsg *from)
-{
-    static const char *const for_jobs[] = {MESSAGE_HEADER_KEY, MESSAGE_HEADER_PRIORITY,
-                                           MESSAGE_HEADER_DELAY, MESSAGE_HEADER_TIMEOUT};
-    natsStatus s = NATS_OK;
-    const char *value;
-
-    for (size_t i = 0; i < ELEMENTS(for_jobs) && s == NATS_OK; i++)
-        if (natsMsgHeader_Get(from, for_jobs[i], &value) == NATS_OK && strlen(value) <= COPIED_MAX)
-            s = set_text(to, for_jobs[i], value);
-    return s;
-}
-
-/* The optional parts of a dead letter. */
 enum part {
-    PART_PAYLOAD = 1 << 0,
+    PART_DATA = 1 << 0,
     PART_JOB = 1 << 1,     /* with its attempts */
     PART_REPORTS = 1 << 2, /* of deaths: only with the job */
 };
 
-/* Tried in this order. Parts that the supervisor also keeps are omitted first. */
-static const struct {
+struct version {
     unsigned parts;
     const char *missing;
-} letters[] = {
-    {PART_PAYLOAD | PART_JOB | PART_REPORTS, NULL},
-    {PART_PAYLOAD | PART_JOB, "the death reports: too large"},
-    {PART_PAYLOAD, "the attempts: too large"},
+};
+
+/* Tried in this order. Parts that the supervisor also keeps are omitted first. */
+static const struct version letter_versions[] = {
+    {PART_DATA | PART_JOB | PART_REPORTS, NULL},
+    {PART_DATA | PART_JOB, "the death reports: too large"},
+    {PART_DATA, "the attempts: too large"},
     {PART_JOB | PART_REPORTS, "the payload: too large"},
     {PART_JOB, "the payload and the death reports: too large"},
     {0, "the payload and the attempts: too large"},
 };
 
-#define LETTERS (sizeof(letters) / sizeof(letters[0]))
+static const struct version result_versions[] = {
+    {PART_DATA, NULL},
+    {0, "the result: too large"},
+};
+
+bool publication_omit(struct flight *flight)
+{
+    const size_t n = is_letter(flight) ? ELEMENTS(letter_versions) : ELEMENTS(result_versions);
+
+    if (flight->n_omitted + 1 >= n)
+        return false;
+    flight->n_omitted++;
+    return true;
+}
+
+static const struct version *version_of(const struct flight *flight)
+{
+    return (is_letter(flight) ? letter_versions : result_versions) + flight->n_omitted;
+}
+
+/* ---- messages ---- */
+
+/* With these, the dead letter can be sent again as a job. */
+static void copy_headers(struct draft *to, natsMsg *from)
+{
+    static const char *const for_jobs[] = {MESSAGE_HEADER_KEY, MESSAGE_HEADER_PRIORITY,
+                                           MESSAGE_HEADER_DELAY, MESSAGE_HEADER_TIMEOUT};
+    const char *value;
+
+    for (size_t i = 0; i < ELEMENTS(for_jobs); i++)
+        if (natsMsgHeader_Get(from, for_jobs[i], &value) == NATS_OK && strlen(value) <= COPIED_MAX)
+            set_text(to, for_jobs[i], value);
+}
 
 /* Sets the job, with the reports as an additional member. */
-static natsStatus set_deaths(natsMsg *message, const struct flight *flight, bool with_reports)
+static void set_deaths(struct draft *draft, const struct flight *flight, bool with_reports)
 {
     const int length = (int)strlen(flight->job) - 1; /* without the brace at the end */
     _cleanup_free_ char *text = NULL;
 
-    if (!with_reports || !flight->reports)
-        return set_text(message, "Troupe-Deaths", flight->job);
-    if (asprintf(&text, "%.*s,\"deaths\":[%s]}", length, flight->job, flight->reports) < 0) {
+    if (!with_reports || !flight->reports) {
+        set_text(draft, "Troupe-Deaths", flight->job);
+    } else if (asprintf(&text, "%.*s,\"deaths\":[%s]}", length, flight->job, flight->reports) < 0) {
         text = NULL;
-        return NATS_NO_MEMORY;
+        draft->status = NATS_NO_MEMORY;
+    } else {
+        set_text(draft, "Troupe-Deaths", text);
     }
-    return set_text(message, "Troupe-Deaths", text);
 }
 
-static natsStatus set_letter(natsMsg *message, const struct config *config,
-                             const struct flight *flight, size_t letter)
+static void set_result(struct draft *draft, const struct flight *flight)
 {
-    const unsigned parts = letters[letter].parts;
-    natsStatus s = copy_headers(message, flight->message);
-
-    if (s == NATS_OK)
-        s = set_common(message, config, flight, ":dead");
-    if (s == NATS_OK)
-        s = set_text(message, "Troupe-Subject", natsMsg_GetSubject(flight->message));
-    if (s == NATS_OK && parts & PART_JOB && flight->job)
-        s = set_deaths(message, flight, parts & PART_REPORTS);
-    if (s != NATS_OK || !letters[letter].missing)
-        return s;
-    return natsMsgHeader_Set(message, HEADER_MISSING, letters[letter].missing);
+    set_number(draft, "Troupe-Code", flight->result.code);
+    set_number(draft, "Troupe-Attempts", flight->result.attempts);
 }
 
-static natsMsg *make_letter(const struct engine *engine, const struct config *config,
-                            const struct flight *flight, const char *subject, const char *token)
+static void set_letter(struct draft *draft, const struct flight *flight, unsigned parts)
 {
-    natsMsg *message = NULL;
-
-    for (size_t i = flight->bare ? LETTERS - 1 : 0; i < LETTERS && !message; i++) {
-        const bool with_data = letters[i].parts & PART_PAYLOAD;
-        const int size = with_data ? natsMsg_GetDataLength(flight->message) : 0;
-
-        message = engine_message(engine, subject, token,
-                                 with_data ? natsMsg_GetData(flight->message) : "", (size_t)size);
-        if (message)
-            message = keep_if_sendable(engine, message, set_letter(message, config, flight, i),
-                                       i == LETTERS - 1);
-    }
-    return message;
+    copy_headers(draft, flight->message);
+    set_text(draft, "Troupe-Subject", natsMsg_GetSubject(flight->message));
+    if (parts & PART_JOB && flight->job)
+        set_deaths(draft, flight, parts & PART_REPORTS);
 }
 
-natsMsg *publication_letter(const struct engine *engine, const struct config *config,
-                            const struct flight *flight)
+/* Without a token (NULL), it is neither stored nor confirmed. */
+static natsMsg *make(const struct engine *engine, const struct config *config,
+                     const struct flight *flight, const char *subject, const char *token)
+{
+    const struct version *version = version_of(flight);
+    const bool with_data = version->parts & PART_DATA;
+    struct draft draft = {.status = NATS_OK};
+
+    if (is_letter(flight))
+        draft.message = engine_message(
+            engine, subject, token, with_data ? natsMsg_GetData(flight->message) : "",
+            with_data ? (size_t)natsMsg_GetDataLength(flight->message) : 0);
+    else
+        draft.message = engine_message(engine, subject, token, with_data ? flight->result.data : "",
+                                       with_data ? flight->result.size : 0);
+    if (!draft.message)
+        return NULL;
+    if (token)
+        set_once(&draft, config, flight);
+    set_common(&draft, config, flight);
+    if (is_letter(flight))
+        set_letter(&draft, flight, version->parts);
+    else
+        set_result(&draft, flight);
+    if (version->missing)
+        set(&draft, HEADER_MISSING, version->missing);
+    if (draft.status == NATS_OK)
+        return draft.message;
+    natsMsg_Destroy(draft.message);
+    return NULL;
+}
+
+natsMsg *publication_make(const struct engine *engine, const struct config *config,
+                          const struct flight *flight)
 {
     char subject[SUBJECT_SIZE], token[TOKEN_SIZE];
-    natsMsg *message;
 
-    make_subject(subject, config, flight, true);
-    make_token(token, flight_sequence(flight), PUBLICATION_LETTER);
-    message = make_letter(engine, config, flight, subject, token);
-    if (message && set_once(message, flight) != NATS_OK) {
-        natsMsg_Destroy(message);
-        return NULL;
-    }
-    return message;
+    make_subject(subject, config, flight);
+    make_token(token, flight);
+    return make(engine, config, flight, subject, token);
 }
 
 natsMsg *publication_notice(const struct engine *engine, const struct config *config,
@@ -285,17 +270,17 @@ natsMsg *publication_notice(const struct engine *engine, const struct config *co
     char subject[128];
 
     (void)snprintf(subject, sizeof(subject), PUBLICATION_LETTER_SUBJECT "%s", config->group);
-    return make_letter(engine, config, flight, subject, NULL);
+    return make(engine, config, flight, subject, NULL);
 }
+
+/* ---- questions and answers ---- */
 
 int publication_ask(struct engine *engine, const struct config *config, const struct flight *flight)
 {
-    const bool of_letter = flight->state == FLIGHT_DEAD;
     char subject[SUBJECT_SIZE], token[TOKEN_SIZE], text[SUBJECT_SIZE + 32];
 
-    make_subject(subject, config, flight, of_letter);
-    make_token(token, flight_sequence(flight),
-               PUBLICATION_QUESTION | (of_letter ? PUBLICATION_LETTER : 0));
+    make_subject(subject, config, flight);
+    make_token(token, flight);
     (void)snprintf(text, sizeof(text), "{\"last_by_subj\":\"%s\"}", subject);
     return engine_request(engine, "$JS.API.STREAM.MSG.GET." PUBLICATION_STREAM, token, text);
 }
@@ -313,56 +298,36 @@ static int judge_message(const json_t *message, uint64_t *ret_other)
 int publication_found(const struct config *config, const struct flight *flight, natsMsg *answer,
                       uint64_t *ret_other)
 {
-    json_t *reply =
-        json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
-    const json_t *error = json_object_get(reply, "error");
-    const json_int_t code = json_integer_value(json_object_get(error, "err_code"));
+    json_auto_t *reply = engine_json(answer);
     const json_t *message = json_object_get(reply, "message");
-    const char *found = json_string_value(json_object_get(message, "subject"));
+    const char *found = json_string_value(json_object_get(message, "subject")), *text;
+    const json_int_t error = engine_json_error(reply, &text);
     char subject[SUBJECT_SIZE];
-    int r = -EIO;
 
-    make_subject(subject, config, flight, flight->state == FLIGHT_DEAD);
-    if (message)
-        r = found && strcmp(found, subject) == 0 ? judge_message(message, ret_other)
-                                                 : PUBLICATION_E_FOREIGN;
-    if (code == JSNoMessageFoundErr || code == JSStreamNotFoundErr)
-        r = PUBLICATION_E_MISSING;
-    json_decref(reply);
-    return r;
-}
-
-static int status_of(const json_t *error, char *problem, size_t size)
-{
-    const json_int_t code = json_integer_value(json_object_get(error, "err_code"));
-    const char *text = json_string_value(json_object_get(error, "description"));
-
-    if (code == JSStreamWrongLastSequenceErr) /* HEADER_ONCE: the subject has a message */
-        return PUBLICATION_E_DOUBLE;
-    (void)snprintf(problem, size, "%s", text ? text : "refused");
-    return code == JSStreamMessageExceedsMaximumErr || code == ERROR_HEADERS_SIZE ? -EMSGSIZE
-                                                                                  : -EIO;
+    make_subject(subject, config, flight);
+    if (error == JSNoMessageFoundErr || error == JSStreamNotFoundErr)
+        return PUBLICATION_E_MISSING;
+    if (!message)
+        return -EIO;
+    return found && strcmp(found, subject) == 0 ? judge_message(message, ret_other)
+                                                : PUBLICATION_E_FOREIGN;
 }
 
 int publication_confirm(natsMsg *answer, char *problem, size_t size)
 {
-    json_t *reply =
-        json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
-    const json_t *error = json_object_get(reply, "error");
-    const char *stream = json_string_value(json_object_get(reply, "stream"));
-    int r = 0;
+    json_auto_t *reply = engine_json(answer);
+    const char *stream = json_string_value(json_object_get(reply, "stream")), *text;
+    const json_int_t error = engine_json_error(reply, &text);
 
     /* Only answers of the engine's API have a type. */
-    if (json_object_get(reply, "type") || (stream && strcmp(stream, PUBLICATION_STREAM) != 0)) {
-        r = PUBLICATION_E_FOREIGN;
-    } else if (!error && (!stream || !json_object_get(reply, "seq"))) {
-        (void)snprintf(problem, size, "the answer cannot be understood");
-        r = -EIO;
-    } else if (error) {
-        r = status_of(error, problem, size);
-    } else if (json_is_true(json_object_get(reply, "duplicate"))) {
-        r = PUBLICATION_E_DOUBLE;
-    }
-    json_decref(reply);
-    return r;
+    if (json_object_get(reply, "type") || (stream && strcmp(stream, PUBLICATION_STREAM) != 0))
+        return PUBLICATION_E_FOREIGN;
+    /* HEADER_ONCE: the subject has a message. */
+    if (error == JSStreamWrongLastSequenceErr || json_is_true(json_object_get(reply, "duplicate")))
+        return PUBLICATION_E_DOUBLE;
+    if (!json_object_get(reply, "error") && stream && json_object_get(reply, "seq"))
+        return 0;
+    (void)snprintf(problem, size, "%s", text ? text : "the answer cannot be understood");
+    return error == JSStreamMessageExceedsMaximumErr || error == ERROR_HEADERS_SIZE ? -EMSGSIZE
+                                                                                    : -EIO;
 }

@@ -16,21 +16,16 @@
 /* The stream that stores both; `setup` makes it. */
 #define PUBLICATION_STREAM "TROUPE"
 
-/* The kind of an answer: about a result or a letter, to a publication or to a question. */
-enum publication_kind {
-    PUBLICATION_LETTER = 1 << 0,
-    PUBLICATION_QUESTION = 1 << 1,
-};
+/* What is published depends on the state of the flight: FLIGHT_LETTER or FLIGHT_RESULT. */
 
-/* Omit parts that are too large for the server or a stream, and name them in
- * Troupe-Missing; for a `bare` flight, omit all optional parts. Return NULL without memory. */
-natsMsg *publication_result(const struct engine *engine, const struct config *config,
-                            const struct flight *flight);
-natsMsg *publication_letter(const struct engine *engine, const struct config *config,
-                            const struct flight *flight);
+/* Makes the message. Returns NULL without memory. */
+natsMsg *publication_make(const struct engine *engine, const struct config *config,
+                          const struct flight *flight);
+/* Omits a further part, since the message is too large for the server or a stream; Troupe-Missing
+ * names it. Returns false if none is left. */
+bool publication_omit(struct flight *flight);
 
-/* Asks the stream for the dead letter of a flight in FLIGHT_DEAD, otherwise for its result. Returns
- * 0 or -errno. */
+/* Asks the stream for it, if it is in doubt. Returns 0 or -errno. */
 int publication_ask(struct engine *engine, const struct config *config,
                     const struct flight *flight);
 
@@ -47,9 +42,9 @@ enum {
     PUBLICATION_E_OTHER,   /* another message is stored in its place */
 };
 
-/* Returns the number of the flight that an answer with this token, which begins with
- * ENGINE_PUBLISHED_TOKEN, is about; 0 = none. */
-uint64_t publication_number(const char *token, enum publication_kind *ret_kind);
+/* Returns the number of the flight that an answer with this token of ENGINE_PUBLISHED is about, and
+ * the state in which it counts; 0 = none. */
+uint64_t publication_number(const char *token, enum flight_state *ret_state);
 
 /* Answers can be forged: subscribers of results see the addresses of answers, and senders can make
  * the server send its answer about their job, or about a message of a stream, to such an address.

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Until something is published again. */
-#define AGAIN_USEC   USEC_PER_SEC
+/* While the connection takes no more. */
 #define BEHIND_RETRY (100 * USEC_PER_MSEC)
 
 /* After so long without a failure, publishing counts as recovered. */
@@ -19,11 +18,14 @@
 #define LATE_USEC USEC_PER_SEC
 /* A publication without an answer for so long is logged. */
 #define COMPLAINT_USEC (5 * USEC_PER_SEC)
-/* A dead letter waits so long for death reports. */
-#define REPORTS_USEC (5 * USEC_PER_SEC)
-/* Two heartbeats of leaders: by then one that was deposed while it could not run mostly knows it.
- * Also the time between two questions. */
-#define ASK_USEC (2 * USEC_PER_SEC)
+
+/* How long a flight stays in a state until something is done (again). For doubts, two heartbeats of
+ * leaders: by then one that was deposed while it could not run mostly knows it. */
+static const usec_t pauses[_N_FLIGHT_STATES] = {
+    [FLIGHT_DYING] = 5 * USEC_PER_SEC,          [FLIGHT_LETTER] = USEC_PER_SEC,
+    [FLIGHT_LETTER_DOUBTED] = 2 * USEC_PER_SEC, [FLIGHT_RESULT] = USEC_PER_SEC,
+    [FLIGHT_RESULT_DOUBTED] = 2 * USEC_PER_SEC,
+};
 
 void publisher_init(struct publisher *publisher, struct engine *engine, const struct config *config,
                     struct flights *flights)
@@ -31,7 +33,7 @@ void publisher_init(struct publisher *publisher, struct engine *engine, const st
     *publisher = (struct publisher){.engine = engine, .config = config, .flights = flights};
 }
 
-void publisher_note_failure(struct publisher *publisher, const char *problem)
+static void note_failure(struct publisher *publisher, const char *problem)
 {
     const bool first = publisher->unpublished_at == 0;
 
@@ -42,100 +44,73 @@ void publisher_note_failure(struct publisher *publisher, const char *problem)
     publisher->changed(publisher->userdata);
 }
 
-static int publish(struct publisher *publisher, const struct flight *flight)
-{
-    natsMsg *message = flight->state == FLIGHT_DEAD
-                           ? publication_letter(publisher->engine, publisher->config, flight)
-                           : publication_result(publisher->engine, publisher->config, flight);
-    int r = message ? engine_publish(publisher->engine, message) : -ENOMEM;
-
-    message_bin_put(publisher->flights->bin, message);
-    return r;
-}
-
-static bool has_succeeded(const struct flight *flight)
-{
-    return !flight->problem && flight->result.end == TROUPE_SUCCEEDED;
-}
-
-static bool is_wanted(const struct publisher *publisher, const struct flight *flight)
+static bool is_wanted(const struct publisher *publisher, const struct flight *flight,
+                      enum flight_state state)
 {
     const uint64_t results = publisher->config->results;
+    const bool succeeded = !flight->problem && flight->result.end == TROUPE_SUCCEEDED;
 
-    return flight->state == FLIGHT_DEAD || results == CONFIG_RESULTS_ALL ||
-           (results == CONFIG_RESULTS_ERRORS && !has_succeeded(flight));
+    return state == FLIGHT_LETTER || results == CONFIG_RESULTS_ALL ||
+           (results == CONFIG_RESULTS_ERRORS && !succeeded);
 }
 
+/* The server's limit may become smaller at any time. */
 static void send_publication(struct publisher *publisher, struct flight *flight)
 {
-    int r = publish(publisher, flight);
+    int r;
 
-    if (r == -EMSGSIZE && !flight->bare) { /* the server's limit has become smaller */
-        flight->bare = true;
-        r = publish(publisher, flight);
-    }
+    do {
+        natsMsg *message = publication_make(publisher->engine, publisher->config, flight);
+
+        r = message ? engine_publish(publisher->engine, message) : -ENOMEM;
+        message_bin_put(publisher->flights->bin, message);
+    } while (r == -EMSGSIZE && publication_omit(flight));
     if (r < 0)
-        publisher_note_failure(publisher, strerror(-r));
+        note_failure(publisher, strerror(-r));
 }
 
-void publisher_publish(struct publisher *publisher, struct flight *flight, usec_t now)
+void publisher_publish(struct publisher *publisher, struct flight *flight, enum flight_state state,
+                       usec_t now)
 {
-    /* Behind those that were published before. */
-    flight_set_state(publisher->flights, flight, flight->state);
+    const bool wanted = is_wanted(publisher, flight, state);
+
+    flight_set_state(publisher->flights, flight, state);
     flight->sent_at = now;
     if (!publisher->engine->connected)
         return;
-    if (is_wanted(publisher, flight) && engine_is_full(publisher->engine)) {
+    if (!wanted) {
+        flight_set_state(publisher->flights, flight, FLIGHT_DONE);
+        return;
+    }
+    if (engine_is_full(publisher->engine)) {
         flight->sent_at = 0; /* as soon as there is room */
         return;
     }
     if (flight->first_sent_at == 0)
         flight->first_sent_at = now;
-    if (is_wanted(publisher, flight))
-        send_publication(publisher, flight);
-    else
-        flight_set_state(publisher->flights, flight, FLIGHT_DONE);
+    send_publication(publisher, flight);
 }
 
 void publisher_publish_soon(struct publisher *publisher)
 {
-    list_for_each (node, &publisher->flights->unconfirmed)
-        list_entry(node, struct flight, link)->sent_at = 0;
-    list_for_each (node, &publisher->flights->doubted)
-        list_entry(node, struct flight, link)->sent_at = 0;
+    for (int state = FLIGHT_LETTER; state <= FLIGHT_RESULT_DOUBTED; state++)
+        list_for_each (node, &publisher->flights->lists[state])
+            list_entry(node, struct flight, link)->sent_at = 0;
 }
 
 /* ---- doubts ---- */
 
-static void ask(struct publisher *publisher, struct flight *flight, usec_t now)
+static enum flight_state doubted(enum flight_state state)
 {
-    flight_doubt(publisher->flights, flight, flight->state);
+    return state == FLIGHT_LETTER ? FLIGHT_LETTER_DOUBTED : FLIGHT_RESULT_DOUBTED;
+}
+
+static void ask(struct publisher *publisher, struct flight *flight, enum flight_state state,
+                usec_t now)
+{
+    flight_set_state(publisher->flights, flight, state);
     flight->sent_at = now;
     (void)publication_ask(publisher->engine, publisher->config, flight);
-}
-
-static bool doubt(struct publisher *publisher, struct flight *flight, usec_t now)
-{
-    flight_set_state(publisher->flights, flight,
-                     flight_is_dead(flight) ? FLIGHT_DEAD : FLIGHT_ENDED);
-    if (!is_wanted(publisher, flight))
-        return false;
-    ask(publisher, flight, now);
-    return true;
-}
-
-static usec_t serve_doubted(struct publisher *publisher, usec_t now)
-{
-    struct list *node;
-
-    while ((node = list_first(&publisher->flights->doubted))) {
-        struct flight *flight = list_entry(node, struct flight, link);
-
-        if (flight->sent_at > 0 && flight->sent_at + ASK_USEC > now)
-            return flight->sent_at + ASK_USEC;
-        ask(publisher, flight, now);
-    }
-    return USEC_INFINITY;
 }
 
 /* Senders can cause this at will, so the log is limited. The other message is replaced. */
@@ -154,11 +129,12 @@ static void publish_lost(struct publisher *publisher, struct flight *flight, uin
     if (other > 0)
         note_other(publisher, flight, now);
     else
-        publisher_note_failure(publisher, "the server has confirmed it and does not have it");
+        note_failure(publisher, "the server has confirmed it and does not have it");
     flight->lost = true;
     flight->other = other;
     flight->first_sent_at = 0;
-    publisher_publish(publisher, flight, now);
+    publisher_publish(publisher, flight,
+                      flight->state == FLIGHT_LETTER_DOUBTED ? FLIGHT_LETTER : FLIGHT_RESULT, now);
 }
 
 /* ---- answers ---- */
@@ -173,30 +149,32 @@ static void notify(struct publisher *publisher, const struct flight *flight)
     natsMsg_Destroy(message);
 }
 
-static void on_confirmed(struct publisher *publisher, struct flight *flight, usec_t now)
+/* The result follows the dead letter. */
+static void publish_result(struct publisher *publisher, struct flight *flight, usec_t now)
 {
-    if (flight->state == FLIGHT_DEAD) {
-        flight_set_state(publisher->flights, flight, FLIGHT_ENDED);
-        flight->first_sent_at = 0;
-        flight->lost = false;
-        flight->other = 0;
-        publisher_publish(publisher, flight, now);
-        return;
-    }
-    flight_set_state(publisher->flights, flight, FLIGHT_DONE);
+    flight->first_sent_at = 0;
+    flight->n_omitted = 0;
+    flight->lost = false;
+    flight->other = 0;
+    publisher_publish(publisher, flight, FLIGHT_RESULT, now);
 }
 
 /* One result that can never be stored is refused repeatedly, while others are stored. */
 static bool has_recovered(const struct publisher *publisher, usec_t now)
 {
+    const unsigned *counts = publisher->flights->counts;
+
     return publisher->unpublished_at > 0 &&
-           (list_empty(&publisher->flights->unconfirmed) ||
+           (counts[FLIGHT_LETTER] + counts[FLIGHT_RESULT] == 0 ||
             usec_sub(now, publisher->unpublished_at) >= RECOVERY_USEC);
 }
 
 static void on_stored(struct publisher *publisher, struct flight *flight, usec_t now)
 {
-    on_confirmed(publisher, flight, now);
+    if (flight->state == FLIGHT_LETTER || flight->state == FLIGHT_LETTER_DOUBTED)
+        publish_result(publisher, flight, now);
+    else
+        flight_set_state(publisher->flights, flight, FLIGHT_DONE);
     if (!has_recovered(publisher, now))
         return;
     log_info("results are published again");
@@ -213,22 +191,21 @@ static void on_published(struct publisher *publisher, struct flight *flight, nat
 
     if (r == PUBLICATION_E_FOREIGN)
         return;
-    if (r == -EMSGSIZE && !flight->bare) {
-        flight->bare = true;
-        publisher_publish(publisher, flight, now);
+    if (r == -EMSGSIZE && publication_omit(flight)) {
+        publisher_publish(publisher, flight, flight->state, now);
         return;
     }
     if (r < 0) {
-        publisher_note_failure(publisher, problem);
+        note_failure(publisher, problem);
         return;
     }
-    if (r == 0 && flight->state == FLIGHT_DEAD)
+    if (r == 0 && flight->state == FLIGHT_LETTER)
         notify(publisher, flight);
     if (r == 0 && took < LATE_USEC) {
         on_stored(publisher, flight, now);
         return;
     }
-    flight_doubt(publisher->flights, flight, flight->state);
+    flight_set_state(publisher->flights, flight, doubted(flight->state));
     flight->sent_at = now;
 }
 
@@ -247,66 +224,61 @@ static void on_asked(struct publisher *publisher, struct flight *flight, natsMsg
 void publisher_note_answer(struct publisher *publisher, const char *token, natsMsg *answer,
                            usec_t now)
 {
-    enum publication_kind kind;
-    const uint64_t number = publication_number(token, &kind);
-    struct flight *flight = flight_find(publisher->flights, number);
-    const bool of_letter = kind & PUBLICATION_LETTER;
+    enum flight_state state;
+    struct flight *flight = flight_find(publisher->flights, publication_number(token, &state));
 
-    if (!flight || flight->state != (of_letter ? FLIGHT_DEAD : FLIGHT_ENDED) ||
-        flight->doubted != !!(kind & PUBLICATION_QUESTION))
-        return;
-    if (flight->doubted)
+    if (natsMsg_IsNoResponders(answer))
+        note_failure(publisher, "no stream takes it");
+    else if (flight && flight->state == state &&
+             (state == FLIGHT_LETTER_DOUBTED || state == FLIGHT_RESULT_DOUBTED))
         on_asked(publisher, flight, answer, now);
-    else
+    else if (flight && flight->state == state)
         on_published(publisher, flight, answer, now);
 }
 
-static usec_t serve_dying(struct publisher *publisher, usec_t now)
+/* ---- what takes long ---- */
+
+static void publish_again(struct publisher *publisher, struct flight *flight, usec_t now)
 {
-    struct list *node;
-
-    while ((node = list_first(&publisher->flights->dying))) {
-        struct flight *flight = list_entry(node, struct flight, link);
-
-        if (flight->sent_at + REPORTS_USEC > now)
-            return flight->sent_at + REPORTS_USEC;
-        publisher_publish(publisher, flight, now);
-    }
-    return USEC_INFINITY;
+    if (flight->sent_at > 0 && usec_sub(now, flight->first_sent_at) >= COMPLAINT_USEC)
+        note_failure(publisher, "the server does not confirm it; is there a stream for it?");
+    publisher_publish(publisher, flight, flight->state, now);
 }
 
 /* Returns when to call it again. */
-static usec_t publish_again(struct publisher *publisher, usec_t now)
+static usec_t serve_state(struct publisher *publisher, enum flight_state state, usec_t now)
 {
     struct list *node;
 
-    while ((node = list_first(&publisher->flights->unconfirmed))) {
+    while ((node = list_first(&publisher->flights->lists[state]))) {
         struct flight *flight = list_entry(node, struct flight, link);
 
-        if (flight->sent_at > 0 && flight->sent_at + AGAIN_USEC > now)
-            return flight->sent_at + AGAIN_USEC;
+        if (flight->sent_at > 0 && flight->sent_at + pauses[state] > now)
+            return flight->sent_at + pauses[state];
         if (engine_is_full(publisher->engine))
             return now + BEHIND_RETRY;
-        if (flight->sent_at > 0 && usec_sub(now, flight->first_sent_at) >= COMPLAINT_USEC)
-            publisher_note_failure(publisher,
-                                   "the server does not confirm it; is there a stream for it?");
-        publisher_publish(publisher, flight, now);
+        if (state == FLIGHT_DYING)
+            publisher_publish(publisher, flight, FLIGHT_LETTER, now);
+        else if (state == FLIGHT_LETTER || state == FLIGHT_RESULT)
+            publish_again(publisher, flight, now);
+        else
+            ask(publisher, flight, state, now);
     }
     return USEC_INFINITY;
 }
 
 usec_t publisher_serve(struct publisher *publisher, usec_t now)
 {
-    usec_t next;
+    usec_t next = USEC_INFINITY;
 
     if (!publisher->engine->connected)
         return USEC_INFINITY;
     /* Publications of an earlier turn may still wait to be sent. */
     if (engine_is_behind(publisher->engine))
         return now + BEHIND_RETRY;
-    next = serve_doubted(publisher, now);
-    next = usec_min(next, serve_dying(publisher, now));
-    return usec_min(next, publish_again(publisher, now));
+    for (int state = FLIGHT_DYING; state <= FLIGHT_RESULT_DOUBTED; state++)
+        next = usec_min(next, serve_state(publisher, (enum flight_state)state, now));
+    return next;
 }
 
 /* ---- acknowledgements ---- */
@@ -326,7 +298,7 @@ static void acknowledge(struct publisher *publisher, struct flight *flight, bool
     const char *text = flight_is_dead(flight) ? "+TERM" : "+ACK";
     char token[32];
 
-    (void)snprintf(token, sizeof(token), ENGINE_DONE_TOKEN "%" PRIu64, flight->turn);
+    (void)snprintf(token, sizeof(token), "%c%" PRIu64, ENGINE_DONE, flight->turn);
     if (last)
         (void)engine_request(publisher->engine, natsMsg_GetReply(flight->message), token, text);
     else
@@ -335,15 +307,19 @@ static void acknowledge(struct publisher *publisher, struct flight *flight, bool
 
 void publisher_conclude_again(struct publisher *publisher, struct flight *flight, usec_t now)
 {
+    const enum flight_state state = flight_is_dead(flight) ? FLIGHT_LETTER : FLIGHT_RESULT;
+
     if (flight->n_turns >= TRIES)
         flight_free(publisher->flights, flight); /* if it is still there, it comes again */
-    else if (!doubt(publisher, flight, now))
+    else if (is_wanted(publisher, flight, state))
+        ask(publisher, flight, doubted(state), now);
+    else
         flight_set_state(publisher->flights, flight, FLIGHT_DONE);
 }
 
 void publisher_acknowledge(struct publisher *publisher)
 {
-    struct list *done = &publisher->flights->done, *node;
+    struct list *done = &publisher->flights->lists[FLIGHT_DONE], *node;
 
     if (!publisher->engine->connected || list_empty(done))
         return;
@@ -351,19 +327,22 @@ void publisher_acknowledge(struct publisher *publisher)
     while ((node = list_first(done))) {
         struct flight *flight = list_entry(node, struct flight, link);
 
-        list_unlink(node);
-        list_push_back(&publisher->flights->acknowledged, node);
+        flight_set_state(publisher->flights, flight, FLIGHT_ACKNOWLEDGED);
         flight->turn = publisher->n_turns;
         flight->n_turns++;
         acknowledge(publisher, flight, list_empty(done));
     }
 }
 
-void publisher_note_acknowledged(struct publisher *publisher, const char *token)
+void publisher_note_acknowledged(struct publisher *publisher, const char *token, natsMsg *answer)
 {
-    const uint64_t turn = strtoull(token + strlen(ENGINE_DONE_TOKEN), NULL, 10);
+    const uint64_t turn = strtoull(token + 1, NULL, 10);
 
-    list_for_each_safe (node, &publisher->flights->acknowledged) {
+    /* The server's answer to a sender, who can have it sent here, has data. Without a responder,
+     * the next beat tries again. */
+    if (natsMsg_GetDataLength(answer) > 0 || natsMsg_IsNoResponders(answer))
+        return;
+    list_for_each_safe (node, &publisher->flights->lists[FLIGHT_ACKNOWLEDGED]) {
         struct flight *flight = list_entry(node, struct flight, link);
 
         if (flight->turn > turn)

@@ -33,9 +33,10 @@ struct publisher {
 void publisher_init(struct publisher *publisher, struct engine *engine, const struct config *config,
                     struct flights *flights);
 
-/* Publishes the dead letter or the result of the flight; if Results= excludes it, concludes the
- * flight. */
-void publisher_publish(struct publisher *publisher, struct flight *flight, usec_t now);
+/* Publishes the dead letter of the flight (FLIGHT_LETTER), or its result (FLIGHT_RESULT) unless
+ * Results= excludes it. */
+void publisher_publish(struct publisher *publisher, struct flight *flight, enum flight_state state,
+                       usec_t now);
 /* Makes the next publisher_serve() publish all unconfirmed publications again. */
 void publisher_publish_soon(struct publisher *publisher);
 /* Publishes unconfirmed publications again, and asks about those in doubt. Returns when to call it
@@ -44,13 +45,11 @@ usec_t publisher_serve(struct publisher *publisher, usec_t now);
 /* The answer to a publication or a question. */
 void publisher_note_answer(struct publisher *publisher, const char *token, natsMsg *answer,
                            usec_t now);
-/* Something was not stored, because of `problem`. */
-void publisher_note_failure(struct publisher *publisher, const char *problem);
 
 /* Sends the acknowledgements of this turn. */
 void publisher_acknowledge(struct publisher *publisher);
 /* No confirmation of an acknowledgement came: asks whether what was published is stored, then
  * acknowledges again. May forget the flight. */
 void publisher_conclude_again(struct publisher *publisher, struct flight *flight, usec_t now);
-/* The engine has confirmed some, with this token: forgets their flights. */
-void publisher_note_acknowledged(struct publisher *publisher, const char *token);
+/* The answer to some acknowledgements: if it confirms them, forgets their flights. */
+void publisher_note_acknowledged(struct publisher *publisher, const char *token, natsMsg *answer);

@@ -169,15 +169,8 @@ void puller_note_status(struct puller *puller, const char *token, natsMsg *messa
         return;
     if (puller->n_problems == 0)
         log_warning("consumer %s of stream %s: %s %s", config_consumer(puller->config),
-                    puller->config->stream, status, header(message, "Description"));
-    puller_back_off(puller, now);
-}
-
-void puller_note_unanswered(struct puller *puller, usec_t now)
-{
-    puller->open = 0;
-    if (puller->n_problems == 0)
-        log_warning("consumer %s of stream %s: %s", config_consumer(puller->config),
-                    puller->config->stream, ENGINE_NO_JETSTREAM);
+                    puller->config->stream, status,
+                    natsMsg_IsNoResponders(message) ? ENGINE_NO_JETSTREAM
+                                                    : header(message, "Description"));
     puller_back_off(puller, now);
 }

@@ -54,5 +54,3 @@ void puller_note_message(struct puller *puller);
 /* The answer with that token and status has come: the request is over. Without a status it is none:
  * senders of messages can have the server answer there. */
 void puller_note_status(struct puller *puller, const char *token, natsMsg *message, usec_t now);
-/* The server says that nothing answers requests. */
-void puller_note_unanswered(struct puller *puller, usec_t now);

@@ -12,36 +12,10 @@ void report_init(struct report *report, struct engine *engine, const struct conf
     *report = (struct report){.engine = engine, .config = config};
 }
 
-static void forget_answer(struct report *report)
-{
-    json_decref(report->groups);
-    report->groups = NULL;
-}
-
-/* Disconnects, and forgets the question; the next turn asks a new one. */
-static void disconnect(struct report *report)
-{
-    forget_answer(report);
-    troupe_query_free(report->query);
-    report->query = NULL;
-}
-
 void report_deinit(struct report *report)
 {
-    disconnect(report);
+    json_decref(report->groups);
 }
-
-void report_wake(struct report *report)
-{
-    report->next_at = 0;
-}
-
-void report_sleep(struct report *report)
-{
-    disconnect(report);
-}
-
-/* ---- to the engine ---- */
 
 static void note_trouble(struct report *report, const char *problem)
 {
@@ -62,7 +36,7 @@ static void put(struct report *report, const char *text)
         subject = NULL;
         return;
     }
-    r = engine_request(report->engine, subject, ENGINE_STATE_TOKEN, text);
+    r = engine_request(report->engine, subject, (const char[]){ENGINE_STATE, 0}, text);
     if (r == -EMSGSIZE)
         note_trouble(report, "it has too many groups for one message");
 }
@@ -77,23 +51,18 @@ static bool is_foreign(const json_t *reply)
 
 void report_note_answer(struct report *report, natsMsg *answer)
 {
-    json_t *reply =
-        json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
-    const json_t *error = json_object_get(reply, "error");
-    const char *problem = json_string_value(json_object_get(error, "description"));
+    json_auto_t *reply = engine_json(answer);
+    const char *problem;
+    const json_int_t error = engine_json_error(reply, &problem);
 
-    if (is_foreign(reply))
+    if (natsMsg_IsNoResponders(answer))
+        note_trouble(report, "no bucket takes its state");
+    else if (is_foreign(reply))
         log_debug("an answer that is not about the state of this machine");
     else if (!reply || error)
         note_trouble(report, problem ? problem : "the answer cannot be understood");
     else
         report->in_trouble = false;
-    json_decref(reply);
-}
-
-void report_note_unanswered(struct report *report)
-{
-    note_trouble(report, "no bucket takes its state");
 }
 
 static void publish(struct report *report)
@@ -112,8 +81,6 @@ void report_stop(struct report *report)
 {
     put(report, "{\"state\":\"stopped\"}");
 }
-
-/* ---- from the supervisor ---- */
 
 static json_t *number(const struct troupe_query *query, const char *field)
 {
@@ -137,63 +104,38 @@ static json_t *group_of(struct troupe_query *query)
                      "oldest_usec", number(query, "oldest_usec"));
 }
 
-static int ask(struct report *report)
+bool report_is_due(struct report *report, usec_t now)
 {
-    int r = report->query ? 0 : troupe_query_new(&report->query, NULL);
-
-    if (r == 0)
-        r = troupe_query_call(report->query, "io.troupe.Supervisor.GetMetrics", "groups", NULL, 0);
-    if (r == 0)
-        report->groups = json_array();
-    return r == 0 && !report->groups ? -ENOMEM : r;
+    if (now < report->next_at)
+        return false;
+    report->next_at = now + report->config->state;
+    return true;
 }
 
-static void note_cells(struct report *report)
+static void add_group(struct report *report, struct troupe_query *query)
 {
-    const char *name = troupe_query_text(report->query, "name");
+    const char *name = troupe_query_text(query, "name");
 
     if (name && strcmp(name, report->config->group) == 0)
-        report->keyed = troupe_query_number(report->query, "cells", -1) >= 0;
+        report->keyed = troupe_query_number(query, "cells", -1) >= 0;
+    (void)json_array_append_new(report->groups, group_of(query));
 }
 
-/* Returns 0 when all groups have come, or -errno: -EAGAIN when more are to come. */
-static int receive(struct report *report)
+void report_note(struct report *report, enum inquiry_answer answer, struct troupe_query *query)
 {
-    int r;
-
-    while ((r = troupe_query_next(report->query, 0)) == 1) {
-        note_cells(report);
-        if (json_array_append_new(report->groups, group_of(report->query)) < 0)
-            return -ENOMEM;
+    switch (answer) {
+    case INQUIRY_BEGIN:
+        json_decref(report->groups);
+        report->groups = json_array();
+        break;
+    case INQUIRY_RECORD:
+        add_group(report, query);
+        break;
+    case INQUIRY_END:
+        if (report->engine->connected)
+            publish(report);
+        break;
+    default:
+        break;
     }
-    return r;
-}
-
-usec_t report_process(struct report *report, usec_t now)
-{
-    int r = 0;
-
-    if (!report->groups && now < report->next_at)
-        return report->next_at;
-    if (!report->groups) {
-        report->next_at = now + report->config->state;
-        r = ask(report);
-    }
-    if (r == 0)
-        r = receive(report);
-    if (r == -EAGAIN || r == -EINTR)
-        return USEC_INFINITY;
-    if (r == 0) {
-        publish(report);
-        forget_answer(report);
-    } else {
-        disconnect(report);
-    }
-    return report->next_at;
-}
-
-int report_fd(const struct report *report)
-{
-    /* As inquiry_fd(). */
-    return report->groups ? troupe_query_fd(report->query) : -1;
 }

@@ -16,14 +16,22 @@ natsMsg *engine_message(const struct engine *engine, const char *subject, const 
     return message;
 }
 
+json_int_t engine_json_error(const json_t *answer, const char **ret_text)
+{
+    const json_t *error = json_object_get(answer, "error");
+
+    *ret_text = NULL;
+    return json_integer_value(json_object_get(error, "err_code"));
+}
+
+json_t *engine_json(natsMsg *answer)
+{
+    return json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
+}
+
 int engine_request(struct engine *engine, const char *subject, const char *token, const char *text)
 {
     return 0;
-}
-
-size_t engine_max_payload(const struct engine *engine)
-{
-    return SIZE_MAX;
 }
 
 void flight_id(const struct flight *of, const char *name, char id[static TROUPE_ID_SIZE])
@@ -39,7 +47,7 @@ static void set_up(void)
     config = (struct config)CONFIG_NULL;
     config.stream = jobs;
     config.group = "echo";
-    flight = (struct flight){.state = FLIGHT_ENDED};
+    flight = (struct flight){.state = FLIGHT_RESULT};
     flight.entry.key = 7;
 }
 
@@ -81,10 +89,10 @@ static natsMsg *letter(const char *name, const char *value)
     natsMsg *message = answer("hello"), *made;
 
     ck_assert_int_eq(natsMsgHeader_Add(message, name, value), NATS_OK);
-    flight.state = FLIGHT_DEAD;
+    flight.state = FLIGHT_LETTER;
     flight.problem = "refused";
     flight.message = message;
-    made = publication_letter(NULL, &config, &flight);
+    made = publication_make(NULL, &config, &flight);
     ck_assert_ptr_nonnull(made);
     ck_assert_mem_eq(natsMsg_GetData(made), "hello", 5);
     natsMsg_Destroy(message);
@@ -128,14 +136,14 @@ TEST(no_text_hides_the_headers_that_have_a_publication_stored_once)
 
     ck_assert_int_eq(natsMsg_Create(&message, "jobs.echo.Nats-Msg-Id", NULL, NULL, 0), NATS_OK);
     flight.result.reason = reason;
-    made = publication_result(NULL, &config, &flight);
+    made = publication_make(NULL, &config, &flight);
     check_value(made, "Troupe-Reason", shown);
     check_value(made, "Nats-Msg-Id", "JOBS:7");
     natsMsg_Destroy(made);
-    flight.state = FLIGHT_DEAD;
+    flight.state = FLIGHT_LETTER;
     flight.message = message;
     flight.job = job;
-    made = publication_letter(NULL, &config, &flight);
+    made = publication_make(NULL, &config, &flight);
     check_value(made, "Troupe-Reason", shown);
     check_value(made, "Troupe-Subject", "jobs.echo.Nats_Msg-Id");
     check_value(made, "Troupe-Deaths", "{\"key\":\"Nats_Msg-Id\"}");
@@ -175,7 +183,7 @@ TEST(only_a_message_with_the_subject_of_the_result_is_found)
     ck_assert_int_eq(find("{\"message\":{}}"), PUBLICATION_E_FOREIGN);
     ck_assert_int_eq(find("{\"error\":{\"err_code\":10037}}"), PUBLICATION_E_MISSING);
     ck_assert_int_eq(find("{\"error\":{\"err_code\":10008}}"), -EIO);
-    flight.state = FLIGHT_DEAD;
+    flight.state = FLIGHT_LETTER;
     ck_assert_int_eq(find("{\"message\":{\"subject\":\"troupe.dead.echo.JOBS.7\",\"hdrs\":\"\"}}"),
                      0);
     ck_assert_int_eq(find("{\"message\":{\"subject\":\"troupe.result.JOBS.7\"}}"),
@@ -188,9 +196,40 @@ TEST(what_has_no_headers_is_replaced)
                      PUBLICATION_E_OTHER);
     flight.other = other;
     flight.result.reason = "";
-    natsMsg *made = publication_result(NULL, &config, &flight);
+    natsMsg *made = publication_make(NULL, &config, &flight);
     check_value(made, "Nats-Expected-Last-Subject-Sequence", "12");
     natsMsg_Destroy(made);
+}
+
+TEST(what_is_too_large_is_omitted_part_by_part_and_named)
+{
+    static char job[] = "{\"id\":\"JOBS:7\"}", reports[] = "{\"cause\":\"a\"}", data[] = "hello";
+    natsMsg *message = answer(data), *made;
+    const char *value;
+    unsigned n = 1;
+
+    flight.state = FLIGHT_LETTER;
+    flight.message = message;
+    flight.result.reason = "";
+    flight.job = job;
+    flight.reports = reports;
+    made = publication_make(NULL, &config, &flight);
+    check_value(made, "Troupe-Deaths", "{\"id\":\"JOBS:7\",\"deaths\":[{\"cause\":\"a\"}]}");
+    ck_assert_int_eq(natsMsgHeader_Get(made, "Troupe-Missing", &value), NATS_NOT_FOUND);
+    natsMsg_Destroy(made);
+    ck_assert(publication_omit(&flight));
+    made = publication_make(NULL, &config, &flight);
+    check_value(made, "Troupe-Deaths", job);
+    check_value(made, "Troupe-Missing", "the death reports: too large");
+    natsMsg_Destroy(made);
+    while (publication_omit(&flight))
+        n++;
+    made = publication_make(NULL, &config, &flight);
+    ck_assert_uint_eq(n, 5);
+    ck_assert_int_eq(natsMsg_GetDataLength(made), 0);
+    ck_assert_int_eq(natsMsgHeader_Get(made, "Troupe-Deaths", &value), NATS_NOT_FOUND);
+    natsMsg_Destroy(made);
+    natsMsg_Destroy(message);
 }
 
 const struct suite suite = {.setup = set_up, .teardown = tear_down};

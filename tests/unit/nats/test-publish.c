@@ -16,7 +16,7 @@ static struct message_bin bin;
 static struct publisher publisher;
 static struct flight *flight;
 static natsMsg *const message = (natsMsg *)&config;
-static enum publication_kind kind; /* of the answer */
+static enum flight_state asked; /* the state in which the answer counts */
 static int answer;
 static uint64_t number; /* of what it is about */
 static uint64_t other;  /* the sequence of what is stored in its place */
@@ -24,16 +24,15 @@ static int send_status;
 static bool is_full; /* of the next publication of more than what identifies it */
 static unsigned n_published, n_asked, n_notices;
 
-natsMsg *publication_result(const struct engine *engine, const struct config *from,
-                            const struct flight *of)
+natsMsg *publication_make(const struct engine *engine, const struct config *from,
+                          const struct flight *of)
 {
-    return of ? message : NULL;
+    return message;
 }
 
-natsMsg *publication_letter(const struct engine *engine, const struct config *from,
-                            const struct flight *of)
+bool publication_omit(struct flight *of)
 {
-    return publication_result(engine, from, of);
+    return of->n_omitted++ == 0;
 }
 
 natsMsg *publication_notice(const struct engine *engine, const struct config *from,
@@ -53,9 +52,9 @@ int publication_ask(struct engine *engine, const struct config *from, const stru
     return 0;
 }
 
-uint64_t publication_number(const char *token, enum publication_kind *ret_kind)
+uint64_t publication_number(const char *token, enum flight_state *ret_state)
 {
-    *ret_kind = kind;
+    *ret_state = asked;
     return number;
 }
 
@@ -80,7 +79,7 @@ bool engine_is_full(const struct engine *engine)
 
 int engine_publish(struct engine *engine, natsMsg *what)
 {
-    if (send_status < 0 && !flight->bare)
+    if (send_status < 0 && flight->n_omitted == 0)
         return send_status;
     n_published++;
     return 0;
@@ -101,6 +100,11 @@ void natsMsg_Destroy(natsMsg *what)
 {
 }
 
+bool natsMsg_IsNoResponders(natsMsg *what)
+{
+    return false;
+}
+
 void engine_acknowledge(struct engine *with, natsMsg *what, const char *text)
 {
 }
@@ -118,7 +122,7 @@ const char *natsMsg_GetReply(const natsMsg *what)
 /* How often the message was to be acknowledged. */
 static unsigned count_concluded(void)
 {
-    return flights.n_done;
+    return flights_done(&flights);
 }
 
 static void set_up(void)
@@ -126,7 +130,6 @@ static void set_up(void)
     config = (struct config)CONFIG_NULL;
     publisher_init(&publisher, &nats, &config, &flights);
     publisher.changed = changed;
-    kind = 0;
     number = 1;
     other = 0;
     answer = send_status = 0;
@@ -136,8 +139,7 @@ static void set_up(void)
     flight = flight_new(&flights, 1, message, NOW);
     ck_assert_ptr_nonnull(flight);
     flight->result.end = TROUPE_SUCCEEDED;
-    flight_set_state(&flights, flight, FLIGHT_ENDED);
-    publisher_publish(&publisher, flight, NOW);
+    publisher_publish(&publisher, flight, FLIGHT_RESULT, NOW);
 }
 
 static void tear_down(void)
@@ -145,16 +147,16 @@ static void tear_down(void)
     flights_deinit(&flights);
 }
 
-static void answered(enum publication_kind of, int with, usec_t at)
+static void answered(enum flight_state state, int with, usec_t at)
 {
-    kind = of;
+    asked = state;
     answer = with;
     publisher_note_answer(&publisher, "", message, at);
 }
 
 TEST(a_result_that_is_confirmed_at_once_costs_no_question)
 {
-    answered(0, 0, NOW + LATE - 1);
+    answered(FLIGHT_RESULT, 0, NOW + LATE - 1);
     ck_assert_uint_eq(count_concluded(), 1);
     ck_assert_uint_eq(publisher_serve(&publisher, NOW + 2 * ASK), USEC_INFINITY);
     ck_assert_uint_eq(n_asked, 0);
@@ -179,7 +181,7 @@ TEST(a_result_for_which_there_is_no_room_is_published_once_there_is)
     is_full = true;
     publisher_publish_soon(&publisher);
     ck_assert_uint_gt(publisher_serve(&publisher, NOW + 1), NOW + 1);
-    publisher_publish(&publisher, flight, NOW + 2);
+    publisher_publish(&publisher, flight, FLIGHT_RESULT, NOW + 2);
     ck_assert_uint_gt(publisher_serve(&publisher, NOW + 2), NOW + 2);
     ck_assert_uint_eq(n_published, 1);
     is_full = false;
@@ -190,7 +192,7 @@ TEST(a_result_for_which_there_is_no_room_is_published_once_there_is)
 
 static void check_doubt(int with, usec_t at)
 {
-    answered(0, with, at);
+    answered(FLIGHT_RESULT, with, at);
     ck_assert_uint_eq(count_concluded(), 0);
     ck_assert_uint_eq(publisher_serve(&publisher, at), at + ASK);
     ck_assert_uint_eq(n_asked, 0);
@@ -202,27 +204,27 @@ static void check_doubt(int with, usec_t at)
 TEST(a_result_that_was_there_before_is_looked_for)
 {
     check_doubt(PUBLICATION_E_DOUBLE, NOW + 1);
-    answered(PUBLICATION_QUESTION, 0, NOW + ASK + 2);
+    answered(FLIGHT_RESULT_DOUBTED, 0, NOW + ASK + 2);
     ck_assert_uint_eq(count_concluded(), 1);
 }
 
 TEST(a_result_that_is_confirmed_late_is_looked_for)
 {
     check_doubt(0, NOW + LATE);
-    answered(0, 0, NOW + LATE + ASK); /* of a second publication */
+    answered(FLIGHT_RESULT, 0, NOW + LATE + ASK); /* of a second publication */
     ck_assert_uint_eq(count_concluded(), 0);
-    answered(PUBLICATION_QUESTION, 0, NOW + LATE + ASK);
+    answered(FLIGHT_RESULT_DOUBTED, 0, NOW + LATE + ASK);
     ck_assert_uint_eq(count_concluded(), 1);
 }
 
 TEST(a_result_that_is_not_found_is_published_again)
 {
     check_doubt(PUBLICATION_E_DOUBLE, NOW);
-    answered(PUBLICATION_QUESTION, PUBLICATION_E_MISSING, NOW + ASK);
+    answered(FLIGHT_RESULT_DOUBTED, PUBLICATION_E_MISSING, NOW + ASK);
     ck_assert_uint_eq(count_concluded(), 0);
     ck_assert_uint_eq(n_published, 2);
     ck_assert(flight->lost);
-    answered(0, 0, NOW + ASK);
+    answered(FLIGHT_RESULT, 0, NOW + ASK);
     ck_assert_uint_eq(count_concluded(), 1);
 }
 
@@ -230,7 +232,7 @@ TEST(what_is_stored_in_the_place_of_a_result_is_replaced_and_is_no_sign_of_troub
 {
     check_doubt(PUBLICATION_E_DOUBLE, NOW);
     other = 5;
-    answered(PUBLICATION_QUESTION, PUBLICATION_E_OTHER, NOW + ASK);
+    answered(FLIGHT_RESULT_DOUBTED, PUBLICATION_E_OTHER, NOW + ASK);
     ck_assert_uint_eq(n_published, 2);
     ck_assert_uint_eq(flight->other, other);
     ck_assert_uint_eq(publisher.unpublished_at, 0);
@@ -239,7 +241,7 @@ TEST(what_is_stored_in_the_place_of_a_result_is_replaced_and_is_no_sign_of_troub
 TEST(a_question_that_is_not_answered_is_asked_again)
 {
     check_doubt(0, NOW + LATE);
-    answered(PUBLICATION_QUESTION, -EIO, NOW + LATE + ASK);
+    answered(FLIGHT_RESULT_DOUBTED, -EIO, NOW + LATE + ASK);
     (void)publisher_serve(&publisher, NOW + LATE + 2 * ASK);
     ck_assert_uint_eq(n_asked, 2);
     ck_assert_uint_eq(n_published, 1);
@@ -248,11 +250,11 @@ TEST(a_question_that_is_not_answered_is_asked_again)
 
 TEST(a_result_whose_message_nobody_confirms_to_be_acknowledged_is_looked_for_at_once)
 {
-    answered(0, 0, NOW);
+    answered(FLIGHT_RESULT, 0, NOW);
     publisher_conclude_again(&publisher, flight, NOW + 1);
     ck_assert_uint_eq(count_concluded(), 0);
     ck_assert_uint_eq(n_asked, 1);
-    answered(PUBLICATION_QUESTION, 0, NOW + 2);
+    answered(FLIGHT_RESULT_DOUBTED, 0, NOW + 2);
     ck_assert_uint_eq(count_concluded(), 1);
 }
 
@@ -265,7 +267,7 @@ TEST(without_a_result_there_is_nothing_to_doubt)
 
 TEST(a_letter_waits_for_its_reports_but_not_for_ever)
 {
-    flight_die(&flights, flight, NOW);
+    flight_set_state(&flights, flight, FLIGHT_DYING);
     ck_assert_uint_eq(publisher_serve(&publisher, NOW + LATE), NOW + REPORTS);
     ck_assert_uint_eq(n_published, 1);
     (void)publisher_serve(&publisher, NOW + REPORTS);
@@ -275,56 +277,55 @@ TEST(a_letter_waits_for_its_reports_but_not_for_ever)
 /* The letter is published. */
 static void die(void)
 {
-    flight_die(&flights, flight, NOW);
-    publisher_publish(&publisher, flight, NOW);
+    publisher_publish(&publisher, flight, FLIGHT_LETTER, NOW);
     ck_assert_uint_eq(n_published, 2);
 }
 
 TEST(a_letter_that_is_stored_is_told_of_and_its_result_follows)
 {
     die();
-    answered(PUBLICATION_LETTER, 0, NOW + 1);
+    answered(FLIGHT_LETTER, 0, NOW + 1);
     ck_assert_uint_eq(n_notices, 1);
     ck_assert_uint_eq(n_published, 3);
-    ck_assert_int_eq(flight->state, FLIGHT_ENDED);
-    answered(PUBLICATION_LETTER, 0, NOW + 2); /* of a second publication */
+    ck_assert_int_eq(flight->state, FLIGHT_RESULT);
+    answered(FLIGHT_LETTER, 0, NOW + 2); /* of a second publication */
     ck_assert_uint_eq(count_concluded(), 0);
-    answered(0, 0, NOW + 3);
+    answered(FLIGHT_RESULT, 0, NOW + 3);
     ck_assert_uint_eq(count_concluded(), 1);
 }
 
 TEST(a_letter_that_was_there_before_is_not_told_of_again)
 {
     die();
-    answered(PUBLICATION_LETTER, PUBLICATION_E_DOUBLE, NOW + 1);
-    answered(PUBLICATION_LETTER | PUBLICATION_QUESTION, 0, NOW + 2);
+    answered(FLIGHT_LETTER, PUBLICATION_E_DOUBLE, NOW + 1);
+    answered(FLIGHT_LETTER_DOUBTED, 0, NOW + 2);
     ck_assert_uint_eq(n_notices, 0);
-    ck_assert_int_eq(flight->state, FLIGHT_ENDED);
+    ck_assert_int_eq(flight->state, FLIGHT_RESULT);
 }
 
 TEST(the_result_of_a_letter_that_was_lost_begins_anew)
 {
     die();
-    answered(PUBLICATION_LETTER, PUBLICATION_E_DOUBLE, NOW);
-    answered(PUBLICATION_LETTER | PUBLICATION_QUESTION, PUBLICATION_E_MISSING, NOW + LATE);
+    answered(FLIGHT_LETTER, PUBLICATION_E_DOUBLE, NOW);
+    answered(FLIGHT_LETTER_DOUBTED, PUBLICATION_E_MISSING, NOW + LATE);
     ck_assert(flight->lost);
-    answered(PUBLICATION_LETTER, 0, NOW + LATE + 1);
+    answered(FLIGHT_LETTER, 0, NOW + LATE + 1);
     ck_assert(!flight->lost);
-    answered(0, 0, NOW + 2 * LATE); /* late only since the letter was sent */
+    answered(FLIGHT_RESULT, 0, NOW + 2 * LATE); /* late only since the letter was sent */
     ck_assert_uint_eq(count_concluded(), 1);
 }
 
 TEST(what_is_too_large_to_be_sent_or_stored_goes_without_what_may_be_left_out)
 {
     send_status = -EMSGSIZE;
-    publisher_publish(&publisher, flight, NOW);
-    ck_assert(flight->bare);
+    publisher_publish(&publisher, flight, FLIGHT_RESULT, NOW);
+    ck_assert_uint_eq(flight->n_omitted, 1);
     ck_assert_uint_eq(n_published, 2);
-    flight->bare = false;
-    answered(0, -EMSGSIZE, NOW + 1);
-    ck_assert(flight->bare);
+    flight->n_omitted = 0;
+    answered(FLIGHT_RESULT, -EMSGSIZE, NOW + 1);
+    ck_assert_uint_eq(flight->n_omitted, 1);
     ck_assert_uint_eq(n_published, 3);
-    answered(0, -EMSGSIZE, NOW + 2);
+    answered(FLIGHT_RESULT, -EMSGSIZE, NOW + 2);
     ck_assert_uint_eq(n_published, 3);
     ck_assert_uint_gt(publisher.unpublished_at, 0);
 }
@@ -336,7 +337,7 @@ TEST(nothing_is_published_or_asked_while_the_engine_is_away_and_all_when_it_is_b
     ck_assert_ptr_nonnull(doubted);
     publisher_conclude_again(&publisher, doubted, NOW);
     nats.connected = false;
-    publisher_publish(&publisher, flight, NOW);
+    publisher_publish(&publisher, flight, FLIGHT_RESULT, NOW);
     ck_assert_uint_eq(publisher_serve(&publisher, NOW + 2 * ASK), USEC_INFINITY);
     ck_assert_uint_eq(n_published, 1);
     ck_assert_uint_eq(n_asked, 1);
