@@ -2,7 +2,7 @@
 #include "worker/nats/client.h"
 
 #include "shared/base/log.h"
-#include "worker/nats/engine-connection.h"
+#include "worker/nats/engine.h"
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -33,13 +33,16 @@ static int status_of(natsStatus s)
     }
 }
 
-int client_fail(const char *what, natsStatus s)
+int client_fail(const struct client *client, const char *what, natsStatus s)
 {
-    if (s == NATS_NO_RESPONDERS)
-        log_error("%s: the server has no JetStream, is electing a leader, or lacks the stream",
-                  what);
-    else
-        log_error("%s: %s", what, engine_error(s));
+    const char *denial = NULL;
+
+    if (client->connection &&
+        natsConnection_GetLastError(client->connection, &denial) == NATS_NOT_PERMITTED) {
+        log_error("%s: NATS refuses something to this user: %s", what, denial ? denial : "");
+        return CLIENT_NOT_PERMITTED;
+    }
+    log_error("%s: %s", what, s == NATS_NO_RESPONDERS ? ENGINE_NO_JETSTREAM : engine_error(s));
     return status_of(s);
 }
 
@@ -50,9 +53,7 @@ natsStatus client_ask(const struct client *client, const char *subject, const ch
     natsStatus s = natsConnection_RequestString(&answer, client->connection, subject, question,
                                                 CLIENT_WAIT_MS);
 
-    *ret = s == NATS_OK
-               ? json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL)
-               : NULL;
+    *ret = s == NATS_OK ? engine_json(answer) : NULL;
     natsMsg_Destroy(answer);
     return s == NATS_OK && !*ret ? NATS_PROTOCOL_ERROR : s;
 }
@@ -70,23 +71,9 @@ natsStatus client_find_message(const struct client *client, const char *stream, 
 
 json_int_t client_error_code(const json_t *reply)
 {
-    return json_integer_value(json_object_get(json_object_get(reply, "error"), "err_code"));
-}
-
-bool client_is_denied(const struct client *client)
-{
     const char *text;
 
-    return natsConnection_GetLastError(client->connection, &text) == NATS_NOT_PERMITTED;
-}
-
-int client_fail_denied(const struct client *client)
-{
-    const char *text = NULL;
-
-    (void)natsConnection_GetLastError(client->connection, &text);
-    log_error("NATS refuses something to this user: %s", text ? text : "");
-    return CLIENT_NOT_PERMITTED;
+    return engine_json_error(reply, &text);
 }
 
 int client_open(struct client *client, const struct config *config)
@@ -109,7 +96,7 @@ int client_open(struct client *client, const struct config *config)
     (void)jsOptions_Init(&options);
     options.Wait = CLIENT_WAIT_MS;
     s = natsConnection_JetStream(&client->js, client->connection, &options);
-    return s == NATS_OK ? CLIENT_OK : client_fail("JetStream", s);
+    return s == NATS_OK ? CLIENT_OK : client_fail(client, "JetStream", s);
 }
 
 void client_close(struct client *client)
@@ -120,24 +107,16 @@ void client_close(struct client *client)
     *client = (struct client)CLIENT_NULL;
 }
 
-int client_flush(void)
+int client_finish(json_t *document)
 {
+    const size_t flags = isatty(STDOUT_FILENO) ? JSON_INDENT(2) | JSON_ENSURE_ASCII : JSON_COMPACT;
+
+    /* Other machines have written it: a terminal must not interpret that. */
+    if (document && json_dumpf(document, stdout, flags) == 0)
+        puts("");
+    json_decref(document);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return CLIENT_OK;
     log_error("standard output: cannot write");
     return CLIENT_FAILED;
-}
-
-int client_print(json_t *document)
-{
-    if (!document) {
-        log_error("out of memory");
-        return CLIENT_FAILED;
-    }
-    /* Other machines have written it: a terminal must not interpret that. */
-    (void)json_dumpf(document, stdout,
-                     isatty(STDOUT_FILENO) ? JSON_INDENT(2) | JSON_ENSURE_ASCII : JSON_COMPACT);
-    puts("");
-    json_decref(document);
-    return client_flush();
 }

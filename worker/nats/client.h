@@ -35,8 +35,9 @@ struct client {
 int client_open(struct client *client, const struct config *config);
 void client_close(struct client *client);
 
-/* Logs that `what` failed because of `s`, and returns the status for it. */
-int client_fail(const char *what, natsStatus s);
+/* Logs that `what` failed because of `s`, or because this user lacks a permission, which the server
+ * reports apart from answers. Returns the status for it. */
+int client_fail(const struct client *client, const char *what, natsStatus s);
 
 /* Sends a request to the API. Returns NATS_OK and the answer as JSON, which the caller frees. */
 natsStatus client_ask(const struct client *client, const char *subject, const char *question,
@@ -49,16 +50,9 @@ natsStatus client_find_message(const struct client *client, const char *stream, 
 /* The number of the error in such an answer; 0 = it is none. */
 json_int_t client_error_code(const json_t *reply);
 
-/* Returns whether this user lacks a permission. The server reports that apart from answers, so the
- * request itself times out. */
-bool client_is_denied(const struct client *client);
-/* Logs what the server forbids, and returns the status for it. */
-int client_fail_denied(const struct client *client);
-
-/* Prints a document in one line. Takes it over; NULL = out of memory. */
-int client_print(json_t *document);
-/* Finishes the output. */
-int client_flush(void);
+/* Finishes the output, after printing the document in one line, unless it is NULL. Takes it over.
+ */
+int client_finish(json_t *document);
 
 /* ---- the verbs: functions return an exit status ---- */
 

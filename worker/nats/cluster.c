@@ -38,40 +38,26 @@ static int64_t number_of(const json_t *object, const char *member)
     return json_integer_value(json_object_get(object, member));
 }
 
-/* ---- entries ---- */
+/* ---- reading the bucket ---- */
 
-struct entry {
-    char *machine; /* owned */
-    const char *group;
-    json_t *value; /* owned */
-    usec_t at;     /* in whole seconds */
-};
-
-static void entry_deinit(struct entry *entry)
-{
-    free(entry->machine);
-    json_decref(entry->value);
-}
-
-/* Members may be missing, as in another version, but have their types. */
-static bool is_report(const json_t *value)
-{
-    const json_t *version = json_object_get(value, "version");
-    const json_t *groups = json_object_get(value, "groups");
-
-    return json_is_object(value) && (!version || json_is_string(version)) &&
-           (!groups || json_is_array(groups));
-}
-
+/* Returns the value of a key; NULL = this program has not written it. Members may be missing, as in
+ * another version, but have their types. */
 static json_t *read_value(const char *base64)
 {
     const size_t length = strlen(base64);
     _cleanup_free_ char *text = malloc(length + 1);
+    const json_t *version, *groups;
+    json_auto_t *value = NULL;
     size_t size;
 
-    if (!text || base64_decode(text, &size, base64, length) != 0)
+    if (text && base64_decode(text, &size, base64, length) == 0)
+        value = json_loadb(text, size, 0, NULL);
+    version = json_object_get(value, "version");
+    groups = json_object_get(value, "groups");
+    if (!json_is_object(value) || (version && !json_is_string(version)) ||
+        (groups && !json_is_array(groups)))
         return NULL;
-    return json_loadb(text, size, 0, NULL);
+    return TAKE_PTR(value);
 }
 
 static usec_t read_time(const char *text)
@@ -82,98 +68,86 @@ static usec_t read_time(const char *text)
                                                               : 0;
 }
 
-/* A name may contain dots, a group not. Returns false for what this program has not written. */
-static bool entry_init(struct entry *entry, const char *key, const char *value, const char *time)
+/* Returns the machine, after adding it in the order of names if it is new; NULL without memory. */
+static json_t *machine_of(json_t *machines, const char *name)
 {
-    char *dot;
+    size_t i = 0;
 
-    *entry =
-        (struct entry){.machine = strdup(key), .value = read_value(value), .at = read_time(time)};
-    dot = entry->machine ? strrchr(entry->machine, '.') : NULL;
-    if (!dot || name_of(entry->machine) != entry->machine || !is_report(entry->value)) {
-        entry_deinit(entry);
-        return false;
-    }
-    *dot = '\0';
-    entry->group = dot + 1;
-    return true;
+    while (i < json_array_size(machines) &&
+           strcmp(text_of(json_array_get(machines, i), "name"), name) < 0)
+        i++;
+    if (!is(json_array_get(machines, i), "name", name) &&
+        json_array_insert_new(machines, i, json_pack("{s:s, s:{}}", "name", name, "bridges")) < 0)
+        return NULL;
+    return json_array_get(machines, i);
 }
 
-/* ---- machines ---- */
-
-/* Returns the machine, after adding it if it is new; NULL without memory. */
-static json_t *machine_of(json_t *machines, const struct entry *entry)
+static const char *state_of(const json_t *value, usec_t at, usec_t now)
 {
-    json_t *machine = json_object_get(machines, entry->machine);
-
-    if (machine)
-        return machine;
-    machine = json_pack("{s:s, s:{}}", "name", entry->machine, "bridges");
-    return json_object_set_new(machines, entry->machine, machine) == 0 ? machine : NULL;
-}
-
-static const char *state_of(const struct entry *entry, usec_t now)
-{
-    const int64_t every = number_of(entry->value, "every_usec");
+    const int64_t every = number_of(value, "every_usec");
     const usec_t period = every > 0 ? (usec_t)every : 0;
 
-    if (!is(entry->value, "state", UP))
+    if (!is(value, "state", UP))
         return STOPPED;
-    return usec_sub(now, entry->at + USEC_PER_SEC) / BUCKET_PERIODS > period ? DEAD : UP;
+    return usec_sub(now, at + USEC_PER_SEC) / BUCKET_PERIODS > period ? DEAD
+                                                                      : UP; /* `at` is rounded */
 }
 
-static int copy_member(json_t *machine, const struct entry *entry, const char *name)
+static int copy_member(json_t *machine, const json_t *value, const char *name)
 {
-    json_t *member = json_object_get(entry->value, name);
+    json_t *member = json_object_get(value, name);
 
     return member ? json_object_set(machine, name, member) : 0;
 }
 
-/* A machine has the state of the bridge that was heard from last, and the groups that the last
- * bridge that is up has described. */
-static int add_state(json_t *machines, const struct entry *entry, usec_t now)
+/* A machine is up if one of its bridges is, and has the groups that the last one of these has
+ * described. Otherwise it has the state of the bridge that was heard from last. Returns 0, or -1
+ * without memory. */
+static int add_bridge(json_t *machine, const char *group, const json_t *value, usec_t at,
+                      usec_t now)
 {
-    const char *state = state_of(entry, now);
-    json_t *machine = machine_of(machines, entry);
-    json_t *bridges = json_object_get(machine, "bridges");
+    const char *state = state_of(value, at, now);
 
-    if (!machine || json_object_set_new(machine, "state", json_string(state)) < 0 ||
-        json_object_set_new(machine, "seen_at", json_integer((json_int_t)entry->at)) < 0 ||
-        json_object_set_new(bridges, entry->group, json_string(state)) < 0)
+    if (json_object_set_new(machine, "seen_at", json_integer((json_int_t)at)) < 0 ||
+        json_object_set_new(json_object_get(machine, "bridges"), group, json_string(state)) < 0)
+        return -1;
+    if (strcmp(state, UP) != 0 && is(machine, "state", UP))
+        return 0;
+    if (json_object_set_new(machine, "state", json_string(state)) < 0)
         return -1;
     if (strcmp(state, UP) != 0)
         return 0;
-    return copy_member(machine, entry, "version") < 0 ? -1 : copy_member(machine, entry, "groups");
+    return copy_member(machine, value, "version") < 0 ? -1 : copy_member(machine, value, "groups");
 }
 
-/* A message of the bucket's stream. One without data marks a key that was deleted. */
+/* Adds what a message of the bucket's stream says. One without data marks a key that was
+ * deleted. */
 static int add_message(json_t *machines, const json_t *message, usec_t now)
 {
     const char *subject = json_string_value(json_object_get(message, "subject"));
-    const char *value = json_string_value(json_object_get(message, "data"));
-    struct entry entry;
-    const char *key;
-    int r;
+    const char *data = json_string_value(json_object_get(message, "data"));
+    _cleanup_free_ char *key = NULL;
+    json_auto_t *value = NULL;
+    char *dot;
 
-    if (!value || !subject || strlen(subject) < strlen(BUCKET_SUBJECT))
+    if (!data || !subject || strlen(subject) < strlen(BUCKET_SUBJECT))
         return 0;
-    key = subject + strlen(BUCKET_SUBJECT);
-    if (!entry_init(&entry, key, value, json_string_value(json_object_get(message, "time")))) {
+    key = strdup(subject + strlen(BUCKET_SUBJECT));
+    if (!key)
+        return -1;
+    value = read_value(data);
+    dot = strrchr(key, '.'); /* the name of a machine may contain dots, that of a group not */
+    if (!dot || name_of(key) != key || !value) {
         log_warning("bucket " BUCKET_NAME ": the key %s is no machine's, and is left out", key);
         return 0;
     }
-    r = add_state(machines, &entry, now);
-    entry_deinit(&entry);
-    return r;
-}
-
-static int fail(const struct client *client, natsStatus s)
-{
-    return client_is_denied(client) ? client_fail_denied(client) : client_fail(BUCKET_NAME, s);
+    *dot = '\0';
+    return add_bridge(machine_of(machines, key), dot + 1, value,
+                      read_time(json_string_value(json_object_get(message, "time"))), now);
 }
 
 /* An answer without a message: the end of the bucket, or why there is none. */
-static int end_bucket(const json_t *reply)
+static int end_bucket(const struct client *client, const json_t *reply)
 {
     switch (client_error_code(reply)) {
     case JSNoMessageFoundErr:
@@ -182,87 +156,34 @@ static int end_bucket(const json_t *reply)
         log_error("there is no bucket " BUCKET_NAME ": \"troupe-nats setup\" makes it");
         return CLIENT_NOT_FOUND;
     default:
-        return client_fail(BUCKET_NAME, NATS_PROTOCOL_ERROR);
+        return client_fail(client, BUCKET_NAME, NATS_PROTOCOL_ERROR);
     }
 }
 
 /* Adds each key of the bucket, in the order in which they were written. */
-static int read_bucket(const struct client *client, json_t *machines, usec_t now)
+static int read_bucket(const struct client *client, json_t *machines)
 {
+    json_auto_t *info = NULL;
     json_int_t sequence = 0;
+    natsStatus s = client_ask(client, "$JS.API.STREAM.INFO." BUCKET_STREAM, "", &info);
+    /* The time of the server, since clocks of machines may differ; nats-server 2.9 does not tell
+     * it. */
+    usec_t now = read_time(json_string_value(json_object_get(info, "ts")));
 
-    for (;;) {
+    now = now > 0 ? now : clock_realtime();
+    while (s == NATS_OK) {
         json_auto_t *reply = NULL;
-        natsStatus s =
-            client_find_message(client, BUCKET_STREAM, BUCKET_SUBJECT ">", sequence + 1, &reply);
-        const json_t *message = json_object_get(reply, "message");
-        const json_int_t found = json_integer_value(json_object_get(message, "seq"));
+        const json_t *message;
 
-        if (s != NATS_OK)
-            return fail(client, s);
-        if (found <= sequence)
-            return end_bucket(reply);
-        sequence = found;
-        if (add_message(machines, message, now) < 0)
-            return client_fail(BUCKET_NAME, NATS_NO_MEMORY);
+        s = client_find_message(client, BUCKET_STREAM, BUCKET_SUBJECT ">", sequence + 1, &reply);
+        message = json_object_get(reply, "message");
+        if (s == NATS_OK && number_of(message, "seq") <= sequence)
+            return end_bucket(client, reply);
+        sequence = number_of(message, "seq");
+        if (s == NATS_OK && add_message(machines, message, now) < 0)
+            s = NATS_NO_MEMORY;
     }
-}
-
-/* A machine is up if one of its bridges is. */
-static int settle_state(json_t *machine)
-{
-    json_t *bridges = json_object_get(machine, "bridges"), *bridge;
-    const char *group;
-
-    json_object_foreach(bridges, group, bridge)
-    {
-        if (strcmp(json_string_value(bridge), UP) == 0)
-            return json_object_set_new(machine, "state", json_string(UP));
-    }
-    return 0;
-}
-
-/* Returns an array by name; NULL without memory. */
-static json_t *sorted(json_t *machines)
-{
-    json_auto_t *array = json_array();
-    const char *name;
-    json_t *machine;
-
-    json_object_foreach(machines, name, machine)
-    {
-        size_t i = json_array_size(array);
-
-        while (i > 0 && strcmp(text_of(json_array_get(array, i - 1), "name"), name) > 0)
-            i--;
-        if (settle_state(machine) < 0 || json_array_insert(array, i, machine) < 0)
-            return NULL;
-    }
-    return TAKE_PTR(array);
-}
-
-/* The time of the server, since clocks of machines may differ; nats-server 2.9 does not tell it. */
-static natsStatus get_time(const struct client *client, usec_t *ret)
-{
-    json_auto_t *reply = NULL;
-    natsStatus s = client_ask(client, "$JS.API.STREAM.INFO." BUCKET_STREAM, "", &reply);
-    const usec_t time = read_time(json_string_value(json_object_get(reply, "ts")));
-
-    *ret = time > 0 ? time : clock_realtime();
-    return s;
-}
-
-/* Returns what is known of all machines, by name. */
-static int read_machines(const struct client *client, json_t **ret)
-{
-    json_t *machines = json_object();
-    usec_t now;
-    natsStatus s = get_time(client, &now);
-    int r = s == NATS_OK ? read_bucket(client, machines, now) : fail(client, s);
-
-    *ret = r == CLIENT_OK ? sorted(machines) : NULL;
-    json_decref(machines);
-    return r == CLIENT_OK && !*ret ? client_fail("machines", NATS_NO_MEMORY) : r;
+    return client_fail(client, BUCKET_NAME, s);
 }
 
 /* ---- the table ---- */
@@ -395,54 +316,47 @@ static void print_absent(const struct summary *sums, const json_t *machine)
                text_of(machine, "state"), span(age, now > seen ? now - seen : 0));
 }
 
-/* Returns whether no machine is dead and no group is in trouble. */
-static bool print_machines(const json_t *machines, bool json)
+/* Prints the table, unless it is empty. */
+static void print_machines(const json_t *machines, const struct summary *sums)
 {
-    const struct summary sums = sum_up(machines);
-
-    if (json)
-        return !sums.trouble;
     if (json_array_size(machines) == 0) {
         puts("No machine has reported yet.");
-        return true;
+        return;
     }
-    print_sums(&sums);
-    printf("%-*s  %-*s  %-12s %12s  %7s  %7s  %6s\n", sums.machine_width, "Machine",
-           sums.group_width, "Group", "State", "Workers", "Queued", "Running", "Oldest");
+    print_sums(sums);
+    printf("%-*s  %-*s  %-12s %12s  %7s  %7s  %6s\n", sums->machine_width, "Machine",
+           sums->group_width, "Group", "State", "Workers", "Queued", "Running", "Oldest");
     for (size_t i = 0; i < json_array_size(machines); i++) {
         const json_t *machine = json_array_get(machines, i);
         const json_t *groups = json_object_get(machine, "groups");
 
-        if (!is(machine, "state", "up"))
-            print_absent(&sums, machine);
+        if (!is(machine, "state", UP))
+            print_absent(sums, machine);
         for (size_t k = 0; k < json_array_size(groups); k++)
-            print_group(&sums, k == 0 ? text_of(machine, "name") : "",
+            print_group(sums, k == 0 ? text_of(machine, "name") : "",
                         json_object_get(machine, "bridges"), json_array_get(groups, k));
     }
-    if (sums.dead > 0)
+    if (sums->dead > 0)
         puts("\nA dead machine is listed for 7 days, or until 'troupe-nats forget MACHINE'.");
-    return !sums.trouble;
 }
 
 int cluster_show(const struct config *config, bool json)
 {
+    json_auto_t *machines = json_array();
     struct client client;
-    json_t *machines = NULL;
-    bool is_well;
+    struct summary sums;
     int r = client_open(&client, config);
 
     if (r == CLIENT_OK)
-        r = read_machines(&client, &machines);
+        r = read_bucket(&client, machines);
     client_close(&client);
     if (r != CLIENT_OK)
         return r;
-    is_well = print_machines(machines, json);
-    if (json)
-        r = client_print(json_pack("{s:O}", "machines", machines));
-    else
-        r = client_flush();
-    json_decref(machines);
-    return r == CLIENT_OK && !is_well ? CLIENT_FAILED : r;
+    sums = sum_up(machines);
+    if (!json)
+        print_machines(machines, &sums);
+    r = client_finish(json ? json_pack("{s:O}", "machines", machines) : NULL);
+    return r == CLIENT_OK && sums.trouble ? CLIENT_FAILED : r;
 }
 
 /* ---- forgetting one ---- */
@@ -450,11 +364,9 @@ int cluster_show(const struct config *config, bool json)
 /* Returns why it cannot be forgotten, or CLIENT_OK. */
 static int check_known(const json_t *machines, const char *name)
 {
-    const json_t *machine;
-    size_t i;
+    for (size_t i = 0; i < json_array_size(machines); i++) {
+        const json_t *machine = json_array_get(machines, i);
 
-    json_array_foreach(machines, i, machine)
-    {
         if (!is(machine, "name", name))
             continue;
         if (!is(machine, "state", UP))
@@ -466,34 +378,32 @@ static int check_known(const json_t *machines, const char *name)
     return CLIENT_NOT_FOUND;
 }
 
-static natsStatus purge(const struct client *client, const char *machine)
+static int purge(const struct client *client, const char *machine)
 {
     char subject[128];
     jsOptions options;
+    natsStatus s;
 
     (void)snprintf(subject, sizeof(subject), BUCKET_SUBJECT "%s.*", machine);
     (void)jsOptions_Init(&options);
     options.Wait = CLIENT_WAIT_MS;
     options.Stream.Purge.Subject = subject;
-    return js_PurgeStream(client->js, BUCKET_STREAM, &options, NULL);
+    s = js_PurgeStream(client->js, BUCKET_STREAM, &options, NULL);
+    return s == NATS_OK ? CLIENT_OK : client_fail(client, machine, s);
 }
 
 int cluster_forget(const struct config *config, const char *machine)
 {
+    json_auto_t *machines = json_array();
     struct client client;
-    json_t *machines = NULL;
     int r = client_open(&client, config);
 
     if (r == CLIENT_OK)
-        r = read_machines(&client, &machines);
+        r = read_bucket(&client, machines);
     if (r == CLIENT_OK)
         r = check_known(machines, machine);
-    if (r == CLIENT_OK) {
-        natsStatus s = purge(&client, machine);
-
-        r = s == NATS_OK ? CLIENT_OK : client_fail(machine, s);
-    }
-    json_decref(machines);
+    if (r == CLIENT_OK)
+        r = purge(&client, machine);
     client_close(&client);
     return r;
 }
