@@ -13,18 +13,32 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Counts the operands in the usage line of a verb: all, or those before the first optional one. */
+static size_t count_operands(const char *usage, bool required)
+{
+    size_t n = 0;
+
+    while (*usage != '\0' && *usage != '|' && !(required && *usage == '[')) {
+        usage += strcspn(usage, " ");
+        usage += strspn(usage, " ");
+        n++;
+    }
+    return n;
+}
+
 static int check_operands(const struct invocation *invocation)
 {
     const struct verb *verb = invocation->verb;
+    const size_t max = count_operands(verb->operands, false);
     bool files = verb->options & OPTIONS_CONFIG;
 
-    if (invocation->n_operands < verb->operands_min) {
+    if (invocation->n_operands < count_operands(verb->operands, true)) {
         complain("usage: troupectl %s %s", verb->name, verb->operands);
         return EXIT_USAGE;
     }
-    if (invocation->n_operands > verb->operands_max) {
-        complain("unexpected operand '%s'; usage: troupectl %s %s",
-                 invocation->operands[verb->operands_max], verb->name, verb->operands);
+    if (invocation->n_operands > max && !strstr(verb->operands, "...")) {
+        complain("unexpected operand '%s'; usage: troupectl %s %s", invocation->operands[max],
+                 verb->name, verb->operands);
         return EXIT_USAGE;
     }
     /* Operands become JSON strings, except file names. */

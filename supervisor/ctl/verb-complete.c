@@ -142,7 +142,7 @@ static const struct live_list JOBS = {CALL_JOBS "List", "jobs", "{id}", "state",
 static void offer_verbs(struct line *line)
 {
     for (size_t i = 0; i < n_verbs; i++)
-        if (!verb_table[i].hidden)
+        if (*verb_table[i].summary)
             add(line, verb_table[i].name, verb_table[i].summary);
 }
 

@@ -8,230 +8,133 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ANY_NUMBER SIZE_MAX
-
 /* clang-format off */
 const struct verb verb_table[] = {
-    {
-        .name = "status", .operands = "[TARGET...]", .operands_max = ANY_NUMBER,
-        .summary = "The state of groups and workers, problems first (the default verb)",
-        .options = OPTIONS_CONNECT | OPTIONS_ALL, .run = verb_status,
-    },
-    {
-        .name = "events", .operands = "[TARGET]", .operands_max = 1,
-        .summary = "Past events; with --follow also new ones",
-        .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_EVENTS | OPTIONS_RECONNECT,
-        .run = verb_events,
-    },
-    {
-        .name = "jobs", .operands = "[GROUP[/CELL]]", .operands_max = 1,
-        .summary = "Live jobs; with --ended also those whose results are kept",
-        .options = OPTIONS_CONNECT | OPTIONS_ENDED | OPTIONS_STATE | OPTIONS_LIMIT,
-        .run = verb_jobs,
-    },
-    {
-        .name = "job", .operands = "ID", .operands_min = 1, .operands_max = 1,
-        .summary = "One job; with --follow until its end",
-        .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_RECONNECT, .run = verb_job,
-    },
-    {
-        .name = "why", .operands = "TARGET|JOB...", .operands_min = 1, .operands_max = ANY_NUMBER,
-        .summary = "What a group, cell, worker or job waits for, in a sentence",
-        .options = OPTIONS_CONNECT, .run = verb_why,
-    },
-    {
-        .name = "create", .operands = "GROUP [-]", .operands_min = 1, .operands_max = 2,
-        .summary = "Submits a job and prints its id",
-        .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB | OPTIONS_RECONNECT,
-        .run = verb_create,
-    },
-    {
-        .name = "do", .operands = "GROUP [-]", .operands_min = 1, .operands_max = 2,
-        .summary = "Submits a job, waits for its end and writes its result",
-        .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB | OPTIONS_RECONNECT,
-        .run = verb_do,
-    },
-    {
-        .name = "wait", .operands = "ID", .operands_min = 1, .operands_max = 1,
-        .summary = "Waits for the end of a job and writes its result",
-        .options = OPTIONS_PATIENCE | OPTIONS_RECONNECT, .run = verb_wait,
-    },
-    {
-        .name = "map", .operands = "GROUP", .operands_min = 1, .operands_max = 1,
-        .summary = "Submits a job per line of input, writes results in the same order",
-        .options = OPTIONS_JOB | OPTIONS_MAP | OPTIONS_RECONNECT, .run = verb_map,
-    },
-    {
-        .name = "tell", .operands = "ACTOR TYPE [-]", .operands_min = 2, .operands_max = 3,
-        .summary = "Sends a message to an actor, without waiting for a reply",
-        .options = OPTIONS_CONNECT | OPTIONS_PAYLOAD | OPTIONS_KEY, .run = verb_tell,
-    },
-    {
-        .name = "ask", .operands = "ACTOR TYPE [-]", .operands_min = 2, .operands_max = 3,
-        .summary = "Sends a message to an actor and writes its reply",
-        .options = OPTIONS_REPLY | OPTIONS_PAYLOAD | OPTIONS_KEY, .run = verb_ask,
-    },
-    {
-        .name = "schedule", .operands = "ACTOR TYPE [-]", .operands_min = 2, .operands_max = 3,
-        .summary = "Sends a message later and prints the id of the timer",
-        .options = OPTIONS_CONNECT | OPTIONS_PAYLOAD | OPTIONS_KEY | OPTIONS_WHEN,
-        .run = verb_schedule,
-    },
-    {
-        .name = "unschedule", .operands = "[ID...]", .operands_max = ANY_NUMBER,
-        .summary = "Cancels timers",
-        .options = OPTIONS_CONNECT | OPTIONS_OF, .run = verb_unschedule,
-    },
-    {
-        .name = "timers", .operands = "[ACTOR]", .operands_max = 1,
-        .summary = "Messages that will be sent later",
-        .options = OPTIONS_CONNECT | OPTIONS_LIMIT, .run = verb_timers,
-    },
-    {
-        .name = "actors", .operands = "[ADDRESS]", .operands_max = 1,
-        .summary = "Actors, and how many messages wait for each",
-        .options = OPTIONS_CONNECT | OPTIONS_LIMIT | OPTIONS_KIND, .run = verb_actors,
-    },
-    {
-        .name = "exchanges", .operands = "[show|create|delete NAME [KIND]]", .operands_max = 3,
-        .summary = "Lists, shows, creates and deletes exchanges",
-        .options = OPTIONS_CONNECT, .run = verb_exchanges,
-    },
-    {
-        .name = "subscribe", .operands = "EXCHANGE ACTOR [TYPE]", .operands_min = 2,
-        .operands_max = 3,
-        .summary = "Subscribes an actor to an exchange",
-        .options = OPTIONS_CONNECT | OPTIONS_KEY, .run = verb_subscribe,
-    },
-    {
-        .name = "unsubscribe", .operands = "EXCHANGE ACTOR [TYPE]", .operands_min = 2,
-        .operands_max = 3,
-        .summary = "Ends a subscription of exactly that type and key",
-        .options = OPTIONS_CONNECT | OPTIONS_KEY, .run = verb_unsubscribe,
-    },
-    {
-        .name = "dead-letters", .operands = "[list|show ID...]", .operands_max = ANY_NUMBER,
-        .summary = "Messages and jobs that were not handled",
-        .options = OPTIONS_CONNECT | OPTIONS_LETTERS | OPTIONS_LIMIT, .run = verb_dead_letters,
-    },
-    {
-        .name = "retry", .operands = "[ID...]", .operands_max = ANY_NUMBER,
-        .summary = "Submits dead jobs, and sends dead letters, again",
-        .options = OPTIONS_CONNECT | OPTIONS_LETTERS | OPTIONS_CHANGE, .run = verb_retry,
-    },
-    {
-        .name = "purge", .operands = "[ID...]", .operands_max = ANY_NUMBER,
-        .summary = "Removes dead jobs and dead letters",
-        .options = OPTIONS_CONNECT | OPTIONS_LETTERS | OPTIONS_CHANGE, .run = verb_retry,
-    },
-    {
-        .name = "cancel", .operands = "ID... | --all GROUP[/CELL]...", .operands_min = 1,
-        .operands_max = ANY_NUMBER,
-        .summary = "Cancels jobs, which are not retried",
-        .options = OPTIONS_CONNECT | OPTIONS_CANCEL, .run = verb_cancel,
-    },
-    {
-        .name = "resize", .operands = "GROUP[/CELL] N", .operands_min = 2, .operands_max = 2,
-        .summary = "Changes the number of a group's or a cell's workers",
-        .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_resize,
-    },
-    {
-        .name = "start", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
-        .summary = "Starts groups, cells or workers",
-        .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_change,
-    },
-    {
-        .name = "stop", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
-        .summary = "Stops groups, cells or workers after their current jobs",
-        .options = OPTIONS_CONNECT | OPTIONS_WAIT | OPTIONS_WITHIN, .run = verb_change,
-    },
-    {
-        .name = "restart", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
-        .summary = "Restarts groups, cells or workers after their current jobs",
-        .options = OPTIONS_CONNECT | OPTIONS_WAIT, .run = verb_change,
-    },
-    {
-        .name = "reset", .operands = "TARGET...", .operands_min = 1, .operands_max = ANY_NUMBER,
-        .summary = "Starts failed workers immediately, and forgets earlier failures",
-        .options = OPTIONS_CONNECT, .run = verb_change,
-    },
-    {
-        .name = "pause", .operands = "GROUP[/CELL]...", .operands_min = 1, .operands_max = ANY_NUMBER,
-        .summary = "Stops handing out jobs; new jobs are queued",
-        .options = OPTIONS_CONNECT | OPTIONS_ACTOR, .run = verb_switch,
-    },
-    {
-        .name = "resume", .operands = "[GROUP[/CELL]...]", .operands_max = ANY_NUMBER,
-        .summary = "Hands out jobs again",
-        .options = OPTIONS_CONNECT | OPTIONS_ACTOR, .run = verb_resume,
-    },
-    {
-        .name = "drain", .operands = "[GROUP...]", .operands_max = ANY_NUMBER,
-        .summary = "Takes no new jobs, and waits until none runs: for maintenance",
-        .options = OPTIONS_PATIENCE, .run = verb_drain,
-    },
-    {
-        .name = "deaths", .operands = "[TARGET]", .operands_max = 1,
-        .summary = "Reports of how and why workers died, newest first",
-        .options = OPTIONS_CONNECT | OPTIONS_LIMIT, .run = verb_deaths,
-    },
-    {
-        .name = "sandbox", .operands = "suggest GROUP", .operands_min = 2, .operands_max = 2,
-        .summary = "The keys with which a group can do what was recorded",
-        .options = OPTIONS_CONNECT, .run = verb_sandbox,
-    },
-    {
-        .name = "logs", .operands = "TARGET|JOB", .operands_min = 1, .operands_max = 1,
-        .summary = "What workers or one job wrote; or switches the message log",
-        .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_MESSAGES | OPTIONS_RECONNECT,
-        .run = verb_logs,
-    },
-    {
-        .name = "top", .operands = "[TARGET]", .operands_max = 1,
-        .summary = "Groups as they work, on the whole screen, until Ctrl-C",
-        .options = OPTIONS_CONNECT | OPTIONS_ALL | OPTIONS_TOP | OPTIONS_RECONNECT,
-        .run = verb_top,
-    },
-    {
-        .name = "metrics", .operands = "",
-        .summary = "Numbers for Prometheus and other monitoring systems",
-        .options = OPTIONS_CONNECT | OPTIONS_METRICS, .run = verb_metrics,
-    },
-    {
-        .name = "init", .operands = "python NAME", .operands_min = 2, .operands_max = 2,
-        .summary = "Writes a group file and a program to begin with",
-        .run = verb_init,
-    },
-    {
-        .name = "verify", .operands = "[FILE...]", .operands_max = ANY_NUMBER,
-        .summary = "Checks the configuration",
-        .options = OPTIONS_CONFIG, .run = verb_verify,
-    },
-    {
-        .name = "reload", .operands = "",
-        .summary = "Reads the configuration again",
-        .options = OPTIONS_CONNECT | OPTIONS_RELOAD, .run = verb_reload,
-    },
-    {
-        .name = "upgrade", .operands = "",
-        .summary = "Replaces the supervisor by the program that is installed now",
-        .options = OPTIONS_CONNECT, .run = verb_upgrade,
-    },
-    {
-        .name = "info", .operands = "",
-        .summary = "The version and state of the supervisor, and what it uses of this machine",
-        .options = OPTIONS_CONNECT, .run = verb_info,
-    },
-    {
-        .name = "help", .operands = "[VERB]", .operands_max = 1,
-        .summary = "Lists the verbs, or explains one",
-        .options = 0, .run = verb_help,
-    },
-    {
-        .name = "complete", .operands = "WORD...", .operands_max = ANY_NUMBER, .hidden = true,
-        .summary = "What a shell offers for the last of these words",
-        .options = OPTIONS_CONNECT, .run = verb_complete,
-    },
+    {"status", "[TARGET...]", verb_status,
+     "The state of groups and workers, problems first (the default verb)",
+     OPTIONS_CONNECT | OPTIONS_ALL},
+    {"events", "[TARGET]", verb_events,
+     "Past events; with --follow also new ones",
+     OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_EVENTS | OPTIONS_RECONNECT},
+    {"jobs", "[GROUP[/CELL]]", verb_jobs,
+     "Live jobs; with --ended also those whose results are kept",
+     OPTIONS_CONNECT | OPTIONS_ENDED | OPTIONS_STATE | OPTIONS_LIMIT},
+    {"job", "ID", verb_job,
+     "One job; with --follow until its end",
+     OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_RECONNECT},
+    {"why", "TARGET|JOB...", verb_why,
+     "What a group, cell, worker or job waits for, in a sentence",
+     OPTIONS_CONNECT},
+    {"create", "GROUP [-]", verb_create,
+     "Submits a job and prints its id",
+     OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB | OPTIONS_RECONNECT},
+    {"do", "GROUP [-]", verb_do,
+     "Submits a job, waits for its end and writes its result",
+     OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB | OPTIONS_RECONNECT},
+    {"wait", "ID", verb_wait,
+     "Waits for the end of a job and writes its result",
+     OPTIONS_PATIENCE | OPTIONS_RECONNECT},
+    {"map", "GROUP", verb_map,
+     "Submits a job per line of input, writes results in the same order",
+     OPTIONS_JOB | OPTIONS_MAP | OPTIONS_RECONNECT},
+    {"tell", "ACTOR TYPE [-]", verb_tell,
+     "Sends a message to an actor, without waiting for a reply",
+     OPTIONS_CONNECT | OPTIONS_PAYLOAD | OPTIONS_KEY},
+    {"ask", "ACTOR TYPE [-]", verb_ask,
+     "Sends a message to an actor and writes its reply",
+     OPTIONS_REPLY | OPTIONS_PAYLOAD | OPTIONS_KEY},
+    {"schedule", "ACTOR TYPE [-]", verb_schedule,
+     "Sends a message later and prints the id of the timer",
+     OPTIONS_CONNECT | OPTIONS_PAYLOAD | OPTIONS_KEY | OPTIONS_WHEN},
+    {"unschedule", "[ID...]", verb_unschedule,
+     "Cancels timers",
+     OPTIONS_CONNECT | OPTIONS_OF},
+    {"timers", "[ACTOR]", verb_timers,
+     "Messages that will be sent later",
+     OPTIONS_CONNECT | OPTIONS_LIMIT},
+    {"actors", "[ADDRESS]", verb_actors,
+     "Actors, and how many messages wait for each",
+     OPTIONS_CONNECT | OPTIONS_LIMIT | OPTIONS_KIND},
+    {"exchanges", "[show|create|delete NAME [KIND]]", verb_exchanges,
+     "Lists, shows, creates and deletes exchanges",
+     OPTIONS_CONNECT},
+    {"subscribe", "EXCHANGE ACTOR [TYPE]", verb_subscribe,
+     "Subscribes an actor to an exchange",
+     OPTIONS_CONNECT | OPTIONS_KEY},
+    {"unsubscribe", "EXCHANGE ACTOR [TYPE]", verb_unsubscribe,
+     "Ends a subscription of exactly that type and key",
+     OPTIONS_CONNECT | OPTIONS_KEY},
+    {"dead-letters", "[list|show ID...]", verb_dead_letters,
+     "Messages and jobs that were not handled",
+     OPTIONS_CONNECT | OPTIONS_LETTERS | OPTIONS_LIMIT},
+    {"retry", "[ID...]", verb_retry,
+     "Submits dead jobs, and sends dead letters, again",
+     OPTIONS_CONNECT | OPTIONS_LETTERS | OPTIONS_CHANGE},
+    {"purge", "[ID...]", verb_retry,
+     "Removes dead jobs and dead letters",
+     OPTIONS_CONNECT | OPTIONS_LETTERS | OPTIONS_CHANGE},
+    {"cancel", "ID... | --all GROUP[/CELL]...", verb_cancel,
+     "Cancels jobs, which are not retried",
+     OPTIONS_CONNECT | OPTIONS_CANCEL},
+    {"resize", "GROUP[/CELL] N", verb_resize,
+     "Changes the number of a group's or a cell's workers",
+     OPTIONS_CONNECT | OPTIONS_WAIT},
+    {"start", "TARGET...", verb_change,
+     "Starts groups, cells or workers",
+     OPTIONS_CONNECT | OPTIONS_WAIT},
+    {"stop", "TARGET...", verb_change,
+     "Stops groups, cells or workers after their current jobs",
+     OPTIONS_CONNECT | OPTIONS_WAIT | OPTIONS_WITHIN},
+    {"restart", "TARGET...", verb_change,
+     "Restarts groups, cells or workers after their current jobs",
+     OPTIONS_CONNECT | OPTIONS_WAIT},
+    {"reset", "TARGET...", verb_change,
+     "Starts failed workers immediately, and forgets earlier failures",
+     OPTIONS_CONNECT},
+    {"pause", "GROUP[/CELL]...", verb_switch,
+     "Stops handing out jobs; new jobs are queued",
+     OPTIONS_CONNECT | OPTIONS_ACTOR},
+    {"resume", "[GROUP[/CELL]...]", verb_resume,
+     "Hands out jobs again",
+     OPTIONS_CONNECT | OPTIONS_ACTOR},
+    {"drain", "[GROUP...]", verb_drain,
+     "Takes no new jobs, and waits until none runs: for maintenance",
+     OPTIONS_PATIENCE},
+    {"deaths", "[TARGET]", verb_deaths,
+     "Reports of how and why workers died, newest first",
+     OPTIONS_CONNECT | OPTIONS_LIMIT},
+    {"sandbox", "suggest GROUP", verb_sandbox,
+     "The keys with which a group can do what was recorded",
+     OPTIONS_CONNECT},
+    {"logs", "TARGET|JOB", verb_logs,
+     "What workers or one job wrote; or switches the message log",
+     OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_MESSAGES | OPTIONS_RECONNECT},
+    {"top", "[TARGET]", verb_top,
+     "Groups as they work, on the whole screen, until Ctrl-C",
+     OPTIONS_CONNECT | OPTIONS_ALL | OPTIONS_TOP | OPTIONS_RECONNECT},
+    {"metrics", "", verb_metrics,
+     "Numbers for Prometheus and other monitoring systems",
+     OPTIONS_CONNECT | OPTIONS_METRICS},
+    {"init", "python NAME", verb_init,
+     "Writes a group file and a program to begin with",
+     0},
+    {"verify", "[FILE...]", verb_verify,
+     "Checks the configuration",
+     OPTIONS_CONFIG},
+    {"reload", "", verb_reload,
+     "Reads the configuration again",
+     OPTIONS_CONNECT | OPTIONS_RELOAD},
+    {"upgrade", "", verb_upgrade,
+     "Replaces the supervisor by the program that is installed now",
+     OPTIONS_CONNECT},
+    {"info", "", verb_info,
+     "The version and state of the supervisor, and what it uses of this machine",
+     OPTIONS_CONNECT},
+    {"help", "[VERB]", verb_help,
+     "Lists the verbs, or explains one",
+     0},
+    {"complete", "[WORD...]", verb_complete,
+     "", OPTIONS_CONNECT},
 };
 /* clang-format on */
 
@@ -245,7 +148,7 @@ const struct verb *verb_find(const char *name)
     for (size_t i = 0; i < n_verbs; i++) {
         if (strcmp(verb_table[i].name, name) == 0)
             return &verb_table[i];
-        if (!verb_table[i].hidden)
+        if (*verb_table[i].summary)
             names[n++] = verb_table[i].name;
     }
     complain_unknown(suggest_nearest(name, names), "; 'troupectl help' lists them",
@@ -287,7 +190,7 @@ static void help_all(void)
     for (size_t i = 0; i < n_verbs; i++) {
         char left[64];
 
-        if (verb_table[i].hidden)
+        if (*verb_table[i].summary == '\0')
             continue;
         snprintf(left, sizeof(left), "%s %s", verb_table[i].name, verb_table[i].operands);
         if (strlen(left) > LEFT_WIDTH)
@@ -305,8 +208,8 @@ static void help_all(void)
 
 static void help_verb(const struct verb *verb)
 {
-    printf("Usage: troupectl %s%s%s [OPTION...]\n%s.\n", verb->name, *verb->operands ? " " : "",
-           verb->operands, verb->summary);
+    printf("Usage: troupectl %s%s%s [OPTION...]\n%s%s", verb->name, *verb->operands ? " " : "",
+           verb->operands, verb->summary, *verb->summary ? ".\n" : "");
     if (verb->options != 0) {
         puts("\nOptions:");
         options_help(verb->options);

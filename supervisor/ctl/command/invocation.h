@@ -14,12 +14,10 @@ struct invocation;
 
 struct verb {
     const char *name;
-    const char *operands; /* "GROUP N"; "" = none */
-    const char *summary;  /* a line for the list of verbs */
-    unsigned options;     /* enum option_set, beside the common ones */
-    size_t operands_min, operands_max;
-    bool hidden;                               /* not listed, nor offered */
+    const char *operands;                      /* "GROUP [-]"; says how many there may be */
     int (*run)(struct invocation *invocation); /* an enum exit_status */
+    const char *summary;                       /* "" = it is not listed, nor offered */
+    unsigned options;                          /* enum option_set, beside the common ones */
 };
 
 struct invocation {
