@@ -87,13 +87,11 @@ static void report_jobs(struct reply *reply, const struct group *group)
     reply_uint(reply, "results_memory_max", config->results_memory_max);
 }
 
-static void report_group(struct reply *reply, const struct control_context *context,
-                         const struct group *group)
+static void report_metrics(struct reply *reply, const struct control_context *context,
+                           const struct group *group)
 {
     const usec_t oldest = report_oldest(group);
 
-    reply_object(reply, NULL);
-    reply_string(reply, "name", group->name);
     reply_string(reply, "type", group->config->type == CONFIG_ACTOR ? "actor" : "service");
     reply_string(reply, "state", group_state(group));
     reply_uint(reply, "size", group->size);
@@ -107,7 +105,6 @@ static void report_group(struct reply *reply, const struct control_context *cont
         reply_uint(reply, "cells", group->cells.n_cells);
         reply_uint(reply, "cells_max", group->config->cells_max);
     }
-    reply_end_object(reply);
 }
 
 /* ---- numbers of the supervisor ---- */
@@ -214,126 +211,107 @@ static void report_supervisor(struct reply *reply, const struct control_context 
     reply_end_object(reply);
 }
 
-static void report_rest(struct reply *reply, const struct control_context *context,
-                        const struct control *control)
-{
-    report_bounds(reply);
-    report_store(reply, context->durable->store);
-    report_letters(reply, &context->messages->dead_letters);
-    report_supervisor(reply, context, control);
-}
-
-/* ---- all of it ---- */
-
-struct metrics {
-    struct request_parts parts;
-    char name[CONFIG_GROUP_NAME_MAX + 1]; /* of the group that was written last */
-};
-
-#define metrics_of(parts) list_entry(parts, struct metrics, parts)
-
-/* Writes the next group. Returns whether there was one. */
-static bool write_group(struct metrics *metrics)
-{
-    const struct control_context *context = metrics->parts.request->context;
-    const struct group *group = registry_after(context->registry, metrics->name);
-
-    if (!group)
-        return false;
-    (void)snprintf(metrics->name, sizeof(metrics->name), "%s", group->name);
-    report_group(request_part_reply(&metrics->parts), context, group);
-    return true;
-}
-
-static bool write_metrics(struct request_parts *parts)
-{
-    struct metrics *metrics = metrics_of(parts);
-
-    do {
-        if (!write_group(metrics))
-            return true;
-    } while (!request_part_full(parts, 1));
-    return false;
-}
-
-static void finish_metrics(struct request_parts *parts)
-{
-    report_rest(request_part_reply(parts), parts->request->context, parts->request->control);
-}
-
-static void free_metrics(struct request_parts *parts)
-{
-    free(metrics_of(parts));
-}
-
-/* Answers with one part for each group. `finish` NULL = the parts are all. */
-static void answer_by_group(struct request *request, bool (*write)(struct request_parts *),
-                            void (*finish)(struct request_parts *))
-{
-    struct metrics *metrics = request_allocate(request, sizeof(*metrics));
-
-    if (!metrics)
-        return;
-    metrics->parts = (struct request_parts){
-        .array = "groups",
-        .may_continue = true,
-        .write = write,
-        .finish = finish,
-        .free = free_metrics,
-    };
-    request_in_parts(request, &metrics->parts);
-}
-
-static void get_metrics(struct request *request)
-{
-    answer_by_group(request, write_metrics, finish_metrics);
-}
-
 /* ---- the last two minutes ---- */
 
-static void report_sample(struct reply *reply, const struct job_sample *sample)
+static void report_samples(struct reply *reply, const struct control_context *context,
+                           const struct group *group)
 {
-    reply_object(reply, NULL);
-    reply_uint(reply, "second", sample->second);
-    reply_uint(reply, "ended", sample->ended);
-    reply_uint(reply, "dead", sample->dead);
-    reply_uint(reply, "waiting", sample->waiting);
-    reply_uint(reply, "running", sample->running);
-    reply_end_object(reply);
-}
-
-static void report_samples(struct reply *reply, const struct job_samples *samples)
-{
+    const struct job_samples *samples = &group->samples;
     const unsigned first = samples->n < JOB_SAMPLES_MAX ? 0 : samples->n - JOB_SAMPLES_MAX;
 
+    (void)context;
     reply_array(reply, "samples");
-    for (unsigned i = first; i != samples->n; i++)
-        report_sample(reply, &samples->ring[i % JOB_SAMPLES_MAX]);
+    for (unsigned i = first; i != samples->n; i++) {
+        const struct job_sample *sample = &samples->ring[i % JOB_SAMPLES_MAX];
+
+        reply_object(reply, NULL);
+        reply_uint(reply, "second", sample->second);
+        reply_uint(reply, "ended", sample->ended);
+        reply_uint(reply, "dead", sample->dead);
+        reply_uint(reply, "waiting", sample->waiting);
+        reply_uint(reply, "running", sample->running);
+        reply_end_object(reply);
+    }
     reply_end_array(reply);
 }
 
-static bool write_history(struct request_parts *parts)
+/* ---- group by group ---- */
+
+/* Writes what a group has beside its name. */
+typedef void (*report_group_fn)(struct reply *reply, const struct control_context *context,
+                                const struct group *group);
+
+struct walk {
+    struct request_parts parts;
+    report_group_fn report;
+    char name[CONFIG_GROUP_NAME_MAX + 1]; /* of the group that was written last */
+};
+
+#define walk_of(pointer) list_entry(pointer, struct walk, parts)
+
+static bool write_groups(struct request_parts *parts)
 {
-    struct metrics *metrics = metrics_of(parts);
+    const struct control_context *context = parts->request->context;
     struct reply *reply = request_part_reply(parts);
+    struct walk *walk = walk_of(parts);
     const struct group *group;
 
     do {
-        group = registry_after(parts->request->context->registry, metrics->name);
+        group = registry_after(context->registry, walk->name);
         if (!group)
             return true;
-        (void)snprintf(metrics->name, sizeof(metrics->name), "%s", group->name);
+        (void)snprintf(walk->name, sizeof(walk->name), "%s", group->name);
         reply_object(reply, NULL);
         reply_string(reply, "name", group->name);
-        report_samples(reply, &group->samples);
+        walk->report(reply, context, group);
         reply_end_object(reply);
     } while (!request_part_full(parts, 1));
     return false;
 }
 
+static void free_walk(struct request_parts *parts)
+{
+    free(walk_of(parts));
+}
+
+/* `finish` NULL = the groups are all. */
+static void answer_by_group(struct request *request, report_group_fn report,
+                            void (*finish)(struct request_parts *))
+{
+    struct walk *walk = request_allocate(request, sizeof(*walk));
+
+    if (!walk)
+        return;
+    walk->report = report;
+    walk->parts = (struct request_parts){
+        .array = "groups",
+        .may_continue = true,
+        .write = write_groups,
+        .finish = finish,
+        .free = free_walk,
+    };
+    request_in_parts(request, &walk->parts);
+}
+
+static void finish_metrics(struct request_parts *parts)
+{
+    const struct control_context *context = parts->request->context;
+    struct reply *reply = request_part_reply(parts);
+
+    report_bounds(reply);
+    report_store(reply, context->durable->store);
+    report_letters(reply, &context->messages->dead_letters);
+    report_supervisor(reply, context, parts->request->control);
+}
+
+static void get_metrics(struct request *request)
+{
+    answer_by_group(request, report_metrics, finish_metrics);
+}
+
 static void get_history(struct request *request)
 {
-    answer_by_group(request, write_history, NULL);
+    answer_by_group(request, report_samples, NULL);
 }
 
 const struct request_method control_metrics_methods[] = {
