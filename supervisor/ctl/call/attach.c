@@ -102,11 +102,6 @@ int attach_ask_durability(struct invocation *invocation, struct attach_durabilit
     return r;
 }
 
-bool attach_may_repeat(const struct attach_durability *durability, usec_t lost_at)
-{
-    return usec_sub(clock_now(), lost_at) < durability->ids_known;
-}
-
 struct attach_ids attach_ids_make(void)
 {
     /* Used if the kernel has no random numbers yet; unique enough. */

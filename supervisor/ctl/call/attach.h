@@ -33,10 +33,6 @@ int attach_group(struct invocation *invocation, const char *group, struct attach
  * ends during that. Returns an exit status. */
 int attach_ask_durability(struct invocation *invocation, struct attach_durability *ret);
 
-/* Whether a job that the supervisor does not know was never accepted, if the connection was lost at
- * `lost_at` (monotonic), and the job's result was to be kept. */
-bool attach_may_repeat(const struct attach_durability *durability, usec_t lost_at);
-
 /*
  * Replaces a client whose connection was lost by a new one, as soon as a supervisor answers.
  * Without success prints why, unless interrupted, and leaves `client->client` NULL. Returns an exit

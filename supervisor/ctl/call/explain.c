@@ -237,3 +237,11 @@ int explain_end(const char *where, const struct troupe_result *result)
         complain("its answer: %s", answer);
     return EXIT_FAILED;
 }
+
+int explain_result(const char *where, const char *group, const struct troupe_result *result)
+{
+    if (result->error == -ECONNRESET)
+        return explain_unknown(where, result->id);
+    return result->error == 0 ? explain_end(where, result)
+                              : explain_refused(where, group, result->error, result->reason);
+}

@@ -43,3 +43,6 @@ int explain_status(const struct troupe_result *result);
  * which may be "".
  */
 int explain_end(const char *where, const struct troupe_result *result);
+
+/* Explains why a job was refused or did not succeed, or that this is not known. */
+int explain_result(const char *where, const char *group, const struct troupe_result *result);

@@ -97,19 +97,6 @@ static bool repeats(const struct map_failures *failures, const struct window_lin
            strcmp(failures->reason, result->reason) == 0;
 }
 
-static int tell(const struct map_failures *failures, const struct window_line *line)
-{
-    const struct troupe_result *result = &line->result;
-    char where[FORMAT_SIZE];
-
-    snprintf(where, sizeof(where), "line %" PRIu64 ": ", line->number + 1);
-    if (result->error == -ECONNRESET)
-        return explain_unknown(where, result->id);
-    if (result->error == 0)
-        return explain_end(where, result);
-    return explain_refused(where, failures->group, result->error, result->reason);
-}
-
 void map_failures_end(struct map_failures *failures)
 {
     if (failures->last > failures->first)
@@ -120,6 +107,7 @@ void map_failures_end(struct map_failures *failures)
 int map_failures_add(struct map_failures *failures, const struct window_line *line)
 {
     const struct troupe_result *result = &line->result;
+    char where[FORMAT_SIZE];
 
     if (repeats(failures, line)) {
         failures->last++;
@@ -130,7 +118,8 @@ int map_failures_add(struct map_failures *failures, const struct window_line *li
     failures->end = result->end;
     failures->error = result->error;
     snprintf(failures->reason, sizeof(failures->reason), "%s", result->reason);
-    return tell(failures, line);
+    snprintf(where, sizeof(where), "line %" PRIu64 ": ", line->number + 1);
+    return explain_result(where, failures->group, result);
 }
 
 /* ---- progress ---- */

@@ -156,9 +156,10 @@ static int put_back(struct window *window, struct window_line *line, int error, 
 {
     if (error == -ESHUTDOWN && window->durable)
         window->hold = now + HOLD_STOPPING;
-    if (error == -EBUSY && !line->awaited)
+    if (error == -EBUSY && window->patient && !line->awaited)
         window->hold = now + HOLD_BUSY;
-    if (((error == -ESHUTDOWN && window->durable) || error == -EBUSY) && !line->awaited) {
+    if (((error == -ESHUTDOWN && window->durable) || (error == -EBUSY && window->patient)) &&
+        !line->awaited) {
         make_ready_again(window, line);
         return WINDOW_E_REFUSED;
     }
@@ -169,8 +170,8 @@ static int put_back(struct window *window, struct window_line *line, int error, 
         return WINDOW_E_REFUSED;
     }
     /* -EBUSY: the supervisor looks for as many jobs as it can. */
-    if (error == -ECONNRESET || error == -EBUSY || (error == -ESHUTDOWN && window->durable) ||
-        (error == -EEXIST && line->repeated)) {
+    if (error == -ECONNRESET || (error == -EBUSY && line->awaited) ||
+        (error == -ESHUTDOWN && window->durable) || (error == -EEXIST && line->repeated)) {
         doubted(window, line);
         return WINDOW_E_DOUBTFUL;
     }

@@ -41,6 +41,7 @@ struct window {
     uint64_t search;      /* no ready line before this */
     uint64_t doubt;       /* no doubtful line before this */
     size_t n_submitted, n_doubtful;
+    bool patient; /* set by the caller: a job that is refused for lack of room is sent again */
     bool durable; /* set by the caller: the group keeps accepted jobs when it stops */
     /* Set by the caller: a job that the supervisor does not know was not accepted. */
     bool repeats;

@@ -3,7 +3,8 @@
 /*
  * The verb map: submits a job per line of input and writes the results in the order of the input.
  * The window (window.h) decides what is submitted and written when; this file connects it with
- * input, supervisor, output and user.
+ * input, supervisor, output and user. The verb do is the same for a single job, whose payload is
+ * given.
  */
 
 #include "shared/base/cleanup.h"
@@ -36,6 +37,8 @@
 struct map {
     struct invocation *invocation;
     const char *group;
+    const char *payload; /* of do; NULL = the verb is map */
+    size_t payload_size;
     struct attachment_client attached;
     struct attach_durability durability;
     struct troupe_job_options job;
@@ -47,6 +50,7 @@ struct map {
     struct progress progress;
     struct map_failures failures;
     usec_t started_at;
+    bool cancelled;                                       /* by do, after a signal */
     bool end;                                             /* of the input */
     bool stop;                                            /* stop reading and submitting */
     bool broken;                                          /* the reader of the output has gone */
@@ -92,6 +96,10 @@ static void read_lines(struct map *map)
     size_t size;
     int r = 0;
 
+    if (map->payload && !map->end) {
+        r = window_add(&map->window, map->payload, map->payload_size);
+        map->end = true;
+    }
     while (r == 0 && !map->stop && !map->end && !window_full(&map->window)) {
         r = reader_next(&map->reader, 0, &line, &size);
         if (r == READER_E_LATER && window_empty(&map->window)) {
@@ -120,7 +128,13 @@ static void refuse(struct map *map, struct window_line *line, int error)
 
 static int submit_line(struct map *map, struct window_line *line)
 {
-    map->job.id = attach_ids_format(&map->ids, line->number, line->id);
+    const char *id = map->invocation->options.job.id;
+
+    if (id)
+        (void)snprintf(line->id, sizeof(line->id), "%s", id);
+    else
+        id = attach_ids_format(&map->ids, line->number, line->id);
+    map->job.id = id;
     return troupe_client_submit(map->attached.client, map->attached.group, &map->job, line->input,
                                 line->size, line->number);
 }
@@ -176,7 +190,8 @@ static void come_back(struct map *map)
     map->cut = r != EXIT_OK;
     if (r != EXIT_OK)
         give_up(map, interrupt_seen() ? EXIT_INTERRUPTED : r);
-    map->window.repeats = attach_may_repeat(&map->durability, map->cut_at);
+    /* Then a job that the supervisor does not know was never accepted. */
+    map->window.repeats = usec_sub(clock_now(), map->cut_at) < map->durability.ids_known;
     map->window.hold = 0;
 }
 
@@ -279,17 +294,45 @@ static void output_failed(struct map *map)
     clearerr(stdout);
 }
 
-static void write_line(struct map *map, const struct window_line *line)
+static bool has_succeeded(const struct window_line *line)
+{
+    return line->result.error == 0 && line->result.end == TROUPE_SUCCEEDED;
+}
+
+/* Returns an exit status. */
+static int write_line(struct map *map, const struct window_line *line)
 {
     const struct options *options = &map->invocation->options;
     int r = map_output_write(options, map->group, line);
 
-    if (r == 0)
-        return;
-    complain("line %" PRIu64 ": its result cannot be written to %s: %s", line->number + 1,
-             options->output_directory, strerror(-r));
-    fail(map, EXIT_FAILED);
-    map->stop = true;
+    if (r < 0) {
+        complain("line %" PRIu64 ": its result cannot be written to %s: %s", line->number + 1,
+                 options->output_directory, strerror(-r));
+        map->stop = true;
+        return EXIT_FAILED;
+    }
+    if (has_succeeded(line))
+        return EXIT_OK;
+    return options->json ? explain_status(&line->result) : map_failures_add(&map->failures, line);
+}
+
+/* Writes the end of the only job. Returns an exit status. */
+static int write_end(const struct map *map, const struct window_line *line)
+{
+    const struct troupe_result *result = &line->result;
+    int r;
+
+    if (map->invocation->options.json) {
+        json_auto_t *object = explain_json(map->group, result, NULL);
+
+        r = object ? output_json(map->invocation, object) : call_no_memory();
+        return r != EXIT_OK || has_succeeded(line) ? r : explain_status(result);
+    }
+    if (has_succeeded(line))
+        return fwrite(result->data, 1, result->size, stdout) == result->size ? EXIT_OK
+                                                                             : EXIT_FAILED;
+    r = explain_result("", map->group, result);
+    return result->error == 0 && result->cause == TROUPE_CAUSE_DEADLINE ? EXIT_TIMEOUT : r;
 }
 
 static void write_lines(struct map *map)
@@ -297,15 +340,9 @@ static void write_lines(struct map *map)
     const struct window_line *line;
 
     while ((line = window_front(&map->window))) {
-        bool succeeded = line->result.error == 0 && line->result.end == TROUPE_SUCCEEDED;
-
-        if (map->invocation->out.is_terminal || !succeeded)
+        if (map->invocation->out.is_terminal || !has_succeeded(line))
             progress_hide(&map->progress);
-        write_line(map, line);
-        if (!succeeded && map->invocation->options.json)
-            fail(map, explain_status(&line->result));
-        else if (!succeeded)
-            fail(map, map_failures_add(&map->failures, line));
+        fail(map, map->payload ? write_end(map, line) : write_line(map, line));
         window_drop(&map->window);
     }
     if (ferror(stdout))
@@ -328,15 +365,26 @@ static bool write_until_finished(struct map *map)
     return finished(map);
 }
 
+/* The first signal stops reading and submitting, or cancels the only job. */
+static void interrupt(struct map *map)
+{
+    if (!map->payload) {
+        map->status = EXIT_INTERRUPTED;
+        map->stop = true;
+    } else if (!map->cancelled && !map->cut) {
+        map->cancelled = true;
+        complain("cancelling the job; a second signal exits without waiting for its end");
+        (void)troupe_client_cancel(map->attached.client, map->job.id);
+    }
+}
+
 static void run(struct map *map)
 {
     while (!write_until_finished(map)) {
         usec_t wait;
 
-        if (interrupt_seen() && map->status != EXIT_INTERRUPTED) {
-            map->status = EXIT_INTERRUPTED;
-            map->stop = true;
-        }
+        if (interrupt_seen())
+            interrupt(map);
         if (map->cut && !map->lost)
             come_back(map);
         await_doubtful(map);
@@ -375,7 +423,7 @@ static void summarize(struct map *map)
     json_auto_t *numbers = json_pack("{s:b}", "early", map->stop);
     _cleanup_free_ char *text = NULL;
 
-    if (map->invocation->options.quiet || map->broken)
+    if (map->invocation->options.quiet || map->broken || map->payload)
         return;
     for (enum troupe_end end = TROUPE_SUCCEEDED; end <= TROUPE_DEAD; end++)
         set(numbers, troupe_end_name(end), map->n_ended[end]);
@@ -420,12 +468,13 @@ static int map_attached(struct map *map)
     map->window.durable = map->durability.durable;
     map->window.repeats = map->durability.ids_known > 0;
     map->job.keep_result = map->durability.durable;
-    if (map->job.wait_usec == 0)
+    map->window.patient = !map->payload;
+    if (map->job.wait_usec == 0 && !map->payload)
         map->job.wait_usec = USEC_INFINITY;
     map->reader = reader_make(STDIN_FILENO, options->null ? '\0' : '\n', false, LINE_MAX_BYTES);
     map->failures.group = map->group;
     map->started_at = clock_now();
-    progress_init(&map->progress, map->group, options->quiet);
+    progress_init(&map->progress, map->group, options->quiet || map->payload);
     interrupt_catch();
     (void)signal(SIGPIPE, SIG_IGN);
     run(map);
@@ -439,11 +488,14 @@ static int map_attached(struct map *map)
     return map->status;
 }
 
-int verb_map(struct invocation *invocation)
+/* `payload` NULL: of the lines of standard input. */
+static int submit_jobs(struct invocation *invocation, const char *payload, size_t size)
 {
     struct map map = {
         .invocation = invocation,
         .group = invocation_operand(invocation, 0),
+        .payload = payload,
+        .payload_size = size,
         .job = attach_job_options(&invocation->options),
         .ids = attach_ids_make(),
         .reconnect = reconnect_make(invocation, RECONNECT_DEFAULT),
@@ -459,4 +511,18 @@ int verb_map(struct invocation *invocation)
         r = map_attached(&map);
     troupe_client_free(map.attached.client);
     return r;
+}
+
+int verb_map(struct invocation *invocation)
+{
+    return submit_jobs(invocation, NULL, 0);
+}
+
+int verb_do(struct invocation *invocation)
+{
+    _cleanup_free_ char *payload = NULL;
+    size_t size;
+    int r = invocation_payload(invocation, invocation_operand(invocation, 1), &payload, &size);
+
+    return r == EXIT_OK ? submit_jobs(invocation, payload, size) : r;
 }

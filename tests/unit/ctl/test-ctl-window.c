@@ -10,6 +10,7 @@ static struct window window;
 static void start(size_t size, const char *lines)
 {
     ck_assert_int_eq(window_init(&window, size), 0);
+    window.patient = true;
     for (; *lines != '\0'; lines++)
         ck_assert_int_eq(window_add(&window, lines, 1), 0);
 }
