@@ -235,7 +235,26 @@ enum MHD_Result answer_error(struct MHD_Connection *connection, const struct var
 #define TROUPE_PAGE_DIRECTORY "supervisor/web/page"
 #endif
 
-#define FILE_TEXT(symbol, name)                                                                    \
+/* symbol, file, path, type */
+#define PAGE_FILES(FILE)                                                                           \
+    FILE(index, "index.html", "/", "text/html; charset=utf-8")                                     \
+    FILE(style, "style.css", "/style.css", "text/css; charset=utf-8")                              \
+    FILE(icon, "icon.svg", "/icon.svg", "image/svg+xml")                                           \
+    FILE(page, "page.js", "/page.js", SCRIPT)                                                      \
+    FILE(client, "client.js", "/client.js", SCRIPT)                                                \
+    FILE(element, "element.js", "/element.js", SCRIPT)                                             \
+    FILE(format, "format.js", "/format.js", SCRIPT)                                                \
+    FILE(history, "history.js", "/history.js", SCRIPT)                                             \
+    FILE(chart, "chart.js", "/chart.js", SCRIPT)                                                   \
+    FILE(group, "group.js", "/group.js", SCRIPT)                                                   \
+    FILE(worker, "worker.js", "/worker.js", SCRIPT)                                                \
+    FILE(death, "death.js", "/death.js", SCRIPT)                                                   \
+    FILE(letter, "letter.js", "/letter.js", SCRIPT)                                                \
+    FILE(job, "job.js", "/job.js", SCRIPT)                                                         \
+    FILE(event, "event.js", "/event.js", SCRIPT)
+#define SCRIPT "text/javascript; charset=utf-8"
+
+#define FILE_TEXT(symbol, name, path, type)                                                        \
     __asm__(".pushsection .rodata\n"                                                               \
             ".global page_" #symbol ", page_" #symbol "_end\n"                                     \
             "page_" #symbol ":\n"                                                                  \
@@ -243,50 +262,15 @@ enum MHD_Result answer_error(struct MHD_Connection *connection, const struct var
             "page_" #symbol "_end:\n"                                                              \
             ".byte 0\n"                                                                            \
             ".popsection\n");                                                                      \
-    extern const char page_##symbol[], page_##symbol##_end[]
-
-FILE_TEXT(index, "index.html");
-FILE_TEXT(style, "style.css");
-FILE_TEXT(icon, "icon.svg");
-FILE_TEXT(page, "page.js");
-FILE_TEXT(client, "client.js");
-FILE_TEXT(element, "element.js");
-FILE_TEXT(format, "format.js");
-FILE_TEXT(history, "history.js");
-FILE_TEXT(chart, "chart.js");
-FILE_TEXT(group, "group.js");
-FILE_TEXT(worker, "worker.js");
-FILE_TEXT(death, "death.js");
-FILE_TEXT(letter, "letter.js");
-FILE_TEXT(job, "job.js");
-FILE_TEXT(event, "event.js");
+    extern const char page_##symbol[], page_##symbol##_end[];
+PAGE_FILES(FILE_TEXT)
 
 struct page_file {
     const char *path, *type, *begin, *end;
 };
 
-#define SCRIPT(symbol)                                                                             \
-    {                                                                                              \
-        "/" #symbol ".js", "text/javascript; charset=utf-8", page_##symbol, page_##symbol##_end    \
-    }
-
-static const struct page_file files[] = {
-    {"/", "text/html; charset=utf-8", page_index, page_index_end},
-    {"/style.css", "text/css; charset=utf-8", page_style, page_style_end},
-    {"/icon.svg", "image/svg+xml", page_icon, page_icon_end},
-    SCRIPT(page),
-    SCRIPT(client),
-    SCRIPT(element),
-    SCRIPT(format),
-    SCRIPT(history),
-    SCRIPT(chart),
-    SCRIPT(group),
-    SCRIPT(worker),
-    SCRIPT(death),
-    SCRIPT(letter),
-    SCRIPT(job),
-    SCRIPT(event),
-};
+#define FILE_ROW(symbol, name, path, type) {path, type, page_##symbol, page_##symbol##_end},
+static const struct page_file files[] = {PAGE_FILES(FILE_ROW)};
 
 const struct page_file *page_find(const char *path)
 {

@@ -25,29 +25,6 @@ static const char help[] =
     "\n"
     "See troupe-web(8).\n";
 
-enum {
-    OPTION_SOCKET = 256,
-    OPTION_LISTEN,
-    OPTION_HOST,
-    OPTION_ALLOW_REMOTE,
-    OPTION_TOKEN_FILE,
-    OPTION_ALLOW_CHANGES,
-    OPTION_REQUIRE_TOKEN,
-};
-
-static const struct option long_options[] = {
-    {"socket", required_argument, NULL, OPTION_SOCKET},
-    {"listen", required_argument, NULL, OPTION_LISTEN},
-    {"host", required_argument, NULL, OPTION_HOST},
-    {"allow-remote", no_argument, NULL, OPTION_ALLOW_REMOTE},
-    {"token-file", required_argument, NULL, OPTION_TOKEN_FILE},
-    {"allow-changes", no_argument, NULL, OPTION_ALLOW_CHANGES},
-    {"require-token", no_argument, NULL, OPTION_REQUIRE_TOKEN},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {NULL, 0, NULL, 0},
-};
-
 static int usage(const char *problem)
 {
     fprintf(stderr, "troupe-web: %s\n", problem);
@@ -77,25 +54,18 @@ static int add_host(struct options *options, const char *name)
 static int apply(struct options *options, int option)
 {
     switch (option) {
-    case OPTION_SOCKET:
+    case 0:
+        return 0; /* a flag */
+    case 's':
         options->socket = optarg;
         return 0;
-    case OPTION_LISTEN:
+    case 'l':
         return append(options->listen, &options->n_listen, OPTIONS_LISTEN_MAX, optarg,
                       "--listen: at most four addresses");
-    case OPTION_HOST:
+    case 'n':
         return add_host(options, optarg);
-    case OPTION_ALLOW_REMOTE:
-        options->allow_remote = true;
-        return 0;
-    case OPTION_TOKEN_FILE:
+    case 't':
         options->token_file = optarg;
-        return 0;
-    case OPTION_ALLOW_CHANGES:
-        options->allow_changes = true;
-        return 0;
-    case OPTION_REQUIRE_TOKEN:
-        options->require_token = true;
         return 0;
     case 'h':
         fputs(help, stdout);
@@ -110,6 +80,18 @@ static int apply(struct options *options, int option)
 
 int options_parse(struct options *ret, int argc, char *argv[])
 {
+    const struct option long_options[] = {
+        {"socket", required_argument, NULL, 's'},
+        {"listen", required_argument, NULL, 'l'},
+        {"host", required_argument, NULL, 'n'},
+        {"allow-remote", no_argument, &ret->allow_remote, true},
+        {"token-file", required_argument, NULL, 't'},
+        {"allow-changes", no_argument, &ret->allow_changes, true},
+        {"require-token", no_argument, &ret->require_token, true},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {NULL, 0, NULL, 0},
+    };
     int option, r = 0;
 
     *ret = (struct options){.socket = OPTIONS_SOCKET};

@@ -20,9 +20,10 @@ struct options {
     const char *hosts[OPTIONS_HOSTS_MAX]; /* names of this machine that browsers may use */
     size_t n_hosts;
     const char *token_file;
-    bool allow_remote;
-    bool allow_changes;
-    bool require_token; /* also for reading */
+    /* Booleans, set by getopt_long(): */
+    int allow_remote;
+    int allow_changes;
+    int require_token; /* also for reading */
 };
 
 enum {
