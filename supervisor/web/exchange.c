@@ -20,6 +20,7 @@ struct exchange {
     struct buffer body; /* failed: too large */
     struct parameters parameters;
     struct question question;
+    json_t *whole; /* of metrics: the replies together */
     bool suspended, answered;
 };
 
@@ -160,13 +161,19 @@ static void on_outcome(struct question *question)
     }
 }
 
+static int join_metrics(struct question *question, const json_t *part)
+{
+    return metrics_join(list_entry(question, struct exchange, question)->whole, part);
+}
+
 static void ask(struct exchange *exchange)
 {
-    const struct route *route = exchange->route;
-
-    questions_ask(&exchange->site->questions, &exchange->question, route->method,
-                  json_incref(exchange->parameters.call),
-                  route->kind == ROUTE_METRICS ? metrics_join : NULL, clock_now());
+    if (exchange->route->kind == ROUTE_METRICS) {
+        exchange->whole = json_object();
+        exchange->question.part = join_metrics;
+    }
+    questions_ask(&exchange->site->questions, &exchange->question, exchange->route->method,
+                  json_incref(exchange->parameters.call), clock_now());
     if (!exchange->answered) {
         exchange->suspended = true;
         MHD_suspend_connection(exchange->connection);
@@ -176,7 +183,7 @@ static void ask(struct exchange *exchange)
 static enum MHD_Result answer_metrics(const struct exchange *exchange)
 {
     size_t size;
-    char *text = metrics_to_text(exchange->question.reply.parameters, &size);
+    char *text = metrics_to_text(exchange->whole, &size);
 
     return answer_text(exchange->connection, METRICS_CONTENT_TYPE, text, size);
 }
@@ -213,6 +220,8 @@ static enum MHD_Result end_exchange(struct exchange *exchange)
     enum MHD_Result r = answer_outcome(exchange);
 
     varlink_reply_deinit(&exchange->question.reply);
+    json_decref(exchange->whole);
+    exchange->whole = NULL;
     return r;
 }
 
@@ -305,6 +314,7 @@ void exchange_completed(void *userdata, struct MHD_Connection *connection, void 
         return;
     parameters_deinit(&exchange->parameters);
     question_deinit(&exchange->question);
+    json_decref(exchange->whole);
     buffer_deinit(&exchange->body);
     free(exchange);
 }

@@ -13,10 +13,6 @@
 /* A browser that has gone without a word is noticed at the next one. */
 #define HEARTBEAT (15 * USEC_PER_SEC)
 
-/* In one turn, at most as many as are sent to a browser, so that a flood cannot overtake browsers
- * that keep up. */
-#define REPLIES_PER_TURN 16
-
 /* What each stream begins with. */
 #define GREETING "event: here\ndata: {}\n\n"
 
@@ -281,22 +277,19 @@ static struct MHD_Response *make_response(struct feed *feed, struct MHD_Connecti
 /* Returns 0 or -errno. */
 static int connect_feed(struct feed *feed)
 {
-    int r = varlink_client_init(&feed->client, feed->socket, 0);
-
-    if (r == 0)
-        r = varlink_client_send(&feed->client, "io.troupe.Supervisor.Watch", json_object(), true);
-    if (r < 0)
-        varlink_client_deinit(&feed->client);
-    return r;
+    if (!question_is_pending(&feed->question))
+        questions_ask(feed->questions, &feed->question, "io.troupe.Supervisor.Watch", json_object(),
+                      clock_now());
+    return question_is_pending(&feed->question) ? 0 : feed->question.failure;
 }
 
 enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection, bool only_headers)
 {
     struct MHD_Response *response;
-    int r = feed->stopped ? -ECANCELED : feed->client.fd < 0 ? connect_feed(feed) : 0;
+    int r = connect_feed(feed);
 
     if (r < 0)
-        return answer_failure(connection, feed->socket, r);
+        return answer_failure(connection, feed->questions->socket, r);
     if (!only_headers)
         make_room(feed);
     response = make_response(feed, connection, only_headers);
@@ -311,33 +304,9 @@ enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection
 
 /* ---- the connection to the supervisor ---- */
 
-void feed_init(struct feed *feed, const char *socket)
+static int forward(struct question *question, const json_t *reply)
 {
-    *feed = (struct feed){.socket = socket, .client = VARLINK_CLIENT_NULL};
-    list_init(&feed->streams);
-}
-
-void feed_stop(struct feed *feed)
-{
-    feed->stopped = true;
-    end_streams(feed);
-}
-
-void feed_deinit(struct feed *feed)
-{
-    varlink_client_deinit(&feed->client);
-    drop_pieces(feed);
-}
-
-/* Browsers connect again. */
-static void lose(struct feed *feed)
-{
-    varlink_client_deinit(&feed->client);
-    end_streams(feed);
-}
-
-static void forward(struct feed *feed, const json_t *reply)
-{
+    struct feed *feed = list_entry(question, struct feed, question);
     json_t *event;
     size_t i;
 
@@ -351,44 +320,37 @@ static void forward(struct feed *feed, const json_t *reply)
         if (text && asprintf(&piece, "event: event\ndata: %s\n\n", text) >= 0)
             add_piece(feed, piece);
     }
+    return 0;
 }
 
-static void receive(struct feed *feed)
+/* Browsers connect again. */
+static void on_end(struct question *question)
 {
-    feed->unfinished = false;
-    for (unsigned n = 0; n < REPLIES_PER_TURN; n++) {
-        struct varlink_reply reply;
-        int r = varlink_client_receive(&feed->client, &reply);
-        bool last;
+    end_streams(list_entry(question, struct feed, question));
+    varlink_reply_deinit(&question->reply);
+}
 
-        if (r == -ETIMEDOUT)
-            return;
-        if (r < 0) {
-            lose(feed);
-            return;
-        }
-        last = reply.error || !reply.continues;
-        if (!reply.error)
-            forward(feed, reply.parameters);
-        varlink_reply_deinit(&reply);
-        if (last) {
-            lose(feed);
-            return;
-        }
-    }
-    feed->unfinished = true;
+void feed_init(struct feed *feed, struct questions *questions)
+{
+    *feed = (struct feed){.questions = questions};
+    question_init(&feed->question, on_end);
+    feed->question.part = forward;
+    feed->question.timeout = USEC_INFINITY;
+    list_init(&feed->streams);
+}
+
+void feed_deinit(struct feed *feed)
+{
+    question_deinit(&feed->question);
+    drop_pieces(feed);
 }
 
 void feed_prepare(struct feed *feed, struct poller *poller)
 {
-    /* Replies that have already been read do not make the descriptor readable; and the last stream
-     * may have ended after feed_run(). */
-    if (feed->client.fd >= 0 && (feed->unfinished || feed->n_streams == 0))
-        poller_until(poller, 0);
-    if (feed->n_streams == 0)
+    if (feed->n_streams == 0) {
+        question_deinit(&feed->question);
         return;
-    if (feed->client.fd >= 0)
-        poller_add(poller, feed->client.fd, POLLIN);
+    }
     poller_until(poller, feed->heartbeat_at);
     prepare_streams(feed, poller);
 }
@@ -396,13 +358,7 @@ void feed_prepare(struct feed *feed, struct poller *poller)
 void feed_run(struct feed *feed, const struct poller *poller, usec_t now)
 {
     run_streams(feed, poller);
-    if (feed->n_streams == 0) {
-        varlink_client_deinit(&feed->client);
-        return;
-    }
-    if (feed->client.fd >= 0)
-        receive(feed);
-    if (now >= feed->heartbeat_at) {
+    if (feed->n_streams > 0 && now >= feed->heartbeat_at) {
         feed->heartbeat_at = usec_add(now, HEARTBEAT);
         add_piece(feed, strdup(": still here\n\n"));
     }

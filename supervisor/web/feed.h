@@ -11,8 +11,7 @@
  */
 
 #include "shared/base/list.h"
-#include "supervisor/caller/varlink-client.h"
-#include "supervisor/web/poller.h"
+#include "supervisor/web/question.h"
 #include <microhttpd.h>
 
 #define FEED_STREAMS_MAX 48
@@ -20,20 +19,18 @@
 #define FEED_KEPT_BYTES  ((size_t)4 << 20)
 
 struct feed {
-    const char *socket; /* of the supervisor; borrowed */
-    struct varlink_client client;
-    bool unfinished; /* there may be replies that were read, but not taken */
+    struct questions *questions; /* borrowed */
+    struct question question;    /* pending while there are streams */
     usec_t heartbeat_at;
     struct list streams;
     unsigned n_streams;
-    bool stopped;
     /* The piece n, for n in [first, next), is pieces[n % FEED_KEPT]. */
     char *pieces[FEED_KEPT];
     uint64_t first, next;
     size_t bytes;
 };
 
-void feed_init(struct feed *feed, const char *socket);
+void feed_init(struct feed *feed, struct questions *questions);
 void feed_deinit(struct feed *feed);
 
 /* Begins a stream, or refuses it if there is no supervisor. If all places are taken, ends the
@@ -41,9 +38,7 @@ void feed_deinit(struct feed *feed);
 enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection,
                             bool only_headers);
 
-/* Before and after the loop waits. */
+/* Before and after the loop waits; the former before questions_prepare(). Streams end when the
+ * questions are stopped. */
 void feed_prepare(struct feed *feed, struct poller *poller);
 void feed_run(struct feed *feed, const struct poller *poller, usec_t now);
-
-/* Ends all streams, and refuses new ones. */
-void feed_stop(struct feed *feed);

@@ -170,8 +170,8 @@ static void loop(struct server *server, struct site *site, int signals)
 
         poller_reset(&poller);
         place = poller_add(&poller, signals, POLLIN);
-        questions_prepare(&site->questions, &poller);
         feed_prepare(&site->feed, &poller);
+        questions_prepare(&site->questions, &poller);
         server_prepare(server, &poller);
         wait_for(&poller);
         now = clock_now();
@@ -185,7 +185,6 @@ static void loop(struct server *server, struct site *site, int signals)
 static void stop(struct server *server, struct site *site)
 {
     (void)sd_notify(0, "STOPPING=1");
-    feed_stop(&site->feed);
     questions_stop(&site->questions);
     server_run(server, clock_now());
     server_deinit(server);
@@ -202,7 +201,7 @@ static int serve(const struct options *options, struct site *site)
     if (n < 0 || server_init(&server, site, fds, n) < 0)
         return EXIT_FAILURE;
     questions_init(&site->questions, options->socket);
-    feed_init(&site->feed, options->socket);
+    feed_init(&site->feed, &site->questions);
     (void)sd_notify(0, "READY=1");
     loop(&server, site, signals);
     stop(&server, site);

@@ -3,6 +3,10 @@
 
 #include "shared/base/cleanup.h"
 
+/* At most as many as are sent to a browser in a turn, so that a flood of events cannot overtake
+ * browsers that keep up. */
+#define REPLIES_PER_TURN 16
+
 void questions_init(struct questions *questions, const char *socket)
 {
     *questions = (struct questions){.socket = socket};
@@ -11,7 +15,8 @@ void questions_init(struct questions *questions, const char *socket)
 
 void question_init(struct question *question, void (*done)(struct question *question))
 {
-    *question = (struct question){.client = VARLINK_CLIENT_NULL, .done = done};
+    *question = (struct question){
+        .client = VARLINK_CLIENT_NULL, .timeout = QUESTIONS_TIMEOUT, .done = done};
     list_init(&question->node);
 }
 
@@ -22,8 +27,11 @@ static void end_call(struct question *question)
         question->questions->n_pending--;
     list_unlink(&question->node);
     varlink_client_deinit(&question->client);
-    json_decref(question->whole);
-    question->whole = NULL;
+}
+
+bool question_is_pending(const struct question *question)
+{
+    return list_linked(&question->node);
 }
 
 void question_deinit(struct question *question)
@@ -44,31 +52,31 @@ static void finish(struct question *question, int failure, usec_t now)
 static int begin(struct questions *questions, struct question *question, const char *method,
                  json_t *parameters)
 {
-    int r = questions->stopped                              ? -ECANCELED
-            : questions->n_pending >= QUESTIONS_PENDING_MAX ? -EBUSY
-                                                            : 0;
+    const bool full = questions->n_pending >= QUESTIONS_PENDING_MAX;
+    int r = questions->stopped                           ? -ECANCELED
+            : full && question->timeout != USEC_INFINITY ? -EBUSY
+                                                         : 0;
 
     if (r == 0)
         r = varlink_client_init(&question->client, questions->socket, 0);
     if (r == 0)
-        return varlink_client_send(&question->client, method, parameters, question->join != NULL);
+        return varlink_client_send(&question->client, method, parameters, question->part != NULL);
     json_decref(parameters);
     return r;
 }
 
 void questions_ask(struct questions *questions, struct question *question, const char *method,
-                   json_t *parameters, question_join_fn join, usec_t now)
+                   json_t *parameters, usec_t now)
 {
     int r;
 
     question->questions = questions;
-    question->join = join;
     r = begin(questions, question, method, parameters);
     if (r < 0) {
         finish(question, r, now);
         return;
     }
-    question->until = usec_add(now, QUESTIONS_TIMEOUT);
+    question->until = usec_add(now, question->timeout);
     list_push_back(&questions->pending, &question->node);
     questions->n_pending++;
 }
@@ -78,7 +86,8 @@ void questions_prepare(const struct questions *questions, struct poller *poller)
     list_for_each (node, &questions->pending) {
         const struct question *question = list_entry(node, struct question, node);
 
-        poller_until(poller, question->until);
+        /* Replies that have been read do not make the descriptor readable. */
+        poller_until(poller, question->unfinished ? 0 : question->until);
         poller_add(poller, question->client.fd, POLLIN);
     }
 }
@@ -90,39 +99,38 @@ void questions_stop(struct questions *questions)
         finish(list_entry(node, struct question, node), -ECANCELED, 0);
 }
 
-/* Keeps a reply, one of several or the last. Returns -errno, or whether more follow. */
-static int take(struct question *question, struct varlink_reply *reply)
+/* Takes a reply, one of several or the last. */
+static void take(struct question *question, struct varlink_reply *reply, usec_t now)
 {
-    bool more = reply->continues;
-    int r = 0;
+    int r = question->part && !reply->error ? question->part(question, reply->parameters) : 0;
 
-    if (question->join && !reply->error) {
-        if (!question->whole)
-            question->whole = json_object();
-        r = question->whole ? question->join(question->whole, reply->parameters) : -ENOMEM;
-        json_decref(reply->parameters);
-        reply->parameters = json_incref(question->whole);
-    }
-    if (r == 0 && !more)
+    if (r == 0 && (reply->error || !reply->continues)) {
         question->reply = *reply;
-    else
-        varlink_reply_deinit(reply);
-    return r < 0 ? r : more;
+        finish(question, 0, now);
+        return;
+    }
+    varlink_reply_deinit(reply);
+    if (r < 0)
+        finish(question, r, now);
 }
 
 static void receive(struct question *question, usec_t now)
 {
-    struct varlink_reply reply;
-    int r;
+    question->unfinished = false;
+    for (unsigned n = 0; n < REPLIES_PER_TURN; n++) {
+        struct varlink_reply reply;
+        int r = varlink_client_receive(&question->client, &reply);
 
-    do {
-        r = varlink_client_receive(&question->client, &reply);
         if (r == -ETIMEDOUT && now < question->until)
             return;
-        if (r == 0)
-            r = take(question, &reply);
-    } while (r > 0);
-    finish(question, r, now);
+        if (r < 0)
+            finish(question, r, now);
+        else
+            take(question, &reply, now);
+        if (!question_is_pending(question))
+            return;
+    }
+    question->unfinished = true;
 }
 
 void questions_run(struct questions *questions, usec_t now)

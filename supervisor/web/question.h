@@ -15,18 +15,17 @@
 /* How long the supervisor may take. */
 #define QUESTIONS_TIMEOUT (5 * USEC_PER_SEC)
 
-/* Adds one of several replies to the previous ones in `whole`, first an empty object. 0 or -ENOMEM.
- */
-typedef int (*question_join_fn)(json_t *whole, const json_t *part);
-
 /* A question, embedded in the state of the one who asks. */
 struct question {
     struct list node; /* linked while it is pending */
     struct questions *questions;
     struct varlink_client client;
-    question_join_fn join;
-    json_t *whole; /* replies so far, with `join` */
-    usec_t until;  /* the time-out */
+    /* May be set before it is asked. Called with each reply of a call with "more"; 0, or -errno,
+     * which ends the call. NULL = a call without "more". */
+    int (*part)(struct question *question, const json_t *parameters);
+    usec_t timeout;  /* may be changed before it is asked; USEC_INFINITY = a stream, without end */
+    usec_t until;    /* when that is over */
+    bool unfinished; /* there may be replies that were read, but not taken */
     /* The outcome: a reply, which may be an error, or -errno in `failure`. */
     struct varlink_reply reply;
     int failure;
@@ -49,10 +48,13 @@ void question_init(struct question *question, void (*done)(struct question *ques
 /* Ends it, if it is pending, without a word. */
 void question_deinit(struct question *question);
 
-/* Asks; takes ownership of `parameters`. With `join`, calls with "more". The failure is -EBUSY if
- * too many calls are in progress. */
+/* Asks; takes ownership of `parameters`. The failure is -EBUSY if too many calls are in progress.
+ */
 void questions_ask(struct questions *questions, struct question *question, const char *method,
-                   json_t *parameters, question_join_fn join, usec_t now);
+                   json_t *parameters, usec_t now);
+
+/* Returns whether the outcome is still to come. */
+bool question_is_pending(const struct question *question);
 
 /* Ends all pending and future questions with -ECANCELED. */
 void questions_stop(struct questions *questions);

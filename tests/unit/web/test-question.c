@@ -57,7 +57,7 @@ static void tear_down(void)
 static void ask(size_t browser, const char *target)
 {
     questions_ask(&questions, &browsers[browser].question, "io.troupe.Test",
-                  json_pack("{s:s}", "target", target), NULL, now);
+                  json_pack("{s:s}", "target", target), now);
 }
 
 /* Accepts a call and replies with a number. Returns false if there was no call. */
