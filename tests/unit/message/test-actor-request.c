@@ -3,25 +3,19 @@
 /* Records of a sender with rings; its recipients have none. */
 
 #include "shared/protocol/protocol-requests.h"
-#include "supervisor/event/event.h"
-#include "supervisor/loop/alarm.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
-#include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/exchange/exchange-actor.h"
-#include "supervisor/message/message-context.h"
 #include "supervisor/message/request/actor-request.h"
 #include "tests/unit/fake-peer.h"
-#include "tests/unit/fixture.h"
+#include "tests/unit/message/message-fixture.h"
 #include "tests/unit/suite.h"
 
 #define MAILBOX_MAX 4u
 #define N_ACTORS    3u
 
 static struct message_context context;
-static struct event_bus events;
-static struct alarms alarms;
 static struct fake_peer peer;
 static struct actor *sender, *actors[N_ACTORS], *post;
 static uint64_t blobs_sent;
@@ -63,11 +57,7 @@ static const struct actor_class CLIENT = {
 
 static struct actor *new_actor(const char *name)
 {
-    struct actor *actor;
-
-    ck_assert_int_eq(
-        actor_new(&actor, &context, &(struct actor_options){.class = &CLIENT, .name = name}), 0);
-    return actor;
+    return make_actor(&context, &CLIENT, name);
 }
 
 static struct actor *new_exchange(const char *name, enum exchange_kind kind)
@@ -82,13 +72,7 @@ static void setup(void)
 {
     const struct endpoint_options sizes = {.ring_size = 1 << 16, .inline_max = 1 << 12};
 
-    message_context_init(&context);
-    context.loop = new_loop();
-    ck_assert_int_eq(event_bus_init(&events), 0);
-    context.events = &events;
-    context.alarms = &alarms;
-    alarms_init(&alarms, context.loop);
-    dead_letters_resize(&context.dead_letters, 1000, 1 << 20);
+    set_up_messages(&context);
     fake_peer_open(&peer, context.loop, &sizes, &HANDLER);
     ck_assert_int_eq(endpoint_open(&peer.endpoint), 0);
     sender = new_actor("sender");
@@ -103,10 +87,7 @@ static void teardown(void)
 {
     actor_end(sender, "the test is over");
     fake_peer_close(&peer);
-    message_context_deinit(&context);
-    alarms_deinit(&alarms);
-    event_bus_deinit(&events);
-    loop_free(context.loop);
+    tear_down_messages(&context);
 }
 
 /* ---- what the sender does ---- */
@@ -177,11 +158,6 @@ static bool waits(void)
 }
 
 /* ---- what the others do ---- */
-
-static struct topic topic_of(const char *type)
-{
-    return (struct topic){.type = type, .type_size = (uint32_t)strlen(type)};
-}
 
 static void subscribe(const struct actor *exchange, struct actor *actor, const char *type)
 {
@@ -483,12 +459,12 @@ TEST(a_sender_waits_while_an_exchange_is_behind_with_its_copies)
 
     tell_many(wide);
     for (unsigned turns = 0; copies < N_TOLD * N_SUBSCRIBERS; turns++) {
-        const uint64_t before = copies;
+        const uint64_t n_before = copies;
 
         ck_assert_uint_lt(turns, N_TOLD);
         fake_peer_turns(context.loop, 1);
         copies = count_copies(subscribers);
-        ck_assert_uint_le(copies - before, 1000);
+        ck_assert_uint_le(copies - n_before, 1000);
         ck_assert_uint_le(wide->mailbox.n, 1);
     }
     ck_assert_uint_eq(copies, N_TOLD * N_SUBSCRIBERS);
@@ -549,10 +525,10 @@ TEST(timers_that_a_dead_worker_has_cancelled_end_over_many_turns)
         ck_assert_int_eq(schedule_add(&context, &options, &id), 0);
     publish(PROTOCOL_TIMER_CANCEL, body, protocol_put_timer_cancel(body, sizeof(body), &cancel));
     n_drainable = 0;
-    for (uint64_t before = 5000; !endpoint_drain(&peer.endpoint);) {
+    for (uint64_t n_before = 5000; !endpoint_drain(&peer.endpoint);) {
         ck_assert_uint_eq(n_drainable, 1);
-        ck_assert_uint_le(before - context.schedules.all.n, 1000);
-        before = context.schedules.all.n;
+        ck_assert_uint_le(n_before - context.schedules.all.n, 1000);
+        n_before = context.schedules.all.n;
         n_drainable = 0;
     }
     ck_assert_uint_eq(context.schedules.all.n, 0);

@@ -1,48 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
-#include "supervisor/message/actor.h"
-#include "supervisor/message/message-context.h"
 #include "supervisor/message/message-save.h"
-#include "tests/unit/fixture.h"
-#include "tests/unit/succession/memory-saver.h"
+#include "tests/unit/message/message-fixture.h"
 #include "tests/unit/suite.h"
-
-/* The actors of a supervisor, and of the one that an upgrade puts in its place. */
-static struct message_context before, after;
-static struct memory_saver saver;
 
 static void feed(struct actor *actor)
 {
 }
 
 static const struct actor_class CLASS = {.kind = ACTOR_SLOT, .feed = feed};
-
-static void start(struct message_context *context)
-{
-    message_context_init(context);
-    context->loop = new_loop();
-}
-
-static void stop(struct message_context *context)
-{
-    message_context_deinit(context);
-    loop_free(context->loop);
-}
-
-static void setup(void)
-{
-    start(&before);
-    start(&after);
-    memory_saver_init(&saver);
-}
-
-static void teardown(void)
-{
-    stop(&before);
-    stop(&after);
-    memory_saver_deinit(&saver);
-}
 
 static struct actor *make(struct message_context *context, const char *name, bool transient)
 {
@@ -57,12 +24,8 @@ static void upgrade(void)
 {
     record_save(&saver.saver, &MESSAGES_RECORD, &before, NULL);
     actors_save_each(&before, &saver.saver, actor_save);
-    struct saved_reader row = memory_saver_read(&saver, 0, MESSAGES_RECORD.name);
-    ck_assert_int_eq(messages_inherit(&after, &row), 0);
-    for (size_t i = 1; i < saver.n_rows; i++) {
-        row = memory_saver_read(&saver, i, ACTOR_ROW);
-        ck_assert_int_eq(actor_row_restore(&after, &row), 0);
-    }
+    ck_assert_int_eq(restore(MESSAGES_RECORD.name, messages_inherit), 0);
+    ck_assert_int_eq(restore(ACTOR_ROW, actor_row_restore), 0);
 }
 
 TEST(an_actor_that_is_made_again_has_the_same_reference)
@@ -223,4 +186,4 @@ TEST(an_actor_that_messages_or_others_count_on_is_saved_as_needed)
     }
 }
 
-const struct suite suite = {.setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = set_up_upgrade, .teardown = tear_down_upgrade};

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/event/death.h"
-#include "supervisor/event/event.h"
 #include "supervisor/message/actor-end.h"
-#include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
-#include "supervisor/message/message-context.h"
 #include "tests/unit/fake-peer.h"
-#include "tests/unit/fixture.h"
+#include "tests/unit/message/message-fixture.h"
 #include "tests/unit/suite.h"
 
 /* An actor and the rings of its worker, which lives in this process. */
@@ -16,8 +12,6 @@
 #define FILLER_KIND 5
 
 static struct message_context context;
-static struct event_bus events;
-static struct death_log deaths;
 static struct fake_peer peer;
 static struct actor *actor;
 
@@ -32,12 +26,6 @@ static void on_broken(struct endpoint *self, const char *what)
 }
 
 static const struct endpoint_handler HANDLER = {.consumed = on_consumed, .broken = on_broken};
-
-static const struct actor_class CLIENT = {
-    .kind = ACTOR_CLIENT,
-    .deliver = delivery_to_inbox,
-    .feed = delivery_feed_inbox,
-};
 
 static struct actor_policy get_policy(const struct actor *self)
 {
@@ -58,16 +46,9 @@ static void setup(void)
 {
     const struct endpoint_options sizes = {.ring_size = RING_SIZE, .inline_max = FILLER_SIZE};
 
-    message_context_init(&context);
-    context.loop = new_loop();
-    ck_assert_int_eq(event_bus_init(&events), 0);
-    context.events = &events;
-    death_log_init(&deaths, 1);
-    context.deaths = &deaths;
-    dead_letters_resize(&context.dead_letters, 1000, 1 << 20);
+    set_up_messages(&context);
     fake_peer_open(&peer, context.loop, &sizes, &HANDLER);
-    ck_assert_int_eq(
-        actor_new(&actor, &context, &(struct actor_options){.class = &CLIENT, .name = "actor"}), 0);
+    actor = make_actor(&context, &INBOX, "actor");
     delivery_attach(actor, &peer.endpoint);
     delivery_set_up(actor, true);
 }
@@ -76,10 +57,7 @@ static void teardown(void)
 {
     actor_end(actor, "the test is over");
     fake_peer_close(&peer);
-    message_context_deinit(&context);
-    event_bus_deinit(&events);
-    death_log_deinit(&deaths);
-    loop_free(context.loop);
+    tear_down_messages(&context);
 }
 
 /* As a worker that handles everything at once, and has nothing to say about it. */
@@ -109,7 +87,7 @@ static void pass(uint64_t bytes)
 /* Its id. */
 static uint64_t send_message(const char *type)
 {
-    const struct topic topic = {.type = type, .type_size = (uint32_t)strlen(type)};
+    const struct topic topic = topic_of(type);
     struct envelope *envelope = envelope_new(PROTOCOL_MESSAGE, &topic);
     const uint64_t id = message_context_next_id(&context);
 
@@ -165,12 +143,9 @@ TEST(what_a_dead_worker_left_waits_for_the_next_however_much_came_before_it)
 TEST(senders_that_wait_go_on_when_a_death_makes_room_in_the_stash)
 {
     const uint64_t id = send_message("stashed");
-    struct actor *sender;
+    struct actor *sender = make_actor(&context, &INBOX, "sender");
 
     actor->class = &NARROW_CLIENT;
-    ck_assert_int_eq(
-        actor_new(&sender, &context, &(struct actor_options){.class = &CLIENT, .name = "sender"}),
-        0);
     ck_assert_int_eq(
         delivery_stash(actor,
                        &(struct protocol_stash){.message = id, .flags = PROTOCOL_STASH_IN_HAND}),

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/exchange/exchange-actor.h"
-#include "supervisor/message/message-context.h"
 #include "supervisor/message/message-save.h"
-#include "tests/unit/fixture.h"
-#include "tests/unit/succession/memory-saver.h"
+#include "tests/unit/message/message-fixture.h"
 #include "tests/unit/suite.h"
-
-/* The actors of a supervisor, and of the one that an upgrade puts in its place. */
-static struct message_context before, after;
-static struct memory_saver saver;
 
 static void feed(struct actor *actor)
 {
@@ -17,39 +11,9 @@ static void feed(struct actor *actor)
 
 static const struct actor_class CLASS = {.kind = ACTOR_SLOT, .feed = feed};
 
-static void start(struct message_context *context)
-{
-    message_context_init(context);
-    context->loop = new_loop();
-}
-
-static void stop(struct message_context *context)
-{
-    message_context_deinit(context);
-    loop_free(context->loop);
-}
-
-static void setup(void)
-{
-    start(&before);
-    start(&after);
-    memory_saver_init(&saver);
-}
-
-static void teardown(void)
-{
-    stop(&before);
-    stop(&after);
-    memory_saver_deinit(&saver);
-}
-
 static struct actor *make(struct message_context *context, const char *name)
 {
-    const struct actor_options options = {.class = &CLASS, .name = name};
-    struct actor *actor;
-
-    ck_assert_int_eq(actor_new(&actor, context, &options), 0);
-    return actor;
+    return make_actor(context, &CLASS, name);
 }
 
 static struct actor *make_exchange(struct actor *creator, const char *name, enum exchange_kind kind)
@@ -71,34 +35,13 @@ static void subscribe(struct actor *exchange, struct actor *subscriber, const ch
         exchange_subscribe(actor_exchange(exchange), &subscriber->subscriptions, &topic), 0);
 }
 
-typedef int (*restore_fn)(struct message_context *context, struct saved_reader *row);
-
-/* Restores all rows of that kind; the result of the last one. */
-static int restore(const char *kind, restore_fn fn)
-{
-    int r = 0;
-
-    for (size_t i = 0; i < saver.n_rows; i++)
-        if (strcmp(saver.rows[i].kind, kind) == 0) {
-            struct saved_reader row = memory_saver_read(&saver, i, kind);
-
-            r = fn(&after, &row);
-        }
-    return r;
-}
-
-static int add_actor(struct message_context *context, struct saved_reader *row)
-{
-    return actor_row_restore(context, row);
-}
-
 static void save_all(void)
 {
     record_save(&saver.saver, &MESSAGES_RECORD, &before, NULL);
     actors_save_each(&before, &saver.saver, actor_save);
     actors_save_each(&before, &saver.saver, exchange_save);
     ck_assert_int_eq(restore(MESSAGES_RECORD.name, messages_inherit), 0);
-    ck_assert_int_eq(restore(ACTOR_ROW, add_actor), 0);
+    ck_assert_int_eq(restore(ACTOR_ROW, actor_row_restore), 0);
 }
 
 static void restore_all(void)
@@ -313,4 +256,4 @@ TEST(a_subscription_to_what_is_no_exchange_is_refused)
     ck_assert_int_eq(restore(SUBSCRIPTION_ROW, subscription_restore_row), -EBADMSG);
 }
 
-const struct suite suite = {.setup = setup, .teardown = teardown};
+const struct suite suite = {.setup = set_up_upgrade, .teardown = tear_down_upgrade};

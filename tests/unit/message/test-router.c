@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/event/event.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/loop/alarm.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
-#include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/exchange/exchange-actor.h"
-#include "supervisor/message/message-context.h"
 #include "supervisor/message/monitor.h"
 #include "supervisor/message/router.h"
 #include "tests/unit/fake-peer.h"
-#include "tests/unit/fixture.h"
+#include "tests/unit/message/message-fixture.h"
 #include "tests/unit/suite.h"
 #include <limits.h>
 
-static struct event_bus events;
-static struct alarms alarms;
 static struct limited_log limited;
 static struct message_context context;
 static usec_t wall;
@@ -28,44 +23,19 @@ static usec_t fake_realtime(void)
 
 static void setup(void)
 {
-    message_context_init(&context);
-    context.loop = new_loop();
-    ck_assert_int_eq(event_bus_init(&events), 0);
-    context.events = &events;
-    dead_letters_resize(&context.dead_letters, 1000, 1 << 20);
-    context.alarms = &alarms;
-    alarms_init(context.alarms, context.loop);
+    set_up_messages(&context);
     context.alarms->realtime = fake_realtime;
     wall = 1000 * USEC_PER_SEC;
 }
 
 static void teardown(void)
 {
-    message_context_deinit(&context);
-    alarms_deinit(&alarms);
-    event_bus_deinit(&events);
-    loop_free(context.loop);
+    tear_down_messages(&context);
 }
 
-static const struct actor_class CLIENT = {
-    .kind = ACTOR_CLIENT,
-    .deliver = delivery_to_inbox,
-    .feed = delivery_feed_inbox,
-};
-
-/* One without rings: everything waits in its mailbox. */
 static struct actor *new_actor(const char *name)
 {
-    struct actor *actor;
-
-    ck_assert_int_eq(
-        actor_new(&actor, &context, &(struct actor_options){.class = &CLIENT, .name = name}), 0);
-    return actor;
-}
-
-static struct topic topic_of(const char *type)
-{
-    return (struct topic){.type = type, .type_size = (uint32_t)strlen(type)};
+    return make_actor(&context, &INBOX, name);
 }
 
 static int tell(uint64_t to, const char *type)
@@ -805,7 +775,7 @@ TEST(a_date_follows_the_wall_clock)
     run_timers(now + USEC_PER_SEC);
     ck_assert_str_eq(waiting(actor), "");
     wall += 3600 * USEC_PER_SEC;
-    alarms_review(&alarms);
+    alarms_review(context.alarms);
     run_timers(now + 2 * USEC_PER_SEC);
     ck_assert_str_eq(waiting(actor), "date ");
 }
@@ -833,7 +803,7 @@ TEST(C6_a_periodic_timer_does_not_catch_up_on_missed_periods)
     uint64_t id = schedule(actor, wall + 1000, 1000, true, "beat");
 
     wall += 10500; /* nine and a half periods too late */
-    alarms_review(&alarms);
+    alarms_review(context.alarms);
     run_timers(now + 20000);
     ck_assert_str_eq(waiting(actor), "beat ");
     wall += 499;
@@ -858,11 +828,11 @@ TEST(many_timers_of_a_recipient_that_has_ended_are_freed_over_many_turns)
     ck_assert_uint_gt(context.schedules.all.n, 19000);
     ck_assert_uint_eq(schedule_cancel(&context, first, NULL), 0);
     for (; context.schedules.all.n > 1; turns++) {
-        const uint64_t before = context.schedules.all.n;
+        const uint64_t n_before = context.schedules.all.n;
 
         fake_peer_turns(context.loop, 1);
-        ck_assert_uint_lt(context.schedules.all.n, before);
-        ck_assert_uint_le(before - context.schedules.all.n, 2000);
+        ck_assert_uint_lt(context.schedules.all.n, n_before);
+        ck_assert_uint_le(n_before - context.schedules.all.n, 2000);
     }
     ck_assert_uint_ge(turns, 10);
     ck_assert_uint_eq(schedule_count_for(other), 1);
