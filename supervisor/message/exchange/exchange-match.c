@@ -88,15 +88,19 @@ uint32_t exchange_pattern_effort(const char *pattern, uint32_t size)
     return effort;
 }
 
-/* Skips to the last `n_wanted` words of the key, for the words behind the last `#`. False: too few.
- */
+/* Skips to the last `n_wanted` words of the key, for the words behind the last `#`, without reading
+ * the words before them: there may be a hundred. False: too few. */
 static bool skip_to_end(const char *key, uint32_t size, uint32_t *at, uint32_t n_wanted)
 {
-    uint32_t n = count_words(key, size, *at);
+    uint32_t start = has_word(size, *at) ? size + 1 : *at;
 
-    for (; n > n_wanted; n--)
-        (void)next_word(key, size, at);
-    return n == n_wanted;
+    for (; n_wanted > 0 && start > *at; n_wanted--) {
+        const char *dot = memrchr(key + *at, '.', start - 1 - *at);
+
+        start = dot ? (uint32_t)(dot - key) + 1 : *at;
+    }
+    *at = start;
+    return n_wanted == 0;
 }
 
 /*
@@ -116,8 +120,6 @@ bool exchange_pattern_matches(const char *pattern, uint32_t pattern_size, const 
 
         if (p_more)
             wanted = next_word(pattern, pattern_size, &p_next);
-        if (k_more)
-            word = next_word(key, key_size, &k_next);
         if (p_more && word_is(wanted, '#')) {
             const uint32_t n = count_to_hash(pattern, pattern_size, p_next, &can_retry);
             if (!can_retry && !skip_to_end(key, key_size, &k, n))
@@ -128,6 +130,8 @@ bool exchange_pattern_matches(const char *pattern, uint32_t pattern_size, const 
         }
         if (!p_more && !k_more)
             return true;
+        if (k_more)
+            word = next_word(key, key_size, &k_next);
         if (p_more && k_more &&
             (word_is(wanted, '*') ||
              (wanted.size == word.size && memcmp(wanted.start, word.start, word.size) == 0))) {

@@ -2,6 +2,8 @@
 #include "supervisor/message/exchange/exchange-private.h"
 #include "supervisor/message/exchange/exchange.h"
 #include "tests/unit/suite.h"
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum {
     A,
@@ -399,6 +401,23 @@ TEST(any_pattern_matches_what_the_rules_say)
                           matches_by_the_rules(pattern, key),
                       "'%s' and '%s'", pattern_text, key_text);
     }
+}
+
+/* The words that a `#` skips are in memory that cannot be read. */
+TEST(a_hash_skips_words_without_reading_them)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *key = pages + page - 127;
+
+    ck_assert(pages != MAP_FAILED);
+    for (unsigned i = 0; i < TOPIC_KEY_MAX; i++)
+        key[i] = i % 2 == 0 ? 'a' : '.';
+    ck_assert_int_eq(mprotect(pages, page, PROT_NONE), 0);
+    ck_assert(exchange_pattern_matches("#", 1, key, TOPIC_KEY_MAX));
+    ck_assert(exchange_pattern_matches("#.a.*", 5, key, TOPIC_KEY_MAX));
+    ck_assert(!exchange_pattern_matches("#.b", 3, key, TOPIC_KEY_MAX));
+    ck_assert_int_eq(munmap(pages, 2 * page), 0);
 }
 
 TEST(the_effort_of_a_pattern_grows_with_what_is_between_two_hashes)
