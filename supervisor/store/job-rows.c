@@ -8,6 +8,9 @@
 #include "supervisor/store/row-values.h"
 #include <errno.h>
 
+/* Larger payloads of jobs that have not ended are in "job_payload". */
+#define PAYLOAD_IN_ROW_MAX 4096
+
 #define ROW job_row
 /* What may change, and what does not. The payload follows, or its size in a scan. */
 #define PROGRESS(F)                                                                                \
@@ -55,6 +58,14 @@
 
 #define COLUMNS    FIELDS(ROW_COLUMN)
 #define PARAMETERS FIELDS(ROW_PARAMETER)
+
+/* The payload of a row of "job", and its size. */
+#define PAYLOAD                                                                                    \
+    "coalesce(payload, (SELECT large.payload FROM job_payload AS large"                            \
+    " WHERE large.number = job.number))"
+#define PAYLOAD_SIZE                                                                               \
+    "coalesce(length(payload), (SELECT length(large.payload) FROM job_payload AS large"            \
+    " WHERE large.number = job.number))"
 
 static const struct field TABLE[] = {FIELDS(FIELD)};
 static const struct field PROGRESS_TABLE[] = {PROGRESS(FIELD)};
@@ -106,6 +117,24 @@ int job_rows_check_name(struct database *database, const struct job_row *row)
     return r == JOB_ROWS_E_MISSING ? find_ended(database, row) : r;
 }
 
+static int put_large_payload(struct database *database, const struct job_row *row)
+{
+    sqlite3_stmt *statement =
+        database_query(database, "INSERT INTO job_payload (number, payload) VALUES (?1, ?2)");
+
+    row_bind(statement, 1, (uint64_t)row->number);
+    return row_step_with_blob(database, statement, 2, row->payload, row->payload_fd,
+                              row->payload_size);
+}
+
+static int remove_large_payload(struct database *database, const struct job_row *row)
+{
+    sqlite3_stmt *statement = database_query(database, "DELETE FROM job_payload WHERE number = ?1");
+
+    row_bind(statement, 1, (uint64_t)row->number);
+    return database_step(database, statement);
+}
+
 int job_rows_put(struct database *database, enum row_table table, const struct job_row *row)
 {
     sqlite3_stmt *statement = database_query(database, TABLES[table].put);
@@ -113,7 +142,7 @@ int job_rows_put(struct database *database, enum row_table table, const struct j
 
     if (table == ROWS_JOB)
         row_bind(statement, at++, database->unclean);
-    if (!row->payload_dropped)
+    if (!row->payload_dropped && !(table == ROWS_JOB && row->payload_size > PAYLOAD_IN_ROW_MAX))
         return row_step_with_blob(database, statement, at, row->payload, row->payload_fd,
                                   row->payload_size);
     (void)sqlite3_bind_null(statement, at);
@@ -122,10 +151,16 @@ int job_rows_put(struct database *database, enum row_table table, const struct j
 
 int job_rows_add(struct database *database, const struct job_row *row)
 {
+    const bool large = row->payload_size > PAYLOAD_IN_ROW_MAX;
     int r = row->name_size > 0 ? find_ended(database, row) : 0;
 
-    if (r == 0)
+    if (r == 0 && large)
+        r = put_large_payload(database, row); /* first: it may fail alone, without memory */
+    if (r == 0) {
         r = job_rows_put(database, ROWS_JOB, row);
+        if (r == DATABASE_E_EXISTS && large && remove_large_payload(database, row) < 0)
+            r = database->error;
+    }
     return r == DATABASE_E_EXISTS ? JOB_ROWS_E_EXISTS : r;
 }
 
@@ -257,8 +292,8 @@ static int fetched(void *userdata, const struct job_row *row)
 int job_rows_fetch(struct database *database, int64_t number, job_row_fn fn, void *userdata)
 {
     struct fetch fetch = {.fn = fn, .userdata = userdata};
-    sqlite3_stmt *statement =
-        database_query(database, "SELECT " COLUMNS "unclean, payload FROM job WHERE number = ?1");
+    sqlite3_stmt *statement = database_query(database, "SELECT " COLUMNS "unclean, " PAYLOAD
+                                                       " FROM job WHERE number = ?1");
     int r;
 
     (void)sqlite3_bind_int64(statement, 1, number);
@@ -284,7 +319,7 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
                   void *userdata)
 {
     static const char sql[] =
-        "SELECT " COLUMNS "unclean, length(payload) FROM job WHERE number > ?1"
+        "SELECT " COLUMNS "unclean, " PAYLOAD_SIZE " FROM job WHERE number > ?1"
         " UNION ALL SELECT created, started, uid, NULL, attempt, max_retries, failed, priority, 0,"
         " NULL, 1, NULL, state, NULL, NULL, number, grp, key, name, NULL, NULL, NULL, NULL, NULL,"
         " NULL, NULL, (SELECT unclean FROM store), length(result)"
@@ -302,7 +337,7 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
 int job_rows_scan(struct database *database, int64_t after, unsigned max, job_row_fn fn,
                   void *userdata)
 {
-    static const char sql[] = "SELECT " COLUMNS "unclean, length(payload)"
+    static const char sql[] = "SELECT " COLUMNS "unclean, " PAYLOAD_SIZE
                               " FROM job WHERE number > ?1 ORDER BY number LIMIT ?2";
     sqlite3_stmt *statement = database_query(database, sql);
 

@@ -117,6 +117,57 @@ TEST(D4_attempts_that_may_have_begun_are_counted_when_everything_has_died)
     assert_attempt(1, JOB_ROW_WAITING, 4, 5);
 }
 
+static int64_t count(const char *sql)
+{
+    sqlite3_stmt *query;
+    int64_t n;
+
+    ck_assert_int_eq(sqlite3_prepare_v2(database.handle, sql, -1, &query, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_step(query), SQLITE_ROW);
+    n = sqlite3_column_int64(query, 0);
+    ck_assert_int_eq(sqlite3_finalize(query), SQLITE_OK);
+    return n;
+}
+
+TEST(D4_a_change_of_a_job_does_not_write_its_large_payload_again)
+{
+    static char payload[4 << 20];
+    struct job_row row = named(1, "large");
+    int pages;
+
+    memset(payload, 'x', sizeof(payload));
+    row.payload = payload;
+    row.payload_size = sizeof(payload);
+    ck_assert_int_eq(job_rows_add(&database, &row), 0);
+    ck_assert_int_eq(database_commit(&database), 0);
+    pages = database.log_pages;
+    database_begin(&database);
+    row.state = JOB_ROW_BACKOFF;
+    row.due = row.delay = 1000000;
+    ck_assert_int_eq(job_rows_update(&database, &row), 0);
+    ck_assert_int_eq(database_commit(&database), 0);
+    ck_assert_int_lt(database.log_pages - pages, 10);
+    database_begin(&database);
+    ck_assert_int_eq(job_rows_fetch(&database, 1, compare, &row), 0);
+    row.payload = NULL;
+    ck_assert_int_eq(job_rows_scan(&database, 0, 10, compare, &row), 0);
+    ck_assert_int_eq(job_rows_remove(&database, 1u << ROWS_JOB, 1), 0);
+    ck_assert_int_eq(count("SELECT count(*) FROM job_payload"), 0);
+}
+
+TEST(D4_a_large_payload_is_not_left_behind_by_a_job_whose_name_is_taken)
+{
+    static const char payload[8192];
+    struct job_row row = named(2, "taken");
+
+    row.payload = payload;
+    row.payload_size = sizeof(payload);
+    ck_assert_int_eq(add(1, "taken"), 0);
+    ck_assert_int_eq(job_rows_add(&database, &row), JOB_ROWS_E_EXISTS);
+    ck_assert_int_eq(count("SELECT count(*) FROM job_payload"), 0);
+    ck_assert_int_eq(count("SELECT count(*) FROM job"), 1);
+}
+
 /* Values that no code would choose, within the bounds that are checked. */
 static struct job_row odd_row(unsigned seed)
 {
