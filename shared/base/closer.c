@@ -19,8 +19,8 @@
 static struct {
     bool started;
     int queue[2]; /* a pipe of descriptor numbers: bounded and without a lock */
-    uint64_t n_queued;
-    _Atomic uint64_t n_closed; /* changed by the thread, read by closer_settle() */
+    _Atomic uint64_t n_queued; /* changed by any thread, read by closer_settle() */
+    _Atomic uint64_t n_closed; /* changed by the closer's thread, read by closer_settle() */
     sem_t begun;               /* posted by the thread */
 } closer;
 
@@ -94,7 +94,7 @@ void closer_forget(void)
     close_fd(closer.queue[0]);
     close_fd(closer.queue[1]);
     closer.started = false;
-    closer.n_queued = 0;
+    atomic_store_explicit(&closer.n_queued, 0, memory_order_relaxed);
     atomic_store_explicit(&closer.n_closed, 0, memory_order_relaxed); /* the thread is gone */
 }
 
@@ -106,7 +106,7 @@ void closer_close(int fd)
         return;
     /* With thousands waiting, the queue is full, and the close happens here. */
     if (closer.started && write(closer.queue[1], &fd, sizeof(fd)) == sizeof(fd))
-        closer.n_queued++;
+        atomic_fetch_add_explicit(&closer.n_queued, 1, memory_order_relaxed);
     else
         (void)close(fd);
     errno = saved;
@@ -117,6 +117,7 @@ void closer_settle(unsigned msec)
     const struct timespec pause = {.tv_nsec = PAUSE_NSEC};
 
     while (closer.started && msec-- > 0 &&
-           atomic_load_explicit(&closer.n_closed, memory_order_relaxed) != closer.n_queued)
+           atomic_load_explicit(&closer.n_closed, memory_order_relaxed) !=
+               atomic_load_explicit(&closer.n_queued, memory_order_relaxed))
         (void)nanosleep(&pause, NULL);
 }

@@ -2,11 +2,15 @@
 #include "supervisor/channel/payload.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/closer.h"
 #include "shared/base/fault.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Copying this many bytes takes some hundred microseconds. */
+#define COPIED_MAX ((size_t)1 << 20)
 
 /* Returns room for `size` bytes; NULL when out of memory. */
 static uint8_t *make_room(struct payload *payload, size_t size)
@@ -26,6 +30,16 @@ int payload_set(struct payload *payload, const void *data, size_t size)
     if (size > 0)
         memcpy(place, data, size);
     payload->size = size;
+    return 0;
+}
+
+int payload_set_lasting(struct payload *payload, const void *data, size_t size)
+{
+    int fd;
+
+    if (size <= COPIED_MAX || payload_blob_copy(data, size, &fd) < 0)
+        return payload_set(payload, data, size);
+    payload_set_blob(payload, fd, size);
     return 0;
 }
 
@@ -85,6 +99,8 @@ void payload_drop_blob(struct payload *payload)
 {
     if (payload->blob)
         (void)held_blob_unref(payload->blob);
+    else if (payload->size > COPIED_MAX)
+        closer_close(payload->fd);
     else
         (void)close_fd(payload->fd);
     payload->fd = -1;

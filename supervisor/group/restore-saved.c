@@ -88,7 +88,7 @@ int job_restore_row(const struct group_context *context, struct saved_reader *ro
         job_row_mend(&saved.row);
     loaded.row = saved.row;
     loaded.row.payload_size = row->payload_size;
-    r = payload_set(&loaded.payload, row->payload, row->payload_size);
+    r = payload_set_lasting(&loaded.payload, row->payload, row->payload_size);
     if (r == 0)
         r = restore_whole(context, &saved, &loaded);
     payload_deinit(&loaded.payload);

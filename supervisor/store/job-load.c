@@ -46,7 +46,7 @@ int loaded_job_new(struct loaded_job **ret, const struct job_row *row)
     job->row.payload = NULL;
     payload_init(&job->payload);
     if (row->payload)
-        r = payload_set(&job->payload, row->payload, (size_t)row->payload_size);
+        r = payload_set_lasting(&job->payload, row->payload, (size_t)row->payload_size);
     *ret = r == 0 ? job : loaded_job_free(job);
     return r;
 }

@@ -3,6 +3,7 @@
 #include "supervisor/store/job-number.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
+#include <sys/mman.h>
 
 static struct database database = DATABASE_NULL;
 static struct scratch scratch;
@@ -85,6 +86,25 @@ TEST(rows_are_copied_with_payloads_and_missing_ones_are_passed_over)
     assert_loaded(1, "", large, sizeof(large));
     ck_assert_ptr_null(load->entries[2].job);
     assert_loaded(3, "", "", 0);
+}
+
+TEST(a_payload_that_takes_long_to_copy_is_loaded_into_a_sealed_file)
+{
+    static char payload[3 << 20];
+    const struct payload *loaded;
+    const void *data;
+
+    payload[sizeof(payload) - 1] = 'x';
+    add(5, "", payload, sizeof(payload));
+    new_load(1);
+    load->entries[0].number = 5;
+    apply();
+    loaded = &load->entries[0].job->payload;
+    ck_assert_uint_eq(loaded->size, sizeof(payload));
+    ck_assert_int_eq(payload_blob_check(loaded->fd, sizeof(payload)), 0);
+    ck_assert_int_eq(payload_blob_map(loaded->fd, sizeof(payload), &data), 0);
+    ck_assert_mem_eq(data, payload, sizeof(payload));
+    ck_assert_int_eq(munmap((void *)(uintptr_t)data, sizeof(payload)), 0);
 }
 
 TEST(a_load_ends_once_its_payloads_are_beyond_the_bound)
