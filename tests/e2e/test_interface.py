@@ -9,7 +9,7 @@ import os
 import re
 import unittest
 
-from interface import SERVICE, Checker, Mismatch
+from interface import SERVICE, Checker, Enum, Mismatch
 from troupe import ACTOR, CHECKER, TOP, VERSION, TestCase, helper, ini, text
 
 ACTORS, JOBS, SUPERVISOR = "io.troupe.Actors.", "io.troupe.Jobs.", "io.troupe.Supervisor."
@@ -47,18 +47,24 @@ class Declarations(unittest.TestCase):
                 for name, (_, _, kind) in declaration.items():
                     yield name
                     yield from fields(kind)
+            elif isinstance(declaration, Enum):
+                yield from declaration
         declared = {"parameters", "continues"}
         for interface in CHECKER.interfaces.values():
             for struct in [*interface.types.values(), *interface.errors.values(), *sum(interface.methods.values(), ())]:
                 declared |= set(fields(struct))
-        for folder, pattern in ("control", r"\breply_\w+\([^;\"]*, \"(\w+)\""), \
-                ("ctl", r"\b(?:field_\w+|json_object_get|ENUM)\([^;\"]*?, \"(\w+)\""):
-            used = set()
+        # troupectl adds members to the copies that its patterns are about.
+        for folder, pattern, added in ("control", r"\breply_\w+\([^;\"]*, \"(\w+)\"", None), \
+                ("ctl", r"\b(?:field_\w+|json_object_get)\([^;\"]*?, \"(\w+)\"|(?<!= )\{([a-z_]{2,})(?=[-./=>:}])",
+                 r"\b(?:set|set_if|count|json_object_set|json_object_set_new)\([^;\"]*?, \"(\w+)\""):
+            used, own = set(), set()
             for path in glob.glob(os.path.join(TOP, "supervisor", folder, "**", "*.c"), recursive=True):
                 with open(path, encoding="utf-8") as file:
-                    used |= set(re.findall(pattern, file.read()))
+                    text = file.read()
+                used |= {name for names in re.findall(pattern, text) for name in ([names] if isinstance(names, str) else names)} - {""}
+                own |= set(re.findall(added, text)) if added else set()
             self.assertGreater(len(used), 100)
-            self.assertEqual(used - declared, set(), folder)
+            self.assertEqual(used - declared - own, set(), folder)
 
     def test_nothing_else_lists_what_the_interface_files_declare(self):
         with open(os.path.join(TOP, "supervisor", "control", "troupe-varlink.7"), encoding="utf-8") as file:

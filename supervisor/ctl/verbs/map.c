@@ -420,7 +420,7 @@ static void set(json_t *object, const char *name, uint64_t value)
 static void summarize(struct map *map)
 {
     const usec_t elapsed = clock_now() - map->started_at;
-    json_auto_t *numbers = json_pack("{s:b}", "early", map->stop);
+    json_auto_t *numbers = json_object();
     _cleanup_free_ char *text = NULL;
 
     if (map->invocation->options.quiet || map->broken || map->payload)
@@ -434,6 +434,7 @@ static void summarize(struct map *map)
     set(numbers, "unknown", map->n_unknown);
     set(numbers, "retried", map->n_retried);
     set(numbers, "given_up", map->n_given_up);
+    json_object_set_new(numbers, "early", json_boolean(map->stop));
     if (map->stop && !map->end)
         set(numbers, "next", map->window.next);
     text = pattern_text(SUMMARY, numbers, 0);
