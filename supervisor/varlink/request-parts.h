@@ -7,36 +7,48 @@
  * A call either lists items: the reply is an array and the fields that follow it. Without "more"
  * it is one reply, sent when complete. With "more", if the method allows it, each part is a reply,
  * written once the client has read most of the earlier ones. Or the call changes items: then there
- * is no array, and the fields after the last part are the reply. */
+ * is no array, and the fields after the last part are the reply.
+ *
+ * A list may be in pages: up to `limit` items from `cursor` on per call, and `next` in the reply
+ * while there may be more. A cursor stays valid whatever changes between two calls: an item that
+ * exists throughout is listed exactly once. */
 
+#include "shared/base/handle-table.h"
 #include "supervisor/loop/work-queue.h"
 #include "supervisor/varlink/request.h"
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Embedded in the state of a method, which is on the heap. */
+/* Largest and default `limit`. */
+#define REQUEST_PAGE_MAX 1000
+
+/* Embedded in the state of a method, which is on the heap and zeroed. */
 struct request_parts {
-    const char *array; /* its key; NULL = the call changes things */
+    const char *array; /* its key, static; NULL = the call changes things */
     bool may_continue; /* several replies are fine with the method */
-    /* Adds items until request_part_full(). Returns whether these were the last. */
-    bool (*write)(struct request_parts *parts);
+    /* Writes or changes the next item, or skips it. Returns false at the end. */
+    bool (*step)(struct request_parts *parts);
     /* Called between two replies: closes objects that are open within the array, and opens them
      * again. NULL = none are. */
     void (*pause)(struct request_parts *parts);
     void (*resume)(struct request_parts *parts);
     /* Called with "more" when all items are written: the call stays open, and the method sends
-     * further replies itself. NULL = the call ends then. */
+     * further replies itself. NULL = the call ends then. A list in pages is then not cut. */
     void (*stay)(struct request_parts *parts);
     /* Writes the fields after the array; may be NULL. */
     void (*finish)(struct request_parts *parts);
-    /* Frees the state: the answer is complete, or the client has gone. */
+    /* Frees the state: the answer is complete, or the client has gone. NULL = free(parts). */
     void (*free)(struct request_parts *parts);
 
-    /* Set by write(), which has returned false: the next part is written after
-     * request_parts_resume(). */
+    /* Set by step(): the next item is not available yet, but after request_parts_resume(). */
     bool waits;
+    /* In a list with pages: the start of the next page, 0 = the beginning, which step() moves past
+     * each item. The call's "cursor" replaces what it was at first. */
+    uint64_t cursor;
+    size_t left; /* items that still fit into the page */
 
     /* Private. */
+    bool has_pages, complete;
     struct request *request;
     struct task task; /* writes the next part */
     size_t empty;     /* the size of the reply without any item */
@@ -47,10 +59,24 @@ struct request_parts {
 /* Answers the request; the first part at once. Takes `parts` over. */
 void request_in_parts(struct request *request, struct request_parts *parts);
 
+/* Like request_in_parts(), for a list in pages: the request has "cursor" and "limit". `array` is
+ * the key of the items, static. */
+void request_in_pages(struct request *request, struct request_parts *parts, const char *array);
+
+/* Lists the objects of a handle table in pages: `write` writes each that matches, with
+ * request_part_item(). Objects have the same index for as long as they exist, which is the cursor.
+ */
+void request_list_table(struct request *request, const char *array,
+                        const struct handle_table *table,
+                        void (*write)(struct request_parts *parts, const void *object));
+
 /* Writes the next part in a later turn. */
 void request_parts_resume(struct request_parts *parts);
 
-/* Counts another `n` items, reported or not. Returns whether the part is full. */
+/* Counts another `n` items, reported or not, beside the one that each step is. Returns whether the
+ * part is full. */
 bool request_part_full(struct request_parts *parts, size_t n);
 
 struct reply *request_part_reply(struct request_parts *parts);
+/* The reply to write one item of a page to. */
+struct reply *request_part_item(struct request_parts *parts);

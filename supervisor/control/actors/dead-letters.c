@@ -7,12 +7,12 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/paged-list.h"
 #include "supervisor/group/job-lookup.h"
 #include "supervisor/message/dead-letter/dead-letter.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/removal.h"
+#include "supervisor/varlink/request-parts.h"
 #include "supervisor/varlink/request.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -88,12 +88,12 @@ static void report_problem(struct request_parts *parts)
 
 /* Newest first: the cursor of the call is the id of the last one looked at. */
 struct letters {
-    struct control_list list;
+    struct request_parts parts;
     struct dead_letter_filter filter; /* texts borrowed from the call */
     struct dead_letter_walk walk;
 };
 
-#define letters_of(pointer) list_entry(pointer, struct letters, list)
+#define letters_of(pointer) list_entry(pointer, struct letters, parts)
 
 static void report_counts(struct reply *reply, const struct dead_letters *letters)
 {
@@ -110,32 +110,31 @@ static void report_counts(struct reply *reply, const struct dead_letters *letter
     reply_uint(reply, "evicted", letters->tally->n_evicted);
 }
 
-static bool step_letters(struct control_list *list)
+static bool step_letters(struct request_parts *parts)
 {
-    struct letters *letters = letters_of(list);
+    struct letters *letters = letters_of(parts);
     const struct dead_letter *letter = dead_letter_walk_next(&letters->walk);
 
     if (!letter)
         return false;
-    if (list->cursor != 0 && letter->id >= list->cursor)
+    if (parts->cursor != 0 && letter->id >= parts->cursor)
         return true; /* on an earlier page */
-    list->cursor = letter->id;
+    parts->cursor = letter->id;
     if (dead_letter_matches(letter, &letters->filter))
-        report_dead_letter(control_list_item(list), NULL, list->parts.request, letter, false);
+        report_dead_letter(request_part_item(parts), NULL, parts->request, letter, false);
     return true;
 }
 
-static void finish_letters(struct control_list *list)
+static void finish_letters(struct request_parts *parts)
 {
-    report_counts(request_part_reply(&list->parts),
-                  &list->parts.request->context->messages->dead_letters);
-    report_problem(&list->parts);
+    report_counts(request_part_reply(parts), &parts->request->context->messages->dead_letters);
+    report_problem(parts);
 }
 
-static void free_letters(struct control_list *list)
+static void free_letters(struct request_parts *parts)
 {
-    dead_letter_walk_end(&letters_of(list)->walk);
-    free(letters_of(list));
+    dead_letter_walk_end(&letters_of(parts)->walk);
+    free(letters_of(parts));
 }
 
 /* Those of messages can be looked at while the disk does not answer. */
@@ -158,12 +157,12 @@ static void list_letters(struct request *request)
     letters = request_allocate(request, sizeof(*letters));
     if (!letters)
         return;
-    letters->list.step = step_letters;
-    letters->list.finish = finish_letters;
-    letters->list.free = free_letters;
+    letters->parts.step = step_letters;
+    letters->parts.finish = finish_letters;
+    letters->parts.free = free_letters;
     letters->filter = filter;
     dead_letter_walk_begin(&letters->walk, &request->context->messages->dead_letters, true);
-    control_list(request, &letters->list, "letters");
+    request_in_pages(request, &letters->parts, "letters");
 }
 
 static void get_letter(struct request *request)
@@ -227,24 +226,21 @@ static struct dead_letter *next_letter(struct change *change)
     return letter && letter->id <= change->last ? letter : NULL;
 }
 
-/* Changes matching letters until the turn's share is used up. Returns whether all are done. */
-static bool change_letters(struct request_parts *parts)
+/* Changes the next letter if it matches. */
+static bool change_next(struct request_parts *parts)
 {
     struct change *change = change_of(parts);
-    struct dead_letter *letter;
-    bool matches;
+    struct dead_letter *letter = next_letter(change);
 
-    do {
-        letter = next_letter(change);
-        if (!letter) {
-            parts->waits = requeue_is_pending(&change->requeue) || is_writing(change);
-            return !parts->waits;
-        }
-        matches = change->has_one || dead_letter_matches(letter, &change->filter);
-        if (matches)
-            change->apply(change, letter);
-    } while (!request_part_full(parts, matches ? CHANGE_COST : 1));
-    return false;
+    if (!letter) {
+        parts->waits = requeue_is_pending(&change->requeue) || is_writing(change);
+        return parts->waits;
+    }
+    if (change->has_one || dead_letter_matches(letter, &change->filter)) {
+        change->apply(change, letter);
+        (void)request_part_full(parts, CHANGE_COST - 1);
+    }
+    return true;
 }
 
 static void free_change(struct request_parts *parts)
@@ -300,7 +296,7 @@ static void change(struct request *request, const char *to,
     if (!change)
         return;
     change->parts =
-        (struct request_parts){.write = change_letters, .finish = finish, .free = free_change};
+        (struct request_parts){.step = change_next, .finish = finish, .free = free_change};
     change->has_one = has_one;
     change->one = one;
     change->filter = filter;

@@ -5,7 +5,6 @@
 #include "supervisor/control/actors/actors.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/paged-list.h"
 #include "supervisor/control/report.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
@@ -16,6 +15,7 @@
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/varlink/request-parts.h"
 #include <stdlib.h>
 
 static void lookup(struct request *request)
@@ -40,15 +40,15 @@ static bool is_listed(const struct actor *actor, const struct request *request)
     return !under || report_is_below(actor->name, under);
 }
 
-static void write_actor(struct control_list *list, const void *actor)
+static void write_actor(struct request_parts *parts, const void *actor)
 {
-    if (is_listed(actor, list->parts.request))
-        report_actor(control_list_item(list), NULL, actor);
+    if (is_listed(actor, parts->request))
+        report_actor(request_part_item(parts), NULL, actor);
 }
 
 static void list_actors(struct request *request)
 {
-    control_list_table(request, "actors", &request->context->messages->actors, write_actor);
+    request_list_table(request, "actors", &request->context->messages->actors, write_actor);
 }
 
 static void set_paused(struct request *request)
@@ -215,10 +215,10 @@ static void report_one_exchange(struct request *request, const char *name)
     request_end(request);
 }
 
-static void write_exchange(struct control_list *list, const void *actor)
+static void write_exchange(struct request_parts *parts, const void *actor)
 {
     if (actor_exchange(actor))
-        report_exchange(control_list_item(list), actor);
+        report_exchange(request_part_item(parts), actor);
 }
 
 static void list_exchanges(struct request *request)
@@ -228,40 +228,40 @@ static void list_exchanges(struct request *request)
     if (name)
         report_one_exchange(request, name);
     else
-        control_list_table(request, "exchanges", &request->context->messages->actors,
+        request_list_table(request, "exchanges", &request->context->messages->actors,
                            write_exchange);
 }
 
 /* The cursor is the sequence of the last subscription listed; they are sorted by it. */
 struct subscriptions {
-    struct control_list list;
+    struct request_parts parts;
     struct list_cursor at;
     uint64_t exchange; /* reference */
 };
 
-#define subscriptions_of(pointer) list_entry(pointer, struct subscriptions, list)
+#define subscriptions_of(pointer) list_entry(pointer, struct subscriptions, parts)
 
-static bool step_subscriptions(struct control_list *list)
+static bool step_subscriptions(struct request_parts *parts)
 {
-    struct subscriptions *all = subscriptions_of(list);
-    const struct actor *actor = actor_get(list->parts.request->context->messages, all->exchange);
+    struct subscriptions *all = subscriptions_of(parts);
+    const struct actor *actor = actor_get(parts->request->context->messages, all->exchange);
     const struct exchange_subscription *subscription;
 
     if (!actor || !all->at.at || all->at.at == &actor_exchange(actor)->subscriptions)
         return false;
     subscription = list_entry(all->at.at, struct exchange_subscription, link);
     list_cursor_advance(&all->at);
-    if (subscription->sequence > list->cursor) {
-        list->cursor = subscription->sequence;
-        report_subscription(control_list_item(list), actor, subscription);
+    if (subscription->sequence > parts->cursor) {
+        parts->cursor = subscription->sequence;
+        report_subscription(request_part_item(parts), actor, subscription);
     }
     return true;
 }
 
-static void free_subscriptions(struct control_list *list)
+static void free_subscriptions(struct request_parts *parts)
 {
-    list_cursor_end(&subscriptions_of(list)->at);
-    free(subscriptions_of(list));
+    list_cursor_end(&subscriptions_of(parts)->at);
+    free(subscriptions_of(parts));
 }
 
 static void list_subscriptions(struct request *request)
@@ -271,12 +271,12 @@ static void list_subscriptions(struct request *request)
 
     if (!all)
         return;
-    all->list.step = step_subscriptions;
-    all->list.free = free_subscriptions;
+    all->parts.step = step_subscriptions;
+    all->parts.free = free_subscriptions;
     all->exchange = actor->reference;
     list_cursor_begin(&all->at, &actor_exchange(actor)->cursors,
                       &actor_exchange(actor)->subscriptions, false);
-    control_list(request, &all->list, "subscriptions");
+    request_in_pages(request, &all->parts, "subscriptions");
 }
 
 const struct request_method control_actor_methods[] = {

@@ -7,7 +7,6 @@
 #include "supervisor/control/actors/actors.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/paged-list.h"
 #include "supervisor/control/report.h"
 #include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
@@ -15,6 +14,7 @@
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/schedule/schedule.h"
+#include "supervisor/varlink/request-parts.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,8 +200,8 @@ static void schedule(struct request *request)
     }
 }
 
-/* Timers cancelled per part. */
-#define CANCELLED_PER_PART 32
+/* Timers cancelled at a time. */
+#define CANCELLED_PER_STEP 32
 
 /* Cancels an actor's timers of one type in parts. */
 struct cancellation {
@@ -210,7 +210,7 @@ struct cancellation {
     uint64_t n, max; /* max: those armed at the start; later ones are not counted */
 };
 
-static bool cancel_part(struct request_parts *parts)
+static bool cancel_some(struct request_parts *parts)
 {
     struct cancellation *all = list_entry(parts, struct cancellation, parts);
     const char *type = request_string(parts->request, "type");
@@ -218,20 +218,16 @@ static bool cancel_part(struct request_parts *parts)
     unsigned n = 0;
 
     if (actor)
-        n = schedule_cancel_type(actor, type, (uint32_t)strlen(type), NULL, CANCELLED_PER_PART);
+        n = schedule_cancel_type(actor, type, (uint32_t)strlen(type), NULL, CANCELLED_PER_STEP);
     all->n += n;
-    return n < CANCELLED_PER_PART || all->n >= all->max;
+    (void)request_part_full(parts, n);
+    return n == CANCELLED_PER_STEP && all->n < all->max;
 }
 
 static void finish_cancelling(struct request_parts *parts)
 {
     reply_uint(request_part_reply(parts), "cancelled",
                list_entry(parts, struct cancellation, parts)->n);
-}
-
-static void free_cancellation(struct request_parts *parts)
-{
-    free(list_entry(parts, struct cancellation, parts));
 }
 
 static void cancel_type(struct request *request, const char *to)
@@ -241,8 +237,7 @@ static void cancel_type(struct request *request, const char *to)
 
     if (!all)
         return;
-    all->parts = (struct request_parts){
-        .write = cancel_part, .finish = finish_cancelling, .free = free_cancellation};
+    all->parts = (struct request_parts){.step = cancel_some, .finish = finish_cancelling};
     all->to = actor->reference;
     all->max = request->context->messages->schedules.all.n;
     request_in_parts(request, &all->parts);
@@ -281,14 +276,14 @@ static void report_schedule(struct reply *reply, const struct schedule *schedule
     reply_end_object(reply);
 }
 
-static void write_timer(struct control_list *list, const void *object)
+static void write_timer(struct request_parts *parts, const void *object)
 {
     const struct schedule *schedule = object;
     const struct actor *actor = schedule->recipient->actor;
-    const char *to = request_string(list->parts.request, "to");
+    const char *to = request_string(parts->request, "to");
 
-    if (actor && (!to || actor == actor_by_address(list->parts.request->context->messages, to)))
-        report_schedule(control_list_item(list), schedule);
+    if (actor && (!to || actor == actor_by_address(parts->request->context->messages, to)))
+        report_schedule(request_part_item(parts), schedule);
 }
 
 static void list_timers(struct request *request)
@@ -296,7 +291,7 @@ static void list_timers(struct request *request)
     const char *to = request_string(request, "to");
 
     if (!to || control_find_actor(request, to))
-        control_list_table(request, "timers", &request->context->messages->schedules.handles,
+        request_list_table(request, "timers", &request->context->messages->schedules.handles,
                            write_timer);
 }
 

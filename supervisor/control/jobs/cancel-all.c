@@ -219,8 +219,7 @@ static void begin_round(struct cancel_all *all, const struct group_context *grou
     all->index = 0;
 }
 
-/* Returns whether the part is full. */
-static bool step_memory(struct cancel_all *all)
+static void step_memory(struct cancel_all *all)
 {
     const struct job_table *jobs = all->parts.request->context->jobs;
     struct job *job = handle_table_at(&jobs->handles, all->index++);
@@ -228,35 +227,34 @@ static bool step_memory(struct cancel_all *all)
     const bool counted =
         all->dry_run && all->reads && job && job->record && durable_job_is_known(job);
 
-    return request_part_full(&all->parts, job && !counted && visit(all, job) ? CANCEL_COST : 1);
+    if (job && !counted && visit(all, job))
+        (void)request_part_full(&all->parts, CANCEL_COST - 1);
 }
 
-/* Returns whether all is done. */
+/* Returns whether something is left to do. */
 static bool end_round(struct cancel_all *all)
 {
     if (all->last_round) {
         all->parts.waits = all->n_writing > 0;
-        return !all->parts.waits;
+        return all->parts.waits;
     }
     all->last_round = true;
     all->filter.states = JOB_FILTER_LIVE;
     begin_round(all, all->parts.request->context->groups);
-    return false;
+    return true;
 }
 
-static bool cancel_some(struct request_parts *parts)
+static bool cancel_next(struct request_parts *parts)
 {
     struct cancel_all *all = cancel_all_of(parts);
-    const struct job_table *jobs = parts->request->context->jobs;
 
-    if (all->n_writing >= WRITING_MAX || (all->on_disk && read_rows(all))) {
+    if (all->n_writing >= WRITING_MAX || (all->on_disk && read_rows(all)))
         parts->waits = true;
-        return false;
-    }
-    while (all->index < jobs->handles.n_entries)
-        if (step_memory(all))
-            return false;
-    return end_round(all);
+    else if (all->index < parts->request->context->jobs->handles.n_entries)
+        step_memory(all);
+    else
+        return end_round(all);
+    return true;
 }
 
 static void free_all(struct request_parts *parts)
@@ -332,7 +330,7 @@ static void cancel_all(struct request *request)
     all = request_allocate(request, sizeof(*all));
     if (!all)
         return;
-    all->parts = (struct request_parts){.write = cancel_some, .finish = finish, .free = free_all};
+    all->parts = (struct request_parts){.step = cancel_next, .finish = finish, .free = free_all};
     all->filter = filter;
     all->dry_run = dry_run;
     all->last_round = dry_run || one_state;

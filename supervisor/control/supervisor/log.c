@@ -27,7 +27,7 @@
 
 /* Embedded in the state of the call, which is on the heap and zeroed. */
 struct line_stream {
-    struct request_parts parts;       /* the owner sets `write` and `free` */
+    struct request_parts parts;       /* the owner sets `step` and `free` */
     struct event_subscriber follower; /* the owner sets `fn`, which calls line_stream_send() */
     bool over;                        /* private */
 };
@@ -145,8 +145,8 @@ static void look_at(struct job_log *log, const struct output_line *line)
         reply_string(request_part_reply(&log->stream.parts), NULL, line->text);
 }
 
-/* Returns false if the part is full before the end. */
-static bool look_at_lines(struct job_log *log, const struct output_log *lines)
+/* Stops when the part is full. */
+static void look_at_lines(struct job_log *log, const struct output_log *lines)
 {
     const struct output_line *line = output_log_after(lines, log->line);
 
@@ -154,10 +154,9 @@ static bool look_at_lines(struct job_log *log, const struct output_log *lines)
         log->line = line->id;
         look_at(log, line);
         if (request_part_full(&log->stream.parts, 1))
-            return false;
+            return;
     }
     log->line = 0;
-    return true;
 }
 
 /* Returns whether there is another walk. */
@@ -170,17 +169,15 @@ static bool begin_next_walk(struct job_log *log)
     return searched;
 }
 
-static bool write_job_log(struct request_parts *parts)
+static bool step_job_log(struct request_parts *parts)
 {
     struct job_log *log = job_log_of(list_entry(parts, struct line_stream, parts));
-    const struct output_log *lines;
+    const struct output_log *lines = next_log(log);
 
-    do {
-        lines = next_log(log);
-        if (!lines && !begin_next_walk(log))
-            return true;
-    } while ((!lines || look_at_lines(log, lines)) && !request_part_full(parts, 1));
-    return false;
+    if (!lines)
+        return begin_next_walk(log);
+    look_at_lines(log, lines);
+    return true;
 }
 
 static void on_job_line(struct event_subscriber *follower, const struct event *event)
@@ -240,7 +237,7 @@ static void begin_job_log(struct request *request, struct job *job)
     (void)snprintf(log->job_group, sizeof(log->job_group), "%s", job ? job->group->name : "");
     log->accepted_at = job ? job->created_at : 0;
     log->searches = !job;
-    log->stream.parts.write = write_job_log;
+    log->stream.parts.step = step_job_log;
     log->stream.parts.free = free_job_log;
     log->stream.follower.fn = on_job_line;
     line_stream_begin(&log->stream, request,
@@ -356,20 +353,17 @@ static const struct group *readable_group(const struct log *log)
     return group && access_group(request, group) ? group : NULL;
 }
 
-static bool write_log(struct request_parts *parts)
+static bool step_log(struct request_parts *parts)
 {
     struct log *log = log_of(list_entry(parts, struct line_stream, parts));
     const struct group *group = readable_group(log);
-    const struct slot *slot;
+    const struct slot *slot = group ? next_of_log(log, group) : NULL;
 
-    do {
-        slot = group ? next_of_log(log, group) : NULL;
-        if (!slot)
-            return true;
-        if (!log->only_worker || (slot->index == log->index && slot->role == SLOT_MEMBER))
-            report_output(request_part_reply(parts), slot, !log->only_worker);
-    } while (!request_part_full(parts, 1));
-    return false;
+    if (!slot)
+        return false;
+    if (!log->only_worker || (slot->index == log->index && slot->role == SLOT_MEMBER))
+        report_output(request_part_reply(parts), slot, !log->only_worker);
+    return true;
 }
 
 static void on_line(struct event_subscriber *follower, const struct event *event)
@@ -404,7 +398,7 @@ static void get_log_of_target(struct request *request)
     log = request_allocate(request, sizeof(*log));
     if (!log)
         return;
-    log->stream.parts.write = write_log;
+    log->stream.parts.step = step_log;
     log->stream.parts.free = free_log;
     log->stream.follower.fn = on_line;
     log->group = target.group->reference;

@@ -247,31 +247,21 @@ struct walk {
     char name[CONFIG_GROUP_NAME_MAX + 1]; /* of the group that was written last */
 };
 
-#define walk_of(pointer) list_entry(pointer, struct walk, parts)
-
-static bool write_groups(struct request_parts *parts)
+static bool step(struct request_parts *parts)
 {
     const struct control_context *context = parts->request->context;
     struct reply *reply = request_part_reply(parts);
-    struct walk *walk = walk_of(parts);
-    const struct group *group;
+    struct walk *walk = list_entry(parts, struct walk, parts);
+    const struct group *group = registry_after(context->registry, walk->name);
 
-    do {
-        group = registry_after(context->registry, walk->name);
-        if (!group)
-            return true;
-        (void)snprintf(walk->name, sizeof(walk->name), "%s", group->name);
-        reply_object(reply, NULL);
-        reply_string(reply, "name", group->name);
-        walk->report(reply, context, group);
-        reply_end_object(reply);
-    } while (!request_part_full(parts, 1));
-    return false;
-}
-
-static void free_walk(struct request_parts *parts)
-{
-    free(walk_of(parts));
+    if (!group)
+        return false;
+    (void)snprintf(walk->name, sizeof(walk->name), "%s", group->name);
+    reply_object(reply, NULL);
+    reply_string(reply, "name", group->name);
+    walk->report(reply, context, group);
+    reply_end_object(reply);
+    return true;
 }
 
 /* `finish` NULL = the groups are all. */
@@ -286,9 +276,8 @@ static void answer_by_group(struct request *request, report_group_fn report,
     walk->parts = (struct request_parts){
         .array = "groups",
         .may_continue = true,
-        .write = write_groups,
+        .step = step,
         .finish = finish,
-        .free = free_walk,
     };
     request_in_parts(request, &walk->parts);
 }

@@ -203,27 +203,23 @@ static void next_worker(struct status *status, const struct group *group)
         report_worker(reply, status->parts.request, slot);
 }
 
-static bool write_status(struct request_parts *parts)
+static bool step(struct request_parts *parts)
 {
     struct status *status = status_of(parts);
-    struct group *group;
+    struct group *group = status->stage == STATUS_GROUP ? NULL : group_of(status);
 
-    do {
-        group = status->stage == STATUS_GROUP ? NULL : group_of(status);
-        if (status->stage == STATUS_GROUP) {
-            if (!next_group(status))
-                return true;
-        } else if (!group) {
-            close_all(status); /* the group ended, and its cells with it */
-            status->stage = STATUS_GROUP;
-            list_cursor_end(&status->cells);
-        } else if (status->stage == STATUS_CELL) {
-            next_cell(status, group);
-        } else {
-            next_worker(status, group);
-        }
-    } while (!request_part_full(parts, 1));
-    return false;
+    if (status->stage == STATUS_GROUP)
+        return next_group(status);
+    if (!group) {
+        close_all(status); /* the group ended, and its cells with it */
+        status->stage = STATUS_GROUP;
+        list_cursor_end(&status->cells);
+    } else if (status->stage == STATUS_CELL) {
+        next_cell(status, group);
+    } else {
+        next_worker(status, group);
+    }
+    return true;
 }
 
 static int take_target(struct status *status, const struct registry_target *target)
@@ -269,7 +265,7 @@ static void get_status(struct request *request)
     status->parts = (struct request_parts){
         .array = "groups",
         .may_continue = true,
-        .write = write_status,
+        .step = step,
         .pause = pause_status,
         .resume = resume_status,
         .free = free_status,

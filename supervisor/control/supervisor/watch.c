@@ -4,44 +4,44 @@
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/paged-list.h"
 #include "supervisor/control/report.h"
 #include "supervisor/control/target.h"
 #include "supervisor/event/event.h"
+#include "supervisor/varlink/request-parts.h"
 #include <stdlib.h>
 #include <string.h>
 
 /* The cursor is the id of the last event looked at. */
 struct watch {
-    struct control_list list;
+    struct request_parts parts;
     struct event_subscriber subscriber, jobs;
 };
 
 #define watch_of(pointer, member) list_entry(pointer, struct watch, member)
 
-static const char *target_of(const struct control_list *list)
+static const char *target_of(const struct request_parts *parts)
 {
-    return request_string(list->parts.request, "target");
+    return request_string(parts->request, "target");
 }
 
-static bool step_events(struct control_list *list)
+static bool step_events(struct request_parts *parts)
 {
-    const struct event *event = event_after(list->parts.request->context->events, list->cursor);
+    const struct event *event = event_after(parts->request->context->events, parts->cursor);
 
     if (!event)
         return false;
-    list->cursor = event->id;
-    if (report_event_matches(event, target_of(list)))
-        report_event(control_list_item(list), list->parts.request, event);
+    parts->cursor = event->id;
+    if (report_event_matches(event, target_of(parts)))
+        report_event(request_part_item(parts), parts->request, event);
     return true;
 }
 
 static void watch_tell(const struct watch *watch, const struct event *event)
 {
-    struct request *request = watch->list.parts.request;
+    struct request *request = watch->parts.request;
     struct reply *reply;
 
-    if (!report_event_matches(event, target_of(&watch->list)))
+    if (!report_event_matches(event, target_of(&watch->parts)))
         return;
     reply = request_begin(request);
     reply_array(reply, "events");
@@ -60,21 +60,21 @@ static void on_job_event(struct event_subscriber *subscriber, const struct event
     watch_tell(watch_of(subscriber, jobs), event);
 }
 
-static void stay_for_events(struct control_list *list)
+static void stay_for_events(struct request_parts *parts)
 {
-    struct event_bus *bus = list->parts.request->context->events;
-    struct watch *watch = watch_of(list, list);
+    struct event_bus *bus = parts->request->context->events;
+    struct watch *watch = watch_of(parts, parts);
 
     event_subscribe(&bus->subscribers, &watch->subscriber);
-    if (request_bool(list->parts.request, "jobs"))
+    if (request_bool(parts->request, "jobs"))
         event_subscribe(&bus->job_subscribers, &watch->jobs);
 }
 
-static void free_watch(struct control_list *list)
+static void free_watch(struct request_parts *parts)
 {
-    event_unsubscribe(&watch_of(list, list)->subscriber);
-    event_unsubscribe(&watch_of(list, list)->jobs);
-    free(watch_of(list, list));
+    event_unsubscribe(&watch_of(parts, parts)->subscriber);
+    event_unsubscribe(&watch_of(parts, parts)->jobs);
+    free(watch_of(parts, parts));
 }
 
 static void watch(struct request *request)
@@ -96,23 +96,23 @@ static void watch(struct request *request)
     watch->subscriber.fn = on_event;
     list_init(&watch->jobs.link);
     watch->jobs.fn = on_job_event;
-    watch->list.step = step_events;
-    watch->list.stay = stay_for_events;
-    watch->list.free = free_watch;
+    watch->parts.step = step_events;
+    watch->parts.stay = stay_for_events;
+    watch->parts.free = free_watch;
     /* Without replay, starts behind the last event. */
     if (request_wants_more(request) && !request_bool(request, "replay") &&
         !request_has(request, "cursor"))
-        watch->list.cursor = request->context->events->last_id;
-    control_list(request, &watch->list, "events");
+        watch->parts.cursor = request->context->events->last_id;
+    request_in_pages(request, &watch->parts, "events");
 }
 
 /* Newest first: the cursor of the call is the id of the last one looked at. */
 struct deaths {
-    struct control_list list;
+    struct request_parts parts;
     struct list_cursor at;
 };
 
-#define deaths_of(pointer) list_entry(pointer, struct deaths, list)
+#define deaths_of(pointer) list_entry(pointer, struct deaths, parts)
 
 static bool matches(const struct death *death, const struct request *request)
 {
@@ -122,28 +122,28 @@ static bool matches(const struct death *death, const struct request *request)
            (!job || strcmp(death->job, job) == 0);
 }
 
-static bool step_deaths(struct control_list *list)
+static bool step_deaths(struct request_parts *parts)
 {
-    const struct death_log *log = list->parts.request->context->deaths;
-    struct deaths *deaths = deaths_of(list);
+    const struct death_log *log = parts->request->context->deaths;
+    struct deaths *deaths = deaths_of(parts);
     const struct death *death;
 
     if (!deaths->at.at || deaths->at.at == &log->deaths)
         return false;
     death = list_entry(deaths->at.at, struct death, link);
     list_cursor_advance(&deaths->at);
-    if (list->cursor != 0 && death->serial >= list->cursor)
+    if (parts->cursor != 0 && death->serial >= parts->cursor)
         return true; /* on an earlier page */
-    list->cursor = death->serial;
-    if (matches(death, list->parts.request))
-        report_death(control_list_item(list), NULL, list->parts.request, death);
+    parts->cursor = death->serial;
+    if (matches(death, parts->request))
+        report_death(request_part_item(parts), NULL, parts->request, death);
     return true;
 }
 
-static void free_deaths(struct control_list *list)
+static void free_deaths(struct request_parts *parts)
 {
-    list_cursor_end(&deaths_of(list)->at);
-    free(deaths_of(list));
+    list_cursor_end(&deaths_of(parts)->at);
+    free(deaths_of(parts));
 }
 
 static void list_deaths(struct request *request)
@@ -157,10 +157,10 @@ static void list_deaths(struct request *request)
     deaths = request_allocate(request, sizeof(*deaths));
     if (!deaths)
         return;
-    deaths->list.step = step_deaths;
-    deaths->list.free = free_deaths;
+    deaths->parts.step = step_deaths;
+    deaths->parts.free = free_deaths;
     list_cursor_begin(&deaths->at, &log->cursors, &log->deaths, false);
-    control_list(request, &deaths->list, "deaths");
+    request_in_pages(request, &deaths->parts, "deaths");
 }
 
 const struct request_method control_watch_methods[] = {
