@@ -102,7 +102,7 @@ static int reload_remove_missing(struct parts *parts, const struct config *confi
     while (r == 0 && (group = registry_next(&parts->registry, &cursor)))
         if (group_is_undescribed(group) && !config_find_group(config, group->name))
             group_forget_undescribed(group);
-        else if (!group->removed && !config_find_group(config, group->name)) {
+        else if (group->removal == GROUP_STAYS && !config_find_group(config, group->name)) {
             r = strv_append(&changes->removed, group->name);
             group_remove(group);
         }
@@ -162,8 +162,8 @@ static int reload_take_group(struct parts *parts, struct config_group *config,
         }
         return reload_add_group(parts, config);
     }
-    if (!group->removed && !group_is_behind(group) && !group->fault && !config->fault &&
-        config_group_equal(group->config, config)) {
+    if (group->removal == GROUP_STAYS && !group_is_behind(group) && !group->fault &&
+        !config->fault && config_group_equal(group->config, config)) {
         config_group_free(config);
         return 0;
     }
@@ -175,7 +175,7 @@ static int reload_take_group(struct parts *parts, struct config_group *config,
         config_group_free(config);
         return r;
     }
-    if (group->removed)
+    if (group->removal != GROUP_STAYS)
         group_restore(group);
     return 0;
 }
@@ -387,7 +387,7 @@ static size_t count_emptied(const struct parts *parts, const struct config *conf
     if (config->n_groups > 0)
         return 0;
     while ((group = registry_next(&parts->registry, &cursor)))
-        n += !group->removed;
+        n += group->removal == GROUP_STAYS;
     return n;
 }
 

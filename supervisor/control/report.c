@@ -286,8 +286,8 @@ void report_group_begin(struct reply *reply, const struct request *request,
     if (group->config->durable)
         reply_uint(reply, "ids_known_usec",
                    group->config->results_max > 0 ? group->config->result_ttl : 0);
-    if (group->draining)
-        reply_bool(reply, "drained", group->worked_off);
+    if (group->drain != GROUP_OPEN)
+        reply_bool(reply, "drained", group->drain == GROUP_WORKED_OFF);
     if (group_is_behind(group))
         reply_bool(reply, "behind", true);
     reply_uint(reply, "size", group->size);

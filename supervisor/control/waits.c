@@ -42,13 +42,13 @@ static bool add_after(struct reply *reply, const struct group *group)
 {
     config_strv after = group->config->after.strings;
 
-    for (size_t i = 0; group->pending && after && after[i]; i++) {
+    for (size_t i = 0; group_is_pending(group) && after && after[i]; i++) {
         const struct group *before = registry_find(group->context->registry, after[i]);
 
         if (before && !group_decided(before))
             add_cause(reply, "after", before->name);
     }
-    return group->pending;
+    return group_is_pending(group);
 }
 
 static const char *store_cause(const struct store *store)
@@ -65,13 +65,13 @@ static bool add_group(struct reply *reply, const struct group *group)
 {
     const char *problem = group_store_problem(group);
 
-    if (group->removed && !group_is_undescribed(group))
+    if (group->removal != GROUP_STAYS && !group_is_undescribed(group))
         add_cause(reply, "removed", group->name);
-    if (group->draining)
+    if (group->drain != GROUP_OPEN)
         add_cause(reply, "draining", group->name);
-    if (group->held_back)
+    if (group->pause == CELL_HELD_BACK)
         add_cause(reply, "safe_mode", group->name);
-    else if (group->paused)
+    else if (group->pause == CELL_PAUSED)
         add_cause(reply, "paused", group->name);
     if (group_is_blocked(group))
         add(reply, &(struct wait){
@@ -176,7 +176,7 @@ static void add_pool(struct reply *reply, const struct cell *cell, bool at_work)
 
 static void add_cell(struct reply *reply, const struct cell *cell, bool at_work)
 {
-    if (cell->paused && !cell->group->paused)
+    if (cell->pause != CELL_RUNS && cell->group->pause == CELL_RUNS)
         add_cause(reply, "paused", cell->name);
     if (!add_group(reply, cell->group))
         add_pool(reply, cell, at_work);
@@ -204,7 +204,7 @@ void waits_of_slot(struct reply *reply, const char *key, const struct slot *slot
     const char *cause = SLOT_CAUSES[slot->state];
 
     reply_array(reply, key);
-    if (!cause && slot->n_jobs == 0 && (cell->paused || !cell->pool.wanted))
+    if (!cause && slot->n_jobs == 0 && (cell->pause != CELL_RUNS || !cell->pool.wanted))
         add_cell(reply, cell, true);
     else if (cause && !(slot->state == LIFECYCLE_STOPPED && add_group(reply, cell->group)))
         add(reply, &(struct wait){.cause = cause,

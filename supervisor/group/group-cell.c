@@ -37,7 +37,7 @@ static int group_make_cell(struct group *group, const char *key, size_t size, st
 {
     char name[PROTOCOL_NAME_MAX + 1];
 
-    if (group->closed || group->removed)
+    if (group->closed || group->removal != GROUP_STAYS)
         return CELL_E_STOPPING;
     if (group->cells.n_cells >= group->config->cells_max)
         return CELL_E_TOO_MANY;
@@ -77,7 +77,7 @@ int group_submit(struct group *group, const struct cell_request *request, struct
 {
     struct cell *cell;
     bool made;
-    int r = group->draining ? CELL_E_DRAINING : group_pick_cell(group, request, &cell);
+    int r = group->drain != GROUP_OPEN ? CELL_E_DRAINING : group_pick_cell(group, request, &cell);
 
     if (r == CELL_E_TOO_MANY)
         job_count(&group->counts, JOBS_REFUSED, 1);

@@ -9,18 +9,19 @@
 
 bool group_is_unread(const struct group *group)
 {
-    return group_awaits_restore(group) || (!group->restored && group_store_is_opening(group));
+    return group_awaits_restore(group) ||
+           (group->rows != GROUP_READ && group_store_is_opening(group));
 }
 
 /* Jobs that are not handed out do not end. */
 static bool hands_out(const struct group *group)
 {
-    if (!group->wanted || group->paused || group_is_blocked(group))
+    if (!group->wanted || group->pause != CELL_RUNS || group_is_blocked(group))
         return false;
     list_for_each (node, &group->cells.live) {
         const struct cell *cell = list_entry(node, struct cell, live_link);
 
-        if (cell->pool.wanted && !cell->paused && job_counts_queued(&cell->counts) > 0)
+        if (cell->pool.wanted && cell->pause == CELL_RUNS && job_counts_queued(&cell->counts) > 0)
             return true;
     }
     return false;
@@ -38,9 +39,9 @@ void group_review_drain(struct group *group)
 {
     const uint64_t left = group->counts.n[JOBS_LIVE];
 
-    if (!group->draining || group->worked_off || !is_worked_off(group))
+    if (group->drain != GROUP_DRAINS || !is_worked_off(group))
         return;
-    group->worked_off = true;
+    group->drain = GROUP_WORKED_OFF;
     if (left == 0)
         group_tell(group, LOG_LEVEL_NOTICE, "group.drained", "is drained");
     else
@@ -51,11 +52,11 @@ void group_review_drain(struct group *group)
 
 void group_drain(struct group *group)
 {
-    if (group->draining) {
+    if (group->drain != GROUP_OPEN) {
         group_review_drain(group); /* what keeps workers from jobs may have come since */
         return;
     }
-    group->draining = true;
+    group->drain = GROUP_DRAINS;
     group_tell(group, LOG_LEVEL_NOTICE, "group.draining",
                "drains: it takes no new jobs, and works off what it has");
     group_each_cell (cell, group)
@@ -66,9 +67,9 @@ void group_drain(struct group *group)
 
 void group_end_drain(struct group *group)
 {
-    if (!group->draining)
+    if (group->drain == GROUP_OPEN)
         return;
-    group->draining = group->worked_off = false;
+    group->drain = GROUP_OPEN;
     group_tell(group, LOG_LEVEL_NOTICE, "group.resumed", "takes jobs again");
     group_each_cell (cell, group) {
         cell_wake(cell);

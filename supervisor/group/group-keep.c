@@ -47,9 +47,9 @@ void group_keep(struct group *group)
     record->size = group->size;
     record->configured_size = group->config->size;
     record->wanted = group->wanted;
-    record->stopped = !group->wanted && !group->pending;
-    record->paused = group_stays_paused(group);
-    record->draining = group->draining;
+    record->stopped = !group->wanted && !group_is_pending(group);
+    record->paused = group->pause == CELL_PAUSED;
+    record->draining = group->drain != GROUP_OPEN;
 }
 
 void group_keep_config(struct group *group)
@@ -104,9 +104,9 @@ void group_resume(struct group *group)
     if (!group->resumes)
         return;
     resume_size(group, record);
-    if (record->paused && !group_stays_paused(group)) /* else cells may differ */
+    if (record->paused && group->pause != CELL_PAUSED) /* else cells may differ */
         group_set_paused(group, true);
-    group->draining = record->draining;
+    group->drain = record->draining ? GROUP_DRAINS : GROUP_OPEN;
     group->wanted = record->wanted;
     if (record->wanted || record->stopped)
         group_set_pending(group, false);

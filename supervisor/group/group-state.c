@@ -9,9 +9,8 @@
 
 void group_set_pending(struct group *group, bool pending)
 {
-    if (group->pending == pending)
+    if (group_is_pending(group) == pending)
         return;
-    group->pending = pending;
     if (pending)
         list_push_back(&group->context->registry->pending, &group->pending_link);
     else
@@ -26,7 +25,7 @@ const struct job_history *group_history(const struct group *group)
 static enum state group_workers_state(const struct group *group)
 {
     const struct census *census = &group->pools.census;
-    bool paused = group->cell ? group->cell->paused : group->paused;
+    const bool paused = group->pause != CELL_RUNS;
 
     if (census->n[CENSUS_PLACE] == 0)
         return !group->wanted ? STATE_STOPPED : paused ? STATE_PAUSED : STATE_RUNNING;
@@ -65,18 +64,18 @@ static enum state current_state(const struct group *group)
 
     if (group_is_undescribed(group))
         return STATE_FAILED;
-    if (group->removed)
-        return group->drained ? STATE_STOPPING : STATE_DRAINING;
+    if (group->removal != GROUP_STAYS)
+        return group->removal == GROUP_OVER ? STATE_STOPPING : STATE_DRAINING;
     if (group_is_blocked(group) && group->wanted)
         return STATE_FAILED;
-    if (group->pending)
+    if (group_is_pending(group))
         return STATE_STARTING;
     if (outcomes_failing(&group_history(group)->outcomes) &&
         (is_well(state) || state == STATE_DEGRADED || state == STATE_STARTING))
         return STATE_FAILING;
     if (is_well(state) && (group_is_behind(group) || group->fault || group_store_problem(group)))
         return STATE_DEGRADED;
-    return is_well(state) && group->draining ? STATE_DRAINING : state;
+    return is_well(state) && group->drain != GROUP_OPEN ? STATE_DRAINING : state;
 }
 
 const char *group_state(const struct group *group)
@@ -88,12 +87,12 @@ bool group_is_well(const struct group *group)
 {
     const enum state state = current_state(group);
 
-    return is_well(state) || (state == STATE_DRAINING && !group->removed);
+    return is_well(state) || (state == STATE_DRAINING && group->removal == GROUP_STAYS);
 }
 
 bool group_decided(const struct group *group)
 {
-    return !group->pending && group->pools.census.n[CENSUS_UNDECIDED] == 0;
+    return !group_is_pending(group) && group->pools.census.n[CENSUS_UNDECIDED] == 0;
 }
 
 bool group_down(const struct group *group)

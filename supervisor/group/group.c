@@ -154,58 +154,51 @@ static const char *const PAUSED[] = {
     "is paused: jobs are queued, none is handed out",
 };
 
-static void set_paused(struct group *group, bool paused, bool held_back, bool ends_safe_mode)
+/* `others`: also cells that were paused by themselves. */
+static void set_pause(struct group *group, enum cell_pause pause, bool others)
 {
-    bool changes = group->paused != paused;
+    bool changes = (group->pause != CELL_RUNS) != (pause != CELL_RUNS);
 
-    group->paused = paused;
-    group->held_back = held_back;
+    group->pause = pause;
     group_each_cell (cell, group) {
-        if (ends_safe_mode && cell->paused && !cell->held_back)
-            continue; /* paused on its own */
-        changes = changes || cell->paused != paused;
-        cell->held_back = held_back && !cell->paused;
-        cell_set_paused(cell, paused);
+        if (!others && cell->pause == CELL_PAUSED)
+            continue;
+        changes = changes || (cell->pause != CELL_RUNS) != (pause != CELL_RUNS);
+        cell_set_pause(cell, pause);
     }
     group_keep(group);
     group_review_drain(group);
     if (changes)
-        group_tell(group, LOG_LEVEL_NOTICE, paused ? "group.paused" : "group.resumed", "%s",
-                   PAUSED[paused]);
+        group_tell(group, LOG_LEVEL_NOTICE, pause == CELL_RUNS ? "group.resumed" : "group.paused",
+                   "%s", PAUSED[pause != CELL_RUNS]);
 }
 
 void group_set_paused(struct group *group, bool paused)
 {
-    set_paused(group, paused, false, false);
+    set_pause(group, paused ? CELL_PAUSED : CELL_RUNS, true);
 }
 
 void group_hold_back(struct group *group, bool held_back)
 {
-    if (held_back ? !group->paused : group->held_back)
-        set_paused(group, held_back, held_back, !held_back);
-}
-
-bool group_stays_paused(const struct group *group)
-{
-    return group->paused && !group->held_back;
+    if (group->pause == (held_back ? CELL_RUNS : CELL_HELD_BACK))
+        set_pause(group, held_back ? CELL_HELD_BACK : CELL_RUNS, false);
 }
 
 int group_set_cell_paused(struct cell *cell, bool paused)
 {
-    const bool held_back = cell->held_back;
+    const enum cell_pause pause = paused ? CELL_PAUSED : CELL_RUNS;
     int r;
 
     if (cell == cell->group->cell)
         group_set_paused(cell->group, paused);
-    cell->held_back = false;
-    if (cell->paused == paused && !held_back)
+    if (cell->pause == pause)
         return 0;
     if (cell_is_retiring(cell)) {
         r = cell_call_back(cell);
         if (r < 0)
             return r;
     }
-    cell_set_paused(cell, paused);
+    cell_set_pause(cell, pause);
     pool_tell(
         &cell->pool,
         (struct event){.level = LOG_LEVEL_NOTICE, .type = paused ? "cell.paused" : "cell.resumed"},
@@ -324,7 +317,7 @@ void group_remove(struct group *group)
     bool blocked = group_is_blocked(group);
 
     group_fault_end(group);
-    group->removed = true;
+    group->removal = GROUP_REMOVED;
     list_push_back(&group->context->registry->removed, &group->removed_link);
     group_tell(group, LOG_LEVEL_NOTICE, "group.removed", "is removed: it drains");
     if (!group->wanted || blocked)
@@ -336,13 +329,13 @@ void group_remove(struct group *group)
 
 void group_review_removal(struct group *group)
 {
-    if (group->removed && group->counts.n[JOBS_LIVE] == 0 && !group_is_unread(group))
+    if (group->removal != GROUP_STAYS && group->counts.n[JOBS_LIVE] == 0 && !group_is_unread(group))
         group_drained(group);
 }
 
 void group_restore(struct group *group)
 {
-    group->removed = group->drained = false;
+    group->removal = GROUP_STAYS;
     list_unlink(&group->removed_link);
     group_reopen(group);
     group_set_pending(group, true);
@@ -351,8 +344,8 @@ void group_restore(struct group *group)
 void group_drained(struct group *group)
 {
     /* Those of a group that no file describes stay on disk when the supervisor stops. */
-    if (!group->drained && !(group_is_undescribed(group) && group->closed))
+    if (group->removal != GROUP_OVER && !(group_is_undescribed(group) && group->closed))
         group_tell(group, LOG_LEVEL_NOTICE, "group.drained", "has no more jobs");
-    group->drained = true;
+    group->removal = GROUP_OVER;
     group_stop(group, false);
 }

@@ -27,6 +27,26 @@ struct group_dead {
     char reason[DEATH_DETAIL_MAX]; /* may quote its worker */
 };
 
+/* Its durable jobs on disk. */
+enum group_rows {
+    GROUP_UNREAD,
+    GROUP_BEING_READ,
+    GROUP_READ,
+};
+
+/* For maintenance. */
+enum group_drain {
+    GROUP_OPEN,
+    GROUP_DRAINS,     /* accepts no job until it is resumed */
+    GROUP_WORKED_OFF, /* likewise, and hands out no job any more: nothing runs */
+};
+
+enum group_removal {
+    GROUP_STAYS,
+    GROUP_REMOVED, /* accepts no job; freed once all is down */
+    GROUP_OVER,    /* likewise, and its last job has ended */
+};
+
 struct group {
     const struct group_context *context;
     const struct cell_handler *cell_handler;
@@ -48,7 +68,7 @@ struct group {
     struct histogram run;  /* of their last attempt */
     struct group_dead last_dead;
     struct pool_set pools;
-    struct list pending_link;          /* in the registry, while pending */
+    struct list pending_link;          /* in the registry, until those of its After= have come up */
     struct list removed_link;          /* in the registry, while removed */
     struct list down_link;             /* in the registry, at shutdown */
     struct group_fault *fault;         /* NULL = none */
@@ -58,18 +78,13 @@ struct group {
     struct holding text_holding;       /* its configuration, for the next supervisor */
     bool resumes;                      /* `kept` is the last supervisor's */
     bool wanted;                       /* new slots are started */
-    bool pending;                      /* starts once the groups of its After= have come up */
-    bool paused;                       /* new cells are paused */
-    bool held_back;                    /* paused only because of safe mode */
+    enum cell_pause pause;             /* of new cells */
     const char *closed;                /* as of a cell */
     struct job_id_log cut_off;         /* jobs that are not retried because of a close */
-    bool restores;                     /* its durable jobs are being read from disk */
-    bool restored;                     /* they have been read */
-    int64_t new_from; /* the number of the first one of this run; 0 = not known yet */
-    bool draining;    /* for maintenance: accepts no job until it is resumed */
-    bool worked_off;  /* is draining, and hands out no job any more: nothing runs */
-    bool removed;     /* accepts no job; freed once all is down */
-    bool drained;     /* removed, and its last job has ended */
+    enum group_rows rows;
+    int64_t new_from; /* the number of the first durable job of this run; 0 = not known yet */
+    enum group_drain drain;
+    enum group_removal removal;
     struct order_node order;
 };
 
@@ -86,10 +101,8 @@ void group_set_paused(struct group *group, bool paused);
 /* Safe mode begins or ends: pauses the group unless it is paused, and resumes it unless it
  * has been paused or resumed in between. */
 void group_hold_back(struct group *group, bool held_back);
-/* Returns whether it was paused other than by safe mode: the next supervisor must also pause it. */
-bool group_stays_paused(const struct group *group);
-/* Accepts no new job (CELL_E_DRAINING). Once no job is queued or running it is `worked_off`, and
- * hands out none until group_end_drain(). Idempotent. */
+/* Accepts no new job (CELL_E_DRAINING). Once no job is queued or running it hands out none until
+ * group_end_drain(). Idempotent. */
 void group_drain(struct group *group);
 void group_end_drain(struct group *group);
 /* Called when a job has ended, and whenever jobs are not handed out any more. */
@@ -98,8 +111,9 @@ void group_review_drain(struct group *group);
  * Inline: cells also ask, and they call no function of their group. */
 static inline bool group_awaits_restore(const struct group *group)
 {
-    return group->restores ||
-           (!group->restored && !group->drained && group->context->durable->restores);
+    return group->rows == GROUP_BEING_READ ||
+           (group->rows == GROUP_UNREAD && group->removal != GROUP_OVER &&
+            group->context->durable->restores);
 }
 /* Whether there may be jobs on disk that are not counted yet. */
 bool group_is_unread(const struct group *group);
@@ -149,6 +163,10 @@ bool group_is_well(const struct group *group);
 /* Returns the history of its jobs, in all cells. */
 const struct job_history *group_history(const struct group *group);
 
+static inline bool group_is_pending(const struct group *group)
+{
+    return list_linked(&group->pending_link);
+}
 /* A pending group starts once the groups of its After= have come up. */
 void group_set_pending(struct group *group, bool pending);
 

@@ -217,8 +217,9 @@ bool registry_find_actor(void *registry, const char *address, struct actor **ret
 /* A reload may have changed either group since the configuration was checked. */
 static bool takes_jobs_of(const struct group *group, const struct group *from)
 {
-    return group != from && !group->removed && !group->closed && !group->draining &&
-           group->config->type == CONFIG_ACTOR && group->config->durable == from->config->durable;
+    return group != from && group->removal == GROUP_STAYS && !group->closed &&
+           group->drain == GROUP_OPEN && group->config->type == CONFIG_ACTOR &&
+           group->config->durable == from->config->durable;
 }
 
 struct cell *registry_find_after_oom(const struct registry *registry, const struct job *job)

@@ -30,7 +30,7 @@ static struct group *find_group(const struct restore *restore, const char *name,
 {
     struct group *group = registry_find_text(restore->context->registry, name, size);
 
-    return group && group->restores ? group : NULL;
+    return group && group->rows == GROUP_BEING_READ ? group : NULL;
 }
 
 /* Rows that are left out come back at the next start. */
@@ -57,7 +57,7 @@ struct group *restore_group_of_row(const struct restore *restore, const struct j
         return NULL;
     }
     group->new_from = restore->end;
-    group->restores = true;
+    group->rows = GROUP_BEING_READ;
     return group;
 }
 
@@ -194,10 +194,9 @@ static void end_groups(const struct restore *restore)
     struct group *group;
 
     restore->context->durable->restores = false;
-    while ((group = registry_next(restore->context->registry, &cursor))) {
-        group->restored = group->restored || group->restores;
-        group->restores = false;
-    }
+    while ((group = registry_next(restore->context->registry, &cursor)))
+        if (group->rows == GROUP_BEING_READ)
+            group->rows = GROUP_READ;
 }
 
 /* Hands out jobs of this run, unless older ones are still to be read. */
@@ -334,8 +333,9 @@ static bool mark_groups(const struct restore *restore)
     bool any = false;
 
     while ((group = registry_next(restore->context->registry, &cursor))) {
-        group->restores = !group->restored && !group->drained;
-        any = any || group->restores;
+        if (group->rows == GROUP_UNREAD && group->removal != GROUP_OVER)
+            group->rows = GROUP_BEING_READ;
+        any = any || group->rows == GROUP_BEING_READ;
     }
     return any;
 }
@@ -357,7 +357,7 @@ static void report_undescribed(const struct restore *restore)
     struct group *group;
 
     while ((group = registry_next(restore->context->registry, &cursor)))
-        if (group->restores && group_is_undescribed(group))
+        if (group->rows == GROUP_BEING_READ && group_is_undescribed(group))
             group_report_undescribed(group);
 }
 

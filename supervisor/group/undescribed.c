@@ -57,7 +57,7 @@ int group_new_undescribed(struct group **ret, const struct group_context *contex
         group_free(group);
         return r;
     }
-    group->removed = true;
+    group->removal = GROUP_REMOVED;
     list_push_back(&context->registry->removed, &group->removed_link);
     if (group_fault_begin(group, NULL) < 0) {
         registry_remove(context->registry, group);

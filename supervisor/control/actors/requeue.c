@@ -172,7 +172,7 @@ static void requeue_job(struct requeue *requeue, struct dead_letter *letter)
     struct job *job;
     int r = 0;
 
-    if (!group || group->removed || group->config->type != CONFIG_ACTOR) {
+    if (!group || group->removal != GROUP_STAYS || group->config->type != CONFIG_ACTOR) {
         fail(requeue, "there is no such group (any more)");
         return;
     }

@@ -311,7 +311,8 @@ static bool is_unreadable(const struct request *request, const struct job_filter
     const struct group *group = registry_get(request->context->registry, filter->group);
 
     return group && !can_read(request->context->groups) &&
-           (group->counts.n[JOBS_ON_DISK] > 0 || (group->config->durable && !group->restored));
+           (group->counts.n[JOBS_ON_DISK] > 0 ||
+            (group->config->durable && group->rows != GROUP_READ));
 }
 
 static void cancel_all(struct request *request)

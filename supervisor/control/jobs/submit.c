@@ -134,7 +134,7 @@ static struct group *take_group(struct request *request, const char *name)
         return NULL;
     group = registry_find(request->context->registry, name);
     /* A removed group that still drains takes no new jobs. */
-    if (!group || group->removed) {
+    if (!group || group->removal != GROUP_STAYS) {
         control_refuse_group(request, name);
         return NULL;
     }

@@ -134,9 +134,9 @@ static struct finding look_at_group(const struct wait *wait, const struct group 
 
 static struct finding group_drains(const struct group *group)
 {
-    if (!group->draining)
+    if (group->drain == GROUP_OPEN)
         return missed(group->name, "resumed");
-    return found(group->worked_off ? WAIT_REACHED : WAIT_ON);
+    return found(group->drain == GROUP_WORKED_OFF ? WAIT_REACHED : WAIT_ON);
 }
 
 static struct finding look(const struct wait *wait)

@@ -134,7 +134,7 @@ void cell_back_off(struct cell *cell, struct job *job, usec_t delay)
     job_set_state(job, JOB_BACKOFF);
     list_push_back(&cell->backoff, &job->link);
     job_count(&cell->counts, JOBS_BACKOFF, 1);
-    if (cell->group->draining)
+    if (cell->group->drain != GROUP_OPEN)
         cell_wake(cell); /* nothing else may run, and no worker come */
     if (cell_set_alarm(cell, job, delay, 0) < 0)
         resume_waiting_job(job); /* without memory to wait */

@@ -219,7 +219,8 @@ static void cell_decide_end(struct cell *cell, struct job *job, enum job_state e
 
 void cell_note_gone(struct cell *cell)
 {
-    if (cell->group->removed || cell->group->draining || !list_empty(&cell->waiting))
+    if (cell->group->removal != GROUP_STAYS || cell->group->drain != GROUP_OPEN ||
+        !list_empty(&cell->waiting))
         cell_wake(cell);
     if (cell->counts.n[JOBS_LIVE] == 0) {
         cell_table_note_idle(cell);

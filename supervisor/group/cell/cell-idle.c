@@ -16,8 +16,8 @@ bool cell_has_own_size(const struct cell *cell)
 /* Whether the cell was paused, stopped or resized on its own. Retiring it would undo that. */
 static bool cell_is_special(const struct cell *cell)
 {
-    return cell_has_own_size(cell) || cell->paused != cell->group->paused ||
-           cell->held_back != cell->group->held_back || cell->pool.wanted != cell->group->wanted;
+    return cell_has_own_size(cell) || cell->pause != cell->group->pause ||
+           cell->pool.wanted != cell->group->wanted;
 }
 
 void cell_watch_idle(struct cell *cell)

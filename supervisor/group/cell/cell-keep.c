@@ -57,7 +57,7 @@ void cell_keep(struct cell *cell)
     record->configured_size = cell->config->size;
     record->idle_since = cell->idle_since;
     record->wanted = cell->pool.wanted;
-    record->paused = cell->paused && !cell->held_back;
+    record->paused = cell->pause == CELL_PAUSED;
     record->retiring = cell_is_retiring(cell);
 }
 
@@ -70,14 +70,6 @@ static void resume_size(struct cell *cell, const struct cell_record *record)
     pool_set_size(&cell->pool, (size_t)record->size);
 }
 
-static void resume_pause(struct cell *cell, const struct cell_record *record)
-{
-    if (cell->held_back && !record->paused)
-        return;
-    cell->held_back = false;
-    cell_set_paused(cell, record->paused);
-}
-
 void cell_resume(struct cell *cell)
 {
     const struct cell_record *record = record_of(cell);
@@ -86,7 +78,8 @@ void cell_resume(struct cell *cell)
     if (!cell->resumes)
         return;
     resume_size(cell, record);
-    resume_pause(cell, record);
+    if (record->paused || cell->pause == CELL_PAUSED)
+        cell_set_pause(cell, record->paused ? CELL_PAUSED : CELL_RUNS);
     cell->pool.wanted = record->wanted;
     cell->idle_since = usec_min(record->idle_since, cell_now(cell));
     if (record->retiring)

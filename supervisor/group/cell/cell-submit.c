@@ -17,9 +17,9 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
         return CELL_E_STOPPING;
     if (cell->config->unread)
         return CELL_E_BAD_FILE;
-    if (cell->group->removed)
+    if (cell->group->removal != GROUP_STAYS)
         return CELL_E_STOPPING;
-    if (cell->group->draining)
+    if (cell->group->drain != GROUP_OPEN)
         return CELL_E_DRAINING;
     if (request->name[0] != '\0' && !protocol_name_valid(request->name, strlen(request->name)))
         return CELL_E_BAD_ID;

@@ -90,7 +90,7 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
 /* The next job for a worker; NULL = none. */
 static struct job *cell_next(const struct cell *cell)
 {
-    const bool holds = cell->paused || cell->group->worked_off;
+    const bool holds = cell->pause != CELL_RUNS || cell->group->drain == GROUP_WORKED_OFF;
     struct job *job = holds ? NULL : queue_first(&cell->queue);
 
     return job && job->record && durable_job_may_exist(job) ? NULL : job;
@@ -138,9 +138,9 @@ static void cell_dispatch(struct loop_deferred *deferred)
         cell_backlog_turn(cell);
     cell_note_queue(cell);
     cell_call_waiters(cell);
-    if (cell->group->removed)
+    if (cell->group->removal != GROUP_STAYS)
         cell->group->cell_handler->drained(cell->group);
-    if (cell->group->draining)
+    if (cell->group->drain != GROUP_OPEN)
         cell->group->cell_handler->drains(cell->group);
     if (cell_is_retiring(cell) && cell->pool.n_slots == 0)
         cell->group->cell_handler->retired(cell);
@@ -318,8 +318,7 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     cell->context = group->context;
     cell->group = group;
     cell->config = group->config;
-    cell->paused = group->paused;
-    cell->held_back = group->held_back;
+    cell->pause = group->pause;
     cell->closed = group->closed;
     cell->idle_since = cell_now(cell);
     cell->counts.parent = &group->counts;
@@ -344,7 +343,7 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     cell_progress_init(cell);
     r = pool_new_actor(&cell->pool, cell->context->messages, group->message_log);
     if (cell->pool.actor)
-        cell->pool.actor->paused = cell->paused;
+        cell->pool.actor->paused = cell->pause != CELL_RUNS;
     if (r == 0)
         r = pool_reserve(&cell->pool, group->size);
     if (r == 0 && *key) /* so that cell_table_note_queue() cannot fail */
@@ -383,9 +382,11 @@ void cell_set_size(struct cell *cell, size_t size)
     cell_keep(cell);
 }
 
-void cell_set_paused(struct cell *cell, bool paused)
+void cell_set_pause(struct cell *cell, enum cell_pause pause)
 {
-    cell->paused = paused;
+    const bool paused = pause != CELL_RUNS;
+
+    cell->pause = pause;
     cell_keep(cell);
     if (cell->pool.actor)
         paused ? delivery_pause(cell->pool.actor) : delivery_resume(cell->pool.actor);
@@ -397,7 +398,7 @@ void cell_set_paused(struct cell *cell, bool paused)
 
 static enum state current_state(const struct cell *cell)
 {
-    const enum state state = state_of(&cell->pool.census, cell->paused);
+    const enum state state = state_of(&cell->pool.census, cell->pause != CELL_RUNS);
     const bool up = state != STATE_STOPPED && state != STATE_FAILED && state != STATE_STOPPING;
 
     if (cell_is_retiring(cell))

@@ -51,6 +51,12 @@ struct cell_handler {
 /* "group", or "group/key" */
 #define CELL_NAME_MAX (CONFIG_GROUP_NAME_MAX + 1 + PROTOCOL_NAME_MAX + 1)
 
+enum cell_pause {
+    CELL_RUNS,
+    CELL_HELD_BACK, /* by safe mode */
+    CELL_PAUSED,    /* by a request */
+};
+
 struct cell {
     const struct group_context *context;
     struct group *group;
@@ -69,8 +75,7 @@ struct cell {
     struct list called;           /* waiters whose turn it is, and for which room is kept */
     uint64_t n_called;
     uint64_t called_bytes; /* their payloads */
-    bool paused;
-    bool held_back;          /* paused only because of safe mode */
+    enum cell_pause pause;
     const char *closed;      /* why no job is accepted or retried; NULL = open */
     struct kept_state *kept; /* for the next supervisor; NULL = nothing is kept */
     bool resumes;            /* `kept` is the last supervisor's */
@@ -114,7 +119,7 @@ enum {
 int cell_cancel(struct job *job, enum protocol_cause cause, uid_t canceller);
 
 /* A paused cell hands out no jobs and delivers no messages. */
-void cell_set_paused(struct cell *cell, bool paused);
+void cell_set_pause(struct cell *cell, enum cell_pause pause);
 
 /* Returns the name of its state: see state.h. */
 const char *cell_state(const struct cell *cell);

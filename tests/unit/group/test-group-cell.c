@@ -236,10 +236,10 @@ TEST(cells_to_come_are_as_their_group_was_made)
     group_set_paused(group, true);
     ck_assert_int_eq(group_resize(group, 3), 0);
     ck_assert_int_eq(submit("a"), 0);
-    ck_assert(cell_of("a")->paused);
+    ck_assert_int_eq(cell_of("a")->pause, CELL_PAUSED);
     ck_assert_uint_eq(cell_of("a")->pool.n_slots, 3);
     group_set_paused(group, false);
-    ck_assert(!cell_of("a")->paused);
+    ck_assert_int_eq(cell_of("a")->pause, CELL_RUNS);
     ck_assert_str_eq(
         events, "group.paused mail, group.resized mail, cell.created mail/a, group.resumed mail, ");
 }
