@@ -15,22 +15,17 @@
 
 /* ---- rows ---- */
 
-struct submit_row {
-    uint64_t client; /* the reference of its actor, likewise below */
-    usec_t since, deadline;
-    bool has_blob;
-    uint64_t blob_serial;
-};
-
 #define ROW submit_row
 #define SUBMIT_FIELDS(F)                                                                           \
-    F(UPGRADE, client, NUMBER(client))                                                             \
-    F(UPGRADE, since, NUMBER(since))                                                               \
-    F(UPGRADE, deadline, NUMBER(deadline))                                                         \
-    F(UPGRADE, has_blob, NUMBER(has_blob))                                                         \
-    F(UPGRADE, blob_serial, NUMBER(blob_serial))
-static const struct field SUBMIT_TABLE[] = {SUBMIT_FIELDS(FIELD)};
-const struct record CLIENT_SUBMIT_RECORD = RECORD(CLIENT_SUBMIT_ROW, SUBMIT_TABLE);
+    F(UPGRADE, client, uint64_t, NUMBER(client)) /* the reference of its actor, likewise below */  \
+    F(UPGRADE, since, usec_t, NUMBER(since))                                                       \
+    F(UPGRADE, deadline, usec_t, NUMBER(deadline))                                                 \
+    F(UPGRADE, has_blob, bool, NUMBER(has_blob))                                                   \
+    F(UPGRADE, blob_serial, uint64_t, NUMBER(blob_serial))
+struct submit_row {
+    SUBMIT_FIELDS(MEMBER)
+};
+const struct record CLIENT_SUBMIT_RECORD = RECORD_OF(CLIENT_SUBMIT_ROW, SUBMIT_FIELDS(TYPED_FIELD));
 #undef ROW
 
 struct wait_row {
@@ -47,31 +42,23 @@ struct wait_row {
     F(UPGRADE, id_high, NUMBER(id.high))                                                           \
     F(UPGRADE, id_low, NUMBER(id.low))                                                             \
     F(UPGRADE, id_name, STRING(id.name))
-static const struct field WAIT_TABLE[] = {WAIT_FIELDS(FIELD)};
-const struct record CLIENT_WAIT_RECORD = RECORD(CLIENT_WAIT_ROW, WAIT_TABLE);
+const struct record CLIENT_WAIT_RECORD = RECORD(CLIENT_WAIT_ROW, WAIT_FIELDS);
 #undef ROW
 
 /* An answer that is owed: the job itself may be gone. */
-struct answer_row {
-    struct wait_row wait;
-    uint8_t refusal, state;
-    int32_t code;
-    uint32_t attempt;
-    const char *reason;
-    enum protocol_cause cause;
-};
-
 #define ROW answer_row
 #define ANSWER_FIELDS(F)                                                                           \
-    F(UPGRADE, wait, SUBRECORD(wait, CLIENT_WAIT_RECORD))                                          \
-    F(UPGRADE, refusal, NUMBER(refusal))                                                           \
-    F(UPGRADE, state, BELOW(state, _JOB_N_STATES - 1))                                             \
-    F(UPGRADE, code, NUMBER(code))                                                                 \
-    F(UPGRADE, attempt, NUMBER(attempt))                                                           \
-    F(UPGRADE, reason, WORD(reason))                                                               \
-    F(UPGRADE, cause, BELOW(cause, PROTOCOL_CAUSE_PAYLOAD_LOST))
-static const struct field ANSWER_TABLE[] = {ANSWER_FIELDS(FIELD)};
-const struct record CLIENT_ANSWER_RECORD = RECORD(CLIENT_ANSWER_ROW, ANSWER_TABLE);
+    F(UPGRADE, wait, struct wait_row, SUBRECORD(wait, CLIENT_WAIT_RECORD))                         \
+    F(UPGRADE, refusal, uint8_t, NUMBER(refusal))                                                  \
+    F(UPGRADE, state, uint8_t, BELOW(state, _JOB_N_STATES - 1))                                    \
+    F(UPGRADE, code, int32_t, NUMBER(code))                                                        \
+    F(UPGRADE, attempt, uint32_t, NUMBER(attempt))                                                 \
+    F(UPGRADE, reason, const char *, WORD(reason))                                                 \
+    F(UPGRADE, cause, enum protocol_cause, BELOW(cause, PROTOCOL_CAUSE_PAYLOAD_LOST))
+struct answer_row {
+    ANSWER_FIELDS(MEMBER)
+};
+const struct record CLIENT_ANSWER_RECORD = RECORD_OF(CLIENT_ANSWER_ROW, ANSWER_FIELDS(TYPED_FIELD));
 
 /* ---- saving ---- */
 

@@ -227,8 +227,7 @@ void death_describe(struct death *death, const char *why)
     F(UPGRADE, system_sec, NUMBER(usage.ru_stime.tv_sec))                                          \
     F(UPGRADE, system_usec, NUMBER(usage.ru_stime.tv_usec))                                        \
     F(UPGRADE, maxrss, NUMBER(usage.ru_maxrss))
-static const struct field EXIT_TABLE[] = {EXIT_FIELDS(FIELD)};
-static const struct record EXIT_RECORD = RECORD("exit", EXIT_TABLE);
+static const struct record EXIT_RECORD = RECORD("exit", EXIT_FIELDS);
 #undef ROW
 
 #define ROW death_message
@@ -237,8 +236,7 @@ static const struct record EXIT_RECORD = RECORD("exit", EXIT_TABLE);
     F(UPGRADE, sent_at, NUMBER(sent_at))                                                           \
     F(UPGRADE, sender, STRING(sender))                                                             \
     F(UPGRADE, type, STRING(type))
-static const struct field MESSAGE_TABLE[] = {MESSAGE_FIELDS(FIELD)};
-static const struct record MESSAGE_RECORD = RECORD("death-message", MESSAGE_TABLE);
+static const struct record MESSAGE_RECORD = RECORD("death-message", MESSAGE_FIELDS);
 #undef ROW
 
 #define ROW death
@@ -261,8 +259,7 @@ static const struct record MESSAGE_RECORD = RECORD("death-message", MESSAGE_TABL
     F(UPGRADE, attempt, NUMBER(attempt))                                                           \
     F(UPGRADE, n_messages, BELOW(n_messages, DEATH_MESSAGES_MAX))                                  \
     F(UPGRADE, state_of_job, NUMBER(state_of_job))
-static const struct field DEATH_TABLE[] = {DEATH_FIELDS(FIELD)};
-const struct record DEATH_RECORD = RECORD(DEATH_ROW, DEATH_TABLE);
+const struct record DEATH_RECORD = RECORD(DEATH_ROW, DEATH_FIELDS);
 
 /* Returns whether there was memory for the list. */
 static bool get_messages(struct saved_reader *row, struct death *death)

@@ -59,8 +59,7 @@ usec_t latency_percentile(const struct latency *latency, unsigned percent)
 #define LATENCY_FIELDS(F)                                                                          \
     F(UPGRADE, counts, ARRAY(counts))                                                              \
     F(UPGRADE, n, BELOW(n, LATENCY_MAX_N))
-static const struct field FIELDS[] = {LATENCY_FIELDS(FIELD)};
-const struct record LATENCY_RECORD = RECORD("latency", FIELDS);
+const struct record LATENCY_RECORD = RECORD("latency", LATENCY_FIELDS);
 
 #undef ROW
 
@@ -68,5 +67,4 @@ const struct record LATENCY_RECORD = RECORD("latency", FIELDS);
 #define HISTOGRAM_FIELDS(F)                                                                        \
     F(UPGRADE, counts, ARRAY(counts))                                                              \
     F(UPGRADE, sum, NUMBER(sum))
-static const struct field HISTOGRAM[] = {HISTOGRAM_FIELDS(FIELD)};
-const struct record HISTOGRAM_RECORD = RECORD("histogram", HISTOGRAM);
+const struct record HISTOGRAM_RECORD = RECORD("histogram", HISTOGRAM_FIELDS);

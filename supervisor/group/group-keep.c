@@ -14,24 +14,21 @@
 /* Keeps what was asked of a group for the next supervisor, and continues from what the last one
  * kept. */
 
-/* Valid when zeroed: nothing was asked. */
-struct group_record {
-    uint64_t size, configured_size;
-    uint64_t generations;                      /* of struct pool_set */
-    uint8_t wanted, stopped, paused, draining; /* 0 = false: see struct slot_record */
-};
-
+/* Valid when zeroed: nothing was asked. Flags are as in struct slot_record. */
 #define ROW group_record
 #define GROUP_FIELDS(F)                                                                            \
-    F(MEMORY, size, BELOW(size, GROUP_SIZE_MAX))                                                   \
-    F(MEMORY, configured_size, NUMBER(configured_size))                                            \
-    F(MEMORY, generations, NUMBER(generations))                                                    \
-    F(MEMORY, wanted, NUMBER(wanted))                                                              \
-    F(MEMORY, stopped, NUMBER(stopped))                                                            \
-    F(MEMORY, paused, NUMBER(paused))                                                              \
-    F(MEMORY, draining, NUMBER(draining))
-static const struct field GROUP_TABLE[] = {GROUP_FIELDS(FIELD)};
-const struct record GROUP_KEPT_RECORD = RECORD("group-kept", GROUP_TABLE);
+    F(MEMORY, size, uint64_t, BELOW(size, GROUP_SIZE_MAX))                                         \
+    F(MEMORY, configured_size, uint64_t, NUMBER(configured_size))                                  \
+    F(MEMORY, generations, uint64_t, NUMBER(generations)) /* of struct pool_set */                 \
+    F(MEMORY, wanted, uint8_t, NUMBER(wanted))                                                     \
+    F(MEMORY, stopped, uint8_t, NUMBER(stopped))                                                   \
+    F(MEMORY, paused, uint8_t, NUMBER(paused))                                                     \
+    F(MEMORY, draining, uint8_t, NUMBER(draining))
+struct group_record {
+    GROUP_FIELDS(MEMBER)
+};
+
+const struct record GROUP_KEPT_RECORD = RECORD_OF("group-kept", GROUP_FIELDS(TYPED_FIELD));
 
 static struct group_record *record_of(const struct group *group)
 {

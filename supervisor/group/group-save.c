@@ -12,8 +12,7 @@
 
 #define ROW              job_counts
 #define COUNTS_FIELDS(F) F(UPGRADE, totals, FIRST(n, JOBS_LIVE))
-static const struct field COUNTS[] = {COUNTS_FIELDS(FIELD)};
-static const struct record JOB_COUNTS_RECORD = RECORD("job-counts", COUNTS);
+static const struct record JOB_COUNTS_RECORD = RECORD("job-counts", COUNTS_FIELDS);
 #undef ROW
 
 #define ROW job_history
@@ -21,8 +20,7 @@ static const struct record JOB_COUNTS_RECORD = RECORD("job-counts", COUNTS);
     F(UPGRADE, latency, SUBRECORD(latency, LATENCY_RECORD))                                        \
     F(UPGRADE, work, SUBRECORD(work, LATENCY_RECORD))                                              \
     F(UPGRADE, outcomes, SUBRECORD(outcomes, OUTCOMES_RECORD))
-static const struct field HISTORY[] = {HISTORY_FIELDS(FIELD)};
-static const struct record JOB_HISTORY_RECORD = RECORD("job-history", HISTORY);
+static const struct record JOB_HISTORY_RECORD = RECORD("job-history", HISTORY_FIELDS);
 #undef ROW
 
 #define ROW group
@@ -41,8 +39,7 @@ static const struct record JOB_HISTORY_RECORD = RECORD("job-history", HISTORY);
     F(UPGRADE, history, SUBRECORD(history, JOB_HISTORY_RECORD))                                    \
     F(UPGRADE, wait, SUBRECORD(wait, HISTOGRAM_RECORD))                                            \
     F(UPGRADE, run, SUBRECORD(run, HISTOGRAM_RECORD))
-static const struct field GROUP_TABLE[] = {GROUP_FIELDS(FIELD)};
-const struct record GROUP_RECORD = RECORD(GROUP_ROW, GROUP_TABLE);
+const struct record GROUP_RECORD = RECORD(GROUP_ROW, GROUP_FIELDS);
 #undef ROW
 
 #define ROW cell
@@ -50,8 +47,7 @@ const struct record GROUP_RECORD = RECORD(GROUP_ROW, GROUP_TABLE);
     F(UPGRADE, deaths, NUMBER(pool.n_deaths))                                                      \
     F(UPGRADE, counts, SUBRECORD(counts, JOB_COUNTS_RECORD))                                       \
     F(UPGRADE, history, SUBRECORD(history, JOB_HISTORY_RECORD))
-static const struct field CELL_TABLE[] = {CELL_FIELDS(FIELD)};
-const struct record CELL_RECORD = RECORD(CELL_ROW, CELL_TABLE);
+const struct record CELL_RECORD = RECORD(CELL_ROW, CELL_FIELDS);
 
 static void save_group(const struct group *group, struct saver *saver)
 {

@@ -8,14 +8,13 @@
 #include "supervisor/succession/record.h"
 
 #define ROW job_facts
-static const struct field FACTS[] = {JOB_FACTS_FIELDS(FIELD)};
-const struct record JOB_FACTS_RECORD = RECORD("job facts", FACTS);
+const struct record JOB_FACTS_RECORD = RECORD("job facts", JOB_FACTS_FIELDS);
 #undef ROW
 
 #define ROW protocol_id
-static const struct field ID[] = {FIELD(MEMORY, high, NUMBER(high)) FIELD(MEMORY, low, NUMBER(low))
-                                      FIELD(MEMORY, name, STRING(name))};
-static const struct record ID_RECORD = RECORD("id", ID);
+static const struct record ID_RECORD =
+    RECORD_OF("id", FIELD(MEMORY, high, NUMBER(high)) FIELD(MEMORY, low, NUMBER(low))
+                        FIELD(MEMORY, name, STRING(name)));
 #undef ROW
 
 #define ROW job_page
@@ -28,8 +27,7 @@ static const struct record ID_RECORD = RECORD("id", ID);
     F(MEMORY, id, SUBRECORD(id, ID_RECORD))                                                        \
     F(MEMORY, key_size, BELOW(key_size, PROTOCOL_KEY_MAX))                                         \
     F(MEMORY, key, ARRAY(key))
-static const struct field PAGE_FIELDS[] = {PAGE(FIELD)};
-const struct record JOB_PAGE_RECORD = RECORD("job in hand", PAGE_FIELDS);
+const struct record JOB_PAGE_RECORD = RECORD("job in hand", PAGE);
 #undef ROW
 
 _Static_assert(sizeof(struct job_page) <= MEMORY_JOB_KEPT, "the page fits");
@@ -41,5 +39,4 @@ _Static_assert(sizeof(struct job_page) <= MEMORY_JOB_KEPT, "the page fits");
     F(UPGRADE, at, NUMBER(at))                                                                     \
     F(UPGRADE, cause, STRING(cause))                                                               \
     F(UPGRADE, detail, STRING(detail))
-static const struct field ATTEMPT_FIELDS[] = {ATTEMPT(FIELD)};
-const struct record JOB_ATTEMPT_RECORD = RECORD("attempt", ATTEMPT_FIELDS);
+const struct record JOB_ATTEMPT_RECORD = RECORD("attempt", ATTEMPT);

@@ -33,5 +33,4 @@ bool outcomes_failing(const struct outcomes *outcomes)
     F(UPGRADE, dead, BELOW(dead, MASK))                                                            \
     F(UPGRADE, n, BELOW(n, OUTCOMES_MAX))                                                          \
     F(UPGRADE, since, NUMBER(since))
-static const struct field FIELDS[] = {OUTCOMES_FIELDS(FIELD)};
-const struct record OUTCOMES_RECORD = RECORD("outcomes", FIELDS);
+const struct record OUTCOMES_RECORD = RECORD("outcomes", OUTCOMES_FIELDS);

@@ -131,8 +131,7 @@ struct name_row {
 #define NAME_FIELDS(F)                                                                             \
     F(UPGRADE, actor, NUMBER(actor))                                                               \
     F(UPGRADE, name, WORD(name))
-static const struct field FIELDS[] = {NAME_FIELDS(FIELD)};
-const struct record ACTOR_NAME_RECORD = RECORD("name", FIELDS);
+const struct record ACTOR_NAME_RECORD = RECORD("name", NAME_FIELDS);
 
 /* Without the own names of clients and exchanges, which have them from the start. */
 void actor_names_save(const struct actor *actor, struct saver *saver)

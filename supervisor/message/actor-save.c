@@ -31,8 +31,7 @@ static bool is_needed(const struct actor *actor)
     F(UPGRADE, last_message, NUMBER(last_message))                                                 \
     F(UPGRADE, last_timer, NUMBER(schedules.last_id))                                              \
     F(UPGRADE, retired, ARRAY(retired))
-static const struct field MESSAGES[] = {MESSAGES_FIELDS(FIELD)};
-const struct record MESSAGES_RECORD = RECORD("messages", MESSAGES);
+const struct record MESSAGES_RECORD = RECORD("messages", MESSAGES_FIELDS);
 
 #undef ROW
 
@@ -43,8 +42,7 @@ const struct record MESSAGES_RECORD = RECORD("messages", MESSAGES);
     F(UPGRADE, consumed, NUMBER(consumed))                                                         \
     F(UPGRADE, dead, NUMBER(dead))                                                                 \
     F(UPGRADE, redelivered, NUMBER(redelivered))
-static const struct field COUNTERS[] = {COUNTERS_FIELDS(FIELD)};
-static const struct record COUNTERS_RECORD = RECORD("actor-counters", COUNTERS);
+static const struct record COUNTERS_RECORD = RECORD("actor-counters", COUNTERS_FIELDS);
 #undef ROW
 
 #define ROW actor_row
@@ -55,8 +53,7 @@ static const struct record COUNTERS_RECORD = RECORD("actor-counters", COUNTERS);
     F(UPGRADE, needed, NUMBER(needed))                                                             \
     F(UPGRADE, exchange, NUMBER(exchange))                                                         \
     F(UPGRADE, counters, SUBRECORD(counters, COUNTERS_RECORD))
-static const struct field ACTOR[] = {ACTOR_FIELDS(FIELD)};
-const struct record ACTOR_RECORD = RECORD(ACTOR_ROW, ACTOR);
+const struct record ACTOR_RECORD = RECORD(ACTOR_ROW, ACTOR_FIELDS);
 
 void actor_save(const struct actor *actor, struct saver *saver)
 {

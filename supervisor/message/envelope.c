@@ -148,8 +148,7 @@ int topic_get(struct saved_reader *row, struct topic *ret)
     F(UPGRADE, copied, NUMBER(copied))                                                             \
     F(UPGRADE, cursor, NUMBER(cursor))                                                             \
     F(UPGRADE, in_hand, NUMBER(in_hand))
-static const struct field FIELDS[] = {ENVELOPE_FIELDS(FIELD)};
-const struct record ENVELOPE_RECORD = RECORD("envelope", FIELDS);
+const struct record ENVELOPE_RECORD = RECORD("envelope", ENVELOPE_FIELDS);
 
 /* Whether it is a record that an inbox takes. */
 static bool is_sound(const struct envelope *envelope, size_t payload_size)

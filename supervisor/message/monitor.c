@@ -145,8 +145,7 @@ struct monitor_row {
 #define MONITOR_FIELDS(F)                                                                          \
     F(UPGRADE, monitored, NUMBER(monitored))                                                       \
     F(UPGRADE, observer, NUMBER(observer))
-static const struct field FIELDS[] = {MONITOR_FIELDS(FIELD)};
-const struct record MONITOR_RECORD = RECORD("monitor", FIELDS);
+const struct record MONITOR_RECORD = RECORD("monitor", MONITOR_FIELDS);
 
 /* In the order in which they are notified. */
 void monitors_save(const struct actor *monitored, struct saver *saver)

@@ -67,14 +67,10 @@
     "coalesce(length(payload), (SELECT length(large.payload) FROM job_payload AS large"            \
     " WHERE large.number = job.number))"
 
-static const struct field TABLE[] = {FIELDS(FIELD)};
-static const struct field PROGRESS_TABLE[] = {PROGRESS(FIELD)};
-static const struct field ENDED_TABLE[] = {ENDED(FIELD)};
-static const struct field DEAD_TABLE[] = {DEAD(FIELD)};
-const struct record JOB_ROW_RECORD = RECORD("job row", TABLE);
-static const struct record PROGRESS_RECORD = RECORD("progress", PROGRESS_TABLE);
-static const struct record ENDED_RECORD = RECORD("ended", ENDED_TABLE);
-static const struct record DEAD_RECORD = RECORD("dead", DEAD_TABLE);
+const struct record JOB_ROW_RECORD = RECORD("job row", FIELDS);
+static const struct record PROGRESS_RECORD = RECORD("progress", PROGRESS);
+static const struct record ENDED_RECORD = RECORD("ended", ENDED);
+static const struct record DEAD_RECORD = RECORD("dead", DEAD);
 
 static const struct {
     const struct record *record;

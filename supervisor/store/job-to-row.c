@@ -82,8 +82,7 @@ void job_end_to_row(struct job_row *row, const struct job *job, enum job_state e
     F(UPGRADE, payload_lost, NUMBER(payload_lost))                                                 \
     F(UPGRADE, reason, TEXT(row.reason))                                                           \
     F(UPGRADE, attempts, LIST(attempts, n_attempts, JOB_ATTEMPT_RECORD))
-static const struct field TABLE[] = {FIELDS(FIELD)};
-const struct record SAVED_JOB_RECORD = RECORD(SAVED_JOB_ROW, TABLE);
+const struct record SAVED_JOB_RECORD = RECORD(SAVED_JOB_ROW, FIELDS);
 
 void saved_job_fill(struct saved_job *saved, const struct job *job, const char *group)
 {

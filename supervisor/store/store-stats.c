@@ -60,8 +60,7 @@ struct store_stats store_stats(struct store *store)
 #define STATS_FIELDS(F)                                                                            \
     F(UPGRADE, n_commits, NUMBER(n_commits))                                                       \
     F(UPGRADE, sync, SUBRECORD(sync, HISTOGRAM_RECORD))
-static const struct field FIELDS[] = {STATS_FIELDS(FIELD)};
-const struct record STORE_STATS_RECORD = RECORD(STORE_TALLY_ROW, FIELDS);
+const struct record STORE_STATS_RECORD = RECORD(STORE_TALLY_ROW, STATS_FIELDS);
 
 void store_tally_save(struct store *store, struct saver *saver)
 {

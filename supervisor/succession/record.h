@@ -10,8 +10,7 @@
  *         F(STORED, number, NUMBER(number))
  *         F(STORED, holder, TEXT(holder)) // holder and holder_size
  *         F(UPGRADE, seen, BELOW(seen, _SEEN_N - 1))
- *     static const struct field FIELDS[] = {TICKET(FIELD)};
- *     const struct record TICKET_RECORD = RECORD("ticket", FIELDS);
+ *     const struct record TICKET_RECORD = RECORD("ticket", TICKET);
  *
  * A supervisor only takes over from one whose tables are the same: see record_digest(). So fields
  * have no versions, and may come, go and change places at will, but for the database, which
@@ -107,11 +106,19 @@ struct record {
 /* Makes an entry of a table of fields from one of the list. */
 #define FIELD(kept, column, ...) {.name = #column, .media = MEDIA_##kept, __VA_ARGS__},
 
-#define RECORD(kind, table)                                                                        \
+/* Makes a record of a list of fields, or of the fields themselves. */
+#define RECORD(kind, list) RECORD_OF(kind, list(FIELD))
+#define RECORD_OF(kind, ...)                                                                       \
     {                                                                                              \
-        .name = (kind), .fields = (table), .n = sizeof(table) / sizeof((table)[0]),                \
+        .name = (kind), .fields = (const struct field[]){__VA_ARGS__},                             \
+        .n = sizeof((const struct field[]){__VA_ARGS__}) / sizeof(struct field),                   \
         .size = sizeof(struct ROW)                                                                 \
     }
+
+/* A list of fields with their types describes the struct as well: `struct name { LIST(MEMBER) };`
+ */
+#define MEMBER(kept, column, type, ...)      type column;
+#define TYPED_FIELD(kept, column, type, ...) FIELD(kept, column, __VA_ARGS__)
 
 /* Writes the fields that an upgrade hands over. */
 void record_put(struct saved_writer *writer, const struct record *record, const void *row);

@@ -10,24 +10,21 @@
 #include "supervisor/succession/record.h"
 #include <stdio.h>
 
-/* Valid when zeroed: a cell of which nothing is known. */
-struct cell_record {
-    uint64_t size, configured_size;          /* size 0 = its group's */
-    usec_t idle_since;                       /* monotonic */
-    uint8_t known, wanted, paused, retiring; /* 0 = false: see struct slot_record */
-};
-
+/* Valid when zeroed: a cell of which nothing is known. Flags are as in struct slot_record. */
 #define ROW cell_record
 #define CELL_FIELDS(F)                                                                             \
-    F(MEMORY, size, BELOW(size, GROUP_SIZE_MAX))                                                   \
-    F(MEMORY, configured_size, NUMBER(configured_size))                                            \
-    F(MEMORY, idle_since, NUMBER(idle_since))                                                      \
-    F(MEMORY, known, NUMBER(known))                                                                \
-    F(MEMORY, wanted, NUMBER(wanted))                                                              \
-    F(MEMORY, paused, NUMBER(paused))                                                              \
-    F(MEMORY, retiring, NUMBER(retiring))
-static const struct field CELL_TABLE[] = {CELL_FIELDS(FIELD)};
-const struct record CELL_KEPT_RECORD = RECORD("cell-kept", CELL_TABLE);
+    F(MEMORY, size, uint64_t, BELOW(size, GROUP_SIZE_MAX)) /* 0 = its group's */                   \
+    F(MEMORY, configured_size, uint64_t, NUMBER(configured_size))                                  \
+    F(MEMORY, idle_since, usec_t, NUMBER(idle_since)) /* monotonic */                              \
+    F(MEMORY, known, uint8_t, NUMBER(known))                                                       \
+    F(MEMORY, wanted, uint8_t, NUMBER(wanted))                                                     \
+    F(MEMORY, paused, uint8_t, NUMBER(paused))                                                     \
+    F(MEMORY, retiring, uint8_t, NUMBER(retiring))
+struct cell_record {
+    CELL_FIELDS(MEMBER)
+};
+
+const struct record CELL_KEPT_RECORD = RECORD_OF("cell-kept", CELL_FIELDS(TYPED_FIELD));
 
 static struct cell_record *record_of(const struct cell *cell)
 {

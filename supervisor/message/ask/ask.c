@@ -262,8 +262,7 @@ void ask_envelope_died(struct message_context *context, uint64_t handle, int err
     F(UPGRADE, cookie, NUMBER(cookie))                                                             \
     F(UPGRADE, copies, NUMBER(copies))                                                             \
     F(UPGRADE, weight, NUMBER(weight))
-static const struct field FIELDS[] = {ASK_FIELDS(FIELD)};
-const struct record ASK_RECORD = RECORD("ask", FIELDS);
+const struct record ASK_RECORD = RECORD("ask", ASK_FIELDS);
 
 void asks_save(const struct actor *asker, struct saver *saver)
 {

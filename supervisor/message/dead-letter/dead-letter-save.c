@@ -32,8 +32,7 @@
     F(UPGRADE, cause, BELOW(cause, _ATTEMPT_N_CAUSES - 1))                                         \
     F(UPGRADE, payload_dropped, NUMBER(payload_dropped))                                           \
     F(UPGRADE, payload_size, NUMBER(payload_size))
-static const struct field LETTER_TABLE[] = {LETTER_FIELDS(FIELD)};
-const struct record DEAD_LETTER_RECORD = RECORD(DEAD_LETTER_ROW, LETTER_TABLE);
+const struct record DEAD_LETTER_RECORD = RECORD(DEAD_LETTER_ROW, LETTER_FIELDS);
 
 /* ---- saving ---- */
 

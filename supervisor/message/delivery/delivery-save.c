@@ -16,8 +16,7 @@
     F(UPGRADE, paused, NUMBER(paused))                                                             \
     F(UPGRADE, log, NUMBER(log))                                                                   \
     F(UPGRADE, settled, NUMBER(inbox.settled))
-static const struct field FIELDS[] = {INBOX_FIELDS(FIELD)};
-const struct record INBOX_RECORD = RECORD("inbox", FIELDS);
+const struct record INBOX_RECORD = RECORD("inbox", INBOX_FIELDS);
 
 static void save_inbox(const struct actor *actor, struct saver *saver)
 {

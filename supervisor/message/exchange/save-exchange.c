@@ -18,8 +18,7 @@
     F(UPGRADE, kind, BELOW(kind, _EXCHANGE_N_KINDS - 1))                                           \
     F(UPGRADE, creator, NUMBER(creator))                                                           \
     F(UPGRADE, group, WORD(group))
-static const struct field FIELDS[] = {EXCHANGE_FIELDS(FIELD)};
-const struct record EXCHANGE_RECORD = RECORD("exchange", FIELDS);
+const struct record EXCHANGE_RECORD = RECORD("exchange", EXCHANGE_FIELDS);
 #undef ROW
 
 struct subscription_row {
@@ -31,8 +30,7 @@ struct subscription_row {
     F(UPGRADE, exchange, NUMBER(exchange))                                                         \
     F(UPGRADE, subscriber, NUMBER(subscriber))                                                     \
     F(UPGRADE, sequence, BELOW(sequence, INT64_MAX))
-static const struct field SUBSCRIPTION[] = {SUBSCRIPTION_FIELDS(FIELD)};
-const struct record SUBSCRIPTION_RECORD = RECORD(SUBSCRIPTION_ROW, SUBSCRIPTION);
+const struct record SUBSCRIPTION_RECORD = RECORD(SUBSCRIPTION_ROW, SUBSCRIPTION_FIELDS);
 
 static void save_exchange(const struct actor *actor, struct saver *saver)
 {

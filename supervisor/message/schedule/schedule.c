@@ -424,8 +424,7 @@ void schedule_table_deinit(struct schedule_table *table)
     F(UPGRADE, due, NUMBER(due))                                                                   \
     F(UPGRADE, period, NUMBER(period))                                                             \
     F(UPGRADE, realtime, NUMBER(realtime))
-static const struct field FIELDS[] = {SCHEDULE_FIELDS(FIELD)};
-const struct record SCHEDULE_RECORD = RECORD("timer", FIELDS);
+const struct record SCHEDULE_RECORD = RECORD("timer", SCHEDULE_FIELDS);
 
 void schedules_save(const struct actor *to, struct saver *saver)
 {

@@ -15,61 +15,40 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Valid when zeroed: a slot that was never started. */
-struct slot_record {
-    uint64_t generation, born, tried;
-    usec_t since_at;   /* realtime */
-    usec_t started_at; /* monotonic */
-    usec_t restart_at; /* clock_steady() */
-    uint64_t n_restarts, n_recycled;
-    uint64_t jobs_done; /* by the worker, as of the last event */
-    uint32_t n_pauses;  /* struct restart_tally */
-    uint32_t n_failures;
-    usec_t failing_since_at;
-    uint8_t state; /* enum lifecycle_state */
-    uint8_t kill_reason;
-    /* 0 = false: a bool that was damaged would have no defined value. */
-    uint8_t known; /* the slot has been started or stopped */
-    uint8_t wanted;
-    uint8_t came_up;
-    uint8_t role; /* enum slot_role */
-    uint8_t retired;
-    uint8_t signalled;
-    usec_t next_step_at; /* monotonic: of a stop or kill; 0 = none */
-    uint32_t notifier;   /* struct slot.notify_user + 1 */
-    char status[SLOT_TEXT_MAX];
-    struct seccomp_notif received; /* of struct call_listener */
-};
-
-_Static_assert(sizeof(struct slot_record) <= KEPT_DATA_MAX, "the record fits");
-
+/* What is kept of a slot; valid when zeroed: it was never started. A flag is a number, since a bool
+ * that was damaged would have no defined value. */
 #define ROW slot_record
 #define SLOT_FIELDS(F)                                                                             \
-    F(MEMORY, generation, NUMBER(generation))                                                      \
-    F(MEMORY, born, NUMBER(born))                                                                  \
-    F(MEMORY, tried, NUMBER(tried))                                                                \
-    F(MEMORY, since_at, NUMBER(since_at))                                                          \
-    F(MEMORY, started_at, NUMBER(started_at))                                                      \
-    F(MEMORY, restart_at, NUMBER(restart_at))                                                      \
-    F(MEMORY, n_restarts, NUMBER(n_restarts))                                                      \
-    F(MEMORY, n_recycled, NUMBER(n_recycled))                                                      \
-    F(MEMORY, jobs_done, NUMBER(jobs_done))                                                        \
-    F(MEMORY, n_pauses, NUMBER(n_pauses))                                                          \
-    F(MEMORY, n_failures, NUMBER(n_failures))                                                      \
-    F(MEMORY, failing_since_at, NUMBER(failing_since_at))                                          \
-    F(MEMORY, state, BELOW(state, _LIFECYCLE_N_STATES - 1))                                        \
-    F(MEMORY, kill_reason, BELOW(kill_reason, _DEATH_N_CAUSES - 1))                                \
-    F(MEMORY, known, NUMBER(known))                                                                \
-    F(MEMORY, wanted, NUMBER(wanted))                                                              \
-    F(MEMORY, came_up, NUMBER(came_up))                                                            \
-    F(MEMORY, role, BELOW(role, SLOT_PREDECESSOR))                                                 \
-    F(MEMORY, retired, NUMBER(retired))                                                            \
-    F(MEMORY, signalled, NUMBER(signalled))                                                        \
-    F(MEMORY, next_step_at, NUMBER(next_step_at))                                                  \
-    F(MEMORY, notifier, NUMBER(notifier))                                                          \
-    F(MEMORY, status, STRING(status))
-static const struct field SLOT_TABLE[] = {SLOT_FIELDS(FIELD)};
-const struct record SLOT_RECORD = RECORD("slot", SLOT_TABLE);
+    F(MEMORY, generation, uint64_t, NUMBER(generation))                                            \
+    F(MEMORY, born, uint64_t, NUMBER(born))                                                        \
+    F(MEMORY, tried, uint64_t, NUMBER(tried))                                                      \
+    F(MEMORY, since_at, usec_t, NUMBER(since_at))     /* realtime */                               \
+    F(MEMORY, started_at, usec_t, NUMBER(started_at)) /* monotonic */                              \
+    F(MEMORY, restart_at, usec_t, NUMBER(restart_at)) /* clock_steady() */                         \
+    F(MEMORY, n_restarts, uint64_t, NUMBER(n_restarts))                                            \
+    F(MEMORY, n_recycled, uint64_t, NUMBER(n_recycled))                                            \
+    F(MEMORY, jobs_done, uint64_t, NUMBER(jobs_done)) /* by the worker, as of the last event */    \
+    F(MEMORY, n_pauses, uint32_t, NUMBER(n_pauses))   /* struct restart_tally */                   \
+    F(MEMORY, n_failures, uint32_t, NUMBER(n_failures))                                            \
+    F(MEMORY, failing_since_at, usec_t, NUMBER(failing_since_at))                                  \
+    F(MEMORY, state, uint8_t, BELOW(state, _LIFECYCLE_N_STATES - 1))                               \
+    F(MEMORY, kill_reason, uint8_t, BELOW(kill_reason, _DEATH_N_CAUSES - 1))                       \
+    F(MEMORY, known, uint8_t, NUMBER(known)) /* it has been started or stopped */                  \
+    F(MEMORY, wanted, uint8_t, NUMBER(wanted))                                                     \
+    F(MEMORY, came_up, uint8_t, NUMBER(came_up))                                                   \
+    F(MEMORY, role, uint8_t, BELOW(role, SLOT_PREDECESSOR))                                        \
+    F(MEMORY, retired, uint8_t, NUMBER(retired))                                                   \
+    F(MEMORY, signalled, uint8_t, NUMBER(signalled))                                               \
+    F(MEMORY, next_step_at, usec_t, NUMBER(next_step_at)) /* monotonic: of a stop; 0 = none */     \
+    F(MEMORY, notifier, uint32_t, NUMBER(notifier))       /* struct slot.notify_user + 1 */        \
+    F(MEMORY, status, typeof(char[SLOT_TEXT_MAX]), STRING(status))
+struct slot_record {
+    SLOT_FIELDS(MEMBER)
+    struct seccomp_notif received; /* of struct call_listener */
+};
+_Static_assert(sizeof(struct slot_record) <= KEPT_DATA_MAX, "the record fits");
+
+const struct record SLOT_RECORD = RECORD_OF("slot", SLOT_FIELDS(TYPED_FIELD));
 
 static struct slot_record *record_of(const struct slot *slot)
 {

@@ -24,9 +24,8 @@ struct ticket {
 };
 
 #define ROW stamp
-static const struct field STAMP_FIELDS[] = {FIELD(KEPT, place, NUMBER(place))
-                                                FIELD(KEPT, word, STRING(word))};
-static const struct record STAMP = RECORD("stamp", STAMP_FIELDS);
+static const struct record STAMP =
+    RECORD_OF("stamp", FIELD(KEPT, place, NUMBER(place)) FIELD(KEPT, word, STRING(word)));
 #undef ROW
 
 #define ROW ticket
@@ -43,7 +42,7 @@ static const struct record STAMP = RECORD("stamp", STAMP_FIELDS);
     F(KEPT, stamps, LIST(stamps, n_stamps, STAMP))                                                 \
     F(MEMORY, seat, BELOW(seat, 99))
 static const struct field TICKET_TABLE[] = {TICKET_FIELDS(FIELD)};
-static const struct record TICKET = RECORD("ticket", TICKET_TABLE);
+static const struct record TICKET = RECORD("ticket", TICKET_FIELDS);
 
 static struct saved_reader reader_of(const struct saved_writer *writer)
 {
