@@ -30,25 +30,6 @@ static void on_disarm_second(struct timer *timer, usec_t now)
     timer_disarm(current, &timers[1]);
 }
 
-TEST(fires_what_is_due_earliest_first)
-{
-    struct timer_queue queue = TIMER_QUEUE_NULL;
-    const usec_t at[] = {50, 10, 40, 10, 30};
-    for (int i = 0; i < 5; i++) {
-        timer_init(&timers[i], on_timer);
-        ck_assert_int_eq(timer_arm(&queue, &timers[i], at[i]), 0);
-    }
-    ck_assert_uint_eq(timer_queue_next(&queue), 10);
-    timer_queue_run(&queue, 9, SIZE_MAX);
-    ck_assert_uint_eq(fired[1] + fired[3], 0);
-    timer_queue_run(&queue, 40, SIZE_MAX);
-    ck_assert_uint_eq(fired[1] + fired[2] + fired[3] + fired[4], 4);
-    ck_assert_uint_eq(fired[0], 0);
-    ck_assert_uint_eq(timer_queue_next(&queue), 50);
-    timer_queue_deinit(&queue);
-    ck_assert(!timer_armed(&timers[0]));
-}
-
 TEST(arming_for_infinity_disarms)
 {
     struct timer_queue queue = TIMER_QUEUE_NULL;

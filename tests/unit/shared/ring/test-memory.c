@@ -42,23 +42,6 @@ static int copy_of_made(int seals, size_t size)
     return fd;
 }
 
-TEST(a_new_memory_says_what_it_is)
-{
-    make(&outbox_options);
-    ck_assert_uint_eq(made.header->magic, MEMORY_MAGIC);
-    ck_assert_uint_eq(made.header->version, MEMORY_VERSION);
-    ck_assert_uint_eq(made.header->role, MEMORY_OUTBOX);
-    ck_assert_uint_eq(made.header->ring_size, RING);
-    ck_assert_uint_eq(made.header->ring_offset, MEMORY_HEADER_SIZE + MEMORY_STATE_MAX);
-    ck_assert_uint_eq(made.header->inline_max, 1024);
-    ck_assert_uint_eq(made.header->wake_backend, WAKE_FUTEX);
-    ck_assert_uint_eq(made.header->tail, 0);
-    ck_assert_uint_eq(made.header->gate, 0);
-    ck_assert_uint_eq(made.size, MEMORY_HEADER_SIZE + MEMORY_STATE_MAX + RING);
-    ck_assert_ptr_eq(made.ring, (uint8_t *)made.header + MEMORY_HEADER_SIZE + MEMORY_STATE_MAX);
-    ck_assert_ptr_eq(made.state, (uint8_t *)made.header + MEMORY_HEADER_SIZE);
-}
-
 /* A program of a user that makes one would end by SIGXFSZ, whose handling is its own. */
 TEST(a_file_above_the_limit_is_an_error_and_no_signal)
 {
@@ -69,14 +52,6 @@ TEST(a_file_above_the_limit_is_an_error_and_no_signal)
     ck_assert_int_eq(memory_new_fd("x", 4097), -EFBIG);
     fd = memory_new_fd("x", 4096);
     ck_assert_int_ge(fd, 0);
-}
-
-TEST(an_inbox_has_no_state_page)
-{
-    make(&inbox_options);
-    ck_assert_ptr_null(made.state);
-    ck_assert_uint_eq(made.header->ring_offset, MEMORY_HEADER_SIZE);
-    ck_assert_uint_eq(made.size, MEMORY_HEADER_SIZE + RING);
 }
 
 TEST(both_are_sealed_as_they_must_be)
@@ -114,16 +89,6 @@ TEST(nobody_can_shrink_an_outbox_under_the_reader)
     ck_assert_int_lt(ftruncate(opened.fd, 1 << 20), 0);
 }
 
-TEST(a_worker_sees_what_the_supervisor_writes_into_the_inbox)
-{
-    make_and_open(&inbox_options);
-    ck_assert_ptr_ne(made.header, opened.header);
-    made.ring[RING - 1] = 0x5a;
-    made.header->tail = 77;
-    ck_assert_uint_eq(opened.ring[RING - 1], 0x5a);
-    ck_assert_uint_eq(opened.header->tail, 77);
-}
-
 static void set_job(unsigned i, uint32_t cursor)
 {
     made.header->hands |= UINT64_C(1) << i;
@@ -157,25 +122,6 @@ TEST(the_jobs_of_an_inbox_are_found_if_their_records_were_published)
     memory_deinit(&made);
     make(&outbox_options);
     ck_assert_int_eq(memory_scan_jobs(made.fd, find, NULL), -EPROTO);
-}
-
-TEST(the_supervisor_sees_what_a_worker_writes_into_the_outbox)
-{
-    make_and_open(&outbox_options);
-    opened.ring[0] = 0x5a;
-    opened.header->worker.mark = 78;
-    ck_assert_uint_eq(made.ring[0], 0x5a);
-    ck_assert_uint_eq(made.header->worker.mark, 78);
-}
-
-TEST(mappings_outlive_their_descriptors)
-{
-    make_and_open(&outbox_options);
-    memory_close_fd(&made);
-    memory_close_fd(&opened);
-    ck_assert_int_eq(made.fd, -1);
-    opened.ring[3] = 9;
-    ck_assert_uint_eq(made.ring[3], 9);
 }
 
 TEST(impossible_options_are_refused)
@@ -275,18 +221,6 @@ TEST(a_file_too_short_or_too_long_is_refused)
 
         ck_assert_int_eq(memory_open(&opened, fd, MEMORY_OUTBOX), -EPROTO);
     }
-}
-
-TEST(tearing_down_nothing_or_twice_is_harmless)
-{
-    struct memory nothing = MEMORY_NULL;
-
-    memory_deinit(&nothing);
-    make(&inbox_options);
-    memory_deinit(&made);
-    memory_deinit(&made);
-    ck_assert_ptr_null(made.header);
-    ck_assert_int_eq(made.fd, -1);
 }
 
 TEST(a_state_that_was_never_written_is_empty)

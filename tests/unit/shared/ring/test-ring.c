@@ -74,64 +74,6 @@ static void forge(uint32_t position, struct ring_header header, uint32_t tail)
     pair.tail = tail;
 }
 
-TEST(a_second_reserve_replaces_the_first)
-{
-    void *first, *second;
-
-    ck_assert_int_eq(ring_reserve(&pair.producer, 40, &first), 0);
-    ck_assert_int_eq(ring_reserve(&pair.producer, 3, &second), 0);
-    ck_assert_ptr_eq(first, second);
-    memset(second, 'b', 3);
-    ring_commit(&pair.producer, KIND, 3);
-    ck_assert(ring_publish(&pair.producer));
-    expect(3, 'b');
-    expect_next(RING_E_EMPTY);
-}
-
-TEST(replacing_a_reserve_that_needed_padding_leaves_no_padding)
-{
-    void *body;
-
-    put_and_publish(48, 'a'); /* 56 bytes */
-    put_and_publish(40, 'b'); /* 48 bytes: 24 left before the end */
-    expect(48, 'a');
-    expect(40, 'b');
-    ck_assert(ring_release(&pair.consumer));
-    ck_assert_int_eq(ring_reserve(&pair.producer, 50, &body), 0);
-    ck_assert_ptr_eq(body, pair.data + 8);
-    ck_assert_int_eq(ring_reserve(&pair.producer, 16, &body), 0);
-    ck_assert_ptr_eq(body, pair.data + 104 + 8);
-    ck_assert(!ring_publish(&pair.producer));
-}
-
-TEST(a_commit_may_be_shorter_than_its_reserve)
-{
-    void *body;
-
-    ck_assert_int_eq(ring_reserve(&pair.producer, 40, &body), 0);
-    memset(body, 'a', 5);
-    ring_commit(&pair.producer, KIND, 5);
-    ck_assert_int_eq(put(6, 'b'), 0);
-    ck_assert(ring_publish(&pair.producer));
-    expect(5, 'a');
-    expect(6, 'b');
-    ck_assert_uint_eq(pair.tail, 32);
-}
-
-TEST(a_record_that_does_not_fit_before_the_end_starts_at_the_front)
-{
-    put_and_publish(48, 'a');
-    put_and_publish(40, 'b');
-    expect(48, 'a');
-    expect(40, 'b');
-    ck_assert(ring_release(&pair.consumer));
-    put_and_publish(50, 'c');
-    ck_assert_int_eq(pair.data[8], 'c');
-    expect(50, 'c');
-    ck_assert(ring_release(&pair.consumer));
-    ck_assert_uint_eq(pair.head, SIZE + 64);
-}
-
 TEST(a_record_that_ends_with_the_ring_needs_no_padding)
 {
     put_and_publish(56, 'a');
@@ -140,33 +82,6 @@ TEST(a_record_that_ends_with_the_ring_needs_no_padding)
     expect(56, 'a');
     expect(56, 'b');
     expect_next(RING_E_EMPTY);
-}
-
-TEST(eight_bytes_before_the_end_take_a_padding_record)
-{
-    put_and_publish(56, 'a'); /* 64 */
-    put_and_publish(48, 'b'); /* 56: 8 left */
-    expect(56, 'a');
-    expect(48, 'b');
-    ck_assert(ring_release(&pair.consumer));
-    put_and_publish(1, 'c');
-    expect(1, 'c');
-    ck_assert_uint_eq(pair.tail, SIZE + 16);
-}
-
-TEST(a_full_ring_takes_no_more_until_space_is_released)
-{
-    put_and_publish(56, 'a');
-    put_and_publish(56, 'b');
-    ck_assert_int_eq(put(0, 'x'), RING_E_FULL);
-    expect(56, 'a');
-    ck_assert_int_eq(put(0, 'x'), RING_E_FULL);
-    ck_assert(ring_release(&pair.consumer));
-    ck_assert_int_eq(put(56, 'c'), 0);
-    ck_assert_int_eq(put(0, 'x'), RING_E_FULL);
-    ck_assert(ring_publish(&pair.producer));
-    expect(56, 'b');
-    expect(56, 'c');
 }
 
 TEST(a_commit_after_a_full_ring_is_not_mistaken_for_the_old_reserve, .signal = SIGABRT)
@@ -181,33 +96,11 @@ TEST(a_commit_after_a_full_ring_is_not_mistaken_for_the_old_reserve, .signal = S
     ring_commit(&pair.producer, KIND, 0);                     /* asserts: nothing is reserved */
 }
 
-TEST(the_largest_body_fits_into_an_empty_ring_at_every_position)
-{
-    for (uint32_t position = 0; position < SIZE; position += 8) {
-        start_at(position);
-        put_and_publish(ring_body_max(SIZE), 'z');
-        expect(ring_body_max(SIZE), 'z');
-        ck_assert(ring_release(&pair.consumer));
-    }
-}
-
 TEST(a_body_above_the_largest_is_refused_for_good)
 {
     ck_assert_int_eq(put(ring_body_max(SIZE) + 1, 'x'), -EMSGSIZE);
     ck_assert_int_eq(put(UINT32_MAX, 'x'), -EMSGSIZE);
     ck_assert_int_eq(put(UINT32_MAX - 6, 'x'), -EMSGSIZE);
-}
-
-TEST(a_full_ring_across_two_to_the_32_is_still_full)
-{
-    start_at(UINT32_MAX - 63);
-    put_and_publish(56, 'a');
-    put_and_publish(56, 'b');
-    ck_assert_uint_eq(pair.tail, 64);
-    ck_assert_int_eq(put(0, 'x'), RING_E_FULL);
-    expect(56, 'a');
-    expect(56, 'b');
-    expect_next(RING_E_EMPTY);
 }
 
 TEST(nobody_takes_up_a_ring_with_impossible_cursors)
