@@ -3,6 +3,10 @@
 
 #include "shared/base/log.h"
 #include "tests/unit/suite.h"
+#include <dirent.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 
 struct loop *new_loop(void)
 {
@@ -34,4 +38,45 @@ static void discard(enum log_level level, struct log_fields fields, const char *
 void log_nothing(void)
 {
     log_set_sink(discard);
+}
+
+unsigned longest(const struct index *index)
+{
+    unsigned most = 0;
+
+    for (uint32_t i = 0; i <= index->n_more; i++) {
+        const struct index_entry *entry = i == 0 ? index->first : index->more[i - 1];
+        unsigned n = 0;
+
+        for (; entry; entry = entry->next)
+            n++;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+unsigned open_descriptors(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    ck_assert_ptr_nonnull(directory);
+    while (readdir(directory))
+        count++;
+    closedir(directory);
+    return count;
+}
+
+void refuse_call(unsigned number, int error)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ((unsigned)error & SECCOMP_RET_DATA)),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = ELEMENTS(code), .filter = code};
+
+    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/quantity.h"
 #include "tests/unit/fake-supervisor.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 #include "worker/exec/command.h"
 #include "worker/exec/leftovers.h"
 #include "worker/exec/options.h"
 #include "worker/exec/outcome.h"
 #include "worker/exec/template.h"
-#include <dirent.h>
 #include <poll.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -741,28 +741,17 @@ TEST(test_why_a_command_was_never_started_is_told)
     ck_assert_ptr_nonnull(strstr(text, ", before it could be started: Text file busy"));
 }
 
-static unsigned count_descriptors(void)
-{
-    DIR *directory = opendir("/proc/self/fd");
-    unsigned n = 0;
-
-    while (readdir(directory))
-        n++;
-    closedir(directory);
-    return n;
-}
-
 TEST(test_no_descriptor_and_no_child_is_left)
 {
     struct command_options missing = {.path = "/nonexistent", .argv = ARGV("x"), .reader = &reader};
-    unsigned before = count_descriptors();
+    unsigned before = open_descriptors();
 
     for (int i = 0; i < 20; i++) {
         run("echo x; echo y >&2");
         ck_assert_int_eq(command_run(&missing, &end), -ENOENT);
     }
     ck_assert(reader_end(&reader, USEC_INFINITY));
-    ck_assert_uint_eq(count_descriptors(), before);
+    ck_assert_uint_eq(open_descriptors(), before);
     ck_assert_int_eq(waitpid(-1, NULL, (int)__WALL), -1);
     ck_assert_int_eq(errno, ECHILD);
 }

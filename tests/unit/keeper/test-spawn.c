@@ -2,8 +2,8 @@
 #include "shared/base/landlock.h"
 #include "supervisor/keeper/sandbox-mount.h"
 #include "tests/unit/fake-keeper.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
-#include <dirent.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -43,16 +43,6 @@ static struct spawn_exit run_shell(const char *command, struct spawn_options opt
     close_fd(pipe_fds[0]);
     ck_assert_int_gt(result.pid, 0);
     return reap_and_close(&result);
-}
-
-static int count_descriptors(void)
-{
-    int n = 0;
-    DIR *directory = opendir("/proc/self/fd");
-    while (readdir(directory))
-        n++;
-    closedir(directory);
-    return n;
 }
 
 /* Expects that "true" does not start, and at which step. */
@@ -104,10 +94,10 @@ TEST(a_program_that_is_not_there_fails_at_exec_and_leaves_nothing)
     struct spawn_result result;
     const char *step;
     (void)run_shell("true", (struct spawn_options){0});
-    int before = count_descriptors();
+    unsigned before = open_descriptors();
     ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -ENOENT);
     ck_assert_str_eq(step, "exec");
-    ck_assert_int_eq(count_descriptors(), before);
+    ck_assert_uint_eq(open_descriptors(), before);
     ck_assert_int_eq(waitpid(-1, NULL, WNOHANG | __WALL), -1);
     ck_assert_int_eq(errno, ECHILD);
 }
@@ -375,20 +365,6 @@ static void run_with_mounts(const char *command, struct sandbox_files *files)
     ck_assert_int_eq(spawned_state.files, SANDBOX_BY_MOUNTS);
 }
 
-/* As some container profiles and service managers do. */
-static void hide_call(unsigned number)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {.len = ELEMENTS(code), .filter = code};
-    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
-}
-
 /* In a chroot whose root is not mounted, mounts could not be kept from other processes. */
 static bool can_mount(void)
 {
@@ -453,7 +429,7 @@ TEST(a_new_root_can_be_made_without_openat2)
 {
     if (!can_mount())
         return;
-    hide_call(SYS_openat2);
+    refuse_call(SYS_openat2, ENOSYS);
     make_new_root();
 }
 
@@ -610,12 +586,12 @@ TEST(a_thousand_spawns_leave_no_descriptor_and_no_zombie)
     struct spawn_result result;
     const char *step;
     (void)run_shell("true", (struct spawn_options){0});
-    int before = count_descriptors();
+    unsigned before = open_descriptors();
     for (int i = 0; i < 1000; i++) {
         ck_assert_int_eq(spawn_and_wait(&options, &result, &step), 0);
         (void)reap_and_close(&result);
     }
-    ck_assert_int_eq(count_descriptors(), before);
+    ck_assert_uint_eq(open_descriptors(), before);
     ck_assert_int_eq(waitpid(-1, NULL, WNOHANG | __WALL), -1);
 }
 
@@ -625,7 +601,7 @@ TEST(without_clone3_it_starts_all_the_same_and_reports_errors)
     struct spawn_options options = {.argv = argv, .environment = environment, .cgroup_fd = -1};
     struct spawn_result result;
     const char *step;
-    hide_call(SYS_clone3);
+    refuse_call(SYS_clone3, ENOSYS);
     struct spawn_exit how = run_shell("echo hello; exit 3", (struct spawn_options){0});
     ck_assert_str_eq(output, "hello\n");
     ck_assert_int_eq(how.code, 3);
@@ -643,7 +619,7 @@ TEST(without_clone3_it_joins_its_cgroup_by_itself)
     int directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int procs = openat(directory_fd, "cgroup.procs", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     ck_assert_int_ge(procs, 0);
-    hide_call(SYS_clone3);
+    refuse_call(SYS_clone3, ENOSYS);
     struct spawn_options options = {
         .argv = argv, .environment = environment, .cgroup_fd = directory_fd};
     ck_assert_int_eq(spawn_and_wait(&options, &result, &step), 0);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/loop.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -730,25 +728,11 @@ TEST(the_eventfd_back_end_can_be_forced, .bare = true)
     tear_down();
 }
 
-/* A filter as a container has it: io_uring_setup fails with `error`, all else is allowed. */
-static void forbid_io_uring(int error)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ((unsigned)error & SECCOMP_RET_DATA)),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {.len = ELEMENTS(code), .filter = code};
-    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
-}
-
 static const char *reason_when_forbidden(int error)
 {
     const char *reason = NULL;
     struct loop_options options = {.kind = LOOP_IO_URING};
-    forbid_io_uring(error);
+    refuse_call(SYS_io_uring_setup, error);
     ck_assert_int_eq(loop_new(&loop, &options, &reason), LOOP_E_UNAVAILABLE);
     ck_assert_ptr_nonnull(reason);
     ck_assert_ptr_null(strchr(reason, '\n'));
@@ -776,7 +760,7 @@ TEST(a_shortage_of_descriptors_is_an_error_not_a_reason, .bare = true)
 {
     const char *reason = NULL;
     struct loop_options options = {.kind = LOOP_IO_URING};
-    forbid_io_uring(EMFILE);
+    refuse_call(SYS_io_uring_setup, EMFILE);
     ck_assert_int_eq(loop_new(&loop, &options, &reason), -EMFILE);
 }
 
@@ -786,7 +770,7 @@ TEST(without_io_uring_the_loop_uses_epoll_and_says_why, .bare = true, .n = 3)
     const char *reason = NULL;
     struct loop_options options = {.kind = LOOP_ANY};
     unsetenv("TROUPE_LOOP");
-    forbid_io_uring(errors[_i]);
+    refuse_call(SYS_io_uring_setup, errors[_i]);
     ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
     ck_assert_int_eq(loop_kind(loop), LOOP_EPOLL);
     ck_assert_int_eq(loop_wake_backend(loop), WAKE_EVENTFD);
@@ -804,25 +788,11 @@ TEST(epoll_can_be_chosen_and_then_nothing_is_the_matter, .bare = true)
     loop_free(loop);
 }
 
-/* Answers a system call with ENOSYS, as a kernel without it does. */
-static void forbid(unsigned call)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {.len = ELEMENTS(code), .filter = code};
-    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
-}
-
 /* A whole number of milliseconds would do for neither of them. */
 TEST(timers_are_as_precise_without_epoll_pwait2, .bare = true)
 {
     uint32_t events = 0;
-    forbid(SYS_epoll_pwait2);
+    refuse_call(SYS_epoll_pwait2, ENOSYS);
     set_up_epoll();
     usec_t begin = clock_now();
     run_for(1500);

@@ -8,6 +8,7 @@
 #include "supervisor/message/monitor.h"
 #include "supervisor/message/router.h"
 #include "tests/unit/fake-peer.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/message/message-fixture.h"
 #include "tests/unit/suite.h"
 #include <limits.h>
@@ -437,22 +438,6 @@ TEST(an_ask_counts_for_each_who_gets_it)
     ck_assert_uint_eq(subscriber->n_asks, 2);
     ask_end(second);
     ck_assert_uint_eq(subscriber->n_asks, 0);
-}
-
-/* How many entries a look-up in it may have to pass. */
-static unsigned longest(const struct index *index)
-{
-    unsigned most = 0;
-
-    for (uint32_t i = 0; i <= index->n_more; i++) {
-        const struct index_entry *entry = i == 0 ? index->first : index->more[i - 1];
-        unsigned n = 0;
-
-        for (; entry; entry = entry->next)
-            n++;
-        most = n > most ? n : most;
-    }
-    return most;
 }
 
 TEST(an_ask_is_dropped_by_its_cookie_however_many_there_are)

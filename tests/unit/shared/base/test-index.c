@@ -1,28 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/hash.h"
-#include "shared/base/index.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 
 struct thing {
     struct index_entry entry;
     uint64_t number;
 };
-
-/* How many entries lie in one place, at most: what a look-up may have to pass. */
-static unsigned longest(const struct index *index)
-{
-    unsigned most = 0;
-
-    for (uint32_t i = 0; i <= index->n_more; i++) {
-        const struct index_entry *entry = i == 0 ? index->first : index->more[i - 1];
-        unsigned n = 0;
-
-        for (; entry; entry = entry->next)
-            n++;
-        most = n > most ? n : most;
-    }
-    return most;
-}
 
 static struct thing *found(const struct index *index, uint64_t key)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/protocol/payload-wire.h"
 #include "shared/ring/memory.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
-#include <dirent.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -17,18 +17,6 @@ static void teardown(void)
 {
     sockets[0] = close_fd(sockets[0]);
     sockets[1] = close_fd(sockets[1]);
-}
-
-static unsigned open_descriptors(void)
-{
-    DIR *directory = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    ck_assert_ptr_nonnull(directory);
-    while (readdir(directory))
-        count++;
-    closedir(directory);
-    return count;
 }
 
 static int new_blob(const char *text, size_t size)
@@ -66,19 +54,6 @@ static void send_raw(const void *data, size_t size, int fd, unsigned count)
         memcpy(CMSG_DATA(header), fds, count * sizeof(int));
     }
     ck_assert_int_eq(sendmsg(sockets[0], &message, 0), (ssize_t)size);
-}
-
-TEST(a_sealed_blob_passes_the_check_and_can_be_read)
-{
-    int fd = new_blob("some bytes", 10);
-    const void *data;
-
-    ck_assert_int_eq(payload_blob_check(fd, 10), 0);
-    ck_assert_int_eq(payload_blob_map(fd, 10, &data), 0);
-    ck_assert_mem_eq(data, "some bytes", 10);
-    ck_assert_int_eq(munmap((void *)(uintptr_t)data, 10), 0);
-    ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
-    close_fd(fd);
 }
 
 TEST(a_copy_is_a_sealed_blob_that_is_read_from_its_beginning)
@@ -191,19 +166,6 @@ TEST(empty_and_endless_blobs_are_refused)
     ck_assert_int_eq(payload_blob_new(PAYLOAD_BLOB_MAX + 1, &fd, &data), -EINVAL);
     ck_assert_int_eq(payload_blob_copy("", 0, &fd), -EINVAL);
     ck_assert_int_eq(payload_blob_map(0, 0, &mapped), -EINVAL);
-}
-
-TEST(a_descriptor_arrives_with_its_serial)
-{
-    int blob = new_blob("some bytes", 10), fd = -1;
-
-    ck_assert_int_eq(payload_send_fd(sockets[0], blob, 7), 0);
-    ck_assert_int_eq(payload_receive_fd(sockets[1], 7, payload_drop_fd, &fd), 0);
-    ck_assert_int_ne(fd, blob);
-    ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
-    ck_assert_int_eq(payload_blob_check(fd, 10), 0);
-    close_fd(fd);
-    close_fd(blob);
 }
 
 TEST(the_wrong_serial_is_refused_and_its_descriptor_closed)
