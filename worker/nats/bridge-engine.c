@@ -30,50 +30,6 @@
 /* How long no messages are requested after one has waited too long, unless a job ends before. */
 #define PAUSE_USEC (5 * USEC_PER_SEC)
 
-static void tell_status(struct bridge *bridge, const char *text)
-{
-    char status[512];
-
-    if (bridge->stopping)
-        return;
-    (void)snprintf(status, sizeof(status), "%s; group %s, stream %s", text, bridge->config->group,
-                   bridge->config->stream);
-    service_manager_status(&bridge->manager, status);
-}
-
-static void tell_away(struct bridge *bridge)
-{
-    char refusal[ENGINE_SENTENCE_SIZE], text[ENGINE_SENTENCE_SIZE + ENGINE_SERVER_SIZE + 64];
-    const uint64_t n = bridge_unpublished(bridge);
-    int length;
-
-    engine_refusal(&bridge->engine, refusal);
-    length = snprintf(text, sizeof(text), "%s%s%s, connects again",
-                      *refusal != '\0' ? refusal : "NATS is away",
-                      *bridge->server != '\0' ? ", which was last at " : "", bridge->server);
-    if (n > 0)
-        (void)snprintf(text + length, sizeof(text) - (size_t)length, "; %" PRIu64 " %s", n,
-                       n == 1 ? "result waits" : "results wait");
-    bridge->n_told = n;
-    tell_status(bridge, text);
-}
-
-void bridge_tell(struct bridge *bridge)
-{
-    if (!bridge->engine.connected)
-        tell_away(bridge);
-    else if (!bridge->consumer.there)
-        tell_status(bridge, "Waits for the consumer");
-    else if (bridge->down)
-        tell_status(bridge, "Gives messages back, as the group takes no jobs");
-    else if (bridge->consumer.stall)
-        tell_status(bridge, bridge->consumer.stall);
-    else if (bridge->publisher.unpublished_at > 0 && bridge_unpublished(bridge) > 0)
-        tell_status(bridge, "Takes messages from NATS, but results are not stored, see the log");
-    else
-        tell_status(bridge, "Takes messages from NATS");
-}
-
 void bridge_listen(struct bridge *bridge)
 {
     if (bridge->drained == bridge_takes_nothing(bridge))
@@ -141,7 +97,6 @@ static void on_connected(struct bridge *bridge, usec_t now)
     publisher_publish_soon(&bridge->publisher);
     engine_server(&bridge->engine, bridge->server);
     log_info("connected to NATS%s%s", *bridge->server != '\0' ? " at " : "", bridge->server);
-    tell_status(bridge, "Connected to NATS");
     consumer_connect(&bridge->consumer, now);
 }
 
@@ -152,32 +107,12 @@ static void on_disconnected(struct bridge *bridge)
                     *bridge->server != '\0' ? " at " : "", bridge->server);
     bridge->engine.connected = false;
     consumer_disconnect(&bridge->consumer);
-    bridge_tell(bridge);
-}
-
-static void on_refused(struct bridge *bridge)
-{
-    char refusal[ENGINE_SENTENCE_SIZE];
-
-    engine_refusal(&bridge->engine, refusal);
-    if (*refusal != '\0')
-        log_warning("%s; tries again", refusal);
-    bridge_tell(bridge);
-}
-
-static void on_denied(struct bridge *bridge)
-{
-    char text[ENGINE_SENTENCE_SIZE];
-
-    engine_denial(&bridge->engine, text);
-    log_warning("NATS refuses something to this user: %s", text);
 }
 
 static void on_closed(struct bridge *bridge)
 {
-    char refusal[ENGINE_SENTENCE_SIZE];
+    const char *refusal = bridge->engine.seen.refusal;
 
-    engine_refusal(&bridge->engine, refusal);
     log_error("%s", *refusal != '\0' ? refusal : "NATS refuses the connection; its log says why");
     bridge->over = true;
     bridge->status = -EACCES;
@@ -256,7 +191,7 @@ static void on_answer(struct bridge *bridge, const char *token, natsMsg *answer,
         consumer_note_answer(&bridge->consumer, token, answer, now);
         break;
     case ENGINE_STATE:
-        report_note_answer(&bridge->report, answer);
+        report_note_answer(&bridge->report, token, answer);
         break;
     case ENGINE_PUBLISHED:
         publisher_note_answer(&bridge->publisher, token, answer, now);
@@ -275,14 +210,16 @@ static void on_answer(struct bridge *bridge, const char *token, natsMsg *answer,
 
 static void on_events(struct bridge *bridge, unsigned events, usec_t now)
 {
+    if (events != 0)
+        bridge->told = NULL;
     if (events & ENGINE_DISCONNECTED)
         on_disconnected(bridge);
     if (events & ENGINE_CONNECTED)
         on_connected(bridge, now);
-    if (events & ENGINE_REFUSED)
-        on_refused(bridge);
+    if (events & ENGINE_REFUSED && *bridge->engine.seen.refusal != '\0')
+        log_warning("%s; tries again", bridge->engine.seen.refusal);
     if (events & ENGINE_DENIED)
-        on_denied(bridge);
+        log_warning("NATS refuses something to this user: %s", bridge->engine.seen.denial);
     if (events & ENGINE_CLOSED)
         on_closed(bridge);
     if (events & ENGINE_RENEWED)
@@ -291,7 +228,7 @@ static void on_events(struct bridge *bridge, unsigned events, usec_t now)
 
 usec_t bridge_take_messages(struct bridge *bridge, usec_t now)
 {
-    on_events(bridge, engine_events(&bridge->engine), now);
+    on_events(bridge, engine_see(&bridge->engine), now);
     for (unsigned n = 0; n < TURN_MAX && clock_now() < now + TURN_USEC; n++) {
         natsMsg *message = engine_next(&bridge->engine);
         const char *token = message ? engine_token(&bridge->engine, message) : NULL;

@@ -1,16 +1,71 @@
 /* SPDX-License-Identifier: MIT */
 
 /* The supervisor's answers about jobs: which are in progress, which will never begin, and how
- * workers died. */
+ * workers died; and about the group. */
 
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
+#include "shared/base/quantity.h"
 #include "worker/nats/bridge.h"
+#include "worker/nats/message.h"
+#include <errno.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* The largest death reports of one job, in bytes: they go into a header. */
 #define REPORTS_MAX 40000u
+
+/* ---- obstacles ---- */
+
+static const struct {
+    const char *cause;
+    size_t member;
+} causes[] = {
+    {"removed", offsetof(struct obstacles, closed)},
+    {"draining", offsetof(struct obstacles, draining)},
+    {"store_full", offsetof(struct obstacles, closed)},
+    {"store_failed", offsetof(struct obstacles, closed)},
+    {"fault", offsetof(struct obstacles, down)},
+    {"safe_mode", offsetof(struct obstacles, down)},
+    {"failed", offsetof(struct obstacles, absent)},
+    {"stopped", offsetof(struct obstacles, absent)},
+    {"starting", offsetof(struct obstacles, coming)},
+    {"backoff", offsetof(struct obstacles, coming)},
+    {"after", offsetof(struct obstacles, coming)},
+    {"busy", offsetof(struct obstacles, busy)},
+};
+
+/* `cause` may be NULL. */
+static void note_obstacle(struct obstacles *obstacles, const char *cause)
+{
+    for (size_t i = 0; i < ELEMENTS(causes) && cause; i++) {
+        if (strcmp(causes[i].cause, cause) != 0)
+            continue;
+        *(bool *)((char *)obstacles + causes[i].member) = true;
+        if (*obstacles->cause == '\0' && !obstacles->coming && !obstacles->busy)
+            (void)snprintf(obstacles->cause, sizeof(obstacles->cause), "%s", cause);
+    }
+}
+
+/* Returns whether a waiting job will not be done here. */
+static bool are_lasting(const struct obstacles *obstacles)
+{
+    const bool taken = obstacles->coming || obstacles->busy;
+
+    return obstacles->down || (obstacles->absent && !obstacles->coming) ||
+           (obstacles->draining && !taken);
+}
+
+/* Returns whether a new job will not be done here. */
+static bool hinder_new_jobs(const struct obstacles *obstacles)
+{
+    return obstacles->closed || obstacles->draining || are_lasting(obstacles);
+}
+
+/* ---- answers ---- */
 
 static void tell_in_progress(struct bridge *bridge, struct flight *flight)
 {
@@ -78,15 +133,15 @@ static void on_left(struct bridge *bridge, struct flight *flight, bool over)
 static bool waits_forever(const json_t *answer)
 {
     const char *state = json_string_value(json_object_get(answer, "state"));
-    struct obstacles obstacles = OBSTACLES_NULL;
+    struct obstacles obstacles = {.busy = false};
     const json_t *wait;
     size_t i;
 
     json_array_foreach(json_object_get(answer, "waits"), i, wait)
     {
-        obstacles_note(&obstacles, json_string_value(json_object_get(wait, "cause")));
+        note_obstacle(&obstacles, json_string_value(json_object_get(wait, "cause")));
     }
-    return state && strcmp(state, "running") != 0 && obstacles_are_lasting(&obstacles);
+    return state && strcmp(state, "running") != 0 && are_lasting(&obstacles);
 }
 
 static void on_waits(struct bridge *bridge, struct flight *flight, struct troupe_query *query)
@@ -121,13 +176,69 @@ static void on_here(struct bridge *bridge, struct flight *flight, enum inquiry_a
 static void on_group(struct bridge *bridge, enum inquiry_answer answer, struct troupe_query *query)
 {
     if (answer == INQUIRY_BEGIN)
-        bridge->obstacles = (struct obstacles)OBSTACLES_NULL;
+        bridge->obstacles = (struct obstacles){.busy = false};
     else if (answer == INQUIRY_RECORD)
-        obstacles_note(&bridge->obstacles, troupe_query_text(query, "cause"));
+        note_obstacle(&bridge->obstacles, troupe_query_text(query, "cause"));
     else if (answer == INQUIRY_END)
-        bridge_set_down(bridge, obstacles_to_new_jobs(&bridge->obstacles), bridge->obstacles.cause);
+        bridge_set_down(bridge, hinder_new_jobs(&bridge->obstacles), bridge->obstacles.cause);
     else if (answer == INQUIRY_UNKNOWN)
         bridge_set_down(bridge, true, "removed");
+}
+
+static int parse_number(const char **text, uint64_t *ret)
+{
+    return **text == ':' && quantity_parse_number(*text + 1, ret, text) == 0 ? 0 : -EINVAL;
+}
+
+/* Reads the id that flight_id() writes. Returns 0, or -EINVAL for any other id. */
+static int parse_id(const char *id, const char *stream, uint64_t *ret_sequence, uint64_t *ret_tries)
+{
+    const size_t length = strlen(stream);
+    const char *end = id + length;
+
+    *ret_tries = 0;
+    if (strncmp(id, stream, length) != 0 || parse_number(&end, ret_sequence) < 0 ||
+        *ret_sequence == 0)
+        return -EINVAL;
+    if (*end != '\0' && (parse_number(&end, ret_tries) < 0 || *ret_tries > UINT_MAX))
+        return -EINVAL;
+    return *end == '\0' ? 0 : -EINVAL;
+}
+
+/* Puts a job that an earlier run of this program has submitted into flight again, before the server
+ * delivers its message again, maybe to another machine. */
+static void adopt(struct bridge *bridge, struct troupe_query *job)
+{
+    const struct config *config = bridge->config;
+    const char *id = troupe_query_text(job, "id");
+    uint64_t sequence, tries;
+    struct flight *flight;
+    natsMsg *message;
+    usec_t now = clock_now();
+
+    /* InFlight= may be smaller than it was. */
+    if (!id || parse_id(id, config->stream, &sequence, &tries) < 0 ||
+        flight_find(&bridge->flights, sequence) || bridge->flights.n >= CONFIG_IN_FLIGHT_MAX)
+        return;
+    message = message_stand_in(config->stream, config_consumer(config), sequence);
+    flight = message ? flight_new(&bridge->flights, sequence, message, now) : NULL;
+    if (!flight) {
+        natsMsg_Destroy(message);
+        return;
+    }
+    flight->kind = FLIGHT_STAND_IN;
+    flight->claim = FLIGHT_RESUMED;
+    flight->tries = (unsigned)tries;
+    bridge_submit(bridge, flight, now);
+}
+
+static void on_jobs(struct bridge *bridge, enum inquiry_answer answer, struct troupe_query *job)
+{
+    if (answer == INQUIRY_RECORD)
+        adopt(bridge, job);
+    else if (answer == INQUIRY_END && bridge->flights.n > 0)
+        log_info("group %s: continues %u jobs of an earlier run", bridge->config->group,
+                 bridge->flights.n);
 }
 
 void bridge_on_inquiry(void *userdata, struct flight *flight, enum question_type question,
@@ -140,7 +251,7 @@ void bridge_on_inquiry(void *userdata, struct flight *flight, enum question_type
     else if (question == QUESTION_GROUPS)
         report_note(&bridge->report, answer, query);
     else if (question == QUESTION_JOBS)
-        bridge_adopt(bridge, answer, query);
+        on_jobs(bridge, answer, query);
     else if (flight->state == FLIGHT_DYING && question != QUESTION_WAITS)
         on_dead(bridge, flight, question, answer, query);
     else if (flight->state == FLIGHT_HERE)

@@ -3,12 +3,10 @@
 /* The supervisor's side of the bridge: jobs. */
 
 #include "shared/base/log.h"
-#include "shared/base/quantity.h"
 #include "worker/nats/bridge.h"
 #include "worker/nats/message.h"
 #include "worker/troupe-query.h"
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +19,11 @@
 /* For a message that comes again, jobs of at most so many earlier tries are looked for. */
 #define TRIES_SOUGHT 4u
 
-#define SUBMIT_E_OVER (MESSAGE_E_BAD + 1)
+enum {
+    _SUBMIT_E_SUCCESS,
+    SUBMIT_E_BAD,  /* it can never be a job */
+    SUBMIT_E_OVER, /* the flight is over */
+};
 
 /* The number of refusals that are logged in a second; the others are counted. */
 #define REFUSALS_LOGGED 5u
@@ -61,24 +63,24 @@ static void refuse(struct bridge *bridge, struct flight *flight, const char *pro
     publisher_publish(&bridge->publisher, flight, FLIGHT_LETTER, now);
 }
 
-/* Returns what troupe_client_submit() or message_options() does, or SUBMIT_E_OVER: the flight is
- * over. */
+/* Returns what troupe_client_submit() does, or SUBMIT_E_*. */
 static int submit(struct bridge *bridge, struct flight *flight, const char **ret_problem)
 {
     const usec_t now = clock_realtime();
     struct troupe_job_options options;
     char id[TROUPE_ID_SIZE];
-    int r;
+    const char *problem;
 
     if (flight->kind == FLIGHT_STAND_IN) { /* only the message itself says what to do */
         bridge_give_back(bridge, flight);
         return SUBMIT_E_OVER;
     }
-    *ret_problem = MESSAGE_MALFORMED;
-    r = flight->kind == FLIGHT_MALFORMED ? MESSAGE_E_BAD
-                                         : message_options(flight->message, &options, ret_problem);
-    if (r != 0)
-        return r;
+    problem = flight->kind == FLIGHT_MALFORMED ? "the headers are malformed"
+                                               : message_options(flight->message, &options);
+    if (problem) {
+        *ret_problem = problem;
+        return SUBMIT_E_BAD;
+    }
     options.delay_usec = message_due(flight->message, options.delay_usec, now) - now;
     if (options.delay_usec > DELAY_MAX) {
         bridge_put_off(bridge, flight, options.delay_usec);
@@ -119,7 +121,7 @@ void bridge_submit(struct bridge *bridge, struct flight *flight, usec_t now)
         return;
     if (r == 0)
         flight_set_state(&bridge->flights, flight, FLIGHT_HERE);
-    else if (r == MESSAGE_E_BAD || r == -EINVAL || r == -EMSGSIZE)
+    else if (r == SUBMIT_E_BAD || r == -EINVAL || r == -EMSGSIZE)
         refuse(bridge, flight, problem, now);
     else
         hold(bridge, flight, now); /* the ring is full, or memory is short; -EPIPE shows later */
@@ -165,7 +167,6 @@ void bridge_set_down(struct bridge *bridge, bool down, const char *cause)
         bridge_give_back_held(bridge);
         bridge_ask_about_all(bridge);
     }
-    bridge_tell(bridge);
 }
 
 /* The group has no room for the job. With Cells=by-key, only the cell of its key has no room, or
@@ -356,63 +357,4 @@ usec_t bridge_serve_held(struct bridge *bridge, usec_t now)
             flight_set_state(&bridge->flights, flight, FLIGHT_HELD);
     }
     return list_empty(&bridge->flights.lists[FLIGHT_HELD]) ? USEC_INFINITY : bridge->held_at;
-}
-
-/* ---- jobs of an earlier run ---- */
-
-/* Puts jobs that an earlier run of this program has submitted into flight again, before the server
- * delivers their messages again, maybe to another machine. */
-
-static int parse_number(const char **text, uint64_t *ret)
-{
-    return **text == ':' && quantity_parse_number(*text + 1, ret, text) == 0 ? 0 : -EINVAL;
-}
-
-/* Reads the id that flight_id() writes. Returns 0, or -EINVAL for any other id. */
-static int parse_id(const char *id, const char *stream, uint64_t *ret_sequence, uint64_t *ret_tries)
-{
-    const size_t length = strlen(stream);
-    const char *end = id + length;
-
-    *ret_tries = 0;
-    if (strncmp(id, stream, length) != 0 || parse_number(&end, ret_sequence) < 0 ||
-        *ret_sequence == 0)
-        return -EINVAL;
-    if (*end != '\0' && (parse_number(&end, ret_tries) < 0 || *ret_tries > UINT_MAX))
-        return -EINVAL;
-    return *end == '\0' ? 0 : -EINVAL;
-}
-
-static void adopt(struct bridge *bridge, struct troupe_query *job)
-{
-    const struct config *config = bridge->config;
-    const char *id = troupe_query_text(job, "id");
-    uint64_t sequence, tries;
-    struct flight *flight;
-    natsMsg *message;
-    usec_t now = clock_now();
-
-    /* InFlight= may be smaller than it was. */
-    if (!id || parse_id(id, config->stream, &sequence, &tries) < 0 ||
-        flight_find(&bridge->flights, sequence) || bridge->flights.n >= CONFIG_IN_FLIGHT_MAX)
-        return;
-    message = message_stand_in(config->stream, config_consumer(config), sequence);
-    flight = message ? flight_new(&bridge->flights, sequence, message, now) : NULL;
-    if (!flight) {
-        natsMsg_Destroy(message);
-        return;
-    }
-    flight->kind = FLIGHT_STAND_IN;
-    flight->claim = FLIGHT_RESUMED;
-    flight->tries = (unsigned)tries;
-    bridge_submit(bridge, flight, now);
-}
-
-void bridge_adopt(struct bridge *bridge, enum inquiry_answer answer, struct troupe_query *job)
-{
-    if (answer == INQUIRY_RECORD)
-        adopt(bridge, job);
-    else if (answer == INQUIRY_END && bridge->flights.n > 0)
-        log_info("group %s: continues %u jobs of an earlier run", bridge->config->group,
-                 bridge->flights.n);
 }

@@ -3,8 +3,12 @@
 
 #include "shared/base/log.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+/* The longest wait for the server at the end. */
+#define END_USEC USEC_PER_SEC
 
 static int attach(struct bridge *bridge)
 {
@@ -26,22 +30,6 @@ static int attach(struct bridge *bridge)
     return r;
 }
 
-static void on_changed(void *userdata)
-{
-    bridge_tell(userdata);
-}
-
-static void on_consumer(void *userdata, usec_t period, bool is_new, usec_t now)
-{
-    struct bridge *bridge = userdata;
-
-    if (is_new)
-        bridge_ask_about_all(bridge); /* the server may not have heard of them for long */
-    flights_set_period(&bridge->flights, period, now);
-}
-
-static const struct consumer_handler CONSUMER = {.changed = on_changed, .found = on_consumer};
-
 int bridge_init(struct bridge *bridge, const struct config *config)
 {
     int r;
@@ -50,10 +38,8 @@ int bridge_init(struct bridge *bridge, const struct config *config)
     service_manager_connect(&bridge->manager);
     flights_init(&bridge->flights, &bridge->bin);
     inquiry_init(&bridge->inquiry, &bridge->flights, config, bridge_on_inquiry, bridge);
-    consumer_init(&bridge->consumer, &bridge->engine, config, &CONSUMER, bridge);
+    consumer_init(&bridge->consumer, &bridge->engine, config);
     publisher_init(&bridge->publisher, &bridge->engine, config, &bridge->flights);
-    bridge->publisher.changed = on_changed;
-    bridge->publisher.userdata = bridge;
     report_init(&bridge->report, &bridge->engine, config);
     r = engine_init(&bridge->engine, config);
     if (r == 0)
@@ -93,13 +79,63 @@ static bool is_done(const struct bridge *bridge)
             (!bridge->engine.connected && bridge->flights.counts[FLIGHT_HERE] == 0));
 }
 
-uint64_t bridge_unpublished(const struct bridge *bridge)
+/* Returns the number of jobs that have ended and whose results the engine has not stored yet. */
+static uint64_t unpublished(const struct bridge *bridge)
 {
     uint64_t n = 0;
 
     for (int state = FLIGHT_DYING; state <= FLIGHT_RESULT_DOUBTED; state++)
         n += bridge->flights.counts[state];
     return n;
+}
+
+static const char *status_of(const struct bridge *bridge)
+{
+    const char *refusal = bridge->engine.seen.refusal;
+
+    if (!bridge->engine.connected)
+        return *refusal != '\0' ? refusal : "NATS is away";
+    if (!bridge->consumer.there)
+        return *bridge->consumer.problem != '\0' ? "Waits for the consumer" : "Connected to NATS";
+    if (bridge->down)
+        return "Gives messages back, as the group takes no jobs";
+    if (bridge->consumer.stall)
+        return bridge->consumer.stall;
+    if (bridge->publisher.unpublished_at > 0 && unpublished(bridge) > 0)
+        return "Takes messages from NATS, but results are not stored, see the log";
+    return "Takes messages from NATS";
+}
+
+/* Updates the status of the service. */
+static void tell_status(struct bridge *bridge)
+{
+    const bool connected = bridge->engine.connected;
+    const char *status = status_of(bridge);
+    const uint64_t n = connected ? 0 : unpublished(bridge);
+    char text[512], last[ENGINE_SERVER_SIZE + 64] = "", waiting[48] = "";
+
+    if (bridge->stopping || (bridge->told == status && bridge->n_told == n))
+        return;
+    bridge->told = status;
+    bridge->n_told = n;
+    if (!connected)
+        (void)snprintf(last, sizeof(last), "%s%s, connects again",
+                       *bridge->server != '\0' ? ", which was last at " : "", bridge->server);
+    if (n > 0)
+        (void)snprintf(waiting, sizeof(waiting), "; %" PRIu64 " %s", n,
+                       n == 1 ? "result waits" : "results wait");
+    (void)snprintf(text, sizeof(text), "%s%s%s; group %s, stream %s", status, last, waiting,
+                   bridge->config->group, bridge->config->stream);
+    service_manager_status(&bridge->manager, text);
+}
+
+/* Takes over what has become known of the consumer. */
+static void follow_consumer(struct bridge *bridge, usec_t now)
+{
+    if (bridge->consumer.is_new)
+        bridge_ask_about_all(bridge); /* the server may not have heard of them for long */
+    bridge->consumer.is_new = false;
+    flights_set_period(&bridge->flights, bridge->consumer.period, now);
 }
 
 /* After a pause of this program, discards messages that wait to be read: the server may have given
@@ -129,6 +165,20 @@ static usec_t ask_regularly(struct bridge *bridge, usec_t now)
     return usec_min(bridge->ask_at, bridge->report.next_at);
 }
 
+/* Ends the bridge once the server has what was sent. Returns when to call it again. */
+static usec_t end(struct bridge *bridge, usec_t now)
+{
+    if (!is_done(bridge))
+        return USEC_INFINITY;
+    if (bridge->end_at == 0) {
+        bridge->end_at = now + END_USEC;
+        if (bridge->engine.connected)
+            report_stop(&bridge->report);
+    }
+    bridge->over = bridge->report.stopped || !bridge->engine.connected || now >= bridge->end_at;
+    return bridge->end_at;
+}
+
 usec_t bridge_process(struct bridge *bridge)
 {
     const usec_t now = clock_now();
@@ -140,6 +190,7 @@ usec_t bridge_process(struct bridge *bridge)
     forget_arrivals(bridge, now);
     bridge_listen(bridge);
     next = bridge_take_messages(bridge, now);
+    follow_consumer(bridge, now);
     bridge_take_results(bridge, now);
     next = usec_min(next, ask_regularly(bridge, now));
     next = usec_min(next, bridge_beat(bridge, now));
@@ -150,18 +201,13 @@ usec_t bridge_process(struct bridge *bridge)
     next = usec_min(next, publisher_serve(&bridge->publisher, now));
     next = usec_min(next, consumer_pull(&bridge->consumer, room(bridge), now));
     next = usec_min(next, consumer_serve(&bridge->consumer, now));
-    if (!bridge->engine.connected && bridge_unpublished(bridge) != bridge->n_told)
-        bridge_tell(bridge);
+    tell_status(bridge);
     if (!service_manager_send(&bridge->manager))
         next = usec_min(next, now + SERVICE_MANAGER_RETRY);
     if (bridge->paused_until > 0)
         next = usec_min(next, bridge->paused_until);
-    if (is_done(bridge)) {
-        bridge->over = true;
-        if (bridge->engine.connected)
-            report_stop(&bridge->report);
-    }
     publisher_acknowledge(&bridge->publisher);
+    next = usec_min(next, end(bridge, now));
     next = usec_min(next, engine_send(&bridge->engine, now));
     message_bin_serve(&bridge->bin, bridge->flights.n == 0);
     /* Last, since it arms the descriptor for what comes from now on. */

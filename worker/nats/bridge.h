@@ -29,7 +29,6 @@
 #include "worker/nats/engine.h"
 #include "worker/nats/flight.h"
 #include "worker/nats/inquiry.h"
-#include "worker/nats/obstacles.h"
 #include "worker/nats/publisher.h"
 #include "worker/nats/report.h"
 #include "worker/troupe.h"
@@ -41,6 +40,18 @@
 
 /* How often to ask whether the group does jobs. */
 #define BRIDGE_ASK_PERIOD USEC_PER_SEC
+
+/* What records of type Wait in troupe-varlink(7) say about a group or a job, as far as it decides
+ * whether this machine gives messages back. */
+struct obstacles {
+    bool closed;    /* new jobs are refused */
+    bool draining;  /* new jobs are refused, and the queue is worked off */
+    bool busy;      /* all workers are busy, and will take jobs from the queue */
+    bool down;      /* no job begins until an administrator acts */
+    bool absent;    /* no worker is up */
+    bool coming;    /* a worker will be up without help */
+    char cause[32]; /* the first important one, for messages */
+};
 
 struct bridge {
     const struct config *config;
@@ -56,11 +67,13 @@ struct bridge {
     struct service_manager manager;
     uint64_t limit; /* jobs that the group seems to have room for; at most InFlight= */
     char server[ENGINE_SERVER_SIZE]; /* the current or last one; "" = unknown */
-    uint64_t n_told;                 /* bridge_unpublished() in the last status */
+    const char *told;                /* the beginning of the last status; NULL = tell it again */
+    uint64_t n_told;                 /* the number of results in the last status */
     struct obstacles obstacles;      /* of the group, from the part of the answer that has come */
     usec_t ask_at;                   /* when to ask about the group */
     bool down;            /* the group does no jobs: it has failed, is stopped, or the like */
     bool stopping;        /* takes no messages, and gives back jobs that have not begun */
+    usec_t end_at;        /* when to end at the latest; 0 = not yet */
     bool over;            /* bridge_process() need not be called again */
     int status;           /* then: 0, or -errno */
     bool drained;         /* messages are not subscribed to */
@@ -108,9 +121,6 @@ usec_t bridge_serve_refusals(struct bridge *bridge, usec_t now);
  * call it again. */
 usec_t bridge_serve_held(struct bridge *bridge, usec_t now);
 
-/* Puts a job that the supervisor has of an earlier run into flight. */
-void bridge_adopt(struct bridge *bridge, enum inquiry_answer answer, struct troupe_query *job);
-
 /* ---- bridge-inquiry.c ---- */
 
 /* Implements inquiry_fn. */
@@ -144,7 +154,3 @@ static inline bool bridge_takes_nothing(const struct bridge *bridge)
 void bridge_listen(struct bridge *bridge);
 /* Takes no messages until a job ends, or for some seconds: other machines may have room. */
 void bridge_pause(struct bridge *bridge, usec_t now);
-/* Updates the status of the service. */
-void bridge_tell(struct bridge *bridge);
-/* Returns the number of jobs that have ended and whose results the engine has not stored yet. */
-uint64_t bridge_unpublished(const struct bridge *bridge);

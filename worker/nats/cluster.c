@@ -5,7 +5,7 @@
 #include "shared/base/base64.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
-#include "worker/nats/bucket.h"
+#include "worker/nats/report.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -92,11 +92,9 @@ static void ask(struct consumer *consumer, usec_t now)
     note_asked(consumer, now);
 }
 
-void consumer_init(struct consumer *consumer, struct engine *engine, const struct config *config,
-                   const struct consumer_handler *handler, void *userdata)
+void consumer_init(struct consumer *consumer, struct engine *engine, const struct config *config)
 {
-    *consumer = (struct consumer){
-        .engine = engine, .config = config, .handler = handler, .userdata = userdata};
+    *consumer = (struct consumer){.engine = engine, .config = config, .period = USEC_INFINITY};
     puller_init(&consumer->puller, engine, config);
 }
 
@@ -138,7 +136,6 @@ static void fail_consumer(struct consumer *consumer, const char *problem, const 
         log_warning("consumer %s of stream %s: %s; %s", config_consumer(consumer->config),
                     consumer->config->stream, problem, remedy);
     (void)snprintf(consumer->problem, sizeof(consumer->problem), "%s", problem);
-    consumer->handler->changed(consumer->userdata);
 }
 
 /* Whether the server says that it does not reach the consumer. */
@@ -195,7 +192,6 @@ static void end_stall(struct consumer *consumer)
     log_info("consumer %s of stream %s: delivers again", config_consumer(consumer->config),
              consumer->config->stream);
     consumer->stall = NULL;
-    consumer->handler->changed(consumer->userdata);
 }
 
 void consumer_note_message(struct consumer *consumer)
@@ -272,19 +268,16 @@ static void on_consumer(struct consumer *consumer, const json_t *reply, usec_t n
         fail_consumer(consumer, "its ack policy is not explicit",
                       "\"troupe-nats setup\" creates another one once it is deleted", now);
     } else {
-        const bool is_new = !consumer->there;
-
-        if (is_new) {
+        if (!consumer->there) {
             puller_reset(&consumer->puller);
             warn_of_max_deliver(consumer, config);
+            consumer->is_new = true;
         }
         consumer->there = true;
         *consumer->problem = '\0';
         puller_set_ack_wait(&consumer->puller, ack_wait);
-        consumer->handler->found(consumer->userdata, period > PERIOD_MIN ? period : PERIOD_MIN,
-                                 is_new, now);
+        consumer->period = period > PERIOD_MIN ? period : PERIOD_MIN;
         look_for_stall(consumer, reply);
-        consumer->handler->changed(consumer->userdata);
     }
 }
 

@@ -12,21 +12,13 @@
 /* How often a message in progress is reported within AckWait. */
 #define CONSUMER_BEATS 3
 
-struct consumer_handler {
-    /* The consumer's state, as shown in the status, has changed. */
-    void (*changed)(void *userdata);
-    /* The consumer is there; `is_new`: it was not before. `period`: between two reports of a
-     * message in progress. */
-    void (*found)(void *userdata, usec_t period, bool is_new, usec_t now);
-};
-
 struct consumer {
     struct engine *engine;
     const struct config *config;
-    const struct consumer_handler *handler;
-    void *userdata;
     struct puller puller;
     bool there;        /* it exists, and its AckWait is known */
+    bool is_new;       /* it was not there before; the caller resets this */
+    usec_t period;     /* between two reports of a message in progress */
     char problem[128]; /* the last one that was logged */
     const char *stall; /* why it delivers none of its messages; NULL = it does */
     bool suspected;    /* the last answer about it suggests a stall */
@@ -38,8 +30,7 @@ struct consumer {
 };
 
 /* All but `consumer` are borrowed. */
-void consumer_init(struct consumer *consumer, struct engine *engine, const struct config *config,
-                   const struct consumer_handler *handler, void *userdata);
+void consumer_init(struct consumer *consumer, struct engine *engine, const struct config *config);
 
 /* The connection to the engine is new, or lost. */
 void consumer_connect(struct consumer *consumer, usec_t now);

@@ -154,15 +154,6 @@ static natsStatus set_identity(natsOptions *options, const struct config *config
     return s;
 }
 
-static natsStatus set_patience(natsOptions *options)
-{
-    natsStatus s = natsOptions_SetWriteDeadline(options, WRITE_MS);
-
-    if (s == NATS_OK)
-        s = natsOptions_SetPingInterval(options, PING_INTERVAL_MS);
-    return s == NATS_OK ? natsOptions_SetMaxPingsOut(options, PINGS_MAX) : s;
-}
-
 natsStatus engine_options(natsOptions **ret, const struct config *config, bool *ret_secure)
 {
     natsStatus s = natsOptions_Create(ret);
@@ -173,5 +164,9 @@ natsStatus engine_options(natsOptions **ret, const struct config *config, bool *
         s = set_servers(*ret, config, ret_secure);
     if (s == NATS_OK)
         s = set_identity(*ret, config);
-    return s == NATS_OK ? set_patience(*ret) : s;
+    if (s != NATS_OK)
+        return s;
+    (void)natsOptions_SetWriteDeadline(*ret, WRITE_MS);
+    (void)natsOptions_SetPingInterval(*ret, PING_INTERVAL_MS);
+    return natsOptions_SetMaxPingsOut(*ret, PINGS_MAX);
 }

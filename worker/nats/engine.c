@@ -15,7 +15,7 @@
 /* A connection that ends within this time counts as a failed attempt: a server may accept and then
  * end each one. */
 #define BRIEF_USEC (10 * USEC_PER_SEC)
-#define FLUSH_USEC USEC_PER_SEC
+#define CLOSE_MS   1000
 
 /* The most bytes that wait for a slow socket. Further ones are not sent now; their senders repeat
  * them. */
@@ -32,8 +32,8 @@ static void note(struct engine *engine, enum engine_event event)
 {
     pthread_mutex_lock(&engine->lock);
     if (event == ENGINE_DISCONNECTED)
-        engine->events &= ~(unsigned)ENGINE_CONNECTED;
-    engine->events |= event;
+        engine->notes.events &= ~(unsigned)ENGINE_CONNECTED;
+    engine->notes.events |= event;
     pthread_mutex_unlock(&engine->lock);
     (void)eventfd_write(engine->fd, 1);
 }
@@ -93,7 +93,7 @@ static bool note_refusal(struct engine *engine, natsConnection *connection)
 
     if (s != NATS_OK && s != NATS_NO_SERVER)
         engine_explain(sentence, engine->config, s, text);
-    return set_text(engine, engine->refusal, sentence);
+    return set_text(engine, engine->notes.refusal, sentence);
 }
 
 static void on_connected(natsConnection *connection, void *userdata)
@@ -102,7 +102,7 @@ static void on_connected(natsConnection *connection, void *userdata)
 
     (void)connection;
     engine->denied = false;
-    (void)set_text(engine, engine->refusal, "");
+    (void)set_text(engine, engine->notes.refusal, "");
     note(engine, ENGINE_CONNECTED);
 }
 
@@ -129,7 +129,7 @@ static void on_error(natsConnection *connection, natsSubscription *subscription,
     if (status != NATS_NOT_PERMITTED || engine->denied)
         return;
     engine->denied = true;
-    (void)set_text(engine, engine->denial, engine_error(status));
+    (void)set_text(engine, engine->notes.denial, engine_error(status));
     note(engine, ENGINE_DENIED);
 }
 
@@ -162,23 +162,6 @@ static int64_t reconnect_delay(natsConnection *connection, int attempts, void *u
 
 /* ---- on the main loop ---- */
 
-static natsStatus set_handlers(natsOptions *options, struct engine *engine)
-{
-    natsStatus s = natsOptions_SetMaxReconnect(options, -1);
-
-    if (s == NATS_OK)
-        s = natsOptions_SetCustomReconnectDelay(options, reconnect_delay, engine);
-    if (s == NATS_OK)
-        s = natsOptions_SetReconnectedCB(options, on_connected, engine);
-    if (s == NATS_OK)
-        s = natsOptions_SetDisconnectedCB(options, on_disconnected, engine);
-    if (s == NATS_OK)
-        s = natsOptions_SetClosedCB(options, on_closed, engine);
-    if (s == NATS_OK)
-        s = natsOptions_SetErrorHandler(options, on_error, engine);
-    return s;
-}
-
 static natsStatus engine_configure(struct engine *engine)
 {
     natsStatus s = engine_options(&engine->options, engine->config, &engine->secure);
@@ -186,7 +169,14 @@ static natsStatus engine_configure(struct engine *engine)
     if (s == NATS_OK && !engine->secure)
         s = transport_set(&engine->transport, engine->options);
     engine->threaded = engine->secure;
-    return s == NATS_OK ? set_handlers(engine->options, engine) : s;
+    if (s != NATS_OK)
+        return s;
+    (void)natsOptions_SetMaxReconnect(engine->options, -1);
+    (void)natsOptions_SetCustomReconnectDelay(engine->options, reconnect_delay, engine);
+    (void)natsOptions_SetReconnectedCB(engine->options, on_connected, engine);
+    (void)natsOptions_SetDisconnectedCB(engine->options, on_disconnected, engine);
+    (void)natsOptions_SetClosedCB(engine->options, on_closed, engine);
+    return natsOptions_SetErrorHandler(engine->options, on_error, engine);
 }
 
 /* No limits for libnats: requests bound what arrives. */
@@ -328,7 +318,7 @@ void engine_deinit(struct engine *engine)
         natsMsg_Destroy(message);
     /* From then on no callback runs, and no message can be destroyed: one that a last callback has
      * brought is left to the end of the process. */
-    nats_CloseAndWait((int64_t)(FLUSH_USEC / USEC_PER_MSEC));
+    nats_CloseAndWait(CLOSE_MS);
     buffer_deinit(&engine->taken.messages);
     buffer_deinit(&engine->arrived.messages);
     engine->fd = close_fd(engine->fd);
@@ -350,32 +340,13 @@ void engine_receive(struct engine *engine, const struct pollfd fds[static ENGINE
         natsConnection_ProcessReadEvent(engine->connection);
 }
 
-unsigned engine_events(struct engine *engine)
-{
-    unsigned events;
-
-    pthread_mutex_lock(&engine->lock);
-    events = engine->events;
-    engine->events = 0;
-    pthread_mutex_unlock(&engine->lock);
-    return events;
-}
-
-static void get_text(struct engine *engine, const char *from, char *text)
+unsigned engine_see(struct engine *engine)
 {
     pthread_mutex_lock(&engine->lock);
-    (void)snprintf(text, ENGINE_SENTENCE_SIZE, "%s", from);
+    engine->seen = engine->notes;
+    engine->notes.events = 0;
     pthread_mutex_unlock(&engine->lock);
-}
-
-void engine_refusal(struct engine *engine, char sentence[static ENGINE_SENTENCE_SIZE])
-{
-    get_text(engine, engine->refusal, sentence);
-}
-
-void engine_denial(struct engine *engine, char text[static ENGINE_SENTENCE_SIZE])
-{
-    get_text(engine, engine->denial, text);
+    return engine->seen.events;
 }
 
 usec_t engine_send(struct engine *engine, usec_t now)
@@ -498,14 +469,6 @@ void engine_forget(struct engine *engine)
 void engine_leave(struct engine *engine)
 {
     transport_end(&engine->transport);
-}
-
-void engine_flush(struct engine *engine)
-{
-    if (transport_poll(&engine->transport).fd >= 0)
-        transport_finish(&engine->transport, engine->connection, clock_deadline(FLUSH_USEC));
-    else
-        (void)natsConnection_FlushTimeout(engine->connection, FLUSH_USEC / USEC_PER_MSEC);
 }
 
 /* A URL may contain a password, and one from a server may contain anything. */

@@ -39,10 +39,19 @@
 enum engine_event {
     ENGINE_DISCONNECTED = 1 << 0, /* libnats tries to connect again */
     ENGINE_CONNECTED = 1 << 1,    /* for the first time or again */
-    ENGINE_REFUSED = 1 << 2,      /* engine_refusal() has changed while it tries */
-    ENGINE_CLOSED = 1 << 3,       /* libnats has given up because of engine_refusal() */
-    ENGINE_DENIED = 1 << 4,       /* engine_denial() is new */
+    ENGINE_REFUSED = 1 << 2,      /* `refusal` has changed while it tries */
+    ENGINE_CLOSED = 1 << 3,       /* libnats has given up because of `refusal` */
+    ENGINE_DENIED = 1 << 4,       /* `denial` is new */
     ENGINE_RENEWED = 1 << 5,      /* requests from before are void */
+};
+
+/* What has happened. */
+struct engine_notes {
+    unsigned events;                    /* enum engine_event */
+    char refusal[ENGINE_SENTENCE_SIZE]; /* why the last server that answered refused the connection;
+                                           "" = none answered */
+    char denial[ENGINE_SENTENCE_SIZE];  /* the first permission that this user lacks on this
+                                           connection; requests without it are not answered */
 };
 
 /* Messages that have arrived. */
@@ -65,7 +74,8 @@ struct engine {
     bool threaded;       /* libnats' threads take messages */
     struct transport transport;
     struct engine_queue taken; /* by the main loop */
-    int fd;                    /* an eventfd: there are events or messages */
+    struct engine_notes seen;
+    int fd; /* an eventfd: there are events or messages */
 
     /* Used on libnats' thread that connects. */
     usec_t attempt_at;   /* when the last attempt to connect again begins */
@@ -76,9 +86,7 @@ struct engine {
     pthread_mutex_t lock;
     natsSubscription *messages; /* NULL = none are taken */
     struct engine_queue arrived;
-    unsigned events; /* enum engine_event */
-    char refusal[ENGINE_SENTENCE_SIZE];
-    char denial[ENGINE_SENTENCE_SIZE];
+    struct engine_notes notes;
 };
 
 /* Why a request has no responder. */
@@ -94,13 +102,8 @@ void engine_poll(struct engine *engine, struct pollfd fds[static ENGINE_FDS]);
 /* If poll(2) has found something, reads it. */
 void engine_receive(struct engine *engine, const struct pollfd fds[static ENGINE_FDS]);
 
-/* Returns what has happened since the last call, of enum engine_event. */
-unsigned engine_events(struct engine *engine);
-/* Why the last server that answered refused the connection; "" = none answered. */
-void engine_refusal(struct engine *engine, char sentence[static ENGINE_SENTENCE_SIZE]);
-/* The first permission that this user lacks on this connection. Requests without permission are not
- * answered. */
-void engine_denial(struct engine *engine, char text[static ENGINE_SENTENCE_SIZE]);
+/* Sees what has happened since the last call, and returns the events. */
+unsigned engine_see(struct engine *engine);
 
 /* Returns the next message or answer, which the caller destroys; NULL = none. */
 natsMsg *engine_next(struct engine *engine);
@@ -156,10 +159,6 @@ void engine_forget(struct engine *engine);
 /* Disconnects from this server, to connect to the next one. Does nothing with TLS, where libnats
  * has the socket. */
 void engine_leave(struct engine *engine);
-
-/* Waits, at most for a second, until the server has everything that was sent. Nothing can be sent
- * or received afterwards. */
-void engine_flush(struct engine *engine);
 
 /* The host and the port of the server to which it is connected; "" = unknown. */
 void engine_server(const struct engine *engine, char ret[static ENGINE_SERVER_SIZE]);

@@ -58,11 +58,8 @@ static int wait_until(struct bridge *bridge, int signals, usec_t next)
 
 static int run(struct bridge *bridge, int signals)
 {
-    char status[128];
     int r = 0;
 
-    (void)snprintf(status, sizeof(status), "Connects to NATS; group %s", bridge->config->group);
-    service_manager_status(&bridge->manager, status);
     service_manager_tell(&bridge->manager, SERVICE_READY, 0);
     while (r == 0) {
         const usec_t next = bridge_process(bridge);
@@ -102,8 +99,6 @@ static int serve(const struct config *config)
     r = bridge_init(&bridge, config);
     if (r == 0)
         r = run(&bridge, signals);
-    if (bridge.engine.connected)
-        engine_flush(&bridge.engine);
     bridge_deinit(&bridge);
     (void)close(signals);
     return r;

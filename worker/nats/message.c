@@ -156,15 +156,6 @@ size_t message_headers_size(natsMsg *message, unsigned *ret_n)
     return s == NATS_OK ? size : SIZE_MAX;
 }
 
-/* A header that cannot be read must not count as missing. */
-static bool headers_valid(natsMsg *message)
-{
-    const char *value;
-    natsStatus s = natsMsgHeader_Get(message, MESSAGE_HEADER_KEY, &value);
-
-    return s == NATS_OK || s == NATS_NOT_FOUND;
-}
-
 static const char *header(natsMsg *message, const char *name)
 {
     const char *value;
@@ -235,17 +226,14 @@ static const char *set_times(natsMsg *message, struct troupe_job_options *option
     return NULL;
 }
 
-int message_options(natsMsg *message, struct troupe_job_options *ret, const char **ret_problem)
+const char *message_options(natsMsg *message, struct troupe_job_options *ret)
 {
+    const char *problem;
+
     *ret = (struct troupe_job_options)TROUPE_JOB_DEFAULTS;
     ret->keep_result = true;
-    *ret_problem = MESSAGE_MALFORMED;
-    if (!headers_valid(message))
-        return MESSAGE_E_BAD;
-    *ret_problem = set_key(message, ret);
-    if (!*ret_problem)
-        *ret_problem = set_priority(message, ret);
-    if (!*ret_problem)
-        *ret_problem = set_times(message, ret);
-    return *ret_problem ? MESSAGE_E_BAD : 0;
+    problem = set_key(message, ret);
+    if (!problem)
+        problem = set_priority(message, ret);
+    return problem ? problem : set_times(message, ret);
 }

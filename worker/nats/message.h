@@ -18,11 +18,6 @@
 #define MESSAGE_HEADER_DELAY    "Troupe-Delay"
 #define MESSAGE_HEADER_TIMEOUT  "Troupe-Timeout"
 
-enum {
-    _MESSAGE_E_SUCCESS,
-    MESSAGE_E_BAD, /* it can never be a job */
-};
-
 /* Finds the sequence of the message in its stream. Returns 0, or -EBADMSG if this consumer has not
  * delivered it: others can make another consumer deliver messages here. */
 int message_sequence(natsMsg *message, const char *stream, const char *consumer, uint64_t *ret);
@@ -39,15 +34,11 @@ uint64_t message_deliveries(natsMsg *message);
  * after `received_at`. */
 usec_t message_due(natsMsg *message, usec_t delay, usec_t received_at);
 
-#define MESSAGE_MALFORMED "the headers are malformed"
-
 /* Returns the size of a message's headers on the wire, SIZE_MAX if they cannot be read, and their
  * number; for very many, the possible maximum. libnats reports unreadable headers only to the first
  * call that reads them. */
 size_t message_headers_size(natsMsg *message, unsigned *ret_n);
 
 /* Fills in the options that the sender has set. Texts are borrowed from the message, and `id` stays
- * unset. Returns 0, or MESSAGE_E_BAD with `*ret_problem`, which is static: what is wrong and what
- * is allowed.
- */
-int message_options(natsMsg *message, struct troupe_job_options *ret, const char **ret_problem);
+ * unset. Returns NULL, or why it can never be a job: what is wrong and what is allowed. */
+const char *message_options(natsMsg *message, struct troupe_job_options *ret);

@@ -41,7 +41,6 @@ static void note_failure(struct publisher *publisher, const char *problem)
     if (!first)
         return;
     log_warning("a result cannot be published, and is tried again: %s", problem);
-    publisher->changed(publisher->userdata);
 }
 
 static bool is_wanted(const struct publisher *publisher, const struct flight *flight,
@@ -179,7 +178,6 @@ static void on_stored(struct publisher *publisher, struct flight *flight, usec_t
         return;
     log_info("results are published again");
     publisher->unpublished_at = 0;
-    publisher->changed(publisher->userdata);
 }
 
 static void on_published(struct publisher *publisher, struct flight *flight, natsMsg *answer,

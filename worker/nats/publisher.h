@@ -22,14 +22,11 @@ struct publisher {
     struct engine *engine;
     const struct config *config;
     struct flights *flights;
-    void (*changed)(void *userdata); /* publishing has failed or recovered */
-    void *userdata;
     usec_t unpublished_at; /* when a publication failed last; 0 = recovered */
     struct rate others;    /* of what is stored in the place of results, in the log */
     uint64_t n_turns;      /* in which messages were acknowledged */
 };
 
-/* The caller sets `changed` and `userdata`. */
 void publisher_init(struct publisher *publisher, struct engine *engine, const struct config *config,
                     struct flights *flights);
 

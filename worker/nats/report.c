@@ -3,9 +3,12 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
-#include "worker/nats/bucket.h"
 #include <errno.h>
 #include <string.h>
+
+/* Tokens. */
+#define REPORT      ((const char[]){ENGINE_STATE, '\0'})
+#define LAST_REPORT ((const char[]){ENGINE_STATE, 'e', '\0'})
 
 void report_init(struct report *report, struct engine *engine, const struct config *config)
 {
@@ -26,7 +29,7 @@ static void note_trouble(struct report *report, const char *problem)
     report->in_trouble = true;
 }
 
-static void put(struct report *report, const char *text)
+static void put(struct report *report, const char *token, const char *text)
 {
     _cleanup_free_ char *subject = NULL;
     int r;
@@ -36,7 +39,7 @@ static void put(struct report *report, const char *text)
         subject = NULL;
         return;
     }
-    r = engine_request(report->engine, subject, (const char[]){ENGINE_STATE, 0}, text);
+    r = engine_request(report->engine, subject, token, text);
     if (r == -EMSGSIZE)
         note_trouble(report, "it has too many groups for one message");
 }
@@ -49,12 +52,13 @@ static bool is_foreign(const json_t *reply)
     return json_object_get(reply, "type") || (stream && strcmp(stream, BUCKET_STREAM) != 0);
 }
 
-void report_note_answer(struct report *report, natsMsg *answer)
+void report_note_answer(struct report *report, const char *token, natsMsg *answer)
 {
     json_auto_t *reply = engine_json(answer);
     const char *problem;
     const json_int_t error = engine_json_error(reply, &problem);
 
+    report->stopped = report->stopped || strcmp(token, LAST_REPORT) == 0;
     if (natsMsg_IsNoResponders(answer))
         note_trouble(report, "no bucket takes its state");
     else if (is_foreign(reply))
@@ -74,12 +78,12 @@ static void publish(struct report *report)
 
     json_decref(document);
     if (text)
-        put(report, text);
+        put(report, REPORT, text);
 }
 
 void report_stop(struct report *report)
 {
-    put(report, "{\"state\":\"stopped\"}");
+    put(report, LAST_REPORT, "{\"state\":\"stopped\"}");
 }
 
 static json_t *number(const struct troupe_query *query, const char *field)

@@ -3,10 +3,10 @@
 #include "worker/nats/client.h"
 
 #include "shared/base/log.h"
-#include "worker/nats/bucket.h"
 #include "worker/nats/engine.h"
 #include "worker/nats/message.h"
 #include "worker/nats/publication.h"
+#include "worker/nats/report.h"
 #include <stdio.h>
 #include <string.h>
 

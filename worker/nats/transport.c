@@ -87,34 +87,26 @@ struct pollfd transport_poll(struct transport *transport)
     return poll_fd;
 }
 
+/* Returns whether libnats has something to write. A new socket has time of its own. */
 static bool is_writing(struct transport *transport)
 {
     bool writing;
 
     pthread_mutex_lock(&transport->lock);
     writing = transport->writing;
+    if (transport->is_new || !writing)
+        transport->stalled_at = 0;
+    transport->is_new = false;
     pthread_mutex_unlock(&transport->lock);
     return writing;
 }
 
-/* Returns whether there is a new socket since the last call. */
-static bool has_changed(struct transport *transport)
-{
-    bool is_new;
-
-    pthread_mutex_lock(&transport->lock);
-    is_new = transport->is_new;
-    transport->is_new = false;
-    pthread_mutex_unlock(&transport->lock);
-    return is_new;
-}
-
 /* libnats closes the descriptor only after on_read() has taken it away. */
-static void shut_down(struct transport *transport, int how)
+void transport_end(struct transport *transport)
 {
     pthread_mutex_lock(&transport->lock);
     if (transport->fd >= 0)
-        (void)shutdown(transport->fd, how);
+        (void)shutdown(transport->fd, SHUT_RDWR);
     pthread_mutex_unlock(&transport->lock);
 }
 
@@ -122,57 +114,15 @@ usec_t transport_send(struct transport *transport, natsConnection *connection, u
 {
     int left;
 
-    if (has_changed(transport))
-        transport->stalled_at = 0;
-    if (!is_writing(transport)) {
-        transport->stalled_at = 0;
+    if (!is_writing(transport))
         return USEC_INFINITY;
-    }
     left = natsConnection_Buffered(connection);
     natsConnection_ProcessWriteEvent(connection);
-    if (!is_writing(transport)) {
-        transport->stalled_at = 0;
+    if (!is_writing(transport))
         return USEC_INFINITY;
-    }
     if (transport->stalled_at == 0 || natsConnection_Buffered(connection) < left)
         transport->stalled_at = now;
     else if (now - transport->stalled_at >= WRITE_USEC)
-        shut_down(transport, SHUT_RDWR); /* reading tells libnats */
+        transport_end(transport); /* reading tells libnats */
     return transport->stalled_at + WRITE_USEC;
-}
-
-void transport_end(struct transport *transport)
-{
-    shut_down(transport, SHUT_RDWR);
-}
-
-/* Returns false if it is too late, or there is no socket. */
-static bool wait_for(struct transport *transport, short events, usec_t deadline)
-{
-    struct pollfd poll_fd = {.fd = transport_poll(transport).fd, .events = events};
-    const usec_t left = clock_left(deadline);
-    const struct timespec timeout = usec_to_timespec(left);
-
-    return poll_fd.fd >= 0 && left > 0 && ppoll(&poll_fd, 1, &timeout, NULL) > 0;
-}
-
-/* Discards data that still arrives, without libnats, which would connect again at its end. */
-static bool drop(struct transport *transport)
-{
-    char data[4096];
-    ssize_t n;
-
-    pthread_mutex_lock(&transport->lock);
-    n = recv(transport->fd, data, sizeof(data), MSG_DONTWAIT);
-    pthread_mutex_unlock(&transport->lock);
-    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
-}
-
-void transport_finish(struct transport *transport, natsConnection *connection, usec_t deadline)
-{
-    while (is_writing(transport) && wait_for(transport, POLLOUT, deadline))
-        (void)transport_send(transport, connection, clock_now());
-    shut_down(transport, SHUT_WR);
-    while (wait_for(transport, POLLIN, deadline) && drop(transport))
-        continue;
 }

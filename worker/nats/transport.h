@@ -22,7 +22,7 @@ struct transport {
     pthread_mutex_t lock; /* libnats' threads also take it: do not hold it while calling libnats */
     int fd;               /* guarded by `lock`; -1 = none, or libnats' threads have it */
     bool writing;         /* guarded by `lock`: libnats has something to write */
-    bool is_new;          /* guarded by `lock`: no transport_send() has seen the socket yet */
+    bool is_new;          /* guarded by `lock`: transport_send() has not seen the socket yet */
     usec_t stalled_at;    /* when the socket accepted data last; 0 = none waits */
 };
 
@@ -42,6 +42,3 @@ usec_t transport_send(struct transport *transport, natsConnection *connection, u
 
 /* Shuts the socket down, so libnats connects to the next server. */
 void transport_end(struct transport *transport);
-
-/* Waits until the server has read all and has closed its side, or until `deadline`. */
-void transport_finish(struct transport *transport, natsConnection *connection, usec_t deadline);

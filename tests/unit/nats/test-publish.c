@@ -42,10 +42,6 @@ natsMsg *publication_notice(const struct engine *engine, const struct config *fr
     return NULL;
 }
 
-static void changed(void *userdata)
-{
-}
-
 int publication_ask(struct engine *engine, const struct config *from, const struct flight *of)
 {
     n_asked++;
@@ -129,7 +125,6 @@ static void set_up(void)
 {
     config = (struct config)CONFIG_NULL;
     publisher_init(&publisher, &nats, &config, &flights);
-    publisher.changed = changed;
     number = 1;
     other = 0;
     answer = send_status = 0;

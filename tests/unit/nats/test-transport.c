@@ -205,46 +205,4 @@ TEST(a_new_connection_has_time_of_its_own)
     ck_assert(!is_shut_down());
 }
 
-struct reading {
-    size_t total;
-    atomic_bool has_ended;
-};
-
-/* Reads all, and has some more to say before it closes its side. */
-static void *read_to_the_end(void *userdata)
-{
-    struct reading *reading = userdata;
-    char data[1 << 14];
-    ssize_t n;
-
-    while ((n = recv(other, data, sizeof(data), 0)) > 0)
-        reading->total += (size_t)n;
-    for (int i = 0; i < 16; i++)
-        if (send(other, data, sizeof(data), MSG_NOSIGNAL) < 0)
-            return NULL;
-    reading->has_ended = true;
-    (void)shutdown(other, SHUT_RDWR);
-    return NULL;
-}
-
-TEST(at_the_end_all_is_written_and_read_by_the_other_side)
-{
-    struct reading reading = {0};
-    pthread_t thread;
-
-    publish(4 << 20);
-    ck_assert_int_eq(pthread_create(&thread, NULL, read_to_the_end, &reading), 0);
-    transport_finish(&transport, NULL, clock_deadline(SUITE_TIMEOUT * USEC_PER_SEC));
-    ck_assert(reading.has_ended);
-    pthread_join(thread, NULL);
-    ck_assert_uint_eq(reading.total, 4 << 20);
-}
-
-TEST(the_end_waits_no_longer_than_it_may)
-{
-    publish_too_much();
-    transport_finish(&transport, NULL, clock_deadline(1000));
-    ck_assert_int_gt(peer.buffered, 0);
-}
-
 const struct suite suite = {.setup = set_up, .teardown = tear_down};
