@@ -224,16 +224,6 @@ class Clients(TestCase):
                 os.close(fd)
         s.until(lambda: len(s.fds()) <= before)
 
-    def test_the_inbox_cannot_be_mapped_writable(self):
-        s = self.started({"actor": ini(ACTOR)})
-        connection, fds = self.attach(s)
-        try:
-            self.assertRaises(PermissionError, mmap.mmap, fds[0], 4096)
-        finally:
-            connection.close()
-            for fd in fds:
-                os.close(fd)
-
     def test_a_version_that_is_not_known_is_refused(self):
         s = self.started({"actor": ini(ACTOR)})
         self.refused("BadVersion", s.call, "Attach", version=999)

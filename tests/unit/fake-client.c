@@ -20,15 +20,11 @@ static json_t *answers; /* all that were received */
 
 static void make_group(void)
 {
-    struct config_group *config;
+    struct config_group *config = new_group_config("test");
 
-    ck_assert_int_eq(config_defaults(&config, "test"), 0);
-    config->exec_start = calloc(2, sizeof(char *));
-    config->exec_start[0] = strdup("/bin/false");
     config->size = 2;
     config->queue_max = 3;
-    ck_assert_int_eq(group_new(&fake_group, &fake_parts.groups, config), 0);
-    ck_assert_int_eq(registry_add(&fake_parts.registry, fake_group), 0);
+    fake_group = add_group(&fake_parts, config);
 }
 
 void fake_setup(void)
@@ -54,9 +50,7 @@ void fake_teardown(void)
 {
     json_decref(answers);
     control_free(fake_control);
-    group_close(fake_group, "it is over");
-    registry_remove(&fake_parts.registry, fake_group);
-    group_free(fake_group);
+    remove_group(&fake_parts, fake_group);
     tear_down_parts(&fake_parts);
     unlink(fake_path);
     ck_assert_int_eq(rmdir(directory), 0);

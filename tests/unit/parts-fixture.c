@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/parts-fixture.h"
 
+#include "supervisor/group/group.h"
 #include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 
@@ -32,4 +33,30 @@ void tear_down_parts(struct parts *parts)
     alarms_deinit(&parts->alarms);
     process_context_deinit(&parts->process);
     loop_free(parts->loop);
+}
+
+struct config_group *new_group_config(const char *name)
+{
+    struct config_group *config;
+
+    ck_assert_int_eq(config_defaults(&config, name), 0);
+    config->exec_start = calloc(2, sizeof(char *));
+    config->exec_start[0] = strdup("/bin/false");
+    return config;
+}
+
+struct group *add_group(struct parts *parts, struct config_group *config)
+{
+    struct group *group;
+
+    ck_assert_int_eq(group_new(&group, &parts->groups, config), 0);
+    ck_assert_int_eq(registry_add(&parts->registry, group), 0);
+    return group;
+}
+
+void remove_group(struct parts *parts, struct group *group)
+{
+    group_close(group, "it is over");
+    registry_remove(&parts->registry, group);
+    group_free(group);
 }

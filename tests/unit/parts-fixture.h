@@ -10,3 +10,9 @@
 void set_up_parts(struct parts *parts, const struct config_daemon *config, int channel);
 /* The groups are freed. */
 void tear_down_parts(struct parts *parts);
+
+/* With /bin/false for its workers. */
+struct config_group *new_group_config(const char *name);
+/* Takes the configuration over. */
+struct group *add_group(struct parts *parts, struct config_group *config);
+void remove_group(struct parts *parts, struct group *group);

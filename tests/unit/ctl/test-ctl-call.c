@@ -94,16 +94,6 @@ static int call_once(usec_t timeout, json_t *parameters, json_t **ret)
     return r;
 }
 
-TEST(a_call_is_one_object_and_its_reply_is_handed_out)
-{
-    json_t *reply;
-
-    serve_text("{\"method\":\"a.b.C\",\"parameters\":{\"x\":\"y\"}}", "{\"parameters\":{\"n\":5}}");
-    ck_assert_int_eq(call_once(0, json_pack("{s:s}", "x", "y"), &reply), EXIT_OK);
-    ck_assert_int_eq(field_int(reply, "n"), 5);
-    json_decref(reply);
-}
-
 TEST(without_parameters_none_are_needed)
 {
     json_t *reply;
@@ -158,15 +148,6 @@ TEST(parameters_that_are_no_object_are_no_varlink)
 
     serve_text(NULL, "{\"parameters\":[1]}");
     ck_assert_int_eq(call_once(0, json_object(), &reply), EXIT_UNREACHABLE);
-}
-
-TEST(an_error_reply_becomes_its_exit_status)
-{
-    json_t *reply;
-
-    serve_text(NULL, "{\"error\":\"io.troupe.Supervisor.NoSuchTarget\",\"parameters\":"
-                     "{\"target\":\"digets\",\"nearest\":\"digest\"}}");
-    ck_assert_int_eq(call_once(0, json_object(), &reply), EXIT_NOT_FOUND);
 }
 
 TEST(where_nobody_listens_it_is_unreachable)

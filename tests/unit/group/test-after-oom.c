@@ -26,25 +26,12 @@ static enum config_cells cells;
 
 static struct group *make_group(const char *name, const char *on_oom)
 {
-    struct config_group *config;
-    struct group *group;
+    struct config_group *config = new_group_config(name);
 
-    ck_assert_int_eq(config_defaults(&config, name), 0);
-    config->exec_start = calloc(2, sizeof(char *));
-    config->exec_start[0] = strdup("/bin/false");
     config->cells = cells;
     config->on_oom = on_oom ? strdup(on_oom) : NULL;
     config->timeout = on_oom ? USEC_PER_SEC : 9 * USEC_PER_SEC;
-    ck_assert_int_eq(group_new(&group, &parts.groups, config), 0);
-    ck_assert_int_eq(registry_add(&parts.registry, group), 0);
-    return group;
-}
-
-static void drop_group(struct group *group)
-{
-    group_close(group, "it is over");
-    registry_remove(&parts.registry, group);
-    group_free(group);
+    return add_group(&parts, config);
 }
 
 static void setup(void)
@@ -57,9 +44,9 @@ static void setup(void)
 
 static void teardown(void)
 {
-    drop_group(from);
+    remove_group(&parts, from);
     if (big)
-        drop_group(big);
+        remove_group(&parts, big);
     event_unsubscribe(&subscriber);
     tear_down_parts(&parts);
 }
@@ -207,7 +194,7 @@ TEST(I5_a_group_that_drains_or_is_gone_takes_none)
     die_of(job, DEATH_OOM);
     end_pause(job);
     expect_in(from, job);
-    drop_group(TAKE_PTR(big));
+    remove_group(&parts, TAKE_PTR(big));
     die_of(job, DEATH_OOM);
     end_pause(job);
     expect_in(from, job);
@@ -215,8 +202,8 @@ TEST(I5_a_group_that_drains_or_is_gone_takes_none)
 
 TEST(I5_with_cells_it_goes_on_in_that_of_its_key)
 {
-    drop_group(from);
-    drop_group(big);
+    remove_group(&parts, from);
+    remove_group(&parts, big);
     cells = CONFIG_CELLS_BY_KEY;
     from = make_group("small", "big");
     big = make_group("big", NULL);

@@ -27,15 +27,12 @@ static struct event_subscriber subscriber = {.fn = on_event};
 
 static void make_group(enum config_cells cells)
 {
-    ck_assert_int_eq(config_defaults(&config, "mail"), 0);
-    config->exec_start = calloc(2, sizeof(char *));
-    config->exec_start[0] = strdup("/bin/false");
+    config = new_group_config("mail");
     config->size = 2;
     config->cells = cells;
     config->cells_max = 3;
     config->cell_idle = USEC_PER_SEC;
-    ck_assert_int_eq(group_new(&group, &parts.groups, config), 0);
-    ck_assert_int_eq(registry_add(&parts.registry, group), 0);
+    group = add_group(&parts, config);
 }
 
 /* What the group keeps of its cells, against a look at all of them. */
@@ -66,9 +63,7 @@ static void check_sums(void)
 static void drop_group(void)
 {
     check_sums();
-    group_close(group, "it is over");
-    registry_remove(&parts.registry, group);
-    group_free(group);
+    remove_group(&parts, group);
 }
 
 static void setup(void)

@@ -51,16 +51,6 @@ static void finish(struct job *job)
     job_set_state(job, JOB_SUCCEEDED);
 }
 
-TEST(a_job_is_found_by_its_handle_and_by_its_made_id)
-{
-    struct job *job = new_job("");
-    const struct protocol_id id = id_of(job);
-
-    ck_assert_ptr_eq(job_by_handle(&table, job->handle), job);
-    ck_assert_ptr_eq(job_by_id(&table, &id), job);
-    ck_assert_uint_eq(table.n_live, 1);
-}
-
 TEST(memory_is_given_back_after_a_flood_but_not_in_a_steady_state)
 {
     enum {

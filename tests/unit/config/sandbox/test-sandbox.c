@@ -11,7 +11,6 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 
 static struct config_group *load_sandbox(const char *keys)
@@ -231,28 +230,6 @@ TEST(only_the_listed_namespaces_are_made)
     ck_assert_int_eq(probe_in("RestrictNamespaces=uts\n", try_uts_namespace_by_clone), expected);
     ck_assert_int_eq(probe_in("RestrictNamespaces=~user\n", try_user_namespace), EPERM);
     ck_assert_int_eq(probe_in("RestrictNamespaces=~user\n", try_uts_namespace_by_clone), expected);
-}
-
-static int try_writable_code(void)
-{
-    void *page =
-        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    return page == MAP_FAILED ? errno : 0;
-}
-
-static int try_code_after_writing(void)
-{
-    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    return page == MAP_FAILED ? 255 : error_of(mprotect(page, 4096, PROT_READ | PROT_EXEC));
-}
-
-TEST(memory_is_not_both_written_and_executed)
-{
-    ck_assert_int_eq(probe_in("MemoryDenyWriteExecute=yes\n", try_writable_code), EPERM);
-    ck_assert_int_eq(probe_in("MemoryDenyWriteExecute=yes\n", try_code_after_writing), EPERM);
-    ck_assert_int_eq(probe_in("UMask=0\n", try_writable_code), 0);
 }
 
 /* ---- the rest ---- */

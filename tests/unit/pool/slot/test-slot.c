@@ -140,14 +140,10 @@ static void forget(struct fake_worker *worker)
 
 static void make_group(void)
 {
-    struct config_group *config;
+    struct config_group *config = new_group_config("test");
 
-    ck_assert_int_eq(config_defaults(&config, "test"), 0);
-    config->exec_start = calloc(2, sizeof(char *));
-    config->exec_start[0] = strdup("/bin/false");
     config->size = 1;
-    ck_assert_int_eq(group_new(&group, &parts.groups, config), 0);
-    ck_assert_int_eq(registry_add(&parts.registry, group), 0);
+    group = add_group(&parts, config);
     pool = &group->cell->pool;
 }
 

@@ -1,27 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/suite.h"
 
-TEST(the_monotonic_clock_never_goes_backwards)
-{
-    usec_t before = clock_now();
-
-    for (int i = 0; i < 1000; i++) {
-        usec_t now = clock_now();
-
-        ck_assert_uint_ge(now, before);
-        before = now;
-    }
-    ck_assert_uint_gt(before, 0);
-}
-
-TEST(real_time_is_microseconds_since_1970)
-{
-    usec_t seconds = clock_realtime() / USEC_PER_SEC;
-
-    ck_assert_uint_ge(seconds, (usec_t)time(NULL) - 60);
-    ck_assert_uint_le(seconds, (usec_t)time(NULL) + 60);
-}
-
 TEST(the_steady_clock_goes_on_from_its_origin)
 {
     const usec_t hour = 3600 * USEC_PER_SEC, origin = clock_set_origin(0);
