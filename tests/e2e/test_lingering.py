@@ -17,16 +17,21 @@ from troupe import ACTOR, Bell, FAULTY_TROUPED, LIMIT, QUICK, TestCase, VERSION,
 LINGER = 40  # seconds that such a close blocks
 BOUND = 10   # seconds: far beyond any turn on a busy machine
 
-SERVICE = """
+LINGERING = """
 import array, os, socket, struct
-peer = socket.create_connection(("127.0.0.1", int(os.environ["PORT"])))
-peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 40))
-peer.setblocking(False)
-try:
-    while True:
-        peer.send(bytes(65536))
-except BlockingIOError:
-    pass
+def lingering():
+    peer = socket.create_connection(("127.0.0.1", int(os.environ["PORT"])))
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 40))
+    peer.setblocking(False)
+    try:
+        while True:
+            peer.send(bytes(65536))
+    except BlockingIOError:
+        return peer
+"""
+
+SERVICE = LINGERING + """
+peer = lingering()
 notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [peer.fileno()]))]
 with open(os.environ["BELL"], "w") as bell:
@@ -42,17 +47,7 @@ with open(os.environ["BELL"], "w") as bell:
 os._exit(1) if "DIE" in os.environ else os.read(os.open(os.environ["GO"], os.O_RDWR), 1)
 """
 
-SUBMITTER = """
-import array, os, socket, struct
-def lingering():
-    peer = socket.create_connection(("127.0.0.1", int(os.environ["PORT"])))
-    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 40))
-    peer.setblocking(False)
-    try:
-        while True:
-            peer.send(bytes(65536))
-    except BlockingIOError:
-        return peer
+SUBMITTER = LINGERING + """
 peers = [lingering() for i in range(20)]
 with open(os.environ["BELL"], "w") as bell:
     bell.write("here\\n")

@@ -82,15 +82,6 @@ static void expect(size_t browser, unsigned answers, json_int_t number)
     ck_assert_int_eq(browsers[browser].number, number);
 }
 
-TEST(each_browser_gets_the_reply_to_its_question)
-{
-    ask(0, "a");
-    ask(1, "a");
-    ck_assert(reply(1) && reply(2));
-    expect(0, 1, 1);
-    expect(1, 1, 2);
-}
-
 TEST(calls_at_a_time_are_bounded)
 {
     char target[16];
@@ -121,14 +112,6 @@ TEST(a_supervisor_that_hangs_is_given_up)
     questions_run(&questions, now);
     expect(0, 1, 0);
     ck_assert_int_eq(browsers[0].failure, -ETIMEDOUT);
-}
-
-TEST(a_supervisor_that_is_away_is_said_at_once)
-{
-    questions.socket = "/nowhere/sock";
-    ask(0, "a");
-    expect(0, 1, 0);
-    ck_assert_int_eq(browsers[0].failure, -ENOENT);
 }
 
 TEST(nothing_is_asked_any_more_after_the_stop)

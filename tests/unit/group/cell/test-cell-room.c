@@ -163,13 +163,19 @@ TEST(those_who_wait_are_served_in_the_order_they_came_and_before_who_does_not)
     ck_assert_ptr_eq(order[2], &senders[2]);
 }
 
+/* Two that wait for a place. */
+static void start_two(struct sender *senders)
+{
+    fill();
+    sender_start(&senders[0], "", USEC_INFINITY);
+    sender_start(&senders[1], "", USEC_INFINITY);
+}
+
 TEST(one_is_called_for_a_place_and_no_more)
 {
     struct sender senders[2];
 
-    fill();
-    sender_start(&senders[0], "", USEC_INFINITY);
-    sender_start(&senders[1], "", USEC_INFINITY);
+    start_two(senders);
     ck_assert_int_eq(cell_cancel(jobs[0], PROTOCOL_CAUSE_REQUESTED, 0), 0);
     run_until_answered(1);
     ck_assert_int_eq(senders[1].result, CELL_E_WAIT);
@@ -201,19 +207,12 @@ TEST(beside_the_place_of_one_that_was_called_others_are_free)
     ck_assert_int_eq(sender.result, 0);
 }
 
-static void stop_at_turn(struct cell_waiter *waiter)
-{
-    loop_stop(parts.loop);
-}
-
 TEST(one_that_was_called_and_goes_away_leaves_its_place_to_the_next)
 {
     struct sender senders[2];
 
-    fill();
-    sender_start(&senders[0], "", USEC_INFINITY);
-    sender_start(&senders[1], "", USEC_INFINITY);
-    senders[0].waiter.turn = stop_at_turn;
+    start_two(senders);
+    senders[0].waiter.turn = stop_the_loop;
     ck_assert_int_eq(cell_cancel(jobs[0], PROTOCOL_CAUSE_REQUESTED, 0), 0);
     ck_assert_int_eq(loop_run(parts.loop), 0);
     ck_assert(senders[0].waiter.called);
@@ -227,9 +226,7 @@ TEST(one_that_is_refused_when_called_leaves_its_place_to_the_next)
 {
     struct sender senders[2];
 
-    fill();
-    sender_start(&senders[0], "", USEC_INFINITY);
-    sender_start(&senders[1], "", USEC_INFINITY);
+    start_two(senders);
     ck_assert_int_eq(cell_cancel(jobs[1], PROTOCOL_CAUSE_REQUESTED, 0), 0);
     jobs[1] = NULL;
     senders[0].request.name = jobs[0]->name;
