@@ -247,4 +247,5 @@ void supervisor_close_store(struct supervisor *supervisor)
         store_end_run(store);
     supervisor->parts.durable.store = store_free(store);
     durable_jobs_close(&supervisor->parts.durable);
+    restore_deinit(&supervisor->restore);
 }

@@ -107,6 +107,7 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     list_init(&supervisor->parts.jobs.unused_waiters);
     job_table_init_telling(&supervisor->parts.jobs);
     list_init(&supervisor->parts.durable.unread);
+    list_init(&supervisor->parts.durable.queries);
     names_on_disk_init(&supervisor->parts.durable.names);
     registry_init(&supervisor->parts.registry);
     supervisor->on_event.fn = on_event;

@@ -254,41 +254,26 @@ int memory_renew(struct memory *ret, int fd)
     return 0;
 }
 
-/* Reads the first job of `*left`, which is removed from it. Returns 0, or 1 if the job was not
- * published, or -errno. */
-static int read_next_job(int fd, const struct memory_header *former, uint64_t *left,
-                         struct memory_job *ret)
-{
-    const size_t i = (size_t)__builtin_ctzll(*left);
-    const uint32_t tail = atomic_load_explicit(&former->tail, memory_order_relaxed);
-    int r = read_all(fd, ret, sizeof(*ret),
-                     offsetof(struct memory_header, jobs) + i * sizeof(struct memory_job));
-
-    *left &= *left - 1;
-    return r < 0 ? r : !memory_job_is_published(ret, tail, former->ring_size);
-}
-
 int memory_scan_jobs(int fd, memory_job_fn fn, void *userdata)
 {
     struct memory_header former;
     struct memory_job job;
-    uint32_t longest = 0, tail;
+    uint32_t tail;
     int r = read_former(fd, &former);
 
     if (r < 0)
         return r;
     tail = atomic_load_explicit(&former.tail, memory_order_relaxed);
-    for (uint64_t left = former.hands; r >= 0 && left != 0;) {
-        r = read_next_job(fd, &former, &left, &job);
-        if (r == 0 && tail - job.cursor > longest)
-            longest = tail - job.cursor;
+    for (uint64_t left = former.hands; left != 0; left &= left - 1) {
+        r = read_all(fd, &job, sizeof(job),
+                     offsetof(struct memory_header, jobs) +
+                         (size_t)__builtin_ctzll(left) * sizeof(job));
+        if (r < 0)
+            return r;
+        if (memory_job_is_published(&job, tail, former.ring_size))
+            fn(userdata, &job);
     }
-    for (uint64_t left = former.hands; r >= 0 && left != 0;) {
-        r = read_next_job(fd, &former, &left, &job);
-        if (r == 0)
-            fn(userdata, &job, tail - job.cursor == longest);
-    }
-    return r < 0 ? r : 0;
+    return 0;
 }
 
 int memory_replace(struct memory *inbox, int fd)

@@ -207,9 +207,9 @@ int memory_open(struct memory *ret, int fd, enum memory_role role);
  * another -errno. */
 int memory_renew(struct memory *ret, int fd);
 
-/* Calls `fn` for each job of the inbox behind `fd` whose JOB record was published; `first` is the
- * one that the worker has had longest. Needs no memory. Returns 0 or like memory_renew(). */
-typedef void (*memory_job_fn)(void *userdata, const struct memory_job *job, bool first);
+/* Calls `fn` for each job of the inbox behind `fd` whose JOB record was published. Needs no memory.
+ * Returns 0, or fails like memory_renew(). */
+typedef void (*memory_job_fn)(void *userdata, const struct memory_job *job);
 int memory_scan_jobs(int fd, memory_job_fn fn, void *userdata);
 
 /* Worker side: maps the next inbox in the place of this one, so that pointers into it stay valid.

@@ -57,7 +57,7 @@ static void on_loaded(struct store_task *task, int result)
     struct job_lookup *lookup = load->owner;
 
     if (lookup && result == 0 && durable_jobs_are_unread(lookup->context->durable)) {
-        store_add(lookup->context->durable->store, task); /* again after the next rows */
+        durable_jobs_ask_later(lookup->context->durable, task);
         return;
     }
     if (lookup && result == -ECANCELED)

@@ -140,7 +140,7 @@ static int fill_durable_result(struct group *group, struct job *job, struct load
     return durable_job_take_result(durable, job, group->name, number);
 }
 
-bool restore_take_result(const struct restore *restore, struct loaded_job *copy)
+int restore_take_result(const struct restore *restore, struct loaded_job *copy)
 {
     const struct group_context *context = restore->context;
     const struct job_row *row = &copy->row;
@@ -152,13 +152,16 @@ bool restore_take_result(const struct restore *restore, struct loaded_job *copy)
         names_on_disk_add(&context->durable->names, row->name, row->name_size, row->number);
     if (!group || !restore_is_old(restore, group, row->number) || row->state < JOB_SUCCEEDED ||
         row->state >= _JOB_N_STATES)
-        return false;
+        return 0;
     r = job_new(context->jobs, row->name, &job);
-    if (r != 0)
-        return r == JOB_E_EXISTS && restore_is_free_soon(restore, row);
-    if (fill_durable_result(group, job, copy) < 0)
-        job_let_go(context->jobs, job);
-    else
+    if (r == JOB_E_EXISTS)
+        return restore_is_free_soon(restore, row) ? RESTORE_E_AGAIN : 0;
+    if (r < 0)
+        return r;
+    r = fill_durable_result(group, job, copy);
+    if (r == 0)
         keep_result(group, job);
-    return false;
+    else
+        job_let_go(context->jobs, job);
+    return r == -ENOMEM ? r : 0;
 }

@@ -9,6 +9,12 @@
 
 struct saved_job;
 
+enum {
+    _RESTORE_E_SUCCESS,
+    RESTORE_E_AGAIN, /* to be read again: a job that the store is about to refuse has its id */
+    RESTORE_E_LOADS, /* rows are being read with their payloads */
+};
+
 /* Returns the group of a row, if it is being restored. Makes a group that no file describes, if the
  * row is of no other. */
 struct group *restore_group_of_row(const struct restore *restore, const struct job_row *row);
@@ -23,9 +29,8 @@ bool restore_is_free_soon(const struct restore *restore, const struct job_row *r
 
 /* Take over the payload of a row. */
 void restore_take_letter(const struct restore *restore, struct loaded_job *row);
-/* Returns whether the row is to be read again: a job that the store is about to refuse has its id.
- */
-bool restore_take_result(const struct restore *restore, struct loaded_job *row);
+/* Returns 0, RESTORE_E_AGAIN or -ENOMEM: the row is to be read again. */
+int restore_take_result(const struct restore *restore, struct loaded_job *row);
 
 /* Keeps the result of a job that was made for it, and that ends with that. Returns 0 or -ENOMEM. */
 int restore_saved_result(struct group *group, struct job *job, const struct saved_job *saved,

@@ -24,6 +24,8 @@
 
 /* Payloads that are read at a time. */
 #define RESTORE_BYTES (UINT64_C(16) << 20)
+/* Pause when memory is short. */
+#define RESTORE_RETRY USEC_PER_SEC
 
 /* Returns the group, if it is being restored. */
 static struct group *find_group(const struct restore *restore, const char *name, size_t size)
@@ -160,8 +162,8 @@ static struct cell *find_cell(struct group *group, const char *key, size_t size)
     return group && !group->closed ? group_restore_cell(group, key, size) : NULL;
 }
 
-/* Returns whether the row is to be read again. */
-static bool resume_job(const struct restore *restore, const struct job_load_entry *entry)
+/* Returns 0, RESTORE_E_AGAIN or -ENOMEM: the row is to be read again. */
+static int resume_job(const struct restore *restore, const struct job_load_entry *entry)
 {
     struct loaded_job *loaded = entry->job;
     const struct job_row *row = &loaded->row;
@@ -177,14 +179,14 @@ static bool resume_job(const struct restore *restore, const struct job_load_entr
     else if (cell && !job)
         r = cell_resume_job(cell, loaded, NULL);
     if (r == -EEXIST && restore_is_free_soon(restore, row))
-        return true;
+        return RESTORE_E_AGAIN;
     if (r == -ENOMEM)
-        leave_out(restore);
+        return r;
     if (r < 0)
         log_error("%.*s: cannot take a job from disk: %s; it comes back at the next start",
                   (int)row->group_size, row->group,
                   r == -EEXIST ? "another has its id" : strerror(-r));
-    return false;
+    return 0;
 }
 
 /* The groups are not read again in this run. */
@@ -215,11 +217,27 @@ static void resume_groups(const struct restore *restore)
     }
 }
 
-/* The store does not work. */
-static void stop(struct restore *restore)
+/* Jobs in hand whose rows were not found: they had not been written. Their results are kept. */
+static void complete_unwritten(const struct restore *restore, bool ended_only)
+{
+    list_for_each_safe (node, &restore->context->durable->unread) {
+        const struct durable_job *durable = list_entry(node, struct durable_job, unread_link);
+        struct job *job = durable->record.job;
+
+        if (durable->ended || !ended_only)
+            durable_job_found(job, durable->ended ? cell_rest_of(job->cell, job, durable->end) : 0);
+    }
+}
+
+/* The store does not work, or is closed. */
+static void stop(struct restore *restore, int error)
 {
     leave_out(restore);
+    restore->context->durable->unreadable = true;
+    complete_unwritten(restore, true);
     end_groups(restore);
+    if (error != -ECANCELED)
+        durable_jobs_ask(restore->context->durable);
     resume_groups(restore);
     free_rows(restore);
     restore->stage = RESTORE_NOTHING;
@@ -227,58 +245,62 @@ static void stop(struct restore *restore)
         restore->done(restore);
 }
 
-static void on_loaded(struct store_task *task, int result);
-
-/* Reads the rows whose numbers have been filled in. */
-static void begin_load(struct restore *restore, struct job_load *load)
+/* Reads the rows of the load, or the next ones. */
+static void read_next(struct restore *restore)
 {
-    load->owner = restore;
-    load->bytes_max = RESTORE_BYTES;
-    load->task.done = on_loaded;
-    store_add(restore->context->durable->store, &load->task);
+    store_add(restore->context->durable->store,
+              restore->load ? &restore->load->task : &restore->task);
 }
 
-/* Reads the first `n_again` rows of `load` again, and those that had no room in it. Returns false
- * if there are none. */
-static bool load_rest(struct restore *restore, const struct job_load *load, size_t n_again)
+static void on_retry(struct timer *timer, usec_t now)
 {
-    const size_t n = n_again + load->n - load->n_read;
-    struct job_load *rest = n > 0 && load->n_read > 0 ? job_load_new(n) : NULL;
+    (void)now;
+    read_next(list_entry(timer, struct restore, retry));
+}
 
-    if (n > 0 && !rest)
-        leave_out(restore); /* out of memory */
-    if (!rest)
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        const struct job_load_entry *entry =
-            &load->entries[i < n_again ? i : load->n_read + i - n_again];
+/* Memory is short. */
+static void read_later(struct restore *restore)
+{
+    struct loop *loop = restore->context->loop;
 
-        rest->entries[i] = (struct job_load_entry){.number = entry->number, .mark = entry->mark};
-    }
-    begin_load(restore, rest);
-    return true;
+    if (timer_arm(loop_timers(loop), &restore->retry, usec_add(loop_now(loop), RESTORE_RETRY)) < 0)
+        read_next(restore);
 }
 
 static void on_loaded(struct store_task *task, int result)
 {
     struct job_load *load = job_load_of(task);
     struct restore *restore = load->owner;
-    size_t n_again = 0;
+    bool is_short = load->n_read == 0;
+    size_t n = 0;
 
-    for (size_t i = 0; result == 0 && i < load->n_read; i++)
-        if (load->entries[i].job && resume_job(restore, &load->entries[i])) {
-            load->entries[n_again].mark = load->entries[i].mark;
-            load->entries[n_again++].number = load->entries[i].number;
-        }
-    if (result < 0)
-        stop(restore);
-    else if (!load_rest(restore, load, n_again))
+    if (result < 0) {
+        restore->load = job_load_free(load);
+        stop(restore, result);
+        return;
+    }
+    for (size_t i = 0; i < load->n; i++) {
+        struct job_load_entry *entry = &load->entries[i];
+        int r = i >= load->n_read ? RESTORE_E_AGAIN : entry->job ? resume_job(restore, entry) : 0;
+
+        entry->job = loaded_job_free(entry->job);
+        is_short = is_short || r < 0;
+        if (r != 0)
+            load->entries[n++] = *entry;
+    }
+    load->n = n;
+    if (n == 0) {
+        restore->load = job_load_free(load);
         read_on(restore);
-    job_load_free(load);
+    } else if (is_short) {
+        read_later(restore);
+    } else {
+        read_next(restore);
+    }
 }
 
-/* Returns whether some are being read with their payloads. */
-static bool take_jobs(struct restore *restore)
+/* Returns 0, RESTORE_E_LOADS or -ENOMEM. */
+static int take_jobs(struct restore *restore)
 {
     struct job_load *load = job_load_new(restore->n_rows);
     const struct job_row *before = NULL;
@@ -286,12 +308,10 @@ static bool take_jobs(struct restore *restore)
     struct cell *cell = NULL;
     size_t n = 0;
 
+    if (!load)
+        return -ENOMEM;
     if (restore->n_rows > 0)
         restore->after = list_entry(restore->rows.prev, struct loaded_job, link)->row.number;
-    if (!load) {
-        leave_out(restore);
-        return false;
-    }
     list_for_each (node, &restore->rows) {
         const struct job_row *row = &list_entry(node, struct loaded_job, link)->row;
 
@@ -307,10 +327,14 @@ static bool take_jobs(struct restore *restore)
     load->n = n;
     if (n == 0) {
         job_load_free(load);
-        return false;
+        return 0;
     }
-    begin_load(restore, load);
-    return true;
+    load->owner = restore;
+    load->bytes_max = RESTORE_BYTES;
+    load->task.done = on_loaded;
+    restore->load = load;
+    read_next(restore);
+    return RESTORE_E_LOADS;
 }
 
 /* ---- the sequence ---- */
@@ -340,17 +364,6 @@ static bool mark_groups(const struct restore *restore)
     return any;
 }
 
-/* Jobs in hand whose rows were not found: they had not been written. Their results are kept. */
-static void complete_unwritten(const struct restore *restore)
-{
-    list_for_each_safe (node, &restore->context->durable->unread) {
-        const struct durable_job *durable = list_entry(node, struct durable_job, unread_link);
-        struct job *job = durable->record.job;
-
-        durable_job_found(job, durable->ended ? cell_rest_of(job->cell, job, durable->end) : 0);
-    }
-}
-
 static void report_undescribed(const struct restore *restore)
 {
     size_t cursor = 0;
@@ -363,13 +376,14 @@ static void report_undescribed(const struct restore *restore)
 
 static void finish(struct restore *restore)
 {
-    complete_unwritten(restore);
+    complete_unwritten(restore, false);
     report_undescribed(restore);
     ended_attempts_settle(&restore->context->durable->attempts);
     (void)waiting_room_settle(restore->context->durable->inherited, SAVED_JOB_ROW, NULL, NULL);
     restore->stage = RESTORE_NOTHING;
     end_groups(restore);
     restore_begin(restore); /* groups may have been added */
+    durable_jobs_ask(restore->context->durable);
     resume_groups(restore);
     if (restore->done)
         restore->done(restore);
@@ -383,18 +397,20 @@ static void take_letters(const struct restore *restore)
     restore->context->durable->letters_unread = false;
 }
 
-static void take_results(struct restore *restore)
+/* Returns 0, RESTORE_E_AGAIN or -ENOMEM. */
+static int take_results(struct restore *restore)
 {
     list_for_each (node, &restore->rows) {
         struct loaded_job *copy = list_entry(node, struct loaded_job, link);
 
-        if (restore_take_result(restore, copy)) {
-            restore->n_rows = RESULTS_MAX; /* the rest follows again */
-            return;
-        }
+        int r = restore_take_result(restore, copy);
+
+        if (r != 0)
+            return r;
         restore->after = copy->row.number;
         restore->after_ended = copy->row.ended_at;
     }
+    return 0;
 }
 
 /* Begins to read the next rows, of this stage or the next one. */
@@ -411,19 +427,19 @@ static void read_on(struct restore *restore)
     if (restore->stage == RESTORE_DONE)
         finish(restore);
     else
-        store_add(restore->context->durable->store, &restore->task);
+        read_next(restore);
 }
 
-/* Returns whether jobs are being read with their payloads. */
-static bool take_rows(struct restore *restore)
+/* Returns 0, RESTORE_E_LOADS; or RESTORE_E_AGAIN or -ENOMEM: the rest of the rows is to be read
+ * again. */
+static int take_rows(struct restore *restore)
 {
     switch (restore->stage) {
     case RESTORE_LETTERS:
         take_letters(restore);
-        return false;
+        return 0;
     case RESTORE_RESULTS:
-        take_results(restore);
-        return false;
+        return take_results(restore);
     default:
         return take_jobs(restore);
     }
@@ -433,18 +449,19 @@ static void on_read(struct store_task *task, int result)
 {
     struct restore *restore = list_entry(task, struct restore, task);
     const int fault = fault_inject("restore");
+    int r = result < 0 ? result : fault;
 
-    if (fault == -EAGAIN) { /* as if the transaction had failed */
-        store_add(restore->context->durable->store, task);
-    } else if (result < 0 || fault < 0) {
-        stop(restore);
-    } else {
-        const bool loads = take_rows(restore);
-
-        free_rows(restore);
-        if (!loads)
-            read_on(restore);
-    }
+    if (r == 0)
+        r = take_rows(restore);
+    free_rows(restore);
+    if (r == 0)
+        read_on(restore);
+    else if (r == -EAGAIN || r == RESTORE_E_AGAIN) /* -EAGAIN: as if the transaction had failed */
+        read_next(restore);
+    else if (r == -ENOMEM)
+        read_later(restore);
+    else if (r < 0)
+        stop(restore, r);
 }
 
 void restore_init(struct restore *restore, const struct group_context *context)
@@ -453,6 +470,7 @@ void restore_init(struct restore *restore, const struct group_context *context)
         (struct restore){.context = context, .task = {.apply = restore_apply, .done = on_read}};
     list_init(&restore->task.link);
     list_init(&restore->rows);
+    timer_init(&restore->retry, on_retry);
 }
 
 void restore_begin(struct restore *restore)
@@ -468,11 +486,19 @@ void restore_begin(struct restore *restore)
     restore->after = 0;
     restore->after_ended = 0;
     restore->context->durable->restores = true;
-    store_add(store, &restore->task);
+    read_next(restore);
 }
 
 void restore_again(struct restore *restore)
 {
     restore->scanned = false;
     restore_begin(restore);
+}
+
+void restore_deinit(struct restore *restore)
+{
+    if (timer_armed(&restore->retry)) {
+        timer_disarm(loop_timers(restore->context->loop), &restore->retry);
+        restore->load = job_load_free(restore->load);
+    }
 }

@@ -8,11 +8,13 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"
+#include "supervisor/loop/timer.h"
 #include "supervisor/store/store.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 struct group_context;
+struct job_load;
 struct saved_reader;
 
 enum restore_stage {
@@ -34,6 +36,8 @@ struct restore {
     usec_t after_ended; /* the end of that job, for results */
     struct list rows; /* struct loaded_job.link: those of jobs that have not ended lack payloads */
     unsigned n_rows;
+    struct job_load *load; /* live jobs that are being read with their payloads; NULL = none */
+    struct timer retry;    /* memory was short: then it continues */
     bool scanned; /* all rows have been looked at: those of no group have one */
     void (*done)(struct restore *restore); /* read, or failed; NULL = none */
 };
@@ -45,6 +49,9 @@ void restore_init(struct restore *restore, const struct group_context *context);
 void restore_begin(struct restore *restore);
 /* A group has gone that may have left jobs on disk: likewise. */
 void restore_again(struct restore *restore);
+
+/* The store is closed. */
+void restore_deinit(struct restore *restore);
 
 /* Brings back a job that the last supervisor has saved for an upgrade (upgrade/save.h). Workers
  * have been adopted with their jobs in hand, and there is no other job yet. Returns 0 or -errno. */

@@ -42,8 +42,8 @@ struct pool_handler {
      * is ignored. */
     struct job *(*job_resumed)(struct pool *pool, const struct job_page *page);
     /* A worker of the last supervisor had this job in hand, and cannot be taken over: it is killed.
-     * `begun`: it may be at work on the job. */
-    void (*job_missed)(struct pool *pool, const struct job_page *page, bool begun);
+     * It may have begun the job. */
+    void (*job_missed)(struct pool *pool, const struct job_page *page);
     /* The worker's answer to the running attempt; moves `result`. */
     void (*job_answered)(struct pool *pool, struct job *job, const char *worker,
                          enum protocol_outcome outcome, int32_t code, struct payload *result);

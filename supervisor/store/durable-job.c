@@ -242,8 +242,30 @@ void durable_job_leave(struct job *job)
     keep_for_row(durable);
 }
 
+static struct store_task *take_query(struct durable_jobs *jobs)
+{
+    struct list *node = list_first(&jobs->queries);
+
+    if (!node)
+        return NULL;
+    list_unlink(node);
+    return list_entry(node, struct store_task, link);
+}
+
+void durable_jobs_ask(struct durable_jobs *jobs)
+{
+    struct store_task *query;
+
+    while ((query = take_query(jobs)))
+        store_add(jobs->store, query);
+}
+
 void durable_jobs_close(struct durable_jobs *jobs)
 {
+    struct store_task *query;
+
+    while ((query = take_query(jobs)))
+        query->done(query, -ECANCELED);
     list_for_each_safe (node, &jobs->unread) {
         struct durable_job *durable = list_entry(node, struct durable_job, unread_link);
 
@@ -345,6 +367,8 @@ bool durable_job_end(struct job *job, enum job_state end, unsigned keeps, uint64
     struct durable_job *durable = durable_of(job);
     const bool taken_back = durable_take_back(durable);
 
+    if (durable->jobs->unreadable)
+        list_unlink(&durable->unread_link);
     hold_end(durable, taken_back);
     if (taken_back && !durable->stored &&
         ((keeps == 0 && durable->replaces == 0) || job->refusal != 0)) {

@@ -43,7 +43,9 @@ struct durable_jobs {
     struct names_on_disk names;
     struct waiting_room *inherited; /* message_context.inherited */
     bool restores;                  /* rows are being read */
+    struct list queries;            /* struct store_task.link: those that wait until they are */
     bool letters_unread;            /* dead letters are still to be read */
+    bool unreadable;                /* no row is read any more: the store is unusable */
     bool incomplete; /* rows could not be read: a job that is not found may be on disk */
     /*
      * Called when changes of a live job have been written, or could not be (`result`: see struct
@@ -61,6 +63,14 @@ static inline bool durable_jobs_are_unread(const struct durable_jobs *jobs)
 {
     return jobs->restores || store_state(jobs->store) == STORE_OPENING;
 }
+
+/* Adds a query of the store again once they are known. Its done() follows. */
+static inline void durable_jobs_ask_later(struct durable_jobs *jobs, struct store_task *query)
+{
+    list_push_back(&jobs->queries, &query->link);
+}
+/* They are known: adds all of those. */
+void durable_jobs_ask(struct durable_jobs *jobs);
 
 /*
  * Learns whether the jobs of a cell end so soon that their additions had better wait for that: then
@@ -131,7 +141,7 @@ static inline bool durable_job_is_unread(const struct job *job)
 void durable_job_found(struct job *job, unsigned keeps);
 /* The job leaves memory. If its row has not been read, that says how to go on. */
 void durable_job_leave(struct job *job);
-/* The store is closed: reports ends that cannot be written. */
+/* The store is closed: reports ends that cannot be written, and ends queries that wait. */
 void durable_jobs_close(struct durable_jobs *jobs);
 
 /* Finds the job of a row, if it is in memory. Returns NULL if it is not. */

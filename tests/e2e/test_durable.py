@@ -582,7 +582,7 @@ class Survives(Case):
     def test_D4_dead_letters_that_could_not_be_read_are_not_said_to_be_none(self):
         s, ids = self.dead("a")
         s.kill()
-        s.with_faults(f"restore:1={errno.ENOMEM}").start()
+        s.with_faults(f"restore:1={errno.EUCLEAN}").start()
         why = "the next start reads them again"
         self.assertIn(why, s.call("io.troupe.Actors.ListDeadLetters")["store_problem"])
         self.assertIn(why, s.call("io.troupe.Actors.Purge", filter={})["store_problem"])
@@ -1023,8 +1023,13 @@ class Lookups(Case):
         self.refused("NoSuchJob", s.job, "never")
 
     def test_a_job_is_not_said_to_be_unknown_when_not_all_could_be_read(self):
-        s = self.waiting().with_faults(f"restore:3={errno.ENOMEM}").start()  # dead letters, results, jobs
+        s = self.waiting().with_faults(f"restore:3={errno.EUCLEAN}").start()  # dead letters, results, jobs
         self.unknown(s, "the next start reads them again")
+
+    def test_without_memory_jobs_are_read_later_and_questions_wait(self):
+        s = self.waiting(5).with_faults(f"restore:1={errno.ENOMEM},restore:4={errno.ENOMEM}").start()
+        self.refused("NoSuchJob", s.job, "never")
+        s.until(lambda: s.group("kept")["succeeded"] == 5)
 
     def test_a_transaction_that_is_repeated_leaves_no_job_out(self):
         s = self.waiting(5).with_faults(",".join(f"restore:{n}={errno.EAGAIN}" for n in (1, 3, 5))).start()

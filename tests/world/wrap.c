@@ -419,8 +419,8 @@ void __wrap_fault_point(const char *name)
 /* Calls that may fail without a lasting effect. */
 int __wrap_fault_inject(const char *what)
 {
-    static const char *const names[] = {"alloc", "kept-result", "json",   "mmap",
-                                        "memfd", "envelope",    "receive"};
+    static const char *const names[] = {"alloc", "kept-result", "json",    "mmap",
+                                        "memfd", "envelope",    "receive", "restore"};
 
     if (!sim_self() || sim_self() != keeper_supervisor())
         return 0;

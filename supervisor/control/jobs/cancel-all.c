@@ -168,7 +168,7 @@ static void on_rows(struct store_task *task, int result)
     struct cancel_all *all = load->owner;
 
     if (all && result == 0 && durable_jobs_are_unread(all->parts.request->context->durable)) {
-        store_add(all->parts.request->context->durable->store, task); /* after the next rows */
+        durable_jobs_ask_later(all->parts.request->context->groups->durable, task);
         return;
     }
     if (all && result == 0)

@@ -48,16 +48,15 @@ static int make_job(struct cell *cell, const struct job_row *row, const struct s
     return r;
 }
 
-/* Takes what an upgrade has handed over of a durable job whose row is read. Returns whether there
+/* Finds what an upgrade has handed over of a durable job whose row is read. Returns whether there
  * is anything; texts are not valid. */
-static bool take_saved(struct durable_jobs *durable, int64_t number, struct saved_job *ret)
+static bool find_saved(struct durable_jobs *durable, int64_t number, struct saved_job *ret)
 {
     struct saved_reader reader;
 
     if (!waiting_room_find(durable->inherited, SAVED_JOB_ROW, (uint64_t)number, &reader))
         return false;
     record_get(&reader, &SAVED_JOB_RECORD, ret);
-    waiting_room_remove(durable->inherited, SAVED_JOB_ROW, (uint64_t)number);
     if (reader.damaged)
         log_error("how attempts of durable job %" PRId64 " failed is lost in the upgrade: its row "
                   "is damaged",
@@ -69,8 +68,9 @@ void cell_give_attempts(struct durable_jobs *durable, struct job *job, int64_t n
 {
     struct saved_job saved;
 
-    if (take_saved(durable, number, &saved))
+    if (find_saved(durable, number, &saved))
         job_restore_attempts(job, saved.attempts, saved.n_attempts);
+    waiting_room_remove(durable->inherited, SAVED_JOB_ROW, (uint64_t)number);
 }
 
 /* Adds what the row lacks, which may be all progress: the store may have failed. */
@@ -78,7 +78,7 @@ static void give_saved(struct durable_jobs *durable, struct job *job, struct job
 {
     struct saved_job saved;
 
-    if (!take_saved(durable, row->number, &saved))
+    if (!find_saved(durable, row->number, &saved))
         return;
     row->facts = saved.row.facts;
     row->state = saved.row.state;
@@ -118,16 +118,19 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
     r = job_set_key(job, row->key, row->key_size);
     if (r == 0 && !saved)
         r = durable_job_take(cell->context->durable, job, cell->group->name, row->number);
+    if (r == 0 && !saved) {
+        durable_of(job)->stored = true;
+        durable_of(job)->allows = allows;
+    }
     if (r == 0)
         r = restore_deadline(cell, job, row);
     if (r < 0) {
         job_unref(cell->context->jobs, job);
         return r;
     }
-    if (!saved) {
-        durable_of(job)->stored = true;
-        durable_of(job)->allows = allows;
-    }
+    if (!saved)
+        waiting_room_remove(cell->context->durable->inherited, SAVED_JOB_ROW,
+                            (uint64_t)row->number);
     payload_move(&job->payload, &loaded->payload);
     *ret = job;
     return 0;
@@ -164,7 +167,7 @@ int cell_resume_job(struct cell *cell, struct loaded_job *loaded, const struct s
         cell_job_orphaned(cell, job);
         return 0;
     }
-    switch (loaded->row.state) {
+    switch (job->payload_lost ? JOB_ROW_RUNNING : loaded->row.state) {
     case JOB_ROW_RUNNING:
         cell_job_orphaned(cell, job);
         break;
@@ -269,7 +272,7 @@ struct job *cell_job_resumed(struct pool *pool, const struct job_page *page)
     if (r != 0) {
         log_error("%s: a job that a worker has in hand cannot be taken over: %s", cell->name,
                   r < 0 ? strerror(-r) : "its id is taken");
-        cell_job_missed(pool, page, true);
+        cell_job_missed(pool, page);
         return NULL;
     }
     cell_describe_restored(cell, job, page);
@@ -280,13 +283,13 @@ struct job *cell_job_resumed(struct pool *pool, const struct job_page *page)
 }
 
 /* Its row, which is read later, may not know the attempt. */
-void cell_job_missed(struct pool *pool, const struct job_page *page, bool begun)
+void cell_job_missed(struct pool *pool, const struct job_page *page)
 {
     struct cell *cell = cell_of_pool(pool);
 
     if (page->number != 0 && record_is_sound(&JOB_PAGE_RECORD, page))
         ended_attempts_leave(&cell->context->durable->attempts, page->number, page->attempt,
-                             page->n_failed + begun);
+                             page->n_failed + 1);
 }
 
 void cell_tell_restored(struct cell *cell, const struct job *job)

@@ -120,11 +120,11 @@ void slot_hand_resume(struct slot *slot)
     atomic_store_explicit(&header_of(slot)->hands, hands, memory_order_relaxed);
 }
 
-static void lose_one(void *userdata, const struct memory_job *entry, bool first)
+static void lose_one(void *userdata, const struct memory_job *entry)
 {
     struct pool *pool = userdata;
 
-    pool->handler->job_missed(pool, page_of(entry), first);
+    pool->handler->job_missed(pool, page_of(entry));
 }
 
 void slot_hand_lose(const struct slot *slot, int inbox)
