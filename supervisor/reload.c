@@ -306,7 +306,7 @@ static int add_exchange(struct parts *parts, const struct config_exchange *wante
                         struct reload_changes *changes)
 {
     struct actor *actor;
-    int r = exchange_actor_declare(&actor, &parts->messages, wanted->name, wanted->type);
+    int r = exchange_actor_new(&actor, &parts->messages, wanted->name, wanted->type, true);
 
     if (r == ACTOR_E_TOO_MANY)
         log_error("%s: too many exchanges; allowed: at most %u", wanted->path, EXCHANGES_MAX);

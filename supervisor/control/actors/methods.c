@@ -165,7 +165,8 @@ static void create_exchange(struct request *request)
     const char *name = request_string(request, "name");
     const int kind = varlink_choice(&request->parameters, "kind");
     struct actor *actor = NULL;
-    int r = exchange_actor_new(&actor, request->context->messages, name, (enum exchange_kind)kind);
+    int r = exchange_actor_new(&actor, request->context->messages, name, (enum exchange_kind)kind,
+                               false);
 
     switch (r) {
     case 0:

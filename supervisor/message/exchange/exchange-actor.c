@@ -338,8 +338,8 @@ static const struct actor_class EXCHANGE_ACTOR = {
     .free_owner = free_exchange,
 };
 
-static int make(struct actor **ret, struct message_context *context, const char *name,
-                enum exchange_kind kind, bool declared)
+int exchange_actor_new(struct actor **ret, struct message_context *context, const char *name,
+                       enum exchange_kind kind, bool declared)
 {
     struct exchange *exchange;
     struct actor *actor;
@@ -372,18 +372,6 @@ static int make(struct actor **ret, struct message_context *context, const char 
     return 0;
 }
 
-int exchange_actor_new(struct actor **ret, struct message_context *context, const char *name,
-                       enum exchange_kind kind)
-{
-    return make(ret, context, name, kind, false);
-}
-
-int exchange_actor_declare(struct actor **ret, struct message_context *context, const char *name,
-                           enum exchange_kind kind)
-{
-    return make(ret, context, name, kind, true);
-}
-
 int exchange_actor_make(struct actor **ret, struct actor *creator, const char *name,
                         enum exchange_kind kind)
 {
@@ -395,7 +383,7 @@ int exchange_actor_make(struct actor **ret, struct actor *creator, const char *n
     }
     if (n >= EXCHANGES_PER_ACTOR_MAX)
         return ACTOR_E_TOO_MANY;
-    r = exchange_actor_new(ret, creator->context, name, kind);
+    r = exchange_actor_new(ret, creator->context, name, kind, false);
     if (r != 0)
         return r;
     actor_exchange(*ret)->creator = creator->reference;

@@ -15,14 +15,10 @@ enum {
 #define EXCHANGES_MAX           10000u
 #define EXCHANGES_PER_ACTOR_MAX 256u
 
-/* An exchange without subscriptions. 0, ACTOR_E_*, or -ENOMEM. */
+/* An exchange without subscriptions. `declared`: by the configuration, so that it has the same
+ * reference under the next supervisor. 0, ACTOR_E_*, or -ENOMEM. */
 int exchange_actor_new(struct actor **ret, struct message_context *context, const char *name,
-                       enum exchange_kind kind);
-/* Like exchange_actor_new(), but for an exchange of the configuration, which has the same reference
- * under the next supervisor. */
-int exchange_actor_declare(struct actor **ret, struct message_context *context, const char *name,
-                           enum exchange_kind kind);
-
+                       enum exchange_kind kind, bool declared);
 /*
  * Like exchange_actor_new(), but for an exchange created by an actor. All exchanges of one creator
  * together hold as many messages as one mailbox. Also ACTOR_E_TOO_MANY beyond

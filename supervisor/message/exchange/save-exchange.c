@@ -73,7 +73,7 @@ static int make(struct message_context *context, const char *name, enum exchange
 {
     struct actor *maker = actor_get(context, creator), *actor;
     int r = maker ? exchange_actor_make(&actor, maker, name, kind)
-                  : exchange_actor_new(&actor, context, name, kind);
+                  : exchange_actor_new(&actor, context, name, kind, false);
 
     if (r != 0)
         return r;

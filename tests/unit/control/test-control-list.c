@@ -82,8 +82,8 @@ static struct actor *make_exchange(void)
 {
     struct actor *exchange;
 
-    ck_assert_int_eq(exchange_actor_new(&exchange, &fake_parts.messages, "x", EXCHANGE_TYPED_MULTI),
-                     0);
+    ck_assert_int_eq(
+        exchange_actor_new(&exchange, &fake_parts.messages, "x", EXCHANGE_TYPED_MULTI, false), 0);
     return exchange;
 }
 

@@ -64,7 +64,7 @@ static struct actor *new_exchange(const char *name, enum exchange_kind kind)
 {
     struct actor *actor;
 
-    ck_assert_int_eq(exchange_actor_new(&actor, &context, name, kind), 0);
+    ck_assert_int_eq(exchange_actor_new(&actor, &context, name, kind, false), 0);
     return actor;
 }
 

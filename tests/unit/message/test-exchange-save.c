@@ -21,7 +21,7 @@ static struct actor *make_exchange(struct actor *creator, const char *name, enum
     struct actor *exchange;
 
     ck_assert_int_eq(creator ? exchange_actor_make(&exchange, creator, name, kind)
-                             : exchange_actor_new(&exchange, &before, name, kind),
+                             : exchange_actor_new(&exchange, &before, name, kind, false),
                      0);
     return exchange;
 }
@@ -140,7 +140,7 @@ TEST(the_configuration_has_the_last_word_on_what_it_declares)
     subscribe(exchange, maker, "two");
     save_all();
     maker = make(&after, "maker");
-    ck_assert_int_eq(exchange_actor_declare(&declared, &after, "x", EXCHANGE_SINGLE), 0);
+    ck_assert_int_eq(exchange_actor_new(&declared, &after, "x", EXCHANGE_SINGLE, true), 0);
     actor_exchange(declared)->declared = true;
     restore_all();
     ck_assert_ptr_eq(actor_by_name(&after, "x"), declared);
@@ -155,14 +155,14 @@ TEST(a_declared_exchange_is_left_to_the_configuration)
 {
     struct actor *exchange, *subscriber = make(&before, "subscriber");
 
-    ck_assert_int_eq(exchange_actor_declare(&exchange, &before, "x", EXCHANGE_TYPED_MULTI), 0);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &before, "x", EXCHANGE_TYPED_MULTI, true), 0);
     actor_exchange(exchange)->declared = true;
     subscribe(exchange, subscriber, "one");
     save_all();
     make(&after, "subscriber");
     restore_all();
     ck_assert_ptr_null(actor_by_name(&after, "x"));
-    ck_assert_int_eq(exchange_actor_declare(&exchange, &after, "x", EXCHANGE_TYPED_MULTI), 0);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &after, "x", EXCHANGE_TYPED_MULTI, true), 0);
     restore_all();
     ck_assert_str_eq(types_of(exchange), "one ");
 }
@@ -180,7 +180,7 @@ TEST(an_exchange_whose_name_a_group_has_is_gone_and_the_group_has_another_refere
     struct actor *exchange = make_exchange(make(&before, "maker"), "x", EXCHANGE_SINGLE);
     struct actor *declared;
 
-    ck_assert_int_eq(exchange_actor_declare(&declared, &before, "y", EXCHANGE_SINGLE), 0);
+    ck_assert_int_eq(exchange_actor_new(&declared, &before, "y", EXCHANGE_SINGLE, true), 0);
     save_all();
     after.n_transient = 100; /* another process gives others */
     group = make(&after, "x");

@@ -89,10 +89,10 @@ TEST(actors_keep_their_references_under_the_next_supervisor)
     const uint64_t reference = new_actor("first")->reference;
     struct actor *exchange, *declared;
 
-    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "x", EXCHANGE_SINGLE), 0);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "x", EXCHANGE_SINGLE, false), 0);
     uint64_t transient = exchange->reference;
     actor_end(exchange, "deleted");
-    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "x", EXCHANGE_SINGLE), 0);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "x", EXCHANGE_SINGLE, false), 0);
     ck_assert_uint_ne(exchange->reference, transient);
     ck_assert_ptr_null(actor_get(&context, transient));
 
@@ -100,12 +100,12 @@ TEST(actors_keep_their_references_under_the_next_supervisor)
     message_context_init(&next);
     next.loop = context.loop;
     next.events = context.events;
-    ck_assert_int_eq(exchange_actor_declare(&declared, &next, "y", EXCHANGE_SINGLE), 0);
-    ck_assert_int_eq(exchange_actor_declare(&declared, &next, "first", EXCHANGE_SINGLE), 0);
+    ck_assert_int_eq(exchange_actor_new(&declared, &next, "y", EXCHANGE_SINGLE, true), 0);
+    ck_assert_int_eq(exchange_actor_new(&declared, &next, "first", EXCHANGE_SINGLE, true), 0);
     ck_assert_uint_eq(declared->reference, reference);
     /* Under one supervisor, one that comes back is another one. */
     actor_end(declared, "removed");
-    ck_assert_int_eq(exchange_actor_declare(&declared, &next, "first", EXCHANGE_SINGLE), 0);
+    ck_assert_int_eq(exchange_actor_new(&declared, &next, "first", EXCHANGE_SINGLE, true), 0);
     ck_assert_uint_ne(declared->reference, reference);
     message_context_deinit(&next);
 }
@@ -187,7 +187,8 @@ TEST(an_exchange_that_goes_on_hands_out_a_part_in_each_turn)
     const struct topic all = topic_of("");
     unsigned turns = 0;
 
-    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI, false),
+                     0);
     exchange_subscribe(actor_exchange(exchange), &a->subscriptions, &all);
     exchange_subscribe(actor_exchange(exchange), &b->subscriptions, &all);
     delivery_pause(exchange);
@@ -228,7 +229,8 @@ TEST(a_message_is_copied_in_pieces_and_stays_ahead_of_later_ones)
     char type[256], last[300];
     unsigned turns = 0;
 
-    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI, false),
+                     0);
     for (unsigned i = 0; i < 10; i++) {
         (void)snprintf(last, sizeof(last), "s%u", i);
         subscribers[i] = new_actor(last);
@@ -266,7 +268,8 @@ TEST(large_copies_are_fewer_in_a_turn)
     static const char bytes[32000];
     char type[256];
 
-    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI, false),
+                     0);
     subscribe_often(exchange, a, 100, type);
     ck_assert_int_eq(payload_set(&payload, bytes, sizeof(bytes)), 0);
     struct router_message message = (struct router_message){
@@ -283,7 +286,8 @@ TEST(an_exchange_that_ends_between_two_pieces_leaves_a_dead_letter)
     struct actor *a = new_actor("a"), *b = new_actor("b"), *c = new_actor("c"), *exchange;
     char type[256];
 
-    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI, false),
+                     0);
     subscribe_often(exchange, a, 100, type);
     subscribe_often(exchange, b, 100, type);
     subscribe_often(exchange, c, 100, type);
@@ -299,8 +303,9 @@ TEST(the_subscriptions_of_an_exchange_that_ends_go_in_parts)
     struct actor *subscriber = new_actor("a"), *exchange, *other;
     char name[16];
 
-    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
-    ck_assert_int_eq(exchange_actor_new(&other, &context, "other", EXCHANGE_TYPED_MULTI), 0);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI, false),
+                     0);
+    ck_assert_int_eq(exchange_actor_new(&other, &context, "other", EXCHANGE_TYPED_MULTI, false), 0);
     for (unsigned i = 0; i < EXCHANGE_PER_ACTOR_MAX - 1; i++) {
         (void)snprintf(name, sizeof(name), "t%u", i);
         struct topic topic = topic_of(name);
@@ -323,7 +328,8 @@ TEST(a_subscriber_may_end_before_the_exchange_that_has_ended)
     struct actor *a = new_actor("a"), *b = new_actor("b"), *exchange;
     const struct topic all = topic_of("");
 
-    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_SINGLE), 0);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_SINGLE, false),
+                     0);
     exchange_subscribe(actor_exchange(exchange), &a->subscriptions, &all);
     exchange_subscribe(actor_exchange(exchange), &b->subscriptions,
                        &(struct topic){.type = "t", .type_size = 1});
@@ -341,12 +347,12 @@ TEST(there_are_only_so_many_exchanges)
 
     for (unsigned i = 0; i < EXCHANGES_MAX; i++) {
         (void)snprintf(name, sizeof(name), "x%u", i);
-        ck_assert_int_eq(exchange_actor_new(&exchange, &context, name, EXCHANGE_SINGLE), 0);
+        ck_assert_int_eq(exchange_actor_new(&exchange, &context, name, EXCHANGE_SINGLE, false), 0);
     }
-    ck_assert_int_eq(exchange_actor_new(&more, &context, "more", EXCHANGE_SINGLE),
+    ck_assert_int_eq(exchange_actor_new(&more, &context, "more", EXCHANGE_SINGLE, false),
                      ACTOR_E_TOO_MANY);
     actor_end(exchange, "gone");
-    ck_assert_int_eq(exchange_actor_new(&more, &context, "more", EXCHANGE_SINGLE), 0);
+    ck_assert_int_eq(exchange_actor_new(&more, &context, "more", EXCHANGE_SINGLE, false), 0);
 }
 
 /* ---- asks ---- */
@@ -392,7 +398,8 @@ TEST(an_ask_through_an_exchange_fails_with_its_last_copy)
     const struct topic all = topic_of("");
     uint64_t handle;
 
-    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI, false),
+                     0);
     exchange_subscribe(actor_exchange(exchange), &a->subscriptions, &all);
     exchange_subscribe(actor_exchange(exchange), &b->subscriptions, &all);
     ck_assert_int_eq(ask(exchange->reference, "", USEC_INFINITY, &handle), 0);
@@ -423,7 +430,8 @@ TEST(an_ask_counts_for_each_who_gets_it)
         .asker = asker, .wanted = topic_of(""), .timeout = USEC_INFINITY};
     struct ask *first, *second;
 
-    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI, false),
+                     0);
     subscriber = new_actor("subscriber");
     ck_assert_int_eq(ask_new(&first, &context, &options), 0);
     ck_assert(ask_share(first, 2 * ACTOR_ASKS_MAX)); /* alone */
