@@ -80,7 +80,7 @@ static void roll_slot(struct slot *slot)
         slot->rolls = true;
         slot->replace_reason = "its program has changed";
         pool_replacement_queue(slot, slot->replace_reason);
-    } else if (slot->wanted) {
+    } else if (slot->plan == SLOT_ON) {
         slot_restart(slot);
     }
 }
@@ -107,7 +107,7 @@ void pool_roll_behind(struct pool *pool)
 
         if (slot_has_standby(slot, SLOT_SPARE) && slot_is_behind(slot->standby))
             pool_standby_dismiss_spare(slot, false);
-        if (!slot->wanted || !slot_is_behind(slot))
+        if (slot->plan != SLOT_ON || !slot_is_behind(slot))
             continue;
         pool->replacement.rolling = true;
         roll_slot(slot);
@@ -283,7 +283,7 @@ void pool_replacement_on_failure(struct slot *slot)
     }
     if (slot->role != SLOT_SUCCESSOR)
         return;
-    slot->wanted = false;
+    slot->plan = SLOT_OFF;
     replacement_give_up(pool);
     replacement_failed(pool, old);
 }
@@ -293,7 +293,7 @@ bool pool_replacement_take_over(struct slot *slot)
     if (replacement_old(slot->pool) != slot)
         return false;
     replacement_swap(slot);
-    slot->wanted = false;
+    slot->plan = SLOT_OFF;
     return true;
 }
 

@@ -10,13 +10,14 @@ static bool exit_was_clean(const struct slot *slot)
     const struct spawn_exit *how = &slot->worker.process.exit;
 
     return slot->worker.kill_reason == DEATH_EXIT && !how->unknown && !how->signalled &&
-           how->code == 0 && (slot->worker.came_up || slot->pool->config->type != CONFIG_NOTIFY);
+           how->code == 0 &&
+           (slot->worker.readiness == WORKER_CAME_UP || slot->pool->config->type != CONFIG_NOTIFY);
 }
 
 /* An actor that ends by itself has failed, whatever its exit status. */
 static bool restart_is_wanted(const struct slot *slot)
 {
-    if (!slot->wanted || slot->pool->config->restart == CONFIG_RESTART_NO)
+    if (slot->plan != SLOT_ON || slot->pool->config->restart == CONFIG_RESTART_NO)
         return false;
     return slot_is_actor(slot) || slot->worker.spawn_failed ||
            slot->pool->config->restart == CONFIG_RESTART_ALWAYS || !exit_was_clean(slot);
@@ -25,7 +26,7 @@ static bool restart_is_wanted(const struct slot *slot)
 /* A worker that is not restarted is stopped if it was asked to end, and has failed otherwise. */
 static bool has_failed(const struct slot *slot)
 {
-    if (!slot->wanted || slot->retired)
+    if (slot->plan != SLOT_ON || slot->retired)
         return false;
     if (slot->worker.spawn_failed)
         return true;
@@ -154,10 +155,9 @@ static void schedule_restart(struct slot *slot)
 
 void pool_on_died(struct slot *slot)
 {
-    if (slot->restart_asked && !slot->retired) {
+    if (slot->plan == SLOT_AGAIN && !slot->retired) {
         /* It needed a signal to stop before its restart, which is no failure. */
-        slot->restart_asked = false;
-        slot->wanted = true;
+        slot->plan = SLOT_ON;
         slot_start_in_turn(slot);
         return;
     }
@@ -170,7 +170,7 @@ void pool_on_died(struct slot *slot)
         fail(slot, "has failed and is not restarted (Restart=no)");
         return;
     }
-    slot->wanted = false;
+    slot->plan = SLOT_OFF;
     slot->worker.spawn_failed = false;
     pool_replacement_forget(slot);
     slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);

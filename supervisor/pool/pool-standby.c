@@ -15,7 +15,7 @@ static bool spare_is_wanted(const struct slot *place)
 {
     const struct config_group *config = place->pool->config;
 
-    return place->index < config->spare && config->type == CONFIG_ACTOR && place->wanted &&
+    return place->index < config->spare && config->type == CONFIG_ACTOR && place->plan == SLOT_ON &&
            !place->retired && place->state != LIFECYCLE_FAILED;
 }
 
@@ -125,9 +125,9 @@ static void standby_look_at(struct slot *place)
 {
     const struct slot *standby = place->standby;
 
-    if (slot_has_standby(place, SLOT_SPARE) && standby->wanted && !spare_is_wanted(place))
+    if (slot_has_standby(place, SLOT_SPARE) && standby->plan != SLOT_OFF && !spare_is_wanted(place))
         pool_standby_dismiss_spare(place, false);
-    if (standby && !standby->wanted && slot_is_down(standby))
+    if (standby && standby->plan == SLOT_OFF && slot_is_down(standby))
         standby_free(place);
     if (spare_is_due(place))
         spare_start_later(place);
@@ -169,7 +169,7 @@ void pool_standby_init(struct pool *pool)
 bool pool_standby_is_ready(const struct slot *slot)
 {
     return slot->role == SLOT_MEMBER && slot_has_standby(slot, SLOT_SPARE) &&
-           spare_is_wanted(slot) && slot->standby->wanted && slot_is_up(slot->standby) &&
+           spare_is_wanted(slot) && slot->standby->plan == SLOT_ON && slot_is_up(slot->standby) &&
            !slot->standby->worker.process.ended;
 }
 
@@ -206,7 +206,7 @@ void pool_standby_take_over(struct slot *slot)
 {
     struct slot *spare = slot->standby;
 
-    slot->wanted = false;
+    slot->plan = SLOT_OFF;
     pool_standby_swap(slot);
     slot_tell(slot, (struct event){.level = LOG_LEVEL_INFO, .type = "worker.spare-used"},
               "has its spare in its place, generation %" PRIu64, spare->generation);

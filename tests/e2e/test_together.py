@@ -52,6 +52,14 @@ class Progress(Case):
         self.assertEqual(s.wait_job(queued)["attempt"], 1)
         self.assertEqual(s.deaths("actor")[0]["cause"], "no_progress")
 
+    def test_O5_a_stuck_worker_that_was_to_restart_restarts(self):
+        s = self.started({"actor": self.stuck()})
+        never = Bell(s, "never")
+        job = s.create("actor", f"before 2 wait {never.path}\nattempt")
+        s.until(lambda: s.worker("actor/0")["state"] == "busy")
+        s.call("Restart", target="actor")
+        self.assertEqual(s.wait_job(job)["result"], text("2"))
+
     def test_O5_a_job_that_is_always_stuck_dies(self):
         s = self.started({"actor": self.stuck()})
         never = Bell(s, "never")

@@ -56,7 +56,7 @@ static struct finding missed(const char *target, const char *state)
 /* Whether a slot that should run is up, on its way, or failed. */
 static struct finding slot_comes_up(const struct slot *slot)
 {
-    if (slot->restart_asked || (slot->wanted && slot->state == LIFECYCLE_STOPPED))
+    if (slot->plan == SLOT_AGAIN || (slot->plan == SLOT_ON && slot->state == LIFECYCLE_STOPPED))
         return found(WAIT_ON);
     if (slot_is_up(slot))
         return found(WAIT_REACHED);
@@ -67,7 +67,7 @@ static struct finding slot_comes_up(const struct slot *slot)
 
 static struct finding slot_goes_down(const struct slot *slot)
 {
-    if (slot->wanted || slot->restart_asked)
+    if (slot->plan != SLOT_OFF)
         return missed(slot->name, lifecycle_state_to_string(slot->state));
     return found(slot_is_down(slot) ? WAIT_REACHED : WAIT_ON);
 }

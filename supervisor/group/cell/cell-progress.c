@@ -67,8 +67,9 @@ static void progress_restart(struct cell *cell)
     size_t cursor = 0;
 
     while ((slot = pool_next_slot(&cell->pool, &cursor)))
-        if (slot_kill(slot, slot->n_jobs > 0 ? DEATH_NO_PROGRESS : DEATH_STOP))
-            slot->restart_asked = slot->wanted;
+        if (slot_kill(slot, slot->n_jobs > 0 ? DEATH_NO_PROGRESS : DEATH_STOP) &&
+            slot->plan == SLOT_ON)
+            slot->plan = SLOT_AGAIN;
 }
 
 static void progress_on_timer(struct timer *timer, usec_t now)

@@ -128,8 +128,8 @@ static void slot_publish_report(struct slot *slot, struct death *death)
 /* Whether an actor's program has ended like one that knows nothing of the supervisor. */
 static bool is_no_actor(const struct slot *slot, const struct death *death)
 {
-    return death->cause == DEATH_EXIT && death->exit.code == 0 && !slot->worker.came_up &&
-           slot->pool->config->type == CONFIG_ACTOR;
+    return death->cause == DEATH_EXIT && death->exit.code == 0 &&
+           slot->worker.readiness != WORKER_CAME_UP && slot->pool->config->type == CONFIG_ACTOR;
 }
 
 /* Fills in `detail` by the cause of a death that has just happened. */
@@ -223,13 +223,13 @@ int slot_on_crashed(struct slot *slot, const struct ring_record *record)
 static enum death_cause slot_cause_of_death(struct slot *slot)
 {
     const struct spawn_exit *how = &slot->worker.process.exit;
-    bool ours = how->signalled && (slot->worker.signalled || slot->worker.was_signalled);
+    bool ours = how->signalled && slot->worker.signalled != SIGNALLED_NOT;
 
     if (how->signalled && how->code == SIGKILL && process_take_oom_kill(&slot->worker.process))
         return DEATH_OOM;
     if (how->signalled && process_forbidden_call(&slot->worker.process, slot->worker.process.pid))
         return DEATH_SYSTEM_CALL;
-    if (slot->worker.feigned && how->signalled && how->code == SIGKILL) {
+    if (slot->worker.lifeline == LIFELINE_FEIGNED && how->signalled && how->code == SIGKILL) {
         slot->worker.violation = "marked itself as dead while it ran";
         return DEATH_VIOLATION;
     }

@@ -85,12 +85,12 @@ void slot_keep(struct slot *slot)
     record->failing_since_at = slot->health.since_at;
     record->state = (uint8_t)slot->state;
     record->kill_reason = (uint8_t)slot->worker.kill_reason;
-    record->wanted = slot->wanted || slot->restart_asked;
+    record->wanted = slot->plan != SLOT_OFF;
     record->retired = slot->retired && slot->role == SLOT_MEMBER;
     record->next_step_at = next_step_of(slot);
-    record->came_up = slot->worker.came_up;
+    record->came_up = slot->worker.readiness == WORKER_CAME_UP;
     record->role = (uint8_t)slot->role;
-    record->signalled = slot->worker.signalled || slot->worker.was_signalled;
+    record->signalled = slot->worker.signalled != SIGNALLED_NOT;
     record->notifier = slot->notify_user + 1;
 }
 
@@ -332,7 +332,8 @@ static void pass_inbox_on(struct slot *slot)
 static void note_end(struct slot *slot, const struct slot_record *record)
 {
     slot_set_kill_reason(slot, (enum death_cause)record->kill_reason);
-    slot->restart_asked = record->kill_reason == DEATH_STOP && slot->wanted;
+    if (record->kill_reason == DEATH_STOP && slot->plan == SLOT_ON)
+        slot->plan = SLOT_AGAIN;
 }
 
 /* Asks a worker that was to end again: how far its end has come is not known. */
@@ -342,7 +343,7 @@ static void end_again(struct slot *slot, const struct slot_record *record)
 
     if (reason != DEATH_EXIT && reason != DEATH_STOP)
         (void)slot_kill(slot, reason);
-    else if (reason == DEATH_STOP && slot->wanted)
+    else if (reason == DEATH_STOP && slot->plan == SLOT_ON)
         slot_restart(slot);
     else if (reason == DEATH_STOP || slot->retired)
         slot_stop(slot, false);
@@ -355,8 +356,8 @@ static void go_on(struct slot *slot, const struct slot_record *record)
     const bool came_up = record->came_up || slot->pool->config->type == CONFIG_SERVICE;
 
     slot_event(slot, LIFECYCLE_EVENT_ADOPTED);
-    slot->worker.came_up = came_up;
-    slot->worker.was_signalled = record->signalled;
+    slot->worker.readiness = came_up ? WORKER_CAME_UP : WORKER_NOT_READY;
+    slot->worker.signalled = record->signalled ? SIGNALLED_BEFORE : SIGNALLED_NOT;
     if (slot_is_actor(slot))
         pass_inbox_on(slot);
     if (slot->worker.process.ended) {
@@ -411,8 +412,10 @@ void slot_resume(struct slot *slot)
 
     take_record(slot, record);
     /* A worker is also wanted in a place that was beyond the pool's size, and is not any more. */
-    slot->wanted = !slot->retired && (record->wanted || (record->retired && slot->pool->wanted));
-    if (adopt(slot, record) || !slot->wanted) {
+    slot->plan = !slot->retired && (record->wanted || (record->retired && slot->pool->wanted))
+                     ? SLOT_ON
+                     : SLOT_OFF;
+    if (adopt(slot, record) || slot->plan == SLOT_OFF) {
         /* nothing else to do */
     } else if (record->state == LIFECYCLE_FAILED) {
         slot_set_state(slot, LIFECYCLE_FAILED);

@@ -53,7 +53,7 @@ static void slot_on_owner(void *userdata, uint32_t events)
     slot_tell_lost(slot);
     slot_event(slot, LIFECYCLE_EVENT_LOST);
     slot->pool->slot_handler->dying(slot);
-    slot->worker.lost = true;
+    slot->worker.lifeline = LIFELINE_LOST;
     slot_arm(slot, LOST_GRACE);
     /* A spare that has taken over needs the CPU, and nothing waits for the end of the process. */
     if (!slot->retired)
@@ -63,15 +63,15 @@ static void slot_on_owner(void *userdata, uint32_t events)
 void slot_prove_lost(struct slot *slot)
 {
     /* The keeper and the successor need the CPU. Others that are dying just cost a wake-up. */
-    if (slot->worker.lost)
+    if (slot->worker.lifeline == LIFELINE_LOST)
         loop_stay_awake(slot_context(slot)->loop, 0);
 }
 
 void slot_judge_lost(struct slot *slot)
 {
-    if (slot->worker.lost)
-        slot->worker.feigned = !process_is_exiting(&slot->worker.process);
-    slot->worker.lost = false;
+    if (slot->worker.lifeline == LIFELINE_LOST)
+        slot->worker.lifeline =
+            process_is_exiting(&slot->worker.process) ? LIFELINE_HELD : LIFELINE_FEIGNED;
 }
 
 void slot_watch_owner(struct slot *slot)

@@ -21,7 +21,7 @@ static bool slot_is_timed(const struct slot *slot)
     if (slot->state == LIFECYCLE_STARTING)
         return config->timeout_start != USEC_INFINITY;
     return (slot->state == LIFECYCLE_STOPPING || slot->state == LIFECYCLE_KILLING) &&
-           slot->worker.signalled && config->timeout_stop != USEC_INFINITY;
+           slot->worker.signalled == SIGNALLED && config->timeout_stop != USEC_INFINITY;
 }
 
 /* Extends the running time limit to `by` microseconds from now; never shortens it. */

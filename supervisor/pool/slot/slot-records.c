@@ -37,18 +37,19 @@ static int slot_on_ready_record(struct slot *slot, const struct ring_record *rec
 {
     if (record->size != 0)
         return -EBADMSG;
-    if (slot->worker.process.ended && !slot->worker.came_up) {
-        slot->worker.came_up = true; /* before it ended */
+    if (slot->worker.process.ended && slot->worker.readiness != WORKER_CAME_UP) {
+        slot->worker.readiness = WORKER_CAME_UP; /* before it ended */
         return 0;
     }
     /* The last supervisor may have handled it, and not have released it. */
     if (slot->state != LIFECYCLE_STARTING)
         return slot->state == LIFECYCLE_KILLING || slot->actor->inbox.adopted ? 0 : -EBADMSG;
-    if (slot->worker.early)
+    if (slot->worker.readiness == WORKER_READY_EARLY)
         return -EBADMSG; /* sent twice */
-    slot->worker.early = !process_confirm(&slot->worker.process);
-    if (!slot->worker.early)
+    if (process_confirm(&slot->worker.process))
         slot_is_ready(slot);
+    else
+        slot->worker.readiness = WORKER_READY_EARLY;
     return 0;
 }
 
@@ -152,7 +153,7 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
         return r;
     job = slot_job_in_hand(slot, result.handle, result.attempt);
     /* After KillSignal= an error says only that the worker was killed; its death says why. */
-    if (job && slot->worker.signalled && result.outcome == PROTOCOL_RETRY)
+    if (job && slot->worker.signalled == SIGNALLED && result.outcome == PROTOCOL_RETRY)
         job = NULL;
     if (job) {
         if (job->record)
@@ -178,14 +179,14 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
 static int slot_on_leave(struct slot *slot, const struct ring_record *record)
 {
     const struct config_group *config = slot->pool->config;
-    const bool again = slot->wanted && config->restart != CONFIG_RESTART_NO;
+    const bool again = slot->plan == SLOT_ON && config->restart != CONFIG_RESTART_NO;
     char reason[PROTOCOL_REASON_MAX], text[SLOT_TEXT_MAX];
     struct protocol_leave leave;
     int r = protocol_get_leave(record->body, record->size, &leave);
 
     if (r < 0)
         return r;
-    if (!slot->worker.came_up || slot->worker.kill_reason != DEATH_EXIT ||
+    if (slot->worker.readiness != WORKER_CAME_UP || slot->worker.kill_reason != DEATH_EXIT ||
         usec_sub(slot_now(slot), slot->worker.started_at) < config->min)
         return 0;
     if (leave.reason_size > 0)
@@ -196,7 +197,8 @@ static int slot_on_leave(struct slot *slot, const struct ring_record *record)
               "ends itself: %s", text);
     if (!slot_is_up(slot)) { /* about to be reaped */
         slot_set_kill_reason(slot, DEATH_STOP);
-        slot->restart_asked = again;
+        if (again)
+            slot->plan = SLOT_AGAIN;
     } else if (again) {
         slot_restart(slot);
     } else {

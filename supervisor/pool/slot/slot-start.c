@@ -104,9 +104,9 @@ static void slot_on_spawned(struct process *process)
         log_error("%s: out of memory watching its readiness", slot->name);
     if (slot->pool->config->type == CONFIG_SERVICE)
         slot_event(slot, LIFECYCLE_EVENT_READY);
-    else if (slot->worker.early && slot->worker.process.ended)
-        slot->worker.came_up = true; /* before it ended */
-    else if (slot->worker.early && slot->state == LIFECYCLE_STARTING)
+    else if (slot->worker.readiness == WORKER_READY_EARLY && slot->worker.process.ended)
+        slot->worker.readiness = WORKER_CAME_UP; /* before it ended */
+    else if (slot->worker.readiness == WORKER_READY_EARLY && slot->state == LIFECYCLE_STARTING)
         slot_is_ready(slot);
 }
 
@@ -330,14 +330,13 @@ static uint64_t slot_next_generation(const struct slot *slot)
 
 void slot_begin_worker(struct slot *slot)
 {
-    slot->worker.came_up = false;
+    slot->worker.readiness = WORKER_NOT_READY;
+    slot->worker.lifeline = LIFELINE_HELD;
+    slot->worker.signalled = SIGNALLED_NOT;
     slot->worker.jobs_done = 0;
     slot->worker.silent_until = 0;
     slot->worker.kill_reason = DEATH_EXIT;
-    slot->worker.signalled = slot->worker.was_signalled = false;
-    slot->worker.lost = slot->worker.feigned = false;
     slot_keep_text(&slot->worker.leave_reason, "");
-    slot->worker.early = false;
     slot->worker.started_at = slot_now(slot);
     slot->health.consumed_before = slot->actor ? slot->actor->counters.consumed : 0;
     slot->health.at_work = false;

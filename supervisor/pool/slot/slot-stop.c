@@ -30,7 +30,7 @@ static void slot_arm_next_step(struct slot *slot)
  * reported. */
 static void slot_note_signal(struct slot *slot)
 {
-    slot->worker.signalled = true;
+    slot->worker.signalled = SIGNALLED;
     slot_keep(slot);
 }
 
@@ -61,7 +61,7 @@ void slot_action_kill(struct slot *slot)
 
 void slot_action_terminate(struct slot *slot)
 {
-    if (slot->worker.signalled)
+    if (slot->worker.signalled == SIGNALLED)
         slot_action_kill(slot);
     else if (slot_signals_all(slot)) {
         slot_note_signal(slot);
@@ -86,8 +86,7 @@ void slot_action_send_stop(struct slot *slot)
 
 static void stop(struct slot *slot, bool hurry, bool again)
 {
-    slot->wanted = false;
-    slot->restart_asked = again;
+    slot->plan = again ? SLOT_AGAIN : SLOT_OFF;
     task_cancel(&slot->start);
     slot->pool->slot_handler->stopping(slot, hurry);
     slot_end_worker(slot, DEATH_STOP, LIFECYCLE_EVENT_STOP);

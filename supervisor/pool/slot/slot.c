@@ -60,7 +60,7 @@ static bool slot_is_undecided(const struct slot *slot)
                  (slot->generation == slot->born ||
                   (slot->generation == slot->born + 1 && slot->state == LIFECYCLE_STARTING));
 
-    return slot->wanted && first;
+    return slot->plan != SLOT_OFF && first;
 }
 
 static bool slot_never_gets_ready(const struct slot *slot)
@@ -73,7 +73,7 @@ static unsigned slot_traits(const struct slot *slot)
 {
     const bool failed = slot->state == LIFECYCLE_FAILED, member = slot->role == SLOT_MEMBER;
     const bool stays = slot->index < slot->pool->size;
-    const bool wanted = slot->wanted || slot->restart_asked;
+    const bool wanted = slot->plan != SLOT_OFF;
     const bool has[_CENSUS_N_TRAITS] = {
         [CENSUS_SLOT] = true,
         [CENSUS_DOWN] = slot_is_down(slot),
@@ -163,7 +163,7 @@ static void slot_on_ready(struct slot *slot)
 {
     slot_disarm(slot);
     slot->worker.watchdog_seen = slot_now(slot);
-    slot->worker.came_up = true;
+    slot->worker.readiness = WORKER_CAME_UP;
     if (!slot_is_actor(slot))
         slot_arm_clock(slot);
     else
@@ -199,9 +199,9 @@ static void slot_action_down(struct slot *slot)
     slot_tell(slot, (struct event){.level = LOG_LEVEL_DEBUG, .type = "worker.stopped"},
               "is stopped");
     slot->pool->slot_handler->stopped(slot);
-    if (!slot->restart_asked || slot->retired)
+    if (slot->plan != SLOT_AGAIN || slot->retired)
         return;
-    slot->restart_asked = false;
+    slot->plan = SLOT_OFF;
     slot_start(slot);
 }
 
@@ -369,11 +369,10 @@ void slot_start(struct slot *slot)
 {
     if (slot->retired || slot->pool->config->fault)
         return;
-    slot->wanted = true;
+    slot->plan = slot->state == LIFECYCLE_STOPPING || slot->state == LIFECYCLE_KILLING ? SLOT_AGAIN
+                                                                                       : SLOT_ON;
     slot_count(slot);
-    if (slot->state == LIFECYCLE_STOPPING || slot->state == LIFECYCLE_KILLING)
-        slot->restart_asked = true;
-    else
+    if (slot->plan == SLOT_ON)
         slot_start_in_turn(slot);
     slot_keep(slot);
 }
@@ -382,7 +381,8 @@ void slot_reset(struct slot *slot)
 {
     if (slot->retired)
         return;
-    slot->wanted = slot->wanted || slot->state == LIFECYCLE_FAILED;
+    if (slot->state == LIFECYCLE_FAILED)
+        slot->plan = SLOT_ON;
     if (slot->standby && slot->standby->role == SLOT_SPARE)
         slot_event(slot->standby, LIFECYCLE_EVENT_RESET);
     slot_event(slot, LIFECYCLE_EVENT_RESET);

@@ -35,6 +35,32 @@ enum slot_role {
     SLOT_PREDECESSOR, /* had the place, or failed to take it, and is ending */
 };
 
+enum slot_plan {
+    SLOT_OFF,
+    SLOT_ON,    /* a worker is to run in it */
+    SLOT_AGAIN, /* likewise, once the present one has ended */
+};
+
+enum worker_readiness {
+    WORKER_NOT_READY,
+    WORKER_READY_EARLY, /* before its process was known */
+    WORKER_CAME_UP,     /* was ready once */
+};
+
+/* A word in its memory, which the kernel marks when it dies: slot-lifeline.c. */
+enum worker_lifeline {
+    LIFELINE_HELD,
+    LIFELINE_LOST,    /* marked as dead: to be judged */
+    LIFELINE_FEIGNED, /* marked as dead while it ran */
+};
+
+/* KillSignal= was sent to it: SIGKILL is next. */
+enum worker_signalled {
+    SIGNALLED_NOT,
+    SIGNALLED_BEFORE, /* by the last supervisor, or that was about to: this one begins again */
+    SIGNALLED,
+};
+
 /* Events that a slot reports to its pool. */
 struct slot_handler {
     void (*starting)(struct slot *slot); /* its process is about to be started */
@@ -65,14 +91,11 @@ struct worker {
     uint64_t watchdog_mark; /* heartbeat, state sequence and messages at that time */
     bool endpoint_open;
     bool wants_room;              /* a job did not fit into its inbox */
-    bool early;                   /* was ready before its process was known */
-    bool came_up;                 /* was ready once */
     bool adopted;                 /* is being taken over from the last supervisor */
     bool spawn_failed;            /* the process could not be started */
-    bool signalled;               /* KillSignal= was sent: SIGKILL is next */
-    bool was_signalled;           /* the last supervisor has sent it, or was about to */
-    bool lost;                    /* its lifeline is marked as dead: to be judged */
-    bool feigned;                 /* its lifeline was marked as dead while it ran */
+    enum worker_readiness readiness;
+    enum worker_lifeline lifeline;
+    enum worker_signalled signalled;
     enum death_cause kill_reason; /* why the supervisor ends it; DEATH_EXIT = it does not */
     const char *violation;        /* of the protocol; static */
     char *leave_reason;           /* why it ends itself; NULL = it does not, or out of memory */
@@ -103,9 +126,8 @@ struct slot {
     char *status_text; /* a service's STATUS=, or why it could not be started; NULL = none */
 
     /* Plans. */
-    bool wanted;        /* a worker is to run in it */
+    enum slot_plan plan;
     bool retired;       /* freed once stopped: beyond the pool's size, or replaced */
-    bool restart_asked; /* starts again once stopped */
     bool rolls;         /* is to be replaced for another program */
     uid_t notify_user;  /* the only one beside root that may send notifications, since others have
                            misused the socket; (uid_t)-1 = any that the service may become; 0 = root

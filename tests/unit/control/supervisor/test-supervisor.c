@@ -69,7 +69,7 @@ TEST(waiting_for_what_will_not_be_ends_with_what_is_in_the_way)
     slot->state = LIFECYCLE_KILLING;
     fake_send(client, SUPERVISOR("Start", "{\"target\":\"test/0\",\"wait\":true}"));
     fake_settle();
-    slot->restart_asked = slot->wanted = false;
+    slot->plan = SLOT_OFF;
     slot->state = LIFECYCLE_FAILED;
     event_emit(&fake_parts.events,
                (struct event){.level = LOG_LEVEL_INFO, .type = "worker.failed", .message = ""});

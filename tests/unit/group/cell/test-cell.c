@@ -79,7 +79,7 @@ static struct census count_slots(void)
 
     while ((slot = pool_next_slot(&group->cell->pool, &cursor))) {
         bool member = cursor <= group->cell->pool.n_slots;
-        bool wanted = slot->wanted || slot->restart_asked;
+        bool wanted = slot->plan != SLOT_OFF;
         bool stays = slot->index < group->cell->pool.size;
 
         census.n[CENSUS_SLOT]++;
@@ -97,7 +97,7 @@ static struct census count_slots(void)
         census.n[CENSUS_WANTED] += member && wanted;
         census.n[CENSUS_UNWANTED] += member && !wanted && !slot->retired;
         census.n[CENSUS_UNDECIDED] +=
-            member && slot->wanted &&
+            member && wanted &&
             (slot->generation == slot->born ||
              (slot->generation == slot->born + 1 && slot->state == LIFECYCLE_STARTING));
     }
@@ -172,9 +172,9 @@ static bool is_settled(void)
 
     for (size_t i = 0; i < cell->pool.n_slots; i++) {
         const struct slot *slot = cell->pool.slots[i];
-        if (slot->restart_asked || !(slot_is_up(slot) || slot_is_down(slot)))
+        if (slot->plan == SLOT_AGAIN || !(slot_is_up(slot) || slot_is_down(slot)))
             return false;
-        if (slot->wanted && slot->state == LIFECYCLE_STOPPED)
+        if (slot->plan == SLOT_ON && slot->state == LIFECYCLE_STOPPED)
             return false;
     }
     return true;
@@ -473,7 +473,7 @@ static const struct slot *standby_of(const struct slot *slot)
 {
     const struct slot *standby = slot->standby;
 
-    return standby && (standby->wanted || !slot_is_down(standby)) ? standby : NULL;
+    return standby && (standby->plan != SLOT_OFF || !slot_is_down(standby)) ? standby : NULL;
 }
 
 /* Every place that is to have a spare has a ready one, and no other standby is there. */

@@ -33,7 +33,7 @@ static void on_event(struct event_subscriber *subscriber, const struct event *ev
 {
     n_ready += strcmp(event->type, "worker.ready") == 0;
     if (strcmp(event->type, "worker.died") == 0)
-        had_come_up = pool->slots[0]->worker.came_up;
+        had_come_up = pool->slots[0]->worker.readiness == WORKER_CAME_UP;
 }
 
 static struct event_subscriber subscriber = {.fn = on_event};
@@ -220,7 +220,7 @@ TEST(a_worker_whose_end_is_seen_before_its_start_is_not_ready)
     while (process->report_fd >= 0)
         turn();
     ck_assert_uint_eq(n_ready, 0);
-    ck_assert(workers[0].slot->worker.came_up);
+    ck_assert_int_eq(workers[0].slot->worker.readiness, WORKER_CAME_UP);
 }
 
 TEST(a_successor_that_was_ready_and_is_dead_does_not_take_the_place)
