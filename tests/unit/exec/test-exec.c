@@ -8,7 +8,6 @@
 #include "worker/exec/options.h"
 #include "worker/exec/outcome.h"
 #include "worker/exec/template.h"
-#include <poll.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
@@ -314,28 +313,6 @@ TEST(test_nothing_of_the_group_survives_the_command)
     ck_assert_mem_eq(end.output, "started", 7);
 }
 
-/* Whether a process ends when the command has: it is orphaned, in a session of its own, and ignores
- * what it can. */
-TEST(test_what_left_the_group_ends_with_the_command)
-{
-    const struct timespec never = {0};
-    int fds[2];
-
-    /* The daemon holds the pipe's other end, and is ready when it has written its dot. */
-    ck_assert_int_eq(pipe(fds), 0);
-    ck_assert_int_eq(leftovers_begin(), 0);
-    run("f=/tmp/test-exec-$$; mkfifo $f; (setsid sh -c 'trap \"\" TERM HUP INT; (echo >'$f'; exec "
-        "sleep 1000) "
-        "& ' &) ; read x <$f; rm $f; echo over");
-    ck_assert_mem_eq(end.output, "over", 4);
-    ck_assert(!end.leftovers);
-    close(fds[1]);
-    struct pollfd poller = (struct pollfd){.fd = fds[0], .events = POLLIN};
-    ck_assert_int_eq(ppoll(&poller, 1, &never, NULL), 1);
-    ck_assert_int_eq(poller.revents, POLLHUP);
-    ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
-}
-
 /* Forks; the child calls `fn`, and has ended or paused when that wrote to the pipe. */
 static void fork_and_await(void (*fn)(int ready))
 {
@@ -405,21 +382,25 @@ static bool trace_as_a_child(void *unused, const struct command_progress *progre
     return false;
 }
 
-/* Nobody's descendant here. */
-static bool trace_as_a_stranger(void *unused, const struct command_progress *progress)
+/* Forks; `fn` sets the tracer in the child, which hands it on. Nobody's descendant here. */
+static void set_tracer_apart(void (*fn)(pid_t command), pid_t command)
 {
     int fds[2];
 
-    if (tracer > 0)
-        return false;
     ck_assert_int_eq(pipe(fds), 0);
     if (fork() == 0) {
-        trace_command(progress->pid);
+        fn(command);
         _exit(write(fds[1], &tracer, sizeof(tracer)) != sizeof(tracer));
     }
     ck_assert_int_eq(read(fds[0], &tracer, sizeof(tracer)), sizeof(tracer));
     close(fds[0]);
     close(fds[1]);
+}
+
+static bool trace_as_a_stranger(void *unused, const struct command_progress *progress)
+{
+    if (tracer == 0)
+        set_tracer_apart(trace_command, progress->pid);
     return false;
 }
 
@@ -578,32 +559,28 @@ static void await_no_pipe(const char *path)
         nanosleep(&pause, NULL);
 }
 
-/* Has a stranger lock the pipe once the command has closed it: it is no descendant of that. */
-static bool lock_from_outside(void *unused, const struct command_progress *progress)
+/* Locks the pipe of a command's output once that has closed it. */
+static void lock_output(pid_t command)
 {
     char path[64];
-    int fds[2];
 
-    if (tracer > 0 || progress->output_size == 0)
-        return false;
-    snprintf(path, sizeof(path), "/proc/%d/fd/1", progress->pid);
-    ck_assert_int_eq(pipe(fds), 0);
-    if (fork() == 0) {
-        tracer = fork();
-        if (tracer == 0) {
-            int ends[2], pipe_fd = open(path, O_WRONLY);
+    snprintf(path, sizeof(path), "/proc/%d/fd/1", command);
+    tracer = fork();
+    if (tracer == 0) {
+        int ends[2], pipe_fd = open(path, O_WRONLY);
 
-            alarm(60); /* in case the test fails */
-            await_no_pipe(path);
-            if (setsid() > 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0)
-                (void)splice(ends[0], NULL, pipe_fd, NULL, 4096, 0);
-            _exit(0);
-        }
-        _exit(write(fds[1], &tracer, sizeof(tracer)) != sizeof(tracer));
+        alarm(60); /* in case the test fails */
+        await_no_pipe(path);
+        if (setsid() > 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0)
+            (void)splice(ends[0], NULL, pipe_fd, NULL, 4096, 0);
+        _exit(0);
     }
-    ck_assert_int_eq(read(fds[0], &tracer, sizeof(tracer)), sizeof(tracer));
-    close(fds[0]);
-    close(fds[1]);
+}
+
+static bool lock_from_outside(void *unused, const struct command_progress *progress)
+{
+    if (tracer == 0 && progress->output_size > 0)
+        set_tracer_apart(lock_output, progress->pid);
     return false;
 }
 
@@ -911,9 +888,9 @@ TEST(test_payload_that_no_argument_can_hold_is_final)
     fake_stop(&fake);
 }
 
-TEST(test_cancel_flag_ends_the_command_and_its_state_tells_its_pid)
+/* Sends a job to a command that does not end, and waits until that runs. */
+static void begin(char *state)
 {
-    char state[MEMORY_STATE_MAX + 1];
     size_t size;
 
     start(ARGV("sleep", "1000"));
@@ -924,6 +901,13 @@ TEST(test_cancel_flag_ends_the_command_and_its_state_tells_its_pid)
             size = 0; /* in the middle of a write */
     while (size == 0);
     state[size] = '\0';
+}
+
+TEST(test_cancel_flag_ends_the_command_and_its_state_tells_its_pid)
+{
+    char state[MEMORY_STATE_MAX + 1];
+
+    begin(state);
     ck_assert_ptr_nonnull(strstr(state, "{\"pid\":"));
     fake_cancel(&fake);
     fake_result(&fake);
@@ -933,15 +917,9 @@ TEST(test_cancel_flag_ends_the_command_and_its_state_tells_its_pid)
 
 TEST(test_terminated_worker_ends_its_command_tells_and_dies)
 {
-    start(ARGV("sleep", "1000"));
-    fake_send(&fake, NULL, 0, 1);
-    fake_started(&fake);
-    for (size_t size = 0; size == 0;) {
-        char state[MEMORY_STATE_MAX];
+    char state[MEMORY_STATE_MAX + 1];
 
-        if (memory_state_read(&fake.channel.theirs, state, &size) < 0)
-            size = 0; /* in the middle of a write */
-    }
+    begin(state);
     kill(fake.pid, SIGTERM);
     fake_result(&fake);
     fake_ended(&fake, PROTOCOL_RETRY, EINTR, NULL);
