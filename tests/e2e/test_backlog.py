@@ -60,6 +60,15 @@ class Backlog(Case):
         self.run_all(s, count)
         self.assertEqual(self.notes(s), list(range(count)))
 
+    def test_D8_jobs_that_wait_on_disk_for_room_are_not_read_again_and_again(self):
+        s = self.durable(QueueMax=100000, QueueMemoryMax="64K").start()
+        s.call("Pause", target="kept")
+        jobs = [(f"{data}\n".ljust(10000, "#"), {"wait_usec": HOUR}) for data, _ in self.noted(s, range(20))]
+        self.fill(s, jobs, connections=1)
+        self.assert_idle(s, s.supervisor_pid)
+        self.run_all(s, 20)
+        self.assertEqual(self.notes(s), list(range(20)))
+
     def test_D9_jobs_with_a_deadline_keep_their_places_when_they_are_read(self):
         s = self.durable(QueueMax=100000).start()
         s.call("Pause", target="kept")

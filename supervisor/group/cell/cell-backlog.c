@@ -182,11 +182,26 @@ void cell_backlog_end_restore(struct cell *cell)
     cell_wake(cell);
 }
 
-static bool has_many_bytes(const struct cell *cell)
+/* Payloads of the jobs in memory that are not parked. */
+static uint64_t bytes_in_use(const struct cell *cell)
 {
-    const uint64_t parked = cell->backlog ? cell->backlog->parked_bytes : 0;
+    return cell->counts.n[JOBS_BYTES] - (cell->backlog ? cell->backlog->parked_bytes : 0);
+}
 
-    return cell->counts.n[JOBS_BYTES] - parked > cell->config->queue_memory_max / 2;
+/* Payloads up to which more jobs are read, and that are read at a time. */
+static uint64_t few_bytes(const struct cell *cell)
+{
+    return cell->config->queue_memory_max / 4;
+}
+
+/* Whether there are too many bytes, and enough without this job: otherwise it would be read again
+ * immediately. */
+static bool has_spare_bytes(const struct cell *cell, const struct job *job)
+{
+    const uint64_t bytes = bytes_in_use(cell);
+
+    return bytes > cell->config->queue_memory_max / 2 &&
+           bytes - job->payload.size > few_bytes(cell);
 }
 
 /* Whether the last job of the queue belongs into the backlog: the queue is too long, or a more
@@ -196,7 +211,7 @@ static bool is_last_too_many(const struct cell *cell, const struct job *last)
     const struct cell_backlog *backlog = cell->backlog;
 
     return cell->queue.n_jobs > CELL_JOBS_IN_MEMORY ||
-           (cell->queue.n_jobs > 1 && has_many_bytes(cell)) ||
+           (cell->queue.n_jobs > 1 && has_spare_bytes(cell, last)) ||
            (backlog && disk_queue_priority(&backlog->numbers) < last->priority);
 }
 
@@ -362,7 +377,8 @@ static bool is_loading_due(const struct cell *cell)
 
     return !backlog->load && !timer_armed(&backlog->retry) &&
            disk_queue_priority(&backlog->numbers) < QUEUE_PRIORITIES &&
-           cell->queue.n_jobs < CHUNK && (cell->queue.n_jobs == 0 || !has_many_bytes(cell));
+           cell->queue.n_jobs < CHUNK &&
+           (cell->queue.n_jobs == 0 || bytes_in_use(cell) <= few_bytes(cell));
 }
 
 static void begin_loading(struct cell *cell)
@@ -372,7 +388,7 @@ static void begin_loading(struct cell *cell)
     if (!load)
         return; /* tried again at the end of the next turn */
     load->owner = cell;
-    load->bytes_max = cell->config->queue_memory_max / 2;
+    load->bytes_max = few_bytes(cell);
     load->task.done = on_loaded;
     load->n = take_numbers(cell, load);
     if (load->n == 0) {

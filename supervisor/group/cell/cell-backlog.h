@@ -3,8 +3,9 @@
 
 /*
  * The durable jobs of a cell that wait on disk only. The queue holds the next CELL_JOBS_IN_MEMORY
- * jobs; the backlog holds the numbers of those behind them, and the next ones are read when half of
- * the queue is left. While the group is restored, new jobs wait behind all that may still be read.
+ * jobs, or those that take half of QueueMemoryMax=; the backlog holds the numbers of those behind
+ * them, and the next ones are read when half of the queue is left. While the group is restored, new
+ * jobs wait behind all that may still be read.
  *
  * A job in the backlog is parked as long as it is in memory for another reason: somebody waits for
  * it, or it is being written.
