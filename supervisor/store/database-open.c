@@ -244,7 +244,7 @@ static int begin_run(struct database *database)
         "UPDATE store SET unclean = unclean + (?1 AND stopped <> run), run = run + 1"
         " RETURNING run, id_key, unclean";
     sqlite3_stmt *statement;
-    int64_t page_size = 0;
+    int64_t page_size = 0, any_piece = 0;
     int r = read_number(database, "PRAGMA page_size", &page_size);
 
     database->page_size = (int)page_size;
@@ -254,6 +254,10 @@ static int begin_run(struct database *database)
     if (r < 0)
         return r;
     database_begin(database);
+    r = read_number(database, "SELECT EXISTS (SELECT 1 FROM piece)", &any_piece);
+    if (r < 0)
+        return r;
+    database->knows_pieces = any_piece != 0;
     statement = database_query(database, count);
     (void)sqlite3_bind_int(statement, 1, database->opened && *database->opened == 0);
     r = database_step(database, statement);

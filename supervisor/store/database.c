@@ -31,8 +31,6 @@ static int error_of(const struct database *database, int code)
         return -EUCLEAN;
     case SQLITE_NOMEM:
         return -ENOMEM;
-    case SQLITE_TOOBIG:
-        return -E2BIG;
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return -EBUSY;
@@ -73,8 +71,7 @@ int database_fail(struct database *database)
 {
     const int r = error_of(database, sqlite3_errcode(database->handle));
 
-    /* A value that is too large concerns its own statement only. */
-    if (r != -E2BIG && database->error == 0) {
+    if (database->error == 0) {
         describe(database, -r);
         database->error = r;
     }
@@ -125,6 +122,7 @@ sqlite3_stmt *database_query(struct database *database, const char *sql)
 void database_begin(struct database *database)
 {
     database->error = 0;
+    database->has_piece = false;
     (void)database_step(database, database_query(database, "BEGIN IMMEDIATE"));
 }
 

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define DATABASE_QUERIES_MAX 40
+#define DATABASE_QUERIES_MAX 56
 /* How long to wait for another program's lock before jobs are refused. */
 #define DATABASE_BUSY_MSEC   60000
 #define DATABASE_PROBLEM_MAX (PATH_MAX + 256)
@@ -49,6 +49,9 @@ struct database {
     struct database_query queries[DATABASE_QUERIES_MAX];
     size_t n_queries;
     bool bare;    /* the disk is full: ends are written without large bytes; set by the store */
+    bool
+        knows_pieces; /* there are pieces of payloads (pieces.h), or there were since the opening */
+    bool has_piece;   /* this transaction writes one */
     uint64_t run; /* how often it was opened */
     /* The owner's, in memory that outlives it: 0 = no process before this one can still know which
      * jobs were begun, so the next opening counts an end without a stop, and sets it. */
@@ -144,6 +147,5 @@ enum {
     DATABASE_E_EXISTS, /* a unique value is there already */
 };
 
-/* Runs a statement. Returns 0 when it is finished, DATABASE_E_*, or -errno as above; -E2BIG for a
- * value that is too large. */
+/* Runs a statement. Returns 0 when it is finished, DATABASE_E_*, or -errno as above. */
 int database_step(struct database *database, sqlite3_stmt *statement);

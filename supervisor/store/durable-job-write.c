@@ -5,6 +5,7 @@
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/job-to-row.h"
+#include "supervisor/store/pieces.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -23,29 +24,78 @@ static bool has_result(const struct durable_job *durable)
            (durable->end == JOB_SUCCEEDED || durable->end == JOB_REJECTED);
 }
 
-/* Whether `spare` bytes stay free on the disk when both the log and the database have grown. */
-static bool has_room(const struct database *database, uint64_t size, uint64_t spare)
+/* Whether `spare` bytes stay free on the disk when both the log and the database have grown by what
+ * is still to be written. */
+static bool has_room(struct database *database, const struct durable_job *durable,
+                     enum piece_kind kind, uint64_t size, uint64_t spare)
 {
     struct statvfs disk;
 
     return size < CHECKED_MIN || statvfs(database->path, &disk) < 0 ||
-           (uint64_t)disk.f_bavail * disk.f_frsize >= 2 * size + spare;
+           (uint64_t)disk.f_bavail * disk.f_frsize >=
+               2 * pieces_left(database, durable->row.number, kind, size) + spare;
 }
 
 /* Drops large bytes for which the disk has no room: the end of a job must be written. If the disk
  * has room for nothing but the ends of jobs, these are all above BARE_MAX. A result must leave as
  * much of the disk free as it takes: the jobs of other groups need that. */
-static void strip(const struct database *database, struct durable_job *durable)
+static void strip(struct database *database, struct durable_job *durable)
 {
     const uint64_t result = durable->record.job->result.size;
     const uint64_t payload = durable->record.job->payload.size;
 
-    if (has_result(durable) && ((database->bare && result > BARE_MAX) ||
-                                !has_room(database, result, result + RESERVE_SIZE)))
+    if (has_result(durable) &&
+        ((database->bare && result > BARE_MAX) ||
+         !has_room(database, durable, PIECES_RESULT, result, result + RESERVE_SIZE)))
         durable->unkept = -ENOSPC;
     if (durable->keeps & DURABLE_LETTER &&
-        ((database->bare && payload > BARE_MAX) || !has_room(database, payload, RESERVE_SIZE)))
+        ((database->bare && payload > BARE_MAX) ||
+         !has_room(database, durable, PIECES_PAYLOAD, payload, RESERVE_SIZE)))
         durable->strips = true;
+}
+
+/* Writes the next piece of the result, or if only its bytes cannot be written, none. */
+static int write_result_piece(struct database *database, struct durable_job *durable)
+{
+    int r = 0;
+
+    if (has_result(durable) && durable->unkept == 0)
+        r = pieces_write(database, durable->row.number, PIECES_RESULT,
+                         &durable->record.job->result);
+    if (r < 0 && database->error == 0) {
+        durable->unkept = r;
+        r = 0;
+    }
+    return r;
+}
+
+/* Like write_result_piece(), but of the payload of the dead letter. Most have been written with
+ * the row of the job. */
+static int write_letter_piece(struct database *database, struct durable_job *durable)
+{
+    int r = 0;
+
+    if (durable->keeps & DURABLE_LETTER && !durable->strips)
+        r = pieces_write(database, durable->row.number, PIECES_PAYLOAD,
+                         &durable->record.job->payload);
+    if (r < 0 && database->error == 0) {
+        durable->strips = true;
+        r = 0;
+    }
+    return r;
+}
+
+/* Writes the next piece of what is too large for the rows. Returns 0, PIECES_E_MORE or -errno. */
+static int write_piece(struct database *database, struct durable_job *durable)
+{
+    int r;
+
+    if (!(durable->given & DURABLE_END))
+        return durable->given & DURABLE_ADD
+                   ? pieces_write(database, durable->row.number, PIECES_PAYLOAD, &durable->payload)
+                   : 0;
+    r = write_result_piece(database, durable);
+    return r == 0 ? write_letter_piece(database, durable) : r;
 }
 
 /* ---- rows ---- */
@@ -148,12 +198,16 @@ static int write_change(struct database *database, struct durable_job *durable)
 int durable_write(struct store_task *task, struct database *database)
 {
     struct durable_job *durable = list_entry(task, struct durable_job, task);
+    int r;
 
     if (durable->given & DURABLE_END)
         strip(database, durable);
     /* A job that replaces a dead letter needs no spare room. */
     else if (durable->given & DURABLE_ADD && durable->replaces == 0 &&
-             !has_room(database, durable->payload.size, RESERVE_SIZE))
+             !has_room(database, durable, PIECES_PAYLOAD, durable->payload.size, RESERVE_SIZE))
         return -ENOSPC;
-    return write_change(database, durable);
+    r = write_piece(database, durable);
+    if (r == PIECES_E_MORE)
+        return STORE_E_MORE;
+    return r == 0 ? write_change(database, durable) : r;
 }

@@ -6,6 +6,7 @@
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/store/job-number.h"
 #include "supervisor/store/job-to-row.h"
+#include "supervisor/store/pieces.h"
 #include "supervisor/store/removal.h"
 #include <assert.h>
 #include <errno.h>
@@ -153,7 +154,8 @@ static void durable_done(struct store_task *task, int result)
     if (changes & DURABLE_ADD) {
         hold_end(durable, false);
         durable->stored = result == 0;
-        if (result == -EIO) /* the row may be on disk */
+        /* The row may be on disk, or pieces of the payload are. */
+        if (result == -EIO || (result != 0 && in_pieces(durable->row.payload_size)))
             removal_add(durable->jobs->store, durable->row.number, ROWS_ALL);
     }
     if (result == 0)

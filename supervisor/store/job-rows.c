@@ -5,6 +5,7 @@
 #include "supervisor/event/death.h"
 #include "supervisor/job/job.h"
 #include "supervisor/job/queue.h"
+#include "supervisor/store/pieces.h"
 #include "supervisor/store/row-values.h"
 #include <errno.h>
 
@@ -56,6 +57,9 @@
     F(DISK, cause, OPTIONAL(failed_by, ATTEMPT_CAUSE_NONE))                                        \
     ROW_ASKED(F)
 
+/* The size of a payload, which is all that the row has of one in pieces. */
+#define SIZE(column) "iif(typeof(" #column ") = 'integer', " #column ", length(" #column "))"
+
 #define COLUMNS    FIELDS(ROW_COLUMN)
 #define PARAMETERS FIELDS(ROW_PARAMETER)
 
@@ -64,8 +68,8 @@
     "coalesce(payload, (SELECT large.payload FROM job_payload AS large"                            \
     " WHERE large.number = job.number))"
 #define PAYLOAD_SIZE                                                                               \
-    "coalesce(length(payload), (SELECT length(large.payload) FROM job_payload AS large"            \
-    " WHERE large.number = job.number))"
+    "coalesce(" SIZE(payload) ", (SELECT length(large.payload) FROM job_payload AS large"          \
+                              " WHERE large.number = job.number))"
 
 const struct record JOB_ROW_RECORD = RECORD("job row", FIELDS);
 static const struct record PROGRESS_RECORD = RECORD("progress", PROGRESS);
@@ -113,17 +117,24 @@ int job_rows_check_name(struct database *database, const struct job_row *row)
     return r == JOB_ROWS_E_MISSING ? find_ended(database, row) : r;
 }
 
-static int put_large_payload(struct database *database, const struct job_row *row)
+/* Whether the payload is in job_payload. */
+static bool is_apart(const struct job_row *row)
 {
+    return row->payload_size > PAYLOAD_IN_ROW_MAX && !in_pieces(row->payload_size);
+}
+
+static int put_apart(struct database *database, const struct job_row *row)
+{
+    const struct row_bytes bytes = {
+        .data = row->payload, .fd = row->payload_fd, .size = row->payload_size};
     sqlite3_stmt *statement =
         database_query(database, "INSERT INTO job_payload (number, payload) VALUES (?1, ?2)");
 
     row_bind(statement, 1, (uint64_t)row->number);
-    return row_step_with_blob(database, statement, 2, row->payload, row->payload_fd,
-                              row->payload_size);
+    return row_step_with_blob(database, statement, 2, &bytes);
 }
 
-static int remove_large_payload(struct database *database, const struct job_row *row)
+static int remove_apart(struct database *database, const struct job_row *row)
 {
     sqlite3_stmt *statement = database_query(database, "DELETE FROM job_payload WHERE number = ?1");
 
@@ -131,30 +142,49 @@ static int remove_large_payload(struct database *database, const struct job_row 
     return database_step(database, statement);
 }
 
-int job_rows_put(struct database *database, enum row_table table, const struct job_row *row)
+static enum piece_kind kind_of(enum row_table table)
 {
+    return table == ROWS_ENDED ? PIECES_RESULT : PIECES_PAYLOAD;
+}
+
+static int put_row(struct database *database, enum row_table table, const struct job_row *row)
+{
+    const struct row_bytes bytes = {
+        .data = row->payload, .fd = row->payload_fd, .size = row->payload_size};
     sqlite3_stmt *statement = database_query(database, TABLES[table].put);
     int at = row_bind_record(statement, 1, TABLES[table].record, row);
 
     if (table == ROWS_JOB)
         row_bind(statement, at++, database->unclean);
-    if (!row->payload_dropped && !(table == ROWS_JOB && row->payload_size > PAYLOAD_IN_ROW_MAX))
-        return row_step_with_blob(database, statement, at, row->payload, row->payload_fd,
-                                  row->payload_size);
-    (void)sqlite3_bind_null(statement, at);
+    if (row->payload_dropped || (table == ROWS_JOB && is_apart(row)))
+        (void)sqlite3_bind_null(statement, at);
+    else if (in_pieces(row->payload_size))
+        row_bind(statement, at, row->payload_size);
+    else
+        return row_step_with_blob(database, statement, at, &bytes);
     return database_step(database, statement);
+}
+
+int job_rows_put(struct database *database, enum row_table table, const struct job_row *row)
+{
+    const bool keeps = !row->payload_dropped && in_pieces(row->payload_size);
+    int r = put_row(database, table, row);
+
+    if (r != 0)
+        return r;
+    return (keeps ? pieces_keep : pieces_discard)(database, row->number, kind_of(table));
 }
 
 int job_rows_add(struct database *database, const struct job_row *row)
 {
-    const bool large = row->payload_size > PAYLOAD_IN_ROW_MAX;
+    const bool apart = is_apart(row);
     int r = row->name_size > 0 ? find_ended(database, row) : 0;
 
-    if (r == 0 && large)
-        r = put_large_payload(database, row); /* first: it may fail alone, without memory */
+    if (r == 0 && apart)
+        r = put_apart(database, row); /* first: it may fail alone, without memory */
     if (r == 0) {
         r = job_rows_put(database, ROWS_JOB, row);
-        if (r == DATABASE_E_EXISTS && large && remove_large_payload(database, row) < 0)
+        if (r == DATABASE_E_EXISTS && apart && remove_apart(database, row) < 0)
             r = database->error;
     }
     return r == DATABASE_E_EXISTS ? JOB_ROWS_E_EXISTS : r;
@@ -194,6 +224,8 @@ int job_rows_remove(struct database *database, unsigned tables, int64_t number)
         statement = database_query(database, TABLES[table].remove);
         (void)sqlite3_bind_int64(statement, 1, number);
         r = database_step(database, statement);
+        if (r == 0)
+            r = pieces_discard(database, number, kind_of(table));
     }
     return r;
 }
@@ -234,8 +266,26 @@ static void count_unclean(struct job_row *row, uint32_t unclean)
     }
 }
 
-static void read_row(const struct database *database, sqlite3_stmt *statement, enum row_table table,
-                     bool with_bytes, struct job_row *row)
+/* Reads the payload or the result. Bytes in pieces are at `*ret_pieces`, which the caller frees. */
+static int read_bytes(struct database *database, sqlite3_stmt *statement, int at,
+                      enum row_table table, struct job_row *row, void **ret_pieces)
+{
+    int r;
+
+    row->payload_dropped = sqlite3_column_type(statement, at) == SQLITE_NULL;
+    if (sqlite3_column_type(statement, at) != SQLITE_INTEGER) {
+        row->payload = row_read_blob(statement, at, &row->payload_size);
+        return 0;
+    }
+    row->payload_size = (uint64_t)sqlite3_column_int64(statement, at);
+    r = pieces_read(database, row->number, kind_of(table), row->payload_size, ret_pieces);
+    row->payload = *ret_pieces;
+    return r;
+}
+
+/* Returns the column of the payload, which follows the others. */
+static int read_row(const struct database *database, sqlite3_stmt *statement, enum row_table table,
+                    struct job_row *row)
 {
     int at = row_read_record(statement, 0, TABLES[table].record, row);
 
@@ -245,12 +295,7 @@ static void read_row(const struct database *database, sqlite3_stmt *statement, e
         job_row_mend(row);
     else if (row->cause > PROTOCOL_CAUSE_PAYLOAD_LOST)
         row->cause = PROTOCOL_CAUSE_NONE;
-    if (!with_bytes) {
-        row->payload_size = (uint64_t)sqlite3_column_int64(statement, at);
-        return;
-    }
-    row->payload_dropped = sqlite3_column_type(statement, at) == SQLITE_NULL;
-    row->payload = row_read_blob(statement, at, &row->payload_size);
+    return at;
 }
 
 /* Calls `fn` for each row of a bound statement. */
@@ -261,9 +306,16 @@ static int read_rows(struct database *database, sqlite3_stmt *statement, enum ro
 
     while ((r = database_step(database, statement)) == DATABASE_E_ROW) {
         struct job_row row = JOB_ROW_NULL;
+        const int at = read_row(database, statement, table, &row);
+        _cleanup_free_ void *pieces = NULL;
 
-        read_row(database, statement, table, with_bytes, &row);
-        r = fn(userdata, &row);
+        r = 0;
+        if (with_bytes)
+            r = read_bytes(database, statement, at, table, &row, &pieces);
+        else
+            row.payload_size = (uint64_t)sqlite3_column_int64(statement, at);
+        if (r == 0)
+            r = fn(userdata, &row);
         if (r != 0)
             break;
     }
@@ -318,8 +370,8 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
         "SELECT " COLUMNS "unclean, " PAYLOAD_SIZE " FROM job WHERE number > ?1"
         " UNION ALL SELECT created, started, uid, NULL, attempt, max_retries, failed, priority, 0,"
         " NULL, 1, NULL, state, NULL, NULL, number, grp, key, name, NULL, NULL, NULL, NULL, NULL,"
-        " NULL, NULL, (SELECT unclean FROM store), length(result)"
-        " FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
+        " NULL, NULL, (SELECT unclean FROM store), " SIZE(
+            result) " FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
     sqlite3_stmt *statement;
 
     if (!ended)

@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* SQLite's own limit is 1e9 bytes for a row. */
-#define BYTES_MAX ((uint64_t)900000000)
-
 void row_bind_text(sqlite3_stmt *statement, int at, const char *text, size_t size)
 {
     (void)sqlite3_bind_text(statement, at, size > 0 ? text : NULL, (int)size, SQLITE_STATIC);
@@ -69,40 +66,37 @@ int row_read_record(sqlite3_stmt *statement, int column, const struct record *re
     return column;
 }
 
-/* Reads `size` bytes of the file into `*ret`, which the caller owns. Does not map the file: that
- * would take memory for holes that a worker left in it. */
-static int read_file(int fd, uint64_t size, char **ret)
+/* Reads them from the file into `*ret`, which the caller owns. Does not map the file: that would
+ * take memory for holes that a worker left in it. */
+static int read_file(const struct row_bytes *bytes, char **ret)
 {
-    _cleanup_free_ char *bytes = malloc(size);
+    _cleanup_free_ char *buffer = malloc(bytes->size);
 
-    if (!bytes)
+    if (!buffer)
         return -ENOMEM;
-    for (uint64_t done = 0; done < size;) {
-        const ssize_t n = pread(fd, bytes + done, size - done, (off_t)done);
+    for (uint64_t done = 0; done < bytes->size;) {
+        const ssize_t n =
+            pread(bytes->fd, buffer + done, bytes->size - done, (off_t)(bytes->offset + done));
 
         if (n <= 0)
             return n < 0 ? -errno : -EPROTO;
         done += (uint64_t)n;
     }
-    *ret = TAKE_PTR(bytes);
+    *ret = TAKE_PTR(buffer);
     return 0;
 }
 
-int row_step_with_blob(struct database *database, sqlite3_stmt *statement, int at, const void *data,
-                       int fd, uint64_t size)
+int row_step_with_blob(struct database *database, sqlite3_stmt *statement, int at,
+                       const struct row_bytes *bytes)
 {
     _cleanup_free_ char *read = NULL;
-    int r = size > BYTES_MAX ? -E2BIG : 0;
+    const char *data = bytes->size > 0 ? bytes->data : "";
+    int r = data ? 0 : read_file(bytes, &read);
 
-    if (r == 0 && size > 0 && !data)
-        r = read_file(fd, size, &read);
     if (r < 0)
         return r;
-    (void)sqlite3_bind_blob64(statement, at,
-                              read       ? read
-                              : size > 0 ? data
-                                         : "",
-                              size, SQLITE_STATIC);
+    (void)sqlite3_bind_blob64(statement, at, read ? read : data + bytes->offset, bytes->size,
+                              SQLITE_STATIC);
     return database_step(database, statement);
 }
 

@@ -10,6 +10,15 @@
     "CREATE TRIGGER job_removed AFTER DELETE ON job WHEN old.payload IS NULL"                      \
     " BEGIN DELETE FROM job_payload WHERE number = old.number; END;"
 
+/* Payloads and results that are too large for their rows: pieces.h. */
+#define CREATE_PIECES                                                                              \
+    "CREATE TABLE piece ("                                                                         \
+    " number INTEGER NOT NULL, kind INTEGER NOT NULL, part INTEGER NOT NULL, bytes BLOB NOT NULL," \
+    " PRIMARY KEY (number, kind, part));"                                                          \
+    "CREATE TABLE unused ("                                                                        \
+    " number INTEGER NOT NULL, kind INTEGER NOT NULL, run INTEGER NOT NULL,"                       \
+    " PRIMARY KEY (number, kind)) WITHOUT ROWID;"
+
 static const char CREATE[] =
     "BEGIN;"
     /* One row. */
@@ -45,8 +54,8 @@ static const char CREATE[] =
     " attempt INTEGER NOT NULL, uid INTEGER NOT NULL, created INTEGER NOT NULL,"
     " ended INTEGER NOT NULL, asked_retries INTEGER, asked_timeout INTEGER,"
     " asked_backoff_min INTEGER, asked_backoff_max INTEGER, asked_priority INTEGER,"
-    " cause INTEGER, payload BLOB);"
-    "PRAGMA application_id = 1416786021; PRAGMA user_version = 10;"
+    " cause INTEGER, payload BLOB);" CREATE_PIECES
+    "PRAGMA application_id = 1416786021; PRAGMA user_version = 11;"
     "COMMIT";
 
 /* Step N leads from version SCHEMA_OLDEST + N to the next one, and ends by writing that. */
@@ -70,9 +79,12 @@ static const char *const STEPS[] = {
     /* A large payload that is there stays in its row until its job ends. */
     "BEGIN;" CREATE_JOB_PAYLOAD "PRAGMA user_version = 10;"
     "COMMIT",
+    /* Large payloads and results are pieces; those that are in rows stay there. */
+    "BEGIN;" CREATE_PIECES "PRAGMA user_version = 11;"
+    "COMMIT",
 };
 
-_Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 10, "the numbers in CREATE");
+_Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 11, "the numbers in CREATE");
 _Static_assert(ELEMENTS(STEPS) == SCHEMA_VERSION - SCHEMA_OLDEST, "a step for each version");
 
 int schema_migrate(sqlite3 *handle, int version)

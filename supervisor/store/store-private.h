@@ -24,6 +24,8 @@ struct store_report {
 struct store_worker {
     struct database database;
     struct list tasks;   /* taken, and not finished */
+    struct list begun;   /* likewise: STORE_E_MORE */
+    bool sweeps;         /* there may be pieces to remove */
     int pages_copied;    /* in the log, at the last checkpoint */
     usec_t retry_at;     /* monotonic: when to open it, or to make the reserve, again */
     usec_t locked_since; /* monotonic: another program holds the lock for writing; 0 = no */

@@ -4,6 +4,7 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/store/job-number.h"
+#include "supervisor/store/pieces.h"
 #include "supervisor/store/store-private.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -39,6 +40,7 @@ void store_worker_init(struct store *store)
 
     worker->database = (struct database)DATABASE_NULL;
     list_init(&worker->tasks);
+    list_init(&worker->begun);
     (void)snprintf(worker->reserve, sizeof(worker->reserve), "%s-reserve", store->path);
 }
 
@@ -111,6 +113,7 @@ static void finish_all(struct store_worker *worker, int error, bool additions_on
 {
     struct list refused = LIST_INIT(refused);
 
+    list_append(&worker->tasks, &worker->begun);
     list_for_each_safe (node, &worker->tasks) {
         if (additions_only && !task_of(node)->addition)
             continue;
@@ -210,6 +213,7 @@ static bool has_room_inside(struct store_worker *worker)
  * back what it has filled the disk with. */
 static void look_for_space(struct store_worker *worker)
 {
+    worker->sweeps = worker->database.knows_pieces;
     if (make_reserve(worker))
         become_open(worker);
     else if (reuse_log(worker))
@@ -251,24 +255,38 @@ static bool begin(struct store_worker *worker)
     return worker->locked_since == 0;
 }
 
-/* Applies the first tasks, moves them to `applied`, and commits. Returns 0 or -errno. */
+static void apply_task(struct store_worker *worker, struct list *node, struct list *applied)
+{
+    const int r = task_of(node)->apply(task_of(node), &worker->database);
+
+    list_unlink(node);
+    task_of(node)->error = r;
+    list_push_back(r == STORE_E_MORE ? &worker->begun : applied, node);
+}
+
+/* Applies one of the tasks that take several transactions and the first others, moves what is
+ * finished to `applied`, and commits. Returns 0 or -errno. */
 static int apply(struct store_worker *worker, struct list *applied)
 {
     struct database *database = &worker->database;
     unsigned n_left = state_of(worker) == STORE_FULL ? FULL_TASKS : UINT_MAX;
     struct list *node;
     usec_t until, began;
+    bool sweeps = false;
     int r;
 
     until = clock_now() + TRANSACTION_USEC;
+    if ((node = list_first(&worker->begun)))
+        apply_task(worker, node, applied);
     while (database->error == 0 && (node = list_first(&worker->tasks)) && n_left-- > 0 &&
-           clock_now() < until) {
-        list_unlink(node);
-        list_push_back(applied, node);
-        task_of(node)->error = task_of(node)->apply(task_of(node), database);
-    }
+           clock_now() < until)
+        apply_task(worker, node, applied);
+    /* While the disk is full, it must not keep ends from being written. */
+    if (database->error == 0 && (state_of(worker) != STORE_FULL || list_empty(applied)))
+        sweeps = pieces_sweep(database) == PIECES_E_MORE;
     began = clock_now();
     r = database_commit(database);
+    worker->sweeps = r == 0 && sweeps;
     note_writing(worker, 0);
     if (r == 0)
         store_note_commit(store_of(worker), usec_sub(clock_now(), began));
@@ -291,14 +309,21 @@ static bool on_failure(struct store_worker *worker, int error)
     return false;
 }
 
+static bool has_changes(const struct store_worker *worker)
+{
+    return !list_empty(&worker->tasks) || !list_empty(&worker->begun);
+}
+
 /* One transaction. After a failure, its tasks wait again. Returns whether to go on at once. */
 static bool commit(struct store_worker *worker)
 {
     struct list applied = LIST_INIT(applied);
     int r;
 
-    if (!begin(worker))
+    if (!begin(worker)) {
+        worker->sweeps = false; /* until the next change */
         return false;
+    }
     r = apply(worker, &applied);
     if (r == 0) {
         finish(worker, &applied);
@@ -399,6 +424,11 @@ static void answer(struct store_worker *worker)
 
 /* ---- the thread ---- */
 
+static bool must_sweep(struct store_worker *worker)
+{
+    return worker->sweeps && is_usable(worker);
+}
+
 static bool may_retry(struct store_worker *worker)
 {
     return state_of(worker) == STORE_FULL || state_of(worker) == STORE_FAILED;
@@ -418,7 +448,8 @@ static bool has_work(struct store *store)
 {
     const bool locked = store->worker.locked_since > 0;
 
-    return (!locked && (!list_empty(&store->queue) || store->stopping)) ||
+    return (!locked &&
+            (!list_empty(&store->queue) || store->stopping || must_sweep(&store->worker))) ||
            (!list_empty(&store->queries) && may_answer(&store->worker));
 }
 
@@ -454,7 +485,7 @@ static bool take(struct store *store)
 /* Takes tasks that were added since: the earlier ones may take long. */
 static void take_more(struct store *store)
 {
-    if (list_empty(&store->worker.tasks))
+    if (!has_changes(&store->worker))
         return;
     pthread_mutex_lock(&store->mutex);
     list_append(&store->worker.tasks, &store->queue);
@@ -472,6 +503,15 @@ static void retry(struct store_worker *worker)
         look_for_space(worker);
 }
 
+/* Writes what is to be written. */
+static void change(struct store_worker *worker)
+{
+    while (is_usable(worker) && commit(worker) && checkpoint(worker) && has_changes(worker)) {
+        answer(worker);
+        take_more(store_of(worker));
+    }
+}
+
 void *store_run(void *userdata)
 {
     struct store *store = userdata;
@@ -481,16 +521,13 @@ void *store_run(void *userdata)
     while (take(store)) {
         retry(worker);
         refuse(worker);
-        if (list_empty(&worker->tasks))
+        if (!has_changes(worker))
             forget_lock(worker);
-        while (is_usable(worker) && !list_empty(&worker->tasks) && commit(worker) &&
-               checkpoint(worker)) {
-            answer(worker);
-            take_more(store);
-        }
+        if (has_changes(worker) || must_sweep(worker))
+            change(worker);
         answer(worker);
     }
-    if (store->ends_run && is_usable(worker) && list_empty(&worker->tasks))
+    if (store->ends_run && is_usable(worker) && !has_changes(worker))
         database_end_run(&worker->database);
     finish_all(worker, -ECANCELED, false);
     database_close(&worker->database, store->leaves_log || !is_usable(worker));

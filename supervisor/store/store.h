@@ -42,8 +42,8 @@ enum store_urgency {
 /*
  * A change or a read, embedded in what it concerns. From store_add() until done(), or until
  * store_cancel() returns true, it belongs to the store, and what apply() uses must not change.
- * Tasks are applied in the order in which they were added; later ones overtake those that are held,
- * and changes overtake queries.
+ * Tasks are applied in the order in which they were added; later ones overtake those that are held
+ * or take several transactions, and changes overtake queries.
  */
 struct store_task {
     struct list link;
@@ -63,7 +63,8 @@ struct store_task {
     usec_t held_until; /* private to the store */
     /* Runs in the thread, within a transaction unless it is a query; touches only the task and what
      * belongs to it. May run more than once until it is committed. Returns the result for done():
-     * 0, a positive result, or an unchanged error of the database. */
+     * 0, a positive result, or an unchanged error of the database. STORE_E_MORE: it has written a
+     * part, and runs again in a later transaction; others overtake it until it is done. */
     int (*apply)(struct store_task *task, struct database *database);
     /* Runs in the loop after the commit, or after a refusal. `result` is what apply() returned, or:
      *   -ENOSPC, -EIO  (additions) refused, or in a transaction that failed. After -EIO the row may
@@ -72,6 +73,8 @@ struct store_task {
      *   -ECANCELED     store_free(): it could not be written */
     void (*done)(struct store_task *task, int result);
 };
+
+#define STORE_E_MORE INT_MAX
 
 enum store_state {
     STORE_OPENING, /* tasks wait */

@@ -16,7 +16,8 @@ import time
 import unittest
 from pathlib import Path
 
-from troupe import ACTOR, LIMIT, QUICK, SANITIZED, Bell, TestCase, Varlink, VarlinkError, ended, helper, ini, text
+from troupe import (ACTOR, LIMIT, QUICK, SANITIZED, TROUPECTL, TROUPE_EXEC, Bell, TestCase, Varlink, VarlinkError, ended, helper, ini,
+                    text)
 
 HOUR = 3600 * 1000000
 
@@ -751,6 +752,30 @@ class Failures(Case):
             s.create("kept", f"blob {1 << 20}", id="fits")
             self.assertEqual(s.wait_job("fits")["state"], "succeeded")
             s.stop()
+
+    def test_D2_large_payloads_and_results_pass_the_log_in_pieces(self):
+        def ctl(*words, input=None):
+            return subprocess.run([TROUPECTL, "--socket", s.socket_path, *words], input=input, check=True, capture_output=True,
+                                  timeout=LIMIT).stdout
+
+        def log_size():
+            return os.path.getsize(s.path("state/troupe.db-wal"))
+
+        payload = os.urandom(40 << 20)
+        s = self.durable({"big": ini(f"{TROUPE_EXEC} -- cat", Jobs={"Durable": "yes"})}).start()
+        s.until_restored()
+        s.call("Pause", target="big")
+        ctl("create", "big", "-", "--id", "large", input=payload)
+        self.assertLess(log_size(), len(payload), "one commit for all")
+        s.stop()
+        s.start().until_restored()
+        s.call("Resume", target="big")
+        self.assertEqual(ctl("wait", "large"), payload)
+        self.assertLess(log_size(), len(payload), "one commit for all")
+        s.stop()
+        s.start().until_restored()
+        self.assertEqual(ctl("wait", "large"), payload)
+        s.until(lambda: self.rows(s, "kind, count(*), sum(length(bytes))", "piece") == [(1, 40, len(payload))])
 
     def test_a_result_that_memory_does_not_keep_is_not_written(self):
         s = self.durable(ResultMax="64M", ResultsMemoryMax="1M").start()

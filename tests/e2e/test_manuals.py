@@ -204,9 +204,12 @@ class Database(Case):
         s = self.durable({"other": actor(Durable="yes")}).start()
         s.call("Pause", target="kept")
         s.create("kept", "the payload", id="invoice-7")
+        subprocess.run([TROUPECTL, "--socket", s.socket_path, "create", "kept", "-", "--id", "invoice-8"], text=True,
+                       input=2500000 * "x", check=True, timeout=LIMIT)
         said = [subprocess.run(["sh", "-ec", command.replace("/var/lib/troupe/troupe.db", s.database)
                                 .replace("/var/backups", s.directory)], check=True, capture_output=True,
                                text=True, timeout=LIMIT, cwd=s.directory).stdout for command in commands(examples("troupe.db.5"))]
-        self.assertRegex(said[0], r"^kept\|1\|20\d\d-")
+        self.assertRegex(said[0], r"^kept\|2\|20\d\d-")
         self.assertEqual(Path(s.path("payload")).read_text(encoding="ascii"), "the payload")
+        self.assertEqual(Path(s.path("large")).read_text(encoding="ascii"), 2500000 * "x")
         self.assertTrue(Path(s.path("troupe.db")).exists())

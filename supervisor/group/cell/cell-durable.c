@@ -33,8 +33,6 @@ static int refusal_for(int result, bool added)
     switch (result) {
     case JOB_ROWS_E_EXISTS:
         return CELL_E_EXISTS;
-    case -E2BIG:
-        return CELL_E_TOO_LARGE;
     case -ENOSPC:
         return CELL_E_STORE_FULL;
     case -ECANCELED:

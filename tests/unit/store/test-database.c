@@ -344,7 +344,8 @@ TEST(D14_a_version_that_has_kept_payloads_in_files_is_refused_and_found_before_a
     char problem[DATABASE_PROBLEM_MAX];
 
     make();
-    execute("DROP TRIGGER job_removed; DROP TABLE job_payload; PRAGMA user_version = 8");
+    execute("DROP TRIGGER job_removed; DROP TABLE job_payload; DROP TABLE piece; DROP TABLE unused;"
+            "PRAGMA user_version = 8");
     ck_assert_int_eq(database_check_format(scratch.path, problem), 0);
     execute("UPDATE job SET payload = 600000 WHERE number = 7");
     ck_assert_int_eq(database_check_format(scratch.path, problem), -ENOTSUP);

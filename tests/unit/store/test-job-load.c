@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/store/job-load.h"
 #include "supervisor/store/job-number.h"
+#include "supervisor/store/pieces.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
 #include <sys/mman.h>
@@ -10,6 +11,18 @@ static struct scratch scratch;
 static struct job_load *load;
 
 static char large[5000];
+
+static void write_pieces(int64_t number, const char *data, size_t size)
+{
+    struct payload payload = PAYLOAD_NULL;
+
+    ck_assert_int_eq(payload_set(&payload, data, size), 0);
+    while (pieces_write(&database, number, PIECES_PAYLOAD, &payload) == PIECES_E_MORE) {
+        ck_assert_int_eq(database_commit(&database), 0);
+        database_begin(&database);
+    }
+    payload_deinit(&payload);
+}
 
 static void add(int64_t number, const char *name, const char *payload, size_t size)
 {
@@ -24,6 +37,7 @@ static void add(int64_t number, const char *name, const char *payload, size_t si
     row.name_size = (uint32_t)strlen(name);
     row.payload = payload;
     row.payload_size = size;
+    write_pieces(number, payload, size);
     ck_assert_int_eq(job_rows_add(&database, &row), 0);
 }
 

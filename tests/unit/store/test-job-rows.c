@@ -131,7 +131,7 @@ static int64_t count(const char *sql)
 
 TEST(D4_a_change_of_a_job_does_not_write_its_large_payload_again)
 {
-    static char payload[4 << 20];
+    static char payload[1 << 20];
     struct job_row row = named(1, "large");
     int pages;
 

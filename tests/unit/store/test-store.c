@@ -50,6 +50,7 @@ static void teardown(void)
 struct change {
     struct store_task task;
     int64_t number;
+    unsigned parts; /* how often apply_parts() ran */
     int result;     /* 1000 = not done */
     unsigned order; /* of done() */
 };
@@ -228,6 +229,44 @@ TEST(work_without_the_loop_waits_for_nothing_that_is_held)
     while (n_left > 0)
         store_work(store, 60 * USEC_PER_SEC);
     ck_assert_int_eq(held.result, 0);
+    ck_assert_int_eq(fetch(1), 0);
+}
+
+/* Adds a piece of the row in each transaction. */
+static int apply_parts(struct store_task *task, struct database *database)
+{
+    struct change *change = list_entry(task, struct change, task);
+
+    return ++change->parts < 20 ? STORE_E_MORE : apply_add(task, database);
+}
+
+TEST(others_overtake_tasks_of_several_transactions)
+{
+    struct change large[2] = {change(1, apply_parts), change(2, apply_parts)};
+    struct change small = change(3, apply_add);
+
+    add(&large[0]);
+    add(&large[1]);
+    add(&small);
+    run_until_done();
+    ck_assert_uint_eq(small.order, 1);
+    ck_assert_uint_ge(store_stats(store).n_commits, 39); /* in each, one of them goes on */
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_int_eq(large[i].result, 0);
+        ck_assert_uint_eq(large[i].parts, 20);
+        ck_assert_int_eq(fetch(large[i].number), 0);
+    }
+}
+
+TEST(the_end_finishes_tasks_of_several_transactions)
+{
+    struct change large = change(1, apply_parts);
+
+    run_until(STORE_OPEN);
+    add(&large);
+    store = store_free(store);
+    ck_assert_int_eq(large.result, 0);
+    start();
     ck_assert_int_eq(fetch(1), 0);
 }
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Payloads and results that are too large for their rows. They are written in pieces, one a
+ * transaction, so that no other change waits for all of them; the row, which has only their size,
+ * follows in a transaction of its own.
+ *
+ * The table "unused" names the pieces that belong to no row: those being written, and those to be
+ * removed. Removal takes a few pieces at a time. All calls run in the storage thread, within a
+ * transaction of the caller's, unless stated otherwise.
+ */
+
+#include "supervisor/channel/payload.h"
+#include "supervisor/store/database.h"
+#include <stdint.h>
+
+#define PIECE_SIZE (UINT64_C(1) << 20)
+
+enum piece_kind {
+    PIECES_PAYLOAD,
+    PIECES_RESULT,
+};
+
+static inline bool in_pieces(uint64_t size)
+{
+    return size > PIECE_SIZE;
+}
+
+enum {
+    _PIECES_E_SUCCESS,
+    PIECES_E_MORE, /* call it again in the next transaction */
+};
+
+/*
+ * Writes the next piece of a payload that in_pieces(), unless this transaction has one already.
+ * Returns 0 once all pieces have been written, or if the row itself takes the bytes; PIECES_E_MORE;
+ * or -errno as row_step_with_blob(). After an error, pieces_discard() or the next opening removes
+ * those that were written.
+ */
+int pieces_write(struct database *database, int64_t number, enum piece_kind kind,
+                 const struct payload *payload);
+
+/* Returns how many bytes of that are still to be written to disk. */
+uint64_t pieces_left(struct database *database, int64_t number, enum piece_kind kind,
+                     uint64_t size);
+
+/* A row was written that refers to the pieces. Returns 0 or -errno. */
+int pieces_keep(struct database *database, int64_t number, enum piece_kind kind);
+/* No row refers to the pieces any more, if there are any. Returns 0 or -errno. */
+int pieces_discard(struct database *database, int64_t number, enum piece_kind kind);
+
+/* Removes some pieces that are discarded, or that an earlier run has not finished. Returns 0 if
+ * there are none, PIECES_E_MORE or -errno. */
+int pieces_sweep(struct database *database);
+
+/* Needs no transaction. Reads all pieces of a row into `*ret`, which the caller frees. Returns 0,
+ * -ENOMEM, or another -errno; -EUCLEAN if pieces are missing. */
+int pieces_read(struct database *database, int64_t number, enum piece_kind kind, uint64_t size,
+                void **ret);
