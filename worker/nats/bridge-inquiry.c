@@ -229,6 +229,7 @@ static void adopt(struct bridge *bridge, struct troupe_query *job)
     flight->kind = FLIGHT_STAND_IN;
     flight->claim = FLIGHT_RESUMED;
     flight->tries = (unsigned)tries;
+    bridge->n_adopted++;
     bridge_submit(bridge, flight, now);
 }
 
@@ -236,9 +237,9 @@ static void on_jobs(struct bridge *bridge, enum inquiry_answer answer, struct tr
 {
     if (answer == INQUIRY_RECORD)
         adopt(bridge, job);
-    else if (answer == INQUIRY_END && bridge->flights.n > 0)
+    else if (answer == INQUIRY_END && bridge->n_adopted > 0)
         log_info("group %s: continues %u jobs of an earlier run", bridge->config->group,
-                 bridge->flights.n);
+                 bridge->n_adopted);
 }
 
 void bridge_on_inquiry(void *userdata, struct flight *flight, enum question_type question,

@@ -81,6 +81,7 @@ struct bridge {
     usec_t full_at;       /* when the last message without room for its key comes again */
     usec_t paused_until;  /* requests no messages until then; 0 = does */
     usec_t held_at;       /* when held messages are tried again */
+    unsigned n_adopted;   /* jobs of an earlier run */
     unsigned n_refused;   /* in a row, by the supervisor */
     struct rate refusals; /* of messages that can never be jobs, in the log */
 };
