@@ -284,7 +284,8 @@ $(BUILD)/tests/unit/examples/test-ledger: $(call object,$(addprefix worker/examp
 $(BUILD)/tests/unit/examples/test-ledger: SUPERVISOR_LIBS = $(SQLITE_LIBS)
 
 # In the place of what they call, these tests have functions of their own.
-$(BUILD)/tests/unit/nats/test-puller: $(call object,worker/nats/puller.c)
+$(BUILD)/tests/unit/nats/test-consumer-pull: $(call object,worker/nats/consumer-pull.c worker/nats/consumer.c)
+$(BUILD)/tests/unit/nats/test-consumer-pull: SUPERVISOR_LIBS = $(NATS_LIBS)
 $(BUILD)/tests/unit/nats/test-publication: $(call object,worker/nats/publication.c)
 $(BUILD)/tests/unit/nats/test-publication: SUPERVISOR_LIBS = $(NATS_LIBS)
 $(BUILD)/tests/unit/nats/test-publish: $(call object,worker/nats/publisher.c worker/nats/flight.c)

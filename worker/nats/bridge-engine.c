@@ -39,7 +39,7 @@ void bridge_listen(struct bridge *bridge)
         engine_drain(&bridge->engine);
     } else {
         engine_listen(&bridge->engine);
-        puller_reset(&bridge->consumer.puller);
+        consumer_reset_requests(&bridge->consumer);
     }
 }
 
@@ -95,7 +95,7 @@ static void on_connected(struct bridge *bridge, usec_t now)
     bridge->engine.connected = true;
     bridge->report.next_at = 0;
     publisher_publish_soon(&bridge->publisher);
-    engine_server(&bridge->engine, bridge->server);
+    engine_server(bridge->engine.connection, bridge->server);
     log_info("connected to NATS%s%s", *bridge->server != '\0' ? " at " : "", bridge->server);
     consumer_connect(&bridge->consumer, now);
 }
@@ -137,13 +137,6 @@ static void on_redelivered(struct bridge *bridge, struct flight *flight, natsMsg
         publisher_conclude_again(&bridge->publisher, flight, now);
 }
 
-static void begin(struct bridge *bridge, struct flight *flight, usec_t now)
-{
-    bridge_seek(flight);
-    if (bridge->flights.counts[FLIGHT_HERE] < bridge->limit)
-        bridge_submit(bridge, flight, now);
-}
-
 /* Takes over the message. */
 static void take_on(struct bridge *bridge, uint64_t sequence, natsMsg *message, usec_t now)
 {
@@ -151,7 +144,7 @@ static void take_on(struct bridge *bridge, uint64_t sequence, natsMsg *message, 
 
     if (is_full(bridge)) {
         deliver_after(bridge, message, GIVE_BACK_MAX);
-        message_bin_put(&bridge->bin, message);
+        message_bin_put(&bridge->flights.bin, message);
         return;
     }
     flight = flight_new(&bridge->flights, sequence, message, now);
@@ -160,7 +153,7 @@ static void take_on(struct bridge *bridge, uint64_t sequence, natsMsg *message, 
     else if (bridge_takes_nothing(bridge))
         bridge_give_back(bridge, flight);
     else
-        begin(bridge, flight, now);
+        bridge_begin(bridge, flight, now);
 }
 
 /* Takes over the message. */
@@ -205,7 +198,7 @@ static void on_answer(struct bridge *bridge, const char *token, natsMsg *answer,
     default: /* a server may send any subject */
         break;
     }
-    message_bin_put(&bridge->bin, answer);
+    message_bin_put(&bridge->flights.bin, answer);
 }
 
 static void on_events(struct bridge *bridge, unsigned events, usec_t now)
@@ -223,7 +216,7 @@ static void on_events(struct bridge *bridge, unsigned events, usec_t now)
     if (events & ENGINE_CLOSED)
         on_closed(bridge);
     if (events & ENGINE_RENEWED)
-        puller_reset(&bridge->consumer.puller);
+        consumer_reset_requests(&bridge->consumer);
 }
 
 usec_t bridge_take_messages(struct bridge *bridge, usec_t now)

@@ -22,20 +22,14 @@
 
 static const struct {
     const char *cause;
-    size_t member;
+    enum obstacle obstacle;
 } causes[] = {
-    {"removed", offsetof(struct obstacles, closed)},
-    {"draining", offsetof(struct obstacles, draining)},
-    {"store_full", offsetof(struct obstacles, closed)},
-    {"store_failed", offsetof(struct obstacles, closed)},
-    {"fault", offsetof(struct obstacles, down)},
-    {"safe_mode", offsetof(struct obstacles, down)},
-    {"failed", offsetof(struct obstacles, absent)},
-    {"stopped", offsetof(struct obstacles, absent)},
-    {"starting", offsetof(struct obstacles, coming)},
-    {"backoff", offsetof(struct obstacles, coming)},
-    {"after", offsetof(struct obstacles, coming)},
-    {"busy", offsetof(struct obstacles, busy)},
+    {"removed", OBSTACLE_CLOSED},    {"draining", OBSTACLE_DRAINING},
+    {"store_full", OBSTACLE_CLOSED}, {"store_failed", OBSTACLE_CLOSED},
+    {"fault", OBSTACLE_DOWN},        {"safe_mode", OBSTACLE_DOWN},
+    {"failed", OBSTACLE_ABSENT},     {"stopped", OBSTACLE_ABSENT},
+    {"starting", OBSTACLE_COMING},   {"backoff", OBSTACLE_COMING},
+    {"after", OBSTACLE_COMING},      {"busy", OBSTACLE_BUSY},
 };
 
 /* `cause` may be NULL. */
@@ -44,25 +38,25 @@ static void note_obstacle(struct obstacles *obstacles, const char *cause)
     for (size_t i = 0; i < ELEMENTS(causes) && cause; i++) {
         if (strcmp(causes[i].cause, cause) != 0)
             continue;
-        *(bool *)((char *)obstacles + causes[i].member) = true;
-        if (*obstacles->cause == '\0' && !obstacles->coming && !obstacles->busy)
-            (void)snprintf(obstacles->cause, sizeof(obstacles->cause), "%s", cause);
+        obstacles->seen |= causes[i].obstacle;
+        if (!obstacles->cause && !(causes[i].obstacle & (OBSTACLE_COMING | OBSTACLE_BUSY)))
+            obstacles->cause = causes[i].cause;
     }
 }
 
 /* Returns whether a waiting job will not be done here. */
 static bool are_lasting(const struct obstacles *obstacles)
 {
-    const bool taken = obstacles->coming || obstacles->busy;
+    const unsigned seen = obstacles->seen;
 
-    return obstacles->down || (obstacles->absent && !obstacles->coming) ||
-           (obstacles->draining && !taken);
+    return seen & OBSTACLE_DOWN || (seen & OBSTACLE_ABSENT && !(seen & OBSTACLE_COMING)) ||
+           (seen & OBSTACLE_DRAINING && !(seen & (OBSTACLE_COMING | OBSTACLE_BUSY)));
 }
 
 /* Returns whether a new job will not be done here. */
 static bool hinder_new_jobs(const struct obstacles *obstacles)
 {
-    return obstacles->closed || obstacles->draining || are_lasting(obstacles);
+    return obstacles->seen & (OBSTACLE_CLOSED | OBSTACLE_DRAINING) || are_lasting(obstacles);
 }
 
 /* ---- answers ---- */
@@ -133,7 +127,7 @@ static void on_left(struct bridge *bridge, struct flight *flight, bool over)
 static bool waits_forever(const json_t *answer)
 {
     const char *state = json_string_value(json_object_get(answer, "state"));
-    struct obstacles obstacles = {.busy = false};
+    struct obstacles obstacles = {.seen = 0};
     const json_t *wait;
     size_t i;
 
@@ -176,7 +170,7 @@ static void on_here(struct bridge *bridge, struct flight *flight, enum inquiry_a
 static void on_group(struct bridge *bridge, enum inquiry_answer answer, struct troupe_query *query)
 {
     if (answer == INQUIRY_BEGIN)
-        bridge->obstacles = (struct obstacles){.busy = false};
+        bridge->obstacles = (struct obstacles){.seen = 0};
     else if (answer == INQUIRY_RECORD)
         note_obstacle(&bridge->obstacles, troupe_query_text(query, "cause"));
     else if (answer == INQUIRY_END)

@@ -93,16 +93,6 @@ static int submit(struct bridge *bridge, struct flight *flight, const char **ret
         (size_t)natsMsg_GetDataLength(flight->message), flight_sequence(flight));
 }
 
-/* A job that was given back and comes again has another id, because its first id still has a
- * result. That result may expire while the second job is running, so all ids are looked for. */
-void bridge_seek(struct flight *flight)
-{
-    const uint64_t n = message_deliveries(flight->message) - 1;
-
-    flight->tries = (unsigned)(n < TRIES_SOUGHT ? n : TRIES_SOUGHT);
-    flight->claim = flight->tries > 0 ? FLIGHT_SOUGHT : FLIGHT_SUBMITTED;
-}
-
 static int wait_for_end(struct bridge *bridge, struct flight *flight)
 {
     char id[TROUPE_ID_SIZE];
@@ -125,6 +115,18 @@ void bridge_submit(struct bridge *bridge, struct flight *flight, usec_t now)
         refuse(bridge, flight, problem, now);
     else
         hold(bridge, flight, now); /* the ring is full, or memory is short; -EPIPE shows later */
+}
+
+/* A job that was given back and comes again has another id, because its first id still has a
+ * result. That result may expire while the second job is running, so all ids are looked for. */
+void bridge_begin(struct bridge *bridge, struct flight *flight, usec_t now)
+{
+    const uint64_t n = message_deliveries(flight->message) - 1;
+
+    flight->tries = (unsigned)(n < TRIES_SOUGHT ? n : TRIES_SOUGHT);
+    flight->claim = flight->tries > 0 ? FLIGHT_SOUGHT : FLIGHT_SUBMITTED;
+    if (bridge->flights.counts[FLIGHT_HERE] < bridge->limit)
+        bridge_submit(bridge, flight, now);
 }
 
 /* The supervisor currently refuses all jobs. */

@@ -36,7 +36,7 @@ int bridge_init(struct bridge *bridge, const struct config *config)
 
     *bridge = (struct bridge){.config = config, .limit = config->in_flight};
     service_manager_connect(&bridge->manager);
-    flights_init(&bridge->flights, &bridge->bin);
+    flights_init(&bridge->flights);
     inquiry_init(&bridge->inquiry, &bridge->flights, config, bridge_on_inquiry, bridge);
     consumer_init(&bridge->consumer, &bridge->engine, config);
     publisher_init(&bridge->publisher, &bridge->engine, config, &bridge->flights);
@@ -51,7 +51,6 @@ int bridge_init(struct bridge *bridge, const struct config *config)
 void bridge_deinit(struct bridge *bridge)
 {
     flights_deinit(&bridge->flights);
-    message_bin_empty(&bridge->bin);
     inquiry_deinit(&bridge->inquiry);
     report_deinit(&bridge->report);
     service_manager_close(&bridge->manager);
@@ -148,7 +147,7 @@ static void forget_arrivals(struct bridge *bridge, usec_t now)
     if (periods <= bridge->flights.period || !bridge->engine.connected || bridge->drained)
         return;
     engine_forget(&bridge->engine);
-    puller_reset(&bridge->consumer.puller);
+    consumer_reset_requests(&bridge->consumer);
 }
 
 /* Returns when to call it again. */
@@ -209,7 +208,7 @@ usec_t bridge_process(struct bridge *bridge)
     publisher_acknowledge(&bridge->publisher);
     next = usec_min(next, end(bridge, now));
     next = usec_min(next, engine_send(&bridge->engine, now));
-    message_bin_serve(&bridge->bin, bridge->flights.n == 0);
+    message_bin_serve(&bridge->flights.bin, bridge->flights.n == 0);
     /* Last, since it arms the descriptor for what comes from now on. */
     r = troupe_client_process(bridge->client);
     if (r < 0)

@@ -43,14 +43,18 @@
 
 /* What records of type Wait in troupe-varlink(7) say about a group or a job, as far as it decides
  * whether this machine gives messages back. */
+enum obstacle {
+    OBSTACLE_CLOSED = 1 << 0,   /* new jobs are refused */
+    OBSTACLE_DRAINING = 1 << 1, /* new jobs are refused, and the queue is worked off */
+    OBSTACLE_BUSY = 1 << 2,     /* all workers are busy, and will take jobs from the queue */
+    OBSTACLE_DOWN = 1 << 3,     /* no job begins until an administrator acts */
+    OBSTACLE_ABSENT = 1 << 4,   /* no worker is up */
+    OBSTACLE_COMING = 1 << 5,   /* a worker will be up without help */
+};
+
 struct obstacles {
-    bool closed;    /* new jobs are refused */
-    bool draining;  /* new jobs are refused, and the queue is worked off */
-    bool busy;      /* all workers are busy, and will take jobs from the queue */
-    bool down;      /* no job begins until an administrator acts */
-    bool absent;    /* no worker is up */
-    bool coming;    /* a worker will be up without help */
-    char cause[32]; /* the first important one, for messages */
+    unsigned seen;     /* enum obstacle */
+    const char *cause; /* the first that is not only for a while; NULL = none */
 };
 
 struct bridge {
@@ -61,7 +65,6 @@ struct bridge {
     struct consumer consumer;
     struct publisher publisher;
     struct flights flights;
-    struct message_bin bin;
     struct inquiry inquiry;
     struct report report;
     struct service_manager manager;
@@ -102,8 +105,9 @@ void bridge_stop(struct bridge *bridge);
 
 /* ---- bridge-supervisor.c: jobs ---- */
 
-/* Makes bridge_submit() first look for jobs of earlier deliveries of the message. */
-void bridge_seek(struct flight *flight);
+/* Submits a message that has arrived if there is room, after looking for jobs of its earlier
+ * deliveries. */
+void bridge_begin(struct bridge *bridge, struct flight *flight, usec_t now);
 /* Submits the message as a job, or waits for the end of its job. */
 void bridge_submit(struct bridge *bridge, struct flight *flight, usec_t now);
 /* Handles ends and refusals of jobs. */

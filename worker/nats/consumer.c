@@ -35,15 +35,13 @@
 /* The type of an answer about a consumer. */
 #define TYPE "io.nats.jetstream.api.v1.consumer_info_response"
 
-/* The consumer was asked for something. */
-static void note_asked(struct consumer *consumer, usec_t now)
+void consumer_note_asked(struct consumer *consumer, usec_t now)
 {
     if (consumer->asked_at == 0)
         consumer->asked_at = now;
 }
 
-/* The consumer has answered something. */
-static void note_answered(struct consumer *consumer)
+void consumer_note_answered(struct consumer *consumer)
 {
     consumer->asked_at = 0;
     consumer->n_left = 0;
@@ -89,19 +87,20 @@ static void ask(struct consumer *consumer, usec_t now)
     (void)snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.INFO.%s.%s",
                    consumer->config->stream, config_consumer(consumer->config));
     (void)engine_request(consumer->engine, subject, token, "");
-    note_asked(consumer, now);
+    consumer_note_asked(consumer, now);
 }
 
 void consumer_init(struct consumer *consumer, struct engine *engine, const struct config *config)
 {
     *consumer = (struct consumer){.engine = engine, .config = config, .period = USEC_INFINITY};
-    puller_init(&consumer->puller, engine, config);
+    consumer_set_ack_wait(consumer, USEC_INFINITY);
+    consumer_reset_requests(consumer);
 }
 
 void consumer_connect(struct consumer *consumer, usec_t now)
 {
     consumer->queried_at = 0;
-    puller_reset(&consumer->puller);
+    consumer_reset_requests(consumer);
     ask(consumer, now);
 }
 
@@ -171,20 +170,7 @@ static void warn_of_max_deliver(const struct consumer *consumer, const json_t *c
 
 /* ---- a consumer that delivers nothing ---- */
 
-usec_t consumer_pull(struct consumer *consumer, uint64_t room, usec_t now)
-{
-    const uint64_t number = consumer->puller.number;
-    const unsigned n_empty = consumer->puller.n_empty;
-    const usec_t next = puller_ask(&consumer->puller, room, now);
-
-    if (consumer->puller.number != number)
-        note_asked(consumer, now);
-    if (consumer->puller.n_empty > n_empty)
-        consumer->ask_at = now;
-    return next;
-}
-
-static void end_stall(struct consumer *consumer)
+void consumer_end_stall(struct consumer *consumer)
 {
     consumer->suspected = false;
     if (!consumer->stall)
@@ -192,22 +178,6 @@ static void end_stall(struct consumer *consumer)
     log_info("consumer %s of stream %s: delivers again", config_consumer(consumer->config),
              consumer->config->stream);
     consumer->stall = NULL;
-}
-
-void consumer_note_message(struct consumer *consumer)
-{
-    note_answered(consumer);
-    puller_note_message(&consumer->puller);
-    end_stall(consumer);
-}
-
-void consumer_note_status(struct consumer *consumer, const char *token, natsMsg *answer, usec_t now)
-{
-    if (!natsMsg_IsNoResponders(answer))
-        note_answered(consumer);
-    puller_note_status(&consumer->puller, token, answer, now);
-    if (consumer->puller.n_problems > 0)
-        consumer_check_soon(consumer, now);
 }
 
 static void begin_stall(struct consumer *consumer, const char *why, json_int_t waiting)
@@ -242,16 +212,16 @@ static void look_for_stall(struct consumer *consumer, const json_t *reply)
     const json_int_t limit = json_integer_value(json_object_get(config, "max_ack_pending"));
     const bool full = limit > 0 && in_hand >= limit;
     const json_int_t n_nudges = waiting > 0 && !full ? in_hand : again;
-    const unsigned n = consumer->puller.n_empty;
+    const unsigned n = consumer->n_empty;
 
     if (n == 0)
         return;
     if (waiting > 0)
         note_waiting(consumer, waiting, full);
     else
-        end_stall(consumer);
+        consumer_end_stall(consumer);
     if (n_nudges > 0 && (n <= NUDGED_ALWAYS || n % NUDGED_ALWAYS == 0))
-        puller_nudge(&consumer->puller, (uint64_t)n_nudges);
+        consumer_nudge(consumer, (uint64_t)n_nudges);
 }
 
 static void on_consumer(struct consumer *consumer, const json_t *reply, usec_t now)
@@ -269,13 +239,13 @@ static void on_consumer(struct consumer *consumer, const json_t *reply, usec_t n
                       "\"troupe-nats setup\" creates another one once it is deleted", now);
     } else {
         if (!consumer->there) {
-            puller_reset(&consumer->puller);
+            consumer_reset_requests(consumer);
             warn_of_max_deliver(consumer, config);
             consumer->is_new = true;
         }
         consumer->there = true;
         *consumer->problem = '\0';
-        puller_set_ack_wait(&consumer->puller, ack_wait);
+        consumer_set_ack_wait(consumer, ack_wait);
         consumer->period = period > PERIOD_MIN ? period : PERIOD_MIN;
         look_for_stall(consumer, reply);
     }
@@ -293,7 +263,7 @@ void consumer_note_answer(struct consumer *consumer, const char *token, natsMsg 
                strcmp(type, TYPE) == 0) {
         consumer->queried_at = 0;
         if (!is_unavailable(reply))
-            note_answered(consumer);
+            consumer_note_answered(consumer);
         on_consumer(consumer, reply, now);
     }
 }

@@ -2,11 +2,11 @@
 #pragma once
 
 /* The consumer from which messages come: whether it exists and answers, how long it waits for
- * acknowledgements, and whether it delivers what it has. */
+ * acknowledgements, and whether it delivers what it has. If requests end without a message, it is
+ * asked whether some are pending, and nudged if it does not deliver them. */
 
 #include "worker/nats/config.h"
 #include "worker/nats/engine.h"
-#include "worker/nats/puller.h"
 #include <stdbool.h>
 
 /* How often a message in progress is reported within AckWait. */
@@ -15,7 +15,6 @@
 struct consumer {
     struct engine *engine;
     const struct config *config;
-    struct puller puller;
     bool there;        /* it exists, and its AckWait is known */
     bool is_new;       /* it was not there before; the caller resets this */
     usec_t period;     /* between two reports of a message in progress */
@@ -27,6 +26,21 @@ struct consumer {
     uint64_t secret;   /* the answers to these questions must contain it */
     usec_t asked_at;   /* when the first request without any answer was sent; 0 = none */
     unsigned n_left;   /* how many servers in a row were left because it did not answer */
+
+    /* Requests for messages; see consumer-pull.c. */
+    usec_t expires;      /* how long a request stays open */
+    uint64_t number;     /* of the last request or nudge */
+    uint64_t request;    /* the number of the last request */
+    uint64_t open;       /* how many messages it may still bring */
+    usec_t renew_at;     /* when the next one is sent */
+    bool has_brought;    /* it has brought a message */
+    unsigned n_empty;    /* how many requests in a row have ended without a message */
+    uint64_t n_nudges;   /* how many are left to send */
+    uint64_t nudge;      /* the number of the one that is not answered; 0 = none */
+    usec_t nudge_until;  /* how long to wait for its answer */
+    usec_t gather_until; /* a request for little room waits until then; 0 = there is none */
+    usec_t not_before;   /* the time of the next request, after an error */
+    unsigned n_problems; /* in a row */
 };
 
 /* All but `consumer` are borrowed. */
@@ -47,10 +61,32 @@ void consumer_check_soon(struct consumer *consumer, usec_t now);
 void consumer_note_answer(struct consumer *consumer, const char *token, natsMsg *answer,
                           usec_t now);
 
-/* Requests up to `room` messages. If requests end without a message, asks whether some are pending,
- * and nudges a consumer that does not deliver them. Returns when to call it again. */
+/* ---- consumer-pull.c ---- */
+
+/* Requests up to `room` messages if no request is open: immediately if that is a quarter of
+ * InFlight=, otherwise after a millisecond, in which more jobs may end. Returns when to call it
+ * again at the latest. */
 usec_t consumer_pull(struct consumer *consumer, uint64_t room, usec_t now);
-/* A message has arrived, or a request has ended with this token and answer. */
+/* Forgets all requests, because the connection is new, or answers to them arrive no more. */
+void consumer_reset_requests(struct consumer *consumer);
+/* A request stays open for less than half of AckWait: when a message comes back to the server
+ * because a machine is dead, or frozen, no request of that machine is left to take it once more. */
+void consumer_set_ack_wait(struct consumer *consumer, usec_t ack_wait);
+/* Makes the consumer look for messages up to `n` times, until one comes: besides the open request,
+ * requests one message for a millisecond, and again when the server answers that there is none. */
+void consumer_nudge(struct consumer *consumer, uint64_t n);
+
+/* A message has arrived. */
 void consumer_note_message(struct consumer *consumer);
+/* A request has ended with this token and answer. Without a status it is none: senders of messages
+ * can have the server answer there. */
 void consumer_note_status(struct consumer *consumer, const char *token, natsMsg *answer,
                           usec_t now);
+
+/* ---- between both files ---- */
+
+/* The consumer was asked for something, or has answered. */
+void consumer_note_asked(struct consumer *consumer, usec_t now);
+void consumer_note_answered(struct consumer *consumer);
+/* It delivers messages. */
+void consumer_end_stall(struct consumer *consumer);

@@ -104,6 +104,25 @@ void engine_explain(char sentence[static ENGINE_SENTENCE_SIZE], const struct con
     }
 }
 
+/* A URL may contain a password, and one from a server may contain anything. */
+void engine_server(natsConnection *connection, char ret[static ENGINE_SERVER_SIZE])
+{
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                  "0123456789.:-_[]";
+    char url[512];
+    const char *host;
+
+    *ret = '\0';
+    if (natsConnection_GetConnectedUrl(connection, url, sizeof(url)) != NATS_OK)
+        return;
+    host = strrchr(url, '@');
+    if (!host)
+        host = strrchr(url, '/');
+    host = host ? host + 1 : url;
+    if (host[strspn(host, allowed)] == '\0' && strlen(host) < ENGINE_SERVER_SIZE)
+        strcpy(ret, host);
+}
+
 /* ---- options ---- */
 
 /* A write waits at most so long for the network, and the main loop waits with it. A server that

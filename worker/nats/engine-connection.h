@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #define ENGINE_SENTENCE_SIZE 256u
+#define ENGINE_SERVER_SIZE   80u
 
 /* Makes the options of any connection: servers, identity, patience. `*ret_secure`: it uses TLS. The
  * caller destroys `*ret`, which may be NULL after an error. */
@@ -21,6 +22,9 @@ natsStatus engine_connect(natsConnection **ret, natsOptions *options);
  * NATS_NOT_YET_CONNECTED; `connected` is called when one has answered. */
 natsStatus engine_connect_early(natsConnection **ret, natsOptions *options,
                                 natsConnectionHandler connected, void *userdata);
+
+/* The host and the port of the server to which it is connected; "" = unknown. */
+void engine_server(natsConnection *connection, char ret[static ENGINE_SERVER_SIZE]);
 
 /* The text of libnats' last error on this thread, which was `s`. */
 const char *engine_error(natsStatus s);

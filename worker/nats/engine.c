@@ -278,17 +278,35 @@ static natsMsg *next_of_queue(struct engine *engine)
     return ((natsMsg **)(void *)queue->messages.bytes)[queue->n_taken++];
 }
 
+static bool has_messages(natsSubscription *subscription)
+{
+    uint64_t n = 0;
+
+    return subscription && natsSubscription_QueuedMsgs(subscription, &n) == NATS_OK && n > 0;
+}
+
+/* Moves what has arrived for a subscription that ends. */
+static void keep_messages(struct engine *engine, natsSubscription *subscription)
+{
+    while (has_messages(subscription)) {
+        natsMsg *message = NULL;
+
+        (void)natsSubscription_NextMsg(&message, subscription, 0);
+        if (message && !add(&engine->taken, message))
+            natsMsg_Destroy(message);
+    }
+}
+
 static natsMsg *next_of(struct engine *engine, natsSubscription *subscription)
 {
     natsMsg *message = NULL;
-    uint64_t n = 0;
 
-    if (engine->threaded || !subscription ||
-        natsSubscription_QueuedMsgs(subscription, &n) != NATS_OK || n == 0)
-        return NULL;
-    if (natsSubscription_NextMsg(&message, subscription, 0) != NATS_NO_RESPONDERS)
+    if (engine->threaded || !has_messages(subscription) ||
+        natsSubscription_NextMsg(&message, subscription, 0) != NATS_NO_RESPONDERS)
         return message;
     engine->threaded = true;
+    keep_messages(engine, engine->answers);
+    keep_messages(engine, engine->messages);
     if (subscribe_all(engine) == NATS_OK)
         note(engine, ENGINE_RENEWED);
     else
@@ -316,9 +334,7 @@ void engine_deinit(struct engine *engine)
     natsInbox_Destroy(engine->inbox);
     while ((message = engine_next(engine)))
         natsMsg_Destroy(message);
-    /* From then on no callback runs, and no message can be destroyed: one that a last callback has
-     * brought is left to the end of the process. */
-    nats_CloseAndWait(CLOSE_MS);
+    nats_CloseAndWait(CLOSE_MS); /* from then on no callback runs */
     buffer_deinit(&engine->taken.messages);
     buffer_deinit(&engine->arrived.messages);
     engine->fd = close_fd(engine->fd);
@@ -469,25 +485,6 @@ void engine_forget(struct engine *engine)
 void engine_leave(struct engine *engine)
 {
     transport_end(&engine->transport);
-}
-
-/* A URL may contain a password, and one from a server may contain anything. */
-void engine_server(const struct engine *engine, char ret[static ENGINE_SERVER_SIZE])
-{
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                  "0123456789.:-_[]";
-    char url[512];
-    const char *host;
-
-    *ret = '\0';
-    if (natsConnection_GetConnectedUrl(engine->connection, url, sizeof(url)) != NATS_OK)
-        return;
-    host = strrchr(url, '@');
-    if (!host)
-        host = strrchr(url, '/');
-    host = host ? host + 1 : url;
-    if (host[strspn(host, allowed)] == '\0' && strlen(host) < ENGINE_SERVER_SIZE)
-        strcpy(ret, host);
 }
 
 uint64_t engine_new_secret(void)

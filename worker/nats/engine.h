@@ -26,8 +26,6 @@
 
 #define ENGINE_FDS 2
 
-#define ENGINE_SERVER_SIZE 80u
-
 /* What tokens begin with; a number follows, except in ENGINE_STATE. */
 #define ENGINE_CONSUMER  'c' /* questions about the consumer */
 #define ENGINE_STATE     's' /* reports of report.h */
@@ -159,9 +157,6 @@ void engine_forget(struct engine *engine);
 /* Disconnects from this server, to connect to the next one. Does nothing with TLS, where libnats
  * has the socket. */
 void engine_leave(struct engine *engine);
-
-/* The host and the port of the server to which it is connected; "" = unknown. */
-void engine_server(const struct engine *engine, char ret[static ENGINE_SERVER_SIZE]);
 
 /* Returns a number that cannot be guessed, even from earlier ones. */
 uint64_t engine_new_secret(void);

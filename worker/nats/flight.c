@@ -36,9 +36,9 @@ void message_bin_serve(struct message_bin *bin, bool idle)
         message_bin_empty(bin);
 }
 
-void flights_init(struct flights *flights, struct message_bin *bin)
+void flights_init(struct flights *flights)
 {
-    *flights = (struct flights){.index = INDEX_NULL, .period = USEC_INFINITY, .bin = bin};
+    *flights = (struct flights){.index = INDEX_NULL, .period = USEC_INFINITY};
     list_init(&flights->beats);
     for (int i = 0; i < _N_FLIGHT_STATES; i++)
         list_init(&flights->lists[i]);
@@ -51,6 +51,7 @@ void flights_deinit(struct flights *flights)
     while ((node = list_first(&flights->beats)))
         flight_free(flights, list_entry(node, struct flight, beat));
     index_deinit(&flights->index);
+    message_bin_empty(&flights->bin);
 }
 
 /* From now on, the flight has this message. */
@@ -98,7 +99,7 @@ void flight_free(struct flights *flights, struct flight *flight)
     flights->n--;
     flights->bytes -= flight->bytes;
     troupe_result_release(&flight->result);
-    message_bin_put(flights->bin, flight->message);
+    message_bin_put(&flights->bin, flight->message);
     free(flight->problem);
     free(flight->job);
     free(flight->reports);

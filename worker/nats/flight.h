@@ -118,13 +118,12 @@ struct flights {
     struct list lists[_N_FLIGHT_STATES];
     unsigned counts[_N_FLIGHT_STATES];
     unsigned n;
-    size_t bytes;  /* of their messages, in memory */
-    usec_t period; /* between two reports of a message to the engine */
-    struct message_bin *bin;
+    size_t bytes;           /* of their messages, in memory */
+    usec_t period;          /* between two reports of a message to the engine */
+    struct message_bin bin; /* takes messages that are destroyed */
 };
 
-/* Destroyed messages go to `bin`, which is borrowed. */
-void flights_init(struct flights *flights, struct message_bin *bin);
+void flights_init(struct flights *flights);
 void flights_deinit(struct flights *flights);
 
 /* Takes over the message. Returns NULL without memory. */

@@ -62,7 +62,7 @@ static void send_publication(struct publisher *publisher, struct flight *flight)
         natsMsg *message = publication_make(publisher->engine, publisher->config, flight);
 
         r = message ? engine_publish(publisher->engine, message) : -ENOMEM;
-        message_bin_put(publisher->flights->bin, message);
+        message_bin_put(&publisher->flights->bin, message);
     } while (r == -EMSGSIZE && publication_omit(flight));
     if (r < 0)
         note_failure(publisher, strerror(-r));

@@ -12,7 +12,6 @@
 static struct config config;
 static struct engine nats = {.connected = true};
 static struct flights flights;
-static struct message_bin bin;
 static struct publisher publisher;
 static struct flight *flight;
 static natsMsg *const message = (natsMsg *)&config;
@@ -130,7 +129,7 @@ static void set_up(void)
     answer = send_status = 0;
     is_full = false;
     n_published = n_asked = n_notices = 0;
-    flights_init(&flights, &bin);
+    flights_init(&flights);
     flight = flight_new(&flights, 1, message, NOW);
     ck_assert_ptr_nonnull(flight);
     flight->result.end = TROUPE_SUCCEEDED;
