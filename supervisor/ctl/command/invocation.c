@@ -179,21 +179,6 @@ int output_reply(const struct invocation *invocation, const json_t *reply, outpu
     return EXIT_OK;
 }
 
-static int write_all(int fd, const char *text, size_t size)
-{
-    while (size > 0) {
-        ssize_t n = write(fd, text, size);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        text += n;
-        size -= (size_t)n;
-    }
-    return 0;
-}
-
 /* Everybody may read it, as the umask allows. */
 static mode_t file_mode(void)
 {
@@ -206,19 +191,23 @@ static mode_t file_mode(void)
 int output_replace_file(const char *path, const char *text, size_t size)
 {
     _cleanup_free_ char *new = NULL;
-    int fd, r;
+    FILE *file;
+    int fd, r = 0;
 
     if (asprintf(&new, "%s.XXXXXX", path) < 0) {
         new = NULL;
         return -ENOMEM;
     }
     fd = mkostemp(new, O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    r = write_all(fd, text, size);
-    if (r == 0 && fchmod(fd, file_mode()) < 0)
+    file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!file) {
         r = -errno;
-    if (close(fd) < 0 && r == 0)
+        close_fd(fd);
+        return r;
+    }
+    if (fwrite(text, 1, size, file) != size || fchmod(fd, file_mode()) < 0)
+        r = -errno;
+    if (fclose(file) != 0 && r == 0)
         r = -errno;
     if (r == 0 && rename(new, path) < 0)
         r = -errno;

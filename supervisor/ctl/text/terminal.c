@@ -169,14 +169,6 @@ void terminal_print_over(const struct terminal *terminal, const char *format, ..
 /* Longer messages are cut, because they may quote untrusted text. */
 #define COMPLAINT_MAX 4096
 
-__attribute__((format(printf, 1, 0))) static char *format_text(const char *format,
-                                                               va_list arguments)
-{
-    char *text;
-
-    return vasprintf(&text, format, arguments) < 0 ? NULL : text;
-}
-
 /* Prints a text that may have several lines, like the reason of a job; indents all but the first.
  */
 static void print_lines(const char *prefix, const char *text)
@@ -198,27 +190,18 @@ static void print_lines(const char *prefix, const char *text)
     }
 }
 
-void complain(const char *format, ...)
-{
-    _cleanup_free_ char *text = NULL;
-    va_list arguments;
-
-    va_start(arguments, format);
-    text = format_text(format, arguments);
-    va_end(arguments);
-    print_lines("troupectl: ", text ? text : format);
-}
-
 void complain_unknown(const char *nearest, const char *hint, const char *format, ...)
 {
-    _cleanup_free_ char *text = NULL;
+    const bool suggests = nearest && *nearest;
+    _cleanup_free_ char *text = NULL, *whole = NULL;
     va_list arguments;
 
     va_start(arguments, format);
-    text = format_text(format, arguments);
+    if (vasprintf(&text, format, arguments) < 0)
+        text = NULL;
     va_end(arguments);
-    if (nearest && *nearest)
-        complain("%s; did you mean '%s'?", text ? text : format, nearest);
-    else
-        complain("%s%s", text ? text : format, hint);
+    if (asprintf(&whole, "%s%s%s%s", text ? text : format, suggests ? "; did you mean '" : hint,
+                 suggests ? nearest : "", suggests ? "'?" : "") < 0)
+        whole = NULL;
+    print_lines("troupectl: ", whole ? whole : format);
 }

@@ -54,7 +54,7 @@ unsigned terminal_text_width(const char *text);
  */
 
 /* As printf(3), without a newline. */
-void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define complain(...) complain_unknown(NULL, "", __VA_ARGS__)
 
 /* Like complain(), but appends "; did you mean 'NEAREST'?", or `hint` if `nearest` is NULL or
  * empty. */

@@ -18,35 +18,25 @@
 
 static const char *const WORDS[] = {"enqueued", "dispatched", "unhandled"};
 
-/* Whether `word` comes first in the comma-separated `*list`; then moves behind it. */
-static bool takes_away(const char **list, const char *word)
-{
-    const size_t size = strlen(word);
-
-    if (strncmp(*list, word, size) != 0 || ((*list)[size] != ',' && (*list)[size] != '\0'))
-        return false;
-    *list += size + ((*list)[size] == ',');
-    return true;
-}
-
 static bool parse(const char *list, bool on[ELEMENTS(WORDS)])
 {
+    const bool all = strcmp(list, "all") == 0;
+    _cleanup_free_ char *copy = strdup(all ? "enqueued,dispatched,unhandled" : list);
+    char *rest = copy;
+
     if (strcmp(list, "none") == 0)
         return true;
-    if (strcmp(list, "all") == 0)
-        list = "enqueued,dispatched,unhandled";
-    if (*list == '\0')
-        return false;
-    while (*list != '\0') {
+    while (rest && (rest == copy || *rest != '\0')) {
+        const char *word = strsep(&rest, ",");
         size_t i = 0;
 
-        while (i < ELEMENTS(WORDS) && !takes_away(&list, WORDS[i]))
+        while (i < ELEMENTS(WORDS) && strcmp(word, WORDS[i]) != 0)
             i++;
         if (i == ELEMENTS(WORDS))
             return false;
         on[i] = true;
     }
-    return true;
+    return copy;
 }
 
 /* Changes which messages of the target are logged, as --messages says. */

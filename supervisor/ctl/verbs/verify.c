@@ -23,27 +23,27 @@
 
 #define CONFIGURATION_DIRECTORY "/etc/troupe"
 
-static void show_problem(const struct config_problem *problem)
-{
-    if (problem->line > 0)
-        printf("%s:%u: %s\n", SAFE(problem->path), problem->line, SAFE_LINE(problem->text));
-    else
-        printf("%s: %s\n", SAFE(problem->path), SAFE_LINE(problem->text));
-}
-
-static int show_json(const struct invocation *invocation, const struct config_problems *problems)
+static int show_problems(const struct invocation *invocation,
+                         const struct config_problems *problems)
 {
     json_t *list = json_array();
     json_auto_t *document = json_pack("{s:o}", "problems", list);
 
     for (size_t i = 0; document && i < problems->n_problems; i++) {
         const struct config_problem *problem = &problems->problems[i];
+        const char *path = SAFE(problem->path), *text = SAFE_LINE(problem->text);
 
-        json_array_append_new(list,
-                              json_pack("{s:s, s:i, s:s}", "path", SAFE(problem->path), "line",
-                                        (int)problem->line, "text", SAFE_LINE(problem->text)));
+        if (invocation->options.json)
+            json_array_append_new(list, json_pack("{s:s, s:i, s:s}", "path", path, "line",
+                                                  (int)problem->line, "text", text));
+        else if (problem->line > 0)
+            printf("%s:%u: %s\n", path, problem->line, text);
+        else
+            printf("%s: %s\n", path, text);
     }
-    return document ? output_json(invocation, document) : call_no_memory();
+    if (!document)
+        return call_no_memory();
+    return invocation->options.json ? output_json(invocation, document) : EXIT_OK;
 }
 
 /* ---- warnings: each function returns how many it has printed ---- */
@@ -186,10 +186,7 @@ int verb_verify(struct invocation *invocation)
         r = check_directory(directory ? directory : CONFIGURATION_DIRECTORY,
                             warn ? &warnings : NULL, &problems);
     status = r < 0 ? EXIT_FAILED : problems.n_problems > 0 ? EXIT_INVALID : EXIT_OK;
-    if (invocation->options.json)
-        show_json(invocation, &problems);
-    for (size_t i = 0; !invocation->options.json && i < problems.n_problems; i++)
-        show_problem(&problems.problems[i]);
+    (void)show_problems(invocation, &problems);
     if (status == EXIT_OK && warn && warnings > 0)
         printf("no errors, %u warning%s\n", warnings, plural(warnings));
     else if (status == EXIT_OK && warn)
