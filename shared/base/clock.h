@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/time.h>
 #include <time.h>
 
 typedef uint64_t usec_t; /* microseconds */
@@ -60,6 +61,11 @@ static inline usec_t usec_sub(usec_t a, usec_t b)
     if (a == USEC_INFINITY)
         return USEC_INFINITY;
     return a > b ? a - b : 0;
+}
+
+static inline usec_t usec_of_timeval(struct timeval time)
+{
+    return (usec_t)time.tv_sec * USEC_PER_SEC + (usec_t)time.tv_usec;
 }
 
 /* Converts a span to seconds and nanoseconds. */

@@ -21,11 +21,6 @@ const char *report_state(const struct control_context *context)
     return states[context->state];
 }
 
-static uint64_t timeval_usec(struct timeval time)
-{
-    return (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_usec;
-}
-
 /* The messages that the worker was handling. */
 static void report_messages(struct reply *reply, const struct death *death)
 {
@@ -86,8 +81,8 @@ void report_death(struct reply *reply, const char *key, const struct request *re
         reply_int(reply, "exit_status", death->exit.code);
     reply_bool(reply, "core_dumped", death->exit.core_dumped);
     reply_uint(reply, "uptime_usec", death->uptime);
-    reply_uint(reply, "user_usec", timeval_usec(usage->ru_utime));
-    reply_uint(reply, "system_usec", timeval_usec(usage->ru_stime));
+    reply_uint(reply, "user_usec", usec_of_timeval(usage->ru_utime));
+    reply_uint(reply, "system_usec", usec_of_timeval(usage->ru_stime));
     reply_uint(reply, "max_rss_bytes", (uint64_t)usage->ru_maxrss * 1024);
     reply_uint(reply, "jobs_done", death->jobs_done);
     if (death->job[0] != '\0') {

@@ -12,11 +12,8 @@
 
 static void refuse_target(struct request *request, const char *target)
 {
-    struct reply *reply = request_begin_error(request, "NoSuchTarget");
-
-    reply_string(reply, "target", target);
-    reply_string_if(reply, "nearest", registry_nearest(request->context->registry, target));
-    request_end(request);
+    request_fail_strings(request, "NoSuchTarget", "target", target, "nearest",
+                         registry_nearest(request->context->registry, target));
 }
 
 bool control_find_target(struct request *request, const char *target, struct registry_target *ret)
@@ -63,11 +60,8 @@ void control_report_cells(struct reply *reply, const struct group *group)
 
 void control_refuse_group(struct request *request, const char *name)
 {
-    struct reply *reply = request_begin_error(request, "NoSuchGroup");
-
-    reply_string(reply, "group", name);
-    reply_string_if(reply, "nearest", registry_nearest(request->context->registry, name));
-    request_end(request);
+    request_fail_strings(request, "NoSuchGroup", "group", name, "nearest",
+                         registry_nearest(request->context->registry, name));
 }
 
 void control_log_change(const struct request *request, const char *target)

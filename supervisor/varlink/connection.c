@@ -65,8 +65,6 @@ static bool wants_next(const struct connection *connection)
     return !connection->busy && !connection->finishing && connection_unread(connection) == 0;
 }
 
-/* POLLHUP alone reports only that both directions are closed. A client that has closed just its own
- * (POLLRDHUP) may still wait for its reply. */
 static void note_begun(struct connection *connection, bool begun)
 {
     if (!begun) {
@@ -78,6 +76,8 @@ static void note_begun(struct connection *connection, bool begun)
     }
 }
 
+/* POLLHUP alone reports only that both directions are closed. A client that has closed just its own
+ * (POLLRDHUP) may still wait for its reply. */
 void connection_update(struct connection *connection)
 {
     bool unread = connection_unread(connection) > 0;

@@ -170,7 +170,17 @@ void request_fail(struct request *request, const char *name)
 void request_fail_string(struct request *request, const char *name, const char *key,
                          const char *value)
 {
-    reply_string(request_begin_error(request, name), key, value);
+    request_fail_strings(request, name, key, value, NULL, NULL);
+}
+
+void request_fail_strings(struct request *request, const char *name, const char *key,
+                          const char *value, const char *second_key, const char *second)
+{
+    struct reply *reply = request_begin_error(request, name);
+
+    reply_string(reply, key, value);
+    if (second)
+        reply_string(reply, second_key, second);
     request_end(request);
 }
 
@@ -187,11 +197,7 @@ void request_invalid(struct request *request, const char *parameter)
 
 bool request_refuse(struct request *request, const char *option, const char *allowed)
 {
-    struct reply *reply = request_begin_error(request, "BadOption");
-
-    reply_string(reply, "option", option);
-    reply_string(reply, "allowed", allowed);
-    request_end(request);
+    request_fail_strings(request, "BadOption", "option", option, "allowed", allowed);
     return false;
 }
 

@@ -110,11 +110,13 @@ void request_end_more(struct request *request);
 /* Sends descriptors with the reply. 0, or -errno after an error reply. */
 int request_end_with_fds(struct request *request, const int *fds, unsigned n_fds);
 
-/* Replies without or with one parameter. */
+/* Replies with parameters, if any; those that are NULL are left out. */
 void request_done(struct request *request);
 void request_fail(struct request *request, const char *name);
 void request_fail_string(struct request *request, const char *name, const char *key,
                          const char *value);
+void request_fail_strings(struct request *request, const char *name, const char *key,
+                          const char *value, const char *second_key, const char *second);
 void request_fail_int(struct request *request, const char *name, const char *key, int64_t value);
 void request_invalid(struct request *request, const char *parameter);
 /* Error BadOption. Returns false. */

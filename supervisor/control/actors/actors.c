@@ -43,12 +43,9 @@ void control_refuse_actor(struct request *request, const char *name)
 {
     struct registry *registry = request->context->registry;
     const char *reason = why_no_actor(registry_find(registry, name));
-    struct reply *reply = request_begin_error(request, "NoSuchActor");
 
-    reply_string(reply, "name", name);
-    reply_string_if(reply, "nearest", reason ? NULL : registry_nearest(registry, name));
-    reply_string_if(reply, "reason", reason);
-    request_end(request);
+    request_fail_strings(request, "NoSuchActor", "name", name, reason ? "reason" : "nearest",
+                         reason ? reason : registry_nearest(registry, name));
 }
 
 struct actor *control_find_actor(struct request *request, const char *name)

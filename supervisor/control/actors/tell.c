@@ -117,7 +117,6 @@ static void on_done(void *userdata, const struct envelope *envelope, int error, 
 {
     struct request *request = userdata;
     const char *code = strerrorname_np(error);
-    struct reply *reply;
 
     request->state = NULL;
     if (envelope) {
@@ -125,10 +124,8 @@ static void on_done(void *userdata, const struct envelope *envelope, int error, 
     } else if (error == ETIMEDOUT) {
         request_fail(request, "TimedOut");
     } else {
-        reply = request_begin_error(request, "Failed");
-        reply_string(reply, "code", code ? code : "EIO");
-        reply_string(reply, "reason", reason ? reason : "");
-        request_end(request);
+        request_fail_strings(request, "Failed", "code", code ? code : "EIO", "reason",
+                             reason ? reason : "");
     }
 }
 

@@ -222,11 +222,8 @@ static void explain(struct request *request)
 
 static void refuse_cancel(struct request *request, enum job_state state)
 {
-    struct reply *reply = request_begin_error(request, "AlreadyEnded");
-
-    reply_string(reply, "id", request_string(request, "id"));
-    reply_string(reply, "state", job_state_to_string(state));
-    request_end(request);
+    request_fail_strings(request, "AlreadyEnded", "id", request_string(request, "id"), "state",
+                         job_state_to_string(state));
 }
 
 static void refuse_second_cancel(struct request *request)

@@ -34,46 +34,40 @@ static void report_busy(struct reply *reply, const struct group *group,
     reply_uint(reply, "maximum", group->config->queue_max);
 }
 
-static void report_store_error(struct reply *reply, const struct group *group,
-                               const struct refusal *refusal)
-{
-    const char *problem = group_store_problem(group);
-
-    reply_string(reply, "group", group->name);
-    reply_string(reply, "problem", problem ? problem : refusal->text);
-}
-
 static void refuse(struct request *request, const struct group *group,
                    const struct cell_request *wanted, int r)
 {
     const struct refusal *refusal = refusal_of(r);
+    const char *error = refusal ? refusal->varlink : NULL, *problem;
     struct reply *reply;
 
     if (!refusal) {
         request_internal(request, r);
-        return;
-    }
-    reply = request_begin_error(request, refusal->varlink);
-    if (r == CELL_E_BUSY) {
-        report_busy(reply, group, wanted);
-    } else if (r == CELL_E_TOO_MANY) {
-        control_report_cells(reply, group);
+    } else if (r == CELL_E_BUSY || r == CELL_E_TOO_MANY) {
+        reply = request_begin_error(request, error);
+        if (r == CELL_E_BUSY)
+            report_busy(reply, group, wanted);
+        else
+            control_report_cells(reply, group);
+        request_end(request);
     } else if (r == CELL_E_TOO_LARGE) {
-        reply_string(reply, "problem", refusal->text);
+        request_fail_string(request, error, "problem", refusal->text);
     } else if (r == CELL_E_BAD_FILE) {
-        reply_string(reply, "group", group->name);
-        reply_string(reply, "problem", group_fault_text(group));
+        request_fail_strings(request, error, "group", group->name, "problem",
+                             group_fault_text(group));
     } else if (r == CELL_E_EXISTS) {
-        reply_string(reply, "id", wanted->name);
+        request_fail_string(request, error, "id", wanted->name);
     } else if (r == CELL_E_DRAINING) {
-        reply_string(reply, "group", group->name);
+        request_fail_string(request, error, "group", group->name);
     } else if (r == CELL_E_STORE_FULL || r == CELL_E_STORE_FAILED) {
-        report_store_error(reply, group, refusal);
+        problem = group_store_problem(group);
+        request_fail_strings(request, error, "group", group->name, "problem",
+                             problem ? problem : refusal->text);
     } else if (r == CELL_E_NO_KEY || r == CELL_E_BAD_KEY) {
-        reply_string(reply, "option", "key");
-        reply_string(reply, "allowed", CONTROL_KEY_ALLOWED);
+        request_refuse(request, "key", CONTROL_KEY_ALLOWED);
+    } else {
+        request_fail(request, error);
     }
-    request_end(request);
 }
 
 void control_refuse_job(struct request *request, const struct job *job)

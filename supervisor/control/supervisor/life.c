@@ -169,17 +169,16 @@ static void answer(struct wait *wait, struct finding finding)
     struct request *request = wait->request;
     struct reply *reply;
 
-    if (finding.verdict == WAIT_REACHED) {
-        reply = request_begin(request);
-        if (wait->goal == WAIT_GOAL_SIZE)
-            reply_uint(reply, "old_size", wait->old_size);
-        if (wait->goal == WAIT_GOAL_DRAINED)
-            report_left(reply, wait);
-    } else {
-        reply = request_begin_error(request, "NotReached");
-        reply_string(reply, "target", finding.target);
-        reply_string(reply, "state", finding.state);
+    if (finding.verdict == WAIT_MISSED) {
+        request_fail_strings(request, "NotReached", "target", finding.target, "state",
+                             finding.state);
+        return;
     }
+    reply = request_begin(request);
+    if (wait->goal == WAIT_GOAL_SIZE)
+        reply_uint(reply, "old_size", wait->old_size);
+    if (wait->goal == WAIT_GOAL_DRAINED)
+        report_left(reply, wait);
     request_end(request);
 }
 

@@ -167,11 +167,6 @@ static uint64_t resident_bytes(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static usec_t timeval_usec(struct timeval time)
-{
-    return (usec_t)time.tv_sec * USEC_PER_SEC + (usec_t)time.tv_usec;
-}
-
 /* Kernels before 6.2 do not say how many descriptors there are without a walk over all. */
 static void report_process(struct reply *reply)
 {
@@ -181,7 +176,8 @@ static void report_process(struct reply *reply)
 
     (void)getrusage(RUSAGE_SELF, &usage);
     (void)getrlimit(RLIMIT_NOFILE, &limit);
-    reply_uint(reply, "cpu_usec", timeval_usec(usage.ru_utime) + timeval_usec(usage.ru_stime));
+    reply_uint(reply, "cpu_usec",
+               usec_of_timeval(usage.ru_utime) + usec_of_timeval(usage.ru_stime));
     reply_uint(reply, "resident_bytes", resident_bytes());
     if (stat("/proc/self/fd", &fds) == 0 && fds.st_size > 0)
         reply_uint(reply, "open_fds", (uint64_t)fds.st_size);
