@@ -371,7 +371,7 @@ static void interrupt(struct map *map)
     if (!map->payload) {
         map->status = EXIT_INTERRUPTED;
         map->stop = true;
-    } else if (!map->cancelled && !map->cut) {
+    } else if (!map->cancelled && !map->cut && map->window.n_submitted > 0) {
         map->cancelled = true;
         complain("cancelling the job; a second signal exits without waiting for its end");
         (void)troupe_client_cancel(map->attached.client, map->job.id);
