@@ -53,21 +53,6 @@ static const struct look *look_of(const char *state)
     return &plain;
 }
 
-char *show_dot(char buffer[SHOW_STATE_SIZE], const char *state)
-{
-    snprintf(buffer, SHOW_STATE_SIZE, "%s%s" PLAIN, look_of(state)->color, look_of(state)->dot);
-    return buffer;
-}
-
-char *show_state(char buffer[SHOW_STATE_SIZE], const char *state)
-{
-    char safe[SHOW_STATE_SIZE - 2];
-
-    snprintf(buffer, SHOW_STATE_SIZE, "%s%s" PLAIN, look_of(state)->color,
-             format_safe(safe, sizeof(safe), state));
-    return buffer;
-}
-
 /* ---- members ---- */
 
 struct value {
@@ -146,12 +131,14 @@ static void write_plural(const struct value *value, char *buffer)
 
 static void write_dot(const struct value *value, char *buffer)
 {
-    show_dot(buffer, value->text);
+    const struct look *look = look_of(value->text);
+
+    snprintf(buffer, MEMBER_SIZE, "%s%s" PLAIN, look->color, look->dot);
 }
 
 static void write_state(const struct value *value, char *buffer)
 {
-    show_state(buffer, value->text);
+    snprintf(buffer, MEMBER_SIZE, "%s%s" PLAIN, look_of(value->text)->color, SAFE(value->text));
 }
 
 /* As people write enums. */

@@ -30,10 +30,3 @@ char *pattern_text(const char *pattern, const json_t *object, usec_t now);
 /* Prints the lines of the text that are not empty. */
 void pattern_print(const struct terminal *terminal, const char *pattern, const json_t *object,
                    usec_t now);
-
-/* ---- the looks of states ---- */
-
-#define SHOW_STATE_SIZE 64
-/* Write a dot, or `text`, in the colour of the state of a job, group or worker. Return `buffer`. */
-char *show_dot(char buffer[SHOW_STATE_SIZE], const char *state);
-char *show_state(char buffer[SHOW_STATE_SIZE], const char *state);

@@ -38,7 +38,6 @@ char *format_time_of_day(char *buffer, size_t size, usec_t at);
 
 /* "04:12"; with the date if that is not the day of `now`. */
 char *format_clock(char *buffer, size_t size, usec_t now, usec_t at);
-#define CLOCK(now, at) format_clock((char[FORMAT_SIZE]){0}, FORMAT_SIZE, now, at)
 
 /*
  * Makes untrusted text safe for a terminal: control characters and invalid UTF-8 are escaped as
@@ -53,7 +52,6 @@ char *format_safe(char *buffer, size_t size, const char *text);
 /* Like format_safe(), but ends with the first line; " …" shows that there are more. `size` must be
  * above the size of that mark. */
 char *format_first_line(char *buffer, size_t size, const char *text);
-#define FIRST_LINE(text) format_first_line((char[2048]){0}, 2048, text)
 
 /* Like format_safe(), but takes only the last line; "" if the text is empty. */
 char *format_last_line(char *buffer, size_t size, const char *text);
