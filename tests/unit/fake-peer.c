@@ -4,9 +4,19 @@
 #include <check.h>
 #include <fcntl.h>
 
-static int copy_fd(int fd)
+int fake_peer_copy_fd(int fd)
 {
     return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+struct channel_fds fake_peer_copy_fds(const struct channel_fds *fds)
+{
+    return (struct channel_fds){
+        .inbox = fake_peer_copy_fd(fds->inbox),
+        .outbox = fake_peer_copy_fd(fds->outbox),
+        .wait_fd = fake_peer_copy_fd(fds->wait_fd),
+        .wake_fd = fake_peer_copy_fd(fds->wake_fd),
+    };
 }
 
 void fake_peer_open(struct fake_peer *peer, struct loop *loop,
@@ -15,13 +25,8 @@ void fake_peer_open(struct fake_peer *peer, struct loop *loop,
     struct endpoint_fds fds;
 
     ck_assert_int_eq(endpoint_init(&peer->endpoint, loop, options, handler, &fds), 0);
-    struct channel_fds theirs = (struct channel_fds){
-        .inbox = copy_fd(fds.channel.inbox),
-        .outbox = copy_fd(fds.channel.outbox),
-        .wait_fd = copy_fd(fds.channel.wait_fd),
-        .wake_fd = copy_fd(fds.channel.wake_fd),
-    };
-    peer->control = copy_fd(fds.control);
+    struct channel_fds theirs = fake_peer_copy_fds(&fds.channel);
+    peer->control = fake_peer_copy_fd(fds.control);
     endpoint_forget_fds(&peer->endpoint, &fds);
     ck_assert_int_eq(channel_open(&peer->channel, &theirs), 0);
 }

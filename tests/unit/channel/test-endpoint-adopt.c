@@ -69,11 +69,6 @@ static void on_restarted(struct carrier *carrier, uint64_t read)
 
 static const struct carrier_class CLASS = {.restarted = on_restarted};
 
-static int copy_fd(int fd)
-{
-    return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-}
-
 /* As the keeper does: descriptors of its own, in the place of the former ones. */
 static void hold(void)
 {
@@ -83,7 +78,7 @@ static void hold(void)
         close(held[i]);
     n_held = endpoint_held_fds(&endpoint, fds);
     for (size_t i = 0; i < n_held; i++)
-        held[i] = copy_fd(fds[i]);
+        held[i] = fake_peer_copy_fd(fds[i]);
 }
 
 static void new_loop(bool force_eventfd)
@@ -101,13 +96,8 @@ static void setup(enum wake_backend backend)
 
     new_loop(backend == WAKE_EVENTFD);
     ck_assert_int_eq(endpoint_init(&endpoint, loop, &options, &HANDLER, &fds), 0);
-    struct channel_fds theirs = (struct channel_fds){
-        .inbox = copy_fd(fds.channel.inbox),
-        .outbox = copy_fd(fds.channel.outbox),
-        .wait_fd = copy_fd(fds.channel.wait_fd),
-        .wake_fd = copy_fd(fds.channel.wake_fd),
-    };
-    ck_assert_int_eq(carrier_open(&peer, &CLASS, &theirs, copy_fd(fds.control)), 0);
+    struct channel_fds theirs = fake_peer_copy_fds(&fds.channel);
+    ck_assert_int_eq(carrier_open(&peer, &CLASS, &theirs, fake_peer_copy_fd(fds.control)), 0);
     n_held = 0;
     hold();
     endpoint_forget_fds(&endpoint, &fds);
@@ -131,7 +121,7 @@ static int adopt(void)
     int fds[ENDPOINT_HELD_FDS], r;
 
     for (size_t i = 0; i < n_held; i++)
-        fds[i] = copy_fd(held[i]);
+        fds[i] = fake_peer_copy_fd(held[i]);
     ck_assert_int_eq(endpoint_fds_from_held(&adoption.fds, fds, n_held), 0);
     r = endpoint_adopt(&endpoint, loop, &adoption, &HANDLER);
     for (size_t i = 0; r < 0 && i < n_held; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/protocol/protocol-actors.h"
-#include "supervisor/channel/endpoint.h"
+#include "tests/unit/fake-peer.h"
 #include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 #include <poll.h>
@@ -72,13 +72,8 @@ static void setup(enum wake_backend backend)
 
     ck_assert_int_eq(loop_new(&loop, &loop_options, &reason), 0);
     ck_assert_int_eq(endpoint_init(&endpoint, loop, &options, &HANDLER, &fds), 0);
-    struct channel_fds theirs = (struct channel_fds){
-        .inbox = fcntl(fds.channel.inbox, F_DUPFD_CLOEXEC, 0),
-        .outbox = fcntl(fds.channel.outbox, F_DUPFD_CLOEXEC, 0),
-        .wait_fd = fds.channel.wait_fd < 0 ? -1 : fcntl(fds.channel.wait_fd, F_DUPFD_CLOEXEC, 0),
-        .wake_fd = fds.channel.wake_fd < 0 ? -1 : fcntl(fds.channel.wake_fd, F_DUPFD_CLOEXEC, 0),
-    };
-    peer_control = fcntl(fds.control, F_DUPFD_CLOEXEC, 0);
+    struct channel_fds theirs = fake_peer_copy_fds(&fds.channel);
+    peer_control = fake_peer_copy_fd(fds.control);
     endpoint_forget_fds(&endpoint, &fds);
     ck_assert_int_eq(channel_open(&peer, &theirs), 0);
     ck_assert_int_eq(endpoint_open(&endpoint), 0);

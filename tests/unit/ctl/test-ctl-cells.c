@@ -75,12 +75,6 @@ TEST(cells_are_a_table_below_what_they_make_together)
                 "   ● quiet  paused   1/1 up  0 queued  0 running  3 done\n");
 }
 
-TEST(a_group_without_cells_yet_says_so)
-{
-    show(false);
-    ck_assert_msg(strstr(output, "     Cells: none yet\n") != NULL, "%s", output);
-}
-
 static void add_thousand(void)
 {
     char key[32];

@@ -236,22 +236,6 @@ static unsigned count_notices(const struct actor *observer, const struct actor *
     return n;
 }
 
-TEST(a_monitor_tells_of_an_end_after_the_upgrade)
-{
-    struct actor *other = make_actor(&before, &INBOX, "other");
-    const struct actor former = *other;
-
-    ck_assert_int_eq(monitor_add(giver.actor, other->reference), 0);
-    actors_save_each(&before, &saver.saver, monitors_save);
-    other = make_actor(&after, &INBOX, "other");
-    ck_assert_int_eq(restore(MONITOR_RECORD.name, monitor_restore_row), 0);
-    ck_assert_uint_eq(taker.actor->n_monitoring, 1);
-    ck_assert_uint_eq(count_notices(taker.actor, &former), 0);
-    actor_end(other, "gone");
-    ck_assert_uint_eq(count_notices(taker.actor, &former), 1);
-    ck_assert_uint_eq(taker.actor->n_monitoring, 0);
-}
-
 TEST(a_monitor_tells_once_of_what_ends_or_fails_in_between)
 {
     struct actor *other = make_actor(&before, &INBOX, "other"), *again;
