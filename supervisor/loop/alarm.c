@@ -12,8 +12,10 @@
 /* How often dates are compared with the clock if there is no timerfd. */
 #define LOOK_AGAIN (10 * USEC_PER_SEC)
 
-/* Alarms of each kind that go off in one turn; each takes a few microseconds. */
+/* Alarms of each kind that go off in one turn, and how long those after the first may take: most
+ * take a few microseconds, but one may copy a large message. */
 #define ALARMS_PER_TURN 128
+#define ALARMS_USEC     USEC_PER_MSEC
 
 static usec_t now_of(const struct alarms *alarms)
 {
@@ -92,8 +94,15 @@ static int arm_next(struct alarms *alarms)
 
 static void go_off(struct alarms *alarms, usec_t now)
 {
-    timer_queue_run(&alarms->delays, now, ALARMS_PER_TURN);
-    timer_queue_run(&alarms->dates, alarms->realtime(), ALARMS_PER_TURN);
+    const usec_t date = alarms->realtime(), until = usec_add(clock_now(), ALARMS_USEC);
+
+    for (unsigned n = 0; n < ALARMS_PER_TURN; n++) {
+        timer_queue_run(&alarms->delays, now, 1);
+        timer_queue_run(&alarms->dates, date, 1);
+        if ((timer_queue_next(&alarms->delays) > now && timer_queue_next(&alarms->dates) > date) ||
+            clock_now() >= until)
+            break;
+    }
     if (arm_next(alarms) < 0)
         log_error("out of memory arming a timer: delayed jobs and messages will be late");
 }

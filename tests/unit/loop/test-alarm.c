@@ -134,6 +134,30 @@ TEST(those_of_one_date_go_off_in_the_order_in_which_they_were_set)
 }
 
 /* By a nanosecond: a change of the clock all the same. */
+static usec_t turn_of_first;
+
+static void take_long(struct alarm *alarm)
+{
+    const usec_t until = clock_now() + 10 * USEC_PER_MSEC;
+
+    if (n_fired++ > 0) {
+        ck_assert_uint_ne(loop_now(loop), turn_of_first);
+        loop_stop(loop);
+    }
+    turn_of_first = loop_now(loop);
+    while (clock_now() < until)
+        ;
+}
+
+TEST(those_that_take_long_go_off_in_different_turns)
+{
+    first.fn = second.fn = take_long;
+    ck_assert_int_eq(alarm_set_at(&first, NOW - 1), 0);
+    ck_assert_int_eq(alarm_set_at(&second, NOW - 1), 0);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_eq(n_fired, 2);
+}
+
 TEST(the_kernel_tells_that_the_clock_was_set)
 {
     struct timex step = {.modes = ADJ_SETOFFSET | ADJ_NANO, .time.tv_usec = 1};
