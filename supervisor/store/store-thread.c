@@ -383,21 +383,10 @@ static void finish_query(struct store_worker *worker, struct store_task *query, 
     finish(worker, &finished);
 }
 
-/* Puts a query back that found damage: it is answered once the store is open again. */
-static void ask_again(struct store_worker *worker, struct store_task *query)
-{
-    struct store *store = store_of(worker);
-
-    (void)on_failure(worker, worker->database.error);
-    pthread_mutex_lock(&store->mutex);
-    query->taken = false;
-    list_push_front(&store->queries, &query->link);
-    pthread_mutex_unlock(&store->mutex);
-}
-
+/* Queries do not wait until the disk works again. */
 static bool may_answer(struct store_worker *worker)
 {
-    return is_usable(worker) || state_of(worker) == STORE_UNUSABLE;
+    return state_of(worker) != STORE_OPENING;
 }
 
 /* Answers the first query, outside of a transaction. */
@@ -410,16 +399,15 @@ static void answer(struct store_worker *worker)
     if (!query)
         return;
     if (!is_usable(worker)) {
-        finish_query(worker, query, -EUCLEAN);
+        finish_query(worker, query, -EIO);
         return;
     }
     database->error = 0;
     r = query->apply(query, database);
     /* If memory is short, or another program holds a lock, only the query fails. */
     if (database->error < 0 && database->error != -ENOMEM && database->error != -EBUSY)
-        ask_again(worker, query);
-    else
-        finish_query(worker, query, r);
+        (void)on_failure(worker, database->error);
+    finish_query(worker, query, r);
 }
 
 /* ---- the thread ---- */
