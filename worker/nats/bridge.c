@@ -39,7 +39,7 @@ int bridge_init(struct bridge *bridge, const struct config *config)
     flights_init(&bridge->flights);
     inquiry_init(&bridge->inquiry, &bridge->flights, config, bridge_on_inquiry, bridge);
     consumer_init(&bridge->consumer, &bridge->engine, config);
-    publisher_init(&bridge->publisher, &bridge->engine, config, &bridge->flights);
+    publisher_init(&bridge->publisher, &bridge->engine, &bridge->flights);
     report_init(&bridge->report, &bridge->engine, config);
     r = engine_init(&bridge->engine, config);
     if (r == 0)

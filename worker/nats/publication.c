@@ -223,8 +223,8 @@ static void set_letter(struct draft *draft, const struct flight *flight, unsigne
 }
 
 /* Without a token (NULL), it is neither stored nor confirmed. */
-static natsMsg *make(const struct engine *engine, const struct config *config,
-                     const struct flight *flight, const char *subject, const char *token)
+static natsMsg *make(const struct engine *engine, const struct flight *flight, const char *subject,
+                     const char *token)
 {
     const struct version *version = version_of(flight);
     const bool with_data = version->parts & PART_DATA;
@@ -240,8 +240,8 @@ static natsMsg *make(const struct engine *engine, const struct config *config,
     if (!draft.message)
         return NULL;
     if (token)
-        set_once(&draft, config, flight);
-    set_common(&draft, config, flight);
+        set_once(&draft, engine->config, flight);
+    set_common(&draft, engine->config, flight);
     if (is_letter(flight))
         set_letter(&draft, flight, version->parts);
     else
@@ -254,32 +254,31 @@ static natsMsg *make(const struct engine *engine, const struct config *config,
     return NULL;
 }
 
-natsMsg *publication_make(const struct engine *engine, const struct config *config,
-                          const struct flight *flight)
+natsMsg *publication_make(const struct engine *engine, const struct flight *flight)
 {
     char subject[SUBJECT_SIZE], token[TOKEN_SIZE];
 
-    make_subject(subject, config, flight);
+    make_subject(subject, engine->config, flight);
     make_token(token, flight);
-    return make(engine, config, flight, subject, token);
+    return make(engine, flight, subject, token);
 }
 
-natsMsg *publication_notice(const struct engine *engine, const struct config *config,
-                            const struct flight *flight)
+natsMsg *publication_notice(const struct engine *engine, const struct flight *flight)
 {
     char subject[128];
 
-    (void)snprintf(subject, sizeof(subject), PUBLICATION_LETTER_SUBJECT "%s", config->group);
-    return make(engine, config, flight, subject, NULL);
+    (void)snprintf(subject, sizeof(subject), PUBLICATION_LETTER_SUBJECT "%s",
+                   engine->config->group);
+    return make(engine, flight, subject, NULL);
 }
 
 /* ---- questions and answers ---- */
 
-int publication_ask(struct engine *engine, const struct config *config, const struct flight *flight)
+int publication_ask(struct engine *engine, const struct flight *flight)
 {
     char subject[SUBJECT_SIZE], token[TOKEN_SIZE], text[SUBJECT_SIZE + 32];
 
-    make_subject(subject, config, flight);
+    make_subject(subject, engine->config, flight);
     make_token(token, flight);
     (void)snprintf(text, sizeof(text), "{\"last_by_subj\":\"%s\"}", subject);
     return engine_request(engine, "$JS.API.STREAM.MSG.GET." PUBLICATION_STREAM, token, text);
@@ -295,7 +294,7 @@ static int judge_message(const json_t *message, uint64_t *ret_other)
     return PUBLICATION_E_OTHER;
 }
 
-int publication_found(const struct config *config, const struct flight *flight, natsMsg *answer,
+int publication_found(const struct engine *engine, const struct flight *flight, natsMsg *answer,
                       uint64_t *ret_other)
 {
     json_auto_t *reply = engine_json(answer);
@@ -304,7 +303,7 @@ int publication_found(const struct config *config, const struct flight *flight, 
     const json_int_t error = engine_json_error(reply, &text);
     char subject[SUBJECT_SIZE];
 
-    make_subject(subject, config, flight);
+    make_subject(subject, engine->config, flight);
     if (error == JSNoMessageFoundErr || error == JSStreamNotFoundErr)
         return PUBLICATION_E_MISSING;
     if (!message)

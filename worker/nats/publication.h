@@ -19,20 +19,17 @@
 /* What is published depends on the state of the flight: FLIGHT_LETTER or FLIGHT_RESULT. */
 
 /* Makes the message. Returns NULL without memory. */
-natsMsg *publication_make(const struct engine *engine, const struct config *config,
-                          const struct flight *flight);
+natsMsg *publication_make(const struct engine *engine, const struct flight *flight);
 /* Omits a further part, since the message is too large for the server or a stream; Troupe-Missing
  * names it. Returns false if none is left. */
 bool publication_omit(struct flight *flight);
 
 /* Asks the stream for it, if it is in doubt. Returns 0 or -errno. */
-int publication_ask(struct engine *engine, const struct config *config,
-                    const struct flight *flight);
+int publication_ask(struct engine *engine, const struct flight *flight);
 
 /* Makes a copy of the letter for current subscribers of troupe.dead.GROUP, which is neither stored
  * nor confirmed. */
-natsMsg *publication_notice(const struct engine *engine, const struct config *config,
-                            const struct flight *flight);
+natsMsg *publication_notice(const struct engine *engine, const struct flight *flight);
 
 enum {
     _PUBLICATION_E_SUCCESS,
@@ -57,5 +54,5 @@ int publication_confirm(natsMsg *answer, char *problem, size_t size);
 /* Evaluates the answer to a question: 0 if the publication is stored, PUBLICATION_E_MISSING,
  * PUBLICATION_E_FOREIGN, PUBLICATION_E_OTHER with the sequence of the other message, or -EIO for
  * another error. */
-int publication_found(const struct config *config, const struct flight *flight, natsMsg *answer,
+int publication_found(const struct engine *engine, const struct flight *flight, natsMsg *answer,
                       uint64_t *ret_other);

@@ -27,10 +27,9 @@ static const usec_t pauses[_N_FLIGHT_STATES] = {
     [FLIGHT_RESULT_DOUBTED] = 2 * USEC_PER_SEC,
 };
 
-void publisher_init(struct publisher *publisher, struct engine *engine, const struct config *config,
-                    struct flights *flights)
+void publisher_init(struct publisher *publisher, struct engine *engine, struct flights *flights)
 {
-    *publisher = (struct publisher){.engine = engine, .config = config, .flights = flights};
+    *publisher = (struct publisher){.engine = engine, .flights = flights};
 }
 
 static void note_failure(struct publisher *publisher, const char *problem)
@@ -46,7 +45,7 @@ static void note_failure(struct publisher *publisher, const char *problem)
 static bool is_wanted(const struct publisher *publisher, const struct flight *flight,
                       enum flight_state state)
 {
-    const uint64_t results = publisher->config->results;
+    const uint64_t results = publisher->engine->config->results;
     const bool succeeded = !flight->problem && flight->result.end == TROUPE_SUCCEEDED;
 
     return state == FLIGHT_LETTER || results == CONFIG_RESULTS_ALL ||
@@ -59,7 +58,7 @@ static void send_publication(struct publisher *publisher, struct flight *flight)
     int r;
 
     do {
-        natsMsg *message = publication_make(publisher->engine, publisher->config, flight);
+        natsMsg *message = publication_make(publisher->engine, flight);
 
         r = message ? engine_publish(publisher->engine, message) : -ENOMEM;
         message_bin_put(&publisher->flights->bin, message);
@@ -109,7 +108,7 @@ static void ask(struct publisher *publisher, struct flight *flight, enum flight_
 {
     flight_set_state(publisher->flights, flight, state);
     flight->sent_at = now;
-    (void)publication_ask(publisher->engine, publisher->config, flight);
+    (void)publication_ask(publisher->engine, flight);
 }
 
 /* Senders can cause this at will, so the log is limited. The other message is replaced. */
@@ -118,7 +117,7 @@ static void note_other(struct publisher *publisher, const struct flight *flight,
     if (rate_take(&publisher->others, now, 1, NULL))
         log_warning("message %llu of stream %s: something else is stored in the place of its "
                     "result or dead letter, which is published again",
-                    (unsigned long long)flight_sequence(flight), publisher->config->stream);
+                    (unsigned long long)flight_sequence(flight), publisher->engine->config->stream);
 }
 
 /* Without the id that it had: a server that remembers the id would not store it. */
@@ -141,7 +140,7 @@ static void publish_lost(struct publisher *publisher, struct flight *flight, uin
 /* Sends a copy of a stored dead letter to current subscribers. */
 static void notify(struct publisher *publisher, const struct flight *flight)
 {
-    natsMsg *message = publication_notice(publisher->engine, publisher->config, flight);
+    natsMsg *message = publication_notice(publisher->engine, flight);
 
     if (message)
         (void)engine_publish(publisher->engine, message);
@@ -211,7 +210,7 @@ static void on_asked(struct publisher *publisher, struct flight *flight, natsMsg
                      usec_t now)
 {
     uint64_t other = 0;
-    const int r = publication_found(publisher->config, flight, answer, &other);
+    const int r = publication_found(publisher->engine, flight, answer, &other);
 
     if (r == 0)
         on_stored(publisher, flight, now);

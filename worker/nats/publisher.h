@@ -12,7 +12,6 @@
  */
 
 #include "shared/base/clock.h"
-#include "worker/nats/config.h"
 #include "worker/nats/engine.h"
 #include "worker/nats/flight.h"
 #include "worker/nats/publication.h"
@@ -20,15 +19,13 @@
 
 struct publisher {
     struct engine *engine;
-    const struct config *config;
     struct flights *flights;
     usec_t unpublished_at; /* when a publication failed last; 0 = recovered */
     struct rate others;    /* of what is stored in the place of results, in the log */
     uint64_t n_turns;      /* in which messages were acknowledged */
 };
 
-void publisher_init(struct publisher *publisher, struct engine *engine, const struct config *config,
-                    struct flights *flights);
+void publisher_init(struct publisher *publisher, struct engine *engine, struct flights *flights);
 
 /* Publishes the dead letter of the flight (FLIGHT_LETTER), or its result (FLIGHT_RESULT) unless
  * Results= excludes it. */

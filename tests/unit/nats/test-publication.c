@@ -4,10 +4,11 @@
 #include "tests/unit/suite.h"
 
 static struct config config;
+static const struct engine engine = {.config = &config};
 static struct flight flight;
 static uint64_t other;
 
-natsMsg *engine_message(const struct engine *engine, const char *subject, const char *token,
+natsMsg *engine_message(const struct engine *of, const char *subject, const char *token,
                         const void *data, size_t size)
 {
     natsMsg *message = NULL;
@@ -29,7 +30,7 @@ json_t *engine_json(natsMsg *answer)
     return json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
 }
 
-int engine_request(struct engine *engine, const char *subject, const char *token, const char *text)
+int engine_request(struct engine *of, const char *subject, const char *token, const char *text)
 {
     return 0;
 }
@@ -77,7 +78,7 @@ static int confirm(const char *text)
 static int find(const char *text)
 {
     natsMsg *message = answer(text);
-    int r = publication_found(&config, &flight, message, &other);
+    int r = publication_found(&engine, &flight, message, &other);
 
     natsMsg_Destroy(message);
     return r;
@@ -92,7 +93,7 @@ static natsMsg *letter(const char *name, const char *value)
     flight.state = FLIGHT_LETTER;
     flight.problem = "refused";
     flight.message = message;
-    made = publication_make(NULL, &config, &flight);
+    made = publication_make(&engine, &flight);
     ck_assert_ptr_nonnull(made);
     ck_assert_mem_eq(natsMsg_GetData(made), "hello", 5);
     natsMsg_Destroy(message);
@@ -136,14 +137,14 @@ TEST(no_text_hides_the_headers_that_have_a_publication_stored_once)
 
     ck_assert_int_eq(natsMsg_Create(&message, "jobs.echo.Nats-Msg-Id", NULL, NULL, 0), NATS_OK);
     flight.result.reason = reason;
-    made = publication_make(NULL, &config, &flight);
+    made = publication_make(&engine, &flight);
     check_value(made, "Troupe-Reason", shown);
     check_value(made, "Nats-Msg-Id", "JOBS:7");
     natsMsg_Destroy(made);
     flight.state = FLIGHT_LETTER;
     flight.message = message;
     flight.job = job;
-    made = publication_make(NULL, &config, &flight);
+    made = publication_make(&engine, &flight);
     check_value(made, "Troupe-Reason", shown);
     check_value(made, "Troupe-Subject", "jobs.echo.Nats_Msg-Id");
     check_value(made, "Troupe-Deaths", "{\"key\":\"Nats_Msg-Id\"}");
@@ -196,7 +197,7 @@ TEST(what_has_no_headers_is_replaced)
                      PUBLICATION_E_OTHER);
     flight.other = other;
     flight.result.reason = "";
-    natsMsg *made = publication_make(NULL, &config, &flight);
+    natsMsg *made = publication_make(&engine, &flight);
     check_value(made, "Nats-Expected-Last-Subject-Sequence", "12");
     natsMsg_Destroy(made);
 }
@@ -213,18 +214,18 @@ TEST(what_is_too_large_is_omitted_part_by_part_and_named)
     flight.result.reason = "";
     flight.job = job;
     flight.reports = reports;
-    made = publication_make(NULL, &config, &flight);
+    made = publication_make(&engine, &flight);
     check_value(made, "Troupe-Deaths", "{\"id\":\"JOBS:7\",\"deaths\":[{\"cause\":\"a\"}]}");
     ck_assert_int_eq(natsMsgHeader_Get(made, "Troupe-Missing", &value), NATS_NOT_FOUND);
     natsMsg_Destroy(made);
     ck_assert(publication_omit(&flight));
-    made = publication_make(NULL, &config, &flight);
+    made = publication_make(&engine, &flight);
     check_value(made, "Troupe-Deaths", job);
     check_value(made, "Troupe-Missing", "the death reports: too large");
     natsMsg_Destroy(made);
     while (publication_omit(&flight))
         n++;
-    made = publication_make(NULL, &config, &flight);
+    made = publication_make(&engine, &flight);
     ck_assert_uint_eq(n, 5);
     ck_assert_int_eq(natsMsg_GetDataLength(made), 0);
     ck_assert_int_eq(natsMsgHeader_Get(made, "Troupe-Deaths", &value), NATS_NOT_FOUND);

@@ -10,7 +10,7 @@
 #define ASK     (2 * USEC_PER_SEC)
 
 static struct config config;
-static struct engine nats = {.connected = true};
+static struct engine nats = {.config = &config, .connected = true};
 static struct flights flights;
 static struct publisher publisher;
 static struct flight *flight;
@@ -23,8 +23,7 @@ static int send_status;
 static bool is_full; /* of the next publication of more than what identifies it */
 static unsigned n_published, n_asked, n_notices;
 
-natsMsg *publication_make(const struct engine *engine, const struct config *from,
-                          const struct flight *of)
+natsMsg *publication_make(const struct engine *engine, const struct flight *of)
 {
     return message;
 }
@@ -34,14 +33,13 @@ bool publication_omit(struct flight *of)
     return of->n_omitted++ == 0;
 }
 
-natsMsg *publication_notice(const struct engine *engine, const struct config *from,
-                            const struct flight *of)
+natsMsg *publication_notice(const struct engine *engine, const struct flight *of)
 {
     n_notices++;
     return NULL;
 }
 
-int publication_ask(struct engine *engine, const struct config *from, const struct flight *of)
+int publication_ask(struct engine *engine, const struct flight *of)
 {
     n_asked++;
     return 0;
@@ -60,7 +58,7 @@ int publication_confirm(natsMsg *what, char *problem, size_t size)
     return answer;
 }
 
-int publication_found(const struct config *from, const struct flight *of, natsMsg *what,
+int publication_found(const struct engine *engine, const struct flight *of, natsMsg *what,
                       uint64_t *ret_other)
 {
     *ret_other = other;
@@ -123,7 +121,7 @@ static unsigned count_concluded(void)
 static void set_up(void)
 {
     config = (struct config)CONFIG_NULL;
-    publisher_init(&publisher, &nats, &config, &flights);
+    publisher_init(&publisher, &nats, &flights);
     number = 1;
     other = 0;
     answer = send_status = 0;
