@@ -174,7 +174,8 @@ static usec_t end(struct bridge *bridge, usec_t now)
         if (bridge->engine.connected)
             report_stop(&bridge->report);
     }
-    bridge->over = bridge->report.stopped || !bridge->engine.connected || now >= bridge->end_at;
+    if (bridge->report.stopped || !bridge->engine.connected || now >= bridge->end_at)
+        bridge->over = true;
     return bridge->end_at;
 }
 
