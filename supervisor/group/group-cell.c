@@ -14,8 +14,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Finds, makes and retires the cells of a group. */
-
 bool group_is_keyed(const struct group *group)
 {
     return !group->cell;
@@ -167,13 +165,6 @@ const struct cell_handler GROUP_CELL_HANDLER = {
 
 /* ---- a group with Cells=by-key as an actor: it forwards messages to its cells ---- */
 
-static struct actor_policy get_policy(const struct actor *actor)
-{
-    const struct group *group = actor->owner;
-
-    return actor_policy_from(group->config);
-}
-
 static bool is_stopped(const struct actor *actor)
 {
     const struct group *group = actor->owner;
@@ -207,7 +198,6 @@ static const struct actor_class GROUP_ACTOR = {
     .deliver = forward_deliver,
     .feed = forward_feed,
     .hand_on = forward_to_resolved,
-    .policy = get_policy,
     .resolve = resolve,
     .is_stopped = is_stopped,
 };
@@ -215,7 +205,7 @@ static const struct actor_class GROUP_ACTOR = {
 int group_new_actor(struct group *group)
 {
     const struct actor_options options = {
-        .class = &GROUP_ACTOR, .owner = group, .name = group->name};
+        .class = &GROUP_ACTOR, .owner = group, .name = group->name, .config = group->config};
 
     return group->config->type == CONFIG_ACTOR
                ? actor_new(&group->actor, group->context->messages, &options)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-
-/* State of a group that outlives a crash of the supervisor. */
+/* Keeps what was asked of a group for the next supervisor, and continues from what the last one
+ * kept. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/config/keys/draft.h"
@@ -10,9 +10,6 @@
 #include "supervisor/process/process.h"
 #include "supervisor/succession/record.h"
 #include <string.h>
-
-/* Keeps what was asked of a group for the next supervisor, and continues from what the last one
- * kept. */
 
 /* Valid when zeroed: nothing was asked. Flags are as in struct slot_record. */
 #define ROW group_record

@@ -275,6 +275,8 @@ void group_reopen(struct group *group)
 static void group_adopt(struct group *group, struct config_group *config)
 {
     group->config = config;
+    if (group->actor)
+        group->actor->config = config;
     group_keep_config(group);
     kept_results_set_bounds(&group->results, config->result_ttl, config->results_max,
                             config->results_memory_max);

@@ -114,6 +114,7 @@ int actor_new(struct actor **ret, struct message_context *context,
     actor->owner = options->owner;
     actor->pool = options->pool;
     actor->log = options->log;
+    actor->config = options->config;
     mailbox_init(&actor->mailbox);
     loop_deferred_init(&actor->feed, on_turn);
     actor->name = strdup(options->name);
@@ -205,13 +206,12 @@ void actor_release_place(struct actor *standby)
 
 struct actor_policy actor_policy(const struct actor *actor)
 {
-    if (actor->class->policy)
-        return actor->class->policy(actor);
-    return (struct actor_policy)ACTOR_POLICY_DEFAULT;
-}
+    const struct config_group *config = actor->config;
 
-struct actor_policy actor_policy_from(const struct config_group *config)
-{
+    if (!config && actor->class->policy)
+        return actor->class->policy(actor);
+    if (!config)
+        return (struct actor_policy)ACTOR_POLICY_DEFAULT;
     return (struct actor_policy){
         .mailbox_max = config->mailbox_max,
         .mailbox_memory_max = config->mailbox_memory_max,

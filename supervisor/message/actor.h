@@ -126,6 +126,7 @@ struct actor {
     uint64_t reference; /* its number for others; see actor_options.transient */
     struct index_entry by_reference;
     uint64_t handle; /* in context->actors */
+    const struct config_group *config; /* its settings for messages; NULL = see actor_policy() */
     char *name;      /* its address: "group", "group/0", "@3" */
     struct actor_counters counters;
     uint8_t log;        /* enum actor_log */
@@ -170,6 +171,7 @@ struct actor_options {
     const char *name;   /* copied */
     struct actor *pool; /* a slot's */
     uint8_t log;
+    const struct config_group *config; /* its group's: borrowed, and updated by the owner */
     /* The reference follows from the name: the actor has the same under the next supervisor, whose
      * peers may still know it. A transient actor, and one that returns after it has ended, gets a
      * reference that is never used again. After an upgrade, all actors keep their references
@@ -218,8 +220,8 @@ void actor_set_place(struct actor *actor, struct actor *place);
 /* The standby's worker has ended: the place's messages no longer wait for it. */
 void actor_release_place(struct actor *standby);
 
+/* By its configuration, else by its class, else the default. */
 struct actor_policy actor_policy(const struct actor *actor);
-struct actor_policy actor_policy_from(const struct config_group *config);
 
 /* Whether its mailbox has room for one more message of that many bytes. */
 bool actor_has_room(const struct actor *actor, uint64_t bytes);

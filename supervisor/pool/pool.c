@@ -67,13 +67,6 @@ void pool_init(struct pool *pool, const struct pool_options *options)
 
 /* ---- as an actor: one of its slots gets each message ---- */
 
-static struct actor_policy get_policy(const struct actor *actor)
-{
-    const struct pool *pool = actor->owner;
-
-    return actor_policy_from(pool->config);
-}
-
 static bool is_stopped(const struct actor *actor)
 {
     const struct pool *pool = actor->owner;
@@ -85,14 +78,16 @@ static const struct actor_class POOL_ACTOR = {
     .kind = ACTOR_POOL,
     .deliver = delivery_to_pool,
     .feed = delivery_feed_pool,
-    .policy = get_policy,
     .is_stopped = is_stopped,
 };
 
 int pool_new_actor(struct pool *pool, struct message_context *messages, uint8_t log)
 {
-    const struct actor_options options = {
-        .class = &POOL_ACTOR, .owner = pool, .name = pool->name, .log = log};
+    const struct actor_options options = {.class = &POOL_ACTOR,
+                                          .owner = pool,
+                                          .name = pool->name,
+                                          .log = log,
+                                          .config = pool->config};
     int r;
 
     if (pool->config->type != CONFIG_ACTOR)
@@ -234,9 +229,10 @@ void pool_take_config(struct pool *pool, const struct config_group *config)
 
     pool->config = config;
     pool->members.batch_max = config->batch_max;
-    for (size_t cursor = 0; (slot = pool_next_slot(pool, &cursor));) {
+    if (pool->actor)
+        pool->actor->config = config;
+    for (size_t cursor = 0; (slot = pool_next_slot(pool, &cursor));)
         slot_take_config(slot);
-    }
     pool_standby_review_all(pool);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The end of a job: retry, result, dead letter, and its waiters. */
+/* Ends jobs: counts them, notifies waiters, keeps results and dead letters. */
 
 #include "shared/base/fault.h"
 #include "supervisor/event/death.h"
@@ -15,8 +15,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Ends jobs: counts them, notifies waiters, and keeps results. */
 
 /* ---- events of single jobs ---- */
 

@@ -18,9 +18,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Requests that are answered immediately: about names, monitors, timers, pauses, exchanges and
- * subscriptions. */
-
 /* A request in the supervisor's own memory; its names are terminated. */
 struct actor_request {
     uint16_t kind;

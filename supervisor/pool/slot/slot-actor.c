@@ -10,13 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct actor_policy get_policy(const struct actor *actor)
-{
-    const struct slot *slot = actor->owner;
-
-    return actor_policy_from(slot->pool->config);
-}
-
 static bool is_stopped(const struct actor *actor)
 {
     return slot_is_down(actor->owner);
@@ -36,7 +29,6 @@ static const struct actor_class SLOT_ACTOR = {
     .kind = ACTOR_SLOT,
     .deliver = delivery_to_inbox,
     .feed = delivery_feed_inbox,
-    .policy = get_policy,
     .is_stopped = is_stopped,
     .inbox_used = on_inbox_used,
     .inbox_reserved = is_reserved,
@@ -53,7 +45,8 @@ int slot_new_actor(struct slot *slot)
                                              .owner = slot,
                                              .name = slot->name,
                                              .pool = pool,
-                                             .log = pool->log});
+                                             .log = pool->log,
+                                             .config = slot->pool->config});
 }
 
 static void slot_review_failure(struct slot *slot)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Replaces workers after MaxJobs=, MaxMemory=, MaxAgeSec=. */
 
+#include "supervisor/message/actor.h"
 #include "supervisor/pool/slot/slot-private.h"
 
 static void slot_is_worn(struct slot *slot, enum recycle_verdict verdict)
@@ -54,8 +55,10 @@ void slot_take_config(struct slot *slot)
 {
     process_take_config(&slot->worker.process, slot->pool->config);
     slot_arm_age(slot);
-    if (slot->actor)
+    if (slot->actor) {
+        slot->actor->config = slot->pool->config;
         slot_review_clock(slot);
+    }
     if (slot_is_up(slot) && slot_is_for_one_job(slot) && slot->worker.jobs_done > 0)
         slot_renew(slot);
 }
