@@ -97,7 +97,7 @@ int attachment_search(struct attachment *attachment, const struct protocol_by_id
     if (!job)
         r = job_lookup_begin(&search->lookup, context, &wanted->id);
     if (job || r != 0)
-        on_found(&search->lookup, job, r == -ESRCH ? 0 : r);
+        on_found(&search->lookup, job, r == CELL_E_MISSING ? 0 : r);
     return 0;
 }
 

@@ -18,13 +18,13 @@ int job_lookup_take(const struct group_context *context, struct loaded_job *load
     struct cell *cell;
 
     if (!group)
-        return -ESRCH; /* it takes no part */
+        return CELL_E_MISSING; /* it takes no part */
     cell = group->cell ? group->cell : group_find_cell(group, row->key, row->key_size);
     /* A cell that has left its jobs on disk retires. */
     if (group->closed || (cell && cell->closed))
         return CELL_E_ON_DISK;
     /* The row predates the job's return to the queue. */
-    return cell ? cell_backlog_restore(cell, loaded, ret) : -ESRCH;
+    return cell ? cell_backlog_restore(cell, loaded, ret) : CELL_E_MISSING;
 }
 
 static int take_job(const struct group_context *context, struct job_load *load, struct job **ret)
@@ -34,7 +34,7 @@ static int take_job(const struct group_context *context, struct job_load *load, 
     *ret = job_by_id(context->jobs, &load->id);
     if (*ret)
         return 0;
-    return loaded ? job_lookup_take(context, loaded, ret) : -ESRCH;
+    return loaded ? job_lookup_take(context, loaded, ret) : CELL_E_MISSING;
 }
 
 static void report(struct job_lookup *lookup, struct job_load *load, int result)
@@ -45,7 +45,7 @@ static void report(struct job_lookup *lookup, struct job_load *load, int result)
             : result < 0      ? CELL_E_STORE_FAILED
                               : take_job(context, load, &job);
 
-    if (r == -ESRCH || r == -EEXIST)
+    if (r == CELL_E_MISSING || r == CELL_E_EXISTS)
         r = context->durable->incomplete ? CELL_E_STORE_FAILED : 0;
     lookup->load = NULL;
     lookup->found(lookup, r == 0 ? job : NULL, r);
@@ -74,7 +74,7 @@ int job_lookup_begin(struct job_lookup *lookup, const struct group_context *cont
     struct job_load *load;
 
     if (!store && !context->durable->incomplete)
-        return -ESRCH;
+        return CELL_E_MISSING;
     /* Otherwise it would only wait until the store works again. */
     if (!store || store_state(store) == STORE_FAILED || store_state(store) == STORE_UNUSABLE)
         return CELL_E_STORE_FAILED;

@@ -23,8 +23,8 @@ struct job_lookup {
     void (*found)(struct job_lookup *lookup, struct job *job, int error);
 };
 
-/* Looks for a job that is not in memory. Returns 0, -ESRCH if there is no such job, as no group is
- * durable, CELL_E_STORE_FAILED or -ENOMEM; found() follows after 0 only. */
+/* Looks for a job that is not in memory. Returns 0, CELL_E_MISSING (no group is durable),
+ * CELL_E_STORE_FAILED or -ENOMEM; found() follows after 0 only. */
 int job_lookup_begin(struct job_lookup *lookup, const struct group_context *context,
                      const struct protocol_id *id);
 
@@ -36,8 +36,6 @@ void job_lookup_end(struct job_lookup *lookup);
 const char *job_lookup_problem(const struct group_context *context);
 
 /* Brings a job that is not in memory into it, in the turn in which its row was read. Returns 0,
- * -ESRCH if there is no such job any more, -EEXIST if another has its id, CELL_E_ON_DISK or
- * -ENOMEM.
- */
+ * CELL_E_MISSING, CELL_E_EXISTS if another has its id, CELL_E_ON_DISK or -ENOMEM. */
 int job_lookup_take(const struct group_context *context, struct loaded_job *loaded,
                     struct job **ret);

@@ -60,6 +60,7 @@ static int restore_whole(const struct group_context *context, const struct saved
     struct job *job = find_in_hand(context, saved);
     struct group *group;
     struct cell *cell;
+    int r;
 
     if (job) {
         job_restore_attempts(job, saved->attempts, saved->n_attempts);
@@ -69,7 +70,8 @@ static int restore_whole(const struct group_context *context, const struct saved
     if (group && saved->end != 0)
         return restore_ended(context, group, saved, &loaded->payload);
     cell = group ? group_restore_cell(group, row->key, row->key_size) : NULL;
-    return cell ? cell_resume_job(cell, loaded, saved) : -ENOENT;
+    r = cell ? cell_resume_job(cell, loaded, saved) : -ENOENT;
+    return r > 0 ? -EEXIST : r;
 }
 
 int job_restore_row(const struct group_context *context, struct saved_reader *row)

@@ -178,14 +178,14 @@ static int resume_job(const struct restore *restore, const struct job_load_entry
         (void)cell_backlog_restore(cell, loaded, &job); /* if not now, the cell reads it later */
     else if (cell && !job)
         r = cell_resume_job(cell, loaded, NULL);
-    if (r == -EEXIST && restore_is_free_soon(restore, row))
+    if (r == CELL_E_EXISTS && restore_is_free_soon(restore, row))
         return RESTORE_E_AGAIN;
     if (r == -ENOMEM)
         return r;
-    if (r < 0)
+    if (r != 0)
         log_error("%.*s: cannot take a job from disk: %s; it comes back at the next start",
                   (int)row->group_size, row->group,
-                  r == -EEXIST ? "another has its id" : strerror(-r));
+                  r == CELL_E_EXISTS ? "another has its id" : strerror(-r));
     return 0;
 }
 

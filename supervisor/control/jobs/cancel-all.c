@@ -142,7 +142,7 @@ static void visit_row(struct cancel_all *all, struct loaded_job *loaded)
         r = job_lookup_take(groups, loaded, &job);
     if (r == 0)
         cancel_one(all, job);
-    else if (r != -ESRCH)
+    else if (r != CELL_E_MISSING)
         note_failure(all, r);
 }
 

@@ -157,7 +157,7 @@ struct job *control_find_job(struct request *request, const char *id,
 {
     struct job *job = NULL;
     struct protocol_id parsed;
-    int r = -ESRCH;
+    int r = CELL_E_MISSING;
 
     if (protocol_id_parse(&parsed, id) == 0) {
         job = job_by_id(request->context->jobs, &parsed);

@@ -110,7 +110,7 @@ static void do_job(struct request *request)
 /* `error` as of job_lookup_begin(), or 0. */
 static void fail_search(struct request *request, int error)
 {
-    if (error == 0 || error == -ESRCH)
+    if (error == 0 || error == CELL_E_MISSING)
         request_fail_string(request, "NoSuchJob", "id", request_string(request, "id"));
     else if (error < 0)
         request_internal(request, error);

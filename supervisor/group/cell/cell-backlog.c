@@ -255,7 +255,7 @@ static int restore(struct cell *cell, struct loaded_job *loaded, struct job **re
 {
     int r = cell_restore_job(cell, loaded, NULL, ret);
 
-    if (r < 0)
+    if (r != 0)
         return r;
     job_count(&cell->counts, JOBS_ON_DISK, -1);
     job_count(&cell->counts, JOBS_BYTES, (int64_t)(*ret)->payload.size);
@@ -266,15 +266,15 @@ static int restore(struct cell *cell, struct loaded_job *loaded, struct job **re
 int cell_backlog_restore(struct cell *cell, struct loaded_job *loaded, struct job **ret)
 {
     const bool any = cell->backlog && cell->counts.n[JOBS_ON_DISK] > 0;
-    int r = any ? restore(cell, loaded, ret) : -ESRCH;
+    int r = any ? restore(cell, loaded, ret) : CELL_E_MISSING;
 
     if (r == 0)
         park(cell, *ret);
     return r;
 }
 
-/* Puts the job of a reading into the queue, unless it has ended. Returns 0, -ENOMEM, or -EEXIST:
- * another job has its id, until that one has ended and is forgotten. */
+/* Puts the job of a reading into the queue, unless it has ended. Returns 0, -ENOMEM, or
+ * CELL_E_EXISTS: another job has its id, until that one has ended and is forgotten. */
 static int take_reading(struct cell *cell, const struct reading *reading,
                         struct job_load_entry *entry)
 {
@@ -324,7 +324,7 @@ static void take_readings(struct cell *cell, struct job_load *load, int result)
         const struct reading *reading = &backlog->readings[n];
 
         r = take_reading(cell, reading, &load->entries[n]);
-        if (r == -EEXIST)
+        if (r == CELL_E_EXISTS)
             r = disk_queue_push_back(&backlog->numbers, reading->priority, load->entries[n].number);
         else
             any = any || r == 0;

@@ -107,7 +107,7 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
         return -EBADMSG;
     r = make_job(cell, row, saved, &job);
     if (r != 0)
-        return r == JOB_E_EXISTS ? -EEXIST : -ENOMEM;
+        return r == JOB_E_EXISTS ? CELL_E_EXISTS : -ENOMEM;
     job->group = cell->group;
     job->cell = cell;
     if (!saved)
@@ -155,7 +155,7 @@ int cell_resume_job(struct cell *cell, struct loaded_job *loaded, const struct s
     struct job *job;
     int r = cell_restore_job(cell, loaded, saved, &job);
 
-    if (r < 0)
+    if (r != 0)
         return r;
     FAULT_POINT("job.restored");
     cell_count_live(cell);

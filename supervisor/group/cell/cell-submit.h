@@ -83,6 +83,7 @@ enum {
     CELL_E_UNREAD,       /* like CELL_E_LEFT, but is about to be read from disk again */
     CELL_E_BAD_FILE,     /* the group's file has a mistake (group_fault_text()) */
     CELL_E_ON_DISK,      /* asked for by its id: it stays on disk, as its group is stopping */
+    CELL_E_MISSING,      /* asked for by its id, or read: there is no such job any more */
 };
 
 /* Accepts a job, which then ends exactly once. Returns 0 with `*ret` (borrowed; valid until its end

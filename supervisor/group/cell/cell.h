@@ -164,7 +164,7 @@ unsigned cell_rest_of(const struct cell *cell, const struct job *job, enum job_s
 /* `saved`: of a job that is not durable, whose handle is free; NULL = the job is durable. */
 
 /* Makes a queued job, in no list, of a row that waits for a worker. Takes over its payload. Returns
- * 0, -EEXIST if another job has its id, -EBADMSG, or -ENOMEM. */
+ * 0, CELL_E_EXISTS if another job has its id, -EBADMSG, or -ENOMEM. */
 int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct saved_job *saved,
                      struct job **ret);
 
