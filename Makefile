@@ -387,7 +387,7 @@ STRESS_PROGRAMS := $(call program,$(call chosen,$(STRESS_TESTS)))
 TEST_JOBS ?= $(shell echo $$((2 * $(JOBS))))
 RUN = $(TESTS_ENVIRONMENT) tests/run --jobs $(TEST_JOBS)
 # What `make check` runs beside the programs.
-SUITES = $(wildcard tests/nats/test_history.py tests/e2e/test_*.py tests/python/test_*.py tests/simulation/test_*.py)
+SUITES = $(wildcard tests/nats/test_history.py tests/e2e/test_*.py tests/python/test_*.py)
 
 check: deps
 	@.ci/deps python3-dev python3-setuptools python3-wheel mypy
