@@ -24,7 +24,7 @@
 struct line {
     struct invocation invocation; /* without that word */
     unsigned sets;                /* of options */
-    const char *before;           /* begins the word, and is not compared: "--state=" */
+    char before[64];              /* begins the word, and is not compared: "--state=" */
     const char *typed;            /* how the rest begins so far */
     size_t n;                     /* candidates so far */
 };
@@ -50,7 +50,7 @@ static void add(struct line *line, const char *word, const char *about)
     printf("%s%s\t%s\n", line->before, word, about);
 }
 
-/* Adds each of the words, which have `separator` between them. */
+/* Adds each of the words, which are separated by spaces. */
 static void add_words(struct line *line, const char *words)
 {
     char copy[WORD_MAX], *rest = copy;
@@ -264,19 +264,18 @@ static void offer_option(struct line *line)
 {
     const char *equals = strchr(line->typed, '=');
     const struct option *option;
-    char before[64];
+    char word[64];
 
     for (size_t i = 0; !equals && i < n_options; i++)
         if (option_table[i].set & line->sets) {
-            (void)snprintf(before, sizeof(before), "--%s", option_table[i].name);
-            add(line, before, option_table[i].help);
+            (void)snprintf(word, sizeof(word), "--%s", option_table[i].name);
+            add(line, word, option_table[i].help);
         }
     option = equals ? option_find(line->sets, line->typed + 2, (size_t)(equals - line->typed - 2))
                     : NULL;
     if (!option || !option->argument)
         return;
-    (void)snprintf(before, sizeof(before), "--%s=", option->name);
-    line->before = before;
+    (void)snprintf(line->before, sizeof(line->before), "--%s=", option->name);
     line->typed = equals + 1;
     offer(line, option->argument, option);
 }
@@ -287,7 +286,6 @@ int verb_complete(struct invocation *invocation)
     const usec_t timeout = invocation->options.timeout;
     struct line line = {
         .invocation = {.options = invocation->options, .client = VARLINK_CLIENT_NULL},
-        .before = "",
         .typed = n < invocation->n_operands ? invocation->operands[n] : ""};
     struct arguments arguments = {.items = invocation->operands, .n_items = n};
     _cleanup_free_ const char **operands = calloc(n + 1, sizeof(*operands));
