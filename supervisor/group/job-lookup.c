@@ -56,7 +56,7 @@ static void on_loaded(struct store_task *task, int result)
     struct job_load *load = job_load_of(task);
     struct job_lookup *lookup = load->owner;
 
-    if (lookup && result == 0 && durable_jobs_are_unread(lookup->context->durable)) {
+    if (lookup && result == 0 && !durable_jobs_are_known(lookup->context->durable)) {
         durable_jobs_ask_later(lookup->context->durable, task);
         return;
     }

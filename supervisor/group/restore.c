@@ -196,6 +196,7 @@ static void end_groups(const struct restore *restore)
     struct group *group;
 
     restore->context->durable->restores = false;
+    restore->context->durable->known = true;
     while ((group = registry_next(restore->context->registry, &cursor)))
         if (group->rows == GROUP_BEING_READ)
             group->rows = GROUP_READ;

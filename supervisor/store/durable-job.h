@@ -43,7 +43,8 @@ struct durable_jobs {
     struct names_on_disk names;
     struct waiting_room *inherited; /* message_context.inherited */
     bool restores;                  /* rows are being read */
-    struct list queries;            /* struct store_task.link: those that wait until they are */
+    bool known;                     /* they have been, or cannot be */
+    struct list queries;            /* struct store_task.link: those that wait for that */
     bool letters_unread;            /* dead letters are still to be read */
     bool unreadable;                /* no row is read any more: the store is unusable */
     bool incomplete; /* rows could not be read: a job that is not found may be on disk */
@@ -64,7 +65,13 @@ static inline bool durable_jobs_are_unread(const struct durable_jobs *jobs)
     return jobs->restores || store_state(jobs->store) == STORE_OPENING;
 }
 
-/* Adds a query of the store again once they are known. Its done() follows. */
+/* Whether a query of the store that has found no job, or a row, says what there is. The store may
+ * have been open for a moment, which the loop did not see. */
+static inline bool durable_jobs_are_known(const struct durable_jobs *jobs)
+{
+    return jobs->known && !jobs->restores;
+}
+/* Adds a query again once they are known. Its done() follows. */
 static inline void durable_jobs_ask_later(struct durable_jobs *jobs, struct store_task *query)
 {
     list_push_back(&jobs->queries, &query->link);

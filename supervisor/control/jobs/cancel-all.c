@@ -167,7 +167,7 @@ static void on_rows(struct store_task *task, int result)
     struct job_load *load = job_load_of(task);
     struct cancel_all *all = load->owner;
 
-    if (all && result == 0 && durable_jobs_are_unread(all->parts.request->context->durable)) {
+    if (all && result == 0 && !durable_jobs_are_known(all->parts.request->context->durable)) {
         durable_jobs_ask_later(all->parts.request->context->groups->durable, task);
         return;
     }
