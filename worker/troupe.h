@@ -368,7 +368,7 @@ void troupe_client_blob_drop(struct troupe_client *client);
  * jobs in the group, or not before the default priority; -EHOSTDOWN: the group is drained for
  * maintenance; -EBADMSG: the group's file has a mistake; -ESHUTDOWN: the supervisor is stopping;
  * -EPIPE: the connection is over, and nothing was sent; -ECONNRESET: the connection ended before
- * the answer, so it is not known whether the job was accepted.
+ * the answer, or the disk failed, so it is not known whether the job was accepted.
  */
 int troupe_client_create(struct troupe_client *client, uint64_t group,
                          const struct troupe_job_options *options, const void *data, size_t size,
@@ -386,9 +386,9 @@ int troupe_client_do(struct troupe_client *client, uint64_t group,
 /*
  * Submits a job without waiting. Its end comes from troupe_client_next() with the same cookie,
  * exactly once; so does a refusal by the supervisor, as the result's `error`. `error` is
- * -ECONNRESET if the supervisor ended first, or leaves a durable job on disk for the next one: then
- * wait for the job by its id. -EAGAIN: the ring is full: take results first, with a time-out, since
- * there may be none. -EINVAL and -EMSGSIZE: it cannot be sent at all.
+ * -ECONNRESET if the supervisor ended first, or leaves a durable job on disk for the next one, or
+ * if the disk failed: then wait for the job by its id. -EAGAIN: the ring is full: take results
+ * first, with a time-out, since there may be none. -EINVAL and -EMSGSIZE: it cannot be sent at all.
  */
 int troupe_client_submit(struct troupe_client *client, uint64_t group,
                          const struct troupe_job_options *options, const void *data, size_t size,

@@ -10,6 +10,8 @@
 
 #define JOBS_MAX     65536
 #define ATTEMPTS_MAX 64
+/* How often a client asks for a job that may be on disk, where some rows could not be read. */
+#define ASKED_MAX 1000
 /* What must happen at a time happens within this time, not counting that without supervisor. */
 #define LATE (10 * USEC_PER_SEC)
 /* Dates are rounded and converted. */
@@ -19,6 +21,7 @@ struct history {
     struct model_job job;
     unsigned n_ends, n_refusals, n_unknown;
     bool may_be_cancelled;
+    unsigned n_unsure;
     uint64_t runs; /* a bit per attempt */
     unsigned n_runs;
     usec_t submitted_at;
@@ -83,7 +86,7 @@ void model_run(uint32_t index, unsigned attempt, bool right_payload)
         fault(index, "wrong payload");
     if (job->runs & bit)
         fault(index, "attempt %u began twice", attempt);
-    if (job->n_ends > 0)
+    if (job->n_ends + job->n_refusals > 0)
         fault(index, "attempt %u began after its end was told", attempt);
     if (sim_now() + ROUNDING < job->submitted_at + job->job.delay && !(allowed & MODEL_CLOCK))
         fault(index, "began before its delay was over");
@@ -125,13 +128,23 @@ static void close_job(struct history *job)
               job->n_refusals, job->n_unknown);
 }
 
+bool model_unsure(uint32_t index)
+{
+    return ++jobs[index].n_unsure < ASKED_MAX;
+}
+
+bool model_is_unsure(uint32_t index)
+{
+    return jobs[index].n_unsure > 0;
+}
+
 void model_refused(uint32_t index, int error)
 {
     struct history *job = &jobs[index];
 
     job->n_refusals++;
     close_job(job);
-    if (job->runs != 0 && !(allowed & MODEL_DISK_FAULTS))
+    if (job->runs != 0 && job->n_unsure == 0)
         fault(index, "refused (%d), but it has run", error);
     if (error == -EBADMSG)
         fault(index, "refused: the group's file has a mistake");

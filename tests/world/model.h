@@ -47,6 +47,10 @@ void model_cut(void);
 /* A worker has begun an attempt; it is still at work. */
 void model_run(uint32_t index, unsigned attempt, bool right_payload);
 void model_works(uint32_t index);
+/* The client was told that its job may have been accepted or not. Returns whether to ask for it by
+ * its id, again and again. */
+bool model_unsure(uint32_t index);
+bool model_is_unsure(uint32_t index);
 /* The client was told that it was refused; how it ended. */
 void model_refused(uint32_t index, int error);
 void model_ended(uint32_t index, int end, unsigned attempts, bool right_result);

@@ -205,8 +205,15 @@ static void take_end(struct client *client, const struct troupe_result *result)
     const bool is_lost = result->size == 0 && (strstr(result->reason, "could not be handed over") ||
                                                strstr(result->reason, "too little space left"));
 
-    if (result->error == -ECONNRESET && model_job(index)->durable) {
-        client->unknown[client->n_unknown++] = index;
+    if (model_job(index)->durable &&
+        (result->error == -ECONNRESET ||
+         (model_is_unsure(index) && result->error < 0 && result->error != -ESRCH))) {
+        if (model_is_unsure(index))
+            sim_rest(100 * USEC_PER_MSEC); /* the store does not work yet */
+        if (model_unsure(index))
+            client->unknown[client->n_unknown++] = index;
+        else
+            model_unknown(index);
         return;
     }
     sim_trace("job %u: error %d, end %d after %u", index, result->error, (int)result->end,

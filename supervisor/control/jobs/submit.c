@@ -63,6 +63,9 @@ static void refuse(struct request *request, const struct group *group,
         problem = group_store_problem(group);
         request_fail_strings(request, error, "group", group->name, "problem",
                              problem ? problem : refusal->text);
+    } else if (r == CELL_E_UNSURE) {
+        problem = group_store_problem(group);
+        request_fail_string(request, error, "problem", problem ? problem : refusal->text);
     } else if (r == CELL_E_NO_KEY || r == CELL_E_BAD_KEY) {
         request_refuse(request, "key", CONTROL_KEY_ALLOWED);
     } else {

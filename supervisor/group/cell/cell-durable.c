@@ -27,9 +27,12 @@ int cell_admit_durable(struct cell *cell, const struct cell_request *request)
     }
 }
 
-/* Why a job was not added, or not changed: CELL_E_*. */
-static int refusal_for(int result, bool added)
+/* Why a job was not added, or not changed: CELL_E_*. Its sender must not take a job for refused
+ * that a worker has begun, or that the next supervisor may find on disk. */
+static int refusal_for(const struct job *job, int result, bool added)
 {
+    if (!added && (result == -EIO || job->attempt > 0))
+        return CELL_E_UNSURE;
     switch (result) {
     case JOB_ROWS_E_EXISTS:
         return CELL_E_EXISTS;
@@ -111,7 +114,7 @@ static void cell_refuse_change(struct job *job, int refusal)
 static void cell_on_unwritten(struct cell *cell, struct job *job, unsigned changes, int result)
 {
     const bool added = !(changes & DURABLE_ADD);
-    const int refusal = refusal_for(result, added);
+    const int refusal = refusal_for(job, result, added);
 
     if (durable_of(job)->leaves)
         cell_drop_job(cell, job, refusal);

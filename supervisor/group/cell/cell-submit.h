@@ -84,6 +84,7 @@ enum {
     CELL_E_BAD_FILE,     /* the group's file has a mistake (group_fault_text()) */
     CELL_E_ON_DISK,      /* asked for by its id: it stays on disk, as its group is stopping */
     CELL_E_MISSING,      /* asked for by its id, or read: there is no such job any more */
+    CELL_E_UNSURE,       /* Durable=yes: the row may be on disk, or the job has run without one */
 };
 
 /* Accepts a job, which then ends exactly once. Returns 0 with `*ret` (borrowed; valid until its end

@@ -31,6 +31,9 @@ static const struct refusal REFUSALS[] = {
     [CELL_E_STORE_FAILED] = {EIO, "StoreFailed",
                              "the store that keeps the group's jobs (Durable=yes) does not work: "
                              "see troupectl status"},
+    [CELL_E_UNSURE] = {ECONNRESET, "StoreFailed",
+                       "the disk failed while the job was written; ask for it by its id once the "
+                       "store works"},
     [CELL_E_LEFT] = {ECONNRESET, "Restarting", STAYS_ON_DISK},
     [CELL_E_UNREAD] = {ECONNRESET, "Restarting",
                        "the supervisor has crashed; the job continues once it is read from disk"},
