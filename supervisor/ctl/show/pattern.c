@@ -252,28 +252,28 @@ static const char *take(const char *at, const char *end, char ret[64])
 static bool write_member(struct writer *writer, const char **at)
 {
     char name[64], operand[64] = "", format[64] = "";
-    const char operator= *(*at = take(*at, "-/=>:}", name));
+    const char sign = *(*at = take(*at, "-/=>:}", name));
     struct value value = {.json = find(writer->object, name), .now = writer->now};
     bool given = is_given(value.json);
 
     value.text = json_is_string(value.json) ? json_string_value(value.json) : "";
     value.number = number_of(value.json);
-    if (operator!= ':' && operator!= '}')
+    if (sign != ':' && sign != '}')
         *at = take(*at + 1, ":}", operand);
-    if (operator== '-') {
+    if (sign == '-') {
         given = given && is_given(find(writer->object, operand));
         value.number = usec_sub(value.number, number_of(find(writer->object, operand)));
-    } else if (operator== '=') {
+    } else if (sign == '=') {
         given = equals(&value, operand);
-    } else if (operator== '/') {
+    } else if (sign == '/') {
         given = strncmp(value.text, operand, strlen(operand)) == 0;
         value.text += given ? strlen(operand) : 0;
-    } else if (operator== '>') {
+    } else if (sign == '>') {
         given = value.number > strtoull(operand, NULL, 10);
     }
     if (**at == ':')
         *at = take(*at + 1, "}", format);
-    else if (operator== '=' || operator== '>')
+    else if (sign == '=' || sign == '>')
         strcpy(format, "if");
     (*at)++;
     write_value(&writer->text, &value, format);
