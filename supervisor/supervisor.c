@@ -181,8 +181,8 @@ static void free_groups(struct supervisor *supervisor)
     while ((group = registry_next(registry, &cursor)))
         if (!group_down(group))
             return;
-    cursor = 0;
-    while ((group = registry_next(registry, &cursor))) {
+    while (registry->n_groups > 0) {
+        group = registry->sorted[registry->n_groups - 1];
         registry_remove(registry, group);
         group_free(group);
     }

@@ -52,7 +52,7 @@ struct group {
     const struct cell_handler *cell_handler;
     struct config_group *config; /* owned */
     char *name;
-    uint64_t reference, handle; /* in the registry, as the next */
+    uint64_t reference; /* in the registry, as the next */
     struct index_entry reference_entry;
     struct cell_table cells;
     struct actor *actor; /* with Cells=by-key: forwards by routing key; else NULL */

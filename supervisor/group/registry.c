@@ -22,7 +22,6 @@ void registry_init(struct registry *registry)
 
 void registry_deinit(struct registry *registry)
 {
-    handle_table_deinit(&registry->groups);
     index_deinit(&registry->by_reference);
     free(TAKE_PTR(registry->sorted));
     registry->n_groups = 0;
@@ -62,7 +61,6 @@ int registry_add(struct registry *registry, struct group *group)
 {
     struct group **sorted;
     bool found;
-    int r;
     size_t place = registry_place(registry, group->name, &found);
 
     if (found)
@@ -71,9 +69,6 @@ int registry_add(struct registry *registry, struct group *group)
     if (!sorted)
         return -ENOMEM;
     registry->sorted = sorted;
-    r = handle_table_add(&registry->groups, group, &group->handle);
-    if (r < 0)
-        return r;
     group->reference = reference_of(group->name);
     index_add(&registry->by_reference, &group->reference_entry, group->reference);
     memmove(registry->sorted + place + 1, registry->sorted + place,
@@ -88,7 +83,6 @@ void registry_remove(struct registry *registry, struct group *group)
     bool found;
     size_t place = registry_place(registry, group->name, &found);
 
-    handle_table_remove(&registry->groups, group->handle);
     index_remove(&registry->by_reference, &group->reference_entry);
     registry->found = NULL;
     registry->n_groups--;
@@ -144,7 +138,7 @@ struct group *registry_get(struct registry *registry, uint64_t reference)
 
 struct group *registry_next(const struct registry *registry, size_t *cursor)
 {
-    return handle_table_next(&registry->groups, cursor);
+    return *cursor < registry->n_groups ? registry->sorted[(*cursor)++] : NULL;
 }
 
 static struct slot *find_slot(const struct cell *cell, const char *number)
@@ -237,12 +231,10 @@ struct cell *registry_find_after_oom(const struct registry *registry, const stru
 const char *registry_nearest(const struct registry *registry, const char *name)
 {
     _cleanup_free_ const char **names = calloc(registry->n_groups + 1, sizeof(*names));
-    size_t cursor = 0, n = 0;
-    struct group *group;
 
     if (!names)
         return NULL;
-    while ((group = registry_next(registry, &cursor)))
-        names[n++] = group->name;
+    for (size_t i = 0; i < registry->n_groups; i++)
+        names[i] = registry->sorted[i]->name;
     return suggest_nearest(name, names);
 }

@@ -4,7 +4,6 @@
 /* All groups, by name and by reference. The reference follows from the name alone, so that clients
  * can use it across a restart of the supervisor. */
 
-#include "shared/base/handle-table.h"
 #include "shared/base/index.h"
 #include "shared/base/list.h"
 #include "supervisor/group/group-fault.h"
@@ -20,7 +19,6 @@ struct job;
 struct slot;
 
 struct registry {
-    struct handle_table groups;
     struct index by_reference;
     struct group *found; /* by the last registry_get(), NULL = unknown */
     size_t n_groups;
@@ -50,7 +48,8 @@ struct group *registry_group_of(const struct registry *registry, const char *add
 /* Returns the first group whose name is behind this one ("" = the first of all), or NULL. */
 struct group *registry_after(const struct registry *registry, const char *name);
 
-/* Iterates over all groups, in no particular order. NULL when done; `cursor` starts at 0. */
+/* Iterates over all groups in the order of their names, while none is added or removed. NULL when
+ * done; `cursor` starts at 0. */
 struct group *registry_next(const struct registry *registry, size_t *cursor);
 
 /* Finds a target: "group", "group/slot" in a group without keys, "group/key" and "group/key/slot"

@@ -37,11 +37,8 @@ static void setup(void)
 
 static void empty(struct registry *of)
 {
-    struct group *group;
-    size_t cursor = 0;
-
-    while ((group = registry_next(of, &cursor)))
-        registry_remove(of, group);
+    while (of->n_groups > 0)
+        registry_remove(of, of->sorted[0]);
     registry_deinit(of);
 }
 
