@@ -19,6 +19,19 @@ def stopped(pid):
         os.kill(pid, signal.SIGCONT)
 
 
+class Prefetched(TestCase):
+    def test_a_job_behind_a_long_one_ends_at_its_deadline(self):
+        s = self.started({"actor": actor(Pool={"Prefetch": "4"})})
+        bell, begun = Bell(s, "bell"), Bell(s, "begun")
+        long = s.create("actor", f"ring {begun.path}\nwait {bell.path}\necho")
+        begun.wait()
+        short = s.create("actor", "echo", deadline_usec=100 * MS)
+        self.assertEqual(s.wait_job(short)["state"], "cancelled")
+        self.assertEqual(s.job(long)["state"], "running")
+        bell.ring()
+        self.assertEqual(s.wait_job(long)["state"], "succeeded")
+
+
 class Late(TestCase):
     """The supervisor itself is late: what was sent in time counts."""
 

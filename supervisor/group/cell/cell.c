@@ -115,6 +115,16 @@ static bool cell_may_begin(const struct cell *cell, struct job *job)
     return false;
 }
 
+/* A busy worker gives no job back: one with a deadline waits here until a worker is idle, and can
+ * end in time. */
+static bool cell_awaits_idle(const struct cell *cell, const struct job *job)
+{
+    struct list *node = list_first(&cell->pool.available);
+
+    return node && list_entry(node, struct slot, available_link)->n_jobs > 0 && job->timers &&
+           timer_armed(&job->timers->deadline);
+}
+
 /* Once in a turn, not with each job. A group's only cell needs no index to be found. */
 static void cell_note_queue(struct cell *cell)
 {
@@ -131,7 +141,7 @@ static void cell_dispatch(struct loop_deferred *deferred)
     pool_step(&cell->pool);
     if (cell->config->durable || cell->backlog)
         cell_backlog_shorten_queue(cell);
-    while ((job = cell_next(cell)) && cell_may_begin(cell, job) &&
+    while ((job = cell_next(cell)) && !cell_awaits_idle(cell, job) && cell_may_begin(cell, job) &&
            (slot = pool_take_slot(&cell->pool)))
         cell_assign(cell, slot, job);
     if (cell->backlog)
