@@ -6,6 +6,7 @@
 
 #include "supervisor/channel/answer.h"
 #include "supervisor/group/cell/cell-backlog.h"
+#include "supervisor/group/cell/cell-submit.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -40,13 +41,21 @@ static int call(struct attachment *attachment, enum attachment_wait wait, uint64
     return FOUND[wait](attachment, cookie, job);
 }
 
+/* A job that the client has submitted was accepted: it is not refused if it cannot be looked for.
+ */
+static int refusal_for(const struct search *search)
+{
+    return search->wait == WAIT_FOR_END || search->wait == WAIT_FOR_OWN_END ? CELL_E_UNSURE
+                                                                            : search->error;
+}
+
 /* Returns 0, or ENDPOINT_E_FULL: it is tried again when there is room. */
 static int search_answer(struct search *search)
 {
     struct attachment *attachment = search->attachment;
     int r = search->error == 0
                 ? call(attachment, search->wait, search->cookie, search->job)
-                : attachment_refuse_submit(attachment, search->cookie, search->error);
+                : attachment_refuse_submit(attachment, search->cookie, refusal_for(search));
 
     /* Any other error means a broken endpoint, whose client is being removed. */
     if (r == ENDPOINT_E_FULL)
