@@ -162,6 +162,13 @@ static struct cell *find_cell(struct group *group, const char *key, size_t size)
     return group && !group->closed ? group_restore_cell(group, key, size) : NULL;
 }
 
+/* Whether there was no memory to make it. */
+static bool lacks_cell(const struct group *group, const struct cell *cell,
+                       const struct job_row *row)
+{
+    return group && !group->closed && !cell && protocol_name_valid(row->key, row->key_size);
+}
+
 /* Returns 0, RESTORE_E_AGAIN or -ENOMEM: the row is to be read again. */
 static int resume_job(const struct restore *restore, const struct job_load_entry *entry)
 {
@@ -178,6 +185,8 @@ static int resume_job(const struct restore *restore, const struct job_load_entry
         (void)cell_backlog_restore(cell, loaded, &job); /* if not now, the cell reads it later */
     else if (cell && !job)
         r = cell_resume_job(cell, loaded, NULL);
+    else if (!job && lacks_cell(group, cell, row))
+        r = -ENOMEM;
     if (r == CELL_E_EXISTS && restore_is_free_soon(restore, row))
         return RESTORE_E_AGAIN;
     if (r == -ENOMEM)
@@ -321,7 +330,8 @@ static int take_jobs(struct restore *restore)
             cell = find_cell(group, row->key, row->key_size);
         }
         if (restore_is_old(restore, group, row->number) &&
-            is_to_be_read(restore, cell, row, &load->entries[n].mark))
+            (is_to_be_read(restore, cell, row, &load->entries[n].mark) ||
+             lacks_cell(group, cell, row)))
             load->entries[n++].number = row->number;
         before = row;
     }
