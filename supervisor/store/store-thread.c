@@ -383,10 +383,21 @@ static void finish_query(struct store_worker *worker, struct store_task *query, 
     finish(worker, &finished);
 }
 
-/* Queries do not wait until the disk works again. */
+/* Puts a query back that found damage: it is answered once the store is open again. */
+static void ask_again(struct store_worker *worker, struct store_task *query)
+{
+    struct store *store = store_of(worker);
+
+    (void)on_failure(worker, worker->database.error);
+    pthread_mutex_lock(&store->mutex);
+    query->taken = false;
+    list_push_front(&store->queries, &query->link);
+    pthread_mutex_unlock(&store->mutex);
+}
+
 static bool may_answer(struct store_worker *worker)
 {
-    return state_of(worker) != STORE_OPENING;
+    return is_usable(worker) || state_of(worker) == STORE_UNUSABLE;
 }
 
 /* Answers the first query, outside of a transaction. */
@@ -399,15 +410,16 @@ static void answer(struct store_worker *worker)
     if (!query)
         return;
     if (!is_usable(worker)) {
-        finish_query(worker, query, -EIO);
+        finish_query(worker, query, -EUCLEAN);
         return;
     }
     database->error = 0;
     r = query->apply(query, database);
     /* If memory is short, or another program holds a lock, only the query fails. */
     if (database->error < 0 && database->error != -ENOMEM && database->error != -EBUSY)
-        (void)on_failure(worker, database->error);
-    finish_query(worker, query, r);
+        ask_again(worker, query);
+    else
+        finish_query(worker, query, r);
 }
 
 /* ---- the thread ---- */

@@ -69,7 +69,6 @@ struct store_task {
     /* Runs in the loop after the commit, or after a refusal. `result` is what apply() returned, or:
      *   -ENOSPC, -EIO  (additions) refused, or in a transaction that failed. After -EIO the row may
      *                  be on disk; the caller removes it with a task that is no addition.
-     *   -EIO           (queries) the store is not open
      *   -EUCLEAN       the store is unusable
      *   -ECANCELED     store_free(): it could not be written */
     void (*done)(struct store_task *task, int result);

@@ -368,40 +368,6 @@ TEST(a_failed_store_refuses_additions_and_keeps_the_rest)
     end();
 }
 
-static int apply_nothing(struct store_task *task, struct database *database)
-{
-    return 0;
-}
-
-static int answered; /* 1 = not yet */
-
-static void on_answered(struct store_task *task, int result)
-{
-    answered = result;
-    loop_stop(loop);
-}
-
-TEST(a_query_does_not_wait_until_a_failed_store_is_open_again)
-{
-    struct store_task query = {.apply = apply_nothing, .done = on_answered, .query = true};
-
-    begin();
-    run_lanes(1, 1);
-    fake_disk_fail(FAKE_EIO_ON_SYNC, 1, UINT32_MAX);
-    lanes[0].number = n_running = 1;
-    store_add(store, &lanes[0].remove);
-    run_until(STORE_FAILED);
-    answered = 1;
-    store_add(store, &query);
-    while (answered == 1)
-        ck_assert_int_eq(loop_run(loop), 0);
-    ck_assert_int_eq(answered, -EIO);
-    fake_disk_fail(FAKE_NO_FAULT, 0, 0);
-    while (n_running > 0)
-        ck_assert_int_eq(loop_run(loop), 0);
-    end();
-}
-
 static int cancelled;
 
 static void on_cancelled(struct store_task *task, int result)
