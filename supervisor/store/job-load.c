@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/store/job-load.h"
 
+#include "shared/base/cleanup.h"
 #include "supervisor/store/job-number.h"
+#include "supervisor/store/pieces.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+/* How many pieces are read at a time: that takes about as long as a sync. */
+#define PIECES_AT_ONCE 4
 
 struct loaded_job *loaded_job_free(struct loaded_job *job)
 {
@@ -60,9 +66,18 @@ static int copy_row(void *userdata, const struct job_row *row)
     return loaded_job_new(&entry->job, row);
 }
 
+static void forget_pieces(struct job_load *load)
+{
+    if (load->bytes)
+        (void)munmap(TAKE_PTR(load->bytes), load->entries[load->n_read].job->row.payload_size);
+    load->fd = close_fd(load->fd);
+    load->done = 0;
+}
+
 /* A transaction that failed is applied again. */
 static void forget_rows(struct job_load *load)
 {
+    forget_pieces(load);
     for (size_t i = 0; i < load->n; i++)
         load->entries[i].job = loaded_job_free(load->entries[i].job);
     load->n_read = 0;
@@ -87,6 +102,49 @@ static int copy_next_row(void *userdata, const struct job_row *row)
     return copy_row(&load->entries[load->n_read++], row);
 }
 
+/* The job may have ended since its row was read. */
+static int check_missing(struct job_load_entry *entry, struct database *database)
+{
+    entry->job = loaded_job_free(entry->job);
+    const int r = job_rows_fetch(database, entry->number, copy_row, entry);
+
+    entry->job = loaded_job_free(entry->job);
+    return r == 0 ? pieces_refuse(database) : r;
+}
+
+/* Reads some pieces of the payload into the sealed file that it becomes. */
+static int load_pieces(struct job_load *load, struct job_load_entry *entry,
+                       struct database *database)
+{
+    const uint64_t size = entry->job->row.payload_size;
+    int r = 0;
+
+    if (!load->bytes && payload_blob_new(size, &load->fd, &load->bytes) < 0)
+        return -ENOMEM;
+    r = pieces_read(database, entry->number, PIECES_PAYLOAD, load->bytes, size, &load->done,
+                    PIECES_AT_ONCE);
+    if (r == PIECES_E_MORE)
+        return STORE_E_MORE;
+    if (r == 0 && payload_blob_seal(load->fd, TAKE_PTR(load->bytes), size) < 0)
+        r = -ENOMEM;
+    if (r == 0)
+        payload_set_blob(&entry->job->payload, TAKE_FD(load->fd), size);
+    forget_pieces(load);
+    return r == PIECES_E_MISSING ? check_missing(entry, database) : r;
+}
+
+static int load_row(struct job_load *load, struct job_load_entry *entry, struct database *database)
+{
+    int r = load->bytes ? 0 : job_rows_fetch(database, entry->number, copy_row, entry);
+
+    if (r == 0 && in_pieces(entry->job->row.payload_size) && !entry->job->row.payload_dropped &&
+        entry->job->payload.size == 0)
+        r = load_pieces(load, entry, database);
+    if (r < 0)
+        entry->job = loaded_job_free(entry->job);
+    return r;
+}
+
 /* Without memory for a row, those before it are kept. */
 static int load_apply(struct store_task *task, struct database *database)
 {
@@ -94,21 +152,22 @@ static int load_apply(struct store_task *task, struct database *database)
     uint64_t bytes = 0;
     int r = 0;
 
-    forget_rows(load);
+    if (!load->bytes)
+        forget_rows(load);
     if (load->lists)
         return job_rows_list(database, load->after, load->ended, (unsigned)load->n, copy_next_row,
                              load);
-    if (load->by_id)
+    if (load->by_id && !load->bytes)
         r = find_number(database, &load->id, &load->entries[0].number);
     if (r < 0)
         return r;
     for (; r == 0 && load->n_read < load->n && bytes <= load->bytes_max; load->n_read++) {
         struct job_load_entry *entry = &load->entries[load->n_read];
 
-        r = job_rows_fetch(database, entry->number, copy_row, entry);
-        if (r == -ENOMEM)
+        r = load_row(load, entry, database);
+        if (r == -ENOMEM && !load->by_id)
             return 0;
-        if (r < 0)
+        if (r < 0 || r == STORE_E_MORE)
             return r;
         if (r == 0)
             bytes += entry->job->payload.size;
@@ -126,6 +185,7 @@ struct job_load *job_load_new(size_t n)
     load->task.apply = load_apply;
     list_init(&load->task.link);
     load->bytes_max = UINT64_MAX;
+    load->fd = -1;
     load->n = n;
     return load;
 }

@@ -16,7 +16,7 @@ struct loaded_job {
     char texts[]; /* of the row */
 };
 
-/* Returns 0, -ENOMEM, or -errno of payload_set_lasting(). */
+/* Without a payload in pieces. Returns 0, -ENOMEM, or -errno of payload_set_lasting(). */
 int loaded_job_new(struct loaded_job **ret, const struct job_row *row);
 struct loaded_job *loaded_job_free(struct loaded_job *job); /* NULL allowed; returns NULL */
 
@@ -35,6 +35,10 @@ struct job_load {
     bool lists, ended; /* reads the next `n` rows without payloads, as job_rows_list() */
     int64_t after;
     size_t n_read; /* the first `n_read` rows were looked up */
+    /* The payload of the next row, while its pieces are read: bytes NULL = none is. */
+    void *bytes;
+    uint64_t done;
+    int fd;
     size_t n;
     struct job_load_entry entries[];
 };

@@ -8,6 +8,8 @@
 #include "supervisor/store/pieces.h"
 #include "supervisor/store/row-values.h"
 #include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 
 /* Larger payloads of jobs that have not ended are in "job_payload". */
 #define PAYLOAD_IN_ROW_MAX 4096
@@ -266,10 +268,19 @@ static void count_unclean(struct job_row *row, uint32_t unclean)
     }
 }
 
+/* What to read of payloads and results. */
+enum bytes {
+    NO_BYTES, /* the last column is their size */
+    BYTES_OF_ROWS,
+    ALL_BYTES,
+};
+
 /* Reads the payload or the result. Bytes in pieces are at `*ret_pieces`, which the caller frees. */
 static int read_bytes(struct database *database, sqlite3_stmt *statement, int at,
-                      enum row_table table, struct job_row *row, void **ret_pieces)
+                      enum row_table table, enum bytes bytes, struct job_row *row,
+                      void **ret_pieces)
 {
+    uint64_t done = 0;
     int r;
 
     row->payload_dropped = sqlite3_column_type(statement, at) == SQLITE_NULL;
@@ -278,9 +289,14 @@ static int read_bytes(struct database *database, sqlite3_stmt *statement, int at
         return 0;
     }
     row->payload_size = (uint64_t)sqlite3_column_int64(statement, at);
-    r = pieces_read(database, row->number, kind_of(table), row->payload_size, ret_pieces);
-    row->payload = *ret_pieces;
-    return r;
+    if (bytes == BYTES_OF_ROWS)
+        return 0;
+    row->payload = *ret_pieces = malloc(row->payload_size);
+    if (!*ret_pieces)
+        return -ENOMEM;
+    r = pieces_read(database, row->number, kind_of(table), *ret_pieces, row->payload_size, &done,
+                    INT_MAX);
+    return r > 0 ? pieces_refuse(database) : r;
 }
 
 /* Returns the column of the payload, which follows the others. */
@@ -300,7 +316,7 @@ static int read_row(const struct database *database, sqlite3_stmt *statement, en
 
 /* Calls `fn` for each row of a bound statement. */
 static int read_rows(struct database *database, sqlite3_stmt *statement, enum row_table table,
-                     bool with_bytes, job_row_fn fn, void *userdata)
+                     enum bytes bytes, job_row_fn fn, void *userdata)
 {
     int r;
 
@@ -310,8 +326,8 @@ static int read_rows(struct database *database, sqlite3_stmt *statement, enum ro
         _cleanup_free_ void *pieces = NULL;
 
         r = 0;
-        if (with_bytes)
-            r = read_bytes(database, statement, at, table, &row, &pieces);
+        if (bytes != NO_BYTES)
+            r = read_bytes(database, statement, at, table, bytes, &row, &pieces);
         else
             row.payload_size = (uint64_t)sqlite3_column_int64(statement, at);
         if (r == 0)
@@ -345,7 +361,7 @@ int job_rows_fetch(struct database *database, int64_t number, job_row_fn fn, voi
     int r;
 
     (void)sqlite3_bind_int64(statement, 1, number);
-    r = read_rows(database, statement, ROWS_JOB, true, fetched, &fetch);
+    r = read_rows(database, statement, ROWS_JOB, BYTES_OF_ROWS, fetched, &fetch);
     return r == 0 && !fetch.found ? JOB_ROWS_E_MISSING : r;
 }
 
@@ -379,7 +395,7 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
     statement = database_query(database, sql);
     (void)sqlite3_bind_int64(statement, 1, after);
     (void)sqlite3_bind_int64(statement, 2, max);
-    return read_rows(database, statement, ROWS_JOB, false, fn, userdata);
+    return read_rows(database, statement, ROWS_JOB, NO_BYTES, fn, userdata);
 }
 
 int job_rows_scan(struct database *database, int64_t after, unsigned max, job_row_fn fn,
@@ -391,7 +407,7 @@ int job_rows_scan(struct database *database, int64_t after, unsigned max, job_ro
 
     (void)sqlite3_bind_int64(statement, 1, after);
     (void)sqlite3_bind_int64(statement, 2, max);
-    return read_rows(database, statement, ROWS_JOB, false, fn, userdata);
+    return read_rows(database, statement, ROWS_JOB, NO_BYTES, fn, userdata);
 }
 
 int job_rows_scan_ended(struct database *database, usec_t ended_at, int64_t number, unsigned max,
@@ -405,7 +421,7 @@ int job_rows_scan_ended(struct database *database, usec_t ended_at, int64_t numb
     (void)sqlite3_bind_int64(statement, 1, (int64_t)ended_at);
     (void)sqlite3_bind_int64(statement, 2, number);
     (void)sqlite3_bind_int64(statement, 3, max);
-    return read_rows(database, statement, ROWS_ENDED, true, fn, userdata);
+    return read_rows(database, statement, ROWS_ENDED, ALL_BYTES, fn, userdata);
 }
 
 int job_rows_scan_dead(struct database *database, job_row_fn fn, void *userdata)
@@ -413,5 +429,5 @@ int job_rows_scan_dead(struct database *database, job_row_fn fn, void *userdata)
     static const char sql[] =
         "SELECT " DEAD(ROW_COLUMN) "payload FROM dead ORDER BY letter, number";
 
-    return read_rows(database, database_query(database, sql), ROWS_DEAD, true, fn, userdata);
+    return read_rows(database, database_query(database, sql), ROWS_DEAD, ALL_BYTES, fn, userdata);
 }

@@ -138,32 +138,34 @@ int pieces_sweep(struct database *database)
     return r == 0 ? PIECES_E_MORE : r;
 }
 
-int pieces_read(struct database *database, int64_t number, enum piece_kind kind, uint64_t size,
-                void **ret)
+int pieces_read(struct database *database, int64_t number, enum piece_kind kind, char *bytes,
+                uint64_t size, uint64_t *done, unsigned max)
 {
-    static const char sql[] =
-        "SELECT bytes FROM piece WHERE number = ?1 AND kind = ?2 ORDER BY part";
+    static const char sql[] = "SELECT part, bytes FROM piece WHERE number = ?1 AND kind = ?2"
+                              " AND part >= ?3 ORDER BY part LIMIT ?4";
     sqlite3_stmt *statement = query(database, sql, number, kind);
-    char *bytes = malloc(size);
-    uint64_t done = 0, n;
+    const uint64_t before = *done;
     int r;
 
-    if (!bytes)
-        return -ENOMEM;
+    row_bind(statement, 3, before / PIECE_SIZE);
+    (void)sqlite3_bind_int64(statement, 4, max);
     while ((r = database_step(database, statement)) == DATABASE_E_ROW) {
-        const void *piece = row_read_blob(statement, 0, &n);
+        uint64_t n;
+        const void *piece = row_read_blob(statement, 1, &n);
 
-        if (n > size - done)
+        if ((uint64_t)sqlite3_column_int64(statement, 0) != *done / PIECE_SIZE ||
+            n != (size - *done < PIECE_SIZE ? size - *done : PIECE_SIZE))
             break;
-        memcpy(bytes + done, piece, n);
-        done += n;
+        memcpy(bytes + *done, piece, n);
+        *done += n;
     }
     (void)sqlite3_reset(statement);
-    if (r == DATABASE_E_ROW || (r == 0 && done != size))
-        r = database->error = database_refuse(database, EUCLEAN, "pieces of a payload are missing");
-    if (r == 0)
-        *ret = bytes;
-    else
-        free(bytes);
-    return r;
+    if (r < 0 || *done == size)
+        return r < 0 ? r : 0;
+    return *done - before == max * PIECE_SIZE ? PIECES_E_MORE : PIECES_E_MISSING;
+}
+
+int pieces_refuse(struct database *database)
+{
+    return database->error = database_refuse(database, EUCLEAN, "pieces of a payload are missing");
 }

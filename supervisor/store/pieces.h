@@ -30,6 +30,7 @@ static inline bool in_pieces(uint64_t size)
 enum {
     _PIECES_E_SUCCESS,
     PIECES_E_MORE, /* call it again in the next transaction */
+    PIECES_E_MISSING,
 };
 
 /*
@@ -54,7 +55,10 @@ int pieces_discard(struct database *database, int64_t number, enum piece_kind ki
  * there are none, PIECES_E_MORE or -errno. */
 int pieces_sweep(struct database *database);
 
-/* Needs no transaction. Reads all pieces of a row into `*ret`, which the caller frees. Returns 0,
- * -ENOMEM, or another -errno; -EUCLEAN if pieces are missing. */
-int pieces_read(struct database *database, int64_t number, enum piece_kind kind, uint64_t size,
-                void **ret);
+/* Needs no transaction. Reads at most `max` pieces of a row to their places in `bytes`, from
+ * `*done` on, which it increases; call it again after PIECES_E_MORE. Returns 0 once all have been
+ * read, PIECES_E_MORE, PIECES_E_MISSING or -errno. */
+int pieces_read(struct database *database, int64_t number, enum piece_kind kind, char *bytes,
+                uint64_t size, uint64_t *done, unsigned max);
+/* Returns -EUCLEAN, the database's error: pieces of a row that is there are missing. */
+int pieces_refuse(struct database *database);

@@ -383,15 +383,12 @@ static void finish_query(struct store_worker *worker, struct store_task *query, 
     finish(worker, &finished);
 }
 
-/* Puts a query back that found damage: it is answered once the store is open again. */
-static void ask_again(struct store_worker *worker, struct store_task *query)
+/* Others, and changes, come before it. */
+static void put_back(struct store *store, struct store_task *query)
 {
-    struct store *store = store_of(worker);
-
-    (void)on_failure(worker, worker->database.error);
     pthread_mutex_lock(&store->mutex);
     query->taken = false;
-    list_push_front(&store->queries, &query->link);
+    list_push_back(&store->queries, &query->link);
     pthread_mutex_unlock(&store->mutex);
 }
 
@@ -415,9 +412,14 @@ static void answer(struct store_worker *worker)
     }
     database->error = 0;
     r = query->apply(query, database);
-    /* If memory is short, or another program holds a lock, only the query fails. */
-    if (database->error < 0 && database->error != -ENOMEM && database->error != -EBUSY)
-        ask_again(worker, query);
+    /* If memory is short, or another program holds a lock, only the query fails. One that found
+     * damage is answered once the store is open again. */
+    if (database->error < 0 && database->error != -ENOMEM && database->error != -EBUSY) {
+        (void)on_failure(worker, database->error);
+        r = STORE_E_MORE;
+    }
+    if (r == STORE_E_MORE)
+        put_back(store_of(worker), query);
     else
         finish_query(worker, query, r);
 }

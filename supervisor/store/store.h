@@ -56,15 +56,16 @@ struct store_task {
     /* A task that only reads, for a client that may leave before its turn. Queries have their own
      * queue: the thread answers one between two transactions. So a query sees committed data, and
      * never delays a change by more than one apply(), which should take about as long as a sync.
-     * store_free() ends it with -ECANCELED. */
+     * One that takes long returns STORE_E_MORE from apply(). store_free() ends it with -ECANCELED.
+     */
     bool query;
     /* How long it may wait before it is handed to the thread. */
     enum store_urgency urgency;
     usec_t held_until; /* private to the store */
     /* Runs in the thread, within a transaction unless it is a query; touches only the task and what
      * belongs to it. May run more than once until it is committed. Returns the result for done():
-     * 0, a positive result, or an unchanged error of the database. STORE_E_MORE: it has written a
-     * part, and runs again in a later transaction; others overtake it until it is done. */
+     * 0, a positive result, or an unchanged error of the database. STORE_E_MORE: it has written or
+     * read a part, and runs again later; others overtake it until it is done. */
     int (*apply)(struct store_task *task, struct database *database);
     /* Runs in the loop after the commit, or after a refusal. `result` is what apply() returned, or:
      *   -ENOSPC, -EIO  (additions) refused, or in a transaction that failed. After -EIO the row may

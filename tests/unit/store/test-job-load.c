@@ -102,16 +102,25 @@ TEST(rows_are_copied_with_payloads_and_missing_ones_are_passed_over)
     assert_loaded(3, "", "", 0);
 }
 
-TEST(a_payload_that_takes_long_to_copy_is_loaded_into_a_sealed_file)
-{
-    static char payload[3 << 20];
-    const struct payload *loaded;
-    const void *data;
+static char payload[9 << 20];
 
+/* Begins to load a job whose payload is read in several parts. */
+static void begin_large(void)
+{
     payload[sizeof(payload) - 1] = 'x';
     add(5, "", payload, sizeof(payload));
     new_load(1);
     load->entries[0].number = 5;
+    ck_assert_int_eq(load->task.apply(&load->task, &database), STORE_E_MORE);
+}
+
+TEST(a_large_payload_is_loaded_in_parts_into_a_sealed_file)
+{
+    const struct payload *loaded;
+    const void *data;
+
+    begin_large();
+    ck_assert_int_eq(load->task.apply(&load->task, &database), STORE_E_MORE);
     apply();
     loaded = &load->entries[0].job->payload;
     ck_assert_uint_eq(loaded->size, sizeof(payload));
@@ -119,6 +128,32 @@ TEST(a_payload_that_takes_long_to_copy_is_loaded_into_a_sealed_file)
     ck_assert_int_eq(payload_blob_map(loaded->fd, sizeof(payload), &data), 0);
     ck_assert_mem_eq(data, payload, sizeof(payload));
     ck_assert_int_eq(munmap((void *)(uintptr_t)data, sizeof(payload)), 0);
+}
+
+TEST(a_job_that_ends_while_its_payload_is_loaded_is_missing)
+{
+    begin_large();
+    ck_assert_int_eq(job_rows_remove(&database, ROWS_ALL, 5), 0);
+    while (pieces_sweep(&database) == PIECES_E_MORE)
+        ck_assert_int_eq(database.error, 0);
+    apply();
+    ck_assert_uint_eq(load->n_read, 1);
+    ck_assert_ptr_null(load->entries[0].job);
+}
+
+TEST(a_load_that_is_given_up_frees_what_it_has_read)
+{
+    begin_large();
+}
+
+TEST(pieces_that_are_missing_though_their_row_is_there_are_damage)
+{
+    begin_large();
+    ck_assert_int_eq(
+        sqlite3_exec(database.handle, "DELETE FROM piece WHERE part = 5", NULL, NULL, NULL),
+        SQLITE_OK);
+    ck_assert_int_eq(load->task.apply(&load->task, &database), -EUCLEAN);
+    database.error = 0;
 }
 
 TEST(a_load_ends_once_its_payloads_are_beyond_the_bound)
