@@ -12,6 +12,9 @@
 /* How many pieces are read at a time: that takes about as long as a sync. */
 #define PIECES_AT_ONCE 4
 
+/* Beside JOB_ROWS_E_*. */
+#define LOAD_E_ENOUGH (STORE_E_MORE - 1)
+
 struct loaded_job *loaded_job_free(struct loaded_job *job)
 {
     if (job)
@@ -102,14 +105,19 @@ static int copy_next_row(void *userdata, const struct job_row *row)
     return copy_row(&load->entries[load->n_read++], row);
 }
 
-/* The job may have ended since its row was read. */
-static int check_missing(struct job_load_entry *entry, struct database *database)
+/* Between the parts of its payload, the job may have changed or ended. */
+static int fetch_again(struct job_load_entry *entry, struct database *database)
 {
-    entry->job = loaded_job_free(entry->job);
-    const int r = job_rows_fetch(database, entry->number, copy_row, entry);
+    struct payload payload;
+    int r;
 
+    payload_move(&payload, &entry->job->payload);
     entry->job = loaded_job_free(entry->job);
-    return r == 0 ? pieces_refuse(database) : r;
+    r = job_rows_fetch(database, entry->number, copy_row, entry);
+    if (r == 0)
+        payload_move(&entry->job->payload, &payload);
+    payload_deinit(&payload);
+    return r;
 }
 
 /* Reads some pieces of the payload into the sealed file that it becomes. */
@@ -117,6 +125,7 @@ static int load_pieces(struct job_load *load, struct job_load_entry *entry,
                        struct database *database)
 {
     const uint64_t size = entry->job->row.payload_size;
+    bool missing;
     int r = 0;
 
     if (!load->bytes && payload_blob_new(size, &load->fd, &load->bytes) < 0)
@@ -125,22 +134,30 @@ static int load_pieces(struct job_load *load, struct job_load_entry *entry,
                     PIECES_AT_ONCE);
     if (r == PIECES_E_MORE)
         return STORE_E_MORE;
+    missing = r == PIECES_E_MISSING;
     if (r == 0 && payload_blob_seal(load->fd, TAKE_PTR(load->bytes), size) < 0)
         r = -ENOMEM;
     if (r == 0)
         payload_set_blob(&entry->job->payload, TAKE_FD(load->fd), size);
     forget_pieces(load);
-    return r == PIECES_E_MISSING ? check_missing(entry, database) : r;
+    if (r >= 0)
+        r = fetch_again(entry, database);
+    return r == 0 && missing ? pieces_refuse(database) : r;
 }
 
+static bool lacks_payload(const struct job_load_entry *entry)
+{
+    return in_pieces(entry->job->row.payload_size) && entry->job->payload.size == 0;
+}
+
+/* Returns also LOAD_E_ENOUGH: the load ends before the row. */
 static int load_row(struct job_load *load, struct job_load_entry *entry, struct database *database)
 {
     int r = load->bytes ? 0 : job_rows_fetch(database, entry->number, copy_row, entry);
 
-    if (r == 0 && in_pieces(entry->job->row.payload_size) && !entry->job->row.payload_dropped &&
-        entry->job->payload.size == 0)
-        r = load_pieces(load, entry, database);
-    if (r < 0)
+    if (r == 0 && lacks_payload(entry))
+        r = load->n_read == 0 ? load_pieces(load, entry, database) : LOAD_E_ENOUGH;
+    if (r < 0 || r == LOAD_E_ENOUGH)
         entry->job = loaded_job_free(entry->job);
     return r;
 }
@@ -165,7 +182,7 @@ static int load_apply(struct store_task *task, struct database *database)
         struct job_load_entry *entry = &load->entries[load->n_read];
 
         r = load_row(load, entry, database);
-        if (r == -ENOMEM && !load->by_id)
+        if (r == LOAD_E_ENOUGH || (r == -ENOMEM && !load->by_id))
             return 0;
         if (r < 0 || r == STORE_E_MORE)
             return r;

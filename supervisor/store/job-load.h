@@ -35,7 +35,8 @@ struct job_load {
     bool lists, ended; /* reads the next `n` rows without payloads, as job_rows_list() */
     int64_t after;
     size_t n_read; /* the first `n_read` rows were looked up */
-    /* The payload of the next row, while its pieces are read: bytes NULL = none is. */
+    /* The payload of the first row, while its pieces are read: bytes NULL = none is. Such a row is
+     * always the first: those before it could change meanwhile. */
     void *bytes;
     uint64_t done;
     int fd;

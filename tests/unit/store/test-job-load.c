@@ -141,6 +141,54 @@ TEST(a_job_that_ends_while_its_payload_is_loaded_is_missing)
     ck_assert_ptr_null(load->entries[0].job);
 }
 
+TEST(a_job_that_becomes_a_dead_letter_while_its_payload_is_loaded_is_missing)
+{
+    struct job_row letter = JOB_ROW_NULL;
+
+    letter.number = 5;
+    letter.group = "mail";
+    letter.group_size = 4;
+    letter.payload_size = sizeof(payload);
+    begin_large();
+    ck_assert_int_eq(job_rows_remove(&database, 1u << ROWS_JOB, 5), 0);
+    ck_assert_int_eq(job_rows_put(&database, ROWS_DEAD, &letter), 0);
+    ck_assert_int_eq(load->task.apply(&load->task, &database), STORE_E_MORE);
+    apply();
+    ck_assert_uint_eq(load->n_read, 1);
+    ck_assert_ptr_null(load->entries[0].job);
+}
+
+TEST(a_row_is_what_it_is_when_all_of_its_payload_has_been_read)
+{
+    const struct job_row moved = {.number = 5, .group = "post", .group_size = 4};
+
+    begin_large();
+    ck_assert_int_eq(job_rows_move(&database, &moved), 0);
+    ck_assert_int_eq(load->task.apply(&load->task, &database), STORE_E_MORE);
+    apply();
+    ck_assert_uint_eq(load->entries[0].job->payload.size, sizeof(payload));
+    ck_assert_str_eq(load->entries[0].job->row.group, "post");
+}
+
+/* Otherwise jobs could end that were read before its parts. */
+TEST(a_payload_that_is_read_in_parts_is_the_first_of_its_load)
+{
+    add(5, "", payload, sizeof(payload));
+    new_load(3);
+    load->entries[1].number = 5;
+    apply();
+    ck_assert_uint_eq(load->n_read, 1);
+    assert_loaded(0, "one", "hello", 5);
+    ck_assert_ptr_null(load->entries[1].job);
+    load->entries[0].number = 5;
+    load->entries[1].number = 1;
+    ck_assert_int_eq(load->task.apply(&load->task, &database), STORE_E_MORE);
+    ck_assert_int_eq(load->task.apply(&load->task, &database), STORE_E_MORE);
+    apply();
+    ck_assert_uint_eq(load->n_read, 3);
+    assert_loaded(1, "one", "hello", 5);
+}
+
 TEST(a_load_that_is_given_up_frees_what_it_has_read)
 {
     begin_large();
