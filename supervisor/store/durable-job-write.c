@@ -25,33 +25,43 @@ static bool has_result(const struct durable_job *durable)
 }
 
 /* Whether `spare` bytes stay free on the disk when both the log and the database have grown by what
- * is still to be written. */
+ * is still to be written. If the disk has room for nothing but the ends of jobs, that is at most
+ * BARE_MAX. */
 static bool has_room(struct database *database, const struct durable_job *durable,
                      enum piece_kind kind, uint64_t size, uint64_t spare)
 {
+    const uint64_t left = pieces_left(database, durable->row.number, kind, size);
     struct statvfs disk;
 
-    return size < CHECKED_MIN || statvfs(database->path, &disk) < 0 ||
-           (uint64_t)disk.f_bavail * disk.f_frsize >=
-               2 * pieces_left(database, durable->row.number, kind, size) + spare;
+    if (database->bare && left > BARE_MAX)
+        return false;
+    return left < CHECKED_MIN || statvfs(database->path, &disk) < 0 ||
+           (uint64_t)disk.f_bavail * disk.f_frsize >= 2 * left + spare;
 }
 
-/* Drops large bytes for which the disk has no room: the end of a job must be written. If the disk
- * has room for nothing but the ends of jobs, these are all above BARE_MAX. A result must leave as
- * much of the disk free as it takes: the jobs of other groups need that. */
+/* Drops large bytes for which the disk has no room: the end of a job must be written. A result must
+ * leave as much of the disk free as it takes: the jobs of other groups need that. */
 static void strip(struct database *database, struct durable_job *durable)
 {
     const uint64_t result = durable->record.job->result.size;
     const uint64_t payload = durable->record.job->payload.size;
 
     if (has_result(durable) &&
-        ((database->bare && result > BARE_MAX) ||
-         !has_room(database, durable, PIECES_RESULT, result, result + RESERVE_SIZE)))
+        !has_room(database, durable, PIECES_RESULT, result, result + RESERVE_SIZE))
         durable->unkept = -ENOSPC;
     if (durable->keeps & DURABLE_LETTER &&
-        ((database->bare && payload > BARE_MAX) ||
-         !has_room(database, durable, PIECES_PAYLOAD, payload, RESERVE_SIZE)))
+        !has_room(database, durable, PIECES_PAYLOAD, payload, RESERVE_SIZE))
         durable->strips = true;
+}
+
+/* Whether the disk has room for a job that is added. One that replaces a dead letter takes the
+ * room of that, but its pieces are written while those of the dead letter are still there. */
+static bool may_add(struct database *database, const struct durable_job *durable)
+{
+    const uint64_t size = durable->payload.size;
+
+    return (durable->replaces != 0 && !in_pieces(size)) ||
+           has_room(database, durable, PIECES_PAYLOAD, size, RESERVE_SIZE);
 }
 
 /* Writes the next piece of the result, or if only its bytes cannot be written, none. */
@@ -202,9 +212,7 @@ int durable_write(struct store_task *task, struct database *database)
 
     if (durable->given & DURABLE_END)
         strip(database, durable);
-    /* A job that replaces a dead letter needs no spare room. */
-    else if (durable->given & DURABLE_ADD && durable->replaces == 0 &&
-             !has_room(database, durable, PIECES_PAYLOAD, durable->payload.size, RESERVE_SIZE))
+    else if (durable->given & DURABLE_ADD && !may_add(database, durable))
         return -ENOSPC;
     r = write_piece(database, durable);
     if (r == PIECES_E_MORE)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include "supervisor/job/job.h"
+#include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/pieces.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
+#include <errno.h>
 #include <limits.h>
 #include <sys/mman.h>
 
@@ -212,6 +215,44 @@ TEST(a_dead_letter_takes_over_the_pieces_of_its_job)
     ck_assert_int_eq(job_rows_put(&database, ROWS_DEAD, &row), 0);
     sweep();
     ck_assert_int_eq(count_pieces(), 0);
+}
+
+TEST(a_dead_letter_takes_over_the_pieces_of_its_job_on_a_full_disk)
+{
+    struct job job = {.payload = payload};
+    struct durable_job durable = {
+        .record.job = &job,
+        .row = row_of(NULL),
+        .given = DURABLE_END,
+        .end = JOB_DEAD,
+        .keeps = DURABLE_LETTER,
+    };
+    unsigned n = 0;
+
+    write_pieces(STEPS);
+    add_row();
+    database.bare = true;
+    ck_assert_int_eq(durable_write(&durable.task, &database), 0);
+    database.bare = false;
+    sweep();
+    ck_assert_int_eq(job_rows_scan_dead(&database, compare, &n), 0);
+    ck_assert_uint_eq(n, 1);
+}
+
+TEST(a_job_that_replaces_a_dead_letter_leaves_a_full_disk_to_the_ends_of_jobs)
+{
+    struct durable_job durable = {
+        .row = row_of(NULL), .given = DURABLE_ADD, .payload = payload, .replaces = 7};
+
+    database.bare = true;
+    ck_assert_int_eq(durable_write(&durable.task, &database), -ENOSPC);
+    ck_assert_int_eq(count_pieces(), 0);
+    write_pieces(STEPS);
+    ck_assert_int_eq(durable_write(&durable.task, &database), 0);
+    /* It is unknown whether that is on disk. */
+    ck_assert_int_eq(durable_write(&durable.task, &database), 0);
+    database.bare = false;
+    assert_read();
 }
 
 TEST(a_missing_piece_is_found)
