@@ -18,7 +18,7 @@
 
 static struct {
     bool started;
-    int queue[2]; /* a pipe of descriptor numbers: bounded and without a lock */
+    int queue[2];              /* a pipe of descriptor numbers: bounded and without a lock */
     _Atomic uint64_t n_queued; /* changed by any thread, read by closer_settle() */
     _Atomic uint64_t n_closed; /* changed by the closer's thread, read by closer_settle() */
     sem_t begun;               /* posted by the thread */

@@ -38,7 +38,7 @@ struct restore {
     unsigned n_rows;
     struct job_load *load; /* live jobs that are being read with their payloads; NULL = none */
     struct timer retry;    /* memory was short: then it continues */
-    bool scanned; /* all rows have been looked at: those of no group have one */
+    bool scanned;          /* all rows have been looked at: those of no group have one */
     void (*done)(struct restore *restore); /* read, or failed; NULL = none */
 };
 

@@ -125,9 +125,9 @@ struct actor {
     struct actor *pool; /* a slot's; NULL for others */
     uint64_t reference; /* its number for others; see actor_options.transient */
     struct index_entry by_reference;
-    uint64_t handle; /* in context->actors */
+    uint64_t handle;                   /* in context->actors */
     const struct config_group *config; /* its settings for messages; NULL = see actor_policy() */
-    char *name;      /* its address: "group", "group/0", "@3" */
+    char *name;                        /* its address: "group", "group/0", "@3" */
     struct actor_counters counters;
     uint8_t log;        /* enum actor_log */
     bool up;            /* a worker or client is ready to read the inbox */

@@ -16,7 +16,7 @@ static sqlite3_stmt *query(struct database *database, const char *sql, int64_t n
     sqlite3_stmt *statement = database_query(database, sql);
 
     (void)sqlite3_bind_int64(statement, 1, number);
-    (void)sqlite3_bind_int(statement, 2, kind);
+    (void)sqlite3_bind_int(statement, 2, (int)kind);
     return statement;
 }
 

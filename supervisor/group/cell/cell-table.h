@@ -13,7 +13,7 @@
 struct cell;
 
 struct cell_table {
-    struct list cells; /* struct cell.link, in the order of their creation */
+    struct list cells;   /* struct cell.link, in the order of their creation */
     struct list cursors; /* struct list_cursor.link, in these */
     size_t n_cells;
     struct list live;    /* struct cell.live_link: cells with live jobs */

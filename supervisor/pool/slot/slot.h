@@ -90,9 +90,9 @@ struct worker {
     bool put_off;           /* job_deadline, because the result's blob is late */
     uint64_t watchdog_mark; /* heartbeat, state sequence and messages at that time */
     bool endpoint_open;
-    bool wants_room;              /* a job did not fit into its inbox */
-    bool adopted;                 /* is being taken over from the last supervisor */
-    bool spawn_failed;            /* the process could not be started */
+    bool wants_room;   /* a job did not fit into its inbox */
+    bool adopted;      /* is being taken over from the last supervisor */
+    bool spawn_failed; /* the process could not be started */
     enum worker_readiness readiness;
     enum worker_lifeline lifeline;
     enum worker_signalled signalled;
@@ -127,11 +127,11 @@ struct slot {
 
     /* Plans. */
     enum slot_plan plan;
-    bool retired;       /* freed once stopped: beyond the pool's size, or replaced */
-    bool rolls;         /* is to be replaced for another program */
-    uid_t notify_user;  /* the only one beside root that may send notifications, since others have
-                           misused the socket; (uid_t)-1 = any that the service may become; 0 = root
-                           alone, until the next start */
+    bool retired;      /* freed once stopped: beyond the pool's size, or replaced */
+    bool rolls;        /* is to be replaced for another program */
+    uid_t notify_user; /* the only one beside root that may send notifications, since others have
+                          misused the socket; (uid_t)-1 = any that the service may become; 0 = root
+                          alone, until the next start */
     struct list replace_link; /* in replacement.queue */
     const char *replace_reason;
     struct task start; /* queued until the spawner has a place for it */

@@ -223,6 +223,7 @@ static _Atomic pid_t holder;
 /* splice(2) from an empty socket waits with the pipe locked. */
 static void *hold_lock(void *unused)
 {
+    (void)signal(SIGPIPE, SIG_IGN); /* the taker may have been killed, and with it the reader */
     atomic_store(&holder, gettid());
     (void)splice(lock[0], NULL, locked[1], NULL, 4096, 0);
     return unused;

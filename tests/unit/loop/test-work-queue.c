@@ -154,9 +154,11 @@ TEST(a_task_that_queues_itself_runs_once_in_a_turn)
     again = true;
     task_queue(&tasks[0]);
     task_queue(&tasks[0]);
-    for (unsigned turn = 1; turn < 4; turn++) {
+    while (n < 4) { /* not in a turn within the same microsecond */
+        const unsigned before = n;
+
         run_one_turn();
-        ck_assert_uint_eq(n, turn);
+        ck_assert_uint_le(n, before + 1);
     }
 }
 
