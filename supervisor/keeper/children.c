@@ -3,30 +3,30 @@
 
 bool children_full(const struct children *children)
 {
-    return children->pids.n == TABLE_MAX;
+    return children->pids.n == ID_TABLE_MAX;
 }
 
 void children_add(struct children *children, pid_t pid, uint64_t id, bool contained)
 {
     children_remove(children, pid);
-    const int place = table_add(&children->pids, (uint64_t)pid);
+    const int place = id_table_add(&children->pids, (uint64_t)pid);
     if (place >= 0)
         children->at[place] = (struct child){.pid = pid, .id = id, .contained = contained};
 }
 
 struct child *children_find(struct children *children, pid_t pid)
 {
-    const int place = table_find(&children->pids, (uint64_t)pid);
+    const int place = id_table_find(&children->pids, (uint64_t)pid);
     return place < 0 ? NULL : &children->at[place];
 }
 
 void children_remove(struct children *children, pid_t pid)
 {
-    (void)table_remove(&children->pids, (uint64_t)pid);
+    (void)id_table_remove(&children->pids, (uint64_t)pid);
 }
 
 void children_each(struct children *children, void (*fn)(struct child *child))
 {
-    for (int i = -1; (i = table_next(&children->pids, (uint32_t)i + 1)) >= 0;)
+    for (int i = -1; (i = id_table_next(&children->pids, (uint32_t)i + 1)) >= 0;)
         fn(&children->at[i]);
 }

@@ -3,7 +3,7 @@
 
 /* The processes that the keeper has started and not yet reaped, by pid. */
 
-#include "supervisor/keeper/table.h"
+#include "supervisor/keeper/id-table.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,13 +22,13 @@ struct child {
 
 /* Valid when zeroed. */
 struct children {
-    struct table pids;
-    struct child at[TABLE_MAX];
+    struct id_table pids;
+    struct child at[ID_TABLE_MAX];
 };
 
 bool children_full(const struct children *children);
-/* Replaces a child of this pid, which was spared and has ended. Does nothing if the table is full.
- */
+/* Adds a child. Replaces one of the same pid, which was spared and has ended. Does nothing if the
+ * table is full. */
 void children_add(struct children *children, pid_t pid, uint64_t id, bool contained);
 /* Returns NULL if there is none. Valid until children_remove(). */
 struct child *children_find(struct children *children, pid_t pid);

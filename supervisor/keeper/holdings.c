@@ -6,14 +6,14 @@
 
 static struct holding *find(struct holdings *holdings, uint64_t id)
 {
-    const int place = table_find(&holdings->ids, id);
+    const int place = id_table_find(&holdings->ids, id);
     return place < 0 ? NULL : &holdings->at[place];
 }
 
 /* Returns a zeroed holding, or NULL. */
 static struct holding *add(struct holdings *holdings, uint64_t id)
 {
-    const int place = table_add(&holdings->ids, id);
+    const int place = id_table_add(&holdings->ids, id);
     if (place < 0)
         return NULL;
     holdings->at[place] = (struct holding){.id = id};
@@ -33,7 +33,7 @@ static void drop_content(struct holdings *holdings, struct holding *holding)
 
 void holdings_remove(struct holdings *holdings, uint64_t id)
 {
-    const int place = table_remove(&holdings->ids, id);
+    const int place = id_table_remove(&holdings->ids, id);
     if (place >= 0)
         drop_content(holdings, &holdings->at[place]);
 }
@@ -89,7 +89,7 @@ void holdings_end(struct holdings *holdings, uint64_t id, const struct spawn_exi
 
 bool holdings_next(const struct holdings *holdings, uint32_t *cursor, struct message *ret)
 {
-    const int place = table_next(&holdings->ids, *cursor);
+    const int place = id_table_next(&holdings->ids, *cursor);
     if (place < 0)
         return false;
     const struct holding *holding = &holdings->at[place];

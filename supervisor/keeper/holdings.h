@@ -4,8 +4,8 @@
 /* What the keeper holds for the next supervisor, by id: descriptors, opaque bytes, and how a
  * process ended. */
 
+#include "supervisor/keeper/id-table.h"
 #include "supervisor/keeper/message.h"
-#include "supervisor/keeper/table.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,11 +22,11 @@ struct holding {
 
 /* Valid when zeroed: without a limit. */
 struct holdings {
-    struct table ids;
+    struct id_table ids;
     size_t n_client_fds;   /* in holdings without a process */
     size_t client_fds_max; /* 0 = no limit */
-    struct holding at[TABLE_MAX];
-    struct spawn_exit ends[TABLE_MAX]; /* of those that have `ended` */
+    struct holding at[ID_TABLE_MAX];
+    struct spawn_exit ends[ID_TABLE_MAX]; /* of those that have `ended` */
 };
 
 /* Takes a HOLD, of which message_kind_of() knows the size: replaces what is held under this id, but

@@ -22,10 +22,10 @@ TEST(a_child_is_found_by_its_pid_until_it_is_removed)
 TEST(pids_in_one_bucket_are_kept_apart)
 {
     for (int i = 0; i < 5; i++)
-        children_add(&children, 1 + i * TABLE_BUCKETS, (uint64_t)i, false);
-    children_remove(&children, 1 + 2 * TABLE_BUCKETS);
+        children_add(&children, 1 + i * ID_TABLE_BUCKETS, (uint64_t)i, false);
+    children_remove(&children, 1 + 2 * ID_TABLE_BUCKETS);
     for (int i = 0; i < 5; i++) {
-        const struct child *child = children_find(&children, 1 + i * TABLE_BUCKETS);
+        const struct child *child = children_find(&children, 1 + i * ID_TABLE_BUCKETS);
         ck_assert((i == 2) == !child);
         ck_assert(!child || child->id == (uint64_t)i);
     }
@@ -34,16 +34,16 @@ TEST(pids_in_one_bucket_are_kept_apart)
 TEST(it_holds_so_many_and_places_are_used_again)
 {
     for (int round = 0; round < 3; round++) {
-        for (int i = 0; i < TABLE_MAX; i++) {
+        for (int i = 0; i < ID_TABLE_MAX; i++) {
             ck_assert(!children_full(&children));
             children_add(&children, i + 1 + round, (uint64_t)i, false);
         }
         ck_assert(children_full(&children));
-        for (int i = 0; i < TABLE_MAX; i++) {
+        for (int i = 0; i < ID_TABLE_MAX; i++) {
             ck_assert_uint_eq(children_find(&children, i + 1 + round)->id, (uint64_t)i);
             children_remove(&children, i + 1 + round);
         }
         ck_assert_uint_eq(children.pids.n, 0);
     }
-    ck_assert_uint_eq(children.pids.n_touched, TABLE_MAX);
+    ck_assert_uint_eq(children.pids.n_touched, ID_TABLE_MAX);
 }

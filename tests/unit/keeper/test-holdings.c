@@ -103,7 +103,7 @@ TEST(a_full_table_refuses_and_has_room_again_after_a_removal)
 {
     uint64_t id;
 
-    for (id = 1; id <= TABLE_MAX; id++)
+    for (id = 1; id <= ID_TABLE_MAX; id++)
         ck_assert_int_eq(put(id << 32 | id, "", 0, NULL, 0), 0);
     ck_assert_int_eq(put(id, "", 0, NULL, 0), -ENOSPC);
     holdings_remove(&holdings, UINT64_C(5) << 32 | 5);
