@@ -25,7 +25,7 @@ struct index {
 #define INDEX_NULL {0}
 /* clang-format on */
 
-void index_deinit(struct index *index); /* empty */
+void index_deinit(struct index *index); /* the index must be empty */
 
 /* Cannot fail: without memory to grow it becomes slower. */
 void index_add(struct index *index, struct index_entry *entry, uint64_t key);

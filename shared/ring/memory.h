@@ -96,8 +96,8 @@ struct memory_job {
 };
 _Static_assert(sizeof(struct memory_job) == 512, "layout");
 
-/* Whether the JOB record is published in the inbox with this tail. An entry whose record was not is
- * at most a ring's length ahead. */
+/* Whether the JOB record of this entry is published in the inbox with this tail. The cursor of an
+ * unpublished record is at most a ring's length ahead of the tail. */
 static inline bool memory_job_is_published(const struct memory_job *job, uint32_t tail,
                                            uint32_t ring_size)
 {

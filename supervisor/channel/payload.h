@@ -38,9 +38,9 @@ static inline void payload_init(struct payload *payload)
 /* Copies the data into an empty payload. Returns 0 or -ENOMEM. */
 int payload_set(struct payload *payload, const void *data, size_t size);
 
-/* Like payload_set(), but keeps many bytes in a sealed file in memory, if possible: to hand the
- * payload over then takes no copy, which would take long. For threads other than the loop's, and
- * before the loop runs. */
+/* Like payload_set(), but keeps many bytes in a sealed file in memory, if possible, so that handing
+ * the payload over needs no slow copy. For threads other than the loop's, and before the loop runs.
+ */
 int payload_set_lasting(struct payload *payload, const void *data, size_t size);
 
 /* Reads a checked blob, whose descriptor stays the caller's. Returns 0 or -errno. */

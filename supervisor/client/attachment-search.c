@@ -41,8 +41,8 @@ static int call(struct attachment *attachment, enum attachment_wait wait, uint64
     return FOUND[wait](attachment, cookie, job);
 }
 
-/* A job that the client has submitted was accepted: it is not refused if it cannot be looked for.
- */
+/* The job for whose end a client waits may have been accepted, so a failed search must not look
+ * like a refusal. */
 static int refusal_for(const struct search *search)
 {
     return search->wait == WAIT_FOR_END || search->wait == WAIT_FOR_OWN_END ? CELL_E_UNSURE

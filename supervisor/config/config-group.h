@@ -264,7 +264,8 @@ int config_group_set_digest(struct config_group *group);
 bool config_group_equal(const struct config_group *a, const struct config_group *b);
 
 /*
- * The command line of one slot: `exec_start` with its specifiers expanded. Returns 0, -ENOMEM, or
- * -EINVAL for a specifier that config_load() would have refused. strv_free() ends `*ret`.
+ * Makes the command line of one slot: `exec_start` with its specifiers expanded. Returns 0,
+ * -ENOMEM, or -EINVAL for a specifier that config_load() would have refused. strv_free() ends
+ * `*ret`.
  */
 int config_expand_argv(const struct config_group *group, unsigned slot, config_strv *ret);

@@ -102,7 +102,7 @@ static void add_group(struct line *line, const json_t *group, unsigned which)
         add_items(line, json_object_get(json_array_get(cells, i), "workers"), "{name}", "");
 }
 
-/* Behind a slash only that group counts. */
+/* Behind a slash, offers only cells and workers of the group before it. */
 static void offer_targets(struct line *line, unsigned which)
 {
     const char *slash = strchr(line->typed, '/');

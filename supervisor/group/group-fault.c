@@ -120,7 +120,7 @@ void group_faults_init(struct group_faults *faults)
 
 /* ---- one fault ---- */
 
-/* Makes it the last one, so that each gets its turn. */
+/* Moves the fault to the end of the list, so that each gets its turn. */
 static void set_next_try(struct group_fault *fault)
 {
     const struct backoff_policy policy = {.min = RETRY_MIN, .max = RETRY_MAX, .random = 0.2};

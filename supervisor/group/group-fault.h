@@ -17,7 +17,7 @@ struct config_group;
 struct group;
 struct group_fault;
 
-/* The faults of all groups, of which one is tried at a time. */
+/* The faults of all groups. One at a time is tried again. */
 struct group_faults {
     struct loop *loop;         /* set with the first fault */
     struct list all;           /* struct group_fault.link */

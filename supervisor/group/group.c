@@ -154,7 +154,7 @@ static const char *const PAUSED[] = {
     "is paused: jobs are queued, none is handed out",
 };
 
-/* `others`: also cells that were paused by themselves. */
+/* Pauses or resumes the group. `others`: includes cells that were paused individually. */
 static void set_pause(struct group *group, enum cell_pause pause, bool others)
 {
     bool changes = (group->pause != CELL_RUNS) != (pause != CELL_RUNS);

@@ -27,14 +27,14 @@ struct group_dead {
     char reason[DEATH_DETAIL_MAX]; /* may quote its worker */
 };
 
-/* Its durable jobs on disk. */
+/* Whether the group's durable jobs on disk have been read. */
 enum group_rows {
     GROUP_UNREAD,
     GROUP_BEING_READ,
     GROUP_READ,
 };
 
-/* For maintenance. */
+/* How far the group is drained for maintenance. */
 enum group_drain {
     GROUP_OPEN,
     GROUP_DRAINS,     /* accepts no job until it is resumed */
@@ -52,7 +52,7 @@ struct group {
     const struct cell_handler *cell_handler;
     struct config_group *config; /* owned */
     char *name;
-    uint64_t reference; /* in the registry, as the next */
+    uint64_t reference; /* in the registry */
     struct index_entry reference_entry;
     struct cell_table cells;
     struct actor *actor; /* with Cells=by-key: forwards by routing key; else NULL */

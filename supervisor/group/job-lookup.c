@@ -18,7 +18,7 @@ int job_lookup_take(const struct group_context *context, struct loaded_job *load
     struct cell *cell;
 
     if (!group)
-        return CELL_E_MISSING; /* it takes no part */
+        return CELL_E_MISSING; /* no group is in charge of the row */
     cell = group->cell ? group->cell : group_find_cell(group, row->key, row->key_size);
     /* A cell that has left its jobs on disk retires. */
     if (group->closed || (cell && cell->closed))

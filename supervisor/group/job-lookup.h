@@ -31,8 +31,8 @@ int job_lookup_begin(struct job_lookup *lookup, const struct group_context *cont
 /* Does not call found() any more. Idempotent. */
 void job_lookup_end(struct job_lookup *lookup);
 
-/* Why jobs on disk cannot be read, or are not known, for people. Valid until the loop's next turn.
- */
+/* Returns a text that says why jobs on disk cannot be read, or are unknown. Valid until the loop's
+ * next turn. */
 const char *job_lookup_problem(const struct group_context *context);
 
 /* Brings a job that is not in memory into it, in the turn in which its row was read. Returns 0,

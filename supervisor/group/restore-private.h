@@ -11,27 +11,28 @@ struct saved_job;
 
 enum {
     _RESTORE_E_SUCCESS,
-    RESTORE_E_AGAIN, /* to be read again: a job that the store is about to refuse has its id */
+    RESTORE_E_AGAIN, /* to be read again: the store is about to refuse the job that has its id */
     RESTORE_E_LOADS, /* rows are being read with their payloads */
 };
 
-/* Returns the group of a row, if it is being restored. Makes a group that no file describes, if the
- * row is of no other. */
+/* Returns the group of a row, if it is being restored. If there is no group of that name, makes one
+ * that no file describes. */
 struct group *restore_group_of_row(const struct restore *restore, const struct job_row *row);
 
 /* Whether a row is that of a job of an earlier run. `group`: its group; NULL = it has none. */
 bool restore_is_old(const struct restore *restore, const struct group *group, int64_t number);
 
-/* Whether the store is about to refuse the job that has this row's id, which was chosen. */
+/* Whether this row's id, which its sender chose, is that of a job that the store is about to
+ * refuse. */
 bool restore_is_free_soon(const struct restore *restore, const struct job_row *row);
 
 /* ---- restore-ended.c ---- */
 
-/* Take over the payload of a row. */
+/* The next two take over the payload of a row. */
 void restore_take_letter(const struct restore *restore, struct loaded_job *row);
 /* Returns 0, RESTORE_E_AGAIN or -ENOMEM: the row is to be read again. */
 int restore_take_result(const struct restore *restore, struct loaded_job *row);
 
-/* Keeps the result of a job that was made for it, and that ends with that. Returns 0 or -ENOMEM. */
+/* Keeps the result of a job that was made only for this, and ends the job. Returns 0 or -ENOMEM. */
 int restore_saved_result(struct group *group, struct job *job, const struct saved_job *saved,
                          struct payload *result);

@@ -17,12 +17,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Rows that are read at a time. Each time waits for the commit of concurrent writes, so a million
- * jobs need many at a time; results are read with their payloads. */
+/* How many rows are read at a time. Each read waits for the commit of concurrent writes, so a
+ * million jobs need large reads. Results are read with their payloads, so fewer at a time. */
 #define ROWS_MAX    8192
 #define RESULTS_MAX 256
 
-/* Payloads that are read at a time. */
+/* How many bytes of payloads are read at a time. */
 #define RESTORE_BYTES (UINT64_C(16) << 20)
 /* Pause when memory is short. */
 #define RESTORE_RETRY USEC_PER_SEC
@@ -141,7 +141,7 @@ static bool is_to_be_read(const struct restore *restore, struct cell *cell,
     *in_backlog = true;
     submitter_adopt_on_disk(&cell->group->submitters, row->facts.submitter_uid, row->payload_size);
     waiting_room_keep(durable->inherited, SAVED_JOB_ROW, (uint64_t)row->number);
-    return row->deadline != 0; /* it is in memory until then */
+    return row->deadline != 0; /* its job stays in memory until the deadline */
 }
 
 bool restore_is_free_soon(const struct restore *restore, const struct job_row *row)
@@ -162,7 +162,7 @@ static struct cell *find_cell(struct group *group, const char *key, size_t size)
     return group && !group->closed ? group_restore_cell(group, key, size) : NULL;
 }
 
-/* Whether there was no memory to make it. */
+/* Whether the cell of the row could not be made for lack of memory. */
 static bool lacks_cell(const struct group *group, const struct cell *cell,
                        const struct job_row *row)
 {
@@ -198,7 +198,7 @@ static int resume_job(const struct restore *restore, const struct job_load_entry
     return 0;
 }
 
-/* The groups are not read again in this run. */
+/* Marks the groups as read: they are not read again in this run. */
 static void end_groups(const struct restore *restore)
 {
     size_t cursor = 0;
@@ -227,7 +227,8 @@ static void resume_groups(const struct restore *restore)
     }
 }
 
-/* Jobs in hand whose rows were not found: they had not been written. Their results are kept. */
+/* Completes jobs in hand whose rows were not found, because they had not been written. Their
+ * results are kept. */
 static void complete_unwritten(const struct restore *restore, bool ended_only)
 {
     list_for_each_safe (node, &restore->context->durable->unread) {
@@ -239,7 +240,7 @@ static void complete_unwritten(const struct restore *restore, bool ended_only)
     }
 }
 
-/* The store does not work, or is closed. */
+/* Stops reading, because the store does not work or is closed. */
 static void stop(struct restore *restore, int error)
 {
     leave_out(restore);
@@ -268,7 +269,7 @@ static void on_retry(struct timer *timer, usec_t now)
     read_next(list_entry(timer, struct restore, retry));
 }
 
-/* Memory is short. */
+/* Continues after RESTORE_RETRY, because memory is short. */
 static void read_later(struct restore *restore)
 {
     struct loop *loop = restore->context->loop;

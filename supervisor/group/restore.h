@@ -37,20 +37,20 @@ struct restore {
     struct list rows; /* struct loaded_job.link: those of jobs that have not ended lack payloads */
     unsigned n_rows;
     struct job_load *load; /* live jobs that are being read with their payloads; NULL = none */
-    struct timer retry;    /* memory was short: then it continues */
-    bool scanned;          /* all rows have been looked at: those of no group have one */
+    struct timer retry;    /* continues after memory was short */
+    bool scanned;          /* each row has been seen, so the group of each exists */
     void (*done)(struct restore *restore); /* read, or failed; NULL = none */
 };
 
 void restore_init(struct restore *restore, const struct group_context *context);
 
-/* Begins to restore the groups that have not been, unless it is under way. The store is open. Rows
- * of groups that no file describes get a group (undescribed.h). */
+/* Begins to restore the groups that have not been restored, unless that is already in progress. The
+ * store is open. Rows of groups that no file describes get a group (undescribed.h). */
 void restore_begin(struct restore *restore);
-/* A group has gone that may have left jobs on disk: likewise. */
+/* Like restore_begin(), after the removal of a group that may have left jobs on disk. */
 void restore_again(struct restore *restore);
 
-/* The store is closed. */
+/* Call it once the store is closed. */
 void restore_deinit(struct restore *restore);
 
 /* Brings back a job that the last supervisor has saved for an upgrade (upgrade/save.h). Workers

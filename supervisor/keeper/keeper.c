@@ -22,7 +22,7 @@
 #define REQUESTS_PER_TURN 16
 /* Bounds the deaths per turn: any worker can leave thousands of orphans that end. */
 #define DEATHS_PER_TURN 64
-/* The entries of the descriptor table at the start. */
+/* How many entries the descriptor table has from the start. */
 #define TABLE_SIZE 8192
 /* The pause before a reply is sent again when the kernel had no memory for it. */
 #define REPLY_RETRY_MS 10
@@ -181,8 +181,8 @@ static void keep_earlier_child(pid_t pid)
     children_add(keeper.children, pid, 0, true);
 }
 
-/* The kernel waits tens of milliseconds whenever the table doubles that two threads share. This
- * many entries take 64 KiB of kernel memory. */
+/* Makes the descriptor table large from the start: whenever a table that two threads share doubles,
+ * the kernel waits for tens of milliseconds. This many entries take 64 KiB of kernel memory. */
 static void size_descriptor_table(void)
 {
     close_fd(fcntl(keeper.signals, F_DUPFD_CLOEXEC, TABLE_SIZE - 1));

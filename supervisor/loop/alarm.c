@@ -12,8 +12,8 @@
 /* How often dates are compared with the clock if there is no timerfd. */
 #define LOOK_AGAIN (10 * USEC_PER_SEC)
 
-/* Alarms of each kind that go off in one turn, and how long those after the first may take: most
- * take a few microseconds, but one may copy a large message. */
+/* How many alarms of each kind go off in one turn, and how long those after the first may take.
+ * Most take a few microseconds, but one may copy a large message. */
 #define ALARMS_PER_TURN 128
 #define ALARMS_USEC     USEC_PER_MSEC
 

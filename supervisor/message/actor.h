@@ -220,7 +220,7 @@ void actor_set_place(struct actor *actor, struct actor *place);
 /* The standby's worker has ended: the place's messages no longer wait for it. */
 void actor_release_place(struct actor *standby);
 
-/* By its configuration, else by its class, else the default. */
+/* Returns the policy of its configuration, else that of its class, else the default. */
 struct actor_policy actor_policy(const struct actor *actor);
 
 /* Whether its mailbox has room for one more message of that many bytes. */

@@ -41,8 +41,8 @@ struct pool_handler {
     /* A worker of the last supervisor has this job in hand. Returns it, running; or NULL: its end
      * is ignored. */
     struct job *(*job_resumed)(struct pool *pool, const struct job_page *page);
-    /* A worker of the last supervisor had this job in hand, and cannot be taken over: it is killed.
-     * It may have begun the job. */
+    /* A worker of the last supervisor, which had this job in hand and may have begun it, cannot be
+     * taken over and is killed. */
     void (*job_missed)(struct pool *pool, const struct job_page *page);
     /* The worker's answer to the running attempt; moves `result`. */
     void (*job_answered)(struct pool *pool, struct job *job, const char *worker,

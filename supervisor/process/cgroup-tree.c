@@ -268,8 +268,8 @@ void cgroup_tree_sweep(struct cgroup_tree *tree)
     tree->n_adopted = 0;
 }
 
-/* Its slot has released it while processes in it still died. Waits for their end, a moment for all
- * of them together. */
+/* Removes a cgroup that its slot released while processes in it were still dying. Waits for their
+ * end, a moment for all cgroups together. */
 static void remove_leftover(struct cgroup_tree *tree, const struct dirent *entry)
 {
     while (unlinkat(tree->fd, entry->d_name, AT_REMOVEDIR) < 0 && errno == EBUSY &&

@@ -172,9 +172,9 @@ int process_start(struct process *process, const struct process_options *options
 
 /*
  * Has the keeper hold the process for the next supervisor, under a name that is its cgroup's, with
- * descriptors of its owner (borrowed). Called once the program runs; again when these change, also
- * if it has ended: its records are still to be read. On -errno the process ends with this
- * supervisor.
+ * descriptors of its owner (borrowed). Call it once the program runs, and again when the
+ * descriptors change, even if the process has ended: its records are still to be read. On -errno
+ * the process ends with this supervisor.
  */
 int process_hold(struct process *process, enum holding_kind kind, const char *name, const int *fds,
                  size_t n_fds);

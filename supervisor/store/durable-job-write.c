@@ -64,7 +64,7 @@ static bool may_add(struct database *database, const struct durable_job *durable
            has_room(database, durable, PIECES_PAYLOAD, size, RESERVE_SIZE);
 }
 
-/* Writes the next piece of the result, or if only its bytes cannot be written, none. */
+/* Writes the next piece of the result. If only the bytes cannot be written, gives them up. */
 static int write_result_piece(struct database *database, struct durable_job *durable)
 {
     int r = 0;
@@ -79,8 +79,8 @@ static int write_result_piece(struct database *database, struct durable_job *dur
     return r;
 }
 
-/* Like write_result_piece(), but of the payload of the dead letter. Most have been written with
- * the row of the job. */
+/* Like write_result_piece(), but for the payload of the dead letter. Most such payloads were
+ * written with the row of the job. */
 static int write_letter_piece(struct database *database, struct durable_job *durable)
 {
     int r = 0;
@@ -95,7 +95,8 @@ static int write_letter_piece(struct database *database, struct durable_job *dur
     return r;
 }
 
-/* Writes the next piece of what is too large for the rows. Returns 0, PIECES_E_MORE or -errno. */
+/* Writes the next piece of a payload or result that is too large for its row. Returns 0,
+ * PIECES_E_MORE or -errno. */
 static int write_piece(struct database *database, struct durable_job *durable)
 {
     int r;

@@ -43,8 +43,8 @@ struct durable_jobs {
     struct names_on_disk names;
     struct waiting_room *inherited; /* message_context.inherited */
     bool restores;                  /* rows are being read */
-    bool known;                     /* they have been, or cannot be */
-    struct list queries;            /* struct store_task.link: those that wait for that */
+    bool known;                     /* rows have been read, or cannot be */
+    struct list queries;            /* struct store_task.link: they wait until `known` */
     bool letters_unread;            /* dead letters are still to be read */
     bool unreadable;                /* no row is read any more: the store is unusable */
     bool incomplete; /* rows could not be read: a job that is not found may be on disk */
@@ -65,18 +65,18 @@ static inline bool durable_jobs_are_unread(const struct durable_jobs *jobs)
     return jobs->restores || store_state(jobs->store) == STORE_OPENING;
 }
 
-/* Whether a query of the store that has found no job, or a row, says what there is. The store may
- * have been open for a moment, which the loop did not see. */
+/* Whether the answer of a query to the store is conclusive. Before that, the store may have been
+ * open for a moment without the loop's noticing. */
 static inline bool durable_jobs_are_known(const struct durable_jobs *jobs)
 {
     return jobs->known && !jobs->restores;
 }
-/* Adds a query again once they are known. Its done() follows. */
+/* Adds a query again once the jobs on disk are known. Its done() follows. */
 static inline void durable_jobs_ask_later(struct durable_jobs *jobs, struct store_task *query)
 {
     list_push_back(&jobs->queries, &query->link);
 }
-/* They are known: adds all of those. */
+/* Adds all these queries: the jobs on disk are known, or never will be. */
 void durable_jobs_ask(struct durable_jobs *jobs);
 
 /*
@@ -146,7 +146,7 @@ static inline bool durable_job_is_unread(const struct job *job)
 /* The row of such a job has been read into it, or there is none. `keeps`: as of durable_job_end().
  */
 void durable_job_found(struct job *job, unsigned keeps);
-/* The job leaves memory. If its row has not been read, that says how to go on. */
+/* The job leaves memory. If its row has not been read yet, reading it decides how to continue. */
 void durable_job_leave(struct job *job);
 /* The store is closed: reports ends that cannot be written, and ends queries that wait. */
 void durable_jobs_close(struct durable_jobs *jobs);

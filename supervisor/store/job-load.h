@@ -16,7 +16,8 @@ struct loaded_job {
     char texts[]; /* of the row */
 };
 
-/* Without a payload in pieces. Returns 0, -ENOMEM, or -errno of payload_set_lasting(). */
+/* Copies the row, without a payload that is in pieces. Returns 0, -ENOMEM, or -errno of
+ * payload_set_lasting(). */
 int loaded_job_new(struct loaded_job **ret, const struct job_row *row);
 struct loaded_job *loaded_job_free(struct loaded_job *job); /* NULL allowed; returns NULL */
 
@@ -35,8 +36,8 @@ struct job_load {
     bool lists, ended; /* reads the next `n` rows without payloads, as job_rows_list() */
     int64_t after;
     size_t n_read; /* the first `n_read` rows were looked up */
-    /* The payload of the first row, while its pieces are read: bytes NULL = none is. Such a row is
-     * always the first: those before it could change meanwhile. */
+    /* The payload of the first row, while its pieces are read. `bytes` NULL = no pieces are being
+     * read. Such a row is always the first, because rows before it could change meanwhile. */
     void *bytes;
     uint64_t done;
     int fd;

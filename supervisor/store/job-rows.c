@@ -59,7 +59,7 @@
     F(DISK, cause, OPTIONAL(failed_by, ATTEMPT_CAUSE_NONE))                                        \
     ROW_ASKED(F)
 
-/* The size of a payload, which is all that the row has of one in pieces. */
+/* The size of a payload. The column of a payload in pieces holds only its size. */
 #define SIZE(column) "iif(typeof(" #column ") = 'integer', " #column ", length(" #column "))"
 
 #define COLUMNS    FIELDS(ROW_COLUMN)
@@ -183,7 +183,7 @@ int job_rows_add(struct database *database, const struct job_row *row)
     int r = row->name_size > 0 ? find_ended(database, row) : 0;
 
     if (r == 0 && apart)
-        r = put_apart(database, row); /* first: it may fail alone, without memory */
+        r = put_apart(database, row); /* first, because it may fail alone, for lack of memory */
     if (r == 0) {
         r = job_rows_put(database, ROWS_JOB, row);
         if (r == DATABASE_E_EXISTS && apart && remove_apart(database, row) < 0)
@@ -268,7 +268,7 @@ static void count_unclean(struct job_row *row, uint32_t unclean)
     }
 }
 
-/* What to read of payloads and results. */
+/* Which bytes of payloads and results to read. */
 enum bytes {
     NO_BYTES, /* the last column is their size */
     BYTES_OF_ROWS,

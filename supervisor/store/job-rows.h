@@ -110,8 +110,8 @@ int job_rows_remove(struct database *database, unsigned tables, int64_t number);
  * the reading function is to return. */
 typedef int (*job_row_fn)(void *userdata, const struct job_row *row);
 
-/* Reads one row with its payload, but for one in pieces. Returns 0, JOB_ROWS_E_MISSING, -errno, or
- * what `fn` returned. */
+/* Reads one row, with its payload unless that is in pieces. Returns 0, JOB_ROWS_E_MISSING, -errno,
+ * or what `fn` returned. */
 int job_rows_fetch(struct database *database, int64_t number, job_row_fn fn, void *userdata);
 
 /* Reads the number of the row with that chosen name. Returns 0, JOB_ROWS_E_MISSING or -errno. */

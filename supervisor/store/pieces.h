@@ -34,21 +34,21 @@ enum {
 };
 
 /*
- * Writes the next piece of a payload that in_pieces(), unless this transaction has one already.
- * Returns 0 once all pieces have been written, or if the row itself takes the bytes; PIECES_E_MORE;
- * or -errno as row_step_with_blob(). After an error, pieces_discard() or the next opening removes
- * those that were written.
+ * Writes the next piece of a payload for which in_pieces() is true, unless this transaction has
+ * written one already. Returns 0 once all pieces have been written, or if the row itself takes the
+ * bytes; PIECES_E_MORE; or -errno as row_step_with_blob(). After an error, pieces_discard() or the
+ * next opening removes those that were written.
  */
 int pieces_write(struct database *database, int64_t number, enum piece_kind kind,
                  const struct payload *payload);
 
-/* Returns how many bytes of that are still to be written to disk. */
+/* Returns how many bytes of a payload of this size are still to be written to disk. */
 uint64_t pieces_left(struct database *database, int64_t number, enum piece_kind kind,
                      uint64_t size);
 
-/* A row was written that refers to the pieces. Returns 0 or -errno. */
+/* Call it when a row that refers to the pieces has been written. Returns 0 or -errno. */
 int pieces_keep(struct database *database, int64_t number, enum piece_kind kind);
-/* No row refers to the pieces any more, if there are any. Returns 0 or -errno. */
+/* Call it when no row refers to the pieces any more. There may be none. Returns 0 or -errno. */
 int pieces_discard(struct database *database, int64_t number, enum piece_kind kind);
 
 /* Removes some pieces that are discarded, or that an earlier run has not finished. Returns 0 if
@@ -60,5 +60,5 @@ int pieces_sweep(struct database *database);
  * read, PIECES_E_MORE, PIECES_E_MISSING or -errno. */
 int pieces_read(struct database *database, int64_t number, enum piece_kind kind, char *bytes,
                 uint64_t size, uint64_t *done, unsigned max);
-/* Returns -EUCLEAN, the database's error: pieces of a row that is there are missing. */
+/* Refuses the database, because pieces of an existing row are missing. Returns -EUCLEAN. */
 int pieces_refuse(struct database *database);

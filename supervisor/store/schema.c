@@ -3,8 +3,8 @@
 
 #include "shared/base/cleanup.h"
 
-/* Large payloads of jobs in "job", whose rows would be written again with each change of them. The
- * trigger goes by the column, so that the end of another job costs no look-up. */
+/* Large payloads of jobs in "job". In their rows, they would be written again with each change. The
+ * trigger tests the column "payload", so that the end of any other job costs no look-up. */
 #define CREATE_JOB_PAYLOAD                                                                         \
     "CREATE TABLE job_payload (number INTEGER PRIMARY KEY, payload BLOB NOT NULL);"                \
     "CREATE TRIGGER job_removed AFTER DELETE ON job WHEN old.payload IS NULL"                      \

@@ -264,8 +264,8 @@ static void apply_task(struct store_worker *worker, struct list *node, struct li
     list_push_back(r == STORE_E_MORE ? &worker->begun : applied, node);
 }
 
-/* Applies one of the tasks that take several transactions and the first others, moves what is
- * finished to `applied`, and commits. Returns 0 or -errno. */
+/* Applies one of the tasks that take several transactions, then new tasks; moves finished tasks to
+ * `applied`, and commits. Returns 0 or -errno. */
 static int apply(struct store_worker *worker, struct list *applied)
 {
     struct database *database = &worker->database;
@@ -281,7 +281,7 @@ static int apply(struct store_worker *worker, struct list *applied)
     while (database->error == 0 && (node = list_first(&worker->tasks)) && n_left-- > 0 &&
            clock_now() < until)
         apply_task(worker, node, applied);
-    /* While the disk is full, it must not keep ends from being written. */
+    /* While the disk is full, a sweep must not keep ends of jobs from being written. */
     if (database->error == 0 && (state_of(worker) != STORE_FULL || list_empty(applied)))
         sweeps = pieces_sweep(database) == PIECES_E_MORE;
     began = clock_now();
@@ -293,7 +293,7 @@ static int apply(struct store_worker *worker, struct list *applied)
     return r;
 }
 
-/* Returns whether to go on at once. */
+/* Returns whether to continue immediately. */
 static bool on_failure(struct store_worker *worker, int error)
 {
     const bool was_full = state_of(worker) == STORE_FULL;
@@ -314,7 +314,8 @@ static bool has_changes(const struct store_worker *worker)
     return !list_empty(&worker->tasks) || !list_empty(&worker->begun);
 }
 
-/* One transaction. After a failure, its tasks wait again. Returns whether to go on at once. */
+/* One transaction. After a failure, its tasks wait again. Returns whether to continue immediately.
+ */
 static bool commit(struct store_worker *worker)
 {
     struct list applied = LIST_INIT(applied);
@@ -339,7 +340,7 @@ static bool commit(struct store_worker *worker)
 }
 
 /* Copies the log into the database from time to time: after the tasks are finished, so that they do
- * not wait for it. Returns whether to go on at once. */
+ * not wait for it. Returns whether to continue immediately. */
 static bool checkpoint(struct store_worker *worker)
 {
     const int pages = worker->database.log_pages;
@@ -383,7 +384,7 @@ static void finish_query(struct store_worker *worker, struct store_task *query, 
     finish(worker, &finished);
 }
 
-/* Others, and changes, come before it. */
+/* Puts a query at the end of its queue: other queries, and changes, come first. */
 static void put_back(struct store *store, struct store_task *query)
 {
     pthread_mutex_lock(&store->mutex);
@@ -505,7 +506,7 @@ static void retry(struct store_worker *worker)
         look_for_space(worker);
 }
 
-/* Writes what is to be written. */
+/* Writes all changes, and answers a query after each transaction. */
 static void change(struct store_worker *worker)
 {
     while (is_usable(worker) && commit(worker) && checkpoint(worker) && has_changes(worker)) {

@@ -37,13 +37,13 @@ struct request_parts {
     void (*stay)(struct request_parts *parts);
     /* Writes the fields after the array; may be NULL. */
     void (*finish)(struct request_parts *parts);
-    /* Frees the state: the answer is complete, or the client has gone. NULL = free(parts). */
+    /* Frees the state once the answer is complete or the client has gone. NULL = free(parts). */
     void (*free)(struct request_parts *parts);
 
-    /* Set by step(): the next item is not available yet, but after request_parts_resume(). */
+    /* Set by step(): the next item is not available until request_parts_resume(). */
     bool waits;
-    /* In a list with pages: the start of the next page, 0 = the beginning, which step() moves past
-     * each item. The call's "cursor" replaces what it was at first. */
+    /* In a list with pages: the start of the next page; 0 = the beginning. step() moves it past
+     * each item. The call's "cursor", if any, replaces its first value. */
     uint64_t cursor;
     size_t left; /* items that still fit into the page */
 
@@ -73,8 +73,8 @@ void request_list_table(struct request *request, const char *array,
 /* Writes the next part in a later turn. */
 void request_parts_resume(struct request_parts *parts);
 
-/* Counts another `n` items, reported or not, beside the one that each step is. Returns whether the
- * part is full. */
+/* Counts `n` more items, reported or not. Each step counts one already. Returns whether the part is
+ * full. */
 bool request_part_full(struct request_parts *parts, size_t n);
 
 struct reply *request_part_reply(struct request_parts *parts);

@@ -323,7 +323,7 @@ static int forward(struct question *question, const json_t *reply)
     return 0;
 }
 
-/* Browsers connect again. */
+/* Ends all streams; browsers connect again. */
 static void on_end(struct question *question)
 {
     end_streams(list_entry(question, struct feed, question));

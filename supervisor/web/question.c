@@ -3,8 +3,8 @@
 
 #include "shared/base/cleanup.h"
 
-/* At most as many as are sent to a browser in a turn, so that a flood of events cannot overtake
- * browsers that keep up. */
+/* How many replies are taken in a turn. At most as many as are sent to a browser in a turn, so that
+ * a flood of events cannot overtake browsers that keep up. */
 #define REPLIES_PER_TURN 16
 
 void questions_init(struct questions *questions, const char *socket)

@@ -164,7 +164,7 @@ class Client:
         return self.queues[sid].popleft()
 
     def comes(self, sid, seconds):
-        """Whether a message of this subscription is there, or comes before the server has been silent for this time."""
+        """Whether the subscription has a message, or gets one before the server has been silent for this long."""
         while not self.queues[sid]:
             if not self.buffer and not select.select([self.socket], [], [], seconds)[0]:
                 return False

@@ -71,7 +71,7 @@ class Acknowledgements(Case):
         s = self.losing()
         numbers = [s.client.store("jobs.actor.any", "echo hello") for _ in range(3)]
         self.wait_results(s, numbers)
-        denial = 'NATS refuses something to this user: Permissions Violation for Publish to "$JS.ACK.JOBS.actor.'
+        denial = 'NATS denies this user a permission: Permissions Violation for Publish to "$JS.ACK.JOBS.actor.'
         s.client.until(lambda: denial in s.bridge.log())
         s.bridge.end()
         self.assertEqual(s.bridge.log().count(denial), 1)

@@ -307,7 +307,7 @@ class Life(Case):
             return done.stderr.replace("troupe-nats: ", "").splitlines()
         everything = ["stream JOBS", "stream TROUPE", "consumer actor", "bucket TROUPE_STATE"]
         self.assertEqual(said(), [f"info: {what} is new" for what in everything])
-        self.assertEqual(said("AckWaitSec=1500ms\n"), [f"info: {what} exists, and is left as it is" for what in everything])
+        self.assertEqual(said("AckWaitSec=1500ms\n"), [f"info: {what} exists and is unchanged" for what in everything])
         [consumer] = client.api("CONSUMER.LIST.JOBS")["consumers"]
         self.assertEqual(consumer["config"]["ack_wait"], 30 * 10**9)
 
@@ -327,7 +327,7 @@ class Life(Case):
         done = bridge.run("setup", "actor")
         self.assertEqual(done.returncode, 1)
         self.assertEqual(len(done.stderr.splitlines()), 1)
-        for part in "stream JOBS: not made", "troupe.result.JOBS.17", "Stream=":
+        for part in "stream JOBS: not created", "troupe.result.JOBS.17", "Stream=":
             self.assertIn(part, done.stderr)
         self.assertEqual(client.api("STREAM.NAMES")["streams"], ["TROUPE"])
         client.api("STREAM.PURGE.TROUPE", filter="troupe.result.JOBS.>")
@@ -344,7 +344,7 @@ class Life(Case):
             "NATS_URL": f"nats://troupe:sesame@127.0.0.1:{server.port}"})
         done = bridge.run("setup", "actor")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("stream JOBS: not made, as it is not known whether there are results", done.stderr)
+        self.assertIn("stream JOBS: not created, because it is unknown whether there are results", done.stderr)
         self.assertFalse(client.api("STREAM.NAMES")["streams"])
 
     def test_setup_leaves_a_consumer_alone_that_it_cannot_learn_of(self):

@@ -16,8 +16,8 @@ MORE = 20
 
 class Stalls(Case):
     def fetch(self, s, batch):
-        """Takes messages as a machine that dies then. Returns how many have come before the request was over: the server said so, or was
-        silent for long, as it ignores a request that has expired before it looks at it."""
+        """Takes messages like a machine that dies immediately afterwards. Returns how many came before the request was over. The server
+        says that it is over, or is silent for long if the request expired before the server looked at it."""
         s.client.publish(NEXT, json.dumps({"batch": batch, "expires": 100_000_000}), reply="dead.machine")
         n = 0
         while n < batch and s.client.comes(s.dead, 5) and "Nats-Pending-Messages" not in s.client.next(s.dead).headers:

@@ -105,7 +105,7 @@ class Why(TestCase):
         id = s.create("actor", self.endless(s), timeout_usec=1000)
         s.until(lambda: s.worker("actor/0")["state"] == "killing")
         self.assertEqual(self.causes(s, job=id), [("ending", "actor/0")])
-        self.assertEqual(self.said, "actor/0, which has it, is being ended: its job ran out of time\n")
+        self.assertEqual(self.said, "its worker actor/0 is being ended: its job ran out of time\n")
         os.kill(s.worker("actor/0")["pid"], signal.SIGKILL)
         s.wait_job(id)
         s.do("actor", "deaf")
@@ -113,7 +113,7 @@ class Why(TestCase):
         s.call("Stop", target="actor", within_usec=1)
         s.until(lambda: s.worker("actor/0")["state"] == "killing")
         self.assertEqual(self.causes(s, job=id), [("ending", "actor/0")])
-        self.assertEqual(self.said, "actor/0, which has it, is being ended: it is to stop\n")
+        self.assertEqual(self.said, "its worker actor/0 is being ended: it is to stop\n")
         os.kill(s.worker("actor/0")["pid"], signal.SIGKILL)
 
     def test_M7_delayed_and_between_attempts(self):

@@ -66,7 +66,7 @@ class Witness(threading.Thread):
             self.signs.append((job, delivery, what, time.time_ns()))
 
     def note_answer(self, message):
-        """To a publication (pr) or a question (pR) about the result of a job."""
+        """Notes the answer to a publication (pr) of, or a question (pR) about, the result of a job."""
         token = message.subject.rpartition(".")[2]
         reply = json.loads(message.data or b"{}") if token.startswith(("pr", "pR")) else {}
         code = reply.get("error", {}).get("err_code")

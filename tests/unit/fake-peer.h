@@ -15,7 +15,7 @@ void fake_peer_open(struct fake_peer *peer, struct loop *loop,
                     const struct endpoint_options *options, const struct endpoint_handler *handler);
 void fake_peer_close(struct fake_peer *peer);
 
-/* As another process has them; -1 stays -1. */
+/* Copies descriptors as another process would hold them; -1 stays -1. */
 int fake_peer_copy_fd(int fd);
 struct channel_fds fake_peer_copy_fds(const struct channel_fds *fds);
 

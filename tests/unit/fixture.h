@@ -16,12 +16,12 @@ void give_up_after(struct loop *loop, usec_t duration);
 /* Discards log lines. */
 void log_nothing(void);
 
-/* How many entries a look-up in it may have to pass. */
+/* Returns the largest number of entries that a look-up in the index may have to pass. */
 unsigned longest(const struct index *index);
 
-/* Of this process; one more, always, for the look itself. */
+/* Counts this process's descriptors, and always one more, which counting itself needs. */
 unsigned open_descriptors(void);
 
-/* Has the kernel answer a system call of this process with an error, as one without it or a
- * container's profile does. */
+/* Makes the kernel fail a system call of this process with an error, like a kernel without that
+ * call, or a container's profile. */
 void refuse_call(unsigned number, int error);

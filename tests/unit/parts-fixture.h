@@ -11,7 +11,7 @@ void set_up_parts(struct parts *parts, const struct config_daemon *config, int c
 /* The groups are freed. */
 void tear_down_parts(struct parts *parts);
 
-/* With /bin/false for its workers. */
+/* Makes a configuration whose workers are /bin/false. */
 struct config_group *new_group_config(const char *name);
 /* Takes the configuration over. */
 struct group *add_group(struct parts *parts, struct config_group *config);

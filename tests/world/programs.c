@@ -200,8 +200,8 @@ static char *id_of(uint32_t index, char text[32])
 static void take_end(struct client *client, const struct troupe_result *result)
 {
     const uint32_t index = (uint32_t)result->cookie;
-    /* Without memory or a descriptor for a large result, or room for it on disk, its client is told
-     * so. */
+    /* If there is no memory or descriptor for a large result, or no room for it on disk, the client
+     * is told so. */
     const bool is_lost = result->size == 0 && (strstr(result->reason, "could not be handed over") ||
                                                strstr(result->reason, "too little space left"));
 

@@ -416,7 +416,7 @@ void __wrap_fault_point(const char *name)
     sim_fault_point(name);
 }
 
-/* Calls that may fail without a lasting effect. */
+/* Fails calls whose failure has no lasting effect. */
 int __wrap_fault_inject(const char *what)
 {
     static const char *const names[] = {"alloc", "kept-result", "json",    "mmap",

@@ -212,7 +212,7 @@ static void on_events(struct bridge *bridge, unsigned events, usec_t now)
     if (events & ENGINE_REFUSED && *bridge->engine.seen.refusal != '\0')
         log_warning("%s; tries again", bridge->engine.seen.refusal);
     if (events & ENGINE_DENIED)
-        log_warning("NATS refuses something to this user: %s", bridge->engine.seen.denial);
+        log_warning("NATS denies this user a permission: %s", bridge->engine.seen.denial);
     if (events & ENGINE_CLOSED)
         on_closed(bridge);
     if (events & ENGINE_RENEWED)

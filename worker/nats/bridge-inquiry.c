@@ -44,7 +44,7 @@ static void note_obstacle(struct obstacles *obstacles, const char *cause)
     }
 }
 
-/* Returns whether a waiting job will not be done here. */
+/* Whether these obstacles keep a waiting job from being done here. */
 static bool are_lasting(const struct obstacles *obstacles)
 {
     const unsigned seen = obstacles->seen;
@@ -53,7 +53,7 @@ static bool are_lasting(const struct obstacles *obstacles)
            (seen & OBSTACLE_DRAINING && !(seen & (OBSTACLE_COMING | OBSTACLE_BUSY)));
 }
 
-/* Returns whether a new job will not be done here. */
+/* Whether these obstacles keep a new job from being done here. */
 static bool hinder_new_jobs(const struct obstacles *obstacles)
 {
     return obstacles->seen & (OBSTACLE_CLOSED | OBSTACLE_DRAINING) || are_lasting(obstacles);
@@ -70,8 +70,8 @@ static void tell_in_progress(struct bridge *bridge, struct flight *flight)
         flight_heard(&bridge->flights, flight, clock_now());
 }
 
-/* The job's end follows, unless a worker has the job. In that case, and if the ring is full, the
- * next beat asks about the job again. */
+/* Withdraws the job, whose end follows unless a worker has the job. In that case, and if the ring
+ * is full, the next beat asks about the job again. */
 static void withdraw(struct bridge *bridge, struct flight *flight)
 {
     char id[TROUPE_ID_SIZE];
@@ -81,7 +81,7 @@ static void withdraw(struct bridge *bridge, struct flight *flight)
     tell_in_progress(bridge, flight);
 }
 
-/* The last deaths come first, and count more. */
+/* Adds a death report, if there is room. The latest come first, because they matter most. */
 static void add_death(struct flight *flight, const char *json, size_t size)
 {
     const char *before = flight->reports ? flight->reports : "";

@@ -39,7 +39,7 @@ int client_fail(const struct client *client, const char *what, natsStatus s)
 
     if (client->connection &&
         natsConnection_GetLastError(client->connection, &denial) == NATS_NOT_PERMITTED) {
-        log_error("%s: NATS refuses something to this user: %s", what, denial ? denial : "");
+        log_error("%s: NATS denies this user a permission: %s", what, denial ? denial : "");
         return CLIENT_NOT_PERMITTED;
     }
     log_error("%s: %s", what, s == NATS_NO_RESPONDERS ? ENGINE_NO_JETSTREAM : engine_error(s));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Asks JetStream for messages: one request after the other, for as many as there is room for. A
  * request ends when that many have come, or after a time that follows from AckWait. The next one is
- * sent shortly before: nats-server before 2.10.16 puts a message off by one more AckWait that comes
- * back when the last request has just ended, and may deliver another one twice
+ * sent shortly before: when a message comes back just after the last request has ended, nats-server
+ * before 2.10.16 delays it by one more AckWait, and may deliver another one twice
  * (nats-io/nats-server#5305, #5338). */
 #include "worker/nats/consumer.h"
 
@@ -13,8 +13,8 @@
 #include <string.h>
 
 #define EXPIRES_MAX   (20 * USEC_PER_SEC)
-#define EXPIRES_MIN   (USEC_PER_SEC / 4) /* below, an idle machine would only ask */
-#define OVERLAP_MAX   (USEC_PER_SEC / 5) /* of two requests, for the way of the second */
+#define EXPIRES_MIN   (USEC_PER_SEC / 4) /* with less, an idle machine would only ask */
+#define OVERLAP_MAX   (USEC_PER_SEC / 5) /* of two requests, so that the second arrives in time */
 #define OVERLAP_SHARE 5                  /* at most, of the time of one */
 #define PAUSE_MIN     (USEC_PER_SEC / 4)
 #define PAUSE_MAX     (30 * USEC_PER_SEC)
@@ -23,7 +23,7 @@
 #define GATHER_SHARE  4
 #define GATHER_USEC   USEC_PER_MSEC
 
-/* Statuses of a pull request: its time is over. Every other one is an error. */
+/* Statuses that say that the time of a pull request is over. Any other status is an error. */
 #define STATUS_NO_MESSAGES "404"
 #define STATUS_EXPIRED     "408"
 
@@ -65,8 +65,8 @@ static void back_off(struct consumer *consumer, usec_t now)
     consumer->not_before = now + (pause < PAUSE_MAX ? pause : PAUSE_MAX);
 }
 
-/* Each request costs the server and the network as much as a message: few bring many. Returns
- * whether to wait for more room. */
+/* Each request costs the server and the network as much as a message, so a request should bring
+ * many. Returns whether to wait for more room. */
 static bool gathers(struct consumer *consumer, uint64_t room, usec_t now)
 {
     if (room >= consumer->config->in_flight / GATHER_SHARE)

@@ -67,7 +67,7 @@ void consumer_note_answer(struct consumer *consumer, const char *token, natsMsg 
  * InFlight=, otherwise after a millisecond, in which more jobs may end. Returns when to call it
  * again at the latest. */
 usec_t consumer_pull(struct consumer *consumer, uint64_t room, usec_t now);
-/* Forgets all requests, because the connection is new, or answers to them arrive no more. */
+/* Forgets all requests, because the connection is new, or their answers no longer arrive. */
 void consumer_reset_requests(struct consumer *consumer);
 /* A request stays open for less than half of AckWait: when a message comes back to the server
  * because a machine is dead, or frozen, no request of that machine is left to take it once more. */
@@ -78,8 +78,8 @@ void consumer_nudge(struct consumer *consumer, uint64_t n);
 
 /* A message has arrived. */
 void consumer_note_message(struct consumer *consumer);
-/* A request has ended with this token and answer. Without a status it is none: senders of messages
- * can have the server answer there. */
+/* A request has ended with this token and answer. An answer without a status does not count:
+ * senders of messages can make the server answer here. */
 void consumer_note_status(struct consumer *consumer, const char *token, natsMsg *answer,
                           usec_t now);
 

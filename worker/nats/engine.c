@@ -38,7 +38,7 @@ static void note(struct engine *engine, enum engine_event event)
     (void)eventfd_write(engine->fd, 1);
 }
 
-/* Takes over the message, unless it returns false. With the lock held. */
+/* Takes over the message, unless it returns false. Called with the lock held. */
 static bool add(struct engine_queue *queue, natsMsg *message)
 {
     struct buffer *messages = &queue->messages;

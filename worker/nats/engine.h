@@ -33,7 +33,8 @@
 #define ENGINE_DONE      'a' /* acknowledgements */
 #define ENGINE_MESSAGES  'm' /* requests for messages */
 
-/* In this order: a connection may be lost and replaced between two calls of engine_events(). */
+/* Events are handled in this order: a connection may be lost and replaced between two calls of
+ * engine_events(). */
 enum engine_event {
     ENGINE_DISCONNECTED = 1 << 0, /* libnats tries to connect again */
     ENGINE_CONNECTED = 1 << 1,    /* for the first time or again */

@@ -36,7 +36,7 @@ struct report {
     const struct config *config;
     json_t *groups;  /* from the answer so far */
     usec_t next_at;  /* of the next question */
-    bool in_trouble; /* and it was logged */
+    bool in_trouble; /* a problem was logged */
     bool stopped;    /* see report_stop() */
     bool keyed;      /* the group is known to have a cell for each key */
 };

@@ -34,7 +34,7 @@ static int report(const struct client *client, const char *what, const char *nam
     return CLIENT_OK;
 }
 
-#define EXISTS "exists, and is left as it is"
+#define EXISTS "exists and is unchanged"
 #define IS_NEW "is new"
 
 /* ---- streams ---- */
@@ -69,8 +69,8 @@ static int add_stream(const struct client *client, const struct config *config, 
 }
 
 /* New jobs would be taken for jobs that are done if there is a result of an earlier stream of the
- * same name. Nor is a new dead letter stored where its subject has one. The list of subjects in
- * STREAM.INFO would have a line for each; this has one at most. */
+ * same name. A new dead letter would not be stored if its subject already had one. The list of
+ * subjects in STREAM.INFO would have a line for each; this has one at most. */
 static int check_earlier(const struct client *client, const struct config *config,
                          const char *prefix)
 {
@@ -87,15 +87,15 @@ static int check_earlier(const struct client *client, const struct config *confi
     if (code == JSNoMessageFoundErr || code == JSStreamNotFoundErr)
         return CLIENT_OK;
     if (found)
-        log_error("stream %s: not made, as the stream " PUBLICATION_STREAM
+        log_error("stream %s: not created, because the stream " PUBLICATION_STREAM
                   " has a result of an earlier stream of this name, %s, so that new jobs would be "
                   "taken for jobs that are done; choose another name (Stream=), or see "
                   "troupe-nats(8)",
                   config->stream, found);
     else
-        log_error("stream %s: not made, as it is not known whether there are results of an "
+        log_error("stream %s: not created, because it is unknown whether there are results of an "
                   "earlier stream of this name: %s",
-                  config->stream, s == NATS_OK ? "the server says no more" : engine_error(s));
+                  config->stream, s == NATS_OK ? "the server gives no reason" : engine_error(s));
     return CLIENT_FAILED;
 }
 

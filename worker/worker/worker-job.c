@@ -315,7 +315,7 @@ int backlog_keep(struct troupe_worker *worker, const struct ring_record *record)
     if (wire.payload.form == PAYLOAD_BLOB)
         r = payload_receive_fd(worker->carrier.control, wire.payload.serial, payload_drop_fd,
                                &job->blob);
-    if (r == -EMFILE) /* it is lost */
+    if (r == -EMFILE) /* the descriptor is lost: the job fails when it begins */
         job->blob = r;
     else if (r < 0) {
         free_job(job);

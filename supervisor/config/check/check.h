@@ -6,13 +6,13 @@
 #include "supervisor/config/config.h"
 #include <stddef.h>
 
-/* Also rounds sizes. Returns 0 (also with new problems) or -ENOMEM. */
+/* Checks a group by itself, and rounds its sizes. Returns 0 (also with new problems) or -ENOMEM. */
 int config_check_group(struct config_group *group);
 
 /*
- * After= and OnOom= of groups, sorted by name, to each other. `alone`: of a single group, whose
- * others are files beside its own or in CONFIG_DIRECTORY, and are not read. Returns 0 (also with
- * new problems) or -ENOMEM.
+ * Checks After= and OnOom= of groups, which are sorted by name. `alone`: there is a single group;
+ * the others are files beside its own or in CONFIG_DIRECTORY, and are not read. Returns 0 (also
+ * with new problems) or -ENOMEM.
  */
 int config_check_references(struct config_group *const *groups, size_t n_groups, bool alone);
 

@@ -191,7 +191,7 @@ static int parse_cpus(const struct config_key *key, const char *value, void *fie
     return r < 0 ? r : check_result(r, ret_reason);
 }
 
-/* NULL = an absolute path. */
+/* Returns why the path is not absolute, or NULL if it is. */
 static const char *find_fault_in_path(const char *path)
 {
     if (*path != '/')

@@ -32,7 +32,7 @@ struct cancel_all {
     struct job_filter filter; /* texts borrowed from the call */
     bool dry_run;
     bool last_round;
-    bool reads;            /* this round looks at rows, too */
+    bool reads;            /* this round includes jobs on disk */
     bool on_disk;          /* and more of them are to be read */
     struct job_load *rows; /* being read */
     int64_t row;           /* the last one that was looked at */

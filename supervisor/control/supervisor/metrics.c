@@ -260,7 +260,8 @@ static bool step(struct request_parts *parts)
     return true;
 }
 
-/* `finish` NULL = the groups are all. */
+/* Replies with an object for each group, then with the fields of finish(). `finish` NULL = there
+ * are no other fields. */
 static void answer_by_group(struct request *request, report_group_fn report,
                             void (*finish)(struct request_parts *))
 {

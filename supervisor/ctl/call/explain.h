@@ -44,5 +44,5 @@ int explain_status(const struct troupe_result *result);
  */
 int explain_end(const char *where, const struct troupe_result *result);
 
-/* Explains why a job was refused or did not succeed, or that this is not known. */
+/* Like explain_end(), but also explains why a job was refused, or that its end is unknown. */
 int explain_result(const char *where, const char *group, const struct troupe_result *result);

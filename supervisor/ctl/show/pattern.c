@@ -62,7 +62,7 @@ struct value {
     usec_t now;
 };
 
-/* Like SAFE_LINE(), if that is longer than other members may be. */
+/* The buffer for a member, as large as that of SAFE_LINE(). */
 #define MEMBER_SIZE 2048
 
 static void write_plain(const struct value *value, char *buffer)
@@ -108,7 +108,7 @@ static void write_until(const struct value *value, char *buffer)
         strcpy(buffer, "now");
 }
 
-/* The first text of an array. */
+/* Writes the first text of an array. */
 static void write_first(const struct value *value, char *buffer)
 {
     const char *text = json_string_value(json_array_get(value->json, 0));
@@ -116,7 +116,7 @@ static void write_first(const struct value *value, char *buffer)
     format_safe(buffer, 512, text ? text : "");
 }
 
-/* A rate: a real number. */
+/* Writes a rate, which is a real number. */
 static void write_rate(const struct value *value, char *buffer)
 {
     const double rate = json_real_value(value->json);
@@ -141,7 +141,7 @@ static void write_state(const struct value *value, char *buffer)
     snprintf(buffer, MEMBER_SIZE, "%s%s" PLAIN, look_of(value->text)->color, SAFE(value->text));
 }
 
-/* As people write enums. */
+/* Writes an enum with hyphens, as people do. */
 static void write_enum(const struct value *value, char *buffer)
 {
     format_safe(buffer, 512, value->text);
@@ -238,7 +238,8 @@ struct writer {
     usec_t now;
 };
 
-/* Copies up to one of the characters, and returns its place. */
+/* Copies the text before the first of the characters in `end`, and returns where that character is.
+ */
 static const char *take(const char *at, const char *end, char ret[64])
 {
     const size_t size = strcspn(at, end);

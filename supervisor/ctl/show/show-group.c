@@ -37,7 +37,7 @@
     "not ended yet"                                                                                \
     "|{some_cells_fail}{cells_failing:count} of {cells_total:count} cells failing "                \
     "({failing_cell}[{cells_failing>1}, …])"                                                     \
-    "|{restoring}reads its jobs from disk, which new ones wait for"                                \
+    "|{restoring}reads its jobs from disk; new jobs wait until then"                               \
     "|{drained}drained: nothing runs, and nothing begins until it is resumed"                      \
     "|{state=draining}[{drained=false}takes no new jobs|removed by a reload], {left:count} "       \
     "job{left:s} left]"
@@ -230,15 +230,16 @@ static const char DEATHS[] =
     "[    Deaths: {deaths:count}, the last {last.at:ago}: {last.worker} {last.detail}"
     "|    Deaths: {deaths>0:count}]";
 
-/* A running group may still run its old program after a reload; and somebody relies on limits. */
+/* A running group may still run its old program after a reload. Limits without effect are shown
+ * because users rely on limits. */
 static const char CONFIGURATION[] =
-    "[{members_are.failed>0}            when that is mended: troupectl reset {name}]\n"
+    "[{members_are.failed>0}            when that is fixed: troupectl reset {name}]\n"
     "[{behind}    Reload: " YELLOW "the new program did not come up" PLAIN
     ", workers continue with the old one; see 'troupectl deaths {name}', fix it and reload again]\n"
     "[    Limits: " YELLOW "{no_effect}" PLAIN " without effect here, see 'troupectl info']\n"
     "[   Sandbox: {sandbox}]";
 
-/* Workers that were started in different ways are usually few. */
+/* Most workers of a group were started in the same way, so only changes are printed. */
 static void show_in_force(const struct terminal *terminal, const json_t *view, usec_t now)
 {
     const json_t *workers = json_object_get(view, "workers");

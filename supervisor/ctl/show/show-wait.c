@@ -25,8 +25,8 @@ static const struct {
      true},
     {"paused", "{target} is paused: 'troupectl resume {target}' ends the pause", true},
     {"fault", "{target} cannot start: {text}", true},
-    {"store_opening", "the store of {target}'s durable jobs takes none yet: {text}", false},
-    {"store_slow", "the store of {target}'s durable jobs waits for seconds: {text}", true},
+    {"store_opening", "the store of {target}'s durable jobs is not open yet: {text}", false},
+    {"store_slow", "the store of {target}'s durable jobs has been stuck for seconds: {text}", true},
     {"store_full", "the disk of {target}'s durable jobs is full: {text}", true},
     {"store_failed", "the store of {target}'s durable jobs has failed: {text}", true},
     {"store_reading", "older jobs of {target} are being read from disk", false},
@@ -57,7 +57,7 @@ static const struct {
      "[{count>1}all {count:count} workers of {target} that are up are"
      "|the only worker of {target} that is up is] busy",
      false},
-    {"queue", "[{count>1:count} other jobs wait|another job waits] in the queue of {target}, too",
+    {"queue", "[{count>1:count} other jobs wait|another job waits] in the queue of {target}",
      false},
     {"cells_max",
      "{target} has as many cells as CellsMax= allows: {count:count}; keys without a cell are "
@@ -69,7 +69,7 @@ static const struct {
      false},
     {"cancelling", "its cancellation is requested, and {target} has not ended it yet", false},
     {"running", "nothing: {target} works on it", false},
-    {"ending", "{target}, which has it, is being ended: {text}", false},
+    {"ending", "its worker {target} is being ended: {text}", false},
     {"handed_over", "{target} has it and has not begun it yet", false},
     {"unlimited", "it has no time limit (TimeoutSec=): 'troupectl cancel {target}' ends it", false},
     {"delayed", "it was to begin {until_at:until} at the earliest", false},

@@ -59,6 +59,6 @@ char *show_wait(const json_t *wait);
  * time or what has begun. */
 bool show_wait_is_obstacle(const json_t *wait);
 
-/* Shows why a group is in trouble, or that it is up, and its last failure; if `waits`, only the
- * latter. */
+/* Shows why a group is in trouble, or that it is up, then its last failure. If `waits`, shows only
+ * the last failure. */
 void show_trouble(const struct terminal *terminal, const json_t *group, usec_t now, bool waits);

@@ -190,7 +190,8 @@ static void come_back(struct map *map)
     map->cut = r != EXIT_OK;
     if (r != EXIT_OK)
         give_up(map, interrupt_seen() ? EXIT_INTERRUPTED : r);
-    /* Then a job that the supervisor does not know was never accepted. */
+    /* Soon after the connection was cut, the supervisor still knows all ids: a job that it does not
+     * know was never accepted. */
     map->window.repeats = usec_sub(clock_now(), map->cut_at) < map->durability.ids_known;
     map->window.hold = 0;
 }
@@ -489,7 +490,7 @@ static int map_attached(struct map *map)
     return map->status;
 }
 
-/* `payload` NULL: of the lines of standard input. */
+/* Submits a job with this payload; if `payload` is NULL, a job for each line of standard input. */
 static int submit_jobs(struct invocation *invocation, const char *payload, size_t size)
 {
     struct map map = {

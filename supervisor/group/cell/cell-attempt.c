@@ -13,19 +13,19 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* How often a job that cannot leave yet tries to. */
+/* How often a job that cannot leave for another group yet tries again. */
 #define CELL_ROW_RETRY (10 * USEC_PER_MSEC)
 
 /* ---- OnOom=: a job whose worker ran out of memory is tried again in another group, once ---- */
 
-/* Whether the job, whose last attempt ran out of memory, goes on in another group. */
+/* Whether the last attempt ran out of memory, and the job continues in another group. */
 static bool cell_leaves_after_oom(const struct cell *cell, const struct job *job)
 {
     return cell->config->on_oom && !job->moved && job->failed_by == ATTEMPT_CAUSE_OOM &&
            !cell_is_restored(job);
 }
 
-/* Whether it may not be tried again: it ran out of memory there, after it had here. */
+/* Whether the job may not be tried again, because it ran out of memory in both groups. */
 static bool cell_fails_after_oom(const struct job *job)
 {
     return job->moved && job->failed_by == ATTEMPT_CAUSE_OOM;
@@ -54,8 +54,8 @@ static void count_in(struct cell *cell, const struct job *job)
     cell_count_live(cell);
 }
 
-/* Moves such a job, which is in no list, to the other group's queue. Returns false if that does not
- * take it. */
+/* Moves a job that ran out of memory, and is in no list, to the other group's queue. Returns false
+ * if that group does not take it. */
 static bool cell_move_after_oom(struct cell *cell, struct job *job)
 {
     struct cell *to = cell->context->find_after_oom(cell->context->registry, job);

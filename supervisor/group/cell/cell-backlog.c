@@ -182,20 +182,20 @@ void cell_backlog_end_restore(struct cell *cell)
     cell_wake(cell);
 }
 
-/* Payloads of the jobs in memory that are not parked. */
+/* Returns the payload bytes of the jobs in memory that are not parked. */
 static uint64_t bytes_in_use(const struct cell *cell)
 {
     return cell->counts.n[JOBS_BYTES] - (cell->backlog ? cell->backlog->parked_bytes : 0);
 }
 
-/* Payloads up to which more jobs are read, and that are read at a time. */
+/* Returns the payload bytes below which more jobs are read, and which are read at a time. */
 static uint64_t few_bytes(const struct cell *cell)
 {
     return cell->config->queue_memory_max / 4;
 }
 
-/* Whether there are too many bytes, and enough without this job: otherwise it would be read again
- * immediately. */
+/* Whether memory holds too many bytes, and would hold enough without this job. If it did not, the
+ * job would be read again immediately. */
 static bool has_spare_bytes(const struct cell *cell, const struct job *job)
 {
     const uint64_t bytes = bytes_in_use(cell);

@@ -46,8 +46,8 @@ void cell_backlog_turn(struct cell *cell);
 /* A parked job may be dropped from memory now. */
 void cell_backlog_review(struct job *job);
 
-/* Makes a parked job of a row that was read by its id. Returns 0, CELL_E_MISSING if the cell has
- * none on disk or has left them there, or -ENOMEM. */
+/* Makes a parked job of a row that was read by its id. Returns 0, CELL_E_MISSING if the cell has no
+ * jobs on disk or has left them there, or -ENOMEM. */
 int cell_backlog_restore(struct cell *cell, struct loaded_job *loaded, struct job **ret);
 
 /* Returns a parked job; NULL = none. */

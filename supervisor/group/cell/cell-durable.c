@@ -27,8 +27,8 @@ int cell_admit_durable(struct cell *cell, const struct cell_request *request)
     }
 }
 
-/* Why a job was not added, or not changed: CELL_E_*. Its sender must not take a job for refused
- * that a worker has begun, or that the next supervisor may find on disk. */
+/* Returns why a job was not added, or not changed: CELL_E_*. A job that a worker has begun, or that
+ * the next supervisor may find on disk, must not look refused to its sender. */
 static int refusal_for(const struct job *job, int result, bool added)
 {
     if (!added && (result == -EIO || job->attempt > 0))

@@ -48,8 +48,8 @@ static int make_job(struct cell *cell, const struct job_row *row, const struct s
     return r;
 }
 
-/* Finds what an upgrade has handed over of a durable job whose row is read. Returns whether there
- * is anything; texts are not valid. */
+/* Finds the state of a durable job that an upgrade has handed over. Returns whether there is any;
+ * its texts are not valid. */
 static bool find_saved(struct durable_jobs *durable, int64_t number, struct saved_job *ret)
 {
     struct saved_reader reader;
@@ -247,7 +247,7 @@ static void cell_describe_restored(struct cell *cell, struct job *job, const str
     cell_progress_watch(cell);
 }
 
-/* The job is complete, or was not made. Returns 0, JOB_E_EXISTS or -errno. */
+/* Makes the job completely or not at all. Returns 0, JOB_E_EXISTS or -errno. */
 static int restore_job(struct cell *cell, const struct job_page *page, struct job **ret)
 {
     int r;
@@ -277,12 +277,12 @@ struct job *cell_job_resumed(struct pool *pool, const struct job_page *page)
     }
     cell_describe_restored(cell, job, page);
     if (job->record && job_cancel_requested(job))
-        durable_job_update(job, false); /* it may not be on disk yet */
+        durable_job_update(job, false); /* the request may not be on disk yet */
     FAULT_POINT("job.adopted");
     return job;
 }
 
-/* Its row, which is read later, may not know the attempt. */
+/* Notes the attempt, which the job's row may lack when it is read later. */
 void cell_job_missed(struct pool *pool, const struct job_page *page)
 {
     struct cell *cell = cell_of_pool(pool);

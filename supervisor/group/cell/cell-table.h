@@ -14,7 +14,7 @@ struct cell;
 
 struct cell_table {
     struct list cells;   /* struct cell.link, in the order of their creation */
-    struct list cursors; /* struct list_cursor.link, in these */
+    struct list cursors; /* struct list_cursor.link, in `cells` */
     size_t n_cells;
     struct list live;    /* struct cell.live_link: cells with live jobs */
     struct index by_key; /* struct cell.by_key */
@@ -22,7 +22,7 @@ struct cell_table {
 };
 
 void cell_table_init(struct cell_table *table);
-void cell_table_deinit(struct cell_table *table); /* empty */
+void cell_table_deinit(struct cell_table *table); /* the table must be empty */
 
 /* Returns NULL if there is none. `key` need not be terminated. */
 struct cell *cell_table_find(const struct cell_table *table, const char *key, size_t size);

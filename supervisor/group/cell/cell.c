@@ -115,8 +115,8 @@ static bool cell_may_begin(const struct cell *cell, struct job *job)
     return false;
 }
 
-/* A busy worker gives no job back: one with a deadline waits here until a worker is idle, and can
- * end in time. */
+/* A busy worker gives no job back. So a job with a deadline, which must be able to end in time,
+ * waits here until a worker is idle. */
 static bool cell_awaits_idle(const struct cell *cell, const struct job *job)
 {
     struct list *node = list_first(&cell->pool.available);

@@ -88,13 +88,13 @@ struct cell {
     struct loop_deferred dispatch; /* matches jobs and slots at the end of the turn */
 };
 
-/* Whether its slots stop, and it is freed after that. */
+/* Whether the cell is freed once its slots have stopped. */
 static inline bool cell_is_retiring(const struct cell *cell)
 {
     return cell->pool.size == 0;
 }
 
-/* Whether it was resized by itself. */
+/* Whether the cell itself, not only its group, was resized. */
 bool cell_has_own_size(const struct cell *cell);
 
 /* Makes a cell with stopped slots, in no table. `key` is "" or valid by protocol_name_valid().

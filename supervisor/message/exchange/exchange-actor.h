@@ -15,8 +15,8 @@ enum {
 #define EXCHANGES_MAX           10000u
 #define EXCHANGES_PER_ACTOR_MAX 256u
 
-/* An exchange without subscriptions. `declared`: by the configuration, so that it has the same
- * reference under the next supervisor. 0, ACTOR_E_*, or -ENOMEM. */
+/* Makes an exchange without subscriptions. `declared`: the configuration declares it, so it has the
+ * same reference under the next supervisor. Returns 0, ACTOR_E_*, or -ENOMEM. */
 int exchange_actor_new(struct actor **ret, struct message_context *context, const char *name,
                        enum exchange_kind kind, bool declared);
 /*

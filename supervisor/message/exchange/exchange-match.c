@@ -89,7 +89,7 @@ uint32_t exchange_pattern_effort(const char *pattern, uint32_t size)
 }
 
 /* Skips to the last `n_wanted` words of the key, for the words behind the last `#`, without reading
- * the words before them: there may be a hundred. False: too few. */
+ * the words before them: there may be a hundred. Returns false if there are too few. */
 static bool skip_to_end(const char *key, uint32_t size, uint32_t *at, uint32_t n_wanted)
 {
     uint32_t start = has_word(size, *at) ? size + 1 : *at;

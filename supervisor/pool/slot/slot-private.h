@@ -260,8 +260,8 @@ static inline void slot_hand_begin(const struct slot *slot, const struct job *jo
 void slot_let_go(struct slot *slot, struct job *job);
 /* Takes back the jobs of an adopted worker, oldest first. */
 void slot_hand_resume(struct slot *slot);
-/* The worker, which the last supervisor has left with this inbox, is not adopted: reports its jobs
- * as missed. */
+/* Reports the jobs in this inbox, which the last supervisor has left, as missed: its worker is not
+ * adopted. */
 void slot_hand_lose(const struct slot *slot, int inbox);
 /* Whether a job waits for room in the worker's inbox. */
 bool slot_job_waits(const struct slot *slot);

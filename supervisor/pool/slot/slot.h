@@ -47,14 +47,14 @@ enum worker_readiness {
     WORKER_CAME_UP,     /* was ready once */
 };
 
-/* A word in its memory, which the kernel marks when it dies: slot-lifeline.c. */
+/* A word in the worker's memory, which the kernel marks when the worker dies: slot-lifeline.c. */
 enum worker_lifeline {
     LIFELINE_HELD,
     LIFELINE_LOST,    /* marked as dead: to be judged */
     LIFELINE_FEIGNED, /* marked as dead while it ran */
 };
 
-/* KillSignal= was sent to it: SIGKILL is next. */
+/* Whether KillSignal= was sent to the worker, so that SIGKILL is next. */
 enum worker_signalled {
     SIGNALLED_NOT,
     SIGNALLED_BEFORE, /* by the last supervisor, or that was about to: this one begins again */

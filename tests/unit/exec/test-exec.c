@@ -559,7 +559,7 @@ static void await_no_pipe(const char *path)
         nanosleep(&pause, NULL);
 }
 
-/* Locks the pipe of a command's output once that has closed it. */
+/* Locks the pipe of a command's output once the command has closed it. */
 static void lock_output(pid_t command)
 {
     char path[64];

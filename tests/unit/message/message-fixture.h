@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What a supervisor has around its messages, and actors without groups. */
+/* A supervisor's message contexts, and actors without groups. */
 
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
@@ -10,7 +10,7 @@
 void set_up_messages(struct message_context *context);
 void tear_down_messages(struct message_context *context);
 
-/* Without rings, everything waits in its mailbox. */
+/* An actor without rings: every message waits in its mailbox. */
 extern const struct actor_class INBOX;
 
 struct actor *make_actor(struct message_context *context, const struct actor_class *class,
@@ -21,7 +21,7 @@ struct topic topic_of(const char *type);
 
 /* ---- an upgrade ---- */
 
-/* Of the first supervisor, and of the one that takes its place. */
+/* The contexts of the first supervisor, and of its successor. */
 extern struct message_context before, after;
 /* What the first one hands over. */
 extern struct memory_saver saver;
@@ -31,5 +31,5 @@ void tear_down_upgrade(void);
 
 typedef int (*restore_fn)(struct message_context *context, struct saved_reader *row);
 
-/* Restores the rows of that kind, up to one that is refused; what the last one returned. */
+/* Restores the rows of that kind, up to one that is refused. Returns what `fn` returned last. */
 int restore(const char *kind, restore_fn fn);

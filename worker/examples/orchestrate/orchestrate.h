@@ -28,5 +28,5 @@ int orchestrate_start(int argc, char *argv[]);
 int orchestrate_work(int argc, char *argv[]);
 int orchestrate_source(void);
 
-/* A decimal number, and nothing else. 0 or -EINVAL. */
+/* Parses a decimal number, and accepts nothing else. Returns 0 or -EINVAL. */
 int orchestrate_number(const char *text, uint64_t *ret);

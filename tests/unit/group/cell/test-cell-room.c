@@ -163,7 +163,7 @@ TEST(those_who_wait_are_served_in_the_order_they_came_and_before_who_does_not)
     ck_assert_ptr_eq(order[2], &senders[2]);
 }
 
-/* Two that wait for a place. */
+/* Starts two senders, which wait for room. */
 static void start_two(struct sender *senders)
 {
     fill();
