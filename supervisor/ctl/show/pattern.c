@@ -180,7 +180,8 @@ static const struct {
     {"last", .text = format_last_line, .size = 1024}, /* the last line */
 };
 
-static void write_value(struct buffer *out, const struct value *value, const char *format)
+/* Returns whether there was anything to write: text may have no last line. */
+static bool write_value(struct buffer *out, const struct value *value, const char *format)
 {
     char buffer[MEMBER_SIZE] = "";
     size_t i = 0;
@@ -194,6 +195,7 @@ static void write_value(struct buffer *out, const struct value *value, const cha
     else
         formats[i].text(buffer, formats[i].size, value->text);
     buffer_add_string(out, buffer);
+    return !formats[i].text || *buffer != '\0';
 }
 
 static bool is_given(const json_t *member)
@@ -234,6 +236,7 @@ static bool equals(const struct value *value, const char *operand)
 
 struct writer {
     struct buffer text;
+    size_t member_end; /* of the last member that wrote something */
     const json_t *object;
     usec_t now;
 };
@@ -255,6 +258,7 @@ static bool write_member(struct writer *writer, const char **at)
     char name[64], operand[64] = "", format[64] = "";
     const char sign = *(*at = take(*at, "-/=>:}", name));
     struct value value = {.json = find(writer->object, name), .now = writer->now};
+    const size_t size = writer->text.size;
     bool given = is_given(value.json);
 
     value.text = json_is_string(value.json) ? json_string_value(value.json) : "";
@@ -277,24 +281,29 @@ static bool write_member(struct writer *writer, const char **at)
     else if (sign == '=' || sign == '>')
         strcpy(format, "if");
     (*at)++;
-    write_value(&writer->text, &value, format);
+    given = write_value(&writer->text, &value, format) && given;
+    if (writer->text.size > size)
+        writer->member_end = writer->text.size;
     return given;
 }
 
-/* Whether a separator would follow nothing, a blank or "(". Marks of colours do not count. */
-static bool is_at_beginning(const struct buffer *text)
+/* Whether a separator would follow nothing, or a blank or "(" of the pattern. Marks of colours do
+ * not count. */
+static bool is_at_beginning(const struct writer *writer)
 {
-    size_t size = text->size;
+    const char *text = writer->text.bytes;
+    size_t size = writer->text.size;
 
-    while (size > 0 && text->bytes[size - 1] > 0 && text->bytes[size - 1] <= *YELLOW)
+    while (size > 0 && text[size - 1] > 0 && text[size - 1] <= *YELLOW)
         size--;
-    return size == 0 || text->bytes[size - 1] == ' ' || text->bytes[size - 1] == '(';
+    return size == 0 ||
+           (size > writer->member_end && (text[size - 1] == ' ' || text[size - 1] == '('));
 }
 
 static void write_literal(struct writer *writer, const char *text, size_t size)
 {
     const bool separates = size >= 2 && (text[0] == ',' || text[0] == ';') && text[1] == ' ';
-    const size_t skipped = separates && is_at_beginning(&writer->text) ? 2 : 0;
+    const size_t skipped = separates && is_at_beginning(writer) ? 2 : 0;
 
     buffer_add(&writer->text, text + skipped, size - skipped);
 }
@@ -329,12 +338,14 @@ static bool write_choice(struct writer *writer, const char **at)
     bool done = false, last;
 
     do {
-        const size_t size = writer->text.size;
+        const size_t size = writer->text.size, member_end = writer->member_end;
 
-        if (!write_alternative(writer, at) || done)
+        if (!write_alternative(writer, at) || done) {
             writer->text.size = size;
-        else
+            writer->member_end = member_end;
+        } else {
             done = true;
+        }
         last = **at != '|';
         *at += **at != '\0';
     } while (!last);

@@ -15,8 +15,9 @@
  *   <this|that>     likewise; if none applies, the alternative around it does not either
  *
  * A member is given unless it is absent, null, false, or an empty text or array. The number of an
- * array is its size. Of ", " and "; ", which separate parts, those that would follow nothing, a
- * blank or "(" are left out.
+ * array is its size. A member of which its format shows a text that is empty, such as its last
+ * line, is not given either. Of ", " and "; ", which separate parts, those that would follow
+ * nothing, or a blank or "(" of the pattern, are left out.
  */
 
 #include "shared/base/clock.h"

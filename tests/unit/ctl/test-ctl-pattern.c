@@ -12,7 +12,8 @@ static void set_up(void)
         json_loads("{\"name\":\"g\",\"n\":2000,\"one\":1,\"zero\":0,\"below\":-7,\"empty\":\"\","
                    "\"yes\":true,\"no\":false,\"at\":997000000,\"end\":999000000,"
                    "\"inner\":{\"text\":\"first\\nlast\\n\"},\"list\":[\"a\",\"b\"],"
-                   "\"steers\":\"\\u001b[2J\",\"cause\":\"no_match\"}",
+                   "\"steers\":\"\\u001b[2J\",\"cause\":\"no_match\","
+                   "\"open\":\"f (\",\"blank\":\"g \",\"spaced\":\"first\\n\\n\"}",
                    0, NULL);
     ck_assert_ptr_nonnull(object);
 }
@@ -48,6 +49,7 @@ TEST(a_part_is_left_out_if_a_member_is_not_given)
     check("[[{missing}][{empty}]|none]", "none");
     check("[{name}: <[{missing}]>|none]", "none");
     check("[{name}: <[{n}]>|none]", "g: 2000");
+    check("[{spaced:last}|none][: {spaced:last}]{spaced:line}", "nonefirst …");
 }
 
 TEST(conditions_write_nothing)
@@ -61,6 +63,9 @@ TEST(separators_stand_only_between_parts)
 {
     check("x: [, {missing} a][, {n} b][; {one} c]", "x: 2000 b; 1 c");
     check("[, {n} b]([, {one} c])", "2000 b(1 c)");
+    check("{open}, {n}; {blank}[, {missing}|; " RED "{one}" PLAIN "], {n}",
+          "f (, 2000; g ; " RED "1" PLAIN ", 2000");
+    check("[{name}: [, {open}][{missing}], {n}]", "g: f (, 2000");
 }
 
 static void check_list(const char *indent, const struct list_column *columns, const char *items,
