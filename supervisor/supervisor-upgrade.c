@@ -25,7 +25,7 @@
 /* The keeper may be busy. */
 #define HAND_OVER_TIMEOUT (10 * USEC_PER_SEC)
 #define REASON_MAX        2048
-/* Takers answer at once unless they are stopped. */
+/* Takers answer immediately unless they are stopped. */
 #define SETTLE_TIMEOUT (100 * USEC_PER_MSEC)
 
 /* ---- the check ---- */

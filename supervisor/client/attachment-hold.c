@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /* Attached clients across a crash: the keeper holds their rings and connections, and the next
- * supervisor goes on with them. */
+ * supervisor continues with them. */
 
 #include "supervisor/client/attachment-private.h"
 

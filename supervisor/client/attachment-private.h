@@ -150,7 +150,7 @@ void attachment_on_change(struct job_waiter *waiter, struct job *job);
 /* Sends owed records while there is room. Returns 0 (all are sent) or ENDPOINT_E_FULL. */
 int attachment_send_owed(struct attachment *attachment);
 
-/* Removes at most `max` waiters; the jobs go on. Returns whether none is left. */
+/* Removes at most `max` waiters; the jobs continue. Returns whether none is left. */
 bool attachment_drop_waiters(struct attachment *attachment, size_t max);
 /* Removes those that an upgrade saves: for the ends of jobs, and those whose record found no room.
  */

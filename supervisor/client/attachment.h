@@ -44,7 +44,7 @@ int attachment_new(struct attachment **ret, const struct group_context *context,
                    const struct attachment_options *client, struct endpoint_fds *ret_fds);
 void attachment_sent(struct attachment *attachment, struct endpoint_fds *fds);
 
-/* After a crash: goes on with a client of the former supervisor, which keeps its rings and its
+/* After a crash: continues with a client of the former supervisor, which keeps its rings and its
  * address. Jobs that the client waits for are not known any more: its library knows which, and
  * waits for them again by id, or ends them. Takes over `held`, of the kind HOLDING_CLIENT, also on
  * error. 0, -EPROTO, or another -errno. */
@@ -57,10 +57,10 @@ int attachment_take_connection(struct held *held);
  * must see the connection end: the keeper holds it no more. Idempotent. */
 void attachment_drop_holding(struct attachment *attachment);
 
-/* Takes effect at once, also for requests that wait for room. */
+/* Takes effect immediately, also for requests that wait for room. */
 void attachment_set_may_change(struct attachment *attachment, bool may_change);
 
-/* Sends at once what waits for further records: the supervisor ends. */
+/* Sends immediately what waits for further records: the supervisor ends. */
 void attachment_flush(struct attachment *attachment);
 
 /* The client's address as an actor: '@' and its number, which counts from 1. */
@@ -81,7 +81,7 @@ const char *attachment_address(const struct attachment *attachment);
  * there are more to handle. */
 bool attachment_finish(struct attachment *attachment, struct task *again);
 
-/* Its jobs go on without it. NULL allowed; returns NULL. */
+/* Its jobs continue without it. NULL allowed; returns NULL. */
 struct attachment *attachment_free(struct attachment *attachment);
 
 /* ---- across an upgrade: each request that was read is answered once ---- */

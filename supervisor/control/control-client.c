@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Clients beyond ClientsMax= that get an error reply; further ones are closed at once. */
+/* Clients beyond ClientsMax= that get an error reply; further ones are closed immediately. */
 #define REFUSED_MAX 64
 
 static struct request_interface *find_interface(const struct request *request, const char *method,

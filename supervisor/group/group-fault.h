@@ -43,7 +43,7 @@ bool group_is_blocked(const struct group *group);
 /* Starts what is wanted after the fault has gone. */
 void group_fault_unblock(struct group *group);
 
-/* Tries at once, or after the try that is under way, if there is a fault; an event reports the
+/* Tries immediately, or after the try that is under way, if there is a fault; an event reports the
  * outcome. */
 void group_fault_retry(struct group *group);
 /* Whether its fault is being tried, or about to be. */

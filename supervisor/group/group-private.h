@@ -26,7 +26,7 @@ void group_forget_config(struct group *group);
 /* Called after each change of what was asked of the group. */
 void group_keep(struct group *group);
 /* Continues what the last supervisor kept of the group itself. One that waits for those of its
- * After= goes on waiting, but its workers run. */
+ * After= continues waiting, but its workers run. */
 void group_resume(struct group *group);
 /* Finds the cell with this key, or makes it without starting it. `*ret` is NULL for a key that no
  * cell of the group can have. Returns 0 or -ENOMEM. */

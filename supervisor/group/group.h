@@ -133,8 +133,8 @@ int group_resize(struct group *group, int64_t size);
 /* This cell alone, until its group is resized. */
 int group_resize_cell(struct cell *cell, int64_t size);
 
-/* Takes a new configuration over: policies apply at once, and another program rolls the pools (see
- * pool_roll()). Returns 0, or -errno with the old configuration in place. */
+/* Takes a new configuration over: policies apply immediately, and another program rolls the pools
+ * (see pool_roll()). Returns 0, or -errno with the old configuration in place. */
 int group_reconfigure(struct group *group, struct config_group *config);
 
 /* Sets what all actors of the group log, also those to come: bits of enum actor_log. */
@@ -209,7 +209,7 @@ int group_take_cell(struct group *group, const char *key, size_t size, struct ce
 /* ---- all groups, after the last supervisor: resume.c ---- */
 
 /* Continues all groups where the last supervisor stopped. Each worker that has outlived it is
- * adopted, whether it is still wanted or not; then the ordinary rules go on: a pool that is too
+ * adopted, whether it is still wanted or not; then the ordinary rules continue: a pool that is too
  * large shrinks, a group that no file describes is removed. */
 void groups_resume(const struct group_context *context);
 /* All of the last supervisor's jobs that are not on disk are there: removes the groups that no file

@@ -351,7 +351,7 @@ static int take_jobs(struct restore *restore)
 
 /* ---- the sequence ---- */
 
-/* A group may come while others are restored, and take jobs at once. */
+/* A group may come while others are restored, and take jobs immediately. */
 static void note_new_groups(const struct restore *restore)
 {
     size_t cursor = 0;

@@ -7,7 +7,7 @@
  * files *-save.c. upgrade/kinds.c says when each is called.
  *
  * An actor that is made again has the reference that it had, which workers, clients and saved rows
- * go on using. Rows of other kinds find it with actor_get() once the groups, the workers and the
+ * continue using. Rows of other kinds find it with actor_get() once the groups, the workers and the
  * clients are there. A reference of an actor that has ended, or that is not made again, never
  * finds one: messages that wait for it become dead letters, and the rest ends.
  */

@@ -34,7 +34,7 @@ struct slot *pool_standby_new(struct slot *place, enum slot_role role);
 /* Makes the standby again whose worker has outlived the last supervisor, before either is resumed.
  * It may become the member. Best effort: without memory, that worker is ended. */
 void pool_standby_restore(struct slot *place);
-/* Its worker goes on: as a spare, or until it has ended. */
+/* Its worker continues: as a spare, or until it has ended. */
 void pool_standby_resume(struct slot *place);
 
 /* Stops the place's spare, if it has one. */
@@ -68,5 +68,6 @@ void pool_replacement_step(struct pool *pool);
 void pool_replacement_on_ready(struct slot *slot);
 /* The worker is dead or could not be started. */
 void pool_replacement_on_failure(struct slot *slot);
-/* The worker died: its successor takes over at once, ready or not. Returns false if it has none. */
+/* The worker died: its successor takes over immediately, ready or not. Returns false if it has
+ * none. */
 bool pool_replacement_take_over(struct slot *slot);

@@ -149,10 +149,10 @@ int pool_reserve(struct pool *pool, size_t size);
 /* Sets a reserved size: slots beyond it retire, those within it start if the pool is wanted. */
 void pool_set_size(struct pool *pool, size_t size);
 
-/* Takes another configuration of the same group. Running workers go on; see pool_roll(). */
+/* Takes another configuration of the same group. Running workers continue; see pool_roll(). */
 void pool_take_config(struct pool *pool, const struct config_group *config);
 /* Replaces every worker, one after the other, because the program has changed; those that are not
- * up restart at once. Stops at the first successor that does not come up. */
+ * up restart immediately. Stops at the first successor that does not come up. */
 void pool_roll(struct pool *pool);
 /* Replaces the workers that the last supervisor started by another configuration. */
 void pool_roll_behind(struct pool *pool);

@@ -47,7 +47,7 @@ typedef void (*capture_end_fn)(void *userdata);
 struct capture_memory {
     _Atomic uint64_t end;  /* see struct capture */
     _Atomic uint64_t line; /* see struct capture */
-    /* Where the read() ends that is under way: `end` is less then only. */
+    /* Where the current read ends: only while one is in progress is this above `end`. */
     _Atomic uint64_t reading_to;
     char tail[CAPTURE_TAIL_MAX];
 };

@@ -94,9 +94,9 @@ int cgroup_set_limits(struct cgroup *cgroup, const struct cgroup_tree *tree,
 }
 
 /*
- * Makes a new directory for the slot: since Linux 6.14 every process cloned into a cgroup dies at
- * once if its cgroup.kill was ever written. Kills the processes of an earlier life. -EBUSY while
- * these still die.
+ * Makes a new directory for the slot: since Linux 6.14 every process cloned into a cgroup dies
+ * immediately if its cgroup.kill was ever written. Kills the processes of an earlier life. -EBUSY
+ * while these still die.
  */
 static int make_directory(const struct cgroup_tree *tree, struct cgroup *cgroup)
 {

@@ -404,7 +404,7 @@ static void note_missed(struct held_table *table, int error)
         give_up(table, &it);
 }
 
-/* The program before an upgrade can go on with them. Returns 0 or -errno. */
+/* The program before an upgrade can continue with them. Returns 0 or -errno. */
 static int settle_missed(struct held_table *table)
 {
     if (n_missed > 0 && table->end.upgrading)

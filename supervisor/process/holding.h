@@ -132,7 +132,7 @@ int held_collect(struct held_table *table, struct spawner *spawner, usec_t timeo
 void held_deinit(struct held_table *table);
 
 /* Returns what the predecessor held under this kind and name, or NULL. The caller ends it with
- * held_adopt() or held_discard(), at once or later. Valid until then, if the table is. */
+ * held_adopt() or held_discard(), immediately or later. Valid until then, if the table is. */
 struct held *held_take(struct held_table *table, enum holding_kind kind, const char *name);
 /* Returns what held_take() would, and leaves it there. */
 const struct held *held_find(const struct held_table *table, enum holding_kind kind,

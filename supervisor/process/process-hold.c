@@ -180,7 +180,7 @@ static int hold_kept_states(struct process_context *context)
                        });
 }
 
-/* The keeper reads at once, unless it is stopped or traced. */
+/* The keeper reads immediately, unless it is stopped or traced. */
 #define FLUSH_TIMEOUT (5 * USEC_PER_SEC)
 
 bool process_context_flush(struct process_context *context)

@@ -176,7 +176,7 @@ void durable_job_move(struct job *job, const char *group);
 
 /* Notes the end of a job whose outcome is in `job`; its state follows when it is told. `keeps` are
  * bits of enum durable_rest; `letter` is the id of its dead letter. Returns false if nothing is to
- * be written: it may be told at once. */
+ * be written: it may be told immediately. */
 bool durable_job_end(struct job *job, enum job_state end, unsigned keeps, uint64_t letter);
 
 /* The attempt is about to end: until that is written, the next supervisor finds it in memory.

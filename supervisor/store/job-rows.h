@@ -3,7 +3,7 @@
 
 /*
  * The rows of durable jobs, in three tables: "job" has those that have not ended, with everything
- * that a new supervisor needs to go on with them; "ended" has kept results, and "dead" dead
+ * that a new supervisor needs to continue with them; "ended" has kept results, and "dead" dead
  * letters: they are written in the transaction that removes the row of "job", or later. All calls
  * run in the storage thread, within a transaction of the caller's. Updates
  * and removals are idempotent: after a failure it is unknown whether a transaction is on disk, and
@@ -106,8 +106,8 @@ int job_rows_put(struct database *database, enum row_table table, const struct j
 int job_rows_remove(struct database *database, unsigned tables, int64_t number);
 #define ROWS_ALL ((1u << _ROWS_N_TABLES) - 1)
 
-/* Called for each row that is read. The row is valid during the call. Returns 0 to go on, or what
- * the reading function is to return. */
+/* Called for each row that is read. The row is valid during the call. Returns 0 to continue, or
+ * what the reading function is to return. */
 typedef int (*job_row_fn)(void *userdata, const struct job_row *row);
 
 /* Reads one row, with its payload unless that is in pieces. Returns 0, JOB_ROWS_E_MISSING, -errno,

@@ -133,7 +133,7 @@ struct store_stats {
 };
 struct store_stats store_stats(struct store *store);
 
-/* The kind of the row with which an upgrade hands over what of that the next supervisor goes on
+/* The kind of the row with which an upgrade hands over what of that the next supervisor continues
  * with. */
 #define STORE_TALLY_ROW "store-tally"
 extern const struct record STORE_STATS_RECORD;

@@ -56,7 +56,7 @@ struct request_parts {
     size_t n_looked_at;
 };
 
-/* Answers the request; the first part at once. Takes `parts` over. */
+/* Answers the request; the first part immediately. Takes `parts` over. */
 void request_in_parts(struct request *request, struct request_parts *parts);
 
 /* Like request_in_parts(), for a list in pages: the request has "cursor" and "limit". `array` is

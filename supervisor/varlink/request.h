@@ -7,8 +7,9 @@
  *     reply_int(reply, "pid", …);
  *     request_end(request);
  *
- * at once or later. In the latter case it sets `state` and `drop`, which ends it when the client
- * disconnects. With "more" it calls request_end_more() any number of times, then request_end(). */
+ * immediately or later. In the latter case it sets `state` and `drop`, which ends it when the
+ * client disconnects. With "more" it calls request_end_more() any number of times, then
+ * request_end(). */
 
 #include "supervisor/varlink/connection.h"
 #include "supervisor/varlink/reply.h"

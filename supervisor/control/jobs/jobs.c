@@ -43,7 +43,7 @@ static void on_change(struct job_waiter *waiter, struct job *job)
         tell_job(request, job);
 }
 
-/* The job goes on without the client. */
+/* The job continues without the client. */
 static void drop_waiter(struct request *request)
 {
     job_waiter_free(request->context->jobs, request->state);

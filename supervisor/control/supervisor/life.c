@@ -223,7 +223,7 @@ static void drop(struct request *request)
 
 /*
  * Ends the request when the goal is reached, or with NotReached when it no longer can be: a worker
- * failed, or another call changed the target. The change goes on if the client disconnects.
+ * failed, or another call changed the target. The change continues if the client disconnects.
  * Returns NULL when out of memory; then it has been answered.
  */
 static struct wait *wait_for(struct request *request, enum wait_goal goal)

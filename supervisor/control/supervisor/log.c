@@ -68,7 +68,7 @@ static void stay(struct request_parts *parts)
         line_stream_end(stream);
 }
 
-/* Answers the request; the first part at once. */
+/* Answers the request; the first part immediately. */
 static void line_stream_begin(struct line_stream *stream, struct request *request, bool follow)
 {
     stream->parts.array = "lines";
@@ -115,7 +115,7 @@ static bool may_read(const struct job_log *log, const struct group *group)
     return log->submitted || (own && access_group(request, own)) || access_group(request, group);
 }
 
-/* The log to go on with; NULL = all are read. */
+/* The log to continue with; NULL = all are read. */
 static const struct output_log *next_log(struct job_log *log)
 {
     const struct registry *registry = log->stream.parts.request->context->registry;

@@ -103,7 +103,7 @@ static void answer_reload(struct request *request, const struct reload_call *cal
     }
 }
 
-/* ---- changes that go on without their client ---- */
+/* ---- changes that continue without their client ---- */
 
 struct detached {
     struct request *request; /* NULL = the client is gone */

@@ -57,7 +57,7 @@ int invocation_payload(const struct invocation *invocation, const char *operand,
 
 /*
  * Handles SIGINT and SIGTERM for verbs that must finish their work: the first signal is only noted,
- * the second exits at once with EXIT_INTERRUPTED.
+ * the second exits immediately with EXIT_INTERRUPTED.
  */
 
 /* How long to wait at most between two looks at interrupt_seen(): a signal that comes just before a
@@ -73,8 +73,8 @@ bool interrupt_seen(void);
 /* Prints replies on standard output. */
 
 /*
- * Prints a JSON document: one line that is flushed at once if `invocation->lines` is set, otherwise
- * indented on a terminal. Returns an exit status.
+ * Prints a JSON document: one line that is flushed immediately if `invocation->lines` is set,
+ * otherwise indented on a terminal. Returns an exit status.
  */
 int output_json(const struct invocation *invocation, const json_t *document);
 
@@ -99,11 +99,11 @@ enum exit_status {
     EXIT_NOT_FOUND = 5,     /* no such group, worker or job */
     EXIT_BUSY = 6,          /* queue full, id in use, too many clients, supervisor stopping */
     EXIT_INVALID = 7,       /* the configuration has problems */
-    EXIT_TIMEOUT = 8,       /* --timeout expired; the operation may go on */
+    EXIT_TIMEOUT = 8,       /* --timeout expired; the operation may continue */
     EXIT_UNKNOWN = 9,       /* the supervisor restarted: what became of a job is not known */
     EXIT_INTERRUPTED = 130, /* as a shell reports SIGINT */
 };
 
-/* Replaces a file at once, by another one that is written beside it under a name with six more
- * letters. Returns 0 or -errno. */
+/* Replaces a file atomically: writes another one beside it, under a name with six more letters, and
+ * renames it. Returns 0 or -errno. */
 int output_replace_file(const char *path, const char *data, size_t size);

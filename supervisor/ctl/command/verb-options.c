@@ -110,7 +110,7 @@ const struct option option_table[] = {
     VALUE(OPTIONS_TOP, OPTION_NUMBER, 'n', "count", "N", count, "end after N pictures",
           .minimum = 1, .maximum = INT32_MAX),
     VALUE(OPTIONS_METRICS, OPTION_TEXT, 'o', "output", "FILE", output,
-          "replace this file at once instead of writing to standard output", ),
+          "replace this file atomically instead of writing to standard output", ),
     VALUE(OPTIONS_CONFIG, OPTION_TEXT, 0, "config", "DIR", config,
           "configuration directory (default: /etc/troupe)", ),
     VALUE(OPTIONS_CONNECT, OPTION_SPAN, 't', "timeout", "SPAN", timeout,

@@ -219,7 +219,7 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
     bool leaves;
 
     if (job->record && durable_job_is_unread(job) && !job_cancel_requested(job)) {
-        cell_drop_job(cell, job, CELL_E_UNREAD); /* its row says how to go on */
+        cell_drop_job(cell, job, CELL_E_UNREAD); /* its row says how to continue */
         return;
     }
     FAULT_POINT("job.attempt-failed");

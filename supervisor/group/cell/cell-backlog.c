@@ -347,7 +347,7 @@ static void on_loaded(struct store_task *task, int result)
 }
 
 /* Takes the next numbers out of the backlog. Jobs in memory before the first that is not go into
- * the queue at once. Returns how many are to be read. */
+ * the queue immediately. Returns how many are to be read. */
 static size_t take_numbers(struct cell *cell, struct job_load *load)
 {
     struct cell_backlog *backlog = cell->backlog;

@@ -84,7 +84,7 @@ void cell_tell_restored(struct cell *cell, const struct job *job);
  * or CELL_E_STORE_*. */
 int cell_admit_durable(struct cell *cell, const struct cell_request *request);
 
-/* Begins to write an end that has been decided. Returns false if it may be told at once. */
+/* Begins to write an end that has been decided. Returns false if it may be told immediately. */
 bool cell_write_end(struct cell *cell, struct job *job, enum job_state end);
 
 /* If the cell is closed, takes a durable job that waits out of memory; its row stays. */
@@ -94,7 +94,7 @@ void cell_leave_on_disk(struct cell *cell, struct job *job);
 
 /* Drops the payload, which no worker will need again: the result takes its place. */
 void cell_drop_payload(struct cell *cell, struct job *job);
-/* Ends a job that is in no list of the cell: at once, or when the end of a durable job has been
+/* Ends a job that is in no list of the cell: immediately, or when the end of a durable job has been
  * written. `reason` NULL = none. */
 void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason);
 /* Ends it for everybody. */

@@ -115,7 +115,7 @@ enum {
                                    durable_job_await() */
 };
 
-/* Cancels a job: at once, or a running one by slot_cancel(). `canceller`: JOB_NOBODY = none. */
+/* Cancels a job: immediately, or a running one by slot_cancel(). `canceller`: JOB_NOBODY = none. */
 int cell_cancel(struct job *job, enum protocol_cause cause, uid_t canceller);
 
 /* A paused cell hands out no jobs and delivers no messages. */

@@ -201,7 +201,7 @@ static struct envelope *schedule_envelope(const struct schedule_options *options
 }
 
 /* Timers of one type are spread over so many keys. An index that grows moves all entries of a key
- * at once, and there may be a million timers of one type. */
+ * in one step, and there may be a million timers of one type. */
 #define KEYS_PER_TYPE 64u
 
 /* The key of a type's timers whose ids leave this remainder. */

@@ -143,7 +143,7 @@ int slot_open_notify(struct slot *slot);
 int slot_adopt_notify(struct slot *slot, int fd);
 /* The service is dead: keeps its notify socket, unread, for the next one. */
 void slot_rest_notify(struct slot *slot);
-/* Called after each event: closes that socket unless the next one starts at once. */
+/* Called after each event: closes that socket unless the next one starts immediately. */
 void slot_settle_notify(struct slot *slot);
 
 /* ---- slot-start.c ---- */

@@ -13,7 +13,7 @@
 
 /* Looks for a sign of life within WatchdogSec=. */
 #define WATCHDOG_LOOKS 10
-/* Bounds slot_catch_up() if the worker goes on writing. */
+/* Bounds slot_catch_up() if the worker continues writing. */
 #define CATCH_UP_BATCHES 64
 
 /* Whether the worker should handle a message now: a paused one only those that it has begun. */
