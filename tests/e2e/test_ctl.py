@@ -597,11 +597,12 @@ class Map(Ctl):
         endless.wait(LIMIT)
 
     def test_a_full_disk_is_no_success(self):
-        with open("/dev/full", "wb") as full:
-            process = subprocess.run([TROUPECTL, "-s", self.s.socket_path, "map", "actor"], input=b"echo x\n",
-                                     stdout=full, stderr=subprocess.PIPE, timeout=LIMIT, check=False)
-        self.assertEqual(process.returncode, 1)
-        self.assertIn(b"No space left on device", process.stderr)
+        for arguments, payload in (("map", "actor"), b"echo x\n"), (("do", "actor", "-"), b"echo x"):
+            with self.subTest(verb=arguments[0]), open("/dev/full", "wb") as full:
+                process = subprocess.run([TROUPECTL, "-s", self.s.socket_path, *arguments], input=payload,
+                                         stdout=full, stderr=subprocess.PIPE, timeout=LIMIT, check=False)
+                self.assertEqual(process.returncode, 1)
+                self.assertIn(b"troupectl: cannot write the output: No space left on device\n", process.stderr)
 
     def test_memory_does_not_grow_with_the_input(self):
         mapping = self.spawn("map", "actor")

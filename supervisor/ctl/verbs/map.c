@@ -288,7 +288,7 @@ static void take_results(struct map *map, usec_t timeout)
 static void output_failed(struct map *map)
 {
     if (errno != EPIPE && !map->broken)
-        complain("cannot write the results: %s", strerror(errno));
+        complain("cannot write the output: %s", strerror(errno));
     map->broken = true;
     /* Do not try to write it again at exit. */
     __fpurge(stdout);
