@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Reads records before their turn while reading is suspended. */
+
 #include "shared/protocol/protocol-actors.h"
 #include "supervisor/channel/endpoint-private.h"
 #include <errno.h>
-
-/* Reads records before their turn while reading is suspended. */
 
 /* While a record waits, two kinds of later ones are handled before their turn: reports about our
  * records, because room depends on them, and those that the handler calls urgent. Each is skipped

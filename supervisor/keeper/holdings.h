@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What the keeper holds for the next supervisor, by id: descriptors, opaque bytes, and how a
- * process ended. */
+/* Holds descriptors, opaque bytes, and how a process ended, by id, for the next supervisor. */
 
 #include "supervisor/keeper/id-table.h"
 #include "supervisor/keeper/message.h"

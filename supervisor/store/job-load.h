@@ -37,7 +37,7 @@ struct job_load {
     int64_t after;
     size_t n_read; /* the first `n_read` rows were looked up */
     /* The payload of the first row, while its pieces are read. `bytes` NULL = no pieces are being
-     * read. Such a row is always the first, because rows before it could change meanwhile. */
+     * read. Such a row is always the first, because rows before it could change in between. */
     void *bytes;
     uint64_t done;
     int fd;

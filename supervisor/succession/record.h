@@ -115,8 +115,7 @@ struct record {
         .size = sizeof(struct ROW)                                                                 \
     }
 
-/* A list of fields with their types describes the struct as well: `struct name { LIST(MEMBER) };`
- */
+/* A list of fields with their types also describes the struct: `struct name { LIST(MEMBER) };` */
 #define MEMBER(kept, column, type, ...)      type column;
 #define TYPED_FIELD(kept, column, type, ...) FIELD(kept, column, __VA_ARGS__)
 

@@ -44,7 +44,7 @@ enum engine_event {
     ENGINE_RENEWED = 1 << 5,      /* requests from before are void */
 };
 
-/* What has happened. */
+/* Events since the engine was last asked. */
 struct engine_notes {
     unsigned events;                    /* enum engine_event */
     char refusal[ENGINE_SENTENCE_SIZE]; /* why the last server that answered refused the connection;

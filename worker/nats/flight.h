@@ -60,7 +60,7 @@ enum flight_message {
     FLIGHT_STAND_IN,  /* for a message that an earlier run has received */
 };
 
-/* What the supervisor is asked; see inquiry.h. */
+/* Questions to the supervisor; see inquiry.h. */
 enum question_type {
     QUESTION_WAITS,  /* of a flight that is here: the job's state, and records of type Wait */
     QUESTION_JOB,    /* of a dead one: a record of type Job */

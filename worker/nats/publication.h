@@ -16,7 +16,7 @@
 /* The stream that stores both; `setup` makes it. */
 #define PUBLICATION_STREAM "TROUPE"
 
-/* What is published depends on the state of the flight: FLIGHT_LETTER or FLIGHT_RESULT. */
+/* The state of the flight decides what is published: FLIGHT_LETTER or FLIGHT_RESULT. */
 
 /* Makes the message. Returns NULL without memory. */
 natsMsg *publication_make(const struct engine *engine, const struct flight *flight);

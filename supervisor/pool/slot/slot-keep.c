@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is kept of a slot; valid when zeroed: it was never started. A flag is a number, since a bool
- * that was damaged would have no defined value. */
+/* A slot's fields that outlive the supervisor. Zeroed means that it was never started. A flag is a
+ * number, since a bool that was damaged would have no defined value. */
 #define ROW slot_record
 #define SLOT_FIELDS(F)                                                                             \
     F(MEMORY, generation, uint64_t, NUMBER(generation))                                            \
