@@ -205,6 +205,9 @@ int troupe_job_reject(struct troupe_job *job, int code, const void *data, size_t
  * 1024).
  */
 int troupe_job_retry(struct troupe_job *job, int code, const char *text);
+/* Like troupe_job_retry(), but the next attempt follows after this pause (0 = immediately) instead
+ * of that of the job's policy. -EINVAL: above 366 days. */
+int troupe_job_retry_after(struct troupe_job *job, uint64_t pause_usec, int code, const char *text);
 /* Ends the job after its cancellation was requested. */
 int troupe_job_cancelled(struct troupe_job *job);
 

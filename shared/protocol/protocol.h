@@ -105,6 +105,7 @@ PROTOCOL_RECORD(started)
     F(u32, attempt)                                                                                \
     F(enumeration, outcome, enum protocol_outcome, PROTOCOL_CANCELLED)                             \
     F(i32, code)        /* the handler's own; the submitter knows its meaning */                   \
+    F(usec, pause)      /* with RETRY: before the next attempt; 0 = the job's policy decides */    \
     F(payload, payload) /* the result, or the text of an error */
 PROTOCOL_RECORD(result)
 

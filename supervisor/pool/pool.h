@@ -44,9 +44,11 @@ struct pool_handler {
     /* A worker of the last supervisor, which had this job in hand and may have begun it, cannot be
      * taken over and is killed. */
     void (*job_missed)(struct pool *pool, const struct job_page *page);
-    /* The worker's answer to the running attempt; moves `result`. */
+    /* The worker's answer to the running attempt; moves `result`. With PROTOCOL_RETRY, `pause` is
+     * the one before the next attempt; 0 = the job's policy decides. */
     void (*job_answered)(struct pool *pool, struct job *job, const char *worker,
-                         enum protocol_outcome outcome, int32_t code, struct payload *result);
+                         enum protocol_outcome outcome, int32_t code, usec_t pause,
+                         struct payload *result);
     /* The worker died before it began this job; this does not count as an attempt. */
     void (*job_returned)(struct pool *pool, struct job *job);
     /* The worker died with this job in hand. */

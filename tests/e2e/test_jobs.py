@@ -6,7 +6,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from troupe import ACTOR, LIMIT, Bell, TestCase, Varlink, helper, ini, text
+from troupe import ACTOR, LIMIT, TROUPE_EXEC, Bell, TestCase, Varlink, helper, ini, text
 
 FAST = {"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms"}
 
@@ -179,6 +179,19 @@ class Queues(TestCase):
         self.assertGreater(s.job(job)["next_attempt_at"] - s.job(job)["attempts"][0]["at"], 3500 * 1000000)
         for option in "backoff_min_usec", "backoff_max_usec":
             self.refused("BadOption", s.create, "actor", "echo", **{option: 2 * 86400 * 1000000})
+
+    def test_Q12_a_worker_chooses_the_pause_before_the_next_attempt(self):
+        slow = {"BackoffMinSec": "1h", "BackoffMaxSec": "1h", "MaxRetries": 1}
+        chooses = "echo busy >&2; echo Retry-After: 0 >&2; exit $((2 - {attempt}))"
+        s = self.started({"actor": ini(ACTOR, Jobs=slow), "command": ini(f"{TROUPE_EXEC} -- /bin/sh -c '{chooses}'", Jobs=slow)})
+        for group in "actor", "command":
+            job = s.do(group, "before 2 later 0 again\necho")
+            self.assertEqual((job["state"], job["attempt"]), ("succeeded", 2))
+        dead = s.do("actor", "later 0 never")
+        self.assertEqual((dead["state"], dead["failed_attempts"], dead["reason"]), ("dead", 2, "never"))
+        far = s.create("actor", "later 31622401 too far")
+        s.until(lambda: s.job(far)["state"] == "backoff")
+        self.assertIn("Invalid argument", s.job(far)["attempts"][0]["detail"])
 
     def test_job_events_tell_every_step_to_who_asks_for_them_alone(self):
         s = self.started({"actor": actor(), "other": actor()})

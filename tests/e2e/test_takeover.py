@@ -103,6 +103,18 @@ class Takeover:
                 s.until(lambda: self.states(s, "actor") == self.states(s, "mail") == ["idle"])
                 s.stop()
 
+    def test_Q12_the_pause_that_a_worker_chose_before_a_retry_stays(self):
+        s = self.started({"actor": actor(Jobs={"Durable": "yes", "BackoffMinSec": "1ms", "BackoffMaxSec": "1ms"})},
+                         state=True)
+        id = s.create("actor", "later 3600 the service is busy")
+        job = s.until(lambda: s.job(id)["state"] == "backoff" and s.job(id))
+        self.assertGreater(job["next_attempt_at"] - job["attempts"][0]["at"], 3599 * 1000000)
+        for _ in range(2):
+            self.take_over(s)
+            again = s.job(id)
+            self.assertEqual((again["state"], again["failed_attempts"]), ("backoff", 1))
+            self.assertAlmostEqual(again["next_attempt_at"], job["next_attempt_at"], delta=60 * 1000000)
+
     def test_the_limit_of_a_stop_stays(self):
         s = self.started({"actor": actor(**SLOW)})
         [id], _ = s.busy("actor", n=1, max_retries=0)

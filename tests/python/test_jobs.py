@@ -92,6 +92,18 @@ class Workers(Jobs):
         self.assertIn("jobs.py", result.reason)
         self.assertNotIn("troupe/job.py", result.reason)
 
+    def test_Q12_a_function_chooses_the_pause_before_the_next_attempt(self):
+        import troupe
+        self.started_with("fail", Jobs={**JOBS, "MaxRetries": 2, "BackoffMinSec": "1h", "BackoffMaxSec": "1h"})
+        client = self.connected()
+        id = client.create("fail", "later")
+        job = self.server.until(lambda: (lambda job: job["failed_attempts"] == 2 and job)(self.server.job(id)))
+        self.assertEqual([(attempt["cause"], attempt["detail"]) for attempt in job["attempts"]], [("retry", "busy")] * 2)
+        self.assertGreater(job["next_attempt_at"] - job["attempts"][1]["at"], 3599 * 1000000)
+        with self.assertRaises(troupe.Dead) as caught:
+            client.do("fail", "too late", max_retries=0)
+        self.assertIn("after is -1: it must be a number of seconds from 0", caught.exception.result.reason)
+
     def test_a_function_that_takes_too_long_is_ended_with_its_process(self):
         import troupe
         self.started_with("stuck", Jobs={"TimeoutSec": "100ms", "MaxRetries": 0})

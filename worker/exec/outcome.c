@@ -5,11 +5,14 @@
 #include "shared/base/log.h"
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* The maximum size of a reason in the supervisor, with a NUL. */
 #define TEXT_SIZE 1025
+/* The longest pause that libtroupe accepts: 366 days. */
+#define PAUSE_SECONDS_MAX (366.0 * 24 * 3600)
 
 static size_t describe_signal(const struct command_end *end, char *text, size_t size)
 {
@@ -100,6 +103,43 @@ char *outcome_describe(const struct command_end *end, char *text, size_t size)
     return text;
 }
 
+#define PAUSE_LABEL "retry-after: "
+#define PAUSE_NONE  UINT64_MAX
+
+/* Returns the pause that the command has chosen by the last line of its standard error, in seconds
+ * as in HTTP's header of that name; PAUSE_NONE if it has not. */
+static uint64_t chosen_pause(const struct command_end *end)
+{
+    char tail[COMMAND_TAIL_MAX + 1], *line, *rest;
+    size_t length = end->tail_size;
+    double seconds;
+
+    while (length > 0 && end->tail[length - 1] == '\n')
+        length--;
+    memcpy(tail, end->tail, length);
+    tail[length] = '\0';
+    line = memrchr(tail, '\n', length);
+    line = line ? line + 1 : tail;
+    if (strncasecmp(line, PAUSE_LABEL, strlen(PAUSE_LABEL)) != 0)
+        return PAUSE_NONE;
+    seconds = strtod(line + strlen(PAUSE_LABEL), &rest);
+    if (rest == line + strlen(PAUSE_LABEL) || *rest != '\0' ||
+        !(seconds >= 0 && seconds <= PAUSE_SECONDS_MAX))
+        return PAUSE_NONE;
+    return (uint64_t)(seconds * USEC_PER_SEC);
+}
+
+static int retry(struct troupe_job *job, int code, const struct command_end *end)
+{
+    const uint64_t pause = end->signalled ? PAUSE_NONE : chosen_pause(end);
+    char text[TEXT_SIZE];
+
+    (void)outcome_describe(end, text, sizeof(text));
+    if (pause == PAUSE_NONE)
+        return troupe_job_retry(job, code, text);
+    return troupe_job_retry_after(job, pause, code, text);
+}
+
 static int reject(struct troupe_job *job, const struct command_end *end)
 {
     if (end->output_size > 0)
@@ -110,7 +150,6 @@ static int reject(struct troupe_job *job, const struct command_end *end)
 int outcome_end_job(struct troupe_job *job, const struct command_end *end,
                     const struct outcome_policy *policy)
 {
-    char text[TEXT_SIZE];
     int code;
 
     switch (end->stop) {
@@ -135,7 +174,7 @@ int outcome_end_job(struct troupe_job *job, const struct command_end *end,
             return reject(job, end);
         code = end->signalled ? 128 + end->code : end->code;
     }
-    return troupe_job_retry(job, code, outcome_describe(end, text, sizeof(text)));
+    return retry(job, code, end);
 }
 
 /* Joins the words with blanks, cut to `size`. */

@@ -3,6 +3,7 @@
 /* Handles one job: its record, its payload, its end. */
 
 #include "shared/base/cleanup.h"
+#include "shared/protocol/job-options.h"
 #include "worker/base/sized.h"
 #include "worker/public.h"
 #include "worker/worker/worker.h"
@@ -49,8 +50,8 @@ _public_ bool troupe_job_is_cancelled(const struct troupe_job *job)
     return atomic_load_explicit(&words->mark, memory_order_relaxed) == job->wire.handle;
 }
 
-static int job_end(struct troupe_job *job, enum protocol_outcome outcome, int code,
-                   const void *data, size_t size, unsigned flags)
+static int job_end_with(struct troupe_job *job, enum protocol_outcome outcome, int code,
+                        uint64_t pause, const void *data, size_t size, unsigned flags)
 {
     struct carrier *carrier = &job->worker->carrier;
     struct protocol_result result = {
@@ -58,6 +59,7 @@ static int job_end(struct troupe_job *job, enum protocol_outcome outcome, int co
         .attempt = job->wire.attempt,
         .outcome = outcome,
         .code = code,
+        .pause = pause,
         .payload = {.form = PAYLOAD_INLINE, .data = data, .size = size},
     };
     int r;
@@ -72,6 +74,12 @@ static int job_end(struct troupe_job *job, enum protocol_outcome outcome, int co
     return r;
 }
 
+static int job_end(struct troupe_job *job, enum protocol_outcome outcome, int code,
+                   const void *data, size_t size, unsigned flags)
+{
+    return job_end_with(job, outcome, code, 0, data, size, flags);
+}
+
 _public_ int troupe_job_succeed(struct troupe_job *job, const void *data, size_t size)
 {
     return job_end(job, PROTOCOL_SUCCESS, 0, data, size, 0);
@@ -82,7 +90,8 @@ _public_ int troupe_job_reject(struct troupe_job *job, int code, const void *dat
     return job_end(job, PROTOCOL_REJECT, code, data, size, 0);
 }
 
-_public_ int troupe_job_retry(struct troupe_job *job, int code, const char *text)
+/* `pause` 0 = the job's policy decides. */
+static int job_retry(struct troupe_job *job, uint64_t pause, int code, const char *text)
 {
     size_t max = PROTOCOL_REASON_MAX, size;
 
@@ -96,7 +105,20 @@ _public_ int troupe_job_retry(struct troupe_job *job, int code, const char *text
         while (size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80)
             size--;
     }
-    return job_end(job, PROTOCOL_RETRY, code, text, size, 0);
+    return job_end_with(job, PROTOCOL_RETRY, code, pause, text, size, 0);
+}
+
+_public_ int troupe_job_retry(struct troupe_job *job, int code, const char *text)
+{
+    return job_retry(job, 0, code, text);
+}
+
+_public_ int troupe_job_retry_after(struct troupe_job *job, uint64_t pause_usec, int code,
+                                    const char *text)
+{
+    if (pause_usec > JOB_DELAY_MAX)
+        return -EINVAL;
+    return job_retry(job, pause_usec > 0 ? pause_usec : 1, code, text);
 }
 
 _public_ int troupe_job_cancelled(struct troupe_job *job)

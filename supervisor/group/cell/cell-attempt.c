@@ -175,7 +175,7 @@ void cell_resume_wait(struct cell *cell, struct job *job, enum job_state state,
     job_count(&cell->counts, JOBS_BACKOFF, 1);
 }
 
-static usec_t cell_retry_delay(struct cell *cell, const struct job *job)
+static usec_t cell_retry_delay(struct cell *cell, const struct job *job, usec_t chosen)
 {
     const struct backoff_policy policy = {
         .min = job->backoff_min,
@@ -183,6 +183,8 @@ static usec_t cell_retry_delay(struct cell *cell, const struct job *job)
         .random = cell->config->backoff_random,
     };
 
+    if (chosen > 0)
+        return usec_min(chosen, JOB_DELAY_MAX);
     return backoff_delay(&policy, job->n_failed - 1, cell->context->random);
 }
 
@@ -212,8 +214,9 @@ static const char *cell_why_last(const struct job *job)
     return cell_is_restored(job) ? PAYLOAD_LOST "; " : "";
 }
 
+/* `pause`: that before another attempt, as the worker chose it; 0 = it did not. */
 static void cell_attempt_failed(struct cell *cell, struct job *job, const char *worker,
-                                const char *cause, const char *detail)
+                                const char *cause, const char *detail, usec_t pause)
 {
     char reason[PROTOCOL_REASON_MAX];
     bool leaves;
@@ -239,7 +242,7 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
         job_count(&cell->counts, JOBS_RETRIES, 1);
         job_event(job, "job.retried", worker, "will be tried again%s%s: attempt %u failed (%s)",
                   leaves ? " in " : "", leaves ? cell->config->on_oom : "", job->attempt, cause);
-        cell_back_off(cell, job, cell_retry_delay(cell, job));
+        cell_back_off(cell, job, cell_retry_delay(cell, job, pause));
         cell_write_attempt(cell, job, false);
     }
 }
@@ -247,7 +250,7 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
 void cell_job_orphaned(struct cell *cell, struct job *job)
 {
     job_set_state(job, JOB_RUNNING);
-    cell_attempt_failed(cell, job, "", "supervisor", "the supervisor ended during the attempt");
+    cell_attempt_failed(cell, job, "", "supervisor", "the supervisor ended during the attempt", 0);
 }
 
 void cell_job_started(struct pool *pool, struct job *job)
@@ -267,7 +270,7 @@ void cell_job_started(struct pool *pool, struct job *job)
 }
 
 static void cell_job_erred(struct cell *cell, struct job *job, const char *worker,
-                           const struct payload *text)
+                           const struct payload *text, usec_t pause)
 {
     const char *bytes = payload_data(text);
     char detail[PROTOCOL_REASON_MAX + 1];
@@ -275,7 +278,7 @@ static void cell_job_erred(struct cell *cell, struct job *job, const char *worke
 
     (void)snprintf(detail, sizeof(detail), "%.*s", bytes ? size : 0, bytes ? bytes : "");
     cell_attempt_failed(cell, job, worker,
-                        job->crashed ? death_cause_to_string(job->crash) : "retry", detail);
+                        job->crashed ? death_cause_to_string(job->crash) : "retry", detail, pause);
 }
 
 /* Ends a job whose result is too large, before the result is written or passed on: holes in it cost
@@ -307,7 +310,8 @@ static void count_returned(struct cell *cell)
 }
 
 void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
-                       enum protocol_outcome outcome, int32_t code, struct payload *result)
+                       enum protocol_outcome outcome, int32_t code, usec_t pause,
+                       struct payload *result)
 {
     struct cell *cell = cell_of_pool(pool);
 
@@ -330,10 +334,10 @@ void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
         cell_end_job(cell, job, outcome == PROTOCOL_SUCCESS ? JOB_SUCCEEDED : JOB_REJECTED, NULL);
         break;
     case PROTOCOL_CANCELLED:
-        cell_attempt_failed(cell, job, worker, "retry", "given up by its handler");
+        cell_attempt_failed(cell, job, worker, "retry", "given up by its handler", 0);
         break;
     case PROTOCOL_RETRY:
-        cell_job_erred(cell, job, worker, result);
+        cell_job_erred(cell, job, worker, result, pause);
         break;
     }
 }
@@ -380,7 +384,7 @@ void cell_job_lost(struct pool *pool, struct job *job, const struct death *death
     count_returned(cell);
     if (death->cause != DEATH_STOP || job_cancel_requested(job) || (cell->closed && !job->record)) {
         cell_attempt_failed(cell, job, death->worker, death_cause_to_string(death->cause),
-                            death->detail);
+                            death->detail, 0);
         return;
     }
     /* The worker was stopped on purpose, so this does not count as a failed attempt. */

@@ -163,7 +163,7 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
         slot->worker.jobs_done++;
         slot->pool->handler->job_answered(slot->pool, job, slot->name,
                                           r < 0 ? PROTOCOL_RETRY : result.outcome, result.code,
-                                          &payload);
+                                          result.pause, &payload);
         if (slot->n_jobs == 0)
             slot_event(slot, LIFECYCLE_EVENT_JOB_ENDED);
         else

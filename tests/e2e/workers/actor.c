@@ -184,6 +184,15 @@ static int retry(struct troupe_job *job, const char *argument)
     return troupe_job_retry(job, code, *rest ? rest + 1 : rest);
 }
 
+/* "later SECONDS TEXT" */
+static int later(struct troupe_job *job, const char *argument)
+{
+    char *rest;
+    uint64_t seconds = strtoull(argument, &rest, 10);
+
+    return troupe_job_retry_after(job, seconds * 1000000, 1, *rest ? rest + 1 : rest);
+}
+
 static int reject(struct troupe_job *job, const char *argument)
 {
     char *rest;
@@ -225,6 +234,8 @@ static int run_end(struct troupe_job *job, const char *line)
         r = succeed(job, argument);
     else if (argument_of(line, "retry", &argument))
         r = retry(job, argument);
+    else if (argument_of(line, "later", &argument))
+        r = later(job, argument);
     else if (argument_of(line, "reject", &argument))
         r = reject(job, argument);
     else if (argument_of(line, "cancelled", &argument))

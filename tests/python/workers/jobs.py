@@ -44,6 +44,10 @@ def fail(job):
         sys.exit("bye")
     if verb == "object":
         return object()
+    if job.payload == b"later":
+        raise troupe.Retry("busy", after=0 if job.attempt == 1 else 3600, code=7)
+    if job.payload == b"too late":
+        raise troupe.Retry(after=-1)
     raise ValueError(f"attempt {job.attempt} of {job.max_attempts}")
 
 

@@ -84,12 +84,16 @@ static PyObject *reject(struct held *self, PyObject *args)
 
 static PyObject *retry(struct held *self, PyObject *args)
 {
+    double after = -1;
     const char *reason;
     int code;
 
-    if (!PyArg_ParseTuple(args, "is:retry", &code, &reason) || !held_begin(self))
+    if (!PyArg_ParseTuple(args, "is|d:retry", &code, &reason, &after) || !held_begin(self))
         return NULL;
-    return held_done(self, troupe_job_retry(self->thing, code, reason));
+    if (after < 0)
+        return held_done(self, troupe_job_retry(self->thing, code, reason));
+    return held_done(self,
+                     troupe_job_retry_after(self->thing, (uint64_t)(after * 1e6), code, reason));
 }
 
 static PyObject *cancel(struct held *self, PyObject *unused)
@@ -115,7 +119,8 @@ static PyObject *crashed(struct held *self, PyObject *args, PyObject *kwargs)
 static PyMethodDef METHODS[] = {
     {"succeed", METHOD(succeed), METH_VARARGS, "succeed(data): ends the job."},
     {"reject", METHOD(reject), METH_VARARGS, "reject(code, data): ends the job, without a retry."},
-    {"retry", METHOD(retry), METH_VARARGS, "retry(code, reason): asks for another attempt."},
+    {"retry", METHOD(retry), METH_VARARGS,
+     "retry(code, reason, after=-1): asks for another attempt, after this pause in seconds."},
     {"cancel", METHOD(cancel), METH_NOARGS, "cancel(): ends the job as cancelled."},
     {"crashed", METHOD(crashed), METH_VARARGS | METH_KEYWORDS,
      "crashed(pid, signal, core_dumped=False, command=None): reports the death of a process that "

@@ -17,15 +17,15 @@ from troupe._troupe import Result, version
 from troupe.actor import Actor, Message, Pending, Reply, on
 from troupe.client import Client, ClientPool
 from troupe.data import Options
-from troupe.errors import Cancelled, Dead, Error, JobCancelled, JobError, Reject, Rejected
+from troupe.errors import Cancelled, Dead, Error, JobCancelled, JobError, Reject, Rejected, Retry
 from troupe.job import Job, job, run
 
 if TYPE_CHECKING:
     from troupe.executor import Executor, TaskTimeout, WorkerDied
 
 __all__ = ["Actor", "Cancelled", "Client", "ClientPool", "Dead", "Error", "Executor", "Job", "JobCancelled", "JobError",
-           "Message", "Options", "Pending", "Reject", "Rejected", "Reply", "Result", "TaskTimeout", "WorkerDied", "job", "on",
-           "run", "version"]
+           "Message", "Options", "Pending", "Reject", "Rejected", "Reply", "Result", "Retry", "TaskTimeout", "WorkerDied", "job",
+           "on", "run", "version"]
 __version__ = version()
 
 

@@ -19,6 +19,21 @@ class Reject(Error):
         self.code = code
 
 
+class Retry(Error):
+    """
+    A handler raises it for another attempt after a pause of its choice: `after` seconds, at most 366 days. The attempt
+    counts as failed.
+    """
+
+    def __init__(self, reason: str = "", after: float = 0, code: int = 1) -> None:
+        super().__init__(reason, after, code)
+        if not 0 <= after <= 366 * 24 * 3600:
+            raise ValueError(f"after is {after}: it must be a number of seconds from 0 to 31622400 (366 days)")
+        self.reason = reason
+        self.after = after
+        self.code = code
+
+
 class Cancelled(BaseException):
     """Raised in a handler whose job's cancellation was requested. Not an Exception, so that `except Exception` lets it pass."""
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from troupe import _troupe
 from troupe.actor import Actor
 from troupe.data import Content, encode
-from troupe.errors import Cancelled, Reject
-from troupe.reason import code_of, reason_of
+from troupe.errors import Cancelled, Reject, Retry
+from troupe.reason import REASON_SIZE, code_of, fit, reason_of
 
 INHERITED = ("INBOX", "OUTBOX", "CONTROL", "WAIT", "WAKE", "WORKER", "GENERATION")
 
@@ -87,6 +87,8 @@ def handle(function: Handler, job: _troupe.Job, worker: _troupe.Worker) -> None:
         job.cancel()
     except Reject as final:
         job.reject(final.code, encode(final.data))
+    except Retry as again:
+        job.retry(again.code, fit(again.reason, REASON_SIZE), again.after)
     except Exception as error:
         job.retry(code_of(error), reason_of(error))
     else:
