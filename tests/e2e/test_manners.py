@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What an actor may do to messages, to others and to itself. See workers/player.c."""
 from test_actors import ActorsTestCase, Client
+from troupe import Bell
 
 
 class Manners(ActorsTestCase):
@@ -67,3 +68,21 @@ class Manners(ActorsTestCase):
         self.s.wait_worker("b/0", "idle")
         self.do("a", "tell b/0 do.leave - at once")
         self.s.until(lambda: self.s.group("b")["deaths"] == 1)
+        [death] = self.s.deaths("b")
+        self.assertEqual((death["cause"], death["detail"]), ("exit", "ended itself right after its start: at once"))
+
+    def test_the_words_of_an_actor_that_ends_itself_outlive_the_supervisor(self):
+        self.add("b", Restart={"MinSec": 0})  # no leave counts as a failure
+        self.s.call("Reload")
+        self.s.wait_worker("b/0", "idle")
+        for n, take_over in enumerate((self.s.crash, lambda: self.s.ctl("upgrade", check=True)), 1):
+            go = Bell(self.s, f"go{n}")
+            self.do("a", f"tell b/0 do.linger - {go.path}")
+            self.s.until(lambda: self.s.worker("b/0").get("status") == go.path)
+            take_over()
+            self.s.until(lambda: self.s.worker("b/0").get("status") == go.path)
+            self.assertEqual(self.s.deaths("b")[n - 1:], [])
+            go.ring()
+            self.s.until(lambda: len(self.s.deaths("b")) == n)
+            death = self.s.deaths("b")[0]
+            self.assertEqual((death["cause"], death["detail"]), ("stop", f"ended itself: {go.path}"))

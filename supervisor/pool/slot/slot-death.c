@@ -242,10 +242,16 @@ static enum death_cause slot_cause_of_death(struct slot *slot)
     return how->signalled ? DEATH_SIGNAL : DEATH_EXIT;
 }
 
+/* Quotes a worker that ended itself, if it did as it said. */
 static void slot_quote_reason(const struct slot *slot, struct death *death)
 {
-    (void)snprintf(death->detail, sizeof(death->detail), "ended itself");
-    (void)snprintf(death->reason, sizeof(death->reason), "%s", slot->worker.leave_reason);
+    const bool early = death->cause == DEATH_EXIT && death->exit.code == 0;
+
+    if (!slot_is_actor(slot) || !slot->status_text || (death->cause != DEATH_STOP && !early))
+        return;
+    (void)snprintf(death->detail, sizeof(death->detail), "ended itself%s",
+                   early ? " right after its start" : "");
+    (void)snprintf(death->reason, sizeof(death->reason), "%s", slot->status_text);
 }
 
 static void slot_write_report(struct slot *slot, struct death *death)
@@ -258,8 +264,7 @@ static void slot_write_report(struct slot *slot, struct death *death)
     if (death->cause == DEATH_VIOLATION)
         (void)snprintf(death->detail, sizeof(death->detail), "broke the protocol: %s",
                        slot->worker.violation);
-    if (death->cause == DEATH_STOP && slot->worker.leave_reason)
-        slot_quote_reason(slot, death);
+    slot_quote_reason(slot, death);
     slot_report_messages(slot, death);
 }
 
@@ -281,6 +286,7 @@ void slot_action_reap(struct slot *slot)
         slot_write_report(slot, death);
         slot_publish_report(slot, death);
     }
+    slot_set_status(slot, "");
     slot_keep_attempt(slot, death ? death : &fallback); /* the inbox goes with the process */
     slot_disarm(slot);
     timer_disarm(slot_timers(slot), &slot->age_timer);

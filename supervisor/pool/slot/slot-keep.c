@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A slot's fields that outlive the supervisor. Zeroed means that it was never started. A flag is a
@@ -103,11 +104,13 @@ void slot_take_last_death(struct slot *slot, struct death *death)
     slot_count(slot);
 }
 
-void slot_keep_status(struct slot *slot)
+void slot_set_status(struct slot *slot, const char *text)
 {
     struct slot_record *record = record_of(slot);
-    const char *text = slot->status_text ? slot->status_text : "";
 
+    free(slot->status_text);
+    slot->status_text = *text != '\0' ? strdup(text) : NULL;
+    text = slot->status_text ? slot->status_text : "";
     if (record)
         (void)utf8_escape(record->status, sizeof(record->status), text, strlen(text));
 }
@@ -244,7 +247,6 @@ static void take_record(struct slot *slot, const struct slot_record *record)
     slot->health.since_at = record->failing_since_at;
     slot->tally.n_pauses = record->n_pauses;
     slot->notify_user = record->notifier - 1;
-    slot_keep_text(&slot->status_text, record->status);
 }
 
 /* The output's descriptor may follow. */
@@ -400,6 +402,7 @@ static bool adopt(struct slot *slot, const struct slot_record *record)
         return false;
     }
     slot->worker.adopted = true;
+    slot_set_status(slot, record->status);
     go_on(slot, record);
     slot->worker.adopted = false;
     return true;

@@ -43,8 +43,7 @@ static void slot_notify(struct slot *slot, const struct notify_message *message)
 
     if (message->status) {
         (void)utf8_escape(text, sizeof(text), message->status, strlen(message->status));
-        slot_keep_text(&slot->status_text, text);
-        slot_keep_status(slot);
+        slot_set_status(slot, text);
     }
     if (message->watchdog)
         slot->worker.watchdog_seen = slot_now(slot);

@@ -80,9 +80,6 @@ void slot_tell(struct slot *slot, struct event event, const char *format, ...)
 
 #define SLOT_TEXT_MAX 128
 
-/* Keeps a copy of `value` instead of the former text. NULL when it is empty or memory is out. */
-void slot_keep_text(char **text, const char *value);
-
 /* Looks the event up in the life-cycle table and carries out its actions. */
 void slot_event(struct slot *slot, enum lifecycle_event event);
 
@@ -130,7 +127,8 @@ enum slot_role slot_kept_role(const struct slot *slot);
 void slot_open_kept(struct slot *slot);
 /* Keeps the forbidden call of its process that is being handled. */
 void slot_keep_calls(struct slot *slot);
-void slot_keep_status(struct slot *slot); /* after a change of status_text */
+/* Sets status_text, also for the next supervisor; "" = none. */
+void slot_set_status(struct slot *slot, const char *text);
 /* The program runs: the process outlives the supervisor from now on. */
 void slot_hold(struct slot *slot);
 

@@ -174,27 +174,37 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
     return 0;
 }
 
+/* Keeps the words of a worker that ends itself, for its report. */
+static void slot_keep_last_words(struct slot *slot, const struct protocol_leave *leave)
+{
+    char reason[PROTOCOL_REASON_MAX], text[SLOT_TEXT_MAX] = "no reason given";
+
+    if (leave->reason_size > 0) {
+        memcpy(reason, leave->reason, leave->reason_size);
+        (void)utf8_escape(text, sizeof(text), reason, leave->reason_size);
+    }
+    slot_set_status(slot, text);
+    slot_tell(slot, (struct event){.level = LOG_LEVEL_INFO, .type = "worker.left", .quotes = true},
+              "ends itself: %s", text);
+}
+
 /* The worker ends itself, which is a stop. One that leaves right after its start has failed:
  * otherwise it would restart without a pause. */
 static int slot_on_leave(struct slot *slot, const struct ring_record *record)
 {
     const struct config_group *config = slot->pool->config;
     const bool again = slot->plan == SLOT_ON && config->restart != CONFIG_RESTART_NO;
-    char reason[PROTOCOL_REASON_MAX], text[SLOT_TEXT_MAX];
     struct protocol_leave leave;
     int r = protocol_get_leave(record->body, record->size, &leave);
 
     if (r < 0)
         return r;
-    if (slot->worker.readiness != WORKER_CAME_UP || slot->worker.kill_reason != DEATH_EXIT ||
+    if (slot->worker.kill_reason != DEATH_EXIT || slot->status_text)
+        return 0; /* it is to end, or has said why it does */
+    slot_keep_last_words(slot, &leave);
+    if (slot->worker.readiness != WORKER_CAME_UP ||
         usec_sub(slot_now(slot), slot->worker.started_at) < config->min)
         return 0;
-    if (leave.reason_size > 0)
-        memcpy(reason, leave.reason, leave.reason_size);
-    (void)utf8_escape(text, sizeof(text), reason, leave.reason_size);
-    slot_keep_text(&slot->worker.leave_reason, text);
-    slot_tell(slot, (struct event){.level = LOG_LEVEL_INFO, .type = "worker.left", .quotes = true},
-              "ends itself: %s", text);
     if (!slot_is_up(slot)) { /* about to be reaped */
         slot_set_kill_reason(slot, DEATH_STOP);
         if (again)

@@ -41,8 +41,6 @@ static void slot_on_exit(struct process *process)
 {
     struct slot *slot = slot_of(process, worker.process);
 
-    slot_keep_text(&slot->status_text, ""); /* of the dead service */
-    slot_keep_status(slot);
     slot_prove_lost(slot);
     slot_event(slot, LIFECYCLE_EVENT_EXITED);
 }
@@ -56,7 +54,7 @@ static void slot_spawn_failed(struct slot *slot, const char *step, int error)
     slot_close_endpoint(slot);
     notify_server_deinit(&slot->worker.notify);
     (void)snprintf(text, sizeof(text), "could not be started: %s: %s", step, strerror(-error));
-    slot_keep_text(&slot->status_text, text);
+    slot_set_status(slot, text);
     slot_tell(slot, (struct event){.level = LOG_LEVEL_WARNING, .type = "worker.spawn-failed"}, "%s",
               text);
     slot->worker.spawn_failed = true;
@@ -97,7 +95,6 @@ static void slot_on_spawned(struct process *process)
 {
     struct slot *slot = slot_of(process, worker.process);
 
-    slot_keep_text(&slot->status_text, ""); /* why the last attempt failed */
     slot_tell(slot, (struct event){.level = LOG_LEVEL_DEBUG, .type = "worker.started"}, "started");
     slot_hold(slot);
     if (!slot_is_actor(slot) && notify_server_hold(&slot->worker.notify, false) < 0)
@@ -336,7 +333,6 @@ void slot_begin_worker(struct slot *slot)
     slot->worker.jobs_done = 0;
     slot->worker.silent_until = 0;
     slot->worker.kill_reason = DEATH_EXIT;
-    slot_keep_text(&slot->worker.leave_reason, "");
     slot->worker.started_at = slot_now(slot);
     slot->health.consumed_before = slot->actor ? slot->actor->counters.consumed : 0;
     slot->health.at_work = false;
@@ -351,6 +347,7 @@ void slot_action_spawn(struct slot *slot)
 
     slot->pool->slot_handler->starting(slot);
     slot->generation = slot_next_generation(slot);
+    slot_set_status(slot, ""); /* why the last attempt failed */
     slot_begin_worker(slot);
     r = slot_is_actor(slot) ? slot_start_actor(slot, &step) : slot_start_service(slot, &step);
     if (r < 0)

@@ -27,12 +27,6 @@ void slot_tell(struct slot *slot, struct event event, const char *format, ...)
     va_end(arguments);
 }
 
-void slot_keep_text(char **text, const char *value)
-{
-    free(*text);
-    *text = *value != '\0' ? strdup(value) : NULL;
-}
-
 void slot_arm_timer(struct slot *slot, struct timer *timer, usec_t at)
 {
     /* A time-out that is not armed never comes, but the heap grows by doubling, hence rarely. */
@@ -359,7 +353,6 @@ struct slot *slot_free(struct slot *slot)
     process_deinit(&slot->worker.process);
     kept_state_free(&slot_context(slot)->process->kept, slot->kept);
     death_unref(slot->last_death);
-    free(slot->worker.leave_reason);
     free(slot->status_text);
     free(slot);
     return NULL;

@@ -98,7 +98,6 @@ struct worker {
     enum worker_signalled signalled;
     enum death_cause kill_reason; /* why the supervisor ends it; DEATH_EXIT = it does not */
     const char *violation;        /* of the protocol; static */
-    char *leave_reason;           /* why it ends itself; NULL = it does not, or out of memory */
 };
 
 struct slot {
@@ -123,7 +122,8 @@ struct slot {
     unsigned n_jobs;
     struct death *last_death;
     enum death_cause died_of;
-    char *status_text; /* a service's STATUS=, or why it could not be started; NULL = none */
+    char *status_text; /* a service's STATUS=, why an actor ends itself, or why the process could
+                          not be started; NULL = none, or out of memory */
 
     /* Plans. */
     enum slot_plan plan;

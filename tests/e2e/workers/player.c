@@ -244,7 +244,15 @@ static int on_wait(struct troupe_actor *actor, struct troupe_message *message, c
     return byte == '\n' ? 0 : -EIO;
 }
 
-/* … and replies. */
+/* Leaves, with the FIFO as its words, and ends after a line from there. */
+static int on_linger(struct troupe_actor *actor, struct troupe_message *message, const char *args)
+{
+    const int r = troupe_actor_leave(actor, args);
+
+    return r < 0 ? r : on_wait(actor, message, args);
+}
+
+/* Waits for a line from the FIFO, and replies. */
 static int on_gate(struct troupe_actor *actor, struct troupe_message *message, const char *args)
 {
     const int r = on_wait(actor, message, args);
@@ -328,6 +336,7 @@ static const struct {
     {"leave", on_leave, false},
     {"wait", on_wait, true},
     {"gate", on_gate, true},
+    {"linger", on_linger, false},
     {"call", on_call, false},
     {"restarts", on_restarts, true},
     {"look", on_look, true},
