@@ -5,6 +5,7 @@
 #include "supervisor/control/actors/actors.h"
 
 #include "shared/base/cleanup.h"
+#include "supervisor/control/bulk.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/group/job-lookup.h"
@@ -84,16 +85,96 @@ static void report_problem(struct request_parts *parts)
     reply_string_if(request_part_reply(parts), "store_problem", letters_problem(parts->request));
 }
 
-/* ---- ListDeadLetters, GetDeadLetter ---- */
+/* ---- a walk over the letters that match ---- */
 
-/* Newest first: the cursor of the call is the id of the last one looked at. */
 struct letters {
-    struct request_parts parts;
+    struct bulk bulk;
+    bool has_one;
+    struct dead_letter *one;          /* the only one, until it is visited */
     struct dead_letter_filter filter; /* texts borrowed from the call */
     struct dead_letter_walk walk;
+    void (*visit)(struct letters *letters, struct dead_letter *letter);
+    uint64_t last;  /* later ids were on an earlier page, or have come since the call */
+    bool unwritten; /* a row of a purged letter may still be on disk */
+    int error;      /* of writing that */
+    struct removal_wait *wait;
+    char job[PROTOCOL_ID_TEXT]; /* the new id of the last job that was sent again */
 };
 
-#define letters_of(pointer) list_entry(pointer, struct letters, parts)
+#define letters_of(pointer) list_entry(bulk_of(pointer), struct letters, bulk)
+
+static void on_removed(void *userdata, int result)
+{
+    struct letters *letters = userdata;
+
+    letters->wait = removal_wait_free(letters->wait);
+    letters->unwritten = false;
+    letters->error = result;
+    request_parts_resume(&letters->bulk.parts);
+}
+
+/* Returns whether the call waits until rows are removed from disk. */
+static bool is_removing(struct letters *letters)
+{
+    if (letters->unwritten && !letters->wait)
+        letters->wait = removal_await(letters->bulk.context->durable->store, on_removed, letters);
+    return letters->wait;
+}
+
+static bool step(struct request_parts *parts)
+{
+    struct letters *letters = letters_of(parts);
+    struct dead_letter *letter =
+        letters->has_one ? TAKE_PTR(letters->one) : dead_letter_walk_next(&letters->walk);
+
+    if (!letter) {
+        parts->waits = letters->bulk.n_writes > 0 || is_removing(letters);
+        return parts->waits;
+    }
+    if (letter->id > letters->last)
+        return true;
+    parts->cursor = letter->id;
+    if (letters->has_one || dead_letter_matches(letter, &letters->filter))
+        letters->visit(letters, letter);
+    return true;
+}
+
+static void free_letters(struct request_parts *parts)
+{
+    struct letters *letters = letters_of(parts);
+
+    dead_letter_walk_end(&letters->walk);
+    bulk_deinit(&letters->bulk);
+    removal_wait_free(letters->wait);
+    free(letters);
+}
+
+/* Begins with all letters that match; the caller sets `visit`. NULL = an error has been sent. */
+static struct letters *letters_new(struct request *request, const struct dead_letter_filter *filter,
+                                   bool newest_first)
+{
+    struct dead_letters *all = &request->context->messages->dead_letters;
+    struct letters *letters = request_allocate(request, sizeof(*letters));
+
+    if (!letters)
+        return NULL;
+    bulk_init(&letters->bulk, request);
+    letters->bulk.parts.step = step;
+    letters->bulk.parts.free = free_letters;
+    letters->filter = *filter;
+    letters->last = all->tally->last_id;
+    dead_letter_walk_begin(&letters->walk, all, newest_first);
+    return letters;
+}
+
+/* ---- ListDeadLetters, GetDeadLetter ---- */
+
+static void list_letter(struct letters *letters, struct dead_letter *letter)
+{
+    struct request_parts *parts = &letters->bulk.parts;
+
+    report_dead_letter(request_part_item(parts), NULL, parts->request, letter, false);
+}
 
 static void report_counts(struct reply *reply, const struct dead_letters *letters)
 {
@@ -110,31 +191,10 @@ static void report_counts(struct reply *reply, const struct dead_letters *letter
     reply_uint(reply, "evicted", letters->tally->n_evicted);
 }
 
-static bool step_letters(struct request_parts *parts)
-{
-    struct letters *letters = letters_of(parts);
-    const struct dead_letter *letter = dead_letter_walk_next(&letters->walk);
-
-    if (!letter)
-        return false;
-    if (parts->cursor != 0 && letter->id >= parts->cursor)
-        return true; /* on an earlier page */
-    parts->cursor = letter->id;
-    if (dead_letter_matches(letter, &letters->filter))
-        report_dead_letter(request_part_item(parts), NULL, parts->request, letter, false);
-    return true;
-}
-
 static void finish_letters(struct request_parts *parts)
 {
     report_counts(request_part_reply(parts), &parts->request->context->messages->dead_letters);
     report_problem(parts);
-}
-
-static void free_letters(struct request_parts *parts)
-{
-    dead_letter_walk_end(&letters_of(parts)->walk);
-    free(letters_of(parts));
 }
 
 /* Those of messages can be looked at while the disk does not answer. */
@@ -145,8 +205,10 @@ static bool is_disk_slow(const struct request *request)
     return store && store_is_slow(store);
 }
 
+/* Newest first: the cursor of the call is the id of the last one looked at. */
 static void list_letters(struct request *request)
 {
+    const int64_t cursor = request_int(request, "cursor", 0);
     struct dead_letter_filter filter;
     struct letters *letters;
 
@@ -154,15 +216,14 @@ static void list_letters(struct request *request)
         return;
     if (!is_disk_slow(request) && control_await_letters(request))
         return;
-    letters = request_allocate(request, sizeof(*letters));
+    letters = letters_new(request, &filter, true);
     if (!letters)
         return;
-    letters->parts.step = step_letters;
-    letters->parts.finish = finish_letters;
-    letters->parts.free = free_letters;
-    letters->filter = filter;
-    dead_letter_walk_begin(&letters->walk, &request->context->messages->dead_letters, true);
-    request_in_pages(request, &letters->parts, "letters");
+    letters->visit = list_letter;
+    letters->bulk.parts.finish = finish_letters;
+    if (cursor > 0)
+        letters->last = (uint64_t)cursor - 1;
+    request_in_pages(request, &letters->bulk.parts, "letters");
 }
 
 static void get_letter(struct request *request)
@@ -177,94 +238,6 @@ static void get_letter(struct request *request)
 
 /* ---- Requeue, Purge ---- */
 
-/* A walk over the letters that match and were there when it began, or one letter. */
-struct change {
-    struct request_parts parts;
-    bool has_one;
-    struct dead_letter *one;          /* until it is changed */
-    struct dead_letter_filter filter; /* texts borrowed from the call */
-    struct dead_letter_walk walk;
-    void (*apply)(struct change *change, struct dead_letter *letter);
-    uint64_t last; /* id */
-    uint64_t n_purged;
-    uint64_t n_counted; /* for dry_run, which changes nothing */
-    bool unwritten;     /* a row of a purged letter may still be on disk */
-    int error;          /* of writing that */
-    struct removal_wait *wait;
-    struct requeue requeue;
-};
-
-#define change_of(pointer) list_entry(pointer, struct change, parts)
-
-static void on_written(void *userdata, int result)
-{
-    struct change *change = userdata;
-
-    change->wait = removal_wait_free(change->wait);
-    change->unwritten = false;
-    change->error = result;
-    request_parts_resume(&change->parts);
-}
-
-/* Returns whether the call waits until rows are removed from disk. */
-static bool is_writing(struct change *change)
-{
-    const struct request *request = change->parts.request;
-
-    if (change->unwritten && !change->wait)
-        change->wait = removal_await(request->context->durable->store, on_written, change);
-    return change->wait;
-}
-
-static struct dead_letter *next_letter(struct change *change)
-{
-    struct dead_letter *letter;
-
-    if (change->has_one)
-        return TAKE_PTR(change->one);
-    letter = dead_letter_walk_next(&change->walk);
-    return letter && letter->id <= change->last ? letter : NULL;
-}
-
-/* Changes the next letter if it matches. */
-static bool change_next(struct request_parts *parts)
-{
-    struct change *change = change_of(parts);
-    struct dead_letter *letter = next_letter(change);
-
-    if (!letter) {
-        parts->waits = requeue_is_pending(&change->requeue) || is_writing(change);
-        return parts->waits;
-    }
-    if (change->has_one || dead_letter_matches(letter, &change->filter)) {
-        change->apply(change, letter);
-        (void)request_part_full(parts, CHANGE_COST - 1);
-    }
-    return true;
-}
-
-static void free_change(struct request_parts *parts)
-{
-    dead_letter_walk_end(&change_of(parts)->walk);
-    requeue_deinit(&change_of(parts)->requeue);
-    removal_wait_free(change_of(parts)->wait);
-    free(change_of(parts));
-}
-
-static void on_settled(struct requeue *requeue)
-{
-    struct change *change = list_entry(requeue, struct change, requeue);
-
-    if (change->parts.waits)
-        request_parts_resume(&change->parts);
-}
-
-static void count_match(struct change *change, struct dead_letter *letter)
-{
-    (void)letter;
-    change->n_counted++;
-}
-
 /* Either an id or a filter. */
 static bool take_which(struct request *request)
 {
@@ -275,16 +248,21 @@ static bool take_which(struct request *request)
     return !has_id || !dry_run || request_refuse(request, "dry_run", "only with filter");
 }
 
+static void count_letter(struct letters *letters, struct dead_letter *letter)
+{
+    (void)letter;
+    letters->bulk.n_done++;
+}
+
 /* Changes the letter with the call's id, or all that match its filter. */
-static void change(struct request *request, const char *to,
-                   void (*apply)(struct change *, struct dead_letter *),
+static void change(struct request *request,
+                   void (*visit)(struct letters *letters, struct dead_letter *letter),
                    void (*finish)(struct request_parts *))
 {
-    struct dead_letters *letters = &request->context->messages->dead_letters;
     const bool has_one = request_has(request, "id");
     struct dead_letter_filter filter;
     struct dead_letter *one = NULL;
-    struct change *change;
+    struct letters *letters;
 
     if (!take_filter(request, &filter))
         return;
@@ -292,44 +270,39 @@ static void change(struct request *request, const char *to,
         return;
     if (!has_one && control_await_letters(request))
         return;
-    change = request_allocate(request, sizeof(*change));
-    if (!change)
+    letters = letters_new(request, &filter, false);
+    if (!letters)
         return;
-    change->parts =
-        (struct request_parts){.step = change_next, .finish = finish, .free = free_change};
-    change->has_one = has_one;
-    change->one = one;
-    change->filter = filter;
-    change->apply = request_bool(request, "dry_run") ? count_match : apply;
-    requeue_init(&change->requeue, request->context, to);
-    change->requeue.settled = on_settled;
-    change->last = letters->tally->last_id;
-    dead_letter_walk_begin(&change->walk, letters, false);
-    request_in_parts(request, &change->parts);
+    letters->has_one = has_one;
+    letters->one = one;
+    letters->bulk.dry_run = request_bool(request, "dry_run");
+    letters->visit = letters->bulk.dry_run ? count_letter : visit;
+    letters->bulk.parts.finish = finish;
+    request_in_parts(request, &letters->bulk.parts);
 }
 
-static void requeue_match(struct change *change, struct dead_letter *letter)
+static void requeue_one(struct letters *letters, struct dead_letter *letter)
 {
-    requeue_letter(&change->requeue, letter);
+    const char *to = request_string(letters->bulk.parts.request, "to");
+
+    requeue_letter(&letters->bulk, letter, to, letters->job);
+    (void)request_part_full(&letters->bulk.parts, CHANGE_COST - 1);
 }
 
 static void finish_requeue(struct request_parts *parts)
 {
-    const struct change *change = change_of(parts);
-    const struct requeue *requeue = &change->requeue;
+    const struct letters *letters = letters_of(parts);
     struct reply *reply = request_part_reply(parts);
 
-    if (change->has_one && requeue->n_failed > 0) {
+    if (letters->has_one && letters->bulk.n_failed > 0) {
         request_begin_error(parts->request, "NotRequeued");
         reply_int(reply, "id", request_int(parts->request, "id", 0));
-        reply_string(reply, "problem", requeue->problem);
+        reply_string(reply, "problem", letters->bulk.problem);
         return;
     }
-    reply_uint(reply, "requeued", requeue->n_requeued + change->n_counted);
-    reply_uint(reply, "failed", requeue->n_failed);
-    reply_string_if(reply, "problem", requeue->problem);
-    if (change->has_one)
-        reply_string_if(reply, "job", requeue->job);
+    bulk_report(&letters->bulk, reply, "requeued");
+    if (letters->has_one)
+        reply_string_if(reply, "job", letters->job);
     else
         report_problem(parts);
 }
@@ -339,34 +312,34 @@ static void requeue(struct request *request)
     const char *to = request_string(request, "to");
 
     if (take_which(request) && (!to || control_find_actor(request, to)))
-        change(request, to, requeue_match, finish_requeue);
+        change(request, requeue_one, finish_requeue);
 }
 
-static void purge_match(struct change *change, struct dead_letter *letter)
+static void purge_one(struct letters *letters, struct dead_letter *letter)
 {
-    change->unwritten |= letter->row != 0;
-    dead_letter_take(change->walk.letters, letter);
+    letters->unwritten |= letter->row != 0;
+    dead_letter_take(letters->walk.letters, letter);
     dead_letter_free(letter);
-    change->n_purged++;
+    letters->bulk.n_done++;
+    (void)request_part_full(&letters->bulk.parts, CHANGE_COST - 1);
 }
 
 static void finish_purge(struct request_parts *parts)
 {
-    const struct change *change = change_of(parts);
+    const struct letters *letters = letters_of(parts);
     struct reply *reply = request_part_reply(parts);
 
-    reply_uint(reply, "purged", change->n_purged + change->n_counted);
-    if (change->error < 0)
-        reply_string(reply, "store_problem",
-                     store_problem(parts->request->context->durable->store));
-    else if (!change->has_one)
+    reply_uint(reply, "purged", letters->bulk.n_done);
+    if (letters->error < 0)
+        reply_string(reply, "store_problem", store_problem(letters->bulk.context->durable->store));
+    else if (!letters->has_one)
         report_problem(parts);
 }
 
 static void purge(struct request *request)
 {
     if (take_which(request))
-        change(request, NULL, purge_match, finish_purge);
+        change(request, purge_one, finish_purge);
 }
 
 const struct request_method control_dead_letter_methods[] = {

@@ -9,7 +9,9 @@
 #include "supervisor/group/job-lookup.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/store/durable-job.h"
+#include "supervisor/store/job-load.h"
 #include "supervisor/store/job-number.h"
+#include "supervisor/varlink/request-parts.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +46,7 @@ static bool has_cause(const struct job_filter *filter, const struct job *job)
 }
 
 /* A job without a group has ended and exists only for clients that still receive its result. */
-bool job_filter_matches(const struct job_filter *filter, const struct job *job)
+static bool matches(const struct job_filter *filter, const struct job *job)
 {
     return job->group && (filter->states & 1u << job->state) != 0 &&
            (filter->group == 0 || job->group->reference == filter->group) &&
@@ -58,6 +60,13 @@ bool job_filter_can_read(const struct group_context *groups)
 
     return store && (store_state(store) == STORE_OPEN || store_state(store) == STORE_FULL);
 }
+
+/* Room for what a row says of a job that is not in memory. */
+struct row_job {
+    struct job job;
+    struct job_timers timers;
+    char name[PROTOCOL_ID_TEXT];
+};
 
 static void describe_row(const struct group_context *groups, const struct job_row *row,
                          struct row_job *room)
@@ -86,17 +95,135 @@ static void describe_row(const struct group_context *groups, const struct job_ro
     }
 }
 
-const struct job *row_job_of(const struct group_context *groups, const struct job_row *row,
-                             struct row_job *room)
+static void offer(struct job_walk *walk, struct job *job, struct loaded_job *row)
 {
-    const struct job *in_memory = durable_job_find(groups->durable, row);
+    if (matches(&walk->filter, job))
+        walk->visit(walk, job, row);
+}
 
-    if (in_memory)
-        return in_memory;
-    if (row->state >= _JOB_ROW_N_STATES)
-        return NULL;
-    describe_row(groups, row, room);
-    return &room->job;
+static void offer_row(struct job_walk *walk, struct loaded_job *row)
+{
+    const struct group_context *groups = walk->parts->request->context->groups;
+    struct job *job = durable_job_find(groups->durable, &row->row);
+    struct row_job room;
+
+    if (job) {
+        offer(walk, job, NULL);
+    } else if (row->row.state < _JOB_ROW_N_STATES) { /* else a result that has expired */
+        describe_row(groups, &row->row, &room);
+        offer(walk, &room.job, row);
+    }
+}
+
+/* A bit of the cursor: an index of the job table follows. */
+#define IN_MEMORY (UINT64_C(1) << 62)
+
+static void offer_rows(struct job_walk *walk, const struct job_load *load)
+{
+    for (size_t i = 0; i < load->n_read; i++) {
+        walk->parts->cursor = (uint64_t)load->entries[i].number;
+        offer_row(walk, load->entries[i].job);
+    }
+    if (load->n_read < load->n)
+        walk->parts->cursor = IN_MEMORY;
+}
+
+void job_walk_fail(struct request *request)
+{
+    request_fail_string(request, "StoreFailed", "problem",
+                        job_lookup_problem(request->context->groups));
+}
+
+/* The store has failed: durable jobs in memory are visited there if no row was. */
+static void leave_disk(struct job_walk *walk)
+{
+    walk->on_disk = walk->parts->cursor != 0;
+    walk->parts->cursor = IN_MEMORY;
+}
+
+/* The rows are those of this turn: a job that is not in memory waits on disk as they say. */
+static void on_rows(struct store_task *task, int result)
+{
+    struct job_load *load = job_load_of(task);
+    struct job_walk *walk = load->owner;
+    struct durable_jobs *durable = walk ? walk->parts->request->context->groups->durable : NULL;
+
+    if (walk && result == 0 && walk->must_read && !durable_jobs_are_known(durable)) {
+        durable_jobs_ask_later(durable, task);
+        return;
+    }
+    if (walk)
+        walk->reading = NULL;
+    if (walk && result == 0)
+        offer_rows(walk, load);
+    job_load_free(load);
+    if (!walk || result == -ECANCELED) /* the supervisor ends, and answers open calls itself */
+        return;
+    if (result < 0 && walk->must_read) {
+        job_walk_fail(walk->parts->request);
+        return;
+    }
+    if (result < 0)
+        leave_disk(walk);
+    request_parts_resume(walk->parts);
+}
+
+/* Reads the rows after the cursor, within what the page may still have. */
+static void read_rows(struct job_walk *walk)
+{
+    const size_t max = JOB_LOAD_QUERY_MAX;
+    struct request_parts *parts = walk->parts;
+    struct job_load *load = job_load_new(walk->rows_left < max ? walk->rows_left : max);
+
+    if (!load) {
+        request_part_reply(parts)->error = -ENOMEM;
+        return;
+    }
+    walk->rows_left -= load->n;
+    load->lists = true;
+    load->ended = walk->ended;
+    load->after = (int64_t)parts->cursor;
+    load->owner = walk;
+    load->task.query = true;
+    load->task.done = on_rows;
+    walk->reading = load;
+    store_add(parts->request->context->durable->store, &load->task);
+}
+
+static void step_disk(struct job_walk *walk)
+{
+    if (!walk->reading && walk->rows_left == 0) {
+        walk->parts->left = 0; /* the next page continues on disk */
+        return;
+    }
+    if (!walk->reading)
+        read_rows(walk);
+    walk->parts->waits = walk->reading != NULL;
+}
+
+bool job_walk_step(struct job_walk *walk)
+{
+    const struct job_table *jobs = walk->parts->request->context->jobs;
+    const uint64_t index = walk->parts->cursor & ~IN_MEMORY;
+    struct job *job;
+
+    if (walk->on_disk && !(walk->parts->cursor & IN_MEMORY)) {
+        step_disk(walk);
+        return true;
+    }
+    if (index >= jobs->handles.n_entries)
+        return false;
+    walk->parts->cursor = IN_MEMORY | (index + 1);
+    job = handle_table_at(&jobs->handles, (uint32_t)index);
+    if (job && (walk->changes || !(job->record && walk->on_disk)))
+        offer(walk, job, NULL);
+    return true;
+}
+
+void job_walk_end(struct job_walk *walk)
+{
+    if (walk->reading)
+        job_load_leave(walk->reading, walk->parts->request->context->durable->store);
 }
 
 /* ---- one ---- */

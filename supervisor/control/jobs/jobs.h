@@ -12,9 +12,11 @@
 #include <stdint.h>
 
 struct group_context;
-struct job_row;
+struct job_load;
 struct job_waiter;
+struct loaded_job;
 struct request;
+struct request_parts;
 
 /* The jobs that a call means. Those that wait on disk only are matched by their rows. */
 struct job_filter {
@@ -31,22 +33,33 @@ struct job_filter {
 /* Takes "group" or "group/key", whose cell may be gone. On false, an error has been sent. */
 bool job_filter_take_group(struct job_filter *filter, struct request *request, const char *name);
 
-bool job_filter_matches(const struct job_filter *filter, const struct job *job);
-
 /* Whether the store works, so that jobs that wait on disk can be read. */
 bool job_filter_can_read(const struct group_context *groups);
 
-/* Room for what a row says of a job that is not in memory. */
-struct row_job {
-    struct job job;
-    struct job_timers timers;
-    char name[PROTOCOL_ID_TEXT];
+/*
+ * A walk over the jobs that match a filter, as the steps of a call. First come durable jobs, in the
+ * order of their rows, then the others, in that of the job table. The call's cursor is the number
+ * of a row, then an index of the job table: both are constant for each job.
+ */
+struct job_walk {
+    struct request_parts *parts;
+    struct job_filter filter;
+    bool on_disk;     /* durable jobs are read from disk */
+    bool must_read;   /* the call fails if they cannot be; else only those in memory follow */
+    bool changes;     /* visits durable jobs that are in memory again there */
+    bool ended;       /* also reads rows of jobs that have ended */
+    size_t rows_left; /* how many rows a page may still read */
+    /* Visits a job. `row` is its row if it is not in memory, as it is on disk in this turn: `job`
+     * then borrows from it. */
+    void (*visit)(struct job_walk *walk, struct job *job, struct loaded_job *row);
+    struct job_load *reading; /* private */
 };
 
-/* Returns the job of a row if it is in memory, else `room`, which borrows from the row; NULL: a
- * result that has expired. */
-const struct job *row_job_of(const struct group_context *groups, const struct job_row *row,
-                             struct row_job *room);
+/* For request_parts.step. Returns false at the end. */
+bool job_walk_step(struct job_walk *walk);
+void job_walk_end(struct job_walk *walk);
+/* Replies with StoreFailed. */
+void job_walk_fail(struct request *request);
 
 /*
  * Finds a job, live or kept, also one that waits on disk only. Returns it, or NULL; then `missing`
