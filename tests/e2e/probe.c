@@ -121,6 +121,44 @@ static int code_after_writing(void)
     return error_of(mprotect(page, 4096, PROT_READ | PROT_EXEC));
 }
 
+/* A page of a file in memory, as those are that a worker shares with the supervisor. */
+static void *map_shared(int *ret_fd)
+{
+    *ret_fd = memfd_create("probe", MFD_CLOEXEC);
+    (void)ftruncate(*ret_fd, 4096);
+    return mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, *ret_fd, 0);
+}
+
+static int punch_hole(void)
+{
+    int fd;
+
+    (void)map_shared(&fd);
+    return error_of(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096));
+}
+
+static int allocate_pages(void)
+{
+    int fd;
+
+    (void)map_shared(&fd);
+    return error_of(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 4096));
+}
+
+static int remove_pages(void)
+{
+    int fd;
+
+    return error_of(madvise(map_shared(&fd), 4096, MADV_REMOVE));
+}
+
+static int forget_pages(void)
+{
+    int fd;
+
+    return error_of(madvise(map_shared(&fd), 4096, MADV_DONTNEED));
+}
+
 static int mount_nothing(void)
 {
     return error_of(syscall(SYS_mount, "none", "/nowhere", "tmpfs", 0, NULL));
@@ -567,6 +605,10 @@ static const struct {
     {"enter-namespace", enter_namespace},
     {"writable-code", writable_code},
     {"code-after-writing", code_after_writing},
+    {"punch-hole", punch_hole},
+    {"allocate-pages", allocate_pages},
+    {"remove-pages", remove_pages},
+    {"forget-pages", forget_pages},
     {"mount", mount_nothing},
     {"trace-me", trace_me},
     {"set-clock", set_clock},

@@ -57,7 +57,8 @@ class Probes(TestCase):
 
     def test_without_keys_nothing_is_forbidden(self):
         s = self.started({"g": probe()})
-        self.assert_answers(results(s.do("g", "")), inet_socket="ok", writable_code="ok", code_after_writing="ok")
+        self.assert_answers(results(s.do("g", "")), inet_socket="ok", writable_code="ok", code_after_writing="ok",
+                            punch_hole="ok", remove_pages="ok")
         self.assertNotIn("sandbox", s.group("g"))
 
     def programs(self, calls, **sandbox):
@@ -268,14 +269,16 @@ class Files(TestCase):
                     "list:/run", "list:/var/lib", "list:/sys", "list:/usr", "read:/etc/passwd", "read:/proc/self/stat",
                     "read:/proc/sys/kernel/core_pattern", "read:/proc/meminfo", "read:/dev/urandom", "write:/dev/null",
                     "inet-socket", "unix-socket", "io-uring", "user-namespace", "mount", "trace-me", "writable-code",
-                    "become-root", "add-key", "shared-memory-name", "userfaultfd", "queue:/probe", "child"]
+                    "become-root", "add-key", "shared-memory-name", "userfaultfd", "queue:/probe", "child",
+                    "punch-hole", "remove-pages", "allocate-pages", "forget-pages"]
         group = {"Group": {"User": "nobody"}, "Sandbox": {"Profile": "strict", "ReadOnlyPaths": BUILD}}
         s = self.started({"g": ini(" ".join([PROBE] + attempts), **group), "worker": ini(ACTOR, **group)})
         answers = results(s.do("g"))
         self.assertEqual({name for name, answer in answers.items() if answer == "ok"},
                          {"create:/tmp", "list:/usr", "read:/etc/passwd", "read:/proc/self/stat", "read:/dev/urandom",
-                          "write:/dev/null", "child"})
+                          "write:/dev/null", "child", "allocate-pages", "forget-pages"})
         self.assertEqual((answers["create:/"], answers["list:/home"], answers["io-uring"]), ("EROFS", "ENOENT", "EPERM"))
+        self.assertEqual((answers["punch-hole"], answers["remove-pages"]), ("EOPNOTSUPP", "EINVAL"))
         self.assertEqual(s.do("worker", "echo hello")["result"], text("hello"))
         self.assertEqual(len(s.do("worker", "blob 300000")["result"]["data"]), 400000)
         in_force = s.worker("worker/0")["in_force"]

@@ -3,6 +3,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/config/sandbox/sandbox-words.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -16,6 +17,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1 */
+#endif
 
 /* ---- keys of [Sandbox] that restrict the arguments of system calls ---- */
 
@@ -97,9 +102,33 @@ static int deny_write_execute(scmp_filter_ctx context)
     return r;
 }
 
+static int forbid_value(scmp_filter_ctx context, int call, unsigned argument, uint64_t value,
+                        int error)
+{
+    const struct scmp_arg_cmp test = {argument, SCMP_CMP_MASKED_EQ, UINT32_MAX, value};
+
+    return seccomp_rule_add_array(context, SCMP_ACT_ERRNO((unsigned)error), call, 1, &test);
+}
+
+/* While the kernel takes pages out of a file, or merges them, others that read these pages wait:
+ * the supervisor, if the file is a worker's outbox. That takes long if the file is mapped often. */
+static int keep_pages(scmp_filter_ctx context)
+{
+    static const uint64_t advice[] = {MADV_REMOVE, MADV_COLLAPSE};
+    int r = forbid_bits(context, SCMP_SYS(fallocate), 1, FALLOC_FL_PUNCH_HOLE, EOPNOTSUPP);
+
+    for (size_t i = 0; r == 0 && i < ELEMENTS(advice); i++) {
+        r = forbid_value(context, SCMP_SYS(madvise), 2, advice[i], EINVAL);
+        if (r == 0)
+            r = forbid_value(context, SCMP_SYS(process_madvise), 3, advice[i], EINVAL);
+    }
+    return r;
+}
+
 /* The settings of a group that restrict arguments. */
 struct restrictions {
     int memory;                    /* MemoryDenyWriteExecute= */
+    int pages;                     /* Profile=strict: keep_pages() */
     uint64_t families, namespaces; /* the allowed ones: bit N = number N */
 };
 
@@ -121,10 +150,12 @@ static void put_arguments(FILE *file, const struct config_group *group)
 {
     const uint64_t families = families_of(group), namespaces = namespaces_of(group);
 
-    if (group->memory_deny_write_execute || group->restrict_address_families.n > 0 ||
+    const bool pages = group->profile == CONFIG_PROFILE_STRICT;
+
+    if (group->memory_deny_write_execute || pages || group->restrict_address_families.n > 0 ||
         namespaces != UINT64_MAX || group->system_call_architectures.n > 0)
-        fprintf(file, FILTER_ARGUMENTS "%d %" PRIx64 " %" PRIx64 " ",
-                group->memory_deny_write_execute, families, namespaces);
+        fprintf(file, FILTER_ARGUMENTS "%d %d %" PRIx64 " %" PRIx64 " ",
+                group->memory_deny_write_execute, pages, families, namespaces);
 }
 
 static int add_arguments(scmp_filter_ctx context, const char *settings, const char **ret_rest)
@@ -132,8 +163,8 @@ static int add_arguments(scmp_filter_ctx context, const char *settings, const ch
     struct restrictions asked;
     int n, r = 0;
 
-    if (sscanf(settings, FILTER_ARGUMENTS "%d %" SCNx64 " %" SCNx64 " %n", &asked.memory,
-               &asked.families, &asked.namespaces, &n) != 3)
+    if (sscanf(settings, FILTER_ARGUMENTS "%d %d %" SCNx64 " %" SCNx64 " %n", &asked.memory,
+               &asked.pages, &asked.families, &asked.namespaces, &n) != 4)
         return -EINVAL;
     *ret_rest = settings + n;
     if (asked.families != UINT64_MAX)
@@ -142,6 +173,8 @@ static int add_arguments(scmp_filter_ctx context, const char *settings, const ch
         r = restrict_namespaces(context, asked.namespaces);
     if (r == 0 && asked.memory)
         r = deny_write_execute(context);
+    if (r == 0 && asked.pages)
+        r = keep_pages(context);
     return r;
 }
 

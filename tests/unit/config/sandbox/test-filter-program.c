@@ -2,9 +2,11 @@
 #include "supervisor/config/sandbox/call-set.h"
 #include "supervisor/config/sandbox/filter.h"
 #include "tests/unit/suite.h"
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
+#include <sys/mman.h>
 
 #define ALLOW    SECCOMP_RET_ALLOW
 #define ERROR(n) (SECCOMP_RET_ERRNO | (n))
@@ -32,9 +34,8 @@ static unsigned jump(const struct sock_filter *code, unsigned value)
 }
 
 /* As the kernel does, with what it refuses. */
-static unsigned answer_with(unsigned call, unsigned architecture, uint64_t argument)
+static unsigned answer_to_data(struct seccomp_data data)
 {
-    const struct seccomp_data data = {.nr = (int)call, .arch = architecture, .args = {argument}};
     const struct sock_filter *code = filter.code;
     unsigned value = 0;
 
@@ -55,7 +56,16 @@ static unsigned answer_with(unsigned call, unsigned architecture, uint64_t argum
 
 static unsigned answer(unsigned call, unsigned architecture)
 {
-    return answer_with(call, architecture, 0);
+    return answer_to_data((struct seccomp_data){.nr = (int)call, .arch = architecture});
+}
+
+static unsigned answer_with(const char *name, unsigned argument, uint64_t value)
+{
+    struct seccomp_data data = {.nr = seccomp_syscall_resolve_name(name),
+                                .arch = seccomp_arch_native()};
+
+    data.args[argument] = value;
+    return answer_to_data(data);
 }
 
 static void check(const uint32_t *actions)
@@ -136,13 +146,12 @@ TEST(what_a_list_does_not_forbid_is_allowed)
 
 static unsigned answer_to_socket(uint64_t family)
 {
-    return answer_with((unsigned)seccomp_syscall_resolve_name("socket"), seccomp_arch_native(),
-                       family);
+    return answer_with("socket", 0, family);
 }
 
 TEST(what_a_list_allows_or_logs_is_still_restricted_by_its_arguments)
 {
-    static const char families[] = "arguments 0 2 ffffffffffffffff "; /* AF_UNIX */
+    static const char families[] = "arguments 0 0 2 ffffffffffffffff "; /* AF_UNIX */
     static const char *const lists[] = {"", "calls 1 read socket",
                                         "calls 1 @system-service | socket"};
 
@@ -161,6 +170,25 @@ TEST(what_a_list_allows_or_logs_is_still_restricted_by_its_arguments)
     }
     ck_assert_int_eq(filter_compile("", &filter), -EINVAL);
     ck_assert_int_eq(filter_compile(families + 1, &filter), -EINVAL);
+}
+
+TEST(pages_of_files_stay_where_they_are_under_a_strict_profile)
+{
+    ck_assert_int_eq(filter_compile("arguments 0 1 ffffffffffffffff ffffffffffffffff ", &filter),
+                     0);
+    ck_assert_uint_eq(answer_with("fallocate", 1, FALLOC_FL_KEEP_SIZE), ALLOW);
+    ck_assert_uint_eq(answer_with("fallocate", 1, FALLOC_FL_PUNCH_HOLE), ERROR(EOPNOTSUPP));
+    ck_assert_uint_eq(answer_with("fallocate", 1, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE),
+                      ERROR(EOPNOTSUPP));
+    for (uint64_t advice = 0; advice < 128; advice++) {
+        const bool forbidden = advice == MADV_REMOVE || advice == 25; /* MADV_COLLAPSE */
+
+        ck_assert_uint_eq(answer_with("madvise", 2, advice), forbidden ? ERROR(EINVAL) : ALLOW);
+        ck_assert_uint_eq(answer_with("process_madvise", 3, advice),
+                          forbidden ? ERROR(EINVAL) : ALLOW);
+    }
+    /* The kernel ignores the upper half. */
+    ck_assert_uint_eq(answer_with("madvise", 2, UINT64_C(1) << 32 | MADV_REMOVE), ERROR(EINVAL));
 }
 
 const struct suite suite = {.setup = set_up, .teardown = tear_down};
