@@ -3,10 +3,9 @@
 import contextlib
 import os
 import signal
-from pathlib import Path
 
 from test_cells import keyed
-from troupe import Bell, FAULTY_TROUPED, LIMIT, TestCase, Varlink, VarlinkError, actor, ended, service, text
+from troupe import Bell, TestCase, Varlink, actor, ended, service, text
 
 SLOW = {"Worker": {"TimeoutStopSec": "1h"}}
 ONCE = {"MaxRetries": 0}
@@ -256,38 +255,6 @@ class JobsInHand(TestCase):
 
     QUICK = actor(Worker={"TimeoutStopSec": "1s"})
 
-    def test_a_request_to_cancel_is_enforced_by_the_next_supervisor(self):
-        for takeover in upgrade, crash:
-            s = self.started({"actor": self.QUICK})
-            id = self.started_job(s)
-            s.call("Cancel", id=id)
-            takeover(s)
-            self.assertTrue(s.job(id)["cancel_requested"])
-            self.refused("CancelAlreadyRequested", s.call, "Cancel", id=id)
-            ended = s.wait_job(id)
-            self.assertEqual((ended["state"], ended["cause"]), ("cancelled", "requested"))
-
-    def test_so_is_a_deadline_that_is_over_and_one_that_is_not_over_yet(self):
-        for takeover in upgrade, crash:
-            for is_over in True, False:
-                s = self.started({"actor": self.QUICK})
-                id = self.started_job(s, deadline_usec=300000 if is_over else 1000000)
-                if is_over:
-                    s.until(lambda: s.job(id)["cancel_requested"])
-                takeover(s)
-                ended = s.wait_job(id)
-                self.assertEqual((ended["state"], ended["cause"]), ("cancelled", "deadline"))
-
-    def test_a_time_out_goes_on_across_takeovers(self):
-        for takeover in upgrade, crash:
-            s = self.started({"actor": actor(Jobs={"MaxRetries": 0})})
-            id = self.started_job(s, timeout_usec=1500000)
-            while s.job(id)["state"] == "running":
-                takeover(s)
-            ended = s.wait_job(id)
-            self.assertEqual((ended["state"], ended["attempts"][-1]["cause"]), ("dead", "job_timeout"))
-            self.assertLess(ended["ended_at"] - ended["started_at"], 5000000)
-
     def test_a_group_whose_jobs_make_no_progress_is_watched_by_the_next_supervisor(self):
         group = actor(Jobs={"NoProgressSec": "1s", "MaxRetries": 0})
         for takeover in upgrade, crash:
@@ -304,29 +271,3 @@ class JobsInHand(TestCase):
         os.kill(s.worker("actor/0")["pid"], signal.SIGKILL)
         ended = s.wait_job(id)
         self.assertEqual((ended["state"], ended["cause"], ended["attempt"]), ("dead", "payload_lost", 1))
-
-    def test_D4_the_number_of_an_attempt_is_not_used_again_if_supervisor_and_worker_die_before_its_start_is_on_disk(self):
-        s = self.supervisor({"actor": actor(Jobs={"Durable": "yes"}, Worker={"TimeoutStopSec": "1h"})},
-                            program=FAULTY_TROUPED, state=True)
-        s.environment["TROUPE_FAULT_POINT"] = "@" + s.path("point")
-        s.start()
-        begun, go = Bell(s, "begun"), Bell(s, "go")
-        Path(s.path("point")).write_text("job.started:1", encoding="ascii")
-        crash(s)
-        supervisor = os.pidfd_open(s.supervisor_pid)
-        with contextlib.suppress(ConnectionError, EOFError, VarlinkError):  # the call is repeated
-            s.create("actor", f"ring {begun.path}\nwait {go.path}\necho done", id="mine")
-        begun.wait()
-        self.assertTrue(ended(supervisor, LIMIT))
-        worker = os.pidfd_open(s.worker("actor/0")["pid"])
-        s.call("Restart", target="actor")
-        s.until(lambda: s.worker("actor/0")["state"] == "stopping")
-        with self.without_supervisor(s):
-            signal.pidfd_send_signal(worker, signal.SIGKILL)
-            self.assertTrue(ended(worker, LIMIT))
-        for fd in supervisor, worker:
-            os.close(fd)
-        go.ring()
-        job = s.wait_job("mine")
-        # Whether the first one counts as failed depends on whether its start came to the disk in time.
-        self.assertEqual((job["state"], job["attempt"]), ("succeeded", 2))

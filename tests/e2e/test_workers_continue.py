@@ -47,17 +47,6 @@ class Continuity(TestCase):
             go.ring()
             s.wait_worker("slow/0", "idle")
 
-    def test_D9_idle_workers_go_on_and_take_jobs(self):
-        s = self.started_with(actor=actor(Pool={"Size": 3}))
-        before = self.pids(s)
-        s.do("actor", "echo before")
-        for n in range(3):
-            s.crash()
-            s.call("Reload")  # so that three crashes do not lead to safe mode
-            self.assertEqual(s.do("actor", f"echo {n}")["result"], text(str(n)))
-            self.assertEqual(self.pids(s), before)
-        self.assertEqual(s.deaths(), [])
-
     @unittest.skipUnless(os.geteuid() == 0, "takes root to change what the main process holds")
     def test_D9_a_worker_whose_kept_state_is_damaged_goes_on(self):
         s = self.started_with(actor=actor(Pool={"Size": 3}))
@@ -67,19 +56,6 @@ class Continuity(TestCase):
         self.assertEqual(self.pids(s), before)
         self.assertIn("actor/1: what the last supervisor kept of its state is damaged", s.log())
         self.assertEqual(s.do("actor", "echo again")["result"], text("again"))
-
-    def test_D9_a_job_in_hand_goes_on_and_its_end_is_taken(self):
-        s = self.started_with(actor=actor())
-        before = self.pids(s)
-        id, bell = s.busy("actor")
-        s.crash()
-        self.assertEqual(s.worker("actor/0")["state"], "busy")
-        self.assertEqual(s.job(id)["state"], "running")
-        bell.ring()
-        s.wait_event("job.recovered")
-        self.assertEqual(s.do("actor", "echo next")["result"], text("next"))
-        self.assertEqual(self.pids(s), before)
-        self.assertEqual(s.group("actor")["succeeded"], 2)
 
     def test_D9_what_a_worker_answers_while_there_is_no_supervisor_is_taken_first(self):
         s = self.started_with(actor=actor(Pool={"Prefetch": 4}))
@@ -112,17 +88,6 @@ class Continuity(TestCase):
         [death] = s.deaths()
         self.assertEqual((death["pid"], death["cause"], death["job"]), (pid, "signal", "one"))
         self.assertEqual(s.worker("actor/0")["generation"], 2)
-
-    def test_D9_a_job_in_hand_can_be_cancelled(self):
-        s = self.started_with(actor=actor())
-        before = self.pids(s)
-        begun = Bell(s, "begun")
-        s.create("actor", f"ring {begun.path}\nuntil-cancelled", id="one")
-        begun.wait()
-        s.crash()
-        s.call("Cancel", id="one")
-        s.wait_event("job.recovered")
-        self.assertEqual(self.pids(s), before)
 
     def test_D9_a_stopping_worker_finishes_its_job_and_stops(self):
         s = self.started_with(actor=actor())
