@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chaos SOCKET GROUP JOBS WINDOW [KEYS]: keeps WINDOW jobs in flight until JOBS have been accepted;
- * if JOBS is 0, until standard input ends. Job n has the payload n as text, the id "chaos-n", and
- * with KEYS the key n modulo KEYS. Counts the ends and prints the counts as one JSON object. Exits
- * with 1 when an end came twice, for a job that was not accepted, or with a wrong result.
+ * chaos SOCKET GROUP JOBS WINDOW: keeps WINDOW jobs in flight until JOBS have been accepted; if
+ * JOBS is 0, until standard input ends. Job n has the payload n as text and the id "chaos-n".
+ * Counts the ends and prints the counts as one JSON object. Exits with 1 when an end came twice,
+ * for a job that was not accepted, or with a wrong result.
  */
 #include "worker/troupe.h"
 #include <errno.h>
@@ -63,21 +63,14 @@ static bool input_ended(void)
     return poll(&input, 1, 0) > 0 && read(STDIN_FILENO, &byte, 1) <= 0;
 }
 
-static uint64_t n_keys;
-
 static int submit(struct troupe_client *client, uint64_t group, uint64_t n)
 {
     struct troupe_job_options options = TROUPE_JOB_DEFAULTS;
-    char name[64], payload[64], key[32];
+    char name[64], payload[64];
     int size = snprintf(payload, sizeof(payload), "echo %llu", (unsigned long long)n);
 
     snprintf(name, sizeof(name), "chaos-%llu", (unsigned long long)n);
     options.id = name;
-    if (n_keys > 0) {
-        options.key = key;
-        options.key_size =
-            (size_t)snprintf(key, sizeof(key), "%llu", (unsigned long long)(n % n_keys));
-    }
     return troupe_client_submit(client, group, &options, payload, (size_t)size, n);
 }
 
@@ -119,9 +112,8 @@ int main(int argc, char **argv)
     struct counts counts = {0};
     uint64_t group;
 
-    if (argc != 5 && argc != 6)
+    if (argc != 5)
         return 2;
-    n_keys = argc == 6 ? strtoull(argv[5], NULL, 10) : 0;
     int r = troupe_client_connect(&client, argv[1]);
     if (r == 0)
         r = troupe_client_group(client, argv[2], &group);

@@ -7,7 +7,7 @@
  * probe            tries everything, but nothing that needs a path
  *
  * NAME:PATH does something with a file: create (a file in a directory, and removes it), list, read,
- * write (opens it), mode (changes it to what it is). abstract-socket:NAME connects to that one.
+ * write (opens it). abstract-socket:NAME connects to that one.
  * signal:PID, limits:PID, trace:PID, memory:PID and descriptor:PID do something to another process
  * that changes nothing; segment:KEY and queue:/NAME open shared memory and a message queue that
  * others have made. make-segment:KEY, make-queue:/NAME and make:PATH leave something behind.
@@ -67,11 +67,6 @@ static int unix_socket(void)
 static int inet_socket(void)
 {
     return family(AF_INET);
-}
-
-static int inet6_socket(void)
-{
-    return family(AF_INET6);
 }
 
 static int netlink_socket(void)
@@ -411,13 +406,6 @@ static int write_file(const char *path)
     return error_of(open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC));
 }
 
-static int change_mode(const char *path)
-{
-    struct stat status;
-
-    return stat(path, &status) < 0 ? errno : error_of(chmod(path, status.st_mode & 07777));
-}
-
 /* That of the test, which listens there. */
 static int connect_abstract(const char *name)
 {
@@ -566,7 +554,6 @@ static const struct {
     {"list:", list},
     {"read:", read_file},
     {"write:", write_file},
-    {"mode:", change_mode},
     {"abstract-socket:", connect_abstract},
     {"signal:", signal_process},
     {"limits:", limit_process},
@@ -592,7 +579,6 @@ static const struct {
 } PROBES[] = {
     {"unix-socket", unix_socket},
     {"inet-socket", inet_socket},
-    {"inet6-socket", inet6_socket},
     {"netlink-socket", netlink_socket},
     {"packet-socket", packet_socket},
     {"raw-socket", raw_socket},

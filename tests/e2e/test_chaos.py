@@ -9,8 +9,8 @@ from troupe import ACTOR, SANITIZED, TestCase, Varlink, dice, ini, limit
 KILLS = int(os.environ.get("TESTS_CHAOS_KILLS", "0"))
 
 
-def group(size, **pool):
-    return ini(ACTOR, Pool={"Size": size, **pool}, Resources={"LimitCORE": 0},
+def group(size):
+    return ini(ACTOR, Pool={"Size": size}, Resources={"LimitCORE": 0},
                Restart={"MinSec": "1ms", "MaxSec": "10ms", "StartLimitBurst": 0},
                Jobs={"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms", "MaxRetries": 100000})
 
@@ -29,8 +29,7 @@ class Chaos(TestCase):
             group = watch.reply()[0]["groups"][0]
             if working and group["succeeded"] < due:
                 continue
-            workers = group["workers"] + [w for c in group.get("cells", []) for w in c["workers"]]
-            workers = [w for w in workers if w.get("pid") and (w["pid"], w["generation"]) not in killed]
+            workers = [w for w in group["workers"] if w.get("pid") and (w["pid"], w["generation"]) not in killed]
             for worker in rng.sample(workers, min(len(workers), kills, 1 + rng.randrange(3))):
                 try:
                     os.kill(worker["pid"], signal.SIGKILL)
@@ -40,9 +39,9 @@ class Chaos(TestCase):
                 kills -= 1
             due = group["succeeded"] + rng.choice((0, 3, 10, 30))
 
-    def run_chaos(self, kills, size=6, wake="futex"):
+    def run_chaos(self, kills, size=6):
         rng = dice()
-        s = self.started({"actor": group(size)}, options=["--wake", wake])
+        s = self.started({"actor": group(size)})
         with Varlink(s.socket_path) as watch:
             self.kill_some(s, watch, rng, 20, working=False)  # what grows once has grown
             s.wait_for(lambda: all(w["state"] == "idle" for w in s.group("actor")["workers"]))
@@ -71,58 +70,7 @@ class Chaos(TestCase):
     def test_chaos_loses_nothing_doubles_nothing_and_leaks_nothing(self):
         self.run_chaos(300)
 
-    @limit(300)
-    def test_chaos_with_eventfds(self):
-        self.run_chaos(100, wake="eventfd")
-
     @unittest.skipUnless(KILLS, "`make check-chaos` runs it")
     @limit(3600)
     def test_chaos_for_long(self):
         self.run_chaos(KILLS)
-
-    @limit(300)
-    def test_chaos_among_cells_that_come_and_go(self):
-        rng = dice()
-        s = self.started({"actor": group(2, Cells="by-key", CellIdleSec="2ms")})
-        before = len(s.fds())
-        with self.chaos(s, "actor", "0", "16", "12") as counts, Varlink(s.socket_path) as watch:
-            self.kill_some(s, watch, rng, 200)
-        self.assertEqual(counts["error"], "")
-        self.assertEqual(counts["accepted"], counts["succeeded"])
-        status = s.wait_for(lambda: (lambda g: g if g["cells"] == [] else None)(s.group("actor")))
-        self.assertEqual(status["succeeded"], counts["accepted"], "cells that are gone are counted")
-        self.assertEqual((status["queued"], status["running"], status["waiting"], status["dead"]), (0, 0, 0, 0))
-        self.assertEqual(s.children(), [])
-        s.until(lambda: len(s.fds()) <= before + 7)  # two memories, what wakes and two sockets, ready for the next worker
-
-    @limit(300)
-    def test_chaos_of_all_kinds_of_ends_is_counted_to_the_last_job(self):
-        rng = dice()
-        s = self.started({"actor": ini(ACTOR, Pool={"Size": 4}, Resources={"LimitCORE": 0},
-                                       Restart={"MinSec": "1ms", "MaxSec": "10ms", "StartLimitBurst": 0},
-                                       Jobs={"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms", "MaxRetries": 2,
-                                             "TimeoutSec": "50ms", "ResultsMax": 100000})})
-        kinds = ["echo fine"] * 20 + ["reject 3 no", "retry 1 broken", "crash kill", "exit 3", "until-cancelled",
-                                      "before 2 crash kill\necho second", "crash abort"]
-        jobs = 1500
-        ids = []
-        with Varlink(s.socket_path) as connection:
-            for _ in range(jobs):
-                connection.send("Create", {"group": "actor", "payload": {"encoding": "utf8", "data": rng.choice(kinds)}})
-                ids.append(connection.reply()[0]["id"])
-                if rng.random() < 0.05:
-                    connection.send("Cancel", {"id": rng.choice(ids)})
-                    connection.receive()
-            ends = {}
-            for id in ids:
-                connection.send("Wait", {"id": id})
-                ends[id] = connection.reply()[0]["job"]["state"]
-        counted = {state: list(ends.values()).count(state) for state in ("succeeded", "rejected", "cancelled", "dead")}
-        print(counted)
-        self.assertEqual(sum(counted.values()), jobs)
-        status = s.group("actor")
-        self.assertEqual({"succeeded": status["succeeded"], "rejected": status["rejected"],
-                          "cancelled": status["cancelled"], "dead": status["dead"]}, counted)
-        self.assertEqual((status["queued"], status["running"], status["waiting"]), (0, 0, 0))
-        for state, number in counted.items():
-            self.assertGreater(number, 0, state)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Messages from outside, exchanges, timers, dead letters and the error queue: socket and troupectl."""
 import os
-import time
 from pathlib import Path
 
 from test_actors import PLAYER, read_notes
@@ -129,14 +128,6 @@ class Messages(Letters):
 
 
 class Timers(Letters):
-    def test_C6_a_timer_sends_its_message_once_after_its_time(self):
-        s = self.players()
-        id = s.call(ACTORS + "Schedule", to="p/0", type="tick", payload=text("now"), delay_usec=1000)["id"]
-        [note] = s.notes.wait(1)
-        self.assertEqual((note.type, note.text, note.flags), ("tick", "now", "t"))
-        self.assertEqual(s.call(ACTORS + "ListTimers")["timers"], [])
-        self.assertEqual(self.refused("NoSuchTimer", s.call, ACTORS + "Unschedule", id=id), {"id": id})
-
     def test_times_that_make_no_sense_are_refused(self):
         s = self.players()
         for parameters in ({}, {"delay_usec": 1, "at": 1}, {"delay_usec": -1}, {"at": -1},
@@ -171,17 +162,6 @@ class Exchanges(Letters):
             self.tell(s, slot, payload=f"{payload}-end")
             s.until(lambda: f"{payload}-end" in s.notes.payloads(slot))
         return "".join(note.name[2] for note in sorted(s.notes.lines()) if note.text == payload)
-
-    def test_C9_routing_key_null_keys_included(self):
-        s = self.exchange("routing_key")
-        self.subscribe(s, "p/0", "order", "k")
-        self.subscribe(s, "p/1", "order")
-        self.assertEqual(self.who(s, "order", "k"), "01")
-        self.assertEqual(self.who(s, "order"), "1")
-        self.assertEqual(self.who(s, "order", ""), "1")
-        self.assertTrue(self.unsubscribe(s, "p/1", "order"))
-        self.assertEqual(self.who(s, "order"), "")
-        self.assertEqual(self.who(s, "order.created", "k"), "0")
 
     def test_C9_forwarding_keeps_sender_and_key_and_an_exchange_can_be_paused(self):
         s = self.players("go tell x order k payload\n", groups=("p", "q"), sections={"Pool": {"Size": 1}})
@@ -379,27 +359,6 @@ class DeadLetters(Letters):
         s.call(ACTORS + "Requeue", id=letter["id"], to="q")
         s.notes.wait(1)
         self.assertEqual(self.letters(s), [])
-
-    def test_filters_and_purge(self):
-        s = self.players("1 unhandled\n2 fail 1 x\n")
-        self.tell(s, "p/0", "a.b", "1")
-        self.tell(s, "p/1", "a", "1")
-        self.tell(s, "p/1", "c", "2")
-        self.wait_letters(s, 3)
-        types = lambda **f: [letter["type"] for letter in self.letters(s, **f)]
-        self.assertEqual(sorted(types(type="a")), ["a", "a.b"])
-        self.assertEqual(types(recipient="p/1", reason="unhandled"), ["a"])
-        self.assertEqual(types(queue="errors"), ["c"])
-        self.assertEqual(types(since_at=int(time.time() * 1e6) + 10**9), [])
-        for filter in ({"reason": "bored"}, {"queue": "x"}, {"since_at": -1}):
-            self.refused("BadOption", s.call, ACTORS + "ListDeadLetters", filter=filter)
-        self.assertEqual(s.call(ACTORS + "Purge", filter={"type": "a"}), {"purged": 2})
-        [left] = self.letters(s)
-        self.assertEqual(s.call(ACTORS + "Purge", id=left["id"]), {"purged": 1})
-        self.assertEqual(self.refused("NoSuchDeadLetter", s.call, ACTORS + "Purge", id=left["id"]),
-                         {"id": left["id"]})
-        self.refused("BadOption", s.call, ACTORS + "Purge")
-        self.refused("BadOption", s.call, ACTORS + "Purge", id=1, filter={})
 
     def test_an_actor_that_ends_leaves_all_its_messages_in_parts(self):
         count = 5000  # more than a turn rejects

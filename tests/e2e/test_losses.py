@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """Messages that cannot be delivered, and the bounds on keeping them. See workers/player.c."""
-import os
 
 from test_actors import PLAYER, ActorsTestCase
 from troupe import ACTOR, FAULTY_TROUPED, QUICK, TestCase, VarlinkError, ini, text
@@ -69,30 +68,6 @@ class Deaths(ActorsTestCase):
         self.do("a", "tell b/0 do.crash - x")
         self.assertEqual(self.generations("do.call"), [1, 2, 3])
         bell.ring()
-
-
-class Shares(ActorsTestCase):
-    def test_a_group_that_floods_leaves_the_dead_letters_and_death_reports_of_others(self):
-        self.s.stop()
-        self.s = self.supervisor(conf="[Supervisor]\nDeadLettersMax=100\nDeathsMax=10\n")
-        for name in "abc":
-            self.add(name)
-        self.s.start()
-        self.do("b", "tell c/0 do.unhandled - mine")
-        self.dead(1)
-        os.kill(self.s.worker("b/0")["pid"], 9)
-        self.s.until(lambda: len(self.s.deaths()) == 1)
-        self.do("a", "burst c/0 1000 do.unhandled")
-        self.s.until(lambda: self.call("ListDeadLetters")["evicted"] >= 900)
-        for n in range(20):
-            self.s.wait_worker("c/0", "idle")
-            os.kill(self.s.worker("c/0")["pid"], 9)
-            self.s.until(lambda n=n: self.s.group("c")["deaths"] == n + 1)
-        letters = self.call("ListDeadLetters")
-        self.assertEqual(len(letters["letters"]), 100)
-        self.assertEqual([l["sender"] for l in letters["letters"] if l["sender"] != "a/0"], ["b/0"])
-        workers = [death["worker"] for death in self.s.deaths()]
-        self.assertEqual((workers.count("b/0"), len(workers)), (1, 10))
 
 
 class Shortages(TestCase):

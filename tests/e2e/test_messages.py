@@ -2,14 +2,11 @@
 """Messages between workers: order, mailboxes that outlive workers, policies, asks, monitors, timers."""
 import os
 import signal
-import time
-from pathlib import Path
 
 from test_actors import PLAYER, read_notes
-from troupe import QUICK, Bell, TestCase, dice, helper, ini, text
+from troupe import QUICK, Bell, TestCase, helper, ini, text
 
 ACTORS = "io.troupe.Actors."
-BEATS_PER_OWNER = 10000  # a second: supervisor/message/schedule/beats.h
 
 
 class Case(TestCase):
@@ -279,18 +276,6 @@ class BehindAnExchange(Case):
                 self.assertEqual(self.dead(s), {})
                 s.stop()
 
-    def test_changing_subscriptions_leave_no_sender_waiting_and_lose_no_message(self):
-        chance = dice()
-        s = self.cast(size=3, Worker={"MailboxMax": 10, "Overflow": "block"})
-        s.call(ACTORS + "CreateExchange", name="post", kind="single")
-        jobs = [s.create("driver", "burst post 5000 note") for _ in range(3)]
-        for _ in range(300):
-            self.subscribe(s, chance.choice(("Subscribe", "Unsubscribe")), f"actor/{chance.randrange(3)}")
-        for job in jobs:
-            s.wait_job(job)
-        s.until(lambda: len(self.lines(s)) + sum(self.dead(s).values()) == 15000)
-        self.assertLessEqual(set(self.dead(s)), {"no_match"})
-
 
 class Keyed(Case):
     """Messages to a group with Cells=by-key as a whole."""
@@ -347,37 +332,6 @@ class Names(Case):
         self.assertEqual(accepted, {"actor": 100, "actor/0": 0, "actor/1": 0})
 
 
-class Timers(Case):
-    def test_a_worker_with_many_periodic_timers_keeps_nobody_busy_and_a_stopped_one_even_less(self):
-        s = self.cast()
-        s.write("noisy.group", ini(PLAYER, Restart=QUICK))
-        s.call("Reload")
-        s.wait_worker("noisy/0", "idle")
-        self.assertEqual(s.do("noisy", "beats 1000 1000 noisy/0 beat 18000")["state"], "succeeded")
-        before, began = self.accepted(s, "noisy/0"), time.monotonic()
-        self.assertLess(self.share_of_cpu(s, 2), 0.5)
-        beats, seconds = self.accepted(s, "noisy/0") - before, time.monotonic() - began
-        self.assertGreater(beats, 0)
-        self.assertLess(beats / seconds, 1.5 * BEATS_PER_OWNER)  # 18 million were asked for
-        s.call("Stop", target="noisy")
-        self.assertLess(self.share_of_cpu(s, 2), 0.2)
-
-    @staticmethod
-    def accepted(s, name):
-        actors = s.call("io.troupe.Actors.ListActors", under=name.partition("/")[0])["actors"]
-        return next(actor["accepted"] for actor in actors if actor["name"] == name)
-
-    @staticmethod
-    def share_of_cpu(s, seconds):
-        """The resources that the supervisor uses for one."""
-        def used():
-            fields = Path(f"/proc/{s.supervisor_pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        before, began = used(), time.monotonic()
-        time.sleep(seconds)
-        return (used() - before) / (time.monotonic() - began)
-
-
 class Hostile(Case):
     def beside(self, how, wake):
         s = self.supervisor(options=("--wake", wake))
@@ -416,28 +370,6 @@ class Hostile(Case):
             self.honest_work(s)
             self.assertEqual(s.worker("culprit/0")["generation"], 1)
             s.stop()
-
-    def test_an_ask_through_an_exchange_is_answered_by_those_who_got_it_alone(self):
-        s = self.beside("forged-reply", "futex")
-        self.assertEqual(self.said(s, "ask culprit/0 x 0 x"), " ")  # shows it a handle
-        s.write("actor.group", ini(PLAYER, Group=s.notes, Pool={"Size": 2}))
-        s.call("Reload")
-        s.wait_worker("actor/1", "idle")
-        actors = ("actor/0", "actor/1")
-        s.call("io.troupe.Actors.CreateExchange", name="news", kind="typed_multi")
-        for name in actors:
-            s.call("io.troupe.Actors.Subscribe", actor=name, exchange="news")
-            s.call("io.troupe.Actors.Pause", actor=name)
-        job = s.create("driver", "ask news do.reply 0 echo hi")
-        s.until(lambda: all(s.call("io.troupe.Actors.Lookup", name=name)["actor"]["waiting"] == 1 for name in actors))
-        self.assertEqual(self.said(s, "ask culprit/0 x 0 x"), " ")
-        late, _ = s.pages("io.troupe.Actors.ListDeadLetters", "letters", filter={"reason": "late_reply"})
-        self.assertGreater(len(late), 1000)
-        # One that hit an open ask would name its asker.
-        self.assertEqual({letter["recipient"] for letter in late if letter.get("recipient")}, set())
-        s.call("io.troupe.Actors.Resume", actor="actor/0")
-        self.assertEqual(s.wait_job(job)["result"]["data"], "echo hi")
-        s.call("io.troupe.Actors.Resume", actor="actor/1")
 
     def test_a_wild_word_of_what_is_in_hand_harms_nobody(self):
         s = self.beside("taken-anywhere", "futex")

@@ -6,23 +6,6 @@ from test_actors import ActorsTestCase, Client
 class Owners(ActorsTestCase):
     HOUR = "after 3600000000 0"
 
-    def test_a_timer_is_cancelled_by_who_set_it_by_its_recipient_and_from_outside(self):
-        id = self.do("a", f"{self.HOUR} b/0 tick x")
-        self.assertLess(int(id), 100)
-        for _ in range(3):
-            self.do("a", f"{self.HOUR} b/0 tick x")
-        self.assertEqual(self.do("c", f"cancel {id}"), "0")
-        self.assertEqual(self.do("c", "cancel b/0 tick"), "0")
-        self.assertEqual(self.do("a", f"cancel {id}"), "1")
-        self.assertEqual(self.do("b", f"cancel {int(id) + 1}"), "1")
-        self.do("c", f"{self.HOUR} b/0 tick x")
-        self.assertEqual(self.do("a", "cancel b/0 tick"), "2")
-        self.assertEqual(self.do("b", "cancel b/0 tick"), "1")
-        id = self.do("a", f"{self.HOUR} b/0 tick x")
-        self.assertEqual(Client(self.s).do(f"cancel {id}"), "1")
-        id = self.do("a", f"{self.HOUR} b/0 tick x")
-        self.assertEqual(self.call("Unschedule", id=int(id)), {"cancelled": 1})
-
     def test_a_timer_whose_owner_is_gone_is_from_nobody(self):
         client = Client(self.s)
         client.do("after 1000 1000 b/0 do.unhandled x")

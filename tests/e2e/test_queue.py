@@ -38,18 +38,6 @@ class Order(Case):
     def setUp(self):
         self.s = self.started({"actor": actor()})
 
-    def test_the_most_urgent_go_first_and_equals_in_the_order_they_came(self):
-        self.s.call("Pause", target="actor")
-        for name, priority in ("last", 63), ("a", 32), ("first", 0), ("b", None), ("second", 1):
-            options = {} if priority is None else {"priority": priority}
-            self.s.create("actor", "echo", id=name, **options)
-        waiting = ["first", "second", "a", "b", "last"]
-        self.s.call("Resume", target="actor")
-        for name in waiting:
-            self.s.wait_job(name)
-        begun = sorted(self.s.call("List", group="actor", ended=True)["jobs"], key=lambda j: j["started_at"])
-        self.assertEqual([job["id"] for job in begun], waiting)
-
     def test_what_cannot_be_is_refused(self):
         far = int(time.time() * 1e6) + 400 * 24 * HOUR
         for options in ({"priority": 64}, {"priority": -1}, {"delay_usec": -1}, {"delay_usec": 400 * 24 * HOUR},

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Replacement of workers by others that are ready: after enough work, and for another program."""
-import contextlib
 import json
 import os
 import signal
 import subprocess
 
-from troupe import ACTOR, LIMIT, QUICK, SANITIZED, Bell, TestCase, Varlink, actor, dice, helper, ini, limit, text
+from troupe import ACTOR, LIMIT, QUICK, SANITIZED, Bell, TestCase, Varlink, actor, helper, ini, text
 
 
 def workers(s, role=None, group="actor"):
@@ -262,44 +261,6 @@ class Trouble(Case):
         s.call("Reload", allow_empty=True)
         s.until(lambda: s.call("GetStatus")["groups"] == [])
         self.assertEqual(s.children(), [])
-
-
-class Chaos(Case):
-    @limit(200)
-    def test_every_job_ends_once_whatever_happens_during_replacements(self):
-        """Recycling, rolling, resizing and random deaths, of old workers and of successors: every job ends once."""
-        rng = dice()
-
-        def config(i):
-            return actor(Pool={"Size": 3, "MaxJobs": 7, "MaxAgeSec": "200ms"}, Group={"Environment": f"ROUND={i}"},
-                         Resources={"LimitCORE": 0}, Restart=QUICK,
-                         Jobs={"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms", "MaxRetries": 100000})
-        s = self.started({"actor": config(0)})
-        with self.chaos(s, "actor", "0", "32") as counts:
-            for i in range(1, 40 if SANITIZED else 150):
-                due = s.group("actor")["succeeded"] + rng.randrange(20)
-                pids = s.children()
-                for pid in rng.sample(pids, min(len(pids), rng.randrange(3))):
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
-                action = rng.randrange(8)
-                if action == 0:
-                    s.write("actor.group", config(i))
-                    s.call("Reload")
-                elif action == 1:
-                    s.call("Resize", target="actor", size=rng.randrange(1, 6))
-                elif action == 2:
-                    s.call("Restart", target=rng.choice(("actor", "actor/0")))
-                elif action == 3:
-                    s.call("Stop", target="actor/0")
-                    s.call("Start", target="actor/0")
-                s.until(lambda: s.group("actor")["succeeded"] >= due)
-        self.assertEqual(counts["succeeded"], counts["accepted"], counts)
-        self.assertGreater(sum(w["recycled"] for w in workers(s)), 0)
-        s.write("actor.group", actor(Pool={"Size": 2}))
-        s.call("Reload")
-        s.until(lambda: [w["state"] for w in s.group("actor")["workers"]] == ["idle", "idle"])
-        s.until(lambda: len(s.children()) == 2)
 
 
 class Rolling(Case):

@@ -377,15 +377,6 @@ class Files(TestCase):
             self.assertIn(f"g keeps its previous configuration: {refusal}", s.log())
         self.assertEqual(s.worker("g/0")["pid"], pid)
 
-    def test_I1_a_strict_profile_keeps_a_worker_from_others_of_its_user(self):
-        group = {"Group": {"User": "nobody"}, "Sandbox": {"Profile": "strict", "ReadOnlyPaths": BUILD}}
-        s = self.started({"other": ini(ACTOR, **group)})
-        pid = s.worker("other/0")["pid"]
-        attempts = [attempt.replace("@", str(pid)) for attempt in Processes.TO_OTHERS]
-        s.write("g.group", ini(" ".join([PROBE] + attempts), **group))
-        s.ctl("reload", check=True)
-        self.assertEqual(set(results(s.do("g")).values()), {"ESRCH", "ENOENT"})
-
     def test_keys_refine_a_profile(self):
         attempts = ["create:/usr", "create:/tmp", "mount", "user-namespace", "inet-socket", "child"]
         s = self.started({"g": ini(" ".join([PROBE] + attempts),

@@ -306,9 +306,5 @@ class Chaos(Case):
         self.run_chaos("futex")
 
     @limit(200)
-    def test_a_thousand_kills_lose_nothing_by_eventfd(self):
-        self.run_chaos("eventfd")
-
-    @limit(200)
-    def test_a_thousand_kills_lose_nothing_while_recycling(self):
-        self.run_chaos("futex", MaxJobs=50)
+    def test_a_thousand_kills_lose_nothing_by_eventfd_while_recycling(self):
+        self.run_chaos("eventfd", MaxJobs=50)

@@ -422,18 +422,16 @@ static int do_neglect(struct troupe_actor *actor, char **word, char *result)
     return error_name(r, result);
 }
 
-/* after USEC PERIOD ADDRESS TYPE [TEXT]; beats: TEXT such timers */
+/* after USEC PERIOD ADDRESS TYPE [TEXT] */
 static int do_after(struct troupe_actor *actor, char **word, char *result)
 {
-    const bool beats = strcmp(word[0], "beats") == 0;
     uint64_t id = 0;
     troupe_ref to;
     int r = find(actor, word[3], &to);
 
-    for (int n = beats ? atoi(word[5]) : 1; n > 0 && r == 0; n--)
+    if (r == 0)
         r = troupe_actor_timer_after(actor, to, strtoull(word[1], NULL, 10), &id, word[4],
-                                     .text = beats ? NULL : word[5],
-                                     .period_usec = strtoull(word[2], NULL, 10));
+                                     .text = word[5], .period_usec = strtoull(word[2], NULL, 10));
     return number(r, id, result);
 }
 
@@ -553,7 +551,6 @@ static const struct {
     {"ask", 4, 5, do_ask},
     {"neglect", 2, 2, do_neglect},
     {"after", 5, 6, do_after},
-    {"beats", 6, 6, do_after},
     {"at", 4, 4, do_at},
     {"cancel", 2, 3, do_cancel},
     {"register", 2, 2, do_register},
