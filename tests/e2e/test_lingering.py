@@ -12,7 +12,7 @@ from pathlib import Path
 
 from test_in_flight import copy_programs
 from test_upgrade import upgrade_during
-from troupe import ACTOR, Bell, FAULTY_TROUPED, LIMIT, QUICK, TestCase, VERSION, Varlink, ended, helper, ini, text
+from troupe import ACTOR, LOCKED_PIPE, Bell, FAULTY_TROUPED, LIMIT, QUICK, TestCase, VERSION, Varlink, ended, helper, ini, text
 
 LINGER = 40  # seconds that such a close blocks
 BOUND = 10   # seconds: far beyond any turn on a busy machine
@@ -65,18 +65,11 @@ for peer in peers:
 os.kill(os.getpid(), 9)
 """
 
-LOCKER = """
-import array, os, socket, threading, time
-empty = socket.socketpair()
-def locked():
-    \"\"\"The read end of a pipe whose last close waits: splice() from an empty socket holds the lock.\"\"\"
-    ends = os.pipe()
-    threading.Thread(target=os.splice, args=(empty[0].fileno(), ends[1], 4096), daemon=True).start()
-    time.sleep(0.2)  # nothing shows that it has begun without waiting for the lock
-    return ends[0]
+LOCKER = LOCKED_PIPE + """
+import array
 notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 notify.connect(os.environ["NOTIFY_SOCKET"])
-fd = locked()
+fd = locked_pipe()[0]
 with open(os.environ["BELL"], "w") as bell:
     bell.write("here\\n")
 with open(os.environ["GO"]) as go:

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import unittest
 
-from troupe import Bell, TestCase, ini
+from troupe import LOCKED_PIPE, Bell, TestCase, ini
 
 SPEAKER = """
 import os, signal, socket, sys
@@ -39,21 +39,18 @@ tell(b"STATUS=still heard")
 signal.pause()
 """
 
-STRANGER = """
-import array, itertools, os, socket, sys, threading, time
+STRANGER = LOCKED_PIPE + """
+import array, itertools, sys
 os.setgid(1)
 os.setuid(1)
 path, locks = sys.argv[1:]
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.connect(path)
-empty = socket.socketpair()
 for i in itertools.count():
     if i == 300:
         print("sent", flush=True)
     if locks:
-        ends = os.pipe()
-        threading.Thread(target=os.splice, args=(empty[0].fileno(), ends[1], 4096), daemon=True).start()
-        time.sleep(0.02)  # nothing shows that it has begun without waiting for the lock
+        ends = locked_pipe()
         s.sendmsg([b"STATUS=x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", ends[:1]))])
         # Waits for the lock if the receiver has closed it before.
         threading.Thread(target=os.close, args=ends[:1], daemon=True).start()

@@ -182,6 +182,23 @@ def user(uid, *groups):
         os.setgroups(before)
 
 
+# For programs in Python: locked_pipe() returns the ends of a pipe whose lock a thread holds, since it waits in splice() for an
+# empty socket. The last close of the read end waits for that lock.
+LOCKED_PIPE = """
+import ctypes, os, socket, threading
+empty = socket.socketpair()
+def locked_pipe():
+    ends = os.pipe()
+    thread = threading.Thread(target=os.splice, args=(empty[0].fileno(), ends[1], 4096), daemon=True)
+    thread.start()
+    ctypes.CDLL(None).prctl(4, 1)  # PR_SET_DUMPABLE: what the thread does can be read, also by who has given up root
+    while True:
+        with open(f"/proc/self/task/{thread.native_id}/syscall") as file:
+            if file.read().split()[1:4:2] == [hex(empty[0].fileno()), hex(ends[1])]:
+                return ends
+"""
+
+
 def dice():
     """Random numbers, whose seed is printed."""
     seed = int(os.environ.get("TESTS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
