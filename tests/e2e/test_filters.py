@@ -5,7 +5,7 @@ import os
 
 import test_backlog
 from test_durable import Case
-from troupe import ACTOR, QUICK, Bell, TestCase, Varlink, ini, limit, text
+from troupe import ACTOR, QUICK, Bell, TestCase, Varlink, ini, text
 
 ACTORS = "io.troupe.Actors."
 JOBS = "io.troupe.Jobs."
@@ -134,35 +134,6 @@ class Filters(TestCase):
                 other.send("GetStatus", {"target": "a"})
             self.assertGreater(other.reply()[0]["groups"][0]["queued"], count // 2)
             self.assertEqual(canceller.reply()[0], {"cancelled": count, "failed": 0})
-
-    def letters_left(self, s, method, **parameters):
-        """How many dead letters another client still sees after `method` has begun; the reply of `method`."""
-        with Varlink(s.socket_path) as changer, Varlink(s.socket_path) as other:
-            for connection in changer, other:
-                connection.call("GetInfo")
-            with s.stopped():
-                changer.send(ACTORS + method, {"filter": {"recipient": "a", "cause": "retry"}, **parameters})
-                other.send("GetMetrics")
-            left = other.reply()[0]["dead_letters"]["kept"]["dead_letters"]
-            return left, changer.reply()[0]
-
-    @limit(300)
-    def test_M8_others_are_served_while_very_many_are_sent_again_or_purged(self):
-        count = 6400
-        s = self.supervisor({"a": actor(Jobs={"QueueMax": count, "MaxRetries": 0}), "b": actor()})
-        s.write("troupe.conf", f"[Supervisor]\nDeadLettersMax={count}\nDeadLettersMemoryMax=64M\n")
-        s.start()
-        self.flood(s, count, "retry 1 no")
-        s.until(lambda: s.group("a")["dead"] == count)
-        s.call("Pause", target="a")
-        left, reply = self.letters_left(s, "Requeue")
-        self.assertEqual((reply["requeued"], reply["failed"]), (count, 0))
-        self.assertGreater(left, 0)
-        s.call("Resume", target="a")
-        s.until(lambda: s.group("a")["dead"] == 2 * count)
-        left, reply = self.letters_left(s, "Purge")
-        self.assertEqual(reply["purged"], count)
-        self.assertGreater(left, 0)
 
 
 class OnDisk(Case):

@@ -157,21 +157,6 @@ class Ends(TestCase):
 
 
 class Queues(TestCase):
-    def test_results_are_bounded_in_bytes_and_the_oldest_goes_first(self):
-        s = self.started({"actor": actor(Jobs={"ResultsMemoryMax": "250K"})})
-        ids = [s.create("actor", "blob 100000") for i in range(4)]
-        s.wait_job(ids[-1])  # the others have ended before it, and the first ones are forgotten
-        self.refused("NoSuchJob", s.job, ids[1])
-        self.assertIn("result", s.job(ids[3]))
-        group = s.group("actor")
-        self.assertEqual((group["results"], group["results_bytes"]), (2, 200000))
-        large = s.create("actor", "blob 300000")
-        with Varlink(s.socket_path) as connection:
-            self.assertEqual(connection.call("Wait", id=large)["job"]["state"], "succeeded")
-        job = s.job(large)
-        self.assertIn("300000 bytes are more than ResultsMemoryMax= allows", job["reason"])
-        self.assertLessEqual(s.group("actor")["results_bytes"], 250 << 10)
-
     def test_a_lone_shortest_pause_above_the_groups_longest_is_not_cut(self):
         s = self.started({"actor": actor(Jobs={"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms", "BackoffRandom": 0})})
         job = s.create("actor", "retry 1 wrong", max_retries=1, backoff_min_usec=3600 * 1000000)

@@ -98,23 +98,6 @@ class Documented(TestCase):
                     print(executor.submit(abs, -1).result())
             """), "True no True\nSystemExit\n1\n")
 
-    def test_what_cannot_be_pickled_fails_its_own_task_only(self):
-        self.assertEqual(self.program("""
-            class Stubborn(Exception):
-                def __reduce__(self):
-                    raise TypeError("never")
-
-            def stubborn():
-                raise Stubborn("told")
-
-            main:
-                with Executor(1) as executor:
-                    print(type(executor.submit(threading.Lock).exception()).__name__)
-                    print(type(executor.submit(id, threading.Lock()).exception()).__name__)
-                    print("told" in str(executor.submit(stubborn).exception()))
-                    print(executor.submit(abs, -1).result())
-            """), "TypeError\nTypeError\nTrue\n1\n")
-
     def test_initializer_runs_in_each_worker_and_may_inherit_locks_and_queues(self):
         self.assertEqual(self.program("""
             def remember(*given):
@@ -194,20 +177,6 @@ class Documented(TestCase):
                 with Executor(1, initializer=every_other, initargs=("turn",), max_tasks_per_child=1) as executor:
                     assert list(executor.map(abs, range(5))) == list(range(5))
             """)
-
-    def test_a_worker_does_so_many_tasks_and_not_one_more(self):
-        self.assertEqual(self.program("""
-            def pid_of(_):
-                return os.getpid()
-
-            main:
-                with Executor(1, max_tasks_per_child=3) as executor:
-                    print(sorted(collections.Counter(executor.map(pid_of, range(12))).values()))
-                for most, workers, tasks in ((1, 3, 60), (2, 3, 60)):
-                    with Executor(workers, max_tasks_per_child=most) as executor:
-                        pids = collections.Counter(executor.map(pid_of, range(tasks)))
-                        print(max(pids.values()) <= most, sum(pids.values()) == tasks)
-            """), "[3, 3, 3, 3]\nTrue True\nTrue True\n")
 
     def test_arguments_that_cannot_be_are_refused(self):
         self.program("""

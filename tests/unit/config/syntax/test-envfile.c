@@ -34,53 +34,35 @@ static const char *parse(const char *text)
     return parse_bytes(text, strlen(text));
 }
 
-TEST(lines_are_variables)
-{
-    ck_assert_str_eq(parse("A=1\nB = two words \n\nC="), "A=1|B=two words|C=|");
-}
+#define NO_ASSIGNMENT "!not KEY=VALUE with a KEY of letters, digits and _|"
 
-TEST(comments_begin_lines_only)
-{
-    ck_assert_str_eq(parse("# x\n; y\n  # z\nA=1 # part of it\n"), "A=1 # part of it|");
-}
+static const struct {
+    const char *what, *text, *parsed;
+} FILES[] = {
+    {"lines are variables", "A=1\nB = two words \n\nC=", "A=1|B=two words|C=|"},
+    {"comments begin lines only", "# x\n; y\n  # z\nA=1 # part of it\n", "A=1 # part of it|"},
+    {"later lines override earlier ones", "A=1\nB=2\nA=3\n", "A=3|B=2|"},
+    {"files of other systems are read",
+     "\xef\xbb\xbf"
+     "A=1\r\nB=two\\\r\nlines\r\nC=\"x\r\ny\\\r\nz\"\r\n",
+     "A=1|B=twolines|C=x\nyz|"},
+    {"quotes protect space and line ends",
+     "A=' x '\nB=\"a\nb\"\nC='it'\"'\"s \nD=\"\\\"\\\\\\$\\x\"\n",
+     "A= x |B=a\nb|C=it's|D=\"\\$\\x|"},
+    {"a backslash continues a line or protects a character", "A=one\\\ntwo\nB=x\\ \nC=\"y\\\nz\"\n",
+     "A=onetwo|B=x |C=yz|"},
+    {"a backslash at the end stays", "A=x\\", "A=x\\|"},
+    {"what is no assignment is reported with its line",
+     "A=\"1\n2\"\nnonsense\n1A=x\nA B=x\n=x\nC=3\n",
+     "A=1\n2|C=3|3" NO_ASSIGNMENT "4" NO_ASSIGNMENT "5" NO_ASSIGNMENT "6" NO_ASSIGNMENT},
+    {"an open quote is reported where its line begins", "A=1\nB='x\ny\n",
+     "A=1|2!a quote is not closed|"},
+};
 
-TEST(later_lines_override_earlier_ones)
+TEST(a_file_is_read_as_its_syntax_says, .n = ELEMENTS(FILES))
 {
-    ck_assert_str_eq(parse("A=1\nB=2\nA=3\n"), "A=3|B=2|");
-}
-
-TEST(files_of_other_systems_are_read)
-{
-    ck_assert_str_eq(parse("\xef\xbb\xbf"
-                           "A=1\r\nB=two\\\r\nlines\r\nC=\"x\r\ny\\\r\nz\"\r\n"),
-                     "A=1|B=twolines|C=x\nyz|");
-}
-
-TEST(quotes_protect_space_and_line_ends)
-{
-    ck_assert_str_eq(parse("A=' x '\nB=\"a\nb\"\nC='it'\"'\"s \nD=\"\\\"\\\\\\$\\x\"\n"),
-                     "A= x |B=a\nb|C=it's|D=\"\\$\\x|");
-}
-
-TEST(a_backslash_continues_a_line_or_protects_a_character)
-{
-    ck_assert_str_eq(parse("A=one\\\ntwo\nB=x\\ \nC=\"y\\\nz\"\n"), "A=onetwo|B=x |C=yz|");
-    ck_assert_str_eq(parse("A=x\\"), "A=x\\|");
-}
-
-TEST(what_is_no_assignment_is_reported_with_its_line)
-{
-    ck_assert_str_eq(parse("A=\"1\n2\"\nnonsense\n1A=x\nA B=x\n=x\nC=3\n"),
-                     "A=1\n2|C=3|"
-                     "3!not KEY=VALUE with a KEY of letters, digits and _|"
-                     "4!not KEY=VALUE with a KEY of letters, digits and _|"
-                     "5!not KEY=VALUE with a KEY of letters, digits and _|"
-                     "6!not KEY=VALUE with a KEY of letters, digits and _|");
-}
-
-TEST(an_open_quote_is_reported_where_its_line_begins)
-{
-    ck_assert_str_eq(parse("A=1\nB='x\ny\n"), "A=1|2!a quote is not closed|");
+    ck_assert_msg(strcmp(parse(FILES[_i].text), FILES[_i].parsed) == 0, "%s: %s", FILES[_i].what,
+                  parse(FILES[_i].text));
 }
 
 TEST(what_is_not_text_is_reported)

@@ -9,23 +9,6 @@ static const char *job_state(json_t *parameters)
     return string(json_object_get(parameters, "job"), "state");
 }
 
-TEST(a_job_is_created_shown_listed_and_cancelled)
-{
-    json_t *answer = ask(JOBS("Create", "{\"group\":\"test\",\"options\":{\"id\":\"a\","
-                                        "\"max_retries\":0}}"));
-
-    ck_assert_str_eq(string(answer, "id"), "a");
-    answer = ask(JOBS("Get", "{\"id\":\"a\"}"));
-    ck_assert_str_eq(job_state(answer), "queued");
-    answer = ask(JOBS("List", "{\"group\":\"test\"}"));
-    ck_assert_uint_eq(json_array_size(json_object_get(answer, "jobs")), 1);
-    check_refused("JobExists", "id", "a",
-                  JOBS("Create", "{\"group\":\"test\",\"options\":{\"id\":\"a\"}}"));
-    check_done(JOBS("Cancel", "{\"id\":\"a\"}"));
-    check_refused("AlreadyEnded", "state", "cancelled", JOBS("Cancel", "{\"id\":\"a\"}"));
-    check_refused("NoSuchJob", "id", "b", JOBS("Cancel", "{\"id\":\"b\"}"));
-}
-
 TEST(wrong_jobs_are_refused_with_what_is_wrong)
 {
     check_refused("NoSuchGroup", "nearest", "test", JOBS("Create", "{\"group\":\"tests\"}"));

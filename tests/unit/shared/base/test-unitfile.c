@@ -65,79 +65,46 @@ static const char *parse(const char *text)
     return record.text;
 }
 
-TEST(sections_and_assignments_come_in_order_with_their_lines)
-{
-    ck_assert_str_eq(parse("[Group]\nType=actor\n\n[Pool]\nSize = 4 \n"), "1 [Group]\n"
-                                                                          "2 [Group] Type=actor.\n"
-                                                                          "4 [Pool]\n"
-                                                                          "5 [Pool] Size=4.\n");
-}
+static const struct {
+    const char *what, *text, *seen;
+} FILES[] = {
+    {"sections and assignments come in order with their lines",
+     "[Group]\nType=actor\n\n[Pool]\nSize = 4 \n",
+     "1 [Group]\n2 [Group] Type=actor.\n4 [Pool]\n5 [Pool] Size=4.\n"},
+    {"comments and blank lines are left out", "# a\n; b\n  # c\n\t\n[A]\nk=v # not a comment\n",
+     "5 [A]\n6 [A] k=v # not a comment.\n"},
+    {"repeated and empty assignments are all reported", "[A]\nk=1\nk=2\nk=\n",
+     "1 [A]\n2 [A] k=1.\n3 [A] k=2.\n4 [A] k=.\n"},
+    {"a backslash continues a line as a space", "[A]\nk=one\\\ntwo \\\n   three\nl=x\n",
+     "1 [A]\n2 [A] k=one two     three.\n5 [A] l=x.\n"},
+    {"comments within a continued line vanish",
+     "[A]\nk=one\\\n# a comment\\\n; another\n two\nl=x\n",
+     "1 [A]\n2 [A] k=one  two.\n6 [A] l=x.\n"},
+    {"a blank line ends a continued one", "[A]\nk=one\\\n\nl=x\n",
+     "1 [A]\n2 [A] k=one.\n4 [A] l=x.\n"},
+    {"two backslashes at the end continue nothing", "[A]\nk=one\\\\\nl=x\n",
+     "1 [A]\n2 [A] k=one\\\\.\n3 [A] l=x.\n"},
+    {"the third one continues", "[A]\nk=one\\\\\\\ntwo\n", "1 [A]\n2 [A] k=one\\\\ two.\n"},
+    {"the end of the file ends a continued line", "[A]\nk=one\\", "1 [A]\n2 [A] k=one.\n"},
+    {"so does its end in a comment", "[A]\nk=one\\\n# c", "1 [A]\n2 [A] k=one.\n"},
+    {"files of other systems are read", "\xef\xbb\xbf[A]\r\nk=v\r\n", "1 [A]\n2 [A] k=v.\n"},
+    {"their lines are continued", "[A]\r\nk=one\\\r\ntwo\r\nl=x\r\n",
+     "1 [A]\n2 [A] k=one two.\n4 [A] l=x.\n"},
+    {"only the first equals sign separates", "[A]\nk=a=b\n", "1 [A]\n2 [A] k=a=b.\n"},
+    {"assignments of a skipped section are not reported", "[Skipped]\nk=v\n[A]\nk=w\n",
+     "1 [Skipped]\n3 [A]\n4 [A] k=w.\n"},
+    {"broken lines are reported and the rest is read", "k=v\n[A]\nword\n=v\nk=v\n",
+     "1 ! an assignment before the first [Section]\n2 [A]\n"
+     "3 ! neither [Section], Key=value, nor a comment (# or ;)\n"
+     "4 ! the key is missing before '='\n5 [A] k=v.\n"},
+    {"an empty file says nothing", "", ""},
+    {"nor do blank lines", "\n\n", ""},
+};
 
-TEST(comments_and_blank_lines_are_left_out)
+TEST(a_file_is_read_as_its_syntax_says, .n = ELEMENTS(FILES))
 {
-    ck_assert_str_eq(parse("# a\n; b\n  # c\n\t\n[A]\nk=v # not a comment\n"),
-                     "5 [A]\n6 [A] k=v # not a comment.\n");
-}
-
-TEST(repeated_and_empty_assignments_are_all_reported)
-{
-    ck_assert_str_eq(parse("[A]\nk=1\nk=2\nk=\n"), "1 [A]\n2 [A] k=1.\n3 [A] k=2.\n4 [A] k=.\n");
-}
-
-TEST(a_backslash_continues_a_line_as_a_space)
-{
-    ck_assert_str_eq(parse("[A]\nk=one\\\ntwo \\\n   three\nl=x\n"),
-                     "1 [A]\n2 [A] k=one two     three.\n5 [A] l=x.\n");
-}
-
-TEST(comments_within_a_continued_line_vanish)
-{
-    ck_assert_str_eq(parse("[A]\nk=one\\\n# a comment\\\n; another\n two\nl=x\n"),
-                     "1 [A]\n2 [A] k=one  two.\n6 [A] l=x.\n");
-}
-
-TEST(a_blank_line_ends_a_continued_one)
-{
-    ck_assert_str_eq(parse("[A]\nk=one\\\n\nl=x\n"), "1 [A]\n2 [A] k=one.\n4 [A] l=x.\n");
-}
-
-TEST(two_backslashes_at_the_end_continue_nothing)
-{
-    ck_assert_str_eq(parse("[A]\nk=one\\\\\nl=x\n"), "1 [A]\n2 [A] k=one\\\\.\n3 [A] l=x.\n");
-    ck_assert_str_eq(parse("[A]\nk=one\\\\\\\ntwo\n"), "1 [A]\n2 [A] k=one\\\\ two.\n");
-}
-
-TEST(the_end_of_the_file_ends_a_continued_line)
-{
-    ck_assert_str_eq(parse("[A]\nk=one\\"), "1 [A]\n2 [A] k=one.\n");
-    ck_assert_str_eq(parse("[A]\nk=one\\\n# c"), "1 [A]\n2 [A] k=one.\n");
-}
-
-TEST(files_of_other_systems_are_read)
-{
-    ck_assert_str_eq(parse("\xef\xbb\xbf[A]\r\nk=v\r\n"), "1 [A]\n2 [A] k=v.\n");
-    ck_assert_str_eq(parse("[A]\r\nk=one\\\r\ntwo\r\nl=x\r\n"),
-                     "1 [A]\n2 [A] k=one two.\n4 [A] l=x.\n");
-}
-
-TEST(only_the_first_equals_sign_separates)
-{
-    ck_assert_str_eq(parse("[A]\nk=a=b\n"), "1 [A]\n2 [A] k=a=b.\n");
-}
-
-TEST(assignments_of_a_skipped_section_are_not_reported)
-{
-    ck_assert_str_eq(parse("[Skipped]\nk=v\n[A]\nk=w\n"), "1 [Skipped]\n3 [A]\n4 [A] k=w.\n");
-}
-
-TEST(broken_lines_are_reported_and_the_rest_is_read)
-{
-    ck_assert_str_eq(parse("k=v\n[A]\nword\n=v\nk=v\n"),
-                     "1 ! an assignment before the first [Section]\n"
-                     "2 [A]\n"
-                     "3 ! neither [Section], Key=value, nor a comment (# or ;)\n"
-                     "4 ! the key is missing before '='\n"
-                     "5 [A] k=v.\n");
+    ck_assert_msg(strcmp(parse(FILES[_i].text), FILES[_i].seen) == 0, "%s: %s", FILES[_i].what,
+                  parse(FILES[_i].text));
 }
 
 TEST(assignments_after_a_broken_header_belong_to_no_section)
@@ -162,12 +129,6 @@ TEST(what_is_not_text_is_refused_line_by_line)
     ck_assert_int_eq(parse_into(&record, text, sizeof(text) - 1), 0);
     ck_assert_str_eq(record.text, "1 [A]\n2 ! is not valid UTF-8\n3 ! contains a NUL byte\n"
                                   "4 [A] m=\xc3\xa4.\n");
-}
-
-TEST(an_empty_file_says_nothing)
-{
-    ck_assert_str_eq(parse(""), "");
-    ck_assert_str_eq(parse("\n\n"), "");
 }
 
 TEST(an_error_of_a_handler_ends_the_parsing)

@@ -217,22 +217,6 @@ TEST(test_a_job_is_abandoned_without_an_answer)
 
 /* ---- large payloads ---- */
 
-TEST(test_large_payloads_travel_as_blobs_both_ways)
-{
-    size_t size = 1000000;
-    char *data = malloc(size);
-
-    for (size_t i = 0; i < size; i++)
-        data[i] = (char)(i * 11);
-    for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(do_job(NULL, data, size), 0);
-        ck_assert_uint_eq(result.size, size);
-        ck_assert_mem_eq(result.data, data, size);
-    }
-    ck_assert_uint_eq(supervisor.blobs_in, 3);
-    free(data);
-}
-
 TEST(test_blob_filled_in_place_is_sent_and_gone)
 {
     void *data, *second;
