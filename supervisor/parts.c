@@ -16,7 +16,6 @@ void parts_connect(struct parts *parts)
         .messages = &parts->messages,
         .process = &parts->process,
         .submits = &parts->submits,
-        .stock = &parts->stock,
         .announcements = &parts->announcements,
         .random = &parts->random,
         .runtime_directory = parts->runtime_directory,

@@ -4,7 +4,6 @@
 /* The parts of the supervisor. Each folder gets a small struct with those that it needs. */
 
 #include "shared/base/clock.h"
-#include "supervisor/channel/endpoint-stock.h"
 #include "supervisor/config/config.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/event/death.h"
@@ -36,7 +35,6 @@ struct parts {
     struct group_context groups;
     struct process_context process;
     struct submit_server submits;
-    struct endpoint_stock stock;
     struct work_queue announcements;
     struct control_context control;
     struct backoff_random random;

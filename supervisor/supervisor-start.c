@@ -176,7 +176,6 @@ static int open_parts(struct supervisor *supervisor)
     parts->control.keeper = supervisor->options->keeper;
     parts_connect(parts);
     /* First what cannot fail: after a failure, supervisor_free() ends everything. */
-    endpoint_stock_init(&parts->stock, parts->loop);
     work_queue_init(&parts->announcements, parts->loop);
     alarms_init(&parts->alarms, parts->loop);
     r = process_context_init(&parts->process, parts->loop, supervisor->options->channel);

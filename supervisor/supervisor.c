@@ -211,7 +211,6 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         timer_disarm(loop_timers(parts->loop), &supervisor->opening_timer);
         timer_disarm(loop_timers(parts->loop), &supervisor->config_timer);
         loop_undefer(&supervisor->review);
-        endpoint_stock_deinit(&parts->stock);
         work_queue_deinit(&parts->announcements);
         process_context_deinit(&parts->process);
         job_table_deinit(&parts->jobs);

@@ -2,7 +2,6 @@
 #include "supervisor/channel/endpoint-private.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/channel/endpoint-stock.h"
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -201,17 +200,28 @@ int endpoint_init(struct endpoint *endpoint, struct loop *loop,
                   const struct endpoint_options *options, const struct endpoint_handler *handler,
                   struct endpoint_fds *ret_fds)
 {
-    struct endpoint_parts parts;
-    int r;
+    const struct channel_options channel_options = {
+        .ring_size = options->ring_size,
+        .inline_max = options->inline_max,
+        .spin_usec = options->spin_usec,
+        .backend = loop_wake_backend(loop),
+    };
+    struct channel channel;
+    int sockets[2], r;
 
     /* Otherwise each further peer could leave one more socket that nothing can close. */
     if (options->blobs && taker_is_full(options->blobs->owner))
         return -EUSERS;
-    r = endpoint_stock_take(&parts, loop, options);
+    r = channel_create(&channel, &channel_options, &ret_fds->channel);
     if (r < 0)
         return r;
-    endpoint_set_up(endpoint, loop, handler, &parts.channel, parts.control, options->blobs);
-    *ret_fds = parts.fds;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets) < 0) {
+        r = -errno;
+        channel_deinit(&channel);
+        return r;
+    }
+    endpoint_set_up(endpoint, loop, handler, &channel, sockets[0], options->blobs);
+    ret_fds->control = sockets[1];
     return 0;
 }
 

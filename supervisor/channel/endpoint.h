@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 struct endpoint;
-struct endpoint_stock;
 
 enum {
     _ENDPOINT_E_SUCCESS,
@@ -106,7 +105,6 @@ struct endpoint_options {
     uint32_t ring_size, inline_max;
     uint32_t spin_usec;       /* how long the peer may spin before it sleeps */
     struct blob_share *blobs; /* share that the peer's blobs count in, borrowed; NULL = no bound */
-    struct endpoint_stock *stock; /* prepared parts to use; NULL = none */
 };
 
 /* Descriptors for the peer. After handing them over, call endpoint_forget_fds(); or close

@@ -5,7 +5,6 @@
 
 struct backoff_random;
 struct death_log;
-struct endpoint_stock;
 struct event_bus;
 struct job_table;
 struct limited_log;
@@ -24,7 +23,6 @@ struct pool_context {
     struct message_context *messages;
     struct process_context *process;
     const struct submit_server *submits; /* for the sockets of workers */
-    struct endpoint_stock *stock;        /* for the worker that is started next */
     struct work_queue *announcements;    /* to workers that are adopted */
     struct backoff_random *random;
     const char *runtime_directory; /* for the notify sockets of services */

@@ -151,8 +151,6 @@ extern const struct process_handler SLOT_PROCESS;
 /* Forgets the last worker. */
 void slot_begin_worker(struct slot *slot);
 void slot_action_spawn(struct slot *slot);
-/* A worker is up: makes some of what the next one will need. */
-void slot_prepare_next_start(const struct slot *slot);
 struct submit_socket_options slot_submit_options(const struct slot *slot);
 /* Closes all that only the worker used. */
 void slot_close_endpoint(struct slot *slot);

@@ -3,7 +3,6 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"
-#include "supervisor/channel/endpoint-stock.h"
 #include "supervisor/config/sandbox/files-compile.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/message/delivery/delivery.h"
@@ -222,28 +221,15 @@ static int slot_hand_submits_over(struct slot *slot, struct slot_environment *en
     return 0;
 }
 
-static struct endpoint_options endpoint_options_of(const struct pool *pool)
+static int slot_start_actor(struct slot *slot, const char **ret_step)
 {
-    return (struct endpoint_options){
+    const struct pool *pool = slot->pool;
+    const struct endpoint_options options = {
         .ring_size = pool->config->mailbox_size,
         .inline_max = pool->config->inline_max,
         .spin_usec = (uint32_t)pool->config->spin,
         .blobs = pool->set->blobs,
-        .stock = pool->context->stock,
     };
-}
-
-void slot_prepare_next_start(const struct slot *slot)
-{
-    const struct endpoint_options options = endpoint_options_of(slot->pool);
-
-    if (slot_is_actor(slot))
-        endpoint_stock_fill(&options);
-}
-
-static int slot_start_actor(struct slot *slot, const char **ret_step)
-{
-    const struct endpoint_options options = endpoint_options_of(slot->pool);
     struct slot_environment environment = {.n = 0};
     struct endpoint_fds fds;
     _cleanup_close_ int submits = -1;

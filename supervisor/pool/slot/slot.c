@@ -163,7 +163,6 @@ static void slot_on_ready(struct slot *slot)
     else
         slot->messages_measured = slot->actor->counters.consumed;
     slot_begin_recycling(slot);
-    slot_prepare_next_start(slot);
     slot_health_watch(slot);
     slot_tell_ready(slot);
     slot->pool->slot_handler->ready(slot);
