@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/schedule/calendar.h"
-#include "supervisor/schedule/date.h"
+#include "supervisor/calendar/calendar.h"
+#include "supervisor/calendar/date.h"
 #include "tests/unit/suite.h"
 #include <inttypes.h>
 #include <time.h>

@@ -3,7 +3,7 @@
 
 /* Between zone.c, which finds and reads files, and zone-file.c, which parses them. */
 
-#include "supervisor/schedule/zone.h"
+#include "supervisor/calendar/zone.h"
 
 /* A time in which the clock is not changed. */
 struct zone_period {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
-#include "supervisor/schedule/calendar.h"
+#include "supervisor/calendar/calendar.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/schedule/calendar.h"
+#include "supervisor/calendar/calendar.h"
 
-#include "supervisor/schedule/date.h"
+#include "supervisor/calendar/date.h"
 
 #define USEC_PER_MINUTE ((uint32_t)(60 * USEC_PER_SEC))
 #define USEC_PER_HOUR   (60 * (usec_t)USEC_PER_MINUTE)

@@ -8,8 +8,8 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
-#include "supervisor/schedule/date.h"
-#include "supervisor/schedule/zone-private.h"
+#include "supervisor/calendar/date.h"
+#include "supervisor/calendar/zone-private.h"
 #include <endian.h>
 #include <string.h>
 

@@ -21,7 +21,7 @@
  */
 
 #include "shared/base/clock.h"
-#include "supervisor/schedule/zone.h"
+#include "supervisor/calendar/zone.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/schedule/zone.h"
+#include "supervisor/calendar/zone.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
-#include "supervisor/schedule/zone-private.h"
+#include "supervisor/calendar/zone-private.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
