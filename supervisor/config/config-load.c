@@ -229,71 +229,7 @@ int config_add_group(struct config *config, struct config_group *group)
     return 0;
 }
 
-/* ---- exchanges ---- */
-
-struct config_exchange *config_exchange_free(struct config_exchange *exchange)
-{
-    if (!exchange)
-        return NULL;
-    config_schema_clear(&CONFIG_EXCHANGE_SCHEMA, exchange);
-    free(exchange->name);
-    free(exchange->path);
-    free(exchange);
-    return NULL;
-}
-
-static bool is_name(const char *name)
-{
-    return config_name_valid(name) && !strchr(name, '@');
-}
-
-static int read_exchange(struct config_exchange *exchange, struct config_problems *problems)
-{
-    struct config_draft *draft;
-    int r = config_schema_defaults(&CONFIG_EXCHANGE_SCHEMA, exchange);
-
-    if (r < 0)
-        return r;
-    draft = config_draft_new(&CONFIG_EXCHANGE_SCHEMA, exchange, problems);
-    r = draft ? config_draft_read(draft, exchange->path) : -ENOMEM;
-    config_draft_free(draft);
-    return r;
-}
-
-int config_read_exchange(const char *path, struct config_problems *problems,
-                         struct config_exchange **ret)
-{
-    struct config_exchange *exchange = calloc(1, sizeof(*exchange));
-    int r;
-
-    *ret = NULL;
-    if (!exchange)
-        return -ENOMEM;
-    exchange->name = config_stem(path, CONFIG_EXCHANGE_SUFFIX);
-    exchange->path = strdup(path);
-    if (!exchange->name || !exchange->path)
-        r = -ENOMEM;
-    else if (is_name(exchange->name))
-        r = read_exchange(exchange, problems);
-    else
-        r = config_problem_add(problems, path, 0,
-                               "not a possible name of an exchange; allowed: up to %d characters "
-                               "of A-Z a-z 0-9 _ . -, the first one a letter or a digit",
-                               CONFIG_GROUP_NAME_MAX);
-    if (r == 0 && is_name(exchange->name))
-        *ret = exchange;
-    else
-        config_exchange_free(exchange);
-    return r;
-}
-
-const struct config_exchange *config_find_exchange(const struct config *config, const char *name)
-{
-    for (size_t i = 0; i < config->n_exchanges; i++)
-        if (strcmp(config->exchanges[i]->name, name) == 0)
-            return config->exchanges[i];
-    return NULL;
-}
+/* ---- exchanges and schedules ---- */
 
 static int load_exchange(void *userdata, const char *path)
 {
@@ -326,6 +262,33 @@ static int load_exchanges(struct loader *loader)
         return -ENOMEM;
     return config_each_file(loader->directory, names, CONFIG_EXCHANGE_SUFFIX, loader->problems,
                             load_exchange, loader);
+}
+
+static int load_schedule(void *userdata, const char *path)
+{
+    struct loader *loader = userdata;
+    struct config_schedule *schedule;
+    int r = config_read_schedule(path, loader->problems, &schedule);
+
+    if (r == 0 && schedule)
+        loader->config->schedules[loader->config->n_schedules++] = schedule;
+    return r;
+}
+
+static int load_schedules(struct loader *loader)
+{
+    struct config *config = loader->config;
+    _cleanup_strv_ config_strv names = NULL;
+    int r = config_list_stems(loader->directory, CONFIG_SCHEDULE_SUFFIX, &names);
+
+    if (r < 0)
+        return r;
+    config->schedules = calloc(strv_length(names) + 1, sizeof(*config->schedules));
+    if (!config->schedules)
+        return -ENOMEM;
+    r = config_each_file(loader->directory, names, CONFIG_SCHEDULE_SUFFIX, loader->problems,
+                         load_schedule, loader);
+    return r < 0 ? r : config_check_schedules(config, false);
 }
 
 /* ---- the daemon ---- */
@@ -386,7 +349,8 @@ static const struct config_problem *first_problem(const struct loader *loader, c
     return NULL;
 }
 
-/* Marks the groups that have a problem, and removes the exchanges. Returns 0 or -ENOMEM. */
+/* Marks the groups that have a problem, and removes exchanges and schedules. Returns 0 or -ENOMEM.
+ */
 static int set_aside_broken(const struct loader *loader)
 {
     struct config *config = loader->config;
@@ -406,10 +370,18 @@ static int set_aside_broken(const struct loader *loader)
             config->exchanges[n++] = config->exchanges[i];
     }
     config->n_exchanges = n;
+    n = 0;
+    for (size_t i = 0; i < config->n_schedules; i++) {
+        if (first_problem(loader, config->schedules[i]->name, CONFIG_SCHEDULE_SUFFIX))
+            config_schedule_free(config->schedules[i]);
+        else
+            config->schedules[n++] = config->schedules[i];
+    }
+    config->n_schedules = n;
     return r;
 }
 
-/* Like config_read(), but also keeps groups and exchanges that have a problem. */
+/* Like config_read(), but also keeps what has a problem. */
 static int read_all(struct loader *loader)
 {
     size_t n_before = loader->problems->n_problems;
@@ -423,6 +395,8 @@ static int read_all(struct loader *loader)
         r = load_groups(loader);
     if (r == 0)
         r = load_exchanges(loader);
+    if (r == 0)
+        r = load_schedules(loader);
     if (r < 0)
         loader->config = config_free(loader->config);
     else if (loader->problems->n_problems > n_before)
@@ -483,6 +457,9 @@ struct config *config_free(struct config *config)
     for (size_t i = 0; i < config->n_exchanges; i++)
         config_exchange_free(config->exchanges[i]);
     free(config->exchanges);
+    for (size_t i = 0; i < config->n_schedules; i++)
+        config_schedule_free(config->schedules[i]);
+    free(config->schedules);
     config_schema_clear(&CONFIG_DAEMON_SCHEMA, &config->daemon);
     config_draft_free(config->daemon_draft);
     free(config);

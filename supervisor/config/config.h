@@ -2,13 +2,15 @@
 #pragma once
 
 /*
- * The configuration: troupe.conf, groups (NAME.group and drop-ins) and exchanges (NAME.exchange).
+ * The configuration: troupe.conf, groups (NAME.group and drop-ins), exchanges (NAME.exchange) and
+ * schedules (NAME.schedule).
  * Reading collects the problems of all files.
  */
 
 #include "shared/base/clock.h"
 #include "shared/protocol/exchange-kind.h"
 #include "supervisor/config/config-group.h"
+#include "supervisor/config/config-schedule.h"
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,6 +55,8 @@ struct config {
     size_t n_groups;
     struct config_exchange **exchanges; /* sorted by name */
     size_t n_exchanges;
+    struct config_schedule **schedules; /* sorted by name */
+    size_t n_schedules;
 };
 
 /* One problem. */
@@ -80,9 +84,10 @@ enum {
 
 /*
  * Reads a directory: troupe.conf (may be missing), NAME.group, NAME.group.d/?*.conf (in the order
- * of their names), NAME.exchange. Returns 0, CONFIG_E_INVALID with at least one problem, or -errno.
- * With CONFIG_E_INVALID, groups with a problem are `unread` in `*ret`, and exchanges with a problem
- * are missing. config_resolve() completes `*ret`, which the caller frees.
+ * of their names), NAME.exchange, NAME.schedule. Returns 0, CONFIG_E_INVALID with at least one
+ * problem, or -errno. With CONFIG_E_INVALID, groups with a problem are `unread` in `*ret`, and
+ * exchanges and schedules with a problem are missing. config_resolve() completes `*ret`, which the
+ * caller frees.
  */
 int config_read(struct config **ret, const char *directory, struct config_problems *problems);
 
@@ -133,8 +138,9 @@ int config_load(struct config **ret, const char *directory, struct config_proble
 
 /*
  * Checks a file for `troupectl verify`: troupe.conf, NAME.group (with its drop-ins), a drop-in by
- * itself, NAME.exchange, or a directory as config_load() does. Returns 0, CONFIG_E_INVALID, or
- * -errno. Looks for groups named in After= beside the file and in CONFIG_DIRECTORY.
+ * itself, NAME.exchange, NAME.schedule, or a directory as config_load() does. Returns 0,
+ * CONFIG_E_INVALID, or -errno. Looks for groups named in After= beside the file and in
+ * CONFIG_DIRECTORY.
  */
 int config_verify_file(const char *path, struct config_problems *problems);
 

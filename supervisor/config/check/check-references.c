@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Checks the keys that name other groups, After= and OnOom=: each group that they name exists, no
- * group waits for itself, and the group of OnOom= can take the jobs of this one. */
+/* Checks the keys that name groups, After=, OnOom= and Group= of schedules: each group that they
+ * name exists, no group waits for itself, and the groups of OnOom= and of schedules can take the
+ * jobs. */
 
 #include "supervisor/config/check/check.h"
 
@@ -64,20 +65,20 @@ static int exists_in(const char *directory, size_t size, const char *name)
     return path ? access(path, F_OK) == 0 : -ENOMEM;
 }
 
-static int exists_beside(const struct config_group *group, const char *name)
+static int exists_beside(const char *path, const char *name)
 {
-    const char *slash = strrchr(group->path, '/'), *directory = slash ? group->path : ".";
+    const char *slash = strrchr(path, '/'), *directory = slash ? path : ".";
     int r = exists_in(directory, slash ? (size_t)(slash - directory) : 1, name);
 
     return r != 0 ? r : exists_in(CONFIG_DIRECTORY, strlen(CONFIG_DIRECTORY), name);
 }
 
 /* Checks that a group exists which is none of the graph. */
-static int check_exists(const struct graph *graph, const struct config_group *group,
-                        const char *key, const char *name)
+static int check_exists(const struct graph *graph, struct config_draft *draft, const char *key,
+                        const char *name)
 {
     _cleanup_free_ const char **names = calloc(graph->n_groups + 1, sizeof(*names));
-    int r = graph->alone ? exists_beside(group, name) : 0;
+    int r = graph->alone ? exists_beside(draft->paths[0], name) : 0;
     const char *nearest;
 
     if (!names)
@@ -87,7 +88,7 @@ static int check_exists(const struct graph *graph, const struct config_group *gr
     for (size_t i = 0; i < graph->n_groups; i++)
         names[i] = graph->groups[i]->name;
     nearest = graph->alone ? NULL : suggest_nearest(name, names);
-    return config_draft_problem(group->draft, key, "%s=%s: unknown group%s%s%s", key, name,
+    return config_draft_problem(draft, key, "%s=%s: unknown group%s%s%s", key, name,
                                 nearest ? "; did you mean '"
                                         : "; allowed: names of NAME.group files",
                                 nearest ? nearest : "", nearest ? "'?" : "");
@@ -122,7 +123,7 @@ static int follow(const struct graph *graph, size_t index)
     for (char **name = group->after.strings; r == 0 && name && *name; name++) {
         node->next = find(graph, *name);
         if (node->next == NONE)
-            r = check_exists(graph, group, "After", *name);
+            r = check_exists(graph, group->draft, "After", *name);
         else if (graph->nodes[node->next].mark == ON_PATH)
             r = report_cycle(graph, node->next);
         else if (graph->nodes[node->next].mark == UNSEEN)
@@ -166,7 +167,7 @@ static int check_oom(const struct graph *graph, const struct config_group *group
     if (!group->on_oom || group->type != CONFIG_ACTOR) /* reported by config_check_group() */
         return 0;
     other = find(graph, group->on_oom);
-    return other == NONE ? check_exists(graph, group, ON_OOM, group->on_oom)
+    return other == NONE ? check_exists(graph, group->draft, ON_OOM, group->on_oom)
                          : check_pair(group, graph->groups[other]);
 }
 
@@ -181,5 +182,42 @@ int config_check_references(struct config_group *const *groups, size_t n_groups,
             r = follow(&graph, i);
     for (size_t i = 0; r == 0 && i < n_groups; i++)
         r = check_oom(&graph, groups[i]);
+    return r;
+}
+
+/* ---- schedules ---- */
+
+static int check_taker(const struct config_schedule *schedule, const struct config_group *group)
+{
+    if (group->type != CONFIG_ACTOR)
+        return config_draft_problem(schedule->draft, "Group",
+                                    "Group=%s is a service, which takes no jobs; allowed: a group "
+                                    "with Type=actor",
+                                    group->name);
+    if (group->cells == CONFIG_CELLS_BY_KEY && !schedule->key)
+        return config_draft_problem(schedule->draft, "Key",
+                                    "Key= is missing in [Job]: group %s has Cells=by-key",
+                                    group->name);
+    return 0;
+}
+
+static int check_schedule(const struct graph *graph, const struct config_schedule *schedule)
+{
+    const char *name = config_schedule_group(schedule);
+    const size_t at = find(graph, name);
+
+    return at == NONE ? check_exists(graph, schedule->draft, "Group", name)
+                      : check_taker(schedule, graph->groups[at]);
+}
+
+int config_check_schedules(const struct config *config, bool alone)
+{
+    const struct graph graph = {
+        .groups = config->groups, .n_groups = config->n_groups, .alone = alone};
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < config->n_schedules; i++)
+        if (config->schedules[i]->draft->paths)
+            r = check_schedule(&graph, config->schedules[i]);
     return r;
 }

@@ -16,6 +16,10 @@ int config_check_group(struct config_group *group);
  */
 int config_check_references(struct config_group *const *groups, size_t n_groups, bool alone);
 
+/* Checks Group= of all schedules against the groups. `alone`: as of config_check_references(); then
+ * only the name of the group is checked. Returns as above. */
+int config_check_schedules(const struct config *config, bool alone);
+
 /* Writes the given keys that have no effect in a group of this type, such as "Prefetch=,
  * QueueMax=", cut to `size` bytes. Returns how many there are. They are no mistakes: drop-ins may
  * give them for groups of all types. */

@@ -36,6 +36,18 @@ static int verify_exchange(const char *path, struct config_problems *problems)
     return r;
 }
 
+static int verify_schedule(const char *path, struct config_problems *problems)
+{
+    struct config_schedule *schedule;
+    struct config config = {.schedules = &schedule, .n_schedules = 1};
+    int r = config_read_schedule(path, problems, &schedule);
+
+    if (r == 0 && schedule)
+        r = config_check_schedules(&config, true);
+    config_schedule_free(schedule);
+    return r;
+}
+
 /* Checks a drop-in alone: only its values, as it need not be complete. */
 static int verify_dropin(const char *path, struct config_problems *problems)
 {
@@ -90,12 +102,15 @@ int config_verify_file(const char *path, struct config_problems *problems)
         r = verify_group(path, problems);
     else if (config_ends_with(name, CONFIG_EXCHANGE_SUFFIX))
         r = verify_exchange(path, problems);
+    else if (config_ends_with(name, CONFIG_SCHEDULE_SUFFIX))
+        r = verify_schedule(path, problems);
     else if (config_ends_with(name, CONFIG_DROPIN_SUFFIX))
         r = verify_dropin(path, problems);
     else
         r = config_problem_add(problems, path, 0,
                                "not a configuration file by its name; allowed: " CONFIG_DAEMON_FILE
                                ", NAME" CONFIG_GROUP_SUFFIX ", NAME" CONFIG_EXCHANGE_SUFFIX
-                               ", NAME" CONFIG_GROUP_SUFFIX ".d/NAME" CONFIG_DROPIN_SUFFIX);
+                               ", NAME" CONFIG_SCHEDULE_SUFFIX ", NAME" CONFIG_GROUP_SUFFIX
+                               ".d/NAME" CONFIG_DROPIN_SUFFIX);
     return r == 0 && problems->n_problems > n_before ? CONFIG_E_INVALID : r;
 }

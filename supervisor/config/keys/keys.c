@@ -31,7 +31,10 @@
 #define IN_SANDBOX(...)   ROW(config_group, "Sandbox", __VA_ARGS__)
 #define IN_DAEMON(...)    ROW(config_daemon, "Supervisor", __VA_ARGS__)
 #define IN_EXCHANGE(...)  ROW(config_exchange, "Exchange", __VA_ARGS__)
+#define IN_SCHEDULE(...)  ROW(config_schedule, "Schedule", __VA_ARGS__)
+#define IN_JOB(...)       ROW(config_schedule, "Job", __VA_ARGS__)
 #define SET_IN(field)     .set_offset = offsetof(struct config_group, field)
+#define SET_IN_SCHEDULE(field) .set_offset = offsetof(struct config_schedule, field)
 #define LIVE              .live = true
 
 #define DEFAULT(text)     .fallback = (text)
@@ -46,6 +49,8 @@
 #define TIME_TO(high, more)                                                                        \
     .max = (high), .allowed = "a time span such as 500ms, 30s, 1min 30s" more
 #define TIME_OR_INFINITY TIME_TO(INT64_MAX, ", infinity"), .infinity = true
+#define INTERVAL                                                                                   \
+    .min = USEC_PER_SEC, .max = JOB_DELAY_MAX, .allowed = "a time span from 1s to 366d such as 5min"
 #define SPIN                                                                                       \
     .max = SPIN_USEC_MAX, .allowed = "a time span from 0 (never) to 10ms such as 50us"
 #define SHARE             .max = 1, .allowed = "a share from 0 to 1, or 0% to 100%"
@@ -248,11 +253,45 @@ static const struct config_key EXCHANGE_KEYS[] = {
     {IN_EXCHANGE("Type", CHOICE, type), DEFAULT("typed-multi"),
      .allowed = "single, typed-single, typed-multi, routing-key, pattern"},
 };
+
+static const struct config_key SCHEDULE_KEYS[] = {
+    {IN_SCHEDULE("Description", TEXT, description), DEFAULT(""), .allowed = "any text"},
+    {IN_SCHEDULE("OnCalendar", CALENDAR, on_calendar),
+     .allowed = "a calendar expression such as \"Mon..Fri 09:00 Europe/Berlin\", daily, or the five "
+                "fields of cron"},
+    {IN_SCHEDULE("OnUnitActiveSec", TIME, on_active), INTERVAL},
+    {IN_SCHEDULE("OnUnitInactiveSec", TIME, on_inactive), INTERVAL},
+    {IN_SCHEDULE("Until", MOMENT, until),
+     .allowed = "a moment such as \"2026-12-31 18:00 Europe/Berlin\""},
+    {IN_SCHEDULE("RandomizedDelaySec", TIME, randomized_delay), DEFAULT("0"),
+     TIME_TO(JOB_BACKOFF_MAX, ", up to 1d")},
+    {IN_SCHEDULE("CatchUp", CHOICE, catch_up), DEFAULT("last"), .allowed = "last, all, none"},
+    {IN_SCHEDULE("CatchUpWithinSec", TIME, catch_up_within), DEFAULT("1d"), TIME_OR_INFINITY},
+    {IN_SCHEDULE("Overlap", CHOICE, overlap), DEFAULT("skip"),
+     .allowed = "skip, buffer-one, buffer, cancel, allow"},
+    {IN_SCHEDULE("PauseOnFailure", UNSIGNED, pause_on_failure), DEFAULT("0"),
+     FROM(0, " (never)", 1000000)},
+
+    {IN_JOB("Group", TEXT, group), .allowed = "the name of a group"},
+    {IN_JOB("Key", TEXT, key), .allowed = "up to 255 bytes"},
+    {IN_JOB("Data", TEXT, data), .allowed = "any text"},
+    {IN_JOB("DataFile", PATH, data_file), .allowed = "the absolute path of a file"},
+    {IN_JOB("Priority", UNSIGNED, priority), FROM(0, " (first)", 63)},
+    {IN_JOB("MaxRetries", UNSIGNED, max_retries), .max = JOB_RETRIES_MAX,
+     .allowed = "a number from 0 to 1000000"},
+    {IN_JOB("TimeoutSec", TIMEOUT, timeout), SET_IN_SCHEDULE(timeout_set), TIME_OR_INFINITY},
+    {IN_JOB("BackoffMinSec", TIME, backoff_min), SET_IN_SCHEDULE(backoff_min_set),
+     TIME_TO(JOB_BACKOFF_MAX, ", up to 1d")},
+    {IN_JOB("BackoffMaxSec", TIME, backoff_max), SET_IN_SCHEDULE(backoff_max_set),
+     TIME_TO(JOB_BACKOFF_MAX, ", up to 1d")},
+    {IN_JOB("DeadlineSec", TIMEOUT, deadline), DEFAULT("infinity"), TIME_OR_INFINITY},
+};
 /* clang-format on */
 
 const struct config_schema CONFIG_GROUP_SCHEMA = {GROUP_KEYS, ELEMENTS(GROUP_KEYS)};
 const struct config_schema CONFIG_DAEMON_SCHEMA = {DAEMON_KEYS, ELEMENTS(DAEMON_KEYS)};
 const struct config_schema CONFIG_EXCHANGE_SCHEMA = {EXCHANGE_KEYS, ELEMENTS(EXCHANGE_KEYS)};
+const struct config_schema CONFIG_SCHEDULE_SCHEMA = {SCHEDULE_KEYS, ELEMENTS(SCHEDULE_KEYS)};
 
 const struct config_key *config_schema_find(const struct config_schema *schema, const char *name)
 {

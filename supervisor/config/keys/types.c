@@ -425,6 +425,33 @@ static int parse_file(const struct config_key *key, const char *value, void *fie
     return fault ? invalid(ret_reason, fault) : add(field, value, strings_append, ret_reason);
 }
 
+static int parse_calendar(const struct config_key *key, const char *value, void *field,
+                          const char **ret_reason)
+{
+    unsigned n_moments = 0;
+    int r = values_calendar(value, &n_moments, ret_reason);
+
+    (void)key;
+    if (r > 0)
+        return CONFIG_KEY_E_INVALID;
+    if (r == 0 && n_moments == 0)
+        return invalid(ret_reason, "never comes");
+    return r < 0 ? r : add(field, value, strings_append, ret_reason);
+}
+
+static int parse_moment(const struct config_key *key, const char *value, void *field,
+                        const char **ret_reason)
+{
+    unsigned n_moments = 0;
+    int r = values_calendar(value, &n_moments, ret_reason);
+
+    if (r > 0)
+        return CONFIG_KEY_E_INVALID;
+    if (r == 0 && n_moments != 1)
+        return invalid(ret_reason, n_moments == 0 ? "never comes" : "comes more than once");
+    return r < 0 ? r : parse_text(key, value, field, ret_reason);
+}
+
 /* clang-format off */
 #define NUMBER(type_, read) {.size = sizeof(type_), .parse = parse_number, .number = (read)}
 #define SCALAR(type_, function) {.size = sizeof(type_), .parse = (function)}
@@ -453,6 +480,8 @@ const struct config_type CONFIG_TYPE_PATH = OWNED(char *, parse_path, text);
 const struct config_type CONFIG_TYPE_CPUS = OWNED(char *, parse_cpus, text);
 const struct config_type CONFIG_TYPE_COMMAND = OWNED(config_strv, parse_command, strv);
 const struct config_type CONFIG_TYPE_FILES = OWNED(struct config_strings, parse_file, list);
+const struct config_type CONFIG_TYPE_CALENDAR = OWNED(struct config_strings, parse_calendar, list);
+const struct config_type CONFIG_TYPE_MOMENT = OWNED(char *, parse_moment, text);
 const struct config_type CONFIG_TYPE_ENVIRONMENT = OWNED(struct config_strings, parse_words, list, .add = add_variable);
 const struct config_type CONFIG_TYPE_PATHS = OWNED(struct config_strings, parse_words, list, .add = add_path);
 const struct config_type CONFIG_TYPE_GROUPS = OWNED(struct config_strings, parse_words, list, .add = add_group);

@@ -33,6 +33,10 @@ extern const struct config_type
     CONFIG_TYPE_GROUPS; /* struct config_strings of names of groups; a list */
 
 extern const struct config_type
+    CONFIG_TYPE_CALENDAR; /* struct config_strings of calendar expressions; a list */
+extern const struct config_type CONFIG_TYPE_MOMENT; /* char *; one of a single moment */
+
+extern const struct config_type
     CONFIG_TYPE_PATHS; /* struct config_strings of paths, "-" in front; lists of words */
 
 /* struct config_strings of words with "~" in front, see sandbox-words.h; lists */

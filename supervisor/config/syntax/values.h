@@ -43,5 +43,9 @@ int values_fraction(const char *text, double *ret);
  * -ENOMEM. */
 int values_cpus(const char *text, char **list);
 
+/* Checks a calendar expression. `*ret_moments`: how many slots it has; 2 = two or more. Returns 0,
+ * VALUES_E_INVALID with `*ret_reason` (static), or -ENOMEM. */
+int values_calendar(const char *text, unsigned *ret_moments, const char **ret_reason);
+
 /* "SIGTERM", "TERM", "15", "RTMIN+3", "RTMAX-1". */
 int values_signal(const char *text, int *ret);

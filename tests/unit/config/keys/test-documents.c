@@ -9,7 +9,7 @@
 TEST(fields_have_the_size_of_their_type)
 {
     const struct config_schema *schemas[] = {&CONFIG_GROUP_SCHEMA, &CONFIG_DAEMON_SCHEMA,
-                                             &CONFIG_EXCHANGE_SCHEMA};
+                                             &CONFIG_EXCHANGE_SCHEMA, &CONFIG_SCHEDULE_SCHEMA};
 
     for (size_t i = 0; i < ELEMENTS(schemas); i++)
         for (size_t j = 0; j < schemas[i]->n_keys; j++) {
@@ -64,6 +64,11 @@ TEST(the_examples_show_every_key_with_its_default)
     for (size_t i = 0; i < CONFIG_EXCHANGE_SCHEMA.n_keys; i++)
         assert_in_example(text, &CONFIG_EXCHANGE_SCHEMA.keys[i]);
     free(text);
+    text = read_source("units/example.schedule.example", &size);
+    for (size_t i = 0; i < CONFIG_SCHEDULE_SCHEMA.n_keys; i++)
+        if (strcmp(CONFIG_SCHEDULE_SCHEMA.keys[i].name, "OnCalendar") != 0)
+            assert_in_example(text, &CONFIG_SCHEDULE_SCHEMA.keys[i]);
+    free(text);
 }
 
 /* The examples with every "#Key=" taken at its word. */
@@ -109,9 +114,14 @@ TEST(the_uncommented_examples_are_valid_and_change_nothing)
     uncomment(text);
     write_file("events.exchange", text);
     free(text);
+    text = read_source("units/example.schedule.example", &size);
+    uncomment(text);
+    write_file("example.schedule", text);
+    free(text);
     struct config *config = load();
     ck_assert_uint_eq(config->n_exchanges, 1);
     ck_assert_int_eq(config->exchanges[0]->type, EXCHANGE_TYPED_MULTI);
+    ck_assert_uint_eq(config->n_schedules, 1);
     ck_assert_int_eq(config_defaults(&defaults, "example"), 0);
     ck_assert_int_eq(strv_append(&defaults->exec_start, config->groups[0]->exec_start[0]), 0);
     for (char **word = config->groups[0]->exec_start + 1; *word; word++)
@@ -139,6 +149,7 @@ TEST(the_manuals_tell_of_every_key)
     assert_in_manual("supervisor/config/troupe.group.5", &CONFIG_GROUP_SCHEMA);
     assert_in_manual("supervisor/config/troupe.conf.5", &CONFIG_DAEMON_SCHEMA);
     assert_in_manual("supervisor/config/troupe.exchange.5", &CONFIG_EXCHANGE_SCHEMA);
+    assert_in_manual("supervisor/config/troupe.schedule.5", &CONFIG_SCHEDULE_SCHEMA);
 }
 
 TEST(the_catalog_explains_every_message_id)

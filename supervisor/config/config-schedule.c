@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Reads NAME.schedule. */
+
+#include "supervisor/config/config-schedule.h"
+
+#include "shared/base/cleanup.h"
+#include "shared/base/unitfile.h"
+#include "shared/protocol/protocol.h"
+#include "supervisor/config/config-directory.h"
+#include "supervisor/config/config-problem.h"
+#include "supervisor/config/keys/draft.h"
+#include "supervisor/config/keys/types.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct config_schedule *config_schedule_free(struct config_schedule *schedule)
+{
+    if (!schedule)
+        return NULL;
+    config_schema_clear(&CONFIG_SCHEDULE_SCHEMA, schedule);
+    config_draft_free(schedule->draft);
+    free(schedule->file_bytes);
+    free(schedule->name);
+    free(schedule->path);
+    free(schedule);
+    return NULL;
+}
+
+static bool is_name(const char *name)
+{
+    return config_name_valid(name) && !strchr(name, '@') &&
+           strlen(name) <= CONFIG_SCHEDULE_NAME_MAX;
+}
+
+static int check_times(const struct config_schedule *schedule)
+{
+    static const char *const names[] = {"OnUnitActiveSec", "OnUnitInactiveSec"};
+    const usec_t spans[] = {schedule->on_active, schedule->on_inactive};
+    struct config_draft *draft = schedule->draft;
+    bool given = config_draft_given(draft, "OnCalendar");
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < ELEMENTS(names); i++) {
+        given = given || config_draft_given(draft, names[i]);
+        if (spans[i] != USEC_INFINITY && spans[i] % USEC_PER_SEC != 0)
+            r = config_draft_problem(draft, names[i], "%s= is not a whole number of seconds",
+                                     names[i]);
+    }
+    if (r < 0 || given)
+        return r;
+    return config_draft_problem(draft, "OnCalendar",
+                                "OnCalendar=, OnUnitActiveSec= and OnUnitInactiveSec= are missing "
+                                "in [Schedule]: when jobs are created");
+}
+
+static int check_key(const struct config_schedule *schedule)
+{
+    if (!schedule->key || strlen(schedule->key) <= PROTOCOL_KEY_MAX)
+        return 0;
+    return config_draft_problem(schedule->draft, "Key", "Key= is too long; allowed: up to %d bytes",
+                                PROTOCOL_KEY_MAX);
+}
+
+static int check_backoff(const struct config_schedule *schedule)
+{
+    if (!schedule->backoff_min_set || !schedule->backoff_max_set ||
+        schedule->backoff_min <= schedule->backoff_max)
+        return 0;
+    return config_draft_problem(schedule->draft, "BackoffMinSec",
+                                "BackoffMinSec= is above BackoffMaxSec=");
+}
+
+static int read_data(struct config_schedule *schedule)
+{
+    const char *problem;
+    int r;
+
+    if (!schedule->data_file)
+        return 0;
+    if (schedule->data)
+        return config_draft_problem(schedule->draft, "DataFile",
+                                    "DataFile= is given beside Data=; allowed: one of the two");
+    r = unitfile_read(schedule->data_file, &schedule->file_bytes, &schedule->file_size);
+    if (r == 0 || r == -ENOMEM)
+        return r;
+    problem = r == UNITFILE_E_TOO_LARGE     ? "larger than 1M"
+              : r == UNITFILE_E_NOT_REGULAR ? "not a regular file"
+                                            : strerror(-r);
+    return config_draft_problem(schedule->draft, "DataFile", "DataFile=%s cannot be read: %s",
+                                schedule->data_file, problem);
+}
+
+static int read_schedule(struct config_schedule *schedule, struct config_problems *problems)
+{
+    int r = config_schema_defaults(&CONFIG_SCHEDULE_SCHEMA, schedule);
+
+    if (r < 0)
+        return r;
+    schedule->draft = config_draft_new(&CONFIG_SCHEDULE_SCHEMA, schedule, problems);
+    r = schedule->draft ? config_draft_read(schedule->draft, schedule->path) : -ENOMEM;
+    if (r < 0 || !schedule->draft->paths)
+        return r;
+    r = check_times(schedule);
+    if (r == 0)
+        r = check_key(schedule);
+    if (r == 0)
+        r = check_backoff(schedule);
+    return r < 0 ? r : read_data(schedule);
+}
+
+int config_read_schedule(const char *path, struct config_problems *problems,
+                         struct config_schedule **ret)
+{
+    struct config_schedule *schedule = calloc(1, sizeof(*schedule));
+    int r;
+
+    *ret = NULL;
+    if (!schedule)
+        return -ENOMEM;
+    schedule->name = config_stem(path, CONFIG_SCHEDULE_SUFFIX);
+    schedule->path = strdup(path);
+    if (!schedule->name || !schedule->path)
+        r = -ENOMEM;
+    else if (is_name(schedule->name))
+        r = read_schedule(schedule, problems);
+    else
+        r = config_problem_add(problems, path, 0,
+                               "not a possible name of a schedule; allowed: up to %d characters "
+                               "of A-Z a-z 0-9 _ . -, the first one a letter or a digit",
+                               CONFIG_SCHEDULE_NAME_MAX);
+    if (r == 0 && is_name(schedule->name))
+        *ret = schedule;
+    else
+        config_schedule_free(schedule);
+    return r;
+}
+
+const char *config_schedule_group(const struct config_schedule *schedule)
+{
+    return schedule->group ? schedule->group : schedule->name;
+}
+
+const char *config_schedule_data(const struct config_schedule *schedule, size_t *ret_size)
+{
+    const char *data = schedule->data ? schedule->data : "";
+
+    *ret_size = schedule->file_bytes ? schedule->file_size : strlen(data);
+    return schedule->file_bytes ? schedule->file_bytes : data;
+}
+
+bool config_schedule_equal(const struct config_schedule *a, const struct config_schedule *b)
+{
+    size_t size_a, size_b;
+    const char *data_a = config_schedule_data(a, &size_a);
+    const char *data_b = config_schedule_data(b, &size_b);
+
+    return config_schema_equal(&CONFIG_SCHEDULE_SCHEMA, a, b, false) && size_a == size_b &&
+           memcmp(data_a, data_b, size_a) == 0;
+}
+
+static int compare_name(const void *name, const void *element)
+{
+    const struct config_schedule *const *schedule = element;
+
+    return strcmp(name, (*schedule)->name);
+}
+
+const struct config_schedule *config_find_schedule(const struct config *config, const char *name)
+{
+    struct config_schedule **found = config->n_schedules > 0
+                                         ? bsearch(name, config->schedules, config->n_schedules,
+                                                   sizeof(*config->schedules), compare_name)
+                                         : NULL;
+
+    return found ? *found : NULL;
+}

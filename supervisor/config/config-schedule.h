@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* The contents of NAME.schedule. troupe.schedule(5) has the meaning of the keys. */
+
+#include "shared/base/clock.h"
+#include "supervisor/config/config-group.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct config;
+struct config_problems;
+
+#define CONFIG_SCHEDULE_SUFFIX ".schedule"
+/* Leaves room for "@2026-11-22T02:00:00Z" in the id of a job. */
+#define CONFIG_SCHEDULE_NAME_MAX 43
+#define CONFIG_SCHEDULES_MAX     10000
+
+/* The order of each enumeration is that of its names in keys.c. */
+
+/* Which of the slots that nothing could fire are fired afterwards. */
+enum config_catch_up {
+    CONFIG_CATCH_UP_LAST,
+    CONFIG_CATCH_UP_ALL,
+    CONFIG_CATCH_UP_NONE,
+};
+
+/* The treatment of a slot that comes while a job of the schedule is live. */
+enum config_overlap {
+    CONFIG_OVERLAP_SKIP,
+    CONFIG_OVERLAP_BUFFER_ONE,
+    CONFIG_OVERLAP_BUFFER,
+    CONFIG_OVERLAP_CANCEL,
+    CONFIG_OVERLAP_ALLOW,
+};
+
+struct config_schedule {
+    char *name; /* the file's name without ".schedule": of an exchange, but shorter */
+    char *path;
+
+    /* [Schedule] */
+    char *description;
+    struct config_strings on_calendar; /* as written */
+    usec_t on_active, on_inactive;     /* whole seconds; USEC_INFINITY = not given */
+    char *until;                       /* a calendar expression of one moment; NULL = for ever */
+    usec_t randomized_delay;
+    enum config_catch_up catch_up;
+    usec_t catch_up_within;
+    enum config_overlap overlap;
+    unsigned pause_on_failure; /* 0 = never */
+
+    /* [Job]; unset numbers are PROTOCOL_DEFAULT_* */
+    char *group; /* NULL = the schedule's name */
+    char *key;
+    char *data, *data_file; /* at most one is given */
+    unsigned priority, max_retries;
+    usec_t timeout, backoff_min, backoff_max;
+    bool timeout_set, backoff_min_set, backoff_max_set;
+    usec_t deadline; /* USEC_INFINITY = none */
+
+    char *file_bytes; /* what DataFile= contains; owned */
+    size_t file_size;
+    struct config_draft *draft; /* where its keys were given; owned */
+};
+
+/*
+ * Reads a file and what its DataFile= names. Errors become problems. Returns 0 with `*ret` (NULL
+ * for an invalid name), or -errno (-ENOENT).
+ */
+int config_read_schedule(const char *path, struct config_problems *problems,
+                         struct config_schedule **ret);
+struct config_schedule *config_schedule_free(struct config_schedule *schedule); /* NULL allowed */
+
+/* Returns the name of the group that gets its jobs. */
+const char *config_schedule_group(const struct config_schedule *schedule);
+/* The payload of its jobs; borrowed. */
+const char *config_schedule_data(const struct config_schedule *schedule, size_t *ret_size);
+
+/* Whether both are equal except for the path. */
+bool config_schedule_equal(const struct config_schedule *a, const struct config_schedule *b);
+
+/* Returns the schedule of this name, or NULL. */
+const struct config_schedule *config_find_schedule(const struct config *config, const char *name);
