@@ -13,12 +13,13 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 from pathlib import Path
 
-from troupe import BUILD, LIMIT
+from troupe import BUILD, LIMIT, failed
 
 NATS_SERVER = shutil.which("nats-server") or "/usr/sbin/nats-server"
 TROUPE_NATS = os.path.join(BUILD, "troupe-nats")
@@ -51,7 +52,7 @@ class Server:
         self.port = free_port()
         self.configuration = configuration
         self.process = None
-        self.log_path = os.devnull
+        self.log_path = os.path.join(self.directory, "log")
         test.addCleanup(self.clean_up)
 
     @property
@@ -91,6 +92,8 @@ class Server:
 
     def clean_up(self):
         self.end(signal.SIGKILL)
+        if failed(self.test) and os.path.exists(self.log_path):
+            print(f"---- nats-server\n{Path(self.log_path).read_text(encoding='utf-8', errors='replace')[-5000:]}----", file=sys.stderr)
         shutil.rmtree(self.directory, ignore_errors=True)
 
     @property

@@ -222,6 +222,23 @@ def end_process(process):
             stream.close()
 
 
+class Stopwatch:
+    """The seconds that something takes, without those in which the supervisor and this thread waited for a CPU that others had."""
+
+    def __init__(self, s):
+        self.delays = [f"/proc/{s.supervisor_pid}/schedstat", "/proc/thread-self/schedstat"]
+        self.begin()
+
+    def now(self):
+        return time.monotonic() - sum(int(Path(path).read_text(encoding="ascii").split()[1]) for path in self.delays) / 1e9
+
+    def begin(self):
+        self.begun = self.now()
+
+    def seconds(self):
+        return self.now() - self.begun
+
+
 class Supervisor:
     """trouped with a configuration of its own. Everything ends with the test."""
 
@@ -477,6 +494,11 @@ class Supervisor:
     def wait_worker(self, name, state):
         return self.wait_for(lambda: (lambda w: w if w["state"] == state else None)(self.worker(name)),
                              name.split("/")[0])
+
+    def wait_not_started(self, name, why):
+        """Waits until its status says why this worker could not be started; it is tried again and again."""
+        self.until(lambda: self.worker(name).get("status") == f"could not be started: {why}")
+        self.until(lambda: f"could not be started: {why}" in self.ctl("status", name).stdout)
 
     def wait_event(self, kind, target=None, count=1):
         """The count-th event of this type since the start."""
