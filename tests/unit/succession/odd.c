@@ -110,7 +110,7 @@ static bool texts_are_equal(const struct field *field, const void *expected, con
     memcpy(&a, at(expected, field->at), sizeof(a));
     memcpy(&b, at(found, field->at), sizeof(b));
     if (field->type == FIELD_WORD)
-        return strcmp(a, b) == 0;
+        return a && b ? strcmp(a, b) == 0 : a == b;
     memcpy(&size, at(expected, field->size_at), sizeof(size));
     memcpy(&found_size, at(found, field->size_at), sizeof(found_size));
     return size == found_size && (size == 0 || memcmp(a, b, size) == 0);
