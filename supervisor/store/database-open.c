@@ -209,13 +209,13 @@ static int read_version(struct database *database, int64_t *ret)
 }
 
 /* Up to version 8, rows had the size of a large payload, which was a file. */
-static int refuse_files(struct database *database)
+static int refuse_files(struct database *database, int64_t version)
 {
     static const char sql[] = "SELECT (SELECT count(*) FROM job WHERE typeof(payload) = 'integer')"
                               " + (SELECT count(*) FROM ended WHERE typeof(result) = 'integer')"
                               " + (SELECT count(*) FROM dead WHERE typeof(payload) = 'integer')";
-    int64_t n;
-    int r = read_number(database, sql, &n);
+    int64_t n = 0;
+    int r = version <= 8 ? read_number(database, sql, &n) : 0;
 
     return r == 0 && n > 0
                ? database_refuse(database, ENOTSUP,
@@ -231,8 +231,8 @@ static int adopt(struct database *database)
     int64_t version;
     int r = read_version(database, &version);
 
-    if (r == 0 && version < SCHEMA_VERSION)
-        r = refuse_files(database);
+    if (r == 0)
+        r = refuse_files(database, version);
     if (r == 0)
         r = execute(database, SETTINGS);
     return r == 0 ? migrate(database, (int)version) : r;
@@ -244,7 +244,7 @@ static int begin_run(struct database *database)
         "UPDATE store SET unclean = unclean + (?1 AND stopped <> run), run = run + 1"
         " RETURNING run, id_key, unclean";
     sqlite3_stmt *statement;
-    int64_t page_size = 0, any_piece = 0;
+    int64_t page_size = 0;
     int r = read_number(database, "PRAGMA page_size", &page_size);
 
     database->page_size = (int)page_size;
@@ -254,10 +254,6 @@ static int begin_run(struct database *database)
     if (r < 0)
         return r;
     database_begin(database);
-    r = read_number(database, "SELECT EXISTS (SELECT 1 FROM piece)", &any_piece);
-    if (r < 0)
-        return r;
-    database->knows_pieces = any_piece != 0;
     statement = database_query(database, count);
     (void)sqlite3_bind_int(statement, 1, database->opened && *database->opened == 0);
     r = database_step(database, statement);
@@ -323,8 +319,8 @@ int database_check_format(const char *path, char problem[DATABASE_PROBLEM_MAX])
         (void)sqlite3_busy_timeout(database.handle, CHECK_BUSY_MSEC);
     if (r == 0)
         r = read_version(&database, &version);
-    if (r == 0 && version < SCHEMA_VERSION)
-        r = refuse_files(&database);
+    if (r == 0)
+        r = refuse_files(&database, version);
     (void)snprintf(problem, DATABASE_PROBLEM_MAX, "%s", database.problem);
     database_close(&database, true);
     return r == -ENOTSUP ? r : 0;

@@ -122,7 +122,7 @@ sqlite3_stmt *database_query(struct database *database, const char *sql)
 void database_begin(struct database *database)
 {
     database->error = 0;
-    database->has_piece = false;
+    database->n_bytes = 0;
     (void)database_step(database, database_query(database, "BEGIN IMMEDIATE"));
 }
 

@@ -48,10 +48,8 @@ struct database {
     int index;       /* the file with the index of the log; -1 = not opened */
     struct database_query queries[DATABASE_QUERIES_MAX];
     size_t n_queries;
-    bool bare; /* the disk is full: ends are written without large bytes; set by the store */
-    bool
-        knows_pieces; /* there are pieces of payloads (pieces.h), or there were since the opening */
-    bool has_piece;   /* this transaction writes one */
+    bool bare;        /* the disk is full: ends are written without large bytes; set by the store */
+    uint64_t n_bytes; /* of payloads and results, which this transaction has written */
     uint64_t run;     /* how often it was opened */
     /* The owner's, in memory that outlives it: 0 = no process before this one can still know which
      * jobs were begun, so the next opening counts an end without a stop, and sets it. */

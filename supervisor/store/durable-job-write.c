@@ -18,100 +18,68 @@
 
 /* ---- large bytes ---- */
 
-static bool has_result(const struct durable_job *durable)
+static enum piece_kind kind_of(const struct durable_job *durable)
 {
-    return (durable->keeps & DURABLE_BYTES) != 0 &&
-           (durable->end == JOB_SUCCEEDED || durable->end == JOB_REJECTED);
+    return durable->given & DURABLE_END && !(durable->keeps & DURABLE_LETTER) ? PIECES_RESULT
+                                                                              : PIECES_PAYLOAD;
 }
 
-/* Whether `spare` bytes stay free on the disk when both the log and the database have grown by what
- * is still to be written. If the disk has room for nothing but the ends of jobs, that is at most
- * BARE_MAX. */
-static bool has_room(struct database *database, const struct durable_job *durable,
-                     enum piece_kind kind, uint64_t size, uint64_t spare)
+/* Returns the bytes that are written with this change; NULL = none. Those of a dead letter were
+ * written with the row of the job, unless it has none. */
+static const struct payload *bytes_of(const struct durable_job *durable)
 {
-    const uint64_t left = pieces_left(database, durable->row.number, kind, size);
+    const struct job *job = durable->record.job;
+    const bool answered = durable->end == JOB_SUCCEEDED || durable->end == JOB_REJECTED;
+
+    if (!(durable->given & DURABLE_END))
+        return durable->given & DURABLE_ADD ? &durable->payload : NULL;
+    if (durable->unkept != 0)
+        return NULL;
+    if (durable->keeps & DURABLE_LETTER)
+        return &job->payload;
+    return durable->keeps & DURABLE_BYTES && answered ? &job->result : NULL;
+}
+
+/* Whether enough of the disk stays free when both the log and the database have grown by what is
+ * still to be written. A result must leave as much free as it takes: the jobs of other groups need
+ * that. A small job takes the room of the dead letter that it replaces. */
+static bool has_room(struct database *database, const struct durable_job *durable,
+                     const struct payload *bytes)
+{
+    const enum piece_kind kind = kind_of(durable);
+    const uint64_t left = pieces_left(database, durable->row.number, kind, bytes);
+    const uint64_t spare = RESERVE_SIZE + (kind == PIECES_RESULT ? bytes->size : 0);
     struct statvfs disk;
 
+    if (durable->replaces != 0 && !in_pieces(bytes->size, bytes->fd))
+        return true;
     if (database->bare && left > BARE_MAX)
         return false;
     return left < CHECKED_MIN || statvfs(database->path, &disk) < 0 ||
            (uint64_t)disk.f_bavail * disk.f_frsize >= 2 * left + spare;
 }
 
-/* Drops large bytes for which the disk has no room: the end of a job must be written. A result must
- * leave as much of the disk free as it takes: the jobs of other groups need that. */
-static void strip(struct database *database, struct durable_job *durable)
+/* Writes the next piece of what is too large for its row. Bytes that cannot be written are given
+ * up at the end of a job, which must be written. Returns 0, PIECES_E_MORE or -errno. */
+static int write_bytes(struct database *database, struct durable_job *durable)
 {
-    const uint64_t result = durable->record.job->result.size;
-    const uint64_t payload = durable->record.job->payload.size;
-
-    if (has_result(durable) &&
-        !has_room(database, durable, PIECES_RESULT, result, result + RESERVE_SIZE))
-        durable->unkept = -ENOSPC;
-    if (durable->keeps & DURABLE_LETTER &&
-        !has_room(database, durable, PIECES_PAYLOAD, payload, RESERVE_SIZE))
-        durable->strips = true;
-}
-
-/* Whether the disk has room for a job that is added. One that replaces a dead letter takes the
- * room of that, but its pieces are written while those of the dead letter are still there. */
-static bool may_add(struct database *database, const struct durable_job *durable)
-{
-    const uint64_t size = durable->payload.size;
-
-    return (durable->replaces != 0 && !in_pieces(size)) ||
-           has_room(database, durable, PIECES_PAYLOAD, size, RESERVE_SIZE);
-}
-
-/* Writes the next piece of the result. If only the bytes cannot be written, gives them up. */
-static int write_result_piece(struct database *database, struct durable_job *durable)
-{
-    int r = 0;
-
-    if (has_result(durable) && durable->unkept == 0)
-        r = pieces_write(database, durable->row.number, PIECES_RESULT,
-                         &durable->record.job->result);
-    if (r < 0 && database->error == 0) {
-        durable->unkept = r;
-        r = 0;
-    }
-    return r;
-}
-
-/* Like write_result_piece(), but for the payload of the dead letter. Most such payloads were
- * written with the row of the job. */
-static int write_letter_piece(struct database *database, struct durable_job *durable)
-{
-    int r = 0;
-
-    if (durable->keeps & DURABLE_LETTER && !durable->strips)
-        r = pieces_write(database, durable->row.number, PIECES_PAYLOAD,
-                         &durable->record.job->payload);
-    if (r < 0 && database->error == 0) {
-        durable->strips = true;
-        r = 0;
-    }
-    return r;
-}
-
-/* Writes the next piece of a payload or result that is too large for its row. Returns 0,
- * PIECES_E_MORE or -errno. */
-static int write_piece(struct database *database, struct durable_job *durable)
-{
+    const struct payload *bytes = bytes_of(durable);
     int r;
 
-    if (!(durable->given & DURABLE_END))
-        return durable->given & DURABLE_ADD
-                   ? pieces_write(database, durable->row.number, PIECES_PAYLOAD, &durable->payload)
-                   : 0;
-    r = write_result_piece(database, durable);
-    return r == 0 ? write_letter_piece(database, durable) : r;
+    if (!bytes)
+        return 0;
+    r = has_room(database, durable, bytes)
+            ? pieces_write(database, durable->row.number, kind_of(durable), bytes)
+            : -ENOSPC;
+    if (r >= 0 || database->error != 0 || !(durable->given & DURABLE_END))
+        return r;
+    durable->unkept = r;
+    return 0;
 }
 
 /* ---- rows ---- */
 
-static int put_result(struct database *database, const struct durable_job *durable)
+static int write_result(struct database *database, const struct durable_job *durable)
 {
     struct job_row row = durable->row;
     char reason[JOB_UNKEPT_MAX];
@@ -120,26 +88,12 @@ static int put_result(struct database *database, const struct durable_job *durab
     if (row.payload_size > 0 && (!(durable->keeps & DURABLE_BYTES) || durable->unkept != 0)) {
         row.reason = job_unkept_reason(durable->record.job, durable->unkept, reason);
         row.reason_size = (uint32_t)strlen(reason);
-        row.payload = "";
-        row.payload_fd = -1;
-        row.payload_size = 0;
+        row.payload_dropped = true;
     }
     return job_rows_put(database, ROWS_ENDED, &row);
 }
 
-/* Writes the result's row. If only the result's bytes cannot be written, the row is written without
- * them. */
-static int write_result(struct database *database, struct durable_job *durable)
-{
-    int r = put_result(database, durable);
-
-    if (r == 0 || database->error != 0)
-        return r;
-    durable->unkept = r;
-    return put_result(database, durable);
-}
-
-static int put_letter(struct database *database, const struct durable_job *durable)
+static int write_letter(struct database *database, const struct durable_job *durable)
 {
     const struct job *job = durable->record.job;
     struct job_row row = durable->row;
@@ -149,26 +103,25 @@ static int put_letter(struct database *database, const struct durable_job *durab
     row.payload = payload_data(&job->payload);
     row.payload_fd = job->payload.fd;
     row.payload_size = job->payload.size;
-    row.payload_dropped = durable->strips;
+    row.payload_dropped = durable->unkept != 0;
     return job_rows_put(database, ROWS_DEAD, &row);
 }
 
-/* Like write_result(), but writes the dead letter and its payload. */
-static int write_letter(struct database *database, struct durable_job *durable)
+/* Removes the row of the job; a dead letter takes over the payload. There is no such row if the job
+ * is added by this very task. */
+static int remove_job(struct database *database, const struct durable_job *durable)
 {
-    int r = put_letter(database, durable);
+    const int64_t number = durable->row.number;
 
-    if (r == 0 || database->error != 0)
-        return r;
-    durable->strips = true;
-    return put_letter(database, durable);
+    if (durable->given & DURABLE_ADD)
+        return 0;
+    return durable->keeps & DURABLE_LETTER ? job_rows_take(database, number)
+                                           : job_rows_remove(database, 1u << ROWS_JOB, number);
 }
 
-/* There is no row of the job to remove if it is added by this very task, and never was before. */
-static int write_end(struct database *database, struct durable_job *durable)
+static int write_end(struct database *database, const struct durable_job *durable)
 {
-    const bool fresh = (durable->given & DURABLE_ADD) != 0;
-    int r = fresh ? 0 : job_rows_remove(database, 1u << ROWS_JOB, durable->row.number);
+    int r = remove_job(database, durable);
 
     if (r == 0 && durable->keeps & DURABLE_RESULT)
         r = write_result(database, durable);
@@ -177,26 +130,25 @@ static int write_end(struct database *database, struct durable_job *durable)
     return r;
 }
 
-/* Removes the dead letter that the job replaces, in the transaction that adds the job: one of them
- * is always on disk. The row of the job is there if an earlier try has been written after all. */
+/* Like write_end() or job_rows_add(), but for a job that replaces a dead letter: removes that in
+ * the same transaction, so that one of them is always on disk. The row of the job is there if an
+ * earlier try has been written after all. */
 static int write_replacement(struct database *database, const struct durable_job *durable)
 {
-    int r;
+    int r = job_rows_take(database, durable->row.number);
 
-    if (durable->replaces == 0)
-        return 0;
-    r = job_rows_remove(database, 1u << ROWS_DEAD, durable->replaces);
-    return r == 0 ? job_rows_remove(database, 1u << ROWS_JOB, durable->row.number) : r;
+    if (r == 0)
+        r = durable->given & DURABLE_END ? write_end(database, durable)
+                                         : job_rows_add(database, &durable->row);
+    return r == 0 ? job_rows_remove(database, 1u << ROWS_DEAD, durable->replaces) : r;
 }
 
 static int write_change(struct database *database, struct durable_job *durable)
 {
-    int r = durable->given & DURABLE_ADD ? write_replacement(database, durable) : 0;
+    int r = 0;
 
-    if (durable->given == (DURABLE_ADD | DURABLE_END) && r == 0 && durable->row.name_size > 0)
-        r = job_rows_check_name(database, &durable->row);
-    if (r != 0)
-        return r;
+    if (durable->given & DURABLE_ADD && durable->replaces != 0)
+        return write_replacement(database, durable);
     if (durable->given & DURABLE_END)
         return write_end(database, durable);
     if (durable->given & DURABLE_ADD)
@@ -209,13 +161,13 @@ static int write_change(struct database *database, struct durable_job *durable)
 int durable_write(struct store_task *task, struct database *database)
 {
     struct durable_job *durable = list_entry(task, struct durable_job, task);
-    int r;
+    int r = 0;
 
-    if (durable->given & DURABLE_END)
-        strip(database, durable);
-    else if (durable->given & DURABLE_ADD && !may_add(database, durable))
-        return -ENOSPC;
-    r = write_piece(database, durable);
+    if (durable->given & DURABLE_ADD && durable->row.name_size > 0)
+        r = job_rows_check_name(database, &durable->row);
+    if (r != 0)
+        return r;
+    r = write_bytes(database, durable);
     if (r == PIECES_E_MORE)
         return STORE_E_MORE;
     return r == 0 ? write_change(database, durable) : r;

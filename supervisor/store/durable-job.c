@@ -155,7 +155,8 @@ static void durable_done(struct store_task *task, int result)
         hold_end(durable, false);
         durable->stored = result == 0;
         /* The row may be on disk, or pieces of the payload are. */
-        if (result == -EIO || (result != 0 && in_pieces(durable->row.payload_size)))
+        if (result == -EIO ||
+            (result != 0 && in_pieces(durable->row.payload_size, durable->row.payload_fd)))
             removal_add(durable->jobs->store, durable->row.number, ROWS_ALL);
     }
     if (result == 0)

@@ -106,9 +106,8 @@ struct durable_job {
     bool ended;                /* as `end`, which clients do not see yet */
     enum job_state end;        /* valid if `ended`, as are the next two */
     unsigned keeps;            /* enum durable_rest */
-    int unkept;  /* the thread's, until done(): why the bytes of the result could not be written,
-                    -errno; 0 = they were, or need not be */
-    bool strips; /* the thread's: the payload of the dead letter is not written */
+    int unkept; /* the thread's, until done(): why the result, or the payload of the dead letter,
+                   could not be written, -errno; 0 = it was, or need not be */
     uint64_t letter;  /* id of its dead letter */
     bool leaves;      /* memory, once all is written */
     int64_t replaces; /* row of the dead letter that goes when this one is added; 0 = none */
@@ -229,7 +228,7 @@ static inline bool durable_job_is_settled(const struct job *job)
 /* Returns why the end of the job was written without its result, -errno; 0 = with its result. */
 static inline int durable_job_unkept(const struct job *job)
 {
-    return durable_of(job)->unkept;
+    return durable_of(job)->keeps & DURABLE_BYTES ? durable_of(job)->unkept : 0;
 }
 
 /* Whether changes are to be written. */

@@ -147,7 +147,7 @@ static int load_pieces(struct job_load *load, struct job_load_entry *entry,
 
 static bool lacks_payload(const struct job_load_entry *entry)
 {
-    return in_pieces(entry->job->row.payload_size) && entry->job->payload.size == 0;
+    return entry->job->row.payload_size > 0 && entry->job->payload.size == 0;
 }
 
 /* Returns also LOAD_E_ENOUGH: the load ends before the row. */

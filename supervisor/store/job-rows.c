@@ -11,9 +11,6 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* Larger payloads of jobs that have not ended are in "job_payload". */
-#define PAYLOAD_IN_ROW_MAX 4096
-
 #define ROW job_row
 /* What may change, and what does not. The payload follows, or its size in a scan. */
 #define PROGRESS(F)                                                                                \
@@ -59,19 +56,18 @@
     F(DISK, cause, OPTIONAL(failed_by, ATTEMPT_CAUSE_NONE))                                        \
     ROW_ASKED(F)
 
-/* The size of a payload. The column of a payload in pieces holds only its size. */
-#define SIZE(column) "iif(typeof(" #column ") = 'integer', " #column ", length(" #column "))"
+/* The column of bytes in pieces holds only their size. SIZE is the size of all, IN_PIECES of such.
+ * BYTES are those of the row, or of its only piece. */
+#define SIZE(column)      "iif(typeof(" #column ") = 'integer', " #column ", length(" #column "))"
+#define IN_PIECES(column) "iif(typeof(" #column ") = 'integer', " #column ", 0)"
+#define BYTES(table, column, kind)                                                                 \
+    "coalesce((SELECT bytes FROM piece WHERE piece.number = " #table ".number AND kind = " #kind   \
+    " AND " #column " <= 1048576), " #column ")"
+_Static_assert(PIECE_SIZE == 1048576 && PIECES_PAYLOAD == 0 && PIECES_RESULT == 1,
+               "the numbers in BYTES");
 
 #define COLUMNS    FIELDS(ROW_COLUMN)
 #define PARAMETERS FIELDS(ROW_PARAMETER)
-
-/* The payload of a row of "job", and its size. */
-#define PAYLOAD                                                                                    \
-    "coalesce(payload, (SELECT large.payload FROM job_payload AS large"                            \
-    " WHERE large.number = job.number))"
-#define PAYLOAD_SIZE                                                                               \
-    "coalesce(" SIZE(payload) ", (SELECT length(large.payload) FROM job_payload AS large"          \
-                              " WHERE large.number = job.number))"
 
 const struct record JOB_ROW_RECORD = RECORD("job row", FIELDS);
 static const struct record PROGRESS_RECORD = RECORD("progress", PROGRESS);
@@ -80,19 +76,20 @@ static const struct record DEAD_RECORD = RECORD("dead", DEAD);
 
 static const struct {
     const struct record *record;
-    const char *put, *remove;
+    enum piece_kind kind;
+    const char *put, *remove; /* removing returns the size of bytes in pieces */
 } TABLES[_ROWS_N_TABLES] = {
-    [ROWS_JOB] = {&JOB_ROW_RECORD,
+    [ROWS_JOB] = {&JOB_ROW_RECORD, PIECES_PAYLOAD,
                   "INSERT INTO job (" COLUMNS "unclean, payload) VALUES (" PARAMETERS "?, ?)",
-                  "DELETE FROM job WHERE number = ?1"},
-    [ROWS_ENDED] = {&ENDED_RECORD,
+                  "DELETE FROM job WHERE number = ?1 RETURNING " IN_PIECES(payload)},
+    [ROWS_ENDED] = {&ENDED_RECORD, PIECES_RESULT,
                     "INSERT OR REPLACE INTO ended (" ENDED(ROW_COLUMN) "result) VALUES (" ENDED(
                         ROW_PARAMETER) "?)",
-                    "DELETE FROM ended WHERE number = ?1"},
-    [ROWS_DEAD] = {&DEAD_RECORD,
+                    "DELETE FROM ended WHERE number = ?1 RETURNING " IN_PIECES(result)},
+    [ROWS_DEAD] = {&DEAD_RECORD, PIECES_PAYLOAD,
                    "INSERT OR REPLACE INTO dead (" DEAD(ROW_COLUMN) "payload) VALUES (" DEAD(
                        ROW_PARAMETER) "?)",
-                   "DELETE FROM dead WHERE number = ?1"},
+                   "DELETE FROM dead WHERE number = ?1 RETURNING " IN_PIECES(payload)},
 };
 
 /* Whether a kept result has the name. */
@@ -119,76 +116,37 @@ int job_rows_check_name(struct database *database, const struct job_row *row)
     return r == JOB_ROWS_E_MISSING ? find_ended(database, row) : r;
 }
 
-/* Whether the payload is in job_payload. */
-static bool is_apart(const struct job_row *row)
-{
-    return row->payload_size > PAYLOAD_IN_ROW_MAX && !in_pieces(row->payload_size);
-}
-
-static int put_apart(struct database *database, const struct job_row *row)
-{
-    const struct row_bytes bytes = {
-        .data = row->payload, .fd = row->payload_fd, .size = row->payload_size};
-    sqlite3_stmt *statement =
-        database_query(database, "INSERT INTO job_payload (number, payload) VALUES (?1, ?2)");
-
-    row_bind(statement, 1, (uint64_t)row->number);
-    return row_step_with_blob(database, statement, 2, &bytes);
-}
-
-static int remove_apart(struct database *database, const struct job_row *row)
-{
-    sqlite3_stmt *statement = database_query(database, "DELETE FROM job_payload WHERE number = ?1");
-
-    row_bind(statement, 1, (uint64_t)row->number);
-    return database_step(database, statement);
-}
-
-static enum piece_kind kind_of(enum row_table table)
-{
-    return table == ROWS_ENDED ? PIECES_RESULT : PIECES_PAYLOAD;
-}
-
 static int put_row(struct database *database, enum row_table table, const struct job_row *row)
 {
-    const struct row_bytes bytes = {
-        .data = row->payload, .fd = row->payload_fd, .size = row->payload_size};
     sqlite3_stmt *statement = database_query(database, TABLES[table].put);
     int at = row_bind_record(statement, 1, TABLES[table].record, row);
 
     if (table == ROWS_JOB)
         row_bind(statement, at++, database->unclean);
-    if (row->payload_dropped || (table == ROWS_JOB && is_apart(row)))
+    if (row->payload_dropped)
         (void)sqlite3_bind_null(statement, at);
-    else if (in_pieces(row->payload_size))
+    else if (in_pieces(row->payload_size, row->payload_fd))
         row_bind(statement, at, row->payload_size);
     else
-        return row_step_with_blob(database, statement, at, &bytes);
+        row_bind_bytes(database, statement, at, row->payload, row->payload_size);
     return database_step(database, statement);
 }
 
 int job_rows_put(struct database *database, enum row_table table, const struct job_row *row)
 {
-    const bool keeps = !row->payload_dropped && in_pieces(row->payload_size);
+    const enum piece_kind kind = TABLES[table].kind;
     int r = put_row(database, table, row);
 
-    if (r != 0)
+    if (r != 0 || !in_pieces(row->payload_size, row->payload_fd))
         return r;
-    return (keeps ? pieces_keep : pieces_discard)(database, row->number, kind_of(table));
+    return row->payload_dropped ? pieces_discard(database, row->number, kind, row->payload_size)
+                                : pieces_keep(database, row->number, kind);
 }
 
 int job_rows_add(struct database *database, const struct job_row *row)
 {
-    const bool apart = is_apart(row);
-    int r = row->name_size > 0 ? find_ended(database, row) : 0;
+    int r = job_rows_put(database, ROWS_JOB, row);
 
-    if (r == 0 && apart)
-        r = put_apart(database, row); /* first, because it may fail alone, for lack of memory */
-    if (r == 0) {
-        r = job_rows_put(database, ROWS_JOB, row);
-        if (r == DATABASE_E_EXISTS && apart && remove_apart(database, row) < 0)
-            r = database->error;
-    }
     return r == DATABASE_E_EXISTS ? JOB_ROWS_E_EXISTS : r;
 }
 
@@ -214,20 +172,40 @@ int job_rows_move(struct database *database, const struct job_row *row)
     return database_step(database, statement);
 }
 
+/* Returns the size of bytes in pieces that no row may refer to now; 0 = there were none. */
+static int remove_row(struct database *database, enum row_table table, int64_t number,
+                      uint64_t *ret_size)
+{
+    sqlite3_stmt *statement = database_query(database, TABLES[table].remove);
+    int r;
+
+    *ret_size = 0;
+    (void)sqlite3_bind_int64(statement, 1, number);
+    r = database_step(database, statement);
+    if (r != DATABASE_E_ROW)
+        return r;
+    *ret_size = (uint64_t)sqlite3_column_int64(statement, 0);
+    return database_step(database, statement);
+}
+
+int job_rows_take(struct database *database, int64_t number)
+{
+    uint64_t size;
+
+    return remove_row(database, ROWS_JOB, number, &size);
+}
+
 int job_rows_remove(struct database *database, unsigned tables, int64_t number)
 {
-    int r = 0;
+    int r = tables == ROWS_ALL ? pieces_abandon(database, number) : 0;
 
     for (enum row_table table = 0; r == 0 && table < _ROWS_N_TABLES; table++) {
-        sqlite3_stmt *statement;
+        uint64_t size = 0;
 
-        if (!(tables & 1u << table))
-            continue;
-        statement = database_query(database, TABLES[table].remove);
-        (void)sqlite3_bind_int64(statement, 1, number);
-        r = database_step(database, statement);
-        if (r == 0)
-            r = pieces_discard(database, number, kind_of(table));
+        if (tables & 1u << table)
+            r = remove_row(database, table, number, &size);
+        if (r == 0 && size > 0)
+            r = pieces_discard(database, number, TABLES[table].kind, size);
     }
     return r;
 }
@@ -270,8 +248,8 @@ static void count_unclean(struct job_row *row, uint32_t unclean)
 
 /* Which bytes of payloads and results to read. */
 enum bytes {
-    NO_BYTES, /* the last column is their size */
-    BYTES_OF_ROWS,
+    NO_BYTES,      /* the last column is their size */
+    BYTES_AT_ONCE, /* those in several pieces are left out */
     ALL_BYTES,
 };
 
@@ -289,13 +267,13 @@ static int read_bytes(struct database *database, sqlite3_stmt *statement, int at
         return 0;
     }
     row->payload_size = (uint64_t)sqlite3_column_int64(statement, at);
-    if (bytes == BYTES_OF_ROWS)
+    if (bytes == BYTES_AT_ONCE && row->payload_size > PIECE_SIZE)
         return 0;
     row->payload = *ret_pieces = malloc(row->payload_size);
     if (!*ret_pieces)
         return -ENOMEM;
-    r = pieces_read(database, row->number, kind_of(table), *ret_pieces, row->payload_size, &done,
-                    INT_MAX);
+    r = pieces_read(database, row->number, TABLES[table].kind, *ret_pieces, row->payload_size,
+                    &done, INT_MAX);
     return r > 0 ? pieces_refuse(database) : r;
 }
 
@@ -356,12 +334,13 @@ static int fetched(void *userdata, const struct job_row *row)
 int job_rows_fetch(struct database *database, int64_t number, job_row_fn fn, void *userdata)
 {
     struct fetch fetch = {.fn = fn, .userdata = userdata};
-    sqlite3_stmt *statement = database_query(database, "SELECT " COLUMNS "unclean, " PAYLOAD
-                                                       " FROM job WHERE number = ?1");
+    sqlite3_stmt *statement =
+        database_query(database, "SELECT " COLUMNS
+                                 "unclean, " BYTES(job, payload, 0) " FROM job WHERE number = ?1");
     int r;
 
     (void)sqlite3_bind_int64(statement, 1, number);
-    r = read_rows(database, statement, ROWS_JOB, BYTES_OF_ROWS, fetched, &fetch);
+    r = read_rows(database, statement, ROWS_JOB, BYTES_AT_ONCE, fetched, &fetch);
     return r == 0 && !fetch.found ? JOB_ROWS_E_MISSING : r;
 }
 
@@ -382,12 +361,14 @@ int job_rows_find(struct database *database, const char *name, size_t size, int6
 int job_rows_list(struct database *database, int64_t after, bool ended, unsigned max, job_row_fn fn,
                   void *userdata)
 {
-    static const char sql[] =
-        "SELECT " COLUMNS "unclean, " PAYLOAD_SIZE " FROM job WHERE number > ?1"
-        " UNION ALL SELECT created, started, uid, NULL, attempt, max_retries, failed, priority, 0,"
-        " NULL, 1, NULL, state, NULL, NULL, number, grp, key, name, NULL, NULL, NULL, NULL, NULL,"
-        " NULL, NULL, (SELECT unclean FROM store), " SIZE(
-            result) " FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
+    static const char sql[] = "SELECT " COLUMNS "unclean, " SIZE(
+        payload) " FROM job WHERE number > ?1"
+                 " UNION ALL SELECT created, started, uid, NULL, attempt, max_retries, failed, "
+                 "priority, 0,"
+                 " NULL, 1, NULL, state, NULL, NULL, number, grp, key, name, NULL, NULL, NULL, "
+                 "NULL, NULL,"
+                 " NULL, NULL, (SELECT unclean FROM store), " SIZE(
+                     result) " FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
     sqlite3_stmt *statement;
 
     if (!ended)
@@ -401,8 +382,9 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
 int job_rows_scan(struct database *database, int64_t after, unsigned max, job_row_fn fn,
                   void *userdata)
 {
-    static const char sql[] = "SELECT " COLUMNS "unclean, " PAYLOAD_SIZE
-                              " FROM job WHERE number > ?1 ORDER BY number LIMIT ?2";
+    static const char sql[] =
+        "SELECT " COLUMNS
+        "unclean, " SIZE(payload) " FROM job WHERE number > ?1 ORDER BY number LIMIT ?2";
     sqlite3_stmt *statement = database_query(database, sql);
 
     (void)sqlite3_bind_int64(statement, 1, after);
@@ -413,9 +395,9 @@ int job_rows_scan(struct database *database, int64_t after, unsigned max, job_ro
 int job_rows_scan_ended(struct database *database, usec_t ended_at, int64_t number, unsigned max,
                         job_row_fn fn, void *userdata)
 {
-    static const char sql[] = "SELECT " ENDED(
-        ROW_COLUMN) "result FROM ended"
-                    " WHERE (ended, number) > (?1, ?2) ORDER BY ended, number LIMIT ?3";
+    static const char sql[] = "SELECT " ENDED(ROW_COLUMN)
+        BYTES(ended, result, 1) " FROM ended"
+                                " WHERE (ended, number) > (?1, ?2) ORDER BY ended, number LIMIT ?3";
     sqlite3_stmt *statement = database_query(database, sql);
 
     (void)sqlite3_bind_int64(statement, 1, (int64_t)ended_at);
@@ -427,7 +409,7 @@ int job_rows_scan_ended(struct database *database, usec_t ended_at, int64_t numb
 int job_rows_scan_dead(struct database *database, job_row_fn fn, void *userdata)
 {
     static const char sql[] =
-        "SELECT " DEAD(ROW_COLUMN) "payload FROM dead ORDER BY letter, number";
+        "SELECT " DEAD(ROW_COLUMN) BYTES(dead, payload, 0) " FROM dead ORDER BY letter, number";
 
     return read_rows(database, database_query(database, sql), ROWS_DEAD, ALL_BYTES, fn, userdata);
 }

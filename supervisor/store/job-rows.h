@@ -64,11 +64,11 @@ struct job_row {
     usec_t delay;     /* until `due`, when it was set; 0 = `due` is a date */
 
     /* The payload, or in "ended" the result, is `payload_size` bytes at `payload`, or in the sealed
-     * file `payload_fd`; NULL and -1 = not read, in rows of job_rows_scan(). */
+     * file `payload_fd`. When read: NULL = it was not read. */
     uint64_t payload_size;
     const void *payload;
     int payload_fd;
-    bool payload_dropped; /* of a dead letter: the disk had no room; when read, its size is 0 */
+    bool payload_dropped; /* it is not on disk, for lack of room; when read, its size is 0 */
 };
 
 /* clang-format off */
@@ -85,10 +85,12 @@ enum {
  * ended runs before is not tried without its row. */
 uint32_t job_row_allows(const struct job_row *row);
 
-/* Returns 0, JOB_ROWS_E_EXISTS, or -errno. For a job that has ended before it was added. */
+/* Whether another row has the name of this one, which is to be added. Returns 0, JOB_ROWS_E_EXISTS
+ * or -errno. */
 int job_rows_check_name(struct database *database, const struct job_row *row);
 
-/* Adds a row. Returns 0, JOB_ROWS_E_EXISTS, or -errno: see database_step(). */
+/* Adds a row whose name was checked. Returns 0, JOB_ROWS_E_EXISTS, or -errno: see database_step().
+ */
 int job_rows_add(struct database *database, const struct job_row *row);
 
 /* Writes the facts, the state and the dates. No row is no error: a job that has not been written
@@ -98,20 +100,26 @@ int job_rows_update(struct database *database, const struct job_row *row);
 /* Writes the group of a job that has moved. No row is no error. Returns 0 or -errno. */
 int job_rows_move(struct database *database, const struct job_row *row);
 
-/* Adds a row to "ended" or "dead", or replaces it. Returns 0 or -errno. */
+/* Adds a row to "ended" or "dead", or replaces it. Large bytes are in pieces already, unless the
+ * row is to do without. Returns 0 or -errno. */
 int job_rows_put(struct database *database, enum row_table table, const struct job_row *row);
 
 /* Removes the rows of this number from `tables`, bits of 1 << enum row_table, if they are there.
- * Returns 0 or -errno. */
+ * All of them are removed of a job that is not accepted: its payload may lack a row. Returns 0 or
+ * -errno. */
 int job_rows_remove(struct database *database, unsigned tables, int64_t number);
 #define ROWS_ALL ((1u << _ROWS_N_TABLES) - 1)
+
+/* Removes the row of a job, if there is one, but not its payload, which another row takes over.
+ * Returns 0 or -errno. */
+int job_rows_take(struct database *database, int64_t number);
 
 /* Called for each row that is read. The row is valid during the call. Returns 0 to continue, or
  * what the reading function is to return. */
 typedef int (*job_row_fn)(void *userdata, const struct job_row *row);
 
-/* Reads one row, with its payload unless that is in pieces. Returns 0, JOB_ROWS_E_MISSING, -errno,
- * or what `fn` returned. */
+/* Reads one row, with its payload unless that is in several pieces. Returns 0, JOB_ROWS_E_MISSING,
+ * -errno, or what `fn` returned. */
 int job_rows_fetch(struct database *database, int64_t number, job_row_fn fn, void *userdata);
 
 /* Reads the number of the row with that chosen name. Returns 0, JOB_ROWS_E_MISSING or -errno. */

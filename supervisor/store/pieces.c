@@ -5,9 +5,13 @@
 #include "supervisor/store/row-values.h"
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 /* How many pieces are removed in a transaction: a removal reads all of their pages. */
 #define SWEEP_PIECES "4"
+
+/* How many bytes a transaction may have written before another piece is left to the next one. */
+#define PIECES_BYTES (2 * PIECE_SIZE)
 
 /* Returns a statement whose first parameters are the number and the kind. */
 static sqlite3_stmt *query(struct database *database, const char *sql, int64_t number,
@@ -38,11 +42,12 @@ static uint64_t count(struct database *database, int64_t number, enum piece_kind
     return (uint64_t)read_number(database, query(database, sql, number, kind), 0);
 }
 
-uint64_t pieces_left(struct database *database, int64_t number, enum piece_kind kind, uint64_t size)
+uint64_t pieces_left(struct database *database, int64_t number, enum piece_kind kind,
+                     const struct payload *payload)
 {
-    const uint64_t written = in_pieces(size) ? count(database, number, kind) * PIECE_SIZE : 0;
+    const uint64_t n = in_pieces(payload->size, payload->fd) ? count(database, number, kind) : 0;
 
-    return size > written ? size - written : 0;
+    return payload->size > n * PIECE_SIZE ? payload->size - n * PIECE_SIZE : 0;
 }
 
 /* Notes in which run the pieces are written; run 0 has ended. */
@@ -57,42 +62,64 @@ static int note_unused(struct database *database, int64_t number, enum piece_kin
     return database_step(database, statement);
 }
 
+/* Reads bytes of the file. Does not map it: that would take memory for holes that a worker left in
+ * it. */
+static int read_file(int fd, uint64_t from, uint64_t size, char *buffer)
+{
+    for (uint64_t done = 0; done < size;) {
+        const ssize_t n = pread(fd, buffer + done, size - done, (off_t)(from + done));
+
+        if (n <= 0)
+            return n < 0 ? -errno : -EPROTO;
+        done += (uint64_t)n;
+    }
+    return 0;
+}
+
 static int write_piece(struct database *database, int64_t number, enum piece_kind kind,
-                       uint64_t done, const struct payload *payload)
+                       const struct payload *payload, uint64_t from, uint64_t size)
 {
     static const char sql[] = "INSERT INTO piece (number, kind, part, bytes) VALUES (?, ?, ?, ?)";
-    sqlite3_stmt *statement = query(database, sql, number, kind);
-    const uint64_t left = payload->size - done;
-    const struct row_bytes piece = {
-        .data = payload_data(payload),
-        .fd = payload->fd,
-        .offset = done,
-        .size = left < PIECE_SIZE ? left : PIECE_SIZE,
-    };
+    const char *data = payload_data(payload);
+    _cleanup_free_ char *buffer = data ? NULL : malloc(size);
+    int r = data ? 0 : buffer ? read_file(payload->fd, from, size, buffer) : -ENOMEM;
+    sqlite3_stmt *statement;
 
-    row_bind(statement, 3, done / PIECE_SIZE);
-    return row_step_with_blob(database, statement, 4, &piece);
+    if (r < 0)
+        return r;
+    statement = query(database, sql, number, kind);
+    row_bind(statement, 3, from / PIECE_SIZE);
+    row_bind_bytes(database, statement, 4, data ? data + from : buffer, size);
+    return database_step(database, statement);
+}
+
+/* Whether pieces of an earlier run are still to be removed: they may be those of another result. */
+static bool awaits_sweep(struct database *database, int64_t number, enum piece_kind kind)
+{
+    static const char sql[] = "SELECT run FROM unused WHERE number = ?1 AND kind = ?2";
+    const int64_t run = (int64_t)database->run;
+
+    return read_number(database, query(database, sql, number, kind), run) != run;
 }
 
 int pieces_write(struct database *database, int64_t number, enum piece_kind kind,
                  const struct payload *payload)
 {
-    static const char sql[] = "SELECT run FROM unused WHERE number = ?1 AND kind = ?2";
-    const uint64_t done = payload->size - pieces_left(database, number, kind, payload->size);
-    const int64_t run = (int64_t)database->run;
+    uint64_t left, size;
     int r;
 
-    if (!in_pieces(payload->size))
+    if (!in_pieces(payload->size, payload->fd))
         return 0;
-    /* Pieces of an earlier run may be those of another result. */
-    if (database->has_piece ||
-        read_number(database, query(database, sql, number, kind), run) != run)
+    if (database->n_bytes >= PIECES_BYTES || awaits_sweep(database, number, kind))
         return PIECES_E_MORE;
-    if (done >= payload->size)
+    left = pieces_left(database, number, kind, payload);
+    if (left == 0)
         return 0;
-    database->has_piece = database->knows_pieces = true;
-    r = write_piece(database, number, kind, done, payload);
-    if (r == 0 && done == 0)
+    size = left < PIECE_SIZE ? left : PIECE_SIZE;
+    r = write_piece(database, number, kind, payload, payload->size - left, size);
+    if (r != 0 || size == left)
+        return r;
+    if (left == payload->size)
         r = note_unused(database, number, kind, database->run);
     return r == 0 ? PIECES_E_MORE : r;
 }
@@ -104,26 +131,39 @@ int pieces_keep(struct database *database, int64_t number, enum piece_kind kind)
         query(database, "DELETE FROM unused WHERE number = ?1 AND kind = ?2", number, kind));
 }
 
-int pieces_discard(struct database *database, int64_t number, enum piece_kind kind)
+/* Removes some of the pieces. */
+static int remove_pieces(struct database *database, int64_t number, enum piece_kind kind)
 {
-    if (!database->knows_pieces || count(database, number, kind) == 0)
-        return 0;
-    return note_unused(database, number, kind, 0);
+    static const char sql[] =
+        "DELETE FROM piece WHERE rowid IN"
+        " (SELECT rowid FROM piece WHERE number = ?1 AND kind = ?2 LIMIT " SWEEP_PIECES ")";
+
+    return database_step(database, query(database, sql, number, kind));
+}
+
+int pieces_discard(struct database *database, int64_t number, enum piece_kind kind, uint64_t size)
+{
+    return size > PIECE_SIZE ? note_unused(database, number, kind, 0)
+                             : remove_pieces(database, number, kind);
+}
+
+int pieces_abandon(struct database *database, int64_t number)
+{
+    sqlite3_stmt *statement =
+        database_query(database, "UPDATE unused SET run = 0 WHERE number = ?1");
+
+    row_bind(statement, 1, (uint64_t)number);
+    return database_step(database, statement);
 }
 
 int pieces_sweep(struct database *database)
 {
     static const char find[] = "SELECT number, kind FROM unused WHERE run <> ?1 LIMIT 1";
-    static const char remove[] =
-        "DELETE FROM piece WHERE rowid IN"
-        " (SELECT rowid FROM piece WHERE number = ?1 AND kind = ?2 LIMIT " SWEEP_PIECES ")";
     sqlite3_stmt *statement;
     int64_t number;
     enum piece_kind kind;
     int r;
 
-    if (!database->knows_pieces)
-        return 0;
     statement = database_query(database, find);
     row_bind(statement, 1, database->run);
     r = database_step(database, statement);
@@ -132,7 +172,7 @@ int pieces_sweep(struct database *database)
     number = sqlite3_column_int64(statement, 0);
     kind = (enum piece_kind)sqlite3_column_int(statement, 1);
     (void)sqlite3_reset(statement);
-    r = database_step(database, query(database, remove, number, kind));
+    r = remove_pieces(database, number, kind);
     if (r == 0 && count(database, number, kind) == 0)
         r = pieces_keep(database, number, kind);
     return r == 0 ? PIECES_E_MORE : r;

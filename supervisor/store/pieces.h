@@ -2,9 +2,11 @@
 #pragma once
 
 /*
- * Payloads and results that are too large for their rows. They are written in pieces, one a
- * transaction, so that no other change waits for all of them; the row, which has only their size,
- * follows in a transaction of its own.
+ * Payloads and results that are not in their rows: large ones, which a change of the row would
+ * write again, and those in files, because reading a file may fail. The row has only their size. A
+ * piece and a row that needs no other piece are written in one transaction. More pieces are written
+ * one after the other in several transactions, so that no other change waits for all of them; the
+ * last one is written with the row.
  *
  * The table "unused" names the pieces that belong to no row: those being written, and those to be
  * removed. Removal takes a few pieces at a time. All calls run in the storage thread, within a
@@ -17,14 +19,18 @@
 
 #define PIECE_SIZE (UINT64_C(1) << 20)
 
+/* How many bytes a row holds. */
+#define BYTES_IN_ROW_MAX 4096
+
 enum piece_kind {
     PIECES_PAYLOAD,
     PIECES_RESULT,
 };
 
-static inline bool in_pieces(uint64_t size)
+/* `fd`: of a payload that is in a file; -1 = it is not. */
+static inline bool in_pieces(uint64_t size, int fd)
 {
-    return size > PIECE_SIZE;
+    return size > BYTES_IN_ROW_MAX || fd >= 0;
 }
 
 enum {
@@ -34,22 +40,25 @@ enum {
 };
 
 /*
- * Writes the next piece of a payload for which in_pieces() is true, unless this transaction has
- * written one already. Returns 0 once all pieces have been written, or if the row itself takes the
- * bytes; PIECES_E_MORE; or -errno as row_step_with_blob(). After an error, pieces_discard() or the
- * next opening removes those that were written.
+ * Writes the next piece of a payload, unless this transaction has written enough. Returns 0 once
+ * all pieces have been written, or if the row itself takes the bytes: the row is to be written in
+ * this transaction. Otherwise PIECES_E_MORE, -ENOMEM or the -errno of reading the file, then the
+ * transaction can continue, or an error of the database.
  */
 int pieces_write(struct database *database, int64_t number, enum piece_kind kind,
                  const struct payload *payload);
 
-/* Returns how many bytes of a payload of this size are still to be written to disk. */
+/* Returns how many bytes of a payload are still to be written to disk. */
 uint64_t pieces_left(struct database *database, int64_t number, enum piece_kind kind,
-                     uint64_t size);
+                     const struct payload *payload);
 
 /* Call it when a row that refers to the pieces has been written. Returns 0 or -errno. */
 int pieces_keep(struct database *database, int64_t number, enum piece_kind kind);
-/* Call it when no row refers to the pieces any more. There may be none. Returns 0 or -errno. */
-int pieces_discard(struct database *database, int64_t number, enum piece_kind kind);
+/* Call it when no row refers to the pieces of `size` bytes any more. There may be none. Returns 0
+ * or -errno. */
+int pieces_discard(struct database *database, int64_t number, enum piece_kind kind, uint64_t size);
+/* Call it when the pieces that are being written will get no row. Returns 0 or -errno. */
+int pieces_abandon(struct database *database, int64_t number);
 
 /* Removes some pieces that are discarded, or that an earlier run has not finished. Returns 0 if
  * there are none, PIECES_E_MORE or -errno. */

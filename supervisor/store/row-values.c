@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/store/row-values.h"
 
-#include "shared/base/cleanup.h"
-#include <errno.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 void row_bind_text(sqlite3_stmt *statement, int at, const char *text, size_t size)
 {
     (void)sqlite3_bind_text(statement, at, size > 0 ? text : NULL, (int)size, SQLITE_STATIC);
@@ -66,38 +61,11 @@ int row_read_record(sqlite3_stmt *statement, int column, const struct record *re
     return column;
 }
 
-/* Reads them from the file into `*ret`, which the caller owns. Does not map the file: that would
- * take memory for holes that a worker left in it. */
-static int read_file(const struct row_bytes *bytes, char **ret)
+void row_bind_bytes(struct database *database, sqlite3_stmt *statement, int at, const void *bytes,
+                    uint64_t size)
 {
-    _cleanup_free_ char *buffer = malloc(bytes->size);
-
-    if (!buffer)
-        return -ENOMEM;
-    for (uint64_t done = 0; done < bytes->size;) {
-        const ssize_t n =
-            pread(bytes->fd, buffer + done, bytes->size - done, (off_t)(bytes->offset + done));
-
-        if (n <= 0)
-            return n < 0 ? -errno : -EPROTO;
-        done += (uint64_t)n;
-    }
-    *ret = TAKE_PTR(buffer);
-    return 0;
-}
-
-int row_step_with_blob(struct database *database, sqlite3_stmt *statement, int at,
-                       const struct row_bytes *bytes)
-{
-    _cleanup_free_ char *read = NULL;
-    const char *data = bytes->size > 0 ? bytes->data : "";
-    int r = data ? 0 : read_file(bytes, &read);
-
-    if (r < 0)
-        return r;
-    (void)sqlite3_bind_blob64(statement, at, read ? read : data + bytes->offset, bytes->size,
-                              SQLITE_STATIC);
-    return database_step(database, statement);
+    (void)sqlite3_bind_blob64(statement, at, size > 0 ? bytes : "", size, SQLITE_STATIC);
+    database->n_bytes += size;
 }
 
 const void *row_read_blob(sqlite3_stmt *statement, int column, uint64_t *ret_size)

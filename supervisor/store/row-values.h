@@ -47,17 +47,9 @@ int row_read_record(sqlite3_stmt *statement, int column, const struct record *re
 void row_bind_text(sqlite3_stmt *statement, int at, const char *text, size_t size);
 void row_bind(sqlite3_stmt *statement, int at, uint64_t value);
 
-/* `size` bytes from `offset` on, of `data`, or if that is NULL of the file `fd`. */
-struct row_bytes {
-    const void *data;
-    int fd;
-    uint64_t offset, size;
-};
-
-/* Binds the bytes as a blob and runs the statement. Returns like database_step(), or -ENOMEM or the
- * -errno of reading the file: then the transaction can continue. */
-int row_step_with_blob(struct database *database, sqlite3_stmt *statement, int at,
-                       const struct row_bytes *bytes);
+/* Binds borrowed bytes as a blob, and counts them. */
+void row_bind_bytes(struct database *database, sqlite3_stmt *statement, int at, const void *bytes,
+                    uint64_t size);
 
 /* Borrowed until the next step, and not NULL. */
 const void *row_read_blob(sqlite3_stmt *statement, int column, uint64_t *ret_size);

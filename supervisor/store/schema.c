@@ -3,14 +3,7 @@
 
 #include "shared/base/cleanup.h"
 
-/* Large payloads of jobs in "job". In their rows, they would be written again with each change. The
- * trigger tests the column "payload", so that the end of any other job costs no look-up. */
-#define CREATE_JOB_PAYLOAD                                                                         \
-    "CREATE TABLE job_payload (number INTEGER PRIMARY KEY, payload BLOB NOT NULL);"                \
-    "CREATE TRIGGER job_removed AFTER DELETE ON job WHEN old.payload IS NULL"                      \
-    " BEGIN DELETE FROM job_payload WHERE number = old.number; END;"
-
-/* Payloads and results that are too large for their rows: pieces.h. */
+/* Large payloads and results: pieces.h. */
 #define CREATE_PIECES                                                                              \
     "CREATE TABLE piece ("                                                                         \
     " number INTEGER NOT NULL, kind INTEGER NOT NULL, part INTEGER NOT NULL, bytes BLOB NOT NULL," \
@@ -36,7 +29,7 @@ static const char CREATE[] =
     " asked_backoff_max INTEGER, asked_priority INTEGER,"
     " cause INTEGER, moved INTEGER, canceller INTEGER, delay INTEGER, time_left INTEGER,"
     " unclean INTEGER, payload BLOB);"
-    "CREATE UNIQUE INDEX job_name ON job (name) WHERE name IS NOT NULL;" CREATE_JOB_PAYLOAD
+    "CREATE UNIQUE INDEX job_name ON job (name) WHERE name IS NOT NULL;"
     /* Results of jobs that have ended, until they expire. */
     "CREATE TABLE ended ("
     " number INTEGER PRIMARY KEY, grp TEXT NOT NULL, key TEXT, name TEXT,"
@@ -55,7 +48,7 @@ static const char CREATE[] =
     " ended INTEGER NOT NULL, asked_retries INTEGER, asked_timeout INTEGER,"
     " asked_backoff_min INTEGER, asked_backoff_max INTEGER, asked_priority INTEGER,"
     " cause INTEGER, payload BLOB);" CREATE_PIECES
-    "PRAGMA application_id = 1416786021; PRAGMA user_version = 11;"
+    "PRAGMA application_id = 1416786021; PRAGMA user_version = 12;"
     "COMMIT";
 
 /* Step N leads from version SCHEMA_OLDEST + N to the next one, and ends by writing that. */
@@ -76,15 +69,23 @@ static const char *const STEPS[] = {
     "COMMIT",
     /* No payload is a file any more. */
     "PRAGMA user_version = 9",
-    /* A large payload that is there stays in its row until its job ends. */
-    "BEGIN;" CREATE_JOB_PAYLOAD "PRAGMA user_version = 10;"
-    "COMMIT",
+    /* Large payloads of live jobs got a table; the last step removes it. */
+    "PRAGMA user_version = 10",
     /* Large payloads and results are pieces; those that are in rows stay there. */
     "BEGIN;" CREATE_PIECES "PRAGMA user_version = 11;"
     "COMMIT",
+    "BEGIN;"
+    "CREATE TABLE IF NOT EXISTS job_payload (number INTEGER PRIMARY KEY, payload BLOB NOT NULL);"
+    "INSERT INTO piece SELECT number, 0, 0, payload FROM job_payload;"
+    "UPDATE job SET payload = length(large.payload) FROM job_payload AS large"
+    " WHERE large.number = job.number;"
+    "DROP TRIGGER IF EXISTS job_removed;"
+    "DROP TABLE job_payload;"
+    "PRAGMA user_version = 12;"
+    "COMMIT",
 };
 
-_Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 11, "the numbers in CREATE");
+_Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 12, "the numbers in CREATE");
 _Static_assert(ELEMENTS(STEPS) == SCHEMA_VERSION - SCHEMA_OLDEST, "a step for each version");
 
 int schema_migrate(sqlite3 *handle, int version)

@@ -25,6 +25,7 @@ struct store_worker {
     struct database database;
     struct list tasks;   /* taken, and not finished */
     struct list begun;   /* likewise: STORE_E_MORE */
+    unsigned n_left;     /* how many tasks this transaction still takes */
     bool sweeps;         /* there may be pieces to remove */
     int pages_copied;    /* in the log, at the last checkpoint */
     usec_t retry_at;     /* monotonic: when to open it, or to make the reserve, again */

@@ -15,8 +15,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* How long a transaction takes tasks: bounds the time until the first of them is done. */
-#define TRANSACTION_USEC (20 * USEC_PER_MSEC)
+/* How long, and how many bytes, a transaction takes tasks: bounds the time until the first of them
+ * is done. Those that others have overtaken get a part of it first. */
+#define TRANSACTION_USEC  (20 * USEC_PER_MSEC)
+#define TRANSACTION_BYTES (4 * PIECE_SIZE)
+#define BEGUN_BYTES       PIECE_SIZE
 
 /* Space within the database's file, and for the log, that does without the reserve. */
 #define FREE_MIN (8 << 20)
@@ -213,7 +216,7 @@ static bool has_room_inside(struct store_worker *worker)
  * back what it has filled the disk with. */
 static void look_for_space(struct store_worker *worker)
 {
-    worker->sweeps = worker->database.knows_pieces;
+    worker->sweeps = true;
     if (make_reserve(worker))
         become_open(worker);
     else if (reuse_log(worker))
@@ -255,32 +258,41 @@ static bool begin(struct store_worker *worker)
     return worker->locked_since == 0;
 }
 
-static void apply_task(struct store_worker *worker, struct list *node, struct list *applied)
+static bool takes_more(const struct store_worker *worker, uint64_t bytes_max, usec_t until)
+{
+    return worker->database.error == 0 && worker->n_left > 0 &&
+           worker->database.n_bytes < bytes_max && clock_now() < until;
+}
+
+/* Returns what the task returned. */
+static int apply_task(struct store_worker *worker, struct list *node, struct list *applied)
 {
     const int r = task_of(node)->apply(task_of(node), &worker->database);
 
+    worker->n_left--;
     list_unlink(node);
     task_of(node)->error = r;
     list_push_back(r == STORE_E_MORE ? &worker->begun : applied, node);
+    return r;
 }
 
-/* Applies one of the tasks that take several transactions, then new tasks; moves finished tasks to
- * `applied`, and commits. Returns 0 or -errno. */
+/* Applies tasks that have been begun, in turn, until they have had their part of the transaction,
+ * then new tasks; moves finished tasks to `applied`, and commits. Returns 0 or -errno. */
 static int apply(struct store_worker *worker, struct list *applied)
 {
     struct database *database = &worker->database;
-    unsigned n_left = state_of(worker) == STORE_FULL ? FULL_TASKS : UINT_MAX;
+    const usec_t until = clock_now() + TRANSACTION_USEC;
     struct list *node;
-    usec_t until, began;
+    usec_t began;
     bool sweeps = false;
     int r;
 
-    until = clock_now() + TRANSACTION_USEC;
-    if ((node = list_first(&worker->begun)))
-        apply_task(worker, node, applied);
-    while (database->error == 0 && (node = list_first(&worker->tasks)) && n_left-- > 0 &&
-           clock_now() < until)
-        apply_task(worker, node, applied);
+    worker->n_left = state_of(worker) == STORE_FULL ? FULL_TASKS : UINT_MAX;
+    while ((node = list_first(&worker->begun)) && takes_more(worker, BEGUN_BYTES, until) &&
+           apply_task(worker, node, applied) != STORE_E_MORE)
+        continue;
+    while ((node = list_first(&worker->tasks)) && takes_more(worker, TRANSACTION_BYTES, until))
+        (void)apply_task(worker, node, applied);
     /* While the disk is full, a sweep must not keep ends of jobs from being written. */
     if (database->error == 0 && (state_of(worker) != STORE_FULL || list_empty(applied)))
         sweeps = pieces_sweep(database) == PIECES_E_MORE;

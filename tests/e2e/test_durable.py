@@ -770,7 +770,7 @@ class Failures(Case):
         s.wait_job("large")
         self.assertIn("8388608 bytes are more than ResultsMemoryMax= allows", s.job("large")["reason"])
         self.assertEqual(self.rows(s, "state, reason, length(result)", "ended"),
-                         [(4, "its result is not kept: 8388608 bytes are more than ResultsMemoryMax= allows", 0)])
+                         [(4, "its result is not kept: 8388608 bytes are more than ResultsMemoryMax= allows", None)])
 
     def test_D5_a_disk_that_the_database_has_filled_takes_jobs_again_when_its_own_have_ended(self):
         s = self.durable(QueueMemoryMax="1G")

@@ -86,9 +86,10 @@ TEST(a_kept_result_keeps_its_name_taken)
     const struct job_row kept = row_of(1, "x"), job = row_of(2, "x");
 
     ck_assert_int_eq(job_rows_put(&database, ROWS_ENDED, &kept), 0);
-    ck_assert_int_eq(job_rows_add(&database, &job), JOB_ROWS_E_EXISTS);
+    ck_assert_int_eq(job_rows_check_name(&database, &kept), 0);
+    ck_assert_int_eq(job_rows_check_name(&database, &job), JOB_ROWS_E_EXISTS);
     ck_assert_int_eq(job_rows_remove(&database, 1u << ROWS_ENDED, 1), 0);
-    ck_assert_int_eq(job_rows_add(&database, &job), 0);
+    ck_assert_int_eq(job_rows_check_name(&database, &job), 0);
 }
 
 struct numbers {

@@ -3,10 +3,10 @@
 #include "supervisor/store/database.h"
 #include "supervisor/store/job-number.h"
 #include "supervisor/store/job-rows.h"
+#include "supervisor/store/pieces.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/succession/odd.h"
 #include "tests/unit/suite.h"
-#include <sys/mman.h>
 
 static struct database database = DATABASE_NULL;
 static struct scratch scratch;
@@ -117,30 +117,22 @@ TEST(D4_attempts_that_may_have_begun_are_counted_when_everything_has_died)
     assert_attempt(1, JOB_ROW_WAITING, 4, 5);
 }
 
-static int64_t count(const char *sql)
-{
-    sqlite3_stmt *query;
-    int64_t n;
-
-    ck_assert_int_eq(sqlite3_prepare_v2(database.handle, sql, -1, &query, NULL), SQLITE_OK);
-    ck_assert_int_eq(sqlite3_step(query), SQLITE_ROW);
-    n = sqlite3_column_int64(query, 0);
-    ck_assert_int_eq(sqlite3_finalize(query), SQLITE_OK);
-    return n;
-}
-
 TEST(D4_a_change_of_a_job_does_not_write_its_large_payload_again)
 {
-    static char payload[1 << 20];
+    static char data[1 << 20];
+    struct payload payload = PAYLOAD_NULL;
     struct job_row row = named(1, "large");
     int pages;
 
-    memset(payload, 'x', sizeof(payload));
-    row.payload = payload;
-    row.payload_size = sizeof(payload);
+    memset(data, 'x', sizeof(data));
+    ck_assert_int_eq(payload_set(&payload, data, sizeof(data)), 0);
+    row.payload = data;
+    row.payload_size = sizeof(data);
+    ck_assert_int_eq(pieces_write(&database, 1, PIECES_PAYLOAD, &payload), 0);
     ck_assert_int_eq(job_rows_add(&database, &row), 0);
     ck_assert_int_eq(database_commit(&database), 0);
     pages = database.log_pages;
+    ck_assert_int_gt(pages, 256);
     database_begin(&database);
     row.state = JOB_ROW_BACKOFF;
     row.due = row.delay = 1000000;
@@ -151,21 +143,7 @@ TEST(D4_a_change_of_a_job_does_not_write_its_large_payload_again)
     ck_assert_int_eq(job_rows_fetch(&database, 1, compare, &row), 0);
     row.payload = NULL;
     ck_assert_int_eq(job_rows_scan(&database, 0, 10, compare, &row), 0);
-    ck_assert_int_eq(job_rows_remove(&database, 1u << ROWS_JOB, 1), 0);
-    ck_assert_int_eq(count("SELECT count(*) FROM job_payload"), 0);
-}
-
-TEST(D4_a_large_payload_is_not_left_behind_by_a_job_whose_name_is_taken)
-{
-    static const char payload[8192];
-    struct job_row row = named(2, "taken");
-
-    row.payload = payload;
-    row.payload_size = sizeof(payload);
-    ck_assert_int_eq(add(1, "taken"), 0);
-    ck_assert_int_eq(job_rows_add(&database, &row), JOB_ROWS_E_EXISTS);
-    ck_assert_int_eq(count("SELECT count(*) FROM job_payload"), 0);
-    ck_assert_int_eq(count("SELECT count(*) FROM job"), 1);
+    payload_deinit(&payload);
 }
 
 /* Values that no code would choose, within the bounds that are checked. */
@@ -234,21 +212,6 @@ TEST(a_job_that_moves_has_the_row_of_another_group)
     ck_assert_int_eq(job_rows_fetch(&database, 2, compare, &other), 0);
     row.number = 3;
     ck_assert_int_eq(job_rows_move(&database, &row), 0);
-}
-
-TEST(a_blob_is_written_from_its_file)
-{
-    struct job_row row = named(1, "");
-    static const char data[100000] = "blob";
-
-    row.payload_fd = memfd_create("blob", MFD_CLOEXEC);
-    ck_assert_int_eq(write(row.payload_fd, data, sizeof(data)), sizeof(data));
-    row.payload = NULL;
-    row.payload_size = sizeof(data);
-    ck_assert_int_eq(job_rows_add(&database, &row), 0);
-    close_fd(row.payload_fd);
-    row.payload = data;
-    ck_assert_int_eq(job_rows_fetch(&database, 1, compare, &row), 0);
 }
 
 TEST(a_name_is_unique_until_its_row_is_removed)

@@ -134,6 +134,52 @@ TEST(D14_a_database_of_version_6_or_7_is_read, .n = ELEMENTS(CHANGES))
     scratch_deinit(&scratch);
 }
 
+/* Makes version 11 of the present one: it had a table for large payloads of live jobs. */
+static const char BACK_TO_11[] =
+    "CREATE TABLE job_payload (number INTEGER PRIMARY KEY, payload BLOB NOT NULL);"
+    "CREATE TRIGGER job_removed AFTER DELETE ON job WHEN old.payload IS NULL"
+    " BEGIN DELETE FROM job_payload WHERE number = old.number; END;"
+    "INSERT INTO job_payload SELECT number, randomblob(100000) FROM job WHERE name = 'first';"
+    "UPDATE job SET payload = NULL WHERE name = 'first';"
+    "UPDATE job SET payload = 3 << 20 WHERE name IS NULL;"
+    "PRAGMA user_version = 11";
+
+static int check_large(void *userdata, const struct job_row *row)
+{
+    ck_assert_uint_eq(row->payload_size, row->name_size > 0 ? 100000 : 3 << 20);
+    *(unsigned *)userdata += row->payload != NULL;
+    return 0;
+}
+
+TEST(D14_a_database_of_version_11_is_read)
+{
+    struct database database = DATABASE_NULL;
+    struct scratch scratch;
+    char problem[DATABASE_PROBLEM_MAX];
+    unsigned n_read = 0;
+
+    scratch_init(&scratch);
+    make_old(&scratch, "");
+    ck_assert_int_eq(database_open(&database, scratch.path, NULL), 0);
+    ck_assert_int_eq(sqlite3_exec(database.handle, BACK_TO_11, NULL, NULL, NULL), SQLITE_OK);
+    database_close(&database, false);
+    ck_assert_int_eq(database_check_format(scratch.path, problem), 0);
+    for (unsigned times = 0; times < 2; times++) {
+        ck_assert_msg(database_open(&database, scratch.path, NULL) == 0, "%s", database.problem);
+        ck_assert_int_eq(read_one(&database, "PRAGMA user_version"), SCHEMA_VERSION);
+        ck_assert_int_eq(job_rows_fetch(&database, 281474976710657, check_large, &n_read), 0);
+        ck_assert_uint_eq(n_read, times + 1);
+        ck_assert_int_eq(job_rows_scan(&database, 0, 8, check_large, &n_read), 0);
+        ck_assert_uint_eq(n_read, times + 1);
+        database_close(&database, false);
+    }
+    ck_assert_int_eq(database_open(&database, scratch.path, NULL), 0);
+    ck_assert_int_eq(job_rows_remove(&database, ROWS_ALL, 281474976710657), 0);
+    ck_assert_int_eq(read_one(&database, "SELECT count(*) FROM piece"), 0);
+    database_close(&database, false);
+    scratch_deinit(&scratch);
+}
+
 /* Asserts that a query yields no row. */
 static void assert_none(sqlite3 *handle, const char *sql)
 {
