@@ -67,7 +67,9 @@ extern "C" {
 #define TROUPE_ID_MAX  64
 #define TROUPE_ID_SIZE (TROUPE_ID_MAX + 1)
 /* Largest published state, bytes. */
-#define TROUPE_STATE_MAX     4096
+#define TROUPE_STATE_MAX 4096
+/* Largest item that a job emits, bytes. */
+#define TROUPE_ITEM_MAX      4096
 #define TROUPE_USEC_INFINITY UINT64_MAX
 
 /* "1.0.0". Static. */
@@ -192,6 +194,13 @@ const void *troupe_job_payload(struct troupe_job *job, size_t *ret_size);
 
 /* Returns whether cancellation was requested. Costs one load from memory. Any thread. */
 bool troupe_job_is_cancelled(const struct troupe_job *job);
+
+/*
+ * Emits an item of up to TROUPE_ITEM_MAX bytes, and at most InlineMax=, for clients that watch the
+ * job ('troupectl watch'). The supervisor keeps the last 64 KiB of a job. Waits while the ring is
+ * full. -EALREADY: the job has ended; -EMSGSIZE.
+ */
+int troupe_job_emit(struct troupe_job *job, const void *data, size_t size);
 
 /*
  * These functions end the job: the supervisor may send the next one before the handler returns.

@@ -63,8 +63,8 @@ PROTOCOL_RECORD(answer)
 /* All records of the protocol. */
 /* clang-format off */
 #define PROTOCOL_RECORDS(R)                                                                        \
-    R(job) R(started) R(result) R(crashed) R(lookup) R(found) R(submit) R(by_id) R(accepted)       \
-    R(refused) R(done)                                                                             \
+    R(job) R(started) R(result) R(emitted) R(crashed) R(lookup) R(found) R(submit) R(by_id)        \
+    R(accepted) R(refused) R(done)                                                                 \
     R(tell) R(ask) R(reply) R(forward) R(leave) R(verdict) R(stash) R(message) R(replied)          \
     R(terminated)                                                                                  \
     R(named) R(by_reference) R(timer) R(timer_cancel) R(subscription) R(exchange) R(answer)

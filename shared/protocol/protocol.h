@@ -13,7 +13,7 @@
  *       then. Byte pointers are borrowed from the record. An untrusted peer may change these bytes
  *       at any time: copy them before looking.
  *
- *   worker → supervisor    READY, STARTED, CRASHED, RESULT
+ *   worker → supervisor    READY, STARTED, EMITTED, CRASHED, RESULT
  *   supervisor → worker    JOB, STOP
  *   client → supervisor    LOOKUP, SUBMIT, CANCEL, WAIT, WITHDRAW
  *   supervisor → client    FOUND, ACCEPTED, REFUSED, DONE
@@ -33,6 +33,7 @@ enum protocol_kind {
     PROTOCOL_STARTED,
     PROTOCOL_RESULT,
     PROTOCOL_CRASHED,
+    PROTOCOL_EMITTED,
     PROTOCOL_JOB = 16,
     PROTOCOL_STOP,
     PROTOCOL_LOOKUP = 32,
@@ -80,6 +81,7 @@ const char *protocol_cause_name(enum protocol_cause cause);
 #define PROTOCOL_REASON_MAX  1024
 #define PROTOCOL_COMMAND_MAX 255 /* a program and its arguments, cut to this */
 #define PROTOCOL_SIGNAL_MAX  64
+#define PROTOCOL_ITEM_MAX    4096 /* bytes of an item that a job emits */
 
 /* READY and STOP have no fields. No body is larger than this, without its inline payload. */
 #define PROTOCOL_BODY_MAX 2048u
@@ -108,6 +110,13 @@ PROTOCOL_RECORD(started)
     F(usec, pause)      /* with RETRY: before the next attempt; 0 = the job's policy decides */    \
     F(payload, payload) /* the result, or the text of an error */
 PROTOCOL_RECORD(result)
+
+/* An item for the clients that watch the job. */
+#define PROTOCOL_FIELDS_emitted(F)                                                                 \
+    F(u64, handle)                                                                                 \
+    F(u32, attempt)                                                                                \
+    F(payload, payload) /* inline, at most PROTOCOL_ITEM_MAX */
+PROTOCOL_RECORD(emitted)
 
 /* A process that the worker ran for its job was killed by a signal; RESULT follows. */
 #define PROTOCOL_FIELDS_crashed(F)                                                                 \

@@ -67,6 +67,7 @@ int group_new(struct group **ret, const struct group_context *context, struct co
     list_init(&group->removed_link);
     list_init(&group->down_link);
     kept_results_init(&group->results, context->loop, context->jobs);
+    job_streams_init(&group->streams);
     kept_results_set_bounds(&group->results, config->result_ttl, config->results_max,
                             config->results_memory_max);
     submitters_init(&group->submitters);

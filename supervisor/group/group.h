@@ -12,6 +12,7 @@
 #include "supervisor/group/group-fault.h"
 #include "supervisor/group/order.h"
 #include "supervisor/job/job-id-log.h"
+#include "supervisor/job/job-stream.h"
 #include "supervisor/job/kept-results.h"
 #include "supervisor/job/submitter.h"
 #include "supervisor/process/holding.h"
@@ -60,6 +61,7 @@ struct group {
     struct cell *cell;   /* NULL with Cells=by-key */
     size_t size;         /* of cells without a size of their own */
     struct kept_results results;
+    struct job_streams streams;
     struct submitters submitters;
     struct job_counts counts;
     struct job_samples samples;

@@ -7,6 +7,7 @@
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore-private.h"
+#include "supervisor/job/job-stream.h"
 #include "supervisor/store/job-to-row.h"
 #include "supervisor/succession/record.h"
 #include <errno.h>
@@ -94,5 +95,23 @@ int job_restore_row(const struct group_context *context, struct saved_reader *ro
     if (r == 0)
         r = restore_whole(context, &saved, &loaded);
     payload_deinit(&loaded.payload);
+    return r;
+}
+
+int job_item_restore_row(const struct group_context *context, struct saved_reader *row)
+{
+    struct saved_item saved;
+    struct job *job;
+    int r;
+
+    record_get(row, &SAVED_ITEM_RECORD, &saved);
+    if (row->damaged || saved.data_size > PROTOCOL_ITEM_MAX)
+        return -EBADMSG;
+    job = job_by_handle(context->jobs, saved.handle);
+    if (!job || !job->group) /* it waits on disk only */
+        return 0;
+    r = job_stream_add(job, &job->group->streams, saved.at, saved.data, saved.data_size);
+    if (r == 0)
+        job->stream->dropped = saved.dropped;
     return r;
 }

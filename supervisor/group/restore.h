@@ -56,3 +56,5 @@ void restore_deinit(struct restore *restore);
 /* Brings back a job that the last supervisor has saved for an upgrade (upgrade/save.h). Workers
  * have been adopted with their jobs in hand, and there is no other job yet. Returns 0 or -errno. */
 int job_restore_row(const struct group_context *context, struct saved_reader *row);
+/* Like job_restore_row(), but for an item that a job has emitted, after all jobs. */
+int job_item_restore_row(const struct group_context *context, struct saved_reader *row);

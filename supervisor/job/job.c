@@ -3,6 +3,7 @@
 
 #include "shared/base/hash.h"
 #include "supervisor/event/death.h"
+#include "supervisor/job/job-stream.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/job/submitter.h"
 #include <assert.h>
@@ -216,6 +217,7 @@ static void job_free(struct job_table *table, struct job *job)
     free_rare(job->reason);
     free_rare(job->timers);
     free_rare(job->attempts);
+    job_stream_free(job);
     list_push_front(&table->unused, &job->link);
 }
 
@@ -310,6 +312,7 @@ void job_unref(struct job_table *table, struct job *job)
 
 void job_let_go(struct job_table *table, struct job *job)
 {
+    job_stream_free(job);
     job->group = NULL;
     job_free_id(table, job);
     job_unref(table, job);

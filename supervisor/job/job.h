@@ -25,6 +25,7 @@
 struct cell;
 struct config_group;
 struct group;
+struct job_stream;
 struct kept_result;
 struct slot;
 struct submitter;
@@ -91,6 +92,7 @@ struct job {
     struct job_timers *timers; /* NULL = none so far */
     struct job_record *record; /* of a durable job; NULL = it is not durable */
     struct job_attempt *attempts;
+    struct job_stream *stream;   /* what it has emitted; NULL = nothing, and no client watches */
     struct kept_result *kept;    /* while the result is kept */
     struct submitter *submitter; /* that counts it; NULL = none, or it has ended */
     struct list waiters;         /* struct job_waiter.link */

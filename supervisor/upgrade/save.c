@@ -8,6 +8,7 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore.h"
+#include "supervisor/job/job-stream.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/message-save.h"
@@ -36,6 +37,7 @@ static void save_job(struct saver *saver, const struct job *job)
     struct saved_job saved;
     const struct payload *payload = NULL;
 
+    job_stream_save(job, saver);
     if (!is_to_be_saved(job))
         return;
     saved_job_fill(&saved, job, job->group->name);

@@ -156,6 +156,7 @@ class Methods(TestCase):
         id = s.create("actor", "echo")
         s.call("Wait", id=id)
         s.call("Get", id=id)
+        s.call("Stream", id=s.wait_job(s.create("actor", "emit item\necho"))["id"])
         s.call("io.troupe.Jobs.Explain", id=id)
         s.call("List", ended=True)
         s.call("Cancel", id=s.create("actor", "echo", delay_usec=3600 * 10**6))

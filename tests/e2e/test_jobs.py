@@ -277,6 +277,17 @@ class Queues(TestCase):
         self.assertEqual(causes("Jobs.Explain", id="retried"), ["retry", "failed"])
         self.assertEqual(self.query(s, "Jobs.Explain", "waits", id="unknown").stderr, "ESRCH\n")
 
+    def test_a_query_with_several_answers_ends_with_the_last_one(self):
+        s = self.started({"actor": actor()})
+        id, go = s.busy("actor")
+        with subprocess.Popen([helper("query"), s.socket_path, "io.troupe.Jobs.Get", "job", json.dumps({"id": id}), "9"],
+                              stdout=subprocess.PIPE, text=True) as process:
+            self.assertEqual(process.stdout.readline(), "begun\n")
+            self.assertIn("running", process.stdout.readline())
+            go.ring()
+            out, _ = process.communicate(timeout=LIMIT)
+        self.assertEqual((process.returncode, out.split()[1]), (0, "succeeded"))
+
     def test_C_programs_follow_the_jobs_of_a_group(self):
         s = self.started({"actor": actor(), "other": actor()})
         process = subprocess.Popen([helper("query"), s.socket_path, "io.troupe.Supervisor.Watch", "events", '{"target":"actor","jobs":true}', "6"], stdout=subprocess.PIPE, text=True)

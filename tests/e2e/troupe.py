@@ -159,7 +159,7 @@ class Varlink:
                 return
 
 
-JOBS_METHODS = {"Create", "Do", "Get", "List", "Cancel", "Wait", "Attach"}
+JOBS_METHODS = {"Create", "Do", "Get", "List", "Cancel", "Wait", "Attach", "Stream"}
 
 
 def text(data):

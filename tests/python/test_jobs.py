@@ -92,6 +92,22 @@ class Workers(Jobs):
         self.assertIn("jobs.py", result.reason)
         self.assertNotIn("troupe/job.py", result.reason)
 
+    def test_Q13_what_a_function_emits_comes_in_order_until_its_end(self):
+        self.started_with("echo")
+        client = self.connected()
+        id = client.create("echo", "emit")
+        items = list(client.stream(id))
+        self.assertEqual([item["data"]["data"] for item in items], ["one", "two", '{"n": 3}'])
+        self.assertEqual(list(client.stream(id, after=items[1]["at"])), items[2:])
+
+        async def watch():
+            import troupe.aio
+            async with troupe.aio.Client(self.server.socket_path) as client:
+                return [item async for item in client.stream(id)]
+        self.assertEqual(asyncio.run(watch()), items)
+        with self.assertRaises(ProcessLookupError):
+            list(client.stream("none"))
+
     def test_Q12_a_function_chooses_the_pause_before_the_next_attempt(self):
         import troupe
         self.started_with("fail", Jobs={**JOBS, "MaxRetries": 2, "BackoffMinSec": "1h", "BackoffMaxSec": "1h"})

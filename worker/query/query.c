@@ -243,9 +243,10 @@ static int open_message(struct troupe_query *query)
 {
     const char *error = json_text_member(query->message, "error");
     const char *parameters = json_text_member(query->message, "parameters");
+    const char *continues = json_text_member(query->message, "continues");
     const char *records = parameters;
 
-    query->asked = query->stream;
+    query->asked = query->stream && continues && *continues == 't';
     if (error)
         return refused(query, error, parameters);
     if (records && *query->member)
@@ -286,7 +287,7 @@ static int advance(struct troupe_query *query)
     if (!query->stream)
         r = turn_page(query);
     drop_message(query);
-    if (r == 0 && !query->stream)
+    if (r == 0 && !query->asked)
         end_query(query);
     return r < 0 ? r : 0;
 }

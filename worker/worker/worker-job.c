@@ -148,6 +148,24 @@ _public_ int troupe_job_succeed_blob(struct troupe_job *job)
     return job_end(job, PROTOCOL_SUCCESS, 0, blob->data, blob->size, CARRIER_MADE);
 }
 
+_public_ int troupe_job_emit(struct troupe_job *job, const void *data, size_t size)
+{
+    struct carrier *carrier = &job->worker->carrier;
+    struct protocol_emitted emitted = {
+        .handle = job->wire.handle,
+        .attempt = job->wire.attempt,
+        .payload = {.form = PAYLOAD_INLINE, .data = data, .size = size},
+    };
+
+    if (job->ended)
+        return -EALREADY;
+    if (size > TROUPE_ITEM_MAX || size > carrier->inline_max)
+        return -EMSGSIZE;
+    return carrier_send(carrier, PROTOCOL_EMITTED, emitted, &emitted, &emitted.payload);
+}
+
+_Static_assert(TROUPE_ITEM_MAX == PROTOCOL_ITEM_MAX, "the same limit");
+
 /* The members in the first layout. */
 #define CRASH_SIZE_MIN (offsetof(struct troupe_crash, command) + sizeof(const char *))
 

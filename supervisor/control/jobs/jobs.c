@@ -121,9 +121,7 @@ static void fail_search(struct request *request, int error)
                             job_lookup_problem(request->context->groups));
 }
 
-/* Finds the dead letter of a job that is not kept. Returns NULL if an error has been sent, or the
- * call will be executed again. */
-static const struct dead_letter *find_dead_job(struct request *request, int error)
+const struct dead_letter *control_find_dead_job(struct request *request, int error)
 {
     const struct dead_letter *letter = NULL;
     char id[PROTOCOL_ID_TEXT];
@@ -139,7 +137,7 @@ static const struct dead_letter *find_dead_job(struct request *request, int erro
 
 static void get_dead(struct request *request, int error)
 {
-    const struct dead_letter *letter = find_dead_job(request, error);
+    const struct dead_letter *letter = control_find_dead_job(request, error);
 
     if (!letter)
         return;
@@ -198,7 +196,7 @@ static void explain_dead(struct request *request, int error)
 {
     struct reply *reply;
 
-    if (!find_dead_job(request, error))
+    if (!control_find_dead_job(request, error))
         return;
     reply = request_begin(request);
     reply_string(reply, "state", job_state_to_string(JOB_DEAD));
@@ -262,7 +260,7 @@ static void await_cancel(struct request *request, struct job *job, bool again)
 
 static void cancel_dead(struct request *request, int error)
 {
-    if (find_dead_job(request, error))
+    if (control_find_dead_job(request, error))
         refuse_cancel(request, JOB_DEAD);
 }
 

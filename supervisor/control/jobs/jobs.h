@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct dead_letter;
 struct group_context;
 struct job_load;
 struct job_waiter;
@@ -68,6 +69,10 @@ void job_walk_fail(struct request *request);
  */
 struct job *control_find_job(struct request *request, const char *id,
                              void (*missing)(struct request *request, int error));
+
+/* Finds the dead letter of the call's job, which is not kept; `error` as of `missing`. Returns NULL
+ * if an error has been sent, or the call will be executed again. */
+const struct dead_letter *control_find_dead_job(struct request *request, int error);
 
 #define CONTROL_KEY_ALLOWED "in a group with Cells=by-key " PROTOCOL_NAME_ALLOWED
 

@@ -12,6 +12,7 @@ int verb_job(struct invocation *invocation);
 int verb_cancel(struct invocation *invocation);
 int verb_create(struct invocation *invocation);
 int verb_wait(struct invocation *invocation);
+int verb_watch(struct invocation *invocation);
 int verb_do(struct invocation *invocation);
 int verb_map(struct invocation *invocation);
 int verb_change(struct invocation *invocation);

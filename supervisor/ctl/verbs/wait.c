@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The verb wait. */
+/* The verbs wait and watch. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
@@ -143,4 +143,73 @@ int verb_wait(struct invocation *invocation)
         complain("job %s has not ended in time, and continues ('troupectl why %s' tells more)",
                  SAFE(invocation_operand(invocation, 0)), SAFE(invocation_operand(invocation, 0)));
     return r == EXIT_OK ? tell_end(invocation, reply) : r;
+}
+
+/* ---- watching ---- */
+
+struct watched {
+    int64_t after; /* the last item that was written; 0 = none */
+    json_t *job;   /* once it has ended; owned */
+};
+
+/* Writes an item as a line. Returns an exit status. */
+static int write_item(const json_t *item)
+{
+    _cleanup_free_ char *data = NULL;
+    size_t size = 0;
+
+    if (field_payload(item, "data", &data, &size) < 0)
+        return EXIT_FAILED;
+    fwrite(data ? data : "", 1, size, stdout);
+    if (size == 0 || data[size - 1] != '\n')
+        putchar('\n');
+    return EXIT_OK;
+}
+
+static int take_items(struct invocation *invocation, const json_t *parameters, bool last,
+                      void *userdata)
+{
+    const json_t *items = json_object_get(parameters, "items");
+    struct watched *watched = userdata;
+    int r = EXIT_OK;
+
+    for (size_t i = 0; r == EXIT_OK && i < json_array_size(items); i++) {
+        watched->after = field_int(json_array_get(items, i), "at");
+        r = invocation->options.json ? output_json(invocation, json_array_get(items, i))
+                                     : write_item(json_array_get(items, i));
+    }
+    if (last)
+        watched->job = json_incref(json_object_get(parameters, "job"));
+    return r == EXIT_OK && fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+}
+
+static int watch_once(struct invocation *invocation, struct reconnect *reconnect, void *userdata)
+{
+    struct watched *watched = userdata;
+    int r = call_open(invocation);
+
+    if (r != EXIT_OK)
+        return r;
+    reconnect_done(reconnect);
+    return call_more(invocation, CALL_JOBS "Stream",
+                     json_pack("{s:s, s:I}", "id", invocation_operand(invocation, 0), "after",
+                               (json_int_t)watched->after),
+                     true, take_items, watched);
+}
+
+int verb_watch(struct invocation *invocation)
+{
+    struct watched watched = {0};
+    struct troupe_result result;
+    int r;
+
+    invocation->lines = true;
+    r = reconnect_run(invocation, USEC_INFINITY, watch_once, &watched);
+    if (r == EXIT_OK) {
+        result = result_of(watched.job, "", 0);
+        if (result.end != TROUPE_SUCCEEDED)
+            r = explain_end("", &result);
+    }
+    json_decref(watched.job);
+    return r;
 }

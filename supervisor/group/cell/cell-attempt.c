@@ -3,8 +3,10 @@
 
 #include "shared/base/fault.h"
 #include "supervisor/event/death.h"
+#include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
+#include "supervisor/job/job-stream.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/loop/alarm.h"
 #include "supervisor/pool/slot/slot.h"
@@ -66,6 +68,7 @@ static bool cell_move_after_oom(struct cell *cell, struct job *job)
               job->attempt);
     count_out(cell, job);
     job_leave_submitter(job);
+    job_stream_move(job, &to->group->streams);
     job->group = to->group;
     job->cell = to;
     job->moved = true;
@@ -267,6 +270,17 @@ void cell_job_started(struct pool *pool, struct job *job)
         durable_job_update(job, true);
     FAULT_POINT("job.started");
     job_tell_waiters(cell->context->jobs, job);
+}
+
+void cell_job_emitted(struct pool *pool, struct job *job, const void *data, size_t size)
+{
+    struct cell *cell = cell_of_pool(pool);
+
+    cell_progress_moved(cell);
+    if (job_stream_add(job, &cell->group->streams, loop_realtime(cell->context->loop), data, size) <
+        0)
+        limited_log_write(cell->context->log, cell->group->name, LOG_LEVEL_WARNING,
+                          "an item that a job emitted is lost: out of memory");
 }
 
 static void cell_job_erred(struct cell *cell, struct job *job, const char *worker,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles records of an actor's worker: ready, started, result, leave. */
+/* Handles records of an actor's worker: ready, started, emitted, result, leave. */
 
 #include "supervisor/pool/slot/slot-private.h"
 
@@ -69,6 +69,25 @@ static int slot_on_started(struct slot *slot, const struct ring_record *record)
         slot->pool->handler->job_started(slot->pool, job);
         slot_hand_begin(slot, job);
     }
+    return 0;
+}
+
+static int slot_on_emitted(struct slot *slot, const struct ring_record *record)
+{
+    char data[PROTOCOL_ITEM_MAX];
+    struct protocol_emitted emitted;
+    struct job *job;
+    int r = protocol_get_emitted(record->body, record->size, &emitted);
+
+    if (r < 0)
+        return r;
+    if (emitted.payload.form != PAYLOAD_INLINE || emitted.payload.size > sizeof(data))
+        return -EBADMSG;
+    job = slot_job_in_hand(slot, emitted.handle, emitted.attempt);
+    if (!job)
+        return 0;
+    memcpy(data, emitted.payload.data, (size_t)emitted.payload.size);
+    slot->pool->handler->job_emitted(slot->pool, job, data, (size_t)emitted.payload.size);
     return 0;
 }
 
@@ -228,6 +247,8 @@ static int slot_on_record(struct endpoint *endpoint, const struct ring_record *r
         return slot_on_started(slot, record);
     case PROTOCOL_RESULT:
         return slot_on_result(slot, record);
+    case PROTOCOL_EMITTED:
+        return slot_on_emitted(slot, record);
     case PROTOCOL_LEAVE:
         return slot_on_leave(slot, record);
     case PROTOCOL_CRASHED:
@@ -241,7 +262,7 @@ static int slot_on_record(struct endpoint *endpoint, const struct ring_record *r
 static bool slot_is_urgent(uint16_t kind)
 {
     return kind == PROTOCOL_READY || kind == PROTOCOL_STARTED || kind == PROTOCOL_RESULT ||
-           kind == PROTOCOL_LEAVE || kind == PROTOCOL_CRASHED;
+           kind == PROTOCOL_EMITTED || kind == PROTOCOL_LEAVE || kind == PROTOCOL_CRASHED;
 }
 
 /* Handles urgent records behind a message that waits for room: a full mailbox must not delay jobs.

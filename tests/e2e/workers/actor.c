@@ -8,6 +8,7 @@
  *   note PATH TEXT       appends a line to the file, and ends the job with it
  *   blob SIZE            a result of that size, byte i = i modulo 251
  *   state TEXT           publishes it
+ *   emit TEXT            emits it, or why it is refused
  *   ring PATH | wait PATH    writes a line to a FIFO; waits for one
  *   complain TEXT        writes a line to standard error
  *   mutter TEXT          writes to standard error, without ending the line
@@ -263,6 +264,18 @@ static int run_end(struct troupe_job *job, const char *line)
     return r < 0 ? r : 1;
 }
 
+static void emit(struct troupe_job *job, const char *text)
+{
+    char refusal[128];
+    int r = troupe_job_emit(job, text, strlen(text));
+
+    if (r == 0)
+        return;
+    snprintf(refusal, sizeof(refusal), "refused: %s", strerror(-r));
+    if (troupe_job_emit(job, refusal, strlen(refusal)) < 0)
+        _exit(99);
+}
+
 static int run(struct troupe_job *job, const char *line)
 {
     const char *argument;
@@ -275,6 +288,8 @@ static int run(struct troupe_job *job, const char *line)
     }
     if (argument_of(line, "state", &argument))
         troupe_worker_publish_state(troupe_job_worker(job), argument, strlen(argument));
+    else if (argument_of(line, "emit", &argument))
+        emit(job, argument);
     else if (argument_of(line, "ring", &argument))
         ring(argument);
     else if (argument_of(line, "wait", &argument))
@@ -306,7 +321,7 @@ static int handle(struct troupe_job *job, void *userdata)
 {
     size_t size;
     const char *at = troupe_job_payload(job, &size), *end = at + size;
-    char line[4096];
+    char line[8192];
 
     while (at < end && *at != '\n') {
         const char *stop = memchr(at, '\n', (size_t)(end - at));

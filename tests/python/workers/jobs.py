@@ -10,6 +10,9 @@ import troupe
 
 @troupe.job
 def echo(job):
+    if job.payload == b"emit":
+        for item in "one", b"two", {"n": 3}:
+            job.emit(item)
     return job.payload
 
 

@@ -96,6 +96,19 @@ static PyObject *retry(struct held *self, PyObject *args)
                      troupe_job_retry_after(self->thing, (uint64_t)(after * 1e6), code, reason));
 }
 
+static PyObject *emit(struct held *self, PyObject *args)
+{
+    PyObject *result = NULL;
+    Py_buffer data;
+
+    if (!PyArg_ParseTuple(args, "y*:emit", &data))
+        return NULL;
+    if (held_begin(self))
+        result = held_done(self, troupe_job_emit(self->thing, data.buf, (size_t)data.len));
+    PyBuffer_Release(&data);
+    return result;
+}
+
 static PyObject *cancel(struct held *self, PyObject *unused)
 {
     (void)unused;
@@ -121,6 +134,7 @@ static PyMethodDef METHODS[] = {
     {"reject", METHOD(reject), METH_VARARGS, "reject(code, data): ends the job, without a retry."},
     {"retry", METHOD(retry), METH_VARARGS,
      "retry(code, reason, after=-1): asks for another attempt, after this pause in seconds."},
+    {"emit", METHOD(emit), METH_VARARGS, "emit(data): an item for clients that watch the job."},
     {"cancel", METHOD(cancel), METH_NOARGS, "cancel(): ends the job as cancelled."},
     {"crashed", METHOD(crashed), METH_VARARGS | METH_KEYWORDS,
      "crashed(pid, signal, core_dumped=False, command=None): reports the death of a process that "

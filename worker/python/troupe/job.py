@@ -63,6 +63,10 @@ class Job(Content):
         """Reports that a process run by this job was killed, like the death of a worker. Once per job."""
         self._job.crashed(pid, signal, core_dumped, command)
 
+    def emit(self, item: object) -> None:
+        """Emits an item of up to 4096 bytes for clients that watch the job: Client.stream(), 'troupectl watch'."""
+        self._job.emit(encode(item))
+
     def publish(self, state: object) -> None:
         """Publishes up to 4096 bytes, after check()."""
         self.check()

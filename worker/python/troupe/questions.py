@@ -78,6 +78,12 @@ class Questions(ABC, Generic[Many, One]):
             raise ValueError("requeue() takes either a dead letter's id or a filter")
         return self._one(ask(self._path, "Actors.Requeue", None, False, {"id": letter, "to": to, "filter": filter or None}))
 
+    def stream(self, id: str, *, after: int = 0) -> Many:
+        """
+        What a job emits, until its end: records of type Item, with `at` and `data`. `after`: only items after that `at`.
+        """
+        return self._many(ask(self._path, "Jobs.Stream", "items", True, {"id": id, "after": after}))
+
     def pause_jobs(self, target: str) -> One:
         """Makes a group or a cell hand out no jobs until resume_jobs(). Jobs are accepted and queued."""
         return self.call("Supervisor.Pause", target=target)

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/job/job-stream.h"
+
+#include "shared/base/fault.h"
+#include "supervisor/job/job.h"
+#include "supervisor/succession/record.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define item_of(node)   list_entry(node, struct job_item, link)
+#define stream_of(node) list_entry(node, struct job_stream, link)
+
+void job_streams_init(struct job_streams *set)
+{
+    *set = (struct job_streams){0};
+    list_init(&set->all);
+}
+
+struct job_stream *job_stream_of(struct job *job, struct job_streams *set)
+{
+    struct job_stream *stream = job->stream;
+
+    if (stream || fault_inject("job-stream") < 0)
+        return stream;
+    stream = calloc(1, sizeof(*stream));
+    if (!stream)
+        return NULL;
+    stream->set = set;
+    list_init(&stream->items);
+    list_init(&stream->readers);
+    list_push_back(&set->all, &stream->link);
+    job->stream = stream;
+    return stream;
+}
+
+static size_t size_of(const struct job_item *item)
+{
+    return sizeof(*item) + item->size;
+}
+
+static void drop_oldest(struct job_stream *stream)
+{
+    struct job_item *item = item_of(list_first(&stream->items));
+
+    list_unlink(&item->link);
+    stream->bytes -= size_of(item);
+    stream->set->bytes -= size_of(item);
+    stream->dropped++;
+    free(item);
+}
+
+/* Streams without items are passed over once: then they are behind those that have some. */
+static void make_room(struct job_streams *set)
+{
+    while (set->bytes > JOB_STREAMS_MAX) {
+        struct job_stream *stream = stream_of(list_first(&set->all));
+
+        if (!list_empty(&stream->items)) {
+            drop_oldest(stream);
+            continue;
+        }
+        list_unlink(&stream->link);
+        list_push_back(&set->all, &stream->link);
+    }
+}
+
+static void tell_readers(const struct job_stream *stream)
+{
+    list_for_each (node, &stream->readers) {
+        struct job_reader *reader = list_entry(node, struct job_reader, link);
+
+        reader->news(reader);
+    }
+}
+
+int job_stream_add(struct job *job, struct job_streams *set, usec_t at, const void *data,
+                   size_t size)
+{
+    struct job_stream *stream = job_stream_of(job, set);
+    struct job_item *item;
+
+    if (!stream)
+        return -ENOMEM;
+    item = malloc(sizeof(*item) + size);
+    if (!item) {
+        stream->dropped++;
+        return -ENOMEM;
+    }
+    stream->last = at > stream->last ? at : stream->last + 1;
+    *item = (struct job_item){.at = stream->last, .size = (uint32_t)size};
+    memcpy(item->bytes, data, size);
+    list_push_back(&stream->items, &item->link);
+    stream->bytes += size_of(item);
+    stream->set->bytes += size_of(item);
+    list_unlink(&stream->link);
+    list_push_back(&stream->set->all, &stream->link);
+    while (stream->bytes > JOB_STREAM_MAX)
+        drop_oldest(stream);
+    make_room(stream->set);
+    tell_readers(stream);
+    return 0;
+}
+
+const struct job_item *job_stream_after(const struct job *job, usec_t after)
+{
+    if (!job->stream || job->stream->last <= after)
+        return NULL;
+    list_for_each (node, &job->stream->items)
+        if (item_of(node)->at > after)
+            return item_of(node);
+    return NULL;
+}
+
+void job_stream_move(struct job *job, struct job_streams *set)
+{
+    struct job_stream *stream = job->stream;
+
+    if (!stream)
+        return;
+    stream->set->bytes -= stream->bytes;
+    stream->set = set;
+    set->bytes += stream->bytes;
+    list_unlink(&stream->link);
+    list_push_back(&set->all, &stream->link);
+    make_room(set);
+}
+
+void job_stream_free(struct job *job)
+{
+    struct job_stream *stream = job->stream;
+
+    if (!stream)
+        return;
+    while (!list_empty(&stream->items))
+        drop_oldest(stream);
+    list_unlink(&stream->link);
+    free(stream);
+    job->stream = NULL;
+}
+
+/* ---- upgrade ---- */
+
+#define ROW saved_item
+#define FIELDS(F)                                                                                  \
+    F(UPGRADE, handle, NUMBER(handle))                                                             \
+    F(UPGRADE, at, NUMBER(at))                                                                     \
+    F(UPGRADE, dropped, NUMBER(dropped))                                                           \
+    F(UPGRADE, data, TEXT(data))
+const struct record SAVED_ITEM_RECORD = RECORD("job-item", FIELDS);
+
+void job_stream_save(const struct job *job, struct saver *saver)
+{
+    if (!job->stream)
+        return;
+    list_for_each (node, &job->stream->items) {
+        const struct job_item *item = item_of(node);
+        const struct saved_item saved = {
+            .handle = job->handle,
+            .at = item->at,
+            .dropped = job->stream->dropped,
+            .data = item->bytes,
+            .data_size = item->size,
+        };
+
+        record_save(saver, &SAVED_ITEM_RECORD, &saved, NULL);
+    }
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* What a job emits while it runs: items in a ring of bounded size, the oldest of which are dropped
+ * first. Clients that watch the job read them. */
+
+#include "shared/base/clock.h"
+#include "shared/base/list.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct job;
+struct record;
+struct saver;
+
+#define JOB_STREAM_MAX  ((size_t)64 << 10)   /* bytes of a job's items */
+#define JOB_STREAMS_MAX ((uint64_t)16 << 20) /* of those of all jobs of a group */
+
+struct job_item {
+    struct list link; /* in the stream */
+    usec_t at;        /* realtime, made unique: it also identifies the item within its job */
+    uint32_t size;
+    char bytes[];
+};
+
+struct job_stream {
+    struct job_streams *set;
+    struct list link;    /* in the set */
+    struct list items;   /* struct job_item.link, oldest first */
+    struct list readers; /* struct job_reader.link */
+    size_t bytes;
+    usec_t last; /* of the newest item so far; 0 = none */
+    uint64_t dropped;
+};
+
+/* The streams of a group. Those that have been written least recently lose items first. */
+struct job_streams {
+    struct list all; /* struct job_stream.link, the one written last at the end */
+    uint64_t bytes;
+};
+
+/* Told of new items. Belongs to its owner, who unlinks it before the job ends. */
+struct job_reader {
+    struct list link;
+    void (*news)(struct job_reader *reader);
+};
+
+void job_streams_init(struct job_streams *set);
+
+/* Returns the job's stream, which is made if there is none; NULL = out of memory. */
+struct job_stream *job_stream_of(struct job *job, struct job_streams *set);
+
+/* Adds an item (copied) that was emitted at `at`, and tells the readers. Returns 0 or -ENOMEM. */
+int job_stream_add(struct job *job, struct job_streams *set, usec_t at, const void *data,
+                   size_t size);
+
+/* Returns the first item later than `after`; NULL = none. */
+const struct job_item *job_stream_after(const struct job *job, usec_t after);
+
+/* The job belongs to another group now. */
+void job_stream_move(struct job *job, struct job_streams *set);
+
+/* The job has ended and is not kept. */
+void job_stream_free(struct job *job);
+
+/* An item in an upgrade. */
+struct saved_item {
+    uint64_t handle; /* of the job */
+    usec_t at;
+    uint64_t dropped;
+    const char *data;
+    uint32_t data_size;
+};
+
+extern const struct record SAVED_ITEM_RECORD;
+
+void job_stream_save(const struct job *job, struct saver *saver);
