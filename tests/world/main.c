@@ -156,18 +156,20 @@ static bool is_over(void)
            cpu_time() >= options.cpu_sec;
 }
 
-/* Runs seeds, one a processor, until one fails if they are without end. Returns how many failed. */
+/* Runs seeds, one for each processor that it may use, until one fails if they are without end.
+ * Returns how many failed. */
 static unsigned run_all(void)
 {
     const bool endless = options.last == UINT64_MAX;
-    const long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
     unsigned long long failures[RUNS_MAX];
-    unsigned n_failed = 0, n_runs = 0;
+    unsigned n_failed = 0, n_runs = 0, n_cpus;
+    cpu_set_t cpus;
     bool failed;
 
+    (void)sched_getaffinity(0, sizeof(cpus), &cpus);
+    n_cpus = (unsigned)CPU_COUNT(&cpus);
     for (;;) {
-        while ((long)n_runs < n_cpus && n_runs < RUNS_MAX && !is_over() &&
-               (!endless || n_failed == 0)) {
+        while (n_runs < n_cpus && n_runs < RUNS_MAX && !is_over() && (!endless || n_failed == 0)) {
             runs[n_runs].seed = options.next++;
             runs[n_runs].pid = start(runs[n_runs].seed, false);
             n_runs++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/world/model.h"
 
-#include "tests/world/keeper.h"
+#include "tests/world/machine.h"
 #include "tests/world/sched.h"
 #include "worker/troupe.h"
 #include <errno.h>
@@ -25,7 +25,7 @@ struct history {
     uint64_t runs; /* a bit per attempt */
     unsigned n_runs;
     usec_t submitted_at;
-    usec_t run_since; /* the last run; keeper_ready_time(), as the next one */
+    usec_t run_since; /* the last run; machine_ready_time(), as the next one */
     usec_t end_by;    /* as a deadline or a request says; USEC_INFINITY = at any time */
 };
 
@@ -52,7 +52,7 @@ uint32_t model_add(const struct model_job *job)
     jobs[n_jobs].job = *job;
     jobs[n_jobs].submitted_at = sim_now();
     jobs[n_jobs].end_by =
-        job->deadline > 0 ? keeper_ready_time() + job->deadline + LATE : USEC_INFINITY;
+        job->deadline > 0 ? machine_ready_time() + job->deadline + LATE : USEC_INFINITY;
     n_open++;
     return n_jobs++;
 }
@@ -94,17 +94,17 @@ void model_run(uint32_t index, unsigned attempt, bool right_payload)
     job->n_runs++;
     if (job->n_runs > MODEL_ATTEMPTS + n_cuts && !(allowed & MODEL_STOPS))
         fault(index, "run %u, with %u retries", job->n_runs, MODEL_ATTEMPTS - 1);
-    job->run_since = keeper_ready_time();
+    job->run_since = machine_ready_time();
 }
 
 static void check_end_by(uint32_t index)
 {
     struct history *job = &jobs[index];
 
-    if (keeper_ready_time() > job->end_by &&
+    if (machine_ready_time() > job->end_by &&
         !(allowed & (MODEL_PREFETCH | MODEL_CLOCK | MODEL_DISK_FAULTS)))
         fault(index, "should have ended before");
-    if (keeper_ready_time() > job->end_by)
+    if (machine_ready_time() > job->end_by)
         job->end_by = USEC_INFINITY; /* once is enough */
 }
 
@@ -113,10 +113,10 @@ void model_works(uint32_t index)
     struct history *job = &jobs[index];
 
     check_end_by(index);
-    if (job->job.kind != MODEL_HANG || keeper_ready_time() <= job->run_since + MODEL_LIMIT + LATE)
+    if (job->job.kind != MODEL_HANG || machine_ready_time() <= job->run_since + MODEL_LIMIT + LATE)
         return;
     fault(index, "works beyond its time limit");
-    job->run_since = keeper_ready_time();
+    job->run_since = machine_ready_time();
 }
 
 static void close_job(struct history *job)
@@ -157,7 +157,7 @@ void model_may_be_cancelled(uint32_t index)
 
 void model_is_cancelled(uint32_t index)
 {
-    jobs[index].end_by = usec_min(jobs[index].end_by, keeper_ready_time() + LATE);
+    jobs[index].end_by = usec_min(jobs[index].end_by, machine_ready_time() + LATE);
 }
 
 void model_unknown(uint32_t index)

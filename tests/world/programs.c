@@ -48,13 +48,6 @@ static bool is_filled(const uint8_t *bytes, size_t size, uint32_t index)
     return true;
 }
 
-void program_close_all_but(int fd)
-{
-    (void)syscall(SYS_close_range, 3, SIM_TRACE_FD - 1, 0);
-    (void)syscall(SYS_close_range, SIM_SOCKET + 1, fd - 1, 0);
-    (void)syscall(SYS_close_range, fd + 1, ~0U, 0);
-}
-
 struct program_start *program_start_new(const struct spawn_options *options)
 {
     struct program_start *start = calloc(1, sizeof(*start));
@@ -74,17 +67,24 @@ const char *program_name(const struct program_start *start)
     return start->name;
 }
 
+void program_keep_fds(const struct spawn_fd *fds, size_t n)
+{
+    int moved[SPAWN_FDS_MAX];
+
+    for (size_t i = 0; i < n; i++)
+        moved[i] = fcntl(fds[i].fd, F_DUPFD_CLOEXEC, MOVED);
+    (void)syscall(SYS_close_range, 3, SIM_TRACE_FD - 1, 0);
+    (void)syscall(SYS_close_range, SIM_LIFE + 1, MOVED - 1, 0);
+    for (size_t i = 0; i < n; i++)
+        (void)dup2(moved[i], fds[i].number);
+    (void)syscall(SYS_close_range, MOVED, ~0U, 0);
+}
+
 void program_prepare(void *argument)
 {
-    struct program_start *start = argument;
+    const struct program_start *start = argument;
 
-    for (size_t i = 0; i < start->n_fds; i++)
-        start->fds[i].fd = fcntl(start->fds[i].fd, F_DUPFD_CLOEXEC, MOVED);
-    (void)syscall(SYS_close_range, 3, SIM_TRACE_FD - 1, 0);
-    (void)syscall(SYS_close_range, SIM_SOCKET + 1, MOVED - 1, 0);
-    for (size_t i = 0; i < start->n_fds; i++)
-        (void)dup2(start->fds[i].fd, start->fds[i].number);
-    (void)syscall(SYS_close_range, MOVED, ~0U, 0);
+    program_keep_fds(start->fds, start->n_fds);
 }
 
 /* ---- workers ---- */

@@ -3,7 +3,10 @@
 
 /* The programs of the world: workers, and clients of the supervisor. */
 
+#include <stddef.h>
+
 struct spawn_options;
+struct spawn_fd;
 struct program_start;
 
 /* Copies what a program is started with; the descriptors stay the caller's until
@@ -14,9 +17,8 @@ const char *program_name(const struct program_start *start);
 void program_prepare(void *start);
 void program_main(void *start);
 
-/* Closes all descriptors but this one, which is above SIM_SOCKET, the standard ones and those of
- * the world. */
-void program_close_all_but(int fd);
+/* Closes all descriptors but these, the standard ones and those of the world. */
+void program_keep_fds(const struct spawn_fd *fds, size_t n);
 
 /* Starts a client that submits `n_jobs` jobs to a group, and notes their ends in the model. */
 void program_start_client(const char *socket_path, const char *group, unsigned n_jobs);

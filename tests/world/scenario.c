@@ -3,7 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "tests/world/disk.h"
-#include "tests/world/keeper.h"
+#include "tests/world/machine.h"
 #include "tests/world/model.h"
 #include "tests/world/operator.h"
 #include "tests/world/programs.h"
@@ -29,6 +29,7 @@ static const struct {
     [SIM_PREEMPT] = {1, 6},
     [SIM_KILL_WORKER] = {5, 12},
     [SIM_KILL_SUPERVISOR] = {6, 14},
+    [SIM_KILL_KEEPER] = {3, 10},
     [SIM_DISK_ERROR] = {3, 10},
     [SIM_FAIL_CALL] = {3, 10},
     /* At times, a second apart on average. */
@@ -133,16 +134,16 @@ static void set_clock(void)
 
 static void cause_one_each(void)
 {
-    struct sim_process *worker = keeper_any_worker();
+    struct sim_process *worker = machine_any_worker();
 
     if (sim_one_in(sim_chances[SIM_SHOOT_WORKER]))
         shoot(worker);
     if (sim_one_in(sim_chances[SIM_SHOOT_SUPERVISOR]))
-        shoot(keeper_supervisor());
+        shoot(machine_supervisor());
     if (sim_one_in(sim_chances[SIM_SHOOT_KEEPER]))
-        keeper_kill(false);
+        machine_kill(false);
     if (sim_one_in(sim_chances[SIM_CUT_POWER]))
-        keeper_kill(true);
+        machine_kill(true);
     if (sim_has(SIM_FILL_DISK))
         disk_fill(sim_one_in(sim_chances[SIM_FILL_DISK]));
     if (worker && sim_one_in(sim_chances[SIM_STOP_WORKER]))
@@ -206,7 +207,7 @@ static void start_load(const char *socket_path)
 unsigned scenario_run(uint64_t seed, uint64_t allowed)
 {
     char directory[SCENARIO_PATH_MAX], path[SCENARIO_PATH_MAX + 16];
-    struct keeper_options options;
+    struct machine_options options;
 
     sim_seed(seed);
     scenario_directory(getpid(), directory);
@@ -214,7 +215,7 @@ unsigned scenario_run(uint64_t seed, uint64_t allowed)
     if (mkdir(directory, 0700) < 0 || mkdir(path, 0700) < 0)
         abort();
     (void)snprintf(path, sizeof(path), "%s/socket", directory);
-    options = (struct keeper_options){.config_directory = directory, .socket_path = path};
+    options = (struct machine_options){.config_directory = directory, .socket_path = path};
     write_config(directory);
     draw_chances(allowed);
     if (sim_has(SIM_CHANGE_STATE) || sim_has(SIM_RESIZE) || sim_has(SIM_RELOAD))
@@ -226,7 +227,7 @@ unsigned scenario_run(uint64_t seed, uint64_t allowed)
     if (sim_has(SIM_SET_CLOCK) && (sim_has(SIM_SHOOT_KEEPER) || sim_has(SIM_CUT_POWER)))
         model_allow(MODEL_CLOCK);
     disk_init();
-    keeper_start(&options);
+    machine_start(&options);
     start_load(path);
     cause_faults(sim_now() + FAULTS_USEC);
     end_faults();

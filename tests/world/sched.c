@@ -81,6 +81,7 @@ const char *const sim_fault_names[_SIM_N_FAULTS] = {
     [SIM_PREEMPT] = "preempt",
     [SIM_KILL_WORKER] = "kill-worker",
     [SIM_KILL_SUPERVISOR] = "kill-supervisor",
+    [SIM_KILL_KEEPER] = "kill-keeper",
     [SIM_DISK_ERROR] = "disk-error",
     [SIM_FAIL_CALL] = "fail-call",
     [SIM_SHOOT_WORKER] = "shoot-worker",
@@ -308,6 +309,8 @@ static uint64_t chance_of_death(const struct sim_process *process)
 {
     if (strcmp(process->name, "supervisor") == 0)
         return sim_chances[SIM_KILL_SUPERVISOR];
+    if (strcmp(process->name, "keeper") == 0)
+        return sim_chances[SIM_KILL_KEEPER];
     return process->lasts ? 0 : sim_chances[SIM_KILL_WORKER];
 }
 

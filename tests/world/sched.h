@@ -20,6 +20,8 @@
  * descriptors to the scheduler. */
 #define SIM_TRACE_FD 1000
 #define SIM_SOCKET   1001
+/* And what shows others that the process lives. */
+#define SIM_LIFE 1002
 
 struct sim_process;
 
@@ -106,9 +108,10 @@ void sim_fault_point(const char *name);
 
 /* Kinds of faults. A seed has some of them. */
 enum sim_fault {
-    SIM_PREEMPT, /* at fault points, as the next two */
+    SIM_PREEMPT, /* at fault points, as the next three */
     SIM_KILL_WORKER,
     SIM_KILL_SUPERVISOR,
+    SIM_KILL_KEEPER,
     SIM_DISK_ERROR,   /* EIO */
     SIM_FAIL_CALL,    /* of the supervisor, which lacks memory or descriptors */
     SIM_SHOOT_WORKER, /* at a random time, as what follows */

@@ -6,7 +6,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/config/names/names.h"
 #include "tests/world/disk.h"
-#include "tests/world/keeper.h"
+#include "tests/world/machine.h"
 #include "tests/world/sched.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -273,7 +273,7 @@ static usec_t absolute(const struct timespec *time)
 
 long __wrap_syscall(long number, ...)
 {
-    long a[6];
+    long a[6], r;
     va_list list;
 
     va_start(list, number);
@@ -287,9 +287,10 @@ long __wrap_syscall(long number, ...)
         return wait_words((const struct waited *)a[0], (size_t)a[1],
                           absolute((const struct timespec *)a[3]));
     case SYS_pidfd_send_signal:
-        return keeper_signal_pidfd((int)a[0], (int)a[1]) < 0 ? fail(ESRCH) : 0;
+        return machine_signal_pidfd((int)a[0], (int)a[1]) < 0 ? fail(ESRCH) : 0;
     case SYS_pidfd_open:
-        return fail(ESRCH);
+        r = machine_open_pidfd((pid_t)a[0]);
+        return r < 0 ? fail(ESRCH) : r;
     default:
         return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     }
@@ -305,7 +306,7 @@ ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned flags)
 
 int __wrap_kill(pid_t pid, int signal)
 {
-    return keeper_signal(pid, signal) < 0 ? (int)fail(ESRCH) : 0;
+    return machine_signal(pid, signal) < 0 ? (int)fail(ESRCH) : 0;
 }
 
 /* ---- threads ---- */
@@ -422,7 +423,9 @@ int __wrap_fault_inject(const char *what)
     static const char *const names[] = {"alloc", "kept-result", "json",    "mmap",
                                         "memfd", "envelope",    "receive", "restore"};
 
-    if (!sim_self() || sim_self() != keeper_supervisor())
+    if (strcmp(what, "safe-mode") == 0)
+        return -EPERM;
+    if (!sim_self() || sim_self() != machine_supervisor())
         return 0;
     for (size_t i = 0; i < ELEMENTS(names); i++)
         if (strcmp(names[i], what) == 0 && sim_one_in(sim_chances[SIM_FAIL_CALL])) {

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* The machine on which the real keeper runs: the kernel's table of processes, which are those of
+ * sched.h, and a service manager that starts the keeper again. */
+
+#include "shared/base/clock.h"
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct sim_process;
+
+struct machine_options {
+    const char *config_directory;
+    const char *socket_path;
+};
+
+/* Starts the first keeper. */
+void machine_start(const struct machine_options *options);
+
+/* The supervisor that the keeper has; NULL between two. */
+struct sim_process *machine_supervisor(void);
+/* Returns any worker that lives, chosen at random, or NULL. */
+struct sim_process *machine_any_worker(void);
+/* The keeper dies, and with it all that it has started; or the power fails. */
+void machine_kill(bool by_power_cut);
+/* How long there has been a supervisor that is ready. */
+usec_t machine_ready_time(void);
+
+/* kill(2) and pidfd_send_signal(2) upon a process that the keeper has started. 0 or -1. */
+int machine_signal(pid_t pid, int signal);
+int machine_signal_pidfd(int fd, int signal);
+/* pidfd_open(2). Returns -1 but for the keeper's children. */
+int machine_open_pidfd(pid_t pid);
