@@ -280,15 +280,6 @@ class Ends(Case):
         self.assertEqual(self.rows(s, "name"), [])
         self.assertEqual(self.rows(s, "name, payload", "dead"), [("bad", b"exit 1")])
 
-    def test_D2_what_was_told_as_ended_never_runs_again(self):
-        s = self.durable().start()
-        id = s.create("kept", "echo hello")
-        self.assertEqual(s.wait_job(id)["result"], text("hello"))
-        self.restart(s)
-        job = s.wait_job(id)
-        self.assertEqual((job["state"], job["result"], job["attempt"]), ("succeeded", text("hello"), 1))
-        self.assertEqual(s.group("kept")["succeeded"], 0)  # in this run
-
     def test_D3_a_job_that_ends_before_it_was_written_is_not_written(self):
         s = self.durable().start()
         with Varlink(s.socket_path) as first, self.blocked(s):
@@ -1312,27 +1303,6 @@ class Hands(Case):
         self.assertEqual(s.wait_job(id)["result"], text("1"))
         self.restart(s)
         self.assertEqual(s.job(id)["result"], text("1"))
-
-    def at_work(self, end, retries):
-        """A job that ends as told when the second bell rings."""
-        s = self.durable(MaxRetries=retries).start()
-        begun, bell = Bell(s, "begun"), Bell(s, "bell")
-        id = s.create("kept", f"ring {begun.path}\nwait {bell.path}\n{end}")
-        begun.wait()
-        return s, id, begun, bell
-
-    def test_D4_an_attempt_counts_that_failed_while_nothing_could_be_written(self):
-        for end in "retry 1 x", "crash kill":
-            with self.subTest(end):
-                s, id, begun, bell = self.at_work(end, 1)
-                with self.blocked(s):
-                    bell.ring()
-                    s.until(lambda: s.job(id)["state"] != "running")
-                    s.crash()
-                begun.wait()  # the second attempt, which waits for the row
-                bell.ring()
-                s.until(lambda: s.job(id)["state"] == "dead")
-                self.assertEqual(s.job(id)["attempt"], 2)
 
     def test_D4_a_request_to_cancel_a_job_in_hand_is_on_disk_when_it_is_answered(self):
         s, id, _, _ = self.in_hand()

@@ -282,19 +282,6 @@ class Crashes(Going):
     def test_D9_durable_lines_of_map_have_one_outcome_each(self):
         self.assertNotIn("connect", self.map_across(self.s.crash, "durable", unknown=0))
 
-    def test_D9_durable_jobs_that_were_accepted_end(self):
-        ids = []
-        for i in range(60):
-            creating = self.spawn("create", "durable", "--data", f"note {self.s.path('notes')} {i}")
-            if i in (20, 40):
-                self.s.crash()
-            out, err = creating.communicate(timeout=LIMIT)
-            self.assertEqual(creating.returncode, 0, err)
-            ids.append(out.decode().strip())
-        self.assertEqual([self.s.wait_job(id)["state"] for id in ids], ["succeeded"] * 60)
-        self.assertEqual(set(self.notes()), set(range(60)))
-        self.assertEqual(self.s.group("durable")["dead"], 0)
-
     def test_D9_map_gets_the_end_of_a_job_that_is_in_hand_during_a_crash(self):
         begun, bell = Bell(self.s, "begun"), Bell(self.s, "bell")
         for group in "actor", "durable":

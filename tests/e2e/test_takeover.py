@@ -245,14 +245,6 @@ class JobsInHand(TestCase):
             for field in "created_at", "started_at", "priority", "key", "max_attempts", "attempt":
                 self.assertEqual(after[field], before[field])
 
-    def test_an_attempt_that_failed_before_a_crash_still_counts(self):
-        s = self.started({"actor": actor(Jobs={"MaxRetries": 1, "BackoffMinSec": "1ms"})})
-        id = self.started_job(s, first="before 2 exit 1\n")
-        s.crash()
-        self.assertEqual((s.job(id)["attempt"], s.job(id)["failed_attempts"]), (2, 1))
-        self.go.ring()
-        self.assertEqual(s.wait_job(id)["failed_attempts"], 1)
-
     QUICK = actor(Worker={"TimeoutStopSec": "1s"})
 
     def test_a_group_whose_jobs_make_no_progress_is_watched_by_the_next_supervisor(self):

@@ -234,18 +234,6 @@ class Upgrade(TestCase):
         fail_upgrade(s)
         self.assert_same(s, before)
 
-    def test_D10_a_job_in_hand_across_an_upgrade_can_be_tried_again(self):
-        s = self.installed({"actor": actor(Jobs={"MaxRetries": 1, "BackoffMinSec": "1ms"})})
-        started, go = Bell(s, "started"), Bell(s, "go")
-        job = s.create("actor", f"ring {started.path}\nwait {go.path}\nbefore 2 exit 3\necho again")
-        started.wait()
-        s.ctl("upgrade", check=True)
-        go.ring()
-        started.wait()
-        go.ring()
-        job = s.wait_job(job)
-        self.assertEqual((job["attempt"], job["result"]), (2, text("again")))
-
     def test_D10_an_answer_given_while_no_supervisor_runs_is_taken_with_the_job(self):
         s = self.installed({"actor": actor(Jobs={"MaxRetries": 1, "BackoffMinSec": "1ms"})})
         started, go = Bell(s, "started"), Bell(s, "go")

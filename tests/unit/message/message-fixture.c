@@ -82,3 +82,16 @@ int restore(const char *kind, restore_fn fn)
         }
     return r;
 }
+
+static void check_damaged(void *userdata, struct saved_reader *row)
+{
+    const restore_fn fn = *(restore_fn *)userdata;
+    int r = fn(&after, row);
+
+    ck_assert(r == 0 || r == -EBADMSG || r == -ENOENT);
+}
+
+void restore_damaged(size_t i, restore_fn fn)
+{
+    memory_saver_damage(&saver, i, check_damaged, &fn);
+}

@@ -33,3 +33,6 @@ typedef int (*restore_fn)(struct message_context *context, struct saved_reader *
 
 /* Restores the rows of that kind, up to one that is refused. Returns what `fn` returned last. */
 int restore(const char *kind, restore_fn fn);
+
+/* Restores a row in every damaged form: it is refused, or does no harm. */
+void restore_damaged(size_t i, restore_fn fn);

@@ -74,51 +74,6 @@ TEST(the_reference_of_an_actor_that_is_gone_is_never_used_again)
     ck_assert_ptr_null(actor_get(&after, dropped->reference));
 }
 
-TEST(ids_of_messages_and_timers_go_on)
-{
-    before.last_message = 77;
-    before.schedules.last_id = 88;
-    upgrade();
-    ck_assert_uint_eq(message_context_next_id(&after), 78);
-    ck_assert_uint_eq(after.schedules.last_id, 88);
-}
-
-/* Restores the names, from row `i` on. */
-static int restore_names(size_t i)
-{
-    int r = 0;
-
-    for (; r == 0 && i < saver.n_rows; i++) {
-        struct saved_reader row = memory_saver_read(&saver, i, ACTOR_NAME_RECORD.name);
-
-        r = actor_name_restore_row(&after, &row);
-    }
-    return r;
-}
-
-TEST(names_stay_with_their_actors)
-{
-    struct actor *bob = make(&before, "group/0", false), *client = make(&before, "@1", false);
-
-    ck_assert_int_eq(actor_register(bob, "bob"), 0);
-    ck_assert_int_eq(actor_register(bob, "robert"), 0);
-    ck_assert_int_eq(actor_publish(client), 0);
-    ck_assert_int_eq(actor_register(make(&before, "gone", false), "lost"), 0);
-    upgrade();
-    client = make(&after, "@1", false);
-    ck_assert_int_eq(actor_publish(client), 0);
-    bob = make(&after, "group/0", false);
-    memory_saver_deinit(&saver);
-    actors_save_each(&before, &saver.saver, actor_names_save);
-    ck_assert_uint_eq(saver.n_rows, 3);
-    ck_assert_int_eq(restore_names(0), 0);
-    ck_assert_ptr_eq(actor_by_name(&after, "bob"), bob);
-    ck_assert_ptr_eq(actor_by_name(&after, "robert"), bob);
-    ck_assert_uint_eq(bob->n_names, 2);
-    ck_assert_ptr_null(actor_by_name(&after, "lost"));
-    ck_assert_int_eq(actor_register(client, "bob"), ACTOR_E_EXISTS);
-}
-
 TEST(a_name_that_something_else_has_now_is_lost)
 {
     ck_assert_int_eq(actor_register(make(&before, "group/0", false), "bob"), 0);
@@ -126,16 +81,9 @@ TEST(a_name_that_something_else_has_now_is_lost)
     struct actor *owner = make(&after, "other", false);
     ck_assert_int_eq(actor_register(owner, "bob"), 0);
     actors_save_each(&before, &saver.saver, actor_names_save);
-    ck_assert_int_eq(restore_names(0), 0);
+    ck_assert_int_eq(restore(ACTOR_NAME_RECORD.name, actor_name_restore_row), 0);
     ck_assert_ptr_eq(actor_by_name(&after, "bob"), owner);
     ck_assert_uint_eq(bob->n_names, 0);
-}
-
-static void check_name(void *userdata, struct saved_reader *row)
-{
-    int r = actor_name_restore_row(&after, row);
-
-    ck_assert(r == 0 || r == -EBADMSG);
 }
 
 TEST(damaged_names_are_refused_or_harmless)
@@ -143,21 +91,7 @@ TEST(damaged_names_are_refused_or_harmless)
     ck_assert_int_eq(actor_register(make(&before, "group/0", false), "bob"), 0);
     make(&after, "group/0", false);
     actors_save_each(&before, &saver.saver, actor_names_save);
-    memory_saver_damage(&saver, 0, check_name, NULL);
-}
-
-static void check_messages(void *userdata, struct saved_reader *row)
-{
-    int r = messages_inherit(&after, row);
-
-    ck_assert(r == 0 || r == -EBADMSG);
-}
-
-static void check_actor(void *userdata, struct saved_reader *row)
-{
-    int r = actor_row_restore(&after, row);
-
-    ck_assert(r == 0 || r == -EBADMSG);
+    restore_damaged(0, actor_name_restore_row);
 }
 
 TEST(damaged_rows_are_refused_or_harmless)
@@ -165,8 +99,8 @@ TEST(damaged_rows_are_refused_or_harmless)
     make(&before, "group/0", false);
     record_save(&saver.saver, &MESSAGES_RECORD, &before, NULL);
     actors_save_each(&before, &saver.saver, actor_save);
-    memory_saver_damage(&saver, 0, check_messages, NULL);
-    memory_saver_damage(&saver, 1, check_actor, NULL);
+    restore_damaged(0, messages_inherit);
+    restore_damaged(1, actor_row_restore);
     make(&after, "group/0", false);
     actors_settle(&after);
 }

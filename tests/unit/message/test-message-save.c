@@ -266,14 +266,6 @@ TEST(a_monitor_ends_with_its_worker)
     actor_end(other, "gone");
 }
 
-static void check(void *userdata, struct saved_reader *row)
-{
-    const restore_fn fn = *(restore_fn *)userdata;
-    int r = fn(&after, row);
-
-    ck_assert(r == 0 || r == -EBADMSG || r == -ENOENT);
-}
-
 TEST(damaged_rows_are_refused_or_harmless)
 {
     static const struct {
@@ -294,12 +286,9 @@ TEST(damaged_rows_are_refused_or_harmless)
     ck_assert_int_eq(monitor_add(giver.actor, make_actor(&before, &INBOX, "other")->reference), 0);
     actors_save_each(&before, &saver.saver, monitors_save);
     for (size_t i = 0; i < saver.n_rows; i++)
-        for (size_t j = 0; j < ELEMENTS(KINDS); j++) {
-            restore_fn fn = KINDS[j].restore;
-
+        for (size_t j = 0; j < ELEMENTS(KINDS); j++)
             if (strcmp(saver.rows[i].kind, KINDS[j].kind) == 0)
-                memory_saver_damage(&saver, i, check, &fn);
-        }
+                restore_damaged(i, KINDS[j].restore);
 }
 
 const struct suite suite = {.setup = setup, .teardown = teardown};
