@@ -26,7 +26,8 @@ def install(s, program):
 
 def install_script(s, line):
     """Has the program that is installed run this line of shell first."""
-    os.rename(s.path("trouped-supervisor"), s.path("real"))
+    if not os.path.exists(s.path("real")):
+        os.rename(s.path("trouped-supervisor"), s.path("real"))
     install(s, f"#!/bin/sh\n{line}\nexec {s.path('real')} \"$@\"\n".encode())
 
 
@@ -507,12 +508,11 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         s = self.installed({"actor": actor()})
         job, go = s.busy("actor")
         before = s.worker("actor/0")["pid"], s.supervisor_pid
-        install_script(s, '[ "$4" != --layout ] || set -- "$1" "$2" "$3" --layout 4711')
-        refused = s.ctl("upgrade")
-        self.assertEqual(refused.returncode, 1)
-        self.assertIn("does not fit what the supervisor that runs would hand over: stop trouped and start it", refused.stderr)
-        install_script(s, '[ "$4" != --layout ] || set -- "$1" "$2" "$3"')  # a program that did not say
-        s.ctl("upgrade")
+        for layout in "--layout 4711", "":  # a program that does not say
+            install_script(s, f'[ "$4" != --layout ] || set -- "$1" "$2" "$3" {layout}')
+            refused = s.ctl("upgrade")
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn("does not fit what the supervisor that runs would hand over: stop trouped and start it", refused.stderr)
         self.assertEqual((s.worker("actor/0")["pid"], s.supervisor_pid), before)
         go.ring()
         self.assertEqual(s.wait_job(job)["result"], text("done"))
