@@ -34,6 +34,7 @@ void parts_connect(struct parts *parts)
         .pools = &parts->pools,
         .find_after_oom = registry_find_after_oom,
     };
+    plans_init(&parts->plans, &parts->groups, &parts->process.kept);
     parts->durable.jobs = &parts->jobs;
     parts->durable.inherited = &parts->messages.inherited;
     parts->durable.written = cell_on_written;

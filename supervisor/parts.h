@@ -19,6 +19,7 @@
 #include "supervisor/process/backoff.h"
 #include "supervisor/process/process.h"
 #include "supervisor/process/submit-socket.h"
+#include "supervisor/schedule/plans.h"
 #include "supervisor/store/durable-job.h"
 
 struct parts {
@@ -33,6 +34,7 @@ struct parts {
     struct limited_log log;
     struct pool_context pools;
     struct group_context groups;
+    struct plans plans;
     struct process_context process;
     struct submit_server submits;
     struct work_queue announcements;

@@ -471,6 +471,9 @@ int reload_apply(struct parts *parts, struct config **config, struct config *loa
         r = each_group(loaded, parts, reload_take_group, changes);
     if (r == 0)
         r = reload_take_exchanges(parts, loaded, changes);
+    if (r == 0)
+        r = plans_take(&parts->plans, loaded, &changes->added, &changes->changed,
+                       &changes->removed);
     config_free(*config);
     *config = loaded;
     order_start(&parts->registry);

@@ -154,7 +154,8 @@ void supervisor_close_socket(struct supervisor *supervisor);
 
 /* Returns where the database is; the caller frees it. NULL when out of memory. */
 char *supervisor_store_path(const struct config_daemon *config);
-/* Opens the store if a group needs it and it is not open. The log says why that fails. */
+/* Opens the store if a group or a schedule needs it and it is not open. The log says why that
+ * fails. */
 void supervisor_open_store(struct supervisor *supervisor);
 /* A group has gone that may have left jobs on disk: they get a group that no file describes. */
 void supervisor_scan_store(struct supervisor *supervisor);

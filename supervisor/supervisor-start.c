@@ -353,6 +353,8 @@ int supervisor_make_groups(struct supervisor *supervisor)
         r = reload_add_groups(parts, supervisor->config);
     if (r == 0)
         r = reload_take_exchanges(parts, supervisor->config, &changes);
+    if (r == 0)
+        r = plans_take(&parts->plans, supervisor->config, NULL, NULL, NULL);
     strv_free(changes.added);
     parts->process.kept.for_next = r < 0;
     return r;
@@ -375,4 +377,5 @@ void supervisor_start_groups(struct supervisor *supervisor)
     process_context_settle(&parts->process);
     review_drains(&parts->registry);
     order_start(&parts->registry);
+    plans_start(&parts->plans);
 }

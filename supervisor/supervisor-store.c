@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Opens the store of durable jobs once a group needs it, and reports its state. */
+/* Opens the store of durable jobs once a group or a schedule needs it, and reports its state. */
 
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
@@ -62,6 +62,8 @@ static bool is_needed(const struct supervisor *supervisor)
 {
     const struct registry *registry = &supervisor->parts.registry;
 
+    if (supervisor->parts.plans.n_plans > 0)
+        return true;
     for (size_t i = 0; i < registry->n_groups; i++)
         if (registry->sorted[i]->config->durable)
             return true;
@@ -104,6 +106,7 @@ static void on_changed(void *userdata, enum store_state state)
                                   .message_id = EVENT_ID_STORE,
                                   .message = problem});
     call_senders(&supervisor->parts.registry);
+    plans_review(&supervisor->parts.plans);
     supervisor_resume_upgrade(supervisor);
     loop_defer(loop_of(supervisor), &supervisor->review);
 }
@@ -113,6 +116,7 @@ static void on_restored(struct restore *restore)
 {
     struct supervisor *supervisor = supervisor_of(restore, restore);
 
+    plans_review(&supervisor->parts.plans);
     supervisor_resume_upgrade(supervisor);
     loop_defer(loop_of(supervisor), &supervisor->review);
 }

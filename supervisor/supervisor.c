@@ -48,6 +48,7 @@ static void stop(struct supervisor *supervisor)
                                               .message = "stopping",
                                           });
     supervisor_log_losses(supervisor);
+    plans_stop(&supervisor->parts.plans);
     while ((group = registry_next(&supervisor->parts.registry, &cursor)))
         group_close(group, "the supervisor is stopping");
     (void)timer_arm(loop_timers(loop), &supervisor->stop_timer,
@@ -204,6 +205,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
     }
     supervisor_close_store(supervisor);
     supervisor_close_socket(supervisor);
+    plans_deinit(&parts->plans);
     free_groups(supervisor);
     if (parts->loop) {
         timer_disarm(loop_timers(parts->loop), &supervisor->status_timer);

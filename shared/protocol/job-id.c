@@ -28,6 +28,22 @@ bool protocol_name_valid(const char *name, size_t size)
     return true;
 }
 
+bool protocol_name_is_slot(const char *name, size_t size)
+{
+    static const char form[] = "@dddd-dd-ddTdd:dd:ddZ";
+    const size_t length = sizeof(form) - 1;
+
+    if (size <= length)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        const char c = name[size - length + i];
+
+        if (form[i] == 'd' ? !is_digit(c) : c != form[i])
+            return false;
+    }
+    return true;
+}
+
 static char *format_hex(uint64_t value, char *at)
 {
     for (int shift = 60; shift >= 0; shift -= 4)

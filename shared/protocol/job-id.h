@@ -21,6 +21,11 @@ bool protocol_name_valid(const char *name, size_t size);
 #define PROTOCOL_NAME_ALLOWED                                                                      \
     "1 to 64 characters of A-Z a-z 0-9 . _ : @ -, not beginning with . or -"
 
+/* Whether the name is that of a schedule's job, such as "nightly@2026-11-22T02:00:00Z": clients may
+ * not choose it. */
+bool protocol_name_is_slot(const char *name, size_t size);
+#define PROTOCOL_NAME_NO_SLOT "not NAME@YYYY-MM-DDTHH:MM:SSZ, which is for schedules"
+
 /* Writes the text form, NUL-terminated, into `text` of PROTOCOL_ID_TEXT bytes. Returns `text`. */
 char *protocol_id_format(const struct protocol_id *id, char *text);
 

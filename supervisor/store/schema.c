@@ -12,6 +12,13 @@
     " number INTEGER NOT NULL, kind INTEGER NOT NULL, run INTEGER NOT NULL,"                       \
     " PRIMARY KEY (number, kind)) WITHOUT ROWID;"
 
+/* What schedules have decided: schedule-rows.h. */
+#define CREATE_SCHEDULE                                                                            \
+    "CREATE TABLE schedule ("                                                                      \
+    " name TEXT PRIMARY KEY, reached INTEGER NOT NULL, seen INTEGER NOT NULL, waiting INTEGER,"    \
+    " firing INTEGER, paused_at INTEGER, resumed_at INTEGER, ended_at INTEGER,"                    \
+    " failures INTEGER NOT NULL, pause INTEGER NOT NULL, slots BLOB NOT NULL) WITHOUT ROWID;"
+
 static const char CREATE[] =
     "BEGIN;"
     /* One row. */
@@ -47,8 +54,8 @@ static const char CREATE[] =
     " attempt INTEGER NOT NULL, uid INTEGER NOT NULL, created INTEGER NOT NULL,"
     " ended INTEGER NOT NULL, asked_retries INTEGER, asked_timeout INTEGER,"
     " asked_backoff_min INTEGER, asked_backoff_max INTEGER, asked_priority INTEGER,"
-    " cause INTEGER, payload BLOB);" CREATE_PIECES
-    "PRAGMA application_id = 1416786021; PRAGMA user_version = 12;"
+    " cause INTEGER, payload BLOB);" CREATE_PIECES CREATE_SCHEDULE
+    "PRAGMA application_id = 1416786021; PRAGMA user_version = 13;"
     "COMMIT";
 
 /* Step N leads from version SCHEMA_OLDEST + N to the next one, and ends by writing that. */
@@ -83,9 +90,11 @@ static const char *const STEPS[] = {
     "DROP TABLE job_payload;"
     "PRAGMA user_version = 12;"
     "COMMIT",
+    "BEGIN;" CREATE_SCHEDULE "PRAGMA user_version = 13;"
+    "COMMIT",
 };
 
-_Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 12, "the numbers in CREATE");
+_Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 13, "the numbers in CREATE");
 _Static_assert(ELEMENTS(STEPS) == SCHEMA_VERSION - SCHEMA_OLDEST, "a step for each version");
 
 int schema_migrate(sqlite3 *handle, int version)

@@ -21,6 +21,7 @@
 #include "supervisor/process/kept-state.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-to-row.h"
+#include "supervisor/store/schedule-rows.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -99,7 +100,8 @@ static const struct kind KINDS[] = {
 
 /* Of memory that outlives the supervisor, and of parts of rows. */
 static const struct record *const OTHER_RECORDS[] = {
-    &JOB_PAGE_RECORD, &SLOT_RECORD, &CELL_KEPT_RECORD, &GROUP_KEPT_RECORD, &ENVELOPE_RECORD,
+    &JOB_PAGE_RECORD,   &SLOT_RECORD,     &CELL_KEPT_RECORD,
+    &GROUP_KEPT_RECORD, &ENVELOPE_RECORD, &SCHEDULE_ROW_RECORD,
 };
 
 const struct record *upgrade_record(size_t i)

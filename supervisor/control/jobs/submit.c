@@ -18,7 +18,7 @@ static bool refuse_id(struct request *request, const struct varlink_bytes *id)
     struct reply *reply = request_begin_error(request, "BadId");
 
     reply_text(reply, "id", id->data, id->size);
-    reply_string(reply, "allowed", PROTOCOL_NAME_ALLOWED);
+    reply_string(reply, "allowed", PROTOCOL_NAME_ALLOWED "; " PROTOCOL_NAME_NO_SLOT);
     request_end(request);
     return false;
 }
@@ -103,7 +103,8 @@ static bool take_options(struct request *request, struct cell_request *ret)
 
     (void)varlink_object(&request->parameters, "options", &given);
     id = varlink_bytes(&given, "id");
-    if (id.data && !protocol_name_valid(id.data, id.size))
+    if (id.data &&
+        (!protocol_name_valid(id.data, id.size) || protocol_name_is_slot(id.data, id.size)))
         return refuse_id(request, &id);
     if (id.data)
         ret->name = id.data;

@@ -9,6 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_permitted_name(const struct cell_request *request)
+{
+    const size_t size = strlen(request->name);
+
+    return protocol_name_valid(request->name, size) &&
+           (request->is_slot || !protocol_name_is_slot(request->name, size));
+}
+
 static int cell_admit(struct cell *cell, const struct cell_request *request)
 {
     int r;
@@ -21,7 +29,7 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
         return CELL_E_STOPPING;
     if (cell->group->drain != GROUP_OPEN)
         return CELL_E_DRAINING;
-    if (request->name[0] != '\0' && !protocol_name_valid(request->name, strlen(request->name)))
+    if (request->name[0] != '\0' && !is_permitted_name(request))
         return CELL_E_BAD_ID;
     if (!cell_may_ever_fit(cell, request->size))
         return CELL_E_TOO_LARGE;

@@ -43,6 +43,7 @@ void cell_waiter_reset(struct cell_waiter *waiter);
 /* Key and payload are copied on success; a blob is taken over. */
 struct cell_request {
     const char *name;    /* chosen id; "" = a random one */
+    bool is_slot;        /* a schedule's: `name` is of the reserved form */
     uid_t submitter_uid; /* may read it; 0 = root only */
     bool bounded;        /* this user may not have more waiting than remains free for others */
     const void *key;

@@ -142,6 +142,7 @@ static const char BACK_TO_11[] =
     "INSERT INTO job_payload SELECT number, randomblob(100000) FROM job WHERE name = 'first';"
     "UPDATE job SET payload = NULL WHERE name = 'first';"
     "UPDATE job SET payload = 3 << 20 WHERE name IS NULL;"
+    "DROP TABLE schedule;"
     "PRAGMA user_version = 11";
 
 static int check_large(void *userdata, const struct job_row *row)

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What becomes of a slot. */
+
+#include "supervisor/schedule/plan-private.h"
+
+#include "supervisor/event/event-id.h"
+#include "supervisor/event/event.h"
+#include "supervisor/group/group-context.h"
+#include <stdio.h>
+#include <string.h>
+
+/* How many slots are taken up in one turn. */
+#define SLOTS_PER_TURN 100
+
+/* ---- the outcome ---- */
+
+static void tell(struct plan *plan, const struct decided_slot *slot)
+{
+    static const char *const types[_SLOT_N_OUTCOMES] = {
+        "schedule.fired",  "schedule.skipped", "schedule.missed",
+        "schedule.paused", "schedule.refused",
+    };
+    const bool bad = slot->outcome == SLOT_MISSED || slot->outcome == SLOT_REFUSED;
+    const char *why = slot_cause_to_string(slot->cause);
+    char id[PROTOCOL_ID_TEXT], more[64] = "", text[512];
+
+    if (plan->n_untold > 1)
+        (void)snprintf(more, sizeof(more), ", like %u before it", plan->n_untold - 1);
+    (void)snprintf(text, sizeof(text), "%s is %s%s%s%s",
+                   slot_format_id(plan->config->name, slot->time, id),
+                   slot_outcome_to_string(slot->outcome), more, why ? ": " : "", why ? why : "");
+    plan->n_untold = 0;
+    event_emit(plan->context->groups->events,
+               (struct event){.level = bad ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+                              .type = types[slot->outcome],
+                              .group = config_schedule_group(plan->config),
+                              .job = slot->outcome == SLOT_FIRED ? id : NULL,
+                              .message_id = bad ? EVENT_ID_SLOT_LOST : NULL,
+                              .message = text});
+}
+
+/* Many slots in a row may be missed: they have one line a turn. */
+static bool is_one_of_many(enum slot_outcome outcome)
+{
+    return outcome == SLOT_MISSED || outcome == SLOT_PAUSED;
+}
+
+/* Tells of those slots, unless the next one belongs to them. */
+static void tell_untold(struct plan *plan, bool ends)
+{
+    if (plan->n_untold > 0 && ends)
+        tell(plan, &plan->untold);
+}
+
+void plan_decide(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum slot_cause cause)
+{
+    struct schedule_row *row = plan->row;
+    const struct decided_slot decided = {slot, outcome, cause};
+
+    memmove(row->last + 1, row->last, sizeof(row->last) - sizeof(row->last[0]));
+    row->last[0] = slot_pack(&decided);
+    row->counts[outcome]++;
+    if (row->reached < slot)
+        row->reached = slot;
+    if (row->firing == slot)
+        row->firing = 0;
+    plan_write_row(plan);
+    tell_untold(plan, outcome != plan->untold.outcome);
+    if (is_one_of_many(outcome)) {
+        plan->untold = decided;
+        plan->n_untold++;
+    } else {
+        tell(plan, &decided);
+    }
+}
+
+/* ---- the decision ---- */
+
+/* With RandomizedDelaySec=, a slot may have to wait for the one before it. */
+static bool is_late(const struct plan *plan, int64_t slot, usec_t now)
+{
+    const usec_t due = plan_due(plan, slot);
+
+    return slot > plan->row->seen &&
+           usec_sub(now, due > plan->on_time ? due : plan->on_time) > PLAN_LATE;
+}
+
+/* Whether CatchUp= does not ask for a slot that was late. */
+static bool is_lost(const struct plan *plan, int64_t slot, usec_t now)
+{
+    const struct config_schedule *config = plan->config;
+    int64_t next;
+
+    if (config->catch_up == CONFIG_CATCH_UP_NONE)
+        return true;
+    if (config->catch_up_within != USEC_INFINITY &&
+        usec_sub(now, plan_due(plan, slot)) > config->catch_up_within)
+        return true;
+    next = config->catch_up == CONFIG_CATCH_UP_LAST ? plan_next(plan, slot) : 0;
+    return next != 0 && plan_due(plan, next) <= now;
+}
+
+static bool was_paused(const struct plan *plan, int64_t slot)
+{
+    const struct schedule_row *row = plan->row;
+
+    return row->pause != PLAN_RUNS || (slot >= row->paused_at && slot <= row->resumed_at);
+}
+
+static bool is_to_be_skipped(struct plan *plan, int64_t slot)
+{
+    for (unsigned i = 0; i < SCHEDULE_SKIPS_MAX; i++)
+        if (plan->row->skips[i] == slot) {
+            plan->row->skips[i] = 0;
+            return true;
+        }
+    return false;
+}
+
+/* Whether it was decided before the clock was set back by more than a day. */
+static bool was_fired(const struct plan *plan, int64_t slot)
+{
+    struct decided_slot last;
+
+    for (unsigned i = 0; i < SCHEDULE_LAST_MAX; i++)
+        if (slot_unpack(plan->row->last[i], &last) && last.time == slot &&
+            last.outcome == SLOT_FIRED)
+            return true;
+    return false;
+}
+
+/* Has the slot wait until no job is live. */
+static void wait_for_end(struct plan *plan, int64_t slot)
+{
+    plan->row->waiting = slot;
+    plan->row->reached = slot;
+    plan_write_row(plan);
+}
+
+/* Treats a slot that comes while a job is live, or another slot waits for that. Returns false if it
+ * stays as it is. */
+static bool overlap(struct plan *plan, int64_t slot)
+{
+    const int64_t waiting = plan->row->waiting;
+
+    switch (plan->config->overlap) {
+    case CONFIG_OVERLAP_BUFFER:
+        return false;
+    case CONFIG_OVERLAP_CANCEL:
+        wait_for_end(plan, slot);
+        if (waiting > 0)
+            plan_decide(plan, waiting, SLOT_SKIPPED, SLOT_CAUSE_REPLACED);
+        plan_cancel_jobs(plan);
+        return true;
+    case CONFIG_OVERLAP_BUFFER_ONE:
+        if (waiting == 0) {
+            wait_for_end(plan, slot);
+            return true;
+        }
+        break;
+    default:
+        break;
+    }
+    plan_decide(plan, slot, SLOT_SKIPPED, SLOT_CAUSE_OVERLAP);
+    return true;
+}
+
+static bool is_occupied(const struct plan *plan)
+{
+    return plan->config->overlap != CONFIG_OVERLAP_ALLOW &&
+           (plan_is_running(plan) || plan->row->waiting > 0);
+}
+
+/* Decides a slot, or begins to. Returns false if it stays as it is. */
+static bool take_up(struct plan *plan, int64_t slot, usec_t now)
+{
+    const bool late = is_late(plan, slot, now), paused = plan->row->pause != PLAN_RUNS;
+
+    if (!late)
+        plan->on_time = now;
+    if (was_fired(plan, slot)) {
+        plan->row->reached = slot;
+    } else if (is_to_be_skipped(plan, slot)) {
+        plan_decide(plan, slot, SLOT_SKIPPED, SLOT_CAUSE_REQUEST);
+    } else if (plan_has_job(plan, slot)) {
+        plan_decide(plan, slot, SLOT_FIRED, SLOT_CAUSE_NONE);
+    } else if ((late || paused) && is_lost(plan, slot, now)) {
+        plan_decide(plan, slot, was_paused(plan, slot) ? SLOT_PAUSED : SLOT_MISSED,
+                    SLOT_CAUSE_NONE);
+    } else if (paused) {
+        return false;
+    } else if (is_occupied(plan)) {
+        return overlap(plan, slot);
+    } else {
+        plan_fire(plan, slot, late ? SLOT_CAUSE_LATE : SLOT_CAUSE_NONE);
+    }
+    return true;
+}
+
+/* The supervisor has ended while the group was accepting the slot's job. */
+static void fire_again(struct plan *plan, int64_t slot, usec_t now)
+{
+    if (is_late(plan, slot, now) && is_lost(plan, slot, now) && !plan_has_job(plan, slot))
+        plan_decide(plan, slot, SLOT_MISSED, SLOT_CAUSE_NONE);
+    else
+        plan_fire(plan, slot, SLOT_CAUSE_NONE);
+}
+
+/* Takes up the next slot that is due. Returns false if there is nothing to do now. */
+static bool take_next(struct plan *plan, usec_t now)
+{
+    struct schedule_row *row = plan->row;
+    int64_t slot;
+
+    if (plan->context->stopped || plan_obstacle(plan) || !plan_attach(plan))
+        return false;
+    if (row->firing > 0) {
+        fire_again(plan, row->firing, now);
+        return true;
+    }
+    if (row->waiting > 0 && row->pause == PLAN_RUNS && !plan_is_running(plan)) {
+        slot = row->waiting;
+        row->waiting = 0;
+        plan_fire(plan, slot, SLOT_CAUSE_NONE);
+        return true;
+    }
+    slot = plan_next(plan, row->reached);
+    return slot != 0 && plan_due(plan, slot) <= now && take_up(plan, slot, now);
+}
+
+/* ---- time ---- */
+
+/* The clock was set back by a lot: the slots until `reached` come again. */
+static void begin_anew(struct plan *plan, int64_t now)
+{
+    struct schedule_row *row = plan->row;
+
+    if (row->seen > now)
+        row->seen = now;
+    if (!plan->known || row->reached <= now + PLAN_CLOCK_BACK)
+        return;
+    log_warning("schedule %s: the clock was set back; it begins anew", plan->config->name);
+    row->reached = now;
+    plan_write_row(plan);
+}
+
+/* Waits for the first slot that is not due. What is due and could not be taken up stays on time,
+ * however long that lasts. */
+static void arm(struct plan *plan, usec_t now)
+{
+    struct schedule_row *row = plan->row;
+    int64_t slot = plan_next(plan, row->reached > row->seen ? row->reached : row->seen);
+    usec_t at;
+
+    for (unsigned n = 0; n < SLOTS_PER_TURN && slot != 0 && plan_due(plan, slot) <= now; n++) {
+        if (row->pause == PLAN_RUNS && !is_late(plan, slot, now))
+            row->seen = slot;
+        slot = plan_next(plan, slot);
+    }
+    alarm_stop(&plan->alarm);
+    if (slot == 0)
+        return;
+    at = plan_due(plan, slot);
+    if (alarm_set_at(&plan->alarm, at > now ? at : now + USEC_PER_SEC) < 0)
+        log_error("out of memory: schedule %s stands still", plan->config->name);
+}
+
+void plan_step(struct plan *plan)
+{
+    const usec_t now = plan->context->groups->alarms->realtime();
+    unsigned n = 0;
+
+    if (plan->context->stopped || !plan->known)
+        return;
+    begin_anew(plan, plan_now(plan));
+    while (n < SLOTS_PER_TURN && take_next(plan, now))
+        n++;
+    tell_untold(plan, true);
+    if (n == SLOTS_PER_TURN)
+        plan_review(plan);
+    else
+        arm(plan, now);
+}

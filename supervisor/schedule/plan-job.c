@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The jobs of a schedule: they are created, and watched until they end. */
+
+#include "supervisor/schedule/plan-private.h"
+
+#include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
+#include "supervisor/group/group.h"
+#include "supervisor/job/job-waiter.h"
+#include <errno.h>
+#include <string.h>
+
+static struct job_table *jobs_of(const struct plan *plan)
+{
+    return plan->context->groups->jobs;
+}
+
+/* ---- the end of a job ---- */
+
+static void note_end(struct plan *plan, const struct job *job)
+{
+    const unsigned limit = plan->config->pause_on_failure;
+
+    plan->row->ended_at = plan_now(plan);
+    if (job->state == JOB_SUCCEEDED)
+        plan->row->failures = 0;
+    else if (job->state != JOB_CANCELLED)
+        plan->row->failures++;
+    plan_write_row(plan);
+    if (limit > 0 && plan->row->failures >= limit)
+        plan_pause(plan, PLAN_PAUSED_FAILED);
+}
+
+static void on_changed(struct job_waiter *waiter, struct job *job)
+{
+    struct plan *plan = waiter->owner;
+
+    if (!job_ended(job) && job->refusal == 0)
+        return;
+    if (job->refusal == 0)
+        note_end(plan, job);
+    else
+        plan->attached = false; /* it has left memory, and may come back */
+    job_waiter_free(jobs_of(plan), waiter);
+    plan_review(plan);
+}
+
+static void watch(struct plan *plan, struct job *job)
+{
+    struct job_waiter *waiter = job_ended(job) ? NULL : job_waiter_new(jobs_of(plan), job);
+
+    if (!waiter)
+        return;
+    waiter->changed = on_changed;
+    waiter->owner = plan;
+    list_push_back(&plan->jobs, &waiter->owner_link);
+}
+
+void plan_cancel_jobs(struct plan *plan)
+{
+    list_for_each_safe (node, &plan->jobs)
+        (void)cell_cancel(list_entry(node, struct job_waiter, owner_link)->job,
+                          PROTOCOL_CAUSE_REQUESTED, JOB_NOBODY);
+}
+
+void plan_drop_jobs(struct plan *plan)
+{
+    list_for_each_safe (node, &plan->jobs)
+        job_waiter_free(jobs_of(plan), list_entry(node, struct job_waiter, owner_link));
+    if (plan->submission)
+        plan->submission = job_waiter_free(jobs_of(plan), plan->submission);
+    job_lookup_end(&plan->lookup);
+}
+
+/* ---- jobs of earlier slots ---- */
+
+static struct job *find_job(const struct plan *plan, int64_t slot, struct protocol_id *id)
+{
+    *id = (struct protocol_id){0};
+    (void)slot_format_id(plan->config->name, slot, id->name);
+    return job_by_id(jobs_of(plan), id);
+}
+
+static bool is_watched(const struct plan *plan, const struct job *job)
+{
+    list_for_each (node, &plan->jobs)
+        if (list_entry(node, struct job_waiter, owner_link)->job == job)
+            return true;
+    return false;
+}
+
+static bool is_on_disk(const struct plan *plan, const struct protocol_id *id)
+{
+    return names_on_disk_has(&plan->context->groups->durable->names, id->name);
+}
+
+bool plan_has_job(struct plan *plan, int64_t slot)
+{
+    struct protocol_id id;
+    struct job *job = find_job(plan, slot, &id);
+
+    if (job && !is_watched(plan, job))
+        watch(plan, job);
+    if (!job && is_on_disk(plan, &id)) {
+        plan->attached = false;
+        return true;
+    }
+    return job;
+}
+
+static void on_found(struct job_lookup *lookup, struct job *job, int error)
+{
+    struct plan *plan = list_entry(lookup, struct plan, lookup);
+
+    (void)error;
+    if (job && !is_watched(plan, job))
+        watch(plan, job);
+    plan_review(plan);
+}
+
+/* Looks for the job of a decided slot. Returns false if it has to be read from disk. */
+static bool look_for(struct plan *plan, int64_t packed)
+{
+    struct decided_slot slot;
+    struct protocol_id id;
+    struct job *job;
+
+    if (!slot_unpack(packed, &slot) || slot.outcome != SLOT_FIRED)
+        return true;
+    job = find_job(plan, slot.time, &id);
+    if (job && !is_watched(plan, job))
+        watch(plan, job);
+    if (job || !is_on_disk(plan, &id))
+        return true;
+    plan->lookup.found = on_found;
+    return job_lookup_begin(&plan->lookup, plan->context->groups, &id) != 0;
+}
+
+bool plan_attach(struct plan *plan)
+{
+    if (plan->lookup.load)
+        return false;
+    if (plan->attached)
+        return true;
+    while (plan->n_looked < SCHEDULE_LAST_MAX)
+        if (!look_for(plan, plan->row->last[plan->n_looked++]))
+            return false;
+    plan->n_looked = 0;
+    plan->attached = true;
+    return true;
+}
+
+/* ---- creation ---- */
+
+static struct job_options options_of(const struct config_schedule *config)
+{
+    return (struct job_options){
+        .max_retries = config->max_retries,
+        .timeout = config->timeout,
+        .backoff_min = config->backoff_min,
+        .backoff_max = config->backoff_max,
+        .priority = (uint8_t)config->priority,
+    };
+}
+
+int plan_submit(struct plan *plan, int64_t slot, struct cell_request *request, struct job **ret)
+{
+    const struct config_schedule *config = plan->config;
+    struct group *group = plan_group(plan);
+    char id[PROTOCOL_ID_TEXT];
+    size_t size;
+
+    if (!group || group->removal != GROUP_STAYS || group->config->type != CONFIG_ACTOR)
+        return CELL_E_MISSING;
+    request->name = slot_format_id(config->name, slot, id);
+    request->is_slot = true;
+    request->key = config->key;
+    request->key_size = config->key ? (uint32_t)strlen(config->key) : 0;
+    request->keep_result = true;
+    request->options = options_of(config);
+    request->deadline = config->deadline;
+    request->data = config_schedule_data(config, &size);
+    request->size = size;
+    return group_submit(group, request, ret);
+}
+
+void plan_note_run(struct plan *plan, int64_t slot, struct job *job)
+{
+    watch(plan, job);
+    plan_decide(plan, slot, SLOT_FIRED, SLOT_CAUSE_RUN);
+}
+
+/* The job of the slot that is being fired is on disk, or was refused. */
+static void on_written(struct job_waiter *waiter, struct job *job)
+{
+    struct plan *plan = waiter->owner;
+    const int64_t slot = plan->row->firing;
+    const enum slot_cause cause = (enum slot_cause)waiter->cookie;
+    const int refusal = job->refusal;
+
+    plan->submission = job_waiter_free(jobs_of(plan), waiter);
+    if (refusal == CELL_E_LEFT || refusal == CELL_E_STOPPING)
+        return; /* the supervisor stops: the next one decides */
+    if (refusal == 0)
+        watch(plan, job);
+    FAULT_POINT("schedule.written");
+    if (refusal == 0 || refusal == CELL_E_EXISTS)
+        plan_decide(plan, slot, SLOT_FIRED, cause);
+    else
+        plan_decide(plan, slot, SLOT_REFUSED, slot_cause_of(refusal));
+    plan_review(plan);
+}
+
+void plan_fire(struct plan *plan, int64_t slot, enum slot_cause cause)
+{
+    struct cell_request request = {.changed = on_written, .owner = plan, .cookie = (uint64_t)cause};
+    struct job *job;
+    int r;
+
+    plan->row->firing = slot;
+    if (plan->row->reached < slot)
+        plan->row->reached = slot;
+    FAULT_POINT("schedule.firing");
+    r = plan_has_job(plan, slot) ? CELL_E_EXISTS : plan_submit(plan, slot, &request, &job);
+    FAULT_POINT("schedule.submitted");
+    if (r == 0 && job->record) {
+        plan->submission = job_first_waiter(job);
+        durable_job_await(job, plan->submission);
+        return;
+    }
+    if (r == 0) {
+        job_waiter_free(jobs_of(plan), job_first_waiter(job));
+        watch(plan, job);
+    }
+    if (r == 0 || r == CELL_E_EXISTS)
+        plan_decide(plan, slot, SLOT_FIRED, cause);
+    else if (r == CELL_E_MISSING)
+        plan_decide(plan, slot, SLOT_REFUSED, SLOT_CAUSE_NO_GROUP);
+    else
+        plan_decide(plan, slot, SLOT_REFUSED, slot_cause_of(r));
+    FAULT_POINT("schedule.decided");
+}

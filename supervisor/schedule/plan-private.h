@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Internal interface between plan.c (when), plan-decide.c (what becomes of a slot), plan-job.c (its
+ * job) and plan-row.c (its row). */
+
+#include "supervisor/schedule/plan.h"
+
+static inline usec_t usec_of(int64_t seconds)
+{
+    return (usec_t)seconds * USEC_PER_SEC;
+}
+
+/* Takes up the slots that are due, a bounded number, and waits for the next one. */
+void plan_step(struct plan *plan);
+/* Notes what became of a slot. */
+void plan_decide(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum slot_cause cause);
+/* The clock shows this; at least 1. */
+int64_t plan_now(const struct plan *plan);
+
+/* Gives the slot to its group, and decides it when the group has answered. */
+void plan_fire(struct plan *plan, int64_t slot, enum slot_cause cause);
+/* Whether the slot has a job that was accepted; then takes note of it. */
+bool plan_has_job(struct plan *plan, int64_t slot);
+/* Cancels the live jobs. */
+void plan_cancel_jobs(struct plan *plan);
+/* Finds the live jobs of the slots that were fired last. Returns false if that takes longer. */
+bool plan_attach(struct plan *plan);
+/* Forgets all jobs. */
+void plan_drop_jobs(struct plan *plan);
+
+/* The row has changed: it is written, as often as the store gets round to it. */
+void plan_write_row(struct plan *plan);
+/* The schedule ends; its row stays. */
+void plan_forget_write(struct plan *plan);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Writes what schedules have decided to the store. */
+
+#include "supervisor/schedule/plan-private.h"
+
+#include "supervisor/group/group-context.h"
+#include "supervisor/store/durable-job.h"
+#include "supervisor/store/store.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Owned by the store while `busy`. */
+struct plan_write {
+    struct store_task task;
+    struct plan *plan; /* NULL = it has ended */
+    bool removes;
+    struct schedule_row row;
+    char name[CONFIG_SCHEDULE_NAME_MAX + 1];
+};
+
+static int apply_write(struct store_task *task, struct database *database)
+{
+    struct plan_write *write = list_entry(task, struct plan_write, task);
+
+    return write->removes ? schedule_rows_remove(database, write->name)
+                          : schedule_rows_put(database, write->name, &write->row);
+}
+
+static void on_written(struct store_task *task, int result)
+{
+    struct plan_write *write = list_entry(task, struct plan_write, task);
+    struct plan *plan = write->plan;
+
+    free(write);
+    if (!plan)
+        return;
+    plan->write = NULL;
+    if (plan->changed && result != -ECANCELED)
+        plan_write_row(plan);
+}
+
+static struct plan_write *new_write(const char *name)
+{
+    struct plan_write *write = calloc(1, sizeof(*write));
+
+    if (!write)
+        return NULL;
+    write->task = (struct store_task){.apply = apply_write, .done = on_written};
+    list_init(&write->task.link);
+    (void)stpcpy(write->name, name);
+    return write;
+}
+
+void plan_write_row(struct plan *plan)
+{
+    struct store *store = plan->context->groups->durable->store;
+
+    plan->changed = true;
+    if (plan->write || !store || !plan->known)
+        return;
+    plan->write = new_write(plan->config->name);
+    if (!plan->write)
+        return;
+    plan->changed = false;
+    plan->write->plan = plan;
+    plan->write->row = *plan->row;
+    store_add(store, &plan->write->task);
+}
+
+void plan_forget_write(struct plan *plan)
+{
+    if (plan->write)
+        plan->write->plan = NULL;
+    plan->write = NULL;
+}
+
+void plan_remove_row(const struct plan_context *context, const char *name)
+{
+    struct store *store = context->groups->durable->store;
+    struct plan_write *write = store ? new_write(name) : NULL;
+
+    if (!write)
+        return;
+    write->removes = true;
+    store_add(store, &write->task);
+}

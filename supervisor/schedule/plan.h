@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * A schedule (NAME.schedule) at run time. It takes up its slots one after the other. Each is
+ * decided exactly once; what is decided outlives the supervisor: in shared memory, and in the
+ * store.
+ *
+ * A slot's job has an id of its own, so the group accepts it once only. The decision follows the
+ * acceptance: after a crash between the two, the slot is given to the group again.
+ */
+
+#include "shared/base/list.h"
+#include "supervisor/calendar/calendar.h"
+#include "supervisor/config/config-schedule.h"
+#include "supervisor/group/job-lookup.h"
+#include "supervisor/loop/alarm.h"
+#include "supervisor/loop/loop.h"
+#include "supervisor/schedule/slot.h"
+#include "supervisor/store/schedule-rows.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cell_request;
+struct group;
+struct job;
+struct job_waiter;
+struct kept_state;
+struct kept_states;
+struct plan_write;
+
+/* A slot that comes this much later than its time is late: only CatchUp= fires it. */
+#define PLAN_LATE (10 * USEC_PER_SEC)
+/* A clock that is set back by more makes the schedule begin anew. */
+#define PLAN_CLOCK_BACK (INT64_C(24) * 3600)
+
+enum plan_pause {
+    PLAN_RUNS,
+    PLAN_PAUSED,        /* on request */
+    PLAN_PAUSED_FAILED, /* PauseOnFailure= */
+};
+
+/* What all schedules share. */
+struct plan_context {
+    const struct group_context *groups;
+    struct kept_states *kept;
+    bool stopped; /* the supervisor stops: no slot is taken up */
+};
+
+struct plan {
+    const struct plan_context *context;
+    struct config_schedule *config; /* owned */
+    struct zones zones;
+    struct calendar *calendars;
+    size_t n_calendars;
+    int64_t until;            /* the last possible slot */
+    struct schedule_row *row; /* in `kept`, or `own_row` */
+    struct schedule_row own_row;
+    struct kept_state *kept; /* NULL = nothing is kept in memory */
+    bool known;              /* `row` is what the last supervisor has left, or new */
+    bool attached;           /* the live jobs of earlier slots are found */
+    unsigned n_looked;       /* of row->last, for that */
+    struct job_lookup lookup;
+    struct list jobs;              /* struct job_waiter.owner_link: of live jobs */
+    struct job_waiter *submission; /* of row->firing, while its job is being written; or NULL */
+    struct alarm alarm;            /* for the next slot */
+    struct loop_deferred step;
+    struct plan_write *write;   /* the store has it; NULL = nothing is being written */
+    bool changed;               /* since then */
+    struct decided_slot untold; /* the last of `n_untold` that the log does not know yet */
+    unsigned n_untold;
+    usec_t on_time; /* when a slot was taken up last that was not late */
+};
+
+/* Takes `config` over on success. Returns 0 or -errno. plan_begin() follows. */
+int plan_new(struct plan **ret, const struct plan_context *context, struct config_schedule *config);
+struct plan *plan_free(struct plan *plan); /* returns NULL */
+/* Takes a new configuration over on success. Returns 0 or -errno. */
+int plan_reconfigure(struct plan *plan, struct config_schedule *config);
+
+/* Its file is gone: a later one of that name begins anew. */
+void plan_remove_row(const struct plan_context *context, const char *name);
+
+/* What the last supervisor has left is known: `row`, or NULL if there is nothing. */
+void plan_begin(struct plan *plan, const struct schedule_row *row);
+/* Looks again whether a slot can be fired, in a later turn. */
+void plan_review(struct plan *plan);
+
+/* Whether a job of the schedule is live. */
+static inline bool plan_is_running(const struct plan *plan)
+{
+    return !list_empty(&plan->jobs) || plan->submission;
+}
+/* Returns its group, or NULL. */
+struct group *plan_group(const struct plan *plan);
+/* Returns why it cannot take up a slot now, or NULL. Static. */
+const char *plan_obstacle(const struct plan *plan);
+
+/* Returns the first slot after this second, or 0 if there is none, or if it is not known yet. */
+int64_t plan_next(const struct plan *plan, int64_t after);
+/* Returns the first slot after this second that OnCalendar= names, or 0. */
+int64_t plan_next_by_calendar(const struct plan *plan, int64_t after);
+/* When a slot is fired. */
+usec_t plan_due(const struct plan *plan, int64_t slot);
+
+/* Both are idempotent. A resumed schedule treats the slots in between as CatchUp= says. */
+void plan_pause(struct plan *plan, enum plan_pause why);
+void plan_resume(struct plan *plan);
+
+enum {
+    _PLAN_E_SUCCESS,
+    PLAN_E_NO_SLOT,  /* not a slot to come */
+    PLAN_E_TOO_MANY, /* SCHEDULE_SKIPS_MAX are to be skipped already */
+};
+/* Skips a slot to come, or the one that waits. Returns 0 or PLAN_E_*. */
+int plan_skip(struct plan *plan, int64_t slot);
+
+/* Creates the job of a slot, or of any other second, without deciding about a slot. `request` has
+ * what the caller needs: waiter, changed, owner. Returns as group_submit(), or CELL_E_MISSING
+ * without a group. */
+int plan_submit(struct plan *plan, int64_t slot, struct cell_request *request, struct job **ret);
+/* Notes a job that was created on request. */
+void plan_note_run(struct plan *plan, int64_t slot, struct job *job);

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/schedule/plans.h"
+
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
+#include "supervisor/config/syntax/strings.h"
+#include "supervisor/store/durable-job.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void plans_init(struct plans *plans, const struct group_context *groups, struct kept_states *kept)
+{
+    *plans = (struct plans){.context = {.groups = groups, .kept = kept}};
+}
+
+static struct store *store_of(const struct plans *plans)
+{
+    return plans->context.groups->durable->store;
+}
+
+/* ---- reading ---- */
+
+struct plan_rows {
+    struct store_task task;
+    struct plans *plans; /* NULL = they have ended */
+    struct plan_row {
+        struct schedule_row row;
+        char name[CONFIG_SCHEDULE_NAME_MAX + 1];
+    } * rows;
+    size_t n, n_allocated;
+};
+
+static struct plan_rows *free_rows(struct plan_rows *rows)
+{
+    if (rows)
+        free(rows->rows);
+    free(rows);
+    return NULL;
+}
+
+static int note_row(void *userdata, const char *name, const struct schedule_row *row)
+{
+    struct plan_rows *rows = userdata;
+
+    if (strlen(name) > CONFIG_SCHEDULE_NAME_MAX)
+        return 0;
+    if (rows->n == rows->n_allocated) {
+        const size_t n = rows->n_allocated > 0 ? 2 * rows->n_allocated : 64;
+        struct plan_row *grown = reallocarray(rows->rows, n, sizeof(*grown));
+
+        if (!grown)
+            return -ENOMEM;
+        rows->rows = grown;
+        rows->n_allocated = n;
+    }
+    rows->rows[rows->n].row = *row;
+    (void)stpcpy(rows->rows[rows->n++].name, name);
+    return 0;
+}
+
+static int apply_read(struct store_task *task, struct database *database)
+{
+    struct plan_rows *rows = list_entry(task, struct plan_rows, task);
+
+    rows->n = 0;
+    return schedule_rows_scan(database, note_row, rows);
+}
+
+static const struct schedule_row *find_row(const struct plans *plans, const char *name)
+{
+    for (size_t i = 0; plans->rows && i < plans->rows->n; i++)
+        if (strcmp(plans->rows->rows[i].name, name) == 0)
+            return &plans->rows->rows[i].row;
+    return NULL;
+}
+
+static void begin_all(struct plans *plans)
+{
+    plans->begun = true;
+    for (size_t i = 0; i < plans->n_plans; i++)
+        plan_begin(plans->sorted[i], find_row(plans, plans->sorted[i]->config->name));
+}
+
+static void on_read(struct store_task *task, int result)
+{
+    struct plan_rows *rows = list_entry(task, struct plan_rows, task);
+    struct plans *plans = rows->plans;
+
+    if (!plans || result == -ECANCELED) {
+        if (plans)
+            plans->reads = false;
+        free_rows(rows);
+        return;
+    }
+    plans->reads = false;
+    if (result == 0) {
+        plans->rows = rows;
+    } else {
+        log_error("what schedules have decided cannot be read from disk: %s; they begin now",
+                  strerror(-result));
+        free_rows(rows);
+    }
+    begin_all(plans);
+}
+
+/* Reads the rows, once the store is open. */
+static void read_rows(struct plans *plans)
+{
+    struct plan_rows *rows = calloc(1, sizeof(*rows));
+
+    if (!rows) {
+        log_error("out of memory: schedules begin now");
+        begin_all(plans);
+        return;
+    }
+    rows->task = (struct store_task){.apply = apply_read, .done = on_read};
+    list_init(&rows->task.link);
+    rows->plans = plans;
+    plans->reads = true;
+    store_add(store_of(plans), &rows->task);
+}
+
+/* ---- the table ---- */
+
+/* Returns where the name is, or would be. */
+static size_t place_of(const struct plans *plans, const char *name)
+{
+    size_t low = 0, high = plans->n_plans;
+
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+
+        if (strcmp(plans->sorted[middle]->config->name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct plan *plans_find(const struct plans *plans, const char *name)
+{
+    const size_t at = place_of(plans, name);
+
+    return at < plans->n_plans && strcmp(plans->sorted[at]->config->name, name) == 0
+               ? plans->sorted[at]
+               : NULL;
+}
+
+static int note_name(config_strv *list, const char *name)
+{
+    _cleanup_free_ char *file = list ? path_join_n("", 0, name, CONFIG_SCHEDULE_SUFFIX) : NULL;
+
+    if (!list)
+        return 0;
+    return file ? strv_append(list, file + 1) : -ENOMEM;
+}
+
+static int add(struct plans *plans, struct config_schedule *config, config_strv *added)
+{
+    struct plan **sorted = reallocarray(plans->sorted, plans->n_plans + 1, sizeof(struct plan *));
+    size_t at;
+    int r;
+
+    if (!sorted)
+        return -ENOMEM;
+    plans->sorted = sorted;
+    r = note_name(added, config->name);
+    if (r < 0)
+        return r;
+    at = place_of(plans, config->name);
+    memmove(sorted + at + 1, sorted + at, (plans->n_plans - at) * sizeof(*sorted));
+    r = plan_new(&sorted[at], &plans->context, config);
+    if (r < 0) {
+        memmove(sorted + at, sorted + at + 1, (plans->n_plans - at) * sizeof(*sorted));
+        return r;
+    }
+    plans->n_plans++;
+    if (plans->begun)
+        plan_begin(sorted[at], find_row(plans, config->name));
+    return 0;
+}
+
+static int remove_missing(struct plans *plans, const struct config *config, config_strv *removed)
+{
+    size_t n = 0;
+    int r = 0;
+
+    for (size_t i = 0; i < plans->n_plans; i++) {
+        struct plan *plan = plans->sorted[i];
+
+        if (config_find_schedule(config, plan->config->name)) {
+            plans->sorted[n++] = plan;
+            continue;
+        }
+        r = r < 0 ? r : note_name(removed, plan->config->name);
+        plan_remove_row(&plans->context, plan->config->name);
+        plan_free(plan);
+    }
+    plans->n_plans = n;
+    return r;
+}
+
+static int take(struct plans *plans, struct config_schedule *config, config_strv *added,
+                config_strv *changed)
+{
+    struct plan *plan = plans_find(plans, config->name);
+    int r;
+
+    if (!plan)
+        r = add(plans, config, added);
+    else if (config_schedule_equal(plan->config, config))
+        r = -EALREADY;
+    else
+        r = note_name(changed, config->name);
+    if (plan && r == 0)
+        r = plan_reconfigure(plan, config);
+    if (r < 0)
+        config_schedule_free(config);
+    return r == -EALREADY ? 0 : r;
+}
+
+int plans_take(struct plans *plans, struct config *config, config_strv *added, config_strv *changed,
+               config_strv *removed)
+{
+    int r = remove_missing(plans, config, removed);
+
+    for (size_t i = 0; r == 0 && i < config->n_schedules; i++) {
+        struct config_schedule *schedule = config->schedules[i];
+
+        r = take(plans, schedule, added, changed);
+        if (r == -EINVAL || r == -ENOENT)
+            log_error("schedule of %s: its time zone cannot be read", config->schedules[i]->path);
+        config->schedules[i] = NULL;
+    }
+    if (r == 0)
+        config->n_schedules = 0;
+    return r;
+}
+
+/* ---- life ---- */
+
+/* The rows are read once, when the store opens; without a store that works, the schedules begin
+ * without them. */
+static void find_rows(struct plans *plans)
+{
+    struct store *store = store_of(plans);
+    const enum store_state state = store ? store_state(store) : STORE_UNUSABLE;
+
+    if (plans->begun || plans->reads || state == STORE_OPENING || plans->n_plans == 0)
+        return;
+    if (state == STORE_OPEN || state == STORE_FULL)
+        read_rows(plans);
+    else
+        begin_all(plans);
+}
+
+void plans_start(struct plans *plans)
+{
+    for (size_t i = 0; i < plans->n_plans; i++)
+        if (plans->sorted[i]->known)
+            plan_begin(plans->sorted[i], NULL);
+    find_rows(plans);
+}
+
+void plans_review(struct plans *plans)
+{
+    find_rows(plans);
+    for (size_t i = 0; i < plans->n_plans; i++)
+        plan_review(plans->sorted[i]);
+}
+
+void plans_stop(struct plans *plans)
+{
+    plans->context.stopped = true;
+}
+
+void plans_deinit(struct plans *plans)
+{
+    for (size_t i = 0; i < plans->n_plans; i++)
+        plan_free(plans->sorted[i]);
+    free(plans->sorted);
+    free_rows(plans->rows);
+    plans->sorted = NULL;
+    plans->rows = NULL;
+    plans->n_plans = 0;
+}

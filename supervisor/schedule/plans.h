@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* All schedules, and their rows in the store. */
+
+#include "shared/base/list.h"
+#include "supervisor/config/config.h"
+#include "supervisor/group/group-context.h"
+#include "supervisor/schedule/plan.h"
+#include "supervisor/store/store.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct plan_rows;
+
+struct plans {
+    struct plan_context context;
+    struct plan **sorted; /* by name */
+    size_t n_plans;
+    bool begun;             /* the rows are known, or will never be */
+    struct plan_rows *rows; /* read from the store, and not claimed yet; NULL = none */
+    bool reads;             /* the store has the task that reads them */
+};
+
+/* {0} has no schedules. `groups` and `kept` outlive them. */
+void plans_init(struct plans *plans, const struct group_context *groups, struct kept_states *kept);
+void plans_deinit(struct plans *plans);
+
+struct plan *plans_find(const struct plans *plans, const char *name);
+
+/* Takes over the schedules of a configuration. Appends their files to `added`, `changed` and
+ * `removed` (NULL = not wanted). Returns 0 or -ENOMEM. */
+int plans_take(struct plans *plans, struct config *config, config_strv *added, config_strv *changed,
+               config_strv *removed);
+
+/* The groups have started. Slots may be fired, once what was decided is known. */
+void plans_start(struct plans *plans);
+/* The store's state has changed, or durable jobs have been read from it. */
+void plans_review(struct plans *plans);
+/* Fires nothing any more: the supervisor stops. */
+void plans_stop(struct plans *plans);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* The rows of schedules: what a schedule has decided. The same struct is in shared memory, which
+ * outlives a crash of the supervisor. */
+
+#include "supervisor/store/database.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#define SCHEDULE_LAST_MAX   10 /* decided slots that are kept */
+#define SCHEDULE_SKIPS_MAX  8  /* slots to come that are to be skipped */
+#define SCHEDULE_N_OUTCOMES 5
+
+/* Times are seconds since 1970; 0 = none. */
+struct schedule_row {
+    int64_t reached; /* the last slot that is decided, or waits or is being fired */
+    int64_t seen;    /* slots until this one came while they could be fired */
+    int64_t waiting; /* waits for the end of a job */
+    int64_t firing;  /* its job was given to the group, which has not accepted it yet */
+    int64_t paused_at, resumed_at;
+    int64_t ended_at;  /* when a job ended last */
+    uint32_t failures; /* in a row */
+    uint8_t pause;     /* enum plan_pause */
+    uint64_t counts[SCHEDULE_N_OUTCOMES];
+    int64_t last[SCHEDULE_LAST_MAX]; /* newest first; see plan_slot() */
+    int64_t skips[SCHEDULE_SKIPS_MAX];
+};
+
+extern const struct record SCHEDULE_ROW_RECORD;
+
+/* All run in the storage thread, within a transaction. Each returns 0 or -errno. */
+int schedule_rows_put(struct database *database, const char *name, const struct schedule_row *row);
+int schedule_rows_remove(struct database *database, const char *name);
+
+/* Calls `fn` for each row, until it returns another value than 0, which is returned. */
+typedef int (*schedule_row_fn)(void *userdata, const char *name, const struct schedule_row *row);
+int schedule_rows_scan(struct database *database, schedule_row_fn fn, void *userdata);
