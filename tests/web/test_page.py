@@ -156,7 +156,8 @@ class Page(unittest.TestCase):
     def test_U8_charts_begin_with_what_was_before_the_page(self):
         self.start()
         self.supervisor.do("work", "echo")
-        time.sleep(3.1)
+        [second] = [g["samples"][-1]["second"] for g in self.supervisor.call("GetHistory")["groups"] if g["name"] == "work"]
+        self.supervisor.until(lambda: time.time() >= second + 4)
         self.supervisor.do("work", "crash")
         self.browser.evaluate("location.reload()")
         values = "Math.max(...[...document.querySelectorAll('.chart .stroke')].map(e => (e.getAttribute('d') ?? '').split('L').length))"

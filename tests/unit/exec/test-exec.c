@@ -562,13 +562,13 @@ static void await_no_pipe(const char *path)
 /* Locks the pipe of a command's output once the command has closed it. */
 static void lock_output(pid_t command)
 {
+    int ends[2], pipe_fd;
     char path[64];
 
     snprintf(path, sizeof(path), "/proc/%d/fd/1", command);
+    pipe_fd = open(path, O_WRONLY);
     tracer = fork();
     if (tracer == 0) {
-        int ends[2], pipe_fd = open(path, O_WRONLY);
-
         alarm(60); /* in case the test fails */
         await_no_pipe(path);
         if (setsid() > 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0)
@@ -577,18 +577,51 @@ static void lock_output(pid_t command)
     }
 }
 
+static bool waits_in_splice(pid_t pid)
+{
+    char path[64];
+    int number = -1;
+
+    snprintf(path, sizeof(path), "/proc/%d/syscall", pid);
+    FILE *file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    (void)!fscanf(file, "%d", &number); /* a process that does not wait has none */
+    fclose(file);
+    return number == SYS_splice;
+}
+
+static char steps[] = "/tmp/test-exec-XXXXXX";
+
+/* The command waits for the file of this name. */
+static void make_step(const char *name)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "%s/%s", steps, name);
+    close_fd(creat(path, 0600));
+}
+
 static bool lock_from_outside(void *unused, const struct command_progress *progress)
 {
-    if (tracer == 0 && progress->output_size > 0)
+    if (tracer == 0 && progress->output_size > 0) {
         set_tracer_apart(lock_output, progress->pid);
+        make_step("held");
+    } else if (tracer > 0 && waits_in_splice(tracer))
+        make_step("locked");
     return false;
 }
 
 TEST(test_output_that_a_lock_withholds_is_a_failure)
 {
+    char script[256];
+
     tracer = 0;
-    run_with((struct command_options){.tick = lock_from_outside},
-             "echo up; sleep 0.5; exec >/dev/null; sleep 0.5");
+    ck_assert_ptr_nonnull(mkdtemp(steps));
+    snprintf(script, sizeof(script),
+             "echo up; cd %s; until [ -e held ]; do sleep 0.01; done; exec >/dev/null;"
+             "until [ -e locked ]; do sleep 0.01; done; rm -r $PWD",
+             steps);
+    run_with((struct command_options){.tick = lock_from_outside}, script);
     ck_assert_int_eq(end.stop, COMMAND_UNREAD);
     ck_assert(end.leftovers);
     ck_assert_int_eq(kill(tracer, SIGKILL), 0);
