@@ -41,12 +41,10 @@ struct attachment {
     int connection;               /* borrowed */
     struct spawner_client keeper; /* has no process */
     struct holding holding;
-    unsigned n_waiters;      /* in the two lists */
-    struct list waiting;     /* waiters on live jobs, struct job_waiter.owner_link */
-    struct list owed;        /* waiters whose record found no room; each holds a job reference */
+    unsigned n_waiters;
+    struct list waiting; /* struct job_waiter.owner_link: waiters on live jobs */
+    unsigned n_searches;
     struct list searches;    /* for jobs on disk */
-    struct list searched;    /* searches whose answer found no room */
-    unsigned n_searches;     /* in the two lists */
     struct cell_waiter room; /* for the job whose record is next in the ring */
     bool passing;            /* as in attachment_options */
     bool named_waits;        /* a SUBMIT that chooses its id waits in the ring */
@@ -67,6 +65,10 @@ int attachment_allocate(struct attachment **ret, const struct group_context *con
                         const struct attachment_options *client);
 extern const struct endpoint_handler ATTACHMENT_ENDPOINT;
 
+/* Answer with REFUSED: `error` is an errno, positive, with a sentence, or -errno. Return 0. */
+int attachment_refuse(struct attachment *attachment, uint64_t cookie, int error,
+                      const char *reason);
+int attachment_refuse_errno(struct attachment *attachment, uint64_t cookie, int r);
 /* Answers a CANCEL of a job whose cancellation was requested before. */
 int attachment_refuse_second_cancel(struct attachment *attachment, uint64_t cookie);
 
@@ -116,21 +118,15 @@ struct search {
     struct protocol_id id;
     uint64_t cookie;
     enum attachment_wait wait;
-    struct job *job; /* with a reference; NULL = there is none */
-    int error;       /* 0, or why that is not known: CELL_E_* or -errno */
 };
 
-/* Finds the job of a record, now or when it was read from disk, and answers. Returns 0,
- * ENDPOINT_E_FULL, or -errno. */
+/* Finds the job of a record, now or when it was read from disk, and answers. Returns 0. */
 int attachment_find_job(struct attachment *attachment, const struct protocol_by_id *wanted,
                         enum attachment_wait wait);
-/* Like attachment_find_job(), but for a record that was consumed: without room, the answer waits.
- * Returns 0 or -ENOMEM. */
+/* Like attachment_find_job(), but for a record that the former supervisor has consumed. Returns 0
+ * or -ENOMEM. */
 int attachment_search(struct attachment *attachment, const struct protocol_by_id *wanted,
                       enum attachment_wait wait);
-
-/* Sends answers while there is room. Returns 0 (all are sent) or ENDPOINT_E_FULL. */
-int attachment_send_searched(struct attachment *attachment);
 
 void attachment_drop_searches(struct attachment *attachment);
 
@@ -147,11 +143,8 @@ void attachment_wait(struct attachment *attachment, struct job_waiter *waiter,
                      enum attachment_wait wait);
 /* Its changed(). */
 void attachment_on_change(struct job_waiter *waiter, struct job *job);
-/* Sends owed records while there is room. Returns 0 (all are sent) or ENDPOINT_E_FULL. */
-int attachment_send_owed(struct attachment *attachment);
 
 /* Removes at most `max` waiters; the jobs continue. Returns whether none is left. */
 bool attachment_drop_waiters(struct attachment *attachment, size_t max);
-/* Removes those that an upgrade saves: for the ends of jobs, and those whose record found no room.
- */
+/* Removes those that an upgrade saves: for the ends of jobs. */
 void attachment_drop_saved(struct attachment *attachment);

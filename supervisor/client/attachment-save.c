@@ -4,7 +4,6 @@
 
 #include "supervisor/client/attachment.h"
 
-#include "supervisor/channel/answer.h"
 #include "supervisor/client/attachment-private.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
@@ -45,21 +44,6 @@ struct wait_row {
 const struct record CLIENT_WAIT_RECORD = RECORD(CLIENT_WAIT_ROW, WAIT_FIELDS);
 #undef ROW
 
-/* An answer that is owed: the job itself may be gone. */
-#define ROW answer_row
-#define ANSWER_FIELDS(F)                                                                           \
-    F(UPGRADE, wait, struct wait_row, SUBRECORD(wait, CLIENT_WAIT_RECORD))                         \
-    F(UPGRADE, refusal, uint8_t, NUMBER(refusal))                                                  \
-    F(UPGRADE, state, uint8_t, BELOW(state, _JOB_N_STATES - 1))                                    \
-    F(UPGRADE, code, int32_t, NUMBER(code))                                                        \
-    F(UPGRADE, attempt, uint32_t, NUMBER(attempt))                                                 \
-    F(UPGRADE, reason, const char *, WORD(reason))                                                 \
-    F(UPGRADE, cause, enum protocol_cause, BELOW(cause, PROTOCOL_CAUSE_PAYLOAD_LOST))
-struct answer_row {
-    ANSWER_FIELDS(MEMBER)
-};
-const struct record CLIENT_ANSWER_RECORD = RECORD_OF(CLIENT_ANSWER_ROW, ANSWER_FIELDS(TYPED_FIELD));
-
 /* ---- saving ---- */
 
 static void save_submit(const struct attachment *attachment, struct saver *saver)
@@ -76,39 +60,25 @@ static void save_submit(const struct attachment *attachment, struct saver *saver
         record_save(saver, &CLIENT_SUBMIT_RECORD, &row, row.has_blob ? &attachment->blob : NULL);
 }
 
-static enum attachment_wait wait_of(const struct job_waiter *waiter)
-{
-    return waiter->wait == WAIT_FOR_END && !waiter->job->keep_result
-               ? WAIT_FOR_OWN_END
-               : (enum attachment_wait)waiter->wait;
-}
-
-static struct wait_row wait_row_of(const struct attachment *attachment,
-                                   const struct job_waiter *waiter)
-{
-    struct wait_row row = {
-        .client = attachment->actor->reference, .cookie = waiter->cookie, .wait = wait_of(waiter)};
-
-    job_get_id(waiter->job, &row.id);
-    return row;
-}
-
 /* If it waits for the disk, the store does not work, and refuses it when it is closed. */
 static void save_waiting(const struct attachment *attachment, struct saver *saver)
 {
     list_for_each (node, &attachment->waiting) {
-        const struct wait_row row =
-            wait_row_of(attachment, list_entry(node, struct job_waiter, owner_link));
+        const struct job_waiter *waiter = list_entry(node, struct job_waiter, owner_link);
+        struct wait_row row = {.client = attachment->actor->reference,
+                               .cookie = waiter->cookie,
+                               .wait = waiter->job->keep_result ? WAIT_FOR_END : WAIT_FOR_OWN_END};
 
-        if (row.wait == WAIT_FOR_END || row.wait == WAIT_FOR_OWN_END)
-            record_save(saver, &CLIENT_WAIT_RECORD, &row, NULL);
+        if (waiter->wait != WAIT_FOR_END)
+            continue;
+        job_get_id(waiter->job, &row.id);
+        record_save(saver, &CLIENT_WAIT_RECORD, &row, NULL);
     }
 }
 
-static void save_searches(const struct attachment *attachment, const struct list *searches,
-                          struct saver *saver)
+static void save_searches(const struct attachment *attachment, struct saver *saver)
 {
-    list_for_each (node, searches) {
+    list_for_each (node, &attachment->searches) {
         const struct search *search = list_entry(node, struct search, link);
         const struct wait_row row = {.client = attachment->actor->reference,
                                      .cookie = search->cookie,
@@ -119,24 +89,6 @@ static void save_searches(const struct attachment *attachment, const struct list
     }
 }
 
-static void save_answer(const struct attachment *attachment, const struct job_waiter *waiter,
-                        struct saver *saver)
-{
-    const struct job *job = waiter->job;
-    const bool result = job->state == JOB_SUCCEEDED || job->state == JOB_REJECTED;
-    const struct answer_row row = {
-        .wait = wait_row_of(attachment, waiter),
-        .refusal = waiter->refusal,
-        .state = job->state,
-        .code = job->code,
-        .attempt = job->attempt,
-        .reason = job->reason,
-        .cause = job->cause,
-    };
-
-    record_save(saver, &CLIENT_ANSWER_RECORD, &row, result ? &job->result : NULL);
-}
-
 void attachment_save(const struct actor *actor, struct saver *saver)
 {
     const struct attachment *attachment = actor->owner;
@@ -144,10 +96,7 @@ void attachment_save(const struct actor *actor, struct saver *saver)
     if (!actor_is(actor, ACTOR_CLIENT))
         return;
     save_submit(attachment, saver);
-    list_for_each (node, &attachment->owed)
-        save_answer(attachment, list_entry(node, struct job_waiter, owner_link), saver);
-    save_searches(attachment, &attachment->searched, saver);
-    save_searches(attachment, &attachment->searches, saver);
+    save_searches(attachment, saver);
     save_waiting(attachment, saver);
 }
 
@@ -198,8 +147,8 @@ int attachment_submit_restore_row(const struct group_context *context, struct sa
 /* It has ended, and its result is not kept; or it could not be brought back. */
 static int refuse_lost(struct attachment *attachment, uint64_t cookie)
 {
-    return answer_refuse(&attachment->endpoint, cookie, ECONNRESET,
-                         "the supervisor was upgraded, and the end of the job is not known");
+    return attachment_refuse(attachment, cookie, ECONNRESET,
+                             "the supervisor was upgraded, and the end of the job is not known");
 }
 
 int attachment_watch_again(struct attachment *attachment, uint64_t cookie, struct job *job)
@@ -234,79 +183,4 @@ int attachment_wait_restore_row(const struct group_context *context, struct save
     r = attachment_search(attachment, &(struct protocol_by_id){.cookie = row.cookie, .id = row.id},
                           row.wait);
     return r < 0 ? refuse_lost(attachment, row.cookie) : r;
-}
-
-/* Makes a job that is in no cell, and cannot be found. Returns 0 or -ENOMEM. */
-static int make_ended_job(struct job_table *jobs, const struct protocol_id *id, struct job **ret)
-{
-    char *name = NULL;
-    int r;
-
-    if (id->name[0] != '\0' && !(name = strdup(id->name)))
-        return -ENOMEM;
-    r = job_new(jobs, "", ret);
-    if (r != 0) {
-        free(name);
-        return r;
-    }
-    (*ret)->id_high = id->high;
-    (*ret)->id_low = id->low;
-    (*ret)->name = name;
-    (*ret)->id_is_free = true;
-    return 0;
-}
-
-/* Returns 0 or -ENOMEM. */
-static int set_end(struct job *job, const struct answer_row *row, const struct saved_reader *reader)
-{
-    /* One that was accepted lives on elsewhere. */
-    job->state = row->state < JOB_SUCCEEDED ? JOB_CANCELLED : row->state;
-    job->code = row->code;
-    job->attempt = row->attempt;
-    job->cause = (uint8_t)row->cause;
-    if (row->reason)
-        job_set_reason(job, row->reason);
-    return payload_set(&job->result, reader->payload, reader->payload_size);
-}
-
-/* Sends it, or has it wait for room again. */
-static int owe(struct attachment *attachment, const struct answer_row *row, struct job *job)
-{
-    struct job_waiter *waiter;
-
-    if (row->wait.wait > WAIT_FOR_CANCELLED_AGAIN)
-        return -EBADMSG;
-    waiter = job_waiter_new(attachment->context->jobs, job);
-    if (!waiter)
-        return -ENOMEM;
-    waiter->cookie = row->wait.cookie;
-    waiter->refusal = row->refusal;
-    attachment_wait(attachment, waiter,
-                    row->wait.wait == WAIT_FOR_OWN_END ? WAIT_FOR_END : row->wait.wait);
-    list_unlink(&waiter->link);
-    waiter->changed(waiter, job);
-    return 0;
-}
-
-int attachment_answer_restore_row(const struct group_context *context, struct saved_reader *reader)
-{
-    struct attachment *attachment;
-    struct answer_row row = {0};
-    struct job *job;
-    int r;
-
-    record_get(reader, &CLIENT_ANSWER_RECORD, &row);
-    if (reader->damaged)
-        return -EBADMSG;
-    attachment = find_attachment(context, row.wait.client);
-    if (!attachment)
-        return 0;
-    r = make_ended_job(context->jobs, &row.wait.id, &job);
-    if (r != 0)
-        return r;
-    r = set_end(job, &row, reader);
-    if (r == 0)
-        r = owe(attachment, &row, job);
-    job_unref(context->jobs, job);
-    return r;
 }

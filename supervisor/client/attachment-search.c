@@ -4,8 +4,6 @@
 
 #include "supervisor/client/attachment-private.h"
 
-#include "supervisor/channel/answer.h"
-#include "supervisor/group/cell/cell-backlog.h"
 #include "supervisor/group/cell/cell-submit.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -15,15 +13,9 @@
 
 static void search_free(struct search *search)
 {
-    struct job *job = search->job;
-
     job_lookup_end(&search->lookup);
     list_unlink(&search->link);
     search->attachment->n_searches--;
-    if (job && job->parked)
-        cell_backlog_review(job);
-    if (job)
-        job_unref(search->attachment->context->jobs, job);
     free(search);
 }
 
@@ -41,49 +33,20 @@ static int call(struct attachment *attachment, enum attachment_wait wait, uint64
     return FOUND[wait](attachment, cookie, job);
 }
 
-/* The job for whose end a client waits may have been accepted, so a failed search must not look
- * like a refusal. */
-static int refusal_for(const struct search *search)
-{
-    return search->wait == WAIT_FOR_END || search->wait == WAIT_FOR_OWN_END ? CELL_E_UNSURE
-                                                                            : search->error;
-}
-
-/* Returns 0, or ENDPOINT_E_FULL: it is tried again when there is room. */
-static int search_answer(struct search *search)
-{
-    struct attachment *attachment = search->attachment;
-    int r = search->error == 0
-                ? call(attachment, search->wait, search->cookie, search->job)
-                : attachment_refuse_submit(attachment, search->cookie, refusal_for(search));
-
-    /* Any other error means a broken endpoint, whose client is being removed. */
-    if (r == ENDPOINT_E_FULL)
-        return r;
-    search_free(search);
-    return 0;
-}
-
+/* Any error of an answer means a broken endpoint, whose client is being removed. */
 static void on_found(struct job_lookup *lookup, struct job *job, int error)
 {
     struct search *search = list_entry(lookup, struct search, lookup);
 
-    search->job = job ? job_ref(job) : NULL;
-    search->error = error;
-    if (search_answer(search) == ENDPOINT_E_FULL) {
-        list_unlink(&search->link);
-        list_push_back(&search->attachment->searched, &search->link);
-    }
-}
-
-int attachment_send_searched(struct attachment *attachment)
-{
-    struct list *node;
-
-    while ((node = list_first(&attachment->searched)))
-        if (search_answer(list_entry(node, struct search, link)) == ENDPOINT_E_FULL)
-            return ENDPOINT_E_FULL;
-    return 0;
+    /* The job for whose end a client waits may have been accepted, so a failed search must not look
+     * like a refusal. */
+    if (error != 0 && (search->wait == WAIT_FOR_END || search->wait == WAIT_FOR_OWN_END))
+        error = CELL_E_UNSURE;
+    if (error != 0)
+        (void)attachment_refuse_submit(search->attachment, search->cookie, error);
+    else
+        (void)call(search->attachment, search->wait, search->cookie, job);
+    search_free(search);
 }
 
 int attachment_search(struct attachment *attachment, const struct protocol_by_id *wanted,
@@ -118,10 +81,9 @@ int attachment_find_job(struct attachment *attachment, const struct protocol_by_
     if (job)
         return call(attachment, wait, wanted->cookie, job);
     if (attachment->n_searches >= SEARCHES_MAX)
-        return answer_refuse(&attachment->endpoint, wanted->cookie, EBUSY,
-                             "too many jobs are looked for");
+        return attachment_refuse(attachment, wanted->cookie, EBUSY, "too many jobs are looked for");
     if (attachment_search(attachment, wanted, wait) < 0)
-        return answer_errno(&attachment->endpoint, wanted->cookie, -ENOMEM);
+        return attachment_refuse_errno(attachment, wanted->cookie, -ENOMEM);
     return 0;
 }
 
@@ -129,6 +91,6 @@ void attachment_drop_searches(struct attachment *attachment)
 {
     struct list *node;
 
-    while ((node = list_first(&attachment->searches)) || (node = list_first(&attachment->searched)))
+    while ((node = list_first(&attachment->searches)))
         search_free(list_entry(node, struct search, link));
 }

@@ -5,12 +5,12 @@
 #include "supervisor/client/attachment-private.h"
 
 #include "shared/base/fault.h"
-#include "supervisor/channel/answer.h"
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/job/queue.h"
 #include "supervisor/message/actor.h"
+#include "supervisor/message/delivery/delivery.h"
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
 #include <stdio.h>
@@ -21,8 +21,8 @@ int attachment_refuse_submit(struct attachment *attachment, uint64_t cookie, int
     const struct refusal *refusal = refusal_of(r);
 
     if (!refusal)
-        return answer_errno(&attachment->endpoint, cookie, r);
-    return answer_refuse(&attachment->endpoint, cookie, refusal->error, refusal->text);
+        return attachment_refuse_errno(attachment, cookie, r);
+    return attachment_refuse(attachment, cookie, refusal->error, refusal->text);
 }
 
 static int attachment_refuse_option(struct attachment *attachment, uint64_t cookie,
@@ -31,7 +31,7 @@ static int attachment_refuse_option(struct attachment *attachment, uint64_t cook
     char text[128];
 
     (void)snprintf(text, sizeof(text), "%s: %s", problem->option, problem->allowed);
-    return answer_refuse(&attachment->endpoint, cookie, EINVAL, text);
+    return attachment_refuse(attachment, cookie, EINVAL, text);
 }
 
 static struct job_options options_of(const struct protocol_submit *submit)
@@ -141,10 +141,14 @@ static const struct refusal *refuse_early(const struct attachment *attachment,
 int attachment_answer_accepted(struct attachment *attachment, uint64_t cookie,
                                const struct job *job)
 {
-    struct protocol_id id;
+    struct protocol_accepted accepted = {.cookie = cookie};
+    uint8_t body[PROTOCOL_BODY_MAX];
+    int size;
 
-    job_get_id(job, &id);
-    return answer_accept(&attachment->endpoint, cookie, &id);
+    job_get_id(job, &accepted.id);
+    size = protocol_put_accepted(body, sizeof(body), &accepted);
+    delivery_answer(attachment->actor, PROTOCOL_ACCEPTED, body, (uint32_t)size);
+    return 0;
 }
 
 /* Submits the job once its payload is complete. */
@@ -160,7 +164,7 @@ static int attachment_accept_submit(struct attachment *attachment,
     int r;
 
     if (refusal)
-        return answer_refuse(&attachment->endpoint, submit->cookie, refusal->error, refusal->text);
+        return attachment_refuse(attachment, submit->cookie, refusal->error, refusal->text);
     problem = job_options_check(&options, submit->delay, submit->at);
     if (problem)
         return attachment_refuse_option(attachment, submit->cookie, problem);
@@ -194,9 +198,9 @@ int attachment_on_submit(struct attachment *attachment, const struct ring_record
         return r;
     r = attachment_take_blob(attachment, &submit);
     if (r == -EMFILE)
-        return answer_refuse(&attachment->endpoint, submit.cookie, EBUSY,
-                             "too many large payloads are kept");
+        return attachment_refuse(attachment, submit.cookie, EBUSY,
+                                 "too many large payloads are kept");
     if (r < 0 && endpoint_is_loss(r))
-        return answer_errno(&attachment->endpoint, submit.cookie, r);
+        return attachment_refuse_errno(attachment, submit.cookie, r);
     return r != 0 ? r : attachment_accept_submit(attachment, &submit);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/client/attachment.h"
 
-#include "supervisor/channel/answer.h"
 #include "supervisor/client/attachment-private.h"
 #include "supervisor/group/cell/cell.h"
 #include "supervisor/group/group.h"
@@ -39,11 +38,23 @@ bool client_name_read(const char *name, uint64_t *ret)
     return *ret > 0 && *ret <= CLIENT_NUMBER_MAX && strcmp(name, again) == 0;
 }
 
+int attachment_refuse(struct attachment *attachment, uint64_t cookie, int error, const char *reason)
+{
+    delivery_refuse(attachment->actor, cookie, error, reason);
+    return 0;
+}
+
+int attachment_refuse_errno(struct attachment *attachment, uint64_t cookie, int r)
+{
+    return attachment_refuse(attachment, cookie, -r, strerror(-r));
+}
+
 static int attachment_on_lookup(struct attachment *attachment, const struct ring_record *record)
 {
     struct protocol_lookup lookup;
     struct protocol_found found;
     char name[CONFIG_GROUP_NAME_MAX + 1] = "";
+    uint8_t body[sizeof(found)];
     struct group *group;
     int r = protocol_get_lookup(record->body, record->size, &lookup);
 
@@ -53,12 +64,14 @@ static int attachment_on_lookup(struct attachment *attachment, const struct ring
         memcpy(name, lookup.name, lookup.name_size);
     group = registry_find(attachment->context->registry, name);
     if (!group)
-        return answer_refuse(&attachment->endpoint, lookup.cookie, ENOENT, "no such group");
+        return attachment_refuse(attachment, lookup.cookie, ENOENT, "no such group");
     if (group->config->type != CONFIG_ACTOR)
-        return answer_refuse(&attachment->endpoint, lookup.cookie, EOPNOTSUPP,
-                             "a service takes no jobs (Type=actor does)");
+        return attachment_refuse(attachment, lookup.cookie, EOPNOTSUPP,
+                                 "a service takes no jobs (Type=actor does)");
     found = (struct protocol_found){.cookie = lookup.cookie, .group = group->reference};
-    return answer_found(&attachment->endpoint, &found);
+    r = protocol_put_found(body, sizeof(body), &found);
+    delivery_answer(attachment->actor, PROTOCOL_FOUND, body, (uint32_t)r);
+    return 0;
 }
 
 /* Cancels a durable job: answered when that is on disk. */
@@ -70,7 +83,7 @@ static int cancel_durable(struct attachment *attachment, struct job *job, uint64
     int r;
 
     if (!waiter)
-        return answer_errno(&attachment->endpoint, cookie, -ENOMEM);
+        return attachment_refuse_errno(attachment, cookie, -ENOMEM);
     waiter->cookie = cookie;
     attachment_wait(attachment, waiter, again ? WAIT_FOR_CANCELLED_AGAIN : WAIT_FOR_CANCELLED);
     r = cell_cancel(job, cause, attachment->uid);
@@ -85,7 +98,7 @@ static int cancel_durable(struct attachment *attachment, struct job *job, uint64
 
 int attachment_refuse_second_cancel(struct attachment *attachment, uint64_t cookie)
 {
-    return answer_refuse(&attachment->endpoint, cookie, EALREADY, "cancellation already requested");
+    return attachment_refuse(attachment, cookie, EALREADY, "cancellation already requested");
 }
 
 static bool may_cancel(const struct attachment *attachment, const struct job *job)
@@ -98,25 +111,21 @@ static bool may_cancel(const struct attachment *attachment, const struct job *jo
 static int end_job(struct attachment *attachment, uint64_t cookie, struct job *job,
                    enum protocol_cause cause)
 {
-    int r;
-
     if (!job)
-        return answer_refuse(&attachment->endpoint, cookie, ESRCH, "no such job");
+        return attachment_refuse(attachment, cookie, ESRCH, "no such job");
     if (!may_cancel(attachment, job))
-        return answer_refuse(&attachment->endpoint, cookie, EPERM, "not permitted");
+        return attachment_refuse(attachment, cookie, EPERM, "not permitted");
     if (job_ended(job))
-        return answer_refuse(&attachment->endpoint, cookie, ESRCH, "the job has ended");
+        return attachment_refuse(attachment, cookie, ESRCH, "the job has ended");
     if (cause == PROTOCOL_CAUSE_WITHDRAWN && job->state == JOB_RUNNING)
-        return answer_refuse(&attachment->endpoint, cookie, EBUSY, "a worker has the job");
+        return attachment_refuse(attachment, cookie, EBUSY, "a worker has the job");
     if (job->record)
         return cancel_durable(attachment, job, cookie, cause);
     if (job_cancel_requested(job))
         return attachment_refuse_second_cancel(attachment, cookie);
-    /* Answered first: the DONE that cancelling sends to this client may take the room. */
-    r = attachment_answer_accepted(attachment, cookie, job);
-    if (r == 0)
-        (void)cell_cancel(job, cause, attachment->uid);
-    return r;
+    (void)attachment_answer_accepted(attachment, cookie, job);
+    (void)cell_cancel(job, cause, attachment->uid);
+    return 0;
 }
 
 int attachment_cancel_job(struct attachment *attachment, uint64_t cookie, struct job *job)
@@ -143,7 +152,7 @@ static int attachment_on_cancel(struct attachment *attachment, const struct ring
 
 static int attachment_handle(struct attachment *attachment, const struct ring_record *record)
 {
-    if (!list_empty(&attachment->owed))
+    if (delivery_must_answer_first(attachment->actor))
         return ENDPOINT_E_FULL;
     switch (record->kind) {
     case PROTOCOL_LOOKUP:
@@ -160,7 +169,7 @@ static int attachment_handle(struct attachment *attachment, const struct ring_re
     }
 }
 
-/* Reports about messages have no answer, so they need not wait until owed records are sent. */
+/* Reports about messages have no answer, so they need not wait until answers are sent. */
 static int attachment_on_report(struct endpoint *endpoint, const struct ring_record *record)
 {
     struct attachment *attachment = attachment_of(endpoint, endpoint);
@@ -199,7 +208,7 @@ static int attachment_look(struct endpoint *endpoint, const struct ring_record *
     }
     if (!attachment_is_urgent(record->kind))
         return 0;
-    if (!list_empty(&attachment->owed) || attachment->room.row ||
+    if (delivery_must_answer_first(attachment->actor) || attachment->room.row ||
         attachment_may_be_waiting(attachment, record))
         return ENDPOINT_E_FULL;
     return attachment_on_cancel(attachment, record);
@@ -223,7 +232,7 @@ static void attachment_on_space(struct endpoint *endpoint)
     struct attachment *attachment = attachment_of(endpoint, endpoint);
 
     delivery_on_space(attachment->actor);
-    if (attachment_send_owed(attachment) != ENDPOINT_E_FULL)
+    if (!delivery_must_answer_first(attachment->actor))
         endpoint_resume(endpoint);
 }
 
@@ -291,9 +300,7 @@ int attachment_allocate(struct attachment **ret, const struct group_context *con
     attachment->userdata = client->userdata;
     attachment->passing = client->passing;
     list_init(&attachment->waiting);
-    list_init(&attachment->owed);
     list_init(&attachment->searches);
-    list_init(&attachment->searched);
     cell_waiter_init(&attachment->room, attachment_on_turn);
     attachment->blob = (struct payload)PAYLOAD_NULL;
     *ret = attachment;
@@ -358,7 +365,8 @@ void attachment_set_may_change(struct attachment *attachment, bool may_change)
 
 bool attachment_finish(struct attachment *attachment, struct task *again)
 {
-    if (!attachment->finish && !attachment_drop_waiters(attachment, DROPPED_PER_TURN)) {
+    if (!attachment->finish && (!attachment_drop_waiters(attachment, DROPPED_PER_TURN) ||
+                                !delivery_drop_answers(attachment->actor, DROPPED_PER_TURN))) {
         task_queue(again);
         return false;
     }

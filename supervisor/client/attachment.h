@@ -86,11 +86,10 @@ struct attachment *attachment_free(struct attachment *attachment);
 
 /* ---- across an upgrade: each request that was read is answered once ---- */
 
-extern const struct record CLIENT_SUBMIT_RECORD, CLIENT_WAIT_RECORD, CLIENT_ANSWER_RECORD;
+extern const struct record CLIENT_SUBMIT_RECORD, CLIENT_WAIT_RECORD;
 
 #define CLIENT_SUBMIT_ROW "client-submit" /* the submission that waits for room */
 #define CLIENT_WAIT_ROW   "client-wait"   /* for the end of a job, or for its row */
-#define CLIENT_ANSWER_ROW "client-answer" /* that found no room */
 
 /* Saves it, if the actor is a client. What waits for durable jobs to be written has been answered,
  * unless the store does not work. */
@@ -104,4 +103,3 @@ void attachments_drop_saved(const struct group_context *context);
  * are skipped. Return 0, -EBADMSG, or -ENOMEM. */
 int attachment_submit_restore_row(const struct group_context *context, struct saved_reader *row);
 int attachment_wait_restore_row(const struct group_context *context, struct saved_reader *row);
-int attachment_answer_restore_row(const struct group_context *context, struct saved_reader *row);

@@ -21,7 +21,7 @@ struct job_waiter *job_waiter_new(struct job_table *table, struct job *job)
     }
     list_init(&waiter->owner_link);
     waiter->job = job;
-    waiter->wait = waiter->refusal = 0;
+    waiter->wait = 0;
     waiter->patient = false;
     list_push_front(&job->waiters, &waiter->link);
     return waiter;

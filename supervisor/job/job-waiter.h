@@ -17,9 +17,8 @@ struct job_waiter {
     struct job *job;
     void *owner;
     uint64_t cookie;
-    uint8_t wait;    /* for the owner: what it waits for */
-    uint8_t refusal; /* for the owner: of the job, when changed() was called; 0 = none */
-    bool patient;    /* see job_waiter_be_patient() */
+    uint8_t wait; /* for the owner: what it waits for */
+    bool patient; /* see job_waiter_be_patient() */
 };
 
 /* Makes a waiter without an owner. Returns NULL when out of memory. */

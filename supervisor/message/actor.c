@@ -264,6 +264,17 @@ void actor_answer(struct actor *actor, struct envelope *envelope)
     actor_wake(actor);
 }
 
+int actor_answer_record(struct actor *actor, uint16_t kind, const void *body, int size)
+{
+    struct envelope *envelope = envelope_new_answer(kind, body, (uint32_t)size);
+
+    if (!envelope)
+        return -ENOMEM;
+    envelope->id = message_context_next_id(actor->context);
+    actor_answer(actor, envelope);
+    return 0;
+}
+
 void actor_block(struct actor *sender, struct actor *to, bool routed)
 {
     list_unlink(&sender->blocked_link);

@@ -236,6 +236,8 @@ bool actor_is_direct(const struct actor *actor);
 void actor_wake(struct actor *actor);
 /* Queues an answer for its worker or client; takes it over. */
 void actor_answer(struct actor *actor, struct envelope *envelope);
+/* Like actor_answer(), but for a record without payload. Returns 0 or -ENOMEM. */
+int actor_answer_record(struct actor *actor, uint16_t kind, const void *body, int size);
 
 /*
  * Suspends a sender until there is room at `to`. A sender without rings, which forwards messages,

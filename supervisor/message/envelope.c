@@ -6,27 +6,47 @@
 #include "supervisor/message/message-save.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct envelope_block {
     struct envelope envelope;
-    char bytes[]; /* type, then key */
+    char bytes[]; /* type, then key; or the head */
 };
+
+static struct envelope_block *block_new(uint16_t kind, size_t size)
+{
+    struct envelope_block *block = NULL;
+
+    if (fault_inject("envelope") == 0)
+        block = calloc(1, sizeof(*block) + size);
+    if (!block)
+        return NULL;
+    list_init(&block->envelope.link);
+    block->envelope.kind = kind;
+    block->envelope.payload = (struct payload)PAYLOAD_NULL;
+    block->envelope.topic.type = "";
+    return block;
+}
 
 struct envelope *envelope_new(uint16_t kind, const struct topic *topic)
 {
-    struct envelope_block *block = NULL;
-    struct envelope *envelope;
+    struct envelope_block *block = block_new(kind, topic->type_size + topic->key_size + 1u);
 
-    if (fault_inject("envelope") == 0)
-        block = calloc(1, sizeof(*block) + topic->type_size + topic->key_size + 1);
     if (!block)
         return NULL;
-    envelope = &block->envelope;
-    list_init(&envelope->link);
-    envelope->kind = kind;
-    envelope->payload = (struct payload)PAYLOAD_NULL;
-    envelope->topic = topic_copy(topic, block->bytes);
-    return envelope;
+    block->envelope.topic = topic_copy(topic, block->bytes);
+    return &block->envelope;
+}
+
+struct envelope *envelope_new_answer(uint16_t kind, const void *head, uint32_t size)
+{
+    struct envelope_block *block = block_new(kind, size);
+
+    if (!block)
+        return NULL;
+    block->envelope.head = memcpy(block->bytes, head, size);
+    block->envelope.head_size = size;
+    return &block->envelope;
 }
 
 /* Copies all fields except link, topic and payload. */
@@ -96,7 +116,8 @@ static uint64_t bytes_of(const struct topic *topic, uint64_t payload_size, bool 
 
 uint64_t envelope_bytes(const struct envelope *envelope)
 {
-    return bytes_of(&envelope->topic, envelope->payload.size, envelope->payload.fd >= 0);
+    return bytes_of(&envelope->topic, envelope->payload.size, envelope->payload.fd >= 0) +
+           envelope->head_size;
 }
 
 uint64_t envelope_bytes_of(const struct protocol_content *content)
@@ -142,7 +163,6 @@ int topic_get(struct saved_reader *row, struct topic *ret)
     F(UPGRADE, sent_at, NUMBER(sent_at))                                                           \
     F(UPGRADE, flags, NUMBER(flags))                                                               \
     F(UPGRADE, attempt, NUMBER(attempt))                                                           \
-    F(UPGRADE, error, NUMBER(error))                                                               \
     F(UPGRADE, hops, NUMBER(hops))                                                                 \
     F(UPGRADE, n_lost, NUMBER(n_lost))                                                             \
     F(UPGRADE, copied, NUMBER(copied))                                                             \
@@ -151,15 +171,20 @@ int topic_get(struct saved_reader *row, struct topic *ret)
 const struct record ENVELOPE_RECORD = RECORD("envelope", ENVELOPE_FIELDS);
 
 /* Whether it is a record that an inbox takes. */
-static bool is_sound(const struct envelope *envelope, size_t payload_size)
+static bool is_sound(const struct envelope *envelope)
 {
     switch (envelope->kind) {
     case PROTOCOL_MESSAGE:
     case PROTOCOL_REPLIED:
-        return true;
+        return !envelope->head;
     case PROTOCOL_ASK_FAILED:
     case PROTOCOL_TERMINATED:
-        return payload_size <= PROTOCOL_REASON_MAX;
+    case PROTOCOL_ACCEPTED:
+    case PROTOCOL_REFUSED:
+    case PROTOCOL_FOUND:
+    case PROTOCOL_ANSWER:
+    case PROTOCOL_DONE:
+        return envelope->head && envelope->head_size <= PROTOCOL_BODY_MAX;
     default:
         return false;
     }
@@ -169,15 +194,18 @@ int envelope_get(struct saved_reader *row, struct envelope **ret)
 {
     struct envelope *envelope;
     struct topic topic;
+    size_t head_size;
     int r = topic_get(row, &topic);
+    const void *head = saved_get_bytes(row, &head_size);
 
     if (r < 0)
         return r;
-    envelope = envelope_new(0, &topic);
+    envelope =
+        head_size > 0 ? envelope_new_answer(0, head, (uint32_t)head_size) : envelope_new(0, &topic);
     if (!envelope)
         return -ENOMEM;
     record_get(row, &ENVELOPE_RECORD, envelope);
-    if (row->damaged || !is_sound(envelope, row->payload_size))
+    if (row->damaged || !is_sound(envelope))
         r = -EBADMSG;
     else
         r = payload_set(&envelope->payload, row->payload, row->payload_size);

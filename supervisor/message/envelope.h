@@ -3,8 +3,8 @@
 
 /*
  * A message while the supervisor holds it. Most messages never become an envelope: they go from
- * ring to ring. `kind` is the record's kind: PROTOCOL_MESSAGE, or an answer, PROTOCOL_REPLIED,
- * PROTOCOL_ASK_FAILED or PROTOCOL_TERMINATED.
+ * ring to ring. `kind` is the record's kind: PROTOCOL_MESSAGE, or that of an answer, such as
+ * PROTOCOL_REPLIED, PROTOCOL_TERMINATED or PROTOCOL_DONE.
  */
 
 #include "shared/base/clock.h"
@@ -29,26 +29,29 @@ struct envelope {
     enum envelope_place place;
     uint16_t kind;
     uint64_t id;     /* counts all messages, and orders them */
-    uint64_t sender; /* reference; 0 = none. REPLIED: of the replier. TERMINATED: of the ended */
+    uint64_t sender; /* reference; 0 = none. REPLIED: of the replier */
     uint64_t to;     /* reference of a recipient that is gone */
     uint64_t ask;    /* handle; 0 = tell */
     uint64_t timer;  /* id; 0 = none */
-    uint64_t cookie; /* answers: the asker's own number */
+    uint64_t cookie; /* REPLIED: the asker's own number */
     usec_t sent_at;  /* realtime */
     uint32_t flags;  /* enum protocol_message_flags */
     uint32_t attempt;
-    uint32_t error;         /* ASK_FAILED: errno */
     uint32_t hops;          /* exchanges it came through */
     uint32_t n_lost;        /* copies that an exchange could not make */
     uint64_t copied;        /* an exchange has copied it up to this sequence; 0 = not begun */
     uint32_t cursor;        /* just behind it in the inbox, if it is kept for its blob */
     bool in_hand;           /* in the stash: its handler has begun */
+    uint32_t head_size;     /* of the next */
+    const void *head;       /* answers but REPLIED: the record without its payload; owned */
     struct topic topic;     /* bytes owned */
-    struct payload payload; /* ASK_FAILED and TERMINATED: a text */
+    struct payload payload; /* of DONE: the result */
 };
 
 /* Makes a message in no list, without payload; the topic is copied. NULL when out of memory. */
 struct envelope *envelope_new(uint16_t kind, const struct topic *topic);
+/* Makes an answer of a record without its payload, which is copied. NULL when out of memory. */
+struct envelope *envelope_new_answer(uint16_t kind, const void *head, uint32_t size);
 /* Copies a message and its payload (a blob is shared). NULL when out of memory or descriptors. */
 struct envelope *envelope_copy(const struct envelope *envelope);
 /* Makes a message like this one with another topic, and moves the payload into it. NULL when out of

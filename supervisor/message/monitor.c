@@ -22,17 +22,15 @@ static void monitor_free(struct monitor *monitor)
 
 static int send_notice(struct actor *observer, uint64_t reference, const char *cause)
 {
-    static const struct topic NONE = {.type = ""};
-    struct envelope *envelope = envelope_new(PROTOCOL_TERMINATED, &NONE);
+    const struct protocol_terminated terminated = {
+        .reference = reference,
+        .cause = cause,
+        .cause_size = (uint32_t)strnlen(cause, PROTOCOL_REASON_MAX),
+    };
+    uint8_t body[PROTOCOL_BODY_MAX];
 
-    if (!envelope)
-        return -ENOMEM;
-    envelope->id = message_context_next_id(observer->context);
-    envelope->sender = reference;
-    if (payload_set(&envelope->payload, cause, strnlen(cause, PROTOCOL_REASON_MAX)) < 0)
-        envelope->payload.size = 0;
-    actor_answer(observer, envelope);
-    return 0;
+    return actor_answer_record(observer, PROTOCOL_TERMINATED, body,
+                               protocol_put_terminated(body, sizeof(body), &terminated));
 }
 
 static struct monitor *monitor_find(const struct actor *observer, const struct actor *monitored)

@@ -26,7 +26,7 @@
 #include <string.h>
 
 /* The version of rows and holdings that are written without a table. Raise it with every change. */
-#define UNDESCRIBED_VERSION 2
+#define UNDESCRIBED_VERSION 3
 
 struct kind {
     enum upgrade_stage stage;
@@ -94,7 +94,6 @@ static const struct kind KINDS[] = {
      .of_messages = schedule_restore_row},
     {UPGRADE_MESSAGES, &CLIENT_SUBMIT_RECORD, .save = attachment_save,
      .restore = attachment_submit_restore_row},
-    {UPGRADE_MESSAGES, &CLIENT_ANSWER_RECORD, .restore = attachment_answer_restore_row},
     {UPGRADE_MESSAGES, &CLIENT_WAIT_RECORD, .restore = attachment_wait_restore_row},
 };
 

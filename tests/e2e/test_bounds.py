@@ -250,9 +250,9 @@ class Waiters(TestCase):
 
 class HandOvers(TestCase):
     def test_a_hand_over_that_fails_is_no_attempt(self):
-        # Two memories for the worker and two for the next one; then the payload's memory, which fails three times.
+        # Two memories for the worker; then the payload's memory, which fails three times.
         s = self.started({"actor": actor()}, program=FAULTY_TROUPED,
-                         environment={"TROUPE_FAULT": "memfd:5,memfd:5,memfd:5"})
+                         environment={"TROUPE_FAULT": "memfd:3,memfd:3,memfd:3"})
         job = s.do("actor", "attempt\n\n" + "x" * LARGE, max_retries=0)
         self.assertEqual((job["state"], job["attempt"], job["result"]), ("succeeded", 1, text("1")))
         self.assertEqual(s.log().count("handing over a job failed"), 3)

@@ -219,14 +219,17 @@ void ask_answer(struct ask *ask, struct envelope *reply)
 
 void ask_fail(struct ask *ask, int error, const char *reason)
 {
-    static const struct topic NONE = {.type = ""};
-    struct message_context *context = ask->context;
-    struct actor *asker = ask->asker;
+    const struct protocol_refused refused = {
+        .cookie = ask->cookie,
+        .error = (uint32_t)error,
+        .reason = reason,
+        .reason_size = (uint32_t)strnlen(reason, PROTOCOL_REASON_MAX),
+    };
     const ask_done_fn done = ask->quiet ? NULL : ask->done;
+    uint8_t body[PROTOCOL_BODY_MAX];
+    struct actor *asker = ask->asker;
     void *userdata = ask->userdata;
-    struct envelope *envelope;
-    const uint64_t cookie = ask->cookie;
-    const size_t size = strnlen(reason, PROTOCOL_REASON_MAX);
+    int size;
 
     ask_end(ask);
     if (!asker) {
@@ -234,15 +237,9 @@ void ask_fail(struct ask *ask, int error, const char *reason)
             done(userdata, NULL, error, reason);
         return;
     }
-    envelope = envelope_new(PROTOCOL_ASK_FAILED, &NONE);
-    if (!envelope)
-        return; /* the library times out by itself */
-    envelope->id = message_context_next_id(context);
-    envelope->cookie = cookie;
-    envelope->error = (uint32_t)error;
-    if (payload_set(&envelope->payload, reason, size) < 0)
-        envelope->payload.size = 0;
-    actor_answer(asker, envelope);
+    size = protocol_put_refused(body, sizeof(body), &refused);
+    /* Without memory, the library times out by itself. */
+    (void)actor_answer_record(asker, PROTOCOL_ASK_FAILED, body, size);
 }
 
 void ask_envelope_died(struct message_context *context, uint64_t handle, int error,

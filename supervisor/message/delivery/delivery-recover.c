@@ -225,16 +225,6 @@ static void collect_ring(struct actor *actor, struct list *back, struct death *d
     }
 }
 
-static void free_answers(struct mailbox *mailbox)
-{
-    struct envelope *answer;
-
-    while ((answer = mailbox_next(mailbox, true))) {
-        mailbox_take(mailbox, answer);
-        envelope_free(answer);
-    }
-}
-
 void delivery_recover(struct actor *actor, struct death *death)
 {
     struct actor *pool = actor->pool, *self = actor_self(actor);
@@ -244,7 +234,7 @@ void delivery_recover(struct actor *actor, struct death *death)
     delivery_set_up(actor, false);
     ask_end_all(actor);
     monitor_end_all(actor);
-    free_answers(&actor->mailbox);
+    (void)delivery_drop_answers(actor, SIZE_MAX);
     list_unlink(&actor->blocked_link);
     list_unlink(&actor->routed_link);
     if (!actor->inbox.endpoint)

@@ -36,6 +36,7 @@ static void save_list(const struct actor *actor, const struct list *messages, st
 
         saved_put_number(&row, actor->reference);
         topic_put(&row, &envelope->topic);
+        saved_put_bytes(&row, envelope->head, envelope->head_size);
         record_put(&row, &ENVELOPE_RECORD, envelope);
         saved_add(saver, MAIL_ROW, &row, &envelope->payload);
     }

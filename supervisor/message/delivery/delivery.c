@@ -55,9 +55,6 @@ int delivery_to_inbox(struct actor *actor, struct envelope *envelope)
 
 /* ---- writing records ---- */
 
-/* Bytes of ASK_FAILED and TERMINATED without their text. */
-#define TEXT_RECORD_FIXED 32u
-
 static uint32_t content_room(const struct envelope *envelope, uint32_t inline_size)
 {
     const uint32_t names = envelope->topic.type_size + envelope->topic.key_size;
@@ -86,48 +83,24 @@ static int put_replied(void *body, uint32_t room, const struct envelope *envelop
     return protocol_put_replied(body, room, &replied);
 }
 
-static int put_text(void *body, uint32_t room, const struct envelope *envelope)
+/* Writes a message, or the reply to an ask, as the record of its kind. */
+static int write_content(struct endpoint *endpoint, const struct envelope *envelope,
+                         struct payload_wire *wire)
 {
-    const char *text = payload_data(&envelope->payload);
-    const uint32_t size = (uint32_t)envelope->payload.size;
-
-    if (envelope->kind == PROTOCOL_TERMINATED) {
-        const struct protocol_terminated terminated = {
-            .reference = envelope->sender, .cause = text, .cause_size = size};
-        return protocol_put_terminated(body, room, &terminated);
-    }
-    const struct protocol_refused refused = {
-        .cookie = envelope->cookie, .error = envelope->error, .reason = text, .reason_size = size};
-    return protocol_put_refused(body, room, &refused);
-}
-
-/* Writes a message into the inbox as the record of its kind; `*wire` = its payload in the record,
- * if any. 0, or ENDPOINT_E_FULL or -errno with nothing written. The caller keeps the message. */
-static int write_record(struct actor *actor, const struct envelope *envelope,
-                        struct payload_wire *wire)
-{
-    struct endpoint *endpoint = actor->inbox.endpoint;
-    const bool text =
-        envelope->kind == PROTOCOL_ASK_FAILED || envelope->kind == PROTOCOL_TERMINATED;
     const uint32_t inline_max = endpoint->channel.mine.header->inline_max;
     const bool blob = envelope->payload.fd >= 0 || envelope->payload.size > inline_max;
-    const uint32_t size = !text && blob ? 0 : (uint32_t)envelope->payload.size;
-    const uint32_t room =
-        text ? TEXT_RECORD_FIXED + size : PROTOCOL_MESSAGE_CONTENT + content_room(envelope, size);
+    const uint32_t room = PROTOCOL_MESSAGE_CONTENT +
+                          content_room(envelope, blob ? 0 : (uint32_t)envelope->payload.size);
     void *body;
     int r;
 
     r = endpoint_reserve(endpoint, room, &body);
     if (r != 0)
         return r;
-    if (!text) {
-        r = endpoint_give(endpoint, &envelope->payload, wire);
-        if (r != 0)
-            return r;
-    }
-    if (text)
-        r = put_text(body, room, envelope);
-    else if (envelope->kind == PROTOCOL_REPLIED)
+    r = endpoint_give(endpoint, &envelope->payload, wire);
+    if (r != 0)
+        return r;
+    if (envelope->kind == PROTOCOL_REPLIED)
         r = put_replied(body, room, envelope, wire);
     else
         r = put_message(body, room, envelope, wire);
@@ -137,10 +110,26 @@ static int write_record(struct actor *actor, const struct envelope *envelope,
     return 0;
 }
 
+/* Writes a message into the inbox as the record of its kind; `*wire` = its payload in the record,
+ * if any. 0, or ENDPOINT_E_FULL or -errno with nothing written. The caller keeps the message. */
+static int write_record(struct endpoint *endpoint, const struct envelope *envelope,
+                        struct payload_wire *wire)
+{
+    struct protocol_done done;
+    int r;
+
+    if (!envelope->head)
+        return write_content(endpoint, envelope, wire);
+    if (envelope->kind != PROTOCOL_DONE)
+        return delivery_write_answer(endpoint, envelope->kind, envelope->head, envelope->head_size);
+    r = protocol_get_done(envelope->head, envelope->head_size, &done);
+    return r < 0 ? r : delivery_write_end(endpoint, &done, &envelope->payload, 0);
+}
+
 int delivery_send(struct actor *actor, struct envelope *envelope)
 {
     struct payload_wire wire = {.form = PAYLOAD_INLINE};
-    int r = write_record(actor, envelope, &wire);
+    int r = write_record(actor->inbox.endpoint, envelope, &wire);
 
     if (r == ENDPOINT_E_FULL)
         actor->inbox.full = true;
@@ -184,7 +173,7 @@ bool delivery_must_read_first(struct actor *actor)
 
 static void resume_outbox(struct actor *actor)
 {
-    if (!actor->inbox.held_up || !actor->inbox.endpoint || !actor_answer_fits(actor, 0))
+    if (!actor->inbox.held_up || !actor->inbox.endpoint || !list_empty(&actor->mailbox.answers))
         return;
     actor->inbox.held_up = false;
     endpoint_resume(actor->inbox.endpoint);

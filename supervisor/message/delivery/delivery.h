@@ -14,6 +14,7 @@
 
 struct death;
 struct endpoint;
+struct protocol_done;
 struct ring_record;
 
 /* For actor_class: slots and clients. */
@@ -51,6 +52,22 @@ void delivery_note_sent(struct actor *actor, const struct protocol_message *mess
  * the caller returns ENDPOINT_E_FULL.
  */
 bool delivery_must_read_first(struct actor *actor);
+
+/*
+ * Answers a request with a record of this kind, or reports the end of a job with its result and
+ * with the other fields of `done`. Without room, the answer waits in the mailbox; `more` as in
+ * endpoint_commit_of_many().
+ */
+void delivery_answer(struct actor *actor, uint16_t kind, const void *body, uint32_t size);
+void delivery_answer_end(struct actor *actor, struct protocol_done *done,
+                         const struct payload *result, unsigned more);
+/* Like delivery_answer(), but for REFUSED: `error` is an errno, positive; `reason` a sentence. */
+void delivery_refuse(struct actor *actor, uint64_t cookie, int error, const char *reason);
+/* Whether answers wait. Then the outbox is not read until they have been written: the caller
+ * returns ENDPOINT_E_FULL. */
+bool delivery_must_answer_first(struct actor *actor);
+/* Drops at most `max` answers that wait. Returns whether none is left. */
+bool delivery_drop_answers(struct actor *actor, size_t max);
 
 /* For struct endpoint_handler. */
 void delivery_on_space(struct actor *actor);

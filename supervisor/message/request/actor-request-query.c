@@ -3,7 +3,6 @@
 /* The requests of actors: names, monitors, timers, pauses, subscriptions and exchanges. */
 
 #include "shared/base/cleanup.h"
-#include "supervisor/channel/answer.h"
 #include "supervisor/channel/endpoint.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-log.h"
@@ -332,23 +331,34 @@ static int reserve_answer(struct actor *actor)
     return r;
 }
 
-static int send_answer(struct endpoint *endpoint, const struct actor_request *request,
+static int send_answer(struct actor *actor, const struct actor_request *request,
                        struct actor_answer answer)
 {
+    uint8_t body[sizeof(struct protocol_found)];
+    int size;
+
     if (answer.error == ANSWER_IN_PARTS)
         return ENDPOINT_E_MORE;
     if (answer.error == ANSWER_AFTER_BLOB)
         return ENDPOINT_E_BLOB;
-    if (answer.error > 0)
-        return answer_refuse(endpoint, request->cookie, answer.error, answer.reason);
+    if (answer.error < 0 && actor_request_forgive(answer.error) < 0)
+        return answer.error;
     if (answer.error < 0)
-        return actor_request_forgive(answer.error) < 0
-                   ? answer.error
-                   : answer_errno(endpoint, request->cookie, answer.error);
-    if (request->kind == PROTOCOL_FIND)
-        return answer_found(
-            endpoint, &(struct protocol_found){.cookie = request->cookie, .group = answer.value});
-    return answer_value(endpoint, request->cookie, answer.value);
+        answer = ANSWER_REFUSE(-answer.error, strerror(-answer.error));
+    if (answer.error > 0) {
+        delivery_refuse(actor, request->cookie, answer.error, answer.reason);
+    } else if (request->kind == PROTOCOL_FIND) {
+        size = protocol_put_found(
+            body, sizeof(body),
+            &(struct protocol_found){.cookie = request->cookie, .group = answer.value});
+        delivery_answer(actor, PROTOCOL_FOUND, body, (uint32_t)size);
+    } else {
+        size = protocol_put_answer(
+            body, sizeof(body),
+            &(struct protocol_answer){.cookie = request->cookie, .value = answer.value});
+        delivery_answer(actor, PROTOCOL_ANSWER, body, (uint32_t)size);
+    }
+    return 0;
 }
 
 int actor_request_on_request(struct actor *actor, const struct ring_record *record)
@@ -372,7 +382,7 @@ int actor_request_on_request(struct actor *actor, const struct ring_record *reco
         r = reserve_answer(actor);
     if (r != 0)
         return r;
-    return send_answer(actor->inbox.endpoint, &request,
+    return send_answer(actor, &request,
                        kind->changes && actor->restricted ? ANSWER_REFUSE(EPERM, "not permitted")
                                                           : kind->fn(actor, &request));
 }

@@ -231,7 +231,11 @@ static unsigned count_notices(const struct actor *observer, const struct actor *
     list_for_each (node, &observer->mailbox.answers) {
         const struct envelope *envelope = list_entry(node, struct envelope, link);
 
-        n += envelope->kind == PROTOCOL_TERMINATED && envelope->sender == other->reference;
+        struct protocol_terminated notice;
+
+        n += envelope->kind == PROTOCOL_TERMINATED &&
+             protocol_get_terminated(envelope->head, envelope->head_size, &notice) == 0 &&
+             notice.reference == other->reference;
     }
     return n;
 }

@@ -548,6 +548,7 @@ TEST(a_monitor_tells_once_and_at_once_of_what_is_gone)
     struct actor *observer = new_actor("watcher"), *monitored = new_actor("watched");
     struct endpoint *never_read = (struct endpoint *)(uintptr_t)&context;
     uint64_t reference = monitored->reference;
+    struct protocol_terminated notice;
 
     observer->inbox.endpoint = never_read; /* only looked at for being there */
     ck_assert_int_eq(monitor_add(observer, reference), 0);
@@ -557,7 +558,8 @@ TEST(a_monitor_tells_once_and_at_once_of_what_is_gone)
     monitor_notify(monitored, "gone");
     ck_assert_ptr_nonnull(mailbox_next(&observer->mailbox, true));
     struct envelope *envelope = mailbox_next(&observer->mailbox, true);
-    ck_assert_uint_eq(envelope->sender, reference);
+    ck_assert_int_eq(protocol_get_terminated(envelope->head, envelope->head_size, &notice), 0);
+    ck_assert_uint_eq(notice.reference, reference);
     mailbox_take(&observer->mailbox, envelope);
     envelope_free(envelope);
     ck_assert(list_empty(&observer->mailbox.answers));
