@@ -41,24 +41,29 @@ struct calendar_error {
     char text[160];  /* a clause in ASCII: "the hour must be 0 to 23" */
 };
 
-/* Microseconds in a minute: start, start + step, … up to stop. */
-struct calendar_seconds {
+/* start, start + step, … up to stop. */
+struct calendar_range {
     uint32_t start, stop, step;
+};
+
+enum calendar_set {
+    CALENDAR_YEARS,        /* bit 0 is CALENDAR_YEAR_FIRST; continues in three more words */
+    CALENDAR_MONTHS = 4,   /* bits 1 to 12 */
+    CALENDAR_DAYS,         /* bits 1 to 31 */
+    CALENDAR_DAYS_TO_LAST, /* bit 31 is the last day of a month, bit 30 the day before it */
+    CALENDAR_WEEKDAYS,     /* bits 0 to 6; 0 is Sunday */
+    CALENDAR_HOURS,        /* bits 0 to 23 */
+    CALENDAR_MINUTES,      /* bits 0 to 59 */
+    _CALENDAR_SETS,
 };
 
 /* What matches. It owns nothing, so it may be copied. The members belong to the implementation. */
 struct calendar {
     const struct zone *zone;
-    uint64_t years[4];     /* bit 0 is CALENDAR_YEAR_FIRST */
-    uint64_t minutes;      /* bits 0 to 59 */
-    uint32_t hours;        /* bits 0 to 23 */
-    uint32_t days;         /* bits 1 to 31 */
-    uint32_t days_to_last; /* bit 31 is the last day of a month, bit 30 the day before it */
-    uint32_t months;       /* bits 1 to 12 */
-    uint32_t weekdays;     /* bit 0 is Monday */
-    bool either_day;       /* a day matches by days or by weekdays, otherwise by both */
+    uint64_t sets[_CALENDAR_SETS];
+    bool either_day; /* a day matches by days or by weekdays, otherwise by both */
     unsigned n_seconds;
-    struct calendar_seconds seconds[CALENDAR_SECONDS_MAX];
+    struct calendar_range seconds[CALENDAR_SECONDS_MAX]; /* in microseconds */
 };
 
 /*

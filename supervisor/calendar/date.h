@@ -64,8 +64,8 @@ static inline struct date date_of_days(int64_t days)
     return date;
 }
 
-/* 0 is Monday. */
+/* 0 is Sunday. */
 static inline int date_weekday(int64_t days)
 {
-    return (int)((days + 3) % 7); /* 1970-01-01 was a Thursday. */
+    return (int)((days + 4) % 7); /* 1970-01-01 was a Thursday. */
 }

@@ -3,8 +3,8 @@
 
 /*
  * Time zones, from the compiled files of tzdata (RFC 8536). Each is read once and then immutable;
- * nothing here depends on the environment, except for TZDIR, or on the C library's notion of a
- * local zone, which is shared by all threads.
+ * nothing here depends on the environment or on the C library's notion of a local zone, which all
+ * threads share.
  *
  * The wall clock of a zone shows local time. Times are in microseconds: instants since 1970-01-01
  * 00:00 UTC, wall times as if the clock had shown 1970-01-01 00:00 and had never been changed
@@ -17,7 +17,6 @@
 
 enum {
     _ZONE_E_SUCCESS,
-    ZONE_E_NAME,    /* not a name that a zone can have */
     ZONE_E_MISSING, /* there is no zone of that name */
     ZONE_E_INVALID, /* its file is damaged, or older than version 2, or counts leap seconds */
 };
@@ -37,9 +36,8 @@ void zones_deinit(struct zones *zones);
 /*
  * Sets `*ret` to the zone, which `zones` owns. `name` is one of the IANA database ("UTC",
  * "Europe/Berlin"), or NULL for the machine's local zone: /etc/localtime, and UTC if that is
- * missing. Reads the zone's file if this is the first call for it: below /usr/share/zoneinfo, or
- * below TZDIR if that is an absolute path without "..". Returns 0, ZONE_E_*, -ENOMEM, or -errno of
- * reading.
+ * missing. Reads the zone's file, below /usr/share/zoneinfo, if this is the first call for it.
+ * Returns 0, ZONE_E_*, -ENOMEM, or -errno of reading.
  */
 int zones_get(struct zones *zones, const char *name, const struct zone **ret);
 
