@@ -7,9 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#define CRON_FIELDS      5
-#define STEP_MAX_SECONDS 3599
-#define SECONDS(n)       ((uint32_t)((n)*USEC_PER_SEC))
+#define CRON_FIELDS 5
+#define SECONDS(n)  ((uint32_t)((n)*USEC_PER_SEC))
 
 struct parser {
     const char *text;
@@ -113,7 +112,7 @@ static bool take_seconds(struct parser *parser, uint32_t *ret)
 {
     uint32_t scale = SECONDS(1);
 
-    if (!take_number(parser, ret) || *ret > STEP_MAX_SECONDS)
+    if (!take_number(parser, ret) || *ret >= 3600)
         return false;
     *ret = SECONDS(*ret);
     if (peek(parser) != '.' || parser->end - parser->at < 2 ||
@@ -173,8 +172,8 @@ static uint32_t take_step(struct parser *parser, const struct field *field)
 
     if ((field == &SECOND ? take_seconds : take_number)(parser, &step) && step > 0)
         return step;
-    fail(parser, start, "a step must be a number from 1 to %d",
-         field == &SECOND ? STEP_MAX_SECONDS : 9999);
+    fail(parser, start, "a step must be a number from %s",
+         field == &SECOND ? "0.000001 to 3599" : "1 to 9999");
     return 1;
 }
 
@@ -453,6 +452,8 @@ int calendar_parse(const char *text, struct zones *zones, struct calendar *ret,
     take_zone(&parser, zone ? last : NULL, zones);
     if (n_words == 0)
         fail(&parser, text, "it must be like \"Mon..Fri 09:00\", \"daily\" or \"0 9 * * 1-5\"");
+    if (n_words - zone > CRON_FIELDS)
+        fail(&parser, last, "only a time zone may follow the five fields of a cron line");
     trim(&parser);
     replace_word(&parser);
     if (n_words - zone == CRON_FIELDS)
