@@ -51,6 +51,8 @@ static void *produce(void *argument)
     struct traffic_tally tally = {0};
 
     side->result = traffic_produce(side->channel, side->traffic, &tally);
+    if (side->result == 0 && tally.sleeps == 0)
+        side->result = -ENODATA; /* it never had to wait: nothing was tested */
     return NULL;
 }
 
@@ -60,6 +62,8 @@ static void *consume(void *argument)
     struct traffic_tally tally = {0};
 
     side->result = traffic_consume(side->channel, side->traffic, &tally);
+    if (side->result == 0 && tally.sleeps == 0)
+        side->result = -ENODATA; /* it never had to wait: nothing was tested */
     return NULL;
 }
 

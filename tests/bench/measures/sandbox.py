@@ -10,7 +10,6 @@ import time
 import keepers
 import processes
 import programs
-import troupe_daemon
 from loads import Troupe
 from measures.round_trip import Apart
 from rounds import Measure, Subject
@@ -19,7 +18,6 @@ NOBODY = {"User": "nobody"}
 KEPT_TMP = "Troupe, strict, PrivateTmp=yes"  # not emptied after each job
 PROFILES = [("Troupe, plain", "none"), ("Troupe, basic", "basic"), ("Troupe, strict", "strict")]
 DEATHS = 20
-CALLS = 300_000
 
 
 def profile(name, *paths, **keys):
@@ -71,19 +69,6 @@ class Starts(keepers.Subject):
         os.kill(pid, signal.SIGKILL)
         [(_, ns)] = self.keeper.stamps.take(1)
         return (ns - before) / 1e6
-
-
-class KernelCalls(Subject):
-    """What the filters of a profile add to a worker's system calls."""
-    role = "troupe"
-
-    def __init__(self, name, of):
-        self.name = name
-        program = troupe_daemon.group(programs.ours("troupe/kernel"), Group=NOBODY, **profile(of))
-        self.system = troupe_daemon.Daemon({"kernel": program})
-
-    def turn(self, _point):
-        return programs.measure(programs.product("troupectl"), "--socket", self.system.socket, "do", "kernel", "--data", CALLS)
 
 
 class Spawns(Subject):
@@ -142,11 +127,8 @@ def measures(_quick):
         *(Apart(name, Troupe(Group=NOBODY, **profile(of)), "troupe") for name, of in PROFILES),
         Apart(KEPT_TMP, Troupe(Group=NOBODY, **profile("strict", PrivateTmp="yes")), "troupe"),
     ]
-    calls = [KernelCalls(name, of) for name, of in PROFILES]
     return [
         Measure("sandbox", "From kill -9 of a worker, or from posix_spawn, to main() in a sandbox", starts, "p50_ms", "ms"),
         Measure("sandbox-job", "One job of a worker in a sandbox, the server on a CPU of its own: round trip", jobs, "p50_us", "µs",
                 shown={"p50_us": "p50", "p99_us": "p99"}),
-        Measure("sandbox-call", "One system call of a worker in a sandbox", calls, "plain_ns", "ns",
-                shown={"plain_ns": "getppid()", "arguments_ns": "socket() that fails"}),
     ]

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/event/limited-log.h"
+#include "shared/base/log.h"
 #include "supervisor/loop/alarm.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
@@ -13,7 +13,6 @@
 #include "tests/unit/suite.h"
 #include <limits.h>
 
-static struct limited_log limited;
 static struct message_context context;
 static usec_t wall;
 
@@ -574,34 +573,6 @@ TEST(a_monitor_tells_once_and_at_once_of_what_is_gone)
 }
 
 /* ---- what is said about them ---- */
-
-static unsigned n_lines;
-
-static void count_line(enum log_level level, struct log_fields fields, const char *message)
-{
-    n_lines++;
-}
-
-TEST(who_gives_reason_for_many_lines_is_heard_no_more_and_others_are)
-{
-    struct actor *loud = new_actor("loud");
-
-    ck_assert_int_eq(limited_log_init(&limited, context.loop), 0);
-    context.log = &limited;
-    n_lines = 0;
-    log_set_sink(count_line);
-    for (int i = 0; i < 10000; i++)
-        (void)monitor_remove(loud, 0);
-    ck_assert_uint_eq(n_lines, LIMITED_LOG_BURST);
-    limited_log_write(&limited, "other", LOG_LEVEL_NOTICE, "something");
-    ck_assert_uint_eq(n_lines, LIMITED_LOG_BURST + 1);
-    for (int i = 0; i < 10000; i++)
-        limited_log_write(&limited, NULL, LOG_LEVEL_NOTICE, "nobody cares");
-    ck_assert_uint_eq(n_lines, 2 * LIMITED_LOG_BURST + 1);
-    limited_log_deinit(&limited);
-    ck_assert_uint_eq(n_lines, 2 * LIMITED_LOG_BURST + 3); /* summed up */
-    log_set_sink(NULL);
-}
 
 TEST(a_rate_lets_so_many_through_in_each_second)
 {
