@@ -3,7 +3,6 @@
 /* Opens the parts of the supervisor and starts the groups. */
 
 #include "shared/base/cleanup.h"
-#include "shared/base/closer.h"
 #include "shared/base/fault.h"
 #include "supervisor/client/attachment.h"
 #include "supervisor/config/names/names.h"
@@ -11,6 +10,7 @@
 #include "supervisor/control/control.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/order.h"
+#include "supervisor/loop/closer.h"
 #include "supervisor/loop/taker.h"
 #include "supervisor/process/kept-state.h"
 #include "supervisor/supervisor-private.h"
@@ -198,8 +198,7 @@ static int open_parts(struct supervisor *supervisor)
     return r < 0 ? failed("set up the tables of jobs and events", r) : 0;
 }
 
-/* The keeper sends all of it in one go, in an upgrade when the last supervisor has ended: that may
- * wait for a disk before. */
+/* The keeper sends all of it in one go. */
 #define HELD_TIMEOUT (120 * USEC_PER_SEC)
 
 /* The numbers that the next supervisor continues; in the memory of kept-state.h. */

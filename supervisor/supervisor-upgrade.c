@@ -105,7 +105,6 @@ static void on_checked(struct spawner_client *client, const struct spawn_exit *h
     if (!late && !how->unknown && !how->signalled && how->code == EXIT_SUCCESS) {
         log_notice("upgrading to %s", supervisor->options->program);
         upgrade->approved = true;
-        spawner_tell(&supervisor->parts.process.spawner, MESSAGE_NEXT);
         upgrade->stop_by = usec_add(loop_now(loop_of(supervisor)), SETTLE_TIMEOUT);
         loop_defer(loop_of(supervisor), &upgrade->stop);
         return;
@@ -313,7 +312,6 @@ bool supervisor_save(struct supervisor *supervisor)
     if (save_all(supervisor, problem))
         return true;
     supervisor->upgrade.approved = false;
-    spawner_tell(&supervisor->parts.process.spawner, MESSAGE_STAY);
     fail(supervisor, problem);
     return false;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Payloads of records: copied from the ring, or passed as descriptors over the control socket. */
 #include "shared/base/cleanup.h"
-#include "shared/base/closer.h"
 #include "supervisor/channel/endpoint-private.h"
+#include "supervisor/loop/closer.h"
 #include <errno.h>
 
 /* Copying this many bytes takes some tens of microseconds. */

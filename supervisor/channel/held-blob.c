@@ -2,7 +2,7 @@
 #include "supervisor/channel/held-blob.h"
 
 #include "shared/base/cleanup.h"
-#include "shared/base/closer.h"
+#include "supervisor/loop/closer.h"
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>

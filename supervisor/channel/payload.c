@@ -2,8 +2,8 @@
 #include "supervisor/channel/payload.h"
 
 #include "shared/base/cleanup.h"
-#include "shared/base/closer.h"
 #include "shared/base/fault.h"
+#include "supervisor/loop/closer.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/children.h"
 
-bool children_full(const struct children *children)
+bool children_have_room(const struct children *children)
 {
-    return children->pids.n == ID_TABLE_MAX;
+    return children->pids.n + 2 <= ID_TABLE_MAX;
 }
 
 void children_add(struct children *children, pid_t pid, uint64_t id, bool contained)

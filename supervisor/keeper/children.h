@@ -26,7 +26,8 @@ struct children {
     struct child at[ID_TABLE_MAX];
 };
 
-bool children_full(const struct children *children);
+/* Returns whether there is room for a process and its pump. */
+bool children_have_room(const struct children *children);
 /* Adds a child. Replaces one of the same pid, which was spared and has ended. Does nothing if the
  * table is full. */
 void children_add(struct children *children, pid_t pid, uint64_t id, bool contained);

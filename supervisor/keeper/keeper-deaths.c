@@ -55,8 +55,7 @@ bool keeper_reap_one(void)
     if (pid <= 0)
         return false;
     /* Takes requests first: a SPARE may have been sent before the signal that ended the child. */
-    while (keeper.channel >= 0 && !keeper.reply_waits && keeper_take_request())
-        ;
+    keeper_take_requests();
     if (keeper.reply_waits)
         return true;
     struct child *child = children_find(keeper.children, pid);
@@ -72,10 +71,7 @@ bool keeper_reap_one(void)
         if (keeper.supervisor > 0)
             keeper_reply_exited(child->id, &how);
     }
-    if (pid == keeper.next) {
-        log_warning("the new program has ended before its turn; it is started again then");
-        keeper_drop_next();
-    } else if (pid == keeper.supervisor)
+    if (pid == keeper.supervisor)
         keeper_supervisor_ended(&how);
     else if (leaves_orphans(child))
         keeper_expect_orphans();
@@ -108,11 +104,6 @@ void keeper_open_orphans(void)
     list_fd = open(path, O_RDONLY | O_CLOEXEC);
 }
 
-void keeper_close_orphans(void)
-{
-    list_fd = close_fd(list_fd);
-}
-
 bool keeper_begin_children(void)
 {
     cut = 0;
@@ -143,7 +134,7 @@ static bool is_kept(pid_t pid)
 {
     if (keeper.ending)
         return false;
-    if (pid == keeper.supervisor || pid == keeper.next || children_find(keeper.children, pid) ||
+    if (pid == keeper.supervisor || children_find(keeper.children, pid) ||
         children_find(keeper.children, getsid(pid)))
         return true;
     const struct child *leader = children_find(keeper.children, getpgid(pid));

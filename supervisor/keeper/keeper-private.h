@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* How many ends to remember of processes that were not held. */
+/* How many ends to remember of processes that were not held: a HOLD may be in the channel. */
 #define KEEPER_ENDS 64
 
 struct keeper_end {
@@ -26,8 +26,9 @@ struct keeper_end {
 };
 
 struct keeper {
-    struct supervisor_process process;
-    int channel; /* -1 = the supervisor has closed it */
+    struct program *program;
+    int notify_fd; /* of each supervisor; -errno of relay_open() */
+    int channel;   /* -1 = the supervisor has closed it */
     int signals;
     pid_t supervisor;      /* 0 = none runs */
     bool ready;            /* a supervisor has been ready once */
@@ -35,7 +36,8 @@ struct keeper {
     pid_t stopper;         /* the process that asked; 0 = not known */
     bool ending;           /* everything is killed */
     int status;            /* of the supervisor; once `ending` */
-    usec_t restart_at;     /* when to start the next supervisor; USEC_INFINITY = not */
+    usec_t due_at;         /* without a supervisor: when to start one; else, with `upgrading`, when
+                              to give it up; USEC_INFINITY = never */
     usec_t alive_at;       /* when to serve the watchdog next, while no supervisor does */
     usec_t end_by;         /* when to give up waiting for the rest; once `ending` */
     bool deaths_due;       /* there may be children to reap */
@@ -48,17 +50,12 @@ struct keeper {
     bool handing_over;     /* HELD messages are due, from `next_held` on */
     uint32_t next_held;
     struct crashes crashes;
-    pid_t next; /* of the new program, which an upgrade has started in advance; 0 = none runs */
-    int next_channel; /* of that */
-    bool upgrading;   /* the supervisor is the new one, and not ready yet */
-    usec_t ready_by;  /* while `upgrading`: when to give it up */
+    bool upgrading; /* the supervisor is the new one, and not ready yet */
     uint32_t n_upgrades, n_failed_upgrades;
     struct relay relay;
     struct children *children;
     struct holdings *holdings;
-    /* Processes of this supervisor that ended before they were held: a HOLD may be in the channel.
-     */
-    struct keeper_end ends[KEEPER_ENDS];
+    struct keeper_end ends[KEEPER_ENDS]; /* of processes of this supervisor */
     unsigned next_end;
     struct message request, reply;
     struct message_spawn spawn;
@@ -76,6 +73,8 @@ void keeper_reply_exited(uint64_t id, const struct spawn_exit *how);
 void keeper_hand_over(void);
 /* Returns whether there may be more requests. */
 bool keeper_take_request(void);
+/* Takes all requests, until one is answered by a reply that waits. */
+void keeper_take_requests(void);
 
 /* ---- keeper-deaths.c ---- */
 
@@ -95,7 +94,6 @@ bool keeper_reap_one(void);
 /* Opens the kernel's list of the keeper's children, as the kernel does not report when a process is
  * orphaned. Without it (no CONFIG_PROC_CHILDREN, no /proc) orphans are reaped, but not killed. */
 void keeper_open_orphans(void);
-void keeper_close_orphans(void);
 /* Begins to list all children, orphans or not. Returns false if the list cannot be read. */
 bool keeper_begin_children(void);
 /* Calls `fn` with the pids of the next few hundred children. Returns whether there may be more. */
@@ -107,10 +105,6 @@ bool keeper_next_children(void (*fn)(pid_t pid));
 int keeper_start_supervisor(void);
 void keeper_supervisor_ended(const struct spawn_exit *how);
 void keeper_supervisor_ready(void);
-/* Starts the next supervisor, which waits for the end of this one. */
-void keeper_start_next(void);
-/* Ends it, if it runs: there is no upgrade, or the program is started again when that is due. */
-void keeper_drop_next(void);
 /* Starts the next supervisor when it is due, and gives up one that an upgrade has started and that
  * does not become ready. */
 void keeper_restart_supervisor(void);

@@ -124,12 +124,10 @@ static void on_spawn(int lost)
     int r = message_take_spawn_head(&keeper.request, &keeper.spawn);
     if (lost < 0)
         r = lost;
-    if (r == 0 && children_full(keeper.children))
+    if (r == 0 && !children_have_room(keeper.children))
         r = -EAGAIN;
     if (r == 0)
         r = add_pump(&keeper.request);
-    if (r == 0 && children_full(keeper.children))
-        r = -EAGAIN;
     keeper.spawn.options.complete = complete;
     if (r == 0)
         r = spawn(&keeper.spawn.options, &result);
@@ -154,15 +152,13 @@ static void on_kill(const struct message_record *request)
     struct child *child = child_of(request);
     if (!child)
         return;
-    if (child->ended) {
-        keeper_spare(child, false);
-        return;
+    if (!child->ended) {
+        (void)kill(child->pid, SIGKILL);
+        (void)kill(-child->pid, SIGKILL);
     }
-    child->spared = false;
-    (void)kill(child->pid, SIGKILL);
-    (void)kill(-child->pid, SIGKILL);
     if (!child->contained)
         keeper_expect_orphans();
+    keeper_spare(child, false);
 }
 
 static void on_spare(const struct message_record *request)
@@ -224,13 +220,6 @@ bool keeper_take_request(void)
     case MESSAGE_FORGIVE:
         crashes_forgive(&keeper.crashes);
         break;
-    case MESSAGE_NEXT:
-        if (keeper.supervisor > 0)
-            keeper_start_next();
-        break;
-    case MESSAGE_STAY:
-        keeper_drop_next();
-        break;
     case MESSAGE_READY:
         keeper_supervisor_ready();
         break;
@@ -239,4 +228,10 @@ bool keeper_take_request(void)
     }
     message_close_fds(&keeper.request);
     return true;
+}
+
+void keeper_take_requests(void)
+{
+    while (keeper.channel >= 0 && !keeper.reply_waits && keeper_take_request())
+        ;
 }

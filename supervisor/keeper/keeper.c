@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/keeper.h"
 #include "shared/base/cleanup.h"
-#include "shared/base/closer.h"
 #include "shared/base/log.h"
 #include "supervisor/keeper/keeper-private.h"
 #include "supervisor/keeper/spawn.h"
@@ -22,8 +21,6 @@
 #define REQUESTS_PER_TURN 16
 /* Bounds the deaths per turn: any worker can leave thousands of orphans that end. */
 #define DEATHS_PER_TURN 64
-/* How many entries the descriptor table has from the start. */
-#define TABLE_SIZE 8192
 /* The pause before a reply is sent again when the kernel had no memory for it. */
 #define REPLY_RETRY_MS 10
 
@@ -49,15 +46,13 @@ static void forward(const struct signalfd_siginfo *info)
     if (stop) {
         keeper.stopping = true;
         keeper.stopper = sender.sival_int;
-    } else {
-        keeper_drop_next(); /* which may have read the configuration already */
     }
     if (keeper.supervisor > 0)
         (void)sigqueue(keeper.supervisor, (int)info->ssi_signo, sender);
     else if (stop && !keeper.upgrading)
         end_on_request();
     else if (!keeper.ending)
-        keeper.restart_at = clock_now();
+        keeper.due_at = clock_now();
 }
 
 /* The service manager's watchdog requests a core dump with SIGABRT. The process that hangs, and
@@ -181,13 +176,6 @@ static void keep_earlier_child(pid_t pid)
     children_add(keeper.children, pid, 0, true);
 }
 
-/* Makes the descriptor table large from the start: whenever a table that two threads share doubles,
- * the kernel waits for tens of milliseconds. This many entries take 64 KiB of kernel memory. */
-static void size_descriptor_table(void)
-{
-    close_fd(fcntl(keeper.signals, F_DUPFD_CLOEXEC, TABLE_SIZE - 1));
-}
-
 /* Otherwise clients could take the descriptors that a new worker needs. */
 static void limit_clients(void)
 {
@@ -220,7 +208,7 @@ static int become_keeper(void)
 {
     sigset_t signals;
     int r;
-    keeper.channel = keeper.next_channel = keeper.reply_fd = -1;
+    keeper.channel = keeper.reply_fd = -1;
     keeper.orphans_at = USEC_INFINITY;
     /* Otherwise a worker of the same user could trace the keeper or write to its memory. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
@@ -233,22 +221,16 @@ static int become_keeper(void)
     keeper.signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (keeper.signals < 0)
         return supervisor_process_cannot_start("signalfd");
-    size_descriptor_table();
-    r = closer_start();
-    if (r < 0) {
-        errno = -r;
-        return supervisor_process_cannot_start("the thread that closes descriptors (clone3)");
-    }
     keeper_open_orphans();
     for (bool more = keeper_begin_children(); more;)
         more = keeper_next_children(keep_earlier_child);
     return keeper_start_supervisor();
 }
 
-int keeper_run(struct keeper_program *program)
+int keeper_run(struct program *program)
 {
-    keeper.process =
-        (struct supervisor_process){.program = program, .notify_fd = relay_open(&keeper.relay)};
+    keeper.program = program;
+    keeper.notify_fd = relay_open(&keeper.relay);
     if (become_keeper() < 0)
         return EXIT_FAILURE;
     while (!is_over())

@@ -4,10 +4,7 @@
 /*
  * The keeper: trouped's main process, and the parent of all others. It starts the supervisor,
  * starts and reaps workers on request, and relays signals and sd_notify(3) texts. It reads no
- * untrusted data, allocates nothing after its start, and blocks only in poll(2). It may be the last
- * to hold a socket in which a worker or client has left descriptors, so a thread closes sockets:
- * before it starts a supervisor, the keeper waits a moment for that. New processes are copies of a
- * process with threads: they call nothing in the C library that asks these for something.
+ * untrusted data, allocates nothing after its start, has no threads, and blocks only in poll(2).
  *
  *   keeper            main process; subreaper
  *   ├─ supervisor     the event loop
@@ -44,26 +41,6 @@ struct keeper_ends {
     int notify_fd; /* takes sd_notify(3) texts; -errno of relay_open() */
 };
 
-/* The program of the supervisor. */
-struct keeper_program {
-    /* Executes it, in the supervisor process. Returns an exit status on failure. */
-    int (*run)(const struct keeper_program *program, const struct keeper_ends *ends);
-    /* From now on run() executes the program that is installed now. Returns 0, or -errno (logged)
-     * and nothing has changed. */
-    int (*renew)(struct keeper_program *program);
-    /* Follows renew(): goes back to the program before, if the new one failed. */
-    void (*settle)(struct keeper_program *program, bool failed);
-};
-
-/*
- * Runs the keeper until all other processes have ended. Returns the supervisor's exit status, or
- * EXIT_FAILURE (logged) if it was killed or could not be started. Does not return in the supervisor
- * process. Call it once, with one thread.
- */
-int keeper_run(struct keeper_program *program);
-
-/* ---- the program (main.c, supervisor-child.c) ---- */
-
 #define PROGRAM_NAME "trouped-supervisor"
 
 /*
@@ -73,12 +50,24 @@ int keeper_run(struct keeper_program *program);
  * supervisor executes a copy in memory that its user cannot read, so that no worker can trace it.
  */
 struct program {
-    struct keeper_program keeper;
+    /* Executes `next_fd` if there is one, or else `fd`, in the supervisor process. Returns an exit
+     * status on failure. */
+    int (*run)(const struct program *program, const struct keeper_ends *ends);
     char path[PATH_MAX];
     char **argv; /* passed to it, and borrowed */
     int fd;
-    int old_fd; /* during an upgrade, else -1 */
+    int next_fd; /* the new one, during an upgrade, else -1 */
 };
 
-/* keeper_program.run, which follows fork(). */
-int program_run(const struct keeper_program *keeper, const struct keeper_ends *ends);
+/* Returns a descriptor for struct program, or -errno, logged. */
+int program_open(const char *path);
+
+/* program.run of trouped: executes the file (supervisor-child.c). */
+int program_run(const struct program *program, const struct keeper_ends *ends);
+
+/*
+ * Runs the keeper until all other processes have ended. Returns the supervisor's exit status, or
+ * EXIT_FAILURE (logged) if it was killed or could not be started. Does not return in the supervisor
+ * process. Call it once, with one thread.
+ */
+int keeper_run(struct program *program);

@@ -6,8 +6,8 @@
  * size, with its descriptors. Numbers are in native form. After an
  * upgrade the two programs are of different versions: change a message only together with
  * MESSAGE_VERSION. The supervisor refuses to run under a keeper of another version. A keeper logs
- * and ignores a request that it does not know: a request on which nothing depends, like NEXT, STAY
- * and SPARE, may be added.
+ * and ignores a request that it does not know: a request on which nothing depends, like SPARE, may
+ * be added.
  *
  *   supervisor → keeper
  *     SPAWN    id, struct spawn_options; its descriptors
@@ -20,9 +20,6 @@
  *     READY    from now on the keeper starts another supervisor when this one crashes; the upgrade
  *              has succeeded, if this is one
  *     FORGIVE  ends safe mode: earlier crashes do not count any more
- *     NEXT     this supervisor is about to end for an upgrade: starts the new program, which
- *              waits for HELD_END until that has happened
- *     STAY     it does not end: the upgrade has failed
  *   keeper → supervisor
  *     HELD     id, pid, bytes, how the process ended; its pidfd if it runs, and the descriptors
  *     HELD_END follows the last HELD
@@ -59,9 +56,7 @@ enum message_kind {
     MESSAGE_HELD_END,
     MESSAGE_READY,
     MESSAGE_FORGIVE,
-    MESSAGE_NEXT,
-    MESSAGE_STAY,
-    MESSAGE_SPARE,
+    MESSAGE_SPARE = 13, /* older supervisors also send 11 and 12, which may be ignored */
 };
 
 /* How many supervisors there were before, and how they ended. */

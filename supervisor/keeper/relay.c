@@ -30,43 +30,36 @@ int relay_open(struct relay *relay)
     return fds[1];
 }
 
-static int send_to_manager(const struct relay *relay, const char *text, size_t size)
+/* Returns false if the manager is busy; true if it has the text, or has gone. */
+static bool send_to_manager(const struct relay *relay, const char *text, size_t size)
 {
-    const ssize_t n = sendto(relay->to, text, size, MSG_DONTWAIT | MSG_NOSIGNAL,
-                             (const struct sockaddr *)&relay->address, relay->address_size);
-    return n < 0 ? -errno : 0;
+    return sendto(relay->to, text, size, MSG_DONTWAIT | MSG_NOSIGNAL,
+                  (const struct sockaddr *)&relay->address, relay->address_size) >= 0 ||
+           (errno != EAGAIN && errno != ENOBUFS && errno != EINTR);
 }
 
-/* Removes a text once the manager has it, or has gone. */
 void relay_run(struct relay *relay)
 {
-    char text[RELAY_TEXT_MAX];
-    ssize_t n = -1;
-    relay->full = false;
-    while (!relay->full &&
-           (n = recv(relay->from, text, sizeof(text), MSG_PEEK | MSG_DONTWAIT)) > 0) {
-        const int r = send_to_manager(relay, text, (size_t)n);
-        relay->full = r == -EAGAIN || r == -ENOBUFS || r == -EINTR;
-        if (!relay->full)
-            (void)recv(relay->from, text, 0, MSG_DONTWAIT);
+    ssize_t n = 0;
+    while (n >= 0 && (relay->size == 0 || send_to_manager(relay, relay->text, relay->size))) {
+        n = recv(relay->from, relay->text, sizeof(relay->text), MSG_DONTWAIT);
+        relay->size = n > 0 ? (size_t)n : 0;
     }
-    if (!relay->full && n == 0) /* an empty text, which would hold up the others */
-        (void)recv(relay->from, text, 0, MSG_DONTWAIT);
 }
 
 void relay_tell(struct relay *relay, const char *text)
 {
     relay_run(relay);
-    if (!relay->full)
+    if (relay->size == 0)
         (void)send_to_manager(relay, text, strlen(text));
 }
 
 struct pollfd relay_wait(const struct relay *relay)
 {
-    return (struct pollfd){.fd = relay->full ? -1 : relay->from, .events = POLLIN};
+    return (struct pollfd){.fd = relay->size > 0 ? -1 : relay->from, .events = POLLIN};
 }
 
 int relay_wait_ms(const struct relay *relay)
 {
-    return relay->full ? RETRY_MS : -1;
+    return relay->size > 0 ? RETRY_MS : -1;
 }

@@ -8,7 +8,6 @@
  */
 
 #include <poll.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -20,7 +19,8 @@ struct relay {
     int to;   /* not connected: a restarted manager binds its socket again */
     struct sockaddr_un address;
     socklen_t address_size;
-    bool full; /* the manager's socket had no room for the next text */
+    size_t size; /* of the text that waits for room in the manager's socket; 0 = none */
+    char text[RELAY_TEXT_MAX];
 };
 
 /*

@@ -189,30 +189,17 @@ static void set_up_limits(const struct spawn_child *child)
     }
 }
 
-/* The system calls for ids of 32 bits have names of their own where older ones have 16. */
-#ifdef SYS_setresuid32
-#define CALL_SETGROUPS SYS_setgroups32
-#define CALL_SETRESGID SYS_setresgid32
-#define CALL_SETRESUID SYS_setresuid32
-#else
-#define CALL_SETGROUPS SYS_setgroups
-#define CALL_SETRESGID SYS_setresgid
-#define CALL_SETRESUID SYS_setresuid
-#endif
-
-/* Uses system calls: the C library's functions would also try to change the keeper's threads, which
- * this process does not have, and could wait for one forever. */
 static void set_up_ids(const struct spawn_child *child)
 {
     const struct spawn_options *options = child->options;
     /* An unprivileged supervisor may name its own user. */
     if (geteuid() != 0 && geteuid() == options->uid && getegid() == options->gid)
         return;
-    if (syscall(CALL_SETGROUPS, options->n_groups, options->groups) < 0)
+    if (setgroups(options->n_groups, options->groups) < 0)
         spawn_fail(child, SPAWN_GROUPS, errno);
-    if (syscall(CALL_SETRESGID, options->gid, options->gid, options->gid) < 0)
+    if (setresgid(options->gid, options->gid, options->gid) < 0)
         spawn_fail(child, SPAWN_GID, errno);
-    if (syscall(CALL_SETRESUID, options->uid, options->uid, options->uid) < 0)
+    if (setresuid(options->uid, options->uid, options->uid) < 0)
         spawn_fail(child, SPAWN_UID, errno);
 }
 

@@ -71,28 +71,14 @@ static long clone_child(struct spawn_child *child, int *ret_pidfd)
     return clone_with(child, CLONE_PIDFD, ret_pidfd);
 }
 
-/* Returns this process as a descriptor, which a process in another PID namespace can watch, or
- * -errno. It stays open. */
-static int own_pidfd(void)
-{
-    static pid_t owner;
-    static int fd = -1;
-    if (owner == getpid())
-        return fd;
-    fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-    if (fd < 0)
-        return -errno;
-    owner = getpid();
-    return fd;
-}
-
 int spawn(const struct spawn_options *options, struct spawn_result *ret)
 {
-    struct spawn_child child = {.options = options, .parent = getpid(), .parent_fd = -1};
+    _cleanup_close_ int parent_fd =
+        options->private_pids ? (int)syscall(SYS_pidfd_open, getpid(), 0) : -1;
+    struct spawn_child child = {.options = options, .parent = getpid(), .parent_fd = parent_fd};
     int pidfd = -1;
-    int r = options->private_pids ? child.parent_fd = own_pidfd() : 0;
-    if (r < 0)
-        return r;
+    if (options->private_pids && parent_fd < 0)
+        return -errno;
     child.null_fd = null_device();
     long pid = clone_child(&child, &pidfd);
     if (pid == 0)
@@ -103,26 +89,12 @@ int spawn(const struct spawn_options *options, struct spawn_result *ret)
     return 0;
 }
 
-/* The kernel's layout on all architectures but MIPS. */
-struct kernel_sigaction {
-    uintptr_t handler;
-    unsigned long flags;
-    uintptr_t restorer;
-    uint64_t mask;
-};
-
-/*
- * Uses system calls because the C library hides two signals, which a parent may also have ignored.
- */
 void spawn_reset_ignored_signals(void)
 {
-    for (int signo = 1; signo <= 64; signo++) {
-        struct kernel_sigaction action = {0};
-        if (syscall(SYS_rt_sigaction, signo, NULL, &action, sizeof(uint64_t)) < 0 ||
-            action.handler != (uintptr_t)SIG_IGN)
-            continue;
-        action = (struct kernel_sigaction){.handler = (uintptr_t)SIG_DFL};
-        syscall(SYS_rt_sigaction, signo, &action, NULL, sizeof(uint64_t));
+    for (int signo = 1; signo <= SIGRTMAX; signo++) {
+        struct sigaction action;
+        if (sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+            (void)signal(signo, SIG_DFL);
     }
 }
 

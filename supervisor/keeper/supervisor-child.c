@@ -42,10 +42,9 @@ static void unblock_signals(void)
 }
 
 /* Signals of a terminal would reach it twice if it had no session of its own. */
-_Noreturn void supervisor_child_run(const struct supervisor_process *process, int channel,
+_Noreturn void supervisor_child_run(const struct program *program, const struct keeper_ends *ends,
                                     pid_t keeper, const struct rlimit *nofile)
 {
-    const struct keeper_ends ends = {.channel = channel, .notify_fd = process->notify_fd};
     (void)setsid();
     if (prctl(PR_SET_PDEATHSIG, KEEPER_DEATH_SIGNAL, 0, 0, 0) < 0 || getppid() != keeper)
         _exit(EXIT_FAILURE);
@@ -55,7 +54,7 @@ _Noreturn void supervisor_child_run(const struct supervisor_process *process, in
     take_over_variable("LISTEN_PID", keeper);
     (void)unsetenv("LISTEN_PIDFDID"); /* also names the keeper */
     take_over_variable("WATCHDOG_PID", keeper);
-    exit(process->program->run(process->program, &ends));
+    exit(program->run(program, ends));
 }
 
 /* ---- the program ---- */
@@ -121,15 +120,15 @@ static int keep_open(int fd)
     return fd < 0 ? 0 : fcntl(fd, F_SETFD, 0);
 }
 
-int program_run(const struct keeper_program *keeper, const struct keeper_ends *ends)
+int program_run(const struct program *program, const struct keeper_ends *ends)
 {
-    const struct program *program = (const struct program *)keeper;
+    const int fd = program->next_fd >= 0 ? program->next_fd : program->fd;
     char text[PATH_MAX + 64];
     (void)snprintf(text, sizeof(text), "%d %d %d %s", ends->channel, ends->notify_fd,
                    MESSAGE_VERSION, program->path);
     if (keep_open(ends->channel) == 0 && keep_open(ends->notify_fd) == 0 &&
         setenv(KEEPER_VARIABLE, text, 1) == 0) {
-        (void)execveat(hide(program->fd), "", program->argv, environ, AT_EMPTY_PATH);
+        (void)execveat(hide(fd), "", program->argv, environ, AT_EMPTY_PATH);
         /* An interpreter can open a script only by its path; a policy may forbid to execute memory
          * (memfd_noexec). */
         if (errno == ENOENT || errno == EACCES)

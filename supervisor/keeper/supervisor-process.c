@@ -5,6 +5,7 @@
 #include "shared/base/log.h"
 #include "supervisor/keeper/spawn.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -44,8 +45,16 @@ int supervisor_process_cannot_start(const char *call)
     return -error;
 }
 
-pid_t supervisor_process_start(const struct supervisor_process *process, void (*on_fork)(void),
-                               int *ret_channel)
+int program_open(const char *path)
+{
+    const int fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd >= 0)
+        return fd;
+    log_error("%s: %s", path, strerror(errno));
+    return -errno;
+}
+
+pid_t supervisor_process_start(const struct program *program, int notify_fd, int *ret_channel)
 {
     const pid_t keeper = getpid();
     int fds[2];
@@ -53,9 +62,9 @@ pid_t supervisor_process_start(const struct supervisor_process *process, void (*
         return supervisor_process_cannot_start("socketpair");
     const pid_t pid = fork();
     if (pid == 0) {
-        on_fork();
+        const struct keeper_ends ends = {.channel = fds[1], .notify_fd = notify_fd};
         close_fd(fds[0]);
-        supervisor_child_run(process, fds[1], keeper, &descriptors);
+        supervisor_child_run(program, &ends, keeper, &descriptors);
     }
     const int r = pid < 0 ? supervisor_process_cannot_start("fork") : 0;
     close_fd(fds[1]);

@@ -3,12 +3,12 @@
 /* The system calls that the filters of a process forbid, and the listener that reports them. */
 
 #include "shared/base/cleanup.h"
-#include "shared/base/closer.h"
 #include "shared/base/list.h"
 #include "shared/base/log.h"
 #include "shared/base/scm.h"
 #include "supervisor/config/sandbox/sandbox-compile.h"
 #include "supervisor/event/limited-log.h"
+#include "supervisor/loop/closer.h"
 #include "supervisor/process/process.h"
 #include <errno.h>
 #include <linux/seccomp.h>

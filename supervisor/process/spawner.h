@@ -82,8 +82,6 @@ void spawner_pass_on(struct spawner *spawner, struct spawner_client *from,
  * Sends a message without contents:
  *
  *     MESSAGE_READY    the supervisor is ready: the keeper restarts it from now on
- *     MESSAGE_NEXT     starts the program of an upgrade, which waits for the end of this process
- *     MESSAGE_STAY     ends that program, as this process stays
  *     MESSAGE_FORGIVE  ends safe mode: earlier crashes do not count any more
  */
 void spawner_tell(struct spawner *spawner, enum message_kind kind);

@@ -25,7 +25,7 @@ struct spawn_exit reap_and_close(const struct spawn_result *result);
  * outcome reaches the test runner through the keeper.
  */
 struct keeper_ends go_under_keeper(void);
-/* The program that the keeper has started: 1, and more with each upgrade. */
+/* The program that the keeper has started: 1, or the new one of an upgrade: 2. */
 extern unsigned program_number;
 /* Also takes HELD_END, which says that nothing is held. */
 struct keeper_ends go_under_new_keeper(void);

@@ -189,13 +189,13 @@ static void prepare_supervisor(void *argument)
     task->channel = 3;
 }
 
-pid_t __wrap_supervisor_process_start(const struct supervisor_process *process,
-                                      void (*on_fork)(void), int *ret_channel)
+pid_t __wrap_supervisor_process_start(const struct program *program, int notify_fd,
+                                      int *ret_channel)
 {
     struct task *task = new_task();
     int fds[2], r;
 
-    (void)process, (void)on_fork; /* which closes what the new process does not keep */
+    (void)program, (void)notify_fd;
     if (!task || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
         abort();
     *task = (struct task){.channel = fds[1]};
@@ -271,17 +271,6 @@ usec_t __wrap_crashes_add(struct crashes *crashes, usec_t now)
     return usec_add(__real_crashes_add(crashes, now), sim_below(RESTART_MAX));
 }
 
-static int renew(struct keeper_program *program)
-{
-    (void)program;
-    return 0;
-}
-
-static void settle(struct keeper_program *program, bool failed)
-{
-    (void)program, (void)failed;
-}
-
 static bool is_empty(const void *unused)
 {
     (void)unused;
@@ -305,9 +294,10 @@ static void begin_anew(void)
 
 static void run_keeper(void *unused)
 {
-    static struct keeper_program program = {.renew = renew, .settle = settle};
+    static struct program program;
 
     (void)unused;
+    program = (struct program){.path = "/dev/null", .fd = -1, .next_fd = -1};
     begin_anew();
     sim_exit(keeper_run(&program));
 }

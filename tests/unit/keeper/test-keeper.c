@@ -7,7 +7,6 @@
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/suite.h"
 #include <poll.h>
-#include <sys/mman.h>
 
 static int channel = -1;
 static struct message message;
@@ -32,26 +31,18 @@ static void take_held(void)
     n_held++;
 }
 
-/* In the keeper: the time for an upgrade is over just now, or was while it did not run. */
+/* In the keeper: the time for an upgrade is over. */
 static void end_time(int signo)
 {
-    keeper.ready_by = usec_sub(clock_now(), signo == SIGTRAP ? 1 : 2 * USEC_PER_SEC);
+    keeper.due_at = clock_now();
 }
-
-/* What the supervisors of a test tell each other. */
-static struct {
-    pid_t next; /* that was started in advance */
-} * shared;
 
 /* Called in each supervisor that the keeper starts. */
 static void setup(void)
 {
     const struct sigaction action = {.sa_handler = end_time};
 
-    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(shared, MAP_FAILED);
     (void)sigaction(SIGTRAP, &action, NULL);
-    (void)sigaction(SIGXCPU, &action, NULL);
     channel = go_under_keeper().channel;
     while (receive() == MESSAGE_HELD)
         take_held();
@@ -254,152 +245,6 @@ TEST(a_new_program_that_is_ready_in_time_stays_although_the_keeper_hears_of_it_l
     receive_spawned(7);
 }
 
-TEST(a_new_program_has_its_time_although_both_were_stopped_meanwhile)
-{
-    if (given.first) {
-        be_ready();
-        _exit(KEEPER_EXIT_UPGRADE);
-    }
-    ck_assert(given.upgrading);
-    ck_assert_int_eq(kill(getppid(), SIGXCPU), 0);
-    request_spawn(7, "exit 3");
-    receive_spawned(7);
-    be_ready();
-}
-
-/* ---- started in advance ---- */
-
-/* Returns a child of the keeper other than this process and `other`, or 0. */
-static pid_t find_child(pid_t other)
-{
-    char path[64];
-    int pid = 0;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)getppid(), (int)getppid());
-    FILE *file = fopen(path, "re");
-    ck_assert_ptr_nonnull(file);
-    while (fscanf(file, "%d", &pid) == 1 && (pid == getpid() || pid == other))
-        pid = 0;
-    (void)fclose(file);
-    return pid;
-}
-
-/* Has the new program started, in place of `other`, and returns its process. */
-static pid_t start_next(pid_t other)
-{
-    pid_t pid;
-
-    (void)message_begin(&message, MESSAGE_NEXT, 0);
-    ck_assert_int_eq(message_send(channel, &message), 0);
-    do
-        pid = find_child(other);
-    while (pid == 0);
-    return pid;
-}
-
-/* In the new program. */
-static void be_upgraded(bool in_advance)
-{
-    ck_assert(given.upgrading && program_number == 2);
-    ck_assert_int_eq(getpid() == shared->next, in_advance);
-    be_ready();
-}
-
-TEST(a_program_that_was_started_in_advance_takes_over)
-{
-    if (given.first) {
-        be_ready();
-        shared->next = start_next(0);
-        _exit(KEEPER_EXIT_UPGRADE);
-    }
-    be_upgraded(true);
-}
-
-TEST(a_program_that_was_started_for_an_earlier_upgrade_does_not_take_over)
-{
-    if (given.first) {
-        be_ready();
-        shared->next = start_next(start_next(0));
-        _exit(KEEPER_EXIT_UPGRADE);
-    }
-    be_upgraded(true);
-}
-
-TEST(a_program_that_ends_before_it_takes_over_is_started_again)
-{
-    if (given.first) {
-        be_ready();
-        shared->next = start_next(0);
-        ck_assert_int_eq(kill(shared->next, SIGKILL), 0);
-        while (find_child(0) == shared->next)
-            ;
-        _exit(KEEPER_EXIT_UPGRADE);
-    }
-    be_upgraded(false);
-}
-
-/* In a process of its own: has the keeper learn of both ends at the same time. */
-static void continue_keeper(pid_t one, pid_t other)
-{
-    const pid_t stopped = getppid();
-
-    if (fork() > 0)
-        return;
-    while (state_of(one) != 'Z' || state_of(other) != 'Z')
-        ;
-    (void)kill(stopped, SIGCONT);
-    _exit(0);
-}
-
-TEST(a_program_that_ends_together_with_the_old_one_is_started_again)
-{
-    if (given.first) {
-        be_ready();
-        shared->next = start_next(0);
-        stop_keeper();
-        continue_keeper(getpid(), shared->next);
-        ck_assert_int_eq(kill(shared->next, SIGKILL), 0);
-        _exit(KEEPER_EXIT_UPGRADE);
-    }
-    be_upgraded(false);
-}
-
-/* The old supervisor does not handle the signal any more. */
-TEST(a_program_that_may_have_read_an_old_configuration_is_started_again)
-{
-    if (given.first) {
-        be_ready();
-        (void)signal(SIGHUP, SIG_IGN);
-        shared->next = start_next(0);
-        ck_assert_int_eq(kill(getppid(), SIGHUP), 0);
-        _exit(KEEPER_EXIT_UPGRADE);
-    }
-    be_upgraded(false);
-}
-
-TEST(a_program_ends_that_is_not_needed_after_all)
-{
-    be_ready();
-    shared->next = start_next(0);
-    (void)message_begin(&message, MESSAGE_STAY, 0);
-    ck_assert_int_eq(message_send(channel, &message), 0);
-    while (find_child(0) == shared->next)
-        ;
-}
-
-TEST(a_crash_before_the_new_program_takes_over_is_followed_by_the_old_one)
-{
-    if (given.first) {
-        be_ready();
-        shared->next = start_next(0);
-        ck_assert_int_eq(kill(getpid(), SIGKILL), 0);
-    }
-    ck_assert(!given.upgrading && given.n_restarts == 1 && program_number == 1);
-    ck_assert_int_eq(given.n_failed_upgrades, 0);
-    while (find_child(0) == shared->next)
-        ;
-}
-
 /* Returns when the keeper has passed a stop on. */
 static void await_stop(bool ask)
 {
@@ -424,6 +269,20 @@ TEST(a_stop_while_an_upgrade_ends_is_done_by_the_new_program)
     ck_assert(given.upgrading && program_number == 2);
     be_ready(); /* otherwise it has failed, and the old program does the stop */
     await_stop(false);
+}
+
+/* It is not ready, and has no time left. */
+TEST(a_new_program_that_is_not_ready_in_time_is_replaced_by_the_old_one)
+{
+    if (given.first) {
+        be_ready();
+        _exit(KEEPER_EXIT_UPGRADE);
+    }
+    if (given.upgrading) {
+        ck_assert_int_eq(kill(getppid(), SIGTRAP), 0);
+        pause();
+    }
+    ck_assert(given.n_failed_upgrades == 1 && program_number == 1);
 }
 
 const struct suite suite = {.setup = setup, .teardown = teardown};

@@ -54,7 +54,7 @@ static int fill_manager(void)
 {
     char text[16];
     int n = 0;
-    for (; !relay.full; n++) {
+    for (; relay.size == 0; n++) {
         (void)snprintf(text, sizeof(text), "%d", n);
         say(text);
         relay_run(&relay);
@@ -83,8 +83,6 @@ TEST(an_empty_text_holds_up_no_other)
 {
     say("");
     say("READY=1");
-    relay_run(&relay);
-    ck_assert(may_run(0));
     relay_run(&relay);
     assert_told("READY=1");
     ck_assert(!may_run(0));
@@ -121,7 +119,7 @@ TEST(texts_for_a_manager_that_is_gone_are_dropped)
     (void)fill_manager();
     manager = close_fd(manager);
     relay_run(&relay);
-    ck_assert(!relay.full);
+    ck_assert(relay.size == 0);
     bind_manager();
     relay_run(&relay);
     ck_assert_int_eq(recv(manager, (char[8]){0}, 8, 0), -1);

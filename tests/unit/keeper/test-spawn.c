@@ -7,8 +7,6 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <pthread.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -482,47 +480,6 @@ TEST(the_user_is_changed_and_the_supervisor_keeps_its_secrets)
     ck_assert_str_eq(output, "65534\n65533\n65533 4242\n1\n");
     ck_assert_int_eq(prctl(PR_GET_DUMPABLE), 0);
     ck_assert_int_eq((int)getuid(), 0);
-}
-
-static void *begin(void *unused)
-{
-    return unused;
-}
-
-static void keep_to_one_processor(void)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET((unsigned)sched_getcpu(), &set);
-    ck_assert_int_eq(sched_setaffinity(0, sizeof(set), &set), 0);
-}
-
-/* On one processor, a thread does not begin before its maker waits or its time is over. */
-TEST(the_user_is_changed_while_a_thread_is_about_to_begin)
-{
-    char *const argv[] = {"/bin/true", NULL};
-    struct spawn_options options = {.argv = argv,
-                                    .environment = environment,
-                                    .set_user = true,
-                                    .uid = 65534,
-                                    .gid = 65534,
-                                    .cgroup_fd = -1};
-    if (!is_root("can change the user"))
-        return;
-    keep_to_one_processor();
-    for (int i = 0; i < 20; i++) {
-        struct spawn_result result;
-        pthread_t thread;
-        int fds[2];
-        ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
-        options.report_fd = fds[1];
-        ck_assert_int_eq(pthread_create(&thread, NULL, begin, NULL), 0);
-        ck_assert_int_eq(spawn(&options, &result), 0);
-        ck_assert_int_eq(reap_and_close(&result).code, 0);
-        ck_assert_int_eq(pthread_join(thread, NULL), 0);
-        close_fd(fds[0]);
-        close_fd(fds[1]);
-    }
 }
 
 /* A child of ours spawns, tells the pid, and dies: the grandchild must follow. */

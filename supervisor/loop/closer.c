@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/closer.h"
+#include "supervisor/loop/closer.h"
 
 #include "shared/base/cleanup.h"
 #include <errno.h>
@@ -7,21 +7,15 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <time.h>
 #include <unistd.h>
 
-#define PAUSE_NSEC 1000000
 #define STACK_SIZE ((size_t)256 << 10)
 
 static struct {
     bool started;
-    int queue[2];              /* a pipe of descriptor numbers: bounded and without a lock */
-    _Atomic uint64_t n_queued; /* changed by any thread, read by closer_settle() */
-    _Atomic uint64_t n_closed; /* changed by the closer's thread, read by closer_settle() */
-    sem_t begun;               /* posted by the thread */
+    int queue[2]; /* a pipe of descriptor numbers: bounded and without a lock */
+    sem_t begun;  /* posted by the thread */
 } closer;
 
 static void *closer_run(void *unused)
@@ -30,12 +24,9 @@ static void *closer_run(void *unused)
     int fd;
 
     (void)sem_post(&closer.begun);
-    while ((n = read(closer.queue[0], &fd, sizeof(fd))) == sizeof(fd) || errno == EINTR) {
-        if (n != sizeof(fd))
-            continue;
-        (void)close(fd);
-        atomic_fetch_add_explicit(&closer.n_closed, 1, memory_order_relaxed);
-    }
+    while ((n = read(closer.queue[0], &fd, sizeof(fd))) == sizeof(fd) || errno == EINTR)
+        if (n == sizeof(fd))
+            (void)close(fd);
     return unused;
 }
 
@@ -87,17 +78,6 @@ int closer_start(void)
     return 0;
 }
 
-void closer_forget(void)
-{
-    if (!closer.started)
-        return;
-    close_fd(closer.queue[0]);
-    close_fd(closer.queue[1]);
-    closer.started = false;
-    atomic_store_explicit(&closer.n_queued, 0, memory_order_relaxed);
-    atomic_store_explicit(&closer.n_closed, 0, memory_order_relaxed); /* the thread is gone */
-}
-
 void closer_close(int fd)
 {
     const int saved = errno;
@@ -105,19 +85,7 @@ void closer_close(int fd)
     if (fd < 0)
         return;
     /* With thousands waiting, the queue is full, and the close happens here. */
-    if (closer.started && write(closer.queue[1], &fd, sizeof(fd)) == sizeof(fd))
-        atomic_fetch_add_explicit(&closer.n_queued, 1, memory_order_relaxed);
-    else
+    if (!closer.started || write(closer.queue[1], &fd, sizeof(fd)) != sizeof(fd))
         (void)close(fd);
     errno = saved;
-}
-
-void closer_settle(unsigned msec)
-{
-    const struct timespec pause = {.tv_nsec = PAUSE_NSEC};
-
-    while (closer.started && msec-- > 0 &&
-           atomic_load_explicit(&closer.n_closed, memory_order_relaxed) !=
-               atomic_load_explicit(&closer.n_queued, memory_order_relaxed))
-        (void)nanosleep(&pause, NULL);
 }

@@ -12,11 +12,3 @@ int closer_start(void);
 
 /* Closes `fd` soon, -1 allowed; keeps errno. */
 void closer_close(int fd);
-
-/* Waits until all are closed, for at most `msec`. Call it before fork(): otherwise the new process
- * gets copies of the descriptors that are still open, and its exec closes them last. */
-void closer_settle(unsigned msec);
-
-/* Call it in a child of fork(), which has no threads: otherwise the child would make its parent
- * close descriptors of the same numbers. Idempotent. */
-void closer_forget(void);
