@@ -391,10 +391,14 @@ class Jobs(Ctl):
         id = self.exits(0, "create", "actor", "-", input="echo large" + padding).stdout.strip()
         self.assertEqual(self.s.wait_job(id)["result"]["data"], "large")
 
-    def test_why_it_did_not_succeed_goes_to_standard_error(self):
+    def test_why_it_did_not_succeed_goes_to_standard_error_once(self):
         process = self.exits(1, "do", "actor", "--data", "crash abort")
         self.assertRegex(process.stderr, r"job \S+ is dead after 2 attempts: killed by SIGABRT")
         self.assertEqual(process.stdout, "")
+        process = self.exits(1, "do", "actor", "--data", "reject 7 no")
+        self.assertEqual((process.stdout, process.stderr.count("no\n")), ("", 1))
+        self.assertRegex(process.stderr, r"was rejected \(code 7\): no\n$")
+        self.assertEqual(self.exits(1, "do", "actor", "--data", "retry 5 words", "--retries", "0").stderr.count("words"), 1)
 
     def test_only_a_result_goes_to_standard_output_and_reasons_to_standard_error(self):
         """An empty small.png is better than one with a reason in it."""
@@ -412,12 +416,6 @@ class Jobs(Ctl):
                 self.assertEqual(process.stdout, "\n")
                 self.assertIn(words, process.stderr)
                 self.assertEqual(self.exits(1, "map", group, "--null", input="x").stdout, "\0")
-
-    def test_a_rejecting_answer_is_shown_as_it_is_once(self):
-        process = self.exits(1, "do", "actor", "--data", "reject 7 no")
-        self.assertEqual((process.stdout, process.stderr.count("no\n")), ("", 1))
-        self.assertRegex(process.stderr, r"was rejected \(code 7\): no\n$")
-        self.assertEqual(self.exits(1, "do", "actor", "--data", "retry 5 words", "--retries", "0").stderr.count("words"), 1)
 
     def test_who_waits_is_told_once_why_no_worker_begins(self):
         self.exits(0, "pause", "actor")
@@ -487,23 +485,19 @@ class Map(Ctl):
         self.assertEqual(process.stdout.split(), [str(i) for i in range(20000)])
         self.assertRegex(process.stderr, r"^20,000 jobs in .*: 20,000 succeeded; 0 retried\n$")
 
-    def test_empty_lines_are_jobs_and_tags_are_inputs(self):
+    def test_empty_lines_are_jobs_tags_are_inputs_and_with_nul_newlines_are_content(self):
         process = self.exits(0, "map", "actor", "--tag", "--quiet", input="echo a\n\necho b")
         self.assertEqual(process.stdout, "echo a\ta\n\t\necho b\tb\n")
         self.assertEqual(process.stderr, "")
-
-    def test_with_nul_newlines_are_content(self):
         process = self.exits(0, "map", "actor", "--null", input="before 2 exit 3\necho a\0echo b")
         self.assertEqual(process.stdout, "a\0b\0")
         self.assertIn("2 succeeded; 1 retried", process.stderr)
 
-    def test_it_stops_at_the_first_that_did_not_succeed(self):
+    def test_it_stops_at_the_first_that_did_not_succeed_unless_it_is_to_keep_going(self):
         process = self.exits(1, "map", "actor", "--window", "1", input="echo a\nreject 3\necho b\n")
         self.assertEqual(process.stdout, "a\n\n")
         self.assertRegex(process.stderr, r"line 2: job \S+ was rejected \(code 3\)")
         self.assertIn("1 succeeded, 1 rejected; 0 retried; stopped early, lines after 2 not read", process.stderr)
-
-    def test_keep_going_goes_on(self):
         process = self.exits(1, "map", "actor", "--keep-going", "--json", input="crash kill\necho b\n")
         first, second = (json.loads(line) for line in process.stdout.splitlines())
         self.assertEqual((first["line"], first["state"], first["attempts"]), (1, "dead", 2))

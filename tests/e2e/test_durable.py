@@ -987,10 +987,6 @@ class Lookups(Case):
         mine = s.create("other", "echo mine")
         self.assertEqual(s.wait_job(mine)["result"], text("mine"))
 
-    def test_a_job_is_not_said_to_be_unknown_whose_store_is_damaged(self):
-        s = self.damaged()
-        self.unknown(s, "restore a backup")
-
     def test_jobs_on_disk_are_not_said_to_be_none_while_their_store_is_being_opened(self):
         s = self.durable({"other": actor()}).start()
         s.call("Pause", target="kept")
@@ -1010,8 +1006,9 @@ class Lookups(Case):
         self.assertNotIn("store_problem", s.call("List"))
         self.assertEqual(s.ctl("jobs", "kept").stdout, "No jobs.\n")
 
-    def test_jobs_in_a_store_that_is_damaged_are_not_said_to_be_none(self):
+    def test_jobs_in_a_store_that_is_damaged_are_not_said_to_be_unknown_or_none(self):
         s = self.damaged()
+        self.unknown(s, "restore a backup")
         self.assertIn("restore a backup", s.call("List")["store_problem"])
         self.assertIn("restore a backup", self.refused("StoreFailed", s.call, "io.troupe.Jobs.CancelAll", group="kept")["problem"])
 
@@ -1029,14 +1026,11 @@ class Lookups(Case):
         s = self.waiting().with_faults(f"restore:3={errno.EUCLEAN}").start()  # dead letters, results, jobs
         self.unknown(s, "the next start reads them again")
 
-    def test_without_memory_jobs_are_read_later_and_questions_wait(self):
-        s = self.waiting(5).with_faults(f"restore:1={errno.ENOMEM},restore:4={errno.ENOMEM}").start()
-        self.refused("NoSuchJob", s.job, "never")
-        s.until(lambda: s.group("kept")["succeeded"] == 5)
-
-    def test_a_transaction_that_is_repeated_leaves_no_job_out(self):
-        s = self.waiting(5).with_faults(",".join(f"restore:{n}={errno.EAGAIN}" for n in (1, 3, 5))).start()
-        s.until(lambda: s.group("kept")["succeeded"] == 5)
+    def test_a_transaction_that_is_repeated_or_lacks_memory_leaves_no_job_out_and_questions_wait(self):
+        for error, passages in (errno.ENOMEM, (1, 4)), (errno.EAGAIN, (1, 3, 5)):
+            s = self.waiting(5).with_faults(",".join(f"restore:{n}={error}" for n in passages)).start()
+            self.refused("NoSuchJob", s.job, "never")
+            s.until(lambda s=s: s.group("kept")["succeeded"] == 5)
 
     def test_D5_jobs_on_a_full_disk_run_after_a_start(self):
         s = self.durable()

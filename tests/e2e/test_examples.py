@@ -26,21 +26,16 @@ class Count(TestCase):
         return self.s.until(lambda: (lambda j: j if '"count":3' in (j.get("published") or {}).get("data", "") else None)
                             (self.s.job(id)))
 
-    def test_J1_it_counts(self):
-        self.assertEqual(self.s.do("count", "5")["state"], "succeeded")
-
-    def test_J3_rejected_counting_is_final(self):
-        job = self.s.do("count", "5 reject")
-        self.assertEqual((job["state"], job["attempt"]), ("rejected", 1))
+    def test_J1_J3_it_counts_and_what_is_rejected_is_final(self):
+        for work, end in ("5", "succeeded"), ("5 reject", "rejected"):
+            job = self.s.do("count", work)
+            self.assertEqual((job["state"], job["attempt"]), (end, 1))
 
     @unittest.skipIf(SANITIZED, "it crashes on purpose, which is what a sanitizer is there to find")
-    def test_J3_a_crash_and_an_error_are_retried(self):
+    def test_J3_J4_a_crash_and_an_error_are_retried_and_always_crashing_is_dead(self):
         for word in "crash-at=3", "error-at=3":
             job = self.s.do("count", f"5 {word} attempts=2")
             self.assertEqual((job["state"], job["attempt"]), ("succeeded", 3), word)
-
-    @unittest.skipIf(SANITIZED, "it crashes on purpose, which is what a sanitizer is there to find")
-    def test_J4_always_crashing_is_dead(self):
         job = self.s.do("count", "5 crash-at=3", max_retries=1)
         self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
 

@@ -79,18 +79,12 @@ class Notifications(Services):
 
 
 class Failures(Services):
-    def test_a_service_that_crashes_has_failed_if_it_is_not_restarted(self):
-        s = self.one("os.kill(os.getpid(), signal.SIGSEGV)\n", Restart={"Restart": "no"})
-        s.wait_for(lambda: self.state(s) == "failed")
-        self.assertEqual(s.group("a")["state"], "failed")
-
-    def test_a_service_that_exits_with_0_is_stopped_if_it_is_not_restarted(self):
-        s = self.one("", Restart={"Restart": "no"})
-        s.wait_for(lambda: self.state(s) == "stopped")
-
-    def test_a_service_that_exits_with_0_before_it_is_ready_has_failed(self):
-        s = self.one("", Group={"Type": "notify"}, Restart={"Restart": "no"})
-        s.wait_for(lambda: self.state(s) == "failed")
+    def test_a_service_that_is_not_restarted_has_failed_unless_it_was_ready_and_exits_with_0(self):
+        for end, kind, state in (("os.kill(os.getpid(), signal.SIGSEGV)\n", "service", "failed"), ("", "service", "stopped"),
+                                 ("", "notify", "failed")):
+            s = self.one(end, Group={"Type": kind}, Restart={"Restart": "no"})
+            s.wait_for(lambda s=s, state=state: self.state(s) == state)
+            self.assertEqual(s.group("a")["state"], state)
 
     def test_a_program_that_cannot_be_executed_counts_towards_the_start_limit(self):
         s = self.supervisor()

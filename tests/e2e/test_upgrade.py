@@ -316,13 +316,6 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         self.assertFalse(os.path.exists(s.socket_path + ".upgrade"))
         self.assertNotIn("cannot bring back", s.log())
 
-    def test_D10_an_upgrade_that_cannot_save_jobs_changes_nothing(self):
-        s = self.installed({"actor": actor()})
-        os.mkdir(s.socket_path + ".upgrade.new")
-        self.refused(s, ".upgrade.new: File exists")
-        os.rmdir(s.socket_path + ".upgrade.new")
-        s.ctl("upgrade", check=True)
-
     def test_an_upgrade_while_another_program_locks_the_database_changes_nothing(self):
         s = self.started({"actor": actor(), "kept": actor(Jobs={"Durable": "yes"})}, state=True)
         s.until_restored()
@@ -359,17 +352,19 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         s.until(lambda: s.call("GetInfo")["upgrades"] == 1)
         self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
 
-    def test_a_new_program_that_could_not_start_changes_nothing(self):
+    def test_D10_an_upgrade_that_cannot_save_jobs_or_could_not_start_changes_nothing(self):
         s = self.installed({"actor": actor()})
+        os.mkdir(s.socket_path + ".upgrade.new")
+        self.refused(s, ".upgrade.new: File exists")
+        os.rmdir(s.socket_path + ".upgrade.new")
+        s.ctl("upgrade", check=True)
+        conf = s.write("troupe.conf", "[Nonsense]\n")
+        self.refused(s, "troupe.conf:1")
+        os.unlink(conf)
         install(s, b"#!/bin/sh\necho wrong machine\nexit 3\n")
         self.refused(s, "trouped-supervisor --check exited with status 3: wrong machine")
         os.unlink(s.path("trouped-supervisor"))
         self.refused(s, "trouped-supervisor: exec: No such file or directory")
-
-    def test_a_mistake_in_troupe_conf_keeps_an_upgrade_from_happening(self):
-        s = self.installed({"actor": actor()})
-        s.write("troupe.conf", "[Nonsense]\n")
-        self.refused(s, "troupe.conf:1")
 
     def test_D10_a_group_with_a_mistake_in_its_file_goes_on_with_what_it_said_before(self):
         s = self.installed({"actor": actor(2), "other": actor()})
