@@ -3,6 +3,7 @@
 /* Workers of an earlier supervisor, and their jobs in hand, continue. */
 
 #include "shared/base/cleanup.h"
+#include "shared/ring/memory.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
@@ -87,6 +88,22 @@ static void resume_workers(struct group *group)
     group_keep(group);
 }
 
+static void keep_missed(void *userdata, const struct memory_job *entry)
+{
+    cell_keep_missed(userdata, (const struct job_page *)(const void *)entry->kept);
+}
+
+/* Keeps the attempts of workers that nobody has taken over: there was no memory for their place, or
+ * their group is gone. */
+static void keep_attempts_of_rest(const struct group_context *context)
+{
+    const struct held_table *table = &context->pools->process->held;
+
+    for (const struct held *held = NULL; (held = held_next(table, HOLDING_WORKER, held));)
+        if (held->n_fds > 0)
+            (void)memory_scan_jobs(held->fds[0], keep_missed, (void *)(uintptr_t)context);
+}
+
 void groups_resume(const struct group_context *context)
 {
     struct group *group;
@@ -101,6 +118,7 @@ void groups_resume(const struct group_context *context)
     take_left(context, false);
     for (size_t i = 0; (group = registry_next(context->registry, &i));)
         resume_workers(group);
+    keep_attempts_of_rest(context);
 }
 
 void groups_remove_missing(const struct group_context *context)

@@ -72,6 +72,8 @@ void cell_job_lost(struct pool *pool, struct job *job, const struct death *death
 /* See struct pool_handler. */
 struct job *cell_job_resumed(struct pool *pool, const struct job_page *page);
 void cell_job_missed(struct pool *pool, const struct job_page *page);
+/* Like cell_job_missed(), but for a worker without a cell. */
+void cell_keep_missed(const struct group_context *context, const struct job_page *page);
 /* Whether the job's payload went with the last supervisor, so that no other attempt is possible. */
 static inline bool cell_is_restored(const struct job *job)
 {

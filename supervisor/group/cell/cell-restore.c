@@ -283,13 +283,16 @@ struct job *cell_job_resumed(struct pool *pool, const struct job_page *page)
 }
 
 /* Notes the attempt, which the job's row may lack when it is read later. */
+void cell_keep_missed(const struct group_context *context, const struct job_page *page)
+{
+    if (page->number != 0 && record_is_sound(&JOB_PAGE_RECORD, page))
+        ended_attempts_leave(&context->durable->attempts, page->number, page->attempt,
+                             page->n_failed + 1);
+}
+
 void cell_job_missed(struct pool *pool, const struct job_page *page)
 {
-    struct cell *cell = cell_of_pool(pool);
-
-    if (page->number != 0 && record_is_sound(&JOB_PAGE_RECORD, page))
-        ended_attempts_leave(&cell->context->durable->attempts, page->number, page->attempt,
-                             page->n_failed + 1);
+    cell_keep_missed(cell_of_pool(pool)->context, page);
 }
 
 void cell_tell_restored(struct cell *cell, const struct job *job)
