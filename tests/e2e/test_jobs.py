@@ -32,10 +32,12 @@ class Ends(TestCase):
         self.assertEqual(self.s.wait_job(first)["result"], text("done"))
         self.assertEqual(self.s.wait_job(second)["result"], text("second"))
 
-    def test_J1_do_answers_with_the_result_and_keeps_nothing(self):
+    def test_J1_do_honours_options_answers_with_the_result_and_keeps_nothing(self):
         job = self.s.do("actor", "echo hello", id="greeting")
         self.assertEqual((job["id"], job["state"], job["result"]), ("greeting", "succeeded", text("hello")))
         self.refused("NoSuchJob", self.s.job, "greeting")
+        job = self.s.do("actor", "before 9 retry 1 no", max_retries=2, backoff_min_usec=1000, backoff_max_usec=2000)
+        self.assertEqual((job["state"], job["attempt"], job["failed_attempts"], job["max_attempts"]), ("dead", 3, 3, 3))
 
     def test_J1_do_with_more_tells_of_each_change_of_state(self):
         with Varlink(self.s.socket_path) as connection:
@@ -45,22 +47,16 @@ class Ends(TestCase):
         self.assertIn("running", states)
         self.assertIn("backoff", states)
 
-    def test_J1_options_are_honoured(self):
-        job = self.s.do("actor", "before 9 retry 1 no", max_retries=2, backoff_min_usec=1000, backoff_max_usec=2000)
-        self.assertEqual((job["state"], job["attempt"], job["failed_attempts"], job["max_attempts"]), ("dead", 3, 3, 3))
-
     def test_J1_an_empty_or_malformed_id_is_refused(self):
         for id in "", "-x", ".x", "a b", "ä", "x" * 65, "a/b":
             with self.subTest(id=id):
                 self.refused("BadId", self.s.create, "actor", "echo", id=id)
         self.assertEqual(self.s.do("actor", "echo", id="A-z_0.9:@")["state"], "succeeded")
 
-    def test_J3_an_error_is_retried_with_the_same_payload_under_a_new_attempt_number(self):
+    def test_J3_an_error_is_retried_with_the_same_payload_under_a_new_number_and_a_crash_in_another_process(self):
         job = self.s.do("actor", "before 3 retry 5 not yet\nattempt", max_retries=5)
         self.assertEqual((job["state"], job["attempt"], job["result"]), ("succeeded", 3, text("3")))
         self.assertEqual([attempt["number"] for attempt in job["attempts"]][:2], [1, 2])
-
-    def test_J3_a_crash_is_retried_in_another_process(self):
         job = self.s.do("actor", "before 2 crash segv\nattempt")
         self.assertEqual((job["state"], job["result"]), ("succeeded", text("2")))
         self.assertEqual(self.s.worker("actor/0")["generation"], 2)
@@ -140,11 +136,9 @@ class Ends(TestCase):
             connection.send("Wait", {"id": "silent"})
             self.assertEqual(connection.reply()[0]["job"]["result"], text("1"))
 
-    def test_bytes_travel_as_base64(self):
+    def test_bytes_and_results_that_are_no_text_travel_as_base64(self):
         job = self.s.call("Do", group="actor", payload={"encoding": "base64", "data": "c3VtCgoA/w=="})["job"]
         self.assertRegex(job["result"]["data"], r"\A7 [0-9a-f]{16}\Z")
-
-    def test_results_that_are_no_text_come_as_base64(self):
         job = self.s.do("actor", "blob 252")
         self.assertEqual(job["result"]["encoding"], "base64")
 

@@ -93,7 +93,7 @@ class Strangers(TestCase):
     def locked(self, s, path, owner):
         s.until(lambda: os.path.exists(path) and (os.stat(path).st_mode & 0o777, os.stat(path).st_uid) == (0o600, owner))
 
-    def misuse(self, locks, user=65534):
+    def misuse(self, locks, user):
         s, bell, path, _ = self.misused(locks, user)
         self.locked(s, path, user)
         bell.ring()
@@ -102,14 +102,10 @@ class Strangers(TestCase):
         s.call("Restart", target="web")
         s.wait_for(lambda: s.worker("web/0")["generation"] == 2 and s.worker("web/0")["state"] == "idle")
 
-    def test_a_stranger_who_floods_the_socket_is_locked_out(self):
-        self.misuse("")
-
-    def test_a_stranger_whose_descriptors_do_not_close_is_locked_out(self):
-        self.misuse("locks")
-
-    def test_a_stranger_whose_descriptors_do_not_close_is_locked_out_while_the_service_is_root(self):
-        self.misuse("locks", user=0)
+    def test_a_stranger_who_floods_the_socket_or_whose_descriptors_do_not_close_is_locked_out(self):
+        for locks, user in ("", 65534), ("locks", 65534), ("locks", 0):  # 0: while the service is root
+            with self.subTest(locks=locks, user=user):
+                self.misuse(locks, user)
 
     def test_a_socket_that_was_locked_stays_so_under_the_next_supervisor(self):
         for user in (65534, 0):
