@@ -52,6 +52,7 @@ void parts_connect(struct parts *parts)
     parts->control.registry = &parts->registry;
     parts->control.jobs = &parts->jobs;
     parts->control.messages = &parts->messages;
+    parts->control.plans = &parts->plans;
     parts->control.events = &parts->events;
     parts->control.deaths = &parts->deaths;
     parts->control.log = &parts->log;

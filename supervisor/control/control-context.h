@@ -20,6 +20,7 @@ struct job_table;
 struct limited_log;
 struct loop;
 struct message_context;
+struct plans;
 struct process_context;
 struct registry;
 struct reload_call;
@@ -41,6 +42,7 @@ struct control_context {
     struct registry *registry;
     struct job_table *jobs;
     struct message_context *messages;
+    struct plans *plans;
     struct event_bus *events;
     struct death_log *deaths;
     struct limited_log *log;

@@ -68,7 +68,8 @@ INTERFACE(jobs, "io.troupe.Jobs", control_job_methods, control_list_jobs_methods
           control_stream_methods, control_cancel_methods, control_attach_methods);
 INTERFACE(actors, "io.troupe.Actors", control_actor_methods, control_tell_methods,
           control_dead_letter_methods);
+INTERFACE(schedules, "io.troupe.Schedules", control_schedule_methods);
 
 struct request_interface *const control_interfaces[] = {
-    &service, &supervisor, &jobs, &actors, NULL,
+    &service, &supervisor, &jobs, &actors, &schedules, NULL,
 };

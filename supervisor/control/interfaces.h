@@ -19,6 +19,7 @@ extern const struct request_method control_job_methods[], control_list_jobs_meth
     control_stream_methods[], control_cancel_methods[], control_attach_methods[];
 extern const struct request_method control_actor_methods[], control_tell_methods[],
     control_dead_letter_methods[];
+extern const struct request_method control_schedule_methods[];
 
 /* Gives the connection of this request the rings that its client had before a crash. Takes over
  * `held`, also on error. 0 or -errno. */

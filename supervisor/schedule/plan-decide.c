@@ -55,16 +55,21 @@ static void tell_untold(struct plan *plan, bool ends)
 
 void plan_decide(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum slot_cause cause)
 {
+    if (plan->row->reached < slot)
+        plan->row->reached = slot;
+    if (plan->row->firing == slot)
+        plan->row->firing = 0;
+    plan_note(plan, slot, outcome, cause);
+}
+
+void plan_note(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum slot_cause cause)
+{
     struct schedule_row *row = plan->row;
     const struct decided_slot decided = {slot, outcome, cause};
 
     memmove(row->last + 1, row->last, sizeof(row->last) - sizeof(row->last[0]));
     row->last[0] = slot_pack(&decided);
     row->counts[outcome]++;
-    if (row->reached < slot)
-        row->reached = slot;
-    if (row->firing == slot)
-        row->firing = 0;
     plan_write_row(plan);
     tell_untold(plan, outcome != plan->untold.outcome);
     if (is_one_of_many(outcome)) {

@@ -188,7 +188,7 @@ int plan_submit(struct plan *plan, int64_t slot, struct cell_request *request, s
 void plan_note_run(struct plan *plan, int64_t slot, struct job *job)
 {
     watch(plan, job);
-    plan_decide(plan, slot, SLOT_FIRED, SLOT_CAUSE_RUN);
+    plan_note(plan, slot, SLOT_FIRED, SLOT_CAUSE_RUN);
 }
 
 /* The job of the slot that is being fired is on disk, or was refused. */

@@ -13,10 +13,10 @@ static inline usec_t usec_of(int64_t seconds)
 
 /* Takes up the slots that are due, a bounded number, and waits for the next one. */
 void plan_step(struct plan *plan);
-/* Notes what became of a slot. */
+/* Notes what became of a job that was created on request. */
+void plan_note(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum slot_cause cause);
+/* Likewise of a slot, which is taken up now, or was before. */
 void plan_decide(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum slot_cause cause);
-/* The clock shows this; at least 1. */
-int64_t plan_now(const struct plan *plan);
 
 /* Gives the slot to its group, and decides it when the group has answered. */
 void plan_fire(struct plan *plan, int64_t slot, enum slot_cause cause);

@@ -50,6 +50,7 @@ struct plan_context {
 struct plan {
     const struct plan_context *context;
     struct config_schedule *config; /* owned */
+    uint64_t handle;                /* in struct plans */
     struct zones zones;
     struct calendar *calendars;
     size_t n_calendars;
@@ -96,6 +97,8 @@ struct group *plan_group(const struct plan *plan);
 /* Returns why it cannot take up a slot now, or NULL. Static. */
 const char *plan_obstacle(const struct plan *plan);
 
+/* The second that the clock shows; at least 1. */
+int64_t plan_now(const struct plan *plan);
 /* Returns the first slot after this second, or 0 if there is none, or if it is not known yet. */
 int64_t plan_next(const struct plan *plan, int64_t after);
 /* Returns the first slot after this second that OnCalendar= names, or 0. */

@@ -172,6 +172,8 @@ static int add(struct plans *plans, struct config_schedule *config, config_strv 
     at = place_of(plans, config->name);
     memmove(sorted + at + 1, sorted + at, (plans->n_plans - at) * sizeof(*sorted));
     r = plan_new(&sorted[at], &plans->context, config);
+    if (r == 0)
+        r = handle_table_add(&plans->handles, sorted[at], &sorted[at]->handle);
     if (r < 0) {
         memmove(sorted + at, sorted + at + 1, (plans->n_plans - at) * sizeof(*sorted));
         return r;
@@ -196,6 +198,7 @@ static int remove_missing(struct plans *plans, const struct config *config, conf
         }
         r = r < 0 ? r : note_name(removed, plan->config->name);
         plan_remove_row(&plans->context, plan->config->name);
+        handle_table_remove(&plans->handles, plan->handle);
         plan_free(plan);
     }
     plans->n_plans = n;
@@ -281,6 +284,7 @@ void plans_deinit(struct plans *plans)
     for (size_t i = 0; i < plans->n_plans; i++)
         plan_free(plans->sorted[i]);
     free(plans->sorted);
+    handle_table_deinit(&plans->handles);
     free_rows(plans->rows);
     plans->sorted = NULL;
     plans->rows = NULL;

@@ -3,7 +3,7 @@
 
 /* All schedules, and their rows in the store. */
 
-#include "shared/base/list.h"
+#include "shared/base/handle-table.h"
 #include "supervisor/config/config.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/schedule/plan.h"
@@ -17,15 +17,17 @@ struct plans {
     struct plan_context context;
     struct plan **sorted; /* by name */
     size_t n_plans;
-    bool begun;             /* the rows are known, or will never be */
-    struct plan_rows *rows; /* read from the store, and not claimed yet; NULL = none */
-    bool reads;             /* the store has the task that reads them */
+    struct handle_table handles; /* of the same, for lists */
+    bool begun;                  /* the rows are known, or will never be */
+    struct plan_rows *rows;      /* read from the store, and not claimed yet; NULL = none */
+    bool reads;                  /* the store has the task that reads them */
 };
 
 /* {0} has no schedules. `groups` and `kept` outlive them. */
 void plans_init(struct plans *plans, const struct group_context *groups, struct kept_states *kept);
 void plans_deinit(struct plans *plans);
 
+/* Returns NULL if there is no such schedule. */
 struct plan *plans_find(const struct plans *plans, const char *name);
 
 /* Takes over the schedules of a configuration. Appends their files to `added`, `changed` and

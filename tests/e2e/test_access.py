@@ -113,6 +113,8 @@ class Contents(TestCase):
             "io.troupe.Actors.ListSubscriptions": [{"exchange": "x"}],
             "io.troupe.Actors.ListDeadLetters": [{}],
             "io.troupe.Actors.GetDeadLetter": [{"id": id} for id in self.letters],
+            "io.troupe.Schedules.List": [{}],
+            "io.troupe.Schedules.Get": [{"name": "none"}],
         }
 
     CHANGES = {f"io.troupe.{name}" for name in (
@@ -120,7 +122,8 @@ class Contents(TestCase):
         "Supervisor.Drain Supervisor.Resize Supervisor.Reload Supervisor.Upgrade Jobs.Create Jobs.Do Jobs.Cancel Jobs.CancelAll Jobs.Attach "
         "Actors.Tell Actors.Ask "
         "Actors.Schedule Actors.Unschedule Actors.Pause Actors.Resume Actors.Subscribe Actors.Unsubscribe "
-        "Actors.CreateExchange Actors.DeleteExchange Actors.Requeue Actors.Purge Actors.SetMessageLog").split()}
+        "Actors.CreateExchange Actors.DeleteExchange Actors.Requeue Actors.Purge Actors.SetMessageLog "
+        "Schedules.Pause Schedules.Resume Schedules.Run Schedules.Backfill Schedules.Skip").split()}
 
     def showing(self):
         """The calls that show a secret."""
@@ -252,7 +255,7 @@ class Contents(TestCase):
         s = self.begin()
         letter = str(self.letters[0])
         verbs = (("status",), ("status", "secret", "talking", "speaking", "owned"), ("status", "secret/0"), ("status", "talking/0"),
-                 ("status", "speaking/0"), ("events",), ("jobs", "--ended"), ("deaths",), ("metrics",), ("info",), ("timers",),
+                 ("status", "speaking/0"), ("events",), ("jobs", "--ended"), ("deaths",), ("metrics",), ("info",), ("timer", "list"),
                  ("actors",), ("exchanges",), ("exchanges", "show", "x"), ("dead-letters",),
                  ("dead-letters", "show", letter), ("logs", "secret"), ("logs", self.dead),
                  *((verb, target) for verb in ("why", "job") for target in (self.kept, self.dead, self.erred, self.live)),

@@ -128,7 +128,7 @@ class Names(TestCase):
 
     def test_M11_timers_dead_letters_and_exchanges_are_offered(self):
         timer = self.s.call(ACTORS + "Schedule", to="digest/0", type="tick", delay_usec=3600 * 10**6)["id"]
-        self.assertEqual(self.offered("unschedule", ""), [str(timer)])
+        self.assertEqual(self.offered("timer", "cancel", ""), [str(timer)])
         self.s.create("digest", "crash kill", id="doomed", max_retries=0)
         self.s.wait_job("doomed")
         [letter] = self.s.call(ACTORS + "ListDeadLetters")["letters"]

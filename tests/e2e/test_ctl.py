@@ -441,7 +441,7 @@ class Jobs(Ctl):
     def test_a_message_for_a_service_is_refused_with_the_reason(self):
         self.s.write("plain.group", ini("/bin/sleep infinity", Group={"Type": "service"}))
         self.exits(0, "reload")
-        for verb in ("tell",), ("ask",), ("schedule", "--delay", "1h"):
+        for verb in ("tell",), ("ask",), ("timer", "add", "--delay", "1h"):
             refused = self.exits(5, *verb, "plain", "x").stderr
             self.assertIn("'plain' is not an actor: it is a plain service", refused)
             self.assertNotIn("did you mean", refused)
@@ -451,9 +451,9 @@ class Jobs(Ctl):
         self.s.write("upper.group", ini(f"{exec_} -- tr a-z A-Z"))
         self.exits(0, "reload")
         for actor in "upper", "upper/0":
-            for verb in ("tell",), ("ask",), ("schedule", "--delay", "1h"):
+            for verb in ("tell",), ("ask",), ("timer", "add", "--delay", "1h"):
                 self.assertIn("takes only jobs", self.exits(2, *verb, actor, "x").stderr)
-        self.exits(0, "schedule", "actor", "x", "--delay", "1h")
+        self.exits(0, "timer", "add", "actor", "x", "--delay", "1h")
 
     def test_do_as_json_is_an_object_also_without_success(self):
         job = json.loads(self.exits(0, "do", "actor", "--json", "--data", "echo x").stdout)

@@ -419,20 +419,20 @@ class Verbs(Letters):
 
     def test_schedule_timers_unschedule(self):
         s = self.players()
-        id = s.ctl("schedule", "p/0", "tick", "--every", "1h", check=True).stdout.strip()
-        others = [s.ctl("schedule", "p/0", "tock", "--at", "2126-01-01 00:00", check=True).stdout.strip(),
-                  s.ctl("schedule", "p/1", "tock", "--delay", "1h", check=True).stdout.strip()]
+        id = s.ctl("timer", "add", "p/0", "tick", "--every", "1h", check=True).stdout.strip()
+        others = [s.ctl("timer", "add", "p/0", "tock", "--at", "2126-01-01 00:00", check=True).stdout.strip(),
+                  s.ctl("timer", "add", "p/1", "tock", "--delay", "1h", check=True).stdout.strip()]
         self.assertEqual([id, *others], ["1", "2", "3"])  # people type them
-        shown = s.ctl("timers", "p/0", check=True).stdout.splitlines()
+        shown = s.ctl("timer", "list", "p/0", check=True).stdout.splitlines()
         self.assertEqual([line.split()[:3] for line in shown[1:]][0], [id, "p/0", "tick"])
         self.assertEqual(len(shown), 3)
-        s.ctl("unschedule", id, check=True)
-        self.assertEqual(s.ctl("unschedule", id).returncode, 5)
-        self.assertEqual(s.ctl("unschedule", "--to", "p/0", "--type", "tock", check=True).stdout, "1 cancelled\n")
-        self.assertEqual(len(s.ctl_json("timers")["timers"]), 1)
-        for arguments in (("schedule", "p/0", "x"), ("schedule", "p/0", "x", "--at", "noon"),
-                          ("schedule", "p/0", "x", "--at", "18:00", "--delay", "1s"), ("unschedule",),
-                          ("unschedule", "x"), ("unschedule", "1", "--to", "p")):
+        s.ctl("timer", "cancel", id, check=True)
+        self.assertEqual(s.ctl("timer", "cancel", id).returncode, 5)
+        self.assertEqual(s.ctl("timer", "cancel", "--to", "p/0", "--type", "tock", check=True).stdout, "1 cancelled\n")
+        self.assertEqual(len(s.ctl_json("timer")["timers"]), 1)
+        for arguments in (("timer", "add", "p/0", "x"), ("timer", "add", "p/0", "x", "--at", "noon"),
+                          ("timer", "add", "p/0", "x", "--at", "18:00", "--delay", "1s"), ("timer", "cancel",),
+                          ("timer", "cancel", "x"), ("timer", "cancel", "1", "--to", "p")):
             with self.subTest(arguments):
                 self.assertEqual(s.ctl(*arguments).returncode, 2)
 

@@ -13,6 +13,7 @@ from interface import SERVICE, Checker, Enum, Mismatch
 from troupe import ACTOR, CHECKER, TOP, VERSION, TestCase, helper, ini, text
 
 ACTORS, JOBS, SUPERVISOR = "io.troupe.Actors.", "io.troupe.Jobs.", "io.troupe.Supervisor."
+SCHEDULES = "io.troupe.Schedules."
 
 
 class Declarations(unittest.TestCase):
@@ -118,13 +119,23 @@ class Methods(TestCase):
         environment = ["PLAYER_SCRIPT=" + self.s.path("script"), "PLAYER_NOTES=/dev/null"]
         self.s.write("durable.group", ini(ACTOR, Jobs={"Durable": "yes"}))
         self.s.write("troupe.conf", f"[Supervisor]\nStateDirectory={self.s.path('state')}\n")
+        self.s.write("nightly.schedule", "[Schedule]\nOnCalendar=02:00\n[Job]\nGroup=actor\n")
         self.s.write("player.group", ini(helper("workers/player"), Group={"Environment": environment}))
         self.s.start()
+
+    def call_schedules(self):
+        for method in "Pause", "Resume", "Run":
+            self.s.call(SCHEDULES + method, name="nightly")
+        first = self.s.call(SCHEDULES + "Get", name="nightly")["coming"][0]
+        self.s.call(SCHEDULES + "Skip", name="nightly", slot=first["slot"])
+        self.s.call(SCHEDULES + "Backfill", name="nightly", **{"from": first["slot"] - 3 * 86400 * 10**6, "to": first["slot"]})
+        self.assertEqual(self.s.call(SCHEDULES + "List")["schedules"][0]["fired"], 1)
 
     def test_every_method_replies_as_declared(self):
         self.call_service_and_supervisor()
         self.call_jobs()
         self.call_actors()
+        self.call_schedules()
         declared = {f"{interface.name}.{method}" for interface in CHECKER.interfaces.values()
                     for method in interface.methods}
         # A reply to Upgrade is always an error: see test_upgrade.py.

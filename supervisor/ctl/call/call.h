@@ -15,6 +15,7 @@ struct varlink_reply;
 #define CALL_SUPERVISOR "io.troupe.Supervisor."
 #define CALL_JOBS       "io.troupe.Jobs."
 #define CALL_ACTORS     "io.troupe.Actors."
+#define CALL_SCHEDULES  "io.troupe.Schedules."
 
 /* The default of --timeout. */
 #define CALL_TIMEOUT (30 * USEC_PER_SEC)

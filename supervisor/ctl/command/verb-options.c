@@ -55,7 +55,7 @@ const struct option option_table[] = {
           "those with this key", ),
     VALUE(OPTIONS_LETTERS | OPTIONS_CANCEL, OPTION_SPAN, 0, "older-than", "SPAN", older_than,
           "those from before the last SPAN", ),
-    FLAG(OPTIONS_CHANGE | OPTIONS_CANCEL, 0, "dry-run", dry_run,
+    FLAG(OPTIONS_CHANGE | OPTIONS_CANCEL | OPTIONS_DRY_RUN, 0, "dry-run", dry_run,
          "change nothing, say how many it would be"),
     VALUE(OPTIONS_LETTERS | OPTIONS_CANCEL, OPTION_TEXT, 0, "cause", "CAUSE", cause,
           "those whose last attempt failed so: retry, exit, signal, oom ...", ),

@@ -37,6 +37,7 @@ enum option_set {
     OPTIONS_STATE = 1u << 23,    /* of jobs */
     OPTIONS_CANCEL = 1u << 24,   /* of cancel */
     OPTIONS_RECONNECT = 1u << 25,
+    OPTIONS_DRY_RUN = 1u << 26, /* --dry-run alone */
     OPTIONS_METRICS = 1u << 27,
     OPTIONS_TOP = 1u << 28,
     OPTIONS_PATIENCE = 1u << 29, /* with another --timeout: of the wait that the verb is for */

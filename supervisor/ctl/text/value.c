@@ -104,6 +104,18 @@ int value_date(const char *text, usec_t now, usec_t *ret)
     return -EINVAL;
 }
 
+int value_slot(const char *text, usec_t now, usec_t *ret)
+{
+    const char *at = *text == '@' ? NULL : strrchr(text, '@');
+    struct tm time;
+
+    if (parse_time(at ? at + 1 : text, "%Y-%m-%dT%H:%M:%SZ", &time)) {
+        *ret = (usec_t)timegm(&time) * USEC_PER_SEC;
+        return 0;
+    }
+    return parse_time(text, "%Y-%m-%d", &time) ? take_time(&time, ret) : value_date(text, now, ret);
+}
+
 int value_number(const char *text, int64_t minimum, int64_t maximum, int64_t *ret)
 {
     int64_t value;

@@ -22,4 +22,8 @@ int value_span_range(const char *text, usec_t *ret_min, usec_t *ret_max);
  */
 int value_date(const char *text, usec_t now, usec_t *ret);
 
+/* A date as above, "YYYY-MM-DD" (local), or as in the id of a slot's job: "2026-11-22T02:00:00Z",
+ * or the whole id. */
+int value_slot(const char *text, usec_t now, usec_t *ret);
+
 int value_number(const char *text, int64_t minimum, int64_t maximum, int64_t *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The verbs tell, ask, schedule, unschedule and timers. */
+/* The verbs tell, ask and timer. */
 
 #include "shared/base/cleanup.h"
 #include "shared/protocol/protocol-actors.h"
@@ -12,6 +12,7 @@
 #include "supervisor/ctl/verbs/listing.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <inttypes.h>
+#include <string.h>
 
 /* Added to the time-out of an ask to wait for the supervisor's answer. */
 #define ASK_GRACE (5 * USEC_PER_SEC)
@@ -115,11 +116,13 @@ static void show_id(const struct invocation *invocation, const json_t *reply)
     terminal_print(&invocation->out, "%" PRId64, field_int(reply, "id"));
 }
 
-int verb_schedule(struct invocation *invocation)
+static int add_timer(struct invocation *invocation)
 {
     json_t *parameters;
-    int r = message_parameters(invocation, &parameters);
+    int r = invocation->n_operands < 2 ? EXIT_USAGE : message_parameters(invocation, &parameters);
 
+    if (invocation->n_operands < 2)
+        complain("usage: troupectl timer add ACTOR TYPE [-]");
     if (r != EXIT_OK)
         return r;
     r = add_times(&invocation->options, parameters);
@@ -150,7 +153,7 @@ static int take_id(const struct invocation *invocation, const char *operand, jso
     return EXIT_OK;
 }
 
-static int unschedule(struct invocation *invocation, const char *operand)
+static int cancel_timer(struct invocation *invocation, const char *operand)
 {
     json_t *parameters;
     int r = take_id(invocation, operand, &parameters);
@@ -160,13 +163,13 @@ static int unschedule(struct invocation *invocation, const char *operand)
     return call_print(invocation, CALL_ACTORS "Unschedule", parameters, false, NULL);
 }
 
-int verb_unschedule(struct invocation *invocation)
+static int cancel_timers(struct invocation *invocation)
 {
     const char *to = invocation->options.to, *type = invocation->options.type;
     const bool ids = invocation->n_operands > 0;
 
     if (ids && !to && !type)
-        return invocation_each(invocation, 0, unschedule);
+        return invocation_each(invocation, 0, cancel_timer);
     if (!ids && to && type)
         return call_print(invocation, CALL_ACTORS "Unschedule",
                           json_pack("{s:s, s:s}", "to", to, "type", type), false, show_cancelled);
@@ -184,7 +187,7 @@ static const struct list_column timer_columns[] = {
     {0},
 };
 
-int verb_timers(struct invocation *invocation)
+static int list_timers(struct invocation *invocation)
 {
     static const struct listing listing = {.method = CALL_ACTORS "ListTimers",
                                            .array = "timers",
@@ -194,4 +197,23 @@ int verb_timers(struct invocation *invocation)
     return listing_run(invocation, &listing,
                        json_pack("{s:s*}", "to", invocation_operand(invocation, 0)),
                        invocation->options.limit);
+}
+
+int verb_timer(struct invocation *invocation)
+{
+    static const struct {
+        const char *name;
+        int (*run)(struct invocation *invocation);
+    } actions[] = {{"list", list_timers}, {"add", add_timer}, {"cancel", cancel_timers}};
+    const char *name = invocation_operand(invocation, 0);
+
+    if (!name)
+        return list_timers(invocation);
+    invocation->operands++;
+    invocation->n_operands--;
+    for (size_t i = 0; i < ELEMENTS(actions); i++)
+        if (strcmp(name, actions[i].name) == 0)
+            return actions[i].run(invocation);
+    complain("usage: troupectl timer [list [ACTOR] | add ACTOR TYPE [-] | cancel [ID...]]");
+    return EXIT_USAGE;
 }
