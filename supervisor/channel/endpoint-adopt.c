@@ -2,6 +2,7 @@
 
 /* Takes over the channel of a peer that has outlived the former supervisor. */
 
+#include "supervisor/channel/endpoint-adopt.h"
 #include "shared/base/scm.h"
 #include "supervisor/channel/endpoint-private.h"
 #include <errno.h>

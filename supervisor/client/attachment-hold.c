@@ -7,6 +7,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
+#include "supervisor/channel/endpoint-adopt.h"
 #include "supervisor/client/attachment.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"

@@ -18,10 +18,11 @@
 #include "shared/base/handle-table.h"
 #include "shared/base/index.h"
 #include "shared/base/list.h"
-#include "supervisor/config/config.h"
 #include "supervisor/loop/loop.h"
+#include "supervisor/message/actor-class.h"
 #include "supervisor/message/delivery/least-loaded.h"
 #include "supervisor/message/exchange/exchange.h"
+#include "supervisor/message/inbox.h"
 #include "supervisor/message/mailbox.h"
 #include "supervisor/message/schedule/schedule.h"
 #include <stdbool.h>
@@ -33,81 +34,11 @@ struct message_context;
 #define ACTOR_ASKS_MAX     16384u
 #define ACTOR_MONITORS_MAX 1024u
 
-enum actor_kind {
-    ACTOR_SLOT,
-    ACTOR_POOL,
-    ACTOR_GROUP,
-    ACTOR_EXCHANGE,
-    ACTOR_CLIENT,
-    _ACTOR_N_KINDS,
-};
-
 /* The log lines about the messages for an actor. */
 enum actor_log {
     ACTOR_LOG_ENQUEUED = 1u << 0,
     ACTOR_LOG_DISPATCHED = 1u << 1,
     ACTOR_LOG_UNHANDLED = 1u << 2,
-};
-
-/* The settings for an actor's messages. */
-struct actor_policy {
-    uint64_t mailbox_max, mailbox_memory_max;
-    enum config_overflow overflow;
-    enum config_on_crash on_crash;
-    unsigned message_retries;
-};
-
-/* clang-format off */
-#define ACTOR_POLICY_DEFAULT {.mailbox_max = 10000, .mailbox_memory_max = UINT64_C(64) << 20}
-/* clang-format on */
-
-struct actor_class {
-    enum actor_kind kind;
-    /* Forwards a message, or enqueues it; takes it over. 0 or ROUTER_E_*. */
-    int (*deliver)(struct actor *actor, struct envelope *envelope);
-    /* Forwards messages that wait in the mailbox. */
-    void (*feed)(struct actor *actor);
-
-    /* For groups and exchanges, which only forward messages (forward.h); NULL for others. */
-
-    /* Forwards a message to its recipients; takes it over. 0 or ROUTER_E_*. */
-    int (*hand_on)(struct actor *actor, struct envelope *envelope);
-    /*
-     * Finds the one recipient of a message of this topic. 0, or ROUTER_E_* or -errno with a static
-     * text: there is none, or several.
-     */
-    int (*resolve)(struct actor *actor, const struct topic *topic, struct actor **ret,
-                   const char **ret_reason);
-
-    /* The following members are optional. */
-
-    struct actor_policy (*policy)(const struct actor *actor);
-    /* Whether the actor has no worker until a command starts it. NULL = never. */
-    bool (*is_stopped)(const struct actor *actor);
-    /* A message was written to the inbox while inbox_watched was set, or the actor is resumed. */
-    void (*inbox_used)(struct actor *actor);
-    /* Whether the owner waits for room in the inbox, which messages must leave to it. */
-    bool (*inbox_reserved)(const struct actor *actor);
-    /* Frees an owner that ends with its actor. */
-    void (*free_owner)(struct actor *actor);
-};
-
-/*
- * The inbox of the worker or client behind an actor, and the known facts about its contents. It
- * goes with the worker when two workers swap places.
- */
-
-struct inbox {
-    struct endpoint *endpoint; /* NULL = there is no worker */
-    uint32_t control;          /* enum memory_control, as in the ring's header */
-    uint32_t n_messages;       /* not known to be consumed */
-    uint32_t n_pooled;         /* of these, for the pool */
-    uint32_t settled;          /* cursor behind the last message that was reported on */
-    uint32_t n_cancelled;      /* timers, by the request that is being handled */
-    bool adopted;              /* the worker is the last supervisor's */
-    bool full;                 /* delivery_on_space() will be called */
-    bool held_up; /* the outbox is read again once the actor is fed and answers have room */
-    bool owed;    /* an answer waits for room; messages must not take it */
 };
 
 struct actor_counters {

@@ -4,6 +4,7 @@
 
 #include "shared/base/fault.h"
 #include "shared/base/utf8.h"
+#include "supervisor/channel/endpoint-adopt.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/pool/slot/slot-private.h"

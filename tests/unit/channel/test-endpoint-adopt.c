@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "supervisor/channel/endpoint-adopt.h"
 #include "tests/unit/fake-peer.h"
 #include "tests/unit/suite.h"
 #include "worker/base/carrier.h"
