@@ -82,7 +82,7 @@ int job_lookup_begin(struct job_lookup *lookup, const struct group_context *cont
     if (!load)
         return -ENOMEM;
     load->owner = lookup;
-    load->by_id = true;
+    load->kind = LOAD_ID;
     load->id = *id;
     load->task.query = true;
     load->task.done = on_loaded;

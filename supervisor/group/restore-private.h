@@ -12,7 +12,6 @@ struct saved_job;
 enum {
     _RESTORE_E_SUCCESS,
     RESTORE_E_AGAIN, /* to be read again: the store is about to refuse the job that has its id */
-    RESTORE_E_LOADS, /* rows are being read with their payloads */
 };
 
 /* Returns the group of a row, if it is being restored. If there is no group of that name, makes one

@@ -18,7 +18,7 @@
 #include <string.h>
 
 /* How many rows are read at a time. Each read waits for the commit of concurrent writes, so a
- * million jobs need large reads. Results are read with their payloads, so fewer at a time. */
+ * million jobs need large reads. Results are kept when they are read, so fewer at a time. */
 #define ROWS_MAX    8192
 #define RESULTS_MAX 256
 
@@ -63,50 +63,7 @@ struct group *restore_group_of_row(const struct restore *restore, const struct j
     return group;
 }
 
-/* ---- in the storage thread ---- */
-
-static void free_rows(struct restore *restore)
-{
-    list_for_each_safe (node, &restore->rows) {
-        list_unlink(node);
-        (void)loaded_job_free(list_entry(node, struct loaded_job, link));
-    }
-}
-
-static int copy_row(void *userdata, const struct job_row *row)
-{
-    struct restore *restore = userdata;
-    struct loaded_job *copy;
-    int r = loaded_job_new(&copy, row);
-
-    if (r < 0)
-        return r;
-    list_push_back(&restore->rows, &copy->link);
-    restore->n_rows++;
-    return 0;
-}
-
-/* May run more than once until it is committed, and always reads the same rows. */
-static int restore_apply(struct store_task *task, struct database *database)
-{
-    struct restore *restore = list_entry(task, struct restore, task);
-
-    free_rows(restore);
-    restore->n_rows = 0;
-    switch (restore->stage) {
-    case RESTORE_LETTERS:
-        return job_rows_scan_dead(database, copy_row, restore);
-    case RESTORE_RESULTS:
-        return job_rows_scan_ended(database, restore->after_ended, restore->after, RESULTS_MAX,
-                                   copy_row, restore);
-    default:
-        return job_rows_scan(database, restore->after, ROWS_MAX, copy_row, restore);
-    }
-}
-
 /* ---- live jobs ---- */
-
-static void read_on(struct restore *restore);
 
 bool restore_is_old(const struct restore *restore, const struct group *group, int64_t number)
 {
@@ -206,9 +163,13 @@ static void end_groups(const struct restore *restore)
 
     restore->context->durable->restores = false;
     restore->context->durable->known = true;
-    while ((group = registry_next(restore->context->registry, &cursor)))
-        if (group->rows == GROUP_BEING_READ)
-            group->rows = GROUP_READ;
+    while ((group = registry_next(restore->context->registry, &cursor))) {
+        if (group->rows != GROUP_BEING_READ)
+            continue;
+        group->rows = GROUP_READ;
+        if (group_is_undescribed(group))
+            group_report_undescribed(group);
+    }
 }
 
 /* Hands out jobs of this run, unless older ones are still to be read. */
@@ -240,56 +201,14 @@ static void complete_unwritten(const struct restore *restore, bool ended_only)
     }
 }
 
-/* Stops reading, because the store does not work or is closed. */
-static void stop(struct restore *restore, int error)
+/* Takes the live jobs that were read with their payloads. Returns 0; or RESTORE_E_AGAIN or -ENOMEM:
+ * the others, to which it reduces the load, are to be read again. */
+static int take_jobs(struct restore *restore)
 {
-    leave_out(restore);
-    restore->context->durable->unreadable = true;
-    complete_unwritten(restore, true);
-    end_groups(restore);
-    if (error != -ECANCELED)
-        durable_jobs_ask(restore->context->durable);
-    resume_groups(restore);
-    free_rows(restore);
-    restore->stage = RESTORE_NOTHING;
-    if (restore->done)
-        restore->done(restore);
-}
-
-/* Reads the rows of the load, or the next ones. */
-static void read_next(struct restore *restore)
-{
-    store_add(restore->context->durable->store,
-              restore->load ? &restore->load->task : &restore->task);
-}
-
-static void on_retry(struct timer *timer, usec_t now)
-{
-    (void)now;
-    read_next(list_entry(timer, struct restore, retry));
-}
-
-/* Continues after RESTORE_RETRY, because memory is short. */
-static void read_later(struct restore *restore)
-{
-    struct loop *loop = restore->context->loop;
-
-    if (timer_arm(loop_timers(loop), &restore->retry, usec_add(loop_now(loop), RESTORE_RETRY)) < 0)
-        read_next(restore);
-}
-
-static void on_loaded(struct store_task *task, int result)
-{
-    struct job_load *load = job_load_of(task);
-    struct restore *restore = load->owner;
+    struct job_load *load = restore->load;
     bool is_short = load->n_read == 0;
     size_t n = 0;
 
-    if (result < 0) {
-        restore->load = job_load_free(load);
-        stop(restore, result);
-        return;
-    }
     for (size_t i = 0; i < load->n; i++) {
         struct job_load_entry *entry = &load->entries[i];
         int r = i >= load->n_read ? RESTORE_E_AGAIN : entry->job ? resume_job(restore, entry) : 0;
@@ -300,33 +219,26 @@ static void on_loaded(struct store_task *task, int result)
             load->entries[n++] = *entry;
     }
     load->n = n;
-    if (n == 0) {
-        restore->load = job_load_free(load);
-        read_on(restore);
-    } else if (is_short) {
-        read_later(restore);
-    } else {
-        read_next(restore);
-    }
+    if (n == 0)
+        return 0;
+    return is_short ? -ENOMEM : RESTORE_E_AGAIN;
 }
 
-/* Returns 0, RESTORE_E_LOADS or -ENOMEM. */
-static int take_jobs(struct restore *restore)
+/* Takes the rows of live jobs. Returns 0, or RESTORE_E_AGAIN: it has reduced the load to those that
+ * are to be read with their payloads. */
+static int take_rows(struct restore *restore)
 {
-    struct job_load *load = job_load_new(restore->n_rows);
-    const struct job_row *before = NULL;
+    struct job_load *load = restore->load;
+    struct loaded_job *before = NULL;
     struct group *group = NULL;
     struct cell *cell = NULL;
     size_t n = 0;
 
-    if (!load)
-        return -ENOMEM;
-    if (restore->n_rows > 0)
-        restore->after = list_entry(restore->rows.prev, struct loaded_job, link)->row.number;
-    list_for_each (node, &restore->rows) {
-        const struct job_row *row = &list_entry(node, struct loaded_job, link)->row;
+    for (size_t i = 0; i < load->n_read; i++) {
+        struct loaded_job *loaded = TAKE_PTR(load->entries[i].job);
+        const struct job_row *row = &loaded->row;
 
-        if (!before || !has_same_cell(row, before)) {
+        if (!before || !has_same_cell(row, &before->row)) {
             group = restore_group_of_row(restore, row);
             cell = find_cell(group, row->key, row->key_size);
         }
@@ -334,19 +246,16 @@ static int take_jobs(struct restore *restore)
             (is_to_be_read(restore, cell, row, &load->entries[n].mark) ||
              lacks_cell(group, cell, row)))
             load->entries[n++].number = row->number;
-        before = row;
+        restore->after = row->number;
+        (void)loaded_job_free(before);
+        before = loaded;
     }
-    load->n = n;
-    if (n == 0) {
-        job_load_free(load);
+    (void)loaded_job_free(before);
+    if (n == 0)
         return 0;
-    }
-    load->owner = restore;
-    load->bytes_max = RESTORE_BYTES;
-    load->task.done = on_loaded;
-    restore->load = load;
-    read_next(restore);
-    return RESTORE_E_LOADS;
+    load->kind = LOAD_NUMBERS;
+    load->n = n;
+    return RESTORE_E_AGAIN;
 }
 
 /* ---- the sequence ---- */
@@ -376,22 +285,12 @@ static bool mark_groups(const struct restore *restore)
     return any;
 }
 
-static void report_undescribed(const struct restore *restore)
-{
-    size_t cursor = 0;
-    struct group *group;
-
-    while ((group = registry_next(restore->context->registry, &cursor)))
-        if (group->rows == GROUP_BEING_READ && group_is_undescribed(group))
-            group_report_undescribed(group);
-}
-
 static void finish(struct restore *restore)
 {
     complete_unwritten(restore, false);
-    report_undescribed(restore);
     ended_attempts_settle(&restore->context->durable->attempts);
     (void)waiting_room_settle(restore->context->durable->inherited, SAVED_JOB_ROW, NULL, NULL);
+    restore->load = job_load_free(restore->load);
     restore->stage = RESTORE_NOTHING;
     end_groups(restore);
     restore_begin(restore); /* groups may have been added */
@@ -401,10 +300,19 @@ static void finish(struct restore *restore)
         restore->done(restore);
 }
 
-static void take_letters(const struct restore *restore)
+static void take_letters(struct restore *restore)
 {
-    list_for_each (node, &restore->rows)
-        restore_take_letter(restore, list_entry(node, struct loaded_job, link));
+    const struct job_load *load = restore->load;
+
+    for (size_t i = 0; i < load->n_read; i++) {
+        struct loaded_job *letter = load->entries[i].job;
+
+        restore_take_letter(restore, letter);
+        restore->after = letter->row.number;
+        restore->after_key = (int64_t)letter->row.letter;
+    }
+    if (load->more)
+        return;
     (void)waiting_room_settle(restore->context->durable->inherited, DEAD_LETTER_ROW, NULL, NULL);
     restore->context->durable->letters_unread = false;
 }
@@ -412,46 +320,128 @@ static void take_letters(const struct restore *restore)
 /* Returns 0, RESTORE_E_AGAIN or -ENOMEM. */
 static int take_results(struct restore *restore)
 {
-    list_for_each (node, &restore->rows) {
-        struct loaded_job *copy = list_entry(node, struct loaded_job, link);
+    const struct job_load *load = restore->load;
 
-        int r = restore_take_result(restore, copy);
+    for (size_t i = 0; i < load->n_read; i++) {
+        struct loaded_job *result = load->entries[i].job;
+        int r = restore_take_result(restore, result);
 
         if (r != 0)
             return r;
-        restore->after = copy->row.number;
-        restore->after_ended = copy->row.ended_at;
+        restore->after = result->row.number;
+        restore->after_key = (int64_t)result->row.ended_at;
     }
     return 0;
+}
+
+static void on_read(struct store_task *task, int result);
+
+/* Stops reading, because the store does not work or is closed. */
+static void stop(struct restore *restore, int error)
+{
+    leave_out(restore);
+    restore->context->durable->unreadable = true;
+    complete_unwritten(restore, true);
+    end_groups(restore);
+    if (error != -ECANCELED)
+        durable_jobs_ask(restore->context->durable);
+    resume_groups(restore);
+    restore->load = job_load_free(restore->load);
+    restore->stage = RESTORE_NOTHING;
+    if (restore->done)
+        restore->done(restore);
+}
+
+static struct job_load *make_load(struct restore *restore)
+{
+    struct job_load *load = job_load_new(ROWS_MAX);
+
+    if (!load)
+        return NULL;
+    load->kind = LOAD_JOBS;
+    load->owner = restore;
+    load->bytes_max = RESTORE_BYTES;
+    load->task.done = on_read;
+    restore->load = load;
+    return load;
+}
+
+static void read_later(struct restore *restore);
+
+/* Reads the jobs of the load, or the next rows of the stage. */
+static void read_next(struct restore *restore)
+{
+    static const enum job_load_kind kinds[] = {
+        [RESTORE_LETTERS] = LOAD_LETTERS,
+        [RESTORE_RESULTS] = LOAD_RESULTS,
+        [RESTORE_LIVE] = LOAD_JOBS,
+    };
+    struct job_load *load = restore->load ? restore->load : make_load(restore);
+
+    if (!load) {
+        read_later(restore);
+        return;
+    }
+    if (load->kind != LOAD_NUMBERS) {
+        load->kind = kinds[restore->stage];
+        load->n = load->kind == LOAD_RESULTS ? RESULTS_MAX : ROWS_MAX;
+        load->after = restore->after;
+        load->after_key = restore->after_key;
+    }
+    store_add(restore->context->durable->store, &load->task);
+}
+
+static void on_retry(struct timer *timer, usec_t now)
+{
+    (void)now;
+    read_next(list_entry(timer, struct restore, retry));
+}
+
+/* Continues after RESTORE_RETRY, because memory is short. */
+static void read_later(struct restore *restore)
+{
+    struct loop *loop = restore->context->loop;
+    const usec_t at = usec_add(loop_now(loop), RESTORE_RETRY);
+
+    if (timer_arm(loop_timers(loop), &restore->retry, at) == 0)
+        return;
+    if (restore->load)
+        read_next(restore);
+    else
+        stop(restore, -ENOMEM);
+}
+
+static void begin_stage(struct restore *restore, enum restore_stage stage)
+{
+    restore->stage = stage;
+    restore->after = 0;
+    restore->after_key = INT64_MIN;
 }
 
 /* Begins to read the next rows, of this stage or the next one. */
 static void read_on(struct restore *restore)
 {
-    const bool more = (restore->stage == RESTORE_RESULTS && restore->n_rows == RESULTS_MAX) ||
-                      (restore->stage == RESTORE_LIVE && restore->n_rows == ROWS_MAX);
-
-    if (!more) {
-        restore->stage++;
-        restore->after = 0;
-        restore->after_ended = 0;
-    }
-    if (restore->stage == RESTORE_DONE)
+    if (!restore->load->more)
+        begin_stage(restore, restore->stage + 1);
+    if (restore->stage == RESTORE_DONE) {
         finish(restore);
-    else
-        read_next(restore);
+        return;
+    }
+    restore->load->kind = LOAD_JOBS;
+    read_next(restore);
 }
 
-/* Returns 0, RESTORE_E_LOADS; or RESTORE_E_AGAIN or -ENOMEM: the rest of the rows is to be read
- * again. */
-static int take_rows(struct restore *restore)
+/* Returns 0; or RESTORE_E_AGAIN or -ENOMEM: the rest is to be read again. */
+static int take(struct restore *restore)
 {
-    switch (restore->stage) {
-    case RESTORE_LETTERS:
+    switch (restore->load->kind) {
+    case LOAD_LETTERS:
         take_letters(restore);
         return 0;
-    case RESTORE_RESULTS:
+    case LOAD_RESULTS:
         return take_results(restore);
+    case LOAD_JOBS:
+        return take_rows(restore);
     default:
         return take_jobs(restore);
     }
@@ -459,45 +449,39 @@ static int take_rows(struct restore *restore)
 
 static void on_read(struct store_task *task, int result)
 {
-    struct restore *restore = list_entry(task, struct restore, task);
+    struct restore *restore = job_load_of(task)->owner;
     const int fault = fault_inject("restore");
     int r = result < 0 ? result : fault;
 
     if (r == 0)
-        r = take_rows(restore);
-    free_rows(restore);
+        r = take(restore);
     if (r == 0)
         read_on(restore);
     else if (r == -EAGAIN || r == RESTORE_E_AGAIN) /* -EAGAIN: as if the transaction had failed */
         read_next(restore);
     else if (r == -ENOMEM)
         read_later(restore);
-    else if (r < 0)
+    else
         stop(restore, r);
 }
 
 void restore_init(struct restore *restore, const struct group_context *context)
 {
-    *restore =
-        (struct restore){.context = context, .task = {.apply = restore_apply, .done = on_read}};
-    list_init(&restore->task.link);
-    list_init(&restore->rows);
+    *restore = (struct restore){.context = context};
     timer_init(&restore->retry, on_retry);
 }
 
 void restore_begin(struct restore *restore)
 {
-    struct store *store = restore->context->durable->store;
+    struct durable_jobs *durable = restore->context->durable;
 
     note_new_groups(restore);
     if (restore->stage != RESTORE_NOTHING || (!mark_groups(restore) && restore->scanned))
         return;
     restore->scanned = true;
-    restore->end = store_next_number(store);
-    restore->stage = restore->context->durable->letters_unread ? RESTORE_LETTERS : RESTORE_RESULTS;
-    restore->after = 0;
-    restore->after_ended = 0;
-    restore->context->durable->restores = true;
+    restore->end = store_next_number(durable->store);
+    durable->restores = true;
+    begin_stage(restore, durable->letters_unread ? RESTORE_LETTERS : RESTORE_RESULTS);
     read_next(restore);
 }
 
@@ -509,8 +493,7 @@ void restore_again(struct restore *restore)
 
 void restore_deinit(struct restore *restore)
 {
-    if (timer_armed(&restore->retry)) {
+    if (timer_armed(&restore->retry))
         timer_disarm(loop_timers(restore->context->loop), &restore->retry);
-        restore->load = job_load_free(restore->load);
-    }
+    restore->load = job_load_free(restore->load);
 }

@@ -25,18 +25,15 @@ enum restore_stage {
     RESTORE_DONE,
 };
 
-/* The storage thread reads rows while the task is in the store; the loop takes them afterwards, and
+/* The storage thread reads rows while the load is in the store; the loop takes them afterwards, and
  * says what is read next. */
 struct restore {
     const struct group_context *context;
-    struct store_task task; /* reads the next rows */
     enum restore_stage stage;
-    int64_t end;        /* numbers from here on belong to jobs of this run */
-    int64_t after;      /* the last number that was taken */
-    usec_t after_ended; /* the end of that job, for results */
-    struct list rows; /* struct loaded_job.link: those of jobs that have not ended lack payloads */
-    unsigned n_rows;
-    struct job_load *load; /* live jobs that are being read with their payloads; NULL = none */
+    int64_t end;           /* numbers from here on belong to jobs of this run */
+    int64_t after;         /* the number of the last row that was taken in this stage */
+    int64_t after_key;     /* the id of that letter, or the end of that job */
+    struct job_load *load; /* NULL = nothing is read */
     struct timer retry;    /* continues after memory was short */
     bool scanned;          /* each row has been seen, so the group of each exists */
     void (*done)(struct restore *restore); /* read, or failed; NULL = none */

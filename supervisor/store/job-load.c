@@ -71,8 +71,8 @@ static int copy_row(void *userdata, const struct job_row *row)
 
 static void forget_pieces(struct job_load *load)
 {
-    if (load->bytes)
-        (void)munmap(TAKE_PTR(load->bytes), load->entries[load->n_read].job->row.payload_size);
+    if (load->mapped)
+        (void)munmap(TAKE_PTR(load->mapped), load->entries[load->n_read].job->row.payload_size);
     load->fd = close_fd(load->fd);
     load->done = 0;
 }
@@ -84,6 +84,7 @@ static void forget_rows(struct job_load *load)
     for (size_t i = 0; i < load->n; i++)
         load->entries[i].job = loaded_job_free(load->entries[i].job);
     load->n_read = 0;
+    load->bytes = 0;
 }
 
 /* Returns 0, JOB_ROWS_E_MISSING or -errno. */
@@ -101,8 +102,29 @@ static int find_number(struct database *database, const struct protocol_id *id, 
 static int copy_next_row(void *userdata, const struct job_row *row)
 {
     struct job_load *load = userdata;
+    struct job_load_entry *entry = &load->entries[load->n_read];
+    int r = copy_row(entry, row);
 
-    return copy_row(&load->entries[load->n_read++], row);
+    if (r < 0)
+        return r;
+    load->n_read++;
+    load->bytes += entry->job->payload.size;
+    return load->bytes > load->bytes_max ? LOAD_E_ENOUGH : 0;
+}
+
+/* Reads the next rows. */
+static int load_next(struct job_load *load, struct database *database)
+{
+    const unsigned n = (unsigned)load->n;
+    int r;
+
+    if (load->kind == LOAD_JOBS || load->kind == LOAD_ALL)
+        r = job_rows_scan(database, load->after, load->kind == LOAD_ALL, n, copy_next_row, load);
+    else
+        r = job_rows_scan_ends(database, load->kind == LOAD_RESULTS ? ROWS_ENDED : ROWS_DEAD,
+                               load->after_key, load->after, n, copy_next_row, load);
+    load->more = r == LOAD_E_ENOUGH || load->n_read == load->n;
+    return r == LOAD_E_ENOUGH ? 0 : r;
 }
 
 /* Between the parts of its payload, the job may have changed or ended. */
@@ -128,14 +150,14 @@ static int load_pieces(struct job_load *load, struct job_load_entry *entry,
     bool missing;
     int r = 0;
 
-    if (!load->bytes && payload_blob_new(size, &load->fd, &load->bytes) < 0)
+    if (!load->mapped && payload_blob_new(size, &load->fd, &load->mapped) < 0)
         return -ENOMEM;
-    r = pieces_read(database, entry->number, PIECES_PAYLOAD, load->bytes, size, &load->done,
+    r = pieces_read(database, entry->number, PIECES_PAYLOAD, load->mapped, size, &load->done,
                     PIECES_AT_ONCE);
     if (r == PIECES_E_MORE)
         return STORE_E_MORE;
     missing = r == PIECES_E_MISSING;
-    if (r == 0 && payload_blob_seal(load->fd, TAKE_PTR(load->bytes), size) < 0)
+    if (r == 0 && payload_blob_seal(load->fd, TAKE_PTR(load->mapped), size) < 0)
         r = -ENOMEM;
     if (r == 0)
         payload_set_blob(&entry->job->payload, TAKE_FD(load->fd), size);
@@ -153,7 +175,7 @@ static bool lacks_payload(const struct job_load_entry *entry)
 /* Returns also LOAD_E_ENOUGH: the load ends before the row. */
 static int load_row(struct job_load *load, struct job_load_entry *entry, struct database *database)
 {
-    int r = load->bytes ? 0 : job_rows_fetch(database, entry->number, copy_row, entry);
+    int r = load->mapped ? 0 : job_rows_fetch(database, entry->number, copy_row, entry);
 
     if (r == 0 && lacks_payload(entry))
         r = load->n_read == 0 ? load_pieces(load, entry, database) : LOAD_E_ENOUGH;
@@ -166,28 +188,26 @@ static int load_row(struct job_load *load, struct job_load_entry *entry, struct 
 static int load_apply(struct store_task *task, struct database *database)
 {
     struct job_load *load = job_load_of(task);
-    uint64_t bytes = 0;
     int r = 0;
 
-    if (!load->bytes)
+    if (!load->mapped)
         forget_rows(load);
-    if (load->lists)
-        return job_rows_list(database, load->after, load->ended, (unsigned)load->n, copy_next_row,
-                             load);
-    if (load->by_id && !load->bytes)
+    if (load->kind >= LOAD_JOBS)
+        return load_next(load, database);
+    if (load->kind == LOAD_ID && !load->mapped)
         r = find_number(database, &load->id, &load->entries[0].number);
     if (r < 0)
         return r;
-    for (; r == 0 && load->n_read < load->n && bytes <= load->bytes_max; load->n_read++) {
+    for (; r == 0 && load->n_read < load->n && load->bytes <= load->bytes_max; load->n_read++) {
         struct job_load_entry *entry = &load->entries[load->n_read];
 
         r = load_row(load, entry, database);
-        if (r == LOAD_E_ENOUGH || (r == -ENOMEM && !load->by_id))
+        if (r == LOAD_E_ENOUGH || (r == -ENOMEM && load->kind != LOAD_ID))
             return 0;
         if (r < 0 || r == STORE_E_MORE)
             return r;
         if (r == 0)
-            bytes += entry->job->payload.size;
+            load->bytes += entry->job->payload.size;
         r = 0;
     }
     return 0;

@@ -27,18 +27,28 @@ struct job_load_entry {
     struct loaded_job *job; /* NULL = there is no such row, or it was not read */
 };
 
+enum job_load_kind {
+    LOAD_NUMBERS, /* the rows of jobs with the numbers in `entries` */
+    LOAD_ID,      /* the row of the job with `id` */
+    LOAD_JOBS,    /* the next rows of jobs, without payloads */
+    LOAD_ALL,     /* likewise, and those of kept results */
+    LOAD_RESULTS, /* the next rows of kept results */
+    LOAD_LETTERS, /* the next rows of dead letters */
+};
+
 struct job_load {
     struct store_task task; /* its done() is the caller's */
     uint64_t bytes_max;     /* of payloads; at least one row is read */
     void *owner;            /* for the caller */
-    bool by_id;             /* reads one job: that with `id` */
+    enum job_load_kind kind;
     struct protocol_id id;
-    bool lists, ended; /* reads the next `n` rows without payloads, as job_rows_list() */
-    int64_t after;
-    size_t n_read; /* the first `n_read` rows were looked up */
-    /* The payload of the first row, while its pieces are read. `bytes` NULL = no pieces are being
-     * read. Such a row is always the first, because rows before it could change in between. */
-    void *bytes;
+    int64_t after, after_key; /* the next rows follow these: as of job_rows_scan_ends() */
+    bool more;                /* the next rows may not have been all */
+    size_t n_read;            /* the first `n_read` rows were looked up */
+    uint64_t bytes;           /* of their payloads */
+    /* The payload of the first row, while its pieces are read. NULL = no pieces are being read.
+     * Such a row is always the first, because rows before it could change in between. */
+    void *mapped;
     uint64_t done;
     int fd;
     size_t n;

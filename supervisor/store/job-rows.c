@@ -78,18 +78,27 @@ static const struct {
     const struct record *record;
     enum piece_kind kind;
     const char *put, *remove; /* removing returns the size of bytes in pieces */
+    const char *scan;
 } TABLES[_ROWS_N_TABLES] = {
     [ROWS_JOB] = {&JOB_ROW_RECORD, PIECES_PAYLOAD,
                   "INSERT INTO job (" COLUMNS "unclean, payload) VALUES (" PARAMETERS "?, ?)",
-                  "DELETE FROM job WHERE number = ?1 RETURNING " IN_PIECES(payload)},
+                  "DELETE FROM job WHERE number = ?1 RETURNING " IN_PIECES(payload), NULL},
     [ROWS_ENDED] = {&ENDED_RECORD, PIECES_RESULT,
                     "INSERT OR REPLACE INTO ended (" ENDED(ROW_COLUMN) "result) VALUES (" ENDED(
                         ROW_PARAMETER) "?)",
-                    "DELETE FROM ended WHERE number = ?1 RETURNING " IN_PIECES(result)},
+                    "DELETE FROM ended WHERE number = ?1 RETURNING " IN_PIECES(result),
+                    "SELECT " ENDED(ROW_COLUMN) BYTES(
+                        ended, result,
+                        1) " FROM ended"
+                           " WHERE (ended, number) > (?1, ?2) ORDER BY ended, number LIMIT ?3"},
     [ROWS_DEAD] = {&DEAD_RECORD, PIECES_PAYLOAD,
                    "INSERT OR REPLACE INTO dead (" DEAD(ROW_COLUMN) "payload) VALUES (" DEAD(
                        ROW_PARAMETER) "?)",
-                   "DELETE FROM dead WHERE number = ?1 RETURNING " IN_PIECES(payload)},
+                   "DELETE FROM dead WHERE number = ?1 RETURNING " IN_PIECES(payload),
+                   "SELECT " DEAD(ROW_COLUMN) BYTES(
+                       dead, payload,
+                       0) " FROM dead"
+                          " WHERE (letter, number) > (?1, ?2) ORDER BY letter, number LIMIT ?3"},
 };
 
 /* Whether a kept result has the name. */
@@ -358,58 +367,35 @@ int job_rows_find(struct database *database, const char *name, size_t size, int6
     return 0;
 }
 
-int job_rows_list(struct database *database, int64_t after, bool ended, unsigned max, job_row_fn fn,
+static const char SCAN[] = "SELECT " COLUMNS "unclean, " SIZE(payload) " FROM job WHERE number > ?1"
+                                                                       " ORDER BY number LIMIT ?2";
+static const char SCAN_ALL[] =
+    "SELECT " COLUMNS "unclean, " SIZE(payload) " FROM job WHERE number > ?1"
+                                                " UNION ALL SELECT created, started, uid, NULL, "
+                                                "attempt, max_retries, failed, priority, 0,"
+                                                " NULL, 1, NULL, state, NULL, NULL, number, grp, "
+                                                "key, name, NULL, NULL, NULL, NULL, NULL,"
+                                                " NULL, NULL, (SELECT unclean FROM store), " SIZE(
+                                                    result) " FROM ended WHERE number > ?1"
+                                                            " ORDER BY number LIMIT ?2";
+
+int job_rows_scan(struct database *database, int64_t after, bool ended, unsigned max, job_row_fn fn,
                   void *userdata)
 {
-    static const char sql[] = "SELECT " COLUMNS "unclean, " SIZE(
-        payload) " FROM job WHERE number > ?1"
-                 " UNION ALL SELECT created, started, uid, NULL, attempt, max_retries, failed, "
-                 "priority, 0,"
-                 " NULL, 1, NULL, state, NULL, NULL, number, grp, key, name, NULL, NULL, NULL, "
-                 "NULL, NULL,"
-                 " NULL, NULL, (SELECT unclean FROM store), " SIZE(
-                     result) " FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
-    sqlite3_stmt *statement;
-
-    if (!ended)
-        return job_rows_scan(database, after, max, fn, userdata);
-    statement = database_query(database, sql);
-    (void)sqlite3_bind_int64(statement, 1, after);
-    (void)sqlite3_bind_int64(statement, 2, max);
-    return read_rows(database, statement, ROWS_JOB, NO_BYTES, fn, userdata);
-}
-
-int job_rows_scan(struct database *database, int64_t after, unsigned max, job_row_fn fn,
-                  void *userdata)
-{
-    static const char sql[] =
-        "SELECT " COLUMNS
-        "unclean, " SIZE(payload) " FROM job WHERE number > ?1 ORDER BY number LIMIT ?2";
-    sqlite3_stmt *statement = database_query(database, sql);
+    sqlite3_stmt *statement = database_query(database, ended ? SCAN_ALL : SCAN);
 
     (void)sqlite3_bind_int64(statement, 1, after);
     (void)sqlite3_bind_int64(statement, 2, max);
     return read_rows(database, statement, ROWS_JOB, NO_BYTES, fn, userdata);
 }
 
-int job_rows_scan_ended(struct database *database, usec_t ended_at, int64_t number, unsigned max,
-                        job_row_fn fn, void *userdata)
+int job_rows_scan_ends(struct database *database, enum row_table table, int64_t key, int64_t number,
+                       unsigned max, job_row_fn fn, void *userdata)
 {
-    static const char sql[] = "SELECT " ENDED(ROW_COLUMN)
-        BYTES(ended, result, 1) " FROM ended"
-                                " WHERE (ended, number) > (?1, ?2) ORDER BY ended, number LIMIT ?3";
-    sqlite3_stmt *statement = database_query(database, sql);
+    sqlite3_stmt *statement = database_query(database, TABLES[table].scan);
 
-    (void)sqlite3_bind_int64(statement, 1, (int64_t)ended_at);
+    (void)sqlite3_bind_int64(statement, 1, key);
     (void)sqlite3_bind_int64(statement, 2, number);
     (void)sqlite3_bind_int64(statement, 3, max);
-    return read_rows(database, statement, ROWS_ENDED, ALL_BYTES, fn, userdata);
-}
-
-int job_rows_scan_dead(struct database *database, job_row_fn fn, void *userdata)
-{
-    static const char sql[] =
-        "SELECT " DEAD(ROW_COLUMN) BYTES(dead, payload, 0) " FROM dead ORDER BY letter, number";
-
-    return read_rows(database, database_query(database, sql), ROWS_DEAD, ALL_BYTES, fn, userdata);
+    return read_rows(database, statement, table, ALL_BYTES, fn, userdata);
 }

@@ -125,24 +125,17 @@ int job_rows_fetch(struct database *database, int64_t number, job_row_fn fn, voi
 /* Reads the number of the row with that chosen name. Returns 0, JOB_ROWS_E_MISSING or -errno. */
 int job_rows_find(struct database *database, const char *name, size_t size, int64_t *ret_number);
 
-/* Reads at most `max` rows with numbers above `after`, in their order, without payloads. Returns 0,
- * -errno, or what `fn` returned. */
-int job_rows_scan(struct database *database, int64_t after, unsigned max, job_row_fn fn,
+/* Reads at most `max` rows with numbers above `after`, in their order, without payloads. `ended`:
+ * also the rows of kept results, with a `state` of enum job_state above all of enum job_row_state.
+ * Returns 0, -errno, or what `fn` returned. */
+int job_rows_scan(struct database *database, int64_t after, bool ended, unsigned max, job_row_fn fn,
                   void *userdata);
 
-/* Reads at most `max` rows of "ended", in the order of their ends, that follow the row with this
- * end and number (0, 0 = from the first). Returns like job_rows_scan(). */
-int job_rows_scan_ended(struct database *database, usec_t ended_at, int64_t number, unsigned max,
-                        job_row_fn fn, void *userdata);
-
-/* Reads all rows of "dead" in the order of their letters: as many as dead letters are kept. Returns
- * like job_rows_scan(). */
-int job_rows_scan_dead(struct database *database, job_row_fn fn, void *userdata);
-
-/* Like job_rows_scan(), but for a list: `ended` adds the rows of kept results, with a `state` of
- * enum job_state above all of enum job_row_state. */
-int job_rows_list(struct database *database, int64_t after, bool ended, unsigned max, job_row_fn fn,
-                  void *userdata);
+/* Reads at most `max` rows of "ended" in the order of their ends, or of "dead" in that of their
+ * letters, that follow the row with this end or letter, `key`, and number (INT64_MIN, 0 = from the
+ * first). Returns like job_rows_scan(). */
+int job_rows_scan_ends(struct database *database, enum row_table table, int64_t key, int64_t number,
+                       unsigned max, job_row_fn fn, void *userdata);
 
 /* All of a row but the payload. */
 extern const struct record JOB_ROW_RECORD;

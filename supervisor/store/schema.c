@@ -54,7 +54,8 @@ static const char CREATE[] =
     " attempt INTEGER NOT NULL, uid INTEGER NOT NULL, created INTEGER NOT NULL,"
     " ended INTEGER NOT NULL, asked_retries INTEGER, asked_timeout INTEGER,"
     " asked_backoff_min INTEGER, asked_backoff_max INTEGER, asked_priority INTEGER,"
-    " cause INTEGER, payload BLOB);" CREATE_PIECES CREATE_SCHEDULE
+    " cause INTEGER, payload BLOB);"
+    "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE
     "PRAGMA application_id = 1416786021; PRAGMA user_version = 13;"
     "COMMIT";
 
@@ -88,6 +89,7 @@ static const char *const STEPS[] = {
     " WHERE large.number = job.number;"
     "DROP TRIGGER IF EXISTS job_removed;"
     "DROP TABLE job_payload;"
+    "CREATE INDEX dead_letter ON dead (letter);"
     "PRAGMA user_version = 12;"
     "COMMIT",
     "BEGIN;" CREATE_SCHEDULE "PRAGMA user_version = 13;"

@@ -180,8 +180,7 @@ static void read_rows(struct job_walk *walk)
         return;
     }
     walk->rows_left -= load->n;
-    load->lists = true;
-    load->ended = walk->ended;
+    load->kind = walk->ended ? LOAD_ALL : LOAD_JOBS;
     load->after = (int64_t)parts->cursor;
     load->owner = walk;
     load->task.query = true;

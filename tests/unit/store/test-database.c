@@ -50,7 +50,7 @@ static int count(void *userdata, const struct job_row *row)
 static int count_rows(void)
 {
     unsigned n = 0;
-    int r = job_rows_scan(&database, 0, 1000000, count, &n);
+    int r = job_rows_scan(&database, 0, false, 1000000, count, &n);
 
     return r < 0 ? r : (int)n;
 }
@@ -344,7 +344,8 @@ TEST(D14_a_version_that_has_kept_payloads_in_files_is_refused_and_found_before_a
     char problem[DATABASE_PROBLEM_MAX];
 
     make();
-    execute("DROP TRIGGER job_removed; DROP TABLE job_payload; DROP TABLE piece; DROP TABLE unused;"
+    execute("DROP INDEX dead_letter; DROP TABLE IF EXISTS schedule; DROP TABLE piece; DROP TABLE "
+            "unused;"
             "PRAGMA user_version = 8");
     ck_assert_int_eq(database_check_format(scratch.path, problem), 0);
     execute("UPDATE job SET payload = 600000 WHERE number = 7");

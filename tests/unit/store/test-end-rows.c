@@ -75,10 +75,10 @@ TEST(a_kept_result_is_read_as_it_was_written)
     row.started_at = 11;
     ck_assert_int_eq(job_rows_put(&database, ROWS_ENDED, &row), 0);
     ck_assert_int_eq(job_rows_put(&database, ROWS_ENDED, &row), 0);
-    ck_assert_int_eq(job_rows_scan_ended(&database, 0, 0, 1, compare, &row), 1);
+    ck_assert_int_eq(job_rows_scan_ends(&database, ROWS_ENDED, 0, 0, 1, compare, &row), 1);
     ck_assert_int_eq(job_rows_remove(&database, 1u << ROWS_ENDED, 5), 0);
     ck_assert_int_eq(job_rows_remove(&database, ROWS_ALL, 5), 0);
-    ck_assert_int_eq(job_rows_scan_ended(&database, 0, 0, 1, compare, &row), 0);
+    ck_assert_int_eq(job_rows_scan_ends(&database, ROWS_ENDED, 0, 0, 1, compare, &row), 0);
 }
 
 TEST(a_kept_result_keeps_its_name_taken)
@@ -116,8 +116,8 @@ TEST(kept_results_come_in_the_order_of_their_ends)
         row.ended_at = times[i];
         ck_assert_int_eq(job_rows_put(&database, ROWS_ENDED, &row), 0);
     }
-    ck_assert_int_eq(job_rows_scan_ended(&database, 0, 0, 2, collect, &found), 0);
-    ck_assert_int_eq(job_rows_scan_ended(&database, 2, 3, 8, collect, &found), 0);
+    ck_assert_int_eq(job_rows_scan_ends(&database, ROWS_ENDED, 0, 0, 2, collect, &found), 0);
+    ck_assert_int_eq(job_rows_scan_ends(&database, ROWS_ENDED, 2, 3, 8, collect, &found), 0);
     ck_assert_uint_eq(found.n, 4);
     ck_assert_int_eq(found.numbers[0], 2);
     ck_assert_int_eq(found.numbers[1], 3);
@@ -134,9 +134,9 @@ TEST(a_dead_letter_is_read_as_it_was_written)
     row.failed_by = ATTEMPT_CAUSE_OOM;
     row.asked = (struct job_options){1, 2, 3, 4, 5};
     ck_assert_int_eq(job_rows_put(&database, ROWS_DEAD, &row), 0);
-    ck_assert_int_eq(job_rows_scan_dead(&database, compare, &row), 1);
+    ck_assert_int_eq(job_rows_scan_ends(&database, ROWS_DEAD, INT64_MIN, 0, 8, compare, &row), 1);
     ck_assert_int_eq(job_rows_remove(&database, 1u << ROWS_DEAD, 5), 0);
-    ck_assert_int_eq(job_rows_scan_dead(&database, compare, &row), 0);
+    ck_assert_int_eq(job_rows_scan_ends(&database, ROWS_DEAD, INT64_MIN, 0, 8, compare, &row), 0);
 }
 
 TEST(dead_letters_come_in_the_order_of_their_ids)
@@ -148,7 +148,7 @@ TEST(dead_letters_come_in_the_order_of_their_ids)
         row.letter = 10 - (uint64_t)row.number;
         ck_assert_int_eq(job_rows_put(&database, ROWS_DEAD, &row), 0);
     }
-    ck_assert_int_eq(job_rows_scan_dead(&database, collect, &found), 0);
+    ck_assert_int_eq(job_rows_scan_ends(&database, ROWS_DEAD, INT64_MIN, 0, 8, collect, &found), 0);
     ck_assert_uint_eq(found.n, 3);
     ck_assert_int_eq(found.numbers[0], 3);
     ck_assert_int_eq(found.numbers[2], 1);

@@ -214,10 +214,48 @@ TEST(a_load_ends_once_its_payloads_are_beyond_the_bound)
     ck_assert_ptr_null(load->entries[3].job);
 }
 
+static void put_result(int64_t number, uint64_t size)
+{
+    struct payload bytes = PAYLOAD_NULL;
+    struct job_row row = JOB_ROW_NULL;
+
+    ck_assert_int_eq(payload_set(&bytes, payload, size), 0);
+    ck_assert_int_eq(pieces_write(&database, number, PIECES_RESULT, &bytes), 0);
+    row.number = number;
+    row.group = "mail";
+    row.group_size = 4;
+    row.ended_at = 10 - (usec_t)number;
+    row.payload_size = size;
+    ck_assert_int_eq(job_rows_put(&database, ROWS_ENDED, &row), 0);
+    payload_deinit(&bytes);
+}
+
+TEST(results_are_loaded_until_they_are_beyond_the_bound)
+{
+    for (int64_t number = 1; number <= 3; number++)
+        put_result(number, 100000);
+    new_load(8);
+    load->kind = LOAD_RESULTS;
+    load->after_key = INT64_MIN;
+    load->bytes_max = 150000;
+    apply();
+    ck_assert_uint_eq(load->n_read, 2);
+    ck_assert(load->more);
+    ck_assert_int_eq(load->entries[0].number, 3);
+    ck_assert_int_eq(load->entries[1].number, 2);
+    ck_assert_uint_eq(load->entries[1].job->payload.size, 100000);
+    load->after = 2;
+    load->after_key = 8;
+    apply();
+    ck_assert_uint_eq(load->n_read, 1);
+    ck_assert(!load->more);
+    ck_assert_int_eq(load->entries[0].number, 1);
+}
+
 TEST(a_row_is_found_by_its_made_id)
 {
     new_load(1);
-    load->by_id = true;
+    load->kind = LOAD_ID;
     load->id = job_number_to_id(database.id_key, 2);
     apply();
     assert_loaded(0, "", large, sizeof(large));
@@ -226,7 +264,7 @@ TEST(a_row_is_found_by_its_made_id)
 TEST(a_row_is_found_by_its_chosen_id)
 {
     new_load(1);
-    load->by_id = true;
+    load->kind = LOAD_ID;
     strcpy(load->id.name, "one");
     apply();
     ck_assert_int_eq(load->entries[0].number, 1);

@@ -142,7 +142,7 @@ TEST(D4_a_change_of_a_job_does_not_write_its_large_payload_again)
     database_begin(&database);
     ck_assert_int_eq(job_rows_fetch(&database, 1, compare, &row), 0);
     row.payload = NULL;
-    ck_assert_int_eq(job_rows_scan(&database, 0, 10, compare, &row), 0);
+    ck_assert_int_eq(job_rows_scan(&database, 0, false, 10, compare, &row), 0);
     payload_deinit(&payload);
 }
 
@@ -168,7 +168,7 @@ TEST(a_row_is_read_as_it_was_written)
     ck_assert_int_eq(job_rows_add(&database, &row), 0);
     ck_assert_int_eq(job_rows_fetch(&database, row.number, compare, &row), 0);
     row.payload = NULL;
-    ck_assert_int_eq(job_rows_scan(&database, 0, 10, compare, &row), 0);
+    ck_assert_int_eq(job_rows_scan(&database, 0, false, 10, compare, &row), 0);
 }
 
 TEST(an_empty_row_is_read_as_it_was_written)
@@ -249,11 +249,11 @@ TEST(a_scan_goes_on_behind_a_number)
 
     for (int64_t i = 1; i <= 6; i++)
         ck_assert_int_eq(add(7 - i, ""), 0);
-    ck_assert_int_eq(job_rows_scan(&database, 2, 3, collect, &found), 0);
+    ck_assert_int_eq(job_rows_scan(&database, 2, false, 3, collect, &found), 0);
     ck_assert_uint_eq(found.n, 3);
     ck_assert_int_eq(found.numbers[0], 3);
     ck_assert_int_eq(found.numbers[2], 5);
-    ck_assert_int_eq(job_rows_scan(&database, 5, 3, collect, &found), 0);
+    ck_assert_int_eq(job_rows_scan(&database, 5, false, 3, collect, &found), 0);
     ck_assert_uint_eq(found.n, 4);
     ck_assert_int_eq(found.numbers[3], 6);
 }

@@ -109,8 +109,8 @@ static void assert_read(void)
     ck_assert_mem_eq(bytes, payload_data(&payload), SIZE);
     free(bytes);
     ck_assert_int_eq(job_rows_fetch(&database, 1, compare, &n), 0);
-    ck_assert_int_eq(job_rows_scan(&database, 0, 1, compare, &n), 0);
-    ck_assert_int_eq(job_rows_list(&database, 0, true, 1, compare, &n), 0);
+    ck_assert_int_eq(job_rows_scan(&database, 0, false, 1, compare, &n), 0);
+    ck_assert_int_eq(job_rows_scan(&database, 0, true, 1, compare, &n), 0);
     ck_assert_uint_eq(n, 3);
 }
 
@@ -268,7 +268,7 @@ TEST(a_dead_letter_takes_over_the_pieces_of_its_job)
     ck_assert_int_eq(job_rows_remove(&database, 1u << ROWS_JOB, 1), 0);
     ck_assert_int_eq(job_rows_put(&database, ROWS_DEAD, &row), 0);
     sweep();
-    ck_assert_int_eq(job_rows_scan_dead(&database, compare, &n), 0);
+    ck_assert_int_eq(job_rows_scan_ends(&database, ROWS_DEAD, INT64_MIN, 0, 8, compare, &n), 0);
     ck_assert_uint_eq(n, 1);
     row.payload_dropped = true;
     ck_assert_int_eq(job_rows_put(&database, ROWS_DEAD, &row), 0);
@@ -294,7 +294,7 @@ TEST(a_dead_letter_takes_over_the_pieces_of_its_job_on_a_full_disk)
     ck_assert_int_eq(durable_write(&durable.task, &database), 0);
     database.bare = false;
     sweep();
-    ck_assert_int_eq(job_rows_scan_dead(&database, compare, &n), 0);
+    ck_assert_int_eq(job_rows_scan_ends(&database, ROWS_DEAD, INT64_MIN, 0, 8, compare, &n), 0);
     ck_assert_uint_eq(n, 1);
 }
 

@@ -142,7 +142,7 @@ static const char BACK_TO_11[] =
     "INSERT INTO job_payload SELECT number, randomblob(100000) FROM job WHERE name = 'first';"
     "UPDATE job SET payload = NULL WHERE name = 'first';"
     "UPDATE job SET payload = 3 << 20 WHERE name IS NULL;"
-    "DROP TABLE schedule;"
+    "DROP TABLE schedule; DROP INDEX dead_letter;"
     "PRAGMA user_version = 11";
 
 static int check_large(void *userdata, const struct job_row *row)
@@ -170,7 +170,7 @@ TEST(D14_a_database_of_version_11_is_read)
         ck_assert_int_eq(read_one(&database, "PRAGMA user_version"), SCHEMA_VERSION);
         ck_assert_int_eq(job_rows_fetch(&database, 281474976710657, check_large, &n_read), 0);
         ck_assert_uint_eq(n_read, times + 1);
-        ck_assert_int_eq(job_rows_scan(&database, 0, 8, check_large, &n_read), 0);
+        ck_assert_int_eq(job_rows_scan(&database, 0, false, 8, check_large, &n_read), 0);
         ck_assert_uint_eq(n_read, times + 1);
         database_close(&database, false);
     }

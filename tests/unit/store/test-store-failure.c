@@ -149,7 +149,7 @@ static void check_promises(void)
     bool found[N_ROWS_MAX] = {0};
 
     ck_assert_msg(database_open(&database, scratch.path, NULL) == 0, "%s", database.problem);
-    ck_assert_int_eq(job_rows_scan(&database, 0, N_ROWS_MAX, mark, found), 0);
+    ck_assert_int_eq(job_rows_scan(&database, 0, false, N_ROWS_MAX, mark, found), 0);
     for (unsigned i = 0; i < N_ROWS_MAX; i++)
         if (found[i])
             ck_assert_int_eq(job_rows_fetch(&database, i, mark, found), 0);
