@@ -24,9 +24,3 @@ void children_remove(struct children *children, pid_t pid)
 {
     (void)id_table_remove(&children->pids, (uint64_t)pid);
 }
-
-void children_each(struct children *children, void (*fn)(struct child *child))
-{
-    for (int i = -1; (i = id_table_next(&children->pids, (uint32_t)i + 1)) >= 0;)
-        fn(&children->at[i]);
-}

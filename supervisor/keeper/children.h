@@ -34,5 +34,3 @@ void children_add(struct children *children, pid_t pid, uint64_t id, bool contai
 /* Returns NULL if there is none. Valid until children_remove(). */
 struct child *children_find(struct children *children, pid_t pid);
 void children_remove(struct children *children, pid_t pid); /* idempotent */
-/* Calls `fn` with each child. `fn` must not add children, and may remove only its own argument. */
-void children_each(struct children *children, void (*fn)(struct child *child));

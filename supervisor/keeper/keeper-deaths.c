@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <unistd.h>
 
 /* The delay from a death to the search for orphans: one search serves many deaths, and restarts
@@ -94,27 +93,21 @@ void keeper_spare(struct child *child, bool spared)
 
 /* ---- orphans ---- */
 
-static int list_fd = -1;
 static pid_t cut; /* the digits so far of a number that the end of the last read has cut */
-
-void keeper_open_orphans(void)
-{
-    char path[64];
-    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-    list_fd = open(path, O_RDONLY | O_CLOEXEC);
-}
 
 bool keeper_begin_children(void)
 {
     cut = 0;
-    return list_fd >= 0 && lseek(list_fd, 0, SEEK_SET) == 0;
+    if (keeper.children_fd < 0)
+        keeper.children_fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+    return lseek(keeper.children_fd, 0, SEEK_SET) == 0;
 }
 
 /* The file has numbers, each followed by a space. */
 bool keeper_next_children(void (*fn)(pid_t pid))
 {
     char text[4096];
-    const ssize_t n = read(list_fd, text, sizeof(text));
+    const ssize_t n = read(keeper.children_fd, text, sizeof(text));
     for (ssize_t i = 0; i < n; i++) {
         if (text[i] >= '0' && text[i] <= '9') {
             cut = cut * 10 + (text[i] - '0');

@@ -42,6 +42,7 @@ struct keeper {
     usec_t end_by;         /* when to give up waiting for the rest; once `ending` */
     bool deaths_due;       /* there may be children to reap */
     usec_t orphans_at;     /* when to search for orphans; USEC_INFINITY = no need */
+    int children_fd;       /* the kernel's list of children, or -1 */
     bool orphans_searched; /* a search is running */
     bool orphans_left;     /* the last search killed some; their children become orphans in turn */
     bool reply_waits;      /* `reply` could not be sent yet */
@@ -91,10 +92,9 @@ struct spawn_exit keeper_end_of(uint64_t id);
  * its next request is handled after that. */
 bool keeper_reap_one(void);
 
-/* Opens the kernel's list of the keeper's children, as the kernel does not report when a process is
- * orphaned. Without it (no CONFIG_PROC_CHILDREN, no /proc) orphans are reaped, but not killed. */
-void keeper_open_orphans(void);
-/* Begins to list all children, orphans or not. Returns false if the list cannot be read. */
+/* Begins to list all children, orphans or not, as the kernel does not report when a process is
+ * orphaned. Returns false if there is no list (no CONFIG_PROC_CHILDREN, no /proc): orphans are then
+ * reaped, but not killed. */
 bool keeper_begin_children(void);
 /* Calls `fn` with the pids of the next few hundred children. Returns whether there may be more. */
 bool keeper_next_children(void (*fn)(pid_t pid));

@@ -65,7 +65,8 @@ static void end_unheld(struct child *child)
 static void let_go_of_unheld(void)
 {
     FAULT_POINT("restart-planned");
-    children_each(keeper.children, end_unheld);
+    for (int i = -1; (i = id_table_next(&keeper.children->pids, (uint32_t)i + 1)) >= 0;)
+        end_unheld(&keeper.children->at[i]);
     memset(keeper.ends, 0, sizeof(keeper.ends)); /* the next supervisor may use their ids */
     keeper_expect_orphans();
 }
@@ -74,7 +75,6 @@ static void plan_restart(const struct spawn_exit *how)
 {
     const bool safe = keeper.crashes.safe_mode;
     keeper.due_at = crashes_add(&keeper.crashes, clock_now());
-    keeper.alive_at = 0;
     log_crash(how, "it is started again, and workers keep running");
     if (keeper.crashes.safe_mode && !safe)
         log_error("the supervisor has crashed %d times within %d s: it starts in safe mode",
@@ -103,15 +103,12 @@ static void plan_upgrade(void)
     keeper.upgrading = keeper.program->next_fd >= 0;
     if (!keeper.upgrading)
         keeper.n_failed_upgrades++;
-    keeper.due_at = clock_now();
-    keeper.alive_at = keeper.upgrading ? 0 : USEC_INFINITY;
 }
 
 static void undo_upgrade(const struct spawn_exit *how)
 {
     log_crash(how, "the upgrade has failed, and the old program is started again");
     settle_upgrade(true);
-    keeper.due_at = clock_now();
 }
 
 void keeper_supervisor_ready(void)
@@ -148,6 +145,8 @@ void keeper_supervisor_ended(const struct spawn_exit *how)
 {
     take_last_requests();
     let_go_of_unheld();
+    keeper.due_at = clock_now();
+    keeper.alive_at = 0;
     keeper.status = how->signalled ? EXIT_FAILURE : how->code;
     const bool asked = !how->signalled && how->code == EXIT_SUCCESS;
     if (keeper.ready && hands_over(how)) {

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -28,13 +27,6 @@ struct keeper keeper;
 
 /* ---- signals ---- */
 
-static void end_on_request(void)
-{
-    if (!keeper.ending)
-        keeper.status = EXIT_SUCCESS;
-    keeper_end_all();
-}
-
 /* Passes the sender's pid on: the supervisor logs who sent the signal. Between two supervisors,
  * SIGTERM and SIGINT are the end, unless the next one has what the last one saved, and SIGHUP needs
  * no reload: the next one starts immediately. */
@@ -49,9 +41,10 @@ static void forward(const struct signalfd_siginfo *info)
     }
     if (keeper.supervisor > 0)
         (void)sigqueue(keeper.supervisor, (int)info->ssi_signo, sender);
-    else if (stop && !keeper.upgrading)
-        end_on_request();
-    else if (!keeper.ending)
+    else if (stop && !keeper.upgrading) {
+        keeper.status = keeper.ending ? keeper.status : EXIT_SUCCESS;
+        keeper_end_all();
+    } else if (!keeper.ending)
         keeper.due_at = clock_now();
 }
 
@@ -96,17 +89,10 @@ static void take_signals(void)
 
 /* ---- turns ---- */
 
-static int retry_ms(void)
-{
-    if (keeper.reply_later)
-        return REPLY_RETRY_MS;
-    return relay_wait_ms(&keeper.relay);
-}
-
 static int timeout_ms(void)
 {
     usec_t at = keeper.ending ? keeper.end_by : keeper_restart_due();
-    int retry = retry_ms();
+    const int retry = keeper.reply_later ? REPLY_RETRY_MS : relay_wait_ms(&keeper.relay);
     if (keeper.orphans_searched || (keeper.deaths_due && !keeper.reply_waits))
         return 0;
     if (keeper.orphans_at < at)
@@ -176,52 +162,39 @@ static void keep_earlier_child(pid_t pid)
     children_add(keeper.children, pid, 0, true);
 }
 
-/* Otherwise clients could take the descriptors that a new worker needs. */
-static void limit_clients(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        keeper.holdings->client_fds_max = limit.rlim_cur / 2;
-}
-
 /* New processes do not read the tables. Without copies of them clone takes a tenth less time, and
- * the keeper does not fault on them afterwards. Returns NULL if there is no memory. */
-static void *map_table(size_t size)
-{
-    void *table = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (table == MAP_FAILED)
-        return NULL;
-#ifndef __SANITIZE_ADDRESS__ /* its search for leaks reads all memory in new processes */
-    (void)madvise(table, size, MADV_DONTFORK);
-#endif
-    return table;
-}
-
+ * the keeper does not fault on them afterwards. */
 static int map_tables(void)
 {
-    keeper.children = map_table(sizeof(*keeper.children));
-    keeper.holdings = map_table(sizeof(*keeper.holdings));
-    return keeper.children && keeper.holdings ? 0 : supervisor_process_cannot_start("mmap");
+    const size_t size = sizeof(*keeper.children) + sizeof(*keeper.holdings);
+    void *tables = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (tables == MAP_FAILED)
+        return supervisor_process_cannot_start("mmap");
+#ifndef __SANITIZE_ADDRESS__ /* its search for leaks reads all memory in new processes */
+    (void)madvise(tables, size, MADV_DONTFORK);
+#endif
+    keeper.holdings = tables;
+    keeper.children = (void *)(keeper.holdings + 1);
+    return 0;
 }
 
 static int become_keeper(void)
 {
     sigset_t signals;
     int r;
-    keeper.channel = keeper.reply_fd = -1;
+    keeper.channel = keeper.reply_fd = keeper.children_fd = -1;
     keeper.orphans_at = USEC_INFINITY;
     /* Otherwise a worker of the same user could trace the keeper or write to its memory. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
         return supervisor_process_cannot_start("prctl");
-    supervisor_process_init(&signals);
     r = map_tables();
     if (r < 0)
         return r;
-    limit_clients();
+    /* Otherwise clients could take the descriptors that a new worker needs. */
+    keeper.holdings->client_fds_max = supervisor_process_init(&signals) / 2;
     keeper.signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (keeper.signals < 0)
         return supervisor_process_cannot_start("signalfd");
-    keeper_open_orphans();
     for (bool more = keeper_begin_children(); more;)
         more = keeper_next_children(keep_earlier_child);
     return keeper_start_supervisor();

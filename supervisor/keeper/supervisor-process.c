@@ -15,25 +15,23 @@ static struct rlimit descriptors; /* as inherited */
 
 /* Holdings take many descriptors. The supervisor, and through it the workers, start with the
  * inherited limit. */
-static void raise_descriptor_limit(void)
+static size_t raise_descriptor_limit(void)
 {
-    struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &descriptors) < 0)
-        return;
-    limit = descriptors;
-    limit.rlim_cur = limit.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
+        return 0;
+    const struct rlimit limit = {descriptors.rlim_max, descriptors.rlim_max};
+    return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? descriptors.rlim_cur : limit.rlim_cur;
 }
 
-void supervisor_process_init(sigset_t *ret)
+size_t supervisor_process_init(sigset_t *ret)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGXCPU};
-    raise_descriptor_limit();
     spawn_reset_ignored_signals(); /* with SIGCHLD ignored, the kernel would reap */
     (void)sigfillset(ret);
     for (size_t i = 0; i < ELEMENTS(own); i++)
         (void)sigdelset(ret, own[i]);
     (void)sigprocmask(SIG_SETMASK, ret, NULL);
+    return raise_descriptor_limit();
 }
 
 int supervisor_process_cannot_start(const char *call)
@@ -66,11 +64,10 @@ pid_t supervisor_process_start(const struct program *program, int notify_fd, int
         close_fd(fds[0]);
         supervisor_child_run(program, &ends, keeper, &descriptors);
     }
-    const int r = pid < 0 ? supervisor_process_cannot_start("fork") : 0;
     close_fd(fds[1]);
-    if (r < 0) {
+    if (pid < 0) {
         close_fd(fds[0]);
-        return r;
+        return supervisor_process_cannot_start("fork");
     }
     *ret_channel = fds[0];
     return pid;

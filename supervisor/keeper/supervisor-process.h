@@ -12,8 +12,9 @@
 #include <sys/types.h>
 
 /* Prepares this process for being the parent of a supervisor: raises its descriptor limit, and
- * blocks all signals, listed in `*ret`, except those that a fault of this program raises. */
-void supervisor_process_init(sigset_t *ret);
+ * blocks all signals, listed in `*ret`, except those that a fault of this program raises. Returns
+ * that limit; 0 = not known. */
+size_t supervisor_process_init(sigset_t *ret);
 
 /*
  * Starts one, which gets a copy of `notify_fd`. Returns its pid and the keeper's end of the channel

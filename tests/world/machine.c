@@ -243,9 +243,10 @@ void __wrap_keeper_expect_orphans(void)
         kill_all();
 }
 
-void __wrap_supervisor_process_init(sigset_t *ret)
+size_t __wrap_supervisor_process_init(sigset_t *ret)
 {
     (void)sigemptyset(ret);
+    return 0;
 }
 
 int __real_signalfd(int fd, const sigset_t *mask, int flags);
