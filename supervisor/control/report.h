@@ -80,3 +80,7 @@ void waits_of_cell(struct reply *reply, const char *key, const struct cell *cell
 void waits_of_slot(struct reply *reply, const char *key, const struct slot *slot);
 /* Empty for a job that has ended. */
 void waits_of_job(struct reply *reply, const char *key, const struct job *job);
+
+struct plan;
+/* Writes how many slots of a schedule had each outcome. */
+void report_slots(struct reply *reply, const struct plan *plan);

@@ -68,6 +68,13 @@ const struct family FAMILIES[] = {
     ROW(GROUP, "cells_max", GAUGE, NUMBER, "cells_max",
         "CellsMax="),
 
+    ROW(SCHEDULE, "schedule_state", GAUGE, NUMBER, "state",
+        "State of the schedule; the value is always 1", .label = "state"),
+    ROW(SCHEDULE, "schedule_slots", COUNTER, NUMBER, "slots",
+        "Slots by what became of them, since the schedule was added", .label = "outcome"),
+    ROW(SCHEDULE, "schedule_failures", GAUGE, NUMBER, "failures",
+        "Jobs of the schedule that have failed in a row"),
+
     ROW(STORE, "store_state", GAUGE, NUMBER, "state",
         "State of the store of durable jobs; the value is always 1", .label = "state"),
     ROW(STORE, "store_commits", COUNTER, NUMBER, "commits",

@@ -20,7 +20,8 @@ enum family_unit {
 
 /* The part of the reply that has the member, which decides about the labels of all samples. */
 enum family_scope {
-    FAMILY_GROUP, /* label group */
+    FAMILY_GROUP,    /* label group */
+    FAMILY_SCHEDULE, /* label schedule */
     FAMILY_STORE,
     FAMILY_LETTERS, /* dead_letters */
     FAMILY_SUPERVISOR,

@@ -126,6 +126,8 @@ static void take_labels(struct metrics_text *text, enum family_scope scope, cons
     labels->size = 0;
     if (scope == FAMILY_GROUP)
         write_label(labels, false, "group", member_text(object, "name"));
+    if (scope == FAMILY_SCHEDULE)
+        write_label(labels, false, "schedule", member_text(object, "name"));
 }
 
 /* Writes the sample's name and labels. */
@@ -252,10 +254,8 @@ static void write_samples(struct metrics_text *text, const json_t *object)
 /* ---- all of them ---- */
 
 static const char *const SCOPES[_FAMILY_N_SCOPES] = {
-    [FAMILY_GROUP] = "groups",
-    [FAMILY_STORE] = "store",
-    [FAMILY_LETTERS] = "dead_letters",
-    [FAMILY_SUPERVISOR] = "supervisor",
+    [FAMILY_GROUP] = "groups",         [FAMILY_SCHEDULE] = "schedules",    [FAMILY_STORE] = "store",
+    [FAMILY_LETTERS] = "dead_letters", [FAMILY_SUPERVISOR] = "supervisor",
 };
 
 static void write_families(struct metrics_text *text, enum family_scope scope, const json_t *object)

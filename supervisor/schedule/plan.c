@@ -244,6 +244,14 @@ const char *plan_obstacle(const struct plan *plan)
     return NULL;
 }
 
+const char *plan_state(const struct plan *plan)
+{
+    static const char *const names[] = {"active", "paused", "failed"};
+    const bool runs = plan->row->pause == PLAN_RUNS;
+
+    return runs && plan_obstacle(plan) ? "blocked" : names[plan->row->pause];
+}
+
 void plan_review(struct plan *plan)
 {
     loop_defer(plan->context->groups->loop, &plan->step);

@@ -94,6 +94,8 @@ static inline bool plan_is_running(const struct plan *plan)
 }
 /* Returns its group, or NULL. */
 struct group *plan_group(const struct plan *plan);
+/* "active", "paused", "failed", "blocked": see io.troupe.Schedules. */
+const char *plan_state(const struct plan *plan);
 /* Returns why it cannot take up a slot now, or NULL. Static. */
 const char *plan_obstacle(const struct plan *plan);
 

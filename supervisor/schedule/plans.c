@@ -219,6 +219,10 @@ static int take(struct plans *plans, struct config_schedule *config, config_strv
         r = note_name(changed, config->name);
     if (plan && r == 0)
         r = plan_reconfigure(plan, config);
+    if (r < 0 && r != -EALREADY && r != -ENOMEM) {
+        log_error("%s: its time zone cannot be read; the schedule stays as it was", config->path);
+        r = -EALREADY;
+    }
     if (r < 0)
         config_schedule_free(config);
     return r == -EALREADY ? 0 : r;
@@ -232,10 +236,8 @@ int plans_take(struct plans *plans, struct config *config, config_strv *added, c
     for (size_t i = 0; r == 0 && i < config->n_schedules; i++) {
         struct config_schedule *schedule = config->schedules[i];
 
-        r = take(plans, schedule, added, changed);
-        if (r == -EINVAL || r == -ENOENT)
-            log_error("schedule of %s: its time zone cannot be read", config->schedules[i]->path);
         config->schedules[i] = NULL;
+        r = take(plans, schedule, added, changed);
     }
     if (r == 0)
         config->n_schedules = 0;

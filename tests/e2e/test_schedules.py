@@ -274,6 +274,13 @@ class Verbs(Case):
         [decided] = self.get(self.s, "nightly")["decided"]
         self.assertEqual((decided["id"], decided["cause"]), (id, "on request"))
 
+    def test_metrics_count_slots_by_what_became_of_them(self):
+        self.ctl("run", "nightly")
+        lines = self.s.ctl("metrics", check=True).stdout.splitlines()
+        self.assertIn('troupe_schedule_slots_total{schedule="nightly",outcome="fired"} 1', lines)
+        self.assertIn('troupe_schedule_slots_total{schedule="nightly",outcome="missed"} 0', lines)
+        self.assertIn('troupe_schedule_state{schedule="nightly",state="active"} 1', lines)
+
     def test_backfill_creates_each_job_once(self):
         period = "2026-01-01", "2026-01-31"
         self.assertRegex(self.ctl("backfill", "nightly", *period, "--dry-run").stdout, "^30 slots: ")

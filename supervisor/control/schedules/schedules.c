@@ -6,6 +6,7 @@
 #include "supervisor/config/syntax/suggest.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
+#include "supervisor/control/report.h"
 #include "supervisor/group/cell/cell-submit.h"
 #include "supervisor/group/group.h"
 #include "supervisor/job/job-waiter.h"
@@ -114,16 +115,6 @@ static void report_times(struct reply *reply, const struct config_schedule *conf
     reply_end_array(reply);
 }
 
-static void report_state(struct reply *reply, const struct plan *plan)
-{
-    static const char *const names[] = {"active", "paused", "failed"};
-    const char *obstacle = plan_obstacle(plan);
-
-    reply_string(reply, "state",
-                 obstacle && plan->row->pause == PLAN_RUNS ? "blocked" : names[plan->row->pause]);
-    reply_string_if(reply, "obstacle", obstacle);
-}
-
 static unsigned count_live(const struct plan *plan)
 {
     unsigned n = plan->submission != NULL;
@@ -133,7 +124,7 @@ static unsigned count_live(const struct plan *plan)
     return n;
 }
 
-static void report_counts(struct reply *reply, const struct plan *plan)
+void report_slots(struct reply *reply, const struct plan *plan)
 {
     for (unsigned i = 0; i < _SLOT_N_OUTCOMES; i++)
         reply_uint(reply, slot_outcome_to_string((enum slot_outcome)i), plan->row->counts[i]);
@@ -148,7 +139,8 @@ static void report_plan(struct reply *reply, const struct plan *plan)
     reply_string_if(reply, "description", plan->config->description);
     reply_string(reply, "group", config_schedule_group(plan->config));
     report_times(reply, plan->config);
-    report_state(reply, plan);
+    reply_string(reply, "state", plan_state(plan));
+    reply_string_if(reply, "obstacle", plan_obstacle(plan));
     reply_uint_if(reply, "next_at", (uint64_t)usec_of(next));
     report_decided(reply, "last", plan, row->last[0]);
     reply_uint(reply, "live", count_live(plan));
@@ -157,7 +149,7 @@ static void report_plan(struct reply *reply, const struct plan *plan)
     if (row->pause != PLAN_RUNS)
         reply_int(reply, "paused_at", usec_of(row->paused_at));
     reply_uint_if(reply, "ended_at", (uint64_t)usec_of(row->ended_at));
-    report_counts(reply, plan);
+    report_slots(reply, plan);
 }
 
 /* ---- List and Get ---- */

@@ -12,6 +12,7 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/schedule/plans.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/varlink/request-parts.h"
 #include <stdio.h>
@@ -114,6 +115,26 @@ static void report_bounds(struct reply *reply)
     reply_array(reply, "bounds_usec");
     for (unsigned i = 0; i < HISTOGRAM_BOUNDS; i++)
         reply_uint(reply, NULL, HISTOGRAM_LEAST << i);
+    reply_end_array(reply);
+}
+
+static void report_schedule(struct reply *reply, const struct plan *plan)
+{
+    reply_object(reply, NULL);
+    reply_string(reply, "name", plan->config->name);
+    reply_string(reply, "state", plan_state(plan));
+    reply_object(reply, "slots");
+    report_slots(reply, plan);
+    reply_end_object(reply);
+    reply_uint(reply, "failures", plan->row->failures);
+    reply_end_object(reply);
+}
+
+static void report_schedules(struct reply *reply, const struct plans *plans)
+{
+    reply_array(reply, "schedules");
+    for (size_t i = 0; i < plans->n_plans; i++)
+        report_schedule(reply, plans->sorted[i]);
     reply_end_array(reply);
 }
 
@@ -285,6 +306,7 @@ static void finish_metrics(struct request_parts *parts)
     struct reply *reply = request_part_reply(parts);
 
     report_bounds(reply);
+    report_schedules(reply, context->plans);
     report_store(reply, context->durable->store);
     report_letters(reply, &context->messages->dead_letters);
     report_supervisor(reply, context, parts->request->control);
