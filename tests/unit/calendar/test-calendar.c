@@ -222,7 +222,7 @@ TEST(an_expression_without_a_zone_means_the_local_one)
     ck_assert_int_eq(zones_add(&zones, "", data, size, &zone), 0);
     list_slots("Mon 10:00", NEW_YEAR, &zones, slots);
     ck_assert_int_eq(strncmp(slots, "2024-01-01 04:15:00", 19), 0);
-    list_slots("0 10 * * 1", NEW_YEAR, &zones, slots);
+    list_slots("0 10 * * Mon", NEW_YEAR, &zones, slots);
     ck_assert_int_eq(strncmp(slots, "2024-01-01 04:15:00", 19), 0);
     zones_deinit(&zones);
 }
