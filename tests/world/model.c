@@ -195,6 +195,37 @@ void model_ended(uint32_t index, int end, unsigned attempts, bool right_result)
         fault(index, "%u runs, but %u attempts were told", job->n_runs, attempts);
 }
 
+/* ---- messages ---- */
+
+#define SESSIONS_MAX 4096
+
+static struct {
+    uint32_t heard[MODEL_HEARERS]; /* the last number, by hearer */
+    uint32_t cancelled;            /* the last timer that was */
+} sessions[SESSIONS_MAX];
+
+void model_heard(uint32_t session, unsigned hearer, uint32_t number, bool again)
+{
+    uint32_t *last = &sessions[session % SESSIONS_MAX].heard[hearer];
+
+    if (number < *last || (number == *last && !again))
+        model_fault("message %u of session %u came after %u", number, session, *last);
+    *last = number;
+}
+
+void model_timer(uint32_t session, uint32_t number, usec_t due)
+{
+    if (sim_now() + ROUNDING < due && !(allowed & MODEL_CLOCK))
+        model_fault("timer %u of session %u came early", number, session);
+    if (sessions[session % SESSIONS_MAX].cancelled == number)
+        model_fault("timer %u of session %u came after it was cancelled", number, session);
+}
+
+void model_timer_cancelled(uint32_t session, uint32_t number)
+{
+    sessions[session % SESSIONS_MAX].cancelled = number;
+}
+
 unsigned model_judge(void)
 {
     for (uint32_t i = 0; i < n_jobs; i++)

@@ -60,6 +60,14 @@ void model_is_cancelled(uint32_t index);
 /* The client lost the connection and does not know. */
 void model_unknown(uint32_t index);
 
+/* A message was heard, by a worker (0; each session talks to one) or a talker (from 1 on). Messages
+ * of a sender are in order, and none comes twice unless its handler died. */
+#define MODEL_HEARERS 4
+void model_heard(uint32_t session, unsigned hearer, uint32_t number, bool again);
+/* A timer's message has come, or will not. */
+void model_timer(uint32_t session, uint32_t number, usec_t due);
+void model_timer_cancelled(uint32_t session, uint32_t number);
+
 /* Another promise was broken. */
 void model_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Whether all accepted jobs have ended as far as a client was told. */

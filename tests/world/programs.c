@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/keeper/spawn.h"
+#include "tests/world/actors.h"
 #include "tests/world/model.h"
 #include "tests/world/sched.h"
 #include "worker/troupe.h"
@@ -168,6 +169,7 @@ void program_main(void *argument)
     worker = become_worker(argument);
     if (!worker)
         sim_exit(1);
+    actors_listen(worker);
     troupe_worker_on_job(worker, handle, NULL);
     sim_exit(troupe_worker_run(worker) < 0);
 }
@@ -189,6 +191,16 @@ static unsigned n_clients;
 unsigned program_n_clients(void)
 {
     return n_clients;
+}
+
+void program_client_begins(void)
+{
+    n_clients++;
+}
+
+void program_client_ends(void)
+{
+    n_clients--;
 }
 
 static char *id_of(uint32_t index, char text[32])
@@ -352,7 +364,7 @@ static void run_client(void *argument)
                  (client->n_submitted < client->n_jobs || model_n_open() > 0));
         troupe_client_free(client->client);
     }
-    n_clients--;
+    program_client_ends();
 }
 
 void program_start_client(const char *socket_path, const char *group, unsigned n_jobs)
@@ -363,6 +375,6 @@ void program_start_client(const char *socket_path, const char *group, unsigned n
                               .group = group,
                               .n_jobs = n_jobs,
                               .unknown = calloc(n_jobs, sizeof(uint32_t))};
-    n_clients++;
+    program_client_begins();
     (void)sim_start("client", NULL, run_client, client, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "tests/world/scenario.h"
 
 #include "shared/base/cleanup.h"
+#include "tests/world/actors.h"
 #include "tests/world/disk.h"
 #include "tests/world/machine.h"
 #include "tests/world/model.h"
@@ -196,11 +197,17 @@ void scenario_directory(pid_t pid, char path[SCENARIO_PATH_MAX])
     (void)snprintf(path, SCENARIO_PATH_MAX, "/dev/shm/troupe-world-%d", (int)pid);
 }
 
+/* With by-key cells and without. */
+static const char *const RECIPIENTS[] = {"plain/0", "durable/0", "plain/red/0", "durable/1"};
+
 static void start_load(const char *socket_path)
 {
     for (unsigned i = 0, n = 1 + (unsigned)sim_below(3); i < n; i++)
         program_start_client(socket_path, sim_one_in(2) ? "plain" : "durable",
                              1 + (unsigned)sim_below(100));
+    for (unsigned i = 0, n = (unsigned)sim_below(3); i < n; i++)
+        actors_start_talker(socket_path, RECIPIENTS[sim_below(ELEMENTS(RECIPIENTS))],
+                            1 + (unsigned)sim_below(100));
     operator_start(socket_path, 100);
 }
 
@@ -224,7 +231,8 @@ unsigned scenario_run(uint64_t seed, uint64_t allowed)
         model_allow(MODEL_DISK_FAULTS);
     if (sim_has(SIM_FAIL_CALL)) /* there may be no memory to wait */
         model_allow(MODEL_CLOCK);
-    if (sim_has(SIM_SET_CLOCK) && (sim_has(SIM_SHOOT_KEEPER) || sim_has(SIM_CUT_POWER)))
+    if (sim_has(SIM_SET_CLOCK) &&
+        (sim_has(SIM_SHOOT_KEEPER) || sim_has(SIM_KILL_KEEPER) || sim_has(SIM_CUT_POWER)))
         model_allow(MODEL_CLOCK);
     disk_init();
     machine_start(&options);

@@ -57,6 +57,7 @@ struct sim_process {
     uint64_t n_closed; /* grows with each sim_forget_fds() */
     bool lasts;        /* is not killed at fault points */
     bool killed, over;
+    uint64_t secret;
     usec_t stopped_until;
     struct sim_end end;
     sim_end_fn on_end;
@@ -343,9 +344,9 @@ const char *sim_name(const struct sim_process *process)
     return process->name;
 }
 
-bool sim_is_alive(const struct sim_process *process)
+uint64_t sim_secret(const struct sim_process *process)
 {
-    return !process->over && !process->killed;
+    return process->secret;
 }
 
 static void end(struct sim_process *process, struct sim_end how)
@@ -429,6 +430,7 @@ struct sim_process *sim_start(const char *name, sim_fn prepare, sim_fn run, void
     process->on_end = on_end;
     process->lasts = !on_end;
     process->userdata = userdata;
+    process->secret = sim_random() | 1;
     (void)snprintf(process->name, sizeof(process->name), "%s", name);
     (void)add_thread(process, run, argument);
     return process;

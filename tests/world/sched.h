@@ -66,7 +66,8 @@ struct sim_process *sim_start(const char *name, sim_fn prepare, sim_fn run, void
                               sim_end_fn on_end, void *userdata);
 void *sim_userdata(const struct sim_process *process);
 const char *sim_name(const struct sim_process *process);
-bool sim_is_alive(const struct sim_process *process);
+/* A random number, which no other process has. */
+uint64_t sim_secret(const struct sim_process *process);
 
 /* Ends it at its next turn, as if by this signal. Does not return if the caller is of it. */
 void sim_kill(struct sim_process *process, int signal);

@@ -304,6 +304,12 @@ ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned flags)
     return (ssize_t)size;
 }
 
+/* Processes of the world share the variable that has it. */
+uint64_t __wrap_hash_secret(void)
+{
+    return sim_self() ? sim_secret(sim_self()) : 1;
+}
+
 int __wrap_kill(pid_t pid, int signal)
 {
     return machine_signal(pid, signal) < 0 ? (int)fail(ESRCH) : 0;
