@@ -3,6 +3,7 @@
 
 #include "supervisor/control/interfaces.h"
 #include "supervisor/group/cell/cell-private.h"
+#include "supervisor/group/job-lookup.h"
 #include "supervisor/group/order.h"
 
 void parts_connect(struct parts *parts)
@@ -33,6 +34,8 @@ void parts_connect(struct parts *parts)
         .random = &parts->random,
         .pools = &parts->pools,
         .find_after_oom = registry_find_after_oom,
+        .begin_lookup = job_lookup_begin,
+        .end_lookup = job_lookup_end,
     };
     plans_init(&parts->plans, &parts->groups, &parts->process.kept);
     parts->durable.jobs = &parts->jobs;

@@ -110,6 +110,7 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     list_init(&supervisor->parts.durable.unread);
     list_init(&supervisor->parts.durable.queries);
     names_on_disk_init(&supervisor->parts.durable.names);
+    names_on_disk_init(&supervisor->parts.durable.unique);
     registry_init(&supervisor->parts.registry);
     supervisor->on_event.fn = on_event;
     list_init(&supervisor->on_event.link);
@@ -217,6 +218,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         process_context_deinit(&parts->process);
         job_table_deinit(&parts->jobs);
         names_on_disk_deinit(&parts->durable.names);
+        names_on_disk_deinit(&parts->durable.unique);
         event_bus_deinit(&parts->events);
         limited_log_deinit(&parts->log);
         death_log_deinit(&parts->deaths);

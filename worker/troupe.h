@@ -278,6 +278,15 @@ enum troupe_cause {
  * "unknown". Static. */
 const char *troupe_cause_name(enum troupe_cause cause);
 
+/* What happens to a job whose unique key another live job holds. */
+enum troupe_conflict {
+    TROUPE_CONFLICT_DEFAULT = 0,  /* as the group's OnConflict= says */
+    TROUPE_CONFLICT_EXISTING = 1, /* the other job takes its place */
+    TROUPE_CONFLICT_REJECT = 2,   /* it is refused: -ENOTUNIQ */
+    TROUPE_CONFLICT_REPLACE = 3,  /* it replaces a job of the same user that waits */
+    TROUPE_CONFLICT_REQUEUE = 4,  /* it runs once more after the running one */
+};
+
 /* With TROUPE_JOB_DEFAULTS, the group's configuration decides. */
 struct troupe_job_options {
     size_t struct_size;    /* sizeof(struct troupe_job_options) */
@@ -303,12 +312,18 @@ struct troupe_job_options {
     /* With troupe_client_do() and _submit(): the result is also kept for ResultTTLSec=, as with
      * _create(), so that troupe_client_wait() gets it if this program ends first. */
     bool keep_result;
+    /* No two live jobs of the group have the same unique key (but see on_conflict); NULL = the
+     * group's Unique= decides. At most 255 bytes. */
+    const void *unique;
+    size_t unique_size;
+    enum troupe_conflict on_conflict;
 };
 
 /* In the order of the members: C++ has designated initializers only since 2020. */
 #define TROUPE_JOB_DEFAULTS                                                                        \
     {                                                                                              \
-        sizeof(struct troupe_job_options), NULL, NULL, 0, -1, 0, 0, 0, -1, 0, 0, 0, 0, false       \
+        sizeof(struct troupe_job_options), NULL, NULL, 0, -1, 0, 0, 0, -1, 0, 0, 0, 0, false,      \
+            NULL, 0, TROUPE_CONFLICT_DEFAULT                                                       \
     }
 
 struct troupe_result {
@@ -374,7 +389,9 @@ void troupe_client_blob_drop(struct troupe_client *client);
 /*
  * Creates a job and returns when it is accepted. Its result is kept for ResultTTLSec=. `options`
  * NULL = defaults; `id` gets TROUPE_ID_SIZE bytes, NULL = not wanted. -EBUSY: the queue is full;
- * -EEXIST: a live job or a kept result has that id; -EINVAL: malformed options, or
+ * -EEXIST: a live job or a kept result has that id; -ENOTUNIQ: a live job, whose id `id` gets, has
+ * the unique key; 1, with TROUPE_CONFLICT_EXISTING: likewise, and it takes the place of this one;
+ * -EINVAL: malformed options, or
  * no valid key for a group with Cells=by-key; -ENOSPC: no more cells under CellsMax=; -ENOENT: the
  * group is gone; -EMSGSIZE: the payload exceeds QueueMemoryMax=; -EPERM: this user may not create
  * jobs in the group, or not before the default priority; -EHOSTDOWN: the group is drained for

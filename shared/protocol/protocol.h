@@ -77,6 +77,15 @@ enum protocol_cause {
 /* Returns the name that clients see; static. */
 const char *protocol_cause_name(enum protocol_cause cause);
 
+/* What happens to a job whose unique key another live job holds. */
+enum protocol_conflict {
+    PROTOCOL_CONFLICT_DEFAULT = 0,  /* as the group's OnConflict= says */
+    PROTOCOL_CONFLICT_EXISTING = 1, /* the other job takes its place */
+    PROTOCOL_CONFLICT_REJECT = 2,   /* it is refused */
+    PROTOCOL_CONFLICT_REPLACE = 3,  /* it takes the place of a job that waits */
+    PROTOCOL_CONFLICT_REQUEUE = 4,  /* it runs once more after the running one */
+};
+
 #define PROTOCOL_KEY_MAX     255
 #define PROTOCOL_REASON_MAX  1024
 #define PROTOCOL_COMMAND_MAX 255 /* a program and its arguments, cut to this */
@@ -170,6 +179,8 @@ enum protocol_submit_flags {
     F(bytes, name,                                                                                 \
       PROTOCOL_NAME_MAX) /* id chosen by the submitter; size 0 = the supervisor makes one */       \
     F(bytes, key, PROTOCOL_KEY_MAX)                                                                \
+    F(bytes, unique, PROTOCOL_KEY_MAX) /* unique key; size 0 = none */                             \
+    F(enumeration, on_conflict, enum protocol_conflict, PROTOCOL_CONFLICT_REQUEUE)                 \
     F(payload, payload)
 PROTOCOL_RECORD(submit)
 
@@ -182,12 +193,14 @@ PROTOCOL_RECORD(by_id)
 
 #define PROTOCOL_FIELDS_accepted(F)                                                                \
     F(u64, cookie)                                                                                 \
-    F(id, id)
+    F(id, id)                                                                                      \
+    F(enumeration, existing, bool, true) /* of the job that has held the unique key before */
 PROTOCOL_RECORD(accepted)
 
 #define PROTOCOL_FIELDS_refused(F)                                                                 \
     F(u64, cookie)                                                                                 \
     F(u32, error) /* errno: EBUSY queue full, ENOENT no group, ESRCH no job, ENOSPC no cell … */ \
+    F(id, holder) /* ENOTUNIQ: the job that has the unique key; else all zero */                   \
     F(bytes, reason, PROTOCOL_REASON_MAX)
 PROTOCOL_RECORD(refused)
 

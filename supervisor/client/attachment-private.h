@@ -100,7 +100,7 @@ void attachment_on_turn(struct cell_waiter *waiter);
 /* Answers a SUBMIT that is refused with CELL_E_* or -errno. */
 int attachment_refuse_submit(struct attachment *attachment, uint64_t cookie, int r);
 int attachment_answer_accepted(struct attachment *attachment, uint64_t cookie,
-                               const struct job *job);
+                               const struct job *job, bool existing);
 
 /* ---- attachment-save.c ---- */
 

@@ -47,11 +47,14 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
                              const struct protocol_submit *submit,
                              const struct job_options *options, struct job **ret)
 {
-    char name[PROTOCOL_ID_TEXT], key[PROTOCOL_KEY_MAX];
+    char name[PROTOCOL_ID_TEXT], key[PROTOCOL_KEY_MAX], unique[PROTOCOL_KEY_MAX];
     const struct cell_request request = {
         .name = name,
         .key = key,
         .key_size = submit->key_size,
+        .unique_key = unique,
+        .unique_size = submit->unique_size,
+        .on_conflict = submit->on_conflict,
         .keep_result =
             !(submit->flags & PROTOCOL_SUBMIT_DO) || submit->flags & PROTOCOL_SUBMIT_KEEP,
         .submitter_uid = attachment->uid,
@@ -79,6 +82,8 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
     name[submit->name_size] = '\0';
     if (submit->key_size > 0)
         memcpy(key, submit->key, submit->key_size);
+    if (submit->unique_size > 0)
+        memcpy(unique, submit->unique, submit->unique_size);
     if (submit->name_size > 0 && !protocol_name_valid(name, submit->name_size))
         return CELL_E_BAD_ID;
     return group_submit(group, &request, ret);
@@ -139,16 +144,44 @@ static const struct refusal *refuse_early(const struct attachment *attachment,
 }
 
 int attachment_answer_accepted(struct attachment *attachment, uint64_t cookie,
-                               const struct job *job)
+                               const struct job *job, bool existing)
 {
     struct protocol_accepted accepted = {.cookie = cookie};
     uint8_t body[PROTOCOL_BODY_MAX];
     int size;
 
     job_get_id(job, &accepted.id);
+    accepted.existing = existing;
     size = protocol_put_accepted(body, sizeof(body), &accepted);
     delivery_answer(attachment->actor, PROTOCOL_ACCEPTED, body, (uint32_t)size);
     return 0;
+}
+
+static int attachment_refuse_taken(struct attachment *attachment, uint64_t cookie,
+                                   const struct job *holder)
+{
+    char text[64 + PROTOCOL_ID_TEXT], id[PROTOCOL_ID_TEXT];
+    struct protocol_refused refused = {.cookie = cookie, .error = ENOTUNIQ, .reason = text};
+    uint8_t body[PROTOCOL_BODY_MAX];
+    int size;
+
+    job_get_id(holder, &refused.holder);
+    refused.reason_size = (uint32_t)snprintf(text, sizeof(text), "job %s has its unique key",
+                                             job_format_id(holder, id));
+    size = protocol_put_refused(body, sizeof(body), &refused);
+    delivery_answer(attachment->actor, PROTOCOL_REFUSED, body, (uint32_t)size);
+    return 0;
+}
+
+/* Another job takes the place of the one that was submitted. */
+static int attachment_take_existing(struct attachment *attachment,
+                                    const struct protocol_submit *submit, struct job *job)
+{
+    if (!(submit->flags & PROTOCOL_SUBMIT_DO))
+        return attachment_answer_accepted(attachment, submit->cookie, job, true);
+    return attachment->may_read(attachment->userdata, job)
+               ? attachment_watch_job(attachment, submit->cookie, job)
+               : attachment_refuse_taken(attachment, submit->cookie, job);
 }
 
 /* Submits the job once its payload is complete. */
@@ -172,10 +205,14 @@ static int attachment_accept_submit(struct attachment *attachment,
     r = attachment_submit(attachment, group, submit, &options, &job);
     if (r == CELL_E_WAIT)
         return ENDPOINT_E_FULL;
+    if (r == CELL_E_EXISTING)
+        return attachment_take_existing(attachment, submit, job);
+    if (r == CELL_E_TAKEN)
+        return attachment_refuse_taken(attachment, submit->cookie, job);
     if (r != 0)
         return attachment_refuse_submit(attachment, submit->cookie, r);
     if (!(submit->flags & PROTOCOL_SUBMIT_DO) && !job->record)
-        return attachment_answer_accepted(attachment, submit->cookie, job);
+        return attachment_answer_accepted(attachment, submit->cookie, job, false);
     waiter = job_first_waiter(job);
     attachment_wait(attachment, waiter,
                     submit->flags & PROTOCOL_SUBMIT_DO ? WAIT_FOR_END : WAIT_FOR_ACCEPTED);

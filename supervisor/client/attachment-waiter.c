@@ -72,7 +72,7 @@ static void attachment_send(struct attachment *attachment, const struct job_wait
     else if (waiter->wait == WAIT_FOR_CANCELLED_AGAIN)
         (void)attachment_refuse_second_cancel(attachment, waiter->cookie);
     else
-        (void)attachment_answer_accepted(attachment, waiter->cookie, job);
+        (void)attachment_answer_accepted(attachment, waiter->cookie, job, false);
 }
 
 void attachment_on_change(struct job_waiter *waiter, struct job *job)

@@ -123,7 +123,7 @@ static int end_job(struct attachment *attachment, uint64_t cookie, struct job *j
         return cancel_durable(attachment, job, cookie, cause);
     if (job_cancel_requested(job))
         return attachment_refuse_second_cancel(attachment, cookie);
-    (void)attachment_answer_accepted(attachment, cookie, job);
+    (void)attachment_answer_accepted(attachment, cookie, job, false);
     (void)cell_cancel(job, cause, attachment->uid);
     return 0;
 }

@@ -54,6 +54,18 @@ enum config_on_crash {
     CONFIG_ON_CRASH_ERROR_QUEUE,
 };
 
+/* What makes a job unique whose submitter gives it no unique key. */
+enum config_unique {
+    CONFIG_UNIQUE_NO,
+    CONFIG_UNIQUE_PAYLOAD,
+    CONFIG_UNIQUE_KEY, /* the routing key */
+};
+
+enum config_unique_until {
+    CONFIG_UNIQUE_UNTIL_END,
+    CONFIG_UNIQUE_UNTIL_START, /* of its first attempt */
+};
+
 enum config_profile {
     CONFIG_PROFILE_NONE,
     CONFIG_PROFILE_BASIC,
@@ -145,19 +157,22 @@ struct config_group {
     unsigned batch_max; /* messages of the pool in one worker's hand, 1 … 1000; default 10 */
 
     /* [Jobs] */
-    bool durable;                    /* jobs are on disk; default no */
-    uint64_t queue_max;              /* default 10000 */
-    uint64_t queue_memory_max;       /* bytes; default 256M */
-    usec_t timeout;                  /* USEC_INFINITY = none (default) */
-    unsigned max_retries;            /* default 3 */
-    usec_t backoff_min, backoff_max; /* 100 ms, 30 s; at most JOB_BACKOFF_MAX */
-    double backoff_random;           /* 0.2 */
-    uint64_t result_max;             /* bytes of one result; 64M */
-    usec_t result_ttl;               /* 1 h */
-    uint64_t results_max;            /* 10000 */
-    uint64_t results_memory_max;     /* bytes; 64M */
-    usec_t no_progress;              /* USEC_INFINITY = off (default) */
-    char *on_oom;                    /* name of a group; NULL = none */
+    bool durable;                          /* jobs are on disk; default no */
+    uint64_t queue_max;                    /* default 10000 */
+    uint64_t queue_memory_max;             /* bytes; default 256M */
+    usec_t timeout;                        /* USEC_INFINITY = none (default) */
+    unsigned max_retries;                  /* default 3 */
+    usec_t backoff_min, backoff_max;       /* 100 ms, 30 s; at most JOB_BACKOFF_MAX */
+    double backoff_random;                 /* 0.2 */
+    uint64_t result_max;                   /* bytes of one result; 64M */
+    usec_t result_ttl;                     /* 1 h */
+    uint64_t results_max;                  /* 10000 */
+    uint64_t results_memory_max;           /* bytes; 64M */
+    usec_t no_progress;                    /* USEC_INFINITY = off (default) */
+    char *on_oom;                          /* name of a group; NULL = none */
+    enum config_unique unique;             /* no */
+    enum config_unique_until unique_until; /* end */
+    unsigned on_conflict;                  /* enum protocol_conflict, less 1; reject */
 
     /* [Restart] */
     enum config_restart restart; /* on-failure */

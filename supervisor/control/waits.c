@@ -6,6 +6,7 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/undescribed.h"
+#include "supervisor/job/job-unique.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/store.h"
@@ -253,10 +254,23 @@ static void add_running(struct reply *reply, const struct job *job)
         add_cause(reply, "handed_over", worker);
 }
 
+static void add_unique(struct reply *reply, const struct job *job)
+{
+    const struct job_table *jobs = job->cell->context->jobs;
+    const struct job *other =
+        job->rare->holds ? unique_replacement(jobs, job) : unique_holder(jobs, &job->rare->unique);
+    char id[PROTOCOL_ID_TEXT];
+
+    if (other)
+        add_cause(reply, "unique", job_format_id(other, id));
+}
+
 static void add_queued(struct reply *reply, const struct job *job)
 {
     const uint64_t queued = job_counts_queued(&job->cell->counts);
 
+    if (unique_waits(job))
+        add_unique(reply, job);
     add_cell(reply, job->cell, true);
     if (cell_backlog_awaits_restore(job))
         add_cause(reply, "store_reading", job->group->name);

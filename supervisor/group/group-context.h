@@ -10,11 +10,13 @@ struct death_log;
 struct durable_jobs;
 struct event_bus;
 struct job;
+struct job_lookup;
 struct job_table;
 struct limited_log;
 struct loop;
 struct message_context;
 struct pool_context;
+struct protocol_id;
 struct registry;
 
 struct group_context {
@@ -30,4 +32,8 @@ struct group_context {
     struct backoff_random *random;
     const struct pool_context *pools;
     struct cell *(*find_after_oom)(const struct registry *registry, const struct job *job);
+    /* job_lookup_begin() and job_lookup_end(). */
+    int (*begin_lookup)(struct job_lookup *lookup, const struct group_context *context,
+                        const struct protocol_id *id);
+    void (*end_lookup)(struct job_lookup *lookup);
 };

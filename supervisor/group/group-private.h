@@ -39,6 +39,12 @@ extern const struct cell_handler GROUP_CELL_HANDLER;
 /* Makes the actor of a group with Cells=by-key. Returns 0 or -ENOMEM. */
 int group_new_actor(struct group *group);
 
+/* ---- group-unique.c ---- */
+
+/* Sets the unique key of the request, and the job that it replaces. Returns 0 = the job may be
+ * submitted, CELL_E_TAKEN or CELL_E_EXISTING with `*ret`, CELL_E_WAIT, CELL_E_*, or -ENOMEM. */
+int group_find_conflict(const struct group *group, struct cell_request *request, struct job **ret);
+
 /* ---- group-size.c ---- */
 
 /* Makes slots in every cell, or in none. Returns 0 or -ENOMEM. */

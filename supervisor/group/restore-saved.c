@@ -112,6 +112,6 @@ int job_item_restore_row(const struct group_context *context, struct saved_reade
         return 0;
     r = job_stream_add(job, &job->group->streams, saved.at, saved.data, saved.data_size);
     if (r == 0)
-        job->stream->dropped = saved.dropped;
+        job_own_stream(job)->dropped = saved.dropped;
     return r;
 }

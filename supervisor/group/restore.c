@@ -92,6 +92,9 @@ static bool is_to_be_read(const struct restore *restore, struct cell *cell,
         names_on_disk_add(&durable->names, row->name, row->name_size, row->number);
     if (!cell)
         return false;
+    if (row->unique_low != 0 && !cell_has_released_key(cell, row))
+        names_on_disk_add(&durable->unique, &(struct unique_id){row->unique_high, row->unique_low},
+                          sizeof(struct unique_id), row->number);
     if (!waits || ended_attempts_has(&durable->attempts, row->number) ||
         cell_backlog_add_number(cell, row->priority, row->number) < 0)
         return true;

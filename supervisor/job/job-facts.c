@@ -24,6 +24,8 @@ static const struct record ID_RECORD =
     F(MEMORY, number, NUMBER(number))                                                              \
     F(MEMORY, deadline, NUMBER(deadline))                                                          \
     F(MEMORY, limit, NUMBER(limit))                                                                \
+    F(MEMORY, unique_high, NUMBER(unique_high))                                                    \
+    F(MEMORY, unique_low, NUMBER(unique_low))                                                      \
     F(MEMORY, id, SUBRECORD(id, ID_RECORD))                                                        \
     F(MEMORY, key_size, BELOW(key_size, PROTOCOL_KEY_MAX))                                         \
     F(MEMORY, key, ARRAY(key))

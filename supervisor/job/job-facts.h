@@ -86,10 +86,11 @@ extern const struct record JOB_FACTS_RECORD;
  */
 struct job_page {
     JOB_FACTS_MEMBERS
-    uint64_t handle; /* that names it on the worker's channel */
-    int64_t number;  /* of a durable job; 0 = it is not durable */
-    usec_t deadline; /* clock_steady(); 0 = none */
-    usec_t limit;    /* when the worker's time for it is over: monotonic; 0 = it has not begun */
+    uint64_t handle;                  /* that names it on the worker's channel */
+    int64_t number;                   /* of a durable job; 0 = it is not durable */
+    usec_t deadline;                  /* clock_steady(); 0 = none */
+    uint64_t unique_high, unique_low; /* struct unique_id */
+    usec_t limit; /* when the worker's time for it is over: monotonic; 0 = it has not begun */
     struct protocol_id id;
     uint32_t key_size;
     char key[PROTOCOL_KEY_MAX];

@@ -19,18 +19,18 @@ void job_streams_init(struct job_streams *set)
 
 struct job_stream *job_stream_of(struct job *job, struct job_streams *set)
 {
-    struct job_stream *stream = job->stream;
+    struct job_stream *stream = job_own_stream(job);
 
     if (stream || fault_inject("job-stream") < 0)
         return stream;
-    stream = calloc(1, sizeof(*stream));
+    stream = job_make_rare(job) == 0 ? calloc(1, sizeof(*stream)) : NULL;
     if (!stream)
         return NULL;
     stream->set = set;
     list_init(&stream->items);
     list_init(&stream->readers);
     list_push_back(&set->all, &stream->link);
-    job->stream = stream;
+    job->rare->stream = stream;
     return stream;
 }
 
@@ -104,9 +104,9 @@ int job_stream_add(struct job *job, struct job_streams *set, usec_t at, const vo
 
 const struct job_item *job_stream_after(const struct job *job, usec_t after)
 {
-    if (!job->stream || job->stream->last <= after)
+    if (!job_own_stream(job) || job_own_stream(job)->last <= after)
         return NULL;
-    list_for_each (node, &job->stream->items)
+    list_for_each (node, &job_own_stream(job)->items)
         if (item_of(node)->at > after)
             return item_of(node);
     return NULL;
@@ -114,7 +114,7 @@ const struct job_item *job_stream_after(const struct job *job, usec_t after)
 
 void job_stream_move(struct job *job, struct job_streams *set)
 {
-    struct job_stream *stream = job->stream;
+    struct job_stream *stream = job_own_stream(job);
 
     if (!stream)
         return;
@@ -128,7 +128,7 @@ void job_stream_move(struct job *job, struct job_streams *set)
 
 void job_stream_free(struct job *job)
 {
-    struct job_stream *stream = job->stream;
+    struct job_stream *stream = job_own_stream(job);
 
     if (!stream)
         return;
@@ -136,7 +136,7 @@ void job_stream_free(struct job *job)
         drop_oldest(stream);
     list_unlink(&stream->link);
     free(stream);
-    job->stream = NULL;
+    job->rare->stream = NULL;
 }
 
 /* ---- upgrade ---- */
@@ -151,14 +151,14 @@ const struct record SAVED_ITEM_RECORD = RECORD("job-item", FIELDS);
 
 void job_stream_save(const struct job *job, struct saver *saver)
 {
-    if (!job->stream)
+    if (!job_own_stream(job))
         return;
-    list_for_each (node, &job->stream->items) {
+    list_for_each (node, &job_own_stream(job)->items) {
         const struct job_item *item = item_of(node);
         const struct saved_item saved = {
             .handle = job->handle,
             .at = item->at,
-            .dropped = job->stream->dropped,
+            .dropped = job_own_stream(job)->dropped,
             .data = item->bytes,
             .data_size = item->size,
         };

@@ -4,6 +4,7 @@
 #include "shared/base/hash.h"
 #include "supervisor/event/death.h"
 #include "supervisor/job/job-stream.h"
+#include "supervisor/job/job-unique.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/job/submitter.h"
 #include <assert.h>
@@ -81,6 +82,7 @@ void job_table_deinit(struct job_table *table)
     }
     handle_table_deinit(&table->handles);
     index_deinit(&table->durable);
+    index_deinit(&table->unique);
     free_unused(table);
 }
 
@@ -202,12 +204,22 @@ static void give_back(struct job_table *table, const struct job *job)
     table->freed = 0;
 }
 
+static void job_free_rare(struct job_table *table, struct job *job)
+{
+    (void)unique_leave(table, job);
+    job_stream_free(job);
+    free(job->rare->attempts);
+    free(job->rare);
+}
+
 static void job_free(struct job_table *table, struct job *job)
 {
     give_back(table, job);
     job_leave_submitter(job);
     if (job->record)
         table->free_record(job);
+    if (job->rare)
+        job_free_rare(table, job);
     job_free_id(table, job);
     free_rare(job->name);
     while (!list_empty(&job->waiters))
@@ -216,8 +228,6 @@ static void job_free(struct job_table *table, struct job *job)
     free_rare(job->key);
     free_rare(job->reason);
     free_rare(job->timers);
-    free_rare(job->attempts);
-    job_stream_free(job);
     list_push_front(&table->unused, &job->link);
 }
 
@@ -396,20 +406,39 @@ int job_make_timers(struct job *job)
     return 0;
 }
 
+int job_make_rare(struct job *job)
+{
+    if (job->rare)
+        return 0;
+    job->rare = calloc(1, sizeof(*job->rare));
+    if (!job->rare)
+        return -ENOMEM;
+    job->rare->job = job;
+    return 0;
+}
+
+static int make_attempts(struct job *job)
+{
+    if (job_make_rare(job) < 0)
+        return -ENOMEM;
+    if (!job->rare->attempts)
+        job->rare->attempts = calloc(JOB_ATTEMPTS_KEPT, sizeof(*job->rare->attempts));
+    return job->rare->attempts ? 0 : -ENOMEM;
+}
+
 void job_note_attempt(struct job *job, const char *worker, const char *cause, const char *detail)
 {
     struct job_attempt *attempt;
 
     job->failed_by = (uint8_t)attempt_cause_from_string(cause);
-    if (!job->attempts)
-        job->attempts = calloc(JOB_ATTEMPTS_KEPT, sizeof(*job->attempts));
-    if (!job->attempts)
+    if (make_attempts(job) < 0)
         return;
     if (job->n_attempts == JOB_ATTEMPTS_KEPT) {
-        memmove(job->attempts, job->attempts + 1, (JOB_ATTEMPTS_KEPT - 1) * sizeof(*job->attempts));
+        memmove(job->rare->attempts, job->rare->attempts + 1,
+                (JOB_ATTEMPTS_KEPT - 1) * sizeof(*job->rare->attempts));
         job->n_attempts--;
     }
-    attempt = &job->attempts[job->n_attempts++];
+    attempt = &job->rare->attempts[job->n_attempts++];
     *attempt = (struct job_attempt){.number = job->attempt, .at = clock_realtime()};
     (void)snprintf(attempt->worker, sizeof(attempt->worker), "%s", worker);
     (void)snprintf(attempt->cause, sizeof(attempt->cause), "%s", cause);
@@ -426,12 +455,10 @@ void job_restore_attempts(struct job *job, const struct job_attempt *attempts, u
     }
     if (n == 0)
         return;
-    if (!job->attempts)
-        job->attempts = calloc(JOB_ATTEMPTS_KEPT, sizeof(*job->attempts));
-    if (!job->attempts)
+    if (make_attempts(job) < 0)
         return;
-    memmove(job->attempts + n, job->attempts, job->n_attempts * sizeof(*attempts));
-    memcpy(job->attempts, attempts, n * sizeof(*attempts));
+    memmove(job->rare->attempts + n, job->rare->attempts, job->n_attempts * sizeof(*attempts));
+    memcpy(job->rare->attempts, attempts, n * sizeof(*attempts));
     job->n_attempts = (uint8_t)(job->n_attempts + n);
 }
 

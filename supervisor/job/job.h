@@ -64,6 +64,24 @@ struct job_record {
     struct job *job;
 };
 
+/* A unique key as it is stored: a digest of the group and the key. Both 0 = none. */
+struct unique_id {
+    uint64_t high, low;
+};
+
+/* What few jobs have. */
+struct job_rare {
+    struct index_entry by_unique; /* in job_table.unique, while `listed` */
+    struct job *job;
+    struct job_attempt *attempts; /* job.n_attempts of them; NULL = none so far */
+    struct job_stream *stream;    /* what it has emitted; NULL = nothing, and no client watches */
+    struct unique_id unique;      /* job-unique.h */
+    struct job *replaces;         /* with a reference: it is cancelled once this job is on disk */
+    bool listed;
+    bool holds;    /* the key; otherwise it waits until the job that does has ended */
+    bool replaced; /* a job that is being written replaces it: it does not begin */
+};
+
 /* A million of them may wait: what few jobs have is allocated when they need it. */
 struct job {
     struct list link; /* in the cell's queue, the slot's hand, the cell's backoff list, or the
@@ -79,20 +97,20 @@ struct job {
     uint8_t key_size;      /* at most PROTOCOL_KEY_MAX */
     bool payload_lost : 1; /* with the last supervisor: no other attempt is possible */
     bool parked : 1;       /* queued, and the cell's backlog has its number */
+    bool aside : 1;        /* queued, but a gate holds it: in the cell's list `aside` */
     bool id_is_free : 1;   /* another job may have `name` */
     bool unkept : 1;       /* its result could not be written, and is not kept; see `reason` */
     bool forgotten : 1;    /* its result is not kept only because memory is short */
     unsigned references;
-    uint32_t charged;          /* bytes at its submitter; at most UINT32_MAX */
-    struct group *group;       /* NULL once it has ended and its result is not kept */
-    struct cell *cell;         /* while live: it may be gone afterwards */
-    struct slot *slot;         /* while running */
-    char *key;                 /* NULL = none */
-    char *reason;              /* NULL = none */
-    struct job_timers *timers; /* NULL = none so far */
-    struct job_record *record; /* of a durable job; NULL = it is not durable */
-    struct job_attempt *attempts;
-    struct job_stream *stream;   /* what it has emitted; NULL = nothing, and no client watches */
+    uint32_t charged;            /* bytes at its submitter; at most UINT32_MAX */
+    struct group *group;         /* NULL once it has ended and its result is not kept */
+    struct cell *cell;           /* while live: it may be gone afterwards */
+    struct slot *slot;           /* while running */
+    char *key;                   /* NULL = none */
+    char *reason;                /* NULL = none */
+    struct job_timers *timers;   /* NULL = none so far */
+    struct job_rare *rare;       /* NULL = none so far */
+    struct job_record *record;   /* of a durable job; NULL = it is not durable */
     struct kept_result *kept;    /* while the result is kept */
     struct submitter *submitter; /* that counts it; NULL = none, or it has ended */
     struct list waiters;         /* struct job_waiter.link */
@@ -104,6 +122,11 @@ struct job {
 };
 
 #define JOB_ATTEMPTS_KEPT 8
+
+static inline struct job_stream *job_own_stream(const struct job *job)
+{
+    return job->rare ? job->rare->stream : NULL;
+}
 
 extern const struct record JOB_ATTEMPT_RECORD;
 
@@ -119,6 +142,7 @@ struct job_table {
     uint64_t freed;       /* bytes since `n_live` was that */
     void *names;          /* tree of jobs whose id was chosen by the submitter */
     struct index durable; /* struct job_record.by_id, of jobs whose id was not chosen */
+    struct index unique;  /* struct job_rare.by_unique */
     /* Frees the record of a durable job that is freed. */
     void (*free_record)(struct job *job);
     uint64_t n_live;
@@ -227,8 +251,9 @@ struct job_options_problem {
 const struct job_options_problem *job_options_check(const struct job_options *options, usec_t delay,
                                                     usec_t at);
 
-/* Makes job->timers, unless they exist. Returns 0 or -ENOMEM. */
+/* Make job->timers and job->rare, unless they exist. Return 0 or -ENOMEM. */
 int job_make_timers(struct job *job);
+int job_make_rare(struct job *job);
 /* Copies the routing key to a job that has none. Returns 0, -ENOMEM, or -EMSGSIZE above
  * PROTOCOL_KEY_MAX. */
 int job_set_key(struct job *job, const void *key, size_t size);

@@ -150,9 +150,13 @@ static int write_change(struct database *database, struct durable_job *durable)
     if (durable->given & DURABLE_ADD && durable->replaces != 0)
         return write_replacement(database, durable);
     if (durable->given & DURABLE_END)
-        return write_end(database, durable);
-    if (durable->given & DURABLE_ADD)
-        return job_rows_add(database, &durable->row);
+        r = write_end(database, durable);
+    else if (durable->given & DURABLE_ADD)
+        r = job_rows_add(database, &durable->row);
+    if (r == 0 && durable->given & DURABLE_ADD && durable->cancels != 0)
+        r = job_rows_cancel(database, durable->cancels);
+    if (durable->given & (DURABLE_ADD | DURABLE_END))
+        return r;
     if (durable->given & DURABLE_MOVE)
         r = job_rows_move(database, &durable->row);
     return r < 0 ? r : job_rows_update(database, &durable->row);

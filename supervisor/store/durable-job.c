@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
+#include "supervisor/job/job-unique.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/store/job-number.h"
 #include "supervisor/store/job-to-row.h"
@@ -203,6 +204,8 @@ int durable_job_take(struct durable_jobs *jobs, struct job *job, const char *gro
 
     if (r == 0 && job->name)
         names_on_disk_remove(&jobs->names, job->name, strlen(job->name), number);
+    if (r == 0 && job->rare)
+        names_on_disk_remove(&jobs->unique, &job->rare->unique, sizeof(job->rare->unique), number);
     return r;
 }
 
@@ -318,7 +321,9 @@ void durable_job_add(struct job *job, struct durable_hold *hold)
     struct durable_job *durable = durable_of(job);
 
     durable_describe(durable);
-    if (hold && !job->name && durable->replaces == 0 && hold_begin(hold))
+    if (job->rare && job->rare->replaces && job->rare->replaces->record)
+        durable->cancels = durable_job_number(job->rare->replaces);
+    if (hold && !job->name && durable->replaces == 0 && durable->cancels == 0 && hold_begin(hold))
         durable->hold = hold;
     durable->noted |= DURABLE_ADD;
     durable->hurries = true;
@@ -433,6 +438,9 @@ void durable_job_free(struct job *job)
     assert(!durable_job_is_busy(job));
     if (durable->stored && !durable->ended && job->name)
         names_on_disk_add(&durable->jobs->names, job->name, strlen(job->name), durable->row.number);
+    if (durable->stored && !durable->ended && job_is_unique(job))
+        names_on_disk_add(&durable->jobs->unique, &job->rare->unique, sizeof(job->rare->unique),
+                          durable->row.number);
     if (durable->stored)
         keep_for_row(durable);
     durable_forget_attempt(durable);

@@ -41,6 +41,7 @@ struct durable_jobs {
     struct list unread; /* struct durable_job.unread_link */
     struct ended_attempts attempts;
     struct names_on_disk names;
+    struct names_on_disk unique;    /* struct unique_id as a name */
     struct waiting_room *inherited; /* message_context.inherited */
     bool restores;                  /* rows are being read */
     bool known;                     /* rows have been read, or cannot be */
@@ -111,6 +112,7 @@ struct durable_job {
     uint64_t letter;  /* id of its dead letter */
     bool leaves;      /* memory, once all is written */
     int64_t replaces; /* row of the dead letter that goes when this one is added; 0 = none */
+    int64_t cancels;  /* row of the job that is to be cancelled when this one is added; 0 = none */
     struct kept_attempt *kept; /* the end of an attempt, until it is written; NULL = none */
     struct list unread_link;   /* linked = its row has not been read: its end waits for that */
     struct list answers;       /* struct job_waiter.link: called when `given` is written */

@@ -26,6 +26,8 @@
     F(STORED, name, TEXT(name))                                                                    \
     F(STORED, deadline, OPTIONAL(deadline, 0))                                                     \
     F(STORED, time_left, OPTIONAL(time_left, 0))                                                   \
+    F(STORED, unique_high, OPTIONAL(unique_high, 0))                                               \
+    F(STORED, unique_low, OPTIONAL(unique_low, 0))                                                 \
     ROW_ASKED(F)
 
 /* The columns of the other tables; the result, or the payload, follows. */
@@ -204,6 +206,16 @@ int job_rows_take(struct database *database, int64_t number)
     return remove_row(database, ROWS_JOB, number, &size);
 }
 
+int job_rows_cancel(struct database *database, int64_t number)
+{
+    sqlite3_stmt *statement =
+        database_query(database, "UPDATE job SET cancel = ?1 WHERE number = ?2");
+
+    row_bind(statement, 1, PROTOCOL_CAUSE_REQUESTED);
+    (void)sqlite3_bind_int64(statement, 2, number);
+    return database_step(database, statement);
+}
+
 int job_rows_remove(struct database *database, unsigned tables, int64_t number)
 {
     int r = tables == ROWS_ALL ? pieces_abandon(database, number) : 0;
@@ -370,14 +382,15 @@ int job_rows_find(struct database *database, const char *name, size_t size, int6
 static const char SCAN[] = "SELECT " COLUMNS "unclean, " SIZE(payload) " FROM job WHERE number > ?1"
                                                                        " ORDER BY number LIMIT ?2";
 static const char SCAN_ALL[] =
-    "SELECT " COLUMNS "unclean, " SIZE(payload) " FROM job WHERE number > ?1"
-                                                " UNION ALL SELECT created, started, uid, NULL, "
-                                                "attempt, max_retries, failed, priority, 0,"
-                                                " NULL, 1, NULL, state, NULL, NULL, number, grp, "
-                                                "key, name, NULL, NULL, NULL, NULL, NULL,"
-                                                " NULL, NULL, (SELECT unclean FROM store), " SIZE(
-                                                    result) " FROM ended WHERE number > ?1"
-                                                            " ORDER BY number LIMIT ?2";
+    "SELECT " COLUMNS
+    "unclean, " SIZE(payload) " FROM job WHERE number > ?1"
+                              " UNION ALL SELECT created, started, uid, NULL, "
+                              "attempt, max_retries, failed, priority, 0,"
+                              " NULL, 1, NULL, state, NULL, NULL, number, grp, "
+                              "key, name, NULL, NULL, NULL, NULL, NULL,"
+                              " NULL, NULL, NULL, NULL, (SELECT unclean FROM store), " SIZE(
+                                  result) " FROM ended WHERE number > ?1"
+                                          " ORDER BY number LIMIT ?2";
 
 int job_rows_scan(struct database *database, int64_t after, bool ended, unsigned max, job_row_fn fn,
                   void *userdata)

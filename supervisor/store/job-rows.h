@@ -56,12 +56,13 @@ struct job_row {
     const char *group, *key, *name, *reason; /* name: chosen id; reason: of the end */
     uint32_t group_size, key_size, name_size, reason_size;
     struct job_options asked;
-    usec_t deadline;  /* clock_steady(); 0 = none */
-    usec_t time_left; /* until `deadline`, when it was set; 0 = not known */
-    unsigned state;   /* enum job_row_state, or in "ended" enum job_state */
-    uint64_t letter;  /* id of the dead letter */
-    usec_t due;       /* clock_steady(), or a date: realtime; 0 = none */
-    usec_t delay;     /* until `due`, when it was set; 0 = `due` is a date */
+    usec_t deadline;                  /* clock_steady(); 0 = none */
+    usec_t time_left;                 /* until `deadline`, when it was set; 0 = not known */
+    uint64_t unique_high, unique_low; /* struct unique_id; 0 = none */
+    unsigned state;                   /* enum job_row_state, or in "ended" enum job_state */
+    uint64_t letter;                  /* id of the dead letter */
+    usec_t due;                       /* clock_steady(), or a date: realtime; 0 = none */
+    usec_t delay;                     /* until `due`, when it was set; 0 = `due` is a date */
 
     /* The payload, or in "ended" the result, is `payload_size` bytes at `payload`, or in the sealed
      * file `payload_fd`. When read: NULL = it was not read. */
@@ -99,6 +100,10 @@ int job_rows_update(struct database *database, const struct job_row *row);
 
 /* Writes the group of a job that has moved. No row is no error. Returns 0 or -errno. */
 int job_rows_move(struct database *database, const struct job_row *row);
+
+/* Notes that the job is to be cancelled: the next supervisor does so if this one does not. No row
+ * is no error. Returns 0 or -errno. */
+int job_rows_cancel(struct database *database, int64_t number);
 
 /* Adds a row to "ended" or "dead", or replaces it. Large bytes are in pieces already, unless the
  * row is to do without. Returns 0 or -errno. */

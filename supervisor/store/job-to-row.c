@@ -27,6 +27,10 @@ void job_to_row(struct job_row *row, const struct job *job, const char *group)
     row->name = job->name;
     row->name_size = size_of(job->name);
     row->asked = job_asked(job);
+    if (job->rare) {
+        row->unique_high = job->rare->unique.high;
+        row->unique_low = job->rare->unique.low;
+    }
     deadline_to_row(row, job);
     row->payload_size = job->payload.size;
 }
@@ -100,5 +104,5 @@ void saved_job_fill(struct saved_job *saved, const struct job *job, const char *
     saved->row.reason = job->reason;
     saved->row.reason_size = size_of(job->reason);
     if (job->n_attempts > 0)
-        memcpy(saved->attempts, job->attempts, job->n_attempts * sizeof(saved->attempts[0]));
+        memcpy(saved->attempts, job->rare->attempts, job->n_attempts * sizeof(saved->attempts[0]));
 }

@@ -44,7 +44,7 @@ static struct name_on_disk *find(const struct names_on_disk *names, uint64_t has
     return NULL;
 }
 
-void names_on_disk_add(struct names_on_disk *names, const char *name, size_t size, int64_t number)
+void names_on_disk_add(struct names_on_disk *names, const void *name, size_t size, int64_t number)
 {
     const uint64_t hash = hash_bytes(name, size);
     struct name_on_disk *entry = find(names, hash, number) ? NULL : malloc(sizeof(*entry));
@@ -57,7 +57,7 @@ void names_on_disk_add(struct names_on_disk *names, const char *name, size_t siz
     index_add(&names->by_name, &entry->by_name, hash);
 }
 
-void names_on_disk_remove(struct names_on_disk *names, const char *name, size_t size,
+void names_on_disk_remove(struct names_on_disk *names, const void *name, size_t size,
                           int64_t number)
 {
     struct name_on_disk *entry = find(names, hash_bytes(name, size), number);
@@ -66,7 +66,10 @@ void names_on_disk_remove(struct names_on_disk *names, const char *name, size_t 
         forget(names, entry);
 }
 
-bool names_on_disk_has(const struct names_on_disk *names, const char *name)
+int64_t names_on_disk_find(const struct names_on_disk *names, const void *name, size_t size)
 {
-    return !list_empty(&names->all) && index_find(&names->by_name, hash_bytes(name, strlen(name)));
+    const struct index_entry *entry =
+        list_empty(&names->all) ? NULL : index_find(&names->by_name, hash_bytes(name, size));
+
+    return entry ? list_entry(entry, struct name_on_disk, by_name)->number : 0;
 }

@@ -35,7 +35,7 @@ static const char CREATE[] =
     " asked_retries INTEGER, asked_timeout INTEGER, asked_backoff_min INTEGER,"
     " asked_backoff_max INTEGER, asked_priority INTEGER,"
     " cause INTEGER, moved INTEGER, canceller INTEGER, delay INTEGER, time_left INTEGER,"
-    " unclean INTEGER, payload BLOB);"
+    " unclean INTEGER, unique_high INTEGER, unique_low INTEGER, payload BLOB);"
     "CREATE UNIQUE INDEX job_name ON job (name) WHERE name IS NOT NULL;"
     /* Results of jobs that have ended, until they expire. */
     "CREATE TABLE ended ("
@@ -56,7 +56,7 @@ static const char CREATE[] =
     " asked_backoff_min INTEGER, asked_backoff_max INTEGER, asked_priority INTEGER,"
     " cause INTEGER, payload BLOB);"
     "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE
-    "PRAGMA application_id = 1416786021; PRAGMA user_version = 13;"
+    "PRAGMA application_id = 1416786021; PRAGMA user_version = 14;"
     "COMMIT";
 
 /* Step N leads from version SCHEMA_OLDEST + N to the next one, and ends by writing that. */
@@ -94,9 +94,15 @@ static const char *const STEPS[] = {
     "COMMIT",
     "BEGIN;" CREATE_SCHEDULE "PRAGMA user_version = 13;"
     "COMMIT",
+    /* Unique keys, as digests. */
+    "BEGIN;"
+    "ALTER TABLE job ADD COLUMN unique_high INTEGER;"
+    "ALTER TABLE job ADD COLUMN unique_low INTEGER;"
+    "PRAGMA user_version = 14;"
+    "COMMIT",
 };
 
-_Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 13, "the numbers in CREATE");
+_Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 14, "the numbers in CREATE");
 _Static_assert(ELEMENTS(STEPS) == SCHEMA_VERSION - SCHEMA_OLDEST, "a step for each version");
 
 int schema_migrate(sqlite3 *handle, int version)

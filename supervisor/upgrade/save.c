@@ -62,6 +62,7 @@ static void save_cell(struct saver *saver, const struct cell *cell)
 
     while ((slot = pool_next_slot(&cell->pool, &cursor)))
         save_list(saver, &slot->jobs);
+    save_list(saver, &cell->aside);
     for (unsigned i = 0; i < QUEUE_PRIORITIES; i++)
         save_list(saver, &cell->queue.bands[i]);
     save_list(saver, &cell->backoff);

@@ -162,6 +162,8 @@ static int read_refused(struct troupe_client *client, const struct protocol_refu
 {
     const struct payload_wire nothing = {.form = PAYLOAD_INLINE};
 
+    if (refused->error == ENOTUNIQ)
+        protocol_id_format(&refused->holder, ret->id);
     ret->error = refused->error > 0 && refused->error < 4096 ? -(int)refused->error : -EPROTO;
     return keep(client, ret, refused->reason, refused->reason_size, &nothing);
 }
@@ -191,6 +193,7 @@ static int read_record(struct troupe_client *client, const struct ring_record *r
         r = protocol_get_accepted(record->body, record->size, &wire.accepted);
         ret->number = wire.accepted.cookie;
         protocol_id_format(&wire.accepted.id, ret->result.id);
+        ret->existing = wire.accepted.existing;
         return r;
     case PROTOCOL_FOUND:
         r = protocol_get_found(record->body, record->size, &wire.found);
@@ -215,6 +218,7 @@ static int take_answer(struct troupe_client *client, const struct ring_record *r
 
     ret->kind = (enum protocol_kind)record->kind;
     ret->result = (struct troupe_result){.reason = "", .data = ""};
+    ret->existing = false;
     r = read_record(client, record, ret);
     if (r < 0)
         return r;

@@ -121,9 +121,9 @@ _public_ int troupe_client_create(struct troupe_client *client, uint64_t group,
     r = request_submit(client, &job, &number);
     if (r == 0)
         r = wait_kind(client, number, PROTOCOL_ACCEPTED, &answer);
-    if (r == 0 && id)
+    if ((r == 0 || r == -ENOTUNIQ) && id)
         memcpy(id, answer.result.id, TROUPE_ID_SIZE);
-    return r;
+    return r == 0 ? answer.existing : r;
 }
 
 /* The members of a result in its first layout. */

@@ -197,7 +197,8 @@ static int apply_options(struct protocol_submit *submit, const struct troupe_job
     if (r < 0)
         return r;
     options = view;
-    if (options->key_size > PROTOCOL_KEY_MAX || options->max_retries < -1 ||
+    if (options->key_size > PROTOCOL_KEY_MAX || options->unique_size > PROTOCOL_KEY_MAX ||
+        (unsigned)options->on_conflict > PROTOCOL_CONFLICT_REQUEUE || options->max_retries < -1 ||
         options->max_retries >= PROTOCOL_DEFAULT_RETRIES)
         return -EINVAL;
     if (options->id) {
@@ -210,6 +211,9 @@ static int apply_options(struct protocol_submit *submit, const struct troupe_job
     }
     submit->key = options->key;
     submit->key_size = (uint32_t)options->key_size;
+    submit->unique = options->unique;
+    submit->unique_size = (uint32_t)options->unique_size;
+    submit->on_conflict = (enum protocol_conflict)options->on_conflict;
     if (options->max_retries >= 0)
         submit->max_retries = (uint32_t)options->max_retries;
     submit->timeout = options->timeout_usec;

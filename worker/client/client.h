@@ -94,6 +94,7 @@ struct answer {
     uint64_t number; /* of the request */
     enum protocol_kind kind;
     uint64_t group;              /* FOUND */
+    bool existing;               /* ACCEPTED */
     struct troupe_result result; /* other kinds; with the cookie of the request */
 };
 

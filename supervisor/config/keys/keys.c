@@ -117,6 +117,10 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_JOBS("ResultsMemoryMax", SIZE, results_memory_max), DEFAULT("64M"), SIZE_FROM(0, ANY_SIZE)},
     {IN_JOBS("NoProgressSec", TIMEOUT, no_progress), DEFAULT("infinity"), TIME_OR_INFINITY},
     {IN_JOBS("OnOom", TEXT, on_oom), .allowed = "the name of another group"},
+    {IN_JOBS("Unique", CHOICE, unique), DEFAULT("no"), .allowed = "no, payload, key"},
+    {IN_JOBS("UniqueUntil", CHOICE, unique_until), DEFAULT("end"), .allowed = "end, start"},
+    {IN_JOBS("OnConflict", CHOICE, on_conflict), DEFAULT("reject"),
+     .allowed = "existing, reject, replace, requeue"},
 
     {IN_RESTART("Restart", CHOICE, restart), DEFAULT("on-failure"),
      .allowed = "on-failure, always, no"},

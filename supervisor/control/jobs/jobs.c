@@ -55,12 +55,15 @@ static void hold(struct request *request, struct job_waiter *waiter)
     request->drop = drop_waiter;
 }
 
-static void answer_accepted(struct request *request, const struct job *job)
+static void answer_accepted(struct request *request, const struct job *job, bool existing)
 {
+    struct reply *reply = request_begin(request);
     char id[PROTOCOL_ID_TEXT];
 
     FAULT_POINT("control.accepted");
-    reply_string(request_begin(request), "id", job_format_id(job, id));
+    reply_string(reply, "id", job_format_id(job, id));
+    if (existing)
+        reply_bool(reply, "existing", true);
     request_end(request);
     FAULT_POINT("control.accepted-told");
 }
@@ -70,7 +73,7 @@ static void on_accepted(struct job_waiter *waiter, struct job *job)
     if (job->refusal != 0)
         control_refuse_job(waiter->owner, job);
     else
-        answer_accepted(waiter->owner, job);
+        answer_accepted(waiter->owner, job, false);
 }
 
 static void create(struct request *request)
@@ -80,31 +83,17 @@ static void create(struct request *request)
         .changed = on_accepted,
         .owner = request,
     };
-    struct job *job = control_submit(request, &options);
+    bool existing;
+    struct job *job = control_submit(request, &options, &existing);
 
     if (!job)
         return;
-    if (!job->record) {
-        answer_accepted(request, job);
+    if (existing || !job->record) {
+        answer_accepted(request, job, existing);
         return;
     }
     hold(request, job_first_waiter(job));
     durable_job_await(job, request->state);
-}
-
-static void do_job(struct request *request)
-{
-    const struct control_submit_options options = {.changed = on_change, .owner = request};
-    struct job *job = control_submit(request, &options);
-    struct job_waiter *submitter;
-
-    if (!job)
-        return;
-    submitter = job_first_waiter(job);
-    submitter->cookie = request_wants_more(request);
-    hold(request, submitter);
-    if (submitter->cookie != 0)
-        tell_job(request, job);
 }
 
 /* `error` as of job_lookup_begin(), or 0. */
@@ -164,6 +153,38 @@ static void await_end(struct request *request, struct job *job, bool every_chang
     waiter->owner = request;
     waiter->cookie = every_change;
     hold(request, waiter);
+}
+
+/* The end of a job carries its result, so it must be readable for the caller. */
+static void do_existing(struct request *request, struct job *job)
+{
+    if (!access_job(request, job)) {
+        control_refuse_taken(request, job);
+        return;
+    }
+    if (request_wants_more(request))
+        tell_job(request, job);
+    await_end(request, job, request_wants_more(request));
+}
+
+static void do_job(struct request *request)
+{
+    const struct control_submit_options options = {.changed = on_change, .owner = request};
+    bool existing;
+    struct job *job = control_submit(request, &options, &existing);
+    struct job_waiter *submitter;
+
+    if (!job)
+        return;
+    if (existing) {
+        do_existing(request, job);
+        return;
+    }
+    submitter = job_first_waiter(job);
+    submitter->cookie = request_wants_more(request);
+    hold(request, submitter);
+    if (submitter->cookie != 0)
+        tell_job(request, job);
 }
 
 static void get(struct request *request)

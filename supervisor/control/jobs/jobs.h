@@ -88,7 +88,10 @@ struct control_submit_options {
 void control_refuse_job(struct request *request, const struct job *job);
 
 /*
- * Returns the accepted job. NULL = an error has been sent, or the request waits for room in the
- * queue and will be executed again.
+ * Returns the accepted job, or with `*ret_existing` the one that takes its place. NULL = an error
+ * has been sent, or the request waits for room in the queue and will be executed again.
  */
-struct job *control_submit(struct request *request, const struct control_submit_options *options);
+struct job *control_submit(struct request *request, const struct control_submit_options *options,
+                           bool *ret_existing);
+/* Refuses a job whose unique key `holder` has. */
+void control_refuse_taken(struct request *request, const struct job *holder);

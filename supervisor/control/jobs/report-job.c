@@ -106,7 +106,7 @@ static void report_attempts(struct reply *reply, const struct job *job, bool ope
 {
     reply_array(reply, "attempts");
     for (size_t i = 0; i < job->n_attempts && reply->size < limit; i++) {
-        const struct job_attempt *attempt = &job->attempts[i];
+        const struct job_attempt *attempt = &job->rare->attempts[i];
         const bool readable = open || strcmp(attempt->cause, "retry") != 0;
 
         report_attempt(reply, attempt->number, attempt->worker, attempt->at, attempt->cause,
@@ -210,7 +210,7 @@ void report_job(struct reply *reply, const char *key, const struct request *requ
     if (job->slot)
         reply_string(reply, "worker", job->slot->name);
     else if (job->n_attempts > 0)
-        reply_string_if(reply, "worker", job->attempts[job->n_attempts - 1].worker);
+        reply_string_if(reply, "worker", job->rare->attempts[job->n_attempts - 1].worker);
     reply_bool(reply, "cancel_requested", job_cancel_requested(job));
     if (job->cause != PROTOCOL_CAUSE_NONE && job_ended(job))
         reply_string(reply, "cause", protocol_cause_name(job->cause));

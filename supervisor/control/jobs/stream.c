@@ -38,8 +38,8 @@ static void write_items(struct reply *reply, const struct job *job, usec_t *afte
         *after = item->at;
     }
     reply_end_array(reply);
-    if (job->stream)
-        reply_uint_if(reply, "dropped", job->stream->dropped);
+    if (job_own_stream(job))
+        reply_uint_if(reply, "dropped", job_own_stream(job)->dropped);
 }
 
 static void answer(struct request *request, const struct job *job, usec_t after)

@@ -34,6 +34,14 @@ static void report_busy(struct reply *reply, const struct group *group,
     reply_uint(reply, "maximum", group->config->queue_max);
 }
 
+void control_refuse_taken(struct request *request, const struct job *holder)
+{
+    char id[PROTOCOL_ID_TEXT];
+
+    request_fail_string(request, refusal_of(CELL_E_TAKEN)->varlink, "holder",
+                        job_format_id(holder, id));
+}
+
 static void refuse(struct request *request, const struct group *group,
                    const struct cell_request *wanted, int r)
 {
@@ -94,6 +102,28 @@ static uint32_t number(const struct varlink_object *given, const char *name, uin
     return value < absent ? (uint32_t)value : absent - 1;
 }
 
+static bool take_unique(struct request *request, const struct varlink_object *given,
+                        struct cell_request *ret)
+{
+    static const char *const names[] = {
+        [PROTOCOL_CONFLICT_EXISTING] = "existing",
+        [PROTOCOL_CONFLICT_REJECT] = "reject",
+        [PROTOCOL_CONFLICT_REPLACE] = "replace",
+        [PROTOCOL_CONFLICT_REQUEUE] = "requeue",
+    };
+    const struct varlink_bytes unique = varlink_bytes(given, "unique");
+    const char *conflict = varlink_string(given, "on_conflict");
+
+    if (unique.data && (unique.size == 0 || unique.size > PROTOCOL_KEY_MAX))
+        return request_refuse(request, "unique", "1 to 255 bytes");
+    ret->unique_key = unique.data;
+    ret->unique_size = (uint32_t)unique.size;
+    for (unsigned i = 1; conflict && i < ELEMENTS(names); i++)
+        if (strcmp(conflict, names[i]) == 0)
+            ret->on_conflict = (enum protocol_conflict)i;
+    return true;
+}
+
 static bool take_options(struct request *request, struct cell_request *ret)
 {
     const struct job_options_problem *problem;
@@ -111,6 +141,8 @@ static bool take_options(struct request *request, struct cell_request *ret)
     key = varlink_bytes(&given, "key");
     ret->key = key.data;
     ret->key_size = (uint32_t)key.size;
+    if (!take_unique(request, &given, ret))
+        return false;
     options->max_retries = number(&given, "max_retries", PROTOCOL_DEFAULT_RETRIES);
     options->priority = (uint8_t)number(&given, "priority", PROTOCOL_DEFAULT_PRIORITY);
     options->timeout = varlink_usec(&given, "timeout_usec", options->timeout);
@@ -201,7 +233,9 @@ static bool may_wait(const struct request *request, const struct group *group,
                      const struct cell_request *wanted)
 {
     return wanted->wait > 0 || request->drop == drop_hold || group_store_is_opening(group) ||
-           (wanted->name[0] != '\0' && request->context->durable->store);
+           ((wanted->name[0] != '\0' || wanted->unique_size > 0 ||
+             group->config->unique != CONFIG_UNIQUE_NO) &&
+            request->context->durable->store);
 }
 
 static void end_hold(struct request *request)
@@ -222,7 +256,8 @@ static bool may_have_priority(struct request *request, const struct job_options 
                           "at least 32 (the default) without permission to change things");
 }
 
-struct job *control_submit(struct request *request, const struct control_submit_options *options)
+struct job *control_submit(struct request *request, const struct control_submit_options *options,
+                           bool *ret_existing)
 {
     struct cell_request wanted = {
         .name = "",
@@ -256,8 +291,12 @@ struct job *control_submit(struct request *request, const struct control_submit_
     if (r == CELL_E_WAIT)
         return NULL;
     end_hold(request);
-    if (r == 0)
+    *ret_existing = r == CELL_E_EXISTING;
+    if (r == 0 || r == CELL_E_EXISTING)
         return job;
-    refuse(request, group, &wanted, r);
+    if (r == CELL_E_TAKEN)
+        control_refuse_taken(request, job);
+    else
+        refuse(request, group, &wanted, r);
     return NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/call/attach.h"
 
+#include "shared/base/cleanup.h"
 #include "supervisor/caller/varlink-client.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
@@ -117,11 +118,26 @@ const char *attach_ids_format(const struct attach_ids *ids, uint64_t n, char tex
     return text;
 }
 
+/* A word that the library refuses becomes a number that it refuses. */
+static enum troupe_conflict conflict_of(const char *word)
+{
+    static const char *const words[] = {NULL, "existing", "reject", "replace", "requeue"};
+    unsigned i = 1;
+
+    if (!word)
+        return TROUPE_CONFLICT_DEFAULT;
+    while (i < ELEMENTS(words) && strcmp(word, words[i]) != 0)
+        i++;
+    return (enum troupe_conflict)i;
+}
+
 struct troupe_job_options attach_job_options(const struct options *options)
 {
     struct troupe_job_options job = options->job;
 
     job.key_size = job.key ? strlen(job.key) : 0;
+    job.unique_size = job.unique ? strlen(job.unique) : 0;
+    job.on_conflict = conflict_of(options->on_conflict);
     job.priority = (int)options->priority;
     return job;
 }

@@ -101,6 +101,7 @@ enum exit_status {
     EXIT_INVALID = 7,       /* the configuration has problems */
     EXIT_TIMEOUT = 8,       /* --timeout expired; the operation may continue */
     EXIT_UNKNOWN = 9,       /* the supervisor restarted: what became of a job is not known */
+    EXIT_TAKEN = 10,        /* a live job has the unique key */
     EXIT_INTERRUPTED = 130, /* as a shell reports SIGINT */
 };
 

@@ -54,8 +54,9 @@ struct options {
     bool reconnect_given;
 
     const char *data, *file;
-    struct troupe_job_options job; /* without key_size and priority */
+    struct troupe_job_options job; /* without sizes, priority, on_conflict */
     int64_t priority;              /* -1 = the default */
+    const char *on_conflict;       /* NULL = the default */
 
     bool wait, follow, jobs, all, ended;
     int64_t limit; /* 0 = the default of the verb */

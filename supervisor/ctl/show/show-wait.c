@@ -67,6 +67,7 @@ static const struct {
      "the queue of {target} is full (QueueMax=, QueueMemoryMax=): "
      "[{count>1:count} senders wait|a sender waits] for room",
      false},
+    {"unique", "job {target} has its unique key, and ends first", false},
     {"cancelling", "its cancellation is requested, and {target} has not ended it yet", false},
     {"running", "nothing: {target} works on it", false},
     {"ending", "its worker {target} is being ended: {text}", false},

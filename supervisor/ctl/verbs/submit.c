@@ -20,15 +20,16 @@ static json_t *options_json(const struct options *options)
 {
     const struct troupe_job_options *job = &options->job;
 
-    return json_pack("{s:s*, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "id",
-                     job->id, "key", (const char *)job->key, "max_retries",
-                     job->max_retries >= 0 ? json_integer(job->max_retries) : NULL, "priority",
-                     options->priority >= 0 ? json_integer(options->priority) : NULL,
-                     "timeout_usec", field_given(job->timeout_usec), "backoff_min_usec",
-                     field_given(job->backoff_min_usec), "backoff_max_usec",
-                     field_given(job->backoff_max_usec), "delay_usec", field_given(job->delay_usec),
-                     "at", field_given(job->at_usec), "wait_usec", field_given(job->wait_usec),
-                     "deadline_usec", field_given(job->deadline_usec));
+    return json_pack(
+        "{s:s*, s:s*, s:s*, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "id",
+        job->id, "key", (const char *)job->key, "unique", (const char *)job->unique, "on_conflict",
+        options->on_conflict, "max_retries",
+        job->max_retries >= 0 ? json_integer(job->max_retries) : NULL, "priority",
+        options->priority >= 0 ? json_integer(options->priority) : NULL, "timeout_usec",
+        field_given(job->timeout_usec), "backoff_min_usec", field_given(job->backoff_min_usec),
+        "backoff_max_usec", field_given(job->backoff_max_usec), "delay_usec",
+        field_given(job->delay_usec), "at", field_given(job->at_usec), "wait_usec",
+        field_given(job->wait_usec), "deadline_usec", field_given(job->deadline_usec));
 }
 
 /* For Create over the socket. */
@@ -50,38 +51,46 @@ static void give_id(struct invocation *invocation, char id[TROUPE_ID_SIZE])
         invocation->options.job.id = attach_ids_format(&ids, 0, id);
 }
 
-/* Creates the job over the rings. Also succeeds if an earlier attempt has created it. */
+/* Creates the job over the rings. Also succeeds if an earlier attempt has created it. `id`: of
+ * TROUPE_ID_SIZE bytes, gets that of the job. */
 static int create_attached(struct invocation *invocation, struct attachment_client *attached,
-                           struct reconnect *reconnect, const char *data, size_t size)
+                           struct reconnect *reconnect, const char *data, size_t size, char *id)
 {
     struct troupe_job_options options = attach_job_options(&invocation->options);
     const char *group = invocation_operand(invocation, 0);
+    char holder[TROUPE_ID_SIZE], reason[64 + TROUPE_ID_SIZE] = "";
     bool repeated = false;
     int r;
 
     for (;; repeated = true) {
-        r = troupe_client_create(attached->client, attached->group, &options, data, size, NULL);
+        r = troupe_client_create(attached->client, attached->group, &options, data, size, holder);
         if (r != -EPIPE && r != -ECONNRESET)
             break;
         r = attach_again(invocation, group, attached, reconnect);
         if (r != EXIT_OK)
             return r;
     }
-    return r == 0 || (repeated && r == -EEXIST) ? EXIT_OK : explain_refused("", group, r, "");
+    if (r == -ENOTUNIQ)
+        (void)snprintf(reason, sizeof(reason), "job %s has its unique key", holder);
+    if (r == 1) /* another job takes its place */
+        memcpy(id, holder, TROUPE_ID_SIZE);
+    return r >= 0 || (repeated && r == -EEXIST) ? EXIT_OK : explain_refused("", group, r, reason);
 }
 
 static int create_large(struct invocation *invocation, const char *data, size_t size)
 {
     struct reconnect reconnect = reconnect_make(invocation, RECONNECT_DEFAULT);
     struct attachment_client attached;
+    char id[TROUPE_ID_SIZE];
     int r = attach_group(invocation, invocation_operand(invocation, 0), &attached, &reconnect);
 
     if (r != EXIT_OK)
         return r;
-    r = create_attached(invocation, &attached, &reconnect, data, size);
+    (void)snprintf(id, sizeof(id), "%s", invocation->options.job.id);
+    r = create_attached(invocation, &attached, &reconnect, data, size, id);
     troupe_client_free(attached.client);
     if (r == EXIT_OK)
-        printf(invocation->options.json ? "{\"id\":\"%s\"}\n" : "%s\n", invocation->options.job.id);
+        printf(invocation->options.json ? "{\"id\":\"%s\"}\n" : "%s\n", id);
     return r;
 }
 

@@ -268,6 +268,8 @@ void cell_job_started(struct pool *pool, struct job *job)
               job->attempt);
     if (job->record)
         durable_job_update(job, true);
+    if (job->rare && cell->config->unique_until == CONFIG_UNIQUE_UNTIL_START)
+        cell_release_unique(job);
     FAULT_POINT("job.started");
     job_tell_waiters(cell->context->jobs, job);
 }

@@ -3,6 +3,7 @@
 
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
+#include "supervisor/job/job-unique.h"
 #include "supervisor/job/queue.h"
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
@@ -84,7 +85,8 @@ void cell_backlog_review(struct job *job)
 static bool is_needed(const struct job *job)
 {
     return job->references > 1 || !list_empty(&job->waiters) || !durable_job_is_stored(job) ||
-           (job->timers && timer_armed(&job->timers->deadline));
+           (job->timers && timer_armed(&job->timers->deadline)) ||
+           unique_is_awaited(job->cell->context->jobs, job);
 }
 
 static void drop_from_memory(struct cell *cell, struct job *job)

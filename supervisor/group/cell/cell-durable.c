@@ -153,6 +153,8 @@ void cell_on_written(struct job *job, unsigned changes, int result)
         cell_tell_end(cell, job, durable_of(job)->end);
     } else {
         FAULT_POINT("job.written");
+        if (changes & DURABLE_ADD && job->rare)
+            cell_end_replaced(job);
         durable_job_answer(job);
         FAULT_POINT("job.written-told");
         if (changes & DURABLE_HAND || (changes & DURABLE_ADD && job->name))

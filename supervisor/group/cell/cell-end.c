@@ -8,6 +8,7 @@
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
+#include "supervisor/job/job-unique.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/message/message-context.h"
@@ -66,7 +67,7 @@ static size_t find_deaths(const struct death_log *log, const struct job *job,
     size_t wanted = 0, n = 0, n_searched = 0;
 
     for (size_t i = 0; i < job->n_attempts && wanted < DEAD_LETTER_DEATHS_MAX; i++)
-        wanted += strcmp(job->attempts[i].cause, "retry") != 0;
+        wanted += strcmp(job->rare->attempts[i].cause, "retry") != 0;
     job_format_id(job, id);
     list_for_each (node, &log->deaths) {
         struct death *death = list_entry(node, struct death, link);
@@ -232,6 +233,8 @@ void cell_note_gone(struct cell *cell)
 static void cell_finish(struct cell *cell, struct job *job)
 {
     job_count(&cell->counts, JOBS_LIVE, -1);
+    if (job->rare)
+        cell_release_unique(job);
     job_tell_waiters(cell->context->jobs, job);
     if (job->record)
         durable_job_answer_all(job);
@@ -280,9 +283,12 @@ void cell_drop_job(struct cell *cell, struct job *job, int refusal)
 
 void cell_end_cancelled(struct cell *cell, struct job *job)
 {
-    char reason[48] = "cancelled";
+    const struct job *by = job->rare ? unique_replacement(cell->context->jobs, job) : NULL;
+    char reason[sizeof("replaced by job ") + PROTOCOL_ID_TEXT] = "cancelled", id[PROTOCOL_ID_TEXT];
 
-    if (job->cause == PROTOCOL_CAUSE_DEADLINE)
+    if (by)
+        (void)snprintf(reason, sizeof(reason), "replaced by job %s", job_format_id(by, id));
+    else if (job->cause == PROTOCOL_CAUSE_DEADLINE)
         (void)snprintf(reason, sizeof(reason), "its deadline is over");
     else if (job->canceller != JOB_NOBODY)
         (void)snprintf(reason, sizeof(reason), "%s by uid %u",

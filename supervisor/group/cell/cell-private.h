@@ -43,6 +43,15 @@ static inline void cell_count_live(struct cell *cell)
 
 struct job_row;
 
+/* ---- cell-unique.c ---- */
+
+/* The job has ended, is dropped, or releases its unique key for another reason. */
+void cell_release_unique(struct job *job);
+/* The job is accepted: cancels the one that it replaces. */
+void cell_end_replaced(struct job *job);
+/* Whether the key of a job that was read is released, since an attempt of it has begun. */
+bool cell_has_released_key(const struct cell *cell, const struct job_row *row);
+
 /* ---- cell-attempt.c ---- */
 
 /* A running job waits before its next attempt. */
@@ -141,9 +150,6 @@ int cell_find_room(struct cell *cell, const struct cell_request *request);
 /* Lets the request's waiter wait until the store of durable jobs is open. Returns CELL_E_WAIT, or
  * CELL_E_STORE_FAILED without a waiter or after a long time. */
 int cell_await_store(struct cell *cell, const struct cell_request *request);
-/* Lets the request's waiter wait until a job that has the request's id is on disk, or could not be
- * written. Returns CELL_E_WAIT; without a waiter CELL_E_BUSY; or -ENOMEM. */
-int cell_await_row(const struct cell_request *request, struct job *other);
 /* Whether the queue has room for a payload of this size that no other submitter waits for. */
 bool cell_has_room(const struct cell *cell, uint64_t size);
 /* Whether a payload of this size fits into an empty queue. */

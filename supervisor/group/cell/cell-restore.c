@@ -7,6 +7,7 @@
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/cell-progress.h"
 #include "supervisor/group/group.h"
+#include "supervisor/job/job-unique.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-load.h"
 #include "supervisor/store/job-to-row.h"
@@ -116,6 +117,8 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
         job_restore_attempts(job, saved->attempts, saved->n_attempts);
     restore_facts(cell, job, row);
     r = job_set_key(job, row->key, row->key_size);
+    if (r == 0 && !cell_has_released_key(cell, row))
+        r = unique_set(job, &(struct unique_id){row->unique_high, row->unique_low});
     if (r == 0 && !saved)
         r = durable_job_take(cell->context->durable, job, cell->group->name, row->number);
     if (r == 0 && !saved) {
@@ -132,6 +135,7 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
         waiting_room_remove(cell->context->durable->inherited, SAVED_JOB_ROW,
                             (uint64_t)row->number);
     payload_move(&job->payload, &loaded->payload);
+    unique_join(cell->context->jobs, job);
     *ret = job;
     return 0;
 }
@@ -238,6 +242,10 @@ static void cell_describe_restored(struct cell *cell, struct job *job, const str
     if (job->started && job->started_at == 0)
         job->started_at = loop_realtime(cell->context->loop);
     (void)job_set_key(job, page->key, page->key_size);
+    if (!(job->started && cell->config->unique_until == CONFIG_UNIQUE_UNTIL_START)) {
+        (void)unique_set(job, &(struct unique_id){page->unique_high, page->unique_low});
+        unique_join(cell->context->jobs, job);
+    }
     if (page->deadline != 0 && !job_cancel_requested(job)) /* it may be over: in the next turn */
         (void)cell_arm_deadline(cell, job,
                                 usec_add(cell_now(cell), usec_sub(page->deadline, clock_steady())));

@@ -188,6 +188,8 @@ void cell_waiter_stop(struct cell_waiter *waiter)
     struct cell *cell = waiter->cell;
 
     stop_waiting_for_row(waiter);
+    if (waiter->search)
+        waiter->end_search(waiter);
     if (!cell)
         return;
     cell_waiter_leave(waiter);

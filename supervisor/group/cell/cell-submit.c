@@ -4,6 +4,7 @@
 #include "shared/base/fault.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
+#include "supervisor/job/job-unique.h"
 #include "supervisor/job/job-waiter.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -54,6 +55,8 @@ static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_r
     job->submitter_uid = request->submitter_uid;
     job_set_options(job, &request->options, cell->config);
     r = job_set_key(job, request->key, request->key_size);
+    if (r == 0)
+        r = unique_set(job, &request->unique);
     if (r < 0)
         return r;
     if (!request->blob)
@@ -97,8 +100,8 @@ static int cell_new_job(struct cell *cell, const struct cell_request *request, s
 {
     int r;
 
-    if (request->name[0] != '\0' &&
-        names_on_disk_has(&cell->context->durable->names, request->name))
+    if (request->name[0] != '\0' && names_on_disk_find(&cell->context->durable->names,
+                                                       request->name, strlen(request->name)) != 0)
         return CELL_E_EXISTS;
     r = job_new(cell->context->jobs, request->name, ret);
     if (r != JOB_E_EXISTS)
@@ -161,11 +164,17 @@ int cell_submit(struct cell *cell, const struct cell_request *request, struct jo
     job_count(&cell->counts, JOBS_BYTES, (int64_t)job->payload.size);
     job_count(&cell->counts, JOBS_ACCEPTED, 1);
     cell_count_live(cell);
+    if (job->rare)
+        unique_join(cell->context->jobs, job);
+    if (request->supersedes)
+        unique_replace(job, request->supersedes);
     if (job->state == JOB_QUEUED)
         cell_enqueue(cell, job, false);
     FAULT_POINT("job.accepted");
     if (job->record)
         durable_job_add(job, job->state == JOB_QUEUED ? &cell->hold : NULL);
+    else if (request->supersedes)
+        cell_end_replaced(job);
     FAULT_POINT("job.given");
     job_event(job, "job.accepted", NULL, "is accepted");
     *ret = job;

@@ -29,6 +29,8 @@ struct cell_waiter {
     usec_t deadline; /* monotonic; 0 = has not begun to wait */
     uint64_t size;   /* of the payload */
     bool called, expired;
+    void *search; /* for a job with its unique key, which is on disk; NULL = none */
+    void (*end_search)(struct cell_waiter *waiter);
     void (*turn)(struct cell_waiter *waiter);
 };
 
@@ -48,6 +50,11 @@ struct cell_request {
     bool bounded;        /* this user may not have more waiting than remains free for others */
     const void *key;
     uint32_t key_size;
+    const void *unique_key; /* of the submitter */
+    uint32_t unique_size;   /* 0 = none */
+    enum protocol_conflict on_conflict;
+    struct unique_id unique; /* set by group_submit(), as is the next one */
+    struct job *supersedes;  /* waits, and is cancelled when this one is accepted; NULL = none */
     bool keep_result;
     struct job_options options;
     usec_t delay, at; /* at most JOB_DELAY_MAX from now; 0 = none */
@@ -85,9 +92,16 @@ enum {
     CELL_E_BAD_FILE,     /* the group's file has a mistake (group_fault_text()) */
     CELL_E_ON_DISK,      /* asked for by its id: it stays on disk, as its group is stopping */
     CELL_E_MISSING,      /* asked for by its id, or read: there is no such job any more */
+    CELL_E_TAKEN,        /* a live job holds its unique key: `*ret` */
+    CELL_E_EXISTING,     /* OnConflict=existing: `*ret` takes its place */
     CELL_E_UNSURE,       /* Durable=yes: the row may be on disk, or the job has run without one */
 };
 
 /* Accepts a job, which then ends exactly once. Returns 0 with `*ret` (borrowed; valid until its end
- * is reported), CELL_E_*, or -ENOMEM. */
+ * is reported), CELL_E_*, or -ENOMEM. With CELL_E_TAKEN and CELL_E_EXISTING, `*ret` is the other
+ * job, valid in this turn. */
 int cell_submit(struct cell *cell, const struct cell_request *request, struct job **ret);
+
+/* Lets the request's waiter wait until a job that has the request's id, or its unique key, is on
+ * disk, or could not be written. Returns CELL_E_WAIT; without a waiter CELL_E_BUSY; or -ENOMEM. */
+int cell_await_row(const struct cell_request *request, struct job *other);

@@ -3,6 +3,7 @@
 #include "supervisor/group/cell/cell-backlog.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/state.h"
+#include "supervisor/job/job-unique.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/loop/alarm.h"
 
@@ -96,6 +97,20 @@ static struct job *cell_next(const struct cell *cell)
     return job && job->record && durable_job_may_exist(job) ? NULL : job;
 }
 
+/* Sets the next jobs aside while a gate holds them. Returns the first that no gate holds; NULL =
+ * none. */
+static struct job *cell_next_ready(struct cell *cell)
+{
+    struct job *job;
+
+    while ((job = cell_next(cell)) && unique_waits(job)) {
+        queue_remove(&cell->queue, job);
+        job->aside = true;
+        list_push_back(&cell->aside, &job->link);
+    }
+    return job;
+}
+
 /* Whether the next job may begin. Otherwise writes the rows of as many jobs as there are idle
  * workers: jobs that no worker could have begun must not be charged if everything dies. With
  * Prefetch=, busy workers follow the idle ones. */
@@ -141,8 +156,8 @@ static void cell_dispatch(struct loop_deferred *deferred)
     pool_step(&cell->pool);
     if (cell->config->durable || cell->backlog)
         cell_backlog_shorten_queue(cell);
-    while ((job = cell_next(cell)) && !cell_awaits_idle(cell, job) && cell_may_begin(cell, job) &&
-           (slot = pool_take_slot(&cell->pool)))
+    while ((job = cell_next_ready(cell)) && !cell_awaits_idle(cell, job) &&
+           cell_may_begin(cell, job) && (slot = pool_take_slot(&cell->pool)))
         cell_assign(cell, slot, job);
     if (cell->backlog)
         cell_backlog_turn(cell);
@@ -206,6 +221,9 @@ void cell_take_out(struct cell *cell, struct job *job)
         job_count(&cell->counts, JOBS_BACKOFF, -1);
     } else if (job->parked) {
         cell_backlog_take_out(cell, job);
+    } else if (job->aside) {
+        job->aside = false;
+        list_unlink(&job->link);
     } else {
         queue_remove(&cell->queue, job);
     }
@@ -284,7 +302,8 @@ int cell_arm_deadline(struct cell *cell, struct job *job, usec_t at)
 /* The first job that is not running. */
 static struct job *cell_first_waiting(const struct cell *cell)
 {
-    struct list *node = list_first(&cell->backoff);
+    struct list *node =
+        list_empty(&cell->backoff) ? list_first(&cell->aside) : list_first(&cell->backoff);
     struct job *parked = cell_backlog_first_parked(cell);
 
     if (node || parked)
@@ -347,6 +366,7 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     list_init(&cell->live_link);
     queue_init(&cell->queue);
     list_init(&cell->backoff);
+    list_init(&cell->aside);
     list_init(&cell->waiting);
     list_init(&cell->called);
     timer_init(&cell->idle_timer, cell_on_idle_timer);

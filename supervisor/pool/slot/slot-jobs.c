@@ -3,6 +3,7 @@
  * back from an adopted worker: its inbox has a table of them. */
 
 #include "shared/protocol/protocol.h"
+#include "supervisor/job/job-unique.h"
 #include "supervisor/job/job.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
@@ -46,6 +47,8 @@ static void hand_add(const struct slot *slot, struct job *job)
     page->number = job->record ? durable_of(job)->row.number : 0;
     page->deadline = deadline_of(job);
     page->limit = 0;
+    page->unique_high = job_is_unique(job) ? job->rare->unique.high : 0;
+    page->unique_low = job_is_unique(job) ? job->rare->unique.low : 0;
     job_get_id(job, &page->id);
     page->key_size = job->key_size;
     if (job->key_size > 0)

@@ -60,12 +60,12 @@ TEST(the_jobs_that_have_emitted_nothing_for_the_longest_time_lose_items_first)
         for (unsigned i = 0; i < JOB_STREAM_MAX / sizeof(data); i++)
             emit(new, i, sizeof(data));
     }
-    ck_assert_uint_eq(old->stream->dropped, 0);
+    ck_assert_uint_eq(old->rare->stream->dropped, 0);
     new = new_job();
     for (unsigned i = 0; i < JOB_STREAM_MAX / sizeof(data); i++)
         emit(new, i, sizeof(data));
     emit(watched, 1, 1);
-    ck_assert_uint_eq(old->stream->dropped, 1);
+    ck_assert_uint_eq(old->rare->stream->dropped, 1);
     ck_assert_ptr_null(job_stream_after(old, 0));
     ck_assert_ptr_nonnull(job_stream_after(watched, 0));
     ck_assert_uint_le(set.bytes, JOB_STREAMS_MAX);

@@ -198,7 +198,7 @@ TEST(only_the_last_attempts_are_remembered_in_order)
     }
     ck_assert_uint_eq(job->n_attempts, JOB_ATTEMPTS_KEPT);
     for (uint32_t i = 0; i < JOB_ATTEMPTS_KEPT; i++)
-        ck_assert_uint_eq(job->attempts[i].number, i + 4);
+        ck_assert_uint_eq(job->rare->attempts[i].number, i + 4);
 }
 
 /* What the table has taken from the heap, the handles included. */

@@ -143,6 +143,7 @@ static const char BACK_TO_11[] =
     "UPDATE job SET payload = NULL WHERE name = 'first';"
     "UPDATE job SET payload = 3 << 20 WHERE name IS NULL;"
     "DROP TABLE schedule; DROP INDEX dead_letter;"
+    "ALTER TABLE job DROP COLUMN unique_high; ALTER TABLE job DROP COLUMN unique_low;"
     "PRAGMA user_version = 11";
 
 static int check_large(void *userdata, const struct job_row *row)

@@ -131,16 +131,20 @@ static PyObject *create(struct client *self, PyObject *args, PyObject *kwargs)
 {
     struct submission submission;
     char id[TROUPE_ID_SIZE];
-    int r = -1;
+    int r = -1, result = 0;
 
     if (submission_parse(&submission, args, kwargs, false) < 0)
         return NULL;
-    if (gate_begin(&self->gate))
-        r = gate_end(&self->gate,
-                     troupe_client_create(self->client, submission.group, &submission.options,
-                                          submission.data.buf, (size_t)submission.data.len, id),
-                     NULL);
+    if (gate_begin(&self->gate)) {
+        result = troupe_client_create(self->client, submission.group, &submission.options,
+                                      submission.data.buf, (size_t)submission.data.len, id);
+        r = gate_end(&self->gate, result == -ENOTUNIQ ? 0 : result, NULL);
+    }
     submission_release(&submission);
+    if (r >= 0 && result == -ENOTUNIQ) {
+        errno = ENOTUNIQ;
+        return PyErr_SetFromErrnoWithFilename(PyExc_OSError, id); /* the holder of the key */
+    }
     return r < 0 ? NULL : PyUnicode_FromString(id);
 }
 

@@ -18,10 +18,24 @@ int submission_cookie(PyObject *number, uint64_t *ret)
     return 0;
 }
 
+static int conflict_or_none(PyObject *name, enum troupe_conflict *ret)
+{
+    static const char *const names[] = {NULL, "existing", "reject", "replace", "requeue"};
+
+    *ret = TROUPE_CONFLICT_DEFAULT;
+    for (unsigned i = 1; name != Py_None && i < sizeof(names) / sizeof(names[0]); i++)
+        if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, names[i]) == 0)
+            *ret = (enum troupe_conflict)i;
+    if (name == Py_None || *ret != TROUPE_CONFLICT_DEFAULT)
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "on_conflict must be existing, reject, replace or requeue");
+    return 0;
+}
+
 #define OPTIONS                                                                                    \
     "id", "key", "max_retries", "timeout", "backoff_min", "backoff_max", "priority", "delay",      \
-        "at", "wait", "deadline", "keep_result", NULL
-#define FORMAT "|$zz*LO&O&O&iO&O&O&O&p"
+        "at", "wait", "deadline", "keep_result", "unique", "on_conflict", NULL
+#define FORMAT "|$zz*LO&O&O&iO&O&O&O&pz*O&"
 
 int submission_parse(struct submission *submission, PyObject *args, PyObject *kwargs,
                      bool with_cookie)
@@ -37,7 +51,8 @@ int submission_parse(struct submission *submission, PyObject *args, PyObject *kw
         moment_or_zero, &options->backoff_min_usec, moment_or_zero, &options->backoff_max_usec,    \
         &options->priority, moment_or_zero, &options->delay_usec, moment_or_zero,                  \
         &options->at_usec, moment_or_zero, &options->wait_usec, moment_or_zero,                    \
-        &options->deadline_usec, &keep_result
+        &options->deadline_usec, &keep_result, &submission->unique, conflict_or_none,              \
+        &options->on_conflict
 
     *submission = (struct submission){.options = TROUPE_JOB_DEFAULTS};
     r = with_cookie
@@ -52,6 +67,8 @@ int submission_parse(struct submission *submission, PyObject *args, PyObject *kw
     options->keep_result = keep_result;
     options->key = submission->key.buf;
     options->key_size = (size_t)submission->key.len;
+    options->unique = submission->unique.buf;
+    options->unique_size = (size_t)submission->unique.len;
     return 0;
 }
 
@@ -59,4 +76,5 @@ void submission_release(struct submission *submission)
 {
     PyBuffer_Release(&submission->data);
     PyBuffer_Release(&submission->key);
+    PyBuffer_Release(&submission->unique);
 }

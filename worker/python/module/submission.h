@@ -6,7 +6,7 @@
 /* The arguments of submit(), create() and do(). */
 struct submission {
     uint64_t group, cookie;
-    Py_buffer data, key;
+    Py_buffer data, key, unique;
     struct troupe_job_options options;
 };
 

@@ -24,6 +24,10 @@ class Options(TypedDict, total=False):
     at             the earliest start instead, in seconds since 1970
     wait           how long to wait for room in a full queue; math.inf: without limit; OSError EBUSY: there was no room
     deadline       the job is cancelled if it has not ended after this time, including all waits and attempts
+    unique         no two live jobs of the group have the same unique key, at most 255 bytes; the group's Unique= makes one if
+                   it is not given
+    on_conflict    if a live job has that key: "existing" (it takes the place of this one), "reject" (OSError ENOTUNIQ),
+                   "replace" (of a job that waits), "requeue" (one more run after the running one)
     keep_result    with do() and map(): also keep the result for ResultTTLSec=, like create()
     """
 
@@ -39,6 +43,8 @@ class Options(TypedDict, total=False):
     wait: float | None
     deadline: float | None
     keep_result: bool
+    unique: str | Buffer | None
+    on_conflict: str | None
 
 
 class Content(ABC):

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* What happens to a job whose unique key another live job holds. */
+
+#include "shared/base/cleanup.h"
+#include "supervisor/channel/payload.h"
+#include "supervisor/group/group-private.h"
+#include "supervisor/group/job-lookup.h"
+#include "supervisor/job/job-unique.h"
+#include "supervisor/store/job-number.h"
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- the key ---- */
+
+/* Larger payloads are not compared: that would take too long. */
+#define PAYLOAD_COMPARED_MAX (UINT64_C(1) << 20)
+#define CHUNK                4096
+
+/* A blob is sealed. Returns 0 or -errno. */
+static int add_blob(struct unique_id *id, const struct payload *blob)
+{
+    char chunk[CHUNK];
+
+    for (uint64_t at = 0; at < blob->size;) {
+        const ssize_t n = pread(blob->fd, chunk, sizeof(chunk), (off_t)at);
+
+        if (n <= 0)
+            return n < 0 ? -errno : -EBADMSG;
+        unique_id_add(id, chunk, (size_t)n);
+        at += (uint64_t)n;
+    }
+    return 0;
+}
+
+static int digest_payload(const struct group *group, struct cell_request *request)
+{
+    const uint64_t size = request->blob ? request->blob->size : request->size;
+    struct unique_id *id = &request->unique;
+    int r = 0;
+
+    if (size > PAYLOAD_COMPARED_MAX)
+        return CELL_E_TOO_LARGE;
+    unique_id_add(id, group->name, strlen(group->name) + 1);
+    if (!request->blob)
+        unique_id_add(id, request->data, (size_t)size);
+    else
+        r = add_blob(id, request->blob);
+    unique_id_end(id);
+    return r;
+}
+
+/* The submitter's key comes first; without any, the job is not unique. */
+static int make_id(const struct group *group, struct cell_request *request)
+{
+    const enum config_unique unique = group->config->unique;
+
+    request->unique = (struct unique_id){0};
+    if (request->unique_size > 0)
+        request->unique = unique_id_make(group->name, request->unique_key, request->unique_size);
+    else if (unique == CONFIG_UNIQUE_PAYLOAD)
+        return digest_payload(group, request);
+    else if (unique == CONFIG_UNIQUE_KEY && request->key_size > 0)
+        request->unique = unique_id_make(group->name, request->key, request->key_size);
+    return 0;
+}
+
+/* ---- a job that waits on disk only is read first ---- */
+
+struct search {
+    struct job_lookup lookup;
+    struct cell_waiter *waiter;
+    struct job *job; /* with a reference: it stays in memory; NULL = not found (yet) */
+    int64_t number;  /* of the row; 0 = it only waits until the jobs on disk are known */
+    int error;
+    bool over;
+};
+
+static void end_search(struct cell_waiter *waiter)
+{
+    struct search *search = TAKE_PTR(waiter->search);
+
+    search->lookup.context->end_lookup(&search->lookup);
+    if (search->job)
+        job_unref(search->lookup.context->jobs, search->job);
+    free(search);
+}
+
+static void on_found(struct job_lookup *lookup, struct job *job, int error)
+{
+    struct search *search = (struct search *)lookup;
+
+    search->job = job ? job_ref(job) : NULL;
+    search->error = error;
+    search->over = true;
+    search->waiter->turn(search->waiter);
+}
+
+/* Lets the waiter wait until the row has been read. A search that has ended is over. */
+static int search_row(const struct group *group, const struct cell_request *request, int64_t number)
+{
+    struct durable_jobs *durable = group->context->durable;
+    const struct protocol_id id = job_number_to_id(store_id_key(durable->store), number);
+    struct cell_waiter *waiter = request->waiter;
+    struct search *search;
+    int r;
+
+    if (!waiter)
+        return CELL_E_BUSY;
+    if (waiter->search)
+        end_search(waiter);
+    search = calloc(1, sizeof(*search));
+    if (!search)
+        return -ENOMEM;
+    search->waiter = waiter;
+    search->number = number;
+    search->lookup.context = group->context;
+    search->lookup.found = on_found;
+    waiter->search = search;
+    waiter->end_search = end_search;
+    r = group->context->begin_lookup(&search->lookup, group->context, &id);
+    if (r == 0)
+        return CELL_E_WAIT;
+    end_search(waiter);
+    return r == CELL_E_MISSING ? CELL_E_STORE_FAILED : r;
+}
+
+/* Returns 0 = nothing on disk has the key, CELL_E_WAIT while that is looked for, CELL_E_*, or
+ * -ENOMEM. */
+static int look_on_disk(const struct group *group, const struct cell_request *request)
+{
+    struct names_on_disk *disk = &group->context->durable->unique;
+    const struct search *search = request->waiter ? request->waiter->search : NULL;
+    const int64_t number = names_on_disk_find(disk, &request->unique, sizeof(request->unique));
+
+    if (!group->config->durable || (number == 0 && group->rows == GROUP_READ))
+        return 0;
+    if (!search || search->job || search->number != number)
+        return search_row(group, request, number);
+    if (!search->over)
+        return CELL_E_WAIT;
+    if (search->error != 0)
+        return search->error;
+    names_on_disk_remove(disk, &request->unique, sizeof(request->unique), number);
+    return 0; /* the row is gone */
+}
+
+/* ---- the conflict ---- */
+
+static enum protocol_conflict conflict_of(const struct group *group,
+                                          const struct cell_request *request)
+{
+    return request->on_conflict != PROTOCOL_CONFLICT_DEFAULT
+               ? request->on_conflict
+               : (enum protocol_conflict)(group->config->on_conflict + 1);
+}
+
+static bool has_id(const struct job *job, const char *name)
+{
+    return *name != '\0' && job->name && strcmp(job->name, name) == 0;
+}
+
+/* `other` takes the place of the job, once it is accepted itself. */
+static int take_existing(const struct cell_request *request, struct job *other)
+{
+    return other->record && !durable_job_is_known(other) ? cell_await_row(request, other)
+                                                         : CELL_E_EXISTING;
+}
+
+/* Decides about a job while `holder` has its key. `waiting`: the one of those with the key that has
+ * not begun; NULL = none. Returns as group_find_conflict(). */
+static int decide(enum protocol_conflict conflict, struct cell_request *request, struct job *holder,
+                  struct job *waiting, struct job **ret)
+{
+    const struct job *affected = waiting ? waiting : holder;
+
+    *ret = holder;
+    if (conflict == PROTOCOL_CONFLICT_EXISTING)
+        return take_existing(request, holder);
+    if (conflict == PROTOCOL_CONFLICT_REJECT || affected->submitter_uid != request->submitter_uid)
+        return CELL_E_TAKEN;
+    if (conflict == PROTOCOL_CONFLICT_REQUEUE && waiting) {
+        *ret = waiting;
+        return take_existing(request, waiting);
+    }
+    request->supersedes = waiting;
+    return 0;
+}
+
+int group_find_conflict(const struct group *group, struct cell_request *request, struct job **ret)
+{
+    const struct job_table *jobs = group->context->jobs;
+    struct job *holder, *next;
+    int r = make_id(group, request);
+
+    if (r != 0 || unique_id_is_none(&request->unique))
+        return r;
+    holder = unique_holder(jobs, &request->unique);
+    if (!holder)
+        r = look_on_disk(group, request);
+    if (r != 0)
+        return r;
+    if (holder && !has_id(holder, request->name)) { /* else the id is refused */
+        next = unique_successor(jobs, &request->unique);
+        r = decide(conflict_of(group, request), request, holder,
+                   next                       ? next
+                   : job_waits(holder->state) ? holder
+                                              : NULL,
+                   ret);
+    }
+    if (r != CELL_E_WAIT && request->waiter && request->waiter->search)
+        end_search(request->waiter);
+    return r;
+}

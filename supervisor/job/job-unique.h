@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Unique keys. The first live job with a key holds it. Another one with the same key, which its
+ * submitter has chosen to let run afterwards, waits for it. The index over live jobs is the only
+ * state: whatever ends the holder releases the key in the same instant.
+ */
+
+#include "supervisor/job/job.h"
+
+/* Makes the id of a group's key. */
+struct unique_id unique_id_make(const char *group, const void *key, size_t size);
+/* Continues a digest, which is {0} at first, for a key whose bytes come in parts; unique_id_end()
+ * ends it. */
+void unique_id_add(struct unique_id *id, const void *bytes, size_t size);
+void unique_id_end(struct unique_id *id);
+static inline bool unique_id_is_none(const struct unique_id *id)
+{
+    return id->high == 0 && id->low == 0;
+}
+
+/* Whether the job has a unique key that it has not released. */
+static inline bool job_is_unique(const struct job *job)
+{
+    return job->rare && job->rare->listed;
+}
+/* Whether the job may not begin, because of another one with its key. */
+static inline bool unique_waits(const struct job *job)
+{
+    return job_is_unique(job) && (!job->rare->holds || job->rare->replaced);
+}
+
+/* Gives a job that is not listed the id. Returns 0 or -ENOMEM. */
+int unique_set(struct job *job, const struct unique_id *id);
+/* Lists a job that has an id: it holds the key from now on if no other job does. */
+void unique_join(struct job_table *table, struct job *job);
+/* Takes the job out of the list. Returns the job that holds the key now instead of it, and has
+ * waited for that; NULL = none. Idempotent. */
+struct job *unique_leave(struct job_table *table, struct job *job);
+
+/* Returns the job that holds the key, or one that waits for it; NULL = none. */
+struct job *unique_holder(const struct job_table *table, const struct unique_id *id);
+struct job *unique_successor(const struct job_table *table, const struct unique_id *id);
+
+/* Whether another job waits until this one has ended. */
+static inline bool unique_is_awaited(const struct job_table *table, const struct job *job)
+{
+    return job_is_unique(job) && job->rare->holds && unique_successor(table, &job->rare->unique);
+}
+
+/* The new job is about to replace `old`, which waits. unique_end_replacing() follows. */
+void unique_replace(struct job *job, struct job *old);
+/* Returns the job that replaces this one; NULL = none. */
+struct job *unique_replacement(const struct job_table *table, const struct job *job);
+/* The old job may begin again, unless it has ended. Returns it, with the reference that was taken;
+ * NULL = none was replaced. */
+struct job *unique_end_replacing(struct job *job);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/job/job-unique.h"
+#include "tests/unit/suite.h"
+
+static struct job_table table;
+
+static void setup(void)
+{
+    ck_assert_int_eq(job_table_init(&table), 0);
+}
+
+static void teardown(void)
+{
+    job_table_deinit(&table);
+}
+
+static const struct unique_id KEY = {1, 2}, OTHER = {1, 3};
+
+static struct job *new_job(const struct unique_id *id)
+{
+    struct job *job;
+
+    ck_assert_int_eq(job_new(&table, "", &job), 0);
+    ck_assert_int_eq(unique_set(job, id), 0);
+    unique_join(&table, job);
+    return job;
+}
+
+TEST(a_key_belongs_to_its_group)
+{
+    const struct unique_id one = unique_id_make("group", "key", 3);
+    const struct unique_id same = unique_id_make("group", "key", 3);
+    const struct unique_id other = unique_id_make("groupk", "ey", 2);
+
+    ck_assert_mem_eq(&one, &same, sizeof(one));
+    ck_assert(one.high != other.high && one.low != other.low);
+    ck_assert(!unique_id_is_none(&one));
+}
+
+TEST(the_first_job_holds_the_key_and_the_next_one_gets_it)
+{
+    struct job *first = new_job(&KEY), *other = new_job(&OTHER), *second = new_job(&KEY);
+
+    ck_assert_ptr_eq(unique_holder(&table, &KEY), first);
+    ck_assert_ptr_eq(unique_successor(&table, &KEY), second);
+    ck_assert(!unique_waits(first) && !unique_waits(other) && unique_waits(second));
+    ck_assert(unique_is_awaited(&table, first) && !unique_is_awaited(&table, other));
+    ck_assert_ptr_eq(unique_leave(&table, first), second);
+    ck_assert_ptr_null(unique_leave(&table, first));
+    ck_assert_ptr_eq(unique_holder(&table, &KEY), second);
+    ck_assert(!unique_waits(second));
+    ck_assert_ptr_null(unique_leave(&table, second));
+    ck_assert_ptr_null(unique_holder(&table, &KEY));
+}
+
+TEST(a_job_that_is_being_replaced_does_not_begin_unless_that_fails)
+{
+    struct job *old = new_job(&KEY), *new = new_job(&KEY);
+
+    unique_replace(new, old);
+    ck_assert(unique_waits(old));
+    ck_assert_ptr_eq(unique_replacement(&table, old), new);
+    ck_assert_ptr_null(unique_replacement(&table, new));
+    ck_assert_ptr_eq(unique_end_replacing(new), old);
+    ck_assert_ptr_null(unique_end_replacing(new));
+    ck_assert(!unique_waits(old));
+    job_unref(&table, old);
+}
+
+TEST(the_last_of_several_replacements_is_the_next_holder)
+{
+    struct job *running = new_job(&KEY), *old = new_job(&KEY), *new = new_job(&KEY);
+
+    unique_replace(new, old);
+    ck_assert_ptr_eq(unique_successor(&table, &KEY), new);
+    ck_assert_ptr_eq(unique_leave(&table, running), new);
+    job_unref(&table, unique_end_replacing(new));
+}
+
+TEST(a_job_without_a_key_is_not_listed)
+{
+    const struct unique_id none = {0};
+    struct job *job = new_job(&none);
+
+    ck_assert(!job_is_unique(job));
+    ck_assert_ptr_null(job->rare);
+}
+
+const struct suite suite = {.setup = setup, .teardown = teardown};
