@@ -106,6 +106,7 @@ class Contents(TestCase):
             "io.troupe.Supervisor.Explain": [{"target": "secret"}, {"target": "secret/0"}, {"target": "owned"}],
             "io.troupe.Jobs.List": [{"ended": True}, {"group": "secret", "ended": True}],
             "io.troupe.Jobs.Wait": [{"id": id} for id in (self.kept, self.dead, self.erred)],
+            "io.troupe.Jobs.Stream": [{"id": id} for id in (self.kept, self.dead, self.erred, self.live)],
             "io.troupe.Actors.Lookup": [{"name": "secret"}, {"name": "x"}, {"name": "secret/0"}],
             "io.troupe.Actors.ListActors": [{}],
             "io.troupe.Actors.ListTimers": [{}],
@@ -141,7 +142,7 @@ class Contents(TestCase):
 
     SECRETS = {f"io.troupe.{name}" for name in (
         "Supervisor.GetStatus Supervisor.Watch Supervisor.ListDeaths Supervisor.GetLog Jobs.Get "
-        "Jobs.List Jobs.Wait Actors.ListDeadLetters Actors.GetDeadLetter").split()}
+        "Jobs.List Jobs.Wait Jobs.Stream Actors.ListDeadLetters Actors.GetDeadLetter").split()}
 
     def test_what_changes_something_is_refused_to_a_stranger(self):
         s = self.begin()
