@@ -197,4 +197,6 @@ void alarm_stop(struct alarm *alarm)
 void alarms_review(struct alarms *alarms)
 {
     go_off(alarms, now_of(alarms));
+    if (alarms->reviewed)
+        alarms->reviewed(alarms->userdata);
 }

@@ -19,6 +19,9 @@ struct alarms {
     struct timer next;         /* no later than the earliest alarm */
     int fd;                    /* timerfd that reports a set clock; -1 = not needed yet */
     struct loop_watch watch;
+    /* Called by alarms_review(): dates that have not come may need another look. NULL = no. */
+    void (*reviewed)(void *userdata);
+    void *userdata;
 };
 
 struct alarm {

@@ -261,8 +261,19 @@ static void find_rows(struct plans *plans)
         begin_all(plans);
 }
 
+/* A clock that was set back by a lot makes schedules begin anew. */
+static void on_clock_set(void *userdata)
+{
+    const struct plans *plans = userdata;
+
+    for (size_t i = 0; i < plans->n_plans; i++)
+        plan_review(plans->sorted[i]);
+}
+
 void plans_start(struct plans *plans)
 {
+    plans->context.groups->alarms->reviewed = on_clock_set;
+    plans->context.groups->alarms->userdata = plans;
     for (size_t i = 0; i < plans->n_plans; i++)
         if (plans->sorted[i]->known)
             plan_begin(plans->sorted[i], NULL);

@@ -4,15 +4,18 @@
 #include "supervisor/store/row-values.h"
 #include <string.h>
 
+/* Later times have years of more than four digits: damage. */
+#define SCHEDULE_TIME_MAX UINT64_C(253402300799)
+
 #define ROW schedule_row
 #define SCHEDULE(F)                                                                                \
-    F(ALL, reached, NUMBER(reached))                                                               \
-    F(ALL, seen, NUMBER(seen))                                                                     \
-    F(ALL, waiting, OPTIONAL(waiting, 0))                                                          \
-    F(ALL, firing, OPTIONAL(firing, 0))                                                            \
-    F(ALL, paused_at, OPTIONAL(paused_at, 0))                                                      \
-    F(ALL, resumed_at, OPTIONAL(resumed_at, 0))                                                    \
-    F(ALL, ended_at, OPTIONAL(ended_at, 0))                                                        \
+    F(ALL, reached, BELOW(reached, SCHEDULE_TIME_MAX))                                             \
+    F(ALL, seen, BELOW(seen, SCHEDULE_TIME_MAX))                                                   \
+    F(ALL, waiting, BELOW(waiting, SCHEDULE_TIME_MAX), .optional = true)                           \
+    F(ALL, firing, BELOW(firing, SCHEDULE_TIME_MAX), .optional = true)                             \
+    F(ALL, paused_at, BELOW(paused_at, SCHEDULE_TIME_MAX), .optional = true)                       \
+    F(ALL, resumed_at, BELOW(resumed_at, SCHEDULE_TIME_MAX), .optional = true)                     \
+    F(ALL, ended_at, BELOW(ended_at, SCHEDULE_TIME_MAX), .optional = true)                         \
     F(ALL, failures, NUMBER(failures))                                                             \
     F(ALL, pause, BELOW(pause, 2))                                                                 \
     F(KEPT, counts, ARRAY(counts))                                                                 \
