@@ -298,6 +298,39 @@ TEST(a_dead_letter_takes_over_the_pieces_of_its_job_on_a_full_disk)
     ck_assert_uint_eq(n, 1);
 }
 
+static int count_bytes(void *userdata, const struct job_row *row)
+{
+    *(uint64_t *)userdata += row->payload ? row->payload_size : 0;
+    return 0;
+}
+
+TEST(a_dead_letter_takes_over_a_payload_of_one_piece)
+{
+    struct job job = {.payload = PAYLOAD_NULL};
+    struct durable_job durable = {
+        .record.job = &job,
+        .row = row_of(NULL),
+        .given = DURABLE_END,
+        .end = JOB_DEAD,
+        .keeps = DURABLE_LETTER,
+    };
+    struct job_row row = row_of(NULL);
+    uint64_t n = 0;
+
+    ck_assert_int_eq(payload_set(&job.payload, payload_data(&payload), 8192), 0);
+    row.payload_size = 8192;
+    ck_assert_int_eq(pieces_write(&database, 1, PIECES_PAYLOAD, &job.payload), 0);
+    ck_assert_int_eq(job_rows_add(&database, &row), 0);
+    next_transaction();
+    ck_assert_int_eq(durable_write(&durable.task, &database), 0);
+    ck_assert_uint_eq(database.n_bytes, 0);
+    ck_assert_int_eq(job_rows_scan_ends(&database, ROWS_DEAD, 0, 0, 8, count_bytes, &n), 0);
+    ck_assert_uint_eq(n, 8192);
+    ck_assert_int_eq(job_rows_remove(&database, 1u << ROWS_DEAD, 1), 0);
+    ck_assert_int_eq(count_pieces(), 0);
+    payload_deinit(&job.payload);
+}
+
 static void put_letter(int64_t number)
 {
     struct job_row letter = JOB_ROW_NULL;
