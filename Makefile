@@ -480,10 +480,11 @@ check-model:
 	@CC='$(CC)' tests/model/run || [ $$? = 77 ]
 
 # WORLD_SEEDS=FROM-TO chooses; WORLD_SECONDS=N takes fresh seeds for so long. `build/tests/world/world SEED --trace` repeats one.
-WORLD_SEEDS ?= 1-200
+# Without either, the mutants follow.
 check-world: deps
 	+@$(again) $(BUILD)/tests/world/world
-	@$(BUILD)/tests/world/world $(if $(WORLD_SECONDS),--seconds=$(WORLD_SECONDS),$(WORLD_SEEDS))
+	@$(BUILD)/tests/world/world $(if $(WORLD_SECONDS),--seconds=$(WORLD_SECONDS),$(or $(WORLD_SEEDS),1-200))
+	$(if $(WORLD_SECONDS)$(WORLD_SEEDS),,+@BUILD='$(BUILD)' tests/world/mutants/run)
 
 # Puts real, fixed faults back; MUTANTS='NAME…' chooses, MUTANT_SECONDS=N bounds the CPU time for each.
 check-world-mutants: deps
@@ -664,7 +665,7 @@ help:
 	@echo 'make check-asan     the same with AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make check-tsan     rings and wake-ups under ThreadSanitizer'
 	@echo 'make check-world-mutants   whether it finds faults that were fixed once'
-	@echo 'make check-world    the whole in one process under a virtual clock (WORLD_SEEDS=1-200, WORLD_SECONDS=100)'
+	@echo 'make check-world    the whole in one process under a virtual clock; then the mutants, or WORLD_SEEDS=1-300, or WORLD_SECONDS=100'
 	@echo 'make check-model    models of the wake-ups and of an upgrade, searched by spin for what is lost'
 	@echo 'make check-valgrind unit tests under valgrind'
 	@echo 'make check-systemd  under a real, booted systemd (root, systemd-nspawn)'

@@ -101,8 +101,7 @@ static void check_end_by(uint32_t index)
 {
     struct history *job = &jobs[index];
 
-    if (machine_ready_time() > job->end_by &&
-        !(allowed & (MODEL_PREFETCH | MODEL_CLOCK | MODEL_DISK_FAULTS)))
+    if (machine_ready_time() > job->end_by && !(allowed & (MODEL_CLOCK | MODEL_DISK_FAULTS)))
         fault(index, "should have ended before");
     if (machine_ready_time() > job->end_by)
         job->end_by = USEC_INFINITY; /* once is enough */

@@ -36,7 +36,6 @@ const struct model_job *model_job(uint32_t index);
 /* What happens in this seed, and what may then be otherwise. */
 enum {
     MODEL_STOPS = 1,       /* an attempt that a stop has ended does not count */
-    MODEL_PREFETCH = 2,    /* in the inbox of a busy worker, no deadline ends a job */
     MODEL_DISK_FAULTS = 4, /* ends of durable jobs may wait, or not be told */
     MODEL_CLOCK = 8,       /* a keeper starts with another wall clock: spans may be shorter */
 };

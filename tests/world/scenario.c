@@ -65,17 +65,15 @@ static void write_file(const char *directory, const char *name, const char *text
 
 static void write_group(const char *directory, const char *name, bool durable)
 {
-    const unsigned prefetch = sim_one_in(2) ? 1 : 2 + (unsigned)sim_below(3);
     char text[512], file[32];
 
-    if (prefetch > 1)
-        model_allow(MODEL_PREFETCH);
     (void)snprintf(text, sizeof(text),
                    "[Group]\nExecStart=/bin/true %s\n[Worker]\nTimeoutStopSec=2s\n"
                    "[Pool]\nSize=%u\nSpare=%u\nPrefetch=%u\n%s"
                    "[Jobs]\nMaxRetries=%u\nBackoffMinSec=10ms\nBackoffMaxSec=100ms\nDurable=%s\n"
                    "TimeoutSec=%us\n",
-                   name, (unsigned)(1 + sim_below(3)), (unsigned)sim_below(2), prefetch,
+                   name, (unsigned)(1 + sim_below(3)), (unsigned)sim_below(2),
+                   sim_one_in(2) ? 1 : 2 + (unsigned)sim_below(3),
                    sim_one_in(3) ? "Cells=by-key\n" : "", MODEL_ATTEMPTS - 1,
                    durable ? "yes" : "no", (unsigned)(MODEL_LIMIT / USEC_PER_SEC));
     (void)snprintf(file, sizeof(file), "%s.group", name);
