@@ -66,6 +66,17 @@ enum config_unique_until {
     CONFIG_UNIQUE_UNTIL_START, /* of its first attempt */
 };
 
+/* Rate=: so many jobs begin in each period. */
+struct config_rate {
+    uint64_t n; /* 0 = no limit */
+    usec_t period;
+};
+
+enum config_limit_per {
+    CONFIG_LIMIT_PER_GROUP,
+    CONFIG_LIMIT_PER_KEY, /* routing key */
+};
+
 enum config_profile {
     CONFIG_PROFILE_NONE,
     CONFIG_PROFILE_BASIC,
@@ -173,6 +184,13 @@ struct config_group {
     enum config_unique unique;             /* no */
     enum config_unique_until unique_until; /* end */
     unsigned on_conflict;                  /* enum protocol_conflict, less 1; reject */
+
+    /* [Limits] */
+    struct config_rate rate;        /* no limit */
+    uint64_t burst;                 /* 1 */
+    enum config_limit_per rate_per; /* group */
+    uint64_t running;               /* CONFIG_UNSET = no limit */
+    enum config_limit_per running_per;
 
     /* [Restart] */
     enum config_restart restart; /* on-failure */

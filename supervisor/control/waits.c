@@ -265,12 +265,30 @@ static void add_unique(struct reply *reply, const struct job *job)
         add_cause(reply, "unique", job_format_id(other, id));
 }
 
+static void add_limit(struct reply *reply, const struct job *job)
+{
+    static const char *const causes[] = {[LIMIT_RATE] = "rate", [LIMIT_RUNNING] = "running_max"};
+    const struct limits *limits = &job->group->limits;
+    usec_t at = 0;
+    const enum limit_gate gate =
+        limits_exist(limits) ? limits_of_job(limits, job, &at) : LIMIT_NONE;
+
+    if (gate == LIMIT_NONE)
+        return;
+    add(reply, &(struct wait){.cause = causes[gate],
+                              .target = job->group->name,
+                              .count = gate == LIMIT_RUNNING ? limits->config->running : 0,
+                              .until = gate == LIMIT_RATE ? clock_steady_to_realtime(at) : 0});
+}
+
 static void add_queued(struct reply *reply, const struct job *job)
 {
     const uint64_t queued = job_counts_queued(&job->cell->counts);
 
     if (unique_waits(job))
         add_unique(reply, job);
+    else
+        add_limit(reply, job);
     add_cell(reply, job->cell, true);
     if (cell_backlog_awaits_restore(job))
         add_cause(reply, "store_reading", job->group->name);

@@ -72,7 +72,10 @@ int group_new(struct group **ret, const struct group_context *context, struct co
                             config->results_memory_max);
     submitters_init(&group->submitters);
     cell_table_init(&group->cells);
+    limits_init(&group->limits, config, context->loop, &group->counts.n[JOBS_RUNNING]);
     group_open_kept(group);
+    if (group->resumes)
+        limits_take_over(&group->limits);
     group_keep_config(group);
     group->pools.blobs = blob_share_new(&context->jobs->blobs);
     r = group->pools.blobs ? 0 : -ENOMEM;
@@ -98,6 +101,7 @@ struct group *group_free(struct group *group)
         cell_table_remove(&group->cells, cell);
         cell_free(cell);
     }
+    limits_deinit(&group->limits);
     submitters_deinit(&group->submitters);
     job_id_log_end(&group->cut_off, group->name);
     list_unlink(&group->down_link); /* freed slots may have put it there */
@@ -272,6 +276,19 @@ void group_reopen(struct group *group)
         cell->closed = NULL;
 }
 
+static void group_change_limits(struct group *group, const struct config_group *config)
+{
+    struct slot *slot;
+    size_t cursor;
+
+    limits_change(&group->limits, config);
+    group_each_cell (cell, group)
+        for (cursor = 0; (slot = pool_next_slot(&cell->pool, &cursor));)
+            list_for_each (node, &slot->jobs)
+                (void)limits_begin(&group->limits, list_entry(node, struct job, link), false);
+    limits_end_change(&group->limits);
+}
+
 /* Replaces all pointers to the old configuration. */
 static void group_adopt(struct group *group, struct config_group *config)
 {
@@ -286,6 +303,7 @@ static void group_adopt(struct group *group, struct config_group *config)
         pool_take_config(&cell->pool, config);
         cell_progress_reset(cell);
     }
+    group_change_limits(group, config);
 }
 
 int group_reconfigure(struct group *group, struct config_group *config)

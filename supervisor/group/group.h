@@ -6,6 +6,7 @@
 
 #include "supervisor/config/config.h"
 #include "supervisor/event/latency.h"
+#include "supervisor/group/cell/cell-limit.h"
 #include "supervisor/group/cell/cell-submit.h"
 #include "supervisor/group/cell/cell-table.h"
 #include "supervisor/group/cell/cell.h"
@@ -63,6 +64,7 @@ struct group {
     struct kept_results results;
     struct job_streams streams;
     struct submitters submitters;
+    struct limits limits;
     struct job_counts counts;
     struct job_samples samples;
     struct job_history history; /* with Cells=by-key */

@@ -98,6 +98,8 @@ struct job {
     bool payload_lost : 1; /* with the last supervisor: no other attempt is possible */
     bool parked : 1;       /* queued, and the cell's backlog has its number */
     bool aside : 1;        /* queued, but a gate holds it: in the cell's list `aside` */
+    bool in_line : 1;      /* queued, but a limit of its key holds it: in a line */
+    bool returned : 1;     /* in the queue again, after a line */
     bool id_is_free : 1;   /* another job may have `name` */
     bool unkept : 1;       /* its result could not be written, and is not kept; see `reason` */
     bool forgotten : 1;    /* its result is not kept only because memory is short */

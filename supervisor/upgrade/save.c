@@ -54,6 +54,12 @@ static void save_list(struct saver *saver, const struct list *jobs)
         save_job(saver, list_entry(node, struct job, link));
 }
 
+static void save_queue(struct saver *saver, const struct queue *queue)
+{
+    for (unsigned i = 0; i < QUEUE_PRIORITIES; i++)
+        save_list(saver, &queue->bands[i]);
+}
+
 /* In the order in which they are handed out: those that a worker has not seen yet come first. */
 static void save_cell(struct saver *saver, const struct cell *cell)
 {
@@ -63,8 +69,9 @@ static void save_cell(struct saver *saver, const struct cell *cell)
     while ((slot = pool_next_slot(&cell->pool, &cursor)))
         save_list(saver, &slot->jobs);
     save_list(saver, &cell->aside);
-    for (unsigned i = 0; i < QUEUE_PRIORITIES; i++)
-        save_list(saver, &cell->queue.bands[i]);
+    list_for_each (node, &cell->lines)
+        save_queue(saver, list_entry(node, struct limit_line, link)->held);
+    save_queue(saver, &cell->queue);
     save_list(saver, &cell->backoff);
 }
 

@@ -25,6 +25,7 @@
 #define IN_GROUP(...)     ROW(config_group, "Group", __VA_ARGS__)
 #define IN_POOL(...)      ROW(config_group, "Pool", __VA_ARGS__), LIVE
 #define IN_JOBS(...)      ROW(config_group, "Jobs", __VA_ARGS__), LIVE
+#define IN_LIMITS(...)    ROW(config_group, "Limits", __VA_ARGS__), LIVE
 #define IN_RESTART(...)   ROW(config_group, "Restart", __VA_ARGS__), LIVE
 #define IN_WORKER(...)    ROW(config_group, "Worker", __VA_ARGS__)
 #define IN_RESOURCES(...) ROW(config_group, "Resources", __VA_ARGS__)
@@ -121,6 +122,14 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_JOBS("UniqueUntil", CHOICE, unique_until), DEFAULT("end"), .allowed = "end, start"},
     {IN_JOBS("OnConflict", CHOICE, on_conflict), DEFAULT("reject"),
      .allowed = "existing, reject, replace, requeue"},
+
+    {IN_LIMITS("Rate", RATE, rate), DEFAULT("infinity"),
+     .allowed = "a number of jobs and a time span from 1ms to 1d, such as 100/1min, or infinity"},
+    {IN_LIMITS("Burst", COUNT, burst), DEFAULT("1"), FROM(1, "", 100000)},
+    {IN_LIMITS("RatePer", CHOICE, rate_per), DEFAULT("group"), .allowed = "group, key"},
+    {IN_LIMITS("Running", COUNT, running), DEFAULT("infinity"), .min = 1, .max = COUNT_MAX,
+     .infinity = true, .allowed = "a number from 1 to 1000000000, infinity"},
+    {IN_LIMITS("RunningPer", CHOICE, running_per), DEFAULT("group"), .allowed = "group, key"},
 
     {IN_RESTART("Restart", CHOICE, restart), DEFAULT("on-failure"),
      .allowed = "on-failure, always, no"},

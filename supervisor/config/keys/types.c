@@ -64,6 +64,29 @@ static int timeout(const char *text, uint64_t *ret)
     return r;
 }
 
+/* "100/1min" */
+static int parse_rate(const struct config_key *key, const char *value, void *field,
+                      const char **ret_reason)
+{
+    const char *slash = strchr(value, '/');
+    struct config_rate *rate = field;
+    char count[32] = "";
+
+    (void)key;
+    *rate = (struct config_rate){0};
+    if (strcmp(value, "infinity") == 0)
+        return 0;
+    if (!slash || (size_t)(slash - value) >= sizeof(count))
+        return invalid(ret_reason, "no valid value");
+    memcpy(count, value, (size_t)(slash - value));
+    if (values_count(count, &rate->n) != 0 || values_time(slash + 1, &rate->period) != 0)
+        return invalid(ret_reason, "no valid value");
+    if (rate->n == 0 || rate->n > 1000000 || rate->period < USEC_PER_MSEC ||
+        rate->period > 24 * 3600 * USEC_PER_SEC)
+        return invalid(ret_reason, "out of range");
+    return 0;
+}
+
 static int parse_fraction(const struct config_key *key, const char *value, void *field,
                           const char **ret_reason)
 {
@@ -469,6 +492,7 @@ const struct config_type CONFIG_TYPE_TIME = NUMBER(usec_t, values_time);
 const struct config_type CONFIG_TYPE_TIMEOUT = NUMBER(usec_t, timeout);
 const struct config_type CONFIG_TYPE_PERCENT = NUMBER(uint64_t, values_percent);
 const struct config_type CONFIG_TYPE_FRACTION = SCALAR(double, parse_fraction);
+const struct config_type CONFIG_TYPE_RATE = SCALAR(struct config_rate, parse_rate);
 const struct config_type CONFIG_TYPE_SIGNAL = SCALAR(int, parse_signal);
 const struct config_type CONFIG_TYPE_CHOICE = SCALAR(int, parse_choice);
 const struct config_type CONFIG_TYPE_BOOL = SCALAR(bool, parse_bool);

@@ -13,6 +13,7 @@ extern const struct config_type CONFIG_TYPE_SIZE32;    /* uint32_t; bytes */
 extern const struct config_type CONFIG_TYPE_TIME;      /* usec_t */
 extern const struct config_type CONFIG_TYPE_TIMEOUT;   /* usec_t; 0 means infinity, as in systemd */
 extern const struct config_type CONFIG_TYPE_FRACTION;  /* double */
+extern const struct config_type CONFIG_TYPE_RATE;      /* struct config_rate */
 extern const struct config_type CONFIG_TYPE_PERCENT;   /* uint64_t */
 extern const struct config_type CONFIG_TYPE_WORKERS;   /* unsigned; "50%" is of the processors */
 extern const struct config_type CONFIG_TYPE_SIGNAL;    /* int */

@@ -318,11 +318,13 @@ static void cell_end_too_large(struct cell *cell, struct job *job, const char *w
 }
 
 /* A worker has the job no longer. */
-static void count_returned(struct cell *cell)
+static void count_returned(struct cell *cell, struct job *job)
 {
     job_samples_note(&cell->group->samples, &cell->group->counts,
                      loop_realtime(cell->context->loop));
     job_count(&cell->counts, JOBS_RUNNING, -1);
+    if (limits_exist(&cell->group->limits))
+        limits_end(&cell->group->limits, job, job->started);
 }
 
 void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
@@ -332,7 +334,7 @@ void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
     struct cell *cell = cell_of_pool(pool);
 
     FAULT_POINT("job.end-taken");
-    count_returned(cell);
+    count_returned(cell, job);
     job->code = code;
     if (job_cancel_requested(job) && outcome != PROTOCOL_RETRY) {
         cell_end_cancelled(cell, job);
@@ -379,7 +381,7 @@ void cell_job_returned(struct pool *pool, struct job *job)
 {
     struct cell *cell = cell_of_pool(pool);
 
-    count_returned(cell);
+    count_returned(cell, job);
     if (job_cancel_requested(job)) {
         cell_end_cancelled(cell, job);
         return;
@@ -397,7 +399,7 @@ void cell_job_lost(struct pool *pool, struct job *job, const struct death *death
 {
     struct cell *cell = cell_of_pool(pool);
 
-    count_returned(cell);
+    count_returned(cell, job);
     if (death->cause != DEATH_STOP || job_cancel_requested(job) || (cell->closed && !job->record)) {
         cell_attempt_failed(cell, job, death->worker, death_cause_to_string(death->cause),
                             death->detail, 0);

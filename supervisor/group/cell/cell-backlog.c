@@ -84,8 +84,8 @@ void cell_backlog_review(struct job *job)
 
 static bool is_needed(const struct job *job)
 {
-    return job->references > 1 || !list_empty(&job->waiters) || !durable_job_is_stored(job) ||
-           (job->timers && timer_armed(&job->timers->deadline)) ||
+    return job->references > 1 || job->returned || !list_empty(&job->waiters) ||
+           !durable_job_is_stored(job) || (job->timers && timer_armed(&job->timers->deadline)) ||
            unique_is_awaited(job->cell->context->jobs, job);
 }
 

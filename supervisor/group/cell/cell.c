@@ -61,19 +61,26 @@ void cell_requeue(struct cell *cell, struct job *job, bool first)
 
 static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
 {
+    struct limits *limits = &cell->group->limits;
+    bool counted;
     int r;
 
     queue_remove(&cell->queue, job);
     job_set_state(job, JOB_RUNNING);
     job->attempt++;
     job_count(&cell->counts, JOBS_RUNNING, 1);
-    r = slot_assign(slot, job);
+    r = limits_exist(limits) ? limits_begin(limits, job, true) : 0;
+    counted = r == 0;
+    if (r == 0)
+        r = slot_assign(slot, job);
     if (r == 0) {
         cell_progress_moved(cell);
         job_tell_waiters(cell->context->jobs, job);
         return;
     }
     job_count(&cell->counts, JOBS_RUNNING, -1);
+    if (limits_exist(limits) && counted)
+        limits_end(limits, job, false);
     job->attempt--; /* the worker has not seen it */
     if (r == ENDPOINT_E_FULL && slot_is_up(slot)) {
         cell_requeue(cell, job, true); /* until the worker's inbox has room */
@@ -97,18 +104,39 @@ static struct job *cell_next(const struct cell *cell)
     return job && job->record && durable_job_may_exist(job) ? NULL : job;
 }
 
+static enum limit_verdict cell_review_next(struct cell *cell, struct job *job)
+{
+    struct limits *limits = &cell->group->limits;
+
+    if (unique_waits(job)) {
+        queue_remove(&cell->queue, job);
+        limits_leave_queue(limits, job);
+        job->aside = true;
+        list_push_back(&cell->aside, &job->link);
+        return LIMIT_ASIDE;
+    }
+    if (!limits_exist(limits))
+        return LIMIT_PASSES;
+    if (limits_hold_cell(limits, cell))
+        return LIMIT_STOPS;
+    return limits_review_job(limits, cell, job);
+}
+
 /* Sets the next jobs aside while a gate holds them. Returns the first that no gate holds; NULL =
  * none. */
 static struct job *cell_next_ready(struct cell *cell)
 {
     struct job *job;
 
-    while ((job = cell_next(cell)) && unique_waits(job)) {
-        queue_remove(&cell->queue, job);
-        job->aside = true;
-        list_push_back(&cell->aside, &job->link);
+    while ((job = cell_next(cell))) {
+        const enum limit_verdict verdict = cell_review_next(cell, job);
+
+        if (verdict == LIMIT_PASSES)
+            return job;
+        if (verdict == LIMIT_STOPS)
+            return NULL;
     }
-    return job;
+    return NULL;
 }
 
 /* Whether the next job may begin. Otherwise writes the rows of as many jobs as there are idle
@@ -154,11 +182,13 @@ static void cell_dispatch(struct loop_deferred *deferred)
     struct job *job;
 
     pool_step(&cell->pool);
+    limits_begin_turn(&cell->group->limits, cell);
     if (cell->config->durable || cell->backlog)
         cell_backlog_shorten_queue(cell);
     while ((job = cell_next_ready(cell)) && !cell_awaits_idle(cell, job) &&
            cell_may_begin(cell, job) && (slot = pool_take_slot(&cell->pool)))
         cell_assign(cell, slot, job);
+    limits_pass_on(&cell->group->limits);
     if (cell->backlog)
         cell_backlog_turn(cell);
     cell_note_queue(cell);
@@ -221,11 +251,14 @@ void cell_take_out(struct cell *cell, struct job *job)
         job_count(&cell->counts, JOBS_BACKOFF, -1);
     } else if (job->parked) {
         cell_backlog_take_out(cell, job);
+    } else if (job->in_line) {
+        limits_take_out(&cell->group->limits, job);
     } else if (job->aside) {
         job->aside = false;
         list_unlink(&job->link);
     } else {
         queue_remove(&cell->queue, job);
+        limits_leave_queue(&cell->group->limits, job);
     }
     cell_wake(cell);
 }
@@ -306,6 +339,8 @@ static struct job *cell_first_waiting(const struct cell *cell)
         list_empty(&cell->backoff) ? list_first(&cell->aside) : list_first(&cell->backoff);
     struct job *parked = cell_backlog_first_parked(cell);
 
+    if (!node && !list_empty(&cell->lines))
+        return queue_first(list_entry(list_first(&cell->lines), struct limit_line, link)->held);
     if (node || parked)
         return node ? job_of(node) : parked;
     return queue_first(&cell->queue);
@@ -367,6 +402,8 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     queue_init(&cell->queue);
     list_init(&cell->backoff);
     list_init(&cell->aside);
+    list_init(&cell->lines);
+    list_init(&cell->limit_link);
     list_init(&cell->waiting);
     list_init(&cell->called);
     timer_init(&cell->idle_timer, cell_on_idle_timer);
@@ -395,6 +432,8 @@ struct cell *cell_free(struct cell *cell)
     assert(cell->counts.n[JOBS_LIVE] == 0);
     cell_backlog_leave(cell);
     cell_turn_away(cell);
+    list_unlink(&cell->limit_link);
+    limits_pass_on(&cell->group->limits);
     timer_disarm(cell_timers(cell), &cell->idle_timer);
     loop_undefer(&cell->dispatch);
     cell_progress_deinit(cell);

@@ -19,7 +19,8 @@ TEST(unknown_words_are_problems_with_the_nearest_one)
         "a.group:8: unknown key 'Sise' in [Pool]; did you mean 'Size'?\n"
         "a.group:9: unknown key 'Banana' in [Pool]; allowed: Size, Spare, Cells, CellsMax, "
         "CellIdleSec, CellsQueueMemoryMax, Prefetch, MaxJobs, MaxMemory, MaxAgeSec, BatchMax\n"
-        "a.group:10: unknown section [Fruit]; allowed: [Group], [Pool], [Jobs], [Restart], "
+        "a.group:10: unknown section [Fruit]; allowed: [Group], [Pool], [Jobs], [Limits], "
+        "[Restart], "
         "[Worker], [Resources], [Sandbox]\n"
         "a.group:12: unknown section [jobs]; did you mean [Jobs]?\n");
 }

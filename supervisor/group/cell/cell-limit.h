@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Limits of a group's jobs: how many begin within a time (Rate=), and how many run (Running=), in
+ * the whole group or for each routing key.
+ *
+ * A limit of the group holds its cells, which take turns. A limit per key holds the jobs of that
+ * key only: they are set aside in a line, and return to the queue one by one. What runs is a count
+ * over live jobs. A rate is one number for each line, in virtual time (GCRA, ITU-T I.371): when a
+ * bucket that leaks at the rate is empty. A line that has no jobs and an empty bucket is freed.
+ */
+
+#include "shared/base/clock.h"
+#include "shared/base/heap.h"
+#include "shared/base/index.h"
+#include "shared/base/list.h"
+#include "supervisor/config/config-group.h"
+#include "supervisor/job/queue.h"
+#include "supervisor/loop/timer.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cell;
+struct job;
+struct loop;
+
+/* The jobs of a group, or of one of its keys, under its limits. */
+struct limit_line {
+    struct index_entry by_key;
+    struct heap_node by_time; /* in limits.times: when it is looked at again */
+    uint64_t empty_at;        /* monotonic, nanoseconds: when its bucket is empty */
+    struct list link;         /* in cell.lines, while it holds jobs */
+    struct list all_link;     /* in limits.all */
+    struct queue *held;       /* jobs set aside; NULL = none */
+    struct cell *cell;        /* theirs */
+    uint64_t n_running;       /* of a key */
+    bool returned;            /* a job of it has returned to the queue */
+    uint8_t key_size;
+    char key[];
+};
+
+struct limits {
+    const struct config_group *config;
+    struct loop *loop;
+    const uint64_t *n_running; /* of the group */
+    uint64_t full_at;          /* as `empty_at`: how full buckets are that nobody knows */
+    struct limit_line group;   /* of all jobs, without held ones */
+    struct list blocked;       /* struct cell.limit_link: cells that a limit of the group holds */
+    struct index keys;         /* struct limit_line.by_key */
+    struct list all;           /* struct limit_line.all_link */
+    struct heap times;         /* struct limit_line.by_time */
+    struct timer timer;        /* of the first of them */
+    uint64_t n_aside;          /* jobs in lines */
+};
+
+/* `n_running`: the jobs of the group that run. */
+void limits_init(struct limits *limits, const struct config_group *config, struct loop *loop,
+                 const uint64_t *n_running);
+/* An earlier supervisor has begun jobs, nobody knows how many: each bucket is taken for full. */
+void limits_take_over(struct limits *limits);
+void limits_deinit(struct limits *limits); /* no job is left */
+/* The configuration changes: all jobs return to the queue, and none counts as running until
+ * limits_begin() is called for it again; then limits_end_change(). */
+void limits_change(struct limits *limits, const struct config_group *config);
+void limits_end_change(struct limits *limits);
+
+/* Inline: asked for each job. */
+static inline bool limits_exist(const struct limits *limits)
+{
+    return limits->config->rate.n > 0 || limits->config->running != CONFIG_UNSET;
+}
+
+enum limit_gate {
+    LIMIT_NONE,
+    LIMIT_RATE,
+    LIMIT_RUNNING,
+};
+
+/* Returns which limit of its group, or of its key, keeps the job from beginning. `*ret_at`:
+ * monotonic, when that of a rate is over. */
+enum limit_gate limits_of_job(const struct limits *limits, const struct job *job, usec_t *ret_at);
+
+enum limit_verdict {
+    LIMIT_PASSES,
+    LIMIT_ASIDE, /* the job is in no queue any more */
+    LIMIT_STOPS, /* the job cannot be set aside: it stays, and holds the others */
+};
+
+/* Decides about the next job of the cell's queue by the limits of its key. */
+enum limit_verdict limits_review_job(struct limits *limits, struct cell *cell, struct job *job);
+/* Whether a limit of the group holds the cell, which then waits for its turn. */
+bool limits_hold_cell(struct limits *limits, struct cell *cell);
+/* Takes the cell's turn, if it has it: called before its jobs are handed out. */
+void limits_begin_turn(struct limits *limits, struct cell *cell);
+/* Wakes the next cell that waits, if it may continue: called afterwards. */
+void limits_pass_on(struct limits *limits);
+
+/* Takes out a job that was set aside. */
+void limits_take_out(struct limits *limits, struct job *job);
+/* The job leaves the queue, to which it may have returned from a line. */
+void limits_leave_queue(struct limits *limits, struct job *job);
+
+/* A worker gets the job; `counts` = it counts for the rate. Returns 0 or -ENOMEM. */
+int limits_begin(struct limits *limits, struct job *job, bool counts);
+/* The worker has it no longer. `counted`: see limits_begin(); false = it had not begun it. */
+void limits_end(struct limits *limits, struct job *job, bool counted);

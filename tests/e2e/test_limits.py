@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""Limits of a group: how many jobs begin within a time, and how many run, in the group or of each key."""
+import os
+import signal
+import time
+
+from test_durable import Case
+from troupe import ACTOR, QUICK, ini
+
+JOBS = "io.troupe.Jobs."
+SECOND = 1000000
+
+
+class Limits(Case):
+    def both(self, size=4, pool=None, **limits):
+        """A supervisor with a group of each kind in turn; yields the group's name with it."""
+        for group, jobs in ("actor", {}), ("kept", {"Durable": "yes"}):
+            s = self.supervisor({group: ini(ACTOR, Pool={"Size": size, **(pool or {})}, Restart=QUICK, Limits=limits,
+                                            Jobs={"BackoffMinSec": "1ms", "MaxRetries": 1000, **jobs})})
+            s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+            s.start()
+            with self.subTest(group=group):
+                yield s, group
+
+    def waits(self, s, id):
+        return [(wait["cause"], wait["target"]) for wait in s.call(JOBS + "Explain", id=id)["waits"]]
+
+    def waiting(self, s, id, cause, group):
+        self.assertEqual(self.waits(s, id)[:1], [(cause, group)])
+        self.assertNotIn("{", s.ctl("why", id, check=True).stdout)
+
+    def test_Q7_no_more_jobs_run_than_permitted(self):
+        for s, group in self.both(Running=2):
+            ids, go = s.busy(group, n=2)
+            late = s.create(group, "echo late")
+            self.waiting(s, late, "running_max", group)
+            self.assertEqual(s.group(group)["running"], 2)
+            go.ring()
+            self.assertEqual(s.wait_job(late)["state"], "succeeded")
+            go.ring()
+            for id in ids:
+                s.wait_job(id)
+
+    def test_Q7_a_limit_of_a_key_does_not_hold_other_keys(self):
+        for s, group in self.both(Running=1, RunningPer="key"):
+            first, go = s.busy(group, key="a")
+            held = [s.create(group, f"note {s.path(group)} {n}", key="a", priority=40 if n == 0 else 32) for n in range(4)]
+            self.waiting(s, held[1], "running_max", group)
+            self.assertEqual(s.do(group, "echo", key="b")["state"], "succeeded")
+            self.assertEqual(s.do(group, "echo")["state"], "succeeded")
+            s.call("Cancel", id=held[2])
+            go.ring()
+            for id in (first, *held):
+                s.wait_job(id)
+            with open(s.path(group), encoding="ascii") as file:
+                self.assertEqual([int(line) for line in file], [1, 3, 0])
+
+    def test_Q7_a_key_is_a_cell_with_cells(self):
+        for s, group in self.both(pool={"Cells": "by-key"}, Running=2):
+            (first, second), go = s.busy(group, n=2, key="a")
+            late = s.create(group, "echo", key="b")
+            self.waiting(s, late, "running_max", group)
+            go.ring()
+            self.assertEqual(s.wait_job(late)["state"], "succeeded")
+            go.ring()
+            for id in first, second:
+                s.wait_job(id)
+
+    def test_Q7_cells_take_turns_under_a_limit_of_their_group(self):
+        for s, group in self.both(size=1, pool={"Cells": "by-key"}, Running=1):
+            s.call("Pause", target=group)
+            ids = [s.create(group, f"note {s.path(group)} {key}", key=f"k{key}") for key in (1, 2, 3) for _ in range(5)]
+            for key in 1, 2, 3:
+                s.wait_worker(f"{group}/k{key}/0", "idle")
+            s.call("Resume", target=group)
+            for id in ids:
+                s.wait_job(id)
+            with open(s.path(group), encoding="ascii") as file:
+                order = [int(line) for line in file]
+            self.assertEqual(sorted(order), sorted(5 * [1, 2, 3]))
+            self.assertEqual(len(set(order[:6])), 3)
+
+    def test_Q7_a_rate_holds_what_exceeds_it(self):
+        for s, group in self.both(Rate="20/1s", Burst=5):
+            begin = time.monotonic()
+            ids = [s.create(group, "echo") for _ in range(15)]
+            started = [s.wait_job(id)["started_at"] for id in ids]
+            self.assertGreaterEqual(time.monotonic() - begin, 0.5)  # ten that did not fit into the bucket
+            for i in range(len(started) - 6):
+                self.assertGreaterEqual(sorted(started)[i + 6] - sorted(started)[i], 0.05 * SECOND)
+
+    def test_Q7_a_rate_of_a_key_does_not_hold_other_keys(self):
+        for s, group in self.both(Rate="1/1h", RatePer="key"):
+            s.do(group, "echo", key="a")
+            held = s.create(group, "echo", key="a")
+            self.assertEqual(s.do(group, "echo", key="b")["state"], "succeeded")
+            self.waiting(s, held, "rate", group)
+            for happens in [s.crash] * (group == "kept") + [lambda: s.ctl("upgrade", check=True)]:
+                happens()
+                s.until_restored()
+                s.wait_worker(f"{group}/0", "idle")
+                self.waiting(s, held, "rate", group)
+            s.call("Cancel", id=held)
+            self.assertEqual(s.wait_job(held)["state"], "cancelled")
+
+    def test_Q7_limits_hold_across_a_crash_and_an_upgrade(self):
+        for s, group in self.both(Running=1, RunningPer="key"):
+            for happens in s.crash, lambda: s.ctl("upgrade", check=True):
+                first, go = s.busy(group, key="a")
+                happens()
+                s.until_restored()
+                late = s.create(group, "echo", key="a")
+                self.waiting(s, late, "running_max", group)
+                self.assertEqual(s.do(group, "echo", key="b")["state"], "succeeded")
+                go.ring()
+                self.assertEqual(s.wait_job(late)["state"], "succeeded")
+                self.assertEqual(s.wait_job(first)["state"], "succeeded")
+
+    def test_Q7_a_reload_changes_limits(self):
+        for s, group in self.both(Running=1, RunningPer="key"):
+            first, go = s.busy(group, key="a")
+            held = [s.create(group, "echo", key="a") for _ in range(3)]
+            self.waiting(s, held[0], "running_max", group)
+            jobs = {"Durable": "yes"} if group == "kept" else {}
+            s.write(f"{group}.group", ini(ACTOR, Pool={"Size": 4}, Jobs=jobs, Limits={"Running": 2, "RunningPer": "key"}))
+            s.call("Reload")
+            for id in held:
+                self.assertEqual(s.wait_job(id)["state"], "succeeded")
+            go.ring()
+            s.wait_job(first)
+
+    def test_Q7_one_at_a_time_while_workers_are_killed(self):
+        for s, group in self.both(Running=1):
+            path = s.path(f"{group}-lock")
+            # A job that finds the directory of another one is not alone; the next attempt removes what a killed one has left.
+            ids = [s.create(group, f"note {path} {n}") for n in range(200)]
+            end = time.monotonic() + 3
+            while time.monotonic() < end and s.group(group)["succeeded"] < len(ids):
+                self.assertLessEqual(s.group(group)["running"], 1)
+                for worker in s.workers(group):
+                    if worker.get("pid") and worker["state"] == "busy":
+                        os.kill(worker["pid"], signal.SIGKILL)
+                time.sleep(0.1)
+            for id in ids:
+                self.assertEqual(s.wait_job(id)["state"], "succeeded")
+
+
+del Case
