@@ -69,8 +69,10 @@ extern "C" {
 /* Largest published state, bytes. */
 #define TROUPE_STATE_MAX 4096
 /* Largest item that a job emits, bytes. */
-#define TROUPE_ITEM_MAX      4096
-#define TROUPE_USEC_INFINITY UINT64_MAX
+#define TROUPE_ITEM_MAX 4096
+/* Largest checkpoint, bytes. */
+#define TROUPE_CHECKPOINT_MAX 65536
+#define TROUPE_USEC_INFINITY  UINT64_MAX
 
 /* "1.0.0". Static. */
 const char *troupe_version(void);
@@ -194,6 +196,17 @@ const void *troupe_job_payload(struct troupe_job *job, size_t *ret_size);
 
 /* Returns whether cancellation was requested. Costs one load from memory. Any thread. */
 bool troupe_job_is_cancelled(const struct troupe_job *job);
+
+/*
+ * Keeps up to TROUPE_CHECKPOINT_MAX bytes (less with a small MailboxSize=), from which the next
+ * attempt is to continue. Those of a durable job are on disk after the next group commit; those of
+ * others outlive an upgrade, not a crash of the supervisor. Waits while the ring is full.
+ * -EALREADY: the job has ended; -EMSGSIZE.
+ */
+int troupe_job_checkpoint(struct troupe_job *job, const void *data, size_t size);
+
+/* Returns the last checkpoint of an earlier attempt; size 0 = there is none. */
+const void *troupe_job_last_checkpoint(const struct troupe_job *job, size_t *ret_size);
 
 /*
  * Emits an item of up to TROUPE_ITEM_MAX bytes, and at most InlineMax=, for clients that watch the

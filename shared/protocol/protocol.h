@@ -13,7 +13,7 @@
  *       then. Byte pointers are borrowed from the record. An untrusted peer may change these bytes
  *       at any time: copy them before looking.
  *
- *   worker → supervisor    READY, STARTED, EMITTED, CRASHED, RESULT
+ *   worker → supervisor    READY, STARTED, CHECKPOINT, EMITTED, CRASHED, RESULT
  *   supervisor → worker    JOB, STOP
  *   client → supervisor    LOOKUP, SUBMIT, CANCEL, WAIT, WITHDRAW
  *   supervisor → client    FOUND, ACCEPTED, REFUSED, DONE
@@ -34,6 +34,7 @@ enum protocol_kind {
     PROTOCOL_RESULT,
     PROTOCOL_CRASHED,
     PROTOCOL_EMITTED,
+    PROTOCOL_CHECKPOINT,
     PROTOCOL_JOB = 16,
     PROTOCOL_STOP,
     PROTOCOL_LOOKUP = 32,
@@ -90,9 +91,12 @@ enum protocol_conflict {
 #define PROTOCOL_REASON_MAX  1024
 #define PROTOCOL_COMMAND_MAX 255 /* a program and its arguments, cut to this */
 #define PROTOCOL_SIGNAL_MAX  64
-#define PROTOCOL_ITEM_MAX    4096 /* bytes of an item that a job emits */
+/* Bytes of a checkpoint. See protocol_checkpoint_max(). */
+#define PROTOCOL_CHECKPOINT_MAX (64u << 10)
+#define PROTOCOL_ITEM_MAX       4096 /* bytes of an item that a job emits */
 
-/* READY and STOP have no fields. No body is larger than this, without its inline payload. */
+/* READY and STOP have no fields. No body is larger than this, without its inline payload and its
+ * checkpoint. */
 #define PROTOCOL_BODY_MAX 2048u
 
 #define PROTOCOL_FIELDS_job(F)                                                                     \
@@ -102,8 +106,18 @@ enum protocol_conflict {
     F(usec, timeout)     /* for this attempt; USEC_INFINITY = none */                              \
     F(id, id)                                                                                      \
     F(bytes, key, PROTOCOL_KEY_MAX)                                                                \
+    F(bytes, checkpoint, PROTOCOL_CHECKPOINT_MAX) /* the last one; size 0 = none */                \
     F(payload, payload)
 PROTOCOL_RECORD(job)
+
+/* The largest checkpoint of a worker with such rings: a JOB must have room for it beside a payload.
+ */
+static inline uint32_t protocol_checkpoint_max(uint32_t ring_size, uint32_t inline_max)
+{
+    const uint32_t most = ring_size / 2 - inline_max - 1024;
+
+    return most < PROTOCOL_CHECKPOINT_MAX ? most : PROTOCOL_CHECKPOINT_MAX;
+}
 
 #define PROTOCOL_FIELDS_started(F)                                                                 \
     F(u64, handle)                                                                                 \
@@ -126,6 +140,13 @@ PROTOCOL_RECORD(result)
     F(u32, attempt)                                                                                \
     F(payload, payload) /* inline, at most PROTOCOL_ITEM_MAX */
 PROTOCOL_RECORD(emitted)
+
+/* Bytes from which the next attempt is to continue, if there is one. */
+#define PROTOCOL_FIELDS_checkpoint(F)                                                              \
+    F(u64, handle)                                                                                 \
+    F(u32, attempt)                                                                                \
+    F(bytes, data, PROTOCOL_CHECKPOINT_MAX)
+PROTOCOL_RECORD(checkpoint)
 
 /* A process that the worker ran for its job was killed by a signal; RESULT follows. */
 #define PROTOCOL_FIELDS_crashed(F)                                                                 \

@@ -168,20 +168,21 @@ struct config_group {
     unsigned batch_max; /* messages of the pool in one worker's hand, 1 … 1000; default 10 */
 
     /* [Jobs] */
-    bool durable;                          /* jobs are on disk; default no */
-    uint64_t queue_max;                    /* default 10000 */
-    uint64_t queue_memory_max;             /* bytes; default 256M */
-    usec_t timeout;                        /* USEC_INFINITY = none (default) */
-    unsigned max_retries;                  /* default 3 */
-    usec_t backoff_min, backoff_max;       /* 100 ms, 30 s; at most JOB_BACKOFF_MAX */
-    double backoff_random;                 /* 0.2 */
-    uint64_t result_max;                   /* bytes of one result; 64M */
-    usec_t result_ttl;                     /* 1 h */
-    uint64_t results_max;                  /* 10000 */
-    uint64_t results_memory_max;           /* bytes; 64M */
-    usec_t no_progress;                    /* USEC_INFINITY = off (default) */
-    char *on_oom;                          /* name of a group; NULL = none */
-    enum config_unique unique;             /* no */
+    bool durable;                    /* jobs are on disk; default no */
+    uint64_t queue_max;              /* default 10000 */
+    uint64_t queue_memory_max;       /* bytes; default 256M */
+    usec_t timeout;                  /* USEC_INFINITY = none (default) */
+    unsigned max_retries;            /* default 3 */
+    usec_t backoff_min, backoff_max; /* 100 ms, 30 s; at most JOB_BACKOFF_MAX */
+    double backoff_random;           /* 0.2 */
+    uint64_t result_max;             /* bytes of one result; 64M */
+    usec_t result_ttl;               /* 1 h */
+    uint64_t results_max;            /* 10000 */
+    uint64_t results_memory_max;     /* bytes; 64M */
+    usec_t no_progress;              /* USEC_INFINITY = off (default) */
+    bool retries_reset;              /* a failed attempt with a checkpoint counts as the first */
+    char *on_oom;                    /* name of a group; NULL = none */
+    enum config_unique unique;       /* no */
     enum config_unique_until unique_until; /* end */
     unsigned on_conflict;                  /* enum protocol_conflict, less 1; reject */
 

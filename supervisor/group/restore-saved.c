@@ -7,6 +7,7 @@
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore-private.h"
+#include "supervisor/job/checkpoint.h"
 #include "supervisor/job/job-stream.h"
 #include "supervisor/store/job-to-row.h"
 #include "supervisor/succession/record.h"
@@ -114,4 +115,24 @@ int job_item_restore_row(const struct group_context *context, struct saved_reade
     if (r == 0)
         job_own_stream(job)->dropped = saved.dropped;
     return r;
+}
+
+int job_checkpoint_restore_row(const struct group_context *context, struct saved_reader *row)
+{
+    struct saved_checkpoint saved;
+    struct checkpoint *checkpoint;
+    struct job *job;
+
+    record_get(row, &SAVED_CHECKPOINT_RECORD, &saved);
+    if (row->damaged || saved.data_size > PROTOCOL_CHECKPOINT_MAX)
+        return -EBADMSG;
+    job = job_by_handle(context->jobs, saved.handle);
+    if (!job || !job->cell)
+        return -ENOENT;
+    checkpoint = checkpoint_new(saved.data, saved.data_size);
+    if (!checkpoint)
+        return -ENOMEM;
+    job_set_checkpoint(job, checkpoint);
+    job_count(&job->cell->counts, JOBS_BYTES, checkpoint->size);
+    return 0;
 }

@@ -38,7 +38,8 @@ struct record;
     bool keep_result;  /* created in the background */                                             \
     bool put_off;      /* has a start time */                                                      \
     bool moved;        /* from another group, where it ran out of memory: OnOom= */                \
-    bool crashed;      /* a process that this attempt ran died: `crash` */
+    bool crashed;      /* a process that this attempt ran died: `crash` */                         \
+    bool progressed;   /* this attempt has made a checkpoint */
 
 struct job_facts {
     JOB_FACTS
@@ -78,6 +79,7 @@ struct job_facts {
     F(ALL, keep, NUMBER(keep_result))                                                              \
     F(KEPT, put_off, NUMBER(put_off))                                                              \
     F(ALL, moved, OPTIONAL(moved, 0))                                                              \
+    F(ALL, progressed, OPTIONAL(progressed, 0))                                                    \
     F(KEPT, crashed, NUMBER(crashed))
 
 extern const struct record JOB_FACTS_RECORD;

@@ -3,6 +3,7 @@
 
 #include "shared/base/hash.h"
 #include "supervisor/event/death.h"
+#include "supervisor/job/checkpoint.h"
 #include "supervisor/job/job-stream.h"
 #include "supervisor/job/job-unique.h"
 #include "supervisor/job/job-waiter.h"
@@ -209,6 +210,7 @@ static void job_free_rare(struct job_table *table, struct job *job)
     (void)unique_leave(table, job);
     job_stream_free(job);
     free(job->rare->attempts);
+    (void)checkpoint_unref(job->rare->checkpoint);
     free(job->rare);
 }
 
@@ -393,6 +395,23 @@ int job_set_key(struct job *job, const void *key, size_t size)
     memcpy(job->key, key, size);
     job->key_size = (uint8_t)size;
     return 0;
+}
+
+void job_set_checkpoint(struct job *job, struct checkpoint *checkpoint)
+{
+    if (!job->rare && (!checkpoint || job_make_rare(job) < 0)) {
+        (void)checkpoint_unref(checkpoint);
+        return;
+    }
+    (void)checkpoint_unref(job->rare->checkpoint);
+    job->rare->checkpoint = checkpoint;
+}
+
+uint64_t job_bytes(const struct job *job)
+{
+    const struct checkpoint *checkpoint = job_checkpoint(job);
+
+    return job->payload.size + (checkpoint ? checkpoint->size : 0);
 }
 
 int job_make_timers(struct job *job)

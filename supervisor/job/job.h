@@ -23,6 +23,7 @@
 #include <sys/types.h>
 
 struct cell;
+struct checkpoint;
 struct config_group;
 struct group;
 struct job_stream;
@@ -73,10 +74,11 @@ struct unique_id {
 struct job_rare {
     struct index_entry by_unique; /* in job_table.unique, while `listed` */
     struct job *job;
-    struct job_attempt *attempts; /* job.n_attempts of them; NULL = none so far */
-    struct job_stream *stream;    /* what it has emitted; NULL = nothing, and no client watches */
-    struct unique_id unique;      /* job-unique.h */
-    struct job *replaces;         /* with a reference: it is cancelled once this job is on disk */
+    struct job_attempt *attempts;  /* job.n_attempts of them; NULL = none so far */
+    struct checkpoint *checkpoint; /* NULL = none */
+    struct job_stream *stream;     /* what it has emitted; NULL = nothing, and no client watches */
+    struct unique_id unique;       /* job-unique.h */
+    struct job *replaces;          /* with a reference: it is cancelled once this job is on disk */
     bool listed;
     bool holds;    /* the key; otherwise it waits until the job that does has ended */
     bool replaced; /* a job that is being written replaces it: it does not begin */
@@ -124,6 +126,11 @@ struct job {
 };
 
 #define JOB_ATTEMPTS_KEPT 8
+
+static inline struct checkpoint *job_checkpoint(const struct job *job)
+{
+    return job->rare ? job->rare->checkpoint : NULL;
+}
 
 static inline struct job_stream *job_own_stream(const struct job *job)
 {
@@ -237,6 +244,11 @@ void job_restore_attempts(struct job *job, const struct job_attempt *attempts, u
 const char *job_unkept_reason(const struct job *job, int error, char ret[JOB_UNKEPT_MAX]);
 /* Replaces the reason (copied; out of memory leaves none). */
 void job_set_reason(struct job *job, const char *reason);
+
+/* Takes a checkpoint over, NULL = none, in place of the former one. Without memory, drops both. */
+void job_set_checkpoint(struct job *job, struct checkpoint *checkpoint);
+/* Returns how many bytes of payload and checkpoint the job keeps in memory. */
+uint64_t job_bytes(const struct job *job);
 
 /* Sets the options: each is the submitter's, or the group's where PROTOCOL_DEFAULT_* stands. */
 void job_set_options(struct job *job, const struct job_options *asked,

@@ -49,6 +49,8 @@ struct pool_handler {
     void (*job_answered)(struct pool *pool, struct job *job, const char *worker,
                          enum protocol_outcome outcome, int32_t code, usec_t pause,
                          struct payload *result);
+    /* The worker made a checkpoint of the running job; the bytes are those of the outbox. */
+    void (*job_checkpoint)(struct pool *pool, struct job *job, const void *data, size_t size);
     /* The worker emitted an item for those who watch the running job. */
     void (*job_emitted)(struct pool *pool, struct job *job, const void *data, size_t size);
     /* The worker died before it began this job; this does not count as an attempt. */

@@ -2,6 +2,7 @@
 
 /* Writes what is noted of a durable job. Runs in the storage thread. */
 
+#include "supervisor/job/checkpoint.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/job-to-row.h"
@@ -162,6 +163,16 @@ static int write_change(struct database *database, struct durable_job *durable)
     return r < 0 ? r : job_rows_update(database, &durable->row);
 }
 
+static int write_checkpoint(struct database *database, const struct durable_job *durable)
+{
+    const struct checkpoint *checkpoint = durable->checkpoint;
+
+    if (!checkpoint)
+        return 0;
+    return job_rows_put_checkpoint(database, durable->row.number, checkpoint->bytes,
+                                   checkpoint->size);
+}
+
 int durable_write(struct store_task *task, struct database *database)
 {
     struct durable_job *durable = list_entry(task, struct durable_job, task);
@@ -174,5 +185,7 @@ int durable_write(struct store_task *task, struct database *database)
     r = write_bytes(database, durable);
     if (r == PIECES_E_MORE)
         return STORE_E_MORE;
-    return r == 0 ? write_change(database, durable) : r;
+    if (r == 0)
+        r = write_change(database, durable);
+    return r == 0 ? write_checkpoint(database, durable) : r;
 }

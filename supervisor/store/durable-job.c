@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
+#include "supervisor/job/checkpoint.h"
 #include "supervisor/job/job-unique.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/store/job-number.h"
@@ -76,6 +77,8 @@ static void durable_give(struct durable_job *durable)
     if (durable->row.group || durable->given & DURABLE_MOVE)
         durable_set_group(durable);
     job_progress_to_row(&durable->row, durable->record.job);
+    if (durable->given & DURABLE_CHECKPOINT && job_checkpoint(durable->record.job))
+        durable->checkpoint = checkpoint_ref(job_checkpoint(durable->record.job));
     if (durable->given & DURABLE_HAND && durable->record.job->state == JOB_QUEUED) {
         durable->row.state = JOB_ROW_HANDED;
         durable->row.attempt++;
@@ -96,6 +99,7 @@ static void durable_got(struct durable_job *durable)
 {
     struct durable_jobs *jobs = durable->jobs;
 
+    durable->checkpoint = checkpoint_unref(durable->checkpoint);
     durable->given = 0;
     if (--jobs->n_busy == 0 && jobs->idle)
         jobs->idle(jobs);
@@ -349,6 +353,12 @@ void durable_job_update(struct job *job, bool lazy)
         durable->noted |= DURABLE_UPDATE; /* written when its row has been read */
     else if (durable->stored || durable_job_is_busy(job))
         durable_note_update(durable, lazy);
+}
+
+void durable_job_checkpoint(struct job *job)
+{
+    durable_of(job)->noted |= DURABLE_CHECKPOINT;
+    durable_job_update(job, false);
 }
 
 void durable_job_hand(struct job *job)

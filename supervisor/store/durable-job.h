@@ -22,7 +22,8 @@ enum durable_change {
     DURABLE_ADD = 1 << 0,
     DURABLE_UPDATE = 1 << 1, /* its attempts, its state, or the request to cancel it */
     DURABLE_END = 1 << 2,
-    DURABLE_MOVE = 1 << 3, /* its group; with DURABLE_UPDATE */
+    DURABLE_MOVE = 1 << 3,       /* its group; with DURABLE_UPDATE */
+    DURABLE_CHECKPOINT = 1 << 5, /* with DURABLE_UPDATE */
     DURABLE_HAND = 1 << 4, /* its next attempt, which is about to begin; with DURABLE_UPDATE */
 };
 
@@ -98,15 +99,16 @@ struct durable_job {
     struct payload
         payload; /* the bytes that the store writes: the job's own, unless `owns_payload` */
     bool owns_payload;
-    unsigned given;            /* changes that the store has */
-    unsigned noted;            /* changes that it gets when it has written those */
-    bool hurries;              /* somebody waits for what is noted */
-    struct durable_hold *hold; /* of which the addition is held; NULL = it is not */
-    bool stored;               /* the row is on disk */
-    uint32_t allows;           /* job_row_allows() of that; 1 = it is new */
-    bool ended;                /* as `end`, which clients do not see yet */
-    enum job_state end;        /* valid if `ended`, as are the next two */
-    unsigned keeps;            /* enum durable_rest */
+    struct checkpoint *checkpoint; /* that the store writes; a reference */
+    unsigned given;                /* changes that the store has */
+    unsigned noted;                /* changes that it gets when it has written those */
+    bool hurries;                  /* somebody waits for what is noted */
+    struct durable_hold *hold;     /* of which the addition is held; NULL = it is not */
+    bool stored;                   /* the row is on disk */
+    uint32_t allows;               /* job_row_allows() of that; 1 = it is new */
+    bool ended;                    /* as `end`, which clients do not see yet */
+    enum job_state end;            /* valid if `ended`, as are the next two */
+    unsigned keeps;                /* enum durable_rest */
     int unkept; /* the thread's, until done(): why the result, or the payload of the dead letter,
                    could not be written, -errno; 0 = it was, or need not be */
     uint64_t letter;  /* id of its dead letter */
@@ -163,6 +165,9 @@ void durable_job_take_payload(struct job *job);
 
 /* Notes that the job has changed. `lazy`: no caller waits for it. */
 void durable_job_update(struct job *job, bool lazy);
+
+/* Notes that the job has a new checkpoint. */
+void durable_job_checkpoint(struct job *job);
 
 /* Whether a worker may get the job, by what its row says. */
 static inline bool durable_job_may_begin(const struct job *job)

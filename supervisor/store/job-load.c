@@ -2,6 +2,7 @@
 #include "supervisor/store/job-load.h"
 
 #include "shared/base/cleanup.h"
+#include "supervisor/job/checkpoint.h"
 #include "supervisor/store/job-number.h"
 #include "supervisor/store/pieces.h"
 #include <errno.h>
@@ -17,8 +18,10 @@
 
 struct loaded_job *loaded_job_free(struct loaded_job *job)
 {
-    if (job)
+    if (job) {
         payload_deinit(&job->payload);
+        (void)checkpoint_unref(job->checkpoint);
+    }
     free(job);
     return NULL;
 }
@@ -54,7 +57,11 @@ int loaded_job_new(struct loaded_job **ret, const struct job_row *row)
     copy_text(&place, &job->row.reason, row->reason_size);
     job->row.payload = NULL;
     payload_init(&job->payload);
-    if (row->payload)
+    job->checkpoint =
+        row->checkpoint ? checkpoint_new(row->checkpoint, row->checkpoint_size) : NULL;
+    if (row->checkpoint && !job->checkpoint)
+        r = -ENOMEM;
+    if (r == 0 && row->payload)
         r = payload_set_lasting(&job->payload, row->payload, (size_t)row->payload_size);
     *ret = r == 0 ? job : loaded_job_free(job);
     return r;

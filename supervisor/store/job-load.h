@@ -13,7 +13,8 @@ struct loaded_job {
     struct list link; /* the owner's */
     struct job_row row;
     struct payload payload;
-    char texts[]; /* of the row */
+    struct checkpoint *checkpoint; /* NULL = none */
+    char texts[];                  /* of the row */
 };
 
 /* Copies the row, without a payload that was not read. Returns 0, -ENOMEM, or -errno of

@@ -17,7 +17,8 @@
     JOB_FACTS_FIELDS(F)                                                                            \
     F(STORED, state, NUMBER(state))                                                                \
     F(STORED, due, OPTIONAL(due, 0))                                                               \
-    F(STORED, delay, OPTIONAL(delay, 0))
+    F(STORED, delay, OPTIONAL(delay, 0))                                                           \
+    F(STORED, checkpoint, OPTIONAL(checkpoint_size, 0))
 #define FIELDS(F)                                                                                  \
     PROGRESS(F)                                                                                    \
     F(STORED, number, NUMBER(number))                                                              \
@@ -170,6 +171,17 @@ int job_rows_update(struct database *database, const struct job_row *row)
 
     row_bind(statement, at, database->unclean);
     (void)sqlite3_bind_int64(statement, at + 1, row->number);
+    return database_step(database, statement);
+}
+
+int job_rows_put_checkpoint(struct database *database, int64_t number, const void *bytes,
+                            size_t size)
+{
+    sqlite3_stmt *statement = database_query(
+        database, "INSERT OR REPLACE INTO checkpoint (number, bytes) VALUES (?1, ?2)");
+
+    (void)sqlite3_bind_int64(statement, 1, number);
+    row_bind_bytes(database, statement, 2, bytes, size);
     return database_step(database, statement);
 }
 
@@ -339,6 +351,7 @@ static int read_rows(struct database *database, sqlite3_stmt *statement, enum ro
 }
 
 struct fetch {
+    struct database *database;
     job_row_fn fn;
     void *userdata;
     bool found;
@@ -347,14 +360,30 @@ struct fetch {
 static int fetched(void *userdata, const struct job_row *row)
 {
     struct fetch *fetch = userdata;
+    struct job_row whole = *row;
+    sqlite3_stmt *statement = NULL;
+    uint64_t size = 0;
+    int r = 0;
 
     fetch->found = true;
-    return fetch->fn(fetch->userdata, row);
+    if (row->checkpoint_size > 0) {
+        statement =
+            database_query(fetch->database, "SELECT bytes FROM checkpoint WHERE number = ?1");
+        (void)sqlite3_bind_int64(statement, 1, row->number);
+        r = database_step(fetch->database, statement);
+    }
+    if (r == DATABASE_E_ROW) {
+        whole.checkpoint = row_read_blob(statement, 0, &size);
+        whole.checkpoint_size = (uint32_t)size;
+    }
+    r = r < 0 ? r : fetch->fn(fetch->userdata, &whole);
+    (void)sqlite3_reset(statement);
+    return r;
 }
 
 int job_rows_fetch(struct database *database, int64_t number, job_row_fn fn, void *userdata)
 {
-    struct fetch fetch = {.fn = fn, .userdata = userdata};
+    struct fetch fetch = {.database = database, .fn = fn, .userdata = userdata};
     sqlite3_stmt *statement =
         database_query(database, "SELECT " COLUMNS
                                  "unclean, " BYTES(job, payload, 0) " FROM job WHERE number = ?1");
@@ -386,7 +415,7 @@ static const char SCAN_ALL[] =
     "unclean, " SIZE(payload) " FROM job WHERE number > ?1"
                               " UNION ALL SELECT created, started, uid, NULL, "
                               "attempt, max_retries, failed, priority, 0,"
-                              " NULL, 1, NULL, state, NULL, NULL, number, grp, "
+                              " NULL, 1, NULL, NULL, state, NULL, NULL, NULL, number, grp, "
                               "key, name, NULL, NULL, NULL, NULL, NULL,"
                               " NULL, NULL, NULL, NULL, (SELECT unclean FROM store), " SIZE(
                                   result) " FROM ended WHERE number > ?1"

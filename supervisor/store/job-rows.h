@@ -63,6 +63,8 @@ struct job_row {
     uint64_t letter;                  /* id of the dead letter */
     usec_t due;                       /* clock_steady(), or a date: realtime; 0 = none */
     usec_t delay;                     /* until `due`, when it was set; 0 = `due` is a date */
+    uint32_t checkpoint_size; /* of the last checkpoint, which is in a table of its own; 0 = none */
+    const void *checkpoint;   /* when read; NULL = it was not read */
 
     /* The payload, or in "ended" the result, is `payload_size` bytes at `payload`, or in the sealed
      * file `payload_fd`. When read: NULL = it was not read. */
@@ -98,6 +100,10 @@ int job_rows_add(struct database *database, const struct job_row *row);
  * yet. Returns 0 or -errno. */
 int job_rows_update(struct database *database, const struct job_row *row);
 
+/* Writes the checkpoint of a job whose row is there. Returns 0 or -errno. */
+int job_rows_put_checkpoint(struct database *database, int64_t number, const void *bytes,
+                            size_t size);
+
 /* Writes the group of a job that has moved. No row is no error. Returns 0 or -errno. */
 int job_rows_move(struct database *database, const struct job_row *row);
 
@@ -123,8 +129,8 @@ int job_rows_take(struct database *database, int64_t number);
  * what the reading function is to return. */
 typedef int (*job_row_fn)(void *userdata, const struct job_row *row);
 
-/* Reads one row, with its payload unless that is in several pieces. Returns 0, JOB_ROWS_E_MISSING,
- * -errno, or what `fn` returned. */
+/* Reads one row, with its checkpoint, and its payload unless that is in several pieces. Returns 0,
+ * JOB_ROWS_E_MISSING, -errno, or what `fn` returned. */
 int job_rows_fetch(struct database *database, int64_t number, job_row_fn fn, void *userdata);
 
 /* Reads the number of the row with that chosen name. Returns 0, JOB_ROWS_E_MISSING or -errno. */

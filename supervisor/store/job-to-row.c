@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/store/job-to-row.h"
+#include "supervisor/job/checkpoint.h"
 #include "supervisor/succession/record.h"
 
 #include <string.h>
@@ -51,8 +52,11 @@ static enum job_row_state row_state(const struct job *job)
 
 void job_progress_to_row(struct job_row *row, const struct job *job)
 {
+    const struct checkpoint *checkpoint = job_checkpoint(job);
+
     row->facts = job->facts;
     row->state = row_state(job);
+    row->checkpoint_size = checkpoint ? checkpoint->size : 0;
     if (row->state == JOB_ROW_DELAYED || row->state == JOB_ROW_BACKOFF) {
         row->due = job->timers->alarm.date;
         row->delay = job->timers->alarm.delay;

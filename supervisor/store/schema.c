@@ -19,6 +19,13 @@
     " firing INTEGER, paused_at INTEGER, resumed_at INTEGER, ended_at INTEGER,"                    \
     " failures INTEGER NOT NULL, pause INTEGER NOT NULL, slots BLOB NOT NULL) WITHOUT ROWID;"
 
+/* Checkpoints of jobs in "job". The trigger tests a column, so that the end of any other job costs
+ * no look-up. */
+#define CREATE_CHECKPOINTS                                                                         \
+    "CREATE TABLE checkpoint (number INTEGER PRIMARY KEY, bytes BLOB NOT NULL);"                   \
+    "CREATE TRIGGER job_checkpoint AFTER DELETE ON job WHEN old.checkpoint IS NOT NULL"            \
+    " BEGIN DELETE FROM checkpoint WHERE number = old.number; END;"
+
 static const char CREATE[] =
     "BEGIN;"
     /* One row. */
@@ -35,7 +42,8 @@ static const char CREATE[] =
     " asked_retries INTEGER, asked_timeout INTEGER, asked_backoff_min INTEGER,"
     " asked_backoff_max INTEGER, asked_priority INTEGER,"
     " cause INTEGER, moved INTEGER, canceller INTEGER, delay INTEGER, time_left INTEGER,"
-    " unclean INTEGER, unique_high INTEGER, unique_low INTEGER, payload BLOB);"
+    " unclean INTEGER, unique_high INTEGER, unique_low INTEGER, progressed INTEGER,"
+    " checkpoint INTEGER, payload BLOB);"
     "CREATE UNIQUE INDEX job_name ON job (name) WHERE name IS NOT NULL;"
     /* Results of jobs that have ended, until they expire. */
     "CREATE TABLE ended ("
@@ -55,8 +63,8 @@ static const char CREATE[] =
     " ended INTEGER NOT NULL, asked_retries INTEGER, asked_timeout INTEGER,"
     " asked_backoff_min INTEGER, asked_backoff_max INTEGER, asked_priority INTEGER,"
     " cause INTEGER, payload BLOB);"
-    "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE
-    "PRAGMA application_id = 1416786021; PRAGMA user_version = 14;"
+    "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_CHECKPOINTS
+    "PRAGMA application_id = 1416786021; PRAGMA user_version = 15;"
     "COMMIT";
 
 /* Step N leads from version SCHEMA_OLDEST + N to the next one, and ends by writing that. */
@@ -100,9 +108,13 @@ static const char *const STEPS[] = {
     "ALTER TABLE job ADD COLUMN unique_low INTEGER;"
     "PRAGMA user_version = 14;"
     "COMMIT",
+    "BEGIN;"
+    "ALTER TABLE job ADD COLUMN progressed INTEGER;"
+    "ALTER TABLE job ADD COLUMN checkpoint INTEGER;" CREATE_CHECKPOINTS "PRAGMA user_version = 15;"
+    "COMMIT",
 };
 
-_Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 14, "the numbers in CREATE");
+_Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 15, "the numbers in CREATE");
 _Static_assert(ELEMENTS(STEPS) == SCHEMA_VERSION - SCHEMA_OLDEST, "a step for each version");
 
 int schema_migrate(sqlite3 *handle, int version)

@@ -8,6 +8,7 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore.h"
+#include "supervisor/job/checkpoint.h"
 #include "supervisor/job/job-stream.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
@@ -38,6 +39,8 @@ static void save_job(struct saver *saver, const struct job *job)
     const struct payload *payload = NULL;
 
     job_stream_save(job, saver);
+    if (!job->record)
+        checkpoint_save(job, saver);
     if (!is_to_be_saved(job))
         return;
     saved_job_fill(&saved, job, job->group->name);

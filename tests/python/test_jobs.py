@@ -108,6 +108,13 @@ class Workers(Jobs):
         with self.assertRaises(ProcessLookupError):
             list(client.stream("none"))
 
+    def test_Q11_a_step_is_done_once_over_all_attempts(self):
+        import troupe
+        self.started_with("fail")
+        with self.assertRaises(troupe.Rejected) as caught:
+            self.connected().do("fail", "steps")
+        self.assertEqual(caught.exception.result.data, b'in attempt 1; {"first": "in attempt 1"}')
+
     def test_Q12_a_function_chooses_the_pause_before_the_next_attempt(self):
         import troupe
         self.started_with("fail", Jobs={**JOBS, "MaxRetries": 2, "BackoffMinSec": "1h", "BackoffMaxSec": "1h"})

@@ -148,6 +148,47 @@ _public_ int troupe_job_succeed_blob(struct troupe_job *job)
     return job_end(job, PROTOCOL_SUCCESS, 0, blob->data, blob->size, CARRIER_MADE);
 }
 
+/* The size of a CHECKPOINT record without its bytes. */
+#define CHECKPOINT_FIXED 16u
+
+static int send_checkpoint(struct troupe_job *job, const void *data, uint32_t size)
+{
+    struct carrier *carrier = &job->worker->carrier;
+    const struct protocol_checkpoint checkpoint = {
+        .handle = job->wire.handle,
+        .attempt = job->wire.attempt,
+        .data = data,
+        .data_size = size,
+    };
+    uint32_t room = CHECKPOINT_FIXED + size;
+    void *body;
+    int r = carrier_begin(carrier, 0, NULL, &room, &body);
+
+    if (r == 0)
+        r = carrier_commit(carrier, PROTOCOL_CHECKPOINT,
+                           protocol_put_checkpoint(body, room, &checkpoint));
+    if (r == 0)
+        carrier_flush(carrier);
+    return r;
+}
+
+_public_ int troupe_job_checkpoint(struct troupe_job *job, const void *data, size_t size)
+{
+    const struct memory_header *header = job->worker->carrier.channel.mine.header;
+
+    if (job->ended)
+        return -EALREADY;
+    if (size > protocol_checkpoint_max(header->ring_size, header->inline_max))
+        return -EMSGSIZE;
+    return send_checkpoint(job, data, (uint32_t)size);
+}
+
+_public_ const void *troupe_job_last_checkpoint(const struct troupe_job *job, size_t *ret_size)
+{
+    *ret_size = job->wire.checkpoint_size;
+    return job->wire.checkpoint_size > 0 ? job->wire.checkpoint : "";
+}
+
 _public_ int troupe_job_emit(struct troupe_job *job, const void *data, size_t size)
 {
     struct carrier *carrier = &job->worker->carrier;

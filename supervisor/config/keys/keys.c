@@ -105,6 +105,7 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_JOBS("TimeoutSec", TIMEOUT, timeout), DEFAULT("infinity"), TIME_OR_INFINITY},
     {IN_JOBS("MaxRetries", UNSIGNED, max_retries), DEFAULT("3"), .max = JOB_RETRIES_MAX,
      .allowed = "a number from 0 to 1000000"},
+    {IN_JOBS("RetriesResetOnProgress", BOOL, retries_reset), DEFAULT("no"), .allowed = "no, yes"},
     {IN_JOBS("BackoffMinSec", TIME, backoff_min), DEFAULT("100ms"),
      TIME_TO(JOB_BACKOFF_MAX, ", up to 1d")},
     {IN_JOBS("BackoffMaxSec", TIME, backoff_max), DEFAULT("30s"),

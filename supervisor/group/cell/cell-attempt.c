@@ -6,6 +6,7 @@
 #include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
+#include "supervisor/job/checkpoint.h"
 #include "supervisor/job/job-stream.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/loop/alarm.h"
@@ -46,13 +47,13 @@ static void take_options(struct job *job, const struct config_group *config)
 static void count_out(struct cell *cell, const struct job *job)
 {
     cell_progress_moved(cell);
-    job_count(&cell->counts, JOBS_BYTES, -(int64_t)job->payload.size);
+    job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
     job_count(&cell->counts, JOBS_LIVE, -1);
 }
 
 static void count_in(struct cell *cell, const struct job *job)
 {
-    job_count(&cell->counts, JOBS_BYTES, (int64_t)job->payload.size);
+    job_count(&cell->counts, JOBS_BYTES, (int64_t)job_bytes(job));
     cell_count_live(cell);
 }
 
@@ -230,6 +231,9 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
     }
     FAULT_POINT("job.attempt-failed");
     job_note_attempt(job, worker, cause, detail);
+    if (job->progressed && cell->config->retries_reset)
+        job->n_failed = 0;
+    job->progressed = false;
     job->n_failed++;
     leaves = cell_leaves_after_oom(cell, job);
     if (job_cancel_requested(job)) {
@@ -272,6 +276,25 @@ void cell_job_started(struct pool *pool, struct job *job)
         cell_release_unique(job);
     FAULT_POINT("job.started");
     job_tell_waiters(cell->context->jobs, job);
+}
+
+void cell_job_checkpoint(struct pool *pool, struct job *job, const void *data, size_t size)
+{
+    struct cell *cell = cell_of_pool(pool);
+    struct checkpoint *checkpoint = checkpoint_new(data, size);
+
+    cell_progress_moved(cell);
+    if (!checkpoint) {
+        limited_log_write(cell->context->log, cell->group->name, LOG_LEVEL_WARNING,
+                          "a checkpoint of a job is lost: out of memory");
+        return;
+    }
+    job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
+    job_set_checkpoint(job, checkpoint);
+    job_count(&cell->counts, JOBS_BYTES, (int64_t)job_bytes(job));
+    job->progressed = true;
+    if (job->record)
+        durable_job_checkpoint(job);
 }
 
 void cell_job_emitted(struct pool *pool, struct job *job, const void *data, size_t size)

@@ -92,7 +92,7 @@ static bool is_needed(const struct job *job)
 static void drop_from_memory(struct cell *cell, struct job *job)
 {
     cell_backlog_take_out(cell, job);
-    job_count(&cell->counts, JOBS_BYTES, -(int64_t)job->payload.size);
+    job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
     job_count(&cell->counts, JOBS_ON_DISK, 1);
     job->submitter = NULL; /* which counts it until it has ended */
     job->cell = NULL;
@@ -260,7 +260,7 @@ static int restore(struct cell *cell, struct loaded_job *loaded, struct job **re
     if (r != 0)
         return r;
     job_count(&cell->counts, JOBS_ON_DISK, -1);
-    job_count(&cell->counts, JOBS_BYTES, (int64_t)(*ret)->payload.size);
+    job_count(&cell->counts, JOBS_BYTES, (int64_t)job_bytes(*ret));
     submitter_resume(&cell->group->submitters, *ret);
     return 0;
 }

@@ -69,6 +69,7 @@ void cell_job_orphaned(struct cell *cell, struct job *job);
 
 /* See struct pool_handler. */
 void cell_job_started(struct pool *pool, struct job *job);
+void cell_job_checkpoint(struct pool *pool, struct job *job, const void *data, size_t size);
 void cell_job_emitted(struct pool *pool, struct job *job, const void *data, size_t size);
 void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
                        enum protocol_outcome outcome, int32_t code, usec_t pause,

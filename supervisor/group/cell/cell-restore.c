@@ -136,6 +136,7 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
                             (uint64_t)row->number);
     payload_move(&job->payload, &loaded->payload);
     unique_join(cell->context->jobs, job);
+    job_set_checkpoint(job, TAKE_PTR(loaded->checkpoint));
     *ret = job;
     return 0;
 }
@@ -163,7 +164,7 @@ int cell_resume_job(struct cell *cell, struct loaded_job *loaded, const struct s
         return r;
     FAULT_POINT("job.restored");
     cell_count_live(cell);
-    job_count(&cell->counts, JOBS_BYTES, (int64_t)job->payload.size);
+    job_count(&cell->counts, JOBS_BYTES, (int64_t)job_bytes(job));
     submitter_adopt(&cell->group->submitters, job);
     n_missed = job->record ? durable_job_missed_ends(job, &loaded->row) : 0;
     if (n_missed > 0) {
@@ -214,8 +215,11 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
     job->max_retries = row->max_retries;
     job->payload_lost = false;
     if (!ended) {
+        job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
         payload_move(&job->payload, &loaded->payload);
-        job_count(&cell->counts, JOBS_BYTES, (int64_t)job->payload.size);
+        if (!job_checkpoint(job)) /* otherwise the worker has made one since */
+            job_set_checkpoint(job, TAKE_PTR(loaded->checkpoint));
+        job_count(&cell->counts, JOBS_BYTES, (int64_t)job_bytes(job));
         submitter_adopt(&cell->group->submitters, job);
     }
     if (!job->record)

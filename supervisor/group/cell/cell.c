@@ -233,6 +233,7 @@ static const struct pool_handler CELL_POOL = {
     .job_started = cell_job_started,
     .job_resumed = cell_job_resumed,
     .job_missed = cell_job_missed,
+    .job_checkpoint = cell_job_checkpoint,
     .job_emitted = cell_job_emitted,
     .job_answered = cell_job_answered,
     .job_returned = cell_job_returned,

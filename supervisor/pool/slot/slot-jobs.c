@@ -3,16 +3,19 @@
  * back from an adopted worker: its inbox has a table of them. */
 
 #include "shared/protocol/protocol.h"
+#include "supervisor/job/checkpoint.h"
 #include "supervisor/job/job-unique.h"
 #include "supervisor/job/job.h"
+#include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot/slot-private.h"
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
-/* Upper bound of a JOB record without key and payload. */
+/* Upper bound of a JOB record without key, checkpoint and payload. */
 #define JOB_RECORD_FIXED 256u
 /* Workers that may die before they begin a job; later deaths count as its attempts. */
 #define UNBEGUN_MAX 3
@@ -140,12 +143,29 @@ void slot_hand_lose(const struct slot *slot, int inbox)
 
 /* ---- sending ---- */
 
+/* A worker with a smaller mailbox than that of the last attempt may have no room for it. */
+static const struct checkpoint *checkpoint_that_fits(const struct slot *slot, const struct job *job)
+{
+    const struct memory_header *header = slot->worker.endpoint.channel.mine.header;
+    const struct checkpoint *checkpoint = job_checkpoint(job);
+
+    if (!checkpoint ||
+        checkpoint->size <= protocol_checkpoint_max(header->ring_size, header->inline_max))
+        return checkpoint;
+    actor_log(slot->actor, LOG_LEVEL_WARNING,
+              "a job begins anew: its checkpoint of %" PRIu32 " bytes is too large for the mailbox",
+              checkpoint->size);
+    return NULL;
+}
+
 static int slot_send_job(struct slot *slot, const struct job *job)
 {
     /* As the worker was started; the configuration may have changed. */
     const uint32_t inline_max = slot->worker.endpoint.channel.mine.header->inline_max;
     const uint32_t inline_size = job->payload.size > inline_max ? 0 : (uint32_t)job->payload.size;
-    const uint32_t room = JOB_RECORD_FIXED + job->key_size + inline_size;
+    const struct checkpoint *checkpoint = checkpoint_that_fits(slot, job);
+    const uint32_t checkpoint_size = checkpoint ? checkpoint->size : 0;
+    const uint32_t room = JOB_RECORD_FIXED + job->key_size + checkpoint_size + inline_size;
     struct protocol_job record; /* not cleared: a name in its id takes most of it */
     void *body;
     int r;
@@ -163,6 +183,8 @@ static int slot_send_job(struct slot *slot, const struct job *job)
     record.timeout = job->timeout;
     record.key = job->key;
     record.key_size = job->key_size;
+    record.checkpoint = checkpoint ? checkpoint->bytes : NULL;
+    record.checkpoint_size = checkpoint_size;
     r = protocol_put_job(body, room, &record);
     if (r < 0)
         return r;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles records of an actor's worker: ready, started, emitted, result, leave. */
+/* Handles records of an actor's worker: ready, started, checkpoint,
+ * emitted, result, leave. */
 
 #include "supervisor/pool/slot/slot-private.h"
 
@@ -69,6 +70,22 @@ static int slot_on_started(struct slot *slot, const struct ring_record *record)
         slot->pool->handler->job_started(slot->pool, job);
         slot_hand_begin(slot, job);
     }
+    return 0;
+}
+
+static int slot_on_checkpoint(struct slot *slot, const struct ring_record *record)
+{
+    struct protocol_checkpoint checkpoint;
+    struct job *job;
+    int r = protocol_get_checkpoint(record->body, record->size, &checkpoint);
+
+    if (r < 0)
+        return r;
+    job = slot_job_in_hand(slot, checkpoint.handle, checkpoint.attempt);
+    if (!job)
+        return 0;
+    slot->pool->handler->job_checkpoint(slot->pool, job, checkpoint.data, checkpoint.data_size);
+    slot_hand_update(slot, job);
     return 0;
 }
 
@@ -247,6 +264,8 @@ static int slot_on_record(struct endpoint *endpoint, const struct ring_record *r
         return slot_on_started(slot, record);
     case PROTOCOL_RESULT:
         return slot_on_result(slot, record);
+    case PROTOCOL_CHECKPOINT:
+        return slot_on_checkpoint(slot, record);
     case PROTOCOL_EMITTED:
         return slot_on_emitted(slot, record);
     case PROTOCOL_LEAVE:
@@ -262,7 +281,8 @@ static int slot_on_record(struct endpoint *endpoint, const struct ring_record *r
 static bool slot_is_urgent(uint16_t kind)
 {
     return kind == PROTOCOL_READY || kind == PROTOCOL_STARTED || kind == PROTOCOL_RESULT ||
-           kind == PROTOCOL_EMITTED || kind == PROTOCOL_LEAVE || kind == PROTOCOL_CRASHED;
+           kind == PROTOCOL_EMITTED || kind == PROTOCOL_CHECKPOINT || kind == PROTOCOL_LEAVE ||
+           kind == PROTOCOL_CRASHED;
 }
 
 /* Handles urgent records behind a message that waits for room: a full mailbox must not delay jobs.

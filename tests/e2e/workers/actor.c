@@ -8,6 +8,8 @@
  *   note PATH TEXT       appends a line to the file, and ends the job with it
  *   blob SIZE            a result of that size, byte i = i modulo 251
  *   state TEXT           publishes it
+ *   checkpoint TEXT | checkpoint-of SIZE    makes one, or exits with status 98
+ *   last                 ends the job with the last checkpoint, before this attempt
  *   emit TEXT            emits it, or why it is refused
  *   ring PATH | wait PATH    writes a line to a FIFO; waits for one
  *   complain TEXT        writes a line to standard error
@@ -185,6 +187,14 @@ static int retry(struct troupe_job *job, const char *argument)
     return troupe_job_retry(job, code, *rest ? rest + 1 : rest);
 }
 
+static int last(struct troupe_job *job)
+{
+    size_t size;
+    const void *data = troupe_job_last_checkpoint(job, &size);
+
+    return troupe_job_succeed(job, data, size);
+}
+
 /* "later SECONDS TEXT" */
 static int later(struct troupe_job *job, const char *argument)
 {
@@ -235,6 +245,8 @@ static int run_end(struct troupe_job *job, const char *line)
         r = succeed(job, argument);
     else if (argument_of(line, "retry", &argument))
         r = retry(job, argument);
+    else if (argument_of(line, "last", &argument))
+        r = last(job);
     else if (argument_of(line, "later", &argument))
         r = later(job, argument);
     else if (argument_of(line, "reject", &argument))
@@ -264,6 +276,18 @@ static int run_end(struct troupe_job *job, const char *line)
     return r < 0 ? r : 1;
 }
 
+static void checkpoint(struct troupe_job *job, const char *text, size_t size)
+{
+    char *data = calloc(1, size + 1);
+
+    if (!data)
+        _exit(98);
+    memcpy(data, text, strlen(text));
+    if (troupe_job_checkpoint(job, data, size) < 0)
+        _exit(98);
+    free(data);
+}
+
 static void emit(struct troupe_job *job, const char *text)
 {
     char refusal[128];
@@ -288,6 +312,10 @@ static int run(struct troupe_job *job, const char *line)
     }
     if (argument_of(line, "state", &argument))
         troupe_worker_publish_state(troupe_job_worker(job), argument, strlen(argument));
+    else if (argument_of(line, "checkpoint", &argument))
+        checkpoint(job, argument, strlen(argument));
+    else if (argument_of(line, "checkpoint-of", &argument))
+        checkpoint(job, "", strtoul(argument, NULL, 10));
     else if (argument_of(line, "emit", &argument))
         emit(job, argument);
     else if (argument_of(line, "ring", &argument))

@@ -47,6 +47,10 @@ def fail(job):
         sys.exit("bye")
     if verb == "object":
         return object()
+    if job.payload == b"steps":
+        done = job.step("first", lambda: f"in attempt {job.attempt}")
+        if job.attempt > 1:
+            raise troupe.Reject(f"{done}; {job.last_checkpoint.decode()}")
     if job.payload == b"later":
         raise troupe.Retry("busy", after=0 if job.attempt == 1 else 3600, code=7)
     if job.payload == b"too late":

@@ -191,6 +191,7 @@ TEST(an_update_changes_the_facts_the_state_and_the_dates)
     row.state = change.state;
     row.due = change.due;
     row.delay = change.delay;
+    row.checkpoint_size = change.checkpoint_size;
     ck_assert_int_eq(job_rows_update(&database, &change), 0);
     ck_assert_int_eq(job_rows_fetch(&database, row.number, compare, &row), 0);
     change.number = 2;

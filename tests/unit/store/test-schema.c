@@ -144,6 +144,8 @@ static const char BACK_TO_11[] =
     "UPDATE job SET payload = 3 << 20 WHERE name IS NULL;"
     "DROP TABLE schedule; DROP INDEX dead_letter;"
     "ALTER TABLE job DROP COLUMN unique_high; ALTER TABLE job DROP COLUMN unique_low;"
+    "DROP TRIGGER job_checkpoint; DROP TABLE checkpoint;"
+    "ALTER TABLE job DROP COLUMN progressed; ALTER TABLE job DROP COLUMN checkpoint;"
     "PRAGMA user_version = 11";
 
 static int check_large(void *userdata, const struct job_row *row)

@@ -15,6 +15,7 @@ enum attribute {
     ATTEMPT,
     MAX_ATTEMPTS,
     PAYLOAD,
+    LAST_CHECKPOINT,
     CANCELLED,
 };
 
@@ -39,6 +40,9 @@ static PyObject *get(struct held *self, void *attribute)
     case PAYLOAD:
         data = troupe_job_payload(self->thing, &size);
         return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
+    case LAST_CHECKPOINT:
+        data = troupe_job_last_checkpoint(self->thing, &size);
+        return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
     default:
         return PyBool_FromLong(troupe_job_is_cancelled(self->thing));
     }
@@ -50,6 +54,8 @@ static PyGetSetDef ATTRIBUTES[] = {
     {"attempt", (getter)get, NULL, "Counts from 1.", (void *)ATTEMPT},
     {"max_attempts", (getter)get, NULL, "1 + the number of retries.", (void *)MAX_ATTEMPTS},
     {"payload", (getter)get, NULL, "A new copy of the payload.", (void *)PAYLOAD},
+    {"last_checkpoint", (getter)get, NULL, "The last checkpoint of an earlier attempt, or b\"\".",
+     (void *)LAST_CHECKPOINT},
     {"cancelled", (getter)get, NULL, "Whether cancellation was requested. Any thread.",
      (void *)CANCELLED},
     {NULL, NULL, NULL, NULL, NULL},
@@ -96,6 +102,19 @@ static PyObject *retry(struct held *self, PyObject *args)
                      troupe_job_retry_after(self->thing, (uint64_t)(after * 1e6), code, reason));
 }
 
+static PyObject *checkpoint(struct held *self, PyObject *args)
+{
+    PyObject *result = NULL;
+    Py_buffer data;
+
+    if (!PyArg_ParseTuple(args, "y*:checkpoint", &data))
+        return NULL;
+    if (held_begin(self))
+        result = held_done(self, troupe_job_checkpoint(self->thing, data.buf, (size_t)data.len));
+    PyBuffer_Release(&data);
+    return result;
+}
+
 static PyObject *emit(struct held *self, PyObject *args)
 {
     PyObject *result = NULL;
@@ -134,6 +153,8 @@ static PyMethodDef METHODS[] = {
     {"reject", METHOD(reject), METH_VARARGS, "reject(code, data): ends the job, without a retry."},
     {"retry", METHOD(retry), METH_VARARGS,
      "retry(code, reason, after=-1): asks for another attempt, after this pause in seconds."},
+    {"checkpoint", METHOD(checkpoint), METH_VARARGS,
+     "checkpoint(data): bytes from which the next attempt is to continue."},
     {"emit", METHOD(emit), METH_VARARGS, "emit(data): an item for clients that watch the job."},
     {"cancel", METHOD(cancel), METH_NOARGS, "cancel(): ends the job as cancelled."},
     {"crashed", METHOD(crashed), METH_VARARGS | METH_KEYWORDS,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from troupe import _troupe
 from troupe.actor import Actor
@@ -19,10 +21,11 @@ INHERITED = ("INBOX", "OUTBOX", "CONTROL", "WAIT", "WAKE", "WORKER", "GENERATION
 class Job(Content):
     """The current job, until its handler returns."""
 
-    __slots__ = ("_job", "_worker")
+    __slots__ = ("_job", "_steps", "_worker")
 
     def __init__(self, job: _troupe.Job, worker: _troupe.Worker) -> None:
         self._job = job
+        self._steps: dict[str, Any] | None = None
         self._worker = worker
 
     @property
@@ -62,6 +65,28 @@ class Job(Content):
     def crashed(self, pid: int, signal: int, *, core_dumped: bool = False, command: str | None = None) -> None:
         """Reports that a process run by this job was killed, like the death of a worker. Once per job."""
         self._job.crashed(pid, signal, core_dumped, command)
+
+    @property
+    def last_checkpoint(self) -> bytes:
+        """The last checkpoint of an earlier attempt, or b""."""
+        return self._job.last_checkpoint
+
+    def checkpoint(self, data: object) -> None:
+        """Keeps up to 64 KiB from which the next attempt is to continue, after check()."""
+        self.check()
+        self._job.checkpoint(encode(data))
+
+    def step(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """
+        Calls the function, unless an earlier attempt has done so, and returns its result, which must be representable in
+        JSON. The results of all steps are the job's checkpoint, so do not call checkpoint() too.
+        """
+        if self._steps is None:
+            self._steps = json.loads(self.last_checkpoint or b"{}")
+        if name not in self._steps:
+            self._steps[name] = json.loads(json.dumps(function(*arguments)))
+            self.checkpoint(json.dumps(self._steps))
+        return self._steps[name]
 
     def emit(self, item: object) -> None:
         """Emits an item of up to 4096 bytes for clients that watch the job: Client.stream(), 'troupectl watch'."""

@@ -10,12 +10,12 @@
 #define ROUNDS     20
 #define INLINE_MAX 100
 
-static _Alignas(8) uint8_t body[2 * PROTOCOL_BODY_MAX];
+static _Alignas(8) uint8_t body[PROTOCOL_CHECKPOINT_MAX + 2 * PROTOCOL_BODY_MAX];
 
 /* ---- random values ---- */
 
 /* Each field's bytes are a piece of this. */
-static char pool[4096];
+static char pool[PROTOCOL_CHECKPOINT_MAX];
 
 static uint64_t any(void)
 {

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""Q11: checkpoints, from which the next attempt continues."""
+import base64
+import os
+import signal
+
+from test_durable import Case
+from test_takeover import upgrade
+from troupe import ACTOR, Bell, ini, text
+
+FAST = {"BackoffMinSec": "1ms", "BackoffMaxSec": "1ms"}
+
+
+class Checkpoints(Case):
+    def last(self, s, id):
+        return s.wait_job(id)["result"]["data"]
+
+    def begun(self, s, group, *commands, **options):
+        """A job whose first attempt has run these commands, and waits. Returns its id and the worker's pid."""
+        bell = Bell(s, f"begun-{options.get('id', group)}")
+        lines = [f"before 2 {command}" for command in [*commands, f"ring {bell.path}", f"wait {s.path('never')}"]]
+        self.endless(s)
+        id = s.create(group, "\n".join([*lines, "last"]), **options)
+        bell.wait()
+        return id, s.worker(f"{group}/0")["pid"]
+
+    def both(self, **jobs):
+        return self.durable({"plain": ini(ACTOR, Jobs={**FAST, **jobs})}, **{**FAST, **jobs}).start()
+
+    def test_Q11_the_next_attempt_gets_the_last_checkpoint_of_a_killed_one(self):
+        s = self.both()
+        for group in "plain", "kept":
+            id = s.create(group, "before 2 checkpoint one\nbefore 2 checkpoint two\nbefore 2 crash kill\nlast")
+            self.assertEqual(self.last(s, id), "two")
+            self.assertEqual(self.last(s, s.create(group, "last")), "")  # not that of another job
+
+    def test_Q11_a_checkpoint_has_up_to_64_KiB(self):
+        s = self.both(MaxRetries=1)
+        for group in "plain", "kept":
+            id = s.create(group, "before 2 checkpoint-of 65536\nbefore 2 crash kill\nlast")
+            result = s.wait_job(id)["result"]
+            self.assertEqual((result["encoding"], base64.b64decode(result["data"])), ("base64", bytes(65536)))
+            id = s.create(group, "checkpoint-of 65537")
+            s.until(lambda id=id: s.job(id)["state"] == "dead")
+            self.assertIn("exited with status 98", s.job(id)["reason"])
+
+    def test_Q11_upgrades_keep_those_of_jobs_in_hand_and_of_jobs_that_wait(self):
+        s = self.both(BackoffMaxSec="1h")
+        waiting = {}
+        for group in "plain", "kept":
+            waiting[group] = s.create(group, "before 2 checkpoint far\nbefore 2 retry 1 later\nlast", backoff_min_usec=3 * 10**6)
+            s.until(lambda group=group: s.job(waiting[group])["state"] == "backoff")
+        ids = {group: self.begun(s, group, "checkpoint here") for group in waiting}
+        for _ in range(2):
+            upgrade(s)
+        for id, pid in ids.values():
+            os.kill(pid, signal.SIGKILL)
+            self.assertEqual(self.last(s, id), "here")
+        for id in waiting.values():
+            self.assertEqual(self.last(s, id), "far")
+
+    def test_Q11_a_crash_and_a_power_cut_keep_those_of_durable_jobs(self):
+        s = self.both()
+        id, pid = self.begun(s, "kept", "checkpoint first")
+        s.until(lambda: self.rows(s, "bytes", "checkpoint") == [(b"first",)])
+        s.crash()
+        os.kill(pid, signal.SIGKILL)
+        self.assertEqual(self.last(s, id), "first")
+        id, _ = self.begun(s, "kept", "checkpoint second", id="other")
+        s.until(lambda: (b"second",) in self.rows(s, "bytes", "checkpoint"))
+        self.restart(s)
+        self.assertEqual(self.last(s, id), "second")
+        self.assertEqual(self.rows(s, "*", "checkpoint"), [])
+
+    def test_Q11_retries_reset_on_progress(self):
+        s = self.both(MaxRetries=1, RetriesResetOnProgress="yes")
+        for group in "plain", "kept":
+            id = s.create(group, "before 6 checkpoint more\nbefore 6 crash kill\nlast")
+            job = s.wait_job(id)
+            self.assertEqual((job["state"], job["attempt"], job["result"]), ("succeeded", 6, text("more")))
+            id = s.create(group, "before 3 checkpoint more\ncrash kill")
+            s.until(lambda id=id: s.job(id)["state"] == "dead")
+            self.assertEqual(s.job(id)["reason"], "killed by SIGKILL")
+            self.assertEqual(s.group(group)["queue_bytes"], 0)
