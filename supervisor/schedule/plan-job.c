@@ -43,15 +43,20 @@ static void on_changed(struct job_waiter *waiter, struct job *job)
     else
         plan->attached = false; /* it has left memory, and may come back */
     job_waiter_free(jobs_of(plan), waiter);
+    plan->n_jobs--;
     plan_review(plan);
 }
 
 static void watch(struct plan *plan, struct job *job)
 {
-    struct job_waiter *waiter = job_ended(job) ? NULL : job_waiter_new(jobs_of(plan), job);
+    struct job_waiter *waiter;
 
+    if (job_ended(job) || plan->n_jobs == PLAN_JOBS_MAX)
+        return;
+    waiter = job_waiter_new(jobs_of(plan), job);
     if (!waiter)
         return;
+    plan->n_jobs++;
     waiter->changed = on_changed;
     waiter->owner = plan;
     list_push_back(&plan->jobs, &waiter->owner_link);
@@ -68,6 +73,7 @@ void plan_drop_jobs(struct plan *plan)
 {
     list_for_each_safe (node, &plan->jobs)
         job_waiter_free(jobs_of(plan), list_entry(node, struct job_waiter, owner_link));
+    plan->n_jobs = 0;
     if (plan->submission)
         plan->submission = job_waiter_free(jobs_of(plan), plan->submission);
     job_lookup_end(&plan->lookup);

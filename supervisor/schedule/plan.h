@@ -31,6 +31,8 @@ struct plan_write;
 
 /* A slot that comes this much later than its time is late: only CatchUp= fires it. */
 #define PLAN_LATE (10 * USEC_PER_SEC)
+/* How many live jobs are watched: with Overlap=allow there may be more, which stay on disk. */
+#define PLAN_JOBS_MAX 1000
 /* A clock that is set back by more makes the schedule begin anew. */
 #define PLAN_CLOCK_BACK (INT64_C(24) * 3600)
 
@@ -63,6 +65,7 @@ struct plan {
     unsigned n_looked;       /* of row->last, for that */
     struct job_lookup lookup;
     struct list jobs;              /* struct job_waiter.owner_link: of live jobs */
+    unsigned n_jobs;               /* of them; at most PLAN_JOBS_MAX */
     struct job_waiter *submission; /* of row->firing, while its job is being written; or NULL */
     struct alarm alarm;            /* for the next slot */
     struct loop_deferred step;

@@ -132,6 +132,14 @@ class Manuals(TestCase):
         id = self.shell(s, "troupectl schedule run backup").strip()
         self.assertEqual(s.wait_job(id)["result"]["data"], "saved /srv\n")
 
+    def test_M11_schedules(self):
+        s = self.supervisor({"reports": DIGEST, "x": DIGEST})
+        bodies = examples("troupe.schedule.5")
+        self.assertEqual(len(bodies), 3)
+        for body in bodies:
+            s.write("x.schedule", body)
+            self.assertEqual(s.ctl("verify", "--config", s.config).returncode, 0, body)
+
     def test_M11_in_the_foreground_as_an_ordinary_user(self):
         s = self.supervisor()
         home = s.path("home")

@@ -115,15 +115,6 @@ static void report_times(struct reply *reply, const struct config_schedule *conf
     reply_end_array(reply);
 }
 
-static unsigned count_live(const struct plan *plan)
-{
-    unsigned n = plan->submission != NULL;
-
-    list_for_each (node, &plan->jobs)
-        n++;
-    return n;
-}
-
 void report_slots(struct reply *reply, const struct plan *plan)
 {
     for (unsigned i = 0; i < _SLOT_N_OUTCOMES; i++)
@@ -143,7 +134,7 @@ static void report_plan(struct reply *reply, const struct plan *plan)
     reply_string_if(reply, "obstacle", plan_obstacle(plan));
     reply_uint_if(reply, "next_at", (uint64_t)usec_of(next));
     report_decided(reply, "last", plan, row->last[0]);
-    reply_uint(reply, "live", count_live(plan));
+    reply_uint(reply, "live", plan->n_jobs + (plan->submission != NULL));
     reply_uint_if(reply, "waiting", (uint64_t)usec_of(row->waiting));
     reply_uint(reply, "failures", row->failures);
     if (row->pause != PLAN_RUNS)

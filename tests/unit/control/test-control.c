@@ -16,13 +16,14 @@ TEST(it_says_what_it_is)
     json_t *info = ask(CALL("org.varlink.service.GetInfo", "{}"));
 
     ck_assert_str_eq(string(info, "product"), "Troupe");
-    ck_assert_uint_eq(json_array_size(json_object_get(info, "interfaces")), 4);
+    ck_assert_uint_eq(json_array_size(json_object_get(info, "interfaces")), 5);
 }
 
 TEST(each_interface_is_described)
 {
     static const char *const names[] = {"org.varlink.service", "io.troupe.Supervisor",
-                                        "io.troupe.Jobs", "io.troupe.Actors"};
+                                        "io.troupe.Jobs", "io.troupe.Actors",
+                                        "io.troupe.Schedules"};
     char text[256], line[128];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
