@@ -149,7 +149,7 @@ static int open_runtime_directory(struct supervisor *supervisor)
     return supervisor->runtime_directory ? 0 : failed("use the control socket's path", -ENOMEM);
 }
 
-/* Reserved for starting workers and for clients that may change things. */
+/* Reserved for clients that may change things, half of them for starting workers. */
 #define DESCRIPTORS_RESERVED 64
 
 /* Divides the descriptors among payloads and clients. */
@@ -166,6 +166,7 @@ static void divide_descriptors(struct parts *parts)
     parts->jobs.blobs.fd_max = (int)(limit.rlim_cur - limit.rlim_cur / 4);
     reserve = limit.rlim_cur / 8 < DESCRIPTORS_RESERVED ? limit.rlim_cur / 8 : DESCRIPTORS_RESERVED;
     parts->control.fds_for_all = (int)(limit.rlim_cur - reserve);
+    parts->control.fds_for_clients = (int)(limit.rlim_cur - reserve / 2);
 }
 
 static int open_parts(struct supervisor *supervisor)

@@ -59,6 +59,7 @@ struct control_context {
     pid_t keeper;             /* the main process; 0 = none */
     int fds_for_all; /* from this descriptor on, only for clients that may change things; 0 = none
                       */
+    int fds_for_clients; /* from this one on, only for starting workers; 0 = none */
     enum control_state state;
     struct message_held_end predecessors; /* crashes, upgrades, safe mode */
     usec_t started_at;                    /* realtime */

@@ -7,6 +7,7 @@
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/event/limited-log.h"
+#include <errno.h>
 
 /* Closes the connection of a client that broke the protocol of the rings. */
 static void on_broken(void *userdata, const char *what)
@@ -79,6 +80,18 @@ int control_adopt_attachment(struct request *request, struct held *held)
     return 0;
 }
 
+/* Takes back the rings that were made if they have taken the descriptors of workers that start. */
+static int spare_workers(struct request *request, struct endpoint_fds *fds)
+{
+    const int reserved = request->context->fds_for_clients;
+
+    if (reserved == 0 || fds->control < reserved)
+        return 0;
+    attachment_sent(request->attachment, fds);
+    request->attachment = attachment_free(request->attachment);
+    return -EMFILE;
+}
+
 static void attach(struct request *request)
 {
     const int64_t version = request_int(request, "version", 0);
@@ -99,6 +112,8 @@ static void attach(struct request *request)
         return;
     }
     r = attachment_new(&request->attachment, request->context->groups, &options, &fds);
+    if (r == 0)
+        r = spare_workers(request, &fds);
     if (r < 0) {
         request_internal(request, r);
         return;
