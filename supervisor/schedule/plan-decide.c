@@ -55,11 +55,17 @@ static void tell_untold(struct plan *plan, bool ends)
 
 void plan_decide(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum slot_cause cause)
 {
-    if (plan->row->reached < slot)
-        plan->row->reached = slot;
-    if (plan->row->firing == slot)
-        plan->row->firing = 0;
+    struct schedule_row *row = plan->row;
+
+    /* First the outcome: after a crash in between, find_decided() tells. */
     plan_note(plan, slot, outcome, cause);
+    if (row->reached < slot)
+        row->reached = slot;
+    if (row->firing == slot)
+        row->firing = 0;
+    if (row->waiting == slot)
+        row->waiting = 0;
+    plan_write_row(plan);
 }
 
 void plan_note(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum slot_cause cause)
@@ -123,16 +129,23 @@ static bool is_to_be_skipped(struct plan *plan, int64_t slot)
     return false;
 }
 
-/* Whether it was decided before the clock was set back by more than a day. */
-static bool was_fired(const struct plan *plan, int64_t slot)
+/* Whether the slot is among those that were decided last. */
+static bool find_decided(const struct plan *plan, int64_t slot, struct decided_slot *ret)
 {
-    struct decided_slot last;
-
     for (unsigned i = 0; i < SCHEDULE_LAST_MAX; i++)
-        if (slot_unpack(plan->row->last[i], &last) && last.time == slot &&
-            last.outcome == SLOT_FIRED)
+        if (slot_unpack(plan->row->last[i], ret) && ret->time == slot)
             return true;
     return false;
+}
+
+/* Whether it was decided just before a crash, or was fired before the clock was set back. */
+static bool was_decided(const struct plan *plan, int64_t slot)
+{
+    struct decided_slot last, found;
+
+    if (slot_unpack(plan->row->last[0], &last) && last.time == slot)
+        return true;
+    return find_decided(plan, slot, &found) && found.outcome == SLOT_FIRED;
 }
 
 /* Has the slot wait until no job is live. */
@@ -153,9 +166,9 @@ static bool overlap(struct plan *plan, int64_t slot)
     case CONFIG_OVERLAP_BUFFER:
         return false;
     case CONFIG_OVERLAP_CANCEL:
-        wait_for_end(plan, slot);
         if (waiting > 0)
             plan_decide(plan, waiting, SLOT_SKIPPED, SLOT_CAUSE_REPLACED);
+        wait_for_end(plan, slot);
         plan_cancel_jobs(plan);
         return true;
     case CONFIG_OVERLAP_BUFFER_ONE:
@@ -184,7 +197,7 @@ static bool take_up(struct plan *plan, int64_t slot, usec_t now)
 
     if (!late)
         plan->on_time = now;
-    if (was_fired(plan, slot)) {
+    if (was_decided(plan, slot)) {
         plan->row->reached = slot;
     } else if (is_to_be_skipped(plan, slot)) {
         plan_decide(plan, slot, SLOT_SKIPPED, SLOT_CAUSE_REQUEST);
@@ -206,7 +219,11 @@ static bool take_up(struct plan *plan, int64_t slot, usec_t now)
 /* The supervisor has ended while the group was accepting the slot's job. */
 static void fire_again(struct plan *plan, int64_t slot, usec_t now)
 {
-    if (is_late(plan, slot, now) && is_lost(plan, slot, now) && !plan_has_job(plan, slot))
+    struct decided_slot decided;
+
+    if (find_decided(plan, slot, &decided))
+        plan->row->firing = 0;
+    else if (is_late(plan, slot, now) && is_lost(plan, slot, now) && !plan_has_job(plan, slot))
         plan_decide(plan, slot, SLOT_MISSED, SLOT_CAUSE_NONE);
     else
         plan_fire(plan, slot, SLOT_CAUSE_NONE);
@@ -216,6 +233,7 @@ static void fire_again(struct plan *plan, int64_t slot, usec_t now)
 static bool take_next(struct plan *plan, usec_t now)
 {
     struct schedule_row *row = plan->row;
+    struct decided_slot decided;
     int64_t slot;
 
     if (plan->context->stopped || plan_obstacle(plan) || !plan_attach(plan))
@@ -224,10 +242,10 @@ static bool take_next(struct plan *plan, usec_t now)
         fire_again(plan, row->firing, now);
         return true;
     }
-    if (row->waiting > 0 && row->pause == PLAN_RUNS && !plan_is_running(plan)) {
-        slot = row->waiting;
+    if (row->waiting > 0 && find_decided(plan, row->waiting, &decided))
         row->waiting = 0;
-        plan_fire(plan, slot, SLOT_CAUSE_NONE);
+    if (row->waiting > 0 && row->pause == PLAN_RUNS && !plan_is_running(plan)) {
+        plan_fire(plan, row->waiting, SLOT_CAUSE_NONE);
         return true;
     }
     slot = plan_next(plan, row->reached);

@@ -225,6 +225,8 @@ void plan_fire(struct plan *plan, int64_t slot, enum slot_cause cause)
     int r;
 
     plan->row->firing = slot;
+    if (plan->row->waiting == slot)
+        plan->row->waiting = 0;
     if (plan->row->reached < slot)
         plan->row->reached = slot;
     FAULT_POINT("schedule.firing");

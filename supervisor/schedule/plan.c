@@ -321,7 +321,6 @@ int plan_skip(struct plan *plan, int64_t slot)
     int64_t *place;
 
     if (slot > 0 && plan->row->waiting == slot) {
-        plan->row->waiting = 0;
         plan_decide(plan, slot, SLOT_SKIPPED, SLOT_CAUSE_REQUEST);
         return 0;
     }

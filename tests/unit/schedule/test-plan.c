@@ -429,6 +429,54 @@ TEST(nobody_else_can_take_the_id_of_a_slot)
     ck_assert(!protocol_name_is_slot("s@2026-11-22T00:00:00", 21));
 }
 
+/* ---- a crash between two stores into the row ---- */
+
+/* Has the row say that a decided slot is not. */
+static void crash_after_note(int64_t slot, enum slot_outcome outcome)
+{
+    begin(HOURLY "Overlap=allow\n");
+    plan_note(plan, slot, outcome, SLOT_CAUSE_NONE);
+}
+
+TEST(a_decided_slot_is_not_fired_again_after_a_crash)
+{
+    crash_after_note(MIDNIGHT, SLOT_FIRED);
+    plan->row->firing = MIDNIGHT;
+    at(MIDNIGHT);
+    ck_assert_str_eq(counts(), "1 0 0 0 0");
+    ck_assert_ptr_null(job_of(MIDNIGHT));
+    ck_assert_int_eq(plan->row->firing, 0);
+    at(MIDNIGHT + HOUR);
+    ck_assert_str_eq(counts(), "2 0 0 0 0");
+}
+
+TEST(a_slot_is_not_decided_twice_after_a_crash)
+{
+    crash_after_note(MIDNIGHT, SLOT_SKIPPED);
+    at(MIDNIGHT);
+    ck_assert_str_eq(counts(), "0 1 0 0 0");
+    ck_assert_int_eq(plan->row->reached, MIDNIGHT);
+}
+
+TEST(a_decided_slot_does_not_wait_after_a_crash)
+{
+    crash_after_note(MIDNIGHT, SLOT_SKIPPED);
+    plan->row->waiting = MIDNIGHT;
+    at(MIDNIGHT);
+    ck_assert_str_eq(counts(), "0 1 0 0 0");
+    ck_assert_int_eq(plan->row->waiting, 0);
+}
+
+TEST(a_slot_that_was_being_fired_is_fired_after_a_crash)
+{
+    begin(HOURLY "CatchUp=none\n");
+    plan->row->reached = plan->row->waiting = plan->row->firing = MIDNIGHT;
+    at(MIDNIGHT + 1);
+    ck_assert_str_eq(counts(), "1 0 0 0 0");
+    ck_assert_ptr_nonnull(job_of(MIDNIGHT));
+    ck_assert_int_eq(plan->row->waiting, 0);
+}
+
 /* ---- configuration ---- */
 
 TEST(other_times_begin_at_the_change)
