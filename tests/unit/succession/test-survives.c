@@ -10,6 +10,7 @@
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/job-to-row.h"
+#include "supervisor/store/schedule-rows.h"
 #include "tests/unit/suite.h"
 
 #define MANUAL "supervisor/trouped.8"
@@ -41,6 +42,7 @@ static const struct {
     {"Attempt history, deaths", {&JOB_ATTEMPT_RECORD, &DEATH_RECORD}},
     {"Counters", {&GROUP_RECORD, &CELL_RECORD}},
     {"Dead letter of a message", {&DEAD_LETTER_RECORD}},
+    {"Decision of a schedule", {&SCHEDULE_ROW_RECORD}},
     {"Settings of groups, cells", {&GROUP_KEPT_RECORD, &CELL_KEPT_RECORD}},
 };
 
