@@ -86,33 +86,41 @@ static _Noreturn void run_child(unsigned long long seed, bool quiet)
     _exit(n > 0);
 }
 
-/* A process per seed: what the killed processes of the world leave behind goes with it. */
-static pid_t start(unsigned long long seed, bool quiet)
-{
-    const pid_t pid = fork();
-
-    if (pid == 0)
-        run_child(seed, quiet);
-    return pid;
-}
-
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
     (void)status, (void)type, (void)walk;
     return remove(path);
 }
 
+static void remove_directory(pid_t pid)
+{
+    char path[SCENARIO_PATH_MAX];
+
+    scenario_directory(pid, path);
+    (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A process per seed: what the killed processes of the world leave behind goes with it. */
+static pid_t start(unsigned long long seed, bool quiet)
+{
+    const pid_t pid = fork();
+
+    if (pid == 0) {
+        remove_directory(getpid()); /* of a world that was killed */
+        run_child(seed, quiet);
+    }
+    return pid;
+}
+
 /* Waits for a seed to end. Returns its pid. */
 static pid_t await(bool *ret_failed)
 {
-    char path[SCENARIO_PATH_MAX];
     int status;
     const pid_t pid = wait(&status);
 
     if (pid < 0)
         abort();
-    scenario_directory(pid, path);
-    (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    remove_directory(pid);
     *ret_failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
     if (!WIFEXITED(status) && options.allowed == UINT64_MAX)
         dprintf(SIM_TRACE_FD, "FAULT: signal %d\n", WTERMSIG(status));
