@@ -330,13 +330,16 @@ struct troupe_job_options {
     const void *unique;
     size_t unique_size;
     enum troupe_conflict on_conflict;
+    /* With a unique key: replaces a job that waits, and begins so long after its arrival, but at
+     * most so long after the first of those. 0 = not debounced; no limit. */
+    uint64_t debounce_usec, debounce_max_usec;
 };
 
 /* In the order of the members: C++ has designated initializers only since 2020. */
 #define TROUPE_JOB_DEFAULTS                                                                        \
     {                                                                                              \
         sizeof(struct troupe_job_options), NULL, NULL, 0, -1, 0, 0, 0, -1, 0, 0, 0, 0, false,      \
-            NULL, 0, TROUPE_CONFLICT_DEFAULT                                                       \
+            NULL, 0, TROUPE_CONFLICT_DEFAULT, 0, 0                                                 \
     }
 
 struct troupe_result {

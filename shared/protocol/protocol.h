@@ -202,6 +202,8 @@ enum protocol_submit_flags {
     F(bytes, key, PROTOCOL_KEY_MAX)                                                                \
     F(bytes, unique, PROTOCOL_KEY_MAX) /* unique key; size 0 = none */                             \
     F(enumeration, on_conflict, enum protocol_conflict, PROTOCOL_CONFLICT_REQUEUE)                 \
+    F(usec, debounce)     /* with a unique key; 0 = not */                                         \
+    F(usec, debounce_max) /* 0 = no limit */                                                       \
     F(payload, payload)
 PROTOCOL_RECORD(submit)
 

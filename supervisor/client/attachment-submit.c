@@ -55,6 +55,8 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
         .unique_key = unique,
         .unique_size = submit->unique_size,
         .on_conflict = submit->on_conflict,
+        .debounce = submit->debounce,
+        .debounce_max = submit->debounce_max,
         .keep_result =
             !(submit->flags & PROTOCOL_SUBMIT_DO) || submit->flags & PROTOCOL_SUBMIT_KEEP,
         .submitter_uid = attachment->uid,
@@ -198,7 +200,13 @@ static int attachment_accept_submit(struct attachment *attachment,
 
     if (refusal)
         return attachment_refuse(attachment, submit->cookie, refusal->error, refusal->text);
-    problem = job_options_check(&options, submit->delay, submit->at);
+    problem = cell_request_check(&(struct cell_request){.unique_size = submit->unique_size,
+                                                        .debounce = submit->debounce,
+                                                        .debounce_max = submit->debounce_max,
+                                                        .delay = submit->delay,
+                                                        .at = submit->at});
+    if (!problem)
+        problem = job_options_check(&options, submit->delay, submit->at);
     if (problem)
         return attachment_refuse_option(attachment, submit->cookie, problem);
     FAULT_POINT("client.submit");

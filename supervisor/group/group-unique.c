@@ -150,6 +150,8 @@ static int look_on_disk(const struct group *group, const struct cell_request *re
 static enum protocol_conflict conflict_of(const struct group *group,
                                           const struct cell_request *request)
 {
+    if (request->debounce > 0)
+        return PROTOCOL_CONFLICT_REPLACE;
     return request->on_conflict != PROTOCOL_CONFLICT_DEFAULT
                ? request->on_conflict
                : (enum protocol_conflict)(group->config->on_conflict + 1);
@@ -187,6 +189,19 @@ static int decide(enum protocol_conflict conflict, struct cell_request *request,
     return 0;
 }
 
+/* Sets when a debounced job begins. `before`: the job that it replaces; NULL = none. */
+static void debounce(struct cell_request *request, const struct job *before)
+{
+    const usec_t now = clock_steady();
+    const usec_t first = before && before->rare->debounced > 0 ? before->rare->debounced : now;
+    const usec_t left = usec_sub(usec_add(first, request->debounce_max), now);
+
+    request->debounced = first;
+    request->delay = request->debounce;
+    if (request->debounce_max > 0 && left < request->delay)
+        request->delay = left;
+}
+
 int group_find_conflict(const struct group *group, struct cell_request *request, struct job **ret)
 {
     const struct job_table *jobs = group->context->jobs;
@@ -202,12 +217,16 @@ int group_find_conflict(const struct group *group, struct cell_request *request,
         return r;
     if (holder && !has_id(holder, request->name)) { /* else the id is refused */
         next = unique_successor(jobs, &request->unique);
+        if (next && unique_is_going(next))
+            next = NULL; /* the holder counts */
         r = decide(conflict_of(group, request), request, holder,
                    next                       ? next
                    : job_waits(holder->state) ? holder
                                               : NULL,
                    ret);
     }
+    if (r == 0 && request->debounce > 0)
+        debounce(request, request->supersedes);
     if (r != CELL_E_WAIT && request->waiter && request->waiter->search)
         end_search(request->waiter);
     return r;

@@ -28,8 +28,8 @@ struct unique_id unique_id_make(const char *group, const void *key, size_t size)
     return id;
 }
 
-/* Returns a listed job with this key that holds it, or else one that waits for it; one that is not
- * being replaced, if possible. */
+/* Returns a listed job with this key that holds it, or else one that waits for it; one that stays,
+ * if there is any. */
 static struct job *find(const struct job_table *table, const struct unique_id *id, bool holds)
 {
     struct index_entry *entry = index_find(&table->unique, hash_mix(id->low));
@@ -39,7 +39,7 @@ static struct job *find(const struct job_table *table, const struct unique_id *i
         const struct job_rare *rare = list_entry(entry, struct job_rare, by_unique);
 
         if (rare->holds == holds && rare->unique.high == id->high && rare->unique.low == id->low &&
-            (!found || found->rare->replaced))
+            (!found || unique_is_going(found)))
             found = rare->job;
     }
     return found;

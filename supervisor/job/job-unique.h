@@ -31,6 +31,12 @@ static inline bool unique_waits(const struct job *job)
     return job_is_unique(job) && (!job->rare->holds || job->rare->replaced);
 }
 
+/* Whether a job with a key is about to end without having begun again. */
+static inline bool unique_is_going(const struct job *job)
+{
+    return job->rare->replaced || job_cancel_requested(job);
+}
+
 /* Gives a job that is not listed the id. Returns 0 or -ENOMEM. */
 int unique_set(struct job *job, const struct unique_id *id);
 /* Lists a job that has an id: it holds the key from now on if no other job does. */

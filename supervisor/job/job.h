@@ -79,6 +79,8 @@ struct job_rare {
     struct job_stream *stream;     /* what it has emitted; NULL = nothing, and no client watches */
     struct unique_id unique;       /* job-unique.h */
     struct job *replaces;          /* with a reference: it is cancelled once this job is on disk */
+    /* When the first of the jobs came that it stands for, by clock_steady(); 0 = not debounced. */
+    usec_t debounced;
     bool listed;
     bool holds;    /* the key; otherwise it waits until the job that does has ended */
     bool replaced; /* a job that is being written replaces it: it does not begin */

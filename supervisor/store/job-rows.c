@@ -29,6 +29,7 @@
     F(STORED, time_left, OPTIONAL(time_left, 0))                                                   \
     F(STORED, unique_high, OPTIONAL(unique_high, 0))                                               \
     F(STORED, unique_low, OPTIONAL(unique_low, 0))                                                 \
+    F(STORED, debounced, OPTIONAL(debounced, 0))                                                   \
     ROW_ASKED(F)
 
 /* The columns of the other tables; the result, or the payload, follows. */
@@ -417,7 +418,7 @@ static const char SCAN_ALL[] =
                               "attempt, max_retries, failed, priority, 0,"
                               " NULL, 1, NULL, NULL, state, NULL, NULL, NULL, number, grp, "
                               "key, name, NULL, NULL, NULL, NULL, NULL,"
-                              " NULL, NULL, NULL, NULL, (SELECT unclean FROM store), " SIZE(
+                              " NULL, NULL, NULL, NULL, NULL, (SELECT unclean FROM store), " SIZE(
                                   result) " FROM ended WHERE number > ?1"
                                           " ORDER BY number LIMIT ?2";
 

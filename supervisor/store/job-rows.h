@@ -59,6 +59,7 @@ struct job_row {
     usec_t deadline;                  /* clock_steady(); 0 = none */
     usec_t time_left;                 /* until `deadline`, when it was set; 0 = not known */
     uint64_t unique_high, unique_low; /* struct unique_id; 0 = none */
+    usec_t debounced;                 /* as of struct job_rare */
     unsigned state;                   /* enum job_row_state, or in "ended" enum job_state */
     uint64_t letter;                  /* id of the dead letter */
     usec_t due;                       /* clock_steady(), or a date: realtime; 0 = none */

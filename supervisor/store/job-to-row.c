@@ -31,6 +31,7 @@ void job_to_row(struct job_row *row, const struct job *job, const char *group)
     if (job->rare) {
         row->unique_high = job->rare->unique.high;
         row->unique_low = job->rare->unique.low;
+        row->debounced = job->rare->debounced;
     }
     deadline_to_row(row, job);
     row->payload_size = job->payload.size;

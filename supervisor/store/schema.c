@@ -43,7 +43,7 @@ static const char CREATE[] =
     " asked_backoff_max INTEGER, asked_priority INTEGER,"
     " cause INTEGER, moved INTEGER, canceller INTEGER, delay INTEGER, time_left INTEGER,"
     " unclean INTEGER, unique_high INTEGER, unique_low INTEGER, progressed INTEGER,"
-    " checkpoint INTEGER, payload BLOB);"
+    " checkpoint INTEGER, debounced INTEGER, payload BLOB);"
     "CREATE UNIQUE INDEX job_name ON job (name) WHERE name IS NOT NULL;"
     /* Results of jobs that have ended, until they expire. */
     "CREATE TABLE ended ("
@@ -64,7 +64,7 @@ static const char CREATE[] =
     " asked_backoff_min INTEGER, asked_backoff_max INTEGER, asked_priority INTEGER,"
     " cause INTEGER, payload BLOB);"
     "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_CHECKPOINTS
-    "PRAGMA application_id = 1416786021; PRAGMA user_version = 15;"
+    "PRAGMA application_id = 1416786021; PRAGMA user_version = 16;"
     "COMMIT";
 
 /* Step N leads from version SCHEMA_OLDEST + N to the next one, and ends by writing that. */
@@ -112,9 +112,13 @@ static const char *const STEPS[] = {
     "ALTER TABLE job ADD COLUMN progressed INTEGER;"
     "ALTER TABLE job ADD COLUMN checkpoint INTEGER;" CREATE_CHECKPOINTS "PRAGMA user_version = 15;"
     "COMMIT",
+    "BEGIN;"
+    "ALTER TABLE job ADD COLUMN debounced INTEGER;"
+    "PRAGMA user_version = 16;"
+    "COMMIT",
 };
 
-_Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 15, "the numbers in CREATE");
+_Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 16, "the numbers in CREATE");
 _Static_assert(ELEMENTS(STEPS) == SCHEMA_VERSION - SCHEMA_OLDEST, "a step for each version");
 
 int schema_migrate(sqlite3 *handle, int version)

@@ -8,7 +8,7 @@
 
 #include <sqlite3.h>
 
-#define SCHEMA_VERSION     15
+#define SCHEMA_VERSION     16
 #define SCHEMA_OLDEST      6          /* that can be brought up to date */
 #define SCHEMA_APPLICATION 0x54727065 /* "Trpe": marks the file as a database of trouped */
 

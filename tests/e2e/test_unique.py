@@ -230,6 +230,43 @@ class Unique(Case):
             self.assertEqual(s.ctl("create", group).returncode, 6)
             self.assertEqual(s.ctl("create", group, "--unique", "k", "--on-conflict", "existing", check=True).stdout, held + "\n")
 
+    def test_Q6_the_last_of_several_jobs_in_a_row_is_done(self):
+        for s, group in self.both():
+            ids = [s.create(group, f"echo {n}", unique="k", debounce_usec=HOUR if n < 4 else 300000) for n in range(5)]
+            last = s.wait_job(ids[-1])
+            self.assertEqual(last["result"], text("4"))
+            self.assertGreaterEqual(last["started_at"] - last["created_at"], 300000)
+            self.assertEqual([s.job(id)["state"] for id in ids[:-1]], 4 * ["cancelled"])
+
+    def test_Q6_a_job_is_debounced_for_a_bounded_time(self):
+        for s, group in self.both():
+            options = {"unique": "k", "debounce_usec": HOUR, "debounce_max_usec": 700000}
+            first = s.create(group, "echo first", **options)
+            happens = [s.crash] * (group == "kept") + [lambda: s.ctl("upgrade", check=True)]
+            for act in happens:
+                act()
+            s.until_restored()
+            last = s.wait_job(s.create(group, "echo last", **options))
+            self.assertEqual(last["result"], text("last"))
+            self.assertGreaterEqual(last["started_at"] - s.job(first)["created_at"], 700000)
+
+    def test_Q6_a_debounced_job_waits_for_the_running_one(self):
+        for s, group in self.both():
+            s.call("Resize", target=group, size=2)
+            held, go = s.busy(group, unique="k")
+            next = s.create(group, "echo", unique="k", debounce_usec=1000)
+            s.until(lambda: ("unique", held) in self.waits(s, next))  # pylint: disable=cell-var-from-loop
+            go.ring()
+            self.assertGreaterEqual(s.wait_job(next)["started_at"], s.wait_job(held)["ended_at"])
+
+    def test_Q6_debounce_needs_a_unique_key(self):
+        s = self.durable().start()
+        self.refused("BadOption", s.create, "kept", debounce_usec=1)
+        self.refused("BadOption", s.create, "kept", unique="k", debounce_usec=1, delay_usec=1)
+        self.refused("BadOption", s.create, "kept", unique="k", debounce_max_usec=1)
+        self.assertEqual(s.ctl("do", "kept", "--debounce", "1s").returncode, 2)
+        s.ctl("do", "kept", "--unique", "k", "--debounce", "1ms", "--within", "1s", check=True)
+
 
 class OnDisk(Case):
     def test_Q5_jobs_that_wait_on_disk_only_hold_their_keys(self):

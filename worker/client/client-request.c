@@ -213,6 +213,8 @@ static int apply_options(struct protocol_submit *submit, const struct troupe_job
     submit->key_size = (uint32_t)options->key_size;
     submit->unique = options->unique;
     submit->unique_size = (uint32_t)options->unique_size;
+    submit->debounce = options->debounce_usec;
+    submit->debounce_max = options->debounce_max_usec;
     submit->on_conflict = (enum protocol_conflict)options->on_conflict;
     if (options->max_retries >= 0)
         submit->max_retries = (uint32_t)options->max_retries;

@@ -152,7 +152,11 @@ static bool take_options(struct request *request, struct cell_request *ret)
     ret->at = varlink_usec(&given, "at", ret->at);
     ret->wait = varlink_usec(&given, "wait_usec", ret->wait);
     ret->deadline = varlink_usec(&given, "deadline_usec", ret->deadline);
-    problem = job_options_check(options, ret->delay, ret->at);
+    ret->debounce = varlink_usec(&given, "debounce_usec", ret->debounce);
+    ret->debounce_max = varlink_usec(&given, "debounce_max_usec", ret->debounce_max);
+    problem = cell_request_check(ret);
+    if (!problem)
+        problem = job_options_check(options, ret->delay, ret->at);
     return !problem || request_refuse(request, problem->option, problem->allowed);
 }
 

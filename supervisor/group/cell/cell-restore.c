@@ -119,6 +119,8 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
     r = job_set_key(job, row->key, row->key_size);
     if (r == 0 && !cell_has_released_key(cell, row))
         r = unique_set(job, &(struct unique_id){row->unique_high, row->unique_low});
+    if (r == 0 && job->rare)
+        job->rare->debounced = row->debounced;
     if (r == 0 && !saved)
         r = durable_job_take(cell->context->durable, job, cell->group->name, row->number);
     if (r == 0 && !saved) {

@@ -18,6 +18,24 @@ static bool is_permitted_name(const struct cell_request *request)
            (request->is_slot || !protocol_name_is_slot(request->name, size));
 }
 
+const struct job_options_problem *cell_request_check(const struct cell_request *request)
+{
+    static const struct job_options_problem keyless = {"debounce_usec", "only with unique"};
+    static const struct job_options_problem delayed = {"debounce_usec",
+                                                       "not together with delay_usec and at"};
+    static const struct job_options_problem long_ = {"debounce_usec", "at most 366 days"};
+    static const struct job_options_problem alone = {"debounce_max_usec",
+                                                     "only with debounce_usec"};
+
+    if (request->debounce == 0)
+        return request->debounce_max > 0 ? &alone : NULL;
+    if (request->unique_size == 0)
+        return &keyless;
+    if (request->delay > 0 || request->at > 0)
+        return &delayed;
+    return request->debounce > JOB_DELAY_MAX ? &long_ : NULL;
+}
+
 static int cell_admit(struct cell *cell, const struct cell_request *request)
 {
     int r;
@@ -57,6 +75,8 @@ static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_r
     r = job_set_key(job, request->key, request->key_size);
     if (r == 0)
         r = unique_set(job, &request->unique);
+    if (r == 0 && job->rare)
+        job->rare->debounced = request->debounced;
     if (r < 0)
         return r;
     if (!request->blob)

@@ -53,6 +53,10 @@ struct cell_request {
     const void *unique_key; /* of the submitter */
     uint32_t unique_size;   /* 0 = none */
     enum protocol_conflict on_conflict;
+    /* With a unique key: how long it begins after the last job with the key, and at most after the
+     * first; `delay` is unset. 0 = not debounced; without limit. */
+    usec_t debounce, debounce_max;
+    usec_t debounced;        /* set by group_submit(): clock_steady(), when the first one came */
     struct unique_id unique; /* set by group_submit(), as is the next one */
     struct job *supersedes;  /* waits, and is cancelled when this one is accepted; NULL = none */
     bool keep_result;
@@ -96,6 +100,9 @@ enum {
     CELL_E_EXISTING,     /* OnConflict=existing: `*ret` takes its place */
     CELL_E_UNSURE,       /* Durable=yes: the row may be on disk, or the job has run without one */
 };
+
+/* Checks the debounce options. Returns the problem, or NULL. */
+const struct job_options_problem *cell_request_check(const struct cell_request *request);
 
 /* Accepts a job, which then ends exactly once. Returns 0 with `*ret` (borrowed; valid until its end
  * is reported), CELL_E_*, or -ENOMEM. With CELL_E_TAKEN and CELL_E_EXISTING, `*ret` is the other

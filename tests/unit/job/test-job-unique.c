@@ -77,6 +77,17 @@ TEST(the_last_of_several_replacements_is_the_next_holder)
     job_unref(&table, unique_end_replacing(new));
 }
 
+TEST(a_job_that_is_to_be_cancelled_is_not_the_next_one)
+{
+    struct job *running = new_job(&KEY), *old = new_job(&KEY), *new = new_job(&KEY);
+
+    old->cause = PROTOCOL_CAUSE_REQUESTED;
+    ck_assert_ptr_eq(unique_successor(&table, &KEY), new);
+    new->cause = PROTOCOL_CAUSE_REQUESTED;
+    old->cause = PROTOCOL_CAUSE_NONE;
+    ck_assert_ptr_eq(unique_leave(&table, running), old);
+}
+
 TEST(a_job_without_a_key_is_not_listed)
 {
     const struct unique_id none = {0};

@@ -346,7 +346,10 @@ TEST(D14_a_version_that_has_kept_payloads_in_files_is_refused_and_found_before_a
     make();
     execute("DROP INDEX dead_letter; DROP TABLE IF EXISTS schedule; DROP TABLE piece; DROP TABLE "
             "unused;"
-            "ALTER TABLE job DROP COLUMN unique_high; ALTER TABLE job DROP COLUMN unique_low;"
+            "ALTER TABLE job DROP COLUMN unique_high; ALTER TABLE job DROP COLUMN unique_low; "
+            "ALTER TABLE job DROP COLUMN debounced; DROP TRIGGER job_checkpoint;"
+            "DROP TABLE checkpoint; ALTER TABLE job DROP COLUMN progressed;"
+            "ALTER TABLE job DROP COLUMN checkpoint;"
             "PRAGMA user_version = 8");
     ck_assert_int_eq(database_check_format(scratch.path, problem), 0);
     execute("UPDATE job SET payload = 600000 WHERE number = 7");

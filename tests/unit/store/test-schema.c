@@ -146,6 +146,7 @@ static const char BACK_TO_11[] =
     "ALTER TABLE job DROP COLUMN unique_high; ALTER TABLE job DROP COLUMN unique_low;"
     "DROP TRIGGER job_checkpoint; DROP TABLE checkpoint;"
     "ALTER TABLE job DROP COLUMN progressed; ALTER TABLE job DROP COLUMN checkpoint;"
+    "ALTER TABLE job DROP COLUMN debounced;"
     "PRAGMA user_version = 11";
 
 static int check_large(void *userdata, const struct job_row *row)

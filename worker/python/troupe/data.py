@@ -28,6 +28,8 @@ class Options(TypedDict, total=False):
                    it is not given
     on_conflict    if a live job has that key: "existing" (it takes the place of this one), "reject" (OSError ENOTUNIQ),
                    "replace" (of a job that waits), "requeue" (one more run after the running one)
+    debounce       with unique: the job replaces one that waits, and begins after this time
+    debounce_max   with debounce: but not later than this time after the first of those
     keep_result    with do() and map(): also keep the result for ResultTTLSec=, like create()
     """
 
@@ -45,6 +47,8 @@ class Options(TypedDict, total=False):
     keep_result: bool
     unique: str | Buffer | None
     on_conflict: str | None
+    debounce: float | None
+    debounce_max: float | None
 
 
 class Content(ABC):
