@@ -269,15 +269,18 @@ static void begin_anew(struct plan *plan, int64_t now)
 }
 
 /* Waits for the first slot that is not due. What is due and could not be taken up stays on time,
- * however long that lasts. */
+ * however long that lasts, unless an undecided slot before it is late: `seen` covers all slots
+ * before it. */
 static void arm(struct plan *plan, usec_t now)
 {
     struct schedule_row *row = plan->row;
     int64_t slot = plan_next(plan, row->reached > row->seen ? row->reached : row->seen);
+    bool late = row->pause != PLAN_RUNS;
     usec_t at;
 
     for (unsigned n = 0; n < SLOTS_PER_TURN && slot != 0 && plan_due(plan, slot) <= now; n++) {
-        if (row->pause == PLAN_RUNS && !is_late(plan, slot, now))
+        late = late || is_late(plan, slot, now);
+        if (!late)
             row->seen = slot;
         slot = plan_next(plan, slot);
     }

@@ -236,6 +236,16 @@ TEST(late_slots_that_are_too_old_are_missed)
     ck_assert_str_eq(counts(), "2 0 9 0 0");
 }
 
+TEST(late_slots_that_wait_stay_late_when_others_come_on_time)
+{
+    begin("OnCalendar=*:*:0/5 UTC\nCatchUp=all\nOverlap=buffer\n");
+    at(MIDNIGHT);
+    at(MIDNIGHT + 22);
+    end_job(MIDNIGHT);
+    ck_assert_int_eq(last(0).time, MIDNIGHT + 5);
+    ck_assert_int_eq(last(0).cause, SLOT_CAUSE_LATE);
+}
+
 TEST(very_many_late_slots_take_several_turns)
 {
     begin("OnCalendar=*:*:* UTC\n");
