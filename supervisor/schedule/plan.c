@@ -43,24 +43,39 @@ static int parse_until(struct plan *plan, const char *text)
 
 static void forget_calendars(struct plan *plan)
 {
-    free(TAKE_PTR(plan->calendars));
-    plan->n_calendars = 0;
+    free(plan->calendars);
     zones_deinit(&plan->zones);
-    plan->zones = (struct zones)ZONES_NULL;
 }
 
-static int parse_calendars(struct plan *plan, const struct config_schedule *config)
+static int parse_all(struct plan *plan, const struct config_schedule *config)
 {
     const struct config_strings *texts = &config->on_calendar;
     int r;
 
-    forget_calendars(plan);
+    plan->zones = (struct zones)ZONES_NULL;
+    plan->n_calendars = 0;
     plan->calendars = calloc(texts->n + 1, sizeof(*plan->calendars));
     r = plan->calendars ? parse_until(plan, config->until) : -ENOMEM;
     for (size_t i = 0; r == 0 && i < texts->n; i++) {
         r = parse(plan, texts->strings[i], &plan->calendars[i]);
         plan->n_calendars += r == 0;
     }
+    return r;
+}
+
+/* After an error, the schedule has its former calendars. */
+static int parse_calendars(struct plan *plan, const struct config_schedule *config)
+{
+    struct plan former = *plan;
+    int r = parse_all(plan, config);
+
+    forget_calendars(r == 0 ? &former : plan);
+    if (r == 0)
+        return 0;
+    plan->zones = former.zones;
+    plan->calendars = former.calendars;
+    plan->n_calendars = former.n_calendars;
+    plan->until = former.until;
     return r;
 }
 

@@ -26,6 +26,7 @@ struct plan_rows {
     struct plans *plans; /* NULL = they have ended */
     struct plan_row {
         struct schedule_row row;
+        bool claimed;
         char name[CONFIG_SCHEDULE_NAME_MAX + 1];
     } * rows;
     size_t n, n_allocated;
@@ -55,6 +56,7 @@ static int note_row(void *userdata, const char *name, const struct schedule_row 
         rows->n_allocated = n;
     }
     rows->rows[rows->n].row = *row;
+    rows->rows[rows->n].claimed = false;
     (void)stpcpy(rows->rows[rows->n++].name, name);
     return 0;
 }
@@ -67,11 +69,17 @@ static int apply_read(struct store_task *task, struct database *database)
     return schedule_rows_scan(database, note_row, rows);
 }
 
-static const struct schedule_row *find_row(const struct plans *plans, const char *name)
+/* Returns the row once: the schedule writes it from now on, or removes it. */
+static const struct schedule_row *claim_row(const struct plans *plans, const char *name)
 {
-    for (size_t i = 0; plans->rows && i < plans->rows->n; i++)
-        if (strcmp(plans->rows->rows[i].name, name) == 0)
-            return &plans->rows->rows[i].row;
+    for (size_t i = 0; plans->rows && i < plans->rows->n; i++) {
+        struct plan_row *row = &plans->rows->rows[i];
+
+        if (!row->claimed && strcmp(row->name, name) == 0) {
+            row->claimed = true;
+            return &row->row;
+        }
+    }
     return NULL;
 }
 
@@ -79,7 +87,7 @@ static void begin_all(struct plans *plans)
 {
     plans->begun = true;
     for (size_t i = 0; i < plans->n_plans; i++)
-        plan_begin(plans->sorted[i], find_row(plans, plans->sorted[i]->config->name));
+        plan_begin(plans->sorted[i], claim_row(plans, plans->sorted[i]->config->name));
 }
 
 static void on_read(struct store_task *task, int result)
@@ -160,6 +168,7 @@ static int note_name(config_strv *list, const char *name)
 static int add(struct plans *plans, struct config_schedule *config, config_strv *added)
 {
     struct plan **sorted = reallocarray(plans->sorted, plans->n_plans + 1, sizeof(struct plan *));
+    struct plan *plan;
     size_t at;
     int r;
 
@@ -167,20 +176,22 @@ static int add(struct plans *plans, struct config_schedule *config, config_strv 
         return -ENOMEM;
     plans->sorted = sorted;
     r = note_name(added, config->name);
+    if (r == 0)
+        r = plan_new(&plan, &plans->context, config);
     if (r < 0)
         return r;
-    at = place_of(plans, config->name);
-    memmove(sorted + at + 1, sorted + at, (plans->n_plans - at) * sizeof(*sorted));
-    r = plan_new(&sorted[at], &plans->context, config);
-    if (r == 0)
-        r = handle_table_add(&plans->handles, sorted[at], &sorted[at]->handle);
+    r = handle_table_add(&plans->handles, plan, &plan->handle);
     if (r < 0) {
-        memmove(sorted + at, sorted + at + 1, (plans->n_plans - at) * sizeof(*sorted));
+        plan->config = NULL; /* the caller's */
+        plan_free(plan);
         return r;
     }
+    at = place_of(plans, config->name);
+    memmove(sorted + at + 1, sorted + at, (plans->n_plans - at) * sizeof(*sorted));
+    sorted[at] = plan;
     plans->n_plans++;
     if (plans->begun)
-        plan_begin(sorted[at], find_row(plans, config->name));
+        plan_begin(plan, claim_row(plans, config->name));
     return 0;
 }
 

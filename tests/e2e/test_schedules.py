@@ -229,6 +229,19 @@ class Configuration(Case):
         s.crash()
         self.assertEqual([schedule["name"] for schedule in s.call(SCHEDULES + "List")["schedules"]], ["tick"])
 
+    def test_one_that_was_removed_begins_anew_when_it_comes_back(self):
+        s = self.schedules(tick=["OnUnitActiveSec=1s"]).start()
+        s.until(lambda: self.counts(s, "tick"))
+        s.stop()
+        path = self.schedule(s, "tick", YEARLY)
+        s.start()
+        s.until(lambda: self.counts(s, "tick"))  # from disk
+        os.unlink(path)
+        self.assertEqual(s.call("Reload")["removed"], ["tick.schedule"])
+        self.schedule(s, "tick", YEARLY)
+        self.assertEqual(s.call("Reload")["added"], ["tick.schedule"])
+        self.assertEqual((self.counts(s, "tick"), self.get(s, "tick")["decided"]), ({}, []))
+
     def test_a_group_cannot_be_removed_under_a_schedule(self):
         s = self.schedules(tick=[YEARLY])
         path = s.write("other.group", actor())

@@ -122,6 +122,19 @@ static struct decided_slot last(unsigned i)
 
 #define HOURLY "OnCalendar=*:00 UTC\n"
 
+TEST(a_zone_that_has_gone_leaves_the_times_as_they_were)
+{
+    struct config_schedule *config;
+
+    begin(HOURLY);
+    config = read_schedule("s", "[Job]\nGroup=a\n[Schedule]\nOnCalendar=*:00 UTC\n");
+    free(config->on_calendar.strings[0]);
+    config->on_calendar.strings[0] = strdup("*:30 Nowhere/Else");
+    ck_assert_int_eq(plan_reconfigure(plan, config), -EINVAL);
+    config_schedule_free(config);
+    ck_assert_int_eq(plan_next(plan, MIDNIGHT - 1), MIDNIGHT);
+}
+
 TEST(a_slot_is_fired_at_its_time_and_its_job_has_its_id)
 {
     begin(HOURLY);
