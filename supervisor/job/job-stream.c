@@ -29,7 +29,7 @@ struct job_stream *job_stream_of(struct job *job, struct job_streams *set)
     stream->set = set;
     list_init(&stream->items);
     list_init(&stream->readers);
-    list_push_back(&set->all, &stream->link);
+    list_init(&stream->link);
     job->rare->stream = stream;
     return stream;
 }
@@ -48,21 +48,14 @@ static void drop_oldest(struct job_stream *stream)
     stream->set->bytes -= size_of(item);
     stream->dropped++;
     free(item);
+    if (list_empty(&stream->items))
+        list_unlink(&stream->link);
 }
 
-/* Streams without items are passed over once: then they are behind those that have some. */
 static void make_room(struct job_streams *set)
 {
-    while (set->bytes > JOB_STREAMS_MAX) {
-        struct job_stream *stream = stream_of(list_first(&set->all));
-
-        if (!list_empty(&stream->items)) {
-            drop_oldest(stream);
-            continue;
-        }
-        list_unlink(&stream->link);
-        list_push_back(&set->all, &stream->link);
-    }
+    while (set->bytes > JOB_STREAMS_MAX)
+        drop_oldest(stream_of(list_first(&set->all)));
 }
 
 static void tell_readers(const struct job_stream *stream)
@@ -102,14 +95,25 @@ int job_stream_add(struct job *job, struct job_streams *set, usec_t at, const vo
     return 0;
 }
 
+/* From the end: readers have had most items already. */
 const struct job_item *job_stream_after(const struct job *job, usec_t after)
 {
-    if (!job_own_stream(job) || job_own_stream(job)->last <= after)
+    const struct job_stream *stream = job_own_stream(job);
+    const struct list *node;
+
+    if (!stream)
         return NULL;
-    list_for_each (node, &job_own_stream(job)->items)
-        if (item_of(node)->at > after)
-            return item_of(node);
-    return NULL;
+    for (node = stream->items.prev; node != &stream->items; node = node->prev)
+        if (item_of(node)->at <= after)
+            break;
+    return node->next != &stream->items ? item_of(node->next) : NULL;
+}
+
+const struct job_item *job_stream_next(const struct job *job, const struct job_item *item)
+{
+    const struct list *next = item->link.next;
+
+    return next != &job_own_stream(job)->items ? item_of(next) : NULL;
 }
 
 void job_stream_move(struct job *job, struct job_streams *set)
@@ -121,8 +125,10 @@ void job_stream_move(struct job *job, struct job_streams *set)
     stream->set->bytes -= stream->bytes;
     stream->set = set;
     set->bytes += stream->bytes;
-    list_unlink(&stream->link);
-    list_push_back(&set->all, &stream->link);
+    if (!list_empty(&stream->items)) {
+        list_unlink(&stream->link);
+        list_push_back(&set->all, &stream->link);
+    }
     make_room(set);
 }
 
@@ -134,7 +140,6 @@ void job_stream_free(struct job *job)
         return;
     while (!list_empty(&stream->items))
         drop_oldest(stream);
-    list_unlink(&stream->link);
     free(stream);
     job->rare->stream = NULL;
 }

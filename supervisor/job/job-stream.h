@@ -25,7 +25,7 @@ struct job_item {
 
 struct job_stream {
     struct job_streams *set;
-    struct list link;    /* in the set */
+    struct list link;    /* in the set, while it has items */
     struct list items;   /* struct job_item.link, oldest first */
     struct list readers; /* struct job_reader.link */
     size_t bytes;
@@ -56,6 +56,8 @@ int job_stream_add(struct job *job, struct job_streams *set, usec_t at, const vo
 
 /* Returns the first item later than `after`; NULL = none. */
 const struct job_item *job_stream_after(const struct job *job, usec_t after);
+/* Returns the item after that one; NULL = none. */
+const struct job_item *job_stream_next(const struct job *job, const struct job_item *item);
 
 /* The job belongs to another group now. */
 void job_stream_move(struct job *job, struct job_streams *set);

@@ -27,10 +27,10 @@ struct watch {
 /* Writes the items after `*after`, and moves that to the last one. */
 static void write_items(struct reply *reply, const struct job *job, usec_t *after)
 {
-    const struct job_item *item;
+    const struct job_item *item = job_stream_after(job, *after);
 
     reply_array(reply, "items");
-    while ((item = job_stream_after(job, *after))) {
+    for (; item; item = job_stream_next(job, item)) {
         reply_object(reply, NULL);
         reply_uint(reply, "at", item->at);
         reply_payload(reply, "data", item->bytes, item->size);

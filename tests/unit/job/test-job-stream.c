@@ -47,6 +47,23 @@ TEST(items_at_the_same_time_or_before_are_told_apart)
     ck_assert_uint_eq(job_stream_after(job, 100)->at, 101);
     ck_assert_uint_eq(job_stream_after(job, 101)->size, 3);
     ck_assert_ptr_null(job_stream_after(job, 102));
+    ck_assert_ptr_eq(job_stream_next(job, job_stream_after(job, 0)), job_stream_after(job, 100));
+    ck_assert_ptr_null(job_stream_next(job, job_stream_after(job, 101)));
+}
+
+TEST(streams_without_items_are_not_looked_at_for_room)
+{
+    struct job *watched = new_job(), *job = new_job();
+
+    ck_assert_ptr_nonnull(job_stream_of(watched, &set));
+    ck_assert(list_empty(&set.all));
+    emit(job, 1, 1);
+    job_stream_move(watched, &other);
+    ck_assert(list_empty(&other.all));
+    job_stream_move(job, &other);
+    ck_assert(list_empty(&set.all) && !list_empty(&other.all));
+    emit(watched, 1, 1);
+    ck_assert_ptr_eq(list_first(&other.all), &job->rare->stream->link);
 }
 
 TEST(the_jobs_that_have_emitted_nothing_for_the_longest_time_lose_items_first)
