@@ -120,7 +120,6 @@ int job_item_restore_row(const struct group_context *context, struct saved_reade
 int job_checkpoint_restore_row(const struct group_context *context, struct saved_reader *row)
 {
     struct saved_checkpoint saved;
-    struct checkpoint *checkpoint;
     struct job *job;
 
     record_get(row, &SAVED_CHECKPOINT_RECORD, &saved);
@@ -129,10 +128,5 @@ int job_checkpoint_restore_row(const struct group_context *context, struct saved
     job = job_by_handle(context->jobs, saved.handle);
     if (!job || !job->cell)
         return -ENOENT;
-    checkpoint = checkpoint_new(saved.data, saved.data_size);
-    if (!checkpoint)
-        return -ENOMEM;
-    job_set_checkpoint(job, checkpoint);
-    job_count(&job->cell->counts, JOBS_BYTES, checkpoint->size);
-    return 0;
+    return cell_set_checkpoint(job->cell, job, saved.data, saved.data_size);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/job/job.h"
 
+#include "shared/base/fault.h"
 #include "shared/base/hash.h"
 #include "supervisor/event/death.h"
 #include "supervisor/job/checkpoint.h"
@@ -397,14 +398,17 @@ int job_set_key(struct job *job, const void *key, size_t size)
     return 0;
 }
 
-void job_set_checkpoint(struct job *job, struct checkpoint *checkpoint)
+int job_set_checkpoint(struct job *job, struct checkpoint *checkpoint)
 {
-    if (!job->rare && (!checkpoint || job_make_rare(job) < 0)) {
+    if (!checkpoint && !job->rare)
+        return 0;
+    if (job_make_rare(job) < 0) {
         (void)checkpoint_unref(checkpoint);
-        return;
+        return -ENOMEM;
     }
     (void)checkpoint_unref(job->rare->checkpoint);
     job->rare->checkpoint = checkpoint;
+    return 0;
 }
 
 uint64_t job_bytes(const struct job *job)
@@ -429,7 +433,7 @@ int job_make_rare(struct job *job)
 {
     if (job->rare)
         return 0;
-    job->rare = calloc(1, sizeof(*job->rare));
+    job->rare = fault_inject("job-rare") < 0 ? NULL : calloc(1, sizeof(*job->rare));
     if (!job->rare)
         return -ENOMEM;
     job->rare->job = job;

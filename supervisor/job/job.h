@@ -247,8 +247,9 @@ const char *job_unkept_reason(const struct job *job, int error, char ret[JOB_UNK
 /* Replaces the reason (copied; out of memory leaves none). */
 void job_set_reason(struct job *job, const char *reason);
 
-/* Takes a checkpoint over, NULL = none, in place of the former one. Without memory, drops both. */
-void job_set_checkpoint(struct job *job, struct checkpoint *checkpoint);
+/* Takes a checkpoint over, NULL = none, in place of the former one. Returns 0; or -ENOMEM, only of
+ * a job without job_make_rare(): the checkpoint is dropped. */
+int job_set_checkpoint(struct job *job, struct checkpoint *checkpoint);
 /* Returns how many bytes of payload and checkpoint the job keeps in memory. */
 uint64_t job_bytes(const struct job *job);
 

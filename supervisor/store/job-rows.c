@@ -178,11 +178,13 @@ int job_rows_update(struct database *database, const struct job_row *row)
 int job_rows_put_checkpoint(struct database *database, int64_t number, const void *bytes,
                             size_t size)
 {
-    sqlite3_stmt *statement = database_query(
-        database, "INSERT OR REPLACE INTO checkpoint (number, bytes) VALUES (?1, ?2)");
+    static const char put[] = "INSERT OR REPLACE INTO checkpoint (number, bytes) VALUES (?1, ?2)";
+    static const char remove[] = "DELETE FROM checkpoint WHERE number = ?1";
+    sqlite3_stmt *statement = database_query(database, size > 0 ? put : remove);
 
     (void)sqlite3_bind_int64(statement, 1, number);
-    row_bind_bytes(database, statement, 2, bytes, size);
+    if (size > 0)
+        row_bind_bytes(database, statement, 2, bytes, size);
     return database_step(database, statement);
 }
 

@@ -101,7 +101,9 @@ int job_rows_add(struct database *database, const struct job_row *row);
  * yet. Returns 0 or -errno. */
 int job_rows_update(struct database *database, const struct job_row *row);
 
-/* Writes the checkpoint of a job whose row is there. Returns 0 or -errno. */
+/* Writes the checkpoint of a job whose row has its size; one of size 0 is none. Returns 0 or
+ * -errno.
+ */
 int job_rows_put_checkpoint(struct database *database, int64_t number, const void *bytes,
                             size_t size);
 

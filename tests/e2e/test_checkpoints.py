@@ -3,6 +3,7 @@
 import base64
 import os
 import signal
+from pathlib import Path
 
 from test_durable import Case
 from test_takeover import upgrade
@@ -82,3 +83,37 @@ class Checkpoints(Case):
             s.until(lambda id=id: s.job(id)["state"] == "dead")
             self.assertEqual(s.job(id)["reason"], "killed by SIGKILL")
             self.assertEqual(s.group(group)["queue_bytes"], 0)
+
+    def test_Q11_an_empty_one_leaves_nothing_on_disk(self):
+        s = self.both()
+        go, done = Bell(s, "go"), Bell(s, "done")
+        id = s.create("kept", f"checkpoint-of 9\nwait {go.path}\ncheckpoint-of 0\nring {done.path}\nwait {go.path}\necho")
+        s.until(lambda: self.rows(s, "bytes", "checkpoint") == [(bytes(9),)])
+        go.ring()
+        done.wait()
+        s.until(lambda: self.rows(s, "checkpoint", "job") == [(None,)])
+        self.assertEqual(self.rows(s, "*", "checkpoint"), [])
+        go.ring()
+        s.wait_job(id)
+        id = s.create("kept", "before 2 checkpoint old\nbefore 2 checkpoint-of 0\nbefore 2 crash kill\nlast")
+        self.assertEqual(self.last(s, id), "")
+
+    def test_Q11_without_memory_one_is_lost_in_an_upgrade_but_not_from_disk(self):
+        s = self.durable({"plain": ini(ACTOR, Jobs=FAST)}, **{**FAST, "BackoffMaxSec": "1h"})
+        fault = Path(s.path("fault"))
+        s.with_faults(f"@{fault}").start()
+        id, pid = self.begun(s, "plain", "checkpoint here")
+        before = s.group("plain")["queue_bytes"]
+        fault.write_text("job-rare:1+", encoding="ascii")
+        upgrade(s)
+        self.assertEqual(s.group("plain")["queue_bytes"], before - len("here"))
+        fault.unlink()
+        os.kill(pid, signal.SIGKILL)
+        self.assertEqual(self.last(s, id), "")
+        self.assertEqual(s.group("plain")["queue_bytes"], 0)
+        waiting = s.create("kept", "before 2 checkpoint far\nbefore 2 retry 1 later\nlast", backoff_min_usec=3 * 10**6)
+        s.until(lambda: s.job(waiting)["state"] == "backoff")
+        fault.write_text("job-rare:1", encoding="ascii")
+        s.crash()
+        self.assertEqual(self.last(s, waiting), "far")
+        self.assertFalse(fault.exists())

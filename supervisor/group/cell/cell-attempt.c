@@ -278,20 +278,27 @@ void cell_job_started(struct pool *pool, struct job *job)
     job_tell_waiters(cell->context->jobs, job);
 }
 
+int cell_set_checkpoint(struct cell *cell, struct job *job, const void *data, size_t size)
+{
+    struct checkpoint *checkpoint = checkpoint_new(data, size);
+    int r;
+
+    job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
+    r = checkpoint ? job_set_checkpoint(job, checkpoint) : -ENOMEM;
+    job_count(&cell->counts, JOBS_BYTES, (int64_t)job_bytes(job));
+    return r;
+}
+
 void cell_job_checkpoint(struct pool *pool, struct job *job, const void *data, size_t size)
 {
     struct cell *cell = cell_of_pool(pool);
-    struct checkpoint *checkpoint = checkpoint_new(data, size);
 
     cell_progress_moved(cell);
-    if (!checkpoint) {
+    if (cell_set_checkpoint(cell, job, data, size) < 0) {
         limited_log_write(cell->context->log, cell->group->name, LOG_LEVEL_WARNING,
                           "a checkpoint of a job is lost: out of memory");
         return;
     }
-    job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
-    job_set_checkpoint(job, checkpoint);
-    job_count(&cell->counts, JOBS_BYTES, (int64_t)job_bytes(job));
     job->progressed = true;
     if (job->record)
         durable_job_checkpoint(job);

@@ -67,6 +67,10 @@ void cell_resume_wait(struct cell *cell, struct job *job, enum job_state state,
  * supervisor ended. */
 void cell_job_orphaned(struct cell *cell, struct job *job);
 
+/* Replaces the checkpoint of a live job, and counts its bytes. Returns 0; or -ENOMEM: the job keeps
+ * the former one. */
+int cell_set_checkpoint(struct cell *cell, struct job *job, const void *data, size_t size);
+
 /* See struct pool_handler. */
 void cell_job_started(struct pool *pool, struct job *job);
 void cell_job_checkpoint(struct pool *pool, struct job *job, const void *data, size_t size);

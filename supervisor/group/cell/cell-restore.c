@@ -128,6 +128,8 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
         durable_of(job)->allows = allows;
     }
     if (r == 0)
+        r = job_set_checkpoint(job, TAKE_PTR(loaded->checkpoint));
+    if (r == 0)
         r = restore_deadline(cell, job, row);
     if (r < 0) {
         job_unref(cell->context->jobs, job);
@@ -138,7 +140,6 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
                             (uint64_t)row->number);
     payload_move(&job->payload, &loaded->payload);
     unique_join(cell->context->jobs, job);
-    job_set_checkpoint(job, TAKE_PTR(loaded->checkpoint));
     *ret = job;
     return 0;
 }
@@ -210,6 +211,8 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
 
     if (job_options_check(&row->asked, 0, 0))
         return -EBADMSG;
+    if (loaded->checkpoint && job_make_rare(job) < 0)
+        return -ENOMEM;
     restore_move(cell, job, row);
     if (job->record)
         durable_job_join_ends(job, row);
@@ -220,7 +223,7 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
         job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
         payload_move(&job->payload, &loaded->payload);
         if (!job_checkpoint(job)) /* otherwise the worker has made one since */
-            job_set_checkpoint(job, TAKE_PTR(loaded->checkpoint));
+            (void)job_set_checkpoint(job, TAKE_PTR(loaded->checkpoint));
         job_count(&cell->counts, JOBS_BYTES, (int64_t)job_bytes(job));
         submitter_adopt(&cell->group->submitters, job);
     }
