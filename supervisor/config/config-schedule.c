@@ -50,9 +50,10 @@ static int check_times(const struct config_schedule *schedule)
     }
     if (r < 0 || given)
         return r;
-    return config_draft_problem(draft, "OnCalendar",
-                                "OnCalendar=, OnUnitActiveSec= and OnUnitInactiveSec= are missing "
-                                "in [Schedule]: when jobs are created");
+    return config_draft_problem(
+        draft, "OnCalendar",
+        "[Schedule] has no times; allowed: OnCalendar=, OnUnitActiveSec= or "
+        "OnUnitInactiveSec=");
 }
 
 static int check_key(const struct config_schedule *schedule)

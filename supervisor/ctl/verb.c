@@ -49,7 +49,7 @@ const struct verb verb_table[] = {
     {"timer", "[list|add|cancel ID...]", verb_timer,
      "Sends messages later: lists, adds and cancels timers",
      OPTIONS_CONNECT | OPTIONS_PAYLOAD | OPTIONS_KEY | OPTIONS_WHEN | OPTIONS_OF | OPTIONS_LIMIT},
-    {"schedule", "[list|show|pause|resume|run|backfill|skip SCHEDULE...]", verb_schedule,
+    {"schedule", "[list | show|pause|resume|run NAME... | backfill NAME FROM TO | skip NAME SLOT]", verb_schedule,
      "Schedules, which create jobs: shows and changes them",
      OPTIONS_CONNECT | OPTIONS_LIMIT | OPTIONS_DRY_RUN},
     {"actors", "[ADDRESS]", verb_actors,
@@ -203,7 +203,8 @@ static void help_all(void)
     puts("\n'troupectl help VERB' explains a verb; see also troupectl(1). A TARGET is a\n"
          "group (digest), a cell (mail/acme) or a worker (digest/3, mail/acme/0). Exit\n"
          "status: 0 ok, 1 failed, 2 usage, 3 no supervisor, 4 not permitted, 5 not found,\n"
-         "6 busy or exists, 7 configuration invalid, 8 timed out, 9 unknown after a restart.");
+         "6 busy or exists, 7 configuration invalid, 8 timed out, 9 unknown after a restart,\n"
+         "10 unique key taken.");
 }
 
 static void help_verb(const struct verb *verb)

@@ -262,7 +262,7 @@ class Verbs(Case):
     def test_list_and_show(self):
         lines = self.ctl().stdout.splitlines()
         self.assertRegex(lines[0], "^SCHEDULE +STATE +NEXT +IN")
-        self.assertRegex(lines[1], "^nightly +active ")
+        self.assertRegex(lines[1], "^nightly +active .* never ")
         shown = self.ctl("show", "nightly").stdout
         self.assertIn("nightly: A report", shown)
         self.assertEqual(len(self.get(self.s, "nightly")["coming"]), 10)
@@ -296,7 +296,7 @@ class Verbs(Case):
 
     def test_backfill_creates_each_job_once(self):
         period = "2026-01-01", "2026-01-31"
-        self.assertRegex(self.ctl("backfill", "nightly", *period, "--dry-run").stdout, "^30 slots: ")
+        self.assertRegex(self.ctl("backfill", "nightly", *period, "--dry-run").stdout, "^30 slots; ")
         self.assertEqual(self.ctl("backfill", "nightly", *period).stdout, "30 created, 0 existed\n")
         self.assertEqual(self.s.wait_job("nightly@2026-01-30T02:00:00Z")["state"], "succeeded")
         self.assertEqual(self.ctl("backfill", "nightly", *period).stdout, "0 created, 30 existed\n")

@@ -88,7 +88,8 @@ static int check_exists(const struct graph *graph, struct config_draft *draft, c
     for (size_t i = 0; i < graph->n_groups; i++)
         names[i] = graph->groups[i]->name;
     nearest = graph->alone ? NULL : suggest_nearest(name, names);
-    return config_draft_problem(draft, key, "%s=%s: unknown group%s%s%s", key, name,
+    return config_draft_problem(draft, key, "%s=%s%s: unknown group%s%s%s", key, name,
+                                config_draft_given(draft, key) ? "" : " (the default)",
                                 nearest ? "; did you mean '"
                                         : "; allowed: names of NAME.group files",
                                 nearest ? nearest : "", nearest ? "'?" : "");

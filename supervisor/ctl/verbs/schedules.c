@@ -15,9 +15,9 @@
 static const struct list_column schedule_columns[] = {
     {"SCHEDULE", "{name}", LIST_LEFT},
     {"STATE", "{state}", LIST_LEFT},
-    {"NEXT", "{next_at:clock}", LIST_LEFT},
-    {"IN", "{next_at:in}", LIST_RIGHT},
-    {"LAST", "{last.slot:clock}", LIST_LEFT},
+    {"NEXT", "[{next_at:clock}|none]", LIST_LEFT},
+    {"IN", "[{next_at:in}]", LIST_RIGHT},
+    {"LAST", "[{last.slot:clock}|never]", LIST_LEFT},
     {"OUTCOME", "{last.outcome}", LIST_LEFT},
     {"LIVE", "{live:count}", LIST_RIGHT},
     {"LOST", "[<{missed>0}|{refused>0}>" RED "]{missed:count}[{refused>0}+{refused:count}]" PLAIN,
@@ -137,8 +137,7 @@ static void show_backfill(const struct invocation *invocation, const json_t *rep
 {
     if (invocation->options.dry_run) {
         terminal_print(&invocation->out,
-                       "%s slot%s: as many jobs would be created, but for those "
-                       "that exist",
+                       "%s slot%s; jobs would be created for those that have none",
                        COUNT(field_count(reply, "slots")), plural(field_count(reply, "slots")));
         return;
     }

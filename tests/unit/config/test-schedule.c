@@ -87,9 +87,10 @@ TEST(a_misspelt_key_has_a_suggestion)
 
 TEST(a_schedule_needs_times)
 {
-    ck_assert_str_eq(problems_of("a.schedule", "[Job]\nGroup=a\n"),
-                     "a.schedule:0: OnCalendar=, OnUnitActiveSec= and OnUnitInactiveSec= are "
-                     "missing in [Schedule]: when jobs are created\n");
+    ck_assert_str_eq(
+        problems_of("a.schedule", "[Job]\nGroup=a\n"),
+        "a.schedule:0: [Schedule] has no times; allowed: OnCalendar=, OnUnitActiveSec= or "
+        "OnUnitInactiveSec=\n");
     ck_assert_str_eq(problems_of("a.schedule", "[Schedule]\nOnUnitActiveSec=1500ms\n"),
                      "a.schedule:2: OnUnitActiveSec= is not a whole number of seconds\n");
 }
@@ -146,7 +147,7 @@ TEST(a_file_is_verified_by_itself)
 
     write_file("x.schedule", DAILY);
     ck_assert_int_eq(config_verify_file("x.schedule", &problems), CONFIG_E_INVALID);
-    ck_assert_ptr_nonnull(strstr(describe(&problems), "Group=x: unknown group"));
+    ck_assert_ptr_nonnull(strstr(describe(&problems), "Group=x (the default): unknown group"));
     config_problems_deinit(&problems);
     write_group("x", "");
     ck_assert_int_eq(config_verify_file("x.schedule", &problems), 0);
