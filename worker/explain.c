@@ -56,7 +56,7 @@ static const struct {
 } refusals[] = {
     {-EBUSY, "its queue is full (QueueMax=, QueueMemoryMax=)"},
     {-EEXIST, "a job with this id exists: it is live, or its result is still kept"},
-    {-ENOTUNIQ, "another live job has its unique key"},
+    {-ENOTUNIQ, "another live job has the same unique key"},
     {-ENOSPC, "its disk is full (Durable=yes), or it has no cell for another key (CellsMax=): see "
               "troupectl status"},
     {-EIO, "its jobs cannot be written to disk (Durable=yes): see troupectl status"},

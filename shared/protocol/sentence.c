@@ -61,7 +61,7 @@ static const struct sentence SENTENCES[] = {
      "it may be on disk, which could not be read: {problem}"},
     {"Draining", .error = -EHOSTDOWN,
      "group '{group}' is drained and takes no new jobs; 'troupectl resume {group}' ends that"},
-    {"UniqueTaken", .error = -ENOTUNIQ, "job {holder} has its unique key"},
+    {"UniqueTaken", .error = -ENOTUNIQ, "job {holder} has the same unique key"},
     {"JobExists", .error = -EEXIST,
      "a job '{id}' exists: it is live, or its result is still kept"},
     {"NameExists", .error = -EEXIST,

@@ -168,7 +168,7 @@ static int attachment_refuse_taken(struct attachment *attachment, uint64_t cooki
     int size;
 
     job_get_id(holder, &refused.holder);
-    refused.reason_size = (uint32_t)snprintf(text, sizeof(text), "job %s has its unique key",
+    refused.reason_size = (uint32_t)snprintf(text, sizeof(text), "job %s has the same unique key",
                                              job_format_id(holder, id));
     size = protocol_put_refused(body, sizeof(body), &refused);
     delivery_answer(attachment->actor, PROTOCOL_REFUSED, body, (uint32_t)size);

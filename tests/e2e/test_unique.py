@@ -95,7 +95,7 @@ class Unique(Case):
                 held, go = s.busy(group, unique="k")
                 second = s.create(group, "echo second", unique="k", on_conflict=conflict)
                 s.until(lambda: ("unique", held) in self.waits(s, second))  # pylint: disable=cell-var-from-loop
-                self.assertIn(f"job {held} has its unique key", s.ctl("why", second, check=True).stdout)
+                self.assertIn(f"job {held} has the same unique key", s.ctl("why", second, check=True).stdout)
                 third = s.call("Create", group=group, payload=text("echo third"),
                                options={"unique": "k", "on_conflict": conflict})
                 self.assertEqual(third.get("existing", False), conflict == "requeue")
@@ -215,7 +215,7 @@ class Unique(Case):
         for conflict in "replace", "requeue":
             with user(65534):
                 refused = s.ctl("create", "actor", "--unique", "k", "--on-conflict", conflict)
-            self.assertEqual((refused.returncode, f"job {held} has its unique key" in refused.stderr), (10, True), refused.stderr)
+            self.assertEqual((refused.returncode, f"job {held} has the same unique key" in refused.stderr), (10, True), refused.stderr)
         with user(65534):
             self.assertEqual(s.ctl("do", "actor", "--unique", "k", "--on-conflict", "existing").returncode, 10)
             self.assertEqual(s.ctl("create", "actor", "--unique", "k", "--on-conflict", "existing").stdout.strip(), held)
@@ -226,7 +226,7 @@ class Unique(Case):
             held = s.create(group, "echo", unique="k")
             for verb in "create", "do", "map":
                 refused = s.ctl(verb, group, "--unique", "k", input="echo\n")
-                self.assertEqual((refused.returncode, f"job {held} has its unique key" in refused.stderr), (10, True), refused.stderr)
+                self.assertEqual((refused.returncode, f"job {held} has the same unique key" in refused.stderr), (10, True), refused.stderr)
             self.assertEqual(s.ctl("create", group).returncode, 6)
             self.assertEqual(s.ctl("create", group, "--unique", "k", "--on-conflict", "existing", check=True).stdout, held + "\n")
 

@@ -120,7 +120,7 @@ class Why(TestCase):
         s = self.started({"actor": actor(Jobs={"BackoffMinSec": "1h", "BackoffMaxSec": "1h"})})
         s.create("actor", "echo", id="later", delay_usec=3600 * 10**6)
         self.assertEqual(self.causes(s, job="later"), [("delayed", "actor")])
-        self.assertRegex(self.said, r"^it was to begin in (1h|59min .*) \(")
+        self.assertRegex(self.said, r"^it begins in (1h|59min .*) \(")
         s.create("actor", "retry 1 no", id="again")
         s.wait_job_state("again", "backoff")
         self.assertEqual(self.causes(s, job="again"), [("retry", "actor")])

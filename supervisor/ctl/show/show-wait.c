@@ -67,7 +67,7 @@ static const struct {
      "the queue of {target} is full (QueueMax=, QueueMemoryMax=): "
      "[{count>1:count} senders wait|a sender waits] for room",
      false},
-    {"unique", "job {target} has its unique key, and ends first", false},
+    {"unique", "job {target} has the same unique key, and ends first", false},
     {"rate", "{target} has reached its Rate=, and may begin the next job {until_at:until}", false},
     {"running_max",
      "[{count>1:count} jobs run|a job runs], as many as Running= of {target} permits", false},
@@ -76,7 +76,7 @@ static const struct {
     {"ending", "its worker {target} is being ended: {text}", false},
     {"handed_over", "{target} has it and has not begun it yet", false},
     {"unlimited", "it has no time limit (TimeoutSec=): 'troupectl cancel {target}' ends it", false},
-    {"delayed", "it was to begin {until_at:until} at the earliest", false},
+    {"delayed", "it begins {until_at:until} at the earliest", false},
     {"retry",
      "[{count>1:count} attempts failed|its last attempt failed], and the next begins "
      "{until_at:until}",

@@ -73,7 +73,7 @@ static int create_attached(struct invocation *invocation, struct attachment_clie
             return r;
     }
     if (r == -ENOTUNIQ)
-        (void)snprintf(reason, sizeof(reason), "job %s has its unique key", holder);
+        (void)snprintf(reason, sizeof(reason), "job %s has the same unique key", holder);
     if (r == 1) /* another job takes its place */
         memcpy(id, holder, TROUPE_ID_SIZE);
     return r >= 0 || (repeated && r == -EEXIST) ? EXIT_OK : explain_refused("", group, r, reason);

@@ -32,7 +32,7 @@ static const struct refusal REFUSALS[] = {
     [CELL_E_STORE_FAILED] = {EIO, "StoreFailed",
                              "the store that keeps the group's jobs (Durable=yes) does not work: "
                              "see troupectl status"},
-    [CELL_E_TAKEN] = {ENOTUNIQ, "UniqueTaken", "another live job has its unique key"},
+    [CELL_E_TAKEN] = {ENOTUNIQ, "UniqueTaken", "another live job has the same unique key"},
     [CELL_E_UNSURE] = {ECONNRESET, "StoreFailed",
                        "the disk failed while the job was written; ask for it by its id once the "
                        "store works"},

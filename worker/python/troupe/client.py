@@ -95,7 +95,7 @@ class Client(Messages, Questions[Iterator[Record], Record]):
         try:
             return self._client.create(reference, encode(data), **given)
         except OSError as error:
-            reason = f"job {error.filename} has its unique key" if error.filename else ""
+            reason = f"job {error.filename} has the same unique key" if error.filename else ""
             raise (refused(error.errno, group, reason) if is_own(error) else error) from None
         except BaseException:
             self._give_up(id, True)
