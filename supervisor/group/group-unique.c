@@ -18,7 +18,7 @@
 #define CHUNK                4096
 
 /* A blob is sealed. Returns 0 or -errno. */
-static int add_blob(struct unique_id *id, const struct payload *blob)
+static int add_blob(struct unique_digest *digest, const struct payload *blob)
 {
     char chunk[CHUNK];
 
@@ -27,7 +27,7 @@ static int add_blob(struct unique_id *id, const struct payload *blob)
 
         if (n <= 0)
             return n < 0 ? -errno : -EBADMSG;
-        unique_id_add(id, chunk, (size_t)n);
+        unique_digest_add(digest, chunk, (size_t)n);
         at += (uint64_t)n;
     }
     return 0;
@@ -36,17 +36,17 @@ static int add_blob(struct unique_id *id, const struct payload *blob)
 static int digest_payload(const struct group *group, struct cell_request *request)
 {
     const uint64_t size = request->blob ? request->blob->size : request->size;
-    struct unique_id *id = &request->unique;
+    struct unique_digest digest;
     int r = 0;
 
     if (size > PAYLOAD_COMPARED_MAX)
         return CELL_E_TOO_LARGE;
-    unique_id_add(id, group->name, strlen(group->name) + 1);
+    unique_digest_begin(&digest, group->name);
     if (!request->blob)
-        unique_id_add(id, request->data, (size_t)size);
+        unique_digest_add(&digest, request->data, (size_t)size);
     else
-        r = add_blob(id, request->blob);
-    unique_id_end(id);
+        r = add_blob(&digest, request->blob);
+    request->unique = unique_digest_end(&digest);
     return r;
 }
 

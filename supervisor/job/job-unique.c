@@ -2,37 +2,36 @@
 #include "supervisor/job/job-unique.h"
 
 #include "shared/base/cleanup.h"
-#include "shared/base/hash.h"
 #include <string.h>
 
-void unique_id_add(struct unique_id *id, const void *bytes, size_t size)
+void unique_digest_begin(struct unique_digest *digest, const char *group)
 {
-    if (unique_id_is_none(id))
-        *id = (struct unique_id){DIGEST_NONE, hash_mix(DIGEST_NONE)};
-    id->high = digest_bytes(id->high, bytes, size);
-    id->low = digest_bytes(id->low, bytes, size);
+    blake2b_init(&digest->hash);
+    blake2b_add(&digest->hash, group, strlen(group) + 1);
 }
 
-void unique_id_end(struct unique_id *id)
+struct unique_id unique_digest_end(struct unique_digest *digest)
 {
-    id->low = hash_mix(id->low) | 1; /* never none */
+    uint64_t ret[2];
+
+    blake2b_end(&digest->hash, ret);
+    return (struct unique_id){.high = ret[0], .low = ret[1] | 1}; /* never none */
 }
 
 struct unique_id unique_id_make(const char *group, const void *key, size_t size)
 {
-    struct unique_id id = {0};
+    struct unique_digest digest;
 
-    unique_id_add(&id, group, strlen(group) + 1);
-    unique_id_add(&id, key, size);
-    unique_id_end(&id);
-    return id;
+    unique_digest_begin(&digest, group);
+    unique_digest_add(&digest, key, size);
+    return unique_digest_end(&digest);
 }
 
 /* Returns a listed job with this key that holds it, or else one that waits for it; one that stays,
  * if there is any. */
 static struct job *find(const struct job_table *table, const struct unique_id *id, bool holds)
 {
-    struct index_entry *entry = index_find(&table->unique, hash_mix(id->low));
+    struct index_entry *entry = index_find(&table->unique, id->low);
     struct job *found = NULL;
 
     for (; entry; entry = index_find_next(entry)) {
@@ -72,7 +71,7 @@ void unique_join(struct job_table *table, struct job *job)
         return;
     rare->holds = !unique_holder(table, &rare->unique);
     rare->listed = true;
-    index_add(&table->unique, &rare->by_unique, hash_mix(rare->unique.low));
+    index_add(&table->unique, &rare->by_unique, rare->unique.low);
 }
 
 struct job *unique_leave(struct job_table *table, struct job *job)
@@ -100,7 +99,7 @@ struct job *unique_replacement(const struct job_table *table, const struct job *
 {
     const struct job_rare *rare = job->rare;
     struct index_entry *entry =
-        rare->replaced ? index_find(&table->unique, hash_mix(rare->unique.low)) : NULL;
+        rare->replaced ? index_find(&table->unique, rare->unique.low) : NULL;
 
     for (; entry; entry = index_find_next(entry))
         if (list_entry(entry, struct job_rare, by_unique)->replaces == job)

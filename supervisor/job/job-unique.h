@@ -7,14 +7,25 @@
  * state: whatever ends the holder releases the key in the same instant.
  */
 
+#include "shared/base/blake2b.h"
 #include "supervisor/job/job.h"
 
-/* Makes the id of a group's key. */
+/* Makes the id of a group's key. It is that of no other key, nor of one of another group, whatever
+ * submitters choose: a digest, as the id is also stored. */
 struct unique_id unique_id_make(const char *group, const void *key, size_t size);
-/* Continues a digest, which is {0} at first, for a key whose bytes come in parts; unique_id_end()
- * ends it. */
-void unique_id_add(struct unique_id *id, const void *bytes, size_t size);
-void unique_id_end(struct unique_id *id);
+
+/* Makes the id of a key whose bytes come in parts. */
+struct unique_digest {
+    struct blake2b hash;
+};
+
+void unique_digest_begin(struct unique_digest *digest, const char *group);
+static inline void unique_digest_add(struct unique_digest *digest, const void *bytes, size_t size)
+{
+    blake2b_add(&digest->hash, bytes, size);
+}
+struct unique_id unique_digest_end(struct unique_digest *digest);
+
 static inline bool unique_id_is_none(const struct unique_id *id)
 {
     return id->high == 0 && id->low == 0;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/job/job-unique.h"
 #include "tests/unit/suite.h"
+#include <stdlib.h>
+#include <string.h>
 
 static struct job_table table;
 
@@ -35,6 +37,39 @@ TEST(a_key_belongs_to_its_group)
     ck_assert_mem_eq(&one, &same, sizeof(one));
     ck_assert(one.high != other.high && one.low != other.low);
     ck_assert(!unique_id_is_none(&one));
+}
+
+/* Bits of a payload that a submitter of one group made to have the FNV-1a digests of another
+ * group's payload: a set bit is "\xe1\xe1", another is "aa". */
+static const char PREFIX[] = "!x2w-6eAW";
+static const char MADE[] =
+    "a100f5db24027497b0a7094f42d5dc775797c44f38a97908dbc3b583834dd2acbada7341b59b04b0fbca96ca"
+    "819b6f43422cafab9067793d3d498a6458d9bf5ef4683efdf1adfb095b80f21a41de3037a222508ed6a146fd"
+    "a1a62f37777eaa9b0e4b03ea8db0bbae85dd78ae5832f59cf76ac518274b74bcc7e847ce99bb3409ee4370a7"
+    "b4818c3f7f81a873ad1183e8604c34f46549358070ea835dfb315e57eaf7353016069bcd112a91a04d2eef5b"
+    "ea7402888c8efdc14acd04b7214ef15f58af1150059f8daea867bd58dd42d62037c4d50c6f620cfb0f312a6c"
+    "2e4e8245240294d5552f10795fd1881fcdf130c7";
+
+static unsigned bit_of(size_t i)
+{
+    const char digit[] = {MADE[i / 8 * 2 + (i % 8 < 4)], '\0'};
+
+    return (unsigned)strtoul(digit, NULL, 16) >> i % 4 & 1;
+}
+
+TEST(no_group_makes_a_key_collide_with_that_of_another_group)
+{
+    const char payload[] = "echo payroll";
+    const struct unique_id victim = unique_id_make("victim", payload, strlen(payload));
+    char made[sizeof(PREFIX) - 1 + sizeof(MADE) * 8];
+    size_t size = sizeof(PREFIX) - 1;
+    struct unique_id own;
+
+    memcpy(made, PREFIX, size);
+    for (size_t i = 0; i < (sizeof(MADE) - 1) * 4; i++, size += 2)
+        memset(made + size, bit_of(i) ? 0xe1 : 'a', 2);
+    own = unique_id_make("own", made, size);
+    ck_assert(own.high != victim.high && own.low != victim.low);
 }
 
 TEST(the_first_job_holds_the_key_and_the_next_one_gets_it)
