@@ -11,6 +11,9 @@
  * so many. */
 #define ASIDE_MAX 10000
 
+/* Lines that are looked at in one turn: many may be due at the same time. */
+#define LINES_PER_TURN 256u
+
 /* ---- rates ---- */
 
 static uint64_t nsec(usec_t usec)
@@ -130,8 +133,10 @@ static struct limit_line *make_line(struct limits *limits, const struct job *job
 static void arm(struct limits *limits)
 {
     const struct heap_node *first = heap_first(&limits->times);
-    const usec_t at = first ? first->key / NSEC_PER_USEC + 1 : USEC_INFINITY;
+    usec_t at = first ? first->key / NSEC_PER_USEC + 1 : USEC_INFINITY;
 
+    if (at <= loop_now(limits->loop))
+        at = loop_now(limits->loop) + 1; /* in the next turn */
     /* Without memory, the next job that ends has the lines looked at. */
     (void)timer_arm(loop_timers(limits->loop), &limits->timer, at);
 }
@@ -194,12 +199,15 @@ static void review(struct limits *limits, struct limit_line *line)
 static void on_timer(struct timer *timer, usec_t now)
 {
     struct limits *limits = list_entry(timer, struct limits, timer);
-    struct heap_node *node;
 
     (void)now;
-    while ((node = heap_first(&limits->times)) && node->key <= now_of(limits)) {
-        struct limit_line *line = list_entry(node, struct limit_line, by_time);
+    for (unsigned n = 0; n < LINES_PER_TURN; n++) {
+        struct heap_node *node = heap_first(&limits->times);
+        struct limit_line *line;
 
+        if (!node || node->key > now_of(limits))
+            break;
+        line = list_entry(node, struct limit_line, by_time);
         heap_remove(&limits->times, node);
         if (line == &limits->group)
             limits_pass_on(limits);

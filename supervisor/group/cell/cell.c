@@ -23,6 +23,9 @@
 /* Pause of a job that could not be handed over for lack of descriptors or memory. */
 #define CELL_HANDOVER_RETRY (100 * USEC_PER_MSEC)
 
+/* Jobs that are set aside in one turn. */
+#define CELL_ASIDE_PER_TURN 1024u
+
 usec_t cell_now(const struct cell *cell)
 {
     return loop_now(cell->context->loop);
@@ -123,8 +126,8 @@ static enum limit_verdict cell_review_next(struct cell *cell, struct job *job)
 }
 
 /* Sets the next jobs aside while a gate holds them. Returns the first that no gate holds; NULL =
- * none. */
-static struct job *cell_next_ready(struct cell *cell)
+ * none, or none in this turn. `n_aside`: jobs that were set aside in this turn. */
+static struct job *cell_next_ready(struct cell *cell, unsigned *n_aside)
 {
     struct job *job;
 
@@ -135,6 +138,10 @@ static struct job *cell_next_ready(struct cell *cell)
             return job;
         if (verdict == LIMIT_STOPS)
             return NULL;
+        if (++*n_aside >= CELL_ASIDE_PER_TURN) {
+            cell_wake(cell);
+            return NULL;
+        }
     }
     return NULL;
 }
@@ -178,6 +185,7 @@ static void cell_note_queue(struct cell *cell)
 static void cell_dispatch(struct loop_deferred *deferred)
 {
     struct cell *cell = list_entry(deferred, struct cell, dispatch);
+    unsigned n_aside = 0;
     struct slot *slot;
     struct job *job;
 
@@ -185,7 +193,7 @@ static void cell_dispatch(struct loop_deferred *deferred)
     limits_begin_turn(&cell->group->limits, cell);
     if (cell->config->durable || cell->backlog)
         cell_backlog_shorten_queue(cell);
-    while ((job = cell_next_ready(cell)) && !cell_awaits_idle(cell, job) &&
+    while ((job = cell_next_ready(cell, &n_aside)) && !cell_awaits_idle(cell, job) &&
            cell_may_begin(cell, job) && (slot = pool_take_slot(&cell->pool)))
         cell_assign(cell, slot, job);
     limits_pass_on(&cell->group->limits);

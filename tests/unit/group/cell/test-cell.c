@@ -548,4 +548,74 @@ TEST(spares_go_with_their_places_and_with_the_configuration)
     run_until(spares_stand_by);
 }
 
+/* ---- limits: jobs are set aside, and return, in parts ---- */
+
+static struct loop_deferred probe;
+static uint64_t n_aside, n_aside_wanted, largest_rise, largest_fall;
+
+static void on_probe(struct loop_deferred *deferred)
+{
+    const uint64_t now = group->limits.n_aside;
+
+    if (now > n_aside && now - n_aside > largest_rise)
+        largest_rise = now - n_aside;
+    if (now < n_aside && n_aside - now > largest_fall)
+        largest_fall = n_aside - now;
+    n_aside = now;
+    if (now == n_aside_wanted)
+        loop_stop(parts.loop);
+    else
+        loop_defer(parts.loop, deferred);
+}
+
+/* Runs turns until so many jobs are set aside, or all have ended. */
+static void run_until_aside(uint64_t wanted)
+{
+    n_aside_wanted = wanted;
+    loop_deferred_init(&probe, on_probe);
+    loop_defer(parts.loop, &probe);
+    ck_assert_int_eq(loop_run(parts.loop), 0);
+    loop_undefer(&probe);
+}
+
+static void submit_with_key(const char *what, const char *key)
+{
+    struct cell_request request = request_of(what, "");
+    struct job *job;
+
+    request.changed = on_change;
+    request.key = key;
+    request.key_size = (uint32_t)strlen(key);
+    ck_assert_int_eq(cell_submit(group->cell, &request, &job), 0);
+    n_expected++;
+}
+
+TEST(Q7_a_long_queue_of_a_key_at_its_limit_takes_several_turns)
+{
+    config->running = 1;
+    config->running_per = CONFIG_LIMIT_PER_KEY;
+    for (unsigned i = 0; i < 5001; i++)
+        submit_with_key("until cancelled", "key");
+    group_start(group);
+    run_until_aside(5000);
+    ck_assert_uint_le(largest_rise, 1024);
+}
+
+TEST(Q7_many_keys_whose_rates_permit_a_job_at_the_same_time_take_several_turns)
+{
+    char key[16];
+
+    config->rate = (struct config_rate){.n = 1, .period = 300 * USEC_PER_MSEC};
+    config->rate_per = CONFIG_LIMIT_PER_KEY;
+    limits_take_over(&group->limits);
+    for (unsigned i = 0; i < 2000; i++) {
+        (void)snprintf(key, sizeof(key), "%u", i);
+        submit_with_key("hello", key);
+    }
+    group_start(group);
+    run_until_aside(UINT64_MAX);
+    ck_assert_uint_eq(n_ended, 2000);
+    ck_assert_uint_le(largest_fall, 256);
+}
+
 const struct suite suite = {.setup = setup, .teardown = teardown};
