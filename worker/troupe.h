@@ -200,8 +200,9 @@ bool troupe_job_is_cancelled(const struct troupe_job *job);
 /*
  * Keeps up to TROUPE_CHECKPOINT_MAX bytes (less with a small MailboxSize=), from which the next
  * attempt is to continue. Those of a durable job are on disk after the next group commit; those of
- * others outlive an upgrade, not a crash of the supervisor. Waits while the ring is full.
- * -EALREADY: the job has ended; -EMSGSIZE.
+ * others outlive an upgrade, not a crash of the supervisor. The supervisor discards one that
+ * exceeds QueueMemoryMax=, and keeps the former one. Waits while the ring is full. -EALREADY: the
+ * job has ended; -EMSGSIZE.
  */
 int troupe_job_checkpoint(struct troupe_job *job, const void *data, size_t size);
 

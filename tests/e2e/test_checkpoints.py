@@ -45,6 +45,13 @@ class Checkpoints(Case):
             s.until(lambda id=id: s.job(id)["state"] == "dead")
             self.assertIn("exited with status 98", s.job(id)["reason"])
 
+    def test_Q11_a_checkpoint_without_room_is_discarded_and_the_former_one_stays(self):
+        s = self.both(QueueMemoryMax="64K")
+        for group in "plain", "kept":
+            id = s.create(group, "before 2 checkpoint one\nbefore 2 checkpoint-of 65536\nbefore 2 crash kill\nlast")
+            self.assertEqual(self.last(s, id), "one")
+            self.wait_logged(s, "a checkpoint of a job is lost: QueueMemoryMax=")
+
     def test_Q11_upgrades_keep_those_of_jobs_in_hand_and_of_jobs_that_wait(self):
         s = self.both(BackoffMaxSec="1h")
         waiting = {}

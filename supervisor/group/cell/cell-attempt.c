@@ -289,14 +289,26 @@ int cell_set_checkpoint(struct cell *cell, struct job *job, const void *data, si
     return r;
 }
 
+/* Jobs that wait for another attempt keep their checkpoints: these may take no more memory than
+ * payloads may. */
+static bool has_room(const struct cell *cell, const struct job *job, size_t size)
+{
+    const struct checkpoint *former = job_checkpoint(job);
+    const size_t former_size = former ? former->size : 0;
+
+    return size <= former_size || cell_may_grow(cell, size - former_size);
+}
+
 void cell_job_checkpoint(struct pool *pool, struct job *job, const void *data, size_t size)
 {
     struct cell *cell = cell_of_pool(pool);
+    const bool fits = has_room(cell, job, size);
 
     cell_progress_moved(cell);
-    if (cell_set_checkpoint(cell, job, data, size) < 0) {
+    if (!fits || cell_set_checkpoint(cell, job, data, size) < 0) {
         limited_log_write(cell->context->log, cell->group->name, LOG_LEVEL_WARNING,
-                          "a checkpoint of a job is lost: out of memory");
+                          "a checkpoint of a job is lost: %s",
+                          fits ? "out of memory" : "QueueMemoryMax= or CellsQueueMemoryMax=");
         return;
     }
     job->progressed = true;

@@ -157,6 +157,8 @@ int cell_find_room(struct cell *cell, const struct cell_request *request);
 int cell_await_store(struct cell *cell, const struct cell_request *request);
 /* Whether the queue has room for a payload of this size that no other submitter waits for. */
 bool cell_has_room(const struct cell *cell, uint64_t size);
+/* Whether a job of the cell may take so many bytes more. */
+bool cell_may_grow(const struct cell *cell, uint64_t size);
 /* Whether a payload of this size fits into an empty queue. */
 bool cell_may_ever_fit(const struct cell *cell, uint64_t size);
 /* Calls all waiters whose job does not fit any more after a change of the limits. */

@@ -63,6 +63,12 @@ static enum room cell_room(const struct cell *cell, uint64_t size)
     return ROOM_FREE;
 }
 
+bool cell_may_grow(const struct cell *cell, uint64_t size)
+{
+    return cell->counts.n[JOBS_BYTES] + size <= cell->config->queue_memory_max &&
+           cell_fits_in_group(cell, size);
+}
+
 /* Whether there is room that is not kept for a called waiter. */
 static bool has_room_beside_called(const struct cell *cell, uint64_t size)
 {
