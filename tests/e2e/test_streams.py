@@ -19,10 +19,12 @@ class Streams(TestCase):
         self.s = self.started({"actor": ini(ACTOR, Jobs=FAST)})
 
     def waiting(self, *commands):
-        """A job that has run these commands and waits. Returns its id and the bell that ends it."""
+        """A job that has run these commands, of which the last emits, and waits. Returns its id and the bell that ends it."""
         begun, go = Bell(self.s, "begun"), Bell(self.s, "go")
         id = self.s.create("actor", "\n".join([*commands, f"ring {begun.path}", f"wait {go.path}", "emit last", "echo done"]))
         begun.wait()
+        last = commands[-1].removeprefix("emit ")
+        self.s.until(lambda: emitted(self.s.call("Stream", id=id))[-1:] == [last])
         return id, go
 
     def test_Q13_a_watcher_gets_what_was_emitted_then_each_item_and_the_end(self):

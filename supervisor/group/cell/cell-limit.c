@@ -125,6 +125,7 @@ static struct limit_line *make_line(struct limits *limits, const struct job *job
     list_push_back(&limits->all, &line->all_link);
     line->empty_at = limits->full_at;
     line->key_size = job->key_size;
+    line->key = (char *)(line + 1);
     memcpy(line->key, job->key, job->key_size);
     index_add(&limits->keys, &line->by_key, hash_bytes(job->key, job->key_size));
     return line;

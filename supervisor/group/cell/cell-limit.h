@@ -37,7 +37,7 @@ struct limit_line {
     uint64_t n_running;       /* of a key */
     bool returned;            /* a job of it has returned to the queue */
     uint8_t key_size;
-    char key[];
+    char *key; /* behind the struct; NULL = none */
 };
 
 struct limits {
