@@ -88,9 +88,37 @@ static bool add_group(struct reply *reply, const struct group *group)
     return !group->wanted;
 }
 
+static void add_gate(struct reply *reply, const struct group *group, enum limit_gate gate,
+                     usec_t at, enum config_limit_per per)
+{
+    static const char *const causes[] = {[LIMIT_RATE] = "rate", [LIMIT_RUNNING] = "running_max"};
+
+    add(reply, &(struct wait){.cause = causes[gate],
+                              .target = group->name,
+                              .count = gate == LIMIT_RUNNING ? group->limits.config->running : 0,
+                              .until = gate == LIMIT_RATE ? clock_steady_to_realtime(at) : 0,
+                              .text = per == CONFIG_LIMIT_PER_KEY ? "key" : NULL});
+}
+
+/* The limits that hold jobs, even while workers are idle. */
+static void add_held(struct reply *reply, const struct group *group)
+{
+    usec_t at = 0;
+    const enum limit_gate gate = limits_of_group(&group->limits, &at);
+
+    if (gate != LIMIT_NONE)
+        add_gate(reply, group, gate, at, CONFIG_LIMIT_PER_GROUP);
+    if (group->limits.n_aside > 0)
+        add(reply, &(struct wait){.cause = "key_limits",
+                                  .target = group->name,
+                                  .count = group->limits.n_aside});
+}
+
 static void add_limits(struct reply *reply, const struct group *group)
 {
     const uint64_t n_cells = group->cells.n_cells;
+
+    add_held(reply, group);
 
     if (group_is_keyed(group) && n_cells >= group->config->cells_max)
         add(reply, &(struct wait){.cause = "cells_max", .target = group->name, .count = n_cells});
@@ -267,18 +295,14 @@ static void add_unique(struct reply *reply, const struct job *job)
 
 static void add_limit(struct reply *reply, const struct job *job)
 {
-    static const char *const causes[] = {[LIMIT_RATE] = "rate", [LIMIT_RUNNING] = "running_max"};
     const struct limits *limits = &job->group->limits;
     usec_t at = 0;
+    enum config_limit_per per = CONFIG_LIMIT_PER_GROUP;
     const enum limit_gate gate =
-        limits_exist(limits) ? limits_of_job(limits, job, &at) : LIMIT_NONE;
+        limits_exist(limits) ? limits_of_job(limits, job, &at, &per) : LIMIT_NONE;
 
-    if (gate == LIMIT_NONE)
-        return;
-    add(reply, &(struct wait){.cause = causes[gate],
-                              .target = job->group->name,
-                              .count = gate == LIMIT_RUNNING ? limits->config->running : 0,
-                              .until = gate == LIMIT_RATE ? clock_steady_to_realtime(at) : 0});
+    if (gate != LIMIT_NONE)
+        add_gate(reply, job->group, gate, at, per);
 }
 
 static void add_queued(struct reply *reply, const struct job *job)

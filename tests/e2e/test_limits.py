@@ -34,6 +34,7 @@ class Limits(Case):
             ids, go = s.busy(group, n=2)
             late = s.create(group, "echo late")
             self.waiting(s, late, "running_max", group)
+            self.assertIn(f"2 jobs run, as many as Running= of {group} permits\n", s.ctl("why", group, check=True).stdout)
             self.assertEqual(s.group(group)["running"], 2)
             go.ring()
             self.assertEqual(s.wait_job(late)["state"], "succeeded")
@@ -95,6 +96,9 @@ class Limits(Case):
             held = s.create(group, "echo", key="a")
             self.assertEqual(s.do(group, "echo", key="b")["state"], "succeeded")
             self.waiting(s, held, "rate", group)
+            self.assertRegex(s.ctl("why", held, check=True).stdout, f"^the job's key has reached Rate= of {group}: ")
+            self.assertEqual(s.ctl("why", group, check=True).stdout,
+                             f"a job of {group} waits for a limit of its key (RatePer=, RunningPer=)\n")
             for happens in [s.crash] * (group == "kept") + [lambda: s.ctl("upgrade", check=True)]:
                 happens()
                 s.until_restored()

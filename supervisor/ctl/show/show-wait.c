@@ -68,9 +68,20 @@ static const struct {
      "[{count>1:count} senders wait|a sender waits] for room",
      false},
     {"unique", "job {target} has the same unique key, and ends first", false},
-    {"rate", "{target} has reached its Rate=, and may begin the next job {until_at:until}", false},
+    {"rate",
+     "[{text=key}the job's key|{target}] has reached Rate=[{text=key} of {target}]: the next job "
+     "may "
+     "begin {until_at:until}",
+     false},
     {"running_max",
-     "[{count>1:count} jobs run|a job runs], as many as Running= of {target} permits", false},
+     "[{count>1:count} jobs run|a job runs][{text=key} with this key], as many as Running= of "
+     "{target} permits",
+     false},
+    {"key_limits",
+     "[{count>1:count} jobs of {target} wait for limits of their keys|a job of {target} waits for "
+     "a "
+     "limit of its key] (RatePer=, RunningPer=)",
+     false},
     {"cancelling", "its cancellation is requested, and {target} has not ended it yet", false},
     {"running", "nothing: {target} works on it", false},
     {"ending", "its worker {target} is being ended: {text}", false},

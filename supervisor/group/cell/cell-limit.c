@@ -360,20 +360,38 @@ void limits_end(struct limits *limits, struct job *job, bool counted)
     limits_pass_on(limits);
 }
 
-enum limit_gate limits_of_job(const struct limits *limits, const struct job *job, usec_t *ret_at)
+/* Monotonic, when the rate has room again. */
+static usec_t end_of(const struct limits *limits, enum limit_gate gate,
+                     const struct limit_line *line)
+{
+    return gate == LIMIT_RATE ? room_at(limits->config, line) / NSEC_PER_USEC + 1 : 0;
+}
+
+enum limit_gate limits_of_group(const struct limits *limits, usec_t *ret_at)
+{
+    const enum limit_gate gate = list_empty(&limits->blocked) ? LIMIT_NONE : gate_of_group(limits);
+
+    *ret_at = end_of(limits, gate, &limits->group);
+    return gate;
+}
+
+enum limit_gate limits_of_job(const struct limits *limits, const struct job *job, usec_t *ret_at,
+                              enum config_limit_per *ret_per)
 {
     const struct limit_line unknown = {.empty_at = limits->full_at};
     const struct limit_line *line = &limits->group, *own = find_line(limits, job);
     enum limit_gate gate = gate_of_group(limits), gate_of_own;
 
+    *ret_per = CONFIG_LIMIT_PER_GROUP;
     if (!own)
         own = &unknown;
     gate_of_own = job->key_size > 0 ? gate_of_line(limits, own) : LIMIT_NONE;
     if (gate_of_own != LIMIT_NONE && gate != LIMIT_RATE) {
         gate = gate_of_own;
         line = own;
+        *ret_per = CONFIG_LIMIT_PER_KEY;
     }
-    *ret_at = gate == LIMIT_RATE ? room_at(limits->config, line) / NSEC_PER_USEC + 1 : 0;
+    *ret_at = end_of(limits, gate, line);
     return gate;
 }
 

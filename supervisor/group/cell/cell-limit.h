@@ -78,8 +78,11 @@ enum limit_gate {
 };
 
 /* Returns which limit of its group, or of its key, keeps the job from beginning. `*ret_at`:
- * monotonic, when that of a rate is over. */
-enum limit_gate limits_of_job(const struct limits *limits, const struct job *job, usec_t *ret_at);
+ * monotonic, when that of a rate is over. `*ret_per`: whose limit it is. */
+enum limit_gate limits_of_job(const struct limits *limits, const struct job *job, usec_t *ret_at,
+                              enum config_limit_per *ret_per);
+/* Likewise which limit of the group holds cells that have jobs. */
+enum limit_gate limits_of_group(const struct limits *limits, usec_t *ret_at);
 
 enum limit_verdict {
     LIMIT_PASSES,
