@@ -6,20 +6,24 @@
 
 #define ALIGNMENT 8u
 
-/* ---- fields of variable size ---- */
+/* ---- fields of variable size: in most records, most of them are empty ---- */
 
 static inline void put_bytes(struct wire_writer *writer, const void *bytes, uint32_t size,
                              uint32_t max)
 {
+    wire_put_u32(writer, size);
+    if (size == 0)
+        return;
     if (size > max)
         writer->failed = true;
-    wire_put_u32(writer, size);
     wire_put_bytes(writer, bytes, size);
 }
 
 static inline const void *get_bytes(struct wire_reader *reader, uint32_t *ret_size, uint32_t max)
 {
     *ret_size = wire_get_u32(reader);
+    if (*ret_size == 0)
+        return reader->at;
     if (*ret_size > max)
         reader->failed = true;
     return wire_get_bytes(reader, *ret_size);
