@@ -91,20 +91,18 @@ static int slot_on_checkpoint(struct slot *slot, const struct ring_record *recor
 
 static int slot_on_emitted(struct slot *slot, const struct ring_record *record)
 {
-    char data[PROTOCOL_ITEM_MAX];
     struct protocol_emitted emitted;
     struct job *job;
     int r = protocol_get_emitted(record->body, record->size, &emitted);
 
     if (r < 0)
         return r;
-    if (emitted.payload.form != PAYLOAD_INLINE || emitted.payload.size > sizeof(data))
+    if (emitted.payload.form != PAYLOAD_INLINE || emitted.payload.size > PROTOCOL_ITEM_MAX)
         return -EBADMSG;
     job = slot_job_in_hand(slot, emitted.handle, emitted.attempt);
-    if (!job)
-        return 0;
-    memcpy(data, emitted.payload.data, (size_t)emitted.payload.size);
-    slot->pool->handler->job_emitted(slot->pool, job, data, (size_t)emitted.payload.size);
+    if (job)
+        slot->pool->handler->job_emitted(slot->pool, job, emitted.payload.data,
+                                         (size_t)emitted.payload.size);
     return 0;
 }
 
@@ -253,36 +251,25 @@ static int slot_on_leave(struct slot *slot, const struct ring_record *record)
     return 0;
 }
 
+/* By kind: records about the worker and its jobs. They are urgent. */
+static int (*const HANDLERS[])(struct slot *slot, const struct ring_record *record) = {
+    [PROTOCOL_READY] = slot_on_ready_record,    [PROTOCOL_STARTED] = slot_on_started,
+    [PROTOCOL_RESULT] = slot_on_result,         [PROTOCOL_CRASHED] = slot_on_crashed,
+    [PROTOCOL_CHECKPOINT] = slot_on_checkpoint, [PROTOCOL_EMITTED] = slot_on_emitted,
+    [PROTOCOL_LEAVE] = slot_on_leave,
+};
+
+static bool slot_is_urgent(uint16_t kind)
+{
+    return kind < sizeof(HANDLERS) / sizeof(HANDLERS[0]) && HANDLERS[kind];
+}
+
 static int slot_on_record(struct endpoint *endpoint, const struct ring_record *record)
 {
     struct slot *slot = slot_of(endpoint, worker.endpoint);
 
-    switch (record->kind) {
-    case PROTOCOL_READY:
-        return slot_on_ready_record(slot, record);
-    case PROTOCOL_STARTED:
-        return slot_on_started(slot, record);
-    case PROTOCOL_RESULT:
-        return slot_on_result(slot, record);
-    case PROTOCOL_CHECKPOINT:
-        return slot_on_checkpoint(slot, record);
-    case PROTOCOL_EMITTED:
-        return slot_on_emitted(slot, record);
-    case PROTOCOL_LEAVE:
-        return slot_on_leave(slot, record);
-    case PROTOCOL_CRASHED:
-        return slot_on_crashed(slot, record);
-    default:
-        return actor_request_on_record(slot->actor, record);
-    }
-}
-
-/* Records about the worker and its jobs. */
-static bool slot_is_urgent(uint16_t kind)
-{
-    return kind == PROTOCOL_READY || kind == PROTOCOL_STARTED || kind == PROTOCOL_RESULT ||
-           kind == PROTOCOL_EMITTED || kind == PROTOCOL_CHECKPOINT || kind == PROTOCOL_LEAVE ||
-           kind == PROTOCOL_CRASHED;
+    return slot_is_urgent(record->kind) ? HANDLERS[record->kind](slot, record)
+                                        : actor_request_on_record(slot->actor, record);
 }
 
 /* Handles urgent records behind a message that waits for room: a full mailbox must not delay jobs.
