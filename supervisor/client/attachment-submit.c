@@ -232,14 +232,9 @@ static int attachment_accept_submit(struct attachment *attachment,
 int attachment_on_submit(struct attachment *attachment, const struct ring_record *record)
 {
     struct protocol_submit submit;
-    void *room;
     int r = protocol_get_submit(record->body, record->size, &submit);
 
     if (r < 0)
-        return r;
-    /* A job is accepted only if the answer has room. */
-    r = endpoint_reserve(&attachment->endpoint, PROTOCOL_BODY_MAX, &room);
-    if (r != 0)
         return r;
     r = attachment_take_blob(attachment, &submit);
     if (r == -EMFILE)

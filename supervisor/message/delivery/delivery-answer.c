@@ -126,9 +126,9 @@ void delivery_answer_end(struct actor *actor, struct protocol_done *done,
         give_up(actor);
 }
 
-bool delivery_must_answer_first(struct actor *actor)
+bool delivery_hold_requests(struct actor *actor)
 {
-    if (list_empty(&actor->mailbox.answers) || actor->inbox.endpoint->draining)
+    if (actor->inbox.endpoint->draining)
         return false;
     actor->inbox.held_up = true;
     actor->inbox.owed = false;

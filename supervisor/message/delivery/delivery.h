@@ -63,9 +63,14 @@ void delivery_answer_end(struct actor *actor, struct protocol_done *done,
                          const struct payload *result, unsigned more);
 /* Like delivery_answer(), but for REFUSED: `error` is an errno, positive; `reason` a sentence. */
 void delivery_refuse(struct actor *actor, uint64_t cookie, int error, const char *reason);
+/* Answers wait: lets the actor be fed when they have room. Returns false if the peer is gone. */
+bool delivery_hold_requests(struct actor *actor);
 /* Whether answers wait. Then the outbox is not read until they have been written: the caller
- * returns ENDPOINT_E_FULL. */
-bool delivery_must_answer_first(struct actor *actor);
+ * returns ENDPOINT_E_FULL. Inline: asked for each request. */
+static inline bool delivery_must_answer_first(struct actor *actor)
+{
+    return !list_empty(&actor->mailbox.answers) && delivery_hold_requests(actor);
+}
 /* Drops at most `max` answers that wait. Returns whether none is left. */
 bool delivery_drop_answers(struct actor *actor, size_t max);
 
