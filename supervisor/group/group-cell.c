@@ -71,7 +71,7 @@ static void group_begin_cell(struct group *group, struct cell *cell)
     cell_watch_idle(cell);
 }
 
-static int submit_to_cell(struct group *group, const struct cell_request *request, struct job **ret)
+int group_submit_to_cell(struct group *group, const struct cell_request *request, struct job **ret)
 {
     struct cell *cell;
     bool made;
@@ -99,14 +99,9 @@ static int submit_to_cell(struct group *group, const struct cell_request *reques
 
 int group_submit(struct group *group, const struct cell_request *request, struct job **ret)
 {
-    struct cell_request unique;
-    int r;
-
-    if (request->unique_size == 0 && group->config->unique == CONFIG_UNIQUE_NO)
-        return submit_to_cell(group, request, ret);
-    unique = *request;
-    r = group_find_conflict(group, &unique, ret);
-    return r != 0 ? r : submit_to_cell(group, &unique, ret);
+    return request->unique_size == 0 && group->config->unique == CONFIG_UNIQUE_NO
+               ? group_submit_to_cell(group, request, ret)
+               : group_submit_unique(group, request, ret);
 }
 
 int group_take_cell(struct group *group, const char *key, size_t size, struct cell **ret)

@@ -38,12 +38,14 @@ extern const struct cell_handler GROUP_CELL_HANDLER;
 
 /* Makes the actor of a group with Cells=by-key. Returns 0 or -ENOMEM. */
 int group_new_actor(struct group *group);
+/* Like group_submit(), but the request has its unique key, if any, and there is no conflict. */
+int group_submit_to_cell(struct group *group, const struct cell_request *request, struct job **ret);
 
 /* ---- group-unique.c ---- */
 
-/* Sets the unique key of the request, and the job that it replaces. Returns 0 = the job may be
- * submitted, CELL_E_TAKEN or CELL_E_EXISTING with `*ret`, CELL_E_WAIT, CELL_E_*, or -ENOMEM. */
-int group_find_conflict(const struct group *group, struct cell_request *request, struct job **ret);
+/* Like group_submit(), but for a job that may have a unique key: it is submitted only if no
+ * conflict keeps it from that. */
+int group_submit_unique(struct group *group, const struct cell_request *request, struct job **ret);
 
 /* ---- group-size.c ---- */
 

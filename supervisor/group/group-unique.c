@@ -170,7 +170,7 @@ static int take_existing(const struct cell_request *request, struct job *other)
 }
 
 /* Decides about a job while `holder` has its key. `waiting`: the one of those with the key that has
- * not begun; NULL = none. Returns as group_find_conflict(). */
+ * not begun; NULL = none. Returns as find_conflict(). */
 static int decide(enum protocol_conflict conflict, struct cell_request *request, struct job *holder,
                   struct job *waiting, struct job **ret)
 {
@@ -202,7 +202,9 @@ static void debounce(struct cell_request *request, const struct job *before)
         request->delay = left;
 }
 
-int group_find_conflict(const struct group *group, struct cell_request *request, struct job **ret)
+/* Sets the unique key of the request, and the job that it replaces. Returns 0 = the job may be
+ * submitted, CELL_E_TAKEN or CELL_E_EXISTING with `*ret`, CELL_E_WAIT, CELL_E_*, or -ENOMEM. */
+static int find_conflict(const struct group *group, struct cell_request *request, struct job **ret)
 {
     const struct job_table *jobs = group->context->jobs;
     struct job *holder, *next;
@@ -230,4 +232,12 @@ int group_find_conflict(const struct group *group, struct cell_request *request,
     if (r != CELL_E_WAIT && request->waiter && request->waiter->search)
         end_search(request->waiter);
     return r;
+}
+
+int group_submit_unique(struct group *group, const struct cell_request *request, struct job **ret)
+{
+    struct cell_request unique = *request;
+    int r = find_conflict(group, &unique, ret);
+
+    return r != 0 ? r : group_submit_to_cell(group, &unique, ret);
 }

@@ -325,7 +325,8 @@ void job_unref(struct job_table *table, struct job *job)
 
 void job_let_go(struct job_table *table, struct job *job)
 {
-    job_stream_free(job);
+    if (job->rare)
+        job_stream_free(job);
     job->group = NULL;
     job_free_id(table, job);
     job_unref(table, job);
@@ -409,13 +410,6 @@ int job_set_checkpoint(struct job *job, struct checkpoint *checkpoint)
     (void)checkpoint_unref(job->rare->checkpoint);
     job->rare->checkpoint = checkpoint;
     return 0;
-}
-
-uint64_t job_bytes(const struct job *job)
-{
-    const struct checkpoint *checkpoint = job_checkpoint(job);
-
-    return job->payload.size + (checkpoint ? checkpoint->size : 0);
 }
 
 int job_make_timers(struct job *job)

@@ -13,6 +13,7 @@
 #include "shared/protocol/protocol.h"
 #include "supervisor/channel/payload.h"
 #include "supervisor/event/death.h"
+#include "supervisor/job/checkpoint.h"
 #include "supervisor/job/job-facts.h"
 #include "supervisor/loop/alarm.h"
 #include "supervisor/loop/loop.h"
@@ -23,7 +24,6 @@
 #include <sys/types.h>
 
 struct cell;
-struct checkpoint;
 struct config_group;
 struct group;
 struct job_stream;
@@ -250,8 +250,19 @@ void job_set_reason(struct job *job, const char *reason);
 /* Takes a checkpoint over, NULL = none, in place of the former one. Returns 0; or -ENOMEM, only of
  * a job without job_make_rare(): the checkpoint is dropped. */
 int job_set_checkpoint(struct job *job, struct checkpoint *checkpoint);
+/* Inline: asked for each job that ends. */
+static inline void job_drop_checkpoint(struct job *job)
+{
+    if (job_checkpoint(job))
+        (void)job_set_checkpoint(job, NULL);
+}
 /* Returns how many bytes of payload and checkpoint the job keeps in memory. */
-uint64_t job_bytes(const struct job *job);
+static inline uint64_t job_bytes(const struct job *job)
+{
+    const struct checkpoint *checkpoint = job_checkpoint(job);
+
+    return job->payload.size + (checkpoint ? checkpoint->size : 0);
+}
 
 /* Sets the options: each is the submitter's, or the group's where PROTOCOL_DEFAULT_* stands. */
 void job_set_options(struct job *job, const struct job_options *asked,

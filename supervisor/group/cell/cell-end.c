@@ -106,7 +106,7 @@ static void cell_write_dead_letter(struct cell *cell, struct job *job)
 
     letter.n_deaths = find_deaths(context->deaths, job, letter.deaths);
     job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
-    (void)job_set_checkpoint(job, NULL);
+    job_drop_checkpoint(job);
     payload_move(&payload, &job->payload);
     (void)dead_letter_add(&context->messages->dead_letters, &letter, &payload);
 }
@@ -140,7 +140,7 @@ static void cell_report_dead(struct cell *cell, struct job *job)
 void cell_drop_payload(struct cell *cell, struct job *job)
 {
     job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
-    (void)job_set_checkpoint(job, NULL);
+    job_drop_checkpoint(job);
     if (job->record)
         durable_job_take_payload(job);
     payload_deinit(&job->payload);

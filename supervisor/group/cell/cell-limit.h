@@ -71,6 +71,12 @@ static inline bool limits_exist(const struct limits *limits)
     return limits->config->rate.n > 0 || limits->config->running != CONFIG_UNSET;
 }
 
+/* Whether a limit of the group holds cells. Inline, like limits_exist(). */
+static inline bool limits_block(const struct limits *limits)
+{
+    return !list_empty(&limits->blocked);
+}
+
 enum limit_gate {
     LIMIT_NONE,
     LIMIT_RATE,

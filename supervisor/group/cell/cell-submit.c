@@ -73,7 +73,7 @@ static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_r
     job->submitter_uid = request->submitter_uid;
     job_set_options(job, &request->options, cell->config);
     r = job_set_key(job, request->key, request->key_size);
-    if (r == 0)
+    if (r == 0 && !unique_id_is_none(&request->unique))
         r = unique_set(job, &request->unique);
     if (r == 0 && job->rare)
         job->rare->debounced = request->debounced;
@@ -158,8 +158,16 @@ static int cell_make_job(struct cell *cell, const struct cell_request *request, 
     return 0;
 }
 
+static void cell_join_unique(struct cell *cell, struct job *job, const struct cell_request *request)
+{
+    unique_join(cell->context->jobs, job);
+    if (request->supersedes)
+        unique_replace(job, request->supersedes);
+}
+
 int cell_submit(struct cell *cell, const struct cell_request *request, struct job **ret)
 {
+    const usec_t now = loop_realtime(cell->context->loop);
     struct submitter *submitter = NULL;
     struct job *job;
     int r = cell_admit(cell, request);
@@ -171,8 +179,7 @@ int cell_submit(struct cell *cell, const struct cell_request *request, struct jo
     if (request->bounded && !submitter)
         return -ENOMEM;
     cell_wake(cell); /* the next waiter may have room even if this fails */
-    job_samples_note(&cell->group->samples, &cell->group->counts,
-                     loop_realtime(cell->context->loop));
+    job_samples_note(&cell->group->samples, &cell->group->counts, now);
     r = cell_make_job(cell, request, &job);
     if (r != 0)
         return r;
@@ -180,14 +187,12 @@ int cell_submit(struct cell *cell, const struct cell_request *request, struct jo
         payload_move(&job->payload, request->blob);
     if (submitter)
         submitter_charge(submitter, job);
-    job->created_at = loop_realtime(cell->context->loop);
+    job->created_at = now;
     job_count(&cell->counts, JOBS_BYTES, (int64_t)job->payload.size);
     job_count(&cell->counts, JOBS_ACCEPTED, 1);
     cell_count_live(cell);
     if (job->rare)
-        unique_join(cell->context->jobs, job);
-    if (request->supersedes)
-        unique_replace(job, request->supersedes);
+        cell_join_unique(cell, job, request);
     if (job->state == JOB_QUEUED)
         cell_enqueue(cell, job, false);
     FAULT_POINT("job.accepted");

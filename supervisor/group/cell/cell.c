@@ -185,18 +185,22 @@ static void cell_note_queue(struct cell *cell)
 static void cell_dispatch(struct loop_deferred *deferred)
 {
     struct cell *cell = list_entry(deferred, struct cell, dispatch);
+    struct limits *limits = &cell->group->limits;
     unsigned n_aside = 0;
     struct slot *slot;
     struct job *job;
 
     pool_step(&cell->pool);
-    limits_begin_turn(&cell->group->limits, cell);
+    cell->has_turn = true;
+    if (limits_block(limits))
+        limits_begin_turn(limits, cell);
     if (cell->config->durable || cell->backlog)
         cell_backlog_shorten_queue(cell);
     while ((job = cell_next_ready(cell, &n_aside)) && !cell_awaits_idle(cell, job) &&
            cell_may_begin(cell, job) && (slot = pool_take_slot(&cell->pool)))
         cell_assign(cell, slot, job);
-    limits_pass_on(&cell->group->limits);
+    if (limits_block(limits))
+        limits_pass_on(limits);
     if (cell->backlog)
         cell_backlog_turn(cell);
     cell_note_queue(cell);

@@ -37,6 +37,7 @@ static usec_t deadline_of(const struct job *job)
 /* A JOB record was just written. */
 static void hand_add(const struct slot *slot, struct job *job)
 {
+    const struct unique_id unique = job_is_unique(job) ? job->rare->unique : (struct unique_id){0};
     struct memory_header *header = header_of(slot);
     const uint64_t hands = atomic_load_explicit(&header->hands, memory_order_relaxed);
     const int i = __builtin_ctzll(~hands);
@@ -50,8 +51,8 @@ static void hand_add(const struct slot *slot, struct job *job)
     page->number = job->record ? durable_of(job)->row.number : 0;
     page->deadline = deadline_of(job);
     page->limit = 0;
-    page->unique_high = job_is_unique(job) ? job->rare->unique.high : 0;
-    page->unique_low = job_is_unique(job) ? job->rare->unique.low : 0;
+    page->unique_high = unique.high;
+    page->unique_low = unique.low;
     job_get_id(job, &page->id);
     page->key_size = job->key_size;
     if (job->key_size > 0)
