@@ -88,15 +88,17 @@ static bool add_group(struct reply *reply, const struct group *group)
     return !group->wanted;
 }
 
+/* `at`: monotonic. */
 static void add_gate(struct reply *reply, const struct group *group, enum limit_gate gate,
                      usec_t at, enum config_limit_per per)
 {
     static const char *const causes[] = {[LIMIT_RATE] = "rate", [LIMIT_RUNNING] = "running_max"};
+    const usec_t until = usec_add(clock_realtime(), usec_sub(at, clock_now()));
 
     add(reply, &(struct wait){.cause = causes[gate],
                               .target = group->name,
                               .count = gate == LIMIT_RUNNING ? group->limits.config->running : 0,
-                              .until = gate == LIMIT_RATE ? clock_steady_to_realtime(at) : 0,
+                              .until = gate == LIMIT_RATE ? until : 0,
                               .text = per == CONFIG_LIMIT_PER_KEY ? "key" : NULL});
 }
 
