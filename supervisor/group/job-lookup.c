@@ -85,6 +85,7 @@ int job_lookup_begin(struct job_lookup *lookup, const struct group_context *cont
     load->kind = LOAD_ID;
     load->id = *id;
     load->task.query = true;
+    load->task.impatient = true;
     load->task.done = on_loaded;
     lookup->load = load;
     lookup->context = context;

@@ -127,6 +127,27 @@ static void finish_all(struct store_worker *worker, int error, bool additions_on
     finish(worker, &refused);
 }
 
+/* Finishes queries that do not wait until the store works again. */
+static void refuse_queries(struct store_worker *worker)
+{
+    struct store *store = store_of(worker);
+    struct list refused = LIST_INIT(refused);
+
+    pthread_mutex_lock(&store->mutex);
+    list_for_each_safe (node, &store->queries) {
+        struct store_task *query = task_of(node);
+
+        if (!query->impatient)
+            continue;
+        query->taken = true;
+        query->error = -EIO;
+        list_unlink(node);
+        list_push_back(&refused, node);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    finish(worker, &refused);
+}
+
 /* Finishes what is not accepted in this state. */
 static void refuse(struct store_worker *worker)
 {
@@ -134,6 +155,7 @@ static void refuse(struct store_worker *worker)
     case STORE_FULL:
         return finish_all(worker, -ENOSPC, true);
     case STORE_FAILED:
+        refuse_queries(worker);
         return finish_all(worker, -EIO, true);
     case STORE_UNUSABLE:
         return finish_all(worker, -EUCLEAN, false);
