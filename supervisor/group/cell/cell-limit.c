@@ -148,12 +148,34 @@ static void look_at(struct limits *limits, struct limit_line *line, uint64_t at)
     arm(limits);
 }
 
+static void leave_idle(struct limits *limits, struct limit_line *line)
+{
+    if (!line->idle)
+        return;
+    line->idle = false;
+    limits->n_idle--;
+    list_unlink(&line->link);
+}
+
 static void forget(struct limits *limits, struct limit_line *line)
 {
+    leave_idle(limits, line);
     heap_remove(&limits->times, &line->by_time);
     index_remove(&limits->keys, &line->by_key);
     list_unlink(&line->all_link);
     free(line);
+}
+
+/* The line that has been idle for the longest time may be forgotten: its key may then begin one
+ * burst too early. */
+static void become_idle(struct limits *limits, struct limit_line *line)
+{
+    line->idle = true;
+    limits->n_idle++;
+    list_push_back(&limits->idle, &line->link);
+    look_at(limits, line, line->empty_at);
+    if (limits->n_idle > LIMIT_IDLE_MAX)
+        forget(limits, list_entry(list_first(&limits->idle), struct limit_line, link));
 }
 
 static void end_holding(struct limit_line *line)
@@ -185,6 +207,7 @@ static void review(struct limits *limits, struct limit_line *line)
 {
     const enum limit_gate gate = gate_of_line(limits, line);
 
+    leave_idle(limits, line);
     if (line->held && !line->returned && gate == LIMIT_NONE)
         return_next(limits, line);
     else if (line->held && gate == LIMIT_RATE)
@@ -192,7 +215,7 @@ static void review(struct limits *limits, struct limit_line *line)
     else if (line->held || line->returned || line->n_running > 0)
         heap_remove(&limits->times, &line->by_time);
     else if (has_rate(limits, CONFIG_LIMIT_PER_KEY) && line->empty_at > now_of(limits))
-        look_at(limits, line, line->empty_at);
+        become_idle(limits, line);
     else
         forget(limits, line);
 }
@@ -229,6 +252,7 @@ static enum limit_verdict set_aside(struct limits *limits, struct cell *cell,
         if (!line->held)
             return LIMIT_STOPS;
         queue_init(line->held);
+        leave_idle(limits, line);
         line->cell = cell;
         list_push_back(&cell->lines, &line->link);
     } else if (job->record && limits->n_aside >= ASIDE_MAX) {
@@ -403,6 +427,7 @@ void limits_init(struct limits *limits, const struct config_group *config, struc
     *limits = (struct limits){.config = config, .loop = loop, .n_running = n_running};
     list_init(&limits->blocked);
     list_init(&limits->all);
+    list_init(&limits->idle);
     timer_init(&limits->timer, on_timer);
     (void)heap_reserve(&limits->times, 1); /* for the group's line */
 }
@@ -455,7 +480,13 @@ void limits_change(struct limits *limits, const struct config_group *config)
 
 void limits_end_change(struct limits *limits)
 {
-    list_for_each_safe (node, &limits->all)
+    /* A review may free any line. */
+    for (uint32_t n = limits->keys.n_entries; n > 0 && !list_empty(&limits->all); n--) {
+        struct list *node = list_first(&limits->all);
+
+        list_unlink(node);
+        list_push_back(&limits->all, node);
         review(limits, list_entry(node, struct limit_line, all_link));
+    }
     limits_pass_on(limits);
 }

@@ -8,7 +8,9 @@
  * A limit of the group holds its cells, which take turns. A limit per key holds the jobs of that
  * key only: they are set aside in a line, and return to the queue one by one. What runs is a count
  * over live jobs. A rate is one number for each line, in virtual time (GCRA, ITU-T I.371): when a
- * bucket that leaks at the rate is empty. A line that has no jobs and an empty bucket is freed.
+ * bucket that leaks at the rate is empty. A line that has no jobs and an empty bucket is freed. Of
+ * those that have no jobs, LIMIT_IDLE_MAX are kept, so that new keys do not take memory without
+ * end.
  */
 
 #include "shared/base/clock.h"
@@ -25,17 +27,20 @@ struct cell;
 struct job;
 struct loop;
 
+#define LIMIT_IDLE_MAX 100000
+
 /* The jobs of a group, or of one of its keys, under its limits. */
 struct limit_line {
     struct index_entry by_key;
     struct heap_node by_time; /* in limits.times: when it is looked at again */
     uint64_t empty_at;        /* monotonic, nanoseconds: when its bucket is empty */
-    struct list link;         /* in cell.lines, while it holds jobs */
+    struct list link;         /* in cell.lines, while it holds jobs; in limits.idle */
     struct list all_link;     /* in limits.all */
     struct queue *held;       /* jobs set aside; NULL = none */
     struct cell *cell;        /* theirs */
     uint64_t n_running;       /* of a key */
     bool returned;            /* a job of it has returned to the queue */
+    bool idle;                /* no job has its key, but its bucket is not empty */
     uint8_t key_size;
     char *key; /* behind the struct; NULL = none */
 };
@@ -49,9 +54,11 @@ struct limits {
     struct list blocked;       /* struct cell.limit_link: cells that a limit of the group holds */
     struct index keys;         /* struct limit_line.by_key */
     struct list all;           /* struct limit_line.all_link */
-    struct heap times;         /* struct limit_line.by_time */
-    struct timer timer;        /* of the first of them */
-    uint64_t n_aside;          /* jobs in lines */
+    struct list idle;          /* struct limit_line.link, the one used last at the end */
+    uint64_t n_idle;
+    struct heap times;  /* struct limit_line.by_time */
+    struct timer timer; /* of the first of them */
+    uint64_t n_aside;   /* jobs in lines */
 };
 
 /* `n_running`: the jobs of the group that run. */

@@ -618,4 +618,25 @@ TEST(Q7_many_keys_whose_rates_permit_a_job_at_the_same_time_take_several_turns)
     ck_assert_uint_le(largest_fall, 256);
 }
 
+TEST(Q7_keys_without_jobs_are_remembered_up_to_a_number)
+{
+    char key[16];
+    struct job job = {.key = key};
+    enum config_limit_per per;
+    usec_t at;
+
+    config->rate = (struct config_rate){.n = 1, .period = 24 * 3600 * USEC_PER_SEC};
+    config->rate_per = CONFIG_LIMIT_PER_KEY;
+    for (unsigned i = 0; i <= LIMIT_IDLE_MAX; i++) {
+        job.key_size = (uint8_t)snprintf(key, sizeof(key), "%u", i);
+        ck_assert_int_eq(limits_begin(&group->limits, &job, true), 0);
+        limits_end(&group->limits, &job, true);
+    }
+    ck_assert_int_eq(limits_of_job(&group->limits, &job, &at, &per), LIMIT_RATE);
+    job.key_size = (uint8_t)snprintf(key, sizeof(key), "1");
+    ck_assert_int_eq(limits_of_job(&group->limits, &job, &at, &per), LIMIT_RATE);
+    job.key_size = (uint8_t)snprintf(key, sizeof(key), "0");
+    ck_assert_int_eq(limits_of_job(&group->limits, &job, &at, &per), LIMIT_NONE);
+}
+
 const struct suite suite = {.setup = setup, .teardown = teardown};
