@@ -314,6 +314,10 @@ class Verbs(Case):
         for arguments in ("skip", "nightly"), ("skip", "nightly", "noon"), ("show",), ("frob", "nightly"):
             self.assertEqual(self.ctl(*arguments).returncode, 2, arguments)
 
+    def test_a_negative_time_is_refused(self):
+        for method, times in ("Backfill", {"from": -1, "to": 1}), ("Skip", {"slot": -1}):
+            self.refused("BadOption", self.s.call, f"io.troupe.Schedules.{method}", name="nightly", **times)
+
 
 if __name__ == "__main__":
     unittest.main()
