@@ -153,9 +153,9 @@ static int64_t take_time(struct footer *footer)
 
     if (!negative)
         (void)take(footer, '+');
-    time = take_number(footer, 0, 167) * 3600;
+    time = (int64_t)take_number(footer, 0, 167) * 3600;
     if (take(footer, ':'))
-        time += take_number(footer, 0, 59) * 60;
+        time += (int64_t)take_number(footer, 0, 59) * 60;
     if (take(footer, ':'))
         time += take_number(footer, 0, 59);
     return negative ? -time : time;
@@ -164,7 +164,7 @@ static int64_t take_time(struct footer *footer)
 /* ",M3.5.0", ",J60" or ",59"; "/time" may follow. */
 static struct rule take_rule(struct footer *footer)
 {
-    struct rule rule = {.time = 2 * 3600};
+    struct rule rule = {.time = INT64_C(2) * 3600};
 
     footer->wrong |= !take(footer, ',');
     if (take(footer, 'M')) {
@@ -190,7 +190,7 @@ static int64_t rule_wall(const struct rule *rule, int year)
     if (rule->month > 0) {
         int64_t first = date_to_days((struct date){year, rule->month, 1});
 
-        day = first + (rule->day - date_weekday(first) + 7) % 7 + (rule->week - 1) * 7;
+        day = first + (rule->day - date_weekday(first) + 7) % 7 + (int64_t)(rule->week - 1) * 7;
         if (day >= first + date_month_length(year, rule->month))
             day -= 7;
     } else if (rule->no_leap_day && date_is_leap(year) && rule->day >= 59) {

@@ -82,7 +82,7 @@ static int parse_rate(const struct config_key *key, const char *value, void *fie
     if (values_count(count, &rate->n) != 0 || values_time(slash + 1, &rate->period) != 0)
         return invalid(ret_reason, "no valid value");
     if (rate->n == 0 || rate->n > 1000000 || rate->period < USEC_PER_MSEC ||
-        rate->period > 24 * 3600 * USEC_PER_SEC)
+        rate->period > UINT64_C(24) * 3600 * USEC_PER_SEC)
         return invalid(ret_reason, "out of range");
     return 0;
 }
