@@ -120,7 +120,8 @@ static int code_after_writing(void)
 static void *map_shared(int *ret_fd)
 {
     *ret_fd = memfd_create("probe", MFD_CLOEXEC);
-    (void)ftruncate(*ret_fd, 4096);
+    if (ftruncate(*ret_fd, 4096) < 0)
+        return MAP_FAILED;
     return mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, *ret_fd, 0);
 }
 
