@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Reads calendar expressions and cron lines: calendar_parse(). */
+
 #include "shared/base/cleanup.h"
 #include "supervisor/calendar/calendar.h"
 #include <ctype.h>
@@ -70,7 +73,7 @@ static unsigned count_in_word(const struct parser *parser, const char *character
 
 /* ---- numbers and names ---- */
 
-/* What a list consists of. Seconds are counted in microseconds. */
+/* The numbers that a list may contain. Seconds are counted in microseconds. */
 struct field {
     const char *noun, *allowed; /* for errors */
     uint32_t min, max;
@@ -349,7 +352,7 @@ static void parse_cron(struct parser *parser)
 
 /* ---- the whole ---- */
 
-/* Cron has these, too, with an @ before them; those that have it here mean something else. */
+/* Cron also has these words, with an @. Those with an @ in this table mean something else there. */
 static const struct {
     const char *word, *expression;
 } WORDS[] = {

@@ -29,6 +29,7 @@ struct bulk {
 
 #define bulk_of(pointer) list_entry(pointer, struct bulk, parts)
 
+/* Prepares the bulk, which belongs to the state of the call. */
 void bulk_init(struct bulk *bulk, struct request *request);
 /* Changes that are being written continue without the call. */
 void bulk_deinit(struct bulk *bulk);

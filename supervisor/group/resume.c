@@ -93,7 +93,7 @@ static void keep_missed(void *userdata, const struct memory_job *entry)
     cell_keep_missed(userdata, (const struct job_page *)(const void *)entry->kept);
 }
 
-/* Keeps the attempts of workers that nobody has taken over: there was no memory for their place, or
+/* Keeps the attempts of workers that were not taken over: there was no memory for their place, or
  * their group is gone. */
 static void keep_attempts_of_rest(const struct group_context *context)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What a job emits while it runs: items in a ring of bounded size, the oldest of which are dropped
- * first. Clients that watch the job read them. */
+/* A stream holds the items that a job emits while it runs, for clients that watch the job. Its size
+ * is bounded: the oldest items are dropped first. */
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"

@@ -24,6 +24,7 @@ static inline void unique_digest_add(struct unique_digest *digest, const void *b
 {
     blake2b_add(&digest->hash, bytes, size);
 }
+/* Returns the id; the digest can be begun again. */
 struct unique_id unique_digest_end(struct unique_digest *digest);
 
 static inline bool unique_id_is_none(const struct unique_id *id)

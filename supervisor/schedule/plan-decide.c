@@ -268,7 +268,7 @@ static void begin_anew(struct plan *plan, int64_t now)
     plan_write_row(plan);
 }
 
-/* Waits for the first slot that is not due. What is due and could not be taken up stays on time,
+/* Waits for the first slot that is not due. A due slot that could not be taken up stays on time,
  * however long that lasts, unless an undecided slot before it is late: `seen` covers all slots
  * before it. */
 static void arm(struct plan *plan, usec_t now)

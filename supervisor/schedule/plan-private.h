@@ -15,7 +15,7 @@ static inline usec_t usec_of(int64_t seconds)
 void plan_step(struct plan *plan);
 /* Notes what became of a job that was created on request. */
 void plan_note(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum slot_cause cause);
-/* Likewise of a slot, which is taken up now, or was before. */
+/* Notes what became of a slot that is taken up now, or was before. */
 void plan_decide(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum slot_cause cause);
 
 /* Gives the slot to its group, and decides it when the group has answered. */

@@ -85,7 +85,7 @@ int plan_reconfigure(struct plan *plan, struct config_schedule *config);
 /* Its file is gone: a later one of that name begins anew. */
 void plan_remove_row(const struct plan_context *context, const char *name);
 
-/* What the last supervisor has left is known: `row`, or NULL if there is nothing. */
+/* Begins with the state that the last supervisor has left: `row`, or NULL if there is none. */
 void plan_begin(struct plan *plan, const struct schedule_row *row);
 /* Looks again whether a slot can be fired, in a later turn. */
 void plan_review(struct plan *plan);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The rows of schedules: what a schedule has decided. The same struct is in shared memory, which
- * outlives a crash of the supervisor. */
+/* A row holds the decisions of a schedule. The same struct is in shared memory, which outlives a
+ * crash of the supervisor. */
 
 #include "supervisor/store/database.h"
 #include <stddef.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Values that are times of a calendar: values_calendar(). */
+
 #include "supervisor/config/syntax/values.h"
 
 #include "supervisor/calendar/calendar.h"

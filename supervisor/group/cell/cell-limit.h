@@ -49,7 +49,7 @@ struct limits {
     const struct config_group *config;
     struct loop *loop;
     const uint64_t *n_running; /* of the group */
-    uint64_t full_at;          /* as `empty_at`: how full buckets are that nobody knows */
+    uint64_t full_at;          /* as `empty_at`: of buckets that are not known */
     struct limit_line group;   /* of all jobs, without held ones */
     struct list blocked;       /* struct cell.limit_link: cells that a limit of the group holds */
     struct index keys;         /* struct limit_line.by_key */
@@ -64,7 +64,8 @@ struct limits {
 /* `n_running`: the jobs of the group that run. */
 void limits_init(struct limits *limits, const struct config_group *config, struct loop *loop,
                  const uint64_t *n_running);
-/* An earlier supervisor has begun jobs, nobody knows how many: each bucket is taken for full. */
+/* An earlier supervisor has begun jobs, and their number is not known: takes each bucket for full.
+ */
 void limits_take_over(struct limits *limits);
 void limits_deinit(struct limits *limits); /* no job is left */
 /* The configuration changes: all jobs return to the queue, and none counts as running until
@@ -94,7 +95,7 @@ enum limit_gate {
  * monotonic, when that of a rate is over. `*ret_per`: whose limit it is. */
 enum limit_gate limits_of_job(const struct limits *limits, const struct job *job, usec_t *ret_at,
                               enum config_limit_per *ret_per);
-/* Likewise which limit of the group holds cells that have jobs. */
+/* Returns which limit of the group holds cells that have jobs. */
 enum limit_gate limits_of_group(const struct limits *limits, usec_t *ret_at);
 
 enum limit_verdict {
