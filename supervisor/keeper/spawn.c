@@ -89,26 +89,17 @@ int spawn(const struct spawn_options *options, struct spawn_result *ret)
     return 0;
 }
 
-/* The kernel's layout on all architectures but MIPS. */
-struct kernel_sigaction {
-    uintptr_t handler;
-    unsigned long flags;
-    uintptr_t restorer;
-    uint64_t mask;
-};
-
-/*
- * Uses system calls because the C library hides two signals, which a parent may also have ignored.
- */
+/* Uses system calls because the C library hides two signals, which a parent may also have ignored.
+ * The kernel's struct begins with the handler on all architectures but MIPS. */
 void spawn_reset_ignored_signals(void)
 {
     for (int signo = 1; signo <= 64; signo++) {
-        struct kernel_sigaction action = {0};
-        if (syscall(SYS_rt_sigaction, signo, NULL, &action, sizeof(uint64_t)) < 0 ||
-            action.handler != (uintptr_t)SIG_IGN)
+        uintptr_t action[8] = {0};
+        if (syscall(SYS_rt_sigaction, signo, NULL, action, sizeof(uint64_t)) < 0 ||
+            action[0] != (uintptr_t)SIG_IGN)
             continue;
-        action = (struct kernel_sigaction){.handler = (uintptr_t)SIG_DFL};
-        syscall(SYS_rt_sigaction, signo, &action, NULL, sizeof(uint64_t));
+        action[0] = (uintptr_t)SIG_DFL;
+        syscall(SYS_rt_sigaction, signo, action, NULL, sizeof(uint64_t));
     }
 }
 
