@@ -94,6 +94,8 @@ static void on_changed(void *userdata, enum store_state state)
 
     if (is_working(state))
         restore_begin(&supervisor->restore);
+    else if (state == STORE_FAILED)
+        durable_jobs_refuse(&supervisor->parts.durable);
     if (state == STORE_OPEN)
         event_emit(&supervisor->parts.events, (struct event){.level = LOG_LEVEL_NOTICE,
                                                              .type = "store.open",

@@ -55,9 +55,13 @@ static void on_loaded(struct store_task *task, int result)
 {
     struct job_load *load = job_load_of(task);
     struct job_lookup *lookup = load->owner;
+    struct durable_jobs *durable = lookup ? lookup->context->durable : NULL;
 
-    if (lookup && result == 0 && !durable_jobs_are_known(lookup->context->durable)) {
-        durable_jobs_ask_later(lookup->context->durable, task);
+    if (lookup && result == 0 && !durable_jobs_are_known(durable) &&
+        store_state(durable->store) == STORE_FAILED)
+        result = -EIO; /* what it has found is not conclusive */
+    if (lookup && result == 0 && !durable_jobs_are_known(durable)) {
+        durable_jobs_ask_later(durable, task);
         return;
     }
     if (lookup && result == -ECANCELED)

@@ -270,6 +270,24 @@ void durable_jobs_ask(struct durable_jobs *jobs)
         store_add(jobs->store, query);
 }
 
+void durable_jobs_refuse(struct durable_jobs *jobs)
+{
+    struct list refused = LIST_INIT(refused);
+    struct list *node;
+
+    list_for_each_safe (each, &jobs->queries)
+        if (list_entry(each, struct store_task, link)->impatient) {
+            list_unlink(each);
+            list_push_back(&refused, each);
+        }
+    while ((node = list_first(&refused))) {
+        struct store_task *query = list_entry(node, struct store_task, link);
+
+        list_unlink(node);
+        query->done(query, -EIO);
+    }
+}
+
 void durable_jobs_close(struct durable_jobs *jobs)
 {
     struct store_task *query;

@@ -80,6 +80,8 @@ static inline void durable_jobs_ask_later(struct durable_jobs *jobs, struct stor
 }
 /* Adds all these queries: the jobs on disk are known, or never will be. */
 void durable_jobs_ask(struct durable_jobs *jobs);
+/* Ends those of them that are impatient with -EIO: the store has failed. */
+void durable_jobs_refuse(struct durable_jobs *jobs);
 
 /*
  * Learns whether the jobs of a cell end so soon that their additions had better wait for that: then

@@ -66,15 +66,15 @@ static void wait_done(struct store_task *task, int result)
         wait->done(wait->userdata, result);
 }
 
-struct removal_wait *removal_await(struct store *store, void (*done)(void *userdata, int result),
-                                   void *userdata)
+struct removal_wait *removal_await(struct store *store, bool impatient,
+                                   void (*done)(void *userdata, int result), void *userdata)
 {
     struct removal_wait *wait = malloc(sizeof(*wait));
 
     if (!wait)
         return NULL;
     *wait = (struct removal_wait){
-        .task = {.apply = wait_apply, .done = wait_done},
+        .task = {.apply = wait_apply, .done = wait_done, .impatient = impatient},
         .store = store,
         .added = true,
         .done = done,

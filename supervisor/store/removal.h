@@ -3,6 +3,7 @@
 
 /* The removal of rows that no job in memory stands for any more. */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct store;
@@ -14,9 +15,10 @@ void removal_add(struct store *store, int64_t number, unsigned tables);
 /* Waits until everything that was added to the store is on disk. */
 struct removal_wait;
 
-/* Calls `done` later, with 0, or -errno if the store has failed; not at the end of the store. The
- * caller owns the wait. Returns NULL without memory. */
-struct removal_wait *removal_await(struct store *store, void (*done)(void *userdata, int result),
-                                   void *userdata);
+/* Calls `done` later, with 0, or -errno if the store has failed; not at the end of the store.
+ * `impatient`: also while it may work again. The caller owns the wait. Returns NULL without memory.
+ */
+struct removal_wait *removal_await(struct store *store, bool impatient,
+                                   void (*done)(void *userdata, int result), void *userdata);
 /* Ends the wait; allowed in `done`. NULL allowed; returns NULL. */
 struct removal_wait *removal_wait_free(struct removal_wait *wait);

@@ -111,14 +111,15 @@ static void finish(struct store_worker *worker, struct list *tasks)
     wake_loop(store);
 }
 
-/* Finishes all tasks, or all additions, with an error. */
+/* Finishes all tasks with an error, or all additions, and with -EIO those that do not wait. */
 static void finish_all(struct store_worker *worker, int error, bool additions_only)
 {
     struct list refused = LIST_INIT(refused);
 
     list_append(&worker->tasks, &worker->begun);
     list_for_each_safe (node, &worker->tasks) {
-        if (additions_only && !task_of(node)->addition)
+        if (additions_only && !task_of(node)->addition &&
+            !(error == -EIO && task_of(node)->impatient))
             continue;
         task_of(node)->error = error;
         list_unlink(node);

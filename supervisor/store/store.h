@@ -59,7 +59,8 @@ struct store_task {
      * One that takes long returns STORE_E_MORE from apply(). store_free() ends it with -ECANCELED.
      */
     bool query;
-    bool impatient; /* a query that ends with -EIO when the store has failed, instead of waiting */
+    bool impatient; /* ends with -EIO when the store has failed, instead of waiting: changes nothing
+                     */
     /* How long it may wait before it is handed to the thread. */
     enum store_urgency urgency;
     usec_t held_until; /* private to the store */

@@ -117,7 +117,8 @@ static void on_removed(void *userdata, int result)
 static bool is_removing(struct letters *letters)
 {
     if (letters->unwritten && !letters->wait)
-        letters->wait = removal_await(letters->bulk.context->durable->store, on_removed, letters);
+        letters->wait =
+            removal_await(letters->bulk.context->durable->store, false, on_removed, letters);
     return letters->wait;
 }
 
@@ -354,7 +355,8 @@ const struct request_method control_dead_letter_methods[] = {
 
 static bool are_coming(const struct durable_jobs *durable)
 {
-    return durable->letters_unread && durable->store && durable_jobs_are_unread(durable);
+    return durable->letters_unread && durable->store && durable_jobs_are_unread(durable) &&
+           store_state(durable->store) != STORE_FAILED;
 }
 
 static void drop(struct request *request)
@@ -379,7 +381,7 @@ bool control_await_letters(struct request *request)
 
     if (!are_coming(durable))
         return false;
-    request->state = removal_await(durable->store, on_turn, request);
+    request->state = removal_await(durable->store, true, on_turn, request);
     if (request->state)
         request->drop = drop;
     else

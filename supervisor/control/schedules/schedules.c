@@ -377,7 +377,7 @@ static void backfill(struct request *request)
     if (!request_bool(request, "dry_run"))
         create_all(plan, from, state);
     if (state->n_created > 0 && is_durable(plan))
-        state->wait = removal_await(request->context->durable->store, on_written, request);
+        state->wait = removal_await(request->context->durable->store, false, on_written, request);
     if (!state->wait)
         answer_backfill(request, state);
 }
