@@ -62,7 +62,7 @@ TEST(a_schedule_has_the_options_of_a_job)
     ck_assert_uint_eq(schedule->priority, 3);
     ck_assert_uint_eq(schedule->max_retries, 0);
     ck_assert_uint_eq(schedule->timeout, 60 * USEC_PER_SEC);
-    ck_assert_str_eq(config_schedule_data(schedule, &size), "one\ntwo\n");
+    ck_assert_mem_eq(config_schedule_data(schedule, &size), "one\ntwo\n", 8);
     ck_assert_uint_eq(size, 8);
 }
 
