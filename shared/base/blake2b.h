@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* BLAKE2b (RFC 7693) without a key, with a digest of 128 bits: nobody can find other bytes with a
- * given digest. Takes about 2 ms for 1 MiB. */
+/* BLAKE2b (RFC 7693) without a key, with a digest of 128 bits. Finding other bytes with a given
+ * digest is not feasible. 1 MiB takes about 2 ms. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,7 +16,9 @@ struct blake2b {
     uint8_t pending[BLAKE2B_BLOCK];
 };
 
+/* Begins a digest. It owns no memory. */
 void blake2b_init(struct blake2b *hash);
+/* Adds `size` bytes, which are not kept. */
 void blake2b_add(struct blake2b *hash, const void *bytes, size_t size);
 /* Writes the digest: its first 8 bytes, and the others, read as little-endian numbers. */
 void blake2b_end(struct blake2b *hash, uint64_t ret[2]);

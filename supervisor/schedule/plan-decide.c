@@ -263,7 +263,8 @@ static void begin_anew(struct plan *plan, int64_t now)
         row->seen = now;
     if (!plan->known || row->reached <= now + PLAN_CLOCK_BACK)
         return;
-    log_warning("schedule %s: the clock was set back; it begins anew", plan->config->name);
+    log_warning("schedule %s: the clock was set back; it starts again at the new time",
+                plan->config->name);
     row->reached = now;
     plan_write_row(plan);
 }

@@ -82,7 +82,7 @@ struct plan *plan_free(struct plan *plan); /* returns NULL */
 /* Takes a new configuration over on success. Returns 0 or -errno. */
 int plan_reconfigure(struct plan *plan, struct config_schedule *config);
 
-/* Its file is gone: a later one of that name begins anew. */
+/* Its file is gone: a later one of that name starts without a past. */
 void plan_remove_row(const struct plan_context *context, const char *name);
 
 /* Begins with the state that the last supervisor has left: `row`, or NULL if there is none. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* A row holds the decisions of a schedule. The same struct is in shared memory, which outlives a
- * crash of the supervisor. */
+/* A row holds the decisions of a schedule. The same struct is kept in shared memory, which outlives
+ * a crash of the supervisor. */
 
 #include "supervisor/store/database.h"
 #include <stddef.h>

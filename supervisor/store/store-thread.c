@@ -111,7 +111,8 @@ static void finish(struct store_worker *worker, struct list *tasks)
     wake_loop(store);
 }
 
-/* Finishes all tasks with an error, or all additions, and with -EIO those that do not wait. */
+/* Finishes all tasks with an error. `additions_only`: only additions, and with -EIO also impatient
+ * tasks. */
 static void finish_all(struct store_worker *worker, int error, bool additions_only)
 {
     struct list refused = LIST_INIT(refused);

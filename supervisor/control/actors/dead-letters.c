@@ -353,6 +353,7 @@ const struct request_method control_dead_letter_methods[] = {
 
 /* ---- after a start ---- */
 
+/* Whether dead letters are still to be read, and the disk has not failed. */
 static bool are_coming(const struct durable_jobs *durable)
 {
     return durable->letters_unread && durable->store && durable_jobs_are_unread(durable) &&

@@ -154,7 +154,8 @@ static const struct checkpoint *checkpoint_that_fits(const struct slot *slot, co
         checkpoint->size <= protocol_checkpoint_max(header->ring_size, header->inline_max))
         return checkpoint;
     actor_log(slot->actor, LOG_LEVEL_WARNING,
-              "a job begins anew: its checkpoint of %" PRIu32 " bytes is too large for the mailbox",
+              "a job starts again: its checkpoint of %" PRIu32
+              " bytes is too large for the mailbox",
               checkpoint->size);
     return NULL;
 }
