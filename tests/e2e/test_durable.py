@@ -282,11 +282,20 @@ class Ends(Case):
 
     def test_D3_a_job_that_ends_before_it_was_written_is_not_written(self):
         s = self.durable().start()
+
+        def ending():
+            return s.group("kept").get("ending", 0)
+
+        def is_taken():
+            """Sends a job. It is answered, unless the storage thread takes it before it ends."""
+            first.send("Do", {"group": "kept", "payload": text("sleep 0.05\necho")})
+            s.until(lambda: ending() > 0 or select.select([first.socket], [], [], 0)[0])
+            return ending() > 0 or not first.reply()
+
         with Varlink(s.socket_path) as first, self.blocked(s):
-            first.send("Create", {"group": "kept", "payload": text("echo")})
-            s.until(lambda: s.group("kept").get("ending") == 1)  # the storage thread waits in its transaction
+            s.until(is_taken)  # from now on the thread waits for the lock, and takes no more
             self.assertEqual(s.do("kept", "echo hello")["result"], text("hello"))
-            self.assertEqual(s.group("kept")["ending"], 1)
+            self.assertEqual(ending(), 1)
 
 
 class Survives(Case):
