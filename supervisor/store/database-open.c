@@ -208,14 +208,14 @@ static int read_version(struct database *database, int64_t *ret)
     return 0;
 }
 
-/* Up to version 8, rows had the size of a large payload, which was a file. */
+/* In version 6, a large payload was a file, and its size was in the row. */
 static int refuse_files(struct database *database, int64_t version)
 {
     static const char sql[] = "SELECT (SELECT count(*) FROM job WHERE typeof(payload) = 'integer')"
                               " + (SELECT count(*) FROM ended WHERE typeof(result) = 'integer')"
                               " + (SELECT count(*) FROM dead WHERE typeof(payload) = 'integer')";
     int64_t n = 0;
-    int r = version <= 8 ? read_number(database, sql, &n) : 0;
+    int r = version == SCHEMA_OLDEST ? read_number(database, sql, &n) : 0;
 
     return r == 0 && n > 0
                ? database_refuse(database, ENOTSUP,

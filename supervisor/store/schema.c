@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/store/schema.h"
 
-#include "shared/base/cleanup.h"
+#include <stddef.h>
 
 /* Large payloads and results: pieces.h. */
 #define CREATE_PIECES                                                                              \
@@ -64,72 +64,38 @@ static const char CREATE[] =
     " asked_backoff_min INTEGER, asked_backoff_max INTEGER, asked_priority INTEGER,"
     " cause INTEGER, payload BLOB);"
     "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_CHECKPOINTS
-    "PRAGMA application_id = 1416786021; PRAGMA user_version = 16;"
+    "PRAGMA application_id = 1416786021; PRAGMA user_version = 7;"
     "COMMIT";
 
-/* Step N leads from version SCHEMA_OLDEST + N to the next one, and ends by writing that. */
-static const char *const STEPS[] = {
-    /* Adds the requested durations: a date alone would move when the clock is set. */
+/* Leads from the version of trouped 1.0.0 to this one. */
+static const char STEP[] =
     "BEGIN;"
-    "ALTER TABLE job ADD COLUMN delay INTEGER;"
-    "ALTER TABLE job ADD COLUMN time_left INTEGER;"
-    "PRAGMA user_version = 7;"
-    "COMMIT",
-    /* Counts ends of trouped that was not stopped. The last one is taken for a stop. */
-    "BEGIN;"
+    /* The last run is taken for one that was stopped. */
     "ALTER TABLE store ADD COLUMN stopped INTEGER NOT NULL DEFAULT 0;"
     "UPDATE store SET stopped = run;"
     "ALTER TABLE store ADD COLUMN unclean INTEGER NOT NULL DEFAULT 0;"
+    /* Durations that were asked for: a date alone would move when the clock is set. */
+    "ALTER TABLE job ADD COLUMN delay INTEGER;"
+    "ALTER TABLE job ADD COLUMN time_left INTEGER;"
     "ALTER TABLE job ADD COLUMN unclean INTEGER;"
-    "PRAGMA user_version = 8;"
-    "COMMIT",
-    /* No payload is a file any more. */
-    "PRAGMA user_version = 9",
-    /* Large payloads of live jobs got a table; the last step removes it. */
-    "PRAGMA user_version = 10",
-    /* Large payloads and results are pieces; those that are in rows stay there. */
-    "BEGIN;" CREATE_PIECES "PRAGMA user_version = 11;"
-    "COMMIT",
-    "BEGIN;"
-    "CREATE TABLE IF NOT EXISTS job_payload (number INTEGER PRIMARY KEY, payload BLOB NOT NULL);"
-    "INSERT INTO piece SELECT number, 0, 0, payload FROM job_payload;"
-    "UPDATE job SET payload = length(large.payload) FROM job_payload AS large"
-    " WHERE large.number = job.number;"
-    "DROP TRIGGER IF EXISTS job_removed;"
-    "DROP TABLE job_payload;"
-    "CREATE INDEX dead_letter ON dead (letter);"
-    "PRAGMA user_version = 12;"
-    "COMMIT",
-    "BEGIN;" CREATE_SCHEDULE "PRAGMA user_version = 13;"
-    "COMMIT",
-    /* Unique keys, as digests. */
-    "BEGIN;"
     "ALTER TABLE job ADD COLUMN unique_high INTEGER;"
     "ALTER TABLE job ADD COLUMN unique_low INTEGER;"
-    "PRAGMA user_version = 14;"
-    "COMMIT",
-    "BEGIN;"
     "ALTER TABLE job ADD COLUMN progressed INTEGER;"
-    "ALTER TABLE job ADD COLUMN checkpoint INTEGER;" CREATE_CHECKPOINTS "PRAGMA user_version = 15;"
-    "COMMIT",
-    "BEGIN;"
+    "ALTER TABLE job ADD COLUMN checkpoint INTEGER;"
     "ALTER TABLE job ADD COLUMN debounced INTEGER;"
-    "PRAGMA user_version = 16;"
-    "COMMIT",
-};
+    "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_CHECKPOINTS
+    "PRAGMA user_version = 7;"
+    "COMMIT";
 
-_Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 16, "the numbers in CREATE");
-_Static_assert(ELEMENTS(STEPS) == SCHEMA_VERSION - SCHEMA_OLDEST, "a step for each version");
+_Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 7 && SCHEMA_OLDEST == 6,
+               "the numbers in CREATE and STEP");
 
 int schema_migrate(sqlite3 *handle, int version)
 {
     int r = SQLITE_OK;
 
-    if (version == 0)
-        r = sqlite3_exec(handle, CREATE, NULL, NULL, NULL);
-    else
-        for (; r == SQLITE_OK && version < SCHEMA_VERSION; version++)
-            r = sqlite3_exec(handle, STEPS[version - SCHEMA_OLDEST], NULL, NULL, NULL);
+    if (version < SCHEMA_VERSION)
+        r = sqlite3_exec(handle, version == 0 ? CREATE : STEP, NULL, NULL, NULL);
     if (!sqlite3_get_autocommit(handle))
         (void)sqlite3_exec(handle, "ROLLBACK", NULL, NULL, NULL);
     return r;

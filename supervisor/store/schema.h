@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The tables of the database, and the steps from each version to the next.
+/* The tables of the database, and the step from the released version to this one.
  *
- * To change them: add a step, a test that begins with a database of the version before, and the
- * columns in troupe.db.5. */
+ * To change them before a release: change both texts in schema.c, and troupe.db.5; after it, raise
+ * the version, and add a step and a test that begins with a database of the version before. */
 
 #include <sqlite3.h>
 
-#define SCHEMA_VERSION     16
-#define SCHEMA_OLDEST      6          /* that can be brought up to date */
+#define SCHEMA_VERSION     7
+#define SCHEMA_OLDEST      6          /* of trouped 1.0.0 */
 #define SCHEMA_APPLICATION 0x54727065 /* "Trpe": marks the file as a database of trouped */
 
-/* Brings an open database from `version` (0 = an empty file, or from SCHEMA_OLDEST on) to
- * SCHEMA_VERSION, each step in a transaction. Returns a result of SQLite. */
+/* Brings an open database from `version` (0 = an empty file, SCHEMA_OLDEST or SCHEMA_VERSION) to
+ * SCHEMA_VERSION in one transaction. Returns a result of SQLite. */
 int schema_migrate(sqlite3 *handle, int version);

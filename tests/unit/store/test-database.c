@@ -339,28 +339,6 @@ TEST(D14_a_newer_version_and_one_that_is_too_old_are_refused)
     ck_assert_int_eq(count_rows(), 1000);
 }
 
-TEST(D14_a_version_that_has_kept_payloads_in_files_is_refused_and_found_before_an_upgrade)
-{
-    char problem[DATABASE_PROBLEM_MAX];
-
-    make();
-    execute("DROP INDEX dead_letter; DROP TABLE IF EXISTS schedule; DROP TABLE piece; DROP TABLE "
-            "unused;"
-            "ALTER TABLE job DROP COLUMN unique_high; ALTER TABLE job DROP COLUMN unique_low; "
-            "ALTER TABLE job DROP COLUMN debounced; DROP TRIGGER job_checkpoint;"
-            "DROP TABLE checkpoint; ALTER TABLE job DROP COLUMN progressed;"
-            "ALTER TABLE job DROP COLUMN checkpoint;"
-            "PRAGMA user_version = 8");
-    ck_assert_int_eq(database_check_format(scratch.path, problem), 0);
-    execute("UPDATE job SET payload = 600000 WHERE number = 7");
-    ck_assert_int_eq(database_check_format(scratch.path, problem), -ENOTSUP);
-    ck_assert_ptr_nonnull(strstr(problem, "payloads in files"));
-    check_refused(-ENOTSUP, "payloads in files");
-    execute("UPDATE job SET payload = x'00' WHERE number = 7");
-    ck_assert_int_eq(open_it(), 0);
-    ck_assert_int_eq(count_rows(), 1000);
-}
-
 TEST(an_unfinished_creation_is_done_again)
 {
     ck_assert_int_eq(mkdir(scratch.directory, 0700), 0);

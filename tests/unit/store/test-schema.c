@@ -7,6 +7,7 @@
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
 #include <ctype.h>
+#include <errno.h>
 
 static const char MANUAL[] = "supervisor/store/troupe.db.5";
 
@@ -50,30 +51,21 @@ TEST(the_manual_tells_of_every_table_and_column)
     free(manual);
 }
 
-static const char VERSION_7[] = "tests/unit/store/database-7.sql";
+static const char VERSION_6[] = "tests/unit/store/database-6.sql";
 
-/* What makes an earlier version of it. */
-static const char *const CHANGES[] = {
-    "",
-    "ALTER TABLE job DROP COLUMN delay; ALTER TABLE job DROP COLUMN time_left;"
-    "PRAGMA user_version = 6",
-};
-
-/* Makes a database from the text, and changes it by `sql_after`. */
-static void make_old(const struct scratch *scratch, const char *sql_after)
+static void make_old(const struct scratch *scratch)
 {
     sqlite3 *handle = NULL;
     char *sql;
     size_t size;
 
-    ck_assert_int_eq(unitfile_read(VERSION_7, &sql, &size), 0);
+    ck_assert_int_eq(unitfile_read(VERSION_6, &sql, &size), 0);
     sql = realloc(sql, size + 1);
     ck_assert_ptr_nonnull(sql);
     sql[size] = '\0';
     ck_assert_int_eq(mkdir(scratch->directory, 0700), 0);
     ck_assert_int_eq(sqlite3_open(scratch->path, &handle), SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(handle, sql, NULL, NULL, NULL), SQLITE_OK);
-    ck_assert_int_eq(sqlite3_exec(handle, sql_after, NULL, NULL, NULL), SQLITE_OK);
     ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
     free(sql);
 }
@@ -108,7 +100,7 @@ static int check_first(void *userdata, const struct job_row *row)
     return 0;
 }
 
-TEST(D14_a_database_of_version_6_or_7_is_read, .n = ELEMENTS(CHANGES))
+TEST(D14_a_database_of_version_6_is_read)
 {
     struct database database = DATABASE_NULL;
     struct scratch scratch;
@@ -118,7 +110,7 @@ TEST(D14_a_database_of_version_6_or_7_is_read, .n = ELEMENTS(CHANGES))
 
     database.opened = &opened;
     scratch_init(&scratch);
-    make_old(&scratch, CHANGES[_i]);
+    make_old(&scratch);
     for (unsigned times = 0; times < 2; times++) {
         ck_assert_msg(database_open(&database, scratch.path, NULL) == 0, "%s", database.problem);
         ck_assert_int_eq(read_one(&database, "PRAGMA user_version"), SCHEMA_VERSION);
@@ -134,53 +126,32 @@ TEST(D14_a_database_of_version_6_or_7_is_read, .n = ELEMENTS(CHANGES))
     scratch_deinit(&scratch);
 }
 
-/* Makes version 11 of the present one: it had a table for large payloads of live jobs. */
-static const char BACK_TO_11[] =
-    "CREATE TABLE job_payload (number INTEGER PRIMARY KEY, payload BLOB NOT NULL);"
-    "CREATE TRIGGER job_removed AFTER DELETE ON job WHEN old.payload IS NULL"
-    " BEGIN DELETE FROM job_payload WHERE number = old.number; END;"
-    "INSERT INTO job_payload SELECT number, randomblob(100000) FROM job WHERE name = 'first';"
-    "UPDATE job SET payload = NULL WHERE name = 'first';"
-    "UPDATE job SET payload = 3 << 20 WHERE name IS NULL;"
-    "DROP TABLE schedule; DROP INDEX dead_letter;"
-    "ALTER TABLE job DROP COLUMN unique_high; ALTER TABLE job DROP COLUMN unique_low;"
-    "DROP TRIGGER job_checkpoint; DROP TABLE checkpoint;"
-    "ALTER TABLE job DROP COLUMN progressed; ALTER TABLE job DROP COLUMN checkpoint;"
-    "ALTER TABLE job DROP COLUMN debounced;"
-    "PRAGMA user_version = 11";
-
-static int check_large(void *userdata, const struct job_row *row)
+/* Changes the database of version 6. */
+static void change_old(const struct scratch *scratch, const char *sql)
 {
-    ck_assert_uint_eq(row->payload_size, row->name_size > 0 ? 100000 : 3 << 20);
-    *(unsigned *)userdata += row->payload != NULL;
-    return 0;
+    sqlite3 *handle;
+
+    ck_assert_int_eq(sqlite3_open(scratch->path, &handle), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(handle, sql, NULL, NULL, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
 }
 
-TEST(D14_a_database_of_version_11_is_read)
+TEST(D14_version_6_with_payloads_in_files_is_refused_and_found_before_an_upgrade)
 {
     struct database database = DATABASE_NULL;
-    struct scratch scratch;
     char problem[DATABASE_PROBLEM_MAX];
-    unsigned n_read = 0;
+    struct scratch scratch;
 
     scratch_init(&scratch);
-    make_old(&scratch, "");
-    ck_assert_int_eq(database_open(&database, scratch.path, NULL), 0);
-    ck_assert_int_eq(sqlite3_exec(database.handle, BACK_TO_11, NULL, NULL, NULL), SQLITE_OK);
-    database_close(&database, false);
+    make_old(&scratch);
     ck_assert_int_eq(database_check_format(scratch.path, problem), 0);
-    for (unsigned times = 0; times < 2; times++) {
-        ck_assert_msg(database_open(&database, scratch.path, NULL) == 0, "%s", database.problem);
-        ck_assert_int_eq(read_one(&database, "PRAGMA user_version"), SCHEMA_VERSION);
-        ck_assert_int_eq(job_rows_fetch(&database, 281474976710657, check_large, &n_read), 0);
-        ck_assert_uint_eq(n_read, times + 1);
-        ck_assert_int_eq(job_rows_scan(&database, 0, false, 8, check_large, &n_read), 0);
-        ck_assert_uint_eq(n_read, times + 1);
-        database_close(&database, false);
-    }
+    change_old(&scratch, "UPDATE job SET payload = 600000 WHERE name = 'first'");
+    ck_assert_int_eq(database_check_format(scratch.path, problem), -ENOTSUP);
+    ck_assert_ptr_nonnull(strstr(problem, "payloads in files"));
+    ck_assert_int_eq(database_open(&database, scratch.path, NULL), -ENOTSUP);
+    ck_assert_ptr_nonnull(strstr(database.problem, "payloads in files"));
+    change_old(&scratch, "UPDATE job SET payload = x'00' WHERE name = 'first'");
     ck_assert_int_eq(database_open(&database, scratch.path, NULL), 0);
-    ck_assert_int_eq(job_rows_remove(&database, ROWS_ALL, 281474976710657), 0);
-    ck_assert_int_eq(read_one(&database, "SELECT count(*) FROM piece"), 0);
     database_close(&database, false);
     scratch_deinit(&scratch);
 }
@@ -195,7 +166,7 @@ static void assert_none(sqlite3 *handle, const char *sql)
     ck_assert_int_eq(sqlite3_finalize(query), SQLITE_OK);
 }
 
-TEST(D14_an_old_database_gets_the_columns_of_a_new_one, .n = ELEMENTS(CHANGES))
+TEST(D14_an_old_database_gets_the_columns_of_a_new_one)
 {
     static const char columns[] = "SELECT m.name || '.' || c.name FROM %s.sqlite_schema m,"
                                   " pragma_table_info(m.name, '%s') c WHERE m.type = 'table'"
@@ -206,7 +177,7 @@ TEST(D14_an_old_database_gets_the_columns_of_a_new_one, .n = ELEMENTS(CHANGES))
     char sql[1024];
 
     scratch_init(&scratch);
-    make_old(&scratch, CHANGES[_i]);
+    make_old(&scratch);
     ck_assert_msg(database_open(&database, scratch.path, NULL) == 0, "%s", database.problem);
     database_close(&database, false);
     ck_assert_int_eq(sqlite3_open(":memory:", &database.handle), SQLITE_OK);

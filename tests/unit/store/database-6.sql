@@ -1,4 +1,4 @@
--- What version 7 wrote: a test reads it as the present one.
+-- What version 6 wrote: a test reads it as the present one.
 BEGIN;
 CREATE TABLE store (run INTEGER NOT NULL, id_key INTEGER NOT NULL);
 CREATE TABLE job ( number INTEGER PRIMARY KEY, grp TEXT NOT NULL, key TEXT, name TEXT, priority INTEGER NOT
@@ -6,7 +6,7 @@ CREATE TABLE job ( number INTEGER PRIMARY KEY, grp TEXT NOT NULL, key TEXT, name
     max_retries INTEGER NOT NULL, created INTEGER NOT NULL, started INTEGER, due INTEGER, deadline INTEGER,
     uid INTEGER NOT NULL, keep INTEGER NOT NULL, asked_retries INTEGER, asked_timeout INTEGER,
     asked_backoff_min INTEGER, asked_backoff_max INTEGER, asked_priority INTEGER, cause INTEGER, payload BLOB,
-    moved INTEGER, canceller INTEGER, delay INTEGER, time_left INTEGER);
+    moved INTEGER, canceller INTEGER);
 CREATE UNIQUE INDEX job_name ON job (name) WHERE name IS NOT NULL;
 CREATE TABLE ended ( number INTEGER PRIMARY KEY, grp TEXT NOT NULL, key TEXT, name TEXT, state INTEGER NOT
     NULL, code INTEGER NOT NULL, reason TEXT, attempt INTEGER NOT NULL, failed INTEGER NOT NULL, max_retries
@@ -19,7 +19,7 @@ CREATE TABLE dead ( number INTEGER PRIMARY KEY, grp TEXT NOT NULL, key TEXT, nam
     NOT NULL, ended INTEGER NOT NULL, asked_retries INTEGER, asked_timeout INTEGER, asked_backoff_min INTEGER,
     asked_backoff_max INTEGER, asked_priority INTEGER, cause INTEGER, payload BLOB);
 PRAGMA application_id = 1416786021;
-PRAGMA user_version = 7;
+PRAGMA user_version = 6;
 INSERT INTO store VALUES (3, 4711);
 INSERT INTO job (number, grp, key, name, priority, state, cancel, attempt, failed, max_retries, created, started, due, uid,
     keep, asked_retries, asked_priority, payload) VALUES (281474976710657, 'mail', 'tenant', 'first', 40, 2, 0, 2, 2, 5,
