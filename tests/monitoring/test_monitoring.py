@@ -48,8 +48,9 @@ class Rules(unittest.TestCase):
         self.assertEqual(set(re.findall(r"- {alertname: (\w+), eval_time: 29m}", tests)), alerts, "these do not")
 
     @unittest.skipUnless(os.path.exists(DEBIANS), f"{DEBIANS} is missing")
-    def test_M3_the_lines_of_the_readme_fit_debians_configuration_as_they_stand(self):
-        lines = re.search(r"\n( +sed -i .*?)(?:&& )?systemctl restart prometheus", read(os.path.join(TOP, "README.md")), re.S)[1]
+    def test_M3_the_lines_of_the_manual_fit_debians_configuration_as_they_stand(self):
+        manual = read(os.path.join(TOP, "supervisor/metrics/troupe-metrics.7")).replace("\\e", "\\")
+        lines = re.search(r"\n# (sed -i .*?)\n# promtool", manual, re.S)[1].replace("\n# ", "\n")
         with tempfile.TemporaryDirectory() as directory:
             copy = shutil.copy(DEBIANS, directory)
             script = re.sub(r"/usr/share/troupe/monitoring/", os.path.dirname(ALERTS) + "/", lines.replace(DEBIANS, copy))

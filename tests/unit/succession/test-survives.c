@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table "What survives what" of trouped(8) says what the tables of fields say. */
+/* The table "What survives what" of troupe-continuity(7) says what the tables of fields say. */
 #include "supervisor/event/death.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-private.h"
@@ -13,7 +13,7 @@
 #include "supervisor/store/schedule-rows.h"
 #include "tests/unit/suite.h"
 
-#define MANUAL "supervisor/trouped.8"
+#define MANUAL "supervisor/troupe-continuity.7"
 
 /* The columns of the table, and the media that keep something then. */
 static const struct {
