@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Takes the pictures of the page in the README, from a run with real jobs that lasts $SECONDS before."""
+"""Takes the picture of the page in the README, from a run with real jobs that lasts $SECONDS before."""
 import os
 import random
 import sys
@@ -56,14 +56,8 @@ def send_jobs(socket, name, stop):
 
 
 @unittest.skipUnless(PROGRAM, "there is no chromium here")
-class Pictures(TestCase):
-    def take(self, browser, view, name):
-        browser.evaluate(f"location.hash = '#/{view}'")
-        browser.until("document.querySelector('main').innerText.length > 100")
-        browser.evaluate("new Promise(done => setTimeout(done, 3000))")  # the numbers come once a second
-        browser.picture(os.path.join(TOP, "supervisor/web", name))
-
-    def test_pictures(self):
+class Picture(TestCase):
+    def test_picture(self):
         s = self.started(GROUPS)
         browser = Browser(self, 1200, 740)
         browser.open(f"http://{Web(self, s.socket_path).name}/")
@@ -72,12 +66,8 @@ class Pictures(TestCase):
         for sender in senders:
             sender.start()
         browser.evaluate(f"new Promise(done => setTimeout(done, {1000 * SECONDS}))")
-        self.take(browser, "", "page.png")
-        browser.scheme("dark")
-        self.take(browser, "group/thumbnails", "page-dark.png")
-        browser.size(390, 760, phone=True)
-        browser.scheme("light")
-        self.take(browser, "", "page-phone.png")
+        browser.until("document.querySelector('main').innerText.length > 100")
+        browser.picture(os.path.join(TOP, "supervisor/web/page.png"))
         stop.set()
         for sender in senders:
             sender.join()
