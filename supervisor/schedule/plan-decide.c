@@ -255,7 +255,7 @@ static bool take_next(struct plan *plan, usec_t now)
 /* ---- time ---- */
 
 /* The clock was set back by a lot: the slots until `reached` come again. */
-static void begin_anew(struct plan *plan, int64_t now)
+static void begin_again(struct plan *plan, int64_t now)
 {
     struct schedule_row *row = plan->row;
 
@@ -300,7 +300,7 @@ void plan_step(struct plan *plan)
 
     if (plan->context->stopped || !plan->known)
         return;
-    begin_anew(plan, plan_now(plan));
+    begin_again(plan, plan_now(plan));
     while (n < SLOTS_PER_TURN && take_next(plan, now))
         n++;
     tell_untold(plan, true);

@@ -33,7 +33,7 @@ struct plan_write;
 #define PLAN_LATE (10 * USEC_PER_SEC)
 /* How many live jobs are watched: with Overlap=allow there may be more, which stay on disk. */
 #define PLAN_JOBS_MAX 1000
-/* A clock that is set back by more makes the schedule begin anew. */
+/* A clock that is set back by more makes the schedule start again. */
 #define PLAN_CLOCK_BACK (INT64_C(24) * 3600)
 
 enum plan_pause {

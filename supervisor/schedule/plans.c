@@ -272,7 +272,7 @@ static void find_rows(struct plans *plans)
         begin_all(plans);
 }
 
-/* A clock that was set back by a lot makes schedules begin anew. */
+/* A clock that was set back by a lot makes schedules start again. */
 static void on_clock_set(void *userdata)
 {
     const struct plans *plans = userdata;

@@ -145,7 +145,7 @@ static int count(struct troupe_job *job, const struct task *task)
             (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
     }
     if (task->reject)
-        return troupe_job_reject(job, 1, "counted in vain", strlen("counted in vain"));
+        return troupe_job_reject(job, 1, "it was told to fail", strlen("it was told to fail"));
     return troupe_job_succeed(job, text, (size_t)size);
 }
 
