@@ -7,7 +7,6 @@
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore-private.h"
-#include "supervisor/job/checkpoint.h"
 #include "supervisor/job/job-stream.h"
 #include "supervisor/store/job-to-row.h"
 #include "supervisor/succession/record.h"
@@ -76,27 +75,48 @@ static int restore_whole(const struct group_context *context, const struct saved
     return r > 0 ? -EEXIST : r;
 }
 
+/* A job on disk gets its checkpoint when its row is read. */
+static int give_checkpoint(const struct group_context *context, const struct saved_job *saved)
+{
+    struct job *job = saved->has_checkpoint ? job_by_handle(context->jobs, saved->handle) : NULL;
+    int r;
+
+    if (!job || !job->cell || (job->record ? durable_job_number(job) : 0) != saved->row.number)
+        return 0;
+    r = cell_set_checkpoint(job->cell, job, saved->row.checkpoint, saved->row.checkpoint_size);
+    if (r == 0 && job->record)
+        durable_job_checkpoint(job);
+    return r;
+}
+
+static int restore_job(const struct group_context *context, const struct saved_job *saved,
+                       const struct saved_reader *row)
+{
+    struct loaded_job loaded = {.row = saved->row, .payload = PAYLOAD_NULL};
+    int r;
+
+    if (saved->end == 0)
+        job_row_mend(&loaded.row);
+    loaded.row.payload_size = row->payload_size;
+    r = payload_set_lasting(&loaded.payload, row->payload, row->payload_size);
+    if (r == 0)
+        r = restore_whole(context, saved, &loaded);
+    payload_deinit(&loaded.payload);
+    return r;
+}
+
 int job_restore_row(const struct group_context *context, struct saved_reader *row)
 {
     const struct saved_reader whole = *row;
-    struct loaded_job loaded = {.payload = PAYLOAD_NULL};
     struct saved_job saved;
     int r;
 
     record_get(row, &SAVED_JOB_RECORD, &saved);
-    if (row->damaged)
+    if (row->damaged || saved.row.checkpoint_size > PROTOCOL_CHECKPOINT_MAX)
         return -EBADMSG;
-    if (saved.row.number != 0)
-        return restore_durable(context, &saved, &whole);
-    if (saved.end == 0)
-        job_row_mend(&saved.row);
-    loaded.row = saved.row;
-    loaded.row.payload_size = row->payload_size;
-    r = payload_set_lasting(&loaded.payload, row->payload, row->payload_size);
-    if (r == 0)
-        r = restore_whole(context, &saved, &loaded);
-    payload_deinit(&loaded.payload);
-    return r;
+    r = saved.row.number != 0 ? restore_durable(context, &saved, &whole)
+                              : restore_job(context, &saved, row);
+    return r == 0 ? give_checkpoint(context, &saved) : r;
 }
 
 int job_item_restore_row(const struct group_context *context, struct saved_reader *row)
@@ -115,18 +135,4 @@ int job_item_restore_row(const struct group_context *context, struct saved_reade
     if (r == 0)
         job_own_stream(job)->dropped = saved.dropped;
     return r;
-}
-
-int job_checkpoint_restore_row(const struct group_context *context, struct saved_reader *row)
-{
-    struct saved_checkpoint saved;
-    struct job *job;
-
-    record_get(row, &SAVED_CHECKPOINT_RECORD, &saved);
-    if (row->damaged || saved.data_size > PROTOCOL_CHECKPOINT_MAX)
-        return -EBADMSG;
-    job = job_by_handle(context->jobs, saved.handle);
-    if (!job || !job->cell)
-        return -ENOENT;
-    return cell_set_checkpoint(job->cell, job, saved.data, saved.data_size);
 }

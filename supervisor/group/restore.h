@@ -55,5 +55,3 @@ void restore_deinit(struct restore *restore);
 int job_restore_row(const struct group_context *context, struct saved_reader *row);
 /* Like job_restore_row(), but for an item that a job has emitted, after all jobs. */
 int job_item_restore_row(const struct group_context *context, struct saved_reader *row);
-/* Like job_item_restore_row(), but for a checkpoint. */
-int job_checkpoint_restore_row(const struct group_context *context, struct saved_reader *row);

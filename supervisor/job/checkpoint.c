@@ -2,8 +2,6 @@
 #include "supervisor/job/checkpoint.h"
 
 #include "shared/base/fault.h"
-#include "supervisor/job/job.h"
-#include "supervisor/succession/record.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,22 +28,4 @@ struct checkpoint *checkpoint_unref(struct checkpoint *checkpoint)
     if (checkpoint && --checkpoint->references == 0)
         free(checkpoint);
     return NULL;
-}
-
-#define ROW saved_checkpoint
-#define FIELDS(F)                                                                                  \
-    F(UPGRADE, handle, NUMBER(handle))                                                             \
-    F(UPGRADE, data, TEXT(data))
-const struct record SAVED_CHECKPOINT_RECORD = RECORD("checkpoint", FIELDS);
-
-void checkpoint_save(const struct job *job, struct saver *saver)
-{
-    const struct checkpoint *checkpoint = job_checkpoint(job);
-    struct saved_checkpoint saved = {.handle = job->handle};
-
-    if (!checkpoint)
-        return;
-    saved.data = checkpoint->bytes;
-    saved.data_size = checkpoint->size;
-    record_save(saver, &SAVED_CHECKPOINT_RECORD, &saved, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/store/job-to-row.h"
 #include "supervisor/job/checkpoint.h"
+#include "supervisor/store/durable-job.h"
 #include "supervisor/succession/record.h"
 
 #include <string.h>
@@ -89,9 +90,26 @@ void job_end_to_row(struct job_row *row, const struct job *job, enum job_state e
     F(UPGRADE, low, NUMBER(id_low))                                                                \
     F(UPGRADE, end, BELOW(end, _JOB_N_STATES - 1))                                                 \
     F(UPGRADE, payload_lost, NUMBER(payload_lost))                                                 \
+    F(UPGRADE, has_checkpoint, NUMBER(has_checkpoint))                                             \
+    F(UPGRADE, checkpoint, TEXT(row.checkpoint))                                                   \
     F(UPGRADE, reason, TEXT(row.reason))                                                           \
     F(UPGRADE, attempts, LIST(attempts, n_attempts, JOB_ATTEMPT_RECORD))
 const struct record SAVED_JOB_RECORD = RECORD(SAVED_JOB_ROW, FIELDS);
+
+bool job_lacks_checkpoint_on_disk(const struct job *job)
+{
+    return job_checkpoint(job) && !(job->record && durable_job_is_stored(job));
+}
+
+/* Otherwise there is none, or it is on disk. */
+static void checkpoint_to_saved(struct saved_job *saved, const struct job *job)
+{
+    const struct checkpoint *checkpoint = job_checkpoint(job);
+
+    saved->has_checkpoint = job_lacks_checkpoint_on_disk(job);
+    saved->row.checkpoint = saved->has_checkpoint ? checkpoint->bytes : NULL;
+    saved->row.checkpoint_size = saved->has_checkpoint ? checkpoint->size : 0;
+}
 
 void saved_job_fill(struct saved_job *saved, const struct job *job, const char *group)
 {
@@ -106,6 +124,7 @@ void saved_job_fill(struct saved_job *saved, const struct job *job, const char *
     };
     job_to_row(&saved->row, job, group);
     job_progress_to_row(&saved->row, job);
+    checkpoint_to_saved(saved, job);
     saved->row.reason = job->reason;
     saved->row.reason_size = size_of(job->reason);
     if (job->n_attempts > 0)

@@ -21,14 +21,18 @@ void job_end_to_row(struct job_row *row, const struct job *job, enum job_state e
 struct saved_job {
     struct job_row row;
     uint64_t handle, id_high, id_low;
-    uint8_t end;       /* enum job_state; 0 = it has not ended */
-    bool payload_lost; /* as that of the job */
+    uint8_t end;         /* enum job_state; 0 = it has not ended */
+    bool payload_lost;   /* as that of the job */
+    bool has_checkpoint; /* `row.checkpoint` is one that no row in the database has */
     uint8_t n_attempts;
     struct job_attempt attempts[JOB_ATTEMPTS_KEPT];
 };
 
 #define SAVED_JOB_ROW "job"
 extern const struct record SAVED_JOB_RECORD;
+
+/* Whether the job has a checkpoint that its row in the database, if any, may lack. */
+bool job_lacks_checkpoint_on_disk(const struct job *job);
 
 /* Fills in all but the number. The row points to texts and bytes of the job. */
 void saved_job_fill(struct saved_job *saved, const struct job *job, const char *group);

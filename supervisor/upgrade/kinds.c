@@ -13,7 +13,6 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore.h"
-#include "supervisor/job/checkpoint.h"
 #include "supervisor/job/job-facts.h"
 #include "supervisor/job/job-stream.h"
 #include "supervisor/message/message-context.h"
@@ -79,7 +78,6 @@ static const struct kind KINDS[] = {
     {UPGRADE_GROUPS, &CELL_RECORD, .restore = cell_restore_row},
     {UPGRADE_GROUPS, &STORE_STATS_RECORD, .restore = restore_store_tally},
     {UPGRADE_JOBS, &SAVED_JOB_RECORD, .restore = job_restore_row},
-    {UPGRADE_JOBS, &SAVED_CHECKPOINT_RECORD, .restore = job_checkpoint_restore_row},
     {UPGRADE_JOBS, &SAVED_ITEM_RECORD, .restore = job_item_restore_row},
     {UPGRADE_JOBS, .name = SLOT_ROW, .restore = slot_restore_row},
     {UPGRADE_MESSAGES, &ACTOR_RECORD, .restore = make_cell},

@@ -8,7 +8,6 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore.h"
-#include "supervisor/job/checkpoint.h"
 #include "supervisor/job/job-stream.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
@@ -25,10 +24,10 @@
 #include <unistd.h>
 
 /* Whether the row in the database of a durable job lacks something. Its worker's inbox has all of a
- * job in hand but its attempts. */
+ * job in hand but its attempts and its last checkpoint. */
 static bool is_to_be_saved(const struct job *job)
 {
-    if (!job->record || job->n_attempts > 0)
+    if (!job->record || job->n_attempts > 0 || job_lacks_checkpoint_on_disk(job))
         return true;
     return job->state != JOB_RUNNING && (job->n_unbegun > 0 || job->put_off);
 }
@@ -39,8 +38,6 @@ static void save_job(struct saver *saver, const struct job *job)
     const struct payload *payload = NULL;
 
     job_stream_save(job, saver);
-    if (!job->record)
-        checkpoint_save(job, saver);
     if (!is_to_be_saved(job))
         return;
     saved_job_fill(&saved, job, job->group->name);

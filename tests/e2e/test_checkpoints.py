@@ -128,3 +128,27 @@ class Checkpoints(Case):
         s.crash()
         self.assertEqual(self.last(s, waiting), "far")
         self.assertFalse(fault.exists())
+
+    def test_Q11_an_upgrade_keeps_those_that_could_not_be_written(self):
+        s = self.durable(size=2, **{**FAST, "BackoffMaxSec": "1h"}).with_failing_syncs().start()
+        go, done = Bell(s, "go"), Bell(s, "done")
+        self.endless(s)
+        lines = ["checkpoint old", f"wait {go.path}", "checkpoint new", f"ring {done.path}"]
+        lines = "\n".join(f"before 2 {line}" for line in lines)
+        in_hand = s.create("kept", f"{lines}\nbefore 2 wait {s.path('never')}\nlast")
+        waits = s.create("kept", f"{lines}\nbefore 2 retry 1 later\nlast", backoff_min_usec=3 * 10**6)
+        s.until(lambda: self.rows(s, "bytes", "checkpoint") == [(b"old",)] * 2)
+        Path(s.path("fails")).touch()
+        go.ring(2)
+        done.wait(2)
+        s.wait_event("store.failed")
+        s.until(lambda: s.job(waits)["state"] == "backoff")
+        for _ in range(2):
+            upgrade(s)
+        self.assertEqual(self.rows(s, "bytes", "checkpoint"), [(b"old",)] * 2)
+        os.unlink(s.path("fails"))
+        s.wait_event("store.open")
+        s.until_restored()
+        os.kill(s.worker(s.job(in_hand)["worker"])["pid"], signal.SIGKILL)
+        for id in in_hand, waits:
+            self.assertEqual(self.last(s, id), "new")

@@ -50,7 +50,7 @@ static int make_job(struct cell *cell, const struct job_row *row, const struct s
 }
 
 /* Finds the state of a durable job that an upgrade has handed over. Returns whether there is any;
- * its texts are not valid. */
+ * its texts are valid until it is removed from the waiting room. */
 static bool find_saved(struct durable_jobs *durable, int64_t number, struct saved_job *ret)
 {
     struct saved_reader reader;
@@ -74,9 +74,23 @@ void cell_give_attempts(struct durable_jobs *durable, struct job *job, int64_t n
     waiting_room_remove(durable->inherited, SAVED_JOB_ROW, (uint64_t)number);
 }
 
-/* Adds what the row lacks, which may be all progress: the store may have failed. */
-static void give_saved(struct durable_jobs *durable, struct job *job, struct job_row *row)
+static void give_checkpoint(struct loaded_job *loaded, const struct saved_job *saved)
 {
+    struct checkpoint *checkpoint =
+        saved->has_checkpoint ? checkpoint_new(saved->row.checkpoint, saved->row.checkpoint_size)
+                              : NULL;
+
+    if (!checkpoint)
+        return;
+    (void)checkpoint_unref(loaded->checkpoint);
+    loaded->checkpoint = checkpoint;
+    loaded->is_newer = true;
+}
+
+/* Adds what the row lacks, which may be all progress: the store may have failed. */
+static void give_saved(struct durable_jobs *durable, struct job *job, struct loaded_job *loaded)
+{
+    struct job_row *row = &loaded->row;
     struct saved_job saved;
 
     if (!find_saved(durable, row->number, &saved))
@@ -85,6 +99,7 @@ static void give_saved(struct durable_jobs *durable, struct job *job, struct job
     row->state = saved.row.state;
     row->due = saved.row.due;
     row->delay = saved.row.delay;
+    give_checkpoint(loaded, &saved);
     job_restore_attempts(job, saved.attempts, saved.n_attempts);
 }
 
@@ -112,7 +127,7 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
     job->group = cell->group;
     job->cell = cell;
     if (!saved)
-        give_saved(cell->context->durable, job, row);
+        give_saved(cell->context->durable, job, loaded);
     else
         job_restore_attempts(job, saved->attempts, saved->n_attempts);
     restore_facts(cell, job, row);
@@ -145,15 +160,19 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
 }
 
 /* An attempt that the row does not know did not count, as its worker was stopped. */
-static void resume_waiting(struct cell *cell, struct job *job, const struct job_row *row)
+static void resume_waiting(struct cell *cell, struct job *job, const struct loaded_job *loaded)
 {
+    const struct job_row *row = &loaded->row;
+
     if (row->state == JOB_ROW_DELAYED)
         cell_resume_wait(cell, job, JOB_DELAYED, row);
     else if (row->state == JOB_ROW_BACKOFF)
         cell_resume_wait(cell, job, JOB_BACKOFF, row);
     else
         cell_enqueue(cell, job, false);
-    if (job->record && job->attempt > row->attempt)
+    if (job->record && loaded->is_newer)
+        durable_job_checkpoint(job);
+    else if (job->record && job->attempt > row->attempt)
         durable_job_update(job, true);
 }
 
@@ -181,13 +200,13 @@ int cell_resume_job(struct cell *cell, struct loaded_job *loaded, const struct s
         break;
     case JOB_ROW_DELAYED:
     case JOB_ROW_BACKOFF:
-        resume_waiting(cell, job, &loaded->row);
+        resume_waiting(cell, job, loaded);
         break;
     default:
         if (job_cancel_requested(job))
             cell_end_cancelled(cell, job);
         else
-            resume_waiting(cell, job, &loaded->row);
+            resume_waiting(cell, job, loaded);
     }
     return 0;
 }

@@ -4,7 +4,6 @@
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/group-save.h"
-#include "supervisor/job/checkpoint.h"
 #include "supervisor/job/job-stream.h"
 #include "supervisor/message/message-save.h"
 #include "supervisor/pool/slot/slot.h"
@@ -37,7 +36,7 @@ static const struct {
     {"Timer, subscription, name", {&SCHEDULE_RECORD, &SUBSCRIPTION_RECORD, &ACTOR_NAME_RECORD}},
     {"Exchange made at run time", {&EXCHANGE_RECORD}},
     {"Ask, monitor", {&ASK_RECORD, &MONITOR_RECORD}},
-    {"Checkpoint of a job", {&SAVED_CHECKPOINT_RECORD}},
+    {"Checkpoint of a job", {&SAVED_JOB_RECORD}},
     {"Item that a job emitted", {&SAVED_ITEM_RECORD}},
     {"Attempt history, deaths", {&JOB_ATTEMPT_RECORD, &DEATH_RECORD}},
     {"Counters", {&GROUP_RECORD, &CELL_RECORD}},
