@@ -34,43 +34,54 @@ static int attachment_refuse_option(struct attachment *attachment, uint64_t cook
     return attachment_refuse(attachment, cookie, EINVAL, text);
 }
 
-static struct job_options options_of(const struct protocol_submit *submit)
+/* What few jobs ask for; NULL = nothing of it. `unique` has room for the key. */
+static struct cell_request_rare *rare_of(const struct protocol_submit *submit,
+                                         struct cell_request_rare *rare, char *unique)
 {
-    return (struct job_options){.max_retries = submit->max_retries,
-                                .timeout = submit->timeout,
-                                .backoff_min = submit->backoff_min,
-                                .backoff_max = submit->backoff_max,
-                                .priority = submit->priority};
-}
-
-static int attachment_submit(struct attachment *attachment, struct group *group,
-                             const struct protocol_submit *submit,
-                             const struct job_options *options, struct job **ret)
-{
-    char name[PROTOCOL_ID_TEXT], key[PROTOCOL_KEY_MAX], unique[PROTOCOL_KEY_MAX];
-    const struct cell_request request = {
-        .name = name,
-        .key = key,
-        .key_size = submit->key_size,
+    if ((submit->unique_size | submit->on_conflict | submit->delay | submit->at | submit->debounce |
+         submit->debounce_max) == 0)
+        return NULL;
+    *rare = (struct cell_request_rare){
+        .delay = submit->delay,
+        .at = submit->at,
         .unique_key = unique,
         .unique_size = submit->unique_size,
         .on_conflict = submit->on_conflict,
         .debounce = submit->debounce,
         .debounce_max = submit->debounce_max,
+    };
+    if (submit->unique_size > 0)
+        memcpy(unique, submit->unique, submit->unique_size);
+    return rare;
+}
+
+/* Returns as group_submit(); or -EINVAL with the problem of an option. */
+static int attachment_submit(struct attachment *attachment, struct group *group,
+                             const struct protocol_submit *submit, struct job **ret,
+                             const struct job_options_problem **ret_problem)
+{
+    char name[PROTOCOL_ID_TEXT], key[PROTOCOL_KEY_MAX], unique[PROTOCOL_KEY_MAX];
+    struct cell_request_rare rare;
+    const struct cell_request request = {
+        .name = name,
+        .key = key,
+        .key_size = submit->key_size,
         .keep_result =
             !(submit->flags & PROTOCOL_SUBMIT_DO) || submit->flags & PROTOCOL_SUBMIT_KEEP,
         .submitter_uid = attachment->uid,
         .bounded = attachment->actor->restricted,
-        .options = *options,
-        .delay = submit->delay,
-        .at = submit->at,
+        .options = {.max_retries = submit->max_retries,
+                    .timeout = submit->timeout,
+                    .backoff_min = submit->backoff_min,
+                    .backoff_max = submit->backoff_max,
+                    .priority = submit->priority},
+        .rare = rare_of(submit, &rare, unique),
         .wait = submit->wait,
         .deadline = submit->deadline,
         .waiter = &attachment->room,
         .data = submit->payload.data,
         .size = submit->payload.size,
         .blob = attachment->has_blob ? &attachment->blob : NULL,
-        .replaces = 0,
         .changed = submit->flags & PROTOCOL_SUBMIT_DO || group->config->durable
                        ? attachment_on_change
                        : NULL,
@@ -84,8 +95,10 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
     name[submit->name_size] = '\0';
     if (submit->key_size > 0)
         memcpy(key, submit->key, submit->key_size);
-    if (submit->unique_size > 0)
-        memcpy(unique, submit->unique, submit->unique_size);
+    *ret_problem = cell_request_check(&request);
+    if (*ret_problem)
+        return -EINVAL;
+    FAULT_POINT("client.submit");
     if (submit->name_size > 0 && !protocol_name_valid(name, submit->name_size))
         return CELL_E_BAD_ID;
     return group_submit(group, &request, ret);
@@ -125,8 +138,7 @@ static int attachment_take_blob(struct attachment *attachment, const struct prot
 
 /* Why to refuse a job before it is passed to its group; NULL = no reason. */
 static const struct refusal *refuse_early(const struct attachment *attachment,
-                                          const struct group *group,
-                                          const struct job_options *options)
+                                          const struct group *group, uint8_t priority)
 {
     static const struct refusal too_early = {
         .error = EPERM, .text = "priority: only 32 (the default) to 63 are permitted"};
@@ -138,7 +150,7 @@ static const struct refusal *refuse_early(const struct attachment *attachment,
     if (attachment->actor->restricted && group &&
         !attachment->may_submit(attachment->userdata, group))
         return &not_permitted;
-    if (attachment->actor->restricted && group && options->priority < QUEUE_PRIORITY_DEFAULT)
+    if (attachment->actor->restricted && group && priority < QUEUE_PRIORITY_DEFAULT)
         return &too_early;
     if (attachment->n_waiters >= ATTACHMENT_WAITERS_MAX)
         return &waits;
@@ -191,8 +203,7 @@ static int attachment_accept_submit(struct attachment *attachment,
                                     const struct protocol_submit *submit)
 {
     struct group *group = registry_get(attachment->context->registry, submit->group);
-    const struct job_options options = options_of(submit);
-    const struct refusal *refusal = refuse_early(attachment, group, &options);
+    const struct refusal *refusal = refuse_early(attachment, group, submit->priority);
     const struct job_options_problem *problem;
     struct job_waiter *waiter;
     struct job *job;
@@ -200,17 +211,9 @@ static int attachment_accept_submit(struct attachment *attachment,
 
     if (refusal)
         return attachment_refuse(attachment, submit->cookie, refusal->error, refusal->text);
-    problem = cell_request_check(&(struct cell_request){.unique_size = submit->unique_size,
-                                                        .debounce = submit->debounce,
-                                                        .debounce_max = submit->debounce_max,
-                                                        .delay = submit->delay,
-                                                        .at = submit->at});
-    if (!problem)
-        problem = job_options_check(&options, submit->delay, submit->at);
+    r = attachment_submit(attachment, group, submit, &job, &problem);
     if (problem)
         return attachment_refuse_option(attachment, submit->cookie, problem);
-    FAULT_POINT("client.submit");
-    r = attachment_submit(attachment, group, submit, &options, &job);
     if (r == CELL_E_WAIT)
         return ENDPOINT_E_FULL;
     if (r == CELL_E_EXISTING)

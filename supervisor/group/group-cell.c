@@ -71,7 +71,8 @@ static void group_begin_cell(struct group *group, struct cell *cell)
     cell_watch_idle(cell);
 }
 
-int group_submit_to_cell(struct group *group, const struct cell_request *request, struct job **ret)
+static int group_submit_to_keyed(struct group *group, const struct cell_request *request,
+                                 struct job **ret)
 {
     struct cell *cell;
     bool made;
@@ -97,9 +98,15 @@ int group_submit_to_cell(struct group *group, const struct cell_request *request
     return r;
 }
 
+int group_submit_to_cell(struct group *group, const struct cell_request *request, struct job **ret)
+{
+    return group->cell ? cell_submit(group->cell, request, ret)
+                       : group_submit_to_keyed(group, request, ret);
+}
+
 int group_submit(struct group *group, const struct cell_request *request, struct job **ret)
 {
-    return request->unique_size == 0 && group->config->unique == CONFIG_UNIQUE_NO
+    return !request->rare && group->config->unique == CONFIG_UNIQUE_NO
                ? group_submit_to_cell(group, request, ret)
                : group_submit_unique(group, request, ret);
 }

@@ -33,7 +33,7 @@ static int add_blob(struct unique_digest *digest, const struct payload *blob)
     return 0;
 }
 
-static int digest_payload(const struct group *group, struct cell_request *request)
+static int digest_payload(const struct group *group, const struct cell_request *request)
 {
     const uint64_t size = request->blob ? request->blob->size : request->size;
     struct unique_digest digest;
@@ -46,22 +46,23 @@ static int digest_payload(const struct group *group, struct cell_request *reques
         unique_digest_add(&digest, request->data, (size_t)size);
     else
         r = add_blob(&digest, request->blob);
-    request->unique = unique_digest_end(&digest);
+    request->rare->unique = unique_digest_end(&digest);
     return r;
 }
 
 /* The submitter's key comes first; without any, the job is not unique. */
-static int make_id(const struct group *group, struct cell_request *request)
+static int make_id(const struct group *group, const struct cell_request *request)
 {
     const enum config_unique unique = group->config->unique;
+    struct cell_request_rare *rare = request->rare;
 
-    request->unique = (struct unique_id){0};
-    if (request->unique_size > 0)
-        request->unique = unique_id_make(group->name, request->unique_key, request->unique_size);
+    rare->unique = (struct unique_id){0};
+    if (rare->unique_size > 0)
+        rare->unique = unique_id_make(group->name, rare->unique_key, rare->unique_size);
     else if (unique == CONFIG_UNIQUE_PAYLOAD)
         return digest_payload(group, request);
     else if (unique == CONFIG_UNIQUE_KEY && request->key_size > 0)
-        request->unique = unique_id_make(group->name, request->key, request->key_size);
+        rare->unique = unique_id_make(group->name, request->key, request->key_size);
     return 0;
 }
 
@@ -131,7 +132,8 @@ static int look_on_disk(const struct group *group, const struct cell_request *re
 {
     struct names_on_disk *disk = &group->context->durable->unique;
     const struct search *search = request->waiter ? request->waiter->search : NULL;
-    const int64_t number = names_on_disk_find(disk, &request->unique, sizeof(request->unique));
+    const struct unique_id *id = &request->rare->unique;
+    const int64_t number = names_on_disk_find(disk, id, sizeof(*id));
 
     if (!group->config->durable || (number == 0 && group->rows == GROUP_READ))
         return 0;
@@ -141,7 +143,7 @@ static int look_on_disk(const struct group *group, const struct cell_request *re
         return CELL_E_WAIT;
     if (search->error != 0)
         return search->error;
-    names_on_disk_remove(disk, &request->unique, sizeof(request->unique), number);
+    names_on_disk_remove(disk, id, sizeof(*id), number);
     return 0; /* the row is gone */
 }
 
@@ -150,10 +152,12 @@ static int look_on_disk(const struct group *group, const struct cell_request *re
 static enum protocol_conflict conflict_of(const struct group *group,
                                           const struct cell_request *request)
 {
-    if (request->debounce > 0)
+    const struct cell_request_rare *rare = request->rare;
+
+    if (rare->debounce > 0)
         return PROTOCOL_CONFLICT_REPLACE;
-    return request->on_conflict != PROTOCOL_CONFLICT_DEFAULT
-               ? request->on_conflict
+    return rare->on_conflict != PROTOCOL_CONFLICT_DEFAULT
+               ? rare->on_conflict
                : (enum protocol_conflict)(group->config->on_conflict + 1);
 }
 
@@ -171,8 +175,8 @@ static int take_existing(const struct cell_request *request, struct job *other)
 
 /* Decides about a job while `holder` has its key. `waiting`: the one of those with the key that has
  * not begun; NULL = none. Returns as find_conflict(). */
-static int decide(enum protocol_conflict conflict, struct cell_request *request, struct job *holder,
-                  struct job *waiting, struct job **ret)
+static int decide(enum protocol_conflict conflict, const struct cell_request *request,
+                  struct job *holder, struct job *waiting, struct job **ret)
 {
     const struct job *affected = waiting ? waiting : holder;
 
@@ -185,40 +189,42 @@ static int decide(enum protocol_conflict conflict, struct cell_request *request,
         *ret = waiting;
         return take_existing(request, waiting);
     }
-    request->supersedes = waiting;
+    request->rare->supersedes = waiting;
     return 0;
 }
 
 /* Sets when a debounced job begins. `before`: the job that it replaces; NULL = none. */
-static void debounce(struct cell_request *request, const struct job *before)
+static void debounce(struct cell_request_rare *rare, const struct job *before)
 {
     const usec_t now = clock_steady();
     const usec_t first = before && before->rare->debounced > 0 ? before->rare->debounced : now;
-    const usec_t left = usec_sub(usec_add(first, request->debounce_max), now);
+    const usec_t left = usec_sub(usec_add(first, rare->debounce_max), now);
 
-    request->debounced = first;
-    request->delay = request->debounce;
-    if (request->debounce_max > 0 && left < request->delay)
-        request->delay = left;
+    rare->debounced = first;
+    rare->delay = rare->debounce;
+    if (rare->debounce_max > 0 && left < rare->delay)
+        rare->delay = left;
 }
 
 /* Sets the unique key of the request, and the job that it replaces. Returns 0 = the job may be
  * submitted, CELL_E_TAKEN or CELL_E_EXISTING with `*ret`, CELL_E_WAIT, CELL_E_*, or -ENOMEM. */
-static int find_conflict(const struct group *group, struct cell_request *request, struct job **ret)
+static int find_conflict(const struct group *group, const struct cell_request *request,
+                         struct job **ret)
 {
     const struct job_table *jobs = group->context->jobs;
+    struct cell_request_rare *rare = request->rare;
     struct job *holder, *next;
     int r = make_id(group, request);
 
-    if (r != 0 || unique_id_is_none(&request->unique))
+    if (r != 0 || unique_id_is_none(&rare->unique))
         return r;
-    holder = unique_holder(jobs, &request->unique);
+    holder = unique_holder(jobs, &rare->unique);
     if (!holder)
         r = look_on_disk(group, request);
     if (r != 0)
         return r;
     if (holder && !has_id(holder, request->name)) { /* else the id is refused */
-        next = unique_successor(jobs, &request->unique);
+        next = unique_successor(jobs, &rare->unique);
         if (next && unique_is_going(next))
             next = NULL; /* the holder counts */
         r = decide(conflict_of(group, request), request, holder,
@@ -227,8 +233,8 @@ static int find_conflict(const struct group *group, struct cell_request *request
                                               : NULL,
                    ret);
     }
-    if (r == 0 && request->debounce > 0)
-        debounce(request, request->supersedes);
+    if (r == 0 && rare->debounce > 0)
+        debounce(rare, rare->supersedes);
     if (r != CELL_E_WAIT && request->waiter && request->waiter->search)
         end_search(request->waiter);
     return r;
@@ -236,8 +242,12 @@ static int find_conflict(const struct group *group, struct cell_request *request
 
 int group_submit_unique(struct group *group, const struct cell_request *request, struct job **ret)
 {
+    struct cell_request_rare none = {0};
     struct cell_request unique = *request;
-    int r = find_conflict(group, &unique, ret);
+    int r;
 
+    if (!unique.rare)
+        unique.rare = &none;
+    r = find_conflict(group, &unique, ret);
     return r != 0 ? r : group_submit_to_cell(group, &unique, ret);
 }

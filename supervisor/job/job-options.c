@@ -81,32 +81,14 @@ static const struct job_options_problem *check_backoff(const struct job_options 
     return NULL;
 }
 
-static const struct job_options_problem *check_start(usec_t delay, usec_t at)
-{
-    static const struct job_options_problem both = {"at", "not together with delay_usec"};
-    static const struct job_options_problem delay_long = {"delay_usec", "at most 366 days"};
-    static const struct job_options_problem at_far = {"at", "at most 366 days from now"};
-
-    if (delay > 0 && at > 0)
-        return &both;
-    if (delay > JOB_DELAY_MAX)
-        return &delay_long;
-    if (at > 0 && at > usec_add(clock_realtime(), JOB_DELAY_MAX))
-        return &at_far;
-    return NULL;
-}
-
-const struct job_options_problem *job_options_check(const struct job_options *options, usec_t delay,
-                                                    usec_t at)
+const struct job_options_problem *job_options_check(const struct job_options *options)
 {
     static const struct job_options_problem retries = {"max_retries", "0 to 1000000"};
     static const struct job_options_problem priority = {"priority", "0 (first) to 63 (last)"};
-    const struct job_options_problem *problem;
 
     if (options->max_retries != PROTOCOL_DEFAULT_RETRIES && options->max_retries > JOB_RETRIES_MAX)
         return &retries;
     if (options->priority != PROTOCOL_DEFAULT_PRIORITY && options->priority >= QUEUE_PRIORITIES)
         return &priority;
-    problem = check_backoff(options);
-    return problem ? problem : check_start(delay, at);
+    return check_backoff(options);
 }

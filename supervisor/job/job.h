@@ -274,10 +274,8 @@ struct job_options job_asked(const struct job *job);
 struct job_options_problem {
     const char *option, *allowed;
 };
-/* Checks the options and the start, after `delay` or at the date `at` (0 = not given). Returns the
- * first problem, or NULL. */
-const struct job_options_problem *job_options_check(const struct job_options *options, usec_t delay,
-                                                    usec_t at);
+/* Returns the first problem, or NULL. */
+const struct job_options_problem *job_options_check(const struct job_options *options);
 
 /* Make job->timers and job->rare, unless they exist. Return 0 or -ENOMEM. */
 int job_make_timers(struct job *job);

@@ -256,7 +256,7 @@ void job_row_mend(struct job_row *row)
         row->cause = PROTOCOL_CAUSE_REQUESTED;
     if (row->failed_by >= _ATTEMPT_N_CAUSES)
         row->failed_by = ATTEMPT_CAUSE_NONE;
-    if (job_options_check(&row->asked, 0, 0))
+    if (job_options_check(&row->asked))
         row->asked = none;
 }
 

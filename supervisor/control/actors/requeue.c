@@ -67,6 +67,7 @@ static int submit(struct group *group, struct dead_letter *letter, struct bulk_w
 {
     static const struct job_options none = JOB_OPTIONS_DEFAULT;
     struct payload payload = PAYLOAD_NULL;
+    struct cell_request_rare rare = {.replaces = letter->row};
     struct cell_request wanted = {
         .name = "",
         .key = letter->topic.key,
@@ -74,12 +75,12 @@ static int submit(struct group *group, struct dead_letter *letter, struct bulk_w
         .keep_result = true,
         .submitter_uid = letter->submitter_uid,
         /* It may have been read from a file. */
-        .options = job_options_check(&letter->options, 0, 0) ? none : letter->options,
+        .options = job_options_check(&letter->options) ? none : letter->options,
         .data = payload_data(&letter->payload),
         .size = letter->payload.size,
         .changed = write ? bulk_on_written : NULL,
         .owner = write,
-        .replaces = letter->row,
+        .rare = &rare,
     };
     int r = 0;
 

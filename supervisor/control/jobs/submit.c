@@ -103,7 +103,7 @@ static uint32_t number(const struct varlink_object *given, const char *name, uin
 }
 
 static bool take_unique(struct request *request, const struct varlink_object *given,
-                        struct cell_request *ret)
+                        struct cell_request_rare *ret)
 {
     static const char *const names[] = {
         [PROTOCOL_CONFLICT_EXISTING] = "existing",
@@ -124,6 +124,16 @@ static bool take_unique(struct request *request, const struct varlink_object *gi
     return true;
 }
 
+static bool take_rare(struct request *request, const struct varlink_object *given,
+                      struct cell_request_rare *ret)
+{
+    ret->delay = varlink_usec(given, "delay_usec", 0);
+    ret->at = varlink_usec(given, "at", 0);
+    ret->debounce = varlink_usec(given, "debounce_usec", 0);
+    ret->debounce_max = varlink_usec(given, "debounce_max_usec", 0);
+    return take_unique(request, given, ret);
+}
+
 static bool take_options(struct request *request, struct cell_request *ret)
 {
     const struct job_options_problem *problem;
@@ -141,22 +151,16 @@ static bool take_options(struct request *request, struct cell_request *ret)
     key = varlink_bytes(&given, "key");
     ret->key = key.data;
     ret->key_size = (uint32_t)key.size;
-    if (!take_unique(request, &given, ret))
+    if (!take_rare(request, &given, ret->rare))
         return false;
     options->max_retries = number(&given, "max_retries", PROTOCOL_DEFAULT_RETRIES);
     options->priority = (uint8_t)number(&given, "priority", PROTOCOL_DEFAULT_PRIORITY);
     options->timeout = varlink_usec(&given, "timeout_usec", options->timeout);
     options->backoff_min = varlink_usec(&given, "backoff_min_usec", options->backoff_min);
     options->backoff_max = varlink_usec(&given, "backoff_max_usec", options->backoff_max);
-    ret->delay = varlink_usec(&given, "delay_usec", ret->delay);
-    ret->at = varlink_usec(&given, "at", ret->at);
     ret->wait = varlink_usec(&given, "wait_usec", ret->wait);
     ret->deadline = varlink_usec(&given, "deadline_usec", ret->deadline);
-    ret->debounce = varlink_usec(&given, "debounce_usec", ret->debounce);
-    ret->debounce_max = varlink_usec(&given, "debounce_max_usec", ret->debounce_max);
     problem = cell_request_check(ret);
-    if (!problem)
-        problem = job_options_check(options, ret->delay, ret->at);
     return !problem || request_refuse(request, problem->option, problem->allowed);
 }
 
@@ -237,7 +241,7 @@ static bool may_wait(const struct request *request, const struct group *group,
                      const struct cell_request *wanted)
 {
     return wanted->wait > 0 || request->drop == drop_hold || group_store_is_opening(group) ||
-           ((wanted->name[0] != '\0' || wanted->unique_size > 0 ||
+           ((wanted->name[0] != '\0' || wanted->rare->unique_size > 0 ||
              group->config->unique != CONFIG_UNIQUE_NO) &&
             request->context->durable->store);
 }
@@ -263,6 +267,7 @@ static bool may_have_priority(struct request *request, const struct job_options 
 struct job *control_submit(struct request *request, const struct control_submit_options *options,
                            bool *ret_existing)
 {
+    struct cell_request_rare rare = {0};
     struct cell_request wanted = {
         .name = "",
         .keep_result = options->keep_result,
@@ -270,6 +275,7 @@ struct job *control_submit(struct request *request, const struct control_submit_
         .bounded = !request->connection->account->may_change,
         .options = JOB_OPTIONS_DEFAULT,
         .data = "",
+        .rare = &rare,
     };
     _cleanup_(control_payload_deinit)
     struct control_payload payload = CONTROL_PAYLOAD_NULL;

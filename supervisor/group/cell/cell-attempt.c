@@ -146,9 +146,9 @@ void cell_back_off(struct cell *cell, struct job *job, usec_t delay)
         job_tell_waiters(cell->context->jobs, job);
 }
 
-int cell_delay(struct cell *cell, struct job *job, const struct cell_request *request)
+int cell_delay(struct cell *cell, struct job *job, usec_t delay, usec_t at)
 {
-    int r = cell_set_alarm(cell, job, request->delay, request->at);
+    int r = cell_set_alarm(cell, job, delay, at);
 
     if (r < 0)
         return r;

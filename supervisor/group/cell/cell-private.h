@@ -57,7 +57,7 @@ bool cell_has_released_key(const struct cell *cell, const struct job_row *row);
 /* A running job waits before its next attempt. */
 void cell_back_off(struct cell *cell, struct job *job, usec_t delay);
 /* A new job waits for the time of the request. Returns 0 or -ENOMEM. */
-int cell_delay(struct cell *cell, struct job *job, const struct cell_request *request);
+int cell_delay(struct cell *cell, struct job *job, usec_t delay, usec_t at);
 
 /* Makes a queued job that was read from disk, in no list, wait in `state`: until its requested
  * date, or for the rest of its delay. */

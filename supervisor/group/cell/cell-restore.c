@@ -119,7 +119,7 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
     struct job *job;
     int r;
 
-    if (job_options_check(&row->asked, 0, 0))
+    if (job_options_check(&row->asked))
         return -EBADMSG;
     r = make_job(cell, row, saved, &job);
     if (r != 0)
@@ -228,7 +228,7 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
     const struct job_row *row = &loaded->row;
     const bool ended = job->record && durable_job_is_ending(job);
 
-    if (job_options_check(&row->asked, 0, 0))
+    if (job_options_check(&row->asked))
         return -EBADMSG;
     if (loaded->checkpoint && job_make_rare(job) < 0)
         return -ENOMEM;

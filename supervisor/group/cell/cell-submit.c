@@ -18,7 +18,22 @@ static bool is_permitted_name(const struct cell_request *request)
            (request->is_slot || !protocol_name_is_slot(request->name, size));
 }
 
-const struct job_options_problem *cell_request_check(const struct cell_request *request)
+static const struct job_options_problem *check_start(const struct cell_request_rare *rare)
+{
+    static const struct job_options_problem both = {"at", "not together with delay_usec"};
+    static const struct job_options_problem delay_long = {"delay_usec", "at most 366 days"};
+    static const struct job_options_problem at_far = {"at", "at most 366 days from now"};
+
+    if (rare->delay > 0 && rare->at > 0)
+        return &both;
+    if (rare->delay > JOB_DELAY_MAX)
+        return &delay_long;
+    if (rare->at > 0 && rare->at > usec_add(clock_realtime(), JOB_DELAY_MAX))
+        return &at_far;
+    return NULL;
+}
+
+static const struct job_options_problem *check_debounce(const struct cell_request_rare *rare)
 {
     static const struct job_options_problem keyless = {"debounce_usec", "only with unique"};
     static const struct job_options_problem delayed = {"debounce_usec",
@@ -27,13 +42,23 @@ const struct job_options_problem *cell_request_check(const struct cell_request *
     static const struct job_options_problem alone = {"debounce_max_usec",
                                                      "only with debounce_usec"};
 
-    if (request->debounce == 0)
-        return request->debounce_max > 0 ? &alone : NULL;
-    if (request->unique_size == 0)
+    if (rare->debounce == 0)
+        return rare->debounce_max > 0 ? &alone : NULL;
+    if (rare->unique_size == 0)
         return &keyless;
-    if (request->delay > 0 || request->at > 0)
+    if (rare->delay > 0 || rare->at > 0)
         return &delayed;
-    return request->debounce > JOB_DELAY_MAX ? &long_ : NULL;
+    return rare->debounce > JOB_DELAY_MAX ? &long_ : NULL;
+}
+
+const struct job_options_problem *cell_request_check(const struct cell_request *request)
+{
+    const struct job_options_problem *problem =
+        request->rare ? check_debounce(request->rare) : NULL;
+
+    if (!problem)
+        problem = job_options_check(&request->options);
+    return problem || !request->rare ? problem : check_start(request->rare);
 }
 
 static int cell_admit(struct cell *cell, const struct cell_request *request)
@@ -62,6 +87,15 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
     return r;
 }
 
+static int cell_fill_rare(struct job *job, const struct cell_request_rare *rare)
+{
+    int r = unique_set(job, &rare->unique);
+
+    if (r == 0 && job->rare)
+        job->rare->debounced = rare->debounced;
+    return r;
+}
+
 /* Fills in everything but a blob, which is taken over when nothing can fail any more. */
 static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_request *request)
 {
@@ -73,10 +107,8 @@ static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_r
     job->submitter_uid = request->submitter_uid;
     job_set_options(job, &request->options, cell->config);
     r = job_set_key(job, request->key, request->key_size);
-    if (r == 0 && !unique_id_is_none(&request->unique))
-        r = unique_set(job, &request->unique);
-    if (r == 0 && job->rare)
-        job->rare->debounced = request->debounced;
+    if (r == 0 && request->rare)
+        r = cell_fill_rare(job, request->rare);
     if (r < 0)
         return r;
     if (!request->blob)
@@ -97,10 +129,10 @@ static int cell_add_submitter(struct cell *cell, struct job *job,
     return 0;
 }
 
-static bool is_for_later(const struct cell *cell, const struct cell_request *request)
+static bool is_for_later(const struct cell *cell, const struct cell_request_rare *rare)
 {
-    return request->delay > 0 ||
-           (request->at > 0 && request->at > loop_realtime(cell->context->loop));
+    return rare &&
+           (rare->delay > 0 || (rare->at > 0 && rare->at > loop_realtime(cell->context->loop)));
 }
 
 /* The time of waiting for room counts. Returns 0 or -ENOMEM. */
@@ -143,11 +175,12 @@ static int cell_make_job(struct cell *cell, const struct cell_request *request, 
     if (r == 0 && request->changed)
         r = cell_add_submitter(cell, job, request);
     if (r == 0 && cell->config->durable)
-        r = durable_job_new(cell->context->durable, job, cell->group->name, request->replaces);
+        r = durable_job_new(cell->context->durable, job, cell->group->name,
+                            request->rare ? request->rare->replaces : 0);
     if (r == 0)
         r = cell_set_deadline(cell, job, request);
-    if (r == 0 && is_for_later(cell, request))
-        r = cell_delay(cell, job, request);
+    if (r == 0 && is_for_later(cell, request->rare))
+        r = cell_delay(cell, job, request->rare->delay, request->rare->at);
     if (r < 0) {
         if (job->timers)
             timer_disarm(cell_timers(cell), &job->timers->deadline);
@@ -158,11 +191,11 @@ static int cell_make_job(struct cell *cell, const struct cell_request *request, 
     return 0;
 }
 
-static void cell_join_unique(struct cell *cell, struct job *job, const struct cell_request *request)
+static void cell_join_unique(struct cell *cell, struct job *job, struct job *supersedes)
 {
     unique_join(cell->context->jobs, job);
-    if (request->supersedes)
-        unique_replace(job, request->supersedes);
+    if (supersedes)
+        unique_replace(job, supersedes);
 }
 
 int cell_submit(struct cell *cell, const struct cell_request *request, struct job **ret)
@@ -192,13 +225,13 @@ int cell_submit(struct cell *cell, const struct cell_request *request, struct jo
     job_count(&cell->counts, JOBS_ACCEPTED, 1);
     cell_count_live(cell);
     if (job->rare)
-        cell_join_unique(cell, job, request);
+        cell_join_unique(cell, job, request->rare->supersedes);
     if (job->state == JOB_QUEUED)
         cell_enqueue(cell, job, false);
     FAULT_POINT("job.accepted");
     if (job->record)
         durable_job_add(job, job->state == JOB_QUEUED ? &cell->hold : NULL);
-    else if (request->supersedes)
+    else if (request->rare && request->rare->supersedes)
         cell_end_replaced(job);
     FAULT_POINT("job.given");
     job_event(job, "job.accepted", NULL, "is accepted");

@@ -42,6 +42,22 @@ void cell_waiter_stop(struct cell_waiter *waiter);
  * refused. */
 void cell_waiter_reset(struct cell_waiter *waiter);
 
+/* What few jobs need: no other job pays for it. */
+struct cell_request_rare {
+    usec_t delay, at;       /* at most JOB_DELAY_MAX from now; 0 = none */
+    const void *unique_key; /* of the submitter */
+    uint32_t unique_size;   /* 0 = none */
+    enum protocol_conflict on_conflict;
+    /* With a unique key: how long it begins after the last job with the key, and at most after the
+     * first; `delay` is unset. 0 = not debounced; without limit. */
+    usec_t debounce, debounce_max;
+    int64_t replaces; /* row of a dead letter, which goes when a durable job is written; 0 = none */
+    /* Set by group_submit(). */
+    usec_t debounced; /* clock_steady(), when the first one came; 0 = not debounced */
+    struct unique_id unique;
+    struct job *supersedes; /* waits, and is cancelled when this one is accepted; NULL = none */
+};
+
 /* Key and payload are copied on success; a blob is taken over. */
 struct cell_request {
     const char *name;    /* chosen id; "" = a random one */
@@ -50,26 +66,15 @@ struct cell_request {
     bool bounded;        /* this user may not have more waiting than remains free for others */
     const void *key;
     uint32_t key_size;
-    const void *unique_key; /* of the submitter */
-    uint32_t unique_size;   /* 0 = none */
-    enum protocol_conflict on_conflict;
-    /* With a unique key: how long it begins after the last job with the key, and at most after the
-     * first; `delay` is unset. 0 = not debounced; without limit. */
-    usec_t debounce, debounce_max;
-    usec_t debounced;        /* set by group_submit(): clock_steady(), when the first one came */
-    struct unique_id unique; /* set by group_submit(), as is the next one */
-    struct job *supersedes;  /* waits, and is cancelled when this one is accepted; NULL = none */
     bool keep_result;
     struct job_options options;
-    usec_t delay, at; /* at most JOB_DELAY_MAX from now; 0 = none */
-    usec_t wait;      /* for room, if there is a waiter */
-    usec_t deadline;  /* from now, waiting included; 0 or USEC_INFINITY = none */
+    usec_t wait;     /* for room, if there is a waiter */
+    usec_t deadline; /* from now, waiting included; 0 or USEC_INFINITY = none */
     struct cell_waiter *waiter;
     const void *data; /* inline payload */
     uint64_t size;
-    struct payload *blob; /* NULL = inline; moved out of it on success */
-    int64_t replaces; /* row of a dead letter, which goes when a durable job is written; 0 = none
-                       */
+    struct payload *blob;           /* NULL = inline; moved out of it on success */
+    struct cell_request_rare *rare; /* NULL = nothing of it */
     /* Called for every later change of the job's state, as its first waiter; NULL = none. */
     void (*changed)(struct job_waiter *waiter, struct job *job);
     void *owner;
@@ -101,7 +106,7 @@ enum {
     CELL_E_UNSURE,       /* Durable=yes: the row may be on disk, or the job has run without one */
 };
 
-/* Checks the debounce options. Returns the problem, or NULL. */
+/* Checks the options. Returns the first problem, or NULL. */
 const struct job_options_problem *cell_request_check(const struct cell_request *request);
 
 /* Accepts a job, which then ends exactly once. Returns 0 with `*ret` (borrowed; valid until its end

@@ -73,9 +73,10 @@ static struct job *queued(const char *name, uint8_t priority)
 
 TEST(a_job_whose_date_has_passed_is_queued_at_once)
 {
+    struct cell_request_rare rare = {.at = clock_realtime() - 1};
     struct cell_request request = request_of("now");
 
-    request.at = clock_realtime() - 1;
+    request.rare = &rare;
     ck_assert_int_eq(accepted(&request)->state, JOB_QUEUED);
 }
 
@@ -257,13 +258,14 @@ TEST(a_large_one_whose_time_is_over_holds_up_nobody)
 TEST(a_large_one_for_later_holds_up_nobody_when_it_has_its_place)
 {
     static char large[901];
+    struct cell_request_rare rare = {.delay = 3600 * USEC_PER_SEC};
     struct sender first, half, small;
 
     n_answered = 0;
     memset(large, 'x', 900);
     sender_start(&first, large, USEC_INFINITY);
     sender_start(&half, large, USEC_INFINITY);
-    half.request.delay = 3600 * USEC_PER_SEC;
+    half.request.rare = &rare;
     sender_start(&small, "small", USEC_INFINITY);
     ck_assert_int_eq(cell_cancel(first.job, PROTOCOL_CAUSE_REQUESTED, 0), 0);
     run_until_answered(3);
