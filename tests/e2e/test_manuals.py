@@ -72,6 +72,8 @@ class Manuals(TestCase):
         n = 0
         for page in "troupe.group.5", "troupe.conf.5", "troupe.exchange.5", "troupe-exec.1":
             for block in examples(page):
+                if block.startswith("#!"):
+                    continue
                 body = block if block.startswith("[") else "[Group]\n" + block
                 body = re.sub(r"^(User=|SubmitUser=|AdminGroup=).*", r"\g<1>root", body, flags=re.MULTILINE)
                 body = body.replace("/usr/libexec/troupe/troupe-exec", TROUPE_EXEC).replace("/var/www", "/tmp")
@@ -82,7 +84,7 @@ class Manuals(TestCase):
         self.assertEqual(n, 8)
 
     def test_M11_commands_as_workers(self):
-        [_, grep, pipeline] = examples("troupe-exec.1")
+        [_, grep, pipeline, _] = examples("troupe-exec.1")
         s = self.started({name: "[Group]\n" + line.replace("User=troupe\n", "").replace("/usr/libexec/troupe/troupe-exec", TROUPE_EXEC)
                           for name, line in (("grep", grep), ("lines", pipeline))})
         self.assertEqual(s.do("grep", "an error\n")["result"]["data"], "1\n")
@@ -90,6 +92,21 @@ class Manuals(TestCase):
         with gzip.open(s.path("three's.gz"), "wb") as file:
             file.write(b"1\n2\n3\n")
         self.assertEqual(s.do("lines", s.path("three's.gz"))["result"]["data"].strip(), "3")
+
+    def test_M11_a_script_that_continues(self):
+        s = self.supervisor()
+        script = Path(s.write("import-file", examples("troupe-exec.1")[-1].replace("import-line", s.path("import-line"))))
+        stub = Path(s.path("import-line"))
+        stub.write_text("#!/bin/sh\ncd ${0%/*}\n[ $1 != three ] || [ -e again ] || { touch again; exit 1; }\necho $1 >>imported\n", encoding="ascii")
+        for path in script, stub:
+            path.chmod(0o755)
+        s.write("import.group", ini(f"{TROUPE_EXEC} -- {script} {{}}", Jobs={"BackoffMinSec": "1ms"}))
+        Path(s.path("lines")).write_text("one\ntwo\nthree\nfour\n", encoding="ascii")
+        s.start()
+        job = s.wait_job(s.create("import", s.path("lines")))
+        self.assertEqual((job["state"], job["attempt"]), ("succeeded", 2))
+        self.assertEqual(Path(s.path("imported")).read_text(encoding="ascii"), "one\ntwo\nthree\nfour\n")
+        self.assertEqual(s.ctl("watch", job["id"]).stdout, "".join(f"line {n}\n" for n in range(1, 5)))
 
     def test_M11_numbers(self):
         s = self.started({"digest": DIGEST})

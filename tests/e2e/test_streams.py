@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Q13: what a job emits while it runs, for clients that watch it."""
 import json
+import os
+import signal
 import subprocess
+from pathlib import Path
 
 from test_access import SUBMITTER, user
 from test_takeover import upgrade
-from troupe import ACTOR, LIMIT, TROUPECTL, Bell, TestCase, Varlink, ini, text
+from troupe import ACTOR, LIMIT, LOCKED_PIPE, TROUPECTL, TROUPE_EXEC, Bell, TestCase, Varlink, ini, text
 
 FAST = {"BackoffMinSec": "1ms", "BackoffMaxSec": "1ms"}
 
@@ -89,3 +92,54 @@ class Streams(TestCase):
         self.assertIn(f"job {done} was rejected", process.stderr)
         [line] = self.s.ctl("watch", done, "--json").stdout.splitlines()
         self.assertEqual(json.loads(line)["data"], text("a line"))
+
+
+class Commands(TestCase):
+    """What commands of troupe-exec emit."""
+
+    # Sends a pipe whose lock it holds, for the receiver to close.
+    SENDS_A_LOCKED_PIPE = LOCKED_PIPE + """
+import socket, time
+ends = locked_pipe()
+socket.send_fds(socket.socket(fileno=3), [b"item"], ends[:1])
+os.close(ends[0])
+"""
+
+    def setUp(self):
+        self.s = self.started({"sh": ini(f"{TROUPE_EXEC} -- /bin/sh -c {{}}", Jobs={**FAST, "MaxRetries": 0}),
+                               "python": ini(f"{TROUPE_EXEC} -- python3 -c {{}}", Jobs={**FAST, "MaxRetries": 0})})
+
+    def emitted(self, group, script):
+        job = self.s.wait_job(self.s.create(group, script))
+        self.assertEqual(job["state"], "succeeded", job)
+        return emitted(self.s.call("Stream", id=job["id"]))
+
+    def test_Q13_each_write_of_a_command_is_an_item(self):
+        self.assertEqual(self.emitted("sh", "echo one >&3; printf two >&$TROUPE_EMIT_FD; printf done"), ["one\n", "two"])
+        self.assertEqual(self.emitted("python", "import os\nfor n in range(1000): os.write(3, b'%d' % n)"), [str(n) for n in range(1000)])
+        self.assertEqual(self.emitted("python", "import os\nfor data in b'', b'x': os.write(3, data)"), ["", "x"])
+
+    def test_Q13_an_item_of_a_command_above_its_limit_is_discarded(self):
+        self.assertEqual(self.emitted("sh", "for n in 4097 4096; do dd if=/dev/zero bs=$n count=1 | tr '\\0' x | dd bs=$n iflag=fullblock >&3; done"),
+                         ["x" * 4096])
+        self.s.until(lambda: "discarding an item that the command emitted: the limits are 4096 bytes" in self.s.log())
+
+    def test_Q13_a_command_has_five_descriptors_and_they_say_what_they_are(self):
+        shows = "ls /proc/self/fd | wc -l; for fd in 3 4 5; do readlink /proc/self/fd/$fd; done; env | grep _FD= | sort"
+        lines = self.s.do("sh", shows)["result"]["data"].splitlines()
+        self.assertEqual([lines[0], *[line.partition(":")[0] for line in lines[1:3]], *lines[3:]],
+                         ["7", "socket", "socket", "/dev/null", "TROUPE_CHECKPOINT_FD=4", "TROUPE_EMIT_FD=3", "TROUPE_LAST_CHECKPOINT_FD=5"])
+
+    def test_a_command_that_emits_a_locked_pipe_blocks_the_reader_alone(self):
+        worker = self.s.worker("python/0")["pid"]
+        [reader] = map(int, Path(f"/proc/{worker}/task/{worker}/children").read_text(encoding="ascii").split())
+        os.kill(reader, signal.SIGSTOP)
+        sent = Bell(self.s, "sent")
+        id = self.s.create("python", f"{self.SENDS_A_LOCKED_PIPE}open({sent.path!r}, 'w').write('\\n')\ntime.sleep(1000)")
+        sent.wait()
+        os.kill(reader, signal.SIGCONT)
+        self.s.until(lambda: self.s.status_field("State", reader) == "D")
+        self.s.call("Cancel", id=id)
+        self.assertEqual(self.s.wait_job(id)["state"], "cancelled")
+        self.assertEqual(self.emitted("python", "import os; os.write(3, b'next')"), ["next"])
+        self.assertEqual(self.s.worker("python/0")["pid"], worker)

@@ -174,6 +174,8 @@ static int handle_message(struct run *run, const struct reader_message *message,
         return keep_output(run, message->data, message->size, now);
     if (message->tag == READER_ERROR)
         pass_error(run, message->data, message->size);
+    else if (run->options->take && message->tag != READER_DONE)
+        run->options->take(run->options->userdata, message);
     return 0;
 }
 
@@ -357,6 +359,8 @@ static int start(struct run *run)
         .mask = &run->mask,
         .input = options->input,
         .input_size = options->input_size,
+        .last = options->last,
+        .last_size = options->last_size,
     };
     struct spawn_command attempt = command;
     int r = reader_start(options->reader);

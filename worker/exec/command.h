@@ -38,12 +38,17 @@ struct command_options {
     char *const *argv;
     const void *input; /* standard input; NULL = /dev/null */
     size_t input_size;
+    const void *last; /* the last checkpoint */
+    size_t last_size;
     struct reader
         *reader; /* borrowed; started if it is not running, and kept for the next command */
     size_t max_output;
     usec_t kill_after; /* between SIGTERM and SIGKILL */
     /* Called about twenty times a second until the command has ended. Returns true to end it. */
     bool (*tick)(void *userdata, const struct command_progress *progress);
+    /* Takes an item or a checkpoint of the command (READER_ITEM, READER_CHECKPOINT); NULL = discard
+     * these. */
+    void (*take)(void *userdata, const struct reader_message *message);
     void *userdata;
 };
 

@@ -237,7 +237,8 @@ int outcome_end_unstarted(struct troupe_job *job, const struct outcome_program *
         snprintf(text, sizeof(text), "the payload is too long for an argument");
     else if (error == -EFBIG)
         snprintf(text, sizeof(text),
-                 "the payload is above the limit on the size of files (RLIMIT_FSIZE)");
+                 "the payload or checkpoint is above the limit on the size of files "
+                 "(RLIMIT_FSIZE)");
     else
         snprintf(text, sizeof(text), "cannot run %s: %s", program->name,
                  why_not_run(program->path, error, clause));

@@ -11,11 +11,12 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* The size of a pipe. */
-#define READ_SIZE 65536
-/* Bounds the reads that empty a pipe after the command's end: other processes may still write to
- * it. */
-#define DRAIN_READS 64
+/* The size of a pipe, and of the largest checkpoint; one byte more shows that a checkpoint is too
+ * large. */
+#define READ_SIZE (65536 + 1)
+/* Bounds the reads that empty a pipe or socket after the command's end: other processes may still
+ * write to it. A socket holds fewer messages, as each takes more than 512 bytes of its buffer. */
+#define DRAIN_READS 1024
 /* How often to check whether a killed reader has ended. */
 #define RETRY USEC_PER_MSEC
 
@@ -28,14 +29,26 @@ static char buffer[1 + READ_SIZE];
 
 /* ---- in the reader ---- */
 
+/* What the reader reads; after SOCKET, the descriptors of the command that lead to it. */
 enum {
     SOCKET,
-    OUTPUT,
-    ERROR,
+    OUTPUT = STDOUT_FILENO,
+    ERROR = STDERR_FILENO,
+    ITEMS = COMMAND_EMIT_FD,
+    CHECKPOINTS = COMMAND_CHECKPOINT_FD,
     N_FDS
 };
 
-static const char tags[N_FDS] = {[OUTPUT] = READER_OUTPUT, [ERROR] = READER_ERROR};
+static const char tags[N_FDS] = {[OUTPUT] = READER_OUTPUT,
+                                 [ERROR] = READER_ERROR,
+                                 [ITEMS] = READER_ITEM,
+                                 [CHECKPOINTS] = READER_CHECKPOINT};
+
+/* Pipes lead to the reader, or sockets that keep the bounds of each write. */
+static bool is_pipe(int which)
+{
+    return which <= ERROR;
+}
 
 struct reading {
     struct pollfd fds[N_FDS]; /* -1 = closed */
@@ -50,7 +63,7 @@ static void send_message(const struct reading *reading, char tag, size_t size)
             _exit(EXIT_FAILURE);
 }
 
-/* Reads once, and closes the pipe at its end. Returns whether there was data. */
+/* Reads once, and closes a pipe at its end. Returns whether there was data. */
 static bool forward(struct reading *reading, int which)
 {
     struct pollfd *from = &reading->fds[which];
@@ -58,11 +71,12 @@ static bool forward(struct reading *reading, int which)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
-    if (n > 0)
+    if (n > 0 || (n == 0 && from->fd >= 0 && !is_pipe(which))) {
         send_message(reading, tags[which], (size_t)n);
-    else
-        from->fd = close_fd(from->fd);
-    return n > 0;
+        return true;
+    }
+    from->fd = close_fd(from->fd);
+    return false;
 }
 
 static void finish(struct reading *reading)
@@ -83,7 +97,7 @@ static void drop(int fd)
 static void handle_request(struct reading *reading)
 {
     union scm_control control;
-    int pipes[2] = {-1, -1};
+    int ends[N_FDS] = {-1, -1, -1, -1, -1};
     char request;
     struct iovec part = {.iov_base = &request, .iov_len = sizeof(request)};
     struct msghdr message = {.msg_iov = &part,
@@ -96,28 +110,27 @@ static void handle_request(struct reading *reading)
         return;
     if (n <= 0)
         _exit(EXIT_SUCCESS);
-    (void)scm_take(&message, pipes, ELEMENTS(pipes), drop);
+    (void)scm_take(&message, ends + OUTPUT, N_FDS - OUTPUT, drop);
     if (request == FINISH) {
         finish(reading);
         return;
     }
-    reading->fds[OUTPUT].fd = pipes[0];
-    reading->fds[ERROR].fd = pipes[1];
+    for (int which = OUTPUT; which < N_FDS; which++)
+        reading->fds[which].fd = ends[which];
 }
 
 static _Noreturn void serve(int fd)
 {
-    struct reading reading = {.fds = {[SOCKET] = {.fd = fd, .events = POLLIN},
-                                      [OUTPUT] = {.fd = -1, .events = POLLIN},
-                                      [ERROR] = {.fd = -1, .events = POLLIN}}};
+    struct reading reading;
 
+    for (int which = 0; which < N_FDS; which++)
+        reading.fds[which] = (struct pollfd){.fd = which == SOCKET ? fd : -1, .events = POLLIN};
     for (;;) {
         if (poll(reading.fds, N_FDS, -1) < 0)
             continue;
-        if (reading.fds[ERROR].revents)
-            (void)forward(&reading, ERROR);
-        if (reading.fds[OUTPUT].revents)
-            (void)forward(&reading, OUTPUT);
+        for (int which = N_FDS - 1; which > SOCKET; which--)
+            if (reading.fds[which].revents)
+                (void)forward(&reading, which);
         if (reading.fds[SOCKET].revents)
             handle_request(&reading);
     }
@@ -142,25 +155,39 @@ static _Noreturn void become_reader(int fd, pid_t parent)
 
 /* ---- in the process of a command ---- */
 
-static int give(int fd, const int *pipes)
+static int give(int fd, const int *ends)
 {
     char request = BEGIN;
     const struct iovec data = {.iov_base = &request, .iov_len = sizeof(request)};
 
-    return scm_send(fd, data, pipes, 2, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+    return scm_send(fd, data, ends, N_FDS - OUTPUT, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+/* Makes the pipe or socket between the reader and the command's descriptor `which`. */
+static int make_ends(int which, int *ret_reader, int *ret_command)
+{
+    int ends[2], r;
+
+    r = is_pipe(which) ? pipe2(ends, O_CLOEXEC)
+                       : socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends);
+    if (r < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
+        return -errno;
+    *ret_reader = ends[0];
+    *ret_command = fcntl(ends[1], F_DUPFD_CLOEXEC, COMMAND_FDS_END);
+    return *ret_command < 0 ? -errno : 0;
 }
 
 int reader_attach(int fd)
 {
-    int output[2], error[2], r;
+    int reader[N_FDS], command[N_FDS], r = 0;
 
-    if (pipe2(output, O_CLOEXEC) < 0 || pipe2(error, O_CLOEXEC) < 0 ||
-        fcntl(output[0], F_SETFL, O_NONBLOCK) < 0 || fcntl(error[0], F_SETFL, O_NONBLOCK) < 0)
-        return -errno;
-    r = give(fd, (const int[]){output[0], error[0]});
-    if (r < 0)
-        return r;
-    return dup2(output[1], STDOUT_FILENO) < 0 || dup2(error[1], STDERR_FILENO) < 0 ? -errno : 0;
+    for (int which = OUTPUT; r == 0 && which < N_FDS; which++)
+        r = make_ends(which, &reader[which], &command[which]);
+    if (r == 0)
+        r = give(fd, reader + OUTPUT);
+    for (int which = OUTPUT; r == 0 && which < N_FDS; which++)
+        r = dup2(command[which], which) < 0 ? -errno : 0;
+    return r;
 }
 
 /* ---- in this process ---- */

@@ -13,6 +13,7 @@
 struct watcher {
     struct troupe_job *job;
     struct command_progress told;
+    bool discarded; /* the log says so */
 };
 
 /* Publishes the command's pid and output size, or why it cannot start yet; without news, sends a
@@ -40,6 +41,35 @@ static bool tick(void *userdata, const struct command_progress *progress)
     return troupe_job_is_cancelled(watcher->job);
 }
 
+/* Passes on an item or a checkpoint. The first one that is too large is logged. */
+static void take(void *userdata, const struct reader_message *message)
+{
+    struct watcher *watcher = userdata;
+    const bool item = message->tag == READER_ITEM;
+    int r = item ? troupe_job_emit(watcher->job, message->data, message->size)
+                 : troupe_job_checkpoint(watcher->job, message->data, message->size);
+
+    if (r != -EMSGSIZE || watcher->discarded)
+        return;
+    watcher->discarded = true;
+    fputs(item ? "troupe-exec: discarding an item that the command emitted: the limits are 4096 "
+                 "bytes and InlineMax=\n"
+               : "troupe-exec: discarding a checkpoint of the command: the limits are 65536 bytes "
+                 "and half of MailboxSize= less InlineMax=\n",
+          stderr);
+}
+
+/* Sets the variables that name descriptors of the command. */
+static int set_descriptors(void)
+{
+    static char emit[32], checkpoint[32], last[40];
+
+    snprintf(emit, sizeof(emit), "TROUPE_EMIT_FD=%d", COMMAND_EMIT_FD);
+    snprintf(checkpoint, sizeof(checkpoint), "TROUPE_CHECKPOINT_FD=%d", COMMAND_CHECKPOINT_FD);
+    snprintf(last, sizeof(last), "TROUPE_LAST_CHECKPOINT_FD=%d", COMMAND_LAST_FD);
+    return putenv(emit) != 0 || putenv(checkpoint) != 0 || putenv(last) != 0 ? -ENOMEM : 0;
+}
+
 /* Sets the job's variables, which the command inherits. */
 static int set_variables(const struct template_values *values)
 {
@@ -47,7 +77,7 @@ static int set_variables(const struct template_values *values)
 
     snprintf(id, sizeof(id), "TROUPE_JOB_ID=%s", values->id);
     snprintf(attempt, sizeof(attempt), "TROUPE_JOB_ATTEMPT=%u", values->attempt);
-    if (putenv(id) != 0 || putenv(attempt) != 0)
+    if (putenv(id) != 0 || putenv(attempt) != 0 || set_descriptors() < 0)
         return -ENOMEM;
     /* A variable cannot hold a NUL byte. */
     if (values->key_size == 0 || memchr(values->key, '\0', values->key_size))
@@ -87,6 +117,7 @@ static int run_command(struct troupe_job *job, const struct run_context *context
         .max_output = context->options.max_output,
         .kill_after = context->options.kill_after,
         .tick = tick,
+        .take = take,
         .userdata = &watcher,
     };
     int r;
@@ -94,6 +125,7 @@ static int run_command(struct troupe_job *job, const struct run_context *context
     r = set_variables(values);
     if (r < 0)
         return r;
+    options.last = troupe_job_last_checkpoint(job, &options.last_size);
     if (context->options.literal || !template_takes_payload(context->options.argv)) {
         options.input = values->payload;
         options.input_size = values->payload_size;

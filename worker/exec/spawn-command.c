@@ -12,7 +12,7 @@
 
 struct child {
     const struct spawn_command *command;
-    int input;
+    int input, last;
     int report; /* carries -errno of a failed exec; a successful one closes it */
     pid_t parent;
 };
@@ -20,6 +20,7 @@ struct child {
 static void close_child_ends(struct child *child)
 {
     child->input = close_fd(child->input);
+    child->last = close_fd(child->last);
     child->report = close_fd(child->report);
 }
 
@@ -38,6 +39,8 @@ static int prepare(const struct child *child)
     r = reader_attach(child->command->reader);
     if (r < 0)
         return r;
+    if (dup2(child->last, COMMAND_LAST_FD) < 0)
+        return -errno;
     /* exec preserves ignored signals. */
     if (signal(SIGPIPE, SIG_DFL) == SIG_ERR ||
         sigprocmask(SIG_SETMASK, child->command->mask, NULL) < 0)
@@ -71,9 +74,18 @@ static int write_all(int fd, const char *data, size_t size)
     return 0;
 }
 
+/* Makes a descriptor outside the range of those of the command, since dup2() replaces these. */
+static int lift(int fd)
+{
+    int lifted = fcntl(fd, F_DUPFD_CLOEXEC, COMMAND_FDS_END);
+
+    close_fd(fd);
+    return lifted < 0 ? -errno : lifted;
+}
+
 /* Makes a sealed file in memory, which a command can open as /dev/stdin and cannot change. It is
  * not a pipe: a command can lock a pipe, and block the process that writes to it. */
-static int make_input(const void *data, size_t size, int *ret)
+static int make_file(const void *data, size_t size, int *ret)
 {
     _cleanup_close_ int fd = memory_new_fd("input", size);
     char path[32];
@@ -91,12 +103,19 @@ static int make_input(const void *data, size_t size, int *ret)
     return 0;
 }
 
-static int open_input(const struct spawn_command *command, int *ret)
+/* Opens what the command reads the data from. */
+static int open_data(const void *data, size_t size, int *ret)
 {
-    if (command->input_size > 0)
-        return make_input(command->input, command->input_size, ret);
-    *ret = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    return *ret < 0 ? -errno : 0;
+    int fd = -1, r = 0;
+
+    if (size > 0)
+        r = make_file(data, size, &fd);
+    else
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (r < 0 || fd < 0)
+        return r < 0 ? r : -errno;
+    *ret = lift(fd);
+    return *ret < 0 ? *ret : 0;
 }
 
 /* Returns the child's -errno; 0 when exec closed the pipe. */
@@ -140,18 +159,22 @@ static int start(struct spawned *spawned, struct child *child, int report)
 int spawn_command(struct spawned *ret, const struct spawn_command *command)
 {
     _cleanup_(close_child_ends)
-    struct child child = {.command = command, .input = -1, .report = -1};
+    struct child child = {.command = command, .input = -1, .last = -1, .report = -1};
     struct spawned spawned = SPAWNED_NULL;
     _cleanup_close_ int report = -1;
     int ends[2], r;
 
-    r = open_input(command, &child.input);
+    r = open_data(command->input, command->input_size, &child.input);
+    if (r == 0)
+        r = open_data(command->last, command->last_size, &child.last);
     if (r < 0)
         return r;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -errno;
     report = ends[0];
-    child.report = ends[1];
+    child.report = lift(ends[1]);
+    if (child.report < 0)
+        return child.report;
     r = start(&spawned, &child, report);
     if (r < 0) {
         spawned_deinit(&spawned);

@@ -13,6 +13,8 @@ struct spawn_command {
     const sigset_t *mask; /* its signal mask */
     const void *input;    /* standard input */
     size_t input_size;    /* 0 = /dev/null */
+    const void *last;     /* the last checkpoint, for COMMAND_LAST_FD */
+    size_t last_size;     /* 0 = /dev/null */
     int reader;           /* the reader's socket (reader.h) */
 };
 
@@ -26,7 +28,8 @@ struct spawned {
 /* clang-format on */
 
 /* Starts the command, which inherits the environment. Returns 0 or -errno, including execve(2)'s;
- * -EFBIG if the input is above RLIMIT_FSIZE. Even after an error, the reader may have pipes. */
+ * -EFBIG if the input or the checkpoint is above RLIMIT_FSIZE. Even after an error, the reader may
+ * have pipes. */
 int spawn_command(struct spawned *ret, const struct spawn_command *command);
 
 /* Closes the descriptor. The caller reaps the process. */
