@@ -77,6 +77,7 @@ PYTHON_INCLUDE ?= $(patsubst %/Python.h,%,$(lastword $(sort $(wildcard /usr/incl
 NATS := $(if $(wildcard /usr/include/nats/nats.h),$(wildcard worker/nats/*.c))
 # Which has Debian's setuptools and wheel.
 DEBIAN_PYTHON ?= /usr/bin/python3
+PYTHON_VERSION = $(shell $(DEBIAN_PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 PYTHON_MODULE := $(if $(PYTHON_INCLUDE),$(wildcard worker/python/module/*.c))
 PYTHON_FILES := $(shell find worker/python/troupe -name '*.py' -o -name '*.pyi' -o -name py.typed)
 EXEC := $(filter-out worker/exec/troupe-exec.c,$(wildcard worker/exec/*.c))
@@ -391,8 +392,10 @@ RUN = $(TESTS_ENVIRONMENT) tests/run --jobs $(TEST_JOBS)
 # What `make check` runs beside the programs.
 SUITES = $(wildcard tests/nats/test_history.py tests/e2e/test_*.py tests/python/test_*.py)
 
+# What its tests need besides: without it, 160 of them would be skipped.
 check: deps
-	@.ci/deps python3-dev python3-setuptools python3-wheel mypy
+	@.ci/deps python3-dev python3-setuptools python3-wheel mypy python3-cloudpickle libpython$(PYTHON_VERSION)-testsuite \
+		libnats-dev nats-server strace util-linux mandoc zsh fish
 	+@$(again) all test-programs
 	@$(RUN) $(UNIT_PROGRAMS) $(STRESS_PROGRAMS) $(SUITES)
 
