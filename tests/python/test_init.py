@@ -46,6 +46,18 @@ class Init(Files):
         verified = subprocess.run([e2e.TROUPECTL, "verify", self.path("thumb-nails.group")], capture_output=True, text=True)
         self.assertEqual((verified.returncode, verified.stdout), (0, "no problems\n"))
 
+    def test_what_it_writes_of_each_kind_is_valid(self):
+        for kind, names in (("command", ["x.group"]), ("service", ["x.group"]), ("c", ["x.c", "x.group"])):
+            with self.subTest(kind), tempfile.TemporaryDirectory() as self.directory.name:
+                self.assertEqual(self.init(kind, "x").returncode, 0)
+                self.assertEqual(sorted(os.listdir(self.directory.name)), names)
+                if kind == "c":
+                    Path(self.path("x")).touch(0o755)  # what the compiler makes
+                body = re.sub(r"ExecStart=.*/troupe-exec", f"ExecStart={e2e.TROUPE_EXEC}", self.read("x.group"))
+                Path(self.path("x.group")).write_text(body, encoding="utf-8")
+                verified = subprocess.run([e2e.TROUPECTL, "verify", self.path("x.group")], capture_output=True, text=True)
+                self.assertEqual(verified.stdout, "no problems\n")
+
     def test_it_changes_no_file(self):
         Path(self.path("mine.py")).write_text("precious", encoding="utf-8")
         ended = self.init("python", "mine")
@@ -55,7 +67,7 @@ class Init(Files):
         self.assertEqual(os.listdir(self.directory.name), ["mine.py"])
 
     def test_it_says_what_is_allowed(self):
-        self.assertIn("allowed: python", self.init("perl", "x").stderr)
+        self.assertIn("allowed: command, python, c, service, schedule", self.init("perl", "x").stderr)
         self.assertIn("not a possible name", self.init("python", "a/b").stderr)
         self.assertEqual(self.init("python", "a/b").returncode, 2)
 

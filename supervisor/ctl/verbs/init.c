@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 /* clang-format off */
-/* Formats: the name, the directory, the line with the user. */
-#define PROGRAM \
+/* %n is the name, %d the directory, %u the line with the user. */
+#define PYTHON \
     "#!/usr/bin/python3\n" \
-    "\"\"\"Handles the jobs of the group %1$s. See troupe-python(7).\"\"\"\n" \
+    "\"\"\"Handles the jobs of the group %n. See troupe-python(7).\"\"\"\n" \
     "import troupe\n" \
     "\n" \
     "\n" \
@@ -36,13 +36,44 @@
     "\n" \
     "troupe.run()\n"
 
-#define GROUP \
-    "# troupectl do %1$s --data hello\n" \
+#define C \
+    "/* Handles the jobs of the group %n. See troupe(3).\n" \
+    " *\n" \
+    " *   cc -o %n %n.c $(pkg-config --cflags --libs troupe)\n" \
+    " */\n" \
+    "#include <troupe.h>\n" \
+    "\n" \
+    "static int handle(struct troupe_job *job, void *userdata)\n" \
+    "{\n" \
+    "    size_t size;\n" \
+    "    const char *data = troupe_job_payload(job, &size);\n" \
+    "\n" \
+    "    (void)userdata;\n" \
+    "    if (size == 0)\n" \
+    "        return troupe_job_reject(job, 1, \"nothing to do\", 13); /* final */\n" \
+    "    return troupe_job_succeed(job, data, size); /* the result */\n" \
+    "}\n" \
+    "\n" \
+    "int main(void)\n" \
+    "{\n" \
+    "    struct troupe_worker *worker;\n" \
+    "    int r = troupe_worker_new(&worker);\n" \
+    "\n" \
+    "    if (r < 0)\n" \
+    "        return troupe_worker_start_error(r);\n" \
+    "    troupe_worker_on_job(worker, handle, NULL);\n" \
+    "    r = troupe_worker_run(worker);\n" \
+    "    troupe_worker_free(worker);\n" \
+    "    return r < 0;\n" \
+    "}\n"
+
+#define GROUP(command) \
+    "# troupectl do %n --data hello\n" \
     "[Group]\n" \
-    "Description=Jobs of %1$s.py\n" \
-    "ExecStart=/usr/bin/python3 %2$s/%1$s.py\n" \
-    "# The user that runs the jobs and must be able to read %1$s.py. Without User=, it is the supervisor's, usually root.\n" \
-    "%3$s\n" \
+    "Description=Jobs of %n\n" \
+    "ExecStart=" command "\n" \
+    "# The user that runs the jobs. Without User=, it is the supervisor's, usually root.\n" \
+    "%u\n" \
     "\n" \
     "[Pool]\n" \
     "Size=2\n" \
@@ -55,6 +86,50 @@
     "[Sandbox]\n" \
     "# For ordinary programs. strict: for those that read files of strangers.\n" \
     "Profile=basic\n"
+
+#define SERVICE \
+    "# troupectl status %n\n" \
+    "[Group]\n" \
+    "Description=The service %n\n" \
+    "Type=service\n" \
+    "ExecStart=/bin/sleep infinity\n" \
+    "# The user that runs it. Without User=, it is the supervisor's, usually root.\n" \
+    "%u\n" \
+    "\n" \
+    "[Restart]\n" \
+    "MinSec=100ms\n" \
+    "MaxSec=30s\n"
+
+#define SCHEDULE \
+    "# troupectl schedule show %n\n" \
+    "[Schedule]\n" \
+    "Description=A job for the group %n every night\n" \
+    "OnCalendar=*-*-* 02:00\n" \
+    "\n" \
+    "[Job]\n" \
+    "Group=%n\n" \
+    "Data=hello\n"
+
+static const struct kind {
+    const char *name;
+    struct kind_file {
+        const char *ending, *text;
+        mode_t mode;
+    } files[2];
+    const char *next; /* what to do with the files */
+} KINDS[] = {
+    {"command", {{".group", GROUP(TROUPE_LIBEXECDIR "/troupe-exec -- tr a-z A-Z"), 0644}},
+     "  cp %n.group /etc/troupe/ && troupectl reload\n  troupectl do %n --data hello\n"},
+    {"python", {{".py", PYTHON, 0755}, {".group", GROUP("/usr/bin/python3 %d/%n.py"), 0644}},
+     "  cp %n.group /etc/troupe/ && troupectl reload\n  troupectl do %n --data hello\n"},
+    {"c", {{".c", C, 0644}, {".group", GROUP("%d/%n"), 0644}},
+     "  cc -o %n %n.c $(pkg-config --cflags --libs troupe)\n"
+     "  cp %n.group /etc/troupe/ && troupectl reload\n  troupectl do %n --data hello\n"},
+    {"service", {{".group", SERVICE, 0644}},
+     "  cp %n.group /etc/troupe/ && troupectl reload\n  troupectl status %n\n"},
+    {"schedule", {{".schedule", SCHEDULE, 0644}},
+     "  cp %n.schedule /etc/troupe/ && troupectl reload\n  troupectl schedule show %n\n"},
+};
 /* clang-format on */
 
 /* Returns the line with the packages' user, or nobody if that is missing, so that jobs do not run
@@ -66,35 +141,55 @@ static const char *user_line(void)
     return geteuid() == 0 ? "User=nobody" : "#User=troupe";
 }
 
-/* Writes a new file NAME+`ending`. Returns whether it did; else it has printed why not. */
-static bool write_file(const char *name, const char *ending, const char *text, mode_t mode)
+/* Returns NULL and complains if there is none. */
+static const struct kind *find_kind(const char *name)
+{
+    for (size_t i = 0; i < ELEMENTS(KINDS); i++)
+        if (strcmp(KINDS[i].name, name) == 0)
+            return &KINDS[i];
+    complain("unknown kind '%s'; allowed: command, python, c, service, schedule", name);
+    return NULL;
+}
+
+static void put(FILE *stream, const char *text, const char *name, const char *directory)
+{
+    for (const char *mark; (mark = strchr(text, '%')); text = mark + 2) {
+        (void)fwrite(text, 1, (size_t)(mark - text), stream);
+        (void)fputs(mark[1] == 'n' ? name : mark[1] == 'd' ? directory : user_line(), stream);
+    }
+    (void)fputs(text, stream);
+}
+
+/* Writes a new file. Returns an exit status, and has complained unless it is EXIT_OK. */
+static int write_file(const char *name, const struct kind_file *file, const char *directory)
 {
     char path[NAME_MAX + 1];
-    bool written;
-    FILE *file;
+    bool written = false;
+    FILE *stream;
     int fd;
 
-    (void)snprintf(path, sizeof(path), "%s%s", name, ending);
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    file = fd < 0 ? NULL : fdopen(fd, "w");
-    written = file && fputs(text, file) >= 0;
-    if (file)
-        written = fclose(file) == 0 && written;
+    (void)snprintf(path, sizeof(path), "%s%s", name, file->ending);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, file->mode);
+    stream = fd < 0 ? NULL : fdopen(fd, "w");
+    if (stream) {
+        put(stream, file->text, name, directory);
+        written = !ferror(stream);
+        written = fclose(stream) == 0 && written;
+    }
     if (!written)
         complain("cannot write %s: %s", path, strerror(errno));
-    return written;
+    return written ? EXIT_OK : EXIT_FAILED;
 }
 
 int verb_init(struct invocation *invocation)
 {
-    const char *language = invocation_operand(invocation, 0);
+    const struct kind *kind = find_kind(invocation_operand(invocation, 0));
     const char *name = invocation_operand(invocation, 1);
-    _cleanup_free_ char *directory = getcwd(NULL, 0), *program = NULL, *group = NULL;
+    _cleanup_free_ char *directory = getcwd(NULL, 0);
+    int r = EXIT_OK;
 
-    if (strcmp(language, "python") != 0) {
-        complain("unknown language '%s'; allowed: python", language);
+    if (!kind)
         return EXIT_USAGE;
-    }
     if (!config_name_valid(name)) {
         complain("'%s' is not a possible name of a group", name);
         return EXIT_USAGE;
@@ -104,18 +199,11 @@ int verb_init(struct invocation *invocation)
             "a program here would need quotes in ExecStart=: choose a directory with a plain name");
         return EXIT_FAILED;
     }
-    if (asprintf(&program, PROGRAM, name) < 0)
-        program = NULL;
-    if (asprintf(&group, GROUP, name, directory, user_line()) < 0)
-        group = NULL;
-    if (!program || !group)
-        return call_no_memory();
-    if (!write_file(name, ".py", program, 0755) || !write_file(name, ".group", group, 0644))
-        return EXIT_FAILED;
-    if (!invocation->options.quiet)
-        printf("%1$s.py and %1$s.group are written. Next, as root:\n"
-               "  cp %1$s.group /etc/troupe/ && troupectl reload\n"
-               "  troupectl do %1$s --data hello\n",
-               name);
-    return EXIT_OK;
+    for (size_t i = 0; r == EXIT_OK && i < ELEMENTS(kind->files) && kind->files[i].text; i++)
+        r = write_file(name, &kind->files[i], directory);
+    if (r == EXIT_OK && !invocation->options.quiet) {
+        put(stdout, "The files of %n are written. Next, as root:\n", name, directory);
+        put(stdout, kind->next, name, directory);
+    }
+    return r;
 }
