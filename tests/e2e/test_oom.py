@@ -45,7 +45,9 @@ class OnOom(TestCase):
         self.assertEqual(seen, ["job.accepted", "job.started", "job.retried", "job.moved"])
         id = s.call("Create", group="small", payload=text(HUNGRY))["id"]
         s.wait_job(id)
-        self.assertIn("Group: big, after it ran out of memory in another", s.ctl("job", id).stdout)
+        shown = s.ctl("job", id).stdout
+        self.assertIn("Group: big, after it ran out of memory in another", shown)
+        self.assertNotIn("last on small", shown)
 
     def test_I5_a_durable_job_stays_in_the_other_group_after_a_crash(self):
         s = self.started({"small": group(OnOom="big", Durable="yes", MaxRetries=0), "big": group(Durable="yes")},

@@ -190,6 +190,20 @@ static void report_dead_letter_number(struct reply *reply, const struct request 
         reply_uint(reply, "dead_letter", letter->id);
 }
 
+/* Returns the name of the worker that has the job, or whose attempt failed last if no other attempt
+ * followed; NULL if there is none. */
+static const char *last_worker(const struct job *job)
+{
+    const struct job_attempt *attempt;
+
+    if (job->slot)
+        return job->slot->name;
+    if (job->n_attempts == 0)
+        return NULL;
+    attempt = &job->rare->attempts[job->n_attempts - 1];
+    return attempt->number == job->attempt ? attempt->worker : NULL;
+}
+
 void report_job(struct reply *reply, const char *key, const struct request *request,
                 const struct job *job, size_t limit)
 {
@@ -207,10 +221,7 @@ void report_job(struct reply *reply, const char *key, const struct request *requ
     reply_uint(reply, "max_attempts", (uint64_t)job->max_retries + 1);
     reply_uint(reply, "priority", job->priority);
     report_times(reply, job);
-    if (job->slot)
-        reply_string(reply, "worker", job->slot->name);
-    else if (job->n_attempts > 0)
-        reply_string_if(reply, "worker", job->rare->attempts[job->n_attempts - 1].worker);
+    reply_string_if(reply, "worker", last_worker(job));
     reply_bool(reply, "cancel_requested", job_cancel_requested(job));
     if (job->cause != PROTOCOL_CAUSE_NONE && job_ended(job))
         reply_string(reply, "cause", protocol_cause_name(job->cause));
