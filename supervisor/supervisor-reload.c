@@ -126,6 +126,26 @@ static const struct config_problem *find_obstacle(const struct supervisor *super
     return NULL;
 }
 
+/* Notes the mistakes that keep back a schedule or an exchange. Returns 0 or -ENOMEM. */
+static int note_kept_back(struct supervisor *supervisor, const struct config *config,
+                          const struct config_problems *problems)
+{
+    config_strv *kept_back = &supervisor->parts.control.kept_back;
+    char text[CONFIG_PROBLEM_MAX];
+    int r = 0;
+
+    *kept_back = strv_free(*kept_back);
+    for (size_t i = 0; r == 0 && i < problems->n_problems; i++) {
+        const struct config_problem *problem = &problems->problems[i];
+
+        if (config_group_of_problem(config, supervisor->options->config_directory, problem))
+            continue;
+        config_problem_print(text, sizeof(text), problem);
+        r = strv_append(kept_back, text);
+    }
+    return r;
+}
+
 int supervisor_admit_config(struct supervisor *supervisor, struct config *config,
                             struct config_problems *problems, bool allow_empty)
 {
@@ -138,8 +158,10 @@ int supervisor_admit_config(struct supervisor *supervisor, struct config *config
     if (r < 0)
         return r;
     obstacle = find_obstacle(supervisor, config, problems);
-    if (!obstacle)
-        return recall_missing(supervisor, config);
+    if (!obstacle) {
+        r = note_kept_back(supervisor, config, problems);
+        return r < 0 ? r : recall_missing(supervisor, config);
+    }
     config_problem_print(supervisor->config_problem, CONFIG_PROBLEM_MAX, obstacle);
     supervisor->parts.control.config_problem = supervisor->config_problem;
     return CONFIG_E_INVALID;
@@ -285,6 +307,7 @@ static int apply(struct supervisor *supervisor)
         supervisor_start_late(supervisor, TAKE_PTR(supervisor->loaded), call);
         return 0;
     }
+    parts->control.kept_back = strv_free(parts->control.kept_back);
     r = reload_apply(parts, &supervisor->config, TAKE_PTR(supervisor->loaded), &call->changes);
     supervisor_apply_daemon(supervisor);
     supervisor_open_store(supervisor);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/names/names.h"
+#include "supervisor/config/syntax/strings.h"
 #include "supervisor/control/control.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/group.h"
@@ -233,6 +234,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
     cgroup_tree_deinit(&supervisor->cgroups);
     config_free(supervisor->config);
     config_problems_deinit(&supervisor->problems);
+    strv_free(parts->control.kept_back);
     journal_deinit(&supervisor->journal);
     free(supervisor->runtime_directory);
     free(supervisor->socket_variable);

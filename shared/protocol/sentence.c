@@ -23,6 +23,8 @@ static const struct sentence SENTENCES[] = {
     {"NoSuchTimer", .error = -ENOENT,
      "there is no timer {id}", "; 'troupectl timer list' lists them"},
     {"NoSuchSchedule", .error = -ENOENT,
+     "schedule '{name}' cannot start: {mistake}", .member = "mistake"},
+    {"NoSuchSchedule", .error = -ENOENT,
      "there is no schedule '{name}'", "; 'troupectl schedule' lists them"},
     {"NoSuchSlot", .error = -ENOENT,
      "schedule '{name}' has no such slot to come", "; 'troupectl schedule show NAME' lists some"},

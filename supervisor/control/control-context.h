@@ -55,6 +55,9 @@ struct control_context {
     /* Why nothing is taken over or started yet: the configuration has a problem. NULL = it has none
      */
     const char *config_problem;
+    /* Mistakes in files of schedules and exchanges, which are missing since the start: "FILE:LINE:
+     * TEXT" */
+    char **kept_back;
     const char *cgroups_text; /* "delegated: memory pids cpu", or what is missing */
     pid_t keeper;             /* the main process; 0 = none */
     int fds_for_all; /* from this descriptor on, only for clients that may change things; 0 = none

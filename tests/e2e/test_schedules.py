@@ -225,9 +225,28 @@ class Configuration(Case):
         self.assertIn("bad.schedule:2: OnCalendar=never", s.ctl("verify", "--config", s.config).stdout)
         s.stop()
         s.start()
-        self.assertEqual([schedule["name"] for schedule in s.call(SCHEDULES + "List")["schedules"]], ["tick"])
+        self.check_kept_back(s, "bad.schedule:2: OnCalendar=never")
         s.crash()
+        self.check_kept_back(s, "bad.schedule:2: OnCalendar=never")
+        self.schedule(s, "bad", YEARLY)
+        s.ctl("reload", check=True)
+        self.assertEqual(s.ctl("status").returncode, 0)
+        self.assertEqual(self.get(s, "bad")["schedule"]["state"], "active")
+
+    def check_kept_back(self, s, mistake):
         self.assertEqual([schedule["name"] for schedule in s.call(SCHEDULES + "List")["schedules"]], ["tick"])
+        for verb in ("schedule",), ("status",), ("info",):
+            self.assertRegex(s.ctl(*verb).stdout, rf"(?m)^ *(Trouble: )?cannot start: .*{mistake}")
+        self.assertEqual(s.ctl("status").returncode, 1)
+        process = s.ctl("schedule", "show", "bad")
+        self.assertRegex(process.stderr, f"schedule 'bad' cannot start: .*{mistake}")
+        self.assertEqual(process.returncode, 5)
+
+    def test_an_exchange_with_a_mistake_is_named_by_status(self):
+        s = self.schedules()
+        s.write("news.exchange", "[Exchange]\nType=loud\n")
+        s.start()
+        self.assertRegex(s.ctl("status").stdout, r"(?m)^  Trouble: cannot start: .*news.exchange:2: ")
 
     def test_one_that_was_removed_begins_anew_when_it_comes_back(self):
         s = self.schedules(tick=["OnUnitActiveSec=1s"]).start()

@@ -202,6 +202,14 @@ class Page(unittest.TestCase):
         self.browser.until("document.getElementById('banner').hidden")
         self.says("All is well")
 
+    def test_U8_not_all_is_well_when_a_schedule_cannot_start(self):
+        self.start()
+        self.supervisor.stop()
+        self.supervisor.write("bad.schedule", "[Schedule]\nOnCalendar=never\n[Job]\nGroup=work\n")
+        self.supervisor.start()
+        self.says("bad.schedule:2: OnCalendar=never")
+        self.assertEqual(self.browser.evaluate("document.getElementById('summary').dataset.tone"), "bad")
+
     def test_M5_changes_are_made_with_the_token_alone(self):
         self.start_changing()
         self.supervisor.wait_job(self.supervisor.create("work", "crash", id="doomed"))

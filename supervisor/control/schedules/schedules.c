@@ -22,15 +22,34 @@
 #define BACKFILL_MAX 1000
 #define COMING_MAX   10
 
+/* Returns the mistake in its file for which the schedule is missing, or NULL. */
+static const char *find_mistake(const struct request *request, const char *name)
+{
+    char file[CONFIG_SCHEDULE_NAME_MAX + sizeof("/" CONFIG_SCHEDULE_SUFFIX ":")];
+
+    if (strlen(name) > CONFIG_SCHEDULE_NAME_MAX)
+        return NULL;
+    (void)snprintf(file, sizeof(file), "/%s" CONFIG_SCHEDULE_SUFFIX ":", name);
+    for (char **mistake = request->context->kept_back; mistake && *mistake; mistake++)
+        if (strstr(*mistake, file))
+            return *mistake;
+    return NULL;
+}
+
 static struct plan *find_plan(struct request *request)
 {
     struct plans *plans = request->context->plans;
     const char *name = request_string(request, "name");
     struct plan *plan = plans_find(plans, name);
+    const char *mistake = plan ? NULL : find_mistake(request, name);
     _cleanup_free_ const char **names = NULL;
 
     if (plan)
         return plan;
+    if (mistake) {
+        request_fail_strings(request, "NoSuchSchedule", "name", name, "mistake", mistake);
+        return NULL;
+    }
     names = calloc(plans->n_plans + 1, sizeof(*names));
     for (size_t i = 0; names && i < plans->n_plans; i++)
         names[i] = plans->sorted[i]->config->name;

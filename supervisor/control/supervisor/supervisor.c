@@ -20,6 +20,16 @@
 #include <string.h>
 #include <unistd.h>
 
+static void report_kept_back(struct reply *reply, const struct control_context *context)
+{
+    if (!context->kept_back)
+        return;
+    reply_array(reply, "kept_back");
+    for (char **mistake = context->kept_back; *mistake; mistake++)
+        reply_string(reply, NULL, *mistake);
+    reply_end_array(reply);
+}
+
 static void get_info(struct request *request)
 {
     const struct control_context *context = request->context;
@@ -39,6 +49,7 @@ static void get_info(struct request *request)
     reply_string(reply, "state", report_state(context));
     reply_bool(reply, "safe_mode", context->predecessors.safe_mode);
     reply_string_if(reply, "config_problem", context->config_problem);
+    report_kept_back(reply, context);
     reply_bool(reply, "journal", context->process->journal != NULL);
     reply_uint(reply, "restarts", context->predecessors.n_restarts);
     reply_uint(reply, "upgrades", context->predecessors.n_upgrades);

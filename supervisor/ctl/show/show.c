@@ -63,3 +63,17 @@ void show_payload(const struct terminal *terminal, const char *label, const json
     if (text)
         show_quoted(terminal, "            ", data, PAYLOAD_LINES);
 }
+
+void show_kept_back(const struct terminal *terminal, const char *label, const json_t *info,
+                    const char *part)
+{
+    const json_t *mistakes = json_object_get(info, "kept_back");
+
+    for (size_t i = 0; i < json_array_size(mistakes); i++) {
+        const char *mistake = json_string_value(json_array_get(mistakes, i));
+
+        if (mistake && strstr(mistake, part))
+            terminal_print(terminal, "%s" RED "cannot start" PLAIN ": %s", label,
+                           SAFE_LINE(mistake));
+    }
+}

@@ -49,6 +49,11 @@ void show_more_lines(const struct terminal *terminal, const char *indent, const 
 void show_payload(const struct terminal *terminal, const char *label, const json_t *object,
                   const char *name);
 
+/* Shows what GetInfo says of files with mistakes, each in a line after `label`: those with `part`
+ * in "FILE:LINE: TEXT". */
+void show_kept_back(const struct terminal *terminal, const char *label, const json_t *info,
+                    const char *part);
+
 #define SHOW_RESTRICTED "(restricted: not for this user, see ReadGroup= in troupe.conf(5))"
 
 /* Returns a sentence about what something waits for, an object of the type Wait; the caller frees

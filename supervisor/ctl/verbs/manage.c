@@ -8,6 +8,7 @@
 #include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/pattern.h"
+#include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
@@ -260,6 +261,7 @@ static void show_info(const struct invocation *invocation, const json_t *info)
 
     json_object_set_new(view, "socket", json_string(invocation_socket(invocation)));
     pattern_print(&invocation->out, INFO, view, clock_realtime());
+    show_kept_back(&invocation->out, "Trouble: ", view, "");
 }
 
 int verb_info(struct invocation *invocation)

@@ -3,7 +3,9 @@
 /* The verb schedule. */
 
 #include "shared/base/cleanup.h"
+#include "supervisor/config/config-schedule.h"
 #include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
@@ -47,7 +49,14 @@ static int list_schedules(struct invocation *invocation)
                                            .none = "No schedules.",
                                            .columns = schedule_columns};
 
-    return listing_run(invocation, &listing, json_object(), invocation->options.limit);
+    json_auto_t *info = NULL;
+    int r = listing_run(invocation, &listing, json_object(), invocation->options.limit);
+
+    if (r != EXIT_OK || invocation->options.json)
+        return r;
+    r = call(invocation, CALL_SUPERVISOR "GetInfo", json_object(), false, &info);
+    show_kept_back(&invocation->out, "", info, CONFIG_SCHEDULE_SUFFIX ":");
+    return r;
 }
 
 static void show_table(const struct invocation *invocation, const struct list_column *columns,

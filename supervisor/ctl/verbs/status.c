@@ -42,7 +42,8 @@ static size_t rank(const json_t *view)
 /* EXIT_OK if all groups are well. In safe mode, or without a configuration, none of them works. */
 static int status_of_groups(const json_t *info, const json_t *groups)
 {
-    if (field_true(info, "safe_mode") || field_has(info, "config_problem"))
+    if (field_true(info, "safe_mode") || field_has(info, "config_problem") ||
+        field_has(info, "kept_back"))
         return EXIT_FAILED;
     for (size_t i = 0; i < json_array_size(groups); i++)
         if (!view_is_well(json_array_get(groups, i)))
@@ -91,6 +92,7 @@ static void show_all_groups(const struct invocation *invocation, const json_t *i
 
     pattern_print(&invocation->out, SUPERVISOR, info, now);
     pattern_print(&invocation->out, SUMMARY, counts, now);
+    show_kept_back(&invocation->out, "  Trouble: ", info, "");
     if (json_array_size(ranked) == 0 && !field_has(info, "config_problem"))
         terminal_print(&invocation->out, "\nNo groups are configured (/etc/troupe/NAME.group).");
     if (json_array_size(ranked) > 0 && !invocation->options.all) {

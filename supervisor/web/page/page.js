@@ -78,12 +78,13 @@ let away = null;
 
 function drawSummary() {
   const bad = app.groups.filter(group => trouble(group) !== null);
-  const held = Boolean(app.info.safe_mode || app.info.config_problem);
+  const held = Boolean(app.info.safe_mode || app.info.config_problem || app.info.kept_back);
   const links = bad.slice(0, 3).flatMap((group, i) => [i > 0 ? ', ' : '', h('a', {href: link('group', group.name)}, group.name)]);
   let text = `All is well: ${plural(app.groups.length, 'group')}, ${plural(app.info.workers ?? 0, 'worker')}.`;
   if (bad.length > 0) text = [`${bad.length === 1 ? 'One group needs' : `${number(bad.length)} groups need`} attention: `, links, bad.length > 3 ? ' …' : '', '.'];
   else if (app.info.safe_mode) text = 'All groups are paused.';
   else if (app.info.config_problem) text = 'No group is served.';
+  else if (app.info.kept_back) text = `A schedule or an exchange cannot start: ${app.info.kept_back[0]}`;
   if (app.info.state && app.info.state !== 'running') text = `The supervisor is ${app.info.state}.`;
   if (!app.info.state) text = 'Loading …';
   if (said && Date.now() < said.until) text = said.text;
