@@ -15,27 +15,12 @@ import unittest
 from contextlib import redirect_stdout
 from pathlib import Path
 
+from documents import commands, examples
 from test_durable import Case, actor
 from troupe import ACTOR, BUILD, LIMIT, SANITIZED, TOP, TROUPE_EXEC, TROUPECTL, TROUPED, TestCase, ini
 from web_client import Web
 
 DIGEST = ini(f"{TROUPE_EXEC} -- sha256sum {{}}", Pool={"Size": 2})
-ESCAPES = {r"\e": "\\", r"\(aq": "'", r"\-": "-", r"\&": ""}
-
-
-def examples(name):
-    """The literal blocks and lines of the section, as a reader sees them."""
-    [path] = glob.glob(os.path.join(TOP, "**", name), recursive=True)
-    with open(path, encoding="utf-8") as file:
-        section = re.search(r"^\.Sh EXAMPLES\n(.*?)(?=^\.Sh |\Z)", file.read(), re.MULTILINE | re.DOTALL)[1]
-    found = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed|^\.Dl ([^\n]*\n)", section, re.MULTILINE | re.DOTALL)
-    return [re.sub(r"\\(e|\(aq|-|&)", lambda match: ESCAPES[match[0]], block or line) for block, line in found]
-
-
-def commands(blocks):
-    """The commands of those blocks that show a prompt. An indented line continues the one before."""
-    text = "".join(block for block in blocks if re.match(r"[$#] ", block))
-    return [re.sub(r"\n +", " ", command) for command in re.findall(r"^[$#] ((?:.*\n)(?: +.*\n)*)", text, re.MULTILINE)]
 
 
 class Manuals(TestCase):

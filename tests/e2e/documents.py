@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""Follows a page as a reader does: writes its files, types its commands, and compares what these print.
+
+If the first line of a literal block, or the line after "#!", is a comment of one word, then the block is a file, and the word is
+its path. Lines that begin with "$ ", or for root "# ", are commands; a backslash continues them. The lines that follow are the
+command's output, in which "…" stands for any text, and a line "…" for any number of lines. White space is not compared.
+"""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from troupe import BUILD, LIMIT, TOP, TROUPE_EXEC, TROUPECTL, can_mount
+
+ESCAPES = {r"\e": "\\", r"\(aq": "'", r"\-": "-", r"\&": ""}
+
+
+def section(name, title):
+    """The source of a section of a manual page."""
+    [path] = glob.glob(os.path.join(TOP, "**", name), recursive=True)
+    return re.search(rf"^\.Sh {title}\n(.*?)(?=^\.Sh |\Z)", Path(path).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)[1]
+
+
+def subsections(source):
+    """The subsections of a section, by their titles."""
+    return dict(re.findall(r"^\.Ss (.*?)\n(.*?)(?=^\.Ss |\Z)", source, re.MULTILINE | re.DOTALL))
+
+
+def literal(source):
+    """The literal blocks and lines, as a reader sees them."""
+    found = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed|^\.Dl ([^\n]*\n)", source, re.MULTILINE | re.DOTALL)
+    return [re.sub(r"\\(e|\(aq|-|&)", lambda match: ESCAPES[match[0]], block or line) for block, line in found]
+
+
+def examples(name):
+    return literal(section(name, "EXAMPLES"))
+
+
+def commands(blocks):
+    """The commands of those blocks that show a prompt. An indented line continues the one before."""
+    text = "".join(block for block in blocks if re.match(r"[$#] ", block))
+    return [re.sub(r"\n +", " ", command) for command in re.findall(r"^[$#] ((?:.*\n)(?: +.*\n)*)", text, re.MULTILINE)]
+
+
+def named_file(block):
+    """The path of the file that the block is, or None."""
+    match = re.match(r"(?:#!.*\n)?# (\S+)\n", block)
+    return match and match[1]
+
+
+def typed(block):
+    """The commands of a block, each with its output."""
+    return re.findall(r"^[$#] ((?:.*\\\n)*.*\n)((?:(?![$#] ).*\n)*)", block, re.MULTILINE)
+
+
+def is_as_shown(output, shown):
+    def words(text):
+        return "".join(" ".join(line.split()) + "\n" for line in text.splitlines())
+    parts = re.split(r"(^…\n|…)", words(shown), flags=re.MULTILINE)
+    pattern = "".join({"…\n": r"(?:.*\n)*", "…": ".*"}.get(part) or re.escape(part) for part in parts)
+    return re.fullmatch(pattern, words(output)) is not None
+
+
+class Reader:
+    """Follows a page with a supervisor, which starts when the first command is typed. Paths of the page become paths of the test."""
+
+    # Commands that change nothing are typed until they print what is shown, as a reader waits for something to happen.
+    LOOKS = re.compile(r"troupectl (status|jobs|job|why|deaths|dead-letters|logs|schedule( list| show|$))\b")
+
+    def __init__(self, test, s, programs=None):
+        """programs: the shell scripts, by name, that the page takes for granted in /usr/local/bin."""
+        self.test, self.s, self.folder, self.changed = test, s, s.path("bin"), False
+        self.places = {"/etc/troupe": s.config, "/usr/libexec/troupe/troupe-exec": TROUPE_EXEC, "/usr/local/bin": self.folder,
+                       "/usr/share/doc": os.path.join(TOP, "units"), "/srv": s.path("srv")}
+        for folder in self.folder, s.path("srv"):
+            os.mkdir(folder)
+            os.chmod(folder, 0o777)
+        shutil.copy(TROUPECTL, s.path("bin/ctl"))  # another user may not enter the tree
+        self.write("/usr/local/bin/troupectl", f'#!/bin/sh\ncase $1 in verify) set -- "$@" --config {s.config};; esac\n'
+                                               f'TROUPE_SOCKET=${{TROUPE_SOCKET:-{s.socket_path}}} exec {self.folder}/ctl "$@"\n')
+        for name, script in (programs or {}).items():
+            self.write(f"/usr/local/bin/{name}", "#!/bin/sh\n" + script)
+
+    def local(self, text):
+        return re.sub("|".join(map(re.escape, self.places)), lambda match: self.places[match[0]], text)
+
+    def write(self, name, text):
+        path = Path(self.local(name))
+        text = self.local(text)
+        if path.suffix == ".group":
+            text = self.confined(text)
+        path.write_text(text, encoding="utf-8")
+        if text.startswith("#!"):
+            path.chmod(0o755)
+        self.changed |= name.startswith("/etc/troupe/")
+
+    def confined(self, text):
+        """A group as far as this machine has its user, and can confine it."""
+        user = ""
+        if re.search("^Profile=strict$", text, re.MULTILINE):
+            user = "User=nobody\n"
+            text = text.replace("Profile=strict\n", f"Profile=strict\nReadOnlyPaths={os.path.realpath(BUILD)}\nProtectHome=no\n")
+        if not can_mount():
+            user, text = "", re.sub("^Profile=.*\n", "", text, flags=re.MULTILINE)
+        text = re.sub("^ExecStart=/usr/bin/python3 .*\n", rf"\g<0>Environment=PYTHONPATH={BUILD}/python\n", text, flags=re.MULTILINE)
+        return text.replace("User=troupe\n", user)
+
+    def follow(self, blocks):
+        for block in blocks:
+            name = named_file(block)
+            if name:
+                self.write(name, block)
+                continue
+            self.test.assertTrue(typed(block), f"neither a file nor commands:\n{block}")
+            for command, shown in typed(block):
+                self.type(command.replace("\\\n", "").strip(), shown)
+
+    def type(self, command, shown):
+        if not self.s.process:
+            self.s.start()
+        elif self.changed:
+            self.s.ctl("reload", check=True)
+        self.changed = False
+        limit_at = time.monotonic() + LIMIT
+        status, output = self.run(command)
+        while self.LOOKS.match(command) and not is_as_shown(output, self.local(shown)) and time.monotonic() < limit_at:
+            status, output = self.run(command)
+        self.test.assertTrue(is_as_shown(output, self.local(shown)), f"$ {command}\n{output}\nis not as shown:\n{shown}")
+        self.test.assertTrue(status == 0 or shown, f"{command}: exit status {status}")
+
+    def run(self, command):
+        done = subprocess.run(["bash", "-c", self.local(command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
+                              timeout=LIMIT, cwd=self.s.directory,
+                              env={**os.environ, "LC_ALL": "C.UTF-8", "PATH": f"{self.folder}:{os.environ['PATH']}"})
+        return done.returncode, done.stdout

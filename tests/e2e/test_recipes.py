@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""What troupe-recipes(7) shows is what one sees."""
+import os
+import pwd
+import re
+import shutil
+import unittest
+
+from documents import Reader, literal, section, subsections
+from troupe import BUILD, FAULTY_TROUPED, SANITIZED, TestCase, can_mount
+
+# The programs that recipes take for granted, by recipe.
+PROGRAMS = {
+    "A report every night": {"report": 'echo "report for $1"'},
+    "One job at a time for each customer": {"import": "[ $1 != 2025 ] || exec sleep 1000; echo $1 is imported"},
+    "The rate limit of an API": {"call-api": "echo called $1"},
+    "No job twice": {"sync": "exec sleep 1000"},
+    "Only the last of several changes": {"index": "echo indexed $1"},
+    "Time limits": {"convert": "exec sleep 1000"},
+    "A job that is stuck": {"convert": "exec sleep 1000"},
+    "Jobs that always fail": {"parse": "[ -e /srv/repaired ] || { echo line 7 is wrong >&2; exit 1; }; echo parsed"},
+    "Urgent jobs first": {"send-mail": "echo $1 >>/srv/sent"},
+    "Later": {"send-mail": "echo $1"},
+    # The machine's memory does not run out: a fault point says that a killed worker had none.
+    "More memory for the second attempt": {"render": "[ $TROUPE_JOB_ATTEMPT = 2 ] || kill -9 $PPID; echo rendered $1"},
+    "Pause for a deployment": {"send-mail": "echo $1 is sent"},
+    "Jobs of a web application": {"send-mail": "echo $1 is sent"},
+}
+
+
+def has_user(name):
+    return name in {user.pw_name for user in pwd.getpwall()}
+
+
+NEEDS = {
+    "A worker in Python": os.path.exists(os.path.join(BUILD, "python/troupe/_troupe.abi3.so")) and not SANITIZED,
+    "Untrusted files": can_mount() and not SANITIZED,
+    "A service that must not hang": shutil.which("systemd-notify"),
+    "Jobs of a web application": os.geteuid() == 0 and has_user("www-data"),
+}
+FAULTS = {"More memory for the second attempt": "oom:1+"}
+
+
+class Recipes(TestCase):
+    def test_there_are_at_least_twenty_recipes(self):
+        titles = subsections(section("troupe-recipes.7", "EXAMPLES"))
+        self.assertGreaterEqual(len(titles), 20)
+        self.assertLessEqual(set(PROGRAMS) | set(NEEDS) | set(FAULTS), set(titles))
+
+
+def follow(title, source):
+    @unittest.skipUnless(NEEDS.get(title, True), "not on this machine")
+    def test(self):
+        options = {"program": FAULTY_TROUPED, "environment": {"TROUPE_FAULT": FAULTS[title]}} if title in FAULTS else {}
+        Reader(self, self.supervisor(state=True, **options), PROGRAMS.get(title)).follow(literal(source))
+    return test
+
+
+for _title, _source in subsections(section("troupe-recipes.7", "EXAMPLES")).items():
+    setattr(Recipes, "test_recipe_" + re.sub(r"\W+", "_", _title.lower()), follow(_title, _source))
