@@ -87,7 +87,7 @@ void bulk_on_written(struct job_waiter *waiter, struct job *job)
         end_letter(write, job->refusal == 0);
     if (bulk && job->refusal != 0)
         bulk_fail(bulk, job->refusal);
-    else if (bulk && (!job_ended(job) || job->state == JOB_CANCELLED))
+    else if (bulk && (!bulk->cancels || !job_ended(job) || job->state == JOB_CANCELLED))
         bulk->n_done++;
     bulk_write_free(write);
     if (bulk && bulk->n_writes == 0 && bulk->parts.waits)

@@ -111,6 +111,29 @@ int group_submit(struct group *group, const struct cell_request *request, struct
                : group_submit_unique(group, request, ret);
 }
 
+int group_takes_jobs(const struct group *group)
+{
+    if (group->config->unread)
+        return CELL_E_BAD_FILE;
+    if (group->closed || group->removal != GROUP_STAYS)
+        return CELL_E_STOPPING;
+    return group->drain != GROUP_OPEN ? CELL_E_DRAINING : 0;
+}
+
+int group_move_job(struct group *to, struct job *job)
+{
+    int r = group_takes_jobs(to);
+    struct cell *cell;
+
+    if (r == 0 && to->config->durable != !!job->record)
+        r = CELL_E_DURABLE;
+    if (r == 0 && job->record && durable_job_is_moving(job))
+        r = CELL_E_MOVING;
+    if (r == 0)
+        r = group_take_cell(to, job->key, job->key_size, &cell);
+    return r == 0 ? cell_move_job(job, cell) : r;
+}
+
 int group_take_cell(struct group *group, const char *key, size_t size, struct cell **ret)
 {
     const struct cell_request request = {.key = key, .key_size = (uint32_t)size};

@@ -210,6 +210,11 @@ int group_submit(struct group *group, const struct cell_request *request, struct
  * or -ENOMEM. */
 int group_take_cell(struct group *group, const char *key, size_t size, struct cell **ret);
 
+/* Whether it accepts jobs at all: 0 or CELL_E_*. */
+int group_takes_jobs(const struct group *group);
+/* Moves a job that waits to another group, like cell_move_job(). Returns as that. */
+int group_move_job(struct group *to, struct job *job);
+
 /* ---- all groups, after the last supervisor: resume.c ---- */
 
 /* Continues all groups where the last supervisor stopped. Each worker that has outlived it is

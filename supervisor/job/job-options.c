@@ -39,6 +39,12 @@ void job_set_options(struct job *job, const struct job_options *asked,
         job->backoff_max = job->backoff_min;
 }
 
+void job_set_priority(struct job *job, uint8_t priority)
+{
+    job->priority = priority;
+    job->chosen |= CHOSE_PRIORITY;
+}
+
 struct job_options job_asked(const struct job *job)
 {
     struct job_options asked = JOB_OPTIONS_DEFAULT;

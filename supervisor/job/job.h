@@ -267,6 +267,8 @@ static inline uint64_t job_bytes(const struct job *job)
 /* Sets the options: each is the submitter's, or the group's where PROTOCOL_DEFAULT_* stands. */
 void job_set_options(struct job *job, const struct job_options *asked,
                      const struct config_group *config);
+/* As if the submitter had chosen the priority. */
+void job_set_priority(struct job *job, uint8_t priority);
 /* Returns those that the submitter chose. */
 struct job_options job_asked(const struct job *job);
 

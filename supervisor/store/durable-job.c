@@ -76,6 +76,8 @@ static void durable_give(struct durable_job *durable)
         job_to_row(&durable->row, durable->record.job, durable->group);
     if (durable->row.group || durable->given & DURABLE_MOVE)
         durable_set_group(durable);
+    if (durable->given & DURABLE_MOVE)
+        durable->row.asked = job_asked(durable->record.job);
     job_progress_to_row(&durable->row, durable->record.job);
     if (durable->given & DURABLE_CHECKPOINT && job_checkpoint(durable->record.job))
         durable->checkpoint = checkpoint_ref(job_checkpoint(durable->record.job));

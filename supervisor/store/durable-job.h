@@ -22,7 +22,7 @@ enum durable_change {
     DURABLE_ADD = 1 << 0,
     DURABLE_UPDATE = 1 << 1, /* its attempts, its state, or the request to cancel it */
     DURABLE_END = 1 << 2,
-    DURABLE_MOVE = 1 << 3,       /* its group; with DURABLE_UPDATE */
+    DURABLE_MOVE = 1 << 3,       /* its group and its priority; with DURABLE_UPDATE */
     DURABLE_CHECKPOINT = 1 << 5, /* with DURABLE_UPDATE */
     DURABLE_HAND = 1 << 4, /* its next attempt, which is about to begin; with DURABLE_UPDATE */
 };
@@ -179,7 +179,8 @@ static inline bool durable_job_may_begin(const struct job *job)
 /* Otherwise notes that a worker is about to get it: written() follows. */
 void durable_job_hand(struct job *job);
 
-/* Notes that the job, whose row is on disk, now is in another group: as durable_job_update(). */
+/* Notes that the job, whose row is on disk, now is in this group, or has another priority: as
+ * durable_job_update(). */
 void durable_job_move(struct job *job, const char *group);
 
 /* Notes the end of a job whose outcome is in `job`; its state follows when it is told. `keeps` are
@@ -238,6 +239,12 @@ static inline bool durable_job_is_settled(const struct job *job)
 static inline int durable_job_unkept(const struct job *job)
 {
     return durable_of(job)->keeps & DURABLE_BYTES ? durable_of(job)->unkept : 0;
+}
+
+/* Whether the store may be using the name of its group. */
+static inline bool durable_job_is_moving(const struct job *job)
+{
+    return (durable_of(job)->given & (DURABLE_ADD | DURABLE_MOVE)) != 0;
 }
 
 /* Whether changes are to be written. */

@@ -191,10 +191,14 @@ int job_rows_put_checkpoint(struct database *database, int64_t number, const voi
 int job_rows_move(struct database *database, const struct job_row *row)
 {
     sqlite3_stmt *statement =
-        database_query(database, "UPDATE job SET grp = ?1, moved = 1 WHERE number = ?2");
+        database_query(database, "UPDATE job SET grp = ?1, asked_priority = ?2 WHERE number = ?3");
 
     row_bind_text(statement, 1, row->group, row->group_size);
-    (void)sqlite3_bind_int64(statement, 2, row->number);
+    if (row->asked.priority != PROTOCOL_DEFAULT_PRIORITY)
+        row_bind(statement, 2, row->asked.priority);
+    else
+        (void)sqlite3_bind_null(statement, 2);
+    (void)sqlite3_bind_int64(statement, 3, row->number);
     return database_step(database, statement);
 }
 

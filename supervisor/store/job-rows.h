@@ -107,7 +107,7 @@ int job_rows_update(struct database *database, const struct job_row *row);
 int job_rows_put_checkpoint(struct database *database, int64_t number, const void *bytes,
                             size_t size);
 
-/* Writes the group of a job that has moved. No row is no error. Returns 0 or -errno. */
+/* Writes the group and the priority that was asked for. No row is no error. Returns 0 or -errno. */
 int job_rows_move(struct database *database, const struct job_row *row);
 
 /* Notes that the job is to be cancelled: the next supervisor does so if this one does not. No row

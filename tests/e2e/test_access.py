@@ -413,7 +413,7 @@ class Submitters(TestCase):
             self.assertTrue(s.job(job)["restricted"])
             self.assertEqual(self.refused("BadOption", s.create, "mail", "echo", priority=0)["option"], "priority")
             for method, parameters in {"Stop": {"target": "mail"}, "Pause": {"target": "mail"},
-                                       "io.troupe.Jobs.CancelAll": {"target": "mail"},
+                                       "io.troupe.Jobs.Move": {"target": "mail"},
                                        "io.troupe.Actors.Tell": {"to": "mail/0", "type": "x"}}.items():
                 self.refused("NotPermitted", s.call, method, **parameters)
         with user(READER):

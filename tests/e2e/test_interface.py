@@ -171,7 +171,9 @@ class Methods(TestCase):
         s.call("io.troupe.Jobs.Explain", id=id)
         s.call("List", ended=True)
         s.call("Cancel", id=s.create("actor", "echo", delay_usec=3600 * 10**6))
-        s.call("io.troupe.Jobs.CancelAll", group="actor", dry_run=True)
+        for method, parameters in ("CancelAll", {"group": "actor"}), ("Set", {"filter": {"group": "actor"}, "priority": 1}), \
+                ("RunNow", {"filter": {"group": "actor"}}), ("Move", {"filter": {"group": "actor"}, "to": "player"}):
+            s.call("io.troupe.Jobs." + method, dry_run=True, **parameters)
         with s.connect() as connection:
             connection.call("Attach", version=VERSION)
 

@@ -388,6 +388,22 @@ class Clients(Jobs):
         self.interrupt(TimeoutError(110, "mine"), lambda: troupe_python.waits(client._client))
         self.assertEqual(self.said(TimeoutError, client.create, "slow", "", wait=1000), "mine")
 
+    def test_Q15_jobs_that_wait_are_changed_by_id_and_by_filter(self):
+        import troupe
+        self.started_with("slow", "echo")
+        client = self.connected()
+        for key in "a", "b", "b":
+            client.create("slow", "x", key=key, delay=3600, id=f"{key}-{len(list(client.jobs()))}")
+        self.assertEqual(client.set(group="slow", key="b", priority=7, dry_run=True)["changed"], 2)
+        self.assertEqual(client.set(group="slow", key="b", priority=7, delay=60), {"changed": 2, "failed": 0})
+        self.assertEqual(sorted(job["priority"] for job in client.jobs("slow")), [7, 7, 32])
+        self.assertEqual(client.move("a-0", to="echo")["changed"], 1)
+        self.assertEqual(client.run_now("a-0")["changed"], 1)
+        self.assertEqual(client.wait("a-0").data, b"x")
+        self.assertIn("already ended", self.said(OSError, client.run_now, "a-0"))
+        self.assertEqual(client.cancel_all("slow", key="b")["cancelled"], 2)
+        self.assertRaises(troupe.JobCancelled, client.wait, "b-1")
+
     def test_dead_letters_are_filtered_and_sent_again(self):
         import troupe
         self.started_with("fail", "echo", Jobs={**JOBS, "MaxRetries": 0})

@@ -2,6 +2,7 @@
 /* Finds the jobs that a call names. Jobs that wait on disk only are matched by their rows. */
 #include "supervisor/control/jobs/jobs.h"
 
+#include "shared/base/cleanup.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/target.h"
 #include "supervisor/group/group-context.h"
@@ -50,8 +51,8 @@ static bool matches(const struct job_filter *filter, const struct job *job)
 {
     return job->group && (filter->states & 1u << job->state) != 0 &&
            (filter->group == 0 || job->group->reference == filter->group) &&
-           job->created_at <= filter->until && has_key(filter, job->key, job->key_size) &&
-           has_cause(filter, job);
+           job->created_at >= filter->since && job->created_at <= filter->until &&
+           has_key(filter, job->key, job->key_size) && has_cause(filter, job);
 }
 
 bool job_filter_can_read(const struct group_context *groups)
@@ -101,7 +102,21 @@ static void offer(struct job_walk *walk, struct job *job, struct loaded_job *row
         walk->visit(walk, job, row);
 }
 
-static void offer_row(struct job_walk *walk, struct loaded_job *row)
+/* Payloads that are read at a time. */
+#define WHOLE_BYTES_MAX (UINT64_C(16) << 20)
+
+static void pick(struct job_walk *walk, int64_t number)
+{
+    if (!walk->picked && (walk->picked = job_load_new(JOB_LOAD_QUERY_MAX)))
+        walk->picked->n = 0;
+    if (!walk->picked) {
+        request_part_reply(walk->parts)->error = -ENOMEM;
+        return;
+    }
+    walk->picked->entries[walk->picked->n++].number = number;
+}
+
+static void offer_row(struct job_walk *walk, struct loaded_job *row, bool is_whole)
 {
     const struct group_context *groups = walk->parts->request->context->groups;
     struct job *job = durable_job_find(groups->durable, &row->row);
@@ -111,7 +126,10 @@ static void offer_row(struct job_walk *walk, struct loaded_job *row)
         offer(walk, job, NULL);
     } else if (row->row.state < _JOB_ROW_N_STATES) { /* else a result that has expired */
         describe_row(groups, &row->row, &room);
-        offer(walk, &room.job, row);
+        if (!walk->whole || is_whole)
+            offer(walk, &room.job, row);
+        else if (matches(&walk->filter, &room.job))
+            pick(walk, row->row.number);
     }
 }
 
@@ -122,7 +140,7 @@ static void offer_rows(struct job_walk *walk, const struct job_load *load)
 {
     for (size_t i = 0; i < load->n_read; i++) {
         walk->parts->cursor = (uint64_t)load->entries[i].number;
-        offer_row(walk, load->entries[i].job);
+        offer_row(walk, load->entries[i].job, false);
     }
     if (load->n_read < load->n)
         walk->parts->cursor = IN_MEMORY;
@@ -141,6 +159,59 @@ static void leave_disk(struct job_walk *walk)
     walk->parts->cursor = IN_MEMORY;
 }
 
+static void read_picked(struct job_walk *walk);
+
+/* Continues after a load of the walk, which may have left the store. */
+static void end_reading(struct job_walk *walk, int result)
+{
+    if (!walk || result == -ECANCELED) /* the supervisor ends, and answers open calls itself */
+        return;
+    if (result < 0 && walk->must_read) {
+        job_walk_fail(walk->parts->request);
+        return;
+    }
+    if (result < 0)
+        leave_disk(walk);
+    if (walk->picked)
+        read_picked(walk);
+    else
+        request_parts_resume(walk->parts);
+}
+
+static void offer_whole(struct job_walk *walk, const struct job_load *load)
+{
+    for (size_t i = 0; i < load->n_read; i++)
+        if (load->entries[i].job)
+            offer_row(walk, load->entries[i].job, true);
+    for (size_t i = load->n_read; i < load->n; i++)
+        pick(walk, load->entries[i].number);
+}
+
+static void on_whole(struct store_task *task, int result)
+{
+    struct job_load *load = job_load_of(task);
+    struct job_walk *walk = load->owner;
+
+    if (walk)
+        walk->reading = NULL;
+    if (walk && result == 0)
+        offer_whole(walk, load);
+    job_load_free(load);
+    end_reading(walk, result);
+}
+
+static void read_picked(struct job_walk *walk)
+{
+    struct job_load *load = TAKE_PTR(walk->picked);
+
+    load->bytes_max = WHOLE_BYTES_MAX;
+    load->owner = walk;
+    load->task.query = true;
+    load->task.done = on_whole;
+    walk->reading = load;
+    store_add(walk->parts->request->context->durable->store, &load->task);
+}
+
 /* The rows are those of this turn: a job that is not in memory waits on disk as they say. */
 static void on_rows(struct store_task *task, int result)
 {
@@ -157,15 +228,7 @@ static void on_rows(struct store_task *task, int result)
     if (walk && result == 0)
         offer_rows(walk, load);
     job_load_free(load);
-    if (!walk || result == -ECANCELED) /* the supervisor ends, and answers open calls itself */
-        return;
-    if (result < 0 && walk->must_read) {
-        job_walk_fail(walk->parts->request);
-        return;
-    }
-    if (result < 0)
-        leave_disk(walk);
-    request_parts_resume(walk->parts);
+    end_reading(walk, result);
 }
 
 /* Reads the rows after the cursor, within what the page may still have. */
@@ -223,6 +286,7 @@ void job_walk_end(struct job_walk *walk)
 {
     if (walk->reading)
         job_load_leave(walk->reading, walk->parts->request->context->durable->store);
+    (void)job_load_free(walk->picked);
 }
 
 /* ---- one ---- */

@@ -96,8 +96,7 @@ static void create(struct request *request)
     durable_job_await(job, request->state);
 }
 
-/* `error` as of job_lookup_begin(), or 0. */
-static void fail_search(struct request *request, int error)
+void control_refuse_missing(struct request *request, int error)
 {
     if (error == 0 || error == CELL_E_MISSING)
         request_fail_string(request, "NoSuchJob", "id", request_string(request, "id"));
@@ -120,7 +119,7 @@ const struct dead_letter *control_find_dead_job(struct request *request, int err
         letter = dead_letter_of_job(&request->context->messages->dead_letters,
                                     protocol_id_format(&parsed, id));
     if (!letter && !control_await_letters(request))
-        fail_search(request, error);
+        control_refuse_missing(request, error);
     return letter;
 }
 
@@ -239,7 +238,7 @@ static void explain(struct request *request)
     request_end(request);
 }
 
-static void refuse_cancel(struct request *request, enum job_state state)
+void control_refuse_ended(struct request *request, enum job_state state)
 {
     request_fail_strings(request, "AlreadyEnded", "id", request_string(request, "id"), "state",
                          job_state_to_string(state));
@@ -256,7 +255,7 @@ static void on_cancelled(struct job_waiter *waiter, struct job *job)
     if (job->refusal != 0)
         control_refuse_job(waiter->owner, job);
     else if (job_ended(job) && job->state != JOB_CANCELLED)
-        refuse_cancel(waiter->owner, job->state);
+        control_refuse_ended(waiter->owner, job->state);
     else if (waiter->cookie != 0)
         refuse_second_cancel(waiter->owner);
     else
@@ -282,7 +281,7 @@ static void await_cancel(struct request *request, struct job *job, bool again)
 static void cancel_dead(struct request *request, int error)
 {
     if (control_find_dead_job(request, error))
-        refuse_cancel(request, JOB_DEAD);
+        control_refuse_ended(request, JOB_DEAD);
 }
 
 static void cancel(struct request *request)
@@ -302,7 +301,7 @@ static void cancel(struct request *request)
     }
     switch (cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, request->connection->peer.uid)) {
     case CELL_CANCEL_E_ENDED:
-        refuse_cancel(request, job->state);
+        control_refuse_ended(request, job->state);
         break;
     case CELL_CANCEL_E_ALREADY:
         refuse_second_cancel(request);

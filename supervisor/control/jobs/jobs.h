@@ -25,7 +25,7 @@ struct job_filter {
     struct varlink_bytes key; /* data NULL = all; borrowed from the call */
     unsigned states;          /* a bit per enum job_state */
     enum attempt_cause cause; /* of the last attempt that failed; NONE = any */
-    usec_t until;             /* accepted until then, realtime; USEC_INFINITY = at any time */
+    usec_t since, until; /* when they were accepted, realtime; 0, USEC_INFINITY = at any time */
 };
 
 /* The live states as bits. */
@@ -49,11 +49,13 @@ struct job_walk {
     bool must_read;   /* the call fails if they cannot be; else only those in memory follow */
     bool changes;     /* visits durable jobs that are in memory again there */
     bool ended;       /* also reads rows of jobs that have ended */
+    bool whole;       /* rows that are visited have their payloads, as job_lookup_take() needs */
     size_t rows_left; /* how many rows a page may still read */
     /* Visits a job. `row` is its row if it is not in memory, as it is on disk in this turn: `job`
      * then borrows from it. */
     void (*visit)(struct job_walk *walk, struct job *job, struct loaded_job *row);
-    struct job_load *reading; /* private */
+    /* Private: what is being read, and the matching rows of a page, which are read next. */
+    struct job_load *reading, *picked;
 };
 
 /* For request_parts.step. Returns false at the end. */
@@ -84,6 +86,14 @@ struct control_submit_options {
     void *owner;
 };
 
+/* NoSuchJob, or why that is not known: `error` as of control_find_job(). */
+void control_refuse_missing(struct request *request, int error);
+/* AlreadyEnded. */
+void control_refuse_ended(struct request *request, enum job_state state);
+/* Finds the group that a call names, for its jobs. NULL = an error has been sent. */
+struct group *control_take_group(struct request *request, const char *name);
+/* Whether the client may give a job this priority; if not, an error has been sent. */
+bool control_may_prioritise(struct request *request, uint8_t priority);
 /* Answers with the error of a job that was not accepted after all: job->refusal. */
 void control_refuse_job(struct request *request, const struct job *job);
 

@@ -164,7 +164,7 @@ static bool take_options(struct request *request, struct cell_request *ret)
     return !problem || request_refuse(request, problem->option, problem->allowed);
 }
 
-static struct group *take_group(struct request *request, const char *name)
+struct group *control_take_group(struct request *request, const char *name)
 {
     struct group *group;
 
@@ -256,10 +256,9 @@ static void end_hold(struct request *request)
 }
 
 /* Submitters must not let their jobs overtake those of others. */
-static bool may_have_priority(struct request *request, const struct job_options *options)
+bool control_may_prioritise(struct request *request, uint8_t priority)
 {
-    return request->connection->account->may_change ||
-           options->priority >= QUEUE_PRIORITY_DEFAULT ||
+    return request->connection->account->may_change || priority >= QUEUE_PRIORITY_DEFAULT ||
            request_refuse(request, "priority",
                           "at least 32 (the default) without permission to change things");
 }
@@ -284,10 +283,10 @@ struct job *control_submit(struct request *request, const struct control_submit_
     struct job *job;
     int r;
 
-    group = take_group(request, request_string(request, "group"));
+    group = control_take_group(request, request_string(request, "group"));
     if (!group || !take_options(request, &wanted) || !control_take_payload(request, &payload))
         return NULL;
-    if (!may_have_priority(request, &wanted.options))
+    if (!control_may_prioritise(request, wanted.options.priority))
         return NULL;
     wanted.data = payload.data;
     wanted.size = payload.size;

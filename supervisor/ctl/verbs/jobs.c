@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The verbs jobs, job and cancel. */
+/* The verbs jobs, job, cancel, move, set and run-now. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
@@ -11,9 +11,11 @@
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
+#include "supervisor/ctl/text/value.h"
 #include "supervisor/ctl/verbs/listing.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <stdint.h>
+#include <string.h>
 
 /* ---- jobs ---- */
 
@@ -116,36 +118,107 @@ int verb_job(struct invocation *invocation)
     return r == EXIT_OK ? job_exit_status(json_object_get(reply, "job")) : r;
 }
 
-/* ---- cancel ---- */
+/* ---- cancel, move, set, run-now ---- */
 
-static int cancel_by_id(struct invocation *invocation, const char *id)
+static const struct change {
+    const char *verb, *method, *done;
+    size_t first; /* the first operand that names jobs */
+} changes[] = {
+    {"cancel", CALL_JOBS "CancelAll", "cancelled", 0},
+    {"move", CALL_JOBS "Move", "moved", 1},
+    {"set", CALL_JOBS "Set", "changed", 1},
+    {"run-now", CALL_JOBS "RunNow", "queued", 0},
+};
+
+static const struct change *change_of(const struct invocation *invocation)
 {
-    return call_print(invocation, CALL_JOBS "Cancel", json_pack("{s:s}", "id", id), false, NULL);
+    const struct change *change = changes;
+
+    while (strcmp(change->verb, invocation->verb->name) != 0)
+        change++;
+    return change;
+}
+
+static bool has_filter(const struct options *options)
+{
+    return options->dry_run || options->since > 0 || options->older_than > 0 || options->cause ||
+           options->state || options->of_key;
 }
 
 static json_t *filter_parameters(const struct options *options, const char *group)
 {
-    return json_pack("{s:s, s:s*, s:o*, s:o*, s:o*, s:b}", "group", group, "key", options->of_key,
+    return json_pack("{s:s, s:s*, s:o*, s:o*, s:o*, s:o*}", "group", group, "key", options->of_key,
                      "state", field_enum_new(options->state), "cause",
-                     field_enum_new(options->cause), "until_at", field_ago(options->older_than),
-                     "dry_run", options->dry_run);
+                     field_enum_new(options->cause), "since_at", field_ago(options->since),
+                     "until_at", field_ago(options->older_than));
+}
+
+/* Returns the parameters of "priority=N" or "delay=SPAN"; NULL = it is neither. */
+static json_t *setting_new(const char *operand)
+{
+    int64_t priority;
+    usec_t delay;
+
+    if (strncmp(operand, "priority=", 9) == 0 && value_number(operand + 9, 0, 63, &priority) == 0)
+        return json_pack("{s:I}", "priority", (json_int_t)priority);
+    if (strncmp(operand, "delay=", 6) == 0 && value_span(operand + 6, &delay) == 0 && delay > 0)
+        return json_pack("{s:I}", "delay_usec", (json_int_t)delay);
+    complain("'%s': allowed: priority=0 to priority=63, or delay=SPAN, such as delay=1h", operand);
+    return NULL;
+}
+
+/* Returns the parameters beside id and filter. NULL = they are malformed, and that was printed. */
+static json_t *change_parameters(const struct invocation *invocation)
+{
+    const char *verb = invocation->verb->name;
+
+    if (strcmp(verb, "set") == 0)
+        return setting_new(invocation_operand(invocation, 0));
+    return strcmp(verb, "move") == 0 ? json_pack("{s:s}", "to", invocation_operand(invocation, 0))
+                                     : json_object();
+}
+
+static int change_by_id(struct invocation *invocation, const char *id)
+{
+    const struct change *change = change_of(invocation);
+    json_t *parameters = change_parameters(invocation);
+
+    json_object_set_new(parameters, "id", json_string(id));
+    return call_print(invocation, change == changes ? CALL_JOBS "Cancel" : change->method,
+                      parameters, false, NULL);
 }
 
 static void show_count(const struct invocation *invocation, const json_t *reply)
 {
-    const uint64_t n = field_count(reply, "cancelled");
+    const uint64_t n = field_count(reply, field_has(reply, "cancelled") ? "cancelled" : "changed");
 
     if (!invocation->options.quiet)
-        terminal_print(&invocation->out, "%s: %s job%s %scancelled",
-                       SAFE(field_text(reply, "group")), COUNT(n), plural(n),
-                       invocation->options.dry_run ? "would be " : "");
+        terminal_print(&invocation->out, "%s: %s job%s %s%s", SAFE(field_text(reply, "group")),
+                       COUNT(n), plural(n), invocation->options.dry_run ? "would be " : "",
+                       change_of(invocation)->done);
 }
 
-static int cancel_group(struct invocation *invocation, const char *group)
+static json_t *all_parameters(const struct invocation *invocation, const char *group)
 {
+    json_t *filter = filter_parameters(&invocation->options, group), *parameters;
+
+    if (change_of(invocation) == changes) {
+        parameters = filter;
+    } else {
+        parameters = change_parameters(invocation);
+        json_object_set_new(parameters, "filter", filter);
+    }
+    if (invocation->options.dry_run)
+        json_object_set_new(parameters, "dry_run", json_true());
+    return parameters;
+}
+
+static int change_group(struct invocation *invocation, const char *group)
+{
+    const struct change *change = change_of(invocation);
     json_auto_t *reply = NULL;
-    int r = call(invocation, CALL_JOBS "CancelAll", filter_parameters(&invocation->options, group),
-                 true, &reply);
+    json_t *parameters = all_parameters(invocation, group);
+    int r = call(invocation, change->method, parameters, true, &reply);
 
     if (r != EXIT_OK)
         return r;
@@ -154,19 +227,22 @@ static int cancel_group(struct invocation *invocation, const char *group)
     r = output_reply(invocation, reply, show_count);
     if (r != EXIT_OK || field_count(reply, "failed") == 0)
         return r;
-    complain("%s could not be cancelled; the last: %s", COUNT(field_count(reply, "failed")),
+    complain("%s could not be %s; the last: %s", COUNT(field_count(reply, "failed")), change->done,
              field_text(reply, "problem"));
     return EXIT_FAILED;
 }
 
-int verb_cancel(struct invocation *invocation)
+int verb_change_jobs(struct invocation *invocation)
 {
-    const struct options *options = &invocation->options;
+    const bool all = invocation->options.everything;
+    json_auto_t *given = change_parameters(invocation);
 
-    if (!options->everything && (options->dry_run || options->older_than > 0 || options->cause ||
-                                 options->state || options->of_key)) {
+    if (!given)
+        return EXIT_USAGE;
+    if (!all && has_filter(&invocation->options)) {
         complain("filters and --dry-run need --all");
         return EXIT_USAGE;
     }
-    return invocation_each(invocation, 0, options->everything ? cancel_group : cancel_by_id);
+    return invocation_each(invocation, change_of(invocation)->first,
+                           all ? change_group : change_by_id);
 }

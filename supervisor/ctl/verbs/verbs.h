@@ -9,7 +9,7 @@ int verb_status(struct invocation *invocation);
 int verb_events(struct invocation *invocation);
 int verb_jobs(struct invocation *invocation);
 int verb_job(struct invocation *invocation);
-int verb_cancel(struct invocation *invocation);
+int verb_change_jobs(struct invocation *invocation);
 int verb_create(struct invocation *invocation);
 int verb_wait(struct invocation *invocation);
 int verb_watch(struct invocation *invocation);

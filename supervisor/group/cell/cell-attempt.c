@@ -21,8 +21,7 @@
 
 /* ---- OnOom=: a job whose worker ran out of memory is tried again in another group, once ---- */
 
-/* Whether the last attempt ran out of memory, and the job continues in another group. */
-static bool cell_leaves_after_oom(const struct cell *cell, const struct job *job)
+bool cell_leaves_after_oom(const struct cell *cell, const struct job *job)
 {
     return cell->config->on_oom && !job->moved && job->failed_by == ATTEMPT_CAUSE_OOM &&
            !cell_is_restored(job);
@@ -32,29 +31,6 @@ static bool cell_leaves_after_oom(const struct cell *cell, const struct job *job
 static bool cell_fails_after_oom(const struct job *job)
 {
     return job->moved && job->failed_by == ATTEMPT_CAUSE_OOM;
-}
-
-/* The new group decides what the submitter has not chosen, except for the attempts left. */
-static void take_options(struct job *job, const struct config_group *config)
-{
-    const struct job_options asked = job_asked(job);
-    const uint32_t max_retries = job->max_retries;
-
-    job_set_options(job, &asked, config);
-    job->max_retries = max_retries;
-}
-
-static void count_out(struct cell *cell, const struct job *job)
-{
-    cell_progress_moved(cell);
-    job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
-    job_count(&cell->counts, JOBS_LIVE, -1);
-}
-
-static void count_in(struct cell *cell, const struct job *job)
-{
-    job_count(&cell->counts, JOBS_BYTES, (int64_t)job_bytes(job));
-    cell_count_live(cell);
 }
 
 /* Moves a job that ran out of memory, and is in no list, to the other group's queue. Returns false
@@ -67,14 +43,8 @@ static bool cell_move_after_oom(struct cell *cell, struct job *job)
         return false;
     job_event(job, "job.moved", NULL, "continues in %s: attempt %u ran out of memory", to->name,
               job->attempt);
-    count_out(cell, job);
-    job_leave_submitter(job);
-    job_stream_move(job, &to->group->streams);
-    job->group = to->group;
-    job->cell = to;
+    cell_transfer(job, to);
     job->moved = true;
-    take_options(job, to->config);
-    count_in(to, job);
     cell_requeue(to, job, false);
     if (job->record)
         durable_job_move(job, to->group->name);
@@ -90,8 +60,7 @@ static bool has_attempts_left(const struct job *job)
     return job->n_failed <= job->max_retries && !cell_is_restored(job);
 }
 
-/* Ends the pause or the delay of a job. */
-static void resume_waiting_job(struct job *job)
+void cell_end_wait(struct job *job)
 {
     struct cell *cell = job->cell;
     const bool leaves = cell_leaves_after_oom(cell, job);
@@ -117,11 +86,10 @@ static void cell_on_alarm(struct alarm *alarm)
     if (cell_leaves_after_oom(job->cell, job) && job->record && !durable_of(job)->stored &&
         alarm_set_after(alarm, CELL_ROW_RETRY) == 0)
         return;
-    resume_waiting_job(job);
+    cell_end_wait(job);
 }
 
-/* Sets the alarm that ends the delay, or with `at` > 0 at that date. Returns 0 or -ENOMEM. */
-static int cell_set_alarm(struct cell *cell, struct job *job, usec_t delay, usec_t at)
+int cell_set_alarm(struct cell *cell, struct job *job, usec_t delay, usec_t at)
 {
     struct alarm *alarm;
 
@@ -141,7 +109,7 @@ void cell_back_off(struct cell *cell, struct job *job, usec_t delay)
     if (cell->group->drain != GROUP_OPEN)
         cell_wake(cell); /* nothing else may run, and no worker come */
     if (cell_set_alarm(cell, job, delay, 0) < 0)
-        resume_waiting_job(job); /* without memory to wait */
+        cell_end_wait(job); /* without memory to wait */
     else
         job_tell_waiters(cell->context->jobs, job);
 }

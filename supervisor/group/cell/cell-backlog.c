@@ -8,6 +8,7 @@
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Pause before the next reading if none of the jobs could be taken. */
 #define READ_RETRY USEC_PER_SEC
@@ -243,10 +244,10 @@ static void enqueue(struct cell *cell, struct job *job)
     cell_wake(cell);
 }
 
-/* Releases a reading's job, which may have been cancelled since. */
+/* Releases a reading's job, which may have been cancelled or moved since. */
 static void enqueue_parked(struct cell *cell, struct job *job)
 {
-    if (job->parked) {
+    if (job->parked && job->cell == cell) {
         cell_backlog_take_out(cell, job);
         enqueue(cell, job);
     }
@@ -275,6 +276,14 @@ int cell_backlog_restore(struct cell *cell, struct loaded_job *loaded, struct jo
     return r;
 }
 
+/* A number stays when its job moves. */
+static bool is_of_group(const struct cell *cell, const struct job_row *row)
+{
+    const char *name = cell->group->name;
+
+    return row->group_size == strlen(name) && memcmp(row->group, name, row->group_size) == 0;
+}
+
 /* Puts the job of a reading into the queue, unless it has ended. Returns 0, -ENOMEM, or
  * CELL_E_EXISTS: another job has its id, until that one has ended and is forgotten. */
 static int take_reading(struct cell *cell, const struct reading *reading,
@@ -283,7 +292,7 @@ static int take_reading(struct cell *cell, const struct reading *reading,
     struct job *job = reading->job;
     int r;
 
-    if (!job && entry->job) {
+    if (!job && entry->job && is_of_group(cell, &entry->job->row)) {
         job = durable_job_find(cell->context->durable, &entry->job->row);
         if (!job) {
             r = restore(cell, entry->job, &job);

@@ -59,6 +59,14 @@ void cell_back_off(struct cell *cell, struct job *job, usec_t delay);
 /* A new job waits for the time of the request. Returns 0 or -ENOMEM. */
 int cell_delay(struct cell *cell, struct job *job, usec_t delay, usec_t at);
 
+/* Sets the alarm that ends the delay, or with `at` > 0 at that date; it is not set yet. Returns 0
+ * or -ENOMEM. */
+int cell_set_alarm(struct cell *cell, struct job *job, usec_t delay, usec_t at);
+/* Whether the last attempt ran out of memory, and the job continues in another group. */
+bool cell_leaves_after_oom(const struct cell *cell, const struct job *job);
+/* Ends the pause or the delay of a job, whose alarm is stopped. The job may end. */
+void cell_end_wait(struct job *job);
+
 /* Makes a queued job that was read from disk, in no list, wait in `state`: until its requested
  * date, or for the rest of its delay. */
 void cell_resume_wait(struct cell *cell, struct job *job, enum job_state state,
@@ -80,6 +88,12 @@ void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
                        struct payload *result);
 void cell_job_returned(struct pool *pool, struct job *job);
 void cell_job_lost(struct pool *pool, struct job *job, const struct death *death);
+
+/* ---- cell-change.c ---- */
+
+/* Counts a job that waits, and is in no list, in another cell, whose group decides about its
+ * options from now on. */
+void cell_transfer(struct job *job, struct cell *to);
 
 /* ---- cell-restore.c ---- */
 

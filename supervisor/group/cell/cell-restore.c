@@ -218,7 +218,6 @@ static void restore_move(struct cell *cell, struct job *job, const struct job_ro
 
     if (strlen(name) == row->group_size && memcmp(name, row->group, row->group_size) == 0)
         return;
-    job->moved = true;
     if (job->record && !durable_job_is_ending(job))
         durable_job_move(job, name);
 }

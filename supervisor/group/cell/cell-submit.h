@@ -104,6 +104,8 @@ enum {
     CELL_E_TAKEN,        /* a live job holds its unique key: `*ret` */
     CELL_E_EXISTING,     /* OnConflict=existing: `*ret` takes its place */
     CELL_E_UNSURE,       /* Durable=yes: the row may be on disk, or the job has run without one */
+    CELL_E_DURABLE,      /* moved: it is durable and the other group is not, or the reverse */
+    CELL_E_MOVING,       /* moved: it is being written for that reason already */
 };
 
 /* Checks the options. Returns the first problem, or NULL. */

@@ -122,6 +122,21 @@ enum {
 /* Cancels a job: immediately, or a running one by slot_cancel(). `canceller`: JOB_NOBODY = none. */
 int cell_cancel(struct job *job, enum protocol_cause cause, uid_t canceller);
 
+/*
+ * Changes of a live job that waits, of which nothing else is decided. For a durable job, they are
+ * being written afterwards. Return 0, CELL_E_*, or -ENOMEM.
+ */
+
+/* Moves it, with its checkpoint and the rest of its wait. It stays unique in its former group, and
+ * keeps the attempts that it has left. */
+int cell_move_job(struct job *job, struct cell *to);
+/* It is the last one of that priority. */
+int cell_set_priority(struct job *job, uint8_t priority);
+/* It begins so long from now at the earliest. */
+int cell_set_delay(struct job *job, usec_t delay);
+/* It does not wait for its time any more. */
+int cell_run_now(struct job *job);
+
 /* A paused cell hands out no jobs and delivers no messages. */
 void cell_set_pause(struct cell *cell, enum cell_pause pause);
 

@@ -33,6 +33,9 @@ static const struct refusal REFUSALS[] = {
                              "the store that keeps the group's jobs (Durable=yes) does not work: "
                              "see troupectl status"},
     [CELL_E_TAKEN] = {ENOTUNIQ, "UniqueTaken", "another live job has the same unique key"},
+    [CELL_E_DURABLE] = {EINVAL, "OtherDurability",
+                        "one of the two groups is durable (Durable=), and the other one is not"},
+    [CELL_E_MOVING] = {EBUSY, "Busy", "it is being written to disk: try again"},
     [CELL_E_UNSURE] = {ECONNRESET, "StoreFailed",
                        "the disk failed while the job was written; ask for it by its id once the "
                        "store works"},

@@ -207,7 +207,7 @@ TEST(a_job_that_moves_has_the_row_of_another_group)
     ck_assert_int_eq(job_rows_add(&database, &other), 0);
     row.group = "letters";
     row.group_size = 7;
-    row.moved = true;
+    row.asked.priority = 5;
     ck_assert_int_eq(job_rows_move(&database, &row), 0);
     ck_assert_int_eq(job_rows_fetch(&database, 1, compare, &row), 0);
     ck_assert_int_eq(job_rows_fetch(&database, 2, compare, &other), 0);

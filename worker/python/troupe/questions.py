@@ -69,6 +69,31 @@ class Questions(ABC, Generic[Many, One]):
         return self._many(ask(self._path, "Actors.ListDeadLetters", "letters", False,
                               {"filter": {name: value for name, value in given.items() if value is not None}}))
 
+    def move(self, id: str | None = None, *, to: str, dry_run: bool = False, **filter: Any) -> One:
+        """
+        Moves a job that waits to the group `to`, or all that match a filter: group and other members of the type JobFilter.
+        Returns the answer of Jobs.Move: `changed` and `failed` are numbers. `dry_run`: only counts them.
+        """
+        return self._change("Jobs.Move", id, filter, dry_run, to=to)
+
+    def set(self, id: str | None = None, *, priority: int | None = None, delay: float | None = None, dry_run: bool = False,
+            **filter: Any) -> One:
+        """Sets the priority of jobs that wait, or lets them begin no earlier than in `delay` seconds: otherwise like move()."""
+        return self._change("Jobs.Set", id, filter, dry_run, priority=priority,
+                            delay_usec=None if delay is None else max(1, round(delay * 1e6)))
+
+    def run_now(self, id: str | None = None, *, dry_run: bool = False, **filter: Any) -> One:
+        """Ends the delays of jobs, and the pauses between their attempts: otherwise like move()."""
+        return self._change("Jobs.RunNow", id, filter, dry_run)
+
+    def cancel_all(self, group: str, *, dry_run: bool = False, **filter: Any) -> One:
+        """Cancels all live jobs that match a filter like that of move(). `cancelled` counts them."""
+        return self._one(ask(self._path, "Jobs.CancelAll", None, False, {"group": group, "dry_run": dry_run or None, **filter}))
+
+    def _change(self, method: str, id: str | None, filter: Record, dry_run: bool, **parameters: Any) -> One:
+        return self._one(ask(self._path, method, None, False,
+                             {"id": id, "filter": filter or None, "dry_run": dry_run or None, **parameters}))
+
     def requeue(self, letter: int | None = None, *, to: str | None = None, **filter: Any) -> One:
         """
         Sends a dead letter again, or all that match a filter like that of dead_letters(): to their recipients, or to `to`.
