@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What troupe-recipes(7) shows is what one sees."""
+"""What troupe-recipes(7) and troupe-migration(7) show is what one sees."""
 import os
 import pwd
 import re
@@ -25,6 +25,9 @@ PROGRAMS = {
     "More memory for the second attempt": {"render": "[ $TROUPE_JOB_ATTEMPT = 2 ] || kill -9 $PPID; echo rendered $1"},
     "Pause for a deployment": {"send-mail": "echo $1 is sent"},
     "Jobs of a web application": {"send-mail": "echo $1 is sent"},
+    "From supervisord": {"web": "exec sleep infinity"},
+    "From cron": {"orders": "echo 3 orders are done"},
+    "From GNU parallel": {"shout": "echo $1 | tr a-z A-Z"},
 }
 
 
@@ -34,6 +37,7 @@ def has_user(name):
 
 NEEDS = {
     "A worker in Python": os.path.exists(os.path.join(BUILD, "python/troupe/_troupe.abi3.so")) and not SANITIZED,
+    "From a task of Celery": os.path.exists(os.path.join(BUILD, "python/troupe/_troupe.abi3.so")) and not SANITIZED,
     "Untrusted files": can_mount() and not SANITIZED,
     "A service that must not hang": shutil.which("systemd-notify"),
     "Jobs of a web application": os.geteuid() == 0 and has_user("www-data"),
@@ -45,6 +49,7 @@ class Recipes(TestCase):
     def test_there_are_at_least_twenty_recipes(self):
         titles = subsections(section("troupe-recipes.7", "EXAMPLES"))
         self.assertGreaterEqual(len(titles), 20)
+        titles |= subsections(section("troupe-migration.7", "EXAMPLES"))
         self.assertLessEqual(set(PROGRAMS) | set(NEEDS) | set(FAULTS), set(titles))
 
 
@@ -52,9 +57,10 @@ def follow(title, source):
     @unittest.skipUnless(NEEDS.get(title, True), "not on this machine")
     def test(self):
         options = {"program": FAULTY_TROUPED, "environment": {"TROUPE_FAULT": FAULTS[title]}} if title in FAULTS else {}
-        Reader(self, self.supervisor(state=True, **options), PROGRAMS.get(title)).follow(literal(source))
+        Reader(self, self.supervisor(state=True, **options), PROGRAMS.get(title)).follow(block for block in literal(source) if not block.startswith(";"))
     return test
 
 
-for _title, _source in subsections(section("troupe-recipes.7", "EXAMPLES")).items():
+for _title, _source in (*subsections(section("troupe-recipes.7", "EXAMPLES")).items(),
+                        *subsections(section("troupe-migration.7", "EXAMPLES")).items()):
     setattr(Recipes, "test_recipe_" + re.sub(r"\W+", "_", _title.lower()), follow(_title, _source))
