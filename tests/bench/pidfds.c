@@ -13,6 +13,7 @@
 
 long syscall(long number, ...)
 {
+    static long (*next)(long number, ...);
     long a[6];
     char path[32];
     va_list list;
@@ -23,9 +24,10 @@ long syscall(long number, ...)
     va_end(list);
     if (number == SYS_pidfd_send_signal)
         return 0;
+    if (!next) /* looked up once: the program's system calls are counted with it */
+        next = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
     if (number != SYS_pidfd_open)
-        return ((long (*)(long, ...))dlsym(RTLD_NEXT, "syscall"))(number, a[0], a[1], a[2], a[3],
-                                                                  a[4], a[5]);
+        return next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     (void)snprintf(path, sizeof(path), "/proc/%ld", a[0]);
     return open(path, O_DIRECTORY | O_CLOEXEC);
 }
