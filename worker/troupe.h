@@ -420,6 +420,11 @@ int troupe_client_create(struct troupe_client *client, uint64_t group,
                          const struct troupe_job_options *options, const void *data, size_t size,
                          char *id);
 
+/* Returns why the last call of troupe_client_create(), _do() or _submit() was refused, for
+ * troupe_explain_refused(): "delay_usec: at most 366 days"; "" if there is no more to say than the
+ * -errno does. Valid until the next call. */
+const char *troupe_client_refusal(const struct troupe_client *client);
+
 /*
  * Does a job and waits for its end. Returns 0 whatever the outcome (see `end`), or the errors of
  * troupe_client_create(). The result is valid until troupe_result_release() or

@@ -234,6 +234,17 @@ class Orders(Ctl):
                 self.assertIn(sentence, process.stderr)
                 self.assertEqual(process.stdout, "")
 
+    def test_errors_of_options_name_the_option_as_it_was_given(self):
+        for options, problem in ((["--backoff=2d..3d"], "--backoff: at most 1 day"), (["--delay=400d"], "--delay: at most 366 days"),
+                                 (["--debounce=1s"], "--debounce: only with a unique key"),
+                                 (["--within=2s"], "--within: only with a debounce"), ([f"--key={'k' * 300}"], "--key: at most 255 bytes")):
+            for verb in "do", "map":
+                process = self.exits(2, verb, "actor", *(["--file=-"] if verb == "do" else []), *options, input="echo")
+                self.assertIn(f"refused the job: {problem}", process.stderr)
+            option, _, allowed = problem.partition(": ")
+            process = self.exits(2, "create", "actor", "--data=echo", *options)
+            self.assertIn(f"'{option}' is missing or wrong; allowed: {allowed}", process.stderr)
+
     def test_a_wait_that_runs_out_of_time_tells_that_it_continues(self):
         bell = Bell(self.s, "bell")
         for i in range(2):

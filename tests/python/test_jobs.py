@@ -373,6 +373,11 @@ class Clients(Jobs):
         for call in client.create, client.do:
             self.assertIn("group 'words' refused the job: a job with this id exists: it is live, or its result is still kept",
                           self.said(FileExistsError, call, "words", "x", id="twin"))
+        for options, problem in (({"delay": 1e9}, "delay: at most 366 days"), ({"backoff_min": 1e9}, "backoff_min: at most 1 day"),
+                                 ({"debounce": 1}, "debounce: only with a unique key"), ({"priority": 64}, "priority: 0 (first) to 63"),
+                                 ({"key": "k" * 256}, "key: at most 255 bytes"), ({"id": "no id"}, "id: 1 to 64 characters")):
+            for call in client.create, client.do:
+                self.assertIn(f"group 'words' refused the job: {problem}", self.said(OSError, call, "words", "x", **options))
         path = self.server.socket_path + ".missing"
         self.assertIn(f"no supervisor at {path}: there is no such socket", self.said(FileNotFoundError, troupe.Client, path))
         self.server.stop()
@@ -683,7 +688,7 @@ class Asyncio(Jobs):
         self.assertEqual(said[0], "there is no group, cell or worker 'ehco'; did you mean 'echo'?")
         self.assertEqual(said[1], said[2])
         self.assertIn("there is no job 'none'", said[1])
-        self.assertIn("group 'echo' refused the job: the id, the key or an option", said[3])
+        self.assertIn("group 'echo' refused the job: id: 1 to 64 characters", said[3])
 
     def test_an_idle_client_takes_no_time(self):
         self.started_with("echo")

@@ -6,6 +6,7 @@
 #include "worker/client/client.h"
 #include "worker/public.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Sleeps once. Before that, messages are read, since they could keep the awaited answer out of the
@@ -85,9 +86,16 @@ static int wait_kind(struct troupe_client *client, uint64_t number, enum protoco
         ret->result.error = -EPIPE;
     }
     r = ret->result.error;
-    if (r < 0)
+    if (r < 0) {
+        (void)snprintf(client->refusal, sizeof(client->refusal), "%s", ret->result.reason);
         troupe_result_release(&ret->result);
+    }
     return r;
+}
+
+_public_ const char *troupe_client_refusal(const struct troupe_client *client)
+{
+    return client->refusal;
 }
 
 _public_ int troupe_client_group(struct troupe_client *client, const char *name,

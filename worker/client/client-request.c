@@ -5,6 +5,7 @@
 #include "worker/base/sized.h"
 #include "worker/client/client.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,11 +172,30 @@ int request_wait_again(struct troupe_client *client, struct pending_request *req
 /* The options of the first layout. */
 #define OPTIONS_SIZE_MIN offsetof(struct troupe_job_options, priority)
 
-static int apply_schedule(struct protocol_submit *submit, const struct troupe_job_options *options)
+/* Returns what is wrong, in the words of the supervisor, or NULL. The supervisor checks the rest.
+ */
+static const char *find_problem(const struct troupe_job_options *options)
 {
-    if (options->priority < -1 || options->priority >= PROTOCOL_DEFAULT_PRIORITY ||
-        (options->delay_usec > 0 && options->at_usec > 0))
-        return -EINVAL;
+    if (options->id &&
+        !protocol_name_valid(options->id, strnlen(options->id, PROTOCOL_NAME_MAX + 1)))
+        return "id: " PROTOCOL_NAME_ALLOWED;
+    if (options->key_size > PROTOCOL_KEY_MAX)
+        return "key: at most 255 bytes";
+    if (options->unique_size > PROTOCOL_KEY_MAX)
+        return "unique: 1 to 255 bytes";
+    if ((unsigned)options->on_conflict > PROTOCOL_CONFLICT_REQUEUE)
+        return "on_conflict: existing, reject, replace or requeue";
+    if (options->max_retries < -1 || options->max_retries >= PROTOCOL_DEFAULT_RETRIES)
+        return "max_retries: 0 to 1000000";
+    if (options->priority < -1 || options->priority >= PROTOCOL_DEFAULT_PRIORITY)
+        return "priority: 0 (first) to 63 (last)";
+    if (options->delay_usec > 0 && options->at_usec > 0)
+        return "delay_usec: not together with a date";
+    return NULL;
+}
+
+static void apply_schedule(struct protocol_submit *submit, const struct troupe_job_options *options)
+{
     if (options->priority >= 0)
         submit->priority = (uint8_t)options->priority;
     submit->delay = options->delay_usec;
@@ -184,31 +204,26 @@ static int apply_schedule(struct protocol_submit *submit, const struct troupe_jo
     submit->deadline = options->deadline_usec;
     if (options->keep_result && submit->flags & PROTOCOL_SUBMIT_DO)
         submit->flags |= PROTOCOL_SUBMIT_KEEP;
-    return 0;
 }
 
-static int apply_options(struct protocol_submit *submit, const struct troupe_job_options *given)
+static int apply_options(struct troupe_client *client, struct protocol_submit *submit,
+                         const struct troupe_job_options *given)
 {
     struct troupe_job_options current = TROUPE_JOB_DEFAULTS;
     const void *view = given;
     const struct troupe_job_options *options;
+    const char *problem;
     int r = sized_take(&view, &current, sizeof(current), OPTIONS_SIZE_MIN);
 
     if (r < 0)
         return r;
     options = view;
-    if (options->key_size > PROTOCOL_KEY_MAX || options->unique_size > PROTOCOL_KEY_MAX ||
-        (unsigned)options->on_conflict > PROTOCOL_CONFLICT_REQUEUE || options->max_retries < -1 ||
-        options->max_retries >= PROTOCOL_DEFAULT_RETRIES)
+    problem = find_problem(options);
+    (void)snprintf(client->refusal, sizeof(client->refusal), "%s", problem ? problem : "");
+    if (problem)
         return -EINVAL;
-    if (options->id) {
-        size_t length = strnlen(options->id, PROTOCOL_NAME_MAX + 1);
-
-        if (!protocol_name_valid(options->id, length))
-            return -EINVAL;
-        submit->name = options->id;
-        submit->name_size = (uint32_t)length;
-    }
+    submit->name = options->id;
+    submit->name_size = options->id ? (uint32_t)strlen(options->id) : 0;
     submit->key = options->key;
     submit->key_size = (uint32_t)options->key_size;
     submit->unique = options->unique;
@@ -221,7 +236,8 @@ static int apply_options(struct protocol_submit *submit, const struct troupe_job
     submit->timeout = options->timeout_usec;
     submit->backoff_min = options->backoff_min_usec;
     submit->backoff_max = options->backoff_max_usec;
-    return apply_schedule(submit, options);
+    apply_schedule(submit, options);
+    return 0;
 }
 
 int request_submit(struct troupe_client *client, const struct request_job *job,
@@ -239,7 +255,7 @@ int request_submit(struct troupe_client *client, const struct request_job *job,
     };
     int r;
 
-    r = apply_options(&submit, job->options);
+    r = apply_options(client, &submit, job->options);
     if (r == 0)
         r = take(client, job->cookie, NULL, &submit.cookie);
     if (r < 0)

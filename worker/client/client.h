@@ -84,6 +84,7 @@ struct troupe_client {
     bool bereft;    /* requests sent before position `read` will not be answered */
     uint64_t read;  /* of the carrier; UINT64_MAX = the connection is over */
     struct results results;
+    char refusal[512]; /* why the last submission was refused, or "" */
     struct troupe_actor actor;
 };
 

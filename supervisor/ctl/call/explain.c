@@ -42,9 +42,18 @@ static bool has(const void *parameters, const char *member)
     return field_has(parameters, member);
 }
 
+static void write_option(FILE *file, const char *parameter)
+{
+    const struct option *option = option_of_parameter(parameter, strlen(parameter));
+
+    fprintf(file, "%s%s", option ? "--" : "", option ? option->name : parameter);
+}
+
 static void write_member(FILE *file, const void *parameters, const char *name, const char *format)
 {
-    if (strcmp(format, "count") == 0)
+    if (strcmp(name, "option") == 0)
+        write_option(file, field_text(parameters, name));
+    else if (strcmp(format, "count") == 0)
         fputs(COUNT(field_count(parameters, name)), file);
     else if (strcmp(format, "bytes") == 0)
         fputs(BYTES(field_count(parameters, name)), file);
@@ -149,11 +158,26 @@ int explain_broken(int error)
 /* Longer answers are cut. */
 #define ANSWER_MAX ((size_t)64 << 10)
 
+/* Like troupe_explain_refused(), but names the option: "delay_usec: at most 366 days" is about
+ * --delay. */
+static const char *refusal_text(int error, const char *group, const char *reason,
+                                char text[SENTENCE_SIZE])
+{
+    const size_t length = reason ? strcspn(reason, ":") : 0;
+    const struct option *option =
+        length > 0 && reason[length] == ':' ? option_of_parameter(reason, length) : NULL;
+    char named[SENTENCE_SIZE];
+
+    if (option)
+        (void)snprintf(named, sizeof(named), "--%s%s", option->name, reason + length);
+    return troupe_explain_refused(error, group, option ? named : reason, text, SENTENCE_SIZE);
+}
+
 int explain_refused(const char *where, const char *group, int error, const char *reason)
 {
     char text[SENTENCE_SIZE];
 
-    complain("%s%s", where, troupe_explain_refused(error, group, reason, text, sizeof(text)));
+    complain("%s%s", where, refusal_text(error, group, reason, text));
     return status_of(error);
 }
 
@@ -177,7 +201,7 @@ json_t *explain_json(const char *group, const struct troupe_result *result, cons
     char text[SENTENCE_SIZE];
 
     if (refused)
-        reason = troupe_explain_refused(result->error, group, result->reason, text, sizeof(text));
+        reason = refusal_text(result->error, group, result->reason, text);
     return json_pack("{s:s, s:s*, s:i, s:i, s:s*, s:s*, s:o*}", "state", state_of(result), "id",
                      *result->id ? result->id : NULL, "attempts", (int)result->attempts, "code",
                      result->code, "reason", reason, "file", file, "result",

@@ -18,8 +18,8 @@
 #define VALUE(set_, kind_, letter_, name_, argument_, field_, help_, ...)                          \
     {                                                                                              \
         .set = (set_), .kind = (kind_), .letter = (letter_), .name = (name_),                      \
-        .argument = (argument_), .offset = offsetof(struct options, field_), .help = (help_),      \
-        __VA_ARGS__                                                                                \
+        .argument = (argument_), .offset = offsetof(struct options, field_), .field = #field_,     \
+        .help = (help_), __VA_ARGS__                                                               \
     }
 
 /* Their texts go into JSON. */
@@ -144,6 +144,30 @@ const struct option *option_find(unsigned sets, const char *name, size_t length)
         if ((option->set & sets) && strlen(option->name) == length &&
             memcmp(option->name, name, length) == 0)
             return option;
+    return NULL;
+}
+
+/* Whether the parameter, such as "delay_usec", is what the member "job.delay_usec" holds; or part
+ * of what the option holds, as "backoff_max_usec" of --backoff. */
+static bool is_of_parameter(const struct option *option, const char *parameter, size_t length,
+                            bool part)
+{
+    const size_t n = strlen(option->name);
+    const char *member = option->field ? strchr(option->field, '.') : NULL;
+
+    if (part)
+        return length > n && memcmp(parameter, option->name, n) == 0 && parameter[n] == '_';
+    member = member ? member + 1 : option->field;
+    return member && strlen(member) == length && memcmp(member, parameter, length) == 0;
+}
+
+const struct option *option_of_parameter(const char *parameter, size_t length)
+{
+    for (int part = 0; part <= 1; part++)
+        for (const struct option *option = option_table; option < option_table + n_options;
+             option++)
+            if ((option->set & OPTIONS_JOB) && is_of_parameter(option, parameter, length, part))
+                return option;
     return NULL;
 }
 

@@ -107,7 +107,8 @@ struct option {
     const char *name;
     const char *argument; /* name of its value in the help; NULL = takes no value */
     const char *help;
-    size_t offset; /* in struct options */
+    size_t offset;     /* in struct options */
+    const char *field; /* its member there; NULL = it takes no value */
     int64_t minimum, maximum;
 };
 
@@ -116,6 +117,10 @@ extern const size_t n_options;
 
 /* Returns NULL if none of these sets has it. */
 const struct option *option_find(unsigned sets, const char *name, size_t length);
+
+/* Returns the option of a job that sets this parameter of the interfaces, as "delay_usec"; or NULL.
+ */
+const struct option *option_of_parameter(const char *parameter, size_t length);
 
 struct arguments {
     const char *const *items;

@@ -119,8 +119,10 @@ static void read_lines(struct map *map)
 /* Treats a line that cannot be sent like a refused one. */
 static void refuse(struct map *map, struct window_line *line, int error)
 {
-    struct troupe_result result = {
-        .cookie = line->number, .error = error, .reason = "", .data = ""};
+    struct troupe_result result = {.cookie = line->number,
+                                   .error = error,
+                                   .reason = troupe_client_refusal(map->attached.client),
+                                   .data = ""};
 
     window_submitted(&map->window, line);
     (void)window_ended(&map->window, &result, clock_now());

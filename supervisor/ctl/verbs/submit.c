@@ -60,7 +60,7 @@ static int create_attached(struct invocation *invocation, struct attachment_clie
 {
     struct troupe_job_options options = attach_job_options(&invocation->options);
     const char *group = invocation_operand(invocation, 0);
-    char holder[TROUPE_ID_SIZE], reason[64 + TROUPE_ID_SIZE] = "";
+    char holder[TROUPE_ID_SIZE];
     bool repeated = false;
     int r;
 
@@ -72,11 +72,11 @@ static int create_attached(struct invocation *invocation, struct attachment_clie
         if (r != EXIT_OK)
             return r;
     }
-    if (r == -ENOTUNIQ)
-        (void)snprintf(reason, sizeof(reason), "job %s has the same unique key", holder);
     if (r == 1) /* another job takes its place */
         memcpy(id, holder, TROUPE_ID_SIZE);
-    return r >= 0 || (repeated && r == -EEXIST) ? EXIT_OK : explain_refused("", group, r, reason);
+    return r >= 0 || (repeated && r == -EEXIST)
+               ? EXIT_OK
+               : explain_refused("", group, r, troupe_client_refusal(attached->client));
 }
 
 static int create_large(struct invocation *invocation, const char *data, size_t size)

@@ -35,12 +35,11 @@ static const struct job_options_problem *check_start(const struct cell_request_r
 
 static const struct job_options_problem *check_debounce(const struct cell_request_rare *rare)
 {
-    static const struct job_options_problem keyless = {"debounce_usec", "only with unique"};
+    static const struct job_options_problem keyless = {"debounce_usec", "only with a unique key"};
     static const struct job_options_problem delayed = {"debounce_usec",
-                                                       "not together with delay_usec and at"};
+                                                       "not together with a delay or a date"};
     static const struct job_options_problem long_ = {"debounce_usec", "at most 366 days"};
-    static const struct job_options_problem alone = {"debounce_max_usec",
-                                                     "only with debounce_usec"};
+    static const struct job_options_problem alone = {"debounce_max_usec", "only with a debounce"};
 
     if (rare->debounce == 0)
         return rare->debounce_max > 0 ? &alone : NULL;

@@ -131,21 +131,23 @@ static PyObject *create(struct client *self, PyObject *args, PyObject *kwargs)
 {
     struct submission submission;
     char id[TROUPE_ID_SIZE];
-    int r = -1, result = 0;
+    int r = -1;
 
     if (submission_parse(&submission, args, kwargs, false) < 0)
         return NULL;
-    if (gate_begin(&self->gate)) {
-        result = troupe_client_create(self->client, submission.group, &submission.options,
-                                      submission.data.buf, (size_t)submission.data.len, id);
-        r = gate_end(&self->gate, result == -ENOTUNIQ ? 0 : result, NULL);
-    }
+    if (gate_begin(&self->gate))
+        r = gate_end(&self->gate,
+                     troupe_client_create(self->client, submission.group, &submission.options,
+                                          submission.data.buf, (size_t)submission.data.len, id),
+                     NULL);
     submission_release(&submission);
-    if (r >= 0 && result == -ENOTUNIQ) {
-        errno = ENOTUNIQ;
-        return PyErr_SetFromErrnoWithFilename(PyExc_OSError, id); /* the holder of the key */
-    }
     return r < 0 ? NULL : PyUnicode_FromString(id);
+}
+
+static PyObject *refusal(struct client *self, PyObject *unused)
+{
+    (void)unused;
+    return self->client ? text_new(troupe_client_refusal(self->client)) : PyUnicode_FromString("");
 }
 
 /* Waits once. Returns 0, or -errno of the library. */
@@ -458,6 +460,7 @@ static PyMethodDef METHODS[] = {
      "full."},
     {"create", METHOD(create), METH_VARARGS | METH_KEYWORDS,
      "create(group, data, " OPTIONS ": returns the id when the job is accepted."},
+    {"refusal", METHOD(refusal), METH_NOARGS, "refusal(): why the last job was refused, or ''."},
     {"do", METHOD(client_do), METH_VARARGS | METH_KEYWORDS,
      "do(group, data, " OPTIONS ": returns the Result when the job has ended."},
     {"flush", METHOD(flush), METH_NOARGS, "flush(): publishes submissions to the supervisor now."},

@@ -162,7 +162,7 @@ class Client(Messages, Questions[AsyncIterator[Record], Coroutine[Any, Any, Reco
                 except BlockingIOError:
                     await self._room()
                 except OSError as error:
-                    raise refused(error.errno, group) from None
+                    raise refused(error.errno, group, self._client.refusal()) from None
             self._plan()
             return checked(await future, group)
         except asyncio.CancelledError:
@@ -270,7 +270,7 @@ class Client(Messages, Questions[AsyncIterator[Record], Coroutine[Any, Any, Reco
         try:
             return self._client.create(reference, encode(data), **options)
         except OSError as error:
-            raise (refused(error.errno, group) if is_own(error) else error) from None
+            raise (refused(error.errno, group, self._client.refusal()) if is_own(error) else error) from None
 
     def cancel(self, id: str) -> None:
         """Requests the cancellation of a job. ProcessLookupError: it has ended, or there is none."""

@@ -95,8 +95,7 @@ class Client(Messages, Questions[Iterator[Record], Record]):
         try:
             return self._client.create(reference, encode(data), **given)
         except OSError as error:
-            reason = f"job {error.filename} has the same unique key" if error.filename else ""
-            raise (refused(error.errno, group, reason) if is_own(error) else error) from None
+            raise (refused(error.errno, group, self._client.refusal()) if is_own(error) else error) from None
         except BaseException:
             self._give_up(id, True)
             raise
@@ -164,7 +163,7 @@ class Client(Messages, Questions[Iterator[Record], Record]):
             except BlockingIOError:
                 raise
             except OSError as error:
-                raise refused(error.errno, group) from None
+                raise refused(error.errno, group, self._client.refusal()) from None
         self._send(submit)
         return cookie, id
 

@@ -2,6 +2,8 @@
 """Errors of jobs. Errors of the connection are OSError, with its subclasses and numbers."""
 from __future__ import annotations
 
+import re
+
 from troupe import _troupe
 from troupe._troupe import Result
 
@@ -71,7 +73,8 @@ def is_own(error: BaseException) -> bool:
 
 
 def refused(error: int | None, group: str, reason: str = "") -> OSError:
-    """Makes the error for a group that has refused a job, with the text that troupectl prints."""
+    """Makes the error for a group that has refused a job, with the text that troupectl prints, and our names of options."""
+    reason = re.sub(r"^(\w+)_usec:", r"\1:", reason)
     return OSError(error, _troupe.explain_refused(error or 0, group, reason))
 
 
