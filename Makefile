@@ -50,7 +50,7 @@ LINK = $(CC) $(CFLAGS) -pthread $(if $(SAN),-fsanitize=$(SAN)) -Wl,-z,relro,-z,n
 # Asked for when the first recipe needs them: a machine that lacks pkg-config can still `make deps`.
 pkg = $(shell $(PKG_CONFIG) --libs $(1))
 URING_LIBS = $(eval URING_LIBS := $$(call pkg,liburing))$(URING_LIBS)
-SUPERVISOR_LIBS = $(eval SUPERVISOR_LIBS := $$(call pkg,liburing libsystemd libseccomp sqlite3))$(SUPERVISOR_LIBS)
+SUPERVISOR_LIBS = $(eval SUPERVISOR_LIBS := $$(call pkg,liburing libsystemd libseccomp sqlite3 nettle))$(SUPERVISOR_LIBS)
 WEB_LIBS = $(eval WEB_LIBS := $$(call pkg,libsystemd jansson libmicrohttpd))$(WEB_LIBS)
 CTL_LIBS = $(eval CTL_LIBS := $$(call pkg,jansson libseccomp))$(CTL_LIBS)
 CHECK_LIBS = $(eval CHECK_LIBS := $$(call pkg,check))$(CHECK_LIBS)

@@ -2,20 +2,22 @@
 #include "supervisor/job/job-unique.h"
 
 #include "shared/base/cleanup.h"
+#include <endian.h>
 #include <string.h>
 
 void unique_digest_begin(struct unique_digest *digest, const char *group)
 {
-    blake2b_init(&digest->hash);
-    blake2b_add(&digest->hash, group, strlen(group) + 1);
+    sha512_init(&digest->hash);
+    unique_digest_add(digest, group, strlen(group) + 1);
 }
 
 struct unique_id unique_digest_end(struct unique_digest *digest)
 {
-    uint64_t ret[2];
+    uint64_t words[2];
 
-    blake2b_end(&digest->hash, ret);
-    return (struct unique_id){.high = ret[0], .low = ret[1] | 1}; /* never none */
+    sha512_digest(&digest->hash, sizeof(words), (uint8_t *)words);
+    return (struct unique_id){.high = le64toh(words[0]),
+                              .low = le64toh(words[1]) | 1}; /* never none */
 }
 
 struct unique_id unique_id_make(const char *group, const void *key, size_t size)
