@@ -20,7 +20,8 @@ PROGRAMS = {
     "A job that is stuck": {"convert": "exec sleep 1000"},
     "Jobs that always fail": {"parse": "[ -e /srv/repaired ] || { echo line 7 is wrong >&2; exit 1; }; echo parsed"},
     "Urgent jobs first": {"send-mail": "echo $1 >>/srv/sent"},
-    "Later": {"send-mail": "echo $1"},
+    "Later": {"send-mail": "echo $1 is sent"},
+    "Many jobs at once": {"send-mail": "echo $1 is sent"},
     # The machine's memory does not run out: a fault point says that a killed worker had none.
     "More memory for the second attempt": {"render": "[ $TROUPE_JOB_ATTEMPT = 2 ] || kill -9 $PPID; echo rendered $1"},
     "Pause for a deployment": {"send-mail": "echo $1 is sent"},
@@ -35,12 +36,14 @@ def has_user(name):
     return name in {user.pw_name for user in pwd.getpwall()}
 
 
+PYTHON = (os.path.exists(os.path.join(BUILD, "python/troupe/_troupe.abi3.so")) and not SANITIZED, "the package for Python is not built")
+# What recipes need, and why they are skipped without it.
 NEEDS = {
-    "A worker in Python": os.path.exists(os.path.join(BUILD, "python/troupe/_troupe.abi3.so")) and not SANITIZED,
-    "From a task of Celery": os.path.exists(os.path.join(BUILD, "python/troupe/_troupe.abi3.so")) and not SANITIZED,
-    "Untrusted files": can_mount() and not SANITIZED,
-    "A service that must not hang": shutil.which("systemd-notify"),
-    "Jobs of a web application": os.geteuid() == 0 and has_user("www-data"),
+    "A worker in Python": PYTHON,
+    "From a task of Celery": PYTHON,
+    "Untrusted files": (can_mount() and not SANITIZED, "mounting does not work here"),
+    "A service that must not hang": (shutil.which("systemd-notify"), "systemd-notify is not installed"),
+    "Jobs of a web application": (os.geteuid() == 0 and has_user("www-data"), "it needs root and the user www-data"),
 }
 FAULTS = {"More memory for the second attempt": "oom:1+"}
 
@@ -54,7 +57,7 @@ class Recipes(TestCase):
 
 
 def follow(title, source):
-    @unittest.skipUnless(NEEDS.get(title, True), "not on this machine")
+    @unittest.skipUnless(*NEEDS.get(title, (True, "")))
     def test(self):
         options = {"program": FAULTY_TROUPED, "environment": {"TROUPE_FAULT": FAULTS[title]}} if title in FAULTS else {}
         Reader(self, self.supervisor(state=True, **options), PROGRAMS.get(title)).follow(block for block in literal(source) if not block.startswith(";"))
