@@ -14,7 +14,7 @@ PROGRAMS = {
     "A report every night": {"report": 'echo "report for $1"'},
     "One job at a time for each customer": {"import": "[ $1 != 2025 ] || exec sleep 1000; echo $1 is imported"},
     "The rate limit of an API": {"call-api": "echo called $1"},
-    "No job twice": {"sync": "exec sleep 1000"},
+    "The same job only once": {"sync": "exec sleep 1000"},
     "Only the last of several changes": {"index": "echo indexed $1"},
     "Time limits": {"convert": "exec sleep 1000"},
     "A job that is stuck": {"convert": "exec sleep 1000"},
