@@ -334,13 +334,14 @@ struct troupe_job_options {
     /* With a unique key: replaces a job that waits, and begins so long after its arrival, but at
      * most so long after the first of those. 0 = not debounced; no limit. */
     uint64_t debounce_usec, debounce_max_usec;
+    unsigned cost; /* units that it takes of each limit of its group, 1 to 255; 0 = 1 */
 };
 
 /* In the order of the members: C++ has designated initializers only since 2020. */
 #define TROUPE_JOB_DEFAULTS                                                                        \
     {                                                                                              \
         sizeof(struct troupe_job_options), NULL, NULL, 0, -1, 0, 0, 0, -1, 0, 0, 0, 0, false,      \
-            NULL, 0, TROUPE_CONFLICT_DEFAULT, 0, 0                                                 \
+            NULL, 0, TROUPE_CONFLICT_DEFAULT, 0, 0, 0                                              \
     }
 
 struct troupe_result {

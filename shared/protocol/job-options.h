@@ -10,6 +10,7 @@
 
 #define JOB_RETRIES_MAX 1000000u
 #define JOB_BACKOFF_MAX (UINT64_C(24) * 3600 * USEC_PER_SEC)
+#define JOB_COST_MAX    255u
 /* The longest delay of a start. */
 #define JOB_DELAY_MAX (UINT64_C(366) * 24 * 3600 * USEC_PER_SEC)
 
@@ -18,6 +19,7 @@ struct job_options {
     usec_t timeout; /* per attempt; 0 = none */
     usec_t backoff_min, backoff_max;
     uint8_t priority;
+    uint8_t cost; /* units of limits; 0 = 1 */
 };
 
 #define JOB_OPTIONS_DEFAULT                                                                        \

@@ -193,6 +193,7 @@ enum protocol_submit_flags {
     F(usec, backoff_min)                                                                           \
     F(usec, backoff_max)                                                                           \
     F(u8, priority)   /* 0 first … 63, or PROTOCOL_DEFAULT_PRIORITY */                           \
+    F(u8, cost)       /* units of limits; 0 = 1 */                                                 \
     F(usec, delay)    /* earliest start, from now; 0 = none */                                     \
     F(usec, at)       /* earliest start, realtime; 0 = none */                                     \
     F(usec, wait)     /* for room in the queue; USEC_INFINITY = no limit */                        \

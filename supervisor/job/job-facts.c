@@ -28,6 +28,7 @@ static const struct record ID_RECORD =
     F(MEMORY, unique_low, NUMBER(unique_low))                                                      \
     F(MEMORY, id, SUBRECORD(id, ID_RECORD))                                                        \
     F(MEMORY, key_size, BELOW(key_size, PROTOCOL_KEY_MAX))                                         \
+    F(MEMORY, cost, NUMBER(cost))                                                                  \
     F(MEMORY, key, ARRAY(key))
 const struct record JOB_PAGE_RECORD = RECORD("job in hand", PAGE);
 #undef ROW

@@ -95,6 +95,7 @@ struct job_page {
     usec_t limit; /* when the worker's time for it is over: monotonic; 0 = it has not begun */
     struct protocol_id id;
     uint32_t key_size;
+    uint8_t cost; /* of struct job */
     char key[PROTOCOL_KEY_MAX];
 };
 

@@ -32,6 +32,7 @@ void job_set_options(struct job *job, const struct job_options *asked,
     CHOOSE(backoff_max, PROTOCOL_DEFAULT_USEC, CHOSE_BACKOFF_MAX, config->backoff_max)
     CHOOSE(priority, PROTOCOL_DEFAULT_PRIORITY, CHOSE_PRIORITY, QUEUE_PRIORITY_DEFAULT)
     job->chosen = (uint8_t)chosen;
+    job->cost = asked->cost;
     if (job->timeout == 0)
         job->timeout = USEC_INFINITY;
     /* A job may ask for longer pauses than its group's longest. */
@@ -49,6 +50,7 @@ struct job_options job_asked(const struct job *job)
 {
     struct job_options asked = JOB_OPTIONS_DEFAULT;
 
+    asked.cost = job->cost;
     if (job->chosen & CHOSE_PRIORITY)
         asked.priority = job->priority;
     if (job->chosen & CHOSE_RETRIES)

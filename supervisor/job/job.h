@@ -98,12 +98,15 @@ struct job {
     uint8_t n_attempts;    /* the last JOB_ATTEMPTS_KEPT ones */
     uint8_t refusal;       /* CELL_E_*: it was not accepted after all; 0 = accepted */
     uint8_t hand;          /* while in hand: its entry in the worker's inbox */
+    uint8_t cost;          /* units that it takes of limits; 0 = 1 */
     uint8_t key_size;      /* at most PROTOCOL_KEY_MAX */
     bool payload_lost : 1; /* with the last supervisor: no other attempt is possible */
     bool parked : 1;       /* queued, and the cell's backlog has its number */
     bool aside : 1;        /* queued, but a gate holds it: in the cell's list `aside` */
     bool in_line : 1;      /* queued, but a limit of its key holds it: in a line */
     bool returned : 1;     /* in the queue again, after a line */
+    bool limited : 1;      /* limits count it: see limits_begin() */
+    bool uncounted : 1;    /* its key's line does not: there was no memory */
     bool id_is_free : 1;   /* another job may have `name` */
     bool unkept : 1;       /* its result could not be written, and is not kept; see `reason` */
     bool forgotten : 1;    /* its result is not kept only because memory is short */
@@ -128,6 +131,11 @@ struct job {
 };
 
 #define JOB_ATTEMPTS_KEPT 8
+
+static inline unsigned job_cost(const struct job *job)
+{
+    return job->cost > 0 ? job->cost : 1;
+}
 
 static inline struct checkpoint *job_checkpoint(const struct job *job)
 {

@@ -423,7 +423,7 @@ static const char SCAN_ALL[] =
                               " UNION ALL SELECT created, started, uid, NULL, "
                               "attempt, max_retries, failed, priority, 0,"
                               " NULL, 1, NULL, NULL, state, NULL, NULL, NULL, number, grp, "
-                              "key, name, NULL, NULL, NULL, NULL, NULL,"
+                              "key, name, NULL, NULL, NULL, NULL, NULL, NULL,"
                               " NULL, NULL, NULL, NULL, NULL, (SELECT unclean FROM store), " SIZE(
                                   result) " FROM ended WHERE number > ?1"
                                           " ORDER BY number LIMIT ?2";

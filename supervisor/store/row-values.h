@@ -23,7 +23,8 @@
     F(STORED, asked_timeout, OPTIONAL(asked.timeout, PROTOCOL_DEFAULT_USEC))                       \
     F(STORED, asked_backoff_min, OPTIONAL(asked.backoff_min, PROTOCOL_DEFAULT_USEC))               \
     F(STORED, asked_backoff_max, OPTIONAL(asked.backoff_max, PROTOCOL_DEFAULT_USEC))               \
-    F(STORED, asked_priority, OPTIONAL(asked.priority, PROTOCOL_DEFAULT_PRIORITY))
+    F(STORED, asked_priority, OPTIONAL(asked.priority, PROTOCOL_DEFAULT_PRIORITY))                 \
+    F(STORED, asked_cost, OPTIONAL(asked.cost, 0))
 
 /* Make "column, ", "?, " and "column = ?, " from a field of the list. */
 #define ROW_COLUMN(kept, column, ...)     ROW_ON_DISK_##kept(#column ", ")

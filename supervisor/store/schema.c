@@ -40,7 +40,7 @@ static const char CREATE[] =
     " created INTEGER NOT NULL, started INTEGER, due INTEGER, deadline INTEGER,"
     " uid INTEGER NOT NULL, keep INTEGER NOT NULL,"
     " asked_retries INTEGER, asked_timeout INTEGER, asked_backoff_min INTEGER,"
-    " asked_backoff_max INTEGER, asked_priority INTEGER,"
+    " asked_backoff_max INTEGER, asked_priority INTEGER, asked_cost INTEGER,"
     " cause INTEGER, moved INTEGER, canceller INTEGER, delay INTEGER, time_left INTEGER,"
     " unclean INTEGER, unique_high INTEGER, unique_low INTEGER, progressed INTEGER,"
     " checkpoint INTEGER, debounced INTEGER, payload BLOB);"
@@ -62,7 +62,7 @@ static const char CREATE[] =
     " attempt INTEGER NOT NULL, uid INTEGER NOT NULL, created INTEGER NOT NULL,"
     " ended INTEGER NOT NULL, asked_retries INTEGER, asked_timeout INTEGER,"
     " asked_backoff_min INTEGER, asked_backoff_max INTEGER, asked_priority INTEGER,"
-    " cause INTEGER, payload BLOB);"
+    " asked_cost INTEGER, cause INTEGER, payload BLOB);"
     "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_CHECKPOINTS
     "PRAGMA application_id = 1416786021; PRAGMA user_version = 7;"
     "COMMIT";
@@ -83,6 +83,8 @@ static const char STEP[] =
     "ALTER TABLE job ADD COLUMN progressed INTEGER;"
     "ALTER TABLE job ADD COLUMN checkpoint INTEGER;"
     "ALTER TABLE job ADD COLUMN debounced INTEGER;"
+    "ALTER TABLE job ADD COLUMN asked_cost INTEGER;"
+    "ALTER TABLE dead ADD COLUMN asked_cost INTEGER;"
     "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_CHECKPOINTS
     "PRAGMA user_version = 7;"
     "COMMIT";

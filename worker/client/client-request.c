@@ -2,6 +2,7 @@
 
 /* Sends the requests of a client: jobs, look-ups, cancellations. */
 
+#include "shared/protocol/job-options.h"
 #include "worker/base/sized.h"
 #include "worker/client/client.h"
 #include <errno.h>
@@ -187,6 +188,8 @@ static const char *find_problem(const struct troupe_job_options *options)
         return "on_conflict: existing, reject, replace or requeue";
     if (options->max_retries < -1 || options->max_retries >= PROTOCOL_DEFAULT_RETRIES)
         return "max_retries: 0 to 1000000";
+    if (options->cost > JOB_COST_MAX)
+        return "cost: 1 to 255";
     if (options->priority < -1 || options->priority >= PROTOCOL_DEFAULT_PRIORITY)
         return "priority: 0 (first) to 63 (last)";
     if (options->delay_usec > 0 && options->at_usec > 0)
@@ -198,6 +201,7 @@ static void apply_schedule(struct protocol_submit *submit, const struct troupe_j
 {
     if (options->priority >= 0)
         submit->priority = (uint8_t)options->priority;
+    submit->cost = (uint8_t)options->cost;
     submit->delay = options->delay_usec;
     submit->at = options->at_usec;
     submit->wait = options->wait_usec;

@@ -140,8 +140,10 @@ static bool take_options(struct request *request, struct cell_request *ret)
     struct job_options *options = &ret->options;
     struct varlink_bytes id, key;
     struct varlink_object given;
+    int64_t cost;
 
     (void)varlink_object(&request->parameters, "options", &given);
+    cost = varlink_int(&given, "cost", 1);
     id = varlink_bytes(&given, "id");
     if (id.data &&
         (!protocol_name_valid(id.data, id.size) || protocol_name_is_slot(id.data, id.size)))
@@ -155,6 +157,9 @@ static bool take_options(struct request *request, struct cell_request *ret)
         return false;
     options->max_retries = number(&given, "max_retries", PROTOCOL_DEFAULT_RETRIES);
     options->priority = (uint8_t)number(&given, "priority", PROTOCOL_DEFAULT_PRIORITY);
+    if (cost < 1 || cost > JOB_COST_MAX)
+        return request_refuse(request, "cost", "1 to 255");
+    options->cost = (uint8_t)cost;
     options->timeout = varlink_usec(&given, "timeout_usec", options->timeout);
     options->backoff_min = varlink_usec(&given, "backoff_min_usec", options->backoff_min);
     options->backoff_max = varlink_usec(&given, "backoff_max_usec", options->backoff_max);

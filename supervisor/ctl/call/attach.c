@@ -139,5 +139,6 @@ struct troupe_job_options attach_job_options(const struct options *options)
     job.unique_size = job.unique ? strlen(job.unique) : 0;
     job.on_conflict = conflict_of(options->on_conflict);
     job.priority = (int)options->priority;
+    job.cost = (unsigned)options->cost;
     return job;
 }

@@ -86,6 +86,8 @@ const struct option option_table[] = {
           "pause between attempts (default: the group's)", ),
     VALUE(OPTIONS_JOB, OPTION_NUMBER, 'p', "priority", "N", priority,
           "0 (first) to 63 (last) in its queue (default: 32)", .minimum = 0, .maximum = 63),
+    VALUE(OPTIONS_JOB, OPTION_NUMBER, 0, "cost", "N", cost,
+          "units of each limit of the group (default: 1)", .minimum = 1, .maximum = 255),
     VALUE(OPTIONS_JOB, OPTION_SPAN, 0, "delay", "SPAN", job.delay_usec,
           "do not begin before this time has passed", ),
     VALUE(OPTIONS_JOB, OPTION_DATE, 0, "at", "TIME", job.at_usec,

@@ -56,6 +56,7 @@ struct options {
     const char *data, *file;
     struct troupe_job_options job; /* without sizes, priority, on_conflict */
     int64_t priority;              /* -1 = the default */
+    int64_t cost;                  /* 0 = the default */
     const char *on_conflict;       /* NULL = the default */
 
     bool wait, follow, jobs, all, ended;

@@ -57,7 +57,8 @@ static const char FACTS[] =
     "[      Took: {ended_at-created_at:span}[, {ended_at-started_at:span} of it at work"
     "[{attempt>1} in the last attempt]|{attempt=0}, none of it at work]]\n"
     "[       Key: {key}]\n"
-    "  Priority: {priority:count}";
+    "  Priority: {priority:count}\n"
+    "[      Cost: {cost:count} units of each limit]";
 
 /* The payload's beginning is at most 60 bytes. */
 static const char START[] =

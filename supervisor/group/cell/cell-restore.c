@@ -265,6 +265,7 @@ static void cell_describe_restored(struct cell *cell, struct job *job, const str
     job->cell = cell;
     job->group = cell->group;
     job->facts = page->facts;
+    job->cost = page->cost;
     job->keep_result = true; /* its submitter asks for it by its id */
     if (job->started && job->started_at == 0)
         job->started_at = loop_realtime(cell->context->loop);

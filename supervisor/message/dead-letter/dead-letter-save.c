@@ -22,6 +22,7 @@
     F(UPGRADE, backoff_min, NUMBER(options.backoff_min))                                           \
     F(UPGRADE, backoff_max, NUMBER(options.backoff_max))                                           \
     F(UPGRADE, priority, NUMBER(options.priority))                                                 \
+    F(UPGRADE, cost, NUMBER(options.cost))                                                         \
     F(UPGRADE, sender_ref, NUMBER(sender_ref))                                                     \
     F(UPGRADE, recipient_ref, NUMBER(recipient_ref))                                               \
     F(UPGRADE, message, NUMBER(message))                                                           \

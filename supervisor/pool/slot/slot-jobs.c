@@ -55,6 +55,7 @@ static void hand_add(const struct slot *slot, struct job *job)
     page->unique_low = unique.low;
     job_get_id(job, &page->id);
     page->key_size = job->key_size;
+    page->cost = job->cost;
     if (job->key_size > 0)
         memcpy(page->key, job->key, job->key_size);
     /* Partner: memory_renew() in the next supervisor, which finds the entry complete. */

@@ -132,7 +132,7 @@ TEST(a_dead_letter_is_read_as_it_was_written)
     row.letter = 77;
     row.n_failed = 3;
     row.failed_by = ATTEMPT_CAUSE_OOM;
-    row.asked = (struct job_options){1, 2, 3, 4, 5};
+    row.asked = (struct job_options){1, 2, 3, 4, 5, 6};
     ck_assert_int_eq(job_rows_put(&database, ROWS_DEAD, &row), 0);
     ck_assert_int_eq(job_rows_scan_ends(&database, ROWS_DEAD, INT64_MIN, 0, 8, compare, &row), 1);
     ck_assert_int_eq(job_rows_remove(&database, 1u << ROWS_DEAD, 5), 0);

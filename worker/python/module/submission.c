@@ -35,8 +35,8 @@ static int conflict_or_none(PyObject *name, enum troupe_conflict *ret)
 #define OPTIONS                                                                                    \
     "id", "key", "max_retries", "timeout", "backoff_min", "backoff_max", "priority", "delay",      \
         "at", "wait", "deadline", "keep_result", "unique", "on_conflict", "debounce",              \
-        "debounce_max", NULL
-#define FORMAT "|$zz*LO&O&O&iO&O&O&O&pz*O&O&O&"
+        "debounce_max", "cost", NULL
+#define FORMAT "|$zz*LO&O&O&iO&O&O&O&pz*O&O&O&I"
 
 int submission_parse(struct submission *submission, PyObject *args, PyObject *kwargs,
                      bool with_cookie)
@@ -54,7 +54,7 @@ int submission_parse(struct submission *submission, PyObject *args, PyObject *kw
         &options->at_usec, moment_or_zero, &options->wait_usec, moment_or_zero,                    \
         &options->deadline_usec, &keep_result, &submission->unique, conflict_or_none,              \
         &options->on_conflict, moment_or_zero, &options->debounce_usec, moment_or_zero,            \
-        &options->debounce_max_usec
+        &options->debounce_max_usec, &options->cost
 
     *submission = (struct submission){.options = TROUPE_JOB_DEFAULTS};
     r = with_cookie

@@ -30,6 +30,7 @@ class Options(TypedDict, total=False):
                    "replace" (of a job that waits), "requeue" (one more run after the running one)
     debounce       with unique: the job replaces one that waits, and begins after this time
     debounce_max   with debounce: but not later than this time after the first of those
+    cost           units that it takes of each limit of its group, 1 to 255
     keep_result    with do() and map(): also keep the result for ResultTTLSec=, like create()
     """
 
@@ -49,6 +50,7 @@ class Options(TypedDict, total=False):
     on_conflict: str | None
     debounce: float | None
     debounce_max: float | None
+    cost: int
 
 
 class Content(ABC):
