@@ -72,6 +72,15 @@ struct config_rate {
     usec_t period;
 };
 
+/* Of a limit. */
+struct config_bounds {
+    struct config_rate rate; /* no limit */
+    uint64_t burst;          /* 1 */
+    uint64_t running;        /* CONFIG_UNSET = no limit */
+};
+
+#define CONFIG_USES_MAX 8 /* limits that a group uses */
+
 enum config_limit_per {
     CONFIG_LIMIT_PER_GROUP,
     CONFIG_LIMIT_PER_KEY, /* routing key */
@@ -187,11 +196,8 @@ struct config_group {
     unsigned on_conflict;                  /* enum protocol_conflict, less 1; reject */
 
     /* [Limits] */
-    struct config_rate rate;        /* no limit */
-    uint64_t burst;                 /* 1 */
-    enum config_limit_per rate_per; /* group */
-    uint64_t running;               /* CONFIG_UNSET = no limit */
-    enum config_limit_per running_per;
+    struct config_bounds limits;
+    enum config_limit_per rate_per, running_per; /* group */
 
     /* [Restart] */
     enum config_restart restart; /* on-failure */

@@ -16,6 +16,7 @@ struct wait {
     const char *cause; /* of the type Wait; static */
     const char *target;
     uint64_t count;   /* 0 = none */
+    uint64_t taken;   /* of `count`; 0 = none */
     usec_t until;     /* realtime; 0 = not known */
     const char *text; /* NULL = none */
 };
@@ -26,6 +27,7 @@ static void add(struct reply *reply, const struct wait *wait)
     reply_string(reply, "cause", wait->cause);
     reply_string(reply, "target", wait->target);
     reply_uint_if(reply, "count", wait->count);
+    reply_uint_if(reply, "taken", wait->taken);
     reply_uint_if(reply, "until_at", wait->until);
     reply_string_if(reply, "text", wait->text);
     reply_end_object(reply);
@@ -88,28 +90,30 @@ static bool add_group(struct reply *reply, const struct group *group)
     return !group->wanted;
 }
 
-/* `at`: monotonic. */
-static void add_gate(struct reply *reply, const struct group *group, enum limit_gate gate,
-                     usec_t at, enum config_limit_per per)
+static void add_hold(struct reply *reply, const struct group *group, const struct limit_hold *hold)
 {
     static const char *const causes[] = {[LIMIT_RATE] = "rate", [LIMIT_RUNNING] = "running_max"};
-    const usec_t until = usec_add(clock_realtime(), usec_sub(at, clock_now()));
+    const bool is_running = hold->gate == LIMIT_RUNNING;
+    const usec_t until = usec_add(clock_realtime(), usec_sub(hold->until, clock_now()));
 
-    add(reply, &(struct wait){.cause = causes[gate],
-                              .target = group->name,
-                              .count = gate == LIMIT_RUNNING ? group->limits.config->running : 0,
-                              .until = gate == LIMIT_RATE ? until : 0,
-                              .text = per == CONFIG_LIMIT_PER_KEY ? "key" : NULL});
+    if (hold->gate == LIMIT_NONE)
+        return;
+    add(reply, &(struct wait){.cause = causes[hold->gate],
+                              .target = hold->limit ? hold->limit->name : group->name,
+                              .count = is_running ? hold->units : 0,
+                              .taken = is_running ? hold->taken : 0,
+                              .until = is_running ? 0 : until,
+                              .text = !hold->limit                        ? "key"
+                                      : hold->limit != &group->limits.own ? "limit"
+                                                                          : NULL});
 }
 
 /* The limits that hold jobs, even while workers are idle. */
 static void add_held(struct reply *reply, const struct group *group)
 {
-    usec_t at = 0;
-    const enum limit_gate gate = limits_of_group(&group->limits, &at);
+    const struct limit_hold hold = limits_of_group(&group->limits);
 
-    if (gate != LIMIT_NONE)
-        add_gate(reply, group, gate, at, CONFIG_LIMIT_PER_GROUP);
+    add_hold(reply, group, &hold);
     if (group->limits.n_aside > 0)
         add(reply, &(struct wait){.cause = "key_limits",
                                   .target = group->name,
@@ -298,13 +302,10 @@ static void add_unique(struct reply *reply, const struct job *job)
 static void add_limit(struct reply *reply, const struct job *job)
 {
     const struct limits *limits = &job->group->limits;
-    usec_t at = 0;
-    enum config_limit_per per = CONFIG_LIMIT_PER_GROUP;
-    const enum limit_gate gate =
-        limits_exist(limits) ? limits_of_job(limits, job, &at, &per) : LIMIT_NONE;
+    const struct limit_hold hold =
+        limits_exist(limits) ? limits_of_job(limits, job) : (struct limit_hold){.gate = LIMIT_NONE};
 
-    if (gate != LIMIT_NONE)
-        add_gate(reply, job->group, gate, at, per);
+    add_hold(reply, job->group, &hold);
 }
 
 static void add_queued(struct reply *reply, const struct job *job)

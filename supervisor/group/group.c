@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/event.h"
+#include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/undescribed.h"
@@ -72,7 +73,8 @@ int group_new(struct group **ret, const struct group_context *context, struct co
                             config->results_memory_max);
     submitters_init(&group->submitters);
     cell_table_init(&group->cells);
-    limits_init(&group->limits, config, context->loop, &group->counts.n[JOBS_RUNNING]);
+    limits_init(&group->limits, group->name, context->loop, &group->counts);
+    limits_change(&group->limits, config);
     group_open_kept(group);
     if (group->resumes)
         limits_take_over(&group->limits);
@@ -276,16 +278,31 @@ void group_reopen(struct group *group)
         cell->closed = NULL;
 }
 
+static void count_in_hand(struct cell *cell)
+{
+    struct limits *limits = &cell->group->limits;
+    struct slot *slot;
+    size_t cursor = 0;
+
+    while ((slot = pool_next_slot(&cell->pool, &cursor)))
+        list_for_each (node, &slot->jobs) {
+            struct job *job = list_entry(node, struct job, link);
+
+            job->limited = false;
+            if (limits_exist(limits))
+                (void)limits_begin(limits, job, false);
+        }
+}
+
 static void group_change_limits(struct group *group, const struct config_group *config)
 {
-    struct slot *slot;
-    size_t cursor;
-
-    limits_change(&group->limits, config);
     group_each_cell (cell, group)
-        for (cursor = 0; (slot = pool_next_slot(&cell->pool, &cursor));)
-            list_for_each (node, &slot->jobs)
-                (void)limits_begin(&group->limits, list_entry(node, struct job, link), false);
+        limit_leave(cell);
+    limits_change(&group->limits, config);
+    group_each_cell (cell, group) {
+        count_in_hand(cell);
+        cell_wake(cell);
+    }
     limits_end_change(&group->limits);
 }
 

@@ -5,7 +5,7 @@ import signal
 import time
 
 from test_durable import Case
-from troupe import ACTOR, QUICK, ini
+from troupe import ACTOR, QUICK, Bell, VarlinkError, ini
 
 JOBS = "io.troupe.Jobs."
 SECOND = 1000000
@@ -34,7 +34,7 @@ class Limits(Case):
             ids, go = s.busy(group, n=2)
             late = s.create(group, "echo late")
             self.waiting(s, late, "running_max", group)
-            self.assertIn(f"2 jobs run, as many as Running= of {group} permits\n", s.ctl("why", group, check=True).stdout)
+            self.assertIn(f"held by Running= of {group}: 2 of 2 units are taken\n", s.ctl("why", group, check=True).stdout)
             self.assertEqual(s.group(group)["running"], 2)
             go.ring()
             self.assertEqual(s.wait_job(late)["state"], "succeeded")
@@ -80,6 +80,25 @@ class Limits(Case):
                 order = [int(line) for line in file]
             self.assertEqual(sorted(order), sorted(5 * [1, 2, 3]))
             self.assertEqual(len(set(order[:6])), 3)
+
+    def test_Q7_a_job_takes_as_many_units_as_it_costs(self):
+        for s, group in self.both(Running=4):
+            go = Bell(s, f"{group}-go")
+            first = s.ctl("create", "--cost", "3", group, "--data", f"wait {go.path}\necho", check=True).stdout.strip()
+            s.wait_job_state(first, "running")
+            held = [s.create(group, f"note {s.path(group)} {cost}", cost=cost) for cost in (2, 1, 9)]
+            self.waiting(s, held[0], "running_max", group)
+            self.assertEqual(s.call("io.troupe.Jobs.Get", id=held[2])["job"]["cost"], 9)
+            self.assertEqual(s.ctl("why", held[0], check=True).stdout.splitlines()[0],
+                             f"held by Running= of {group}: 3 of 4 units are taken")
+            for cost in 0, 256:
+                with self.assertRaisesRegex(VarlinkError, "1 to 255"):
+                    s.create(group, "echo", cost=cost)
+            go.ring()
+            for id in (first, *held):
+                s.wait_job(id)
+            with open(s.path(group), encoding="ascii") as file:  # one that costs more than there is runs alone
+                self.assertEqual([int(line) for line in file][-1], 9)
 
     def test_Q7_a_rate_holds_what_exceeds_it(self):
         for s, group in self.both(Rate="20/1s", Burst=5):
@@ -132,6 +151,26 @@ class Limits(Case):
                 self.assertEqual(s.wait_job(id)["state"], "succeeded")
             go.ring()
             s.wait_job(first)
+
+    def test_Q7_a_job_that_cannot_be_counted_holds_those_of_each_key(self):
+        for s, group in self.both(pool={}, size=4):
+            s.stop()
+            with open(s.path("fault"), "w", encoding="ascii") as file:
+                file.write("limit:1+")
+            s.with_faults(f"@{s.path('fault')}").start()
+            first, go = s.busy(group, key="a")
+            limits = {"Running": 1, "RunningPer": "key"}
+            jobs = {"Durable": "yes"} if group == "kept" else {}
+            s.write(f"{group}.group", ini(ACTOR, Pool={"Size": 4}, Jobs=jobs, Limits=limits))
+            s.call("Reload")
+            os.unlink(s.path("fault"))
+            held = [s.create(group, "echo", key=key) for key in "ab"]
+            for id in held:
+                self.waiting(s, id, "running_max", group)
+            self.assertEqual(s.do(group, "echo")["state"], "succeeded")
+            go.ring()
+            for id in (first, *held):
+                self.assertEqual(s.wait_job(id)["state"], "succeeded")
 
     def test_Q7_one_at_a_time_while_workers_are_killed(self):
         for s, group in self.both(Running=1):

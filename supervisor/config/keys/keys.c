@@ -124,11 +124,11 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_JOBS("OnConflict", CHOICE, on_conflict), DEFAULT("reject"),
      .allowed = "existing, reject, replace, requeue"},
 
-    {IN_LIMITS("Rate", RATE, rate), DEFAULT("infinity"),
+    {IN_LIMITS("Rate", RATE, limits.rate), DEFAULT("infinity"),
      .allowed = "a number of jobs and a time span from 1ms to 1d, such as 100/1min, or infinity"},
-    {IN_LIMITS("Burst", COUNT, burst), DEFAULT("1"), FROM(1, "", 100000)},
+    {IN_LIMITS("Burst", COUNT, limits.burst), DEFAULT("1"), FROM(1, "", 100000)},
     {IN_LIMITS("RatePer", CHOICE, rate_per), DEFAULT("group"), .allowed = "group, key"},
-    {IN_LIMITS("Running", COUNT, running), DEFAULT("infinity"), .min = 1, .max = COUNT_MAX,
+    {IN_LIMITS("Running", COUNT, limits.running), DEFAULT("infinity"), .min = 1, .max = COUNT_MAX,
      .infinity = true, .allowed = "a number from 1 to 1000000000, infinity"},
     {IN_LIMITS("RunningPer", CHOICE, running_per), DEFAULT("group"), .allowed = "group, key"},
 

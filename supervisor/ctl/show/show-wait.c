@@ -69,13 +69,13 @@ static const struct {
      false},
     {"unique", "job {target} has the same unique key, and ends first", false},
     {"rate",
-     "[{text=key}the job's key|{target}] has reached Rate=[{text=key} of {target}]: the next job "
-     "may "
-     "begin {until_at:until}",
+     "[{text=key}the job's key|{text=limit}the limit {target}|{target}] has reached "
+     "Rate=[{text=key} of {target}]: the next job may begin {until_at:until}",
      false},
     {"running_max",
-     "[{count>1:count} jobs run|a job runs][{text=key} with this key], as many as Running= of "
-     "{target} permits",
+     "held by [{text=limit}the limit {target}|Running= of {target}[{text=key}, for the job's "
+     "key]]: "
+     "{taken:count} of {count:count} units are taken",
      false},
     {"key_limits",
      "[{count>1:count} jobs of {target} wait for limits of their keys|a job of {target} waits for "

@@ -333,7 +333,7 @@ static void count_returned(struct cell *cell, struct job *job)
     job_samples_note(&cell->group->samples, &cell->group->counts,
                      loop_realtime(cell->context->loop));
     job_count(&cell->counts, JOBS_RUNNING, -1);
-    if (limits_exist(&cell->group->limits))
+    if (job->limited)
         limits_end(&cell->group->limits, job, job->started);
 }
 

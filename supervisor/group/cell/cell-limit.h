@@ -2,101 +2,104 @@
 #pragma once
 
 /*
- * Limits of a group's jobs: how many begin within a time (Rate=), and how many run (Running=), in
- * the whole group or for each routing key.
+ * The limits of a group's jobs: its own ([Limits]), those that it uses (NAME.limit), and those of
+ * each routing key (RatePer=key, RunningPer=key).
  *
- * A limit of the group holds its cells, which take turns. A limit per key holds the jobs of that
- * key only: they are set aside in a line, and return to the queue one by one. What runs is a count
- * over live jobs. A rate is one number for each line, in virtual time (GCRA, ITU-T I.371): when a
- * bucket that leaks at the rate is empty. A line that has no jobs and an empty bucket is freed. Of
- * those that have no jobs, LIMIT_IDLE_MAX are kept, so that new keys do not take memory without
- * end.
+ * A limit of the whole group holds its cells: see cell-limit-gate.h. A limit per key holds the jobs
+ * of that key only: they are set aside in a line, and return to the queue one by one. A line that
+ * has no jobs and an empty bucket is freed. Of those that have no jobs, LIMIT_IDLE_MAX are kept, so
+ * that new keys do not take memory without end.
  */
 
 #include "shared/base/clock.h"
 #include "shared/base/heap.h"
 #include "shared/base/index.h"
 #include "shared/base/list.h"
-#include "supervisor/config/config-group.h"
+#include "supervisor/group/cell/cell-limit-gate.h"
+#include "supervisor/group/cell/job-stats.h"
 #include "supervisor/job/queue.h"
+#include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 struct cell;
 struct job;
-struct loop;
 
 #define LIMIT_IDLE_MAX 100000
 
-/* The jobs of a group, or of one of its keys, under its limits. */
+/* The jobs of a key. */
 struct limit_line {
     struct index_entry by_key;
     struct heap_node by_time; /* in limits.times: when it is looked at again */
-    uint64_t empty_at;        /* monotonic, nanoseconds: when its bucket is empty */
-    struct list link;         /* in cell.lines, while it holds jobs; in limits.idle */
-    struct list all_link;     /* in limits.all */
-    struct queue *held;       /* jobs set aside; NULL = none */
-    struct cell *cell;        /* theirs */
-    uint64_t n_running;       /* of a key */
-    bool returned;            /* a job of it has returned to the queue */
-    bool idle;                /* no job has its key, but its bucket is not empty */
+    struct config_bounds bounds;
+    struct limit_level level;
+    struct list link;     /* in cell.lines, while it holds jobs; in limits.idle */
+    struct list all_link; /* in limits.all */
+    struct queue *held;   /* jobs set aside; NULL = none */
+    struct cell *cell;    /* theirs */
+    uint32_t change;      /* limits.n_changes when its level was counted */
+    uint32_t seen;        /* limits.n_reviews when it was looked at */
+    bool returned;        /* a job of it has returned to the queue */
+    bool idle;            /* no job has its key, but its bucket is not empty */
     uint8_t key_size;
-    char *key; /* behind the struct; NULL = none */
+    char key[];
 };
 
 struct limits {
     const struct config_group *config;
     struct loop *loop;
-    const uint64_t *n_running; /* of the group */
-    uint64_t full_at;          /* as `empty_at`: of buckets that are not known */
-    struct limit_line group;   /* of all jobs, without held ones */
-    struct list blocked;       /* struct cell.limit_link: cells that a limit of the group holds */
-    struct index keys;         /* struct limit_line.by_key */
-    struct list all;           /* struct limit_line.all_link */
-    struct list idle;          /* struct limit_line.link, the one used last at the end */
+    const struct job_counts *counts; /* of the group */
+    struct limit own;
+    struct limit_use uses[1 + CONFIG_USES_MAX]; /* the first is of `own` */
+    size_t n_uses;
+    bool by_key; /* `key_bounds` has some */
+    struct config_bounds key_bounds;
+    uint64_t taken_over;  /* monotonic, nanoseconds: see limits_take_over(); 0 = not */
+    uint32_t n_changes;   /* of the bounds */
+    uint32_t n_reviews;   /* of all lines */
+    uint32_t n_uncounted; /* jobs in hand for whose key there was no memory */
+    struct index keys;    /* struct limit_line.by_key */
+    struct list all;      /* struct limit_line.all_link; those not seen in the last review first */
+    struct list idle;     /* struct limit_line.link, the one used last at the end */
     uint64_t n_idle;
     struct heap times;  /* struct limit_line.by_time */
     struct timer timer; /* of the first of them */
+    struct loop_deferred review;
     uint64_t n_aside;   /* jobs in lines */
+    usec_t aside_since; /* monotonic: no job has left a line since */
 };
 
-/* `n_running`: the jobs of the group that run. */
-void limits_init(struct limits *limits, const struct config_group *config, struct loop *loop,
-                 const uint64_t *n_running);
+/* `counts`: of the group. limits_change() follows. */
+void limits_init(struct limits *limits, const char *name, struct loop *loop,
+                 const struct job_counts *counts);
 /* An earlier supervisor has begun jobs, and their number is not known: takes each bucket for full.
  */
 void limits_take_over(struct limits *limits);
 void limits_deinit(struct limits *limits); /* no job is left */
-/* The configuration changes: all jobs return to the queue, and none counts as running until
- * limits_begin() is called for it again; then limits_end_change(). */
+/* The bounds change: no job counts as running until limits_begin() is called for it again; then
+ * limits_end_change(). Lines are looked at in later turns. */
 void limits_change(struct limits *limits, const struct config_group *config);
 void limits_end_change(struct limits *limits);
 
 /* Inline: asked for each job. */
 static inline bool limits_exist(const struct limits *limits)
 {
-    return limits->config->rate.n > 0 || limits->config->running != CONFIG_UNSET;
+    return limits->n_uses > 0 || limits->by_key || limits->keys.n_entries > 0;
 }
 
-/* Whether a limit of the group holds cells. Inline, like limits_exist(). */
-static inline bool limits_block(const struct limits *limits)
-{
-    return !list_empty(&limits->blocked);
-}
-
-enum limit_gate {
-    LIMIT_NONE,
-    LIMIT_RATE,
-    LIMIT_RUNNING,
+/* What keeps a job from beginning. */
+struct limit_hold {
+    enum limit_gate gate;
+    const struct limit *limit; /* NULL = that of its key */
+    usec_t until;              /* monotonic, with LIMIT_RATE */
+    uint64_t taken, units;     /* with LIMIT_RUNNING */
 };
 
-/* Returns which limit of its group, or of its key, keeps the job from beginning. `*ret_at`:
- * monotonic, when that of a rate is over. `*ret_per`: whose limit it is. */
-enum limit_gate limits_of_job(const struct limits *limits, const struct job *job, usec_t *ret_at,
-                              enum config_limit_per *ret_per);
-/* Returns which limit of the group holds cells that have jobs. */
-enum limit_gate limits_of_group(const struct limits *limits, usec_t *ret_at);
+/* Returns the first limit that holds the job. */
+struct limit_hold limits_of_job(const struct limits *limits, const struct job *job);
+/* Returns the first limit that holds cells of the group that have jobs. */
+struct limit_hold limits_of_group(const struct limits *limits);
 
 enum limit_verdict {
     LIMIT_PASSES,
@@ -106,11 +109,11 @@ enum limit_verdict {
 
 /* Decides about the next job of the cell's queue by the limits of its key. */
 enum limit_verdict limits_review_job(struct limits *limits, struct cell *cell, struct job *job);
-/* Whether a limit of the group holds the cell, which then waits for its turn. */
-bool limits_hold_cell(struct limits *limits, struct cell *cell);
+/* Whether a limit holds the cell, whose next job this is, and which then waits for its turn. */
+bool limits_hold_cell(struct limits *limits, struct cell *cell, const struct job *job);
 /* Takes the cell's turn, if it has it: called before its jobs are handed out. */
 void limits_begin_turn(struct limits *limits, struct cell *cell);
-/* Wakes the next cell that waits, if it may continue: called afterwards. */
+/* Wakes the next cells that wait, if they may continue: called afterwards. */
 void limits_pass_on(struct limits *limits);
 
 /* Takes out a job that was set aside. */
@@ -118,7 +121,8 @@ void limits_take_out(struct limits *limits, struct job *job);
 /* The job leaves the queue, to which it may have returned from a line. */
 void limits_leave_queue(struct limits *limits, struct job *job);
 
-/* A worker gets the job; `counts` = it counts for the rate. Returns 0 or -ENOMEM. */
+/* A worker gets the job; `counts` = it counts for the rate. Returns 0, or only with `counts`
+ * -ENOMEM. */
 int limits_begin(struct limits *limits, struct job *job, bool counts);
-/* The worker has it no longer. `counted`: see limits_begin(); false = it had not begun it. */
+/* A worker has the job of limits_begin() no longer. `counted`: false = it had not begun it. */
 void limits_end(struct limits *limits, struct job *job, bool counted);

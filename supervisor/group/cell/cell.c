@@ -65,7 +65,6 @@ void cell_requeue(struct cell *cell, struct job *job, bool first)
 static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
 {
     struct limits *limits = &cell->group->limits;
-    bool counted;
     int r;
 
     queue_remove(&cell->queue, job);
@@ -73,16 +72,16 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
     job->attempt++;
     job_count(&cell->counts, JOBS_RUNNING, 1);
     r = limits_exist(limits) ? limits_begin(limits, job, true) : 0;
-    counted = r == 0;
     if (r == 0)
         r = slot_assign(slot, job);
+    cell->limit_turn = NULL;
     if (r == 0) {
         cell_progress_moved(cell);
         job_tell_waiters(cell->context->jobs, job);
         return;
     }
     job_count(&cell->counts, JOBS_RUNNING, -1);
-    if (limits_exist(limits) && counted)
+    if (job->limited)
         limits_end(limits, job, false);
     job->attempt--; /* the worker has not seen it */
     if (r == ENDPOINT_E_FULL && slot_is_up(slot)) {
@@ -120,7 +119,7 @@ static enum limit_verdict cell_review_next(struct cell *cell, struct job *job)
     }
     if (!limits_exist(limits))
         return LIMIT_PASSES;
-    if (limits_hold_cell(limits, cell))
+    if (limits_hold_cell(limits, cell, job))
         return LIMIT_STOPS;
     return limits_review_job(limits, cell, job);
 }
@@ -191,15 +190,14 @@ static void cell_dispatch(struct loop_deferred *deferred)
     struct job *job;
 
     pool_step(&cell->pool);
-    cell->has_turn = true;
-    if (limits_block(limits))
+    if (limits_exist(limits))
         limits_begin_turn(limits, cell);
     if (cell->config->durable || cell->backlog)
         cell_backlog_shorten_queue(cell);
     while ((job = cell_next_ready(cell, &n_aside)) && !cell_awaits_idle(cell, job) &&
            cell_may_begin(cell, job) && (slot = pool_take_slot(&cell->pool)))
         cell_assign(cell, slot, job);
-    if (limits_block(limits))
+    if (limits_exist(limits))
         limits_pass_on(limits);
     if (cell->backlog)
         cell_backlog_turn(cell);
@@ -445,7 +443,8 @@ struct cell *cell_free(struct cell *cell)
     assert(cell->counts.n[JOBS_LIVE] == 0);
     cell_backlog_leave(cell);
     cell_turn_away(cell);
-    list_unlink(&cell->limit_link);
+    limits_begin_turn(&cell->group->limits, cell);
+    limit_leave(cell);
     limits_pass_on(&cell->group->limits);
     timer_disarm(cell_timers(cell), &cell->idle_timer);
     loop_undefer(&cell->dispatch);

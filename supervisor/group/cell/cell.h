@@ -72,8 +72,10 @@ struct cell {
     struct cell_backlog *backlog; /* durable jobs behind them; NULL = none so far */
     struct list backoff;          /* jobs between attempts, and those whose time has not come */
     struct list lines;            /* struct limit_line.link: those that hold jobs of the cell */
-    struct list limit_link;       /* in limits.blocked */
-    bool has_turn;                /* a limit of the group permits one more job, for now */
+    struct list limit_link;       /* in limit.waiting, of `limit_use` */
+    struct limit_use *limit_use;
+    struct limit_use *limit_turn; /* that permits one more job, for now; NULL = none */
+    unsigned limit_cost;          /* units of the job that waits */
     struct list aside;            /* queued jobs that a gate holds: job.aside */
     struct list waiting;          /* for room in the queue: struct cell_waiter.link, oldest first */
     struct list called;           /* waiters whose turn it is, and for which room is kept */

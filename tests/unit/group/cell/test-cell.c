@@ -590,10 +590,17 @@ static void submit_with_key(const char *what, const char *key)
     n_expected++;
 }
 
+static void change_limits(void)
+{
+    limits_change(&group->limits, config);
+    limits_end_change(&group->limits);
+}
+
 TEST(Q7_a_long_queue_of_a_key_at_its_limit_takes_several_turns)
 {
-    config->running = 1;
+    config->limits.running = 1;
     config->running_per = CONFIG_LIMIT_PER_KEY;
+    change_limits();
     for (unsigned i = 0; i < 5001; i++)
         submit_with_key("until cancelled", "key");
     group_start(group);
@@ -605,8 +612,9 @@ TEST(Q7_many_keys_whose_rates_permit_a_job_at_the_same_time_take_several_turns)
 {
     char key[16];
 
-    config->rate = (struct config_rate){.n = 1, .period = 300 * USEC_PER_MSEC};
+    config->limits.rate = (struct config_rate){.n = 1, .period = 300 * USEC_PER_MSEC};
     config->rate_per = CONFIG_LIMIT_PER_KEY;
+    change_limits();
     limits_take_over(&group->limits);
     for (unsigned i = 0; i < 2000; i++) {
         (void)snprintf(key, sizeof(key), "%u", i);
@@ -618,25 +626,46 @@ TEST(Q7_many_keys_whose_rates_permit_a_job_at_the_same_time_take_several_turns)
     ck_assert_uint_le(largest_fall, 256);
 }
 
+TEST(Q7_a_change_of_limits_looks_at_many_keys_in_several_turns)
+{
+    char key[16];
+
+    config->limits.rate = (struct config_rate){.n = 1, .period = 3600 * USEC_PER_SEC};
+    config->rate_per = CONFIG_LIMIT_PER_KEY;
+    change_limits();
+    limits_take_over(&group->limits);
+    for (unsigned i = 0; i < 2000; i++) {
+        (void)snprintf(key, sizeof(key), "%u", i);
+        submit_with_key("hello", key);
+    }
+    group_start(group);
+    run_until_aside(2000);
+    config->limits.rate.n = 0;
+    change_limits();
+    run_until_aside(UINT64_MAX);
+    ck_assert_uint_eq(n_ended, 2000);
+    ck_assert_uint_le(largest_fall, 256);
+    ck_assert(!limits_exist(&group->limits));
+}
+
 TEST(Q7_keys_without_jobs_are_remembered_up_to_a_number)
 {
     char key[16];
     struct job job = {.key = key};
-    enum config_limit_per per;
-    usec_t at;
 
-    config->rate = (struct config_rate){.n = 1, .period = 24 * 3600 * USEC_PER_SEC};
+    config->limits.rate = (struct config_rate){.n = 1, .period = 24 * 3600 * USEC_PER_SEC};
     config->rate_per = CONFIG_LIMIT_PER_KEY;
+    change_limits();
     for (unsigned i = 0; i <= LIMIT_IDLE_MAX; i++) {
         job.key_size = (uint8_t)snprintf(key, sizeof(key), "%u", i);
         ck_assert_int_eq(limits_begin(&group->limits, &job, true), 0);
         limits_end(&group->limits, &job, true);
     }
-    ck_assert_int_eq(limits_of_job(&group->limits, &job, &at, &per), LIMIT_RATE);
+    ck_assert_int_eq(limits_of_job(&group->limits, &job).gate, LIMIT_RATE);
     job.key_size = (uint8_t)snprintf(key, sizeof(key), "1");
-    ck_assert_int_eq(limits_of_job(&group->limits, &job, &at, &per), LIMIT_RATE);
+    ck_assert_int_eq(limits_of_job(&group->limits, &job).gate, LIMIT_RATE);
     job.key_size = (uint8_t)snprintf(key, sizeof(key), "0");
-    ck_assert_int_eq(limits_of_job(&group->limits, &job, &at, &per), LIMIT_NONE);
+    ck_assert_int_eq(limits_of_job(&group->limits, &job).gate, LIMIT_NONE);
 }
 
 const struct suite suite = {.setup = setup, .teardown = teardown};
