@@ -43,7 +43,7 @@ class Case(TestCase):
         """Keeps the store from writing within the block, for less than the minute that it waits."""
         if s.process and s.process.poll() is None:
             s.until_restored()
-        connection = sqlite3.connect(s.database, isolation_level=None)
+        connection = sqlite3.connect(s.database, isolation_level=None, timeout=LIMIT)
         try:
             connection.execute("BEGIN IMMEDIATE")
             yield
@@ -104,7 +104,7 @@ class Damaged(Case):
         for id in ("one", "two"):
             s.create("kept", "echo a", id=id)
         s.kill()
-        with contextlib.closing(sqlite3.connect(s.database)) as connection, connection:
+        with contextlib.closing(sqlite3.connect(s.database, timeout=LIMIT)) as connection, connection:
             connection.execute("UPDATE job SET priority = 200, asked_priority = 200 WHERE name = 'one'")
             connection.execute("UPDATE job SET priority = 200, asked_priority = 200, state = 1 WHERE name = 'two'")
         s.start()

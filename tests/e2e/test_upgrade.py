@@ -320,7 +320,7 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         s = self.started({"actor": actor(), "kept": actor(Jobs={"Durable": "yes"})}, state=True)
         s.until_restored()
         with Varlink(s.socket_path) as sender, \
-                contextlib.closing(sqlite3.connect(s.path("state/troupe.db"), isolation_level=None)) as locks:
+                contextlib.closing(sqlite3.connect(s.path("state/troupe.db"), isolation_level=None, timeout=LIMIT)) as locks:
             locks.execute("BEGIN IMMEDIATE")
             sender.send("Create", {"group": "kept", "payload": text("echo"), "options": {"id": "one"}})
             s.until(lambda: "locks the database" in s.group("kept").get("store_problem", ""))
@@ -383,7 +383,7 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         copy_programs(s)
         s.start()
         self.old = s.call("GetInfo")["version"]
-        with contextlib.closing(sqlite3.connect(s.path("state/troupe.db"))) as database:
+        with contextlib.closing(sqlite3.connect(s.path("state/troupe.db"), timeout=LIMIT)) as database:
             database.execute("PRAGMA user_version = 4711")
         self.refused(s, "troupe.db: a newer trouped has written it, which has to be installed again", "kept")
         os.unlink(os.path.join(s.config, "kept.group"))

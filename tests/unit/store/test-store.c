@@ -339,6 +339,7 @@ TEST(queries_do_not_wait_for_the_lock_of_another_program)
     query.task.query = true;
     run_until(STORE_OPEN);
     ck_assert_int_eq(sqlite3_open(scratch.path, &other), SQLITE_OK);
+    (void)sqlite3_busy_timeout(other, 60000);
     ck_assert_int_eq(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     store_add(store, &write.task);
     while (!store_is_writing(store))
