@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import textwrap
 import time
 from pathlib import Path
 
@@ -35,6 +36,13 @@ def literal(source):
     return [re.sub(r"\\(e|\(aq|-|&)", lambda match: ESCAPES[match[0]], block or line) for block, line in found]
 
 
+def indented(name, title):
+    """The indented blocks of a section of a Markdown file."""
+    text = Path(os.path.join(TOP, name)).read_text(encoding="utf-8")
+    source = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)[1]
+    return [textwrap.dedent(block) for block in re.findall(r"^ {4}\S.*\n(?:\n*(?: {4}.*\n)+)*", source, re.MULTILINE)]
+
+
 def examples(name):
     return literal(section(name, "EXAMPLES"))
 
@@ -56,8 +64,11 @@ def typed(block):
     return re.findall(r"^[$#] ((?:.*\\\n)*.*\n)((?:(?![$#] ).*\n)*)", block, re.MULTILINE)
 
 
-def is_as_shown(output, shown):
+def is_as_shown(output, shown, numbers=True):
+    """numbers: whether ids, numbers and times must be those that are shown."""
     def words(text):
+        if not numbers:
+            text = re.sub(r"\b[0-9a-f]{32}\b|\d[\d.,]*(us|ms|s|min|h|d)?\b", "N", text)
         return "".join(" ".join(line.split()) + "\n" for line in text.splitlines())
     parts = re.split(r"(^…\n|…)", words(shown), flags=re.MULTILINE)
     pattern = "".join({"…\n": r"(?:.*\n)*", "…": ".*"}.get(part) or re.escape(part) for part in parts)
@@ -65,14 +76,14 @@ def is_as_shown(output, shown):
 
 
 class Reader:
-    """Follows a page with a supervisor, which starts when the first command is typed. Paths of the page become paths of the test."""
+    """Follows a page with a supervisor, and has it read the files that are written. Paths of the page become paths of the test."""
 
     # Commands that change nothing are typed until they print what is shown, as a reader waits for something to happen.
     LOOKS = re.compile(r"troupectl (status|jobs|job|why|deaths|dead-letters|logs|schedule( list| show|$))\b")
 
-    def __init__(self, test, s, programs=None):
-        """programs: the shell scripts, by name, that the page takes for granted in /usr/local/bin."""
-        self.test, self.s, self.folder, self.changed = test, s, s.path("bin"), False
+    def __init__(self, test, s, programs=None, numbers=True):
+        """programs: the shell scripts, by name, that the page takes for granted in /usr/local/bin. numbers: see is_as_shown()."""
+        self.test, self.s, self.folder, self.changed, self.numbers = test, s, s.path("bin"), False, numbers
         self.places = {"/etc/troupe": s.config, "/usr/libexec/troupe/troupe-exec": TROUPE_EXEC, "/usr/local/bin": self.folder,
                        "/usr/share/doc": os.path.join(TOP, "units"), "/srv": s.path("srv")}
         for folder in self.folder, s.path("srv"):
@@ -109,6 +120,8 @@ class Reader:
         return text.replace("User=troupe\n", user)
 
     def follow(self, blocks):
+        if not self.s.process:
+            self.s.start()
         for block in blocks:
             name = named_file(block)
             if name:
@@ -119,16 +132,15 @@ class Reader:
                 self.type(command.replace("\\\n", "").strip(), shown)
 
     def type(self, command, shown):
-        if not self.s.process:
-            self.s.start()
-        elif self.changed:
+        if self.changed and "troupectl reload" not in command:
             self.s.ctl("reload", check=True)
         self.changed = False
         limit_at = time.monotonic() + LIMIT
+        shown = self.local(shown)
         status, output = self.run(command)
-        while self.LOOKS.match(command) and not is_as_shown(output, self.local(shown)) and time.monotonic() < limit_at:
+        while self.LOOKS.match(command) and not is_as_shown(output, shown, self.numbers) and time.monotonic() < limit_at:
             status, output = self.run(command)
-        self.test.assertTrue(is_as_shown(output, self.local(shown)), f"$ {command}\n{output}\nis not as shown:\n{shown}")
+        self.test.assertTrue(is_as_shown(output, shown, self.numbers), f"$ {command}\n{output}\nis not as shown:\n{shown}")
         self.test.assertTrue(status == 0 or shown, f"{command}: exit status {status}")
 
     def run(self, command):

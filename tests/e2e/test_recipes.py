@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""What troupe-recipes(7) and troupe-migration(7) show is what one sees."""
+"""What troupe-recipes(7), troupe-migration(7) and the README show is what one sees."""
 import os
 import pwd
 import re
 import shutil
 import unittest
 
-from documents import Reader, literal, section, subsections
+from documents import Reader, indented, literal, section, subsections
 from troupe import BUILD, FAULTY_TROUPED, SANITIZED, TestCase, can_mount
 
 # The programs that recipes take for granted, by recipe.
@@ -54,6 +54,9 @@ class Recipes(TestCase):
         self.assertGreaterEqual(len(titles), 20)
         titles |= subsections(section("troupe-migration.7", "EXAMPLES"))
         self.assertLessEqual(set(PROGRAMS) | set(NEEDS) | set(FAULTS), set(titles))
+
+    def test_the_first_group_of_the_README(self):
+        Reader(self, self.supervisor(), numbers=False).follow(indented("README.md", "The first group"))
 
 
 def follow(title, source):
