@@ -107,6 +107,16 @@ class Failures(Services):
         s.call("Reload")
         s.wait_for(lambda: s.worker("a/0")["generation"] == 2 and self.state(s) == "idle")
 
+    def test_a_service_whose_new_program_does_not_come_up_is_not_said_to_continue(self):
+        s = self.one("time.sleep(10000)\n")
+        s.wait_for(lambda: self.state(s) == "idle")
+        s.write("a.group", service("/bin/false", Group={"Type": "notify"}, Restart={"MinSec": "1h", "MaxSec": "1h"}))
+        s.call("Reload")
+        s.wait_for(lambda: s.group("a").get("behind"))
+        said = s.ctl("status", "a").stdout
+        self.assertIn("the new program did not come up; see", said)
+        self.assertNotIn("continue", said)
+
 
 class Output(Services):
     @unittest.skipUnless(ROOT, "needs root")

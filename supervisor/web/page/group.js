@@ -18,7 +18,7 @@ export function trouble(group) {
   switch (group.state) {
   case 'failing': return `${number(group.last_jobs_dead)} of the last ${plural(group.last_jobs, 'job')} are dead`;
   case 'failed': return 'its workers died too often';
-  case 'degraded': return group.behind ? 'the new program did not become ready; the old one keeps running' : 'some workers are not up';
+  case 'degraded': return group.behind ? `the new program did not become ready${group.up > 0 ? '; the old one keeps running' : ''}` : 'some workers are not up';
   default: return null;
   }
 }
