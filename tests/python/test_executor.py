@@ -135,6 +135,22 @@ class Documented(TestCase):
         self.assertEqual(output, "BrokenProcessPool the executor cannot continue: not today ValueError\n"
                          "the executor cannot continue: not today\n")
 
+    def test_an_initializer_whose_exception_has_no_words_is_named(self):
+        self.assertEqual(self.program("""
+            def leave():
+                logging.disable()
+                sys.exit(4)
+
+            def fail():
+                logging.disable()
+                raise AssertionError
+
+            main:
+                for initializer in leave, fail:
+                    with Executor(1, initializer=initializer) as executor:
+                        print(executor.submit(abs, 1).exception())
+            """), "the executor cannot continue: SystemExit(4)\nthe executor cannot continue: AssertionError()\n")
+
     def test_a_worker_that_ends_before_it_is_ready_breaks_the_executor(self):
         self.assertEqual(self.program("""
             def kill():

@@ -235,7 +235,8 @@ static const char DEATHS[] =
 static const char CONFIGURATION[] =
     "[{members_are.failed>0}            when that is fixed: troupectl reset {name}]\n"
     "[{behind}    Reload: " YELLOW "the new program did not come up" PLAIN
-    "[{members_are.up>0}, workers continue with the old one]; see 'troupectl deaths {name}', fix it and reload again]\n"
+    "[{members_are.up>0}, workers continue with the old one]; see 'troupectl deaths {name}', fix "
+    "it and reload again]\n"
     "[    Limits: " YELLOW "{no_effect}" PLAIN " without effect here, see 'troupectl info']\n"
     "[   Sandbox: {sandbox}]";
 

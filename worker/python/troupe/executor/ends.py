@@ -15,7 +15,8 @@ TIRED_REASON, TIRED_MAX = f"exited with status {TIRED}", 20
 
 
 def broken_by(error: BaseException) -> BrokenProcessPool:
-    reason = isinstance(error, OSError) and error.strerror or error
+    said = str(error) if isinstance(error, Exception) else ""  # that of SystemExit is a number
+    reason = isinstance(error, OSError) and error.strerror or said or repr(error)
     broken = BrokenProcessPool(f"the executor cannot continue: {reason}")
     broken.__cause__ = error
     return broken
