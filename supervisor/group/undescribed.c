@@ -28,7 +28,7 @@ static int make_config(struct config_group **ret, const char *name, size_t size)
     config->results_max = config->results_memory_max = UINT64_MAX;
     if (asprintf(&config->fault,
                  "no file describes it any more: put %s" CONFIG_GROUP_SUFFIX
-                 " back, or cancel its jobs, and reload",
+                 " back, or cancel or move its jobs, and reload",
                  text) < 0) {
         config->fault = NULL;
         config_group_free(config);

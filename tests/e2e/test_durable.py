@@ -1064,7 +1064,7 @@ class Lookups(Case):
 
 class Undescribed(Case):
     """The file of a group goes while no supervisor runs."""
-    FAULT = "no file describes it any more: put kept.group back, or cancel its jobs, and reload"
+    FAULT = "no file describes it any more: put kept.group back, or cancel or move its jobs, and reload"
 
     def left(self, groups=None, **options):
         """Two jobs of "kept" wait and one has a kept result when its file goes."""
