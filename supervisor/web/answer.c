@@ -41,6 +41,17 @@ enum MHD_Result answer_send(struct MHD_Connection *connection, unsigned status,
     return r;
 }
 
+enum MHD_Result answer_stream(struct MHD_Connection *connection, struct MHD_Response *response)
+{
+    if (response) {
+        MHD_add_response_header(response, "Content-Type", "text/event-stream");
+        MHD_add_response_header(response, "Cache-Control", "no-store");
+        /* Asks a reverse proxy to forward each event immediately. */
+        MHD_add_response_header(response, "X-Accel-Buffering", "no");
+    }
+    return answer_send(connection, MHD_HTTP_OK, response);
+}
+
 /* The text of an answer, until the browser has read it or is gone. */
 struct held {
     char *text;
@@ -251,7 +262,8 @@ enum MHD_Result answer_error(struct MHD_Connection *connection, const struct var
     FILE(death, "death.js", "/death.js", SCRIPT)                                                   \
     FILE(letter, "letter.js", "/letter.js", SCRIPT)                                                \
     FILE(job, "job.js", "/job.js", SCRIPT)                                                         \
-    FILE(event, "event.js", "/event.js", SCRIPT)
+    FILE(event, "event.js", "/event.js", SCRIPT)                                                   \
+    FILE(schedule, "schedule.js", "/schedule.js", SCRIPT)
 #define SCRIPT "text/javascript; charset=utf-8"
 
 #define FILE_TEXT(symbol, name, path, type)                                                        \

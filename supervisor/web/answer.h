@@ -14,6 +14,9 @@
 enum MHD_Result answer_send(struct MHD_Connection *connection, unsigned status,
                             struct MHD_Response *response);
 
+/* Sends a response that is a stream of events, like answer_send(). */
+enum MHD_Result answer_stream(struct MHD_Connection *connection, struct MHD_Response *response);
+
 /* Takes ownership of `body`; NULL = out of memory. */
 enum MHD_Result answer_json(struct MHD_Connection *connection, unsigned status, json_t *body);
 

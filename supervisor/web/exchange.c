@@ -20,7 +20,8 @@ struct exchange {
     struct buffer body; /* failed: too large */
     struct parameters parameters;
     struct question question;
-    json_t *whole; /* of metrics: the replies together */
+    json_t *whole;             /* of metrics: the replies together */
+    struct item_stream *items; /* NULL = it is none */
     bool suspended, answered;
 };
 
@@ -237,6 +238,33 @@ static enum MHD_Result answer_session(const struct exchange *exchange)
                                  guard->allow_changes, "token", has_token));
 }
 
+/* Returns like read_parameters(). */
+static int take_last_id(struct exchange *exchange, struct parameter_reason *reason)
+{
+    const char *last = header(exchange->connection, "Last-Event-ID");
+
+    if (!last || *last == '\0' || json_object_get(exchange->parameters.call, "after"))
+        return 0;
+    return parameters_add_text(&exchange->parameters, exchange->route->parameters, "after", last,
+                               reason);
+}
+
+static enum MHD_Result serve_items(struct exchange *exchange)
+{
+    struct parameter_reason reason;
+    bool is_ready;
+    int r = take_last_id(exchange, &reason);
+
+    if (r != 0)
+        return r < 0 ? no_memory(exchange) : refuse(exchange, MHD_HTTP_BAD_REQUEST, reason.text);
+    exchange->items = item_stream_new(&exchange->site->items, exchange->connection,
+                                      json_incref(exchange->parameters.call), &is_ready);
+    if (!exchange->items)
+        return refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE,
+                      "too many streams of jobs are being served");
+    return is_ready ? item_stream_answer(exchange->items, exchange->head) : MHD_YES;
+}
+
 static enum MHD_Result serve_route(struct exchange *exchange)
 {
     struct parameter_reason reason;
@@ -251,6 +279,8 @@ static enum MHD_Result serve_route(struct exchange *exchange)
         return answer_session(exchange);
     if (exchange->route->kind == ROUTE_EVENTS)
         return feed_answer(&exchange->site->feed, exchange->connection, exchange->head);
+    if (exchange->route->kind == ROUTE_ITEMS)
+        return serve_items(exchange);
     ask(exchange);
     return exchange->answered ? end_exchange(exchange) : MHD_YES;
 }
@@ -298,6 +328,8 @@ enum MHD_Result exchange_handle(void *userdata, struct MHD_Connection *connectio
     }
     if (exchange->answered)
         return end_exchange(exchange);
+    if (exchange->items)
+        return item_stream_answer(exchange->items, exchange->head);
     return exchange->file ? page_answer(connection, exchange->file) : serve_route(exchange);
 }
 
@@ -314,6 +346,7 @@ void exchange_completed(void *userdata, struct MHD_Connection *connection, void 
         return;
     parameters_deinit(&exchange->parameters);
     question_deinit(&exchange->question);
+    exchange->items = item_stream_free(exchange->items);
     json_decref(exchange->whole);
     buffer_deinit(&exchange->body);
     free(exchange);

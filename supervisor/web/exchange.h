@@ -5,6 +5,7 @@
 
 #include "supervisor/web/feed.h"
 #include "supervisor/web/guard.h"
+#include "supervisor/web/item-stream.h"
 #include "supervisor/web/question.h"
 
 /* The state that requests share, filled in by main(). */
@@ -12,6 +13,7 @@ struct site {
     struct guard guard;
     struct questions questions;
     struct feed feed;
+    struct item_streams items;
 };
 
 /* For MHD_start_daemon(); `userdata` is the struct site. */

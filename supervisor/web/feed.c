@@ -293,13 +293,7 @@ enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection
     if (!only_headers)
         make_room(feed);
     response = make_response(feed, connection, only_headers);
-    if (response) {
-        MHD_add_response_header(response, "Content-Type", "text/event-stream");
-        MHD_add_response_header(response, "Cache-Control", "no-store");
-        /* Asks a reverse proxy to forward each event immediately. */
-        MHD_add_response_header(response, "X-Accel-Buffering", "no");
-    }
-    return answer_send(connection, MHD_HTTP_OK, response);
+    return answer_stream(connection, response);
 }
 
 /* ---- the connection to the supervisor ---- */

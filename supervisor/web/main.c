@@ -171,12 +171,14 @@ static void loop(struct server *server, struct site *site, int signals)
         poller_reset(&poller);
         place = poller_add(&poller, signals, POLLIN);
         feed_prepare(&site->feed, &poller);
+        item_streams_prepare(&site->items, &poller);
         questions_prepare(&site->questions, &poller);
         server_prepare(server, &poller);
         wait_for(&poller);
         now = clock_now();
         questions_run(&site->questions, now);
         feed_run(&site->feed, &poller, now);
+        item_streams_run(&site->items, &poller, now);
         server_run(server, now);
     } while (poller_events(&poller, place) == 0);
 }
@@ -202,6 +204,7 @@ static int serve(const struct options *options, struct site *site)
         return EXIT_FAILURE;
     questions_init(&site->questions, options->socket);
     feed_init(&site->feed, &site->questions);
+    item_streams_init(&site->items, &site->questions);
     (void)sd_notify(0, "READY=1");
     loop(&server, site, signals);
     stop(&server, site);

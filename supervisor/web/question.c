@@ -20,10 +20,16 @@ void question_init(struct question *question, void (*done)(struct question *ques
     list_init(&question->node);
 }
 
+/* Streams do not count: they are bounded elsewhere. */
+static bool counts(const struct question *question)
+{
+    return question->timeout != USEC_INFINITY;
+}
+
 /* Forgets the call, but not its outcome. */
 static void end_call(struct question *question)
 {
-    if (list_linked(&question->node))
+    if (list_linked(&question->node) && counts(question))
         question->questions->n_pending--;
     list_unlink(&question->node);
     varlink_client_deinit(&question->client);
@@ -53,9 +59,7 @@ static int begin(struct questions *questions, struct question *question, const c
                  json_t *parameters)
 {
     const bool full = questions->n_pending >= QUESTIONS_PENDING_MAX;
-    int r = questions->stopped                           ? -ECANCELED
-            : full && question->timeout != USEC_INFINITY ? -EBUSY
-                                                         : 0;
+    int r = questions->stopped ? -ECANCELED : full && counts(question) ? -EBUSY : 0;
 
     if (r == 0)
         r = varlink_client_init(&question->client, questions->socket, 0);
@@ -78,7 +82,7 @@ void questions_ask(struct questions *questions, struct question *question, const
     }
     question->until = usec_add(now, question->timeout);
     list_push_back(&questions->pending, &question->node);
-    questions->n_pending++;
+    questions->n_pending += counts(question);
 }
 
 void questions_prepare(const struct questions *questions, struct poller *poller)

@@ -10,7 +10,7 @@
 #include "supervisor/caller/varlink-client.h"
 #include "supervisor/web/poller.h"
 
-/* Connections to the supervisor at a time. */
+/* Connections to the supervisor at a time, beside streams. */
 #define QUESTIONS_PENDING_MAX 32
 /* How long the supervisor may take. */
 #define QUESTIONS_TIMEOUT (5 * USEC_PER_SEC)

@@ -178,6 +178,7 @@ static json_t *view_events(json_t *reply, const json_t *local)
 #define SUPERVISOR "io.troupe.Supervisor."
 #define JOBS       "io.troupe.Jobs."
 #define ACTORS     "io.troupe.Actors."
+#define SCHEDULES  "io.troupe.Schedules."
 
 #define PARAMETERS(...) ((const struct parameter[]){__VA_ARGS__{.name = NULL}})
 /* clang-format off */
@@ -212,9 +213,14 @@ static const struct route routes[] = {
     LOOK("/api/job", JOBS "Get", NULL, TEXT("id")),
     LOOK("/api/dead-letters", ACTORS "ListDeadLetters", NULL, FILTER PAGE),
     LOOK("/api/dead-letter", ACTORS "GetDeadLetter", NULL, NUMBER("id")),
+    LOOK("/api/schedules", SCHEDULES "List", NULL, PAGE),
+    LOOK("/api/schedule", SCHEDULES "Get", NULL, TEXT("name")),
     CHANGE("/api/send-again", ACTORS "Requeue", NUMBER("id") TEXT("to") FILTER),
     CHANGE("/api/purge", ACTORS "Purge", NUMBER("id") FILTER),
     CHANGE("/api/cancel", JOBS "Cancel", TEXT("id")),
+    CHANGE("/api/pause-schedule", SCHEDULES "Pause", TEXT("name")),
+    CHANGE("/api/resume-schedule", SCHEDULES "Resume", TEXT("name")),
+    CHANGE("/api/run-schedule", SCHEDULES "Run", TEXT("name")),
     CHANGE("/api/start", SUPERVISOR "Start", TARGET),
     CHANGE("/api/stop", SUPERVISOR "Stop", TARGET),
     CHANGE("/api/restart", SUPERVISOR "Restart", TARGET),
@@ -224,6 +230,9 @@ static const struct route routes[] = {
     CHANGE("/api/resize", SUPERVISOR "Resize", TARGET NUMBER("size")),
     {.path = "/api/session", .kind = ROUTE_SESSION, .parameters = PARAMETERS()},
     {.path = "/api/events", .kind = ROUTE_EVENTS, .parameters = PARAMETERS()},
+    {.path = "/api/job-stream",
+     .kind = ROUTE_ITEMS,
+     .parameters = PARAMETERS(TEXT("id") NUMBER("after"))},
     {.path = "/metrics",
      .kind = ROUTE_METRICS,
      .method = SUPERVISOR "GetMetrics",

@@ -13,6 +13,7 @@ enum route_kind {
     ROUTE_CALL,    /* forwards a call */
     ROUTE_METRICS, /* forwards a call, and answers with text for Prometheus */
     ROUTE_EVENTS,  /* a stream of events */
+    ROUTE_ITEMS,   /* a stream of what one job emits */
     ROUTE_SESSION, /* the rights of this browser */
 };
 

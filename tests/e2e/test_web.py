@@ -15,7 +15,7 @@ import threading
 import time
 import unittest
 
-from troupe import ACTOR, LIMIT, TOP, Supervisor
+from troupe import ACTOR, LIMIT, TOP, Bell, Supervisor
 from web_client import TOKEN, TROUPE_WEB, Web
 
 GROUP = f"[Group]\nExecStart={ACTOR}\n[Pool]\nSize=2\n"
@@ -101,6 +101,54 @@ class Telling(WebTest):
         died = events.wait("event", type="worker.died", worker="work/0")
         self.assertEqual(died["death"]["signal"], "SIGKILL")
         self.assertNotIn("stderr", died["death"])
+
+    def test_Q13_what_a_job_emits_comes_as_it_happens_and_continues_after_the_last_id(self):
+        supervisor, web = self.begin()
+        bell = Bell(supervisor, "go")
+        job = supervisor.create("work", f"emit one\nemit two\nwait {bell.path}\nemit three\necho done")
+        stream = web.events(f"/api/job-stream?id={job}")
+        items = [stream.wait("item"), stream.wait("item")]
+        self.assertEqual([item["data"]["data"] for item in items], ["one", "two"])
+        self.assertEqual(stream.id, str(items[1]["at"]))
+        stream.close()
+        supervisor.until(lambda: supervisor.call("GetInfo")["clients"] == 1)
+        stream = web.events(f"/api/job-stream?id={job}", Last_Event_ID=str(items[0]["at"]))
+        self.assertEqual(stream.wait("item"), items[1])
+        bell.ring()
+        self.assertEqual(stream.wait("item")["data"]["data"], "three")
+        self.assertEqual(stream.wait("end")["state"], "succeeded")
+        self.assertRaises(EOFError, stream.next)
+        again = web.events(f"/api/job-stream?id={job}&after={stream.id}")
+        self.assertEqual([again.next()[0], again.next()[0]], ["here", "end"])
+        for path, status in ("id=nobody", 404), ("", 400), (f"id={job}&after=x", 400):
+            self.assertEqual(web.status("/api/job-stream?" + path), status)
+        self.assertEqual(web.status(f"/api/job-stream?id={job}", Last_Event_ID="x"), 400)
+        self.assertEqual(web.status(f"/api/job-stream?id={job}", "HEAD"), 200)
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to be another user")
+    def test_Q13_what_a_job_emits_is_only_for_those_who_may_read_it(self):
+        supervisor, _ = self.begin()
+        job = supervisor.create("work", "emit secret", delay_usec=3600 * 10**6)
+        web = Web(self, supervisor.socket_path, user=65534, group=65534, extra_groups=[])
+        self.assertEqual(web.status(f"/api/job?id={job}"), 200)
+        self.assertEqual(web.status(f"/api/job-stream?id={job}"), 403)
+
+    def test_Q13_a_bounded_number_of_streams_of_jobs_is_served_beside_everything_else(self):
+        supervisor, web = self.begin()
+        job = supervisor.create("work", "emit x", delay_usec=3600 * 10**6)
+        path = f"/api/job-stream?id={job}"
+        streams = [web.events(path) for _ in range(16)]
+        self.assertEqual(web.status(path), 503)
+        self.assertEqual(web.status("/api/status"), 200)
+        streams.pop().close()
+        supervisor.until(lambda: supervisor.call("GetInfo")["clients"] == 16)
+        streams.append(web.events(path))
+        supervisor.stop()
+        for stream in streams:
+            with self.assertRaises((EOFError, OSError, http.client.HTTPException)):
+                while stream.next():
+                    pass
+        self.assertEqual(web.status(path), 503)
 
     def test_M5_the_files_of_the_page(self):
         web = Web(self, "/nowhere")

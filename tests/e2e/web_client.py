@@ -106,17 +106,18 @@ class Web:
         connection.sendall(data)
         return connection
 
-    def events(self):
-        return Events(self)
+    def events(self, path="/api/events", **headers):
+        return Events(self, path, headers)
 
 
 class Events:
     """A stream of events."""
 
-    def __init__(self, web):
+    def __init__(self, web, path, headers):
+        self.id = None  # of the last event
         self.connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=LIMIT)
         web.test.addCleanup(self.connection.close)
-        self.connection.request("GET", "/api/events", headers={"Host": web.name})
+        self.connection.request("GET", path, headers={"Host": web.name, **{name.replace("_", "-"): value for name, value in headers.items()}})
         self.response = self.connection.getresponse()
         self.status = self.response.status
 
@@ -130,6 +131,8 @@ class Events:
             name, _, value = line.decode().rstrip("\n").partition(": ")
             if name == "event":
                 kind = value
+            elif name == "id":
+                self.id = value
             elif name == "data":
                 return kind, json.loads(value)
 

@@ -14,14 +14,14 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from browser import PROGRAM, Browser  # noqa: E402
-from troupe import ACTOR, TROUPE_EXEC, Supervisor  # noqa: E402
+from troupe import ACTOR, TROUPE_EXEC, Bell, Supervisor  # noqa: E402
 from web_client import TOKEN, Web  # noqa: E402
 
 EVIL = "<img src=x onerror=document.title='evil'><script>document.title='evil'</script>"
 WORK = f"[Group]\nDescription=Work\nExecStart={ACTOR}\n[Pool]\nSize=2\n[Jobs]\nMaxRetries=0\n"
 ECHO = f"[Group]\nDescription={EVIL}\nExecStart={TROUPE_EXEC} -- sh -c 'cat >&2; exit 3'\n[Jobs]\nMaxRetries=0\n"
 VIEWS = ("", "jobs", "jobs/work", "dead-letters", "dead-letters/work", "deaths", "deaths/work", "events", "group/work", "group/cells", "group/cells/acme",
-         "worker/work/0", "log/work", "job/the-job", "nothing", "group/%", "job/<img src=x>")
+         "worker/work/0", "log/work", "job/the-job", "schedules", "schedule/nightly", "schedule/none", "nothing", "group/%", "job/<img src=x>")
 
 # Texts whose contrast with what is behind them is below 4.5, as WCAG 2 (AA) counts it.
 FAINT = """(() => {
@@ -97,7 +97,10 @@ class FakeSupervisor:
 @unittest.skipUnless(PROGRAM, "there is no chromium here")
 class Page(unittest.TestCase):
     def start(self, *options, groups=None):
-        self.supervisor = Supervisor(self, groups or {"work": WORK, "cells": WORK + "[Pool]\nCells=by-key\n", "evil": ECHO}).start()
+        self.supervisor = Supervisor(self, groups or {"work": WORK, "cells": WORK + "[Pool]\nCells=by-key\n", "evil": ECHO})
+        if not groups:
+            self.supervisor.write("nightly.schedule", "[Schedule]\nDescription=Every night\nOnCalendar=03:00\n[Job]\nGroup=work\nData=echo\n")
+        self.supervisor.start()
         self.web = Web(self, self.supervisor.socket_path, *options)
         self.browser = Browser(self)
         self.go("")
@@ -109,6 +112,13 @@ class Page(unittest.TestCase):
         token.write(TOKEN.encode() + b"\n")
         token.flush()
         self.start("--allow-changes", "--token-file", token.name)
+
+    def unlock(self):
+        self.press("Unlock changes")
+        self.browser.until("document.activeElement.type === 'password'")
+        self.browser.write(TOKEN)
+        self.browser.key("Enter")
+        self.says("Lock changes")
 
     def go(self, view):
         self.browser.open(f"http://{self.web.name}/#/{view}")
@@ -138,6 +148,34 @@ class Page(unittest.TestCase):
             for width in (390, 1280):
                 self.browser.size(width, 800)
                 self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), width, f"{view} is wider than {width}")
+        self.fine()
+
+    def test_Q8_schedules_are_shown_paused_and_run(self):
+        self.start_changing()
+        self.unlock()
+        self.go("schedules")
+        self.press("nightly")
+        self.says("Every night")
+        self.says("No slot has come yet.")
+        self.press("Pause")
+        self.browser.until("document.querySelector('.headline .state').innerText === 'paused'")
+        self.press("Resume")
+        self.browser.until("document.querySelector('.headline .state').innerText === 'active'")
+        self.press("Run now …")
+        self.press("Yes")
+        self.says("Ended: succeeded")
+        self.fine()
+
+    def test_Q13_what_a_job_emits_is_shown_while_it_runs(self):
+        self.start()
+        bell = Bell(self.supervisor, "go")
+        job = self.supervisor.create("work", f"emit first {EVIL}\nwait {bell.path}\nemit second", id="speaker")
+        self.go("job/" + job)
+        self.says("first " + EVIL)
+        bell.ring()
+        self.says("second")
+        self.says("Ended: succeeded")
+        self.assertEqual(self.browser.evaluate("document.querySelectorAll('main img, main script').length"), 0)
         self.fine()
 
     def test_M5_a_change_shows_by_itself(self):
@@ -220,11 +258,7 @@ class Page(unittest.TestCase):
         self.browser.write("wrong-token-0123456789")
         self.browser.key("Enter")
         self.says("That is not the token.")
-        self.press("Unlock changes")
-        self.browser.until("document.activeElement.type === 'password'")
-        self.browser.write(TOKEN)
-        self.browser.key("Enter")
-        self.says("Lock changes")
+        self.unlock()
         self.browser.until("!!document.querySelector('.list details')")
         self.browser.evaluate("document.querySelector('.list details').open = true")
         self.press("Purge …")

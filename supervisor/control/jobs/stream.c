@@ -22,6 +22,7 @@ struct watch {
     struct job_reader reader;
     struct task task; /* writes what is new */
     usec_t after;     /* the last item that was written */
+    bool begun;       /* the first reply was sent, which may have no items */
 };
 
 /* Writes the items after `*after`, and moves that to the last one. */
@@ -67,8 +68,10 @@ static void on_turn(struct task *task)
     const struct job *job = watch->waiter->job;
     struct request *request = watch->request;
 
-    if (connection_unread(request->connection) > UNREAD_MAX || !job_stream_after(job, watch->after))
+    if (connection_unread(request->connection) > UNREAD_MAX ||
+        (watch->begun && !job_stream_after(job, watch->after)))
         return;
+    watch->begun = true;
     write_items(request_begin(request), job, &watch->after);
     request_end_more(request);
 }

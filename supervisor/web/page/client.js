@@ -79,6 +79,29 @@ export class Client {
     }
   }
 
+  /**
+   * Calls on(type, data) for each thing that a job emits, until its end; connects again and continues. Does nothing
+   * without permission.
+   */
+  async follow(id, on, signal) {
+    let last = '';
+    let over = false;
+    const note = (type, data, at) => {
+      last = at ?? last;
+      over ||= type === 'end';
+      on(type, data);
+    };
+    for (let pause = 500; !over && !signal.aborted; pause = Math.min(pause * 2, 8000)) {
+      try {
+        const response = await fetch(`/api/job-stream?${new URLSearchParams({id})}`,
+                                     {credentials: 'omit', cache: 'no-store', signal, headers: this.headers(last ? {'Last-Event-ID': last} : {})});
+        if (!response.ok && response.status !== 503) return;
+        if (response.ok) await this.read(response.body.getReader(), note);
+      } catch { /* connects again */ }
+      if (!over) await new Promise(resolve => setTimeout(resolve, pause));
+    }
+  }
+
   async read(reader, on) {
     const decoder = new TextDecoder();
     let text = '';
@@ -92,7 +115,8 @@ export class Client {
         const lines = piece.split('\n');
         const type = lines.find(line => line.startsWith('event: '))?.slice(7);
         const data = lines.find(line => line.startsWith('data: '))?.slice(6);
-        if (type && data) on(type, JSON.parse(data));
+        const id = lines.find(line => line.startsWith('id: '))?.slice(4);
+        if (type && data) on(type, JSON.parse(data), id);
       }
     }
   }

@@ -76,7 +76,7 @@ moment.today = () => {
 /** How a state looks: good, busy, quiet, warn or bad. */
 export function tone(state) {
   switch (state) {
-  case 'running': case 'idle': case 'succeeded': return 'good';
+  case 'running': case 'idle': case 'succeeded': case 'active': return 'good';
   case 'busy': case 'started': return 'busy';
   case 'paused': case 'stopped': case 'queued': case 'delayed': case 'cancelled': case 'retiring': case 'stopping': case 'draining': return 'quiet';
   case 'starting': case 'backoff': case 'degraded': case 'rejected': case 'reloading': case 'killing': return 'warn';

@@ -108,7 +108,27 @@ function lifeBar(steps, end) {
   return node;
 }
 
+const ITEMS_SHOWN = 500;
+
+/** What a job emits, the latest last; not shown before there is something. */
+function emitted(app, id) {
+  const note = h('p', {class: 'muted', hidden: true});
+  const list = h('ol', {class: 'events', 'aria-label': 'Emitted, latest last'});
+  const node = h('section', {class: 'card pad', hidden: true}, h('h2', {}, 'Emitted'), note, list);
+  const abort = new AbortController();
+  app.client.follow(id, (type, data) => {
+    if (type === 'dropped') setText(note, `${number(data)} older items were dropped.`);
+    if (type === 'dropped') show(note, true);
+    if (type !== 'item') return;
+    show(node, true);
+    list.append(h('li', {}, h('time', {title: moment(data.at)}, clock(data.at, true)), h('span', {class: 'grow'}, payload(data.data))));
+    if (list.childElementCount > ITEMS_SHOWN) list.firstChild.remove();
+  }, abort.signal);
+  return {node, close: () => abort.abort()};
+}
+
 export function jobView(app, id) {
+  const items = emitted(app, id);
   const state = stateMark('');
   const cancel = h('button', {type: 'button', class: 'danger', hidden: true, onclick: () => app.change('cancel', {id}, `Cancel the job ${id}?`)}, 'Cancel …');
   const bar = h('div');
@@ -146,7 +166,8 @@ export function jobView(app, id) {
     title: id,
     node: h('div', {}, h('nav', {class: 'crumbs', 'aria-label': 'Path'}, h('a', {href: '#/jobs'}, 'Jobs')),
             h('div', {class: 'headline'}, h('h1', {class: 'id'}, id), state, h('div', {class: 'actions'}, cancel)),
-            h('section', {class: 'card pad'}, h('h2', {}, 'Life'), bar, steps), h('section', {class: 'card pad', 'aria-label': 'Numbers'}, details), contents),
+            h('section', {class: 'card pad'}, h('h2', {}, 'Life'), bar, steps), h('section', {class: 'card pad', 'aria-label': 'Numbers'}, details), items.node, contents),
+    close: items.close,
     async tick() {
       if (ended) return;
       const {job} = await app.client.get('job', {id});

@@ -11,16 +11,17 @@ import {jobsView, jobView} from './job.js';
 import {deathsView} from './death.js';
 import {lettersView} from './letter.js';
 import {eventsView} from './event.js';
+import {schedulesView, scheduleView} from './schedule.js';
 
 const EVENTS_KEPT = 1000;
 const find = id => document.getElementById(id);
 
 const VIEWS = {
   '': groupsView, group: groupView, worker: workerView, log: logView, jobs: jobsView, job: jobView, deaths: deathsView,
-  'dead-letters': lettersView, events: eventsView,
+  'dead-letters': lettersView, events: eventsView, schedules: schedulesView, schedule: scheduleView,
 };
 /** The entry of the navigation that a view belongs to. */
-const ENTRIES = {'': 'groups', group: 'groups', worker: 'groups', log: 'groups', job: 'jobs'};
+const ENTRIES = {'': 'groups', group: 'groups', worker: 'groups', log: 'groups', job: 'jobs', schedule: 'schedules'};
 
 const app = {
   client: new Client(),
@@ -125,6 +126,7 @@ async function open() {
   try {
     argument = rest.map(decodeURIComponent).join('/');
   } catch { /* not one of our links */ }
+  view?.close?.();
   const make = Object.hasOwn(VIEWS, name) ? VIEWS[name] : VIEWS[name = ''];
   view = make(app, argument);
   document.title = `${view.title} – Troupe`;
