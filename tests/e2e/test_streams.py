@@ -130,6 +130,14 @@ os.close(ends[0])
         self.assertEqual([lines[0], *[line.partition(":")[0] for line in lines[1:3]], *lines[3:]],
                          ["7", "socket", "socket", "/dev/null", "TROUPE_CHECKPOINT_FD=4", "TROUPE_EMIT_FD=3", "TROUPE_LAST_CHECKPOINT_FD=5"])
 
+    def test_Q13_a_flood_of_items_and_checkpoints_delays_neither_cancelling_nor_others(self):
+        flood = "import os\nitem, large = b'x' * 4096, b'y' * 65536\nwhile True:\n    os.write(3, item)\n    os.write(4, large)"
+        id = self.s.create("python", flood)
+        self.s.until(lambda: self.s.call("Stream", id=id).get("dropped", 0) > 1000)
+        self.assertEqual(self.emitted("sh", "echo one >&3"), ["one\n"])
+        self.s.call("Cancel", id=id)
+        self.assertEqual(self.s.wait_job(id)["state"], "cancelled")
+
     def test_a_command_that_emits_a_locked_pipe_blocks_the_reader_alone(self):
         worker = self.s.worker("python/0")["pid"]
         [reader] = map(int, Path(f"/proc/{worker}/task/{worker}/children").read_text(encoding="ascii").split())
