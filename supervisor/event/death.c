@@ -61,6 +61,11 @@ enum attempt_cause attempt_cause_from_string(const char *word)
     return ATTEMPT_CAUSE_NONE;
 }
 
+const char *attempt_cause_to_string(enum attempt_cause cause)
+{
+    return WORDS[cause];
+}
+
 static void death_log_remove(struct death_log *log, struct death *death)
 {
     list_cursors_pass(&log->cursors, &death->link);

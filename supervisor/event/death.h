@@ -57,6 +57,8 @@ enum attempt_cause {
 
 /* Returns ATTEMPT_CAUSE_NONE for any other word. */
 enum attempt_cause attempt_cause_from_string(const char *word);
+/* Returns "" for ATTEMPT_CAUSE_NONE; static. */
+const char *attempt_cause_to_string(enum attempt_cause cause);
 
 /* "group/key/number" at most. */
 #define DEATH_WORKER_MAX 144

@@ -211,6 +211,7 @@ static void job_free_rare(struct job_table *table, struct job *job)
     (void)unique_leave(table, job);
     job_stream_free(job);
     free(job->rare->attempts);
+    free(job->rare->past);
     (void)checkpoint_unref(job->rare->checkpoint);
     free(job->rare);
 }

@@ -26,6 +26,7 @@
 struct cell;
 struct config_group;
 struct group;
+struct history_row;
 struct job_stream;
 struct kept_result;
 struct slot;
@@ -78,6 +79,7 @@ struct job_rare {
     struct checkpoint *checkpoint; /* NULL = none */
     struct job_stream *stream;     /* what it has emitted; NULL = nothing, and no client watches */
     struct unique_id unique;       /* job-unique.h */
+    struct history_row *past;      /* what History= keeps of it, once it ends; NULL = nothing */
     struct job *replaces;          /* with a reference: it is cancelled once this job is on disk */
     /* When the first of the jobs came that it stands for, by clock_steady(); 0 = not debounced. */
     usec_t debounced;
