@@ -3,9 +3,9 @@
 
 /* Internal interface between supervisor.c (life, signals, stop), supervisor-start.c (opens the
  * parts), supervisor-socket.c (the control socket), supervisor-store.c (durable jobs),
- * supervisor-reload.c (reads the configuration), supervisor-unconfigured.c (waits for one without
- * problems), supervisor-review.c (readiness, status, safe mode), supervisor-losses.c (what a stop
- * loses), and supervisor-upgrade.c. */
+ * supervisor-history.c (ended jobs), * supervisor-reload.c (reads the configuration),
+ * supervisor-unconfigured.c (waits for one without problems), supervisor-review.c (readiness,
+ * status, safe mode), supervisor-losses.c (what a stop loses), and supervisor-upgrade.c. */
 
 #include "supervisor/config/names/lookup.h"
 #include "supervisor/group/restore.h"
@@ -152,7 +152,9 @@ void supervisor_close_socket(struct supervisor *supervisor);
 
 /* ---- supervisor-store.c ---- */
 
-/* Returns where the database is; the caller frees it. NULL when out of memory. */
+/* Return where a file of the state directory, and the database, is; the caller frees it. NULL when
+ * out of memory. */
+char *supervisor_state_file(const struct config_daemon *config, const char *name);
 char *supervisor_store_path(const struct config_daemon *config);
 /* Opens the store if a group or a schedule needs it and it is not open. The log says why that
  * fails. */
@@ -172,6 +174,13 @@ void supervisor_on_opening_timeout(struct timer *timer, usec_t now);
 bool supervisor_settle_store(struct supervisor *supervisor);
 /* Like supervisor_settle_store(), but also closes the store. */
 void supervisor_close_store(struct supervisor *supervisor);
+
+/* ---- supervisor-history.c ---- */
+
+/* Opens the history if it is needed, and sets the groups' bounds in it. The log says why that
+ * fails. */
+void supervisor_open_history(struct supervisor *supervisor);
+void supervisor_close_history(struct supervisor *supervisor);
 
 /* Pauses all groups, if the keeper says so. Before any job is handed out. */
 void supervisor_enter_safe_mode(struct supervisor *supervisor);

@@ -311,6 +311,7 @@ static int apply(struct supervisor *supervisor)
     r = reload_apply(parts, &supervisor->config, TAKE_PTR(supervisor->loaded), &call->changes);
     supervisor_apply_daemon(supervisor);
     supervisor_open_store(supervisor);
+    supervisor_open_history(supervisor);
     plans_review(&parts->plans);
     return r;
 }

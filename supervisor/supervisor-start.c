@@ -366,6 +366,7 @@ void supervisor_start_groups(struct supervisor *supervisor)
 
     parts->process.kept.for_next = false;
     supervisor_open_store(supervisor);
+    supervisor_open_history(supervisor);
     supervisor_restore_saved(supervisor, UPGRADE_GROUPS);
     supervisor_enter_safe_mode(supervisor);
     groups_resume(&parts->groups);

@@ -39,11 +39,16 @@ static char *state_directory(const struct config_daemon *config)
                    config->state_directory ? strlen(directory) : strcspn(directory, ":"));
 }
 
-char *supervisor_store_path(const struct config_daemon *config)
+char *supervisor_state_file(const struct config_daemon *config, const char *name)
 {
     _cleanup_free_ char *directory = state_directory(config);
 
-    return directory ? path_join(directory, STORE_FILE, "") : NULL;
+    return directory ? path_join(directory, name, "") : NULL;
+}
+
+char *supervisor_store_path(const struct config_daemon *config)
+{
+    return supervisor_state_file(config, STORE_FILE);
 }
 
 /* Whether there may be jobs of groups that no file describes any more. The default directory may be
@@ -253,5 +258,6 @@ void supervisor_close_store(struct supervisor *supervisor)
         store_end_run(store);
     supervisor->parts.durable.store = store_free(store);
     durable_jobs_close(&supervisor->parts.durable);
+    supervisor_close_history(supervisor);
     restore_deinit(&supervisor->restore);
 }

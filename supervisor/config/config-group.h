@@ -188,6 +188,9 @@ struct config_group {
     usec_t result_ttl;               /* 1 h */
     uint64_t results_max;            /* 10000 */
     uint64_t results_memory_max;     /* bytes; 64M */
+    usec_t history;                  /* how long ended jobs are kept; 0 = not at all (default) */
+    uint64_t history_max;            /* bytes; 1G */
+    bool history_payload;            /* with the beginning of the payload; default no */
     usec_t no_progress;              /* USEC_INFINITY = off (default) */
     bool retries_reset;              /* a failed attempt with a checkpoint counts as the first */
     char *on_oom;                    /* name of a group; NULL = none */

@@ -6,9 +6,13 @@
 #include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/history/history.h"
 #include "supervisor/message/dead-letter/dead-letter.h"
 #include "supervisor/varlink/request.h"
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* The rights of a worker come from its socket alone. */
 static bool is_worker(const struct request *request)
@@ -79,6 +83,27 @@ bool access_letter(const struct request *request, const struct dead_letter *lett
 {
     return is_user(request, letter->submitter_uid) ||
            access_group(request, registry_group_of(request->context->registry, letter->recipient));
+}
+
+int access_history(const struct request *request, struct history_reader *ret)
+{
+    const struct registry *registry = request->context->registry;
+    const uid_t uid = request->connection->peer.uid;
+    size_t n = 0;
+
+    ret->all = reads_all(request);
+    ret->uid = is_user(request, uid) ? uid : JOB_NOBODY;
+    ret->groups = ret->all ? NULL : calloc(registry->n_groups + 1, sizeof(*ret->groups));
+    if (ret->all)
+        return 0;
+    for (size_t i = 0; ret->groups && i < registry->n_groups; i++) {
+        if (!owns_group(request, registry->sorted[i]))
+            continue;
+        ret->groups[n] = strdup(registry->sorted[i]->name);
+        if (!ret->groups[n++])
+            return -ENOMEM;
+    }
+    return ret->groups ? 0 : -ENOMEM;
 }
 
 static bool is_submitter_of(const struct request *request, const struct config_group *config)

@@ -14,6 +14,7 @@ struct dead_letter;
 struct death;
 struct event;
 struct group;
+struct history_reader;
 struct job;
 struct request;
 
@@ -25,6 +26,9 @@ bool access_is_submitter(const struct request *request, const struct job *job);
 bool access_death(const struct request *request, const struct death *death);
 bool access_event(const struct request *request, const struct event *event);
 bool access_letter(const struct request *request, const struct dead_letter *letter);
+
+/* Fills in which ended jobs the client may read in the history. Returns 0 or -ENOMEM. */
+int access_history(const struct request *request, struct history_reader *ret);
 
 /* Returns whether the client may create jobs in the group (NULL = none): a client that may change
  * things, or one that SubmitUser= or SubmitGroup= of the group names. */

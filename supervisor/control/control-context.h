@@ -16,6 +16,7 @@ struct death_log;
 struct durable_jobs;
 struct event_bus;
 struct group_context;
+struct history;
 struct job_table;
 struct limited_log;
 struct loop;
@@ -43,6 +44,7 @@ struct control_context {
     struct job_table *jobs;
     struct message_context *messages;
     struct plans *plans;
+    struct history *history; /* NULL = there is none */
     struct event_bus *events;
     struct death_log *deaths;
     struct limited_log *log;

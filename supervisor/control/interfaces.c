@@ -65,7 +65,8 @@ INTERFACE(supervisor, "io.troupe.Supervisor", control_supervisor_methods, contro
           control_status_methods, control_watch_methods, control_log_methods,
           control_metrics_methods);
 INTERFACE(jobs, "io.troupe.Jobs", control_job_methods, control_list_jobs_methods,
-          control_stream_methods, control_change_methods, control_attach_methods);
+          control_history_methods, control_stream_methods, control_change_methods,
+          control_attach_methods);
 INTERFACE(actors, "io.troupe.Actors", control_actor_methods, control_tell_methods,
           control_dead_letter_methods);
 INTERFACE(schedules, "io.troupe.Schedules", control_schedule_methods);

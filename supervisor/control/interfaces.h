@@ -16,7 +16,8 @@ extern const struct request_method control_supervisor_methods[], control_life_me
     control_status_methods[], control_watch_methods[], control_log_methods[],
     control_metrics_methods[];
 extern const struct request_method control_job_methods[], control_list_jobs_methods[],
-    control_stream_methods[], control_change_methods[], control_attach_methods[];
+    control_history_methods[], control_stream_methods[], control_change_methods[],
+    control_attach_methods[];
 extern const struct request_method control_actor_methods[], control_tell_methods[],
     control_dead_letter_methods[];
 extern const struct request_method control_schedule_methods[];

@@ -5,7 +5,9 @@
 #include "supervisor/control/control-context.h"
 #include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
+#include "supervisor/history/history.h"
 #include "supervisor/pool/slot/slot.h"
+#include "supervisor/varlink/request.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -274,6 +276,8 @@ void report_group_begin(struct reply *reply, const struct request *request,
     reply_string(reply, "state", group_state(group));
     reply_string_if(reply, "fault", group_fault_text(group));
     reply_string_if(reply, "store_problem", group_store_problem(group));
+    if (group->config->history > 0)
+        reply_string_if(reply, "history_problem", history_problem_of(request->context->history));
     if (group->config->durable && group_awaits_restore(group))
         reply_bool(reply, "restoring", true);
     report_unmet(reply, group);

@@ -18,4 +18,5 @@
 #define EVENT_ID_ROLL_STOPPED     "ea2de0053ddce471f600e4ce3933a52b"
 #define EVENT_ID_STALLED          "7759c9cc29ae5f3ee85d6149f88fc96a"
 #define EVENT_ID_SLOT_LOST        "9d1be1f0a6274c0fb3c8f1c6a7c5e2d4"
+#define EVENT_ID_HISTORY          "1f8c0b5e6a7d4c39b2e4d90a7f3c5186"
 #define EVENT_ID_STORE            "6c3a0929f2c040b6ac90607ed4a3e06f"

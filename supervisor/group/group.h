@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 struct actor;
+struct history_group;
 
 struct group_dead {
     struct protocol_id id;
@@ -62,6 +63,7 @@ struct group {
     struct cell *cell;   /* NULL with Cells=by-key */
     size_t size;         /* of cells without a size of their own */
     struct kept_results results;
+    struct history_group *past; /* its ended jobs on disk; NULL = there is no history of them */
     struct job_streams streams;
     struct submitters submitters;
     struct limits limits;

@@ -88,6 +88,15 @@ const struct family FAMILIES[] = {
     ROW(STORE, "store_free_bytes", GAUGE, BYTES, "free_bytes",
         "Free space of the database's file system, as of the last commit"),
 
+    ROW(HISTORY, "history_rows", GAUGE, NUMBER, "rows",
+        "Ended jobs in the history"),
+    ROW(HISTORY, "history_bytes", GAUGE, BYTES, "bytes",
+        "Size of the history and its log, as of the last change"),
+    ROW(HISTORY, "history_dropped", COUNTER, NUMBER, "dropped",
+        "Ended jobs that did not get into the history, since the start"),
+    ROW(HISTORY, "history_problem", GAUGE, NUMBER, "problem",
+        "Whether nothing gets into the history"),
+
     ROW(LETTERS, "dead_letters", GAUGE, NUMBER, "kept",
         "Messages and jobs kept as dead letters and errors", .label = "queue"),
     ROW(LETTERS, "dead_letters_max", GAUGE, NUMBER, "max",

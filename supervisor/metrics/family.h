@@ -23,6 +23,7 @@ enum family_scope {
     FAMILY_GROUP,    /* label group */
     FAMILY_SCHEDULE, /* label schedule */
     FAMILY_STORE,
+    FAMILY_HISTORY,
     FAMILY_LETTERS, /* dead_letters */
     FAMILY_SUPERVISOR,
     _FAMILY_N_SCOPES,

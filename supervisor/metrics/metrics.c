@@ -254,7 +254,8 @@ static void write_samples(struct metrics_text *text, const json_t *object)
 /* ---- all of them ---- */
 
 static const char *const SCOPES[_FAMILY_N_SCOPES] = {
-    [FAMILY_GROUP] = "groups",         [FAMILY_SCHEDULE] = "schedules",    [FAMILY_STORE] = "store",
+    [FAMILY_GROUP] = "groups",         [FAMILY_SCHEDULE] = "schedules",
+    [FAMILY_STORE] = "store",          [FAMILY_HISTORY] = "history",
     [FAMILY_LETTERS] = "dead_letters", [FAMILY_SUPERVISOR] = "supervisor",
 };
 

@@ -61,12 +61,13 @@ SPEAKER = (f'{sys.executable} -c "import os, socket, time; '
 class Contents(TestCase):
     def begin(self, conf=""):
         self.s = self.started({
-            "secret": ini(ACTOR, Pool={"Size": 2}, Jobs={"MaxRetries": 0}, Resources={"LimitCORE": 0}),
+            "secret": ini(ACTOR, Pool={"Size": 2}, Jobs={"MaxRetries": 0, "History": "1d", "HistoryPayload": "yes"},
+                          Resources={"LimitCORE": 0}),
             "owned": ini("/bin/sh -c 'echo SECRET output; exec sleep infinity'",
                          Group={"Type": "service", "User": "nobody"}),
             "speaking": ini(SPEAKER, Group={"Type": "service"}),
             "talking": ini(helper("workers/player"), Restart={"MinSec": "1ms"}),
-        }, conf=conf)
+        }, conf=conf, state=True)
         s = self.s
         for kind in "do.fail", "do.unhandled":  # the words of a handler
             s.call("io.troupe.Actors.Tell", to="talking/0", type=kind, payload=text(f"{SECRET} verdict"))
@@ -105,6 +106,7 @@ class Contents(TestCase):
             "io.troupe.Jobs.Explain": [{"id": id} for id in (self.kept, self.dead, self.erred, self.live)],
             "io.troupe.Supervisor.Explain": [{"target": "secret"}, {"target": "secret/0"}, {"target": "owned"}],
             "io.troupe.Jobs.List": [{"ended": True}, {"group": "secret", "ended": True}],
+            "io.troupe.Jobs.History": [{}, {"group": "secret"}, {"text": SECRET}],
             "io.troupe.Jobs.Wait": [{"id": id} for id in (self.kept, self.dead, self.erred)],
             "io.troupe.Jobs.Stream": [{"id": id} for id in (self.kept, self.dead, self.erred, self.live)],
             "io.troupe.Actors.Lookup": [{"name": "secret"}, {"name": "x"}, {"name": "secret/0"}],
@@ -121,6 +123,7 @@ class Contents(TestCase):
     CHANGES = {f"io.troupe.{name}" for name in (
         "Supervisor.Start Supervisor.Stop Supervisor.Restart Supervisor.Reset Supervisor.Pause Supervisor.Resume "
         "Supervisor.Drain Supervisor.Resize Supervisor.Reload Supervisor.Upgrade Jobs.Create Jobs.Do Jobs.Cancel Jobs.CancelAll Jobs.Attach "
+        "Jobs.PurgeHistory "
         "Actors.Tell Actors.Ask "
         "Actors.Schedule Actors.Unschedule Actors.Pause Actors.Resume Actors.Subscribe Actors.Unsubscribe "
         "Actors.CreateExchange Actors.DeleteExchange Actors.Requeue Actors.Purge Actors.SetMessageLog "
@@ -142,7 +145,7 @@ class Contents(TestCase):
 
     SECRETS = {f"io.troupe.{name}" for name in (
         "Supervisor.GetStatus Supervisor.Watch Supervisor.ListDeaths Supervisor.GetLog Jobs.Get "
-        "Jobs.List Jobs.Wait Jobs.Stream Actors.ListDeadLetters Actors.GetDeadLetter").split()}
+        "Jobs.List Jobs.History Jobs.Wait Jobs.Stream Actors.ListDeadLetters Actors.GetDeadLetter").split()}
 
     def test_what_changes_something_is_refused_to_a_stranger(self):
         s = self.begin()
@@ -256,7 +259,7 @@ class Contents(TestCase):
         s = self.begin()
         letter = str(self.letters[0])
         verbs = (("status",), ("status", "secret", "talking", "speaking", "owned"), ("status", "secret/0"), ("status", "talking/0"),
-                 ("status", "speaking/0"), ("events",), ("jobs", "--ended"), ("deaths",), ("metrics",), ("info",), ("timer", "list"),
+                 ("status", "speaking/0"), ("events",), ("jobs", "--ended"), ("history",), ("deaths",), ("metrics",), ("info",), ("timer", "list"),
                  ("actors",), ("exchanges",), ("exchanges", "show", "x"), ("dead-letters",),
                  ("dead-letters", "show", letter), ("logs", "secret"), ("logs", self.dead),
                  *((verb, target) for verb in ("why", "job") for target in (self.kept, self.dead, self.erred, self.live)),

@@ -111,7 +111,7 @@ class Checks(unittest.TestCase):
 
 class Methods(TestCase):
     def setUp(self):
-        self.s = self.supervisor({"actor": ini(ACTOR, Pool={"Size": 1}, Jobs={"MaxRetries": 1, "BackoffMinSec": "1ms"}),
+        self.s = self.supervisor({"actor": ini(ACTOR, Pool={"Size": 1}, Jobs={"MaxRetries": 1, "BackoffMinSec": "1ms", "History": "1d"}),
                                   "keyed": ini(ACTOR, Pool={"Cells": "by-key"}),
                                   "service": ini("/bin/sleep infinity", Group={"Type": "service"})})
         with open(self.s.path("script"), "w", encoding="utf-8") as file:
@@ -170,6 +170,8 @@ class Methods(TestCase):
         s.call("Stream", id=s.wait_job(s.create("actor", "emit item\necho"))["id"])
         s.call("io.troupe.Jobs.Explain", id=id)
         s.call("List", ended=True)
+        s.call("io.troupe.Jobs.History", group="actor")
+        s.call("io.troupe.Jobs.PurgeHistory", group="actor")
         s.call("Cancel", id=s.create("actor", "echo", delay_usec=3600 * 10**6))
         for method, parameters in ("CancelAll", {"group": "actor"}), ("Set", {"filter": {"group": "actor"}, "priority": 1}), \
                 ("RunNow", {"filter": {"group": "actor"}}), ("Move", {"filter": {"group": "actor"}, "to": "player"}):

@@ -109,28 +109,51 @@ void control_refuse_missing(struct request *request, int error)
                             job_lookup_problem(request->context->groups));
 }
 
-const struct dead_letter *control_find_dead_job(struct request *request, int error)
+static const struct dead_letter *find_letter(const struct request *request)
 {
-    const struct dead_letter *letter = NULL;
     char id[PROTOCOL_ID_TEXT];
     struct protocol_id parsed;
 
-    if (protocol_id_parse(&parsed, request_string(request, "id")) == 0)
-        letter = dead_letter_of_job(&request->context->messages->dead_letters,
-                                    protocol_id_format(&parsed, id));
+    return protocol_id_parse(&parsed, request_string(request, "id")) == 0
+               ? dead_letter_of_job(&request->context->messages->dead_letters,
+                                    protocol_id_format(&parsed, id))
+               : NULL;
+}
+
+const struct dead_letter *control_find_dead_job(struct request *request, int error)
+{
+    const struct dead_letter *letter = find_letter(request);
+
     if (!letter && !control_await_letters(request))
         control_refuse_missing(request, error);
     return letter;
+}
+
+static void answer_dead(struct request *request, const struct dead_letter *letter)
+{
+    report_dead_job(request_begin(request), "job", request, letter);
+    request_end(request);
+}
+
+/* A dead job, or one that only the history knows. */
+static void get_ended(struct request *request, int error)
+{
+    const struct dead_letter *letter = find_letter(request);
+
+    if (letter)
+        answer_dead(request, letter);
+    else if (!control_await_letters(request) &&
+             !control_find_past_job(request, request_string(request, "id"), error,
+                                    control_refuse_missing))
+        control_refuse_missing(request, error);
 }
 
 static void get_dead(struct request *request, int error)
 {
     const struct dead_letter *letter = control_find_dead_job(request, error);
 
-    if (!letter)
-        return;
-    report_dead_job(request_begin(request), "job", request, letter);
-    request_end(request);
+    if (letter)
+        answer_dead(request, letter);
 }
 
 /* Calls `missing` if there is no such job. Returns NULL if the call has been answered, or will be
@@ -188,7 +211,7 @@ static void do_job(struct request *request)
 
 static void get(struct request *request)
 {
-    struct job *job = find_job(request, get_dead);
+    struct job *job = find_job(request, get_ended);
 
     if (!job)
         return;

@@ -76,6 +76,13 @@ struct job *control_find_job(struct request *request, const char *id,
  * if an error has been sent, or the call will be executed again. */
 const struct dead_letter *control_find_dead_job(struct request *request, int error);
 
+/*
+ * Looks for the job in the history, which answers the call, or calls `missing` with `error` in a
+ * later turn. Returns false if there is no history.
+ */
+bool control_find_past_job(struct request *request, const char *id, int error,
+                           void (*missing)(struct request *request, int error));
+
 #define CONTROL_KEY_ALLOWED "in a group with Cells=by-key " PROTOCOL_NAME_ALLOWED
 
 struct control_submit_options {

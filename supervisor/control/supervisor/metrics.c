@@ -11,6 +11,7 @@
 #include "supervisor/event/latency.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/history/history.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/schedule/plans.h"
 #include "supervisor/store/durable-job.h"
@@ -152,6 +153,21 @@ static void report_store(struct reply *reply, struct store *store)
     reply_uint(reply, "waiting", stats.n_waiting);
     reply_uint(reply, "bytes", stats.bytes);
     reply_uint(reply, "free_bytes", stats.free_bytes);
+    reply_end_object(reply);
+}
+
+static void report_history(struct reply *reply, struct history *history)
+{
+    struct history_stats stats;
+
+    if (!history)
+        return;
+    stats = history_stats(history);
+    reply_object(reply, "history");
+    reply_uint(reply, "rows", stats.n_rows);
+    reply_uint(reply, "bytes", stats.bytes);
+    reply_uint(reply, "dropped", stats.n_dropped);
+    reply_bool(reply, "problem", *history_problem(history) != '\0');
     reply_end_object(reply);
 }
 
@@ -308,6 +324,7 @@ static void finish_metrics(struct request_parts *parts)
     report_bounds(reply);
     report_schedules(reply, context->plans);
     report_store(reply, context->durable->store);
+    report_history(reply, context->history);
     report_letters(reply, &context->messages->dead_letters);
     report_supervisor(reply, context, parts->request->control);
 }

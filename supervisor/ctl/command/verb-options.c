@@ -25,7 +25,8 @@
 /* Their texts go into JSON. */
 #define IN_MESSAGES                                                                                \
     (OPTIONS_ID | OPTIONS_JOB | OPTIONS_KEY | OPTIONS_REPLY | OPTIONS_WHEN | OPTIONS_OF |          \
-     OPTIONS_LETTERS | OPTIONS_KIND | OPTIONS_MESSAGES | OPTIONS_STATE | OPTIONS_CANCEL)
+     OPTIONS_LETTERS | OPTIONS_KIND | OPTIONS_MESSAGES | OPTIONS_STATE | OPTIONS_CANCEL |          \
+     OPTIONS_HISTORY)
 
 const struct option option_table[] = {
     VALUE(OPTIONS_PAYLOAD, OPTION_TEXT, 'd', "data", "TEXT", data, "payload: this text", ),
@@ -52,14 +53,22 @@ const struct option option_table[] = {
           "those with this reason: unhandled, gone, job, error ...", ),
     VALUE(OPTIONS_LETTERS | OPTIONS_CANCEL, OPTION_SPAN, 0, "since", "SPAN", since,
           "those of the last SPAN", ),
-    VALUE(OPTIONS_LETTERS | OPTIONS_CANCEL, OPTION_TEXT, 'k', "key", "KEY", of_key,
-          "those with this key", ),
+    VALUE(OPTIONS_LETTERS | OPTIONS_CANCEL | OPTIONS_HISTORY, OPTION_TEXT, 'k', "key", "KEY",
+          of_key, "those with this key", ),
     VALUE(OPTIONS_LETTERS | OPTIONS_CANCEL, OPTION_SPAN, 0, "older-than", "SPAN", older_than,
           "those from before the last SPAN", ),
     FLAG(OPTIONS_CHANGE | OPTIONS_CANCEL | OPTIONS_DRY_RUN, 0, "dry-run", dry_run,
          "change nothing, say how many it would be"),
-    VALUE(OPTIONS_LETTERS | OPTIONS_CANCEL, OPTION_TEXT, 0, "cause", "CAUSE", cause,
-          "those whose last attempt failed so: retry, exit, signal, oom ...", ),
+    VALUE(OPTIONS_HISTORY, OPTION_TEXT, 0, "tag", "WORD", of_tag, "those with this tag", ),
+    VALUE(OPTIONS_HISTORY, OPTION_TEXT, 0, "text", "TEXT", text,
+          "those with this text in id, key, reason or payload", ),
+    VALUE(OPTIONS_HISTORY, OPTION_MOMENT, 0, "since", "TIME", since_at,
+          "those that have ended since: 2h, 18:00, 2026-11-30, \"2026-11-30 18:00\"", ),
+    VALUE(OPTIONS_HISTORY, OPTION_MOMENT, 0, "until", "TIME", until_at,
+          "those that ended until then", ),
+    FLAG(OPTIONS_HISTORY, 0, "purge", purge, "remove all jobs of the group from the history"),
+    VALUE(OPTIONS_LETTERS | OPTIONS_CANCEL | OPTIONS_HISTORY, OPTION_TEXT, 0, "cause", "CAUSE",
+          cause, "those whose last attempt failed so: retry, exit, signal, oom ...", ),
     VALUE(OPTIONS_CHANGE, OPTION_TEXT, 0, "send-to", "ACTOR", send_to,
           "retry: send to this actor instead of the recipient", ),
     FLAG(OPTIONS_CHANGE, 'a', "all", everything, "all of them, without a filter"),
@@ -110,7 +119,7 @@ const struct option option_table[] = {
     FLAG(OPTIONS_EVENTS, 0, "jobs", jobs, "with --follow: show also events of every job"),
     FLAG(OPTIONS_ALL, 'a', "all", all, "show every worker and cell"),
     FLAG(OPTIONS_CANCEL, 'a', "all", everything, "all such jobs of these groups or cells"),
-    VALUE(OPTIONS_STATE | OPTIONS_CANCEL, OPTION_TEXT, 0, "state", "STATE", state,
+    VALUE(OPTIONS_STATE | OPTIONS_CANCEL | OPTIONS_HISTORY, OPTION_TEXT, 0, "state", "STATE", state,
           "those in this state: queued, running, backoff, delayed, succeeded ...", ),
     FLAG(OPTIONS_ENDED, 'e', "ended", ended, "show also ended jobs whose results are kept"),
     VALUE(OPTIONS_LIMIT, OPTION_NUMBER, 'n', "limit", "N", limit, "at most N of them", .minimum = 1,
@@ -188,6 +197,9 @@ static int bad_value(const struct option *option, const char *value)
         [OPTION_SPAN] = "a time span, such as 500ms, 10s, 1min 30s",
         [OPTION_BACKOFF] = "two time spans, the smaller one first, such as 100ms..30s",
         [OPTION_DATE] = "a time: 18:30, 2030-01-31 06:00:00, or @SECONDS since 1970",
+        [OPTION_MOMENT] =
+            "a time span before now, such as 2h, 1d 12h; or a time: 18:30, 2030-01-31, "
+            "2030-01-31 06:00:00, or @SECONDS since 1970",
         [OPTION_PATIENCE] = "a time span, such as 500ms, 10s, 1min 30s",
         [OPTION_RECONNECT] = "a time span, such as 10s, 0 or infinity",
     };
@@ -198,6 +210,18 @@ static int bad_value(const struct option *option, const char *value)
     else
         complain("--%s=%s: allowed: %s", option->name, value, allowed[option->kind]);
     return -EINVAL;
+}
+
+/* A time of day is that of the last 24 hours. */
+static int take_moment(const char *value, usec_t *ret)
+{
+    const usec_t now = clock_realtime();
+    usec_t span;
+
+    if (value_span(value, &span) < 0)
+        return value_slot(value, usec_sub(now, 86400 * USEC_PER_SEC), ret);
+    *ret = usec_sub(now, span);
+    return 0;
 }
 
 /* `value` is NULL if the option has none. */
@@ -232,6 +256,9 @@ static int store(struct options *options, const struct option *option, const cha
         break;
     case OPTION_DATE:
         r = value_date(value, clock_realtime(), field);
+        break;
+    case OPTION_MOMENT:
+        r = take_moment(value, field);
         break;
     case OPTION_RECONNECT:
         r = value_span(value, field);

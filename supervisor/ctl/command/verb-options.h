@@ -42,6 +42,7 @@ enum option_set {
     OPTIONS_TOP = 1u << 28,
     OPTIONS_PATIENCE = 1u << 29, /* with another --timeout: of the wait that the verb is for */
     OPTIONS_RELOAD = 1u << 30,   /* --allow-empty */
+    OPTIONS_HISTORY = 1u << 31,  /* which ended jobs */
 };
 
 /* Strings are borrowed from the command line. */
@@ -81,8 +82,11 @@ struct options {
     const char *cause, *of_key;
     bool allow_empty;   /* of a reload */
     const char *output; /* of metrics */
-    int64_t count;      /* of pictures of top; 0 = no limit */
-    usec_t interval;    /* between them; 0 = the default */
+    usec_t since_at, until_at;
+    const char *of_tag, *text;
+    bool purge;      /* of history */
+    int64_t count;   /* of pictures of top; 0 = no limit */
+    usec_t interval; /* between them; 0 = the default */
 };
 
 #define OPTIONS_DEFAULTS                                                                           \
@@ -97,6 +101,7 @@ enum option_kind {
     OPTION_NUMBER,    /* int64_t within minimum … maximum */
     OPTION_BACKOFF,   /* two of usec_t */
     OPTION_DATE,      /* usec_t */
+    OPTION_MOMENT,    /* usec_t, in the past: a date, or a time span before now */
     OPTION_PATIENCE,  /* usec_t; without a value: infinite */
     OPTION_RECONNECT, /* usec_t and whether it is given */
 };

@@ -238,6 +238,7 @@ static const char CONFIGURATION[] =
     "[{members_are.up>0}, workers continue with the old one]; see 'troupectl deaths {name}', fix "
     "it and reload again]\n"
     "[    Limits: " YELLOW "{no_effect}" PLAIN " without effect here, see 'troupectl info']\n"
+    "[   History: " RED "off" PLAIN ": {history_problem}]\n"
     "[   Sandbox: {sandbox}]";
 
 /* Most workers of a group were started in the same way, so only changes are printed. */

@@ -58,7 +58,8 @@ static const char FACTS[] =
     "[{attempt>1} in the last attempt]|{attempt=0}, none of it at work]]\n"
     "[       Key: {key}]\n"
     "  Priority: {priority:count}\n"
-    "[      Cost: {cost:count} units of each limit]";
+    "[      Cost: {cost:count} units of each limit]\n"
+    "[    Source: {from_history}from the history]";
 
 /* The payload's beginning is at most 60 bytes. */
 static const char START[] =

@@ -36,6 +36,64 @@ int verb_jobs(struct invocation *invocation)
                        options->limit > 0 || options->json ? options->limit : JOBS_SHOWN);
 }
 
+/* ---- history ---- */
+
+#define PAST_SHOWN 50
+
+static const struct list_column past_columns[] = {
+    {"ENDED", "{ended_at:ago}", LIST_LEFT},
+    {"JOB", "{id}", LIST_LEFT},
+    {"GROUP", "{group}", LIST_LEFT},
+    {"STATE", "{state:state}", LIST_LEFT},
+    {"TOOK", "{ended_at-created_at:span}", LIST_RIGHT},
+    {"KEY", "{key}", LIST_LEFT},
+    {"", "[{cause:enum}][, {last_failure:enum}][, on {worker}][: {reason:line}]", LIST_LEFT},
+    {0},
+};
+
+static json_t *past_parameters(const struct options *options, const char *group)
+{
+    return json_pack(
+        "{s:s*, s:s*, s:s*, s:o*, s:o*, s:s*, s:o*, s:o*}", "group", group, "key", options->of_key,
+        "tag", options->of_tag, "state", field_enum_new(options->state), "cause",
+        field_enum_new(options->cause), "text", options->text, "since_at",
+        options->since_at > 0 ? json_integer((json_int_t)options->since_at) : NULL, "until_at",
+        options->until_at > 0 ? json_integer((json_int_t)options->until_at) : NULL);
+}
+
+static void show_purged(const struct invocation *invocation, const json_t *reply)
+{
+    if (!invocation->options.quiet)
+        pattern_print(&invocation->out, "{purged:count} removed from the history", reply, 0);
+}
+
+static int purge_past(struct invocation *invocation, const char *group)
+{
+    const struct options *options = &invocation->options;
+
+    if (group && !options->of_key && !options->of_tag && !options->state && !options->cause &&
+        !options->text && options->since_at == 0 && options->until_at == 0)
+        return call_print(invocation, CALL_JOBS "PurgeHistory", json_pack("{s:s}", "group", group),
+                          true, show_purged);
+    complain("--purge needs a group, and no filter");
+    return EXIT_USAGE;
+}
+
+int verb_history(struct invocation *invocation)
+{
+    static const struct listing listing = {.method = CALL_JOBS "History",
+                                           .array = "jobs",
+                                           .none = "No jobs.",
+                                           .columns = past_columns};
+    const struct options *options = &invocation->options;
+    const char *group = invocation_operand(invocation, 0);
+
+    if (options->purge)
+        return purge_past(invocation, group);
+    return listing_run(invocation, &listing, past_parameters(options, group),
+                       options->limit > 0 ? options->limit : PAST_SHOWN);
+}
+
 /* ---- job ---- */
 
 /* Live and successful jobs give EXIT_OK. */

@@ -8,6 +8,7 @@ struct invocation;
 int verb_status(struct invocation *invocation);
 int verb_events(struct invocation *invocation);
 int verb_jobs(struct invocation *invocation);
+int verb_history(struct invocation *invocation);
 int verb_job(struct invocation *invocation);
 int verb_change_jobs(struct invocation *invocation);
 int verb_create(struct invocation *invocation);

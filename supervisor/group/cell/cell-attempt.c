@@ -347,6 +347,7 @@ void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
     count_returned(cell, job);
     job->code = code;
     if (job_cancel_requested(job) && outcome != PROTOCOL_RETRY) {
+        cell_note_past(cell, job, worker);
         cell_end_cancelled(cell, job);
         return;
     }
@@ -357,6 +358,7 @@ void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
             cell_end_too_large(cell, job, worker, result->size);
             break;
         }
+        cell_note_past(cell, job, worker);
         cell_drop_payload(cell, job);
         payload_move(&job->result, result);
         cell_end_job(cell, job, outcome == PROTOCOL_SUCCESS ? JOB_SUCCEEDED : JOB_REJECTED, NULL);

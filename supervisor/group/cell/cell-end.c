@@ -8,6 +8,7 @@
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
+#include "supervisor/history/history.h"
 #include "supervisor/job/job-unique.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/loop/loop.h"
@@ -137,6 +138,22 @@ static void cell_report_dead(struct cell *cell, struct job *job)
 
 /* ---- ends ---- */
 
+void cell_note_past_now(struct cell *cell, struct job *job, const char *worker)
+{
+    if (cell->group->past)
+        history_note(cell->group->past, job, worker, cell->config->history_payload);
+}
+
+/* A job that no worker has answered: notes it for the history, and reports a dead one. */
+static void cell_end_unanswered(struct cell *cell, struct job *job)
+{
+    const unsigned n = job->n_attempts;
+
+    cell_note_past(cell, job, n > 0 ? job->rare->attempts[n - 1].worker : NULL);
+    if (job->state == JOB_DEAD)
+        cell_report_dead(cell, job);
+}
+
 void cell_drop_payload(struct cell *cell, struct job *job)
 {
     job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
@@ -231,12 +248,19 @@ void cell_note_gone(struct cell *cell)
     }
 }
 
+static void cell_end_rare(struct job *job)
+{
+    cell_release_unique(job);
+    if (job->rare->past && job->refusal == 0)
+        history_add(job);
+}
+
 /* The job is live no more: notifies its waiters, and gives it away. */
 static void cell_finish(struct cell *cell, struct job *job)
 {
     job_count(&cell->counts, JOBS_LIVE, -1);
     if (job->rare)
-        cell_release_unique(job);
+        cell_end_rare(job);
     job_tell_waiters(cell->context->jobs, job);
     if (job->record)
         durable_job_answer_all(job);
@@ -252,8 +276,8 @@ void cell_tell_end(struct cell *cell, struct job *job, enum job_state state)
     if (job->refusal == 0) /* else it counts as refused */
         job_count(&cell->counts, ENDS[state], 1);
     cell_note_outcome(cell, job);
-    if (state == JOB_DEAD)
-        cell_report_dead(cell, job);
+    if (state == JOB_DEAD || state == JOB_CANCELLED)
+        cell_end_unanswered(cell, job);
     if (cell_is_restored(job))
         cell_tell_restored(cell, job);
     if (state == JOB_DEAD || state == JOB_CANCELLED)

@@ -52,6 +52,17 @@ void cell_end_replaced(struct job *job);
 /* Whether the key of a job that was read is released, since an attempt of it has begun. */
 bool cell_has_released_key(const struct cell *cell, const struct job_row *row);
 
+/* ---- cell-end.c ---- */
+
+/* Notes for the history, if the group has one, what is lost when the job ends. `worker` NULL = none
+ * had it. */
+void cell_note_past_now(struct cell *cell, struct job *job, const char *worker);
+static inline void cell_note_past(struct cell *cell, struct job *job, const char *worker)
+{
+    if (cell->config->history > 0)
+        cell_note_past_now(cell, job, worker);
+}
+
 /* ---- cell-attempt.c ---- */
 
 /* A running job waits before its next attempt. */

@@ -60,6 +60,13 @@ class Questions(ABC, Generic[Many, One]):
         """
         return self._many(ask(self._path, "Jobs.List", "jobs", False, {"group": group, "state": state, "ended": ended}))
 
+    def history(self, group: str | None = None, **filter: Any) -> Many:
+        """
+        Ended jobs of groups with History=, the newest first: records of type Job. `filter`: parameters of Jobs.History, such
+        as key="a", state="dead", text="timeout" or since_at=1767225600000000; `limit` is that of one answer.
+        """
+        return self._many(ask(self._path, "Jobs.History", "jobs", False, {"group": group, **filter}))
+
     def dead_letters(self, recipient: str | None = None, **filter: Any) -> Many:
         """
         Jobs and messages that were not handled, the newest first: records of type DeadLetter. `filter`: the other members

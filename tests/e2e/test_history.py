@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: MIT
+"""Q14: ended jobs of groups with History= are kept on disk, and found again."""
+import contextlib
+import os
+import sqlite3
+import unittest
+from pathlib import Path
+
+from test_durable import HOUR, Case, actor
+from troupe import user
+
+READER, SUBMITTER = 2003, 2002
+JOBS = "io.troupe.Jobs."
+
+
+class History(Case):
+    def with_history(self, groups=None, **jobs):
+        """A supervisor with a group "past", and a durable one "kept"."""
+        s = self.durable({"past": actor(History="30d", **jobs), **(groups or {})}, History="30d", **jobs)
+        s.history = s.path("state/history.db")
+        return s.start()
+
+    def found(self, s, **filters):
+        """The ids that a search finds, newest first."""
+        return [job["id"] for job in s.pages(JOBS + "History", "jobs", **filters)[0]]
+
+    def rows(self, s, sql="SELECT count(*) FROM job"):  # pylint: disable=arguments-renamed
+        with contextlib.closing(sqlite3.connect(f"file:{s.history}?mode=ro", uri=True)) as connection:
+            return connection.execute(sql).fetchall()
+
+    def metric(self, s, name):
+        return s.call("GetMetrics")["history"][name]
+
+    # ---- what is kept
+
+    def test_Q14_ended_jobs_are_kept_and_found_newest_first(self):
+        s = self.with_history({"without": actor()})
+        for group in "past", "kept":
+            with self.subTest(group=group):
+                ids = [s.create(group, f"echo {i}", id=f"{group}-{i}") for i in range(5)]
+                for id in ids:
+                    s.wait_job(id)
+                self.assertEqual(self.found(s, group=group), ids[::-1])
+        s.wait_job(s.create("without", "echo"))
+        self.assertEqual(self.found(s, group="without"), [])
+        self.assertEqual(len(self.found(s)), 10)
+
+    def test_Q14_a_row_says_what_the_job_was(self):
+        s = self.with_history()
+        for group in "past", "kept":
+            with self.subTest(group=group):
+                id = s.create(group, "reject 7", key="a key", priority=40, max_retries=2)
+                job = s.wait_job(id)
+                [past] = s.call(JOBS + "History", group=group)["jobs"]
+                self.assertTrue(past["from_history"])
+                for field in "id", "group", "key", "state", "attempt", "priority", "created_at", "started_at", "ended_at", "code", \
+                        "failed_attempts", "max_attempts":
+                    self.assertEqual(past[field], job[field], field)
+                self.assertEqual((past["worker"], past["submitter"]), (f"{group}/0", os.getuid()))
+                self.assertNotIn("payload_start", past)
+                dead = s.create(group, "crash abort", max_retries=0)
+                reason = s.wait_job(dead)["reason"]
+                past = s.call(JOBS + "History", group=group)["jobs"][0]
+                self.assertEqual((past["id"], past["state"], past["cause"], past["last_failure"], past["reason"], past["worker"]),
+                                 (dead, "dead", "attempts", "signal", reason, f"{group}/0"))
+                cancelled = s.create(group, "echo", delay_usec=HOUR)
+                s.call("Cancel", id=cancelled)
+                past = s.call(JOBS + "History", group=group)["jobs"][0]
+                self.assertEqual((past["id"], past["state"], past["cause"]), (cancelled, "cancelled", "requested"))
+                self.assertIn("cancelled by uid", past["reason"])
+
+    def test_Q14_the_beginning_of_the_payload_is_kept_only_if_the_group_says_so(self):
+        s = self.with_history(HistoryPayload="yes", MaxRetries=0)
+        large = "echo " + "é" * 60000
+        for group in "past", "kept":
+            for payload in "echo small", "reject 1\nno", "crash abort", large:
+                with self.subTest(group=group, payload=payload[:20]):
+                    id = s.create(group, payload)
+                    s.wait_job(id)
+                    past = s.call(JOBS + "History", group=group)["jobs"][0]
+                    start = past["payload_start"]["data"]
+                    self.assertEqual((past["id"], past["payload_bytes"]), (id, len(payload.encode())))
+                    self.assertTrue(payload.startswith(start) and len(start.encode()) >= min(199, len(payload.encode())))
+
+    def test_Q14_a_refused_job_and_a_live_one_are_not_in_it(self):
+        s = self.with_history(QueueMax=1)
+        s.call("Pause", target="past")
+        s.create("past", "echo")
+        self.refused("Busy", s.create, "past", "echo")
+        self.assertEqual(self.found(s), [])
+
+    # ---- searches
+
+    def test_Q14_searches_find_by_each_property(self):
+        s = self.with_history(HistoryPayload="yes", MaxRetries=0)
+        one = s.create("past", "echo Needle", key="blue")
+        two = s.create("kept", "reject 1", key="blue")
+        three = s.create("past", "crash abort", key="red")
+        four = s.create("kept", "echo", delay_usec=HOUR)
+        s.call("Cancel", id=four)
+        for id in one, two, three:
+            s.wait_job(id)
+        for filters, expected in (
+                ({"key": "blue"}, {one, two}), ({"key": "blue", "group": "past"}, {one}), ({"key": "blu"}, set()),
+                ({"group": "past/red"}, {three}), ({"state": "succeeded"}, {one}), ({"state": "rejected"}, {two}),
+                ({"state": "cancelled", "group": "kept"}, {four}), ({"state": "cancelled", "group": "past"}, set()),
+                ({"cause": "signal"}, {three}), ({"cause": "requested"}, {four}), ({"cause": "oom"}, set()),
+                ({"text": "Needle"}, {one}), ({"text": "needle"}, set()), ({"text": "cancelled by"}, {four}),
+                ({"text": three[3:20]}, {three}), ({"text": "red"}, {three}), ({"group": "nothing"}, set()),
+                ({"since_at": 1}, {one, two, three, four}), ({"until_at": 1}, set())):
+            with self.subTest(filters=filters):
+                self.assertEqual(set(self.found(s, **filters)), expected)
+        ends = {job["id"]: job["ended_at"] for job in s.call(JOBS + "History")["jobs"]}
+        self.assertEqual(set(self.found(s, since_at=ends[one])), {id for id in ends if ends[id] >= ends[one]})
+        self.assertEqual(set(self.found(s, until_at=ends[one])), {id for id in ends if ends[id] <= ends[one]})
+
+    def test_Q14_pages_have_each_job_once_while_others_end(self):
+        s = self.with_history()
+        for i in range(30):
+            s.do("past", "echo", id=f"job-{i}")
+        seen, answer = [], {"next": None}
+        while "next" in answer:
+            answer = s.call(JOBS + "History", limit=4, **({"cursor": answer["next"]} if answer["next"] else {}))
+            seen += [job["id"] for job in answer["jobs"]]
+            s.do("past", "echo")
+        self.assertEqual(seen, [f"job-{i}" for i in range(29, -1, -1)])
+
+    def test_Q14_a_user_has_a_bounded_number_of_searches(self):
+        s = self.with_history()
+        s.do("past", "echo")
+        connections = [s.connect() for _ in range(20)]
+        for connection in connections:
+            connection.send(JOBS + "History", {})
+        errors = {connection.receive().get("error") for connection in connections}
+        self.assertLessEqual(errors, {None, JOBS + "TooManySearches"})
+        self.assertEqual(len(self.found(s)), 1, "and they can search again")
+
+    def test_Q14_a_job_that_is_not_known_otherwise_comes_from_the_history(self):
+        s = self.with_history(ResultTTLSec=0, MaxRetries=0)
+        for group in "past", "kept":
+            with self.subTest(group=group):
+                ended = s.do(group, "reject 3", id=f"old-{group}")
+                past = s.job(ended["id"])
+                self.assertEqual((past["state"], past["from_history"], past["code"]), ("rejected", True, ended["code"]))
+                shown = s.ctl("job", ended["id"])
+                self.assertEqual(shown.returncode, 1, shown.stderr)
+                self.assertIn("from the history", shown.stdout)
+        self.refused("NoSuchJob", s.job, "never-was")
+        self.assertEqual(s.ctl("job", "never-was").returncode, 5)
+
+    # ---- it outlives the supervisor
+
+    def test_Q14_it_outlives_a_restart_an_upgrade_and_a_crash(self):
+        s = self.with_history()
+        ids = [s.do("past", "echo", id="first")["id"]]
+        s.stop()
+        s.start()
+        self.assertEqual(self.found(s), ids[::-1])
+        ids.append(s.do("past", "echo", id="second")["id"])
+        s.ctl("upgrade", check=True)
+        ids.append(s.do("past", "echo", id="third")["id"])
+        self.assertEqual(self.found(s), ids[::-1])  # a search writes what waits
+        s.crash()
+        s.until(lambda: self.found(s) == ids[::-1])
+
+    def test_Q14_rows_of_a_group_that_has_gone_stay_until_they_are_purged(self):
+        s = self.with_history({"other": actor(History="1h")})
+        s.do("past", "echo", id="one")
+        s.do("other", "echo", id="two")
+        os.unlink(s.path("etc/past.group"))
+        s.write("other.group", actor())
+        s.call("Reload")
+        s.do("other", "echo", id="three")
+        self.assertEqual(self.found(s), ["two", "one"])
+        self.assertEqual(s.ctl("history", "past", "--purge", check=True).stdout, "1 removed from the history\n")
+        self.assertEqual(self.found(s), ["two"])
+        self.assertEqual(s.ctl("history", "--purge").returncode, 2)
+
+    # ---- bounds
+
+    def test_Q14_old_rows_go_with_time(self):
+        s = self.with_history({"short": actor(History="1s")})
+        for i in range(300):
+            s.create("short", "echo", id=f"s-{i}")
+        s.wait_job("s-299")
+        s.do("past", "echo", id="stays")
+        s.until(lambda: self.found(s, group="short") == [] and self.metric(s, "rows") == 1)
+        self.assertEqual(self.found(s), ["stays"])
+        self.assertEqual(self.rows(s, "SELECT count(*) FROM word"), [(2,)], "no entry is left")
+
+    def test_Q14_the_oldest_rows_go_when_there_are_too_many(self):
+        s = self.with_history({"small": actor(History="infinity", HistoryMax="1M", HistoryPayload="yes")})
+        payload = "echo\n" + "x" * 200
+        s.call("Resize", target="small", size=2)
+        with s.connect() as connection:
+            for i in range(4000):
+                connection.call("Create", group="small", payload={"encoding": "utf8", "data": payload})
+        last = s.do("small", payload)["id"]
+        s.until(lambda: s.group("small")["queued"] + s.group("small")["running"] == 0)
+        self.assertEqual(self.found(s, limit=1000)[0], last)
+        s.until(lambda: 1500 < self.metric(s, "rows") < 3500)
+        self.assertEqual(self.metric(s, "dropped"), 0)
+
+    # ---- problems
+
+    def test_Q14_a_damaged_or_newer_history_is_off_and_jobs_run_on(self):
+        s = self.with_history()
+        s.do("past", "echo", id="one")
+        s.stop()
+        good = Path(s.history).read_bytes()
+
+        def newer(path):
+            with contextlib.closing(sqlite3.connect(path)) as connection:
+                connection.execute("PRAGMA user_version = 99")
+        for spoil, words in ((lambda path: Path(path).write_bytes(b"x" * 5000), "not a database"),
+                             (lambda path: Path(path).write_bytes(good[:4096] + b"\xff" * (len(good) - 4096)), "malformed"),
+                             (newer, "a newer trouped has written it")):
+            with self.subTest(words=words):
+                spoil(s.history)
+                s.start()
+                s.do("past", "echo")
+                s.do("kept", "echo")
+                s.until(lambda: words in s.group("past").get("history_problem", ""))  # pylint: disable=cell-var-from-loop
+                self.assertIn(words, self.refused("HistoryOff", s.call, JOBS + "History")["problem"])
+                self.assertIn(words, s.ctl("status", "past").stdout)
+                s.wait_event("history.failed")
+                s.until(lambda: self.metric(s, "dropped") == 2 and self.metric(s, "problem") is True)
+                self.refused("NoSuchJob", s.job, "nothing")
+                s.stop()
+                Path(s.history).write_bytes(good)
+        s.start()
+        self.assertEqual(self.found(s), ["one"])
+
+    def test_Q14_without_a_history_a_search_says_so(self):
+        s = self.supervisor({"actor": actor()}, state=True).start()
+        self.assertIn("no group has History=", self.refused("HistoryOff", s.call, JOBS + "History")["problem"])
+        self.assertFalse(os.path.exists(s.path("state/history.db")))
+
+    # ---- who may read it
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to be several users")
+    def test_Q14_contents_are_for_those_who_may_read_the_job(self):
+        s = self.durable({"past": actor(History="1d", HistoryPayload="yes", MaxRetries=0)}, conf="AdminGroup=daemon\n")
+        s.start()
+        mine, other = "mine", "other"
+        with user(SUBMITTER, 1):
+            s.create("past", "retry 1 SECRET", id=mine, key="SECRET-key")
+            s.wait_job(mine)
+        s.create("past", "retry 1 SECRET", id=other, key="SECRET-key")
+        s.wait_job(other)
+        for uid, expected in (READER, set()), (SUBMITTER, {mine}):
+            with self.subTest(uid=uid), user(uid):
+                jobs = s.call(JOBS + "History", group="past")["jobs"]
+                self.assertEqual({job["id"] for job in jobs}, {mine, other})
+                self.assertEqual({job["id"] for job in jobs if "SECRET" in str(job)}, expected)
+                self.assertEqual({job["id"] for job in jobs if "restricted" not in job}, expected)
+                for filters in {"key": "SECRET-key"}, {"text": "SECRET"}, {"group": "past/SECRET-key"}:
+                    self.assertEqual(set(self.found(s, **filters)), expected, filters)
+                self.refused("NotPermitted", s.call, JOBS + "PurgeHistory", group="past")
+
+    # ---- the command line
+
+    def test_Q14_troupectl_shows_and_filters_it(self):
+        s = self.with_history(MaxRetries=0)
+        s.do("past", "echo", id="good", key="k")
+        s.do("past", "crash abort", id="bad")
+        shown = s.ctl("history", "past", check=True).stdout
+        self.assertRegex(shown, r"(?s)bad .*dead.*signal.*good ")
+        for arguments, expected in ((("--state", "dead"), ["bad"]), (("--cause", "signal"), ["bad"]), (("--key", "k"), ["good"]),
+                                    (("--since", "1h"), ["bad", "good"]), (("--until", "1h"), []),
+                                    (("--until", "2001-01-01"), []), (("--text", "oo"), ["good"]), (("--limit", "1"), ["bad"])):
+            with self.subTest(arguments=arguments):
+                self.assertEqual([job["id"] for job in s.ctl_json("history", *arguments)["jobs"]], expected)
+        self.assertEqual(s.ctl("history", "--text", "nothing", check=True).stdout, "No jobs.\n")
+        self.assertEqual(s.ctl("history", "--since", "soon").returncode, 2)
+        self.assertEqual(s.ctl("history", "--state", "queued").returncode, 2)
