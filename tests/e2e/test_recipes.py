@@ -13,6 +13,8 @@ from troupe import BUILD, FAULTY_TROUPED, SANITIZED, TestCase, can_mount
 PROGRAMS = {
     "A report every night": {"report": 'echo "report for $1"'},
     "One job at a time for each customer": {"import": "[ $1 != 2025 ] || exec sleep 1000; echo $1 is imported"},
+    "Customers that do not delay each other": {"import": "[ $1 != 2025 ] || exec sleep 1000; echo $1 is imported"},
+    "What a job has written": {"convert": "echo frame 1 is damaged >&2"},
     "The rate limit of an API": {"call-api": "echo called $1"},
     "The same job only once": {"sync": "exec sleep 1000"},
     "Only the last of several changes": {"index": "echo indexed $1"},
