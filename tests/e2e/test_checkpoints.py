@@ -87,7 +87,7 @@ class Checkpoints(Case):
     def test_Q11_commands_save_checkpoints_and_read_the_last_one(self):
         script = ("last=$(cat <&$TROUPE_LAST_CHECKPOINT_FD); [ $last ] || { echo 1 >&4; echo half >&$TROUPE_CHECKPOINT_FD; kill -9 $$; }; "
                   "echo from $last")
-        command = f"{TROUPE_EXEC} -- /bin/sh -c '{script}'"
+        command = f"{TROUPE_EXEC} --channels -- /bin/sh -c '{script}'"
         s = self.durable({"plain-command": ini(command, Jobs=FAST), "kept-command": ini(command, Jobs={"Durable": "yes", **FAST})}).start()
         for group in "plain-command", "kept-command":
             job = s.wait_job(s.create(group))
@@ -95,12 +95,12 @@ class Checkpoints(Case):
 
     def test_Q11_a_checkpoint_of_a_command_has_up_to_64_KiB_and_is_its_last_words(self):
         script = ("[ {attempt} = 1 ] && { for size in 65536 65537; do dd if=/dev/zero bs=$size count=1 >&4; done; exit 1; }; exec cat <&5")
-        s = self.started({"command": ini(f"{TROUPE_EXEC} -- /bin/sh -c '{script}'", Jobs=FAST)})
+        s = self.started({"command": ini(f"{TROUPE_EXEC} --channels -- /bin/sh -c '{script}'", Jobs=FAST)})
         result = s.do("command")["result"]
         self.assertEqual((result["encoding"], base64.b64decode(result["data"])), ("base64", bytes(65536)))
         self.wait_logged(s, "discarding a checkpoint of the command: the limits are 65536 bytes")
         script = "[ {attempt} = 1 ] && { echo half >&4; cat <&5; printf more >&4; exec python3 -c \"import os; os.write(4, b'')\"; }"
-        s.write("empty.group", ini(f"{TROUPE_EXEC} -- /bin/sh -c {{}}", Jobs=FAST))
+        s.write("empty.group", ini(f"{TROUPE_EXEC} --channels -- /bin/sh -c {{}}", Jobs=FAST))
         s.call("Reload")
         self.assertEqual(s.do("empty", script + "; exec cat <&5")["result"], text(""))
 

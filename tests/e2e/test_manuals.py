@@ -85,7 +85,7 @@ class Manuals(TestCase):
         stub.write_text("#!/bin/sh\ncd ${0%/*}\n[ $1 != three ] || [ -e again ] || { touch again; exit 1; }\necho $1 >>imported\n", encoding="ascii")
         for path in script, stub:
             path.chmod(0o755)
-        s.write("import.group", ini(f"{TROUPE_EXEC} -- {script} {{}}", Jobs={"BackoffMinSec": "1ms"}))
+        s.write("import.group", ini(f"{TROUPE_EXEC} --channels -- {script} {{}}", Jobs={"BackoffMinSec": "1ms"}))
         Path(s.path("lines")).write_text("one\ntwo\nthree\nfour\n", encoding="ascii")
         s.start()
         job = s.wait_job(s.create("import", s.path("lines")))

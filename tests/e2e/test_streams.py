@@ -106,8 +106,8 @@ os.close(ends[0])
 """
 
     def setUp(self):
-        self.s = self.started({"sh": ini(f"{TROUPE_EXEC} -- /bin/sh -c {{}}", Jobs={**FAST, "MaxRetries": 0}),
-                               "python": ini(f"{TROUPE_EXEC} -- python3 -c {{}}", Jobs={**FAST, "MaxRetries": 0})})
+        self.s = self.started({"sh": ini(f"{TROUPE_EXEC} --channels -- /bin/sh -c {{}}", Jobs={**FAST, "MaxRetries": 0}),
+                               "python": ini(f"{TROUPE_EXEC} --channels -- python3 -c {{}}", Jobs={**FAST, "MaxRetries": 0})})
 
     def emitted(self, group, script):
         job = self.s.wait_job(self.s.create(group, script))
@@ -137,6 +137,10 @@ os.close(ends[0])
         self.assertEqual(self.emitted("sh", "echo one >&3"), ["one\n"])
         self.s.call("Cancel", id=id)
         self.assertEqual(self.s.wait_job(id)["state"], "cancelled")
+
+    def test_a_command_without_channels_has_three_descriptors(self):
+        s = self.started({"plain": ini(f"{TROUPE_EXEC} -- /bin/sh -c 'ls /proc/self/fd | wc -l; env | grep -c _FD= || true'")})
+        self.assertEqual(s.do("plain")["result"], text("4\n0\n"))
 
     def test_a_command_that_emits_a_locked_pipe_blocks_the_reader_alone(self):
         worker = self.s.worker("python/0")["pid"]

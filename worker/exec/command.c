@@ -359,6 +359,7 @@ static int start(struct run *run)
         .mask = &run->mask,
         .input = options->input,
         .input_size = options->input_size,
+        .channels = options->channels,
         .last = options->last,
         .last_size = options->last_size,
     };

@@ -38,6 +38,7 @@ struct command_options {
     char *const *argv;
     const void *input; /* standard input; NULL = /dev/null */
     size_t input_size;
+    bool channels;    /* for items and checkpoints */
     const void *last; /* the last checkpoint */
     size_t last_size;
     struct reader

@@ -27,6 +27,7 @@ static const char help[] =
     "                          not retried\n"
     "  --kill-after=TIME       from SIGTERM to SIGKILL when a job is cancelled (5s)\n"
     "  --literal               replace nothing in arguments\n"
+    "  --channels              give the command descriptors for items and checkpoints\n"
     "  -h, --help              show this\n"
     "  -V, --version           show the version\n"
     "\n"
@@ -72,6 +73,9 @@ static int apply(struct exec_options *options, int option)
     case 'l':
         options->literal = true;
         return 0;
+    case 'c':
+        options->channels = true;
+        return 0;
     case 'h':
         fputs(help, stdout);
         return OPTIONS_E_DONE;
@@ -86,13 +90,11 @@ static int apply(struct exec_options *options, int option)
 
 int options_parse(struct exec_options *ret, int argc, char *argv[])
 {
-    static const struct option longs[] = {{"max-output", required_argument, NULL, 'o'},
-                                          {"reject", required_argument, NULL, 'u'},
-                                          {"kill-after", required_argument, NULL, 'k'},
-                                          {"literal", no_argument, NULL, 'l'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"max-output", required_argument, NULL, 'o'}, {"reject", required_argument, NULL, 'u'},
+        {"kill-after", required_argument, NULL, 'k'}, {"literal", no_argument, NULL, 'l'},
+        {"channels", no_argument, NULL, 'c'},         {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},          {NULL, 0, NULL, 0}};
     struct exec_options options = {.max_output = MAX_OUTPUT_DEFAULT,
                                    .kill_after = KILL_AFTER_DEFAULT};
     int option, r;

@@ -13,7 +13,8 @@ struct exec_options {
     size_t max_output;
     usec_t kill_after;
     struct outcome_policy policy;
-    bool literal; /* replace nothing in arguments */
+    bool literal;  /* replace nothing in arguments */
+    bool channels; /* give the command descriptors 3 to 5 */
     char *const *argv;
 };
 

@@ -155,12 +155,12 @@ static _Noreturn void become_reader(int fd, pid_t parent)
 
 /* ---- in the process of a command ---- */
 
-static int give(int fd, const int *ends)
+static int give(int fd, const int *ends, size_t n)
 {
     char request = BEGIN;
     const struct iovec data = {.iov_base = &request, .iov_len = sizeof(request)};
 
-    return scm_send(fd, data, ends, N_FDS - OUTPUT, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+    return scm_send(fd, data, ends, n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
 /* Makes the pipe or socket between the reader and the command's descriptor `which`. */
@@ -177,15 +177,16 @@ static int make_ends(int which, int *ret_reader, int *ret_command)
     return *ret_command < 0 ? -errno : 0;
 }
 
-int reader_attach(int fd)
+int reader_attach(int fd, bool channels)
 {
+    const int end = channels ? N_FDS : ERROR + 1;
     int reader[N_FDS], command[N_FDS], r = 0;
 
-    for (int which = OUTPUT; r == 0 && which < N_FDS; which++)
+    for (int which = OUTPUT; r == 0 && which < end; which++)
         r = make_ends(which, &reader[which], &command[which]);
     if (r == 0)
-        r = give(fd, reader + OUTPUT);
-    for (int which = OUTPUT; r == 0 && which < N_FDS; which++)
+        r = give(fd, reader + OUTPUT, (size_t)(end - OUTPUT));
+    for (int which = OUTPUT; r == 0 && which < end; which++)
         r = dup2(command[which], which) < 0 ? -errno : 0;
     return r;
 }

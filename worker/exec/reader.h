@@ -57,9 +57,10 @@ struct reader_message {
 int reader_start(struct reader *reader);
 
 /* Makes pipes and sockets, sends their read ends to the reader, whose socket is `fd`, and makes
- * their write ends the calling process's descriptors 1 to COMMAND_CHECKPOINT_FD. Called in the
- * command's process after fork; async-signal-safe. Returns 0 or -errno. */
-int reader_attach(int fd);
+ * their write ends the calling process's descriptors 1 and 2, and with `channels` those up to
+ * COMMAND_CHECKPOINT_FD. Called in the command's process after fork; async-signal-safe. Returns 0
+ * or -errno. */
+int reader_attach(int fd, bool channels);
 
 /* Asks the reader for the rest of the data and to close pipes and sockets; READER_DONE follows.
  * Does not wait. Returns 0, or -errno if the reader has ended. */

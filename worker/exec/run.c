@@ -77,7 +77,7 @@ static int set_variables(const struct template_values *values)
 
     snprintf(id, sizeof(id), "TROUPE_JOB_ID=%s", values->id);
     snprintf(attempt, sizeof(attempt), "TROUPE_JOB_ATTEMPT=%u", values->attempt);
-    if (putenv(id) != 0 || putenv(attempt) != 0 || set_descriptors() < 0)
+    if (putenv(id) != 0 || putenv(attempt) != 0)
         return -ENOMEM;
     /* A variable cannot hold a NUL byte. */
     if (values->key_size == 0 || memchr(values->key, '\0', values->key_size))
@@ -117,6 +117,7 @@ static int run_command(struct troupe_job *job, const struct run_context *context
         .max_output = context->options.max_output,
         .kill_after = context->options.kill_after,
         .tick = tick,
+        .channels = context->options.channels,
         .take = take,
         .userdata = &watcher,
     };
@@ -125,7 +126,12 @@ static int run_command(struct troupe_job *job, const struct run_context *context
     r = set_variables(values);
     if (r < 0)
         return r;
-    options.last = troupe_job_last_checkpoint(job, &options.last_size);
+    if (options.channels) {
+        r = set_descriptors();
+        if (r < 0)
+            return r;
+        options.last = troupe_job_last_checkpoint(job, &options.last_size);
+    }
     if (context->options.literal || !template_takes_payload(context->options.argv)) {
         options.input = values->payload;
         options.input_size = values->payload_size;

@@ -36,10 +36,10 @@ static int prepare(const struct child *child)
         return -ECHILD;
     if (setpgid(0, 0) < 0 || dup2(child->input, STDIN_FILENO) < 0)
         return -errno;
-    r = reader_attach(child->command->reader);
+    r = reader_attach(child->command->reader, child->command->channels);
     if (r < 0)
         return r;
-    if (dup2(child->last, COMMAND_LAST_FD) < 0)
+    if (child->command->channels && dup2(child->last, COMMAND_LAST_FD) < 0)
         return -errno;
     /* exec preserves ignored signals. */
     if (signal(SIGPIPE, SIG_DFL) == SIG_ERR ||
@@ -165,7 +165,7 @@ int spawn_command(struct spawned *ret, const struct spawn_command *command)
     int ends[2], r;
 
     r = open_data(command->input, command->input_size, &child.input);
-    if (r == 0)
+    if (r == 0 && command->channels)
         r = open_data(command->last, command->last_size, &child.last);
     if (r < 0)
         return r;

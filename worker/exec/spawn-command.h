@@ -4,6 +4,7 @@
 /* Starts the process of a command. */
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -13,7 +14,8 @@ struct spawn_command {
     const sigset_t *mask; /* its signal mask */
     const void *input;    /* standard input */
     size_t input_size;    /* 0 = /dev/null */
-    const void *last;     /* the last checkpoint, for COMMAND_LAST_FD */
+    bool channels;        /* for items and checkpoints: up to COMMAND_LAST_FD */
+    const void *last;     /* the last checkpoint */
     size_t last_size;     /* 0 = /dev/null */
     int reader;           /* the reader's socket (reader.h) */
 };
