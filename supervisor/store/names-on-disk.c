@@ -73,3 +73,14 @@ int64_t names_on_disk_find(const struct names_on_disk *names, const void *name, 
 
     return entry ? list_entry(entry, struct name_on_disk, by_name)->number : 0;
 }
+
+bool names_on_disk_has_before(const struct names_on_disk *names, const void *name, size_t size,
+                              int64_t number)
+{
+    const struct index_entry *entry =
+        list_empty(&names->all) ? NULL : index_find(&names->by_name, hash_bytes(name, size));
+
+    while (entry && list_entry(entry, struct name_on_disk, by_name)->number >= number)
+        entry = index_find_next(entry);
+    return entry;
+}

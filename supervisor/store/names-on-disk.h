@@ -27,6 +27,9 @@ void names_on_disk_remove(struct names_on_disk *names, const void *name, size_t 
 
 /* Returns the number of a job with this name; 0 = there is none. */
 int64_t names_on_disk_find(const struct names_on_disk *names, const void *name, size_t size);
+/* Whether there is one with a lower number. */
+bool names_on_disk_has_before(const struct names_on_disk *names, const void *name, size_t size,
+                              int64_t number);
 /* `name` is terminated. */
 static inline bool names_on_disk_has(const struct names_on_disk *names, const char *name)
 {

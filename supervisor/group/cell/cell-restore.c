@@ -111,6 +111,21 @@ static void restore_facts(const struct cell *cell, struct job *job, const struct
     job->max_retries = row->max_retries;
 }
 
+/* Jobs that wait are read before those that have begun: if the row of an earlier job with the key
+ * is still to be read, that one holds the key. */
+static void join_unique(const struct cell *cell, struct job *job)
+{
+    const struct unique_id *id;
+
+    unique_join(cell->context->jobs, job);
+    if (!job->record || !job_is_unique(job))
+        return;
+    id = &job->rare->unique;
+    if (names_on_disk_has_before(&cell->context->durable->unique, id, sizeof(*id),
+                                 durable_job_number(job)))
+        job->rare->holds = false;
+}
+
 int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct saved_job *saved,
                      struct job **ret)
 {
@@ -154,7 +169,7 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
         waiting_room_remove(cell->context->durable->inherited, SAVED_JOB_ROW,
                             (uint64_t)row->number);
     payload_move(&job->payload, &loaded->payload);
-    unique_join(cell->context->jobs, job);
+    join_unique(cell, job);
     *ret = job;
     return 0;
 }
