@@ -79,7 +79,7 @@ class Reader:
     """Follows a page with a supervisor, and has it read the files that are written. Paths of the page become paths of the test."""
 
     # Commands that change nothing are typed until they print what is shown, as a reader waits for something to happen.
-    LOOKS = re.compile(r"troupectl (status|jobs|job|why|deaths|dead-letters|logs|schedule( list| show|$))\b")
+    LOOKS = re.compile(r"troupectl (status|jobs|job|history|why|deaths|dead-letters|logs|schedule( list| show|$))\b")
 
     def __init__(self, test, s, programs=None, numbers=True):
         """programs: the shell scripts, by name, that the page takes for granted in /usr/local/bin. numbers: see is_as_shown()."""

@@ -26,6 +26,7 @@ PROGRAMS = {
     "Many jobs at once": {"send-mail": "echo $1 is sent"},
     # The machine's memory does not run out: a fault point says that a killed worker had none.
     "More memory for the second attempt": {"render": "[ $TROUPE_JOB_ATTEMPT = 2 ] || kill -9 $PPID; echo rendered $1"},
+    "Which jobs ran last week": {"send-mail": "[ $1 = ann ] || { echo no such address: $1 >&2; exit 1; }; echo $1 is sent"},
     "Pause for a deployment": {"send-mail": "echo $1 is sent"},
     "Jobs of a web application": {"send-mail": "echo $1 is sent"},
     "From supervisord": {"web": "exec sleep infinity"},
