@@ -42,7 +42,7 @@ def has_user(name):
 PYTHON = (os.path.exists(os.path.join(BUILD, "python/troupe/_troupe.abi3.so")) and not SANITIZED, "the package for Python is not built")
 # What recipes need, and why they are skipped without it.
 NEEDS = {
-    "A worker in Python": PYTHON,
+    "A fresh process for each job": PYTHON,
     "From a task of Celery": PYTHON,
     "Untrusted files": (can_mount() and not SANITIZED, "mounting does not work here"),
     "A service that must not hang": (shutil.which("systemd-notify"), "systemd-notify is not installed"),
