@@ -20,7 +20,7 @@
 #define HISTORY_PROBLEM_MAX (PATH_MAX + 256)
 
 /* Bytes that a row takes on disk beside its texts, with its entries in "word". */
-#define HISTORY_ROW_COST 140
+#define HISTORY_ROW_COST 120
 
 enum history_statement {
     STATEMENT_BEGIN,

@@ -231,6 +231,36 @@ class History(Case):
         s.start()
         self.assertEqual(self.found(s), ["one"])
 
+    def test_Q14_on_a_full_disk_jobs_run_on_and_are_missing_in_the_history(self):
+        s = self.durable({"past": actor(History="30d")}, History="30d")
+        self.mount_state(s, "-o", "size=100m")
+        s.start()
+        s.do("past", "echo", id="before")
+        self.assertEqual(self.found(s), ["before"])
+        filler = Path(s.path("state/filler"))
+        filler.write_bytes(b"x" * (40 << 20))
+        for group in "past", "kept":
+            self.assertEqual(s.do(group, "echo")["state"], "succeeded")
+        s.until(lambda: "has less than 64 MiB free" in s.group("past").get("history_problem", ""))
+        s.until(lambda: self.metric(s, "dropped") == 2)
+        self.assertEqual(self.found(s), ["before"])
+        filler.unlink()
+        s.do("past", "echo", id="after")
+        self.assertEqual(self.found(s), ["after", "before"])
+        s.until(lambda: "history_problem" not in s.group("past"))
+
+    def test_Q14_a_locked_history_delays_no_job(self):
+        s = self.with_history()
+        s.do("past", "echo", id="before")
+        self.assertEqual(self.found(s), ["before"])
+        with contextlib.closing(sqlite3.connect(s.history, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            ids = [s.do(group, "echo")["id"] for group in ("past", "kept") * 20]
+            self.assertEqual(connection.execute("SELECT count(*) FROM job").fetchall(), [(1,)])
+            connection.execute("ROLLBACK")
+        s.until(lambda: self.metric(s, "rows") == 41)
+        self.assertEqual(self.found(s), [*ids[::-1], "before"])
+
     def test_Q14_without_a_history_a_search_says_so(self):
         s = self.supervisor({"actor": actor()}, state=True).start()
         self.assertIn("no group has History=", self.refused("HistoryOff", s.call, JOBS + "History")["problem"])

@@ -115,7 +115,7 @@ static struct history_call *new_call(struct request *request)
     struct history *history = request->context->history;
     struct history_call *call;
 
-    if (!history || *history_problem(history) != '\0') {
+    if (!history) {
         refuse_off(request);
         return NULL;
     }
@@ -370,7 +370,7 @@ bool control_find_past_job(struct request *request, const char *id, int error,
     struct history *history = request->context->history;
     struct find *find;
 
-    if (!history || *history_problem(history) != '\0')
+    if (!history)
         return false;
     find = request_allocate(request, sizeof(*find));
     if (!find)
