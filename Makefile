@@ -336,7 +336,7 @@ $(BUILD)/tests/powercut/%: $(BUILD)/obj/tests/powercut/%.o $(BUILD)/libtroupe.a 
 # With the inside of libtroupe, too: one program sends requests that the library has no call for.
 $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libload.a $(BUILD)/libworker.a \
 		$(BUILD)/libsupervisor.a $(BUILD)/libshared.a
-	$(link) $(if $(filter floors/hops,$*),$(URING_LIBS)) $(if $(filter floors/store,$*),$(SUPERVISOR_LIBS)) $(if $(filter peers/zeromq,$*),-lzmq) $(if $(filter peers/stream,$*),$(NATS_LIBS)) \
+	$(link) $(if $(filter floors/hops,$*),$(URING_LIBS)) $(if $(filter floors/store floors/history,$*),$(SUPERVISOR_LIBS)) $(if $(filter peers/zeromq,$*),-lzmq) $(if $(filter peers/stream,$*),$(NATS_LIBS)) \
 		$(if $(filter troupe/% floors/stamp floors/keeper,$*),$(STATIC))
 
 -include $(patsubst %.c,$(BUILD)/obj/%.d,$(filter %.c,$(OURS)))
