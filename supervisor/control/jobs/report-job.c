@@ -276,6 +276,7 @@ void report_dead_job(struct reply *reply, const char *key, const struct request 
     reply_uint(reply, "priority",
                asked->priority != PROTOCOL_DEFAULT_PRIORITY ? asked->priority
                                                             : QUEUE_PRIORITY_DEFAULT);
+    reply_uint_if(reply, "cost", asked->cost);
     reply_uint(reply, "created_at", letter->sent_at);
     reply_uint(reply, "ended_at", letter->at);
     if (letter->n_deaths > 0)

@@ -159,7 +159,7 @@ static bool take_options(struct request *request, struct cell_request *ret)
     options->priority = (uint8_t)number(&given, "priority", PROTOCOL_DEFAULT_PRIORITY);
     if (cost < 1 || cost > JOB_COST_MAX)
         return request_refuse(request, "cost", "1 to 255");
-    options->cost = (uint8_t)cost;
+    options->cost = cost > 1 ? (uint8_t)cost : 0; /* 0 = the default */
     options->timeout = varlink_usec(&given, "timeout_usec", options->timeout);
     options->backoff_min = varlink_usec(&given, "backoff_min_usec", options->backoff_min);
     options->backoff_max = varlink_usec(&given, "backoff_max_usec", options->backoff_max);
