@@ -148,11 +148,8 @@ static int take_ends(struct supervisor_options *options)
         return misfit("the main process that runs");
     if (options->check && options->layout != upgrade_layout())
         return misfit("what the supervisor that runs would hand over");
-    options->program = strdup(text + length);
-    if (!options->program) {
-        fprintf(stderr, "trouped: cannot start: %s\n", strerror(ENOMEM));
-        return EXIT_FAILURE;
-    }
+    /* The kernel has placed the text, and unsetenv() leaves it there. */
+    options->program = text + length;
     (void)unsetenv(KEEPER_VARIABLE);
     options->keeper = getppid();
     if (options->check)
