@@ -146,11 +146,23 @@ class OnDisk(test_durable.Case):
         self.fill(s, self.noted(s, range(count)))
         for source, target in ("kept", "other"), ("other", "kept"), ("kept", "other"):
             self.assertEqual(changed(s, "move", target, "--all", source), count)
-        s.call("Resume", target="kept")
-        s.call("Resume", target="other")
+        s.call("Resume", target="other")  # the other group, which is paused, hands out none of them
         s.until(lambda: s.group("other")["succeeded"] == count)
         self.assertEqual(sorted(self.notes(s)), list(range(count)))
         self.assertEqual(s.group("kept")["succeeded"], 0)
+
+    def test_Q15_a_group_does_not_read_jobs_that_have_left_it(self):
+        s = self.begin()
+        count, others = 2 * IN_MEMORY, IN_MEMORY + 10
+        self.fill(s, [("echo", {})] * others, group="other")
+        for key, numbers in ("early", range(count - 10)), ("late", range(count - 10, count)):
+            self.fill(s, self.noted(s, numbers, key=key))
+        self.assertEqual(changed(s, "move", "other", "--all", "kept", "--key", "late"), 10)
+        self.run_all(s, count - 10)
+        self.assertEqual((s.group("kept")["queued"], s.group("other")["queued"]), (0, others + 10))
+        s.call("Resume", target="other")
+        s.until(lambda: s.group("other")["succeeded"] == others + 10)
+        self.assertEqual(sorted(self.notes(s)), [*range(count)])
 
     def test_Q15_durable_jobs_do_not_move_to_a_group_that_is_not(self):
         s = self.begin()

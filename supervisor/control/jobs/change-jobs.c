@@ -338,7 +338,7 @@ static bool may_change_job(struct request *request, const struct job *job)
         control_refuse_ended(request, job->state);
     } else if (!access_cancel(request, job)) {
         access_refuse_submit(request, job->group);
-    } else if (!job_waits(job->state) || (job->record && durable_job_is_settled(job))) {
+    } else if (!(JOBS_WAITING & 1u << job->state) || (job->record && durable_job_is_settled(job))) {
         request_fail_strings(request, "NotWaiting", "id", request_string(request, "id"), "state",
                              job_state_to_string(job->state));
     } else {
