@@ -210,6 +210,7 @@ static unsigned status_of(const char *error)
         unsigned status;
     } statuses[] = {
         {"NotPermitted", MHD_HTTP_FORBIDDEN},
+        {"HistoryOff", MHD_HTTP_NOT_FOUND},
         {"BadOption", MHD_HTTP_BAD_REQUEST},
         {"BadSize", MHD_HTTP_BAD_REQUEST},
         {"InvalidParameter", MHD_HTTP_BAD_REQUEST},
@@ -263,7 +264,8 @@ enum MHD_Result answer_error(struct MHD_Connection *connection, const struct var
     FILE(letter, "letter.js", "/letter.js", SCRIPT)                                                \
     FILE(job, "job.js", "/job.js", SCRIPT)                                                         \
     FILE(event, "event.js", "/event.js", SCRIPT)                                                   \
-    FILE(schedule, "schedule.js", "/schedule.js", SCRIPT)
+    FILE(schedule, "schedule.js", "/schedule.js", SCRIPT)                                          \
+    FILE(ended, "ended.js", "/ended.js", SCRIPT)
 #define SCRIPT "text/javascript; charset=utf-8"
 
 #define FILE_TEXT(symbol, name, path, type)                                                        \

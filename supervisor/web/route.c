@@ -211,6 +211,9 @@ static const struct route routes[] = {
     LOOK("/api/log", SUPERVISOR "GetLog", NULL, TEXT("target") TEXT("job")),
     LOOK("/api/jobs", JOBS "List", NULL, TEXT("group") TEXT("state") FLAG("ended") PAGE),
     LOOK("/api/job", JOBS "Get", NULL, TEXT("id")),
+    LOOK("/api/ended-jobs", JOBS "History", NULL,
+         TEXT("group") TEXT("key") TEXT("tag") TEXT("state") TEXT("cause") TEXT("text")
+             NUMBER("since_at") NUMBER("until_at") PAGE),
     LOOK("/api/dead-letters", ACTORS "ListDeadLetters", NULL, FILTER PAGE),
     LOOK("/api/dead-letter", ACTORS "GetDeadLetter", NULL, NUMBER("id")),
     LOOK("/api/schedules", SCHEDULES "List", NULL, PAGE),

@@ -21,7 +21,7 @@ EVIL = "<img src=x onerror=document.title='evil'><script>document.title='evil'</
 WORK = f"[Group]\nDescription=Work\nExecStart={ACTOR}\n[Pool]\nSize=2\n[Jobs]\nMaxRetries=0\n"
 ECHO = f"[Group]\nDescription={EVIL}\nExecStart={TROUPE_EXEC} -- sh -c 'cat >&2; exit 3'\n[Jobs]\nMaxRetries=0\n"
 VIEWS = ("", "jobs", "jobs/work", "dead-letters", "dead-letters/work", "deaths", "deaths/work", "events", "group/work", "group/cells", "group/cells/acme",
-         "worker/work/0", "log/work", "job/the-job", "schedules", "schedule/nightly", "schedule/none", "nothing", "group/%", "job/<img src=x>")
+         "worker/work/0", "log/work", "job/the-job", "schedules", "schedule/nightly", "schedule/none", "history", "history/work", "nothing", "group/%", "job/<img src=x>")
 
 # Texts whose contrast with what is behind them is below 4.5, as WCAG 2 (AA) counts it.
 FAINT = """(() => {
@@ -96,8 +96,8 @@ class FakeSupervisor:
 
 @unittest.skipUnless(PROGRAM, "there is no chromium here")
 class Page(unittest.TestCase):
-    def start(self, *options, groups=None):
-        self.supervisor = Supervisor(self, groups or {"work": WORK, "cells": WORK + "[Pool]\nCells=by-key\n", "evil": ECHO})
+    def start(self, *options, groups=None, state=False):
+        self.supervisor = Supervisor(self, groups or {"work": WORK, "cells": WORK + "[Pool]\nCells=by-key\n", "evil": ECHO}, state=state or not groups)
         if not groups:
             self.supervisor.write("nightly.schedule", "[Schedule]\nDescription=Every night\nOnCalendar=03:00\n[Job]\nGroup=work\nData=echo\n")
         self.supervisor.start()
@@ -164,6 +164,26 @@ class Page(unittest.TestCase):
         self.press("Run now …")
         self.press("Yes")
         self.says("Ended: succeeded")
+        self.fine()
+
+    def test_Q14_the_history_is_searched_as_one_types(self):
+        self.start(groups={"work": WORK.replace("[Jobs]\n", "[Jobs]\nHistory=1d\n")}, state=True)
+        for number in range(3):
+            self.supervisor.do("work", "echo", id=f"good-{number}")
+        self.supervisor.do("work", "crash", id="bad-job")
+        self.go("history")
+        rows = "[...document.querySelectorAll('tbody tr')].map(e => e.querySelector('a').innerText).join()"
+        self.browser.until(f"{rows} === 'bad-job,good-2,good-1,good-0'")
+        self.browser.until("document.querySelectorAll('.days rect').length === 2")
+        self.browser.evaluate("document.querySelector('.filters input').focus()")
+        self.browser.write("good-1")
+        self.browser.until(f"{rows} === 'good-1'")
+        self.browser.evaluate("document.querySelector('.filters input').value = ''")
+        self.browser.evaluate("{ const s = document.querySelector('.filters select'); s.value = 'dead'; s.dispatchEvent(new Event('change')); }")
+        self.browser.until(f"{rows} === 'bad-job'")
+        self.browser.evaluate("document.querySelectorAll('.filters select')[1].selectedIndex = 1")
+        self.press("bad-job")
+        self.says("Ended: dead")
         self.fine()
 
     def test_Q13_what_a_job_emits_is_shown_while_it_runs(self):

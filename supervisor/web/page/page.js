@@ -12,13 +12,14 @@ import {deathsView} from './death.js';
 import {lettersView} from './letter.js';
 import {eventsView} from './event.js';
 import {schedulesView, scheduleView} from './schedule.js';
+import {endedView} from './ended.js';
 
 const EVENTS_KEPT = 1000;
 const find = id => document.getElementById(id);
 
 const VIEWS = {
   '': groupsView, group: groupView, worker: workerView, log: logView, jobs: jobsView, job: jobView, deaths: deathsView,
-  'dead-letters': lettersView, events: eventsView, schedules: schedulesView, schedule: scheduleView,
+  'dead-letters': lettersView, events: eventsView, schedules: schedulesView, schedule: scheduleView, history: endedView,
 };
 /** The entry of the navigation that a view belongs to. */
 const ENTRIES = {'': 'groups', group: 'groups', worker: 'groups', log: 'groups', job: 'jobs', schedule: 'schedules'};
