@@ -29,6 +29,7 @@ void parts_connect(struct parts *parts)
         .alarms = &parts->alarms,
         .events = &parts->events,
         .log = &parts->log,
+        .limits = &parts->limits,
         .deaths = &parts->deaths,
         .messages = &parts->messages,
         .random = &parts->random,
@@ -37,6 +38,7 @@ void parts_connect(struct parts *parts)
         .begin_lookup = job_lookup_begin,
         .end_lookup = job_lookup_end,
     };
+    limit_table_init(&parts->limits, parts->loop);
     plans_init(&parts->plans, &parts->groups, &parts->process.kept);
     parts->durable.jobs = &parts->jobs;
     parts->durable.inherited = &parts->messages.inherited;

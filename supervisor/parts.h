@@ -10,6 +10,7 @@
 #include "supervisor/event/event.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/group/group-context.h"
+#include "supervisor/group/limit-table.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/job/job.h"
 #include "supervisor/loop/alarm.h"
@@ -25,6 +26,7 @@
 struct parts {
     struct loop *loop;
     struct registry registry;
+    struct limit_table limits;
     struct job_table jobs;
     struct durable_jobs durable;
     struct message_context messages;

@@ -89,7 +89,9 @@ static int add_first(struct parts *parts, struct config_group *config,
 
 int reload_add_groups(struct parts *parts, struct config *config)
 {
-    return each_group(config, parts, add_first, NULL);
+    const int r = limit_table_take(&parts->limits, config, NULL, NULL, NULL);
+
+    return r < 0 ? r : each_group(config, parts, add_first, NULL);
 }
 
 static int reload_remove_missing(struct parts *parts, const struct config *config,
@@ -467,6 +469,9 @@ int reload_apply(struct parts *parts, struct config **config, struct config *loa
     if (r == 0)
         r = remove_exchanges(parts, loaded, changes);
     take_names(parts, loaded);
+    if (r == 0)
+        r = limit_table_take(&parts->limits, loaded, &changes->added, &changes->changed,
+                             &changes->removed);
     if (r == 0)
         r = each_group(loaded, parts, reload_take_group, changes);
     if (r == 0)

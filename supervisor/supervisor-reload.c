@@ -95,15 +95,16 @@ static int recall_missing(struct supervisor *supervisor, struct config *config)
     return r;
 }
 
-/* Returns whether the problem concerns only a schedule, or a group that can wait: it has a previous
- * configuration, or no worker that would end. */
+/* Returns whether the problem concerns only a schedule or a limit, or a group that can wait: it has
+ * a previous configuration, or no worker that would end. */
 static bool is_kept_back(const struct supervisor *supervisor, const struct config *config,
                          const struct config_problem *problem)
 {
     const struct config_group *group =
         config_group_of_problem(config, supervisor->options->config_directory, problem);
 
-    if (config_ends_with(problem->path, CONFIG_SCHEDULE_SUFFIX))
+    if (config_ends_with(problem->path, CONFIG_SCHEDULE_SUFFIX) ||
+        config_ends_with(problem->path, CONFIG_LIMIT_SUFFIX))
         return true;
     return group && (group->next || !held_has_group(&supervisor->parts.process.held, group->name));
 }

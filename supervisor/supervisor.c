@@ -190,6 +190,7 @@ static void free_groups(struct supervisor *supervisor)
         group_free(group);
     }
     registry_deinit(registry);
+    limit_table_deinit(&supervisor->parts.limits);
     message_context_deinit(&supervisor->parts.messages);
 }
 

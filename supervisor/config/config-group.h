@@ -200,6 +200,7 @@ struct config_group {
 
     /* [Limits] */
     struct config_bounds limits;
+    struct config_strings uses; /* names of limits: NAME.limit; at most CONFIG_USES_MAX */
     enum config_limit_per rate_per, running_per; /* group */
 
     /* [Restart] */

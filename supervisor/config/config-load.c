@@ -291,6 +291,43 @@ static int load_schedules(struct loader *loader)
     return r < 0 ? r : config_check_schedules(config, false);
 }
 
+/* ---- limits ---- */
+
+static int load_limit(void *userdata, const char *path)
+{
+    struct loader *loader = userdata;
+    struct config *config = loader->config;
+    struct config_limit *limit;
+    int r = config_read_limit(path, loader->problems, &limit);
+
+    if (r < 0 || !limit)
+        return r;
+    config->limits[config->n_limits++] = limit;
+    if (!config_find_group(config, limit->name))
+        return 0;
+    limit->broken = true;
+    return config_problem_add(loader->problems, path, 0,
+                              "there is a group of that name (%s.group), whose own limits are in "
+                              "its section [Limits]; allowed: another name",
+                              limit->name);
+}
+
+static int load_limits(struct loader *loader)
+{
+    struct config *config = loader->config;
+    _cleanup_strv_ config_strv names = NULL;
+    int r = config_list_stems(loader->directory, CONFIG_LIMIT_SUFFIX, &names);
+
+    if (r < 0)
+        return r;
+    config->limits = calloc(strv_length(names) + 1, sizeof(*config->limits));
+    if (!config->limits)
+        return -ENOMEM;
+    r = config_each_file(loader->directory, names, CONFIG_LIMIT_SUFFIX, loader->problems,
+                         load_limit, loader);
+    return r < 0 ? r : config_check_uses(config);
+}
+
 /* ---- the daemon ---- */
 
 int config_read_daemon(const char *path, struct config_problems *problems, struct config *config)
@@ -349,7 +386,8 @@ static const struct config_problem *first_problem(const struct loader *loader, c
     return NULL;
 }
 
-/* Marks the groups that have a problem, and removes exchanges and schedules. Returns 0 or -ENOMEM.
+/* Marks the groups that have a problem, and removes exchanges, schedules and limits. Returns 0 or
+ * -ENOMEM.
  */
 static int set_aside_broken(const struct loader *loader)
 {
@@ -378,6 +416,14 @@ static int set_aside_broken(const struct loader *loader)
             config->schedules[n++] = config->schedules[i];
     }
     config->n_schedules = n;
+    n = 0;
+    for (size_t i = 0; i < config->n_limits; i++) {
+        if (config->limits[i]->broken)
+            config_limit_free(config->limits[i]);
+        else
+            config->limits[n++] = config->limits[i];
+    }
+    config->n_limits = n;
     return r;
 }
 
@@ -397,6 +443,8 @@ static int read_all(struct loader *loader)
         r = load_exchanges(loader);
     if (r == 0)
         r = load_schedules(loader);
+    if (r == 0)
+        r = load_limits(loader);
     if (r < 0)
         loader->config = config_free(loader->config);
     else if (loader->problems->n_problems > n_before)
@@ -460,6 +508,9 @@ struct config *config_free(struct config *config)
     for (size_t i = 0; i < config->n_schedules; i++)
         config_schedule_free(config->schedules[i]);
     free(config->schedules);
+    for (size_t i = 0; i < config->n_limits; i++)
+        config_limit_free(config->limits[i]);
+    free(config->limits);
     config_schema_clear(&CONFIG_DAEMON_SCHEMA, &config->daemon);
     config_draft_free(config->daemon_draft);
     free(config);

@@ -2,14 +2,15 @@
 #pragma once
 
 /*
- * The configuration: troupe.conf, groups (NAME.group and drop-ins), exchanges (NAME.exchange) and
- * schedules (NAME.schedule).
+ * The configuration: troupe.conf, groups (NAME.group and drop-ins), exchanges (NAME.exchange),
+ * schedules (NAME.schedule) and limits (NAME.limit).
  * Reading collects the problems of all files.
  */
 
 #include "shared/base/clock.h"
 #include "shared/protocol/exchange-kind.h"
 #include "supervisor/config/config-group.h"
+#include "supervisor/config/config-limit.h"
 #include "supervisor/config/config-schedule.h"
 #include <limits.h>
 #include <stddef.h>
@@ -57,6 +58,8 @@ struct config {
     size_t n_exchanges;
     struct config_schedule **schedules; /* sorted by name */
     size_t n_schedules;
+    struct config_limit **limits; /* sorted by name */
+    size_t n_limits;
 };
 
 /* One problem. */
@@ -84,10 +87,10 @@ enum {
 
 /*
  * Reads a directory: troupe.conf (may be missing), NAME.group, NAME.group.d/?*.conf (in the order
- * of their names), NAME.exchange, NAME.schedule. Returns 0, CONFIG_E_INVALID with at least one
- * problem, or -errno. With CONFIG_E_INVALID, groups with a problem are `unread` in `*ret`, and
- * exchanges and schedules with a problem are missing. config_resolve() completes `*ret`, which the
- * caller frees.
+ * of their names), NAME.exchange, NAME.schedule, NAME.limit. Returns 0, CONFIG_E_INVALID with at
+ * least one problem, or -errno. With CONFIG_E_INVALID, groups with a problem are `unread` in
+ * `*ret`, and exchanges, schedules and limits with a problem are missing. config_resolve()
+ * completes `*ret`, which the caller frees.
  */
 int config_read(struct config **ret, const char *directory, struct config_problems *problems);
 
@@ -138,8 +141,8 @@ int config_load(struct config **ret, const char *directory, struct config_proble
 
 /*
  * Checks a file for `troupectl verify`: troupe.conf, NAME.group (with its drop-ins), a drop-in by
- * itself, NAME.exchange, NAME.schedule, or a directory as config_load() does. Returns 0,
- * CONFIG_E_INVALID, or -errno. Looks for groups named in After= beside the file and in
+ * itself, NAME.exchange, NAME.schedule, NAME.limit, or a directory as config_load() does. Returns
+ * 0, CONFIG_E_INVALID, or -errno. Looks for groups named in After= beside the file and in
  * CONFIG_DIRECTORY.
  */
 int config_verify_file(const char *path, struct config_problems *problems);

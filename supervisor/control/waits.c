@@ -90,6 +90,15 @@ static bool add_group(struct reply *reply, const struct group *group)
     return !group->wanted;
 }
 
+static const char *text_of(const struct group *group, const struct limit_hold *hold)
+{
+    if (!hold->limit)
+        return "key";
+    if (hold->limit == &group->limits.own)
+        return NULL;
+    return hold->units == 0 ? "unknown" : "limit";
+}
+
 static void add_hold(struct reply *reply, const struct group *group, const struct limit_hold *hold)
 {
     static const char *const causes[] = {[LIMIT_RATE] = "rate", [LIMIT_RUNNING] = "running_max"};
@@ -103,9 +112,7 @@ static void add_hold(struct reply *reply, const struct group *group, const struc
                               .count = is_running ? hold->units : 0,
                               .taken = is_running ? hold->taken : 0,
                               .until = is_running ? 0 : until,
-                              .text = !hold->limit                        ? "key"
-                                      : hold->limit != &group->limits.own ? "limit"
-                                                                          : NULL});
+                              .text = text_of(group, hold)});
 }
 
 /* The limits that hold jobs, even while workers are idle. */

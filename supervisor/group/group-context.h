@@ -12,6 +12,7 @@ struct event_bus;
 struct job;
 struct job_lookup;
 struct job_table;
+struct limit_table;
 struct limited_log;
 struct loop;
 struct message_context;
@@ -27,6 +28,7 @@ struct group_context {
     struct alarms *alarms;
     struct event_bus *events;
     struct limited_log *log;
+    struct limit_table *limits;
     struct death_log *deaths;
     struct message_context *messages;
     struct backoff_random *random;

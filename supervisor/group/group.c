@@ -2,6 +2,7 @@
 #include "supervisor/event/event.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-private.h"
+#include "supervisor/group/limit-table.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/undescribed.h"
 #include "supervisor/message/actor-end.h"
@@ -44,6 +45,14 @@ static int group_make_only_cell(struct group *group)
     return 0;
 }
 
+/* limit_table_reserve() has made the limits. */
+static void group_set_limits(struct group *group, const struct config_group *config)
+{
+    limits_change(&group->limits, config);
+    for (char **name = config->uses.strings; name && *name; name++)
+        limits_add_use(&group->limits, &limit_table_find(group->context->limits, *name)->limit);
+}
+
 int group_new(struct group **ret, const struct group_context *context, struct config_group *config)
 {
     struct group *group = calloc(1, sizeof(*group));
@@ -74,13 +83,16 @@ int group_new(struct group **ret, const struct group_context *context, struct co
     submitters_init(&group->submitters);
     cell_table_init(&group->cells);
     limits_init(&group->limits, group->name, context->loop, &group->counts);
-    limits_change(&group->limits, config);
+    r = limit_table_reserve(context->limits, config);
+    if (r == 0)
+        group_set_limits(group, config);
     group_open_kept(group);
     if (group->resumes)
         limits_take_over(&group->limits);
     group_keep_config(group);
     group->pools.blobs = blob_share_new(&context->jobs->blobs);
-    r = group->pools.blobs ? 0 : -ENOMEM;
+    if (!group->pools.blobs)
+        r = -ENOMEM;
     if (r == 0)
         r = group_make_only_cell(group);
     if (r < 0) {
@@ -296,9 +308,11 @@ static void count_in_hand(struct cell *cell)
 
 static void group_change_limits(struct group *group, const struct config_group *config)
 {
-    group_each_cell (cell, group)
+    group_each_cell (cell, group) {
         limit_leave(cell);
-    limits_change(&group->limits, config);
+        limits_end_turn(&group->limits, cell);
+    }
+    group_set_limits(group, config);
     group_each_cell (cell, group) {
         count_in_hand(cell);
         cell_wake(cell);
@@ -328,8 +342,10 @@ int group_reconfigure(struct group *group, struct config_group *config)
     struct config_group *before = group->config;
     bool roll = !config_group_same_process(before, config) || group_is_behind(group);
     bool resize = config->size != before->size;
-    int r = resize ? group_reserve(group, config->size) : 0;
+    int r = limit_table_reserve(group->context->limits, config);
 
+    if (r == 0 && resize)
+        r = group_reserve(group, config->size);
     if (r < 0)
         return r;
     group_adopt(group, config);

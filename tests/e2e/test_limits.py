@@ -5,10 +5,14 @@ import signal
 import time
 
 from test_durable import Case
-from troupe import ACTOR, QUICK, Bell, VarlinkError, ini
+from troupe import ACTOR, QUICK, Bell, VarlinkError, ini, text
 
 JOBS = "io.troupe.Jobs."
 SECOND = 1000000
+
+
+def limit_file(keys):
+    return "\n".join(["[Limit]", *(f"{key}={value}" for key, value in keys.items()), ""])
 
 
 class Limits(Case):
@@ -151,6 +155,114 @@ class Limits(Case):
                 self.assertEqual(s.wait_job(id)["state"], "succeeded")
             go.ring()
             s.wait_job(first)
+
+    def shared(self, limit, *names, size=4, **more):
+        """A supervisor with groups that use the limit "shared"."""
+        s = self.supervisor({name: ini(ACTOR, Pool={"Size": size}, Restart=QUICK, Limits={"Uses": "shared"}) for name in names})
+        s.write("shared.limit", limit_file(limit))
+        for name, file in more.items():
+            s.write(f"{name}.group", file)
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        return s.start()
+
+    def test_Q7_groups_share_a_limit(self):
+        s = self.shared({"Running": 2}, "a", "b", free=ini(ACTOR))
+        first, go = s.busy("a", n=2)
+        ids = [s.create(group, f"note {s.path('order')} {n}") for n, group in enumerate("bbbaaa")]
+        self.waiting(s, ids[0], "running_max", "shared")
+        self.assertEqual(s.ctl("why", ids[0], check=True).stdout.splitlines()[0], "held by the limit shared: 2 of 2 units are taken")
+        self.assertIn("held by the limit shared", s.ctl("why", "b", check=True).stdout)
+        self.assertEqual(s.do("free", "echo")["state"], "succeeded")
+        go.ring()
+        for id in ids:
+            s.wait_job(id)
+        go.ring()
+        for id in first:
+            s.wait_job(id)
+        with open(s.path("order"), encoding="ascii") as file:  # in turn
+            self.assertEqual([int(line) // 3 for line in file], [0, 1, 0, 1, 0, 1])
+
+    def test_Q7_a_cost_counts_in_all_groups(self):
+        s = self.shared({"Rate": "10/1h", "Burst": 10}, "a", "b")
+        s.do("a", "echo", cost=7)
+        s.do("b", "echo", cost=3)
+        held = s.create("a", "echo")
+        self.waiting(s, held, "rate", "shared")
+        self.assertRegex(s.ctl("why", held, check=True).stdout, "^the limit shared has reached Rate=: the next job may begin in [0-9]min")
+
+    def test_Q7_a_group_that_needs_two_limits_gets_its_turn(self):
+        s = self.shared({"Running": 1}, "a", b=ini(ACTOR, Limits={"Uses": "other"}), both=ini(ACTOR, Limits={"Uses": "shared other"}))
+        self.assertEqual([group["name"] for group in s.call("GetStatus")["groups"] if group.get("fault")], ["b", "both"])
+        s.write("other.limit", limit_file({"Running": 1}))
+        s.call("Reload")
+        groups = {"both": 10, "a": 200, "b": 200}
+        for group in groups:
+            s.call("Pause", target=group)
+        ids = [s.create(group, f"note {s.path('order')} {n}") for n, group in enumerate(groups) for _ in range(groups[group])]
+        for group in groups:
+            s.wait_worker(f"{group}/0", "idle")
+        for group in "a", "b", "both":
+            s.call("Resume", target=group)
+        for id in ids:
+            s.wait_job(id)
+        with open(s.path("order"), encoding="ascii") as file:
+            order = [int(line) for line in file]
+        last = len(order) - order[::-1].index(0)
+        self.assertGreater(order[last:].count(1), 50)
+        self.assertGreater(order[last:].count(2), 50)
+
+    def test_Q7_what_waits_for_one_limit_takes_nothing_of_another(self):
+        s = self.shared({"Running": 1}, "a", b=ini(ACTOR, Limits={"Uses": "other"}), both=ini(ACTOR, Limits={"Uses": "other shared"}))
+        s.write("other.limit", limit_file({"Running": 1}))
+        s.call("Reload")
+        first, go = s.busy("b")
+        held = s.create("both", "echo")
+        self.waiting(s, held, "running_max", "other")
+        for _ in range(20):
+            self.assertEqual(s.do("a", "echo")["state"], "succeeded")
+        go.ring()
+        for id in first, held:
+            self.assertEqual(s.wait_job(id)["state"], "succeeded")
+
+    def test_Q7_a_shared_limit_holds_across_a_crash_and_an_upgrade(self):
+        s = self.shared({"Running": 1}, "a", "b")
+        for happens in s.crash, lambda: s.ctl("upgrade", check=True):
+            first, go = s.busy("a")
+            happens()
+            s.until_restored()
+            late = s.create("b", "echo")
+            self.waiting(s, late, "running_max", "shared")
+            go.ring()
+            for id in first, late:
+                self.assertEqual(s.wait_job(id)["state"], "succeeded")
+
+    def test_Q7_a_limit_follows_its_file(self):
+        s = self.shared({"Running": 1}, "a", "b")
+        first, go = s.busy("a")
+        late = s.create("b", "echo")
+        self.waiting(s, late, "running_max", "shared")
+        s.write("shared.limit", limit_file({"Running": 2}))
+        self.assertEqual(s.call("Reload")["changed"], ["shared.limit"])
+        self.assertEqual(s.wait_job(late)["state"], "succeeded")
+        os.unlink(s.path("etc/shared.limit"))
+        with self.assertRaisesRegex(VarlinkError, r"a.group:\d+: Uses=shared: unknown limit; allowed: names of NAME.limit files"):
+            s.call("Reload")
+        for name in "a", "b":
+            s.write(f"{name}.group", ini(ACTOR, Pool={"Size": 4}))
+        self.assertEqual(s.call("Reload")["removed"], ["shared.limit"])
+        go.ring()
+        s.wait_job(first)
+
+    def test_Q7_a_mistake_in_a_limit_stops_only_its_groups(self):
+        s = self.shared({"Running": 0}, "a", free=ini(ACTOR, Limits={"Uses": ""}))
+        self.assertEqual(s.do("free", "echo")["state"], "succeeded")
+        self.assertRegex(s.ctl("why", "a", check=True).stdout, r"a cannot start: .*a.group:\d+: Uses=shared: .*shared.limit has a mistake")
+        verified = s.ctl("verify", s.path("etc/shared.limit"))
+        self.assertRegex(verified.stdout + verified.stderr, "Running=0.*a number from 1")
+        s.ctl("verify", s.path("etc/a.group"), check=True)
+        s.write("shared.limit", limit_file({"Running": 1}))
+        s.call("Reload")
+        self.assertEqual(s.do("a", "echo")["state"], "succeeded")
 
     def test_Q7_a_job_that_cannot_be_counted_holds_those_of_each_key(self):
         for s, group in self.both(pool={}, size=4):

@@ -2,7 +2,7 @@
 
 /* Checks the keys that name groups, After=, OnOom= and Group= of schedules: each group that they
  * name exists, no group waits for itself, and the groups of OnOom= and of schedules can take the
- * jobs. */
+ * jobs. Checks that the limits of Uses= exist. */
 
 #include "supervisor/config/check/check.h"
 
@@ -57,20 +57,20 @@ static size_t find(const struct graph *graph, const char *name)
     return NONE;
 }
 
-/* Returns whether the directory has a file for the group, or -ENOMEM. */
-static int exists_in(const char *directory, size_t size, const char *name)
+/* Returns whether the directory has a file of this name, or -ENOMEM. */
+static int exists_in(const char *directory, size_t size, const char *name, const char *suffix)
 {
-    _cleanup_free_ char *path = path_join_n(directory, size, name, ".group");
+    _cleanup_free_ char *path = path_join_n(directory, size, name, suffix);
 
     return path ? access(path, F_OK) == 0 : -ENOMEM;
 }
 
-static int exists_beside(const char *path, const char *name)
+static int exists_beside(const char *path, const char *name, const char *suffix)
 {
     const char *slash = strrchr(path, '/'), *directory = slash ? path : ".";
-    int r = exists_in(directory, slash ? (size_t)(slash - directory) : 1, name);
+    int r = exists_in(directory, slash ? (size_t)(slash - directory) : 1, name, suffix);
 
-    return r != 0 ? r : exists_in(CONFIG_DIRECTORY, strlen(CONFIG_DIRECTORY), name);
+    return r != 0 ? r : exists_in(CONFIG_DIRECTORY, strlen(CONFIG_DIRECTORY), name, suffix);
 }
 
 /* Checks that a group exists which is none of the graph. */
@@ -78,7 +78,7 @@ static int check_exists(const struct graph *graph, struct config_draft *draft, c
                         const char *name)
 {
     _cleanup_free_ const char **names = calloc(graph->n_groups + 1, sizeof(*names));
-    int r = graph->alone ? exists_beside(draft->paths[0], name) : 0;
+    int r = graph->alone ? exists_beside(draft->paths[0], name, ".group") : 0;
     const char *nearest;
 
     if (!names)
@@ -172,6 +172,61 @@ static int check_oom(const struct graph *graph, const struct config_group *group
                          : check_pair(group, graph->groups[other]);
 }
 
+/* ---- Uses= ---- */
+
+/* `limits`: NULL = files beside the group's. Returns whether the limit exists, or -ENOMEM. */
+static int has_limit(const struct config_group *group, const char *name,
+                     const struct config *limits)
+{
+    return limits ? config_find_limit(limits, name) != NULL
+                  : exists_beside(group->draft->paths[0], name, CONFIG_LIMIT_SUFFIX);
+}
+
+static int check_use(const struct config_group *group, const char *name,
+                     const struct config *limits)
+{
+    const struct config_limit *limit = limits ? config_find_limit(limits, name) : NULL;
+    _cleanup_free_ const char **names = calloc(limits ? limits->n_limits + 1 : 1, sizeof(*names));
+    int r = names ? has_limit(group, name, limits) : -ENOMEM;
+    const char *nearest;
+
+    if (limit && limit->broken)
+        return config_draft_problem(group->draft, "Uses", "Uses=%s: %s has a mistake", name,
+                                    limit->path);
+    if (r != 0)
+        return r < 0 ? r : 0;
+    for (size_t i = 0; limits && i < limits->n_limits; i++)
+        names[i] = limits->limits[i]->name;
+    nearest = suggest_nearest(name, names);
+    return config_draft_problem(group->draft, "Uses", "Uses=%s: unknown limit%s%s%s", name,
+                                nearest ? "; did you mean '"
+                                        : "; allowed: names of NAME.limit files",
+                                nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+static int check_uses(const struct config_group *group, const struct config *limits)
+{
+    char **name = group->uses.strings;
+    size_t n = 0;
+    int r = 0;
+
+    for (; r == 0 && name && name[n]; n++)
+        r = check_use(group, name[n], limits);
+    if (r == 0 && n > CONFIG_USES_MAX)
+        r = config_draft_problem(group->draft, "Uses", "Uses= names %zu limits; allowed: up to %d",
+                                 n, CONFIG_USES_MAX);
+    return r;
+}
+
+int config_check_uses(const struct config *config)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < config->n_groups; i++)
+        r = check_uses(config->groups[i], config);
+    return r;
+}
+
 int config_check_references(struct config_group *const *groups, size_t n_groups, bool alone)
 {
     _cleanup_free_ struct node *nodes = calloc(n_groups + 1, sizeof(*nodes));
@@ -183,6 +238,8 @@ int config_check_references(struct config_group *const *groups, size_t n_groups,
             r = follow(&graph, i);
     for (size_t i = 0; r == 0 && i < n_groups; i++)
         r = check_oom(&graph, groups[i]);
+    if (r == 0 && alone)
+        r = check_uses(groups[0], NULL);
     return r;
 }
 

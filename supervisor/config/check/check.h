@@ -16,6 +16,9 @@ int config_check_group(struct config_group *group);
  */
 int config_check_references(struct config_group *const *groups, size_t n_groups, bool alone);
 
+/* Checks Uses= of all groups against the limits, of which none may be broken. Returns as above. */
+int config_check_uses(const struct config *config);
+
 /* Checks Group= of all schedules against the groups. `alone`: as of config_check_references(); then
  * only the name of the group is checked. Returns as above. */
 int config_check_schedules(const struct config *config, bool alone);

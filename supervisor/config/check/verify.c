@@ -36,6 +36,15 @@ static int verify_exchange(const char *path, struct config_problems *problems)
     return r;
 }
 
+static int verify_limit(const char *path, struct config_problems *problems)
+{
+    struct config_limit *limit;
+    int r = config_read_limit(path, problems, &limit);
+
+    config_limit_free(limit);
+    return r;
+}
+
 static int verify_schedule(const char *path, struct config_problems *problems)
 {
     struct config_schedule *schedule;
@@ -104,13 +113,15 @@ int config_verify_file(const char *path, struct config_problems *problems)
         r = verify_exchange(path, problems);
     else if (config_ends_with(name, CONFIG_SCHEDULE_SUFFIX))
         r = verify_schedule(path, problems);
+    else if (config_ends_with(name, CONFIG_LIMIT_SUFFIX))
+        r = verify_limit(path, problems);
     else if (config_ends_with(name, CONFIG_DROPIN_SUFFIX))
         r = verify_dropin(path, problems);
     else
         r = config_problem_add(problems, path, 0,
                                "not a configuration file by its name; allowed: " CONFIG_DAEMON_FILE
                                ", NAME" CONFIG_GROUP_SUFFIX ", NAME" CONFIG_EXCHANGE_SUFFIX
-                               ", NAME" CONFIG_SCHEDULE_SUFFIX ", NAME" CONFIG_GROUP_SUFFIX
-                               ".d/NAME" CONFIG_DROPIN_SUFFIX);
+                               ", NAME" CONFIG_SCHEDULE_SUFFIX ", NAME" CONFIG_LIMIT_SUFFIX
+                               ", NAME" CONFIG_GROUP_SUFFIX ".d/NAME" CONFIG_DROPIN_SUFFIX);
     return r == 0 && problems->n_problems > n_before ? CONFIG_E_INVALID : r;
 }

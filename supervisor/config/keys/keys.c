@@ -26,6 +26,7 @@
 #define IN_POOL(...)      ROW(config_group, "Pool", __VA_ARGS__), LIVE
 #define IN_JOBS(...)      ROW(config_group, "Jobs", __VA_ARGS__), LIVE
 #define IN_LIMITS(...)    ROW(config_group, "Limits", __VA_ARGS__), LIVE
+#define IN_LIMIT(...)     ROW(config_limit, "Limit", __VA_ARGS__)
 #define IN_RESTART(...)   ROW(config_group, "Restart", __VA_ARGS__), LIVE
 #define IN_WORKER(...)    ROW(config_group, "Worker", __VA_ARGS__)
 #define IN_RESOURCES(...) ROW(config_group, "Resources", __VA_ARGS__)
@@ -54,6 +55,13 @@
     .min = USEC_PER_SEC, .max = JOB_DELAY_MAX, .allowed = "a time span from 1s to 366d such as 5min"
 #define SPIN                                                                                       \
     .max = SPIN_USEC_MAX, .allowed = "a time span from 0 (never) to 10ms such as 50us"
+#define A_RATE                                                                                     \
+    DEFAULT("infinity"),                                                                           \
+        .allowed = "a number of jobs and a time span from 1ms to 1d, such as 100/1min, or infinity"
+#define A_BURST DEFAULT("1"), FROM(1, "", 100000)
+#define A_RUNNING                                                                                  \
+    DEFAULT("infinity"), .min = 1, .max = COUNT_MAX, .infinity = true,                             \
+        .allowed = "a number from 1 to 1000000000, infinity"
 #define SHARE             .max = 1, .allowed = "a share from 0 to 1, or 0% to 100%"
 #define SOME_OF(example)                                                                           \
     .allowed = "none, names such as " example ", all others with ~ in front of the line"
@@ -130,13 +138,13 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_JOBS("OnConflict", CHOICE, on_conflict), DEFAULT("reject"),
      .allowed = "existing, reject, replace, requeue"},
 
-    {IN_LIMITS("Rate", RATE, limits.rate), DEFAULT("infinity"),
-     .allowed = "a number of jobs and a time span from 1ms to 1d, such as 100/1min, or infinity"},
-    {IN_LIMITS("Burst", COUNT, limits.burst), DEFAULT("1"), FROM(1, "", 100000)},
+    {IN_LIMITS("Rate", RATE, limits.rate), A_RATE},
+    {IN_LIMITS("Burst", COUNT, limits.burst), A_BURST},
     {IN_LIMITS("RatePer", CHOICE, rate_per), DEFAULT("group"), .allowed = "group, key"},
-    {IN_LIMITS("Running", COUNT, limits.running), DEFAULT("infinity"), .min = 1, .max = COUNT_MAX,
-     .infinity = true, .allowed = "a number from 1 to 1000000000, infinity"},
+    {IN_LIMITS("Running", COUNT, limits.running), A_RUNNING},
     {IN_LIMITS("RunningPer", CHOICE, running_per), DEFAULT("group"), .allowed = "group, key"},
+    {IN_LIMITS("Uses", GROUPS, uses),
+     .allowed = "up to 8 names of NAME.limit files, separated by spaces"},
 
     {IN_RESTART("Restart", CHOICE, restart), DEFAULT("on-failure"),
      .allowed = "on-failure, always, no"},
@@ -274,6 +282,13 @@ static const struct config_key EXCHANGE_KEYS[] = {
      .allowed = "single, typed-single, typed-multi, routing-key, pattern"},
 };
 
+static const struct config_key LIMIT_KEYS[] = {
+    {IN_LIMIT("Description", TEXT, description), DEFAULT(""), .allowed = "any text"},
+    {IN_LIMIT("Rate", RATE, bounds.rate), A_RATE},
+    {IN_LIMIT("Burst", COUNT, bounds.burst), A_BURST},
+    {IN_LIMIT("Running", COUNT, bounds.running), A_RUNNING},
+};
+
 static const struct config_key SCHEDULE_KEYS[] = {
     {IN_SCHEDULE("Description", TEXT, description), DEFAULT(""), .allowed = "any text"},
     {IN_SCHEDULE("OnCalendar", CALENDAR, on_calendar),
@@ -311,6 +326,7 @@ static const struct config_key SCHEDULE_KEYS[] = {
 const struct config_schema CONFIG_GROUP_SCHEMA = {GROUP_KEYS, ELEMENTS(GROUP_KEYS)};
 const struct config_schema CONFIG_DAEMON_SCHEMA = {DAEMON_KEYS, ELEMENTS(DAEMON_KEYS)};
 const struct config_schema CONFIG_EXCHANGE_SCHEMA = {EXCHANGE_KEYS, ELEMENTS(EXCHANGE_KEYS)};
+const struct config_schema CONFIG_LIMIT_SCHEMA = {LIMIT_KEYS, ELEMENTS(LIMIT_KEYS)};
 const struct config_schema CONFIG_SCHEDULE_SCHEMA = {SCHEDULE_KEYS, ELEMENTS(SCHEDULE_KEYS)};
 
 const struct config_key *config_schema_find(const struct config_schema *schema, const char *name)

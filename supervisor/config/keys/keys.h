@@ -56,6 +56,7 @@ struct config_schema {
 extern const struct config_schema CONFIG_GROUP_SCHEMA;    /* of struct config_group */
 extern const struct config_schema CONFIG_DAEMON_SCHEMA;   /* of struct config_daemon */
 extern const struct config_schema CONFIG_EXCHANGE_SCHEMA; /* of struct config_exchange */
+extern const struct config_schema CONFIG_LIMIT_SCHEMA;    /* of struct config_limit */
 extern const struct config_schema CONFIG_SCHEDULE_SCHEMA; /* of struct config_schedule */
 
 /* NULL if there is no such key. */

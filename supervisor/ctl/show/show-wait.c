@@ -73,9 +73,10 @@ static const struct {
      "Rate=[{text=key} of {target}]: the next job may begin {until_at:until}",
      false},
     {"running_max",
+     "[{text=unknown}held by the limit {target}, whose file was not read: 'troupectl reload'|"
      "held by [{text=limit}the limit {target}|Running= of {target}[{text=key}, for the job's "
      "key]]: "
-     "{taken:count} of {count:count} units are taken",
+     "{taken:count} of {count:count} units are taken]",
      false},
     {"key_limits",
      "[{count>1:count} jobs of {target} wait for limits of their keys|a job of {target} waits for "

@@ -45,8 +45,8 @@ bool limit_level_holds(const struct config_bounds *bounds, const struct limit_le
 {
     if (gate == LIMIT_RATE)
         return limit_has_rate(bounds) && now < limit_room_at(bounds, level, cost);
-    return bounds->running != CONFIG_UNSET && level->taken > 0 &&
-           level->taken + cost > bounds->running;
+    return bounds->running == 0 || (bounds->running != CONFIG_UNSET && level->taken > 0 &&
+                                    level->taken + cost > bounds->running);
 }
 
 void limit_level_take(const struct config_bounds *bounds, struct limit_level *level, unsigned cost,
@@ -113,8 +113,9 @@ bool limit_is_others(const struct limit *limit, const struct cell *cell)
 {
     const bool has_turn = cell->limit_turn && cell->limit_turn->limit == limit;
 
-    return (is_claimed(limit) && limit->claimant != cell) ||
-           (!list_empty(&limit->waiting) && !has_turn);
+    if (is_claimed(limit))
+        return limit->claimant != cell;
+    return !list_empty(&limit->waiting) && !has_turn;
 }
 
 void limit_wait(struct limit_use *use, struct cell *cell, unsigned cost, bool first)

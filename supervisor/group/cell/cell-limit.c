@@ -7,18 +7,30 @@
 
 /* ---- the turns of cells ---- */
 
-void limits_begin_turn(struct limits *limits, struct cell *cell)
+void limits_begin_turn(struct cell *cell)
 {
     struct limit_use *use = list_linked(&cell->limit_link) ? cell->limit_use : NULL;
 
-    for (size_t i = 0; i < limits->n_uses; i++)
-        if (limits->uses[i].limit->claimant == cell)
-            limits->uses[i].limit->claimant = NULL;
     cell->limit_turn = NULL;
     if (!use || list_first(&use->limit->waiting) != &cell->limit_link)
         return;
     cell->limit_turn = use;
     limit_leave(cell);
+}
+
+static void drop_turn(struct limits *limits, struct cell *cell)
+{
+    cell->limit_turn = NULL;
+    for (size_t i = 0; i < limits->n_uses; i++)
+        if (limits->uses[i].limit->claimant == cell)
+            limits->uses[i].limit->claimant = NULL;
+}
+
+void limits_end_turn(struct limits *limits, struct cell *cell)
+{
+    if (!list_linked(&cell->limit_link))
+        drop_turn(limits, cell);
+    limits_pass_on(limits);
 }
 
 void limits_pass_on(struct limits *limits)
@@ -71,6 +83,8 @@ int limits_begin(struct limits *limits, struct job *job, bool counts)
         return r;
     for (size_t i = 0; i < limits->n_uses; i++)
         limit_take(&limits->uses[i], job_cost(job), counts);
+    if (counts)
+        drop_turn(limits, job->cell);
     job->limited = true;
     return 0;
 }
@@ -166,10 +180,14 @@ static void drop_uses(struct limits *limits)
     limits->n_uses = 0;
 }
 
-static void add_use(struct limits *limits, struct limit *limit)
+void limits_add_use(struct limits *limits, struct limit *limit)
 {
-    struct limit_use *use = &limits->uses[limits->n_uses++];
+    struct limit_use *use = &limits->uses[limits->n_uses];
 
+    for (size_t i = 0; i < limits->n_uses; i++)
+        if (limits->uses[i].limit == limit)
+            return;
+    limits->n_uses++;
     *use = (struct limit_use){.limit = limit, .limits = limits};
     list_push_back(&limit->uses, &use->link);
 }
@@ -201,7 +219,7 @@ void limits_change(struct limits *limits, const struct config_group *config)
     limits->config = config;
     drop_uses(limits);
     if (limit_has_bounds(&own))
-        add_use(limits, &limits->own);
+        limits_add_use(limits, &limits->own);
     limit_set_bounds(&limits->own, &own);
     limits->key_bounds = bounds_of(config, CONFIG_LIMIT_PER_KEY);
     limits->by_key = limit_has_bounds(&limits->key_bounds);

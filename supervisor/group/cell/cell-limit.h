@@ -70,7 +70,7 @@ struct limits {
     usec_t aside_since; /* monotonic: no job has left a line since */
 };
 
-/* `counts`: of the group. limits_change() follows. */
+/* `counts`: of the group. limits_change(), and limits_add_use() for each limit of Uses=, follow. */
 void limits_init(struct limits *limits, const char *name, struct loop *loop,
                  const struct job_counts *counts);
 /* An earlier supervisor has begun jobs, and their number is not known: takes each bucket for full.
@@ -80,6 +80,8 @@ void limits_deinit(struct limits *limits); /* no job is left */
 /* The bounds change: no job counts as running until limits_begin() is called for it again; then
  * limits_end_change(). Lines are looked at in later turns. */
 void limits_change(struct limits *limits, const struct config_group *config);
+/* Does nothing if the group uses the limit already. */
+void limits_add_use(struct limits *limits, struct limit *limit);
 void limits_end_change(struct limits *limits);
 
 /* Inline: asked for each job. */
@@ -112,8 +114,9 @@ enum limit_verdict limits_review_job(struct limits *limits, struct cell *cell, s
 /* Whether a limit holds the cell, whose next job this is, and which then waits for its turn. */
 bool limits_hold_cell(struct limits *limits, struct cell *cell, const struct job *job);
 /* Takes the cell's turn, if it has it: called before its jobs are handed out. */
-void limits_begin_turn(struct limits *limits, struct cell *cell);
+void limits_begin_turn(struct cell *cell);
 /* Wakes the next cells that wait, if they may continue: called afterwards. */
+void limits_end_turn(struct limits *limits, struct cell *cell);
 void limits_pass_on(struct limits *limits);
 
 /* Takes out a job that was set aside. */

@@ -74,7 +74,6 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
     r = limits_exist(limits) ? limits_begin(limits, job, true) : 0;
     if (r == 0)
         r = slot_assign(slot, job);
-    cell->limit_turn = NULL;
     if (r == 0) {
         cell_progress_moved(cell);
         job_tell_waiters(cell->context->jobs, job);
@@ -191,14 +190,14 @@ static void cell_dispatch(struct loop_deferred *deferred)
 
     pool_step(&cell->pool);
     if (limits_exist(limits))
-        limits_begin_turn(limits, cell);
+        limits_begin_turn(cell);
     if (cell->config->durable || cell->backlog)
         cell_backlog_shorten_queue(cell);
     while ((job = cell_next_ready(cell, &n_aside)) && !cell_awaits_idle(cell, job) &&
            cell_may_begin(cell, job) && (slot = pool_take_slot(&cell->pool)))
         cell_assign(cell, slot, job);
     if (limits_exist(limits))
-        limits_pass_on(limits);
+        limits_end_turn(limits, cell);
     if (cell->backlog)
         cell_backlog_turn(cell);
     cell_note_queue(cell);
@@ -443,9 +442,8 @@ struct cell *cell_free(struct cell *cell)
     assert(cell->counts.n[JOBS_LIVE] == 0);
     cell_backlog_leave(cell);
     cell_turn_away(cell);
-    limits_begin_turn(&cell->group->limits, cell);
     limit_leave(cell);
-    limits_pass_on(&cell->group->limits);
+    limits_end_turn(&cell->group->limits, cell);
     timer_disarm(cell_timers(cell), &cell->idle_timer);
     loop_undefer(&cell->dispatch);
     cell_progress_deinit(cell);

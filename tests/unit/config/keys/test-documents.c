@@ -9,7 +9,8 @@
 TEST(fields_have_the_size_of_their_type)
 {
     const struct config_schema *schemas[] = {&CONFIG_GROUP_SCHEMA, &CONFIG_DAEMON_SCHEMA,
-                                             &CONFIG_EXCHANGE_SCHEMA, &CONFIG_SCHEDULE_SCHEMA};
+                                             &CONFIG_EXCHANGE_SCHEMA, &CONFIG_SCHEDULE_SCHEMA,
+                                             &CONFIG_LIMIT_SCHEMA};
 
     for (size_t i = 0; i < ELEMENTS(schemas); i++)
         for (size_t j = 0; j < schemas[i]->n_keys; j++) {
@@ -63,6 +64,10 @@ TEST(the_examples_show_every_key_with_its_default)
     text = read_source("units/example.exchange.example", &size);
     for (size_t i = 0; i < CONFIG_EXCHANGE_SCHEMA.n_keys; i++)
         assert_in_example(text, &CONFIG_EXCHANGE_SCHEMA.keys[i]);
+    free(text);
+    text = read_source("units/example.limit.example", &size);
+    for (size_t i = 0; i < CONFIG_LIMIT_SCHEMA.n_keys; i++)
+        assert_in_example(text, &CONFIG_LIMIT_SCHEMA.keys[i]);
     free(text);
     text = read_source("units/example.schedule.example", &size);
     for (size_t i = 0; i < CONFIG_SCHEDULE_SCHEMA.n_keys; i++)
@@ -150,6 +155,7 @@ TEST(the_manuals_tell_of_every_key)
     assert_in_manual("supervisor/config/troupe.conf.5", &CONFIG_DAEMON_SCHEMA);
     assert_in_manual("supervisor/config/troupe.exchange.5", &CONFIG_EXCHANGE_SCHEMA);
     assert_in_manual("supervisor/config/troupe.schedule.5", &CONFIG_SCHEDULE_SCHEMA);
+    assert_in_manual("supervisor/config/troupe.limit.5", &CONFIG_LIMIT_SCHEMA);
 }
 
 TEST(the_catalog_explains_every_message_id)

@@ -651,7 +651,7 @@ TEST(Q7_a_change_of_limits_looks_at_many_keys_in_several_turns)
 TEST(Q7_keys_without_jobs_are_remembered_up_to_a_number)
 {
     char key[16];
-    struct job job = {.key = key};
+    struct job job = {.key = key, .cell = group->cell};
 
     config->limits.rate = (struct config_rate){.n = 1, .period = 24 * 3600 * USEC_PER_SEC};
     config->rate_per = CONFIG_LIMIT_PER_KEY;
