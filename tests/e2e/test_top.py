@@ -37,7 +37,7 @@ class Top(TestCase):
 
     def test_M4_rows_in_trouble_come_first(self):
         s = self.started({"alpha": actor(1), "missing": ini("/nonexistent", Pool={"Size": 1})})
-        self.top(s).wait(r"^missing +failed .*\nalpha +running")
+        self.top(s).wait(r"^missing +cannot start .*\nalpha +running")
 
     def test_M4_a_screen_that_is_resized_is_filled_again(self):
         s = self.started({"alpha": actor(8)})

@@ -122,10 +122,16 @@ static void add_workers(json_t *view, const json_t *group, const json_t *owner, 
     }
 }
 
+const char *view_state(const json_t *item)
+{
+    return field_has(item, "fault") && field_is(item, "state", "failed")
+               ? "cannot start"
+               : field_text(item, "state");
+}
+
 static void add_state(json_t *view, usec_t now)
 {
-    const bool cannot_start = field_has(view, "fault") && field_is(view, "state", "failed");
-    const char *shown = cannot_start ? "cannot start" : field_text(view, "state");
+    const char *shown = view_state(view);
     const uint64_t n_jobs = field_count(view, "last_jobs");
     const usec_t oldest = field_usec(view, "oldest_queued_at");
 

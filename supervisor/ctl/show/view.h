@@ -45,5 +45,8 @@ const json_t *view_find_cell(const json_t *group, const char *target);
 
 /* Whether a worker is ready for its work. */
 bool view_is_up(const json_t *worker);
+/* Returns the state of a group, cell or worker in the words of the page and of status; borrowed. */
+const char *view_state(const json_t *item);
+
 /* Whether a group or cell is running or paused, and all its cells are well. */
 bool view_is_well(const json_t *group);

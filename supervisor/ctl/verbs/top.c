@@ -71,6 +71,7 @@ static void add_rows(json_t *rows, const json_t *items, int depth, const char *g
             if (is_in_trouble(item) != trouble)
                 continue;
             row = json_copy(item);
+            json_object_set_new(row, "state", json_string(view_state(item)));
             json_object_set_new(row, "line",
                                 *name ? json_sprintf("%*s%s", 2 * depth, "", name)
                                       : json_sprintf("%*s%s/%s", 2 * depth, "", group, key));
