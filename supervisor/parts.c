@@ -34,6 +34,7 @@ void parts_connect(struct parts *parts)
         .messages = &parts->messages,
         .random = &parts->random,
         .pools = &parts->pools,
+        .group_of = registry_group_of,
         .find_after_oom = registry_find_after_oom,
         .begin_lookup = job_lookup_begin,
         .end_lookup = job_lookup_end,

@@ -8,6 +8,7 @@
 #include "supervisor/config/names/names.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/control/control.h"
+#include "supervisor/group/cell/cell-ties.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/order.h"
 #include "supervisor/loop/closer.h"
@@ -195,6 +196,8 @@ static int open_parts(struct supervisor *supervisor)
         r = job_table_init(&parts->jobs);
     parts->jobs.free_record = durable_job_free;
     parts->jobs.loop = parts->loop;
+    parts->jobs.ties.handler = &CELL_TIES;
+    parts->jobs.ties.userdata = &parts->durable;
     divide_descriptors(parts);
     return r < 0 ? failed("set up the tables of jobs and events", r) : 0;
 }

@@ -206,6 +206,11 @@ bool troupe_job_is_cancelled(const struct troupe_job *job);
  */
 int troupe_job_checkpoint(struct troupe_job *job, const void *data, size_t size);
 
+/* Returns the ids of the jobs that this one has waited for (`after` of struct troupe_job_options),
+ * separated by commas, without a NUL; size 0 = none, or they have no room in MailboxSize=. Results
+ * of these jobs are kept until this one has ended: troupe_client_wait() gets them. */
+const char *troupe_job_parents(const struct troupe_job *job, size_t *ret_size);
+
 /* Returns the last checkpoint of an earlier attempt; size 0 = there is none. */
 const void *troupe_job_last_checkpoint(const struct troupe_job *job, size_t *ret_size);
 
@@ -286,10 +291,12 @@ enum troupe_cause {
     /* TROUPE_DEAD: */
     TROUPE_CAUSE_ATTEMPTS = 5,     /* they are used up */
     TROUPE_CAUSE_PAYLOAD_LOST = 6, /* the supervisor crashed, so it cannot be tried again */
+    /* TROUPE_CANCELLED: */
+    TROUPE_CAUSE_DEPENDENCY = 7, /* a job that it waited for did not end as it had to */
 };
 
-/* "none", "requested", "withdrawn", "deadline", "group", "attempts", "payload_lost", else
- * "unknown". Static. */
+/* "none", "requested", "withdrawn", "deadline", "group", "attempts", "payload_lost", "dependency",
+ * else "unknown". Static. */
 const char *troupe_cause_name(enum troupe_cause cause);
 
 /* What happens to a job whose unique key another live job holds. */
@@ -302,6 +309,13 @@ enum troupe_conflict {
 };
 
 /* With TROUPE_JOB_DEFAULTS, the group's configuration decides. */
+/* For which end of other jobs a job waits. */
+enum troupe_condition {
+    TROUPE_CONDITION_SUCCESS = 0,
+    TROUPE_CONDITION_FAILURE = 1, /* any other end */
+    TROUPE_CONDITION_END = 2,
+};
+
 struct troupe_job_options {
     size_t struct_size;    /* sizeof(struct troupe_job_options) */
     const char *id;        /* NULL = made by the supervisor */
@@ -335,13 +349,19 @@ struct troupe_job_options {
      * most so long after the first of those. 0 = not debounced; no limit. */
     uint64_t debounce_usec, debounce_max_usec;
     unsigned cost; /* units that it takes of each limit of its group, 1 to 255; 0 = 1 */
+    /* Ids of 1 to 64 jobs, separated by commas: the job waits until all have ended so, and is
+     * cancelled when that can no longer be. NULL = none. */
+    const char *after;
+    enum troupe_condition condition;
+    /* The id of a batch of which it becomes a member; NULL = of none. */
+    const char *batch;
 };
 
 /* In the order of the members: C++ has designated initializers only since 2020. */
 #define TROUPE_JOB_DEFAULTS                                                                        \
     {                                                                                              \
         sizeof(struct troupe_job_options), NULL, NULL, 0, -1, 0, 0, 0, -1, 0, 0, 0, 0, false,      \
-            NULL, 0, TROUPE_CONFLICT_DEFAULT, 0, 0, 0                                              \
+            NULL, 0, TROUPE_CONFLICT_DEFAULT, 0, 0, 0, NULL, TROUPE_CONDITION_SUCCESS, NULL        \
     }
 
 struct troupe_result {

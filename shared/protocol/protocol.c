@@ -334,6 +334,7 @@ const char *protocol_cause_name(enum protocol_cause cause)
         [PROTOCOL_CAUSE_GROUP] = "group",
         [PROTOCOL_CAUSE_ATTEMPTS] = "attempts",
         [PROTOCOL_CAUSE_PAYLOAD_LOST] = "payload_lost",
+        [PROTOCOL_CAUSE_DEPENDENCY] = "dependency",
     };
 
     return (unsigned)cause < ELEMENTS(names) ? names[cause] : "unknown";

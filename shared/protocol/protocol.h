@@ -73,6 +73,7 @@ enum protocol_cause {
     PROTOCOL_CAUSE_GROUP = 4,        /* cancelled: its group or the supervisor stops */
     PROTOCOL_CAUSE_ATTEMPTS = 5,     /* dead: they are used up */
     PROTOCOL_CAUSE_PAYLOAD_LOST = 6, /* dead: no other attempt is possible */
+    PROTOCOL_CAUSE_DEPENDENCY = 7, /* cancelled: a job that it waited for did not end as it must */
 };
 
 /* Returns the name that clients see; static. */
@@ -95,8 +96,18 @@ enum protocol_conflict {
 #define PROTOCOL_CHECKPOINT_MAX (64u << 10)
 #define PROTOCOL_ITEM_MAX       4096 /* bytes of an item that a job emits */
 
-/* READY and STOP have no fields. No body is larger than this, without its inline payload and its
- * checkpoint. */
+/* Ids of jobs that another one waits for, separated by commas. */
+#define PROTOCOL_AFTER_MAX (64 * (PROTOCOL_NAME_MAX + 1))
+
+/* For which end of those it waits. */
+enum protocol_condition {
+    PROTOCOL_CONDITION_SUCCESS = 0,
+    PROTOCOL_CONDITION_FAILURE = 1, /* any other */
+    PROTOCOL_CONDITION_END = 2,
+};
+
+/* READY and STOP have no fields. No body is larger than this, without its inline payload, its
+ * checkpoint and ids of jobs that it waits for. */
 #define PROTOCOL_BODY_MAX 2048u
 
 #define PROTOCOL_FIELDS_job(F)                                                                     \
@@ -107,6 +118,7 @@ enum protocol_conflict {
     F(id, id)                                                                                      \
     F(bytes, key, PROTOCOL_KEY_MAX)                                                                \
     F(bytes, checkpoint, PROTOCOL_CHECKPOINT_MAX) /* the last one; size 0 = none */                \
+    F(bytes, parents, PROTOCOL_AFTER_MAX) /* jobs that it has waited for, if there is room */      \
     F(payload, payload)
 PROTOCOL_RECORD(job)
 
@@ -203,8 +215,11 @@ enum protocol_submit_flags {
     F(bytes, key, PROTOCOL_KEY_MAX)                                                                \
     F(bytes, unique, PROTOCOL_KEY_MAX) /* unique key; size 0 = none */                             \
     F(enumeration, on_conflict, enum protocol_conflict, PROTOCOL_CONFLICT_REQUEUE)                 \
-    F(usec, debounce)     /* with a unique key; 0 = not */                                         \
-    F(usec, debounce_max) /* 0 = no limit */                                                       \
+    F(usec, debounce)                   /* with a unique key; 0 = not */                           \
+    F(usec, debounce_max)               /* 0 = no limit */                                         \
+    F(bytes, after, PROTOCOL_AFTER_MAX) /* it waits for these; size 0 = none */                    \
+    F(enumeration, condition, enum protocol_condition, PROTOCOL_CONDITION_END)                     \
+    F(bytes, batch, PROTOCOL_NAME_MAX) /* of which it becomes a member; size 0 = none */           \
     F(payload, payload)
 PROTOCOL_RECORD(submit)
 
@@ -232,7 +247,7 @@ PROTOCOL_RECORD(refused)
     F(u64, cookie)                                                                                 \
     F(id, id)                                                                                      \
     F(enumeration, end, enum protocol_end, PROTOCOL_END_DEAD)                                      \
-    F(enumeration, cause, enum protocol_cause, PROTOCOL_CAUSE_PAYLOAD_LOST)                        \
+    F(enumeration, cause, enum protocol_cause, PROTOCOL_CAUSE_DEPENDENCY)                          \
     F(i32, code)                                                                                   \
     F(u32, attempts)                                                                               \
     F(bytes, reason, PROTOCOL_REASON_MAX) /* why it failed, was cancelled or died; text */         \

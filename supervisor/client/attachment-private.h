@@ -70,6 +70,8 @@ int attachment_refuse(struct attachment *attachment, uint64_t cookie, int error,
                       const char *reason);
 int attachment_refuse_errno(struct attachment *attachment, uint64_t cookie, int r);
 /* Answers a CANCEL of a job whose cancellation was requested before. */
+/* Whether the client may cancel the job. */
+bool attachment_may_cancel(const struct attachment *attachment, const struct job *job);
 int attachment_refuse_second_cancel(struct attachment *attachment, uint64_t cookie);
 
 /* Answer a CANCEL and a WITHDRAW of a job that was found; NULL = there is no such job. Return 0,

@@ -34,12 +34,51 @@ static int attachment_refuse_option(struct attachment *attachment, uint64_t cook
     return attachment_refuse(attachment, cookie, EINVAL, text);
 }
 
-/* What few jobs ask for; NULL = nothing of it. `unique` has room for the key. */
+static bool may_read(void *userdata, const struct job *job)
+{
+    const struct attachment *attachment = userdata;
+
+    return attachment->may_read(attachment->userdata, job);
+}
+
+static bool may_change(void *userdata, const struct job *job)
+{
+    return attachment_may_cancel(userdata, job);
+}
+
+/* Returns 0 or -EINVAL. */
+static int take_ties(struct attachment *attachment, const struct protocol_submit *submit,
+                     struct tie_request *ties)
+{
+    char text[PROTOCOL_AFTER_MAX]; /* the record lies in the client's memory */
+    int r = 0;
+
+    ties->n = 0;
+    ties->batch[0] = ties->problem[0] = '\0';
+    ties->joins = NULL;
+    ties->may_read = may_read;
+    ties->may_change = may_change;
+    ties->userdata = attachment;
+    if (submit->after_size > 0) {
+        (void)memcpy(text, submit->after, submit->after_size);
+        r = tie_request_parse(ties, text, submit->after_size,
+                              (enum tie_condition)submit->condition);
+    }
+    if (r == 0 && submit->batch_size > 0) {
+        (void)memcpy(text, submit->batch, submit->batch_size);
+        r = tie_request_set_batch(ties, text, submit->batch_size);
+    }
+    return r;
+}
+
+/* What few jobs ask for; NULL = nothing of it. `unique` has room for the key, `ties` for what the
+ * record names. */
 static struct cell_request_rare *rare_of(const struct protocol_submit *submit,
-                                         struct cell_request_rare *rare, char *unique)
+                                         struct cell_request_rare *rare, char *unique,
+                                         struct tie_request *ties)
 {
     if ((submit->unique_size | submit->on_conflict | submit->delay | submit->at | submit->debounce |
-         submit->debounce_max) == 0)
+         submit->debounce_max | submit->after_size | submit->batch_size) == 0)
         return NULL;
     *rare = (struct cell_request_rare){
         .delay = submit->delay,
@@ -49,6 +88,7 @@ static struct cell_request_rare *rare_of(const struct protocol_submit *submit,
         .on_conflict = submit->on_conflict,
         .debounce = submit->debounce,
         .debounce_max = submit->debounce_max,
+        .ties = submit->after_size > 0 || submit->batch_size > 0 ? ties : NULL,
     };
     if (submit->unique_size > 0)
         memcpy(unique, submit->unique, submit->unique_size);
@@ -57,8 +97,8 @@ static struct cell_request_rare *rare_of(const struct protocol_submit *submit,
 
 /* Returns as group_submit(); or -EINVAL with the problem of an option. */
 static int attachment_submit(struct attachment *attachment, struct group *group,
-                             const struct protocol_submit *submit, struct job **ret,
-                             const struct job_options_problem **ret_problem)
+                             const struct protocol_submit *submit, struct tie_request *ties,
+                             struct job **ret, const struct job_options_problem **ret_problem)
 {
     char name[PROTOCOL_ID_TEXT], key[PROTOCOL_KEY_MAX], unique[PROTOCOL_KEY_MAX];
     struct cell_request_rare rare;
@@ -76,7 +116,7 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
                     .backoff_max = submit->backoff_max,
                     .priority = submit->priority,
                     .cost = submit->cost},
-        .rare = rare_of(submit, &rare, unique),
+        .rare = rare_of(submit, &rare, unique, ties),
         .wait = submit->wait,
         .deadline = submit->deadline,
         .waiter = &attachment->room,
@@ -102,6 +142,8 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
     FAULT_POINT("client.submit");
     if (submit->name_size > 0 && !protocol_name_valid(name, submit->name_size))
         return CELL_E_BAD_ID;
+    if (request.rare && request.rare->ties && take_ties(attachment, submit, ties) < 0)
+        return CELL_E_NO_PARENT;
     return group_submit(group, &request, ret);
 }
 
@@ -188,6 +230,17 @@ static int attachment_refuse_taken(struct attachment *attachment, uint64_t cooki
     return 0;
 }
 
+/* Names the job that it cannot depend on. */
+static int attachment_refuse_ties(struct attachment *attachment, uint64_t cookie, int r,
+                                  const struct tie_request *ties)
+{
+    const struct refusal *refusal = refusal_of(r);
+    char text[PROTOCOL_ID_TEXT + 128];
+
+    (void)snprintf(text, sizeof(text), "job %s: %s", ties->problem, refusal->text);
+    return attachment_refuse(attachment, cookie, refusal->error, text);
+}
+
 /* Another job takes the place of the one that was submitted. */
 static int attachment_take_existing(struct attachment *attachment,
                                     const struct protocol_submit *submit, struct job *job)
@@ -207,12 +260,13 @@ static int attachment_accept_submit(struct attachment *attachment,
     const struct refusal *refusal = refuse_early(attachment, group, submit->priority);
     const struct job_options_problem *problem;
     struct job_waiter *waiter;
+    struct tie_request ties;
     struct job *job;
     int r;
 
     if (refusal)
         return attachment_refuse(attachment, submit->cookie, refusal->error, refusal->text);
-    r = attachment_submit(attachment, group, submit, &job, &problem);
+    r = attachment_submit(attachment, group, submit, &ties, &job, &problem);
     if (problem)
         return attachment_refuse_option(attachment, submit->cookie, problem);
     if (r == CELL_E_WAIT)
@@ -221,6 +275,8 @@ static int attachment_accept_submit(struct attachment *attachment,
         return attachment_take_existing(attachment, submit, job);
     if (r == CELL_E_TAKEN)
         return attachment_refuse_taken(attachment, submit->cookie, job);
+    if (r >= CELL_E_NO_PARENT && r <= CELL_E_BATCH_OVER)
+        return attachment_refuse_ties(attachment, submit->cookie, r, &ties);
     if (r != 0)
         return attachment_refuse_submit(attachment, submit->cookie, r);
     if (!(submit->flags & PROTOCOL_SUBMIT_DO) && !job->record)

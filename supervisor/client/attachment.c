@@ -101,7 +101,7 @@ int attachment_refuse_second_cancel(struct attachment *attachment, uint64_t cook
     return attachment_refuse(attachment, cookie, EALREADY, "cancellation already requested");
 }
 
-static bool may_cancel(const struct attachment *attachment, const struct job *job)
+bool attachment_may_cancel(const struct attachment *attachment, const struct job *job)
 {
     return !attachment->actor->restricted ||
            (job->submitter_uid == attachment->uid && job->group &&
@@ -113,7 +113,7 @@ static int end_job(struct attachment *attachment, uint64_t cookie, struct job *j
 {
     if (!job)
         return attachment_refuse(attachment, cookie, ESRCH, "no such job");
-    if (!may_cancel(attachment, job))
+    if (!attachment_may_cancel(attachment, job))
         return attachment_refuse(attachment, cookie, EPERM, "not permitted");
     if (job_ended(job))
         return attachment_refuse(attachment, cookie, ESRCH, "the job has ended");

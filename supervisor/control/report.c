@@ -230,6 +230,7 @@ static void report_jobs(struct reply *reply, const struct job_counts *counts,
     reply_uint(reply, "queue_bytes", n[JOBS_BYTES]);
     reply_uint(reply, "running", n[JOBS_RUNNING]);
     reply_uint(reply, "waiting", n[JOBS_BACKOFF]);
+    reply_uint_if(reply, "pending", n[JOBS_PENDING]);
     reply_uint(reply, "senders", n[JOBS_WAITERS]);
     reply_uint(reply, "succeeded", n[JOBS_SUCCEEDED]);
     reply_uint(reply, "rejected", n[JOBS_REJECTED]);

@@ -6,11 +6,13 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/undescribed.h"
+#include "supervisor/job/job-ties.h"
 #include "supervisor/job/job-unique.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/store.h"
 #include "supervisor/varlink/reply.h"
+#include <stdio.h>
 
 struct wait {
     const char *cause; /* of the type Wait; static */
@@ -331,6 +333,41 @@ static void add_queued(struct reply *reply, const struct job *job)
             &(struct wait){.cause = "queue", .target = job->cell->name, .count = queued - 1});
 }
 
+static const struct job_ties *first_undecided(const struct job_ties *ties)
+{
+    for (unsigned i = 0; i < ties->n_edges; i++)
+        if (ties->edges[i].parent->end == 0)
+            return ties->edges[i].parent;
+    return ties->edges[0].parent;
+}
+
+static void add_batch(struct reply *reply, const struct job *job, const struct batch_tally *tally)
+{
+    char id[PROTOCOL_ID_TEXT];
+
+    job_format_id(job, id);
+    if (tally->open)
+        add_cause(reply, "batch_open", id);
+    if (tally->live > 0)
+        add(reply, &(struct wait){.cause = "members", .target = id, .count = tally->live});
+}
+
+static void add_pending(struct reply *reply, const struct job *job)
+{
+    const struct job_ties *ties = job_own_ties(job);
+    char id[PROTOCOL_ID_TEXT], total[16];
+
+    if (ties->is_batch)
+        add_batch(reply, job, &ties->tally);
+    if (ties->n_undecided == 0)
+        return;
+    (void)snprintf(total, sizeof(total), "%u", ties->n_edges);
+    add(reply, &(struct wait){.cause = "dependency",
+                              .target = ties_format_id(first_undecided(ties), id),
+                              .count = ties->n_undecided,
+                              .text = total});
+}
+
 /* Its time first: until then, what keeps workers away may be over. */
 static void add_waiting(struct reply *reply, const struct job *job)
 {
@@ -353,6 +390,8 @@ void waits_of_job(struct reply *reply, const char *key, const struct job *job)
             add_running(reply, job);
         else if (job->state == JOB_QUEUED)
             add_queued(reply, job);
+        else if (job->state == JOB_PENDING)
+            add_pending(reply, job);
         else
             add_waiting(reply, job);
     }

@@ -189,7 +189,8 @@ static const struct meaning {
     {"VERB", .offer = offer_verbs},
     {"KIND", "--kind", .words = "slot pool group exchange client"},
     {"KIND", "exchanges", .words = "single typed-single typed-multi routing-key pattern"},
-    {"STATE", .words = "queued running backoff delayed succeeded rejected cancelled dead"},
+    {"STATE", .words = "queued running backoff delayed succeeded rejected cancelled dead pending"},
+    {"END", .words = "success failure end"},
     {"REASON", .words = "unhandled no-match gone mailbox-full dropped late-reply wrong-reply "
                         "unknown-death loop no-memory job error crash"},
     {"WHAT", "--messages", .words = "enqueued dispatched unhandled all none"},

@@ -104,11 +104,17 @@ int group_submit_to_cell(struct group *group, const struct cell_request *request
                        : group_submit_to_keyed(group, request, ret);
 }
 
-int group_submit(struct group *group, const struct cell_request *request, struct job **ret)
+int group_submit_untied(struct group *group, const struct cell_request *request, struct job **ret)
 {
     return !request->rare && group->config->unique == CONFIG_UNIQUE_NO
                ? group_submit_to_cell(group, request, ret)
                : group_submit_unique(group, request, ret);
+}
+
+int group_submit(struct group *group, const struct cell_request *request, struct job **ret)
+{
+    return request->rare && request->rare->ties ? group_submit_tied(group, request, ret)
+                                                : group_submit_untied(group, request, ret);
 }
 
 int group_takes_jobs(const struct group *group)

@@ -9,6 +9,7 @@ struct cell;
 struct death_log;
 struct durable_jobs;
 struct event_bus;
+struct group;
 struct job;
 struct job_lookup;
 struct job_table;
@@ -33,6 +34,7 @@ struct group_context {
     struct message_context *messages;
     struct backoff_random *random;
     const struct pool_context *pools;
+    struct group *(*group_of)(const struct registry *registry, const char *address);
     struct cell *(*find_after_oom)(const struct registry *registry, const struct job *job);
     /* job_lookup_begin() and job_lookup_end(). */
     int (*begin_lookup)(struct job_lookup *lookup, const struct group_context *context,

@@ -41,9 +41,17 @@ int group_new_actor(struct group *group);
 /* Like group_submit(), but the request has its unique key, if any, and there is no conflict. */
 int group_submit_to_cell(struct group *group, const struct cell_request *request, struct job **ret);
 
+/* Like group_submit(), but the request has its ties, if any. */
+int group_submit_untied(struct group *group, const struct cell_request *request, struct job **ret);
+
+/* ---- group-ties.c ---- */
+
+/* Like group_submit(), but for a job that is tied to others: finds those. */
+int group_submit_tied(struct group *group, const struct cell_request *request, struct job **ret);
+
 /* ---- group-unique.c ---- */
 
-/* Like group_submit(), but for a job that may have a unique key: it is submitted only if no
+/* Like group_submit_untied(), but for a job that may have a unique key: it is submitted only if no
  * conflict keeps it from that. */
 int group_submit_unique(struct group *group, const struct cell_request *request, struct job **ret);
 

@@ -5,6 +5,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/log.h"
 #include "supervisor/group/cell/cell-private.h"
+#include "supervisor/group/cell/cell-ties.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
@@ -108,6 +109,7 @@ static void keep_result(struct group *group, struct job *job)
     struct loop *loop = group->context->loop;
     const usec_t age = usec_sub(loop_realtime(loop), job->ended_at);
 
+    (void)ties_claim(group->context->jobs, job, cell_tie_key(job), NULL, 0);
     kept_results_restore(&group->results, job, usec_sub(loop_now(loop), age));
 }
 
@@ -150,8 +152,7 @@ int restore_take_result(const struct restore *restore, struct loaded_job *copy)
 
     if (!group && row->name_size > 0)
         names_on_disk_add(&context->durable->names, row->name, row->name_size, row->number);
-    if (!group || !restore_is_old(restore, group, row->number) || row->state < JOB_SUCCEEDED ||
-        row->state >= _JOB_N_STATES)
+    if (!group || !restore_is_old(restore, group, row->number) || !job_state_is_end(row->state))
         return 0;
     r = job_new(context->jobs, row->name, &job);
     if (r == JOB_E_EXISTS)

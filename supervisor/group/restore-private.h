@@ -25,6 +25,14 @@ bool restore_is_old(const struct restore *restore, const struct group *group, in
  * refuse. */
 bool restore_is_free_soon(const struct restore *restore, const struct job_row *row);
 
+/* ---- restore-ties.c ---- */
+
+/* Takes rows of the stage RESTORE_TIES. Returns 0 or -ENOMEM: they are to be read again, from the
+ * last one that was taken on. */
+int restore_take_ties(struct restore *restore);
+/* All jobs have been read. */
+void restore_settle_ties(const struct restore *restore);
+
 /* ---- restore-ended.c ---- */
 
 /* The next two take over the payload of a row. */

@@ -10,6 +10,7 @@
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore-private.h"
 #include "supervisor/group/undescribed.h"
+#include "supervisor/job/job-ties.h"
 #include "supervisor/message/message-save.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-to-row.h"
@@ -84,6 +85,7 @@ static bool is_to_be_read(const struct restore *restore, struct cell *cell,
     const bool waits = row->state == JOB_ROW_WAITING && row->cause == PROTOCOL_CAUSE_NONE;
     struct durable_jobs *durable = restore->context->durable;
     const struct job *job = durable_job_find(durable, row);
+    const struct job_ties *ties;
 
     *in_backlog = false;
     if (job) /* a worker has it in hand */
@@ -95,13 +97,15 @@ static bool is_to_be_read(const struct restore *restore, struct cell *cell,
     if (row->unique_low != 0 && !cell_has_released_key(cell, row))
         names_on_disk_add(&durable->unique, &(struct unique_id){row->unique_high, row->unique_low},
                           sizeof(struct unique_id), row->number);
-    if (!waits || ended_attempts_has(&durable->attempts, row->number) ||
+    ties = ties_find(restore->context->jobs, (struct tie_key){(uint64_t)row->number, true});
+    if (!waits || (ties && ties_wait(ties)) ||
+        ended_attempts_has(&durable->attempts, row->number) ||
         cell_backlog_add_number(cell, row->priority, row->number) < 0)
         return true;
     *in_backlog = true;
     submitter_adopt_on_disk(&cell->group->submitters, row->facts.submitter_uid, row->payload_size);
     waiting_room_keep(durable->inherited, SAVED_JOB_ROW, (uint64_t)row->number);
-    return row->deadline != 0; /* its job stays in memory until the deadline */
+    return row->deadline != 0 || ties; /* its job stays in memory until then */
 }
 
 bool restore_is_free_soon(const struct restore *restore, const struct job_row *row)
@@ -291,6 +295,7 @@ static bool mark_groups(const struct restore *restore)
 static void finish(struct restore *restore)
 {
     complete_unwritten(restore, false);
+    restore_settle_ties(restore);
     ended_attempts_settle(&restore->context->durable->attempts);
     (void)waiting_room_settle(restore->context->durable->inherited, SAVED_JOB_ROW, NULL, NULL);
     restore->load = job_load_free(restore->load);
@@ -375,6 +380,7 @@ static void read_later(struct restore *restore);
 static void read_next(struct restore *restore)
 {
     static const enum job_load_kind kinds[] = {
+        [RESTORE_TIES] = LOAD_TIES,
         [RESTORE_LETTERS] = LOAD_LETTERS,
         [RESTORE_RESULTS] = LOAD_RESULTS,
         [RESTORE_LIVE] = LOAD_JOBS,
@@ -414,18 +420,38 @@ static void read_later(struct restore *restore)
         stop(restore, -ENOMEM);
 }
 
+static enum restore_stage first_stage(const struct restore *restore)
+{
+    if (!restore->ties_read)
+        return RESTORE_TIES;
+    return restore->context->durable->letters_unread ? RESTORE_LETTERS : RESTORE_RESULTS;
+}
+
 static void begin_stage(struct restore *restore, enum restore_stage stage)
 {
     restore->stage = stage;
     restore->after = 0;
-    restore->after_key = INT64_MIN;
+    restore->after_key = stage == RESTORE_TIES ? ROWS_TIED : INT64_MIN;
+}
+
+static void begin_next_stage(struct restore *restore)
+{
+    if (restore->stage == RESTORE_TIES && restore->after_key + 1 < _ROWS_N_TIES) {
+        restore->after_key++;
+        restore->after = 0;
+    } else if (restore->stage == RESTORE_TIES) {
+        restore->ties_read = true;
+        begin_stage(restore, first_stage(restore));
+    } else {
+        begin_stage(restore, restore->stage + 1);
+    }
 }
 
 /* Begins to read the next rows, of this stage or the next one. */
 static void read_on(struct restore *restore)
 {
     if (!restore->load->more)
-        begin_stage(restore, restore->stage + 1);
+        begin_next_stage(restore);
     if (restore->stage == RESTORE_DONE) {
         finish(restore);
         return;
@@ -438,6 +464,8 @@ static void read_on(struct restore *restore)
 static int take(struct restore *restore)
 {
     switch (restore->load->kind) {
+    case LOAD_TIES:
+        return restore_take_ties(restore);
     case LOAD_LETTERS:
         take_letters(restore);
         return 0;
@@ -484,7 +512,7 @@ void restore_begin(struct restore *restore)
     restore->scanned = true;
     restore->end = store_next_number(durable->store);
     durable->restores = true;
-    begin_stage(restore, durable->letters_unread ? RESTORE_LETTERS : RESTORE_RESULTS);
+    begin_stage(restore, first_stage(restore));
     read_next(restore);
 }
 

@@ -19,6 +19,7 @@ struct saved_reader;
 
 enum restore_stage {
     RESTORE_NOTHING,
+    RESTORE_TIES,
     RESTORE_LETTERS,
     RESTORE_RESULTS,
     RESTORE_LIVE,
@@ -30,12 +31,13 @@ enum restore_stage {
 struct restore {
     const struct group_context *context;
     enum restore_stage stage;
-    int64_t end;           /* numbers from here on belong to jobs of this run */
-    int64_t after;         /* the number of the last row that was taken in this stage */
-    int64_t after_key;     /* the id of that letter, or the end of that job */
-    struct job_load *load; /* NULL = nothing is read */
-    struct timer retry;    /* continues after memory was short */
-    bool scanned;          /* each row has been seen, so the group of each exists */
+    int64_t end;       /* numbers from here on belong to jobs of this run */
+    int64_t after;     /* the number of the last row that was taken in this stage */
+    int64_t after_key; /* the id of that letter, or the end of that job; of ties: enum row_ties */
+    struct job_load *load;                 /* NULL = nothing is read */
+    struct timer retry;                    /* continues after memory was short */
+    bool ties_read;                        /* those of earlier runs */
+    bool scanned;                          /* each row has been seen, so the group of each exists */
     void (*done)(struct restore *restore); /* read, or failed; NULL = none */
 };
 

@@ -102,7 +102,7 @@ static void fill_facts(struct job_facts *facts, sqlite3_stmt *statement, const s
     facts->created_at = usec_sub(ended, (usec_t)sqlite3_column_int64(statement, COLUMN_TOOK));
     if (sqlite3_column_type(statement, COLUMN_WORKED) != SQLITE_NULL)
         facts->started_at = usec_sub(ended, (usec_t)sqlite3_column_int64(statement, COLUMN_WORKED));
-    facts->cause = view->cause >= 0 && view->cause <= PROTOCOL_CAUSE_PAYLOAD_LOST
+    facts->cause = view->cause >= 0 && view->cause <= PROTOCOL_CAUSE_DEPENDENCY
                        ? (uint8_t)view->cause
                        : PROTOCOL_CAUSE_NONE;
     facts->failed_by = view->failed >= 0 && view->failed < _ATTEMPT_N_CAUSES ? (uint8_t)view->failed

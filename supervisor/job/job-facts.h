@@ -70,7 +70,7 @@ struct job_facts {
     F(ALL, failed, NUMBER(n_failed))                                                               \
     F(KEPT, code, NUMBER(code))                                                                    \
     F(ALL, priority, BELOW(priority, QUEUE_PRIORITIES - 1))                                        \
-    F(ALL, cancel, BELOW(cause, PROTOCOL_CAUSE_PAYLOAD_LOST))                                      \
+    F(ALL, cancel, BELOW(cause, PROTOCOL_CAUSE_DEPENDENCY))                                        \
     F(ALL, cause, OPTIONAL(failed_by, ATTEMPT_CAUSE_NONE))                                         \
     F(KEPT, crash, BELOW(crash, _DEATH_N_CAUSES - 1))                                              \
     F(KEPT, unbegun, NUMBER(n_unbegun))                                                            \

@@ -6,6 +6,7 @@
 #include "supervisor/event/death.h"
 #include "supervisor/job/checkpoint.h"
 #include "supervisor/job/job-stream.h"
+#include "supervisor/job/job-ties.h"
 #include "supervisor/job/job-unique.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/job/submitter.h"
@@ -27,17 +28,19 @@
 
 /* The states that may follow each state. None follows an end. */
 static const unsigned FOLLOWING[_JOB_N_STATES] = {
-    [JOB_QUEUED] = BIT(JOB_RUNNING) | BIT(JOB_DELAYED) | BIT(JOB_BACKOFF) | BIT(JOB_CANCELLED),
+    [JOB_QUEUED] = BIT(JOB_RUNNING) | BIT(JOB_DELAYED) | BIT(JOB_BACKOFF) | BIT(JOB_PENDING) |
+                   BIT(JOB_CANCELLED),
     [JOB_RUNNING] = BIT(JOB_QUEUED) | BIT(JOB_BACKOFF) | BIT(JOB_SUCCEEDED) | BIT(JOB_REJECTED) |
                     BIT(JOB_CANCELLED) | BIT(JOB_DEAD),
     [JOB_BACKOFF] = BIT(JOB_QUEUED) | BIT(JOB_CANCELLED) | BIT(JOB_DEAD),
     [JOB_DELAYED] = BIT(JOB_QUEUED) | BIT(JOB_CANCELLED),
+    [JOB_PENDING] = BIT(JOB_QUEUED) | BIT(JOB_CANCELLED) | BIT(JOB_SUCCEEDED) | BIT(JOB_REJECTED),
 };
 
 static const char *const STATES[_JOB_N_STATES] = {
     [JOB_QUEUED] = "queued",       [JOB_RUNNING] = "running",     [JOB_BACKOFF] = "backoff",
     [JOB_DELAYED] = "delayed",     [JOB_SUCCEEDED] = "succeeded", [JOB_REJECTED] = "rejected",
-    [JOB_CANCELLED] = "cancelled", [JOB_DEAD] = "dead",
+    [JOB_CANCELLED] = "cancelled", [JOB_DEAD] = "dead",           [JOB_PENDING] = "pending",
 };
 
 int job_table_init(struct job_table *table)
@@ -48,6 +51,7 @@ int job_table_init(struct job_table *table)
     list_init(&table->unused);
     list_init(&table->unused_waiters);
     job_table_init_telling(table);
+    job_ties_init(&table->ties);
     if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
         return -errno;
     blob_quota_init(&table->blobs);
@@ -83,6 +87,7 @@ void job_table_deinit(struct job_table *table)
         job_unref(table, job);
     }
     handle_table_deinit(&table->handles);
+    job_ties_deinit(&table->ties);
     index_deinit(&table->durable);
     index_deinit(&table->unique);
     free_unused(table);
@@ -209,6 +214,7 @@ static void give_back(struct job_table *table, const struct job *job)
 static void job_free_rare(struct job_table *table, struct job *job)
 {
     (void)unique_leave(table, job);
+    ties_leave(table, job);
     job_stream_free(job);
     free(job->rare->attempts);
     free(job->rare->past);
@@ -369,7 +375,7 @@ static void tell_submitter(struct job *job, enum job_state state)
 {
     if (job_waits(job->state) != job_waits(state))
         submitter_note(job, job_waits(state));
-    if (state >= JOB_SUCCEEDED)
+    if (job_state_is_end(state))
         job->submitter = NULL;
 }
 

@@ -28,6 +28,8 @@ struct config_group;
 struct group;
 struct history_row;
 struct job_stream;
+struct job_ties;
+struct job_ties_handler;
 struct kept_result;
 struct slot;
 struct submitter;
@@ -41,6 +43,7 @@ enum job_state {
     JOB_REJECTED, /* by the worker: final */
     JOB_CANCELLED,
     JOB_DEAD,
+    JOB_PENDING, /* until other jobs have ended: job-ties.h. Last, as the ends are stored */
     _JOB_N_STATES,
 };
 
@@ -78,11 +81,13 @@ struct job_rare {
     struct job_attempt *attempts;  /* job.n_attempts of them; NULL = none so far */
     struct checkpoint *checkpoint; /* NULL = none */
     struct job_stream *stream;     /* what it has emitted; NULL = nothing, and no client watches */
+    struct job_ties *ties;         /* to jobs that it waits for, or that wait for it; NULL = none */
     struct unique_id unique;       /* job-unique.h */
     struct history_row *past;      /* what History= keeps of it, once it ends; NULL = nothing */
     struct job *replaces;          /* with a reference: it is cancelled once this job is on disk */
     /* When the first of the jobs came that it stands for, by clock_steady(); 0 = not debounced. */
     usec_t debounced;
+    uint32_t ties_bytes; /* of edges to parents, while they count as the job's */
     bool listed;
     bool holds;    /* the key; otherwise it waits until the job that does has ended */
     bool replaced; /* a job that is being written replaces it: it does not begin */
@@ -151,6 +156,17 @@ static inline struct job_stream *job_own_stream(const struct job *job)
 
 extern const struct record JOB_ATTEMPT_RECORD;
 
+/* See job-ties.h. */
+struct job_ties_table {
+    struct index by_key;
+    struct list all;       /* struct job_ties.link: of jobs in memory, or that have ended */
+    struct list unclaimed; /* restored, before their jobs */
+    struct list due;       /* struct job_ties.due: something is to be decided */
+    const struct job_ties_handler *handler;
+    void *userdata;              /* the handler's */
+    struct loop_deferred decide; /* without job_table.loop, all is decided at once */
+};
+
 struct job_table {
     struct handle_table handles;
     struct list unused; /* memory of former jobs, kept for the next ones */
@@ -164,6 +180,7 @@ struct job_table {
     void *names;          /* tree of jobs whose id was chosen by the submitter */
     struct index durable; /* struct job_record.by_id, of jobs whose id was not chosen */
     struct index unique;  /* struct job_rare.by_unique */
+    struct job_ties_table ties;
     /* Frees the record of a durable job that is freed. */
     void (*free_record)(struct job *job);
     uint64_t n_live;
@@ -226,14 +243,19 @@ char *job_format_id(const struct job *job, char *text);
 
 /* Asserts that the transition is allowed. Does not notify the waiters. */
 void job_set_state(struct job *job, enum job_state state);
-/* Whether it waits for a worker, or for its time. */
+/* Whether it waits for a worker, for its time, or for other jobs. */
 static inline bool job_waits(enum job_state state)
 {
-    return state == JOB_QUEUED || state == JOB_BACKOFF || state == JOB_DELAYED;
+    return state == JOB_QUEUED || state == JOB_BACKOFF || state == JOB_DELAYED ||
+           state == JOB_PENDING;
+}
+static inline bool job_state_is_end(enum job_state state)
+{
+    return (unsigned)state - JOB_SUCCEEDED <= JOB_DEAD - JOB_SUCCEEDED;
 }
 static inline bool job_ended(const struct job *job)
 {
-    return job->state >= JOB_SUCCEEDED;
+    return job_state_is_end(job->state);
 }
 /* Its submitter does not count it any more. */
 void job_leave_submitter(struct job *job);
@@ -266,12 +288,13 @@ static inline void job_drop_checkpoint(struct job *job)
     if (job_checkpoint(job))
         (void)job_set_checkpoint(job, NULL);
 }
-/* Returns how many bytes of payload and checkpoint the job keeps in memory. */
+/* Returns how many bytes of payload, checkpoint and ties the job keeps in memory. */
 static inline uint64_t job_bytes(const struct job *job)
 {
     const struct checkpoint *checkpoint = job_checkpoint(job);
 
-    return job->payload.size + (checkpoint ? checkpoint->size : 0);
+    return job->payload.size + (checkpoint ? checkpoint->size : 0) +
+           (job->rare ? job->rare->ties_bytes : 0);
 }
 
 /* Sets the options: each is the submitter's, or the group's where PROTOCOL_DEFAULT_* stands. */

@@ -20,6 +20,7 @@ struct kept_result {
     struct kept_results *results;
     struct job *job;
     usec_t since; /* monotonic */
+    bool aside;   /* in `aside` of the results */
 };
 
 struct kept_results {
@@ -27,7 +28,11 @@ struct kept_results {
     struct job_table *table;
     struct list jobs; /* struct kept_result.link */
     uint64_t n_jobs;
-    uint64_t bytes;      /* of the results */
+    uint64_t bytes; /* of the results */
+    /* Beyond the bounds, but jobs that wait for them have not ended: struct kept_result.link. Their
+     * results may take `memory_max` once more. */
+    struct list aside;
+    uint64_t aside_bytes;
     usec_t ttl;          /* ResultTTLSec= */
     uint64_t max;        /* ResultsMax= */
     uint64_t memory_max; /* ResultsMemoryMax= */
@@ -50,3 +55,6 @@ void kept_results_restore(struct kept_results *results, struct job *job, usec_t 
 
 /* Drops a kept result. */
 void kept_results_drop(struct job *job);
+/* No job that has waited for this one is live any more: drops its result if it is beyond the
+ * bounds. */
+void kept_results_review(struct job *job);

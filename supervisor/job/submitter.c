@@ -50,7 +50,7 @@ static uint32_t size_of(uint64_t bytes)
 void submitter_charge(struct submitter *submitter, struct job *job)
 {
     job->submitter = submitter;
-    job->charged = size_of(job->payload.size);
+    job->charged = size_of(job->payload.size + (job->rare ? job->rare->ties_bytes : 0));
     if (job_waits(job->state))
         submitter_note(job, true);
 }
@@ -81,7 +81,7 @@ void submitter_adopt_on_disk(struct submitters *submitters, uid_t uid, uint64_t 
 void submitter_resume(const struct submitters *submitters, struct job *job)
 {
     job->submitter = submitter_find(submitters, job->submitter_uid);
-    job->charged = size_of(job->payload.size);
+    job->charged = size_of(job->payload.size + (job->rare ? job->rare->ties_bytes : 0));
 }
 
 static void subtract(uint64_t *from, uint64_t n)

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define DATABASE_QUERIES_MAX 56
+#define DATABASE_QUERIES_MAX 64
 /* How long to wait for another program's lock before jobs are refused. */
 #define DATABASE_BUSY_MSEC   60000
 #define DATABASE_PROBLEM_MAX (PATH_MAX + 256)

@@ -381,6 +381,12 @@ void durable_job_checkpoint(struct job *job)
     durable_job_update(job, false);
 }
 
+void durable_job_close(struct job *job)
+{
+    durable_of(job)->noted |= DURABLE_CLOSE;
+    durable_job_update(job, false);
+}
+
 void durable_job_hand(struct job *job)
 {
     struct durable_job *durable = durable_of(job);

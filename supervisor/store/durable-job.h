@@ -24,6 +24,7 @@ enum durable_change {
     DURABLE_END = 1 << 2,
     DURABLE_MOVE = 1 << 3,       /* its group and its priority; with DURABLE_UPDATE */
     DURABLE_CHECKPOINT = 1 << 5, /* with DURABLE_UPDATE */
+    DURABLE_CLOSE = 1 << 6,      /* a batch; with DURABLE_UPDATE */
     DURABLE_HAND = 1 << 4, /* its next attempt, which is about to begin; with DURABLE_UPDATE */
 };
 
@@ -32,6 +33,8 @@ enum durable_rest {
     DURABLE_RESULT = 1 << 0,
     DURABLE_LETTER = 1 << 1,
     DURABLE_BYTES = 1 << 2, /* with DURABLE_RESULT: the bytes of the result are also written */
+    DURABLE_FATE = 1 << 3,  /* how it has ended, for jobs that wait for it */
+    DURABLE_COUNT = 1 << 4, /* in the batch of which it is a member */
 };
 
 /* One for the supervisor. */
@@ -170,6 +173,9 @@ void durable_job_update(struct job *job, bool lazy);
 
 /* Notes that the job has a new checkpoint. */
 void durable_job_checkpoint(struct job *job);
+
+/* Notes that the batch is closed. */
+void durable_job_close(struct job *job);
 
 /* Whether a worker may get the job, by what its row says. */
 static inline bool durable_job_may_begin(const struct job *job)

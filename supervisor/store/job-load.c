@@ -40,9 +40,9 @@ static void copy_text(char **place, const char **text, uint32_t size)
 
 int loaded_job_new(struct loaded_job **ret, const struct job_row *row)
 {
-    const size_t texts =
-        (size_t)row->group_size + row->key_size + row->name_size + row->reason_size;
-    struct loaded_job *job = malloc(sizeof(*job) + texts + 4);
+    const size_t texts = (size_t)row->group_size + row->key_size + row->name_size +
+                         row->reason_size + row->ties_size;
+    struct loaded_job *job = malloc(sizeof(*job) + texts + 5);
     char *place;
     int r = 0;
 
@@ -56,6 +56,7 @@ int loaded_job_new(struct loaded_job **ret, const struct job_row *row)
     copy_text(&place, &job->row.key, row->key_size);
     copy_text(&place, &job->row.name, row->name_size);
     copy_text(&place, &job->row.reason, row->reason_size);
+    copy_text(&place, &job->row.ties, row->ties_size);
     job->row.payload = NULL;
     payload_init(&job->payload);
     job->checkpoint =
@@ -126,7 +127,10 @@ static int load_next(struct job_load *load, struct database *database)
     const unsigned n = (unsigned)load->n;
     int r;
 
-    if (load->kind == LOAD_JOBS || load->kind == LOAD_ALL)
+    if (load->kind == LOAD_TIES)
+        r = job_rows_scan_ties(database, (enum row_ties)load->after_key, load->after, n,
+                               copy_next_row, load);
+    else if (load->kind == LOAD_JOBS || load->kind == LOAD_ALL)
         r = job_rows_scan(database, load->after, load->kind == LOAD_ALL, n, copy_next_row, load);
     else
         r = job_rows_scan_ends(database, load->kind == LOAD_RESULTS ? ROWS_ENDED : ROWS_DEAD,

@@ -36,6 +36,7 @@ enum job_load_kind {
     LOAD_ALL,     /* likewise, and those of kept results */
     LOAD_RESULTS, /* the next rows of kept results */
     LOAD_LETTERS, /* the next rows of dead letters */
+    LOAD_TIES,    /* the next rows of job_rows_scan_ties(): `after_key` says which */
 };
 
 struct job_load {

@@ -30,6 +30,7 @@
     F(STORED, unique_high, OPTIONAL(unique_high, 0))                                               \
     F(STORED, unique_low, OPTIONAL(unique_low, 0))                                                 \
     F(STORED, debounced, OPTIONAL(debounced, 0))                                                   \
+    F(STORED, ties, TEXT(ties))                                                                    \
     ROW_ASKED(F)
 
 /* The columns of the other tables; the result, or the payload, follows. */
@@ -218,6 +219,38 @@ static int remove_row(struct database *database, enum row_table table, int64_t n
     return database_step(database, statement);
 }
 
+/* Runs a statement whose only parameter is a number. */
+static int run_for(struct database *database, const char *sql, int64_t number)
+{
+    sqlite3_stmt *statement = database_query(database, sql);
+
+    (void)sqlite3_bind_int64(statement, 1, number);
+    return database_step(database, statement);
+}
+
+int job_rows_put_fate(struct database *database, int64_t number, unsigned state)
+{
+    sqlite3_stmt *statement =
+        database_query(database, "INSERT OR REPLACE INTO fate (number, state) VALUES (?1, ?2)");
+
+    (void)sqlite3_bind_int64(statement, 1, number);
+    row_bind(statement, 2, state);
+    return database_step(database, statement);
+}
+
+int job_rows_change_batch(struct database *database, int64_t number, enum batch_change change)
+{
+    static const char *const sql[] = {
+        [BATCH_OPENED] = "INSERT OR IGNORE INTO batch (number) VALUES (?1)",
+        [BATCH_CLOSED] = "UPDATE batch SET open = 0 WHERE number = ?1",
+        [BATCH_MEMBER_SUCCEEDED] = "UPDATE batch SET succeeded = succeeded + 1 WHERE number = ?1",
+        [BATCH_MEMBER_FAILED] = "UPDATE batch SET failed = failed + 1 WHERE number = ?1",
+        [BATCH_ENDED] = "DELETE FROM batch WHERE number = ?1",
+    };
+
+    return run_for(database, sql[change], number);
+}
+
 int job_rows_take(struct database *database, int64_t number)
 {
     uint64_t size;
@@ -237,7 +270,9 @@ int job_rows_cancel(struct database *database, int64_t number)
 
 int job_rows_remove(struct database *database, unsigned tables, int64_t number)
 {
-    int r = tables == ROWS_ALL ? pieces_abandon(database, number) : 0;
+    int r = tables == ROWS_ALL    ? pieces_abandon(database, number)
+            : tables == ROWS_FATE ? run_for(database, "DELETE FROM fate WHERE number = ?1", number)
+                                  : 0;
 
     for (enum row_table table = 0; r == 0 && table < _ROWS_N_TABLES; table++) {
         uint64_t size = 0;
@@ -327,7 +362,7 @@ static int read_row(const struct database *database, sqlite3_stmt *statement, en
         count_unclean(row, database->unclean - (uint32_t)sqlite3_column_int64(statement, at++));
     if (table != ROWS_ENDED)
         job_row_mend(row);
-    else if (row->cause > PROTOCOL_CAUSE_PAYLOAD_LOST)
+    else if (row->cause > PROTOCOL_CAUSE_DEPENDENCY)
         row->cause = PROTOCOL_CAUSE_NONE;
     return at;
 }
@@ -423,7 +458,7 @@ static const char SCAN_ALL[] =
                               " UNION ALL SELECT created, started, uid, NULL, "
                               "attempt, max_retries, failed, priority, 0,"
                               " NULL, 1, NULL, NULL, state, NULL, NULL, NULL, number, grp, "
-                              "key, name, NULL, NULL, NULL, NULL, NULL, NULL,"
+                              "key, name, NULL, NULL, NULL, NULL, NULL, NULL, NULL,"
                               " NULL, NULL, NULL, NULL, NULL, (SELECT unclean FROM store), " SIZE(
                                   result) " FROM ended WHERE number > ?1"
                                           " ORDER BY number LIMIT ?2";
@@ -447,4 +482,41 @@ int job_rows_scan_ends(struct database *database, enum row_table table, int64_t 
     (void)sqlite3_bind_int64(statement, 2, number);
     (void)sqlite3_bind_int64(statement, 3, max);
     return read_rows(database, statement, table, ALL_BYTES, fn, userdata);
+}
+
+/* ---- ties ---- */
+
+static const char *const TIES[_ROWS_N_TIES] = {
+    [ROWS_TIED] = "SELECT number, ties, 0, 0, 0 FROM job"
+                  " WHERE ties IS NOT NULL AND number > ?1 ORDER BY number LIMIT ?2",
+    [ROWS_FATES] = "SELECT number, NULL, state, 0, 0 FROM fate"
+                   " WHERE number > ?1 ORDER BY number LIMIT ?2",
+    [ROWS_BATCHES] = "SELECT number, NULL, open, succeeded, failed FROM batch"
+                     " WHERE number > ?1 ORDER BY number LIMIT ?2",
+};
+
+int job_rows_scan_ties(struct database *database, enum row_ties which, int64_t after, unsigned max,
+                       job_row_fn fn, void *userdata)
+{
+    sqlite3_stmt *statement = database_query(database, TIES[which]);
+    int r;
+
+    (void)sqlite3_bind_int64(statement, 1, after);
+    (void)sqlite3_bind_int64(statement, 2, max);
+    while ((r = database_step(database, statement)) == DATABASE_E_ROW) {
+        struct job_row row = JOB_ROW_NULL;
+        uint64_t size;
+
+        row.number = sqlite3_column_int64(statement, 0);
+        row.ties = row_read_blob(statement, 1, &size);
+        row.ties_size = (uint32_t)size;
+        row.state = (unsigned)sqlite3_column_int(statement, 2);
+        row.n_succeeded = (uint64_t)sqlite3_column_int64(statement, 3);
+        row.n_member_failed = (uint64_t)sqlite3_column_int64(statement, 4);
+        r = fn(userdata, &row);
+        if (r != 0)
+            break;
+    }
+    (void)sqlite3_reset(statement);
+    return r;
 }

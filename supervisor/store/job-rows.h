@@ -60,10 +60,14 @@ struct job_row {
     usec_t time_left;                 /* until `deadline`, when it was set; 0 = not known */
     uint64_t unique_high, unique_low; /* struct unique_id; 0 = none */
     usec_t debounced;                 /* as of struct job_rare */
-    unsigned state;                   /* enum job_row_state, or in "ended" enum job_state */
-    uint64_t letter;                  /* id of the dead letter */
-    usec_t due;                       /* clock_steady(), or a date: realtime; 0 = none */
-    usec_t delay;                     /* until `due`, when it was set; 0 = `due` is a date */
+    const char *ties;                 /* job_ties.text */
+    uint32_t ties_size;
+    int64_t batch; /* not stored: it belongs to that, or, with its own number, is one */
+    uint64_t n_succeeded, n_member_failed; /* of job_rows_scan_ties() only */
+    unsigned state;                        /* enum job_row_state, or in "ended" enum job_state */
+    uint64_t letter;                       /* id of the dead letter */
+    usec_t due;                            /* clock_steady(), or a date: realtime; 0 = none */
+    usec_t delay;                          /* until `due`, when it was set; 0 = `due` is a date */
     uint32_t checkpoint_size; /* of the last checkpoint, which is in a table of its own; 0 = none */
     const void *checkpoint;   /* when read; NULL = it was not read */
 
@@ -124,6 +128,23 @@ int job_rows_put(struct database *database, enum row_table table, const struct j
 int job_rows_remove(struct database *database, unsigned tables, int64_t number);
 #define ROWS_ALL ((1u << _ROWS_N_TABLES) - 1)
 
+/* With `tables` alone: removes how a job has ended for those that have waited for it. */
+#define ROWS_FATE (1u << 30)
+
+/* Keeps how a job has ended, for those that wait for it: `state` is enum job_state. Returns 0 or
+ * -errno. */
+int job_rows_put_fate(struct database *database, int64_t number, unsigned state);
+
+enum batch_change {
+    BATCH_OPENED,
+    BATCH_CLOSED,
+    BATCH_MEMBER_SUCCEEDED,
+    BATCH_MEMBER_FAILED,
+    BATCH_ENDED,
+};
+/* Changes what is counted of a batch. Returns 0 or -errno. */
+int job_rows_change_batch(struct database *database, int64_t number, enum batch_change change);
+
 /* Removes the row of a job, if there is one, but not its payload, which another row takes over.
  * Returns 0 or -errno. */
 int job_rows_take(struct database *database, int64_t number);
@@ -150,6 +171,17 @@ int job_rows_scan(struct database *database, int64_t after, bool ended, unsigned
  * first). Returns like job_rows_scan(). */
 int job_rows_scan_ends(struct database *database, enum row_table table, int64_t key, int64_t number,
                        unsigned max, job_row_fn fn, void *userdata);
+
+/* What ties jobs to each other. */
+enum row_ties {
+    ROWS_TIED,    /* `ties` of jobs that have not ended */
+    ROWS_FATES,   /* `state`: enum job_state */
+    ROWS_BATCHES, /* `state`: whether it is open */
+    _ROWS_N_TIES,
+};
+/* Reads the numbers above `after`, and these. Returns like job_rows_scan(). */
+int job_rows_scan_ties(struct database *database, enum row_ties which, int64_t after, unsigned max,
+                       job_row_fn fn, void *userdata);
 
 /* All of a row but the payload. */
 extern const struct record JOB_ROW_RECORD;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/store/job-to-row.h"
 #include "supervisor/job/checkpoint.h"
+#include "supervisor/job/job-ties.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/succession/record.h"
 
@@ -19,6 +20,17 @@ static void deadline_to_row(struct job_row *row, const struct job *job)
     row->deadline = usec_add(clock_steady(), row->time_left);
 }
 
+/* The key of durable ties is the number of a row. */
+static void ties_to_row(struct job_row *row, const struct job_ties *ties)
+{
+    if (!ties)
+        return;
+    row->ties = ties->text;
+    row->ties_size = size_of(ties->text);
+    if (ties->is_batch || ties->batch)
+        row->batch = (int64_t)(ties->is_batch ? ties : ties->batch)->key.value;
+}
+
 void job_to_row(struct job_row *row, const struct job *job, const char *group)
 {
     row->facts = job->facts;
@@ -33,6 +45,7 @@ void job_to_row(struct job_row *row, const struct job *job, const char *group)
         row->unique_high = job->rare->unique.high;
         row->unique_low = job->rare->unique.low;
         row->debounced = job->rare->debounced;
+        ties_to_row(row, job->rare->ties);
     }
     deadline_to_row(row, job);
     row->payload_size = job->payload.size;
@@ -92,6 +105,11 @@ void job_end_to_row(struct job_row *row, const struct job *job, enum job_state e
     F(UPGRADE, payload_lost, NUMBER(payload_lost))                                                 \
     F(UPGRADE, has_checkpoint, NUMBER(has_checkpoint))                                             \
     F(UPGRADE, checkpoint, TEXT(row.checkpoint))                                                   \
+    F(UPGRADE, is_batch, NUMBER(is_batch))                                                         \
+    F(UPGRADE, open, NUMBER(tally.open))                                                           \
+    F(UPGRADE, live, NUMBER(tally.live))                                                           \
+    F(UPGRADE, succeeded, NUMBER(tally.succeeded))                                                 \
+    F(UPGRADE, members_failed, NUMBER(tally.failed))                                               \
     F(UPGRADE, reason, TEXT(row.reason))                                                           \
     F(UPGRADE, attempts, LIST(attempts, n_attempts, JOB_ATTEMPT_RECORD))
 const struct record SAVED_JOB_RECORD = RECORD(SAVED_JOB_ROW, FIELDS);
@@ -122,6 +140,11 @@ void saved_job_fill(struct saved_job *saved, const struct job *job, const char *
         .payload_lost = job->payload_lost,
         .n_attempts = job->n_attempts,
     };
+    if (job_own_ties(job) && !job->record) {
+        (void)ties_write(job_own_ties(job)); /* without memory it lacks the last ends */
+        saved->is_batch = job_is_batch(job);
+        saved->tally = job_own_ties(job)->tally;
+    }
     job_to_row(&saved->row, job, group);
     job_progress_to_row(&saved->row, job);
     checkpoint_to_saved(saved, job);

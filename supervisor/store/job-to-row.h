@@ -3,7 +3,7 @@
 
 /* Fills in the rows of jobs, which point to texts and bytes of the job. */
 
-#include "supervisor/job/job.h"
+#include "supervisor/job/job-ties.h"
 #include "supervisor/store/job-rows.h"
 
 /* Fills in the facts and what never changes of a live job, but neither the number nor the payload.
@@ -24,6 +24,8 @@ struct saved_job {
     uint8_t end;         /* enum job_state; 0 = it has not ended */
     bool payload_lost;   /* as that of the job */
     bool has_checkpoint; /* `row.checkpoint` is one that no row in the database has */
+    bool is_batch;
+    struct batch_tally tally; /* with `is_batch` */
     uint8_t n_attempts;
     struct job_attempt attempts[JOB_ATTEMPTS_KEPT];
 };

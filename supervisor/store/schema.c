@@ -19,6 +19,14 @@
     " firing INTEGER, paused_at INTEGER, resumed_at INTEGER, ended_at INTEGER,"                    \
     " failures INTEGER NOT NULL, pause INTEGER NOT NULL, slots BLOB NOT NULL) WITHOUT ROWID;"
 
+/* How jobs have ended for which others wait, and what batches count. Jobs name others in "ties":
+ * job-ties-restore.c. */
+#define CREATE_TIES                                                                                \
+    "CREATE INDEX job_ties ON job (number) WHERE ties IS NOT NULL;"                                \
+    "CREATE TABLE fate (number INTEGER PRIMARY KEY, state INTEGER NOT NULL);"                      \
+    "CREATE TABLE batch (number INTEGER PRIMARY KEY, open INTEGER NOT NULL DEFAULT 1,"             \
+    " succeeded INTEGER NOT NULL DEFAULT 0, failed INTEGER NOT NULL DEFAULT 0);"
+
 /* Checkpoints of jobs in "job". The trigger tests a column, so that the end of any other job costs
  * no look-up. */
 #define CREATE_CHECKPOINTS                                                                         \
@@ -43,7 +51,8 @@ static const char CREATE[] =
     " asked_backoff_max INTEGER, asked_priority INTEGER, asked_cost INTEGER,"
     " cause INTEGER, moved INTEGER, canceller INTEGER, delay INTEGER, time_left INTEGER,"
     " unclean INTEGER, unique_high INTEGER, unique_low INTEGER, progressed INTEGER,"
-    " checkpoint INTEGER, debounced INTEGER, payload BLOB);"
+    " checkpoint INTEGER, debounced INTEGER, ties TEXT,"
+    " payload BLOB);"
     "CREATE UNIQUE INDEX job_name ON job (name) WHERE name IS NOT NULL;"
     /* Results of jobs that have ended, until they expire. */
     "CREATE TABLE ended ("
@@ -64,7 +73,7 @@ static const char CREATE[] =
     " asked_backoff_min INTEGER, asked_backoff_max INTEGER, asked_priority INTEGER,"
     " asked_cost INTEGER, cause INTEGER, payload BLOB);"
     "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_CHECKPOINTS
-    "PRAGMA application_id = 1416786021; PRAGMA user_version = 7;"
+        CREATE_TIES "PRAGMA application_id = 1416786021; PRAGMA user_version = 7;"
     "COMMIT";
 
 /* Leads from the version of trouped 1.0.0 to this one. */
@@ -85,8 +94,9 @@ static const char STEP[] =
     "ALTER TABLE job ADD COLUMN debounced INTEGER;"
     "ALTER TABLE job ADD COLUMN asked_cost INTEGER;"
     "ALTER TABLE dead ADD COLUMN asked_cost INTEGER;"
+    "ALTER TABLE job ADD COLUMN ties TEXT;"
     "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_CHECKPOINTS
-    "PRAGMA user_version = 7;"
+        CREATE_TIES "PRAGMA user_version = 7;"
     "COMMIT";
 
 _Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 7 && SCHEMA_OLDEST == 6,

@@ -15,6 +15,7 @@
 #include "supervisor/group/restore.h"
 #include "supervisor/job/job-facts.h"
 #include "supervisor/job/job-stream.h"
+#include "supervisor/job/job-ties.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/message-save.h"
 #include "supervisor/pool/slot/slot.h"
@@ -164,6 +165,8 @@ void upgrade_restore(enum upgrade_stage stage, const struct group_context *conte
     for (size_t i = 0; i < ELEMENTS(KINDS); i++)
         if (KINDS[i].stage == stage)
             restore_kind(&KINDS[i], context, file);
+    if (stage == UPGRADE_JOBS && ties_settle(context->jobs, false) > 0)
+        log_error("jobs for which others wait are lost in the upgrade: they count as cancelled");
     if (stage == UPGRADE_MESSAGES)
         actors_settle(context->messages);
 }

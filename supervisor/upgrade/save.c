@@ -68,6 +68,7 @@ static void save_cell(struct saver *saver, const struct cell *cell)
 
     while ((slot = pool_next_slot(&cell->pool, &cursor)))
         save_list(saver, &slot->jobs);
+    save_list(saver, &cell->pending);
     save_list(saver, &cell->aside);
     list_for_each (node, &cell->lines)
         save_queue(saver, list_entry(node, struct limit_line, link)->held);
@@ -75,16 +76,25 @@ static void save_cell(struct saver *saver, const struct cell *cell)
     save_list(saver, &cell->backoff);
 }
 
+static void save_results(struct saver *saver, const struct list *results)
+{
+    list_for_each (node, results)
+        save_job(saver, list_entry(node, struct kept_result, link)->job);
+}
+
+/* Results follow the jobs that wait for them. */
 static void save_jobs(struct saver *saver, const struct registry *registry)
 {
     struct group *group;
     size_t cursor = 0;
 
-    while ((group = registry_next(registry, &cursor))) {
-        list_for_each (node, &group->results.jobs)
-            save_job(saver, list_entry(node, struct kept_result, link)->job);
+    while ((group = registry_next(registry, &cursor)))
         group_each_cell (cell, group)
             save_cell(saver, cell);
+    cursor = 0;
+    while ((group = registry_next(registry, &cursor))) {
+        save_results(saver, &group->results.jobs);
+        save_results(saver, &group->results.aside);
     }
 }
 

@@ -176,6 +176,7 @@ class Methods(TestCase):
         for method, parameters in ("CancelAll", {"group": "actor"}), ("Set", {"filter": {"group": "actor"}, "priority": 1}), \
                 ("RunNow", {"filter": {"group": "actor"}}), ("Move", {"filter": {"group": "actor"}, "to": "player"}):
             s.call("io.troupe.Jobs." + method, dry_run=True, **parameters)
+        s.call("io.troupe.Jobs.CloseBatch", id=s.call("io.troupe.Jobs.OpenBatch", group="actor")["id"])
         with s.connect() as connection:
             connection.call("Attach", version=VERSION)
 

@@ -186,6 +186,12 @@ static const char *find_problem(const struct troupe_job_options *options)
         return "unique: 1 to 255 bytes";
     if ((unsigned)options->on_conflict > PROTOCOL_CONFLICT_REQUEUE)
         return "on_conflict: existing, reject, replace or requeue";
+    if ((unsigned)options->condition > PROTOCOL_CONDITION_END)
+        return "condition: success, failure or end";
+    if (options->after && strnlen(options->after, PROTOCOL_AFTER_MAX + 1) > PROTOCOL_AFTER_MAX)
+        return "after: 1 to 64 ids of jobs, separated by commas";
+    if (options->batch && strnlen(options->batch, PROTOCOL_NAME_MAX + 1) > PROTOCOL_NAME_MAX)
+        return "batch: the id of a batch";
     if (options->max_retries < -1 || options->max_retries >= PROTOCOL_DEFAULT_RETRIES)
         return "max_retries: 0 to 1000000";
     if (options->cost > JOB_COST_MAX)
@@ -208,6 +214,15 @@ static void apply_schedule(struct protocol_submit *submit, const struct troupe_j
     submit->deadline = options->deadline_usec;
     if (options->keep_result && submit->flags & PROTOCOL_SUBMIT_DO)
         submit->flags |= PROTOCOL_SUBMIT_KEEP;
+}
+
+static void apply_ties(struct protocol_submit *submit, const struct troupe_job_options *options)
+{
+    submit->after = options->after;
+    submit->after_size = options->after ? (uint32_t)strlen(options->after) : 0;
+    submit->condition = (enum protocol_condition)options->condition;
+    submit->batch = options->batch;
+    submit->batch_size = options->batch ? (uint32_t)strlen(options->batch) : 0;
 }
 
 static int apply_options(struct troupe_client *client, struct protocol_submit *submit,
@@ -234,6 +249,7 @@ static int apply_options(struct troupe_client *client, struct protocol_submit *s
     submit->unique_size = (uint32_t)options->unique_size;
     submit->debounce = options->debounce_usec;
     submit->debounce_max = options->debounce_max_usec;
+    apply_ties(submit, options);
     submit->on_conflict = (enum protocol_conflict)options->on_conflict;
     if (options->max_retries >= 0)
         submit->max_retries = (uint32_t)options->max_retries;

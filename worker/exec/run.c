@@ -41,6 +41,17 @@ static bool tick(void *userdata, const struct command_progress *progress)
     return troupe_job_is_cancelled(watcher->job);
 }
 
+/* Ids have no NUL byte. */
+static int set_parents(const struct template_values *values)
+{
+    _cleanup_free_ char *parents = strndup(values->parents, values->parents_size);
+
+    if (!parents)
+        return -1;
+    return *parents != '\0' ? setenv("TROUPE_JOB_PARENTS", parents, 1)
+                            : unsetenv("TROUPE_JOB_PARENTS");
+}
+
 /* Passes on an item or a checkpoint. The first one that is too large is logged. */
 static void take(void *userdata, const struct reader_message *message)
 {
@@ -77,7 +88,7 @@ static int set_variables(const struct template_values *values)
 
     snprintf(id, sizeof(id), "TROUPE_JOB_ID=%s", values->id);
     snprintf(attempt, sizeof(attempt), "TROUPE_JOB_ATTEMPT=%u", values->attempt);
-    if (putenv(id) != 0 || putenv(attempt) != 0)
+    if (putenv(id) != 0 || putenv(attempt) != 0 || set_parents(values) != 0)
         return -ENOMEM;
     /* A variable cannot hold a NUL byte. */
     if (values->key_size == 0 || memchr(values->key, '\0', values->key_size))
@@ -165,6 +176,7 @@ int run_job(struct troupe_job *job, void *userdata)
 
     values.payload = troupe_job_payload(job, &values.payload_size);
     values.key = troupe_job_key(job, &values.key_size);
+    values.parents = troupe_job_parents(job, &values.parents_size);
     if (context->options.literal)
         return run_command(job, context, &values, (char **)(uintptr_t)context->options.argv);
     r = template_expand(context->options.argv, &values, &argv);

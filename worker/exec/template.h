@@ -22,6 +22,8 @@ struct template_values {
     const char *id;
     const void *key;
     size_t key_size;
+    const char *parents; /* ids, separated by commas */
+    size_t parents_size;
     unsigned attempt;
 };
 

@@ -183,6 +183,12 @@ _public_ int troupe_job_checkpoint(struct troupe_job *job, const void *data, siz
     return send_checkpoint(job, data, (uint32_t)size);
 }
 
+_public_ const char *troupe_job_parents(const struct troupe_job *job, size_t *ret_size)
+{
+    *ret_size = job->wire.parents_size;
+    return job->wire.parents_size > 0 ? job->wire.parents : "";
+}
+
 _public_ const void *troupe_job_last_checkpoint(const struct troupe_job *job, size_t *ret_size)
 {
     *ret_size = job->wire.checkpoint_size;

@@ -222,7 +222,8 @@ static bool take_filter(struct request *request, const struct varlink_object *gi
 {
     const struct varlink_bytes key = varlink_bytes(given, "key");
     const char *cause = varlink_string(given, "cause");
-    const int state = varlink_choice(given, "state");
+    const int word = varlink_choice(given, "state");
+    const int state = word == JOB_SUCCEEDED ? JOB_PENDING : word; /* it follows delayed there */
     const usec_t now = loop_realtime(request->context->loop);
 
     if (varlink_int(given, "until_at", 1) == 0) /* it would not bound anything */

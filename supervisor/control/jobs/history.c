@@ -232,7 +232,7 @@ static void take_cause(struct history_filter *filter, const char *cause)
     filter->cause = filter->failed = -1;
     if (failed != ATTEMPT_CAUSE_NONE)
         filter->failed = (int)failed;
-    for (int i = PROTOCOL_CAUSE_REQUESTED; cause && i <= PROTOCOL_CAUSE_PAYLOAD_LOST; i++)
+    for (int i = PROTOCOL_CAUSE_REQUESTED; cause && i <= PROTOCOL_CAUSE_DEPENDENCY; i++)
         if (strcmp(protocol_cause_name((enum protocol_cause)i), cause) == 0)
             filter->cause = i;
 }

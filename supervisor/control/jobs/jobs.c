@@ -9,6 +9,7 @@
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/report.h"
+#include "supervisor/group/cell/cell-ties.h"
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/job-lookup.h"
@@ -76,10 +77,11 @@ static void on_accepted(struct job_waiter *waiter, struct job *job)
         answer_accepted(waiter->owner, job, false);
 }
 
-static void create(struct request *request)
+static void create_as(struct request *request, bool opens_batch)
 {
     const struct control_submit_options options = {
         .keep_result = true,
+        .opens_batch = opens_batch,
         .changed = on_accepted,
         .owner = request,
     };
@@ -94,6 +96,16 @@ static void create(struct request *request)
     }
     hold(request, job_first_waiter(job));
     durable_job_await(job, request->state);
+}
+
+static void create(struct request *request)
+{
+    create_as(request, false);
+}
+
+static void open_batch(struct request *request)
+{
+    create_as(request, true);
 }
 
 void control_refuse_missing(struct request *request, int error)
@@ -340,8 +352,51 @@ static void cancel(struct request *request)
     }
 }
 
+static void close_dead(struct request *request, int error)
+{
+    if (control_find_dead_job(request, error))
+        request_fail_string(request, "NotABatch", "id", request_string(request, "id"));
+}
+
+static void on_closed(struct job_waiter *waiter, struct job *job)
+{
+    if (job->refusal != 0)
+        control_refuse_job(waiter->owner, job);
+    else
+        request_done(waiter->owner);
+}
+
+/* Replies when that is on disk. */
+static void close_batch(struct request *request)
+{
+    const bool submits = access_submits_somewhere(request);
+    struct job *job = submits ? find_job(request, close_dead) : NULL;
+    struct job_waiter *waiter;
+
+    if (!submits)
+        access_refuse_submit(request, NULL);
+    if (!job)
+        return;
+    if (!access_cancel(request, job)) {
+        access_refuse_submit(request, job->group);
+    } else if (!job_is_batch(job)) {
+        request_fail_string(request, "NotABatch", "id", request_string(request, "id"));
+    } else if (job_ended(job) || cell_close_batch(job) == 0) {
+        request_done(request);
+    } else if (!(waiter = job_waiter_new(request->context->jobs, job))) {
+        request_internal(request, -ENOMEM);
+    } else {
+        waiter->changed = on_closed;
+        waiter->owner = request;
+        hold(request, waiter);
+        durable_job_await(job, waiter);
+    }
+}
+
 const struct request_method control_job_methods[] = {
     {"Create", create, .changes = true, .submits = true},
+    {"OpenBatch", open_batch, .changes = true, .submits = true},
+    {"CloseBatch", close_batch, .changes = true, .submits = true},
     {"Do", do_job, .changes = true, .submits = true},
     {"Get", get, .changes = false},
     {"Cancel", cancel, .changes = true, .submits = true},

@@ -29,7 +29,7 @@ struct job_filter {
 };
 
 /* The live states as bits. */
-#define JOB_FILTER_LIVE ((1u << JOB_SUCCEEDED) - 1)
+#define JOB_FILTER_LIVE (((1u << JOB_SUCCEEDED) - 1) | 1u << JOB_PENDING)
 
 /* Takes "group" or "group/key", whose cell may be gone. On false, an error has been sent. */
 bool job_filter_take_group(struct job_filter *filter, struct request *request, const char *name);
@@ -87,6 +87,7 @@ bool control_find_past_job(struct request *request, const char *id, int error,
 
 struct control_submit_options {
     bool keep_result;
+    bool opens_batch; /* the call has no payload */
     /* As in cell_submit(), but if the result is kept, for durable jobs only; NULL = the client does
      * not wait. */
     void (*changed)(struct job_waiter *waiter, struct job *job);

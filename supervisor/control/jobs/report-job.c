@@ -9,6 +9,7 @@
 #include "supervisor/control/control-context.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/job/job-ties.h"
 #include "supervisor/job/queue.h"
 #include "supervisor/message/dead-letter/dead-letter.h"
 #include "supervisor/message/message-context.h"
@@ -190,6 +191,51 @@ static void report_dead_letter_number(struct reply *reply, const struct request 
         reply_uint(reply, "dead_letter", letter->id);
 }
 
+static void report_parents(struct reply *reply, const struct job_ties *ties)
+{
+    char id[PROTOCOL_ID_TEXT];
+
+    reply_array(reply, "after");
+    for (unsigned i = 0; i < ties->n_edges; i++) {
+        const struct job_edge *edge = &ties->edges[i];
+
+        reply_object(reply, NULL);
+        reply_string(reply, "id", ties_format_id(edge->parent, id));
+        reply_string(reply, "condition", tie_condition_to_string(edge->condition));
+        if (edge->parent->end != 0)
+            reply_string(reply, "state", job_state_to_string(edge->parent->end));
+        else if (edge->parent->job)
+            reply_string(reply, "state", job_state_to_string(edge->parent->job->state));
+        reply_end_object(reply);
+    }
+    reply_end_array(reply);
+    reply_uint_if(reply, "waits_for", ties->n_undecided);
+}
+
+static void report_tally(struct reply *reply, const struct batch_tally *tally)
+{
+    reply_object(reply, "members");
+    reply_bool(reply, "open", tally->open);
+    reply_uint(reply, "live", tally->live);
+    reply_uint(reply, "succeeded", tally->succeeded);
+    reply_uint(reply, "failed", tally->failed);
+    reply_end_object(reply);
+}
+
+/* To other jobs. */
+static void report_ties(struct reply *reply, const struct job_ties *ties)
+{
+    char id[PROTOCOL_ID_TEXT];
+
+    if (ties->n_edges > 0)
+        report_parents(reply, ties);
+    if (ties->batch)
+        reply_string(reply, "batch", ties_format_id(ties->batch, id));
+    if (ties->is_batch)
+        report_tally(reply, &ties->tally);
+    reply_uint_if(reply, "children", ties->n_children);
+}
+
 /* Returns the name of the worker that has the job, or whose attempt failed last if no other attempt
  * followed; NULL if there is none. */
 static const char *last_worker(const struct job *job)
@@ -230,6 +276,8 @@ void report_job(struct reply *reply, const char *key, const struct request *requ
         report_dead_letter_number(reply, request, id);
     if (job->moved)
         reply_bool(reply, "moved", true);
+    if (job_own_ties(job) && reply->size < limit)
+        report_ties(reply, job_own_ties(job));
     report_attempts(reply, job, open, limit);
     if (job->state == JOB_SUCCEEDED || job->state == JOB_REJECTED)
         reply_int(reply, "code", job->code);

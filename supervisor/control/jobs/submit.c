@@ -11,7 +11,9 @@
 #include "supervisor/group/group.h"
 #include "supervisor/job/queue.h"
 #include "supervisor/store/durable-job.h"
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool refuse_id(struct request *request, const struct varlink_bytes *id)
 {
@@ -47,6 +49,7 @@ static void refuse(struct request *request, const struct group *group,
 {
     const struct refusal *refusal = refusal_of(r);
     const char *error = refusal ? refusal->varlink : NULL, *problem;
+    char needed[PROTOCOL_ID_TEXT + 64];
     struct reply *reply;
 
     if (!refusal) {
@@ -74,6 +77,13 @@ static void refuse(struct request *request, const struct group *group,
     } else if (r == CELL_E_UNSURE) {
         problem = group_store_problem(group);
         request_fail_string(request, error, "problem", problem ? problem : refusal->text);
+    } else if (r == CELL_E_NO_PARENT || r == CELL_E_NOT_DURABLE || r == CELL_E_NO_BATCH ||
+               r == CELL_E_BATCH_OVER) {
+        request_fail_string(request, error, "id", wanted->rare->ties->problem);
+    } else if (r == CELL_E_UNREADABLE) {
+        (void)snprintf(needed, sizeof(needed), "the right to read job %s, or to change the batch",
+                       wanted->rare->ties->problem);
+        request_fail_string(request, error, "needed", needed);
     } else if (r == CELL_E_NO_KEY || r == CELL_E_BAD_KEY) {
         request_refuse(request, "key", CONTROL_KEY_ALLOWED);
     } else {
@@ -124,17 +134,48 @@ static bool take_unique(struct request *request, const struct varlink_object *gi
     return true;
 }
 
+static bool may_read(void *userdata, const struct job *job)
+{
+    return access_job(userdata, job);
+}
+
+static bool may_change(void *userdata, const struct job *job)
+{
+    return access_cancel(userdata, job);
+}
+
+/* `ties` is room for what the options name. */
+static bool take_ties(struct request *request, const struct varlink_object *given,
+                      struct tie_request *ties, struct cell_request_rare *ret)
+{
+    const char *after = varlink_string(given, "after"), *batch = varlink_string(given, "batch");
+    const int condition = varlink_choice(given, "condition");
+
+    if (condition >= 0 && !after)
+        return request_refuse(request, "condition", "only with after");
+    if (after && tie_request_parse(ties, after, strlen(after), condition < 0 ? 0 : condition) < 0)
+        return request_refuse(request, "after", TIE_PARENTS_ALLOWED);
+    if (batch && tie_request_set_batch(ties, batch, strlen(batch)) < 0)
+        return request_refuse(request, "batch", "the id of a batch");
+    ties->may_read = may_read;
+    ties->may_change = may_change;
+    ties->userdata = request;
+    ret->ties = after || batch ? ties : NULL;
+    return true;
+}
+
 static bool take_rare(struct request *request, const struct varlink_object *given,
-                      struct cell_request_rare *ret)
+                      struct tie_request *ties, struct cell_request_rare *ret)
 {
     ret->delay = varlink_usec(given, "delay_usec", 0);
     ret->at = varlink_usec(given, "at", 0);
     ret->debounce = varlink_usec(given, "debounce_usec", 0);
     ret->debounce_max = varlink_usec(given, "debounce_max_usec", 0);
-    return take_unique(request, given, ret);
+    return take_unique(request, given, ret) && take_ties(request, given, ties, ret);
 }
 
-static bool take_options(struct request *request, struct cell_request *ret)
+static bool take_options(struct request *request, struct cell_request *ret,
+                         struct tie_request *ties)
 {
     const struct job_options_problem *problem;
     struct job_options *options = &ret->options;
@@ -153,7 +194,7 @@ static bool take_options(struct request *request, struct cell_request *ret)
     key = varlink_bytes(&given, "key");
     ret->key = key.data;
     ret->key_size = (uint32_t)key.size;
-    if (!take_rare(request, &given, ret->rare))
+    if (!take_rare(request, &given, ties, ret->rare))
         return false;
     options->max_retries = number(&given, "max_retries", PROTOCOL_DEFAULT_RETRIES);
     options->priority = (uint8_t)number(&given, "priority", PROTOCOL_DEFAULT_PRIORITY);
@@ -246,7 +287,7 @@ static bool may_wait(const struct request *request, const struct group *group,
                      const struct cell_request *wanted)
 {
     return wanted->wait > 0 || request->drop == drop_hold || group_store_is_opening(group) ||
-           ((wanted->name[0] != '\0' || wanted->rare->unique_size > 0 ||
+           ((wanted->name[0] != '\0' || wanted->rare->unique_size > 0 || wanted->rare->ties ||
              group->config->unique != CONFIG_UNIQUE_NO) &&
             request->context->durable->store);
 }
@@ -283,17 +324,21 @@ struct job *control_submit(struct request *request, const struct control_submit_
     };
     _cleanup_(control_payload_deinit)
     struct control_payload payload = CONTROL_PAYLOAD_NULL;
+    struct tie_request ties = {.n = 0};
     struct hold *hold = NULL;
     struct group *group;
     struct job *job;
     int r;
 
     group = control_take_group(request, request_string(request, "group"));
-    if (!group || !take_options(request, &wanted) || !control_take_payload(request, &payload))
+    if (!group || !take_options(request, &wanted, &ties) ||
+        (!options->opens_batch && !control_take_payload(request, &payload)))
         return NULL;
     if (!control_may_prioritise(request, wanted.options.priority))
         return NULL;
-    wanted.data = payload.data;
+    rare.opens_batch = options->opens_batch;
+    if (payload.data)
+        wanted.data = payload.data;
     wanted.size = payload.size;
     if (!options->keep_result || group->config->durable)
         wanted.changed = options->changed;

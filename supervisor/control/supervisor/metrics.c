@@ -68,6 +68,7 @@ static void report_counts(struct reply *reply, const uint64_t *n)
     reply_uint(reply, "refused", n[JOBS_REFUSED]);
     reply_uint(reply, "running", n[JOBS_RUNNING]);
     reply_uint(reply, "waiting", n[JOBS_BACKOFF]);
+    reply_uint_if(reply, "pending", n[JOBS_PENDING]);
     reply_uint(reply, "ending", n[JOBS_ENDING]);
     reply_uint(reply, "queue_bytes", n[JOBS_BYTES]);
     reply_uint(reply, "senders", n[JOBS_WAITERS]);

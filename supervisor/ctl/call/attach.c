@@ -118,26 +118,27 @@ const char *attach_ids_format(const struct attach_ids *ids, uint64_t n, char tex
     return text;
 }
 
-/* A word that the library refuses becomes a number that it refuses. */
-static enum troupe_conflict conflict_of(const char *word)
+/* Returns the index of the word; 0 = none. A word that the library refuses becomes a number that it
+ * refuses. */
+static unsigned number_of(const char *word, const char *const *words)
 {
-    static const char *const words[] = {NULL, "existing", "reject", "replace", "requeue"};
-    unsigned i = 1;
+    unsigned i = 0;
 
-    if (!word)
-        return TROUPE_CONFLICT_DEFAULT;
-    while (i < ELEMENTS(words) && strcmp(word, words[i]) != 0)
+    while (word && words[i] && strcmp(word, words[i]) != 0)
         i++;
-    return (enum troupe_conflict)i;
+    return i;
 }
 
 struct troupe_job_options attach_job_options(const struct options *options)
 {
+    static const char *const conflicts[] = {"", "existing", "reject", "replace", "requeue", NULL};
+    static const char *const conditions[] = {"success", "failure", "end", NULL};
     struct troupe_job_options job = options->job;
 
     job.key_size = job.key ? strlen(job.key) : 0;
     job.unique_size = job.unique ? strlen(job.unique) : 0;
-    job.on_conflict = conflict_of(options->on_conflict);
+    job.on_conflict = (enum troupe_conflict)number_of(options->on_conflict, conflicts);
+    job.condition = (enum troupe_condition)number_of(options->condition, conditions);
     job.priority = (int)options->priority;
     job.cost = (unsigned)options->cost;
     return job;

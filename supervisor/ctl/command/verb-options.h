@@ -58,12 +58,13 @@ struct options {
     struct troupe_job_options job; /* without sizes, priority, on_conflict */
     int64_t priority;              /* -1 = the default */
     int64_t cost;                  /* 0 = the default */
-    const char *on_conflict;       /* NULL = the default */
+    const char *on_conflict;       /* NULL = the default, as the next one */
+    const char *condition;
 
     bool wait, follow, jobs, all, ended;
     int64_t limit; /* 0 = the default of the verb */
 
-    bool null, tag, keep_going;
+    bool null, tag, keep_going, background;
     int64_t window;
     const char *output_directory; /* of map; NULL = none */
 

@@ -128,7 +128,7 @@ static bool is_in_trouble(const json_t *cell)
 static bool has_work(const json_t *cell)
 {
     return field_count(cell, "queued") + field_count(cell, "running") +
-               field_count(cell, "waiting") >
+               field_count(cell, "waiting") + field_count(cell, "pending") >
            0;
 }
 
@@ -218,7 +218,8 @@ static const char JOB_LINES[] =
     "[; " YELLOW "{refused>0:count} refused" PLAIN " so far]"
     "[; " YELLOW "{senders>0:count} sender{senders:s}" PLAIN " wait[{senders=1}s] for room]\n"
     "      Jobs: [[[, {running>0:count} running]"
-    "[, " YELLOW "{waiting>0:count} delayed or between attempts" PLAIN "]]"
+    "[, " YELLOW "{waiting>0:count} delayed or between attempts" PLAIN "]"
+    "[, {pending>0:count} wait for other jobs]]"
     "[; [, " RED "{dead>0:count} dead" PLAIN "][, {succeeded>0:count} succeeded]"
     "[, {rejected>0:count} rejected][, {cancelled>0:count} cancelled]]"
     "[; [, {retries>0:count} retried][, {results>0:count} kept]]|none yet]"

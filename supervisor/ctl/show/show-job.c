@@ -16,6 +16,8 @@
 #define DETAILS                                                                                    \
     "[{state=backoff}, next attempt in {next_attempt_at:in}"                                       \
     "|{state=delayed}, in {next_attempt_at:in}"                                                    \
+    "|{state=pending}[, waits for {waits_for} of {after:count} jobs][, {members.live:count} "      \
+    "members]"                                                                                     \
     "|{state=running}, on {worker}[ for {started_at:age}]]"                                        \
     "[{cancel_requested}, cancellation requested][{code=0}|, code {code}][, {reason:line}]"
 #define STATE                                                                                      \
@@ -47,6 +49,21 @@ static void show_attempts(const struct terminal *terminal, const json_t *attempt
     list_print(terminal, "            ", columns, attempts, now);
 }
 
+static void show_parents(const struct terminal *terminal, const json_t *parents, usec_t now)
+{
+    static const struct list_column columns[] = {
+        {NULL, "{id}", LIST_LEFT},
+        {NULL, "{state:state}", LIST_LEFT},
+        {NULL, "for {condition}", LIST_LEFT},
+        {0},
+    };
+
+    if (json_array_size(parents) == 0)
+        return;
+    terminal_print(terminal, "  Waits for:");
+    list_print(terminal, "            ", columns, parents, now);
+}
+
 static const char FACTS[] =
     "     Group: {group}[{moved}, after it ran out of memory in another]\n"
     "   Attempt: {attempt}[, last on {worker}]\n"
@@ -57,6 +74,10 @@ static const char FACTS[] =
     "[      Took: {ended_at-created_at:span}[, {ended_at-started_at:span} of it at work"
     "[{attempt>1} in the last attempt]|{attempt=0}, none of it at work]]\n"
     "[       Key: {key}]\n"
+    "[     Batch: {batch}]\n"
+    "[   Members: {members.live:count} live[{members.open}, open], {members.succeeded:count} "
+    "succeeded[, {members.failed>0:count} failed]]\n"
+    "[  Children: {children:count} wait for it]\n"
     "  Priority: {priority:count}\n"
     "[      Cost: {cost:count} units of each limit]\n"
     "[    Source: {from_history}from the history]";
@@ -71,6 +92,7 @@ void show_job(const struct terminal *terminal, const json_t *job, usec_t now)
     pattern_print(terminal, STATE, job, now);
     show_more_lines(terminal, "  ", field_text(job, "reason"));
     pattern_print(terminal, FACTS, job, now);
+    show_parents(terminal, json_object_get(job, "after"), now);
     show_attempts(terminal, json_object_get(job, "attempts"), now);
     pattern_print(terminal, START, job, now);
     show_payload(terminal, "    Result: ", job, "result");

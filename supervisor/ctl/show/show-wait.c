@@ -68,6 +68,13 @@ static const struct {
      "[{count>1:count} senders wait|a sender waits] for room",
      false},
     {"unique", "job {target} has the same unique key, and ends first", false},
+    {"dependency",
+     "it waits for {count:count} of {text} job[{text=1}|s]: [{count>1}the first is ]{target}",
+     false},
+    {"batch_open", "the batch is open for more members: 'troupectl batch close {target}' closes it",
+     false},
+    {"members", "[{count>1:count} members of the batch have|a member of the batch has] not ended",
+     false},
     {"rate",
      "[{text=key}the job's key|{text=limit}the limit {target}|{target}] has reached "
      "Rate=[{text=key} of {target}]: the next job may begin {until_at:until}",

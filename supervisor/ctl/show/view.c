@@ -141,7 +141,7 @@ static void add_state(json_t *view, usec_t now)
     set_if(view, "some_cells_fail", some_cells_fail(view));
     set(view, "left",
         json_integer(field_int(view, "queued") + field_int(view, "running") +
-                     field_int(view, "waiting")));
+                     field_int(view, "waiting") + field_int(view, "pending")));
     set(view, "dead_percent",
         json_integer(n_jobs > 0 ? field_int(view, "last_jobs_dead") * 100 / (json_int_t)n_jobs
                                 : 0));

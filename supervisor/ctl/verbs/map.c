@@ -31,8 +31,6 @@
 #include <unistd.h>
 
 #define INPUT_GLANCE (10 * USEC_PER_MSEC)
-/* A longer line is an error: input without separators must not fill the memory. */
-#define LINE_MAX_BYTES ((size_t)64 << 20)
 
 struct map {
     struct invocation *invocation;
@@ -82,7 +80,7 @@ static void input_failed(struct map *map, int error)
     if (error == -EINTR)
         return;
     if (error == -EMSGSIZE)
-        complain("line %" PRIu64 " is longer than %s", map->window.next + 1, BYTES(LINE_MAX_BYTES));
+        complain("line %" PRIu64 " is longer than %s", map->window.next + 1, BYTES(MAP_LINE_MAX));
     else
         complain("cannot read the input: %s", strerror(-error));
     fail(map, EXIT_FAILED);
@@ -475,7 +473,7 @@ static int map_attached(struct map *map)
     map->window.patient = !map->payload;
     if (map->job.wait_usec == 0 && !map->payload)
         map->job.wait_usec = USEC_INFINITY;
-    map->reader = reader_make(STDIN_FILENO, options->null ? '\0' : '\n', false, LINE_MAX_BYTES);
+    map->reader = reader_make(STDIN_FILENO, options->null ? '\0' : '\n', false, MAP_LINE_MAX);
     map->failures.group = map->group;
     map->started_at = clock_now();
     progress_init(&map->progress, map->group, options->quiet || map->payload);
@@ -519,7 +517,8 @@ static int submit_jobs(struct invocation *invocation, const char *payload, size_
 
 int verb_map(struct invocation *invocation)
 {
-    return submit_jobs(invocation, NULL, 0);
+    return invocation->options.background ? map_in_background(invocation)
+                                          : submit_jobs(invocation, NULL, 0);
 }
 
 int verb_do(struct invocation *invocation)

@@ -22,8 +22,7 @@ static json_t *options_json(const struct options *options)
 
     return json_pack(
         "{s:o*, s:o*, s:o*, s:s*, s:s*, s:s*, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, "
-        "s:o*, "
-        "s:o*}",
+        "s:o*, s:o*, s:s*, s:s*, s:s*}",
         "cost", options->cost > 0 ? json_integer(options->cost) : NULL, "debounce_usec",
         field_given(job->debounce_usec), "debounce_max_usec", field_given(job->debounce_max_usec),
         "id", job->id, "key", (const char *)job->key, "unique", (const char *)job->unique,
@@ -33,7 +32,8 @@ static json_t *options_json(const struct options *options)
         field_given(job->timeout_usec), "backoff_min_usec", field_given(job->backoff_min_usec),
         "backoff_max_usec", field_given(job->backoff_max_usec), "delay_usec",
         field_given(job->delay_usec), "at", field_given(job->at_usec), "wait_usec",
-        field_given(job->wait_usec), "deadline_usec", field_given(job->deadline_usec));
+        field_given(job->wait_usec), "deadline_usec", field_given(job->deadline_usec), "after",
+        job->after, "condition", options->condition, "batch", job->batch);
 }
 
 /* For Create over the socket. */
@@ -55,10 +55,8 @@ static void give_id(struct invocation *invocation, char id[TROUPE_ID_SIZE])
         invocation->options.job.id = attach_ids_format(&ids, 0, id);
 }
 
-/* Creates the job over the rings. Also succeeds if an earlier attempt has created it. `id`: of
- * TROUPE_ID_SIZE bytes, gets that of the job. */
-static int create_attached(struct invocation *invocation, struct attachment_client *attached,
-                           struct reconnect *reconnect, const char *data, size_t size, char *id)
+int submit_attached(struct invocation *invocation, struct attachment_client *attached,
+                    struct reconnect *reconnect, const char *data, size_t size, char *id)
 {
     struct troupe_job_options options = attach_job_options(&invocation->options);
     const char *group = invocation_operand(invocation, 0);
@@ -91,7 +89,7 @@ static int create_large(struct invocation *invocation, const char *data, size_t 
     if (r != EXIT_OK)
         return r;
     (void)snprintf(id, sizeof(id), "%s", invocation->options.job.id);
-    r = create_attached(invocation, &attached, &reconnect, data, size, id);
+    r = submit_attached(invocation, &attached, &reconnect, data, size, id);
     troupe_client_free(attached.client);
     if (r == EXIT_OK)
         printf(invocation->options.json ? "{\"id\":\"%s\"}\n" : "%s\n", id);

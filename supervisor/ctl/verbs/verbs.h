@@ -3,7 +3,11 @@
 
 /* The functions of all verbs. They print errors and return an enum exit_status. */
 
+#include <stddef.h>
+
+struct attachment_client;
 struct invocation;
+struct reconnect;
 
 int verb_status(struct invocation *invocation);
 int verb_events(struct invocation *invocation);
@@ -16,6 +20,7 @@ int verb_wait(struct invocation *invocation);
 int verb_watch(struct invocation *invocation);
 int verb_do(struct invocation *invocation);
 int verb_map(struct invocation *invocation);
+int verb_batch(struct invocation *invocation);
 int verb_change(struct invocation *invocation);
 int verb_switch(struct invocation *invocation);
 int verb_drain(struct invocation *invocation);
@@ -44,3 +49,13 @@ int verb_retry(struct invocation *invocation);
 int verb_dead_letters(struct invocation *invocation);
 int verb_help(struct invocation *invocation);
 int verb_complete(struct invocation *invocation);
+
+/* Creates the job of the first operand's group over the rings. Also succeeds if an earlier attempt
+ * has created it. `id`: of TROUPE_ID_SIZE bytes, gets that of the job. */
+int submit_attached(struct invocation *invocation, struct attachment_client *attached,
+                    struct reconnect *reconnect, const char *data, size_t size, char *id);
+
+/* A longer line is an error: input without separators must not fill the memory. */
+#define MAP_LINE_MAX ((size_t)64 << 20)
+/* Like verb_map(), but makes the jobs members of a batch, and does not wait for them. */
+int map_in_background(struct invocation *invocation);

@@ -8,6 +8,7 @@
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
+#include "supervisor/job/job-ties.h"
 #include "supervisor/message/message-context.h"
 #include <errno.h>
 
@@ -51,6 +52,10 @@ unsigned cell_rest_of(const struct cell *cell, const struct job *job, enum job_s
     const bool answered = end == JOB_SUCCEEDED || end == JOB_REJECTED;
     unsigned keeps = dead ? DURABLE_LETTER : 0;
 
+    if (job_has_children(job))
+        keeps |= DURABLE_FATE;
+    if (job->rare && job->rare->ties && job->rare->ties->batch)
+        keeps |= DURABLE_COUNT;
     if (!cell_keeps_result(cell, job))
         return keeps;
     if (answered && job->result.size <= cell->config->results_memory_max)

@@ -9,6 +9,7 @@
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
 #include "supervisor/history/history.h"
+#include "supervisor/job/job-ties.h"
 #include "supervisor/job/job-unique.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/loop/loop.h"
@@ -83,6 +84,15 @@ static size_t find_deaths(const struct death_log *log, const struct job *job,
     return n;
 }
 
+/* The job's payload, which is about to go elsewhere, and all that is counted with it. */
+static void cell_drop_bytes(struct cell *cell, struct job *job)
+{
+    job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
+    job_drop_checkpoint(job);
+    if (job->rare)
+        job->rare->ties_bytes = 0;
+}
+
 static void cell_write_dead_letter(struct cell *cell, struct job *job)
 {
     const struct group_context *context = cell->context;
@@ -106,8 +116,7 @@ static void cell_write_dead_letter(struct cell *cell, struct job *job)
     };
 
     letter.n_deaths = find_deaths(context->deaths, job, letter.deaths);
-    job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
-    job_drop_checkpoint(job);
+    cell_drop_bytes(cell, job);
     payload_move(&payload, &job->payload);
     (void)dead_letter_add(&context->messages->dead_letters, &letter, &payload);
 }
@@ -156,8 +165,7 @@ static void cell_end_unanswered(struct cell *cell, struct job *job)
 
 void cell_drop_payload(struct cell *cell, struct job *job)
 {
-    job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
-    job_drop_checkpoint(job);
+    cell_drop_bytes(cell, job);
     if (job->record)
         durable_job_take_payload(job);
     payload_deinit(&job->payload);
@@ -165,7 +173,8 @@ void cell_drop_payload(struct cell *cell, struct job *job)
 
 bool cell_keeps_result(const struct cell *cell, const struct job *job)
 {
-    return job->keep_result && cell->config->results_max > 0 && cell->config->result_ttl > 0;
+    return (job->keep_result && cell->config->results_max > 0 && cell->config->result_ttl > 0) ||
+           (job_has_children(job) && job->refusal == 0);
 }
 
 /* Passes the cell's reference on to the group's kept results, or drops it. */
@@ -184,7 +193,7 @@ static void cell_note_latency(struct cell *cell, const struct job *job)
     usec_t took = usec_sub(job->ended_at, job->created_at);
     usec_t worked = job->started_at > 0 ? usec_sub(job->ended_at, job->started_at) : 0;
 
-    if (job->put_off || job->payload_lost ||
+    if (job->put_off || job->payload_lost || job_is_batch(job) ||
         (job->state != JOB_SUCCEEDED && job->state != JOB_REJECTED))
         return;
     for (struct job_history *history = &cell->history; history; history = history->parent) {
@@ -213,8 +222,11 @@ static const enum job_count ENDS[_JOB_N_STATES] = {
 /* Unless somebody has cancelled the job, the group has. */
 static enum protocol_cause cause_of(const struct job *job, enum job_state end)
 {
+    if (end == JOB_CANCELLED && !job_cancel_requested(job))
+        return job->rare && job->rare->ties && job->rare->ties->broken ? PROTOCOL_CAUSE_DEPENDENCY
+                                                                       : PROTOCOL_CAUSE_GROUP;
     if (end == JOB_CANCELLED)
-        return job_cancel_requested(job) ? job->cause : PROTOCOL_CAUSE_GROUP;
+        return job->cause;
     if (end == JOB_DEAD)
         return cell_is_restored(job) ? PROTOCOL_CAUSE_PAYLOAD_LOST : PROTOCOL_CAUSE_ATTEMPTS;
     return PROTOCOL_CAUSE_NONE;
@@ -248,9 +260,10 @@ void cell_note_gone(struct cell *cell)
     }
 }
 
-static void cell_end_rare(struct job *job)
+static void cell_end_rare(struct cell *cell, struct job *job)
 {
     cell_release_unique(job);
+    cell_end_ties(cell, job);
     if (job->rare->past && job->refusal == 0)
         history_add(job);
 }
@@ -260,7 +273,7 @@ static void cell_finish(struct cell *cell, struct job *job)
 {
     job_count(&cell->counts, JOBS_LIVE, -1);
     if (job->rare)
-        cell_end_rare(job);
+        cell_end_rare(cell, job);
     job_tell_waiters(cell->context->jobs, job);
     if (job->record)
         durable_job_answer_all(job);

@@ -62,6 +62,17 @@ static inline void cell_note_past(struct cell *cell, struct job *job, const char
     if (cell->config->history > 0)
         cell_note_past_now(cell, job, worker);
 }
+/* ---- cell-ties.c ---- */
+
+/* Ties a new job to those that the request names. Returns 0 or -ENOMEM. */
+int cell_tie(struct job *job, const struct cell_request_rare *request);
+/* Makes a queued job in no list wait for others. */
+void cell_pend(struct cell *cell, struct job *job);
+/* The job has ended, or is dropped: decides what waits for it. */
+void cell_end_ties(struct cell *cell, struct job *job);
+/* Gives a job that is restored its ties. `saved`: as that of cell_restore_job(). Returns 0 or
+ * -errno. */
+int cell_claim_ties(struct job *job, const struct job_row *row, const struct saved_job *saved);
 
 /* ---- cell-attempt.c ---- */
 

@@ -158,6 +158,8 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
         durable_of(job)->allows = allows;
     }
     if (r == 0)
+        r = cell_claim_ties(job, row, saved);
+    if (r == 0)
         r = job_set_checkpoint(job, TAKE_PTR(loaded->checkpoint));
     if (r == 0)
         r = restore_deadline(cell, job, row);
@@ -244,7 +246,8 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
 
     if (job_options_check(&row->asked))
         return -EBADMSG;
-    if (loaded->checkpoint && job_make_rare(job) < 0)
+    if ((loaded->checkpoint && job_make_rare(job) < 0) ||
+        cell_claim_ties(job, row, NULL) == -ENOMEM)
         return -ENOMEM;
     restore_move(cell, job, row);
     if (job->record)

@@ -176,6 +176,8 @@ static int cell_make_job(struct cell *cell, const struct cell_request *request, 
     if (r == 0 && cell->config->durable)
         r = durable_job_new(cell->context->durable, job, cell->group->name,
                             request->rare ? request->rare->replaces : 0);
+    if (r == 0 && request->rare && (request->rare->ties || request->rare->opens_batch))
+        r = cell_tie(job, request->rare);
     if (r == 0)
         r = cell_set_deadline(cell, job, request);
     if (r == 0 && is_for_later(cell, request->rare))
@@ -190,8 +192,11 @@ static int cell_make_job(struct cell *cell, const struct cell_request *request, 
     return 0;
 }
 
-static void cell_join_unique(struct cell *cell, struct job *job, struct job *supersedes)
+/* What other jobs know of the new one. */
+static void cell_announce(struct cell *cell, struct job *job, struct job *supersedes)
 {
+    if (job->rare->ties)
+        ties_announce(cell->context->jobs, job);
     unique_join(cell->context->jobs, job);
     if (supersedes)
         unique_replace(job, supersedes);
@@ -220,11 +225,11 @@ int cell_submit(struct cell *cell, const struct cell_request *request, struct jo
     if (submitter)
         submitter_charge(submitter, job);
     job->created_at = now;
-    job_count(&cell->counts, JOBS_BYTES, (int64_t)job->payload.size);
+    job_count(&cell->counts, JOBS_BYTES, (int64_t)job_bytes(job));
     job_count(&cell->counts, JOBS_ACCEPTED, 1);
     cell_count_live(cell);
     if (job->rare)
-        cell_join_unique(cell, job, request->rare->supersedes);
+        cell_announce(cell, job, request->rare->supersedes);
     if (job->state == JOB_QUEUED)
         cell_enqueue(cell, job, false);
     FAULT_POINT("job.accepted");

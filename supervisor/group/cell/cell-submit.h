@@ -5,13 +5,26 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"
-#include "supervisor/job/job.h"
+#include "supervisor/job/job-ties.h"
 #include "supervisor/loop/timer.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 struct cell;
 struct job_waiter;
+
+/* The jobs that a new job waits for, and the batch that it joins. */
+struct tie_request {
+    struct tie_parent parents[JOB_PARENTS_MAX]; /* `id` and `condition` are the submitter's */
+    size_t n;
+    char batch[PROTOCOL_ID_TEXT]; /* "" = none */
+    struct job *joins;            /* set by group_submit() */
+    char problem[PROTOCOL_ID_TEXT];
+    /* What the submitter may do. `job` may be a mere description of one that is gone. */
+    bool (*may_read)(void *userdata, const struct job *job);
+    bool (*may_change)(void *userdata, const struct job *job);
+    void *userdata;
+};
 
 /*
  * A sender that waits for room in a cell's queue, and keeps its job; or until it is known whether
@@ -31,6 +44,8 @@ struct cell_waiter {
     bool called, expired;
     void *search; /* for a job with its unique key, which is on disk; NULL = none */
     void (*end_search)(struct cell_waiter *waiter);
+    void *parents; /* those that are looked for, and are on disk; NULL = none */
+    void (*end_parents)(struct cell_waiter *waiter);
     void (*turn)(struct cell_waiter *waiter);
 };
 
@@ -51,6 +66,8 @@ struct cell_request_rare {
     /* With a unique key: how long it begins after the last job with the key, and at most after the
      * first; `delay` is unset. 0 = not debounced; without limit. */
     usec_t debounce, debounce_max;
+    struct tie_request *ties; /* to other jobs; NULL = none */
+    bool opens_batch;         /* it becomes a batch */
     int64_t replaces; /* row of a dead letter, which goes when a durable job is written; 0 = none */
     /* Set by group_submit(). */
     usec_t debounced; /* clock_steady(), when the first one came; 0 = not debounced */
@@ -103,10 +120,22 @@ enum {
     CELL_E_MISSING,      /* asked for by its id, or read: there is no such job any more */
     CELL_E_TAKEN,        /* a live job holds its unique key: `*ret` */
     CELL_E_EXISTING,     /* OnConflict=existing: `*ret` takes its place */
-    CELL_E_UNSURE,       /* Durable=yes: the row may be on disk, or the job has run without one */
-    CELL_E_DURABLE,      /* moved: it is durable and the other group is not, or the reverse */
-    CELL_E_MOVING,       /* moved: it is being written for that reason already */
+    CELL_E_NO_PARENT, /* there is no such job as `ties` names: ties->problem, as of the next ones */
+    CELL_E_UNREADABLE,  /* the submitter may not read that job, or not change that batch */
+    CELL_E_NOT_DURABLE, /* Durable=yes, but that job is not durable; or for a batch, vice versa */
+    CELL_E_NO_BATCH,    /* that job is no batch */
+    CELL_E_BATCH_OVER,  /* that batch is closed, and its members have ended */
+    CELL_E_UNSURE,      /* Durable=yes: the row may be on disk, or the job has run without one */
+    CELL_E_DURABLE,     /* moved: it is durable and the other group is not, or the reverse */
+    CELL_E_MOVING,      /* moved: it is being written for that reason already */
 };
+
+#define TIE_PARENTS_ALLOWED "1 to 64 ids of jobs, separated by commas"
+/* Adds the parents that the text names, each once. Returns 0 or -EINVAL. */
+int tie_request_parse(struct tie_request *ties, const char *text, size_t size,
+                      enum tie_condition condition);
+/* Returns 0 or -EINVAL. */
+int tie_request_set_batch(struct tie_request *ties, const char *id, size_t size);
 
 /* Checks the options. Returns the first problem, or NULL. */
 const struct job_options_problem *cell_request_check(const struct cell_request *request);

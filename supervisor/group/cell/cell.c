@@ -3,6 +3,7 @@
 #include "supervisor/group/cell/cell-backlog.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/state.h"
+#include "supervisor/job/job-ties.h"
 #include "supervisor/job/job-unique.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/loop/alarm.h"
@@ -44,6 +45,10 @@ void cell_begin_live(struct cell *cell)
 
 void cell_enqueue(struct cell *cell, struct job *job, bool first)
 {
+    if (job_waits_for_others(job)) {
+        cell_pend(cell, job);
+        return;
+    }
     if (job->record && cell_backlog_add(cell, job, first))
         return;
     if (first)
@@ -255,7 +260,10 @@ static const struct pool_handler CELL_POOL = {
 
 void cell_take_out(struct cell *cell, struct job *job)
 {
-    if (job->state != JOB_QUEUED) {
+    if (job->state == JOB_PENDING) {
+        list_unlink(&job->link);
+        job_count(&cell->counts, JOBS_PENDING, -1);
+    } else if (job->state != JOB_QUEUED) {
         alarm_stop(&job->timers->alarm);
         list_unlink(&job->link);
         job_count(&cell->counts, JOBS_BACKOFF, -1);
@@ -342,11 +350,16 @@ int cell_arm_deadline(struct cell *cell, struct job *job, usec_t at)
     return timer_arm(cell_timers(cell), &job->timers->deadline, at);
 }
 
+static struct list *first_of(const struct list *list, struct list *otherwise)
+{
+    return list_empty(list) ? otherwise : list_first(list);
+}
+
 /* The first job that is not running. */
 static struct job *cell_first_waiting(const struct cell *cell)
 {
     struct list *node =
-        list_empty(&cell->backoff) ? list_first(&cell->aside) : list_first(&cell->backoff);
+        first_of(&cell->pending, first_of(&cell->backoff, list_first(&cell->aside)));
     struct job *parked = cell_backlog_first_parked(cell);
 
     if (!node && !list_empty(&cell->lines))
@@ -412,6 +425,7 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     queue_init(&cell->queue);
     list_init(&cell->backoff);
     list_init(&cell->aside);
+    list_init(&cell->pending);
     list_init(&cell->lines);
     list_init(&cell->limit_link);
     list_init(&cell->waiting);

@@ -71,6 +71,7 @@ struct cell {
     struct queue queue;           /* jobs queued */
     struct cell_backlog *backlog; /* durable jobs behind them; NULL = none so far */
     struct list backoff;          /* jobs between attempts, and those whose time has not come */
+    struct list pending;          /* jobs that wait for others, and batches: job-ties.h */
     struct list lines;            /* struct limit_line.link: those that hold jobs of the cell */
     struct list limit_link;       /* in limit.waiting, of `limit_use` */
     struct limit_use *limit_use;

@@ -20,6 +20,7 @@ enum job_count {
     JOBS_LIVE, /* not ended */
     JOBS_RUNNING,
     JOBS_BACKOFF, /* between attempts, and those whose time has not come */
+    JOBS_PENDING, /* until other jobs have ended */
     JOBS_ENDING,  /* durable jobs whose end is being written */
     JOBS_ON_DISK, /* durable jobs that wait, and are not in memory */
     JOBS_BYTES,   /* payloads of live jobs in memory */
@@ -43,10 +44,10 @@ static inline void job_count(struct job_counts *counts, enum job_count what, int
 static inline uint64_t job_counts_queued(const struct job_counts *counts)
 {
     return counts->n[JOBS_LIVE] - counts->n[JOBS_RUNNING] - counts->n[JOBS_BACKOFF] -
-           counts->n[JOBS_ENDING];
+           counts->n[JOBS_PENDING] - counts->n[JOBS_ENDING];
 }
 
-/* Like job_counts_queued(), but also counts jobs between attempts and delayed ones. */
+/* Like job_counts_queued(), but also counts jobs between attempts, delayed and pending ones. */
 static inline uint64_t job_counts_waiting(const struct job_counts *counts)
 {
     return counts->n[JOBS_LIVE] - counts->n[JOBS_RUNNING] - counts->n[JOBS_ENDING];

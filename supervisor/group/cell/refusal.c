@@ -36,6 +36,13 @@ static const struct refusal REFUSALS[] = {
     [CELL_E_DURABLE] = {EINVAL, "OtherDurability",
                         "one of the two groups is durable (Durable=), and the other one is not"},
     [CELL_E_MOVING] = {EBUSY, "Busy", "it is being written to disk: try again"},
+    [CELL_E_NO_PARENT] = {ESRCH, "NoSuchJob", "there is no such job to wait for"},
+    [CELL_E_UNREADABLE] = {EPERM, "NotPermitted",
+                           "the jobs to wait for must be readable, and the batch your own"},
+    [CELL_E_NOT_DURABLE] = {EMEDIUMTYPE, "NotDurable",
+                            "a durable job cannot depend on one that is not durable"},
+    [CELL_E_NO_BATCH] = {EINVAL, "NotABatch", "that job is no batch"},
+    [CELL_E_BATCH_OVER] = {ESTALE, "BatchOver", "the batch is closed, and its members have ended"},
     [CELL_E_UNSURE] = {ECONNRESET, "StoreFailed",
                        "the disk failed while the job was written; ask for it by its id once the "
                        "store works"},

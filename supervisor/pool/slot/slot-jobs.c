@@ -4,6 +4,7 @@
 
 #include "shared/protocol/protocol.h"
 #include "supervisor/job/checkpoint.h"
+#include "supervisor/job/job-ties.h"
 #include "supervisor/job/job-unique.h"
 #include "supervisor/job/job.h"
 #include "supervisor/message/actor-log.h"
@@ -161,6 +162,18 @@ static const struct checkpoint *checkpoint_that_fits(const struct slot *slot, co
     return NULL;
 }
 
+/* Writes the ids of the jobs that this one has waited for, if the record has room for them. Returns
+ * their size. */
+static uint32_t list_parents(const struct slot *slot, const struct job *job,
+                             uint32_t checkpoint_size, char ret[PROTOCOL_AFTER_MAX])
+{
+    const struct memory_header *header = slot->worker.endpoint.channel.mine.header;
+    const uint32_t room = header->ring_size / 2 - header->inline_max - 1024 - checkpoint_size;
+    const uint32_t size = ties_list_parents(job->rare->ties, ret);
+
+    return size <= room ? size : 0;
+}
+
 static int slot_send_job(struct slot *slot, const struct job *job)
 {
     /* As the worker was started; the configuration may have changed. */
@@ -168,7 +181,11 @@ static int slot_send_job(struct slot *slot, const struct job *job)
     const uint32_t inline_size = job->payload.size > inline_max ? 0 : (uint32_t)job->payload.size;
     const struct checkpoint *checkpoint = checkpoint_that_fits(slot, job);
     const uint32_t checkpoint_size = checkpoint ? checkpoint->size : 0;
-    const uint32_t room = JOB_RECORD_FIXED + job->key_size + checkpoint_size + inline_size;
+    char parents[PROTOCOL_AFTER_MAX];
+    const uint32_t parents_size =
+        job->rare && job->rare->ties ? list_parents(slot, job, checkpoint_size, parents) : 0;
+    const uint32_t room =
+        JOB_RECORD_FIXED + job->key_size + checkpoint_size + parents_size + inline_size;
     struct protocol_job record; /* not cleared: a name in its id takes most of it */
     void *body;
     int r;
@@ -188,6 +205,8 @@ static int slot_send_job(struct slot *slot, const struct job *job)
     record.key_size = job->key_size;
     record.checkpoint = checkpoint ? checkpoint->bytes : NULL;
     record.checkpoint_size = checkpoint_size;
+    record.parents = parents;
+    record.parents_size = parents_size;
     r = protocol_put_job(body, room, &record);
     if (r < 0)
         return r;

@@ -33,6 +33,7 @@ static const struct {
     {"Waiting job", {&SAVED_JOB_RECORD}},
     {"\\ \\ durable", {&JOB_ROW_RECORD}},
     {"Job in hand", {&JOB_PAGE_RECORD}},
+    {"Dependency, batch", {&SAVED_JOB_RECORD}},
     {"Timer, subscription, name", {&SCHEDULE_RECORD, &SUBSCRIPTION_RECORD, &ACTOR_NAME_RECORD}},
     {"Exchange made at run time", {&EXCHANGE_RECORD}},
     {"Ask, monitor", {&ASK_RECORD, &MONITOR_RECORD}},

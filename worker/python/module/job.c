@@ -16,6 +16,7 @@ enum attribute {
     MAX_ATTEMPTS,
     PAYLOAD,
     LAST_CHECKPOINT,
+    PARENTS,
     CANCELLED,
 };
 
@@ -43,6 +44,9 @@ static PyObject *get(struct held *self, void *attribute)
     case LAST_CHECKPOINT:
         data = troupe_job_last_checkpoint(self->thing, &size);
         return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
+    case PARENTS:
+        data = troupe_job_parents(self->thing, &size);
+        return PyUnicode_FromStringAndSize(data, (Py_ssize_t)size);
     default:
         return PyBool_FromLong(troupe_job_is_cancelled(self->thing));
     }
@@ -56,6 +60,8 @@ static PyGetSetDef ATTRIBUTES[] = {
     {"payload", (getter)get, NULL, "A new copy of the payload.", (void *)PAYLOAD},
     {"last_checkpoint", (getter)get, NULL, "The last checkpoint of an earlier attempt, or b\"\".",
      (void *)LAST_CHECKPOINT},
+    {"parents", (getter)get, NULL, "Ids of the jobs that it has waited for, separated by commas.",
+     (void *)PARENTS},
     {"cancelled", (getter)get, NULL, "Whether cancellation was requested. Any thread.",
      (void *)CANCELLED},
     {NULL, NULL, NULL, NULL, NULL},

@@ -18,25 +18,68 @@ int submission_cookie(PyObject *number, uint64_t *ret)
     return 0;
 }
 
+/* Finds the index of the name, or of None: 0. `problem`: for other values. */
+static int choice(PyObject *name, const char *const *names, const char *problem, unsigned *ret)
+{
+    *ret = 0;
+    if (name == Py_None)
+        return 1;
+    for (unsigned i = 0; names[i]; i++)
+        if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, names[i]) == 0) {
+            *ret = i;
+            return 1;
+        }
+    PyErr_SetString(PyExc_ValueError, problem);
+    return 0;
+}
+
 static int conflict_or_none(PyObject *name, enum troupe_conflict *ret)
 {
-    static const char *const names[] = {NULL, "existing", "reject", "replace", "requeue"};
+    static const char *const names[] = {"", "existing", "reject", "replace", "requeue", NULL};
+    unsigned i;
+    int r = choice(name, names, "on_conflict must be existing, reject, replace or requeue", &i);
 
-    *ret = TROUPE_CONFLICT_DEFAULT;
-    for (unsigned i = 1; name != Py_None && i < sizeof(names) / sizeof(names[0]); i++)
-        if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, names[i]) == 0)
-            *ret = (enum troupe_conflict)i;
-    if (name == Py_None || *ret != TROUPE_CONFLICT_DEFAULT)
+    *ret = (enum troupe_conflict)i;
+    return r;
+}
+
+static int condition_or_none(PyObject *name, enum troupe_condition *ret)
+{
+    static const char *const names[] = {"success", "failure", "end", NULL};
+    unsigned i;
+    int r = choice(name, names, "condition must be success, failure or end", &i);
+
+    *ret = (enum troupe_condition)i;
+    return r;
+}
+
+/* A text, or several that are joined. Called again without a value, if another argument is wrong.
+ */
+static int ids_or_none(PyObject *ids, PyObject **ret)
+{
+    PyObject *comma;
+
+    if (!ids) {
+        Py_CLEAR(*ret);
         return 1;
-    PyErr_SetString(PyExc_ValueError, "on_conflict must be existing, reject, replace or requeue");
-    return 0;
+    }
+    if (ids == Py_None)
+        return Py_CLEANUP_SUPPORTED;
+    if (PyUnicode_Check(ids)) {
+        *ret = Py_NewRef(ids);
+        return Py_CLEANUP_SUPPORTED;
+    }
+    comma = PyUnicode_FromString(",");
+    *ret = comma ? PyUnicode_Join(comma, ids) : NULL;
+    Py_XDECREF(comma);
+    return *ret ? Py_CLEANUP_SUPPORTED : 0;
 }
 
 #define OPTIONS                                                                                    \
     "id", "key", "max_retries", "timeout", "backoff_min", "backoff_max", "priority", "delay",      \
         "at", "wait", "deadline", "keep_result", "unique", "on_conflict", "debounce",              \
-        "debounce_max", "cost", NULL
-#define FORMAT "|$zz*LO&O&O&iO&O&O&O&pz*O&O&O&I"
+        "debounce_max", "cost", "after", "condition", "batch", NULL
+#define FORMAT "|$zz*LO&O&O&iO&O&O&O&pz*O&O&O&IO&O&z"
 
 int submission_parse(struct submission *submission, PyObject *args, PyObject *kwargs,
                      bool with_cookie)
@@ -54,7 +97,8 @@ int submission_parse(struct submission *submission, PyObject *args, PyObject *kw
         &options->at_usec, moment_or_zero, &options->wait_usec, moment_or_zero,                    \
         &options->deadline_usec, &keep_result, &submission->unique, conflict_or_none,              \
         &options->on_conflict, moment_or_zero, &options->debounce_usec, moment_or_zero,            \
-        &options->debounce_max_usec, &options->cost
+        &options->debounce_max_usec, &options->cost, ids_or_none, &submission->after,              \
+        condition_or_none, &options->condition, &options->batch
 
     *submission = (struct submission){.options = TROUPE_JOB_DEFAULTS};
     r = with_cookie
@@ -71,7 +115,11 @@ int submission_parse(struct submission *submission, PyObject *args, PyObject *kw
     options->key_size = (size_t)submission->key.len;
     options->unique = submission->unique.buf;
     options->unique_size = (size_t)submission->unique.len;
-    return 0;
+    options->after = submission->after ? PyUnicode_AsUTF8AndSize(submission->after, NULL) : NULL;
+    if (!submission->after || options->after)
+        return 0;
+    submission_release(submission);
+    return -1;
 }
 
 void submission_release(struct submission *submission)
@@ -79,4 +127,5 @@ void submission_release(struct submission *submission)
     PyBuffer_Release(&submission->data);
     PyBuffer_Release(&submission->key);
     PyBuffer_Release(&submission->unique);
+    Py_CLEAR(submission->after);
 }

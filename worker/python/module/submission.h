@@ -7,6 +7,7 @@
 struct submission {
     uint64_t group, cookie;
     Py_buffer data, key, unique;
+    PyObject *after; /* borrowed by the options; NULL = none */
     struct troupe_job_options options;
 };
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, TypedDict
 
 Buffer = bytes | bytearray | memoryview
@@ -31,6 +32,10 @@ class Options(TypedDict, total=False):
     debounce       with unique: the job replaces one that waits, and begins after this time
     debounce_max   with debounce: but not later than this time after the first of those
     cost           units that it takes of each limit of its group, 1 to 255
+    after          the ids of up to 64 jobs, as a list or separated by commas: the job waits until all of them have ended
+    condition      with after: as which end "success" (if not given), "failure" or "end" (either) counts; otherwise the job
+                   is cancelled
+    batch          the id of a batch of which the job becomes a member
     keep_result    with do() and map(): also keep the result for ResultTTLSec=, like create()
     """
 
@@ -51,6 +56,9 @@ class Options(TypedDict, total=False):
     debounce: float | None
     debounce_max: float | None
     cost: int
+    after: str | Iterable[str] | None
+    condition: str | None
+    batch: str | None
 
 
 class Content(ABC):

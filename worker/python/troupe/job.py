@@ -71,6 +71,11 @@ class Job(Content):
         """The last checkpoint of an earlier attempt, or b""."""
         return self._job.last_checkpoint
 
+    @property
+    def parents(self) -> list[str]:
+        """The ids of the jobs that this one has waited for. Client.wait() gets their results until this job has ended."""
+        return [id for id in self._job.parents.split(",") if id]
+
     def checkpoint(self, data: object) -> None:
         """Keeps up to 64 KiB from which the next attempt is to continue, after check()."""
         self.check()

@@ -398,7 +398,7 @@ TEST(impossible_values_are_refused)
 {
     struct protocol_result result = {.outcome = PROTOCOL_CANCELLED + 1}, result_copy;
     struct protocol_done done = {.end = PROTOCOL_END_DEAD + 1}, done_copy;
-    struct protocol_done why = {.cause = PROTOCOL_CAUSE_PAYLOAD_LOST + 1};
+    struct protocol_done why = {.cause = PROTOCOL_CAUSE_DEPENDENCY + 1};
     struct protocol_submit submit = {.flags = PROTOCOL_SUBMIT_KNOWN + 1}, submit_copy;
     struct protocol_job job = {.payload = {.form = PAYLOAD_BLOB, .size = PAYLOAD_BLOB_MAX + 1}};
     struct protocol_job job_copy;

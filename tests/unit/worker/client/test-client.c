@@ -120,7 +120,7 @@ TEST(test_death_is_an_end_and_not_an_error)
     ck_assert_str_eq(troupe_end_name(result.end), "dead");
     ck_assert_int_eq(result.cause, TROUPE_CAUSE_ATTEMPTS);
     ck_assert_str_eq(troupe_cause_name(result.cause), "attempts");
-    ck_assert_str_eq(troupe_cause_name(TROUPE_CAUSE_PAYLOAD_LOST + 1), "unknown");
+    ck_assert_str_eq(troupe_cause_name(TROUPE_CAUSE_DEPENDENCY + 1), "unknown");
 }
 
 TEST(test_empty_payload_gives_empty_result)

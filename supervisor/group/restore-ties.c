@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads what ties durable jobs to each other, before the jobs: see job/job-ties.h. */
+
+#include "shared/base/log.h"
+#include "supervisor/group/group-context.h"
+#include "supervisor/group/restore-private.h"
+#include "supervisor/job/job-ties.h"
+#include "supervisor/store/durable-job.h"
+#include "supervisor/store/removal.h"
+#include <errno.h>
+#include <inttypes.h>
+
+static int take_tied(const struct restore *restore, const struct job_row *row, struct tie_key key)
+{
+    int r = ties_restore(restore->context->jobs, key, row->ties, row->ties_size, true);
+
+    if (r != -EBADMSG)
+        return r;
+    log_error("what durable job %" PRId64 " waits for cannot be read: its row is damaged",
+              row->number);
+    return 0;
+}
+
+static int take_row(const struct restore *restore, const struct job_row *row)
+{
+    const struct tie_key key = {.value = (uint64_t)row->number, .durable = true};
+    struct job_table *jobs = restore->context->jobs;
+
+    if (row->number >= restore->end) /* of this run */
+        return 0;
+    if (restore->after_key == ROWS_TIED)
+        return take_tied(restore, row, key);
+    if (restore->after_key == ROWS_BATCHES)
+        return ties_restore_batch(jobs, key,
+                                  &(struct batch_tally){.open = row->state != 0,
+                                                        .succeeded = row->n_succeeded,
+                                                        .failed = row->n_member_failed});
+    if (!job_state_is_end(row->state) || !ties_restore_end(jobs, key, row->state))
+        removal_add(restore->context->durable->store, row->number, ROWS_FATE);
+    return 0;
+}
+
+int restore_take_ties(struct restore *restore)
+{
+    const struct job_load *load = restore->load;
+
+    for (size_t i = 0; i < load->n_read; i++) {
+        const struct job_row *row = &load->entries[i].job->row;
+        int r = take_row(restore, row);
+
+        if (r < 0)
+            return r;
+        restore->after = row->number;
+    }
+    return 0;
+}
+
+void restore_settle_ties(const struct restore *restore)
+{
+    const size_t n = ties_settle(restore->context->jobs, true);
+
+    if (n > 0)
+        log_error("%zu durable jobs, for which others wait, are unknown: they count as cancelled",
+                  n);
+}
