@@ -6,8 +6,8 @@ import re
 import shutil
 import unittest
 
-from documents import Reader, indented, literal, section, subsections
-from troupe import BUILD, FAULTY_TROUPED, SANITIZED, TestCase, can_mount
+from documents import Reader, examples, indented, literal, section, subsections
+from troupe import BUILD, FAULTY_TROUPED, SANITIZED, TROUPE_EXEC, TestCase, can_mount, ini
 
 # The programs that recipes take for granted, by recipe.
 PROGRAMS = {
@@ -57,6 +57,12 @@ class Recipes(TestCase):
         self.assertGreaterEqual(len(titles), 20)
         titles |= subsections(section("troupe-migration.7", "EXAMPLES"))
         self.assertLessEqual(set(PROGRAMS) | set(NEEDS) | set(FAULTS), set(titles))
+
+    def test_the_end_of_a_flood_in_troupe_troubleshooting(self):
+        s = self.started({"mail": ini(f"{TROUPE_EXEC} -- cat")})
+        ids = [s.create("mail", delay_usec=3600 * 10**6) for _ in range(3)]
+        Reader(self, s, numbers=False).follow(examples("troupe-troubleshooting.7"))
+        self.assertEqual({s.job(id)["state"] for id in ids}, {"cancelled"})
 
     def test_the_first_group_of_the_README(self):
         Reader(self, self.supervisor(), numbers=False).follow(indented("README.md", "The first group"))
