@@ -94,7 +94,9 @@ void engine_explain(char sentence[static ENGINE_SENTENCE_SIZE], const struct con
         explain_tls(sentence, text);
         return;
     default:
-        if (strstr(text, "got ''"))
+        /* A server that closes the connection during the handshake: libnats 3.3 says that it got
+         * nothing, and libnats 3.8 that the connection is closed. */
+        if (s == NATS_CONNECTION_CLOSED || strstr(text, "got ''"))
             (void)snprintf(
                 sentence, ENGINE_SENTENCE_SIZE,
                 "NATS closes the connection, its log says why; if it wants a certificate "
