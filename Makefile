@@ -310,7 +310,7 @@ WORLD_WRAPS := close clock_gettime time recvmsg send nanosleep sched_yield poll 
 	pthread_cond_signal \
 	closer_start taker_start names_start names_wait fault_point fault_inject fsync fdatasync \
 	spawn spawn_find_ended spawn_reap supervisor_process_init supervisor_process_start keeper_supervisor_ready keeper_expect_orphans \
-	crashes_add signalfd prctl hash_secret
+	crashes_add signalfd timerfd_create timerfd_settime prctl hash_secret
 $(BUILD)/tests/world/world: $(call fault_object,$(wildcard tests/world/*.c) $(KEEPER)) $(BUILD)/faults/libtroupe.o \
 		$(BUILD)/faults/libsupervisor.a $(BUILD)/faults/libshared.a
 	$(link) $(addprefix -Wl$(comma)--wrap=,$(WORLD_WRAPS)) $(SUPERVISOR_LIBS)

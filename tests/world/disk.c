@@ -13,20 +13,14 @@
 
 #define SECTOR 512
 
-/* A sector that has been written since the last sync, as it was then. */
-struct sector {
-    struct list link;
-    sqlite3_int64 number;
-    uint8_t bytes[SECTOR];
-};
-
-/* A file with such sectors. */
+/* A file, with the sectors that have been written since the last sync, as they were then. */
 struct image {
     struct list link;
     char path[256];
     ino_t inode;
     sqlite3_int64 size; /* at the last sync */
-    struct list sectors;
+    uint8_t **sectors;  /* by number; NULL = not written */
+    sqlite3_int64 n_sectors;
 };
 
 /* A file that is open. Its methods are those of the system but for some. */
@@ -56,14 +50,11 @@ static struct file *file_of(const sqlite3_file *base)
 
 static void forget_sectors(struct image *image, sqlite3_int64 from)
 {
-    list_for_each_safe (node, &image->sectors) {
-        struct sector *sector = list_entry(node, struct sector, link);
-
-        if (sector->number < from)
-            continue;
-        list_unlink(node);
-        free(sector);
+    for (sqlite3_int64 i = from; i < image->n_sectors; i++) {
+        free(image->sectors[i]);
+        image->sectors[i] = NULL;
     }
+    image->n_sectors = from < image->n_sectors ? from : image->n_sectors;
 }
 
 static void on_synced(struct image *image)
@@ -91,7 +82,6 @@ static struct image *take_image(const char *path)
         image = calloc(1, sizeof(*image));
         (void)snprintf(image->path, sizeof(image->path), "%s", path);
         list_init(&image->link);
-        list_init(&image->sectors);
         list_push_back(&images, &image->link);
         on_synced(image);
     }
@@ -109,26 +99,25 @@ static void drop_image(const char *path)
     image->size = 0;
 }
 
-static bool has_sector(const struct image *image, sqlite3_int64 number)
+static uint8_t **sector_of(struct image *image, sqlite3_int64 number)
 {
-    list_for_each (node, &image->sectors)
-        if (list_entry(node, struct sector, link)->number == number)
-            return true;
-    return false;
+    if (number >= image->n_sectors) {
+        image->sectors = realloc(image->sectors, (size_t)(number + 1) * sizeof(uint8_t *));
+        while (image->n_sectors <= number)
+            image->sectors[image->n_sectors++] = NULL;
+    }
+    return &image->sectors[number];
 }
 
-static void remember(struct file *file, sqlite3_int64 at, int n)
+static void remember(const struct file *file, sqlite3_int64 at, int n)
 {
     for (sqlite3_int64 i = at / SECTOR; file->image && i <= (at + n - 1) / SECTOR; i++) {
-        struct sector *sector;
+        uint8_t **sector = sector_of(file->image, i);
 
-        if (has_sector(file->image, i))
+        if (*sector)
             continue;
-        sector = calloc(1, sizeof(*sector));
-        sector->number = i;
-        list_init(&sector->link);
-        (void)file->real->xRead(file->base, sector->bytes, SECTOR, i * SECTOR);
-        list_push_back(&file->image->sectors, &sector->link);
+        *sector = calloc(1, SECTOR);
+        (void)file->real->xRead(file->base, *sector, SECTOR, i * SECTOR);
     }
 }
 
@@ -137,12 +126,9 @@ static void lose(struct image *image)
     const uint64_t how = sim_below(3); /* nothing, everything, or some sectors */
     _cleanup_close_ int fd = open(image->path, O_WRONLY | O_CLOEXEC);
 
-    list_for_each (node, &image->sectors) {
-        const struct sector *sector = list_entry(node, struct sector, link);
-
-        if (fd >= 0 && (how == 1 || (how == 2 && sim_one_in(2))))
-            (void)!pwrite(fd, sector->bytes, SECTOR, sector->number * SECTOR);
-    }
+    for (sqlite3_int64 i = 0; i < image->n_sectors; i++)
+        if (image->sectors[i] && fd >= 0 && (how == 1 || (how == 2 && sim_one_in(2))))
+            (void)!pwrite(fd, image->sectors[i], SECTOR, i * SECTOR);
     if (fd >= 0 && how == 1)
         (void)!ftruncate(fd, image->size);
     on_synced(image);
@@ -200,7 +186,7 @@ static int on_read(sqlite3_file *base, void *bytes, int n, sqlite3_int64 at)
 
 static int on_write(sqlite3_file *base, const void *bytes, int n, sqlite3_int64 at)
 {
-    struct file *file = file_of(base);
+    const struct file *file = file_of(base);
 
     if (fails("disk.write", file))
         return SQLITE_IOERR_WRITE;

@@ -85,6 +85,8 @@ static void on_task_end(struct sim_process *process, const struct sim_end *end)
         machine.ready_time += sim_now() - machine.ready_since;
         machine.ready_since = 0;
     }
+    if (task->channel != 0)
+        model_supervisor_ends(end->signalled || end->code != KEEPER_EXIT_UPGRADE);
     (void)!write(machine.signals[1], &info, sizeof(info));
 }
 

@@ -23,9 +23,22 @@ enum model_kind {
 #define MODEL_ATTEMPTS 3
 #define MODEL_LIMIT    (4 * USEC_PER_SEC)
 
+/* What a group promises, as its file says; the second one is durable. */
+struct model_group {
+    unsigned running, rate; /* at the same time; per second; 0 = no limit */
+    bool running_per_key, rate_per_key;
+    bool until_start; /* UniqueUntil= */
+};
+extern struct model_group model_groups[2];
+
+/* Unique keys are numbers: what happens in a conflict, or that of all slots. */
+#define MODEL_N_UNIQUE    5
+#define MODEL_UNIQUE_SLOT MODEL_N_UNIQUE
+
 struct model_job {
     uint32_t kind;
-    bool durable;
+    bool durable;           /* the group */
+    uint8_t key, unique;    /* numbers; unique: 0 = it has none */
     usec_t delay, deadline; /* spans; 0 = none */
 };
 
@@ -37,20 +50,33 @@ const struct model_job *model_job(uint32_t index);
 enum {
     MODEL_STOPS = 1,       /* an attempt that a stop has ended does not count */
     MODEL_DISK_FAULTS = 4, /* ends of durable jobs may wait, or not be told */
+    MODEL_SLOTS_END = 2,   /* live jobs of slots are cancelled by the next one */
     MODEL_CLOCK = 8,       /* a keeper starts with another wall clock: spans may be shorter */
 };
 void model_allow(unsigned what);
+bool model_allows(unsigned what);
 /* All but clients ended at once: which attempts had begun may not be known, and their numbers are
  * not used again. */
 void model_cut(void);
+/* The supervisor has died, or has made room for its successor. */
+void model_supervisor_ends(bool crashes);
 /* A worker has begun an attempt; it is still at work. */
 void model_run(uint32_t index, unsigned attempt, bool right_payload);
 void model_works(uint32_t index);
+/* The attempt is about to be ended. */
+void model_stops(uint32_t index);
+/* The worker asks for another attempt after this time, and was heard. */
+void model_pauses(uint32_t index, usec_t until);
+/* It is about to save a checkpoint; has saved it; has found the one of an earlier attempt. */
+void model_saves(uint32_t index, unsigned number);
+void model_saved(uint32_t index);
+void model_found(uint32_t index, unsigned number, bool right);
 /* The client was told that its job may have been accepted or not. Returns whether to ask for it by
  * its id, again and again. */
 bool model_unsure(uint32_t index);
 bool model_is_unsure(uint32_t index);
-/* The client was told that it was refused; how it ended. */
+/* The client was told that it was refused, or with the error -EEXIST that another job, which ends,
+ * takes its place; how it ended. */
 void model_refused(uint32_t index, int error);
 void model_ended(uint32_t index, int end, unsigned attempts, bool right_result);
 /* Its cancellation is about to be requested; the request was accepted. */
@@ -58,6 +84,14 @@ void model_may_be_cancelled(uint32_t index);
 void model_is_cancelled(uint32_t index);
 /* The client lost the connection and does not know. */
 void model_unknown(uint32_t index);
+
+/* The job of each slot; set before any comes. */
+extern struct model_job model_slot_job;
+/* The job of a slot has this id: returns its index. The supervisor says what became of a slot. */
+uint32_t model_slot(const char *id);
+void model_slot_decided(const char *id, bool fired);
+/* It has counted so many outcomes, of so many slots. */
+void model_slots_counted(uint64_t n, uint64_t expected);
 
 /* A message was heard, by a worker (0; each session talks to one) or a talker (from 1 on). Messages
  * of a sender are in order, and none comes twice unless its handler died. */

@@ -22,6 +22,10 @@ static struct {
     const char *socket_path;
     unsigned n_jobs;
     bool rests, checks, has_checked;
+    /* Of the schedule: the seconds between its slots, 0 = there is none; the last slot. */
+    unsigned period;
+    time_t until;
+    uint64_t first, n_before; /* a slot, and how many were decided then; 0 = not known yet */
     char answer[ANSWER_MAX];
 } operator;
 
@@ -93,6 +97,81 @@ static void resize(const char *group)
     (void)call("Supervisor.Resize", parameters);
 }
 
+/* ---- the schedule ---- */
+
+/* Returns a number of the answer; 0 = it is not there. */
+static uint64_t number(const char *name)
+{
+    char text[32];
+    const char *at;
+
+    (void)snprintf(text, sizeof(text), "\"%s\":", name);
+    at = strstr(operator.answer, text);
+    return at ? strtoull(at + strlen(text), NULL, 10) : 0;
+}
+
+/* Notes what became of the slots that were decided last. Returns the latest one. */
+static uint64_t note_slots(void)
+{
+    static const char begin[] = "{\"slot\":", outcome[] = "\"outcome\":\"fired";
+    unsigned long long slot;
+    uint64_t latest = 0;
+    char id[64];
+
+    for (const char *at = operator.answer; (at = strstr(at, begin)); at++) {
+        const char *end = strchr(at, '}');
+
+        if (sscanf(at, "{\"slot\":%llu,\"id\":\"%63[^\"]\",\"outcome", &slot, id) != 2 ||
+            !memmem(at, (size_t)(end - at), "outcome", 7))
+            continue;
+        model_slot_decided(id, memmem(at, (size_t)(end - at), outcome, strlen(outcome)));
+        latest = slot > latest ? slot : latest;
+    }
+    return latest / USEC_PER_SEC;
+}
+
+/* Each slot between two looks has one outcome. Returns whether the last slot has one. */
+static bool is_schedule_over(const char *unused)
+{
+    const bool called = call("Schedules.Get", "{\"name\":\"tick\"}");
+    const uint64_t slot = note_slots();
+    const uint64_t n = number("fired") + number("skipped") + number("missed") + number("paused") +
+                       number("refused");
+
+    (void)unused;
+    if (!called || slot == 0 || number("waiting") > 0 ||
+        !strstr(operator.answer, "\"state\":\"active\""))
+        return model_allows(MODEL_DISK_FAULTS);
+    if (operator.first == 0) {
+        operator.first = slot;
+        operator.n_before = n;
+    }
+    if (slot < (uint64_t) operator.until)
+        return model_allows(MODEL_DISK_FAULTS);
+    model_slots_counted(n - operator.n_before, (slot - operator.first) / operator.period);
+    return true;
+}
+
+static void pause_or_resume(void)
+{
+    if (operator.period> 0)
+        (void)call(sim_one_in(2) ? "Schedules.Pause" : "Schedules.Resume", "{\"name\":\"tick\"}");
+}
+
+void operator_watch_schedule(unsigned period, time_t until)
+{
+    operator.period = period;
+    operator.until = until;
+}
+
+bool operator_sees_last_slot(void)
+{
+    return operator.period == 0 || sim_now() + sim_realtime >
+           ((usec_t) operator.until + 5) * USEC_PER_SEC;
+}
+
+/* ---- anything ---- */
+
 static void call_something(enum sim_fault kind)
 {
     const char *group = GROUPS[sim_below(ELEMENTS(GROUPS))];
@@ -107,28 +186,19 @@ static void call_something(enum sim_fault kind)
         call_for_job("Jobs.Cancel");
     else if (kind == SIM_RESIZE)
         resize(group);
+    else if (sim_one_in(3))
+        pause_or_resume();
     else
         change_state(group);
 }
 
-static void insist(const char *method, const char *group)
+static void insist(const char *method, const char *key, const char *name)
 {
     char parameters[64];
 
-    (void)snprintf(parameters, sizeof(parameters), "{\"target\":\"%s\"}", group);
+    (void)snprintf(parameters, sizeof(parameters), "{\"%s\":\"%s\"}", key, name);
     for (unsigned i = 0; !call(method, parameters) && i < 100; i++)
         sim_rest(USEC_PER_SEC);
-}
-
-/* Returns a number of the answer; 0 = it is not there. */
-static unsigned number(const char *name)
-{
-    char text[32];
-    const char *at;
-
-    (void)snprintf(text, sizeof(text), "\"%s\":", name);
-    at = strstr(operator.answer, text);
-    return at ? (unsigned)strtoul(at + strlen(text), NULL, 10) : 0;
 }
 
 static bool is_idle(const char *group)
@@ -142,32 +212,43 @@ static bool is_idle(const char *group)
            number("queued") + number("running") + number("waiting") + number("ending") == 0;
 }
 
-static void check(const char *group)
+static void await(bool (*is_right)(const char *group), const char *group)
 {
-    for (unsigned i = 0; !is_idle(group); i++) {
+    for (unsigned i = 0; !is_right(group); i++) {
         if (i == IDLE_AFTER) {
-            model_fault("%s is not idle again: %.600s", group, operator.answer);
+            model_fault("%s is not right in the end: %.600s", group, operator.answer);
             return;
         }
         sim_rest(USEC_PER_SEC);
     }
 }
 
-static void run(void *unused)
+static void act(void)
 {
-    (void)unused;
     while (!operator.rests) {
         sim_rest(sim_below(4 * USEC_PER_SEC));
         call_something(SIM_UPGRADE + (enum sim_fault)sim_below(_SIM_N_FAULTS - SIM_UPGRADE));
+        if (operator.period> 0)
+            (void)is_schedule_over(NULL);
     }
+}
+
+static void run(void *unused)
+{
+    (void)unused;
+    act();
     for (size_t i = 0; i < ELEMENTS(GROUPS); i++) {
-        insist("Supervisor.Start", GROUPS[i]);
-        insist("Supervisor.Resume", GROUPS[i]);
+        insist("Supervisor.Start", "target", GROUPS[i]);
+        insist("Supervisor.Resume", "target", GROUPS[i]);
     }
+    if (operator.period> 0)
+        insist("Schedules.Resume", "name", "tick");
     while (!operator.checks)
         sim_rest(USEC_PER_SEC);
+    if (operator.period> 0)
+        await(is_schedule_over, "the schedule");
     for (size_t i = 0; i < ELEMENTS(GROUPS); i++)
-        check(GROUPS[i]);
+        await(is_idle, GROUPS[i]);
     operator.has_checked = true;
 }
 

@@ -32,8 +32,14 @@ struct payload {
     uint32_t index, kind, size;
 };
 
-/* Below and above InlineMax=. */
-static const uint32_t SIZES[] = {0, 0, 0, 100, 3000, 100000};
+/* Below and above InlineMax=; the last one is stored in pieces. */
+static const uint32_t SIZES[] = {0, 0, 0, 100, 3000, 100000, 0, 0, 0, 3000, 1500000};
+#define BYTES_MAX 1500000
+
+/* The checkpoint of an attempt, followed by bytes of fill(). */
+struct saved {
+    uint32_t index, attempt;
+};
 
 static void fill(uint8_t *bytes, uint32_t size, uint32_t index)
 {
@@ -75,7 +81,7 @@ void program_keep_fds(const struct spawn_fd *fds, size_t n)
     for (size_t i = 0; i < n; i++)
         moved[i] = fcntl(fds[i].fd, F_DUPFD_CLOEXEC, MOVED);
     (void)syscall(SYS_close_range, 3, SIM_TRACE_FD - 1, 0);
-    (void)syscall(SYS_close_range, SIM_LIFE + 1, MOVED - 1, 0);
+    (void)syscall(SYS_close_range, SIM_CLOCK + 1, MOVED - 1, 0);
     for (size_t i = 0; i < n; i++)
         (void)dup2(moved[i], fds[i].number);
     (void)syscall(SYS_close_range, MOVED, ~0U, 0);
@@ -97,12 +103,13 @@ static int work_on(struct troupe_job *job, uint32_t index, bool deaf)
         sim_rest(100 * USEC_PER_MSEC + sim_below(USEC_PER_SEC));
         model_works(index);
     }
+    model_stops(index);
     return troupe_job_cancelled(job);
 }
 
 static int succeed(struct troupe_job *job, uint32_t index)
 {
-    static uint8_t result[128 * 1024];
+    static uint8_t result[BYTES_MAX];
     const uint32_t size = SIZES[index % ELEMENTS(SIZES)];
     int r;
 
@@ -113,23 +120,79 @@ static int succeed(struct troupe_job *job, uint32_t index)
     return r;
 }
 
-static int handle(struct troupe_job *job, void *userdata)
+static int retry(struct troupe_job *job, uint32_t index)
+{
+    const usec_t pause = sim_below(3 * USEC_PER_SEC), until = sim_now() + pause;
+    int r;
+
+    if (index % 2)
+        return troupe_job_retry(job, 4, "again");
+    r = troupe_job_retry_after(job, pause, 4, "again");
+    if (r == 0)
+        model_pauses(index, until);
+    return r;
+}
+
+/* Looks at the checkpoint of an earlier attempt, and saves one. */
+static void save(struct troupe_job *job, uint32_t index)
+{
+    static const uint32_t sizes[] = {0, 100, 20000};
+    static uint8_t bytes[sizeof(struct saved) + 20000];
+    const uint32_t padding = sizes[index / 2 % ELEMENTS(sizes)];
+    struct saved *saved = (struct saved *)(void *)bytes;
+    size_t size;
+    const struct saved *found = troupe_job_last_checkpoint(job, &size);
+
+    model_found(index, size > 0 ? found->attempt : 0,
+                size == 0 || (size == sizeof(*found) + padding && found->index == index &&
+                              is_filled((const uint8_t *)(found + 1), padding, index)));
+    model_saves(index, troupe_job_attempt(job));
+    sim_hold();
+    *saved = (struct saved){index, troupe_job_attempt(job)};
+    fill((uint8_t *)(saved + 1), padding, index);
+    if (troupe_job_checkpoint(job, bytes, sizeof(*saved) + padding) == 0)
+        model_saved(index);
+    sim_let_go();
+}
+
+/* The job of a slot has no struct payload: the model knows it. Returns whether the payload is
+ * right. */
+static bool look_at(struct troupe_job *job, struct payload *ret)
 {
     size_t size;
     const struct payload *payload = troupe_job_payload(job, &size);
-    const uint32_t index = payload->index;
+
+    if (strchr(troupe_job_id(job), '@')) {
+        ret->index = model_slot(troupe_job_id(job));
+        ret->kind = model_job(ret->index)->kind;
+        return size == strlen(PROGRAM_SLOT_DATA) && memcmp(payload, PROGRAM_SLOT_DATA, size) == 0;
+    }
+    *ret = *payload;
+    return size == sizeof(*payload) + payload->size &&
+           is_filled((const uint8_t *)(payload + 1), payload->size, payload->index);
+}
+
+static int handle(struct troupe_job *job, void *userdata)
+{
+    struct payload payload;
+    const bool right = look_at(job, &payload);
+    const uint32_t index = payload.index;
 
     (void)userdata;
     sim_trace("attempt %u of job %u", troupe_job_attempt(job), index);
-    model_run(index, troupe_job_attempt(job),
-              size == sizeof(*payload) + payload->size &&
-                  is_filled((const uint8_t *)(payload + 1), payload->size, index));
+    model_run(index, troupe_job_attempt(job), right);
     sim_fault_point("handler");
-    switch (payload->kind) {
+    if (index % 2)
+        save(job, index);
+    if (payload.kind == MODEL_SLOW)
+        sim_rest(sim_below(3 * USEC_PER_SEC));
+    if (payload.kind < MODEL_CRASH)
+        model_stops(index);
+    switch (payload.kind) {
     case MODEL_REJECT:
         return troupe_job_reject(job, 3, "no", 2);
     case MODEL_RETRY:
-        return troupe_job_retry(job, 4, "again");
+        return retry(job, index);
     case MODEL_CRASH:
         sim_kill(sim_self(), SIGSEGV);
         return 0;
@@ -137,9 +200,6 @@ static int handle(struct troupe_job *job, void *userdata)
         return work_on(job, index, true);
     case MODEL_ENDLESS:
         return work_on(job, index, index % 2);
-    case MODEL_SLOW:
-        sim_rest(sim_below(3 * USEC_PER_SEC));
-        return succeed(job, index);
     default:
         return succeed(job, index);
     }
@@ -216,6 +276,7 @@ static void take_end(struct client *client, const struct troupe_result *result)
      * is told so. */
     const bool is_lost = result->size == 0 && (strstr(result->reason, "could not be handed over") ||
                                                strstr(result->reason, "too little space left"));
+    char id[32];
 
     if (model_job(index)->durable &&
         (result->error == -ECONNRESET ||
@@ -234,6 +295,8 @@ static void take_end(struct client *client, const struct troupe_result *result)
         model_unknown(index);
     else if (result->error != 0)
         model_refused(index, result->error);
+    else if (strcmp(result->id, id_of(index, id)) != 0)
+        model_refused(index, -EEXIST); /* that of the job that has its unique key */
     else
         model_ended(index, (int)result->end, result->attempts,
                     result->end != TROUPE_SUCCEEDED || is_lost ||
@@ -255,6 +318,8 @@ static bool take_ends(struct client *client, usec_t timeout)
     return r == -EAGAIN || r == -EINTR;
 }
 
+static const char *const KEYS[] = {"red", "green", "blue"};
+
 static usec_t sometimes(usec_t max)
 {
     return sim_one_in(4) ? 1 + sim_below(max) : 0;
@@ -265,6 +330,8 @@ static struct model_job draw_job(const struct client *client)
     struct model_job job = {
         .kind = (uint32_t)sim_below(_MODEL_N_KINDS),
         .durable = strcmp(client->group, "durable") == 0,
+        .key = (uint8_t)sim_below(ELEMENTS(KEYS)),
+        .unique = sim_one_in(4) ? (uint8_t)sim_below(MODEL_N_UNIQUE) : 0,
         .delay = sometimes(5 * USEC_PER_SEC),
         .deadline = sometimes(20 * USEC_PER_SEC),
     };
@@ -277,10 +344,28 @@ static struct model_job draw_job(const struct client *client)
     return job;
 }
 
+static void set_options(struct troupe_job_options *options, const struct model_job *job)
+{
+    options->key = KEYS[job->key];
+    options->key_size = strlen(options->key);
+    options->keep_result = job->durable;
+    options->priority = sim_one_in(3) ? (int)sim_below(64) : -1;
+    options->deadline_usec = job->deadline;
+    options->timeout_usec = job->kind == MODEL_ENDLESS ? TROUPE_USEC_INFINITY : 0;
+    if (job->unique > 0) {
+        options->unique = &job->unique;
+        options->unique_size = sizeof(job->unique);
+        options->on_conflict = (enum troupe_conflict)job->unique;
+    }
+    if (job->unique == TROUPE_CONFLICT_REPLACE)
+        options->debounce_usec = job->delay;
+    else
+        options->delay_usec = job->delay;
+}
+
 static void submit(struct client *client)
 {
-    static const char *const keys[] = {"red", "green", "blue"};
-    static uint8_t bytes[sizeof(struct payload) + 128 * 1024];
+    static uint8_t bytes[sizeof(struct payload) + BYTES_MAX];
     struct payload *payload = (struct payload *)(void *)bytes;
     struct troupe_job_options options = TROUPE_JOB_DEFAULTS;
     const struct model_job job = draw_job(client);
@@ -289,15 +374,10 @@ static void submit(struct client *client)
     int r;
 
     options.id = id_of(index, id);
-    options.key = keys[sim_below(ELEMENTS(keys))];
-    options.key_size = strlen(options.key);
-    options.keep_result = job.durable;
-    options.priority = sim_one_in(3) ? (int)sim_below(64) : -1;
-    options.delay_usec = job.delay;
-    options.deadline_usec = job.deadline;
-    options.timeout_usec = job.kind == MODEL_ENDLESS ? TROUPE_USEC_INFINITY : 0;
-    sim_trace("submits job %u of kind %u to %s, delay %.6f, deadline %.6f", index, job.kind,
-              client->group, (double)job.delay / 1e6, (double)job.deadline / 1e6);
+    set_options(&options, &job);
+    sim_trace("submits job %u of kind %u, unique %u to %s, delay %.6f, deadline %.6f", index,
+              job.kind, job.unique, client->group, (double)job.delay / 1e6,
+              (double)job.deadline / 1e6);
     sim_hold();
     *payload = (struct payload){index, job.kind, SIZES[sim_below(ELEMENTS(SIZES))]};
     fill((uint8_t *)(payload + 1), payload->size, index);

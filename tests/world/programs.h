@@ -17,6 +17,9 @@ const char *program_name(const struct program_start *start);
 void program_prepare(void *start);
 void program_main(void *start);
 
+/* The payload of slots. */
+#define PROGRAM_SLOT_DATA "a slot"
+
 /* Closes all descriptors but these, the standard ones and those of the world. */
 void program_keep_fds(const struct spawn_fd *fds, size_t n);
 

@@ -13,42 +13,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Virtual time: that of faults, and that after which everything must have ended. */
 #define FAULTS_USEC  (60 * USEC_PER_SEC)
-#define DRAINED_USEC (600 * USEC_PER_SEC)
+#define DRAINED_USEC (3600 * USEC_PER_SEC)
+#define SLOTS_USEC   (40 * USEC_PER_SEC)
 /* How long nothing happens, and how many turns there may be meanwhile. */
 #define RESTS_USEC  (2 * 3600 * USEC_PER_SEC)
 #define RESTS_TURNS 0
 
-/* The chance of each kind, one in N: a seed draws N's magnitude, of powers of two. */
+#define MAGNITUDES(name, text, from, to) [SIM_##name] = {from, to},
 static const struct {
     unsigned from, to;
-} CHANCES[_SIM_N_FAULTS] = {
-    /* At points. */
-    [SIM_PREEMPT] = {1, 6},
-    [SIM_KILL_WORKER] = {5, 12},
-    [SIM_KILL_SUPERVISOR] = {6, 14},
-    [SIM_KILL_KEEPER] = {3, 10},
-    [SIM_DISK_ERROR] = {3, 10},
-    [SIM_FAIL_CALL] = {3, 10},
-    /* At times, a second apart on average. */
-    [SIM_SHOOT_WORKER] = {0, 4},
-    [SIM_SHOOT_SUPERVISOR] = {1, 5},
-    [SIM_SHOOT_KEEPER] = {1, 5},
-    [SIM_CUT_POWER] = {1, 5},
-    [SIM_FILL_DISK] = {1, 5},
-    [SIM_STOP_WORKER] = {0, 4},
-    [SIM_SET_CLOCK] = {0, 4},
-    /* Of calls. */
-    [SIM_ABANDON] = {0, 4},
-    [SIM_UPGRADE] = {0, 3},
-    [SIM_RELOAD] = {0, 3},
-    [SIM_CANCEL] = {0, 3},
-    [SIM_RESIZE] = {0, 3},
-    [SIM_CHANGE_STATE] = {0, 3},
-};
+} CHANCES[_SIM_N_FAULTS] = {SIM_FAULTS(MAGNITUDES)};
 
 /* ---- configuration ---- */
 
@@ -63,21 +42,69 @@ static void write_file(const char *directory, const char *name, const char *text
         abort();
 }
 
+static const char *per(bool key)
+{
+    return key ? "key" : "group";
+}
+
 static void write_group(const char *directory, const char *name, bool durable)
 {
-    char text[512], file[32];
+    struct model_group *group = &model_groups[durable];
+    const unsigned running = (unsigned)sim_below(6), rate = (unsigned)sim_below(40);
+    char text[1024], file[32];
+    int n;
 
-    (void)snprintf(text, sizeof(text),
-                   "[Group]\nExecStart=/bin/true %s\n[Worker]\nTimeoutStopSec=2s\n"
-                   "[Pool]\nSize=%u\nSpare=%u\nPrefetch=%u\n%s"
-                   "[Jobs]\nMaxRetries=%u\nBackoffMinSec=10ms\nBackoffMaxSec=100ms\nDurable=%s\n"
-                   "TimeoutSec=%us\n",
-                   name, (unsigned)(1 + sim_below(3)), (unsigned)sim_below(2),
-                   sim_one_in(2) ? 1 : 2 + (unsigned)sim_below(3),
-                   sim_one_in(3) ? "Cells=by-key\n" : "", MODEL_ATTEMPTS - 1,
-                   durable ? "yes" : "no", (unsigned)(MODEL_LIMIT / USEC_PER_SEC));
+    *group = (struct model_group){.running = running < 3 ? running : 0,
+                                  .rate = rate >= 4 && rate < 16 ? rate : 0,
+                                  .running_per_key = sim_one_in(2),
+                                  .rate_per_key = sim_one_in(2),
+                                  .until_start = sim_one_in(4)};
+    n = snprintf(text, sizeof(text),
+                 "[Group]\nExecStart=/bin/true %s\n[Worker]\nTimeoutStopSec=2s\n"
+                 "[Pool]\nSize=%u\nSpare=%u\nPrefetch=%u\n%s"
+                 "[Jobs]\nMaxRetries=%u\nBackoffMinSec=10ms\nBackoffMaxSec=100ms\nDurable=%s\n"
+                 "TimeoutSec=%us\nUniqueUntil=%s\n[Limits]\nRatePer=%s\nRunningPer=%s\n",
+                 name, (unsigned)(1 + sim_below(3)), (unsigned)sim_below(2),
+                 sim_one_in(2) ? 1 : 2 + (unsigned)sim_below(3),
+                 sim_one_in(3) ? "Cells=by-key\n" : "", MODEL_ATTEMPTS - 1, durable ? "yes" : "no",
+                 (unsigned)(MODEL_LIMIT / USEC_PER_SEC), group->until_start ? "start" : "end",
+                 per(group->rate_per_key), per(group->running_per_key));
+    if (group->running > 0)
+        n += snprintf(text + n, sizeof(text) - (size_t)n, "Running=%u\n", group->running);
+    if (group->rate > 0)
+        (void)snprintf(text + n, sizeof(text) - (size_t)n, "Rate=%u/1s\n", group->rate);
     (void)snprintf(file, sizeof(file), "%s.group", name);
     write_file(directory, file, text);
+}
+
+/* Its slots end SLOTS_USEC after the start, at a whole minute. */
+static void write_schedule(const char *directory)
+{
+    static const char *const catch_ups[] = {"last", "all", "none"};
+    static const char *const overlaps[] = {"skip", "buffer-one", "buffer", "cancel", "allow"};
+    static const unsigned periods[] = {1, 2, 5, 10};
+    const unsigned period = periods[sim_below(ELEMENTS(periods))];
+    const uint64_t overlap = sim_below(ELEMENTS(overlaps));
+    const bool durable = sim_one_in(2);
+    const time_t until = (time_t)((SIM_EPOCH + sim_now() + SLOTS_USEC) / USEC_PER_SEC / 10 * 10);
+    char text[512], moment[32];
+    struct tm parts;
+
+    (void)strftime(moment, sizeof(moment), "%Y-%m-%d %H:%M:%S", gmtime_r(&until, &parts));
+    model_slot_job = (struct model_job){
+        .durable = durable,
+        .kind = sim_one_in(2) ? MODEL_SUCCEED : (uint32_t)sim_below(MODEL_CRASH + 1),
+        .unique = overlap < 4 ? MODEL_UNIQUE_SLOT : 0};
+    if (overlap == 3)
+        model_allow(MODEL_SLOTS_END);
+    (void)snprintf(text, sizeof(text),
+                   "[Schedule]\nOnCalendar=*:*:0/%u UTC\nUntil=%s UTC\nCatchUp=%s\n"
+                   "CatchUpWithinSec=1min\nOverlap=%s\nRandomizedDelaySec=%u\n"
+                   "[Job]\nGroup=%s\nKey=red\nData=%s\n",
+                   period, moment, catch_ups[sim_below(ELEMENTS(catch_ups))], overlaps[overlap],
+                   sim_one_in(2) ? 3 : 0, durable ? "durable" : "plain", PROGRAM_SLOT_DATA);
+    write_file(directory, "tick.schedule", text);
+    operator_watch_schedule(period, until);
 }
 
 static void write_config(const char *directory)
@@ -89,6 +116,8 @@ static void write_config(const char *directory)
     write_file(directory, "troupe.conf", text);
     write_group(directory, "plain", false);
     write_group(directory, "durable", true);
+    if (sim_one_in(2))
+        write_schedule(directory);
 }
 
 /* ---- faults ---- */
@@ -118,17 +147,16 @@ static void shoot(struct sim_process *process)
 
 static bool has_drained(void)
 {
-    return program_n_clients() == 0 && model_n_open() == 0;
+    return program_n_clients() == 0 && model_n_open() == 0 && operator_sees_last_slot();
 }
 
-/* By up to a day, in either direction. */
+/* By up to half a day, in either direction: after a whole one back, schedules begin anew. */
 static void set_clock(void)
 {
-    static const usec_t SPANS[] = {USEC_PER_SEC, 3600 * USEC_PER_SEC, 86400 * USEC_PER_SEC};
-    const usec_t span = sim_below(SPANS[sim_below(ELEMENTS(SPANS))]);
+    static const usec_t spans[] = {USEC_PER_SEC, 3600 * USEC_PER_SEC, 43200 * USEC_PER_SEC};
+    const usec_t span = sim_below(spans[sim_below(ELEMENTS(spans))]);
 
-    sim_realtime = sim_one_in(2) ? sim_realtime + span : sim_realtime - span;
-    sim_trace("sets the clock");
+    sim_set_clock(sim_one_in(2) ? SIM_EPOCH + span : SIM_EPOCH - span);
 }
 
 static void cause_one_each(void)
@@ -165,6 +193,8 @@ static void end_faults(void)
     for (unsigned i = 0; i < _SIM_N_FAULTS; i++)
         sim_chances[i] = 0;
     disk_fill(false);
+    if (sim_realtime != SIM_EPOCH)
+        sim_set_clock(SIM_EPOCH);
     operator_rest();
 }
 

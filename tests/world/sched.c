@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -78,29 +79,10 @@ static struct {
 
 static __thread struct sim_thread *self;
 uint64_t sim_chances[_SIM_N_FAULTS];
-const char *const sim_fault_names[_SIM_N_FAULTS] = {
-    [SIM_PREEMPT] = "preempt",
-    [SIM_KILL_WORKER] = "kill-worker",
-    [SIM_KILL_SUPERVISOR] = "kill-supervisor",
-    [SIM_KILL_KEEPER] = "kill-keeper",
-    [SIM_DISK_ERROR] = "disk-error",
-    [SIM_FAIL_CALL] = "fail-call",
-    [SIM_SHOOT_WORKER] = "shoot-worker",
-    [SIM_SHOOT_SUPERVISOR] = "shoot-supervisor",
-    [SIM_SHOOT_KEEPER] = "shoot-keeper",
-    [SIM_CUT_POWER] = "cut-power",
-    [SIM_FILL_DISK] = "fill-disk",
-    [SIM_STOP_WORKER] = "stop-worker",
-    [SIM_SET_CLOCK] = "set-clock",
-    [SIM_ABANDON] = "abandon",
-    [SIM_UPGRADE] = "upgrade",
-    [SIM_RELOAD] = "reload",
-    [SIM_CANCEL] = "cancel",
-    [SIM_RESIZE] = "resize",
-    [SIM_CHANGE_STATE] = "change-state",
-};
+#define TEXT(name, text, ...) [SIM_##name] = text,
+const char *const sim_fault_names[_SIM_N_FAULTS] = {SIM_FAULTS(TEXT)};
 bool sim_verbose;
-usec_t sim_realtime = UINT64_C(1700000000) * USEC_PER_SEC;
+usec_t sim_realtime = SIM_EPOCH;
 
 /* ---- one seed ---- */
 
@@ -125,6 +107,16 @@ void sim_seed(uint64_t seed)
     sim.socket = ends[0];
     (void)dup3(ends[1], SIM_SOCKET, O_CLOEXEC);
     close_fd(ends[1]);
+    ends[1] = eventfd(0, EFD_NONBLOCK);
+    (void)dup3(ends[1], SIM_CLOCK, O_CLOEXEC);
+    close_fd(ends[1]);
+}
+
+void sim_set_clock(usec_t realtime)
+{
+    sim_realtime = realtime;
+    sim_trace("sets the clock");
+    (void)!write(SIM_CLOCK, &(uint64_t){1}, sizeof(uint64_t));
 }
 
 static uint64_t rotate(uint64_t x, int bits)
@@ -347,6 +339,11 @@ const char *sim_name(const struct sim_process *process)
 uint64_t sim_secret(const struct sim_process *process)
 {
     return process->secret;
+}
+
+bool sim_is_dead(const struct sim_process *process)
+{
+    return process->killed;
 }
 
 static void end(struct sim_process *process, struct sim_end how)

@@ -22,6 +22,8 @@
 #define SIM_SOCKET   1001
 /* And what shows others that the process lives. */
 #define SIM_LIFE 1002
+/* An eventfd in the place of timerfds, which tells that the clock was set. */
+#define SIM_CLOCK 1003
 
 struct sim_process;
 
@@ -44,8 +46,10 @@ uint64_t sim_hash(void);
 /* The virtual CLOCK_MONOTONIC. Each reading takes a microsecond, so that loops over it end. */
 usec_t sim_now(void);
 
-/* How much the wall clock is ahead of it. */
+/* How much the wall clock is ahead of it, and was at first. */
+#define SIM_EPOCH (UINT64_C(1700000000) * USEC_PER_SEC)
 extern usec_t sim_realtime;
+void sim_set_clock(usec_t realtime);
 
 /* ---- processes ---- */
 
@@ -68,6 +72,9 @@ void *sim_userdata(const struct sim_process *process);
 const char *sim_name(const struct sim_process *process);
 /* A random number, which no other process has. */
 uint64_t sim_secret(const struct sim_process *process);
+
+/* Whether it will not run again. */
+bool sim_is_dead(const struct sim_process *process);
 
 /* Ends it at its next turn, as if by this signal. Does not return if the caller is of it. */
 void sim_kill(struct sim_process *process, int signal);
@@ -107,28 +114,35 @@ void sim_let_go(void);
 /* A place where the product may be interrupted or killed (shared/base/fault.h). */
 void sim_fault_point(const char *name);
 
-/* Kinds of faults. A seed has some of them. */
+/* Kinds of faults, of which a seed has some: name, and the magnitudes between which a seed draws N,
+ * where the chance is one in N (powers of two). The first ones happen at fault points, from
+ * SHOOT_WORKER on at random times, a second apart on average, from ABANDON on with calls. Those
+ * from UPGRADE on are the operator's. DISK_ERROR is EIO; FAIL_CALL is a supervisor that lacks
+ * memory or descriptors; STOP_WORKER is SIGSTOP, and SIGCONT. */
+#define SIM_FAULTS(X)                                                                              \
+    X(PREEMPT, "preempt", 1, 6)                                                                    \
+    X(KILL_WORKER, "kill-worker", 5, 12)                                                           \
+    X(KILL_SUPERVISOR, "kill-supervisor", 6, 14)                                                   \
+    X(KILL_KEEPER, "kill-keeper", 3, 10)                                                           \
+    X(DISK_ERROR, "disk-error", 3, 10)                                                             \
+    X(FAIL_CALL, "fail-call", 3, 10)                                                               \
+    X(SHOOT_WORKER, "shoot-worker", 0, 4)                                                          \
+    X(SHOOT_SUPERVISOR, "shoot-supervisor", 1, 5)                                                  \
+    X(SHOOT_KEEPER, "shoot-keeper", 1, 5)                                                          \
+    X(CUT_POWER, "cut-power", 1, 5)                                                                \
+    X(FILL_DISK, "fill-disk", 1, 5)                                                                \
+    X(STOP_WORKER, "stop-worker", 0, 4)                                                            \
+    X(SET_CLOCK, "set-clock", 0, 4)                                                                \
+    X(ABANDON, "abandon", 0, 4)                                                                    \
+    X(UPGRADE, "upgrade", 0, 3)                                                                    \
+    X(RELOAD, "reload", 0, 3)                                                                      \
+    X(CANCEL, "cancel", 0, 3)                                                                      \
+    X(RESIZE, "resize", 0, 3)                                                                      \
+    X(CHANGE_STATE, "change-state", 0, 3)
+
+#define SIM_FAULT_NAME(name, ...) SIM_##name,
 enum sim_fault {
-    SIM_PREEMPT, /* at fault points, as the next three */
-    SIM_KILL_WORKER,
-    SIM_KILL_SUPERVISOR,
-    SIM_KILL_KEEPER,
-    SIM_DISK_ERROR,   /* EIO */
-    SIM_FAIL_CALL,    /* of the supervisor, which lacks memory or descriptors */
-    SIM_SHOOT_WORKER, /* at a random time, as what follows */
-    SIM_SHOOT_SUPERVISOR,
-    SIM_SHOOT_KEEPER,
-    SIM_CUT_POWER,
-    SIM_FILL_DISK,
-    SIM_STOP_WORKER, /* SIGSTOP, and SIGCONT */
-    SIM_SET_CLOCK,
-    SIM_ABANDON, /* of jobs, by their clients */
-    SIM_UPGRADE, /* calls of the operator, as what follows */
-    SIM_RELOAD,
-    SIM_CANCEL,
-    SIM_RESIZE,
-    SIM_CHANGE_STATE,
-    _SIM_N_FAULTS,
+    SIM_FAULTS(SIM_FAULT_NAME) _SIM_N_FAULTS
 };
 extern const char *const sim_fault_names[_SIM_N_FAULTS];
 
