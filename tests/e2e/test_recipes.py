@@ -17,6 +17,8 @@ PROGRAMS = {
     "What a job has written": {"convert": "echo frame 1 is damaged >&2"},
     "The rate limit of an API": {"call-api": "echo called $1"},
     "One limit for several groups": {"render": "[ $1 = winter ] || exec sleep 1000; echo $1 is rendered"},
+    "A chain of jobs": {"step": "echo $1 is done"},
+    "A job after many others": {"step": "echo $1 is done"},
     "The same job only once": {"sync": "exec sleep 1000"},
     "Only the last of several changes": {"index": "echo indexed $1"},
     "Time limits": {"convert": "exec sleep 1000"},
