@@ -95,7 +95,7 @@ void engine_explain(char sentence[static ENGINE_SENTENCE_SIZE], const struct con
         return;
     default:
         /* A server that closes the connection during the handshake: libnats 3.3 says that it got
-         * nothing, and libnats 3.8 that the connection is closed. */
+         * nothing, and later versions that the connection is closed. */
         if (s == NATS_CONNECTION_CLOSED || strstr(text, "got ''"))
             (void)snprintf(
                 sentence, ENGINE_SENTENCE_SIZE,
