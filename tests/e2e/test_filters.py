@@ -36,6 +36,8 @@ class Filters(TestCase):
         self.assertEqual(len(self.letters(s, recipient="a")), 2)
         self.assertEqual(len(self.letters(s, recipient="a", key="x")), 0)
         self.assertEqual(self.letters(s, until_at=1), [])
+        self.assertEqual([len(self.letters(s, recipient="a", text=text)) for text in ("no", "y", "nobody")], [2, 2, 0])
+        self.assertEqual(s.ctl_json("purge", "--text", "nobody", "--dry-run")["purged"], 0)
         counted = s.ctl_json("retry", "--to", "a", "--reason", "job", "--dry-run")
         self.assertEqual((counted["requeued"], counted["failed"]), (2, 0))
         self.assertEqual(s.ctl_json("retry", "--to", "a", "--reason", "job")["requeued"], 2)

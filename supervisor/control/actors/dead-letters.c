@@ -24,6 +24,17 @@
 
 /* ---- parameters ---- */
 
+/* Whether the text is part of what names the letter, or of its own text, which is restricted. */
+static bool has_text(const struct request *request, const struct dead_letter *letter,
+                     const char *text)
+{
+    const struct topic *topic = &letter->topic;
+
+    return !text || (letter->job && strstr(letter->job, text)) ||
+           (topic->key && memmem(topic->key, topic->key_size, text, strlen(text))) ||
+           (letter->text && access_letter(request, letter) && strstr(letter->text, text));
+}
+
 /* Takes the parameter "filter"; without it, everything matches. False: an error has been sent. */
 static bool take_filter(struct request *request, struct dead_letter_filter *ret)
 {
@@ -92,6 +103,7 @@ struct letters {
     bool has_one;
     struct dead_letter *one;          /* the only one, until it is visited */
     struct dead_letter_filter filter; /* texts borrowed from the call */
+    const char *text;                 /* see has_text(); NULL = any */
     struct dead_letter_walk walk;
     void (*visit)(struct letters *letters, struct dead_letter *letter);
     uint64_t last;  /* later ids were on an earlier page, or have come since the call */
@@ -135,7 +147,8 @@ static bool step(struct request_parts *parts)
     if (letter->id > letters->last)
         return true;
     parts->cursor = letter->id;
-    if (letters->has_one || dead_letter_matches(letter, &letters->filter))
+    if (letters->has_one || (dead_letter_matches(letter, &letters->filter) &&
+                             has_text(parts->request, letter, letters->text)))
         letters->visit(letters, letter);
     return true;
 }
@@ -156,6 +169,7 @@ static struct letters *letters_new(struct request *request, const struct dead_le
 {
     struct dead_letters *all = &request->context->messages->dead_letters;
     struct letters *letters = request_allocate(request, sizeof(*letters));
+    struct varlink_object given;
 
     if (!letters)
         return NULL;
@@ -163,6 +177,8 @@ static struct letters *letters_new(struct request *request, const struct dead_le
     letters->bulk.parts.step = step;
     letters->bulk.parts.free = free_letters;
     letters->filter = *filter;
+    if (varlink_object(&request->parameters, "filter", &given))
+        letters->text = varlink_string(&given, "text");
     letters->last = all->tally->last_id;
     dead_letter_walk_begin(&letters->walk, all, newest_first);
     return letters;

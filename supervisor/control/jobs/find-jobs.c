@@ -46,13 +46,22 @@ static bool has_cause(const struct job_filter *filter, const struct job *job)
     return filter->cause == ATTEMPT_CAUSE_NONE || job->failed_by == filter->cause;
 }
 
+static bool has_text(const struct job_filter *filter, const struct job *job)
+{
+    char id[PROTOCOL_ID_TEXT];
+
+    return !filter->text || strstr(job_format_id(job, id), filter->text) ||
+           (job->key && memmem(job->key, job->key_size, filter->text, strlen(filter->text)));
+}
+
 /* A job without a group has ended and exists only for clients that still receive its result. */
 static bool matches(const struct job_filter *filter, const struct job *job)
 {
     return job->group && (filter->states & 1u << job->state) != 0 &&
            (filter->group == 0 || job->group->reference == filter->group) &&
            job->created_at >= filter->since && job->created_at <= filter->until &&
-           has_key(filter, job->key, job->key_size) && has_cause(filter, job);
+           has_key(filter, job->key, job->key_size) && has_cause(filter, job) &&
+           has_text(filter, job);
 }
 
 bool job_filter_can_read(const struct group_context *groups)

@@ -18,16 +18,16 @@
 static bool has_filter(const struct options *options)
 {
     return options->from || options->to || options->type || options->reason || options->since > 0 ||
-           options->older_than > 0 || options->of_key || options->cause;
+           options->older_than > 0 || options->of_key || options->cause || options->text;
 }
 
 static json_t *filter_parameters(const struct options *options)
 {
-    return json_pack("{s:{s:s*, s:s*, s:s*, s:o*, s:s*, s:o*, s:o*, s:o*}}", "filter", "sender",
-                     options->from, "recipient", options->to, "type", options->type, "reason",
-                     field_enum_new(options->reason), "key", options->of_key, "cause",
-                     field_enum_new(options->cause), "since_at", field_ago(options->since),
-                     "until_at", field_ago(options->older_than));
+    return json_pack("{s:{s:s*, s:s*, s:s*, s:s*, s:o*, s:s*, s:o*, s:o*, s:o*}}", "filter", "text",
+                     options->text, "sender", options->from, "recipient", options->to, "type",
+                     options->type, "reason", field_enum_new(options->reason), "key",
+                     options->of_key, "cause", field_enum_new(options->cause), "since_at",
+                     field_ago(options->since), "until_at", field_ago(options->older_than));
 }
 
 /* A message also has a reason code and a sender. */

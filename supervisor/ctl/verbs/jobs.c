@@ -200,15 +200,16 @@ static const struct change *change_of(const struct invocation *invocation)
 static bool has_filter(const struct options *options)
 {
     return options->dry_run || options->since > 0 || options->older_than > 0 || options->cause ||
-           options->state || options->of_key;
+           options->state || options->of_key || options->text;
 }
 
 static json_t *filter_parameters(const struct options *options, const char *group)
 {
-    return json_pack("{s:s, s:s*, s:o*, s:o*, s:o*, s:o*}", "group", group, "key", options->of_key,
-                     "state", field_enum_new(options->state), "cause",
-                     field_enum_new(options->cause), "since_at", field_ago(options->since),
-                     "until_at", field_ago(options->older_than));
+    return json_pack("{s:s, s:s*, s:s*, s:o*, s:o*, s:o*, s:o*}", "group", group, "key",
+                     options->of_key, "text", options->text, "state",
+                     field_enum_new(options->state), "cause", field_enum_new(options->cause),
+                     "since_at", field_ago(options->since), "until_at",
+                     field_ago(options->older_than));
 }
 
 /* Returns the parameters of "priority=N" or "delay=SPAN"; NULL = it is neither. */
