@@ -265,7 +265,8 @@ enum MHD_Result answer_error(struct MHD_Connection *connection, const struct var
     FILE(job, "job.js", "/job.js", SCRIPT)                                                         \
     FILE(event, "event.js", "/event.js", SCRIPT)                                                   \
     FILE(schedule, "schedule.js", "/schedule.js", SCRIPT)                                          \
-    FILE(ended, "ended.js", "/ended.js", SCRIPT)
+    FILE(ended, "ended.js", "/ended.js", SCRIPT)                                                   \
+    FILE(tree, "tree.js", "/tree.js", SCRIPT)
 #define SCRIPT "text/javascript; charset=utf-8"
 
 #define FILE_TEXT(symbol, name, path, type)                                                        \

@@ -186,6 +186,23 @@ class Page(unittest.TestCase):
         self.says("Ended: dead")
         self.fine()
 
+    def test_Q10_the_jobs_that_a_job_waits_for_are_shown_as_a_tree(self):
+        self.start()
+        self.supervisor.create("work", "echo", id="root", delay_usec=3600 * 10**6)
+        self.supervisor.create("work", "echo", id="middle", after="root")
+        self.supervisor.create("work", "echo", id="leaf", after="middle,root", condition="end")
+        self.go("job/leaf")
+        self.says("Waits for")
+        links = "[...document.querySelectorAll('.tree a')].map(e => e.innerText).sort().join()"
+        self.browser.until(f"{links} === 'middle,root'")
+        self.browser.evaluate("[...document.querySelectorAll('.tree details')].find(e => e.innerText.includes('middle')).open = true")
+        self.browser.until(f"{links} === 'middle,root,root'")
+        self.supervisor.call("Cancel", id="root")
+        self.browser.until("[...document.querySelectorAll('.tree .state')].some(e => e.innerText === 'cancelled')")
+        self.go("job/root")
+        self.says("Ended: cancelled")
+        self.fine()
+
     def test_Q13_what_a_job_emits_is_shown_while_it_runs(self):
         self.start()
         bell = Bell(self.supervisor, "go")

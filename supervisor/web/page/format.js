@@ -78,7 +78,7 @@ export function tone(state) {
   switch (state) {
   case 'running': case 'idle': case 'succeeded': case 'active': return 'good';
   case 'busy': case 'started': return 'busy';
-  case 'paused': case 'stopped': case 'queued': case 'delayed': case 'cancelled': case 'retiring': case 'stopping': case 'draining': return 'quiet';
+  case 'paused': case 'stopped': case 'queued': case 'delayed': case 'pending': case 'unknown': case 'cancelled': case 'retiring': case 'stopping': case 'draining': return 'quiet';
   case 'starting': case 'backoff': case 'degraded': case 'rejected': case 'reloading': case 'killing': return 'warn';
   default: return 'bad';
   }

@@ -2,9 +2,10 @@
 // Jobs: lists of them, and the life of one as a timeline.
 
 import {h, become, sync, svg, setText, setState, show, stateMark, table, row, facts} from './element.js';
+import {parentsTree} from './tree.js';
 import {number, span, since, cause, payload, link, clock, moment, ago} from './format.js';
 
-const LIVE = ['queued', 'running', 'backoff', 'delayed'];
+const LIVE = ['queued', 'running', 'backoff', 'delayed', 'pending'];
 const COLUMNS = [
   {title: 'Job', class: 'name'}, {title: 'State'}, {title: 'Group'}, {title: 'Worker'}, {title: 'Attempt', class: 'number'}, {title: 'Accepted', class: 'number'},
   {title: 'Took', class: 'number'},
@@ -108,6 +109,8 @@ function lifeBar(steps, end) {
   return node;
 }
 
+const members = counts => `${number(counts.succeeded)} succeeded, ${number(counts.failed)} not, ${number(counts.live)} live${counts.open ? '; open' : ''}`;
+
 const ITEMS_SHOWN = 500;
 
 /** What a job emits, the latest last; not shown before there is something. */
@@ -129,6 +132,7 @@ function emitted(app, id) {
 
 export function jobView(app, id) {
   const items = emitted(app, id);
+  const parents = parentsTree(app);
   const state = stateMark('');
   const cancel = h('button', {type: 'button', class: 'danger', hidden: true, onclick: () => app.change('cancel', {id}, `Cancel the job ${id}?`)}, 'Cancel …');
   const bar = h('div');
@@ -149,7 +153,9 @@ export function jobView(app, id) {
     become(details, facts(['Group', h('a', {href: link('group', job.group)}, job.group)], ['Key', job.key], ['Attempts', `${number(job.failed_attempts)} failed of ${job.max_attempts}`],
       ['Worker', job.worker && h('a', {href: link('worker', job.worker)}, job.worker)], [job.ended_at ? 'Took' : 'Age', age(job)],
       ['Running for', job.started_at && !job.ended_at ? since(job.started_at) : null], ['Code', job.code],
-      ['Cancellation', job.cancel_requested && !job.ended_at ? 'requested' : null], ['Missing', job.missing]));
+      ['Cancellation', job.cancel_requested && !job.ended_at ? 'requested' : null], ['Missing', job.missing],
+      ['Batch', job.batch && h('a', {class: 'id', href: link('job', job.batch)}, job.batch)], ['Members', job.members && members(job.members)],
+      ['Jobs that wait for it', job.children ? number(job.children) : null]));
   }
 
   async function drawContents(job) {
@@ -166,13 +172,14 @@ export function jobView(app, id) {
     title: id,
     node: h('div', {}, h('nav', {class: 'crumbs', 'aria-label': 'Path'}, h('a', {href: '#/jobs'}, 'Jobs')),
             h('div', {class: 'headline'}, h('h1', {class: 'id'}, id), state, h('div', {class: 'actions'}, cancel)),
-            h('section', {class: 'card pad'}, h('h2', {}, 'Life'), bar, steps), h('section', {class: 'card pad', 'aria-label': 'Numbers'}, details), items.node, contents),
+            h('section', {class: 'card pad'}, h('h2', {}, 'Life'), bar, steps), h('section', {class: 'card pad', 'aria-label': 'Numbers'}, details), parents.node, items.node, contents),
     close: items.close,
     async tick() {
       if (ended) return;
       const {job} = await app.client.get('job', {id});
       const version = JSON.stringify(job);
       draw(job);
+      parents.update(job);
       if (version !== drawn) await drawContents(job);
       drawn = version;
       ended = Boolean(job.ended_at);
