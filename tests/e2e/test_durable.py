@@ -823,6 +823,16 @@ class Failures(Case):
         group = s.group("kept")
         self.assertEqual([group.get(count, 0) for count in ("refused", "cancelled", "succeeded", "dead", "running")], [1, 0, 0, 0, 0])
 
+    def test_D6_who_waits_for_a_job_is_told_that_the_disk_failed(self):
+        s = self.durable().with_failing_syncs().start()
+        with self.blocked(s):
+            client = subprocess.Popen([TROUPECTL, "--socket", s.socket_path, "do", "kept", "-d", "echo"], stderr=subprocess.PIPE, text=True)
+            self.addCleanup(client.communicate)
+            self.addCleanup(client.kill)
+            s.until(lambda: s.call("GetMetrics")["store"]["waiting"] > 0)
+            Path(s.path("fails")).touch()
+        self.assertRegex(client.stderr.readline(), "is not known: the (disk failed|store that keeps)")
+
     def test_D6_a_job_that_is_refused_when_it_has_run_counts_as_refused(self):
         s = self.durable().with_failing_syncs().start()
         with Varlink(s.socket_path) as client:

@@ -181,9 +181,10 @@ int explain_refused(const char *where, const char *group, int error, const char 
     return status_of(error);
 }
 
-int explain_unknown(const char *where, const char *id)
+int explain_unknown(const char *where, const char *id, const char *reason)
 {
-    complain("%swhat became of job %s is not known: the supervisor that had it is gone", where, id);
+    complain("%swhat became of job %s is not known: %s", where, id,
+             reason && *reason ? reason : "the supervisor that had it is gone");
     return EXIT_UNKNOWN;
 }
 
@@ -266,7 +267,7 @@ int explain_end(const char *where, const struct troupe_result *result)
 int explain_result(const char *where, const char *group, const struct troupe_result *result)
 {
     if (result->error == -ECONNRESET)
-        return explain_unknown(where, result->id);
+        return explain_unknown(where, result->id, result->reason);
     return result->error == 0 ? explain_end(where, result)
                               : explain_refused(where, group, result->error, result->reason);
 }

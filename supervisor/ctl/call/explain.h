@@ -24,10 +24,11 @@ int explain_broken(int error);
 int explain_refused(const char *where, const char *group, int error, const char *reason);
 
 /*
- * Says that the supervisor is gone, and a new one does not know this job: it may have ended before,
- * or never begun. The message begins with `where`, which may be "".
+ * Says that this job may have ended, or never begun: for this reason, or (NULL, "") as the
+ * supervisor is gone, and a new one does not know it. The message begins with `where`, which may be
+ * "".
  */
-int explain_unknown(const char *where, const char *id);
+int explain_unknown(const char *where, const char *id, const char *reason);
 
 /*
  * Returns the end of a job as JSON: state, id, attempts, code, reason, and the result unless it is

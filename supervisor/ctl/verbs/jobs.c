@@ -157,7 +157,7 @@ static int follow(struct invocation *invocation)
     r = reconnect_run(invocation, USEC_INFINITY, follow_once, &follower);
     /* It was there once. */
     if (r == EXIT_NOT_FOUND && follower.last)
-        r = explain_unknown("", invocation_operand(invocation, 0));
+        r = explain_unknown("", invocation_operand(invocation, 0), NULL);
     json_decref(follower.last);
     return r;
 }
