@@ -4,6 +4,7 @@
 #include "supervisor/control/control.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/group.h"
+#include "supervisor/job/job-ties.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/loop/taker.h"
 #include "supervisor/pool/slot/slot.h"
@@ -108,11 +109,13 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     list_init(&supervisor->parts.jobs.unused);
     list_init(&supervisor->parts.jobs.unused_waiters);
     job_table_init_telling(&supervisor->parts.jobs);
+    job_ties_init(&supervisor->parts.jobs.ties);
     list_init(&supervisor->parts.durable.unread);
     list_init(&supervisor->parts.durable.queries);
     names_on_disk_init(&supervisor->parts.durable.names);
     names_on_disk_init(&supervisor->parts.durable.unique);
     registry_init(&supervisor->parts.registry);
+    list_init(&supervisor->parts.limits.limits);
     supervisor->on_event.fn = on_event;
     list_init(&supervisor->on_event.link);
     loop_deferred_init(&supervisor->review, supervisor_review);
