@@ -281,6 +281,7 @@ void report_group_begin(struct reply *reply, const struct request *request,
         reply_string_if(reply, "history_problem", history_problem_of(request->context->history));
     if (group->config->durable && group_awaits_restore(group))
         reply_bool(reply, "restoring", true);
+    report_limits_of(reply, group);
     report_unmet(reply, group);
     report_sandbox(reply, group);
     if (group->config->durable)

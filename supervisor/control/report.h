@@ -44,6 +44,10 @@ void report_cell_begin(struct reply *reply, const struct cell *cell);
 usec_t report_oldest(const struct group *group);
 /* "starting", "running", "reloading" or "stopping"; static. */
 const char *report_state(const struct control_context *context);
+/* The limits of the group's jobs, its own and those that it uses; nothing if there are none. */
+void report_limits_of(struct reply *reply, const struct group *group);
+/* All limits of jobs. */
+void report_limits(struct reply *reply, const struct control_context *context);
 /* The limits without effect. */
 void report_unmet(struct reply *reply, const struct group *group);
 /* The keys of its sandbox; nothing if it has none. */

@@ -75,6 +75,15 @@ const struct family FAMILIES[] = {
     ROW(SCHEDULE, "schedule_failures", GAUGE, NUMBER, "failures",
         "Jobs of the schedule that have failed in a row"),
 
+    ROW(LIMIT, "limit_units", GAUGE, NUMBER, "running",
+        "Running=, the bound on limit_taken_units; for each key if it is one of the keys"),
+    ROW(LIMIT, "limit_taken_units", GAUGE, NUMBER, "taken",
+        "Units of the limit that running jobs take; absent from limits of keys"),
+    ROW(LIMIT, "limit_waiting_jobs", GAUGE, NUMBER, "waiting",
+        "Jobs in the queues that the limit holds"),
+    ROW(LIMIT, "limit_held_seconds", GAUGE, SECONDS, "held_usec",
+        "Time since which jobs wait for the limit and none has begun; 0 if none waits"),
+
     ROW(STORE, "store_state", GAUGE, NUMBER, "state",
         "State of the store of durable jobs; the value is always 1", .label = "state"),
     ROW(STORE, "store_commits", COUNTER, NUMBER, "commits",

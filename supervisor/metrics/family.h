@@ -22,6 +22,7 @@ enum family_unit {
 enum family_scope {
     FAMILY_GROUP,    /* label group */
     FAMILY_SCHEDULE, /* label schedule */
+    FAMILY_LIMIT,    /* labels limit, kind */
     FAMILY_STORE,
     FAMILY_HISTORY,
     FAMILY_LETTERS, /* dead_letters */

@@ -128,6 +128,10 @@ static void take_labels(struct metrics_text *text, enum family_scope scope, cons
         write_label(labels, false, "group", member_text(object, "name"));
     if (scope == FAMILY_SCHEDULE)
         write_label(labels, false, "schedule", member_text(object, "name"));
+    if (scope == FAMILY_LIMIT) {
+        write_label(labels, false, "limit", member_text(object, "name"));
+        write_label(labels, true, "kind", member_text(object, "kind"));
+    }
 }
 
 /* Writes the sample's name and labels. */
@@ -254,9 +258,10 @@ static void write_samples(struct metrics_text *text, const json_t *object)
 /* ---- all of them ---- */
 
 static const char *const SCOPES[_FAMILY_N_SCOPES] = {
-    [FAMILY_GROUP] = "groups",         [FAMILY_SCHEDULE] = "schedules",
-    [FAMILY_STORE] = "store",          [FAMILY_HISTORY] = "history",
-    [FAMILY_LETTERS] = "dead_letters", [FAMILY_SUPERVISOR] = "supervisor",
+    [FAMILY_GROUP] = "groups",          [FAMILY_SCHEDULE] = "schedules",
+    [FAMILY_LIMIT] = "limits",          [FAMILY_STORE] = "store",
+    [FAMILY_HISTORY] = "history",       [FAMILY_LETTERS] = "dead_letters",
+    [FAMILY_SUPERVISOR] = "supervisor",
 };
 
 static void write_families(struct metrics_text *text, enum family_scope scope, const json_t *object)

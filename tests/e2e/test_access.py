@@ -97,6 +97,7 @@ class Contents(TestCase):
             "io.troupe.Supervisor.GetInfo": [{}],
             "io.troupe.Supervisor.GetMetrics": [{}],
             "io.troupe.Supervisor.GetHistory": [{}],
+            "io.troupe.Supervisor.GetLimits": [{}],
             "io.troupe.Supervisor.GetStatus": [{}, {"target": "secret"}, {"target": "secret/0"}, {"target": "owned"}],
             "io.troupe.Supervisor.Watch": [{}],
             "io.troupe.Supervisor.ListDeaths": [{}, {"target": "secret"}],

@@ -149,7 +149,7 @@ class Methods(TestCase):
         for interface in call(SERVICE + ".GetInfo")["interfaces"]:
             call(SERVICE + ".GetInterfaceDescription", interface=interface)
         self.s.create("keyed", "echo", key="one")
-        for method in "GetInfo", "GetHistory", "GetMetrics", "GetStatus", "Watch", "Reload":
+        for method in "GetInfo", "GetHistory", "GetMetrics", "GetStatus", "GetLimits", "Watch", "Reload":
             call(method)
         call("GetLog", target="actor")
         call("Explain", target="actor")

@@ -324,6 +324,7 @@ static void finish_metrics(struct request_parts *parts)
 
     report_bounds(reply);
     report_schedules(reply, context->plans);
+    report_limits(reply, context);
     report_store(reply, context->durable->store);
     report_history(reply, context->history);
     report_letters(reply, &context->messages->dead_letters);

@@ -242,6 +242,12 @@ static const char CONFIGURATION[] =
     "[   History: " RED "off" PLAIN ": {history_problem}]\n"
     "[   Sandbox: {sandbox}]";
 
+static const char LIMIT[] =
+    "     Limit: [{kind=limit}{name}|its own][, [{taken:count} of ]{running:count} units"
+    "[{running_per=key} per key]][, {rate:count} in {period_usec:span}"
+    "[{rate_per=key} per key]][, {ready:count} of {burst:count} ready]"
+    "[; {waiting>0:count} job{waiting:s} wait[{waiting=1}s]]";
+
 /* Most workers of a group were started in the same way, so only changes are printed. */
 static void show_in_force(const struct terminal *terminal, const json_t *view, usec_t now)
 {
@@ -257,6 +263,14 @@ static void show_in_force(const struct terminal *terminal, const json_t *view, u
     }
 }
 
+static void show_limits(const struct terminal *terminal, const json_t *view, usec_t now)
+{
+    const json_t *limits = json_object_get(view, "limits");
+
+    for (size_t i = 0; i < json_array_size(limits); i++)
+        pattern_print(terminal, LIMIT, json_array_get(limits, i), now);
+}
+
 static void show_view(const struct terminal *terminal, json_t *view, usec_t now, bool all)
 {
     pattern_print(terminal, TITLE, view, now);
@@ -266,6 +280,7 @@ static void show_view(const struct terminal *terminal, json_t *view, usec_t now,
         (void)json_object_del(view, "last");
     pattern_print(terminal, DEATHS, view, now);
     pattern_print(terminal, CONFIGURATION, view, now);
+    show_limits(terminal, view, now);
     show_in_force(terminal, view, now);
     if (field_has(view, "cells"))
         show_cells(terminal, view, now, all);

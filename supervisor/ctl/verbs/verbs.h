@@ -39,6 +39,7 @@ int verb_sandbox(struct invocation *invocation);
 int verb_info(struct invocation *invocation);
 int verb_tell(struct invocation *invocation);
 int verb_ask(struct invocation *invocation);
+int verb_limit(struct invocation *invocation);
 int verb_schedule(struct invocation *invocation);
 int verb_timer(struct invocation *invocation);
 int verb_actors(struct invocation *invocation);

@@ -205,3 +205,13 @@ usec_t limit_held(const struct limit *limit)
 {
     return list_empty(&limit->waiting) ? 0 : usec_sub(loop_now(limit->loop), limit->held_since);
 }
+
+uint64_t limit_ready(const struct limit *limit)
+{
+    const struct config_bounds *bounds = &limit->bounds;
+    const uint64_t interval = interval_of(bounds), now = limit_now(limit->loop);
+    const uint64_t left = limit->level.empty_at > now ? limit->level.empty_at - now : 0;
+    const uint64_t used = left / interval + (left % interval > 0);
+
+    return bounds->burst > used ? bounds->burst - used : 0;
+}

@@ -110,3 +110,5 @@ void limit_take(struct limit_use *use, unsigned cost, bool counts);
 void limit_give(struct limit_use *use, unsigned cost, bool counts);
 /* For how long cells have waited since a job began; 0 = none waits. */
 usec_t limit_held(const struct limit *limit);
+/* How many units the rate permits at this time: at most the burst. */
+uint64_t limit_ready(const struct limit *limit);

@@ -146,6 +146,11 @@ struct limit_hold limits_of_job(const struct limits *limits, const struct job *j
     return (struct limit_hold){.gate = LIMIT_NONE};
 }
 
+usec_t limits_held_aside(const struct limits *limits)
+{
+    return limits->n_aside > 0 ? usec_sub(loop_now(limits->loop), limits->aside_since) : 0;
+}
+
 /* ---- life ---- */
 
 void limits_init(struct limits *limits, const char *name, struct loop *loop,

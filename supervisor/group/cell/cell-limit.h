@@ -103,6 +103,9 @@ struct limit_hold limits_of_job(const struct limits *limits, const struct job *j
 /* Returns the first limit that holds cells of the group that have jobs. */
 struct limit_hold limits_of_group(const struct limits *limits);
 
+/* For how long jobs have waited in lines since one left a line; 0 = none waits. */
+usec_t limits_held_aside(const struct limits *limits);
+
 enum limit_verdict {
     LIMIT_PASSES,
     LIMIT_ASIDE, /* the job is in no queue any more */

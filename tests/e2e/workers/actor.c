@@ -33,6 +33,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 static bool argument_of(const char *line, const char *command, const char **ret)
@@ -220,6 +222,29 @@ static int directory(struct troupe_job *job)
     return succeed(job, getcwd(buffer, sizeof(buffer)) ? buffer : "");
 }
 
+static void write_event(int fd, const char *what)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    (void)dprintf(fd, "%s %lld %d\n", what, now.tv_sec * 1000000LL + now.tv_nsec / 1000, getpid());
+}
+
+/* Works for some milliseconds with a lock on a file that lists when it began and ended. The lock
+ * ends with the process. */
+static int alone(struct troupe_job *job, const char *path)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        _exit(98);
+    write_event(fd, flock(fd, LOCK_EX | LOCK_NB) == 0 ? "begin" : "overlap");
+    (void)usleep(5000);
+    write_event(fd, "end");
+    (void)close(fd);
+    return succeed(job, "");
+}
+
 static int note_line(struct troupe_job *job, const char *argument)
 {
     const char *text = strchrnul(argument, ' ');
@@ -265,6 +290,8 @@ static int run_end(struct troupe_job *job, const char *line)
         r = directory(job);
     else if (argument_of(line, "note", &argument))
         r = note_line(job, argument);
+    else if (argument_of(line, "alone", &argument))
+        r = alone(job, argument);
     else if (argument_of(line, "sum", &argument))
         r = sum(job);
     else if (argument_of(line, "blob", &argument))
