@@ -181,7 +181,9 @@ class Page(unittest.TestCase):
         self.browser.evaluate("document.querySelector('.filters input').value = ''")
         self.browser.evaluate("{ const s = document.querySelector('.filters select'); s.value = 'dead'; s.dispatchEvent(new Event('change')); }")
         self.browser.until(f"{rows} === 'bad-job'")
-        self.browser.evaluate("document.querySelectorAll('.filters select')[1].selectedIndex = 1")
+        for value, found in ("2020-01-01T00:00", ""), ("2999-01-01T00:00", "bad-job"):
+            self.browser.evaluate("{ const s = document.querySelectorAll('.filters input')[2]; s.value = '%s'; s.dispatchEvent(new Event('change')); }" % value)
+            self.browser.until(f"{rows} === '{found}'")
         self.press("bad-job")
         self.says("Ended: dead")
         self.fine()

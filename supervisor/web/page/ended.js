@@ -10,9 +10,10 @@ const COLUMNS = [
   {title: 'Failed', class: 'number'}, {title: 'Why'},
 ];
 const STATES = ['', 'succeeded', 'rejected', 'cancelled', 'dead'];
-const SPANS = [['', 'any time'], [3600, 'the last hour'], [86400, 'the last day'], [7 * 86400, 'the last week'], [30 * 86400, 'the last 30 days']];
 /** A pause in typing, after which it is searched. */
 const PAUSE_MS = 250;
+/** Between two readings of the newest, unless the user has asked for more. */
+const REFRESH_MS = 5000;
 /** A page of a long search may be empty. */
 const PAGES_MAX = 20;
 const DAYS_MAX = 60;
@@ -65,10 +66,17 @@ const choice = (label, options) => {
   return {select, node: h('label', {}, label, select)};
 };
 
+/** A date and a time, local; usec() is null without one. */
+function date(label) {
+  const input = h('input', {type: 'datetime-local'});
+  return {input, node: h('label', {}, label, input), usec: () => input.value ? new Date(input.value).getTime() * 1000 : null};
+}
+
 export function endedView(app, group = '') {
   const text = h('input', {type: 'search', placeholder: 'Id, key, reason or tag …', 'aria-label': 'Search', maxlength: 200});
   const state = choice('State', STATES.map(name => [name, name || 'all']));
-  const when = choice('Ended in', SPANS);
+  const from = date('Ended from');
+  const to = date('to');
   const note = h('p', {class: 'muted', role: 'status'});
   const hidden = h('p', {class: 'muted', hidden: true}, HIDDEN);
   const chart = h('section', {class: 'card pad', hidden: true, 'aria-label': 'Ended jobs by day'});
@@ -78,7 +86,8 @@ export function endedView(app, group = '') {
   let cursor = null;
   let asked = 0;
   let timer = null;
-  let drawn = null;
+  let drawn = 0;
+  let deep = false;
 
   function draw() {
     jobs.update(items);
@@ -89,13 +98,13 @@ export function endedView(app, group = '') {
     setText(note, `${plural(items.length, 'job')}${cursor !== null ? ', newest first; there may be more' : ''}. Groups with History= keep their ended jobs.`);
   }
   /** Reads one page after `before`; a later search overtakes it. */
-  async function load(from, before) {
+  async function load(start, before) {
     const mine = ++asked;
-    const since = when.select.value && Math.round((Date.now() - when.select.value * 1000) * 1000);
     let found = [];
-    let next = from;
+    let next = start;
     for (let page = 0; page < PAGES_MAX && found.length === 0 && next !== undefined; page++) {
-      const reply = await app.client.get('ended-jobs', {group, text: text.value.trim(), state: state.select.value, since_at: since, cursor: next, limit: 100});
+      const reply = await app.client.get('ended-jobs', {group, text: text.value.trim(), state: state.select.value,
+                                                             since_at: from.usec(), until_at: to.usec(), cursor: next, limit: 100});
       if (mine !== asked) return;
       found = reply.jobs;
       next = reply.next;
@@ -106,13 +115,13 @@ export function endedView(app, group = '') {
   }
   async function search() {
     timer = null;
+    deep = false;
+    drawn = Date.now();
     try {
       await load(null, []);
-      drawn = Date.now();
     } catch (failure) {
       items = [];
       cursor = null;
-      drawn = Date.now();
       draw();
       setText(note, failure.message);
     }
@@ -121,17 +130,19 @@ export function endedView(app, group = '') {
     clearTimeout(timer);
     timer = setTimeout(search, PAUSE_MS);
   });
-  for (const select of [state.select, when.select]) select.addEventListener('change', search);
-  more.addEventListener('click', () => load(cursor, items));
+  for (const input of [state.select, from.input, to.input]) input.addEventListener('change', search);
+  more.addEventListener('click', () => {
+    deep = true;
+    load(cursor, items);
+  });
   return {
     title: 'History',
     node: h('div', {}, group && h('nav', {class: 'crumbs', 'aria-label': 'Path'}, h('a', {href: link('group', group)}, group)),
-            h('h1', {}, 'History'), h('div', {class: 'filters'}, text, state.node, when.node), note, hidden, chart,
+            h('h1', {}, 'History'), h('div', {class: 'filters'}, text, state.node, from.node, to.node), note, hidden, chart,
             h('section', {class: 'card'}, jobs.node, h('div', {class: 'more'}, more))),
     close: () => clearTimeout(timer),
-    // The past does not change: only a new search reads it.
     async tick() {
-      if (drawn === null && timer === null) await search();
+      if (!deep && timer === null && Date.now() - drawn >= REFRESH_MS) await search();
     },
   };
 }
