@@ -56,6 +56,22 @@ class InMemory(TestCase):
         s.until(lambda: s.group("b")["succeeded"] == 3)
         self.assertEqual(s.group("a")["succeeded"], 0)
 
+    def test_Q9_Q15_jobs_that_wait_for_others_move_and_wait_on(self):
+        s = self.begin()
+        s.create("a", "echo", id="first", delay_usec=HOUR)
+        for id in "second", "third":
+            s.create("a", "echo", id=id, after="first")
+        self.assertEqual(changed(s, "move", "b", "--all", "a", "--state", "pending"), 2)
+        self.assertEqual(s.call(JOBS + "Set", id="second", priority=3)["changed"], 1)
+        self.refused("NotWaiting", s.call, JOBS + "Set", id="second", delay_usec=HOUR)
+        self.refused("NotWaiting", s.call, JOBS + "RunNow", id="third")
+        self.assertEqual((self.states(s, "a"), self.states(s, "b")), ({"delayed": 1}, {"pending": 2}))
+        self.assertEqual((s.group("a").get("pending", 0), s.group("b")["pending"]), (0, 2))
+        for name in "ab":
+            s.call("Resume", target=name)
+        s.call(JOBS + "RunNow", id="first")
+        s.until(lambda: (s.group("a")["succeeded"], s.group("b")["succeeded"]) == (1, 2))
+
     def test_Q15_move_leaves_running_jobs_and_refuses_what_cannot_be(self):
         s = self.started({"a": group(), "b": group(), "keyed": ini(ACTOR, Pool={"Cells": "by-key"}),
                           "small": group(QueueMax=1), "service": ini(ACTOR, Group={"Type": "service"})})

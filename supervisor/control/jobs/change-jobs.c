@@ -30,6 +30,7 @@
 
 #define JOBS_DELAYED (1u << JOB_BACKOFF | 1u << JOB_DELAYED)
 #define JOBS_WAITING (1u << JOB_QUEUED | JOBS_DELAYED)
+#define JOBS_PENDED  (JOBS_WAITING | 1u << JOB_PENDING)
 
 struct change {
     struct bulk bulk;
@@ -234,8 +235,9 @@ static bool take_filter(struct request *request, const struct varlink_object *gi
         return request_refuse(request, "key", "only with a whole group");
     if (state >= 0 && !(states & 1u << state))
         return request_refuse(request, "state",
-                              states == JOBS_DELAYED ? "backoff, delayed"
-                                                     : "queued, backoff, delayed");
+                              states == JOBS_DELAYED   ? "backoff, delayed"
+                              : states == JOBS_WAITING ? "queued, backoff, delayed"
+                                                       : "queued, backoff, delayed, pending");
     if (key.data)
         ret->key = key;
     ret->cause = attempt_cause_from_string(cause ? cause : "");
@@ -334,13 +336,14 @@ static void refuse_dead(struct request *request, int error)
         control_refuse_ended(request, JOB_DEAD);
 }
 
-static bool may_change_job(struct request *request, const struct job *job)
+/* `states`: of the jobs that the call changes. */
+static bool may_change_job(struct request *request, unsigned states, const struct job *job)
 {
     if (job_ended(job)) {
         control_refuse_ended(request, job->state);
     } else if (!access_cancel(request, job)) {
         access_refuse_submit(request, job->group);
-    } else if (!(JOBS_WAITING & 1u << job->state) || (job->record && durable_job_is_settled(job))) {
+    } else if (!(states & 1u << job->state) || (job->record && durable_job_is_settled(job))) {
         request_fail_strings(request, "NotWaiting", "id", request_string(request, "id"), "state",
                              job_state_to_string(job->state));
     } else {
@@ -349,7 +352,7 @@ static bool may_change_job(struct request *request, const struct job *job)
     return false;
 }
 
-static void change_by_id(struct request *request, const struct change *wanted)
+static void change_by_id(struct request *request, unsigned states, const struct change *wanted)
 {
     struct job *job;
     struct change *change;
@@ -359,7 +362,7 @@ static void change_by_id(struct request *request, const struct change *wanted)
         return;
     }
     job = control_find_job(request, request_string(request, "id"), refuse_dead);
-    if (!job || !may_change_job(request, job))
+    if (!job || !may_change_job(request, states, job))
         return;
     change = change_new(request, wanted);
     if (!change)
@@ -380,7 +383,7 @@ static void change_jobs(struct request *request, unsigned states, const struct c
     else if (has_id && request_bool(request, "dry_run"))
         request_refuse(request, "dry_run", "only with filter");
     else if (has_id)
-        change_by_id(request, wanted);
+        change_by_id(request, states | 1u << JOB_QUEUED, wanted);
     else
         change_all(request, &given, states, wanted);
 }
@@ -419,7 +422,7 @@ static void move(struct request *request)
     const struct group *to = control_take_group(request, request_string(request, "to"));
 
     if (to && check_target(request, to) && check_durability(request, to))
-        change_jobs(request, JOBS_WAITING,
+        change_jobs(request, JOBS_PENDED,
                     &(struct change){.apply = move_job, .to = to->reference, .priority = -1});
 }
 
@@ -433,7 +436,7 @@ static void set(struct request *request)
     else if (request_range(request, "priority", 0, QUEUE_PRIORITIES - 1) &&
              (priority < 0 || control_may_prioritise(request, (uint8_t)priority)) &&
              (delay <= JOB_DELAY_MAX || request_refuse(request, "delay_usec", "at most 366 days")))
-        change_jobs(request, JOBS_WAITING,
+        change_jobs(request, delay > 0 ? JOBS_WAITING : JOBS_PENDED,
                     &(struct change){.apply = set_job, .priority = priority, .delay = delay});
 }
 

@@ -57,14 +57,17 @@ void cell_transfer(struct job *job, struct cell *to)
     count_in(to, job, is_bounded);
 }
 
-/* An alarm continues: it asks the job for its cell. */
+/* An alarm continues: it asks the job for its cell. So do the jobs that the job waits for. */
 static void move_wait(struct job *job, struct cell *to)
 {
+    const bool is_pending = job->state == JOB_PENDING;
+    const enum job_count count = is_pending ? JOBS_PENDING : JOBS_BACKOFF;
+
     list_unlink(&job->link);
-    job_count(&job->cell->counts, JOBS_BACKOFF, -1);
+    job_count(&job->cell->counts, count, -1);
     cell_transfer(job, to);
-    list_push_back(&to->backoff, &job->link);
-    job_count(&to->counts, JOBS_BACKOFF, 1);
+    list_push_back(is_pending ? &to->pending : &to->backoff, &job->link);
+    job_count(&to->counts, count, 1);
 }
 
 int cell_move_job(struct job *job, struct cell *to)

@@ -135,7 +135,7 @@ int cell_cancel(struct job *job, enum protocol_cause cause, uid_t canceller);
 int cell_move_job(struct job *job, struct cell *to);
 /* It is the last one of that priority. */
 int cell_set_priority(struct job *job, uint8_t priority);
-/* It begins so long from now at the earliest. */
+/* It begins so long from now at the earliest. It is not pending. */
 int cell_set_delay(struct job *job, usec_t delay);
 /* It does not wait for its time any more. */
 int cell_run_now(struct job *job);
