@@ -355,13 +355,15 @@ struct troupe_job_options {
     enum troupe_condition condition;
     /* The id of a batch of which it becomes a member; NULL = of none. */
     const char *batch;
+    /* Up to 8 words with blanks between, by which the history finds it; NULL = none. */
+    const char *tags;
 };
 
 /* In the order of the members: C++ has designated initializers only since 2020. */
 #define TROUPE_JOB_DEFAULTS                                                                        \
     {                                                                                              \
         sizeof(struct troupe_job_options), NULL, NULL, 0, -1, 0, 0, 0, -1, 0, 0, 0, 0, false,      \
-            NULL, 0, TROUPE_CONFLICT_DEFAULT, 0, 0, 0, NULL, TROUPE_CONDITION_SUCCESS, NULL        \
+            NULL, 0, TROUPE_CONFLICT_DEFAULT, 0, 0, 0, NULL, TROUPE_CONDITION_SUCCESS, NULL, NULL  \
     }
 
 struct troupe_result {

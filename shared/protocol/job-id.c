@@ -28,6 +28,22 @@ bool protocol_name_valid(const char *name, size_t size)
     return true;
 }
 
+bool protocol_tags_valid(const char *tags, size_t size)
+{
+    size_t n = 0;
+
+    if (size > PROTOCOL_TAGS_MAX)
+        return false;
+    for (size_t i = 0, length; i <= size; i += length + 1) {
+        const char *blank = memchr(tags + i, ' ', size - i);
+
+        length = blank ? (size_t)(blank - tags) - i : size - i;
+        if (!protocol_name_valid(tags + i, length) || ++n > PROTOCOL_TAGS)
+            return false;
+    }
+    return true;
+}
+
 bool protocol_name_is_slot(const char *name, size_t size)
 {
     static const char form[] = "@dddd-dd-ddTdd:dd:ddZ";

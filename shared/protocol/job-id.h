@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #define PROTOCOL_NAME_MAX 64
+#define PROTOCOL_TAGS     8
+#define PROTOCOL_TAGS_MAX 255
 #define PROTOCOL_ID_TEXT  (PROTOCOL_NAME_MAX + 1)
 
 struct protocol_id {
@@ -25,6 +27,10 @@ bool protocol_name_valid(const char *name, size_t size);
  * not choose it. */
 bool protocol_name_is_slot(const char *name, size_t size);
 #define PROTOCOL_NAME_NO_SLOT "not NAME@YYYY-MM-DDTHH:MM:SSZ, which is for schedules"
+
+/* Whether these are tags: 1 to PROTOCOL_TAGS words as of a name, PROTOCOL_TAGS_MAX bytes at most,
+ * with a blank between two of them. */
+bool protocol_tags_valid(const char *tags, size_t size);
 
 /* Writes the text form, NUL-terminated, into `text` of PROTOCOL_ID_TEXT bytes. Returns `text`. */
 char *protocol_id_format(const struct protocol_id *id, char *text);

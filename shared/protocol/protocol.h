@@ -220,6 +220,7 @@ enum protocol_submit_flags {
     F(bytes, after, PROTOCOL_AFTER_MAX) /* it waits for these; size 0 = none */                    \
     F(enumeration, condition, enum protocol_condition, PROTOCOL_CONDITION_END)                     \
     F(bytes, batch, PROTOCOL_NAME_MAX) /* of which it becomes a member; size 0 = none */           \
+    F(bytes, tags, PROTOCOL_TAGS_MAX)                                                              \
     F(payload, payload)
 PROTOCOL_RECORD(submit)
 

@@ -71,14 +71,14 @@ static int take_ties(struct attachment *attachment, const struct protocol_submit
     return r;
 }
 
-/* What few jobs ask for; NULL = nothing of it. `unique` has room for the key, `ties` for what the
- * record names. */
+/* What few jobs ask for; NULL = nothing of it. `unique` has room for the key, and behind it for the
+ * tags, `ties` for what the record names. */
 static struct cell_request_rare *rare_of(const struct protocol_submit *submit,
                                          struct cell_request_rare *rare, char *unique,
                                          struct tie_request *ties)
 {
     if ((submit->unique_size | submit->on_conflict | submit->delay | submit->at | submit->debounce |
-         submit->debounce_max | submit->after_size | submit->batch_size) == 0)
+         submit->debounce_max | submit->after_size | submit->batch_size | submit->tags_size) == 0)
         return NULL;
     *rare = (struct cell_request_rare){
         .delay = submit->delay,
@@ -89,9 +89,13 @@ static struct cell_request_rare *rare_of(const struct protocol_submit *submit,
         .debounce = submit->debounce,
         .debounce_max = submit->debounce_max,
         .ties = submit->after_size > 0 || submit->batch_size > 0 ? ties : NULL,
+        .tags = unique + PROTOCOL_KEY_MAX,
+        .tags_size = submit->tags_size,
     };
     if (submit->unique_size > 0)
         memcpy(unique, submit->unique, submit->unique_size);
+    if (submit->tags_size > 0)
+        memcpy(unique + PROTOCOL_KEY_MAX, submit->tags, submit->tags_size);
     return rare;
 }
 
@@ -100,7 +104,8 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
                              const struct protocol_submit *submit, struct tie_request *ties,
                              struct job **ret, const struct job_options_problem **ret_problem)
 {
-    char name[PROTOCOL_ID_TEXT], key[PROTOCOL_KEY_MAX], unique[PROTOCOL_KEY_MAX];
+    char name[PROTOCOL_ID_TEXT], key[PROTOCOL_KEY_MAX],
+        unique[PROTOCOL_KEY_MAX + PROTOCOL_TAGS_MAX];
     struct cell_request_rare rare;
     const struct cell_request request = {
         .name = name,

@@ -53,7 +53,7 @@ enum word_kind {
 };
 
 #define BUCKETS   64 /* of a kind */
-#define WORDS_MAX (6 + HISTORY_TAGS_MAX)
+#define WORDS_MAX (6 + PROTOCOL_TAGS)
 
 struct word {
     int64_t bucket;

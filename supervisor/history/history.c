@@ -139,6 +139,8 @@ void history_note(struct history_group *group, struct job *job, const char *work
     texts[HISTORY_ID] = (struct text){job_format_id(job, id), strlen(id)};
     if (worker)
         texts[HISTORY_WORKER] = (struct text){worker, strlen(worker)};
+    if (job->rare->tags)
+        texts[HISTORY_TAGS] = (struct text){job->rare->tags, strlen(job->rare->tags)};
     texts[HISTORY_KEY] = (struct text){job->key, job->key_size};
     if (excerpt)
         texts[HISTORY_EXCERPT] = (struct text){bytes, take_excerpt(job, bytes)};

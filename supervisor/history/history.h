@@ -30,7 +30,6 @@ struct loop;
 #define HISTORY_DELAY (100 * USEC_PER_MSEC)
 /* Bytes of the payload that a row has with HistoryPayload=yes. */
 #define HISTORY_EXCERPT_MAX 200
-#define HISTORY_TAGS_MAX    8
 /* Unfinished calls of a user. */
 #define HISTORY_CALLS_MAX 4
 

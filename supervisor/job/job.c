@@ -203,6 +203,7 @@ static void job_free_rare(struct job_table *table, struct job *job)
     job_stream_free(job);
     free(job->rare->attempts);
     free(job->rare->past);
+    free(job->rare->tags);
     (void)checkpoint_unref(job->rare->checkpoint);
     free(job->rare);
 }
@@ -429,6 +430,16 @@ int job_make_rare(struct job *job)
         return -ENOMEM;
     job->rare->job = job;
     return 0;
+}
+
+int job_set_tags(struct job *job, const char *tags, size_t size)
+{
+    if (size == 0 || (job->rare && job->rare->tags))
+        return 0;
+    if (job_make_rare(job) < 0)
+        return -ENOMEM;
+    job->rare->tags = strndup(tags, size);
+    return job->rare->tags ? 0 : -ENOMEM;
 }
 
 static int make_attempts(struct job *job)

@@ -83,6 +83,7 @@ struct job_rare {
     struct job_stream *stream;     /* what it has emitted; NULL = nothing, and no client watches */
     struct job_ties *ties;         /* to jobs that it waits for, or that wait for it; NULL = none */
     struct unique_id unique;       /* job-unique.h */
+    char *tags;                    /* words with blanks; NULL = none */
     struct history_row *past;      /* what History= keeps of it, once it ends; NULL = nothing */
     struct job *replaces;          /* with a reference: it is cancelled once this job is on disk */
     /* When the first of the jobs came that it stands for, by clock_steady(); 0 = not debounced. */
@@ -309,6 +310,9 @@ struct job_options_problem {
 };
 /* Returns the first problem, or NULL. */
 const struct job_options_problem *job_options_check(const struct job_options *options);
+
+/* Copies the tags to a job that has none; size 0 = none. Returns 0 or -ENOMEM. */
+int job_set_tags(struct job *job, const char *tags, size_t size);
 
 /* Make job->timers and job->rare, unless they exist. Return 0 or -ENOMEM. */
 int job_make_timers(struct job *job);

@@ -31,6 +31,7 @@
     F(STORED, unique_low, OPTIONAL(unique_low, 0))                                                 \
     F(STORED, debounced, OPTIONAL(debounced, 0))                                                   \
     F(STORED, ties, TEXT(ties))                                                                    \
+    F(STORED, tags, TEXT(tags))                                                                    \
     ROW_ASKED(F)
 
 /* The columns of the other tables; the result, or the payload, follows. */
@@ -458,7 +459,7 @@ static const char SCAN_ALL[] =
                               " UNION ALL SELECT created, started, uid, NULL, "
                               "attempt, max_retries, failed, priority, 0,"
                               " NULL, 1, NULL, NULL, state, NULL, NULL, NULL, number, grp, "
-                              "key, name, NULL, NULL, NULL, NULL, NULL, NULL, NULL,"
+                              "key, name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,"
                               " NULL, NULL, NULL, NULL, NULL, (SELECT unclean FROM store), " SIZE(
                                   result) " FROM ended WHERE number > ?1"
                                           " ORDER BY number LIMIT ?2";

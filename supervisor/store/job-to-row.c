@@ -46,6 +46,8 @@ void job_to_row(struct job_row *row, const struct job *job, const char *group)
         row->unique_low = job->rare->unique.low;
         row->debounced = job->rare->debounced;
         ties_to_row(row, job->rare->ties);
+        row->tags = job->rare->tags;
+        row->tags_size = size_of(job->rare->tags);
     }
     deadline_to_row(row, job);
     row->payload_size = job->payload.size;

@@ -51,7 +51,7 @@ static const char CREATE[] =
     " asked_backoff_max INTEGER, asked_priority INTEGER, asked_cost INTEGER,"
     " cause INTEGER, moved INTEGER, canceller INTEGER, delay INTEGER, time_left INTEGER,"
     " unclean INTEGER, unique_high INTEGER, unique_low INTEGER, progressed INTEGER,"
-    " checkpoint INTEGER, debounced INTEGER, ties TEXT,"
+    " checkpoint INTEGER, debounced INTEGER, ties TEXT, tags TEXT,"
     " payload BLOB);"
     "CREATE UNIQUE INDEX job_name ON job (name) WHERE name IS NOT NULL;"
     /* Results of jobs that have ended, until they expire. */
@@ -93,6 +93,7 @@ static const char STEP[] =
     "ALTER TABLE job ADD COLUMN checkpoint INTEGER;"
     "ALTER TABLE job ADD COLUMN debounced INTEGER;"
     "ALTER TABLE job ADD COLUMN asked_cost INTEGER;"
+    "ALTER TABLE job ADD COLUMN tags TEXT;"
     "ALTER TABLE dead ADD COLUMN asked_cost INTEGER;"
     "ALTER TABLE job ADD COLUMN ties TEXT;"
     "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_CHECKPOINTS

@@ -53,7 +53,7 @@ void varlink_call_deinit(struct varlink_call *call);
 size_t varlink_interface_length(const char *method);
 
 /* Fields of any struct in a call. */
-#define VARLINK_FIELDS_MAX 20
+#define VARLINK_FIELDS_MAX 24
 
 /* An object in a call. It borrows from the call and the description. */
 struct varlink_object {

@@ -114,6 +114,32 @@ class History(Case):
         self.assertEqual(set(self.found(s, since_at=ends[one])), {id for id in ends if ends[id] >= ends[one]})
         self.assertEqual(set(self.found(s, until_at=ends[one])), {id for id in ends if ends[id] <= ends[one]})
 
+    def test_Q14_jobs_are_found_by_their_tags(self):
+        s = self.with_history()
+        for group in "past", "kept":
+            with self.subTest(group=group):
+                s.call("Pause", target=group)
+                waiting = s.create(group, "echo", tags="nightly mail")
+                self.assertEqual(s.job(waiting)["tags"], "nightly mail")
+                other = s.create(group, "echo", tags="nightly")
+                s.ctl("upgrade", check=True)
+                s.until(lambda: s.group(group)["queued"] == 2)  # pylint: disable=cell-var-from-loop
+                if group == "kept":
+                    s.stop()
+                    s.start()
+                    s.call("Pause", target=group)
+                s.call("Resume", target=group)
+                for id in waiting, other:
+                    s.wait_job(id)
+                self.assertEqual(set(self.found(s, group=group, tag="nightly")), {waiting, other})
+                self.assertEqual(self.found(s, group=group, tag="mail"), [waiting])
+                self.assertEqual(self.found(s, group=group, tag="night"), [])
+        by_ctl = s.ctl("create", "past", "--tag", "a b", "-d", "echo", check=True).stdout.strip()
+        s.wait_job(by_ctl)
+        self.assertEqual([job["tags"] for job in s.ctl_json("history", "--tag", "b")["jobs"]], ["a b"])
+        for bad in "a  b", " a", "a ", "ä", "1 2 3 4 5 6 7 8 9", "x" * 65:
+            self.assertEqual(self.refused("BadOption", s.create, "past", "echo", tags=bad)["option"], "tags")
+
     def test_Q14_pages_have_each_job_once_while_others_end(self):
         s = self.with_history()
         for i in range(30):

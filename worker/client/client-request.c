@@ -194,6 +194,8 @@ static const char *find_problem(const struct troupe_job_options *options)
         return "batch: the id of a batch";
     if (options->max_retries < -1 || options->max_retries >= PROTOCOL_DEFAULT_RETRIES)
         return "max_retries: 0 to 1000000";
+    if (options->tags && !protocol_tags_valid(options->tags, strlen(options->tags)))
+        return "tags: 1 to 8 words of A-Z a-z 0-9 . _ : @ -, with a blank between two";
     if (options->cost > JOB_COST_MAX)
         return "cost: 1 to 255";
     if (options->priority < -1 || options->priority >= PROTOCOL_DEFAULT_PRIORITY)
@@ -208,6 +210,8 @@ static void apply_schedule(struct protocol_submit *submit, const struct troupe_j
     if (options->priority >= 0)
         submit->priority = (uint8_t)options->priority;
     submit->cost = (uint8_t)options->cost;
+    submit->tags = options->tags;
+    submit->tags_size = options->tags ? (uint32_t)strlen(options->tags) : 0;
     submit->delay = options->delay_usec;
     submit->at = options->at_usec;
     submit->wait = options->wait_usec;

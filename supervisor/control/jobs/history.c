@@ -18,25 +18,11 @@
 
 /* ---- a row as a Job ---- */
 
-static void report_tags(struct reply *reply, const struct history_row *row)
-{
-    const char *tags = history_row_text(row, HISTORY_TAGS);
-
-    if (*tags == '\0')
-        return;
-    reply_array(reply, "tags");
-    for (size_t size; *tags != '\0'; tags += size + (tags[size] == ' ')) {
-        size = strcspn(tags, " ");
-        reply_text(reply, NULL, tags, size);
-    }
-    reply_end_array(reply);
-}
-
 static void report_contents(struct reply *reply, const struct history_row *row)
 {
     if (row->sizes[HISTORY_KEY] > 0)
         reply_text(reply, "key", history_row_text(row, HISTORY_KEY), row->sizes[HISTORY_KEY]);
-    report_tags(reply, row);
+    reply_string_if(reply, "tags", history_row_text(row, HISTORY_TAGS));
     reply_string_if(reply, "reason", history_row_text(row, HISTORY_REASON));
     if (row->payload_size == 0)
         return;

@@ -267,6 +267,8 @@ void report_job(struct reply *reply, const char *key, const struct request *requ
     reply_uint(reply, "max_attempts", (uint64_t)job->max_retries + 1);
     reply_uint(reply, "priority", job->priority);
     reply_uint_if(reply, "cost", job->cost);
+    if (open && job->rare)
+        reply_string_if(reply, "tags", job->rare->tags);
     report_times(reply, job);
     reply_string_if(reply, "worker", last_worker(job));
     reply_bool(reply, "cancel_requested", job_cancel_requested(job));

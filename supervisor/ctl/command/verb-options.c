@@ -32,6 +32,8 @@ const struct option option_table[] = {
     VALUE(OPTIONS_PAYLOAD, OPTION_TEXT, 'd', "data", "TEXT", data, "payload: this text", ),
     VALUE(OPTIONS_PAYLOAD, OPTION_TEXT, 'f', "file", "FILE", file,
           "payload: a file's content; \"-\": standard input", ),
+    VALUE(OPTIONS_ID, OPTION_TEXT, 0, "tag", "WORD", job.tags,
+          "a word by which the history finds the job; several with blanks between", ),
     VALUE(OPTIONS_ID, OPTION_TEXT, 0, "id", "ID", job.id, "the job's id (default: a random one)", ),
     VALUE(OPTIONS_KEY, OPTION_TEXT, 'k', "key", "KEY", job.key, "routing key (default: none)", ),
     VALUE(OPTIONS_REPLY, OPTION_SPAN, 't', "timeout", "SPAN", ask_timeout,

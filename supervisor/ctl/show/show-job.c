@@ -80,6 +80,7 @@ static const char FACTS[] =
     "[  Children: {children:count} wait for it]\n"
     "  Priority: {priority:count}\n"
     "[      Cost: {cost:count} units of each limit]\n"
+    "[      Tags: {tags}]\n"
     "[    Source: {from_history}from the history]";
 
 /* The payload's beginning is at most 60 bytes. */

@@ -151,6 +151,8 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
         r = unique_set(job, &(struct unique_id){row->unique_high, row->unique_low});
     if (r == 0 && job->rare)
         job->rare->debounced = row->debounced;
+    if (r == 0)
+        r = job_set_tags(job, row->tags, row->tags_size);
     if (r == 0 && !saved)
         r = durable_job_take(cell->context->durable, job, cell->group->name, row->number);
     if (r == 0 && !saved) {
@@ -247,7 +249,8 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
     if (job_options_check(&row->asked))
         return -EBADMSG;
     if ((loaded->checkpoint && job_make_rare(job) < 0) ||
-        cell_claim_ties(job, row, NULL) == -ENOMEM)
+        cell_claim_ties(job, row, NULL) == -ENOMEM ||
+        job_set_tags(job, row->tags, row->tags_size) < 0)
         return -ENOMEM;
     restore_move(cell, job, row);
     if (job->record)

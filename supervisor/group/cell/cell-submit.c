@@ -50,11 +50,22 @@ static const struct job_options_problem *check_debounce(const struct cell_reques
     return rare->debounce > JOB_DELAY_MAX ? &long_ : NULL;
 }
 
+static const struct job_options_problem *check_tags(const struct cell_request_rare *rare)
+{
+    static const struct job_options_problem invalid = {
+        "tags", "1 to 8 words with a blank between two, each " PROTOCOL_NAME_ALLOWED};
+
+    return rare->tags_size > 0 && !protocol_tags_valid(rare->tags, rare->tags_size) ? &invalid
+                                                                                    : NULL;
+}
+
 const struct job_options_problem *cell_request_check(const struct cell_request *request)
 {
     const struct job_options_problem *problem =
         request->rare ? check_debounce(request->rare) : NULL;
 
+    if (!problem && request->rare)
+        problem = check_tags(request->rare);
     if (!problem)
         problem = job_options_check(&request->options);
     return problem || !request->rare ? problem : check_start(request->rare);
@@ -92,7 +103,7 @@ static int cell_fill_rare(struct job *job, const struct cell_request_rare *rare)
 
     if (r == 0 && job->rare)
         job->rare->debounced = rare->debounced;
-    return r;
+    return r == 0 ? job_set_tags(job, rare->tags, rare->tags_size) : r;
 }
 
 /* Fills in everything but a blob, which is taken over when nothing can fail any more. */

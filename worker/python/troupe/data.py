@@ -36,6 +36,7 @@ class Options(TypedDict, total=False):
     condition      with after: as which end "success" (if not given), "failure" or "end" (either) counts; otherwise the job
                    is cancelled
     batch          the id of a batch of which the job becomes a member
+    tags           up to eight words with blanks between, by which the history finds the job
     keep_result    with do() and map(): also keep the result for ResultTTLSec=, like create()
     """
 
@@ -59,6 +60,7 @@ class Options(TypedDict, total=False):
     after: str | Iterable[str] | None
     condition: str | None
     batch: str | None
+    tags: str | None
 
 
 class Content(ABC):

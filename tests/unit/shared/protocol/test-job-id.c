@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/protocol/job-id.h"
 #include "tests/unit/suite.h"
+#include <string.h>
 
 static const struct protocol_id made_id = {.high = UINT64_C(0x0123456789abcdef),
                                            .low = UINT64_C(0xfedcba9876543210)};
@@ -48,4 +49,16 @@ TEST(bad_text_forms_are_refused)
     ck_assert_int_eq(protocol_id_parse(&id, text), 0);
     text[PROTOCOL_NAME_MAX] = 'x';
     ck_assert_int_eq(protocol_id_parse(&id, text), -EINVAL);
+}
+
+TEST(Q14_tags_are_up_to_eight_names_with_single_blanks)
+{
+    static const char *const valid[] = {"a", "a b", "nightly mail", "1 2 3 4 5 6 7 8", "x:y @a"};
+    static const char *const invalid[] = {"",   " ",  "a ", " a", "a  b", "1 2 3 4 5 6 7 8 9",
+                                          "-a", "a/b"};
+
+    for (size_t i = 0; i < sizeof(valid) / sizeof(*valid); i++)
+        ck_assert_msg(protocol_tags_valid(valid[i], strlen(valid[i])), "%s", valid[i]);
+    for (size_t i = 0; i < sizeof(invalid) / sizeof(*invalid); i++)
+        ck_assert_msg(!protocol_tags_valid(invalid[i], strlen(invalid[i])), "%s", invalid[i]);
 }
