@@ -18,8 +18,8 @@ static bool is_tag(void *userdata, const char *tag, size_t size)
 
 static bool has_text(const struct view *view, const char *text)
 {
-    static const enum history_text searched[] = {HISTORY_ID, HISTORY_KEY, HISTORY_REASON,
-                                                 HISTORY_EXCERPT};
+    static const enum history_text searched[] = {HISTORY_ID, HISTORY_KEY, HISTORY_TAGS,
+                                                 HISTORY_REASON, HISTORY_EXCERPT};
 
     for (unsigned i = 0; i < ELEMENTS(searched); i++)
         if (memmem(view->texts[searched[i]], view->sizes[searched[i]], text, strlen(text)))
