@@ -236,7 +236,7 @@ int ties_claim(struct job_table *table, struct job *job, struct tie_key key, con
     struct job_ties *joined = batch.value == key.value ? NULL : find_batch(table, batch);
     struct job_ties *ties = ties_find(table, key);
 
-    if (r < 0 || job_own_ties(job) || (!ties && !joined))
+    if (r < 0 || (!ties && !joined))
         return r;
     if (job_make_rare(job) < 0)
         return -ENOMEM;
@@ -244,8 +244,9 @@ int ties_claim(struct job_table *table, struct job *job, struct tie_key key, con
         ties = take(table, key, NULL);
     if (!ties)
         return -ENOMEM;
-    claim(table, job, ties);
-    if (joined)
+    if (!job_own_ties(job))
+        claim(table, job, ties);
+    if (joined && !ties->batch)
         ties_join(ties, joined);
     return 0;
 }

@@ -327,6 +327,7 @@ static void decide_edge(const struct job_table *table, struct job_edge *edge)
     const struct job_ties_handler *handler = table->ties.handler;
     struct job_ties *child = edge->child;
 
+    FAULT_POINT("ties.decide");
     list_unlink(&edge->of_parent);
     list_push_back(&edge->parent->decided, &edge->of_parent);
     child->n_undecided--;

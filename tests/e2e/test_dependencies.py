@@ -5,7 +5,7 @@ import signal
 
 from test_access import user
 from test_durable import HOUR, Case, actor
-from troupe import ACTOR, VarlinkError, ini, text
+from troupe import ACTOR, LIMIT, TROUPE_EXEC, VarlinkError, ended, ini, text
 
 JOBS = "io.troupe.Jobs."
 
@@ -162,6 +162,44 @@ class Dependencies(Ties):
                 self.assertEqual(s.wait_job(child)["state"], "succeeded")
                 self.assertEqual(s.wait_job(other)["cause"], "dependency")
 
+    def test_Q9_a_crash_after_the_end_of_a_parent_leaves_no_child_undecided(self):
+        for point in "job.end-given", "job.end-written", "job.end-told", "ties.decide":
+            with self.subTest(point=point):
+                s = self.durable(size=2).with_faults()
+                s.environment["TROUPE_FAULT_POINT"] = f"@{s.path('point')}"
+                with open(s.path("point"), "w", encoding="ascii") as file:
+                    file.write(f"{point}:1")
+                s.start()
+                parent, go = s.busy("kept")
+                children = [self.after(s, "kept", parent) for _ in range(3)] + [self.after(s, "kept", parent, "failure")]
+                grandchild = self.after(s, "kept", children[3], "failure")
+                with open(os.pidfd_open(s.supervisor_pid), "rb") as supervisor:
+                    go.ring()
+                    self.assertTrue(ended(supervisor.fileno(), LIMIT), "it has not crashed")
+                s.crashed = True
+                go.ring()  # in case it runs again
+                self.assertEqual(s.wait_job(parent)["state"], "succeeded")
+                self.assertEqual([s.wait_job(child)["state"] for child in children], 3 * ["succeeded"] + ["cancelled"])
+                self.assertEqual(s.wait_job(grandchild)["state"], "succeeded")
+                s.until(lambda s=s: self.rows(s, table="fate") == [])
+
+    def test_Q9_a_worker_learns_the_parents_of_its_job(self):
+        s = self.supervisor({"actor": ini(ACTOR), "sh": ini(f"{TROUPE_EXEC} -- /bin/sh -c {{}}")}).start()
+        parents = [s.create("actor", "echo"), s.create("actor", "echo", id="chosen")]
+        show = "printf %s \"$TROUPE_JOB_PARENTS\""
+        self.assertEqual(s.wait_job(self.after(s, "sh", parents, payload=show))["result"], text(",".join(parents)))
+        self.assertEqual(s.do("sh", show)["result"], text(""))
+
+    def test_Q9_edges_count_as_bytes_of_the_queue(self):
+        s = self.supervisor({"actor": ini(ACTOR, Jobs={"QueueMemoryMax": "64K"})}).start()
+        parents = [s.create("actor", self.endless(s)) for _ in range(50)]
+        accepted = 0
+        with self.assertRaises(VarlinkError) as raised:
+            while True:
+                self.after(s, "actor", parents)
+                accepted += 1
+        self.assertEqual((raised.exception.name, accepted < 10), ("Busy", True))
+
     def test_Q9_results_of_parents_are_kept_until_the_children_have_ended(self):
         for s, group in self.both(ResultTTLSec="1ms", ResultsMax=1):
             parents = [s.create(group, f"echo {n}", delay_usec=500000) for n in range(3)]
@@ -254,7 +292,7 @@ class Batches(Ties):
                 s.wait_job(s.create(group, "echo", batch=batch))
                 s.wait_job(s.create(group, "reject no", batch=batch))
                 held, go = s.busy(group, batch=batch)
-                late = s.create(group, "echo", batch=batch, delay_usec=HOUR)
+                late = self.after(s, group, held, batch=batch, delay_usec=HOUR)
                 happens()
                 s.until_restored()
                 self.assertEqual(s.job(batch)["members"], {"open": True, "live": 2, "succeeded": 1, "failed": 1})

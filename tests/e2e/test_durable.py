@@ -569,7 +569,7 @@ class Survives(Case):
     def test_D4_dead_letters_that_could_not_be_read_are_not_said_to_be_none(self):
         s, ids = self.dead("a")
         s.kill()
-        s.with_faults(f"restore:1={errno.EUCLEAN}").start()
+        s.with_faults(f"restore:4={errno.EUCLEAN}").start()  # three of ties, dead letters
         why = "the next start reads them again"
         self.assertIn(why, s.call("io.troupe.Actors.ListDeadLetters")["store_problem"])
         self.assertIn(why, s.call("io.troupe.Actors.Purge", filter={})["store_problem"])
@@ -1042,11 +1042,11 @@ class Lookups(Case):
         self.refused("NoSuchJob", s.job, "never")
 
     def test_a_job_is_not_said_to_be_unknown_when_not_all_could_be_read(self):
-        s = self.waiting().with_faults(f"restore:3={errno.EUCLEAN}").start()  # dead letters, results, jobs
+        s = self.waiting().with_faults(f"restore:6={errno.EUCLEAN}").start()  # three of ties, dead letters, results, jobs
         self.unknown(s, "the next start reads them again")
 
     def test_a_transaction_that_is_repeated_or_lacks_memory_leaves_no_job_out_and_questions_wait(self):
-        for error, passages in (errno.ENOMEM, (1, 4)), (errno.EAGAIN, (1, 3, 5)):
+        for error, passages in (errno.ENOMEM, (1, 5, 8)), (errno.EAGAIN, (1, 3, 5, 7, 9)):
             s = self.waiting(5).with_faults(",".join(f"restore:{n}={error}" for n in passages)).start()
             self.refused("NoSuchJob", s.job, "never")
             s.until(lambda s=s: s.group("kept")["succeeded"] == 5)
