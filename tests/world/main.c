@@ -28,7 +28,7 @@ static struct {
     usec_t until;                  /* real time; USEC_INFINITY = until the last seed */
     rlim_t cpu_sec;                /* of all seeds; RLIM_INFINITY = no limit */
     uint64_t allowed;              /* kinds of faults, a bit each */
-    bool alone, shrinks;
+    bool alone, shrinks, hashes;
     const char *program;
 } options = {
     .next = 1,
@@ -80,7 +80,7 @@ static _Noreturn void run_child(unsigned long long seed, bool quiet)
     if (quiet)
         (void)dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), SIM_TRACE_FD);
     n = scenario_run(seed, options.allowed);
-    if (options.alone || n > 0)
+    if (options.alone || options.hashes || n > 0)
         dprintf(SIM_TRACE_FD, "seed %llu: %u faults, %.1f s, hash %016llx\n", seed, n,
                 (double)sim_now() / 1e6 - 1000, (unsigned long long)sim_hash());
     _exit(n > 0);
@@ -229,6 +229,8 @@ static int take_option(const char *text)
         sim_verbose = true;
     } else if (strcmp(text, "--no-shrink") == 0) {
         options.shrinks = false;
+    } else if (strcmp(text, "--hash") == 0) { /* of each seed, to compare builds */
+        options.hashes = true;
     } else if (strncmp(text, "--only=", 7) == 0) {
         allow_only(text + 7);
         options.shrinks = false;

@@ -124,7 +124,9 @@ static uint64_t note_slots(void)
         if (sscanf(at, "{\"slot\":%llu,\"id\":\"%63[^\"]\",\"outcome", &slot, id) != 2 ||
             !memmem(at, (size_t)(end - at), "outcome", 7))
             continue;
-        model_slot_decided(id, memmem(at, (size_t)(end - at), outcome, strlen(outcome)));
+        /* The row of a job that a failing disk has refused may be there. */
+        if (!model_allows(MODEL_DISK_FAULTS) || !memmem(at, (size_t)(end - at), "refused", 7))
+            model_slot_decided(id, memmem(at, (size_t)(end - at), outcome, strlen(outcome)));
         latest = slot > latest ? slot : latest;
     }
     return latest / USEC_PER_SEC;

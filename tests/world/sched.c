@@ -19,8 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define POLLED_MAX 256
-#define STACK_SIZE ((size_t)1 << 20)
+#define THREADS_MAX 256
+#define STACK_SIZE  ((size_t)1 << 20)
 
 extern int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                                  void *(*fn)(void *), void *argument);
@@ -54,7 +54,6 @@ struct sim_thread {
 struct sim_process {
     char name[SIM_NAME_MAX];
     unsigned n_threads;
-    bool woken;        /* by sim_wake(), until a thread of it has looked again */
     uint64_t n_closed; /* grows with each sim_forget_fds() */
     bool lasts;        /* is not killed at fault points */
     bool killed, over;
@@ -219,13 +218,8 @@ static void block(usec_t deadline)
     self->blocked = true;
     self->deadline = deadline;
     pass_on();
-    self->process->woken = self->blocked = self->polls = false;
+    self->blocked = self->polls = false;
     self->is_ready = NULL;
-}
-
-void sim_block(usec_t deadline)
-{
-    block(deadline);
 }
 
 void sim_block_until(bool (*is_ready)(const void *argument), const void *argument, usec_t deadline)
@@ -270,11 +264,6 @@ void sim_block_fd(int fd, usec_t deadline)
         send_fd(fd);
     self->polls = true;
     block(deadline);
-}
-
-void sim_wake(struct sim_process *process)
-{
-    process->woken = true;
 }
 
 void sim_forget_fds(void)
@@ -483,13 +472,13 @@ static void receive_fd(struct sim_thread *thread)
 static void poll_all(void)
 {
     static const struct timespec zero;
-    struct pollfd fds[POLLED_MAX];
+    struct pollfd fds[THREADS_MAX];
     nfds_t n = 0;
 
     list_for_each (node, &sim.threads) {
         const struct sim_thread *thread = list_entry(node, struct sim_thread, link);
 
-        if (thread->blocked && thread->polls && n < POLLED_MAX)
+        if (thread->blocked && thread->polls && n < THREADS_MAX)
             fds[n++] = (struct pollfd){.fd = thread->polled, .events = POLLIN};
     }
     if (n > 0)
@@ -512,38 +501,27 @@ static bool may_run(const struct sim_thread *thread)
         return true;
     if (thread->is_ready)
         return thread->is_ready(thread->waits_for);
-    return thread->is_readable || thread->process->woken;
+    return thread->is_readable;
 }
 
 /* Returns one of those that may run, or NULL and the time of the next. */
 static struct sim_thread *choose(usec_t *ret_next)
 {
-    struct sim_thread *chosen = NULL;
-    uint64_t n = 0;
+    struct sim_thread *ready[THREADS_MAX];
+    size_t n = 0;
 
     *ret_next = USEC_INFINITY;
     list_for_each (node, &sim.threads) {
         struct sim_thread *thread = list_entry(node, struct sim_thread, link);
 
-        if (may_run(thread))
-            n++;
+        if (may_run(thread) && n < THREADS_MAX)
+            ready[n++] = thread;
         else if (thread->process->stopped_until > sim.now)
             *ret_next = usec_min(*ret_next, thread->process->stopped_until);
         else
             *ret_next = usec_min(*ret_next, thread->deadline);
     }
-    if (n == 0)
-        return NULL;
-    n = sim_below(n);
-    list_for_each (node, &sim.threads) {
-        struct sim_thread *thread = list_entry(node, struct sim_thread, link);
-
-        if (may_run(thread) && n-- == 0) {
-            chosen = thread;
-            break;
-        }
-    }
-    return chosen;
+    return n > 0 ? ready[sim_below(n)] : NULL;
 }
 
 static void bury(struct sim_thread *thread)

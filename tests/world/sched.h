@@ -93,17 +93,13 @@ struct sim_process *sim_self(void);
 
 /* Gives up the turn; returns at the next one. */
 void sim_yield(void);
-/* The same, but when there was a sim_wake() of this process, or the time has come. The caller looks
- * again. */
-void sim_block(usec_t deadline);
 /* Waits for a span of time. */
 void sim_rest(usec_t span);
-/* The same as sim_block(), when `is_ready` returns true, which the scheduler calls. */
+/* Gives up the turn until `is_ready` returns true, which the scheduler calls, or the time has come.
+ * The caller looks again. */
 void sim_block_until(bool (*is_ready)(const void *argument), const void *argument, usec_t deadline);
 /* The same, when the descriptor is readable. */
 void sim_block_fd(int fd, usec_t deadline);
-/* Has the threads of sim_block() and sim_block_fd() look again. */
-void sim_wake(struct sim_process *process);
 /* The calling process has closed a descriptor, perhaps one of the above. */
 void sim_forget_fds(void);
 /* How often it has. */
