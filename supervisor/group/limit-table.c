@@ -25,6 +25,8 @@ static void free_limit(struct named_limit *limit)
 
 void limit_table_deinit(struct limit_table *table)
 {
+    if (!table->limits.next)
+        return;
     list_for_each_safe (node, &table->limits)
         free_limit(limit_of(node));
 }

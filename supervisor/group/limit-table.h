@@ -26,7 +26,7 @@ struct limit_table {
 };
 
 void limit_table_init(struct limit_table *table, struct loop *loop);
-void limit_table_deinit(struct limit_table *table); /* no group uses one */
+void limit_table_deinit(struct limit_table *table); /* no group uses one; {0} is allowed */
 
 /* Takes over the limits of a configuration. Appends the files' names to the lists (NULL = not
  * wanted). Returns 0 or -ENOMEM. */
