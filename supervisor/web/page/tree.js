@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The jobs that a job waits for, and those that these wait for.
 
-import {h, sync, setState, show, stateMark} from './element.js';
+import {h, sync, setState, setText, show, stateMark} from './element.js';
 import {link} from './format.js';
 
 const CONDITIONS = {success: 'must succeed', failure: 'must fail', end: 'must end'};
@@ -31,11 +31,13 @@ function draw(app, list, parents) {
 /** A section that is hidden until update() gets a job with parents. */
 export function parentsTree(app) {
   const list = h('ul', {class: 'tree'});
-  const node = h('section', {class: 'card pad', hidden: true}, h('h2', {}, 'Waits for'), list);
+  const title = h('h2');
+  const node = h('section', {class: 'card pad', hidden: true}, title, list);
   return {
     node,
     update(job) {
       show(node, Boolean(job.after?.length));
+      setText(title, job.waits_for ? 'Waits for' : 'Has waited for');
       draw(app, list, job.after ?? []);
     },
   };
