@@ -13,13 +13,15 @@
 
 /* ---- jobs that wait on disk only are read first ---- */
 
+#define BATCH JOB_PARENTS_MAX
+
 /* All that were found stay in memory until the new job is accepted or refused. */
 struct search {
     struct job_lookup lookup;
     struct cell_waiter *waiter;
-    char id[PROTOCOL_ID_TEXT]; /* of the last one */
+    size_t at; /* which parent was looked for last; BATCH */
     bool looks;
-    int error; /* of the last one */
+    int errors[JOB_PARENTS_MAX + 1]; /* what to say of each that is not in memory; 0 = not known */
     size_t n;
     struct job *found[JOB_PARENTS_MAX + 1]; /* with references */
 };
@@ -40,7 +42,7 @@ static void on_found(struct job_lookup *lookup, struct job *job, int error)
     struct search *search = (struct search *)lookup;
 
     search->looks = false;
-    search->error = job ? 0 : error != 0 ? error : CELL_E_NO_PARENT;
+    search->errors[search->at] = error != 0 ? error : CELL_E_NO_PARENT;
     if (job && search->n < ELEMENTS(search->found))
         search->found[search->n++] = job_ref(job);
     search->waiter->turn(search->waiter);
@@ -65,13 +67,15 @@ static struct search *take_search(const struct group *group, struct cell_waiter 
 
 /* Returns CELL_E_WAIT while a job that is not in memory is looked for, or CELL_E_*. */
 static int look_on_disk(const struct group *group, const struct cell_request *request,
-                        const struct protocol_id *id, const char *text)
+                        const struct protocol_id *id, size_t which)
 {
     struct search *search = request->waiter ? request->waiter->parents : NULL;
     int r;
 
-    if (search && strcmp(search->id, text) == 0)
-        return search->looks ? CELL_E_WAIT : search->error != 0 ? search->error : CELL_E_NO_PARENT;
+    if (search && search->looks)
+        return CELL_E_WAIT;
+    if (search && search->errors[which] != 0)
+        return search->errors[which];
     if (!group->context->durable->store)
         return CELL_E_NO_PARENT;
     if (!request->waiter)
@@ -82,16 +86,17 @@ static int look_on_disk(const struct group *group, const struct cell_request *re
     r = group->context->begin_lookup(&search->lookup, group->context, id);
     if (r != 0)
         return r == CELL_E_MISSING ? CELL_E_NO_PARENT : r;
-    (void)memcpy(search->id, text, strlen(text) + 1);
+    search->at = which;
     search->looks = true;
     return CELL_E_WAIT;
 }
 
 /* ---- jobs that are known ---- */
 
-/* Finds the job. Returns 0 with it, CELL_E_NO_PARENT, CELL_E_WAIT, CELL_E_*, or -ENOMEM. */
+/* Finds the job. `which`: the number of a parent, or BATCH. Returns 0 with it, CELL_E_NO_PARENT,
+ * CELL_E_WAIT, CELL_E_*, or -ENOMEM. */
 static int find_job(const struct group *group, const struct cell_request *request, const char *text,
-                    struct job **ret)
+                    size_t which, struct job **ret)
 {
     struct protocol_id id;
     struct job *job;
@@ -100,7 +105,7 @@ static int find_job(const struct group *group, const struct cell_request *reques
         return CELL_E_NO_PARENT;
     job = job_by_id(group->context->jobs, &id);
     if (!job)
-        return look_on_disk(group, request, &id, text);
+        return look_on_disk(group, request, &id, which);
     if (job->refusal != 0)
         return CELL_E_NO_PARENT;
     if (!job_ended(job) && job->record &&
@@ -136,7 +141,7 @@ static int find_parent(const struct group *group, const struct cell_request *req
 {
     struct tie_request *ties = request->rare->ties;
     struct job *job = NULL;
-    int r = find_job(group, request, parent->id, &job);
+    int r = find_job(group, request, parent->id, (size_t)(parent - ties->parents), &job);
 
     if (r == CELL_E_NO_PARENT)
         return take_letter(group, ties, parent);
@@ -157,7 +162,7 @@ static int find_batch(const struct group *group, const struct cell_request *requ
     struct tie_request *ties = request->rare->ties;
     const struct batch_tally *tally;
     struct job *job = NULL;
-    int r = find_job(group, request, ties->batch, &job);
+    int r = find_job(group, request, ties->batch, BATCH, &job);
 
     if (r != 0)
         return r;

@@ -129,6 +129,14 @@ class Dependencies(Ties):
             s.until(lambda: s.group(group)["dead"] == 2)  # pylint: disable=cell-var-from-loop
             self.assertEqual((s.group(group)["cancelled"], s.group(group)["succeeded"]), (1, 0))
 
+    def test_Q9_a_job_waits_for_many_dead_letters(self):
+        for s, group in self.both(ResultTTLSec="1ms"):
+            dead = [s.create(group, "retry no", max_retries=0) for _ in range(3)]
+            s.until(lambda: s.group(group)["dead"] == 3)  # pylint: disable=cell-var-from-loop
+            s.until(lambda: s.group(group)["results"] == 0)  # pylint: disable=cell-var-from-loop
+            self.assertEqual(s.wait_job(self.after(s, group, dead, "failure"))["state"], "succeeded")
+            self.assertEqual(self.refused("NoSuchJob", self.after, s, group, [*dead, "nobody"])["id"], "nobody")
+
     def test_Q9_a_durable_job_waits_for_durable_jobs_only(self):
         s = self.durable({"actor": ini(ACTOR)}).start()
         lost, kept = s.create("actor", self.endless(s)), s.create("kept", self.endless(s))
