@@ -244,6 +244,18 @@ class Limits(Case):
         for id in first, held:
             self.assertEqual(s.wait_job(id)["state"], "succeeded")
 
+    def test_Q7_a_job_that_is_cancelled_while_it_waits_holds_nobody(self):
+        s = self.shared({"Running": 10}, *"abcd")
+        half, go = s.busy("d", cost=5)
+        s.busy("d", cost=5)
+        first, large, last = s.create("a", self.endless(s)), s.create("b", "echo", cost=10), s.create("c", "echo")
+        for id in first, large, last:
+            self.waiting(s, id, "running_max", "shared")
+        s.call("Cancel", id=large)
+        go.ring()
+        s.wait_job(half)
+        self.assertEqual(s.wait_job(last)["state"], "succeeded")
+
     def test_Q7_a_shared_limit_holds_across_a_crash_and_an_upgrade(self):
         s = self.shared({"Running": 1}, "a", "b")
         for happens in s.crash, lambda: s.ctl("upgrade", check=True):

@@ -12,8 +12,12 @@ void limits_begin_turn(struct cell *cell)
     struct limit_use *use = list_linked(&cell->limit_link) ? cell->limit_use : NULL;
 
     cell->limit_turn = NULL;
-    if (!use || list_first(&use->limit->waiting) != &cell->limit_link)
+    if (!use)
         return;
+    if (list_first(&use->limit->waiting) != &cell->limit_link) {
+        cell->limit_cost = 0; /* its next job may be another one now, or none: see below */
+        return;
+    }
     cell->limit_turn = use;
     limit_leave(cell);
 }
@@ -60,8 +64,10 @@ bool limits_hold_cell(struct limits *limits, struct cell *cell, const struct job
 {
     struct limit_use *use;
 
-    if (list_linked(&cell->limit_link))
+    if (list_linked(&cell->limit_link)) {
+        cell->limit_cost = job_cost(job);
         return true;
+    }
     use = first_that_holds(limits, job_cost(job));
     if (!use)
         use = first_of_others(limits, cell);

@@ -484,10 +484,9 @@ void cell_set_pause(struct cell *cell, enum cell_pause pause)
     cell_keep(cell);
     if (cell->pool.actor)
         paused ? delivery_pause(cell->pool.actor) : delivery_resume(cell->pool.actor);
-    if (paused)
-        return;
-    cell_wake(cell);
-    cell_watch_idle(cell);
+    cell_wake(cell); /* a paused one leaves its turn at a limit to others */
+    if (!paused)
+        cell_watch_idle(cell);
 }
 
 static enum state current_state(const struct cell *cell)
