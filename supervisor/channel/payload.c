@@ -111,9 +111,7 @@ void payload_drop_blob(struct payload *payload)
 
 void payload_free_heap(const struct payload *payload)
 {
-    reclaim_before(payload->heap, (size_t)payload->size);
-    free(payload->heap);
-    reclaim_freed((size_t)payload->size);
+    reclaim_free(payload->heap, (size_t)payload->size);
 }
 
 void payload_move(struct payload *to, struct payload *from)

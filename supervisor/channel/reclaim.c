@@ -3,6 +3,7 @@
 
 #include "shared/base/clock.h"
 #include <malloc.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,22 +22,18 @@ static usec_t cpu_time(void)
     return (usec_t)now.tv_sec * USEC_PER_SEC + (usec_t)now.tv_nsec / NSEC_PER_USEC;
 }
 
-void reclaim_step(uint64_t used)
+static void trim(uint64_t used)
 {
-    const bool little = used < RECLAIM_STEP;
-    usec_t begin;
+    const usec_t begin = cpu_time();
+    bool slow;
 
-    if (!little && atomic_load_explicit(&reclaim.scattered, memory_order_relaxed))
-        return;
-    atomic_store_explicit(&reclaim.most, used, memory_order_relaxed);
-    begin = cpu_time();
     (void)malloc_trim(0);
-    atomic_store_explicit(&reclaim.scattered, !little && cpu_time() - begin > SLOW,
-                          memory_order_relaxed);
+    slow = used >= RECLAIM_STEP && cpu_time() - begin > SLOW;
+    atomic_store_explicit(&reclaim.most, slow ? RECLAIM_SCATTERED : used, memory_order_relaxed);
 }
 
 /* One page is not worth the call. */
-void reclaim_pages(void *block, size_t size)
+static void give_pages_back(void *block, size_t size)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t start = ((uintptr_t)block + page - 1) & ~(page - 1);
@@ -44,4 +41,14 @@ void reclaim_pages(void *block, size_t size)
 
     if (end >= start + 2 * page)
         (void)madvise((void *)start, end - start, MADV_DONTNEED);
+}
+
+void reclaim_step(void *block, size_t size, uint64_t used)
+{
+    const uint64_t most = atomic_load_explicit(&reclaim.most, memory_order_relaxed);
+
+    if (used < RECLAIM_STEP || most != RECLAIM_SCATTERED)
+        trim(used);
+    else
+        give_pages_back(block, size);
 }

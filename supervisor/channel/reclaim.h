@@ -11,16 +11,18 @@
  */
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
-#define RECLAIM_STEP ((uint64_t)16 << 20)
+#define RECLAIM_STEP      ((uint64_t)16 << 20)
+#define RECLAIM_SCATTERED UINT64_MAX
 
+/* Numbers only: no order is needed. */
 struct reclaim {
-    _Atomic uint64_t used; /* bytes of payloads and jobs. No order is needed: only numbers. */
-    _Atomic uint64_t most; /* that were in use since memory was given back */
-    atomic_bool scattered; /* the heap has many holes */
+    _Atomic uint64_t used; /* bytes of payloads and jobs */
+    _Atomic uint64_t most; /* that were in use since memory was given back; RECLAIM_SCATTERED = the
+                              heap has many holes */
 };
 
 extern struct reclaim reclaim;
@@ -35,22 +37,16 @@ static inline void reclaim_took(size_t size)
         atomic_store_explicit(&reclaim.most, used, memory_order_relaxed);
 }
 
-void reclaim_step(uint64_t used);
-void reclaim_pages(void *block, size_t size);
+/* The block is about to be freed, and `used` bytes stay. */
+void reclaim_step(void *block, size_t size, uint64_t used);
 
-/* So many bytes have been freed. */
-static inline void reclaim_freed(size_t size)
+/* Frees a block of so many bytes. */
+static inline void reclaim_free(void *block, size_t size)
 {
     const uint64_t used =
         atomic_fetch_sub_explicit(&reclaim.used, size, memory_order_relaxed) - size;
 
     if (used + RECLAIM_STEP <= atomic_load_explicit(&reclaim.most, memory_order_relaxed))
-        reclaim_step(used);
-}
-
-/* The block is about to be freed. */
-static inline void reclaim_before(void *block, size_t size)
-{
-    if (atomic_load_explicit(&reclaim.scattered, memory_order_relaxed))
-        reclaim_pages(block, size);
+        reclaim_step(block, size, used);
+    free(block);
 }

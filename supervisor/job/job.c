@@ -65,8 +65,7 @@ static void free_unused(struct job_table *table)
 
     while ((node = list_first(&table->unused))) {
         list_unlink(node);
-        free(list_entry(node, struct job, link));
-        reclaim_freed(sizeof(struct job));
+        reclaim_free(list_entry(node, struct job, link), sizeof(struct job));
     }
     while ((node = list_first(&table->unused_waiters))) {
         list_unlink(node);
@@ -224,8 +223,7 @@ static void job_free(struct job_table *table, struct job *job)
     free_rare(job->reason);
     free_rare(job->timers);
     if (table->n_unused == UNUSED_MAX) {
-        free(job);
-        reclaim_freed(sizeof(*job));
+        reclaim_free(job, sizeof(*job));
         return;
     }
     list_push_front(&table->unused, &job->link);
