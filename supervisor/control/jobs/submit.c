@@ -154,7 +154,7 @@ static bool take_ties(struct request *request, const struct varlink_object *give
     if (condition >= 0 && !after)
         return request_refuse(request, "condition", "only with after");
     if (after && tie_request_parse(ties, after, strlen(after),
-                                   (enum tie_condition)(condition < 0 ? 0 : condition)) < 0)
+                                   condition < 0 ? TIE_SUCCESS : (enum tie_condition)condition) < 0)
         return request_refuse(request, "after", TIE_PARENTS_ALLOWED);
     if (batch && tie_request_set_batch(ties, batch, strlen(batch)) < 0)
         return request_refuse(request, "batch", "the id of a batch");
