@@ -409,9 +409,18 @@ void supervisor_hang_up(struct supervisor *supervisor)
     supervisor_reload(supervisor, call);
 }
 
+static void want_store(void *userdata)
+{
+    struct supervisor *supervisor = userdata;
+
+    supervisor->parts.limits.wanted = true;
+    supervisor_open_store(supervisor);
+}
+
 void supervisor_init_reload(struct supervisor *supervisor)
 {
     supervisor->parts.control.reload = supervisor_reload;
+    supervisor->parts.control.want_store = want_store;
     supervisor->parts.control.userdata = supervisor;
     list_init(&supervisor->reloads);
     loop_deferred_init(&supervisor->reload, begin);

@@ -67,7 +67,7 @@ static bool is_needed(const struct supervisor *supervisor)
 {
     const struct registry *registry = &supervisor->parts.registry;
 
-    if (supervisor->parts.plans.n_plans > 0)
+    if (supervisor->parts.plans.n_plans > 0 || supervisor->parts.limits.wanted)
         return true;
     for (size_t i = 0; i < registry->n_groups; i++)
         if (registry->sorted[i]->config->durable)
@@ -92,14 +92,28 @@ static bool is_working(enum store_state state)
     return state == STORE_OPEN || state == STORE_FULL;
 }
 
+static void on_limits_known(struct limit_table *table)
+{
+    const struct parts *parts = list_entry(table, struct parts, limits);
+    size_t cursor = 0;
+    struct group *group;
+
+    while ((group = registry_next(&parts->registry, &cursor)))
+        if (limit_table_setting(table, group->name))
+            group_review_limits(group);
+}
+
 static void on_changed(void *userdata, enum store_state state)
 {
     struct supervisor *supervisor = userdata;
     const char *problem = store_problem(supervisor->parts.durable.store);
 
-    if (is_working(state))
+    if (is_working(state)) {
+        limit_table_read(&supervisor->parts.limits, supervisor->parts.durable.store,
+                         on_limits_known);
         restore_begin(&supervisor->restore);
-    else if (state == STORE_FAILED)
+    }
+    if (state == STORE_FAILED)
         durable_jobs_refuse(&supervisor->parts.durable);
     if (state == STORE_OPEN)
         event_emit(&supervisor->parts.events, (struct event){.level = LOG_LEVEL_NOTICE,

@@ -48,7 +48,10 @@ static int group_make_only_cell(struct group *group)
 /* limit_table_reserve() has made the limits. */
 static void group_set_limits(struct group *group, const struct config_group *config)
 {
-    limits_change(&group->limits, config);
+    const struct config_bounds bounds =
+        limit_table_bounds(group->context->limits, config->name, &config->limits);
+
+    limits_change(&group->limits, config, &bounds);
     for (char **name = config->uses.strings; name && *name; name++)
         limits_add_use(&group->limits, &limit_table_find(group->context->limits, *name)->limit);
 }
@@ -318,6 +321,11 @@ static void group_change_limits(struct group *group, const struct config_group *
         cell_wake(cell);
     }
     limits_end_change(&group->limits);
+}
+
+void group_review_limits(struct group *group)
+{
+    group_change_limits(group, group->config);
 }
 
 /* Replaces all pointers to the old configuration. */

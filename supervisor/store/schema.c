@@ -27,6 +27,12 @@
     "CREATE TABLE batch (number INTEGER PRIMARY KEY, open INTEGER NOT NULL DEFAULT 1,"             \
     " succeeded INTEGER NOT NULL DEFAULT 0, failed INTEGER NOT NULL DEFAULT 0);"
 
+/* What was set of limits at run time: limit-rows.h. */
+#define CREATE_LIMITS                                                                              \
+    "CREATE TABLE limits ("                                                                        \
+    " name TEXT PRIMARY KEY, rate INTEGER NOT NULL, period INTEGER NOT NULL,"                      \
+    " burst INTEGER NOT NULL, running INTEGER NOT NULL) WITHOUT ROWID;"
+
 /* Checkpoints of jobs in "job". The trigger tests a column, so that the end of any other job costs
  * no look-up. */
 #define CREATE_CHECKPOINTS                                                                         \
@@ -72,8 +78,9 @@ static const char CREATE[] =
     " ended INTEGER NOT NULL, asked_retries INTEGER, asked_timeout INTEGER,"
     " asked_backoff_min INTEGER, asked_backoff_max INTEGER, asked_priority INTEGER,"
     " asked_cost INTEGER, cause INTEGER, payload BLOB);"
-    "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_CHECKPOINTS
-        CREATE_TIES "PRAGMA application_id = 1416786021; PRAGMA user_version = 7;"
+    "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_LIMITS
+        CREATE_CHECKPOINTS CREATE_TIES
+    "PRAGMA application_id = 1416786021; PRAGMA user_version = 7;"
     "COMMIT";
 
 /* Leads from the version of trouped 1.0.0 to this one. */
@@ -96,8 +103,8 @@ static const char STEP[] =
     "ALTER TABLE job ADD COLUMN tags TEXT;"
     "ALTER TABLE dead ADD COLUMN asked_cost INTEGER;"
     "ALTER TABLE job ADD COLUMN ties TEXT;"
-    "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_CHECKPOINTS
-        CREATE_TIES "PRAGMA user_version = 7;"
+    "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_LIMITS
+        CREATE_CHECKPOINTS CREATE_TIES "PRAGMA user_version = 7;"
     "COMMIT";
 
 _Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 7 && SCHEMA_OLDEST == 6,

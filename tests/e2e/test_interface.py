@@ -156,6 +156,8 @@ class Methods(TestCase):
         for method in "Start", "Pause", "Drain", "Resume", "Reset":
             call(method, target="actor")
         call("Resize", target="actor", size=2, wait=True)
+        call("SetLimit", name="actor", running=1000)
+        call("SetLimit", name="actor", reset=True)
         for method in "Restart", "Stop", "Start":
             call(method, target="actor", wait=True)
 

@@ -204,6 +204,56 @@ class Limits(Case):
         for id in (first, *ids):
             s.wait_job(id)
 
+    def test_Q8_a_limit_is_changed_at_run_time(self):
+        s = self.shared({"Running": 1}, "a", own=ini(ACTOR, Pool={"Size": 4}))
+        first, go = s.busy("a")
+        late = s.create("a", "echo")
+        self.waiting(s, late, "running_max", "shared")
+        s.ctl("limit", "shared", "running=2", check=True)
+        self.assertEqual(s.wait_job(late)["state"], "succeeded")
+        s.ctl("limit", "own", "running=1", "rate=1000/1s", "burst=7", check=True)
+        other, end = s.busy("own")
+        held = s.create("own", "echo")
+        self.waiting(s, held, "running_max", "own")
+        self.assertRegex(s.ctl("limit", check=True).stdout, r"own +the group +1 of 1 +1,000 in 1.0s +[67] of 7 +1 .*set at run time")
+        s.ctl("limit", "own", "reset", check=True)
+        self.assertEqual(s.wait_job(held)["state"], "succeeded")
+        for word in "running=0", "running=x", "rate=5", "size=1":
+            self.assertRegex(s.ctl("limit", "own", word).stderr, "allowed|1 to")
+        self.assertRegex(s.ctl("limit", "none", "running=1").stderr, "none")
+        for bell in go, end:
+            bell.ring()
+        for id in first, other:
+            s.wait_job(id)
+
+    def test_Q8_a_change_of_a_limit_survives(self):
+        s = self.shared({"Running": 5}, "a", "own")
+        s.write("own.group", ini(ACTOR, Limits={"Running": 5}))
+        s.call("Reload")
+        s.ctl("limit", "shared", "running=1", check=True)
+        s.ctl("limit", "own", "running=infinity", "rate=1/1h", check=True)
+
+        def restart():
+            s.stop()
+            s.start()
+        for happens in s.crash, lambda: s.ctl("upgrade", check=True), lambda: s.call("Reload"), restart:
+            happens()
+            limits = s.until(lambda: {limit["name"]: limit for limit in s.call("GetLimits")["limits"] if limit.get("set")})
+            self.assertEqual(limits["shared"]["running"], 1)
+            self.assertEqual((limits["own"].get("running"), limits["own"]["rate"]), (None, 1))
+        s.ctl("limit", "shared", "reset", check=True)
+        restart()
+        limits = s.until(lambda: {limit["name"]: limit for limit in s.call("GetLimits")["limits"] if limit.get("set")})
+        self.assertEqual(list(limits), ["own"])
+
+    def test_Q8_a_change_that_cannot_be_kept_is_refused(self):
+        s = self.supervisor({"a": ini(ACTOR)})
+        s.write("troupe.conf", "[Supervisor]\nStateDirectory=/proc/none\n")
+        s.start()
+        with self.assertRaisesRegex(VarlinkError, "NotKept.*/proc/none"):
+            s.call("SetLimit", name="a", running=1)
+        self.assertEqual(s.call("GetLimits")["limits"], [])
+
     def test_Q7_a_cost_counts_in_all_groups(self):
         s = self.shared({"Rate": "10/1h", "Burst": 10}, "a", "b")
         s.do("a", "echo", cost=7)

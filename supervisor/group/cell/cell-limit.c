@@ -204,15 +204,16 @@ void limits_add_use(struct limits *limits, struct limit *limit)
 }
 
 /* The part of the group's bounds that is for the whole group, or for each key. */
-static struct config_bounds bounds_of(const struct config_group *config, enum config_limit_per per)
+static struct config_bounds part_of(const struct config_group *config,
+                                    const struct config_bounds *all, enum config_limit_per per)
 {
     struct config_bounds bounds = LIMIT_NO_BOUNDS;
 
-    bounds.burst = config->limits.burst;
+    bounds.burst = all->burst;
     if (config->rate_per == per)
-        bounds.rate = config->limits.rate;
+        bounds.rate = all->rate;
     if (config->running_per == per)
-        bounds.running = config->limits.running;
+        bounds.running = all->running;
     return bounds;
 }
 
@@ -223,16 +224,17 @@ void limits_deinit(struct limits *limits)
     limit_deinit(&limits->own);
 }
 
-void limits_change(struct limits *limits, const struct config_group *config)
+void limits_change(struct limits *limits, const struct config_group *config,
+                   const struct config_bounds *bounds)
 {
-    const struct config_bounds own = bounds_of(config, CONFIG_LIMIT_PER_GROUP);
+    const struct config_bounds own = part_of(config, bounds, CONFIG_LIMIT_PER_GROUP);
 
     limits->config = config;
     drop_uses(limits);
     if (limit_has_bounds(&own))
         limits_add_use(limits, &limits->own);
     limit_set_bounds(&limits->own, &own);
-    limits->key_bounds = bounds_of(config, CONFIG_LIMIT_PER_KEY);
+    limits->key_bounds = part_of(config, bounds, CONFIG_LIMIT_PER_KEY);
     limits->by_key = limit_has_bounds(&limits->key_bounds);
     limits->n_changes++;
     limits->n_uncounted = 0;

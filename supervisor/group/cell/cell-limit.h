@@ -77,9 +77,11 @@ void limits_init(struct limits *limits, const char *name, struct loop *loop,
  */
 void limits_take_over(struct limits *limits);
 void limits_deinit(struct limits *limits); /* no job is left */
-/* The bounds change: no job counts as running until limits_begin() is called for it again; then
- * limits_end_change(). Lines are looked at in later turns. */
-void limits_change(struct limits *limits, const struct config_group *config);
+/* The bounds, which may differ from those of the file, change: no job counts as running until
+ * limits_begin() is called for it again; then limits_end_change(). Lines are looked at in later
+ * turns. */
+void limits_change(struct limits *limits, const struct config_group *config,
+                   const struct config_bounds *bounds);
 /* Does nothing if the group uses the limit already. */
 void limits_add_use(struct limits *limits, struct limit *limit);
 void limits_end_change(struct limits *limits);
