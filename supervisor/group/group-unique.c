@@ -50,7 +50,8 @@ static int digest_payload(const struct group *group, const struct cell_request *
     return r;
 }
 
-/* The submitter's key comes first; without any, the job is not unique. */
+/* The submitter's key comes first; without any, the job is not unique. All batches of a group have
+ * the same payload, which is empty. */
 static int make_id(const struct group *group, const struct cell_request *request)
 {
     const enum config_unique unique = group->config->unique;
@@ -59,7 +60,7 @@ static int make_id(const struct group *group, const struct cell_request *request
     rare->unique = (struct unique_id){0};
     if (rare->unique_size > 0)
         rare->unique = unique_id_make(group->name, rare->unique_key, rare->unique_size);
-    else if (unique == CONFIG_UNIQUE_PAYLOAD)
+    else if (unique == CONFIG_UNIQUE_PAYLOAD && !rare->opens_batch)
         return digest_payload(group, request);
     else if (unique == CONFIG_UNIQUE_KEY && request->key_size > 0)
         rare->unique = unique_id_make(group->name, request->key, request->key_size);

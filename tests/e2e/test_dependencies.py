@@ -313,6 +313,13 @@ class Batches(Ties):
                 s.call("Cancel", id=late)
                 self.assertEqual(s.wait_job(batch)["reason"], "2 of 4 members did not succeed")
 
+    def test_Q10_a_group_of_unique_payloads_has_many_batches(self):
+        for s, group in self.both(Unique="payload"):
+            batch, other = self.open(s, group), self.open(s, group)
+            self.assertNotEqual(batch, other)
+            self.assertEqual(self.open(s, group, unique="one", on_conflict="existing"),
+                             self.open(s, group, unique="one", on_conflict="existing"))
+
     def test_Q10_a_member_does_not_wait_for_its_batch(self):
         for s, group in self.both():
             batch = self.open(s, group)
