@@ -125,7 +125,7 @@ class Contents(TestCase):
         "Supervisor.Start Supervisor.Stop Supervisor.Restart Supervisor.Reset Supervisor.Pause Supervisor.Resume "
         "Supervisor.Drain Supervisor.Resize Supervisor.SetLimit Supervisor.Reload Supervisor.Upgrade Jobs.Create Jobs.Do Jobs.Cancel Jobs.CancelAll Jobs.Attach "
         "Jobs.PurgeHistory "
-        "Jobs.OpenBatch Jobs.CloseBatch "
+        "Jobs.OpenBatch Jobs.CloseBatch Jobs.Move Jobs.Set Jobs.RunNow "
         "Actors.Tell Actors.Ask "
         "Actors.Schedule Actors.Unschedule Actors.Pause Actors.Resume Actors.Subscribe Actors.Unsubscribe "
         "Actors.CreateExchange Actors.DeleteExchange Actors.Requeue Actors.Purge Actors.SetMessageLog "
@@ -154,7 +154,9 @@ class Contents(TestCase):
         for method in self.CHANGES:
             parameters = {"io.troupe.Jobs.Create": {"group": "secret"}, "io.troupe.Jobs.Do": {"group": "secret"},
                           "io.troupe.Jobs.Cancel": {"id": self.live}, "io.troupe.Jobs.Attach": {"version": VERSION},
-                          "io.troupe.Jobs.OpenBatch": {"group": "secret"}, "io.troupe.Jobs.CloseBatch": {"id": self.live}}
+                          "io.troupe.Jobs.OpenBatch": {"group": "secret"}, "io.troupe.Jobs.CloseBatch": {"id": self.live},
+                          "io.troupe.Jobs.CancelAll": {"group": "secret"}, "io.troupe.Jobs.Move": {"id": self.live, "to": "owned"},
+                          "io.troupe.Jobs.Set": {"id": self.live, "priority": 40}, "io.troupe.Jobs.RunNow": {"id": self.live}}
             with self.subTest(method=method), user(STRANGER):
                 self.assertIn("NotPermitted", raw(s.socket_path, method, parameters.get(method, {})))
 

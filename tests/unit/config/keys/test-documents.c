@@ -166,7 +166,7 @@ TEST(the_catalog_explains_every_message_id)
         EVENT_ID_SLOT_LOST,      EVENT_ID_BAD_CONFIG,       EVENT_ID_READY,
         EVENT_ID_STOPPING,       EVENT_ID_NOT_RECYCLED,     EVENT_ID_STORE,
         EVENT_ID_ROLL_STOPPED,   EVENT_ID_STALLED,          EVENT_ID_COMMAND_DIED,
-        EVENT_ID_SAFE_MODE,
+        EVENT_ID_SAFE_MODE,      EVENT_ID_HISTORY,
     };
     size_t size, n = 0;
     char *text = read_source("units/troupe.catalog", &size);
