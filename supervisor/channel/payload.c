@@ -3,7 +3,6 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
-#include "supervisor/channel/reclaim.h"
 #include "supervisor/loop/closer.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +18,6 @@ static uint8_t *make_room(struct payload *payload, size_t size)
     if (size <= sizeof(payload->small))
         return payload->small;
     payload->heap = fault_inject("payload") < 0 ? NULL : malloc(size);
-    if (payload->heap)
-        reclaim_took(size);
     return payload->heap;
 }
 
@@ -56,8 +53,8 @@ int payload_read(struct payload *payload, int fd, size_t size)
         ssize_t n = pread(fd, place + done, size - done, (off_t)done);
 
         if (n <= 0) {
-            payload->size = size;
-            payload_deinit(payload);
+            if (place != payload->small)
+                free(place);
             return n < 0 ? -errno : -EPROTO;
         }
         done += (size_t)n;
@@ -107,11 +104,6 @@ void payload_drop_blob(struct payload *payload)
     else
         (void)close_fd(payload->fd);
     payload->fd = -1;
-}
-
-void payload_free_heap(const struct payload *payload)
-{
-    reclaim_free(payload->heap, (size_t)payload->size);
 }
 
 void payload_move(struct payload *to, struct payload *from)

@@ -58,9 +58,8 @@ int payload_copy(struct payload *to, const struct payload *from);
 /* Moves; `from` is empty afterwards. */
 void payload_move(struct payload *to, struct payload *from);
 
-/* Drops a blob, or frees the bytes on the heap. */
+/* Drops a blob. */
 void payload_drop_blob(struct payload *payload);
-void payload_free_heap(const struct payload *payload);
 
 /* Returns whether the bytes are on the heap. */
 static inline bool payload_on_heap(const struct payload *payload)
@@ -74,7 +73,7 @@ static inline void payload_deinit(struct payload *payload)
     if (payload->fd >= 0)
         payload_drop_blob(payload);
     else if (payload_on_heap(payload))
-        payload_free_heap(payload);
+        free(payload->heap);
     payload->size = 0;
 }
 

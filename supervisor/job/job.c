@@ -3,7 +3,6 @@
 
 #include "shared/base/fault.h"
 #include "shared/base/hash.h"
-#include "supervisor/channel/reclaim.h"
 #include "supervisor/event/death.h"
 #include "supervisor/job/checkpoint.h"
 #include "supervisor/job/job-stream.h"
@@ -13,6 +12,7 @@
 #include "supervisor/job/submitter.h"
 #include <assert.h>
 #include <errno.h>
+#include <malloc.h>
 #include <search.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -22,8 +22,9 @@
 
 #define BIT(state) (1u << (state))
 
-/* Memory of former jobs that is kept for the next ones. */
-#define UNUSED_MAX 1024u
+/* Memory is given back when this much was freed, and there are so many jobs less. */
+#define GIVE_BACK_BYTES ((uint64_t)16 << 20)
+#define GIVE_BACK_JOBS  1024
 
 /* The states that may follow each state. None follows an end. */
 static const unsigned FOLLOWING[_JOB_N_STATES] = {
@@ -65,12 +66,13 @@ static void free_unused(struct job_table *table)
 
     while ((node = list_first(&table->unused))) {
         list_unlink(node);
-        reclaim_free(list_entry(node, struct job, link), sizeof(struct job));
+        free(list_entry(node, struct job, link));
     }
     while ((node = list_first(&table->unused_waiters))) {
         list_unlink(node);
         free(list_entry(node, struct job_waiter, link));
     }
+    table->n_unused_waiters = 0;
 }
 
 void job_table_deinit(struct job_table *table)
@@ -195,6 +197,20 @@ static void job_free_id(struct job_table *table, struct job *job)
     job->id_is_free = true;
 }
 
+/* Gives memory back to the kernel when there are fewer jobs than there were. The C library does so
+ * by itself only at the end of its heap, so all would stay allocated after a flood. Doing it in
+ * pieces takes some milliseconds each. */
+static void give_back(struct job_table *table, const struct job *job)
+{
+    table->freed += sizeof(*job) + (job->payload.fd < 0 ? job->payload.size : 0);
+    if (table->freed < GIVE_BACK_BYTES || table->n_live + GIVE_BACK_JOBS > table->most_live)
+        return;
+    free_unused(table);
+    (void)malloc_trim(0);
+    table->most_live = table->n_live;
+    table->freed = 0;
+}
+
 static void job_free_rare(struct job_table *table, struct job *job)
 {
     (void)unique_leave(table, job);
@@ -209,6 +225,7 @@ static void job_free_rare(struct job_table *table, struct job *job)
 
 static void job_free(struct job_table *table, struct job *job)
 {
+    give_back(table, job);
     job_leave_submitter(job);
     if (job->record)
         table->free_record(job);
@@ -222,12 +239,7 @@ static void job_free(struct job_table *table, struct job *job)
     free_rare(job->key);
     free_rare(job->reason);
     free_rare(job->timers);
-    if (table->n_unused == UNUSED_MAX) {
-        reclaim_free(job, sizeof(*job));
-        return;
-    }
     list_push_front(&table->unused, &job->link);
-    table->n_unused++;
 }
 
 static void job_init(struct job *job)
@@ -247,11 +259,11 @@ static struct job *job_allocate(struct job_table *table)
 
     if (!job)
         return NULL;
-    if (unused) {
+    if (unused)
         list_unlink(unused);
-        table->n_unused--;
-    } else {
-        reclaim_took(sizeof(*job));
+    if (table->n_live >= table->most_live) {
+        table->most_live = table->n_live + 1;
+        table->freed = 0;
     }
     job_init(job);
     return job;

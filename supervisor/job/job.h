@@ -172,10 +172,12 @@ struct job_table {
     struct handle_table handles;
     struct list unused; /* memory of former jobs, kept for the next ones */
     struct list unused_waiters;
-    unsigned n_unused, n_unused_waiters;
+    unsigned n_unused_waiters;
     struct loop *loop;   /* tells many waiters in several turns; NULL = always all at once */
     struct list telling; /* ended jobs with waiters that are not yet told */
     struct loop_deferred tell;
+    uint64_t most_live;   /* since memory was last given back */
+    uint64_t freed;       /* bytes since `n_live` was that */
     void *names;          /* tree of jobs whose id was chosen by the submitter */
     struct index durable; /* struct job_record.by_id, of jobs whose id was not chosen */
     struct index unique;  /* struct job_rare.by_unique */

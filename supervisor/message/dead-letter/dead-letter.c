@@ -301,14 +301,20 @@ struct dead_letter *dead_letter_of_job(const struct dead_letters *letters, const
 static void copy_blob(struct payload *payload)
 {
     const size_t size = (size_t)payload->size;
-    struct payload copy = PAYLOAD_NULL;
+    uint8_t *copy;
 
     if (payload->fd < 0 || payload->size > DEAD_LETTER_COPY_MAX || size <= PAYLOAD_SMALL)
         return;
-    if (payload_read(&copy, payload->fd, size) < 0)
+    copy = malloc(size);
+    if (!copy)
         return;
+    if (pread(payload->fd, copy, size, 0) != (ssize_t)size) {
+        free(copy);
+        return;
+    }
     payload_deinit(payload);
-    payload_move(payload, &copy);
+    payload->heap = copy;
+    payload->size = size;
 }
 
 static void set_payload(const struct dead_letters *letters, struct dead_letter *letter,

@@ -8,6 +8,16 @@
 #include <malloc.h>
 
 static struct job_table table;
+static unsigned n_trims;
+
+/* Takes the place of the C library's. */
+int malloc_trim(size_t pad)
+{
+    ck_assert_uint_eq(pad, 0);
+    n_trims++;
+    return 1;
+}
+
 static void setup(void)
 {
     ck_assert_int_eq(job_table_init(&table), 0);
@@ -39,6 +49,29 @@ static void finish(struct job *job)
 {
     job_set_state(job, JOB_RUNNING);
     job_set_state(job, JOB_SUCCEEDED);
+}
+
+TEST(memory_is_given_back_after_a_flood_but_not_in_a_steady_state)
+{
+    enum {
+        JOBS = 100000
+    };
+    static struct job *jobs[JOBS];
+
+    for (int i = 0; i < JOBS; i++)
+        finish(jobs[i] = new_job(""));
+    for (int i = 0; i < JOBS; i++) {
+        job_unref(&table, jobs[i]);
+        finish(jobs[i] = new_job(""));
+    }
+    ck_assert_uint_eq(n_trims, 0);
+    for (int i = 0; i < JOBS; i++)
+        job_unref(&table, jobs[i]);
+    ck_assert_uint_ge(n_trims, 2);
+    size_t n = 0;
+    list_for_each (node, &table.unused)
+        n++;
+    ck_assert_uint_lt(n, JOBS / 2);
 }
 
 TEST(a_made_id_written_as_text_finds_its_job)
