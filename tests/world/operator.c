@@ -206,10 +206,15 @@ static void insist(const char *method, const char *key, const char *name)
 static bool is_idle(const char *group)
 {
     char parameters[64];
+    const char *size;
 
     (void)snprintf(parameters, sizeof(parameters), "{\"target\":\"%s\",\"brief\":true}", group);
-    return call("Supervisor.GetStatus", parameters) && number("up") == number("members") &&
-           number("members") % number("size") == 0 &&
+    if (!call("Supervisor.GetStatus", parameters))
+        return false;
+    size = strstr(operator.answer, "\"size\":");
+    if (size) /* what precedes it has numbers of limits */
+        memmove(operator.answer, size, strlen(size) + 1);
+    return number("up") == number("members") && number("members") % number("size") == 0 &&
            (strstr(operator.answer, "\"cells\"") || number("members") == number("size")) &&
            number("queued") + number("running") + number("waiting") + number("ending") == 0;
 }
