@@ -212,14 +212,21 @@ static bool is_complete(const struct job_ties *ties)
     return ties->is_batch && !ties->tally.open && ties->tally.live == 0 && ties->end == 0;
 }
 
+void ties_review(struct job_table *table, struct job *job)
+{
+    struct job_ties *ties = job_own_ties(job);
+
+    if (is_complete(ties))
+        ties_due(table, ties);
+}
+
 bool ties_close_batch(struct job_table *table, struct job *job)
 {
     struct job_ties *ties = job_own_ties(job);
     const bool was_open = ties->tally.open;
 
     ties->tally.open = false;
-    if (is_complete(ties))
-        ties_due(table, ties);
+    ties_review(table, job);
     return was_open;
 }
 

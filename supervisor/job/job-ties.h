@@ -148,6 +148,10 @@ void ties_announce(struct job_table *table, struct job *job);
 /* The batch takes no more members but those that its members add. Returns whether it was open. */
 bool ties_close_batch(struct job_table *table, struct job *job);
 
+/* The job begins to wait for others: a batch may have been closed, and its members have ended,
+ * before that. */
+void ties_review(struct job_table *table, struct job *job);
+
 /* The job has ended in its state. */
 void ties_end(struct job_table *table, struct job *job);
 /* The job was not accepted after all. */

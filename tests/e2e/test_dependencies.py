@@ -320,6 +320,14 @@ class Batches(Ties):
             self.assertEqual(self.open(s, group, unique="one", on_conflict="existing"),
                              self.open(s, group, unique="one", on_conflict="existing"))
 
+    def test_Q10_a_batch_that_was_closed_before_its_date_ends_then(self):
+        for s, group in self.both():
+            batch = self.open(s, group, delay_usec=HOUR)
+            self.close(s, batch)
+            self.assertEqual(s.job(batch)["state"], "delayed")
+            s.call(JOBS + "RunNow", id=batch)
+            self.assertEqual(s.wait_job(batch)["state"], "succeeded")
+
     def test_Q10_a_member_does_not_wait_for_its_batch(self):
         for s, group in self.both():
             batch = self.open(s, group)

@@ -82,6 +82,7 @@ void cell_pend(struct cell *cell, struct job *job)
     job_set_state(job, JOB_PENDING);
     list_push_back(&cell->pending, &job->link);
     job_count(&cell->counts, JOBS_PENDING, 1);
+    ties_review(cell->context->jobs, job);
 }
 
 static bool is_settled(const struct job *job)
