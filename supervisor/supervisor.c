@@ -115,7 +115,7 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     names_on_disk_init(&supervisor->parts.durable.names);
     names_on_disk_init(&supervisor->parts.durable.unique);
     registry_init(&supervisor->parts.registry);
-    list_init(&supervisor->parts.limits.limits);
+    limit_table_init(&supervisor->parts.limits, NULL);
     supervisor->on_event.fn = on_event;
     list_init(&supervisor->on_event.link);
     loop_deferred_init(&supervisor->review, supervisor_review);
