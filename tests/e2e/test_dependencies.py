@@ -332,6 +332,7 @@ class Batches(Ties):
         for s, group in self.both():
             batch = self.open(s, group)
             self.refused("BatchOver", self.after, s, group, batch, batch=batch)
+            self.assertEqual(self.refused("BadOption", self.open, s, group, batch=batch)["option"], "batch")
 
     def test_Q10_a_batch_and_its_members_are_durable_or_not(self):
         s = self.durable({"actor": ini(ACTOR)}).start()

@@ -156,6 +156,8 @@ static bool take_ties(struct request *request, const struct varlink_object *give
     if (after && tie_request_parse(ties, after, strlen(after),
                                    condition < 0 ? TIE_SUCCESS : (enum tie_condition)condition) < 0)
         return request_refuse(request, "after", TIE_PARENTS_ALLOWED);
+    if (batch && ret->opens_batch)
+        return request_refuse(request, "batch", "not for a batch");
     if (batch && tie_request_set_batch(ties, batch, strlen(batch)) < 0)
         return request_refuse(request, "batch", "the id of a batch");
     ties->may_read = may_read;
@@ -315,7 +317,7 @@ bool control_may_prioritise(struct request *request, uint8_t priority)
 struct job *control_submit(struct request *request, const struct control_submit_options *options,
                            bool *ret_existing)
 {
-    struct cell_request_rare rare = {0};
+    struct cell_request_rare rare = {.opens_batch = options->opens_batch};
     struct cell_request wanted = {
         .name = "",
         .keep_result = options->keep_result,
@@ -339,7 +341,6 @@ struct job *control_submit(struct request *request, const struct control_submit_
         return NULL;
     if (!control_may_prioritise(request, wanted.options.priority))
         return NULL;
-    rare.opens_batch = options->opens_batch;
     if (payload.data)
         wanted.data = payload.data;
     wanted.size = payload.size;
