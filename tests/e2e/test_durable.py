@@ -112,6 +112,17 @@ class Damaged(Case):
             self.assertEqual(s.wait_job(id)["state"], "succeeded")
 
 
+class Cancelled(Case):
+    def test_D5_a_job_that_was_cancelled_does_not_wait_for_its_date(self):
+        s = self.durable().start()
+        id = s.create("kept", "echo", delay_usec=HOUR)
+        s.kill()
+        with contextlib.closing(sqlite3.connect(s.database, timeout=LIMIT)) as connection, connection:
+            connection.execute("UPDATE job SET cancel = 1")  # as after a cancellation that a worker was told of
+        s.start()
+        self.assertEqual(s.wait_job(id)["state"], "cancelled")
+
+
 class Accepted(Case):
     def test_D1_a_job_is_on_disk_when_its_id_is_told(self):
         s = self.durable().start()

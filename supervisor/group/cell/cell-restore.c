@@ -213,20 +213,12 @@ int cell_resume_job(struct cell *cell, struct loaded_job *loaded, const struct s
         cell_job_orphaned(cell, job);
         return 0;
     }
-    switch (job->payload_lost ? JOB_ROW_RUNNING : loaded->row.state) {
-    case JOB_ROW_RUNNING:
+    if (job->payload_lost || loaded->row.state == JOB_ROW_RUNNING)
         cell_job_orphaned(cell, job);
-        break;
-    case JOB_ROW_DELAYED:
-    case JOB_ROW_BACKOFF:
+    else if (job_cancel_requested(job))
+        cell_end_cancelled(cell, job);
+    else
         resume_waiting(cell, job, loaded);
-        break;
-    default:
-        if (job_cancel_requested(job))
-            cell_end_cancelled(cell, job);
-        else
-            resume_waiting(cell, job, loaded);
-    }
     return 0;
 }
 
