@@ -192,10 +192,11 @@ int window_ended(struct window *window, const struct troupe_result *result, usec
         return r;
     line->state = WINDOW_DONE;
     line->result = *result;
-    if (result->error == -ESRCH)
-        line->result.reason = ""; /* it was in the supervisor that is gone */
-    if (result->error < 0 && (line->awaited || line->repeated))
+    if (result->error < 0 && (line->awaited || line->repeated)) {
+        if (result->error == -ESRCH)
+            line->result.reason = ""; /* it was in the supervisor that is gone */
         became_unknown(line);
+    }
     return 0;
 }
 
