@@ -72,7 +72,7 @@ struct config_rate {
     usec_t period;
 };
 
-/* Of a limit. */
+/* The numbers of a limit. */
 struct config_bounds {
     struct config_rate rate; /* no limit */
     uint64_t burst;          /* 1 */

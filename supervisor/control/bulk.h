@@ -19,7 +19,7 @@ struct job_waiter;
 struct bulk {
     struct request_parts parts; /* the owner sets its functions before request_in_parts() */
     bool dry_run;
-    bool cancels;    /* a job that has ended otherwise meanwhile does not count */
+    bool cancels;    /* does not count a job that ends in another way before its turn */
     uint64_t n_done; /* with `dry_run`: the matches */
     uint64_t n_failed;
     char problem[256];  /* why the last one failed; empty = none has failed */

@@ -102,7 +102,7 @@ void group_start(struct group *group);
 /* Jobs stay queued. */
 void group_stop(struct group *group, bool hurry);
 void group_restart(struct group *group);
-/* What was set of its limits at run time has changed. */
+/* Its limits were changed at run time. */
 void group_review_limits(struct group *group);
 void group_reset(struct group *group);
 void group_set_paused(struct group *group, bool paused);

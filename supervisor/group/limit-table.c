@@ -135,7 +135,7 @@ static int apply_reading(struct store_task *task, struct database *database)
     return limit_rows_scan(database, note_row, reading);
 }
 
-/* A setting that was made meanwhile stays. */
+/* A setting that was made since then stays. */
 static void take_rows(struct limit_table *table, const struct limit_table *rows)
 {
     list_for_each (node, &rows->settings) {

@@ -22,7 +22,7 @@ struct named_limit {
     char name[];
 };
 
-/* What was set at run time of a named limit, or of a group's own. */
+/* A change of a named limit, or of a group's own, that was made at run time. */
 struct limit_setting {
     struct list link; /* in limit_table.settings */
     struct limit_row row;

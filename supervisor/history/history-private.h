@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <pthread.h>
 
-/* What the queue may take in memory. */
+/* The queue may take this much memory. */
 #define QUEUE_BYTES ((uint64_t)16 << 20)
 /* Rows that are written without waiting for more, and at most in one transaction. */
 #define BATCH_MIN 1000u

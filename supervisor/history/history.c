@@ -17,7 +17,7 @@
 #include <time.h>
 
 #define RETRY (5 * USEC_PER_SEC)
-/* What it leaves free on the disk for the store of durable jobs, and everything else. */
+/* The history leaves this much of the disk to the store of durable jobs and everything else. */
 #define FREE_MIN ((uint64_t)64 << 20)
 /* How long the end waits for the thread. */
 #define END_TIMEOUT 5

@@ -121,7 +121,7 @@ struct history_stats history_stats(struct history *history);
 
 /* ---- calls ---- */
 
-/* What a client may read: all contents, or those of groups and of its own jobs. */
+/* A client reads all contents, or those of some groups and of its own jobs. */
 struct history_reader {
     bool all;
     uid_t uid;     /* the user whose jobs it may read; JOB_NOBODY = none */

@@ -266,7 +266,7 @@ size_t ties_settle(struct job_table *table, bool durable)
             ties->end = JOB_CANCELLED;
             n++;
         }
-        ties_due(table, ties); /* which frees what nobody needs */
+        ties_due(table, ties); /* frees ties that are not needed */
     }
     return n;
 }

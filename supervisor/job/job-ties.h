@@ -4,7 +4,7 @@
 /*
  * Dependencies between jobs. A child waits for the ends of its parents; an edge leads from the one
  * to the other. A batch is a job without a body: it waits for the ends of its members, which are
- * counted. What a job has of these are its ties.
+ * counted. The ties of a job are its edges and counts.
  *
  * Edges and counts are over live jobs: whatever ends a parent decides its edges. Children are
  * decided in a deferred function, within a budget per turn, and ends that follow from these are
@@ -45,7 +45,7 @@ struct job_edge {
     bool counted;      /* in the parent's `n_children` */
 };
 
-/* What a batch counts. Of a durable one, also in the database. */
+/* The counts of a batch. Those of a durable batch are also in the database. */
 struct batch_tally {
     uint64_t live; /* members that have not ended */
     uint64_t succeeded, failed;
@@ -179,6 +179,7 @@ bool ties_restore_end(struct job_table *table, struct tie_key key, enum job_stat
  * Returns 0 or -ENOMEM. */
 int ties_claim(struct job_table *table, struct job *job, struct tie_key key, const char *text,
                size_t size);
-/* All jobs have been restored: what waits for others waits in vain. Returns how many are unknown.
+/* All jobs have been restored: jobs that wait for unknown ones are ended. Returns how many are
+ * unknown.
  */
 size_t ties_settle(struct job_table *table, bool durable);

@@ -27,7 +27,7 @@
     "CREATE TABLE batch (number INTEGER PRIMARY KEY, open INTEGER NOT NULL DEFAULT 1,"             \
     " succeeded INTEGER NOT NULL DEFAULT 0, failed INTEGER NOT NULL DEFAULT 0);"
 
-/* What was set of limits at run time: limit-rows.h. */
+/* Changes of limits that were made at run time: limit-rows.h. */
 #define CREATE_LIMITS                                                                              \
     "CREATE TABLE limits ("                                                                        \
     " name TEXT PRIMARY KEY, rate INTEGER NOT NULL, period INTEGER NOT NULL,"                      \

@@ -58,6 +58,22 @@ class Dependencies(Ties):
             self.assertGreaterEqual(s.job(end)["started_at"], s.wait_job(one)["ended_at"])
             self.assertEqual(s.group(group).get("pending", 0), 0)
 
+    def test_Q9_tree_draws_parents_below_their_children(self):
+        s = self.durable().start()
+        s.call("Pause", target="kept")
+        for id, after in (("a", ""), ("b", "a"), ("c", "a"), ("d", "b,c")):
+            s.create("kept", "echo", id=id, **({"after": after} if after else {}))
+        self.assertEqual(s.ctl("tree", "d", check=True).stdout.split("\n"), [
+            "○ d  pending  kept",
+            "├─ ○ b  pending  kept",
+            "│  └─ ○ a  queued  kept",
+            "└─ ○ c  pending  kept",
+            "   └─ ○ a  queued", ""])
+        self.assertEqual([job["id"] for job in s.ctl_json("tree", "d")["jobs"]], list("dbaca"))
+        unknown = s.ctl("tree", "nothing")
+        self.assertEqual(unknown.returncode, 5)
+        self.assertIn("nothing", unknown.stderr)
+
     def test_Q9_whatever_ends_a_parent_decides_its_children(self):
         for s, group in self.both():
             def killed():

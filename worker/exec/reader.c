@@ -29,7 +29,8 @@ static char buffer[1 + READ_SIZE];
 
 /* ---- in the reader ---- */
 
-/* What the reader reads; after SOCKET, the descriptors of the command that lead to it. */
+/* The descriptors that the reader reads; after SOCKET, the descriptors of the command that lead to
+ * it. */
 enum {
     SOCKET,
     OUTPUT = STDOUT_FILENO,

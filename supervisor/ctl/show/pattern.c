@@ -38,6 +38,7 @@ static const struct look looks[] = {
     {"backoff", YELLOW, "○"},
     /* jobs */
     {"queued", PLAIN, "○"},
+    {"pending", PLAIN, "○"},
     {"succeeded", GREEN, "●"},
     {"cancelled", DIM, "○"},
     {"dead", RED, "✗"},

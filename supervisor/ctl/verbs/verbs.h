@@ -21,6 +21,7 @@ int verb_watch(struct invocation *invocation);
 int verb_do(struct invocation *invocation);
 int verb_map(struct invocation *invocation);
 int verb_batch(struct invocation *invocation);
+int verb_tree(struct invocation *invocation);
 int verb_change(struct invocation *invocation);
 int verb_switch(struct invocation *invocation);
 int verb_drain(struct invocation *invocation);

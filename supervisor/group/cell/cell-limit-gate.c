@@ -3,8 +3,8 @@
 
 #include "supervisor/group/cell/cell-private.h"
 
-/* How long a claim lasts, in times of the usual wait: longer ones are not worth the units that no
- * job gets meanwhile. */
+/* A claim lasts for so many times the usual wait. During a longer one, too many units would be free
+ * that no job gets. */
 #define CLAIM_GAPS 4
 #define CLAIM_MIN  (10 * USEC_PER_MSEC)
 

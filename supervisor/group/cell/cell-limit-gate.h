@@ -26,7 +26,7 @@ enum limit_gate {
     LIMIT_RUNNING,
 };
 
-/* What is taken of a limit. */
+/* The units of a limit that are taken. */
 struct limit_level {
     uint64_t empty_at; /* monotonic, nanoseconds: when its bucket is empty */
     uint64_t taken;    /* units of the jobs that run */
@@ -101,7 +101,8 @@ void limit_wait(struct limit_use *use, struct cell *cell, unsigned cost, bool fi
 /* Idempotent. */
 void limit_leave(struct cell *cell);
 /* The cell had its turn, but `other` holds it. If jobs begin there at least as often as here, no
- * other cell gets its turn here meanwhile: it could have neither as long as others want both. */
+ * other cell gets its turn here until then: otherwise the cell would get neither as long as others
+ * want both. */
 void limit_claim(struct limit *limit, struct cell *cell, const struct limit *other);
 /* Wakes the first cell that waits, if it may continue. */
 void limit_pass_on(struct limit *limit);

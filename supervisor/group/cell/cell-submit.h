@@ -20,7 +20,7 @@ struct tie_request {
     char batch[PROTOCOL_ID_TEXT]; /* "" = none */
     struct job *joins;            /* set by group_submit() */
     char problem[PROTOCOL_ID_TEXT];
-    /* What the submitter may do. `job` may be a mere description of one that is gone. */
+    /* Whether the submitter may do this. `job` may be only a description of a job that is gone. */
     bool (*may_read)(void *userdata, const struct job *job);
     bool (*may_change)(void *userdata, const struct job *job);
     void *userdata;
