@@ -97,7 +97,7 @@ enum protocol_conflict {
 #define PROTOCOL_ITEM_MAX       4096 /* bytes of an item that a job emits */
 
 /* Ids of jobs that another one waits for, separated by commas. */
-#define PROTOCOL_AFTER_MAX (64 * (PROTOCOL_NAME_MAX + 1))
+#define PROTOCOL_AFTER_MAX ((size_t)64 * (PROTOCOL_NAME_MAX + 1))
 
 /* For which end of those it waits. */
 enum protocol_condition {

@@ -132,12 +132,10 @@ uint32_t ties_list_parents(const struct job_ties *ties, char *ret)
 
     for (unsigned i = 0; i < ties->n_edges; i++) {
         const char *text = ties_format_id(ties->edges[i].parent, id);
-        const size_t size = strlen(text);
 
         if (i > 0)
             *at++ = ',';
-        (void)memcpy(at, text, size);
-        at += size;
+        at = mempcpy(at, text, strlen(text));
     }
     return (uint32_t)(at - ret);
 }

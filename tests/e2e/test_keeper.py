@@ -396,6 +396,7 @@ class Restart(TestCase):
         s.ctl("pause", "mail/a", check=True)
         s.call("Reload")
         self.assertEqual(s.wait_job(jobs["b"])["state"], "succeeded")
+        s.until(lambda: s.cell("mail/a")["state"] != "starting")
         self.assertEqual((s.cell("mail/a")["state"], s.job(jobs["a"])["state"]), ("paused", "queued"))
         s.ctl("resume", "mail/a", check=True)
         self.assertEqual(s.wait_job(jobs["a"])["state"], "succeeded")

@@ -207,8 +207,7 @@ static int bad_value(const struct option *option, const char *value)
         [OPTION_BACKOFF] = "two time spans, the smaller one first, such as 100ms..30s",
         [OPTION_DATE] = "a time: 18:30, 2030-01-31 06:00:00, or @SECONDS since 1970",
         [OPTION_MOMENT] =
-            "a time span before now, such as 2h, 1d 12h; or a time: 18:30, 2030-01-31, "
-            "2030-01-31 06:00:00, or @SECONDS since 1970",
+            "a span before now, such as 2h; or 18:30, 2030-01-31 06:00:00, @SECONDS since 1970",
         [OPTION_PATIENCE] = "a time span, such as 500ms, 10s, 1min 30s",
         [OPTION_RECONNECT] = "a time span, such as 10s, 0 or infinity",
     };
