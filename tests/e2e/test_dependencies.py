@@ -150,7 +150,7 @@ class Dependencies(Ties):
             dead = [s.create(group, "retry no", max_retries=0) for _ in range(3)]
             s.until(lambda: s.group(group)["dead"] == 3)  # pylint: disable=cell-var-from-loop
             s.until(lambda: s.group(group)["results"] == 0)  # pylint: disable=cell-var-from-loop
-            self.assertEqual(s.wait_job(self.after(s, group, dead, "failure"))["state"], "succeeded")
+            self.assertEqual(s.do(group, "echo child", after=",".join(dead), condition="failure")["state"], "succeeded")
             self.assertEqual(self.refused("NoSuchJob", self.after, s, group, [*dead, "nobody"])["id"], "nobody")
 
     def test_Q9_a_durable_job_waits_for_durable_jobs_only(self):
