@@ -5,7 +5,7 @@ import signal
 
 from test_access import user
 from test_durable import HOUR, Case, actor
-from troupe import ACTOR, LIMIT, TROUPE_EXEC, VarlinkError, ended, ini, text
+from troupe import ACTOR, LIMIT, TROUPE_EXEC, Bell, VarlinkError, ended, ini, text
 
 JOBS = "io.troupe.Jobs."
 
@@ -132,7 +132,7 @@ class Dependencies(Ties):
     def test_Q9_a_dead_letter_is_an_end_and_its_retry_revives_nobody(self):
         for s, group in self.both(ResultTTLSec="1ms"):
             dead = s.create(group, "retry no", max_retries=0)
-            self.assertEqual(s.wait_job(dead)["state"], "dead")
+            s.until(lambda: s.group(group)["dead"] == 1)  # pylint: disable=cell-var-from-loop
             self.after(s, group, dead)
             s.until(lambda: s.group(group)["cancelled"] == 1)  # pylint: disable=cell-var-from-loop
             s.until(lambda: s.group(group)["results"] == 0)  # pylint: disable=cell-var-from-loop
@@ -226,8 +226,12 @@ class Dependencies(Ties):
 
     def test_Q9_results_of_parents_are_kept_until_the_children_have_ended(self):
         for s, group in self.both(ResultTTLSec="1ms", ResultsMax=1):
-            parents = [s.create(group, f"echo {n}", delay_usec=500000) for n in range(3)]
-            _, go = s.busy(group, after=",".join(parents))
+            begun, go = Bell(s, f"begun-{group}"), Bell(s, f"go-{group}")
+            s.call("Pause", target=group)
+            parents = [s.create(group, f"echo {n}") for n in range(3)]
+            self.after(s, group, parents, payload=f"ring {begun.path}\nwait {go.path}\necho")
+            s.call("Resume", target=group)
+            begun.wait()
             for happens in [lambda: None] + self.disasters(s, group)[:2]:
                 happens()
                 s.until_restored()

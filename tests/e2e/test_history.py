@@ -221,9 +221,9 @@ class History(Case):
         with s.connect() as connection:
             for i in range(4000):
                 connection.call("Create", group="small", payload={"encoding": "utf8", "data": payload})
-        last = s.do("small", payload)["id"]
         s.until(lambda: s.group("small")["queued"] + s.group("small")["running"] == 0)
-        self.assertEqual(self.found(s, limit=1000)[0], last)
+        last = s.do("small", payload)["id"]
+        s.until(lambda: self.found(s, limit=1000)[0] == last)
         s.until(lambda: 1500 < self.metric(s, "rows") < 3500)
         self.assertEqual(self.metric(s, "dropped"), 0)
 
