@@ -68,12 +68,25 @@ void plan_decide(struct plan *plan, int64_t slot, enum slot_outcome outcome, enu
     plan_write_row(plan);
 }
 
+/* Returns which of the last slots to forget: the oldest one, but for those whose jobs are live.
+ * After a takeover, live jobs are found by their slots. */
+static size_t choose_forgotten(const struct plan *plan)
+{
+    struct decided_slot slot;
+
+    for (size_t i = SCHEDULE_LAST_MAX; i-- > 0;)
+        if (!slot_unpack(plan->row->last[i], &slot) || slot.outcome != SLOT_FIRED ||
+            !plan_job_is_live(plan, slot.time))
+            return i;
+    return SCHEDULE_LAST_MAX - 1;
+}
+
 void plan_note(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum slot_cause cause)
 {
     struct schedule_row *row = plan->row;
     const struct decided_slot decided = {slot, outcome, cause};
 
-    memmove(row->last + 1, row->last, sizeof(row->last) - sizeof(row->last[0]));
+    memmove(row->last + 1, row->last, choose_forgotten(plan) * sizeof(row->last[0]));
     row->last[0] = slot_pack(&decided);
     row->counts[outcome]++;
     plan_write_row(plan);

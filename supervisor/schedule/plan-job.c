@@ -115,6 +115,14 @@ bool plan_has_job(struct plan *plan, int64_t slot)
     return job;
 }
 
+bool plan_job_is_live(const struct plan *plan, int64_t slot)
+{
+    struct protocol_id id;
+    const struct job *job = find_job(plan, slot, &id);
+
+    return job ? !job_ended(job) : is_on_disk(plan, &id);
+}
+
 static void on_found(struct job_lookup *lookup, struct job *job, int error)
 {
     struct plan *plan = list_entry(lookup, struct plan, lookup);

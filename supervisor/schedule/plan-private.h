@@ -24,6 +24,8 @@ void plan_fire(struct plan *plan, int64_t slot, enum slot_cause cause);
 bool plan_has_job(struct plan *plan, int64_t slot);
 /* Cancels the live jobs. */
 void plan_cancel_jobs(struct plan *plan);
+/* Whether the slot has a job that has not ended, in memory or on disk. */
+bool plan_job_is_live(const struct plan *plan, int64_t slot);
 /* Finds the live jobs of the slots that were fired last. Returns false if that takes longer. */
 bool plan_attach(struct plan *plan);
 /* Forgets all jobs. */

@@ -50,7 +50,7 @@ const struct model_job *model_job(uint32_t index);
 enum {
     MODEL_STOPS = 1,       /* an attempt that a stop has ended does not count */
     MODEL_DISK_FAULTS = 4, /* ends of durable jobs may wait, or not be told */
-    MODEL_SLOTS_END = 2,   /* live jobs of slots are cancelled by the next one */
+    MODEL_SLOTS_END = 2,   /* jobs of slots may end before their program has begun */
     MODEL_CLOCK = 8,       /* a keeper starts with another wall clock: spans may be shorter */
 };
 void model_allow(unsigned what);

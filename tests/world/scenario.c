@@ -95,7 +95,8 @@ static void write_schedule(const char *directory)
         .durable = durable,
         .kind = sim_one_in(2) ? MODEL_SUCCEED : (uint32_t)sim_below(MODEL_CRASH + 1),
         .unique = overlap < 4 ? MODEL_UNIQUE_SLOT : 0};
-    if (overlap == 3)
+    if (overlap == 3 || sim_chances[SIM_KILL_WORKER] > 0 || sim_chances[SIM_SHOOT_WORKER] > 0 ||
+        sim_chances[SIM_STOP_WORKER] > 0)
         model_allow(MODEL_SLOTS_END);
     (void)snprintf(text, sizeof(text),
                    "[Schedule]\nOnCalendar=*:*:0/%u UTC\nUntil=%s UTC\nCatchUp=%s\n"

@@ -285,6 +285,16 @@ TEST(a_slot_is_skipped_while_a_job_is_live)
     ck_assert_str_eq(counts(), "2 1 0 0 0");
 }
 
+TEST(Q3_the_slot_of_a_live_job_stays_known)
+{
+    begin(HOURLY);
+    for (int64_t i = 0; i <= 2 * SCHEDULE_LAST_MAX; i++)
+        at(MIDNIGHT + i * HOUR);
+    ck_assert_str_eq(counts(), "1 20 0 0 0");
+    ck_assert_int_eq(last(0).time, MIDNIGHT + 20 * HOUR);
+    ck_assert_int_eq(last(SCHEDULE_LAST_MAX - 1).time, MIDNIGHT);
+}
+
 TEST(one_slot_waits_however_long)
 {
     begin(HOURLY "Overlap=buffer-one\nCatchUp=none\n");
