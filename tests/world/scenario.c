@@ -95,8 +95,7 @@ static void write_schedule(const char *directory)
         .durable = durable,
         .kind = sim_one_in(2) ? MODEL_SUCCEED : (uint32_t)sim_below(MODEL_CRASH + 1),
         .unique = overlap < 4 ? MODEL_UNIQUE_SLOT : 0};
-    if (overlap == 3 || sim_chances[SIM_KILL_WORKER] > 0 || sim_chances[SIM_SHOOT_WORKER] > 0 ||
-        sim_chances[SIM_STOP_WORKER] > 0)
+    if (overlap == 3)
         model_allow(MODEL_SLOTS_END);
     (void)snprintf(text, sizeof(text),
                    "[Schedule]\nOnCalendar=*:*:0/%u UTC\nUntil=%s UTC\nCatchUp=%s\n"
@@ -254,6 +253,9 @@ unsigned scenario_run(uint64_t seed, uint64_t allowed)
     options = (struct machine_options){.config_directory = directory, .socket_path = path};
     write_config(directory);
     draw_chances(allowed);
+    if (sim_chances[SIM_KILL_WORKER] > 0 || sim_chances[SIM_SHOOT_WORKER] > 0 ||
+        sim_chances[SIM_STOP_WORKER] > 0)
+        model_allow(MODEL_SLOTS_END);
     if (sim_has(SIM_CHANGE_STATE) || sim_has(SIM_RESIZE) || sim_has(SIM_RELOAD))
         model_allow(MODEL_STOPS);
     if (sim_has(SIM_DISK_ERROR) || sim_has(SIM_FAIL_CALL) || sim_has(SIM_FILL_DISK))
