@@ -122,16 +122,10 @@ static int put_off(struct cell *cell, struct job *job, usec_t delay)
     if (job->record && cell->counts.n[JOBS_BYTES] > cell->config->queue_memory_max)
         return CELL_E_BUSY;
     cell_take_out(cell, job);
-    r = cell_set_alarm(cell, job, delay, 0);
-    if (r < 0) {
+    r = cell_delay(cell, job, delay, 0);
+    if (r < 0)
         cell_enqueue(cell, job, false);
-        return r;
-    }
-    job_set_state(job, JOB_DELAYED);
-    job->put_off = true;
-    list_push_back(&cell->backoff, &job->link);
-    job_count(&cell->counts, JOBS_BACKOFF, 1);
-    return 0;
+    return r;
 }
 
 int cell_set_delay(struct job *job, usec_t delay)

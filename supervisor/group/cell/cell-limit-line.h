@@ -5,6 +5,8 @@
 
 #include "supervisor/group/cell/cell-limit.h"
 
+/* Makes the lines of `limits`, none yet. Cannot fail; limit_lines_deinit() follows, and frees them.
+ */
 void limit_lines_init(struct limits *limits);
 void limit_lines_deinit(struct limits *limits);
 /* Looks at all lines, in later turns. */
