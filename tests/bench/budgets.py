@@ -182,6 +182,12 @@ BUDGETS = [
            "KiB"),
     Budget("idle worker, all that is Troupe's", "<=", 32, value("many", "Troupe", "pss_kib_per_worker", 1000), "KiB"),
     Budget("waiting job, beside its payload of 64 bytes", "<=", 320, value("backlog", "Troupe", "bytes_per_job", 64), "bytes"),
+    *(Budget(f"window 256, {what}, to none", ">=", 0.9, ratio("queue-features", f"Troupe, {what}", "Troupe", "jobs_per_s", 256))
+      for what in ("a unique key each", "a rate limit", "a limit of running jobs")),
+    Budget("64 jobs that wait for 64 others", ">=", 200e3, value("edges", "Troupe", "edges_per_s", 64), "edges/s"),
+    Budget("a job for later, p99 after its time", "<=", 1000, value("future", "Troupe", "late_p99_us"), "µs"),
+    *(Budget(f"a job for later in memory{what}", "<=", 200, value("future", f"Troupe{what}", "bytes_per_job"), "bytes")
+      for what in ("", ", durable")),
     Budget("jobs on disk, window 256, to SQLite alone", ">=", 0.6,
            ratio("store", "Troupe's storage thread", "floor: SQLite alone", "jobs_per_s", 256)),
     Budget("durable create to end, window 256, to SQLite alone", ">=", 0.6,

@@ -62,6 +62,11 @@ class HandingOver(Troupe):
     prefix = "blob:"
 
 
+class Unique(Troupe):
+    """Each job has a unique key of its own."""
+    prefix = "unique:"
+
+
 class Celled(Troupe):
     """So many cells, each with a worker of its own. Jobs go round them, or all to the first of them."""
 

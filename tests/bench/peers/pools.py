@@ -4,6 +4,7 @@
 
     pools.py KIND round-trip COUNT BYTES
     pools.py KIND window COUNT BYTES WINDOW WORKERS
+    pools.py celery@PORT|rq@PORT chords COUNT MEMBERS
 
 KIND: pool, executor (of Python), troupe (its executor), celery@PORT, rq@PORT (whose workers and redis run already).
 Prints one JSON object, as the programs in C do.
@@ -96,9 +97,42 @@ def rq(_, port):
     yield submit
 
 
+def celery_chord(port, members):
+    import celery
+    import celery_echo
+    task = celery_echo.make(port)
+    return lambda: celery.chord([task.s(b"x")] * members)(task.si(b"")).get()
+
+
+def rq_chord(port, members):
+    import redis
+    from rq import Queue
+    queue = Queue(connection=redis.Redis(port=int(port)))
+
+    def run():
+        parents = [queue.enqueue("rq_echo.echo", b"x") for _ in range(members)]
+        last = queue.enqueue("rq_echo.echo", b"", depends_on=parents)
+        while not last.latest_result():
+            time.sleep(0.001)
+    return run
+
+
+def chords(kind, port, count, members):
+    """`members` tasks and one that follows all of them, again and again."""
+    run = {"celery": celery_chord, "rq": rq_chord}[kind](port, members)
+    run()
+    begin = time.perf_counter()
+    for _ in range(count):
+        run()
+    return {"edges_per_s": count * members / (time.perf_counter() - begin)}
+
+
 def main():
     kind, _, port = sys.argv[1].partition("@")
     what, count, size = sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    if what == "chords":
+        print(json.dumps(chords(kind, port, count, size)))
+        return
     workers = int(sys.argv[6]) if what == "window" else 1
     opened = {"pool": pool, "executor": executor, "troupe": troupe, "celery": celery, "rq": rq}[kind]
     with opened(workers, *([port] if port else [])) as submit:

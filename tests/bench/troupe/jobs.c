@@ -9,6 +9,7 @@
  *     blob:GROUP@SOCKET        each payload is memory of its own that is handed over, not copied;
  * only its first eight bytes are written
  *     create:GROUP@SOCKET      each job is created, and when its id is known, its end is waited for
+ *     unique:GROUP@SOCKET      each job has a unique key of its own
  */
 
 #include "tests/bench/load/load.h"
@@ -22,8 +23,8 @@
 struct troupe {
     struct troupe_client *client;
     uint64_t group;
-    bool blobs, creates;
-    uint64_t n_cells, cell;
+    bool blobs, creates, unique;
+    uint64_t n_cells, cell, n_unique;
     char name[256]; /* the group's; behind it in `options` the key */
     struct troupe_job_options options;
 };
@@ -39,6 +40,8 @@ static int open_client(const char *address, unsigned window, void **ret)
     address += self->blobs ? 5 : 0;
     self->creates = strncmp(address, "create:", 7) == 0;
     address += self->creates ? 7 : 0;
+    self->unique = strncmp(address, "unique:", 7) == 0;
+    address += self->unique ? 7 : 0;
     if (strncmp(address, "cells=", 6) == 0) {
         self->n_cells = strtoull(address + 6, NULL, 10);
         address += strcspn(address, ":") + 1;
@@ -91,6 +94,11 @@ static int submit(void *userdata, const void *data, size_t size)
 
     if (self->creates)
         return create(self, data, size);
+    if (self->unique) {
+        self->options.unique = &self->n_unique;
+        self->options.unique_size = sizeof(self->n_unique);
+        self->n_unique++;
+    }
     if (self->n_cells > 0) {
         self->options.key = key;
         self->options.key_size = (size_t)snprintf(
