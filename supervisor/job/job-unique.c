@@ -7,7 +7,7 @@
 
 void unique_digest_begin(struct unique_digest *digest, const char *group)
 {
-    sha512_init(&digest->hash);
+    sha256_init(&digest->hash);
     unique_digest_add(digest, group, strlen(group) + 1);
 }
 
@@ -15,7 +15,7 @@ struct unique_id unique_digest_end(struct unique_digest *digest)
 {
     uint64_t words[2];
 
-    sha512_digest(&digest->hash, sizeof(words), (uint8_t *)words);
+    sha256_digest(&digest->hash, sizeof(words), (uint8_t *)words);
     return (struct unique_id){.high = le64toh(words[0]),
                               .low = le64toh(words[1]) | 1}; /* never none */
 }
