@@ -57,7 +57,7 @@
     .max = SPIN_USEC_MAX, .allowed = "a time span from 0 (never) to 10ms such as 50us"
 #define A_RATE                                                                                     \
     DEFAULT("infinity"),                                                                           \
-        .allowed = "a number of jobs and a time span from 1ms to 1d, such as 100/1min, or infinity"
+        .allowed = "1 to 1000000 jobs in a time from 1ms to 1d, such as 100/1min, or infinity"
 #define A_BURST DEFAULT("1"), FROM(1, "", 100000)
 #define A_RUNNING                                                                                  \
     DEFAULT("infinity"), .min = 1, .max = COUNT_MAX, .infinity = true,                             \
