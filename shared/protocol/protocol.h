@@ -107,7 +107,7 @@ enum protocol_condition {
 };
 
 /* READY and STOP have no fields. No body is larger than this, without its inline payload, its
- * checkpoint and ids of jobs that it waits for. */
+ * checkpoint, ids of jobs that it waits for and `rare`. */
 #define PROTOCOL_BODY_MAX 2048u
 
 #define PROTOCOL_FIELDS_job(F)                                                                     \
@@ -196,6 +196,23 @@ enum protocol_submit_flags {
     PROTOCOL_SUBMIT_KNOWN = ((1u << 2) - 1),
 };
 
+/* What few jobs ask for: the bytes of `rare` in SUBMIT. */
+#define PROTOCOL_FIELDS_submit_rare(F)                                                             \
+    F(usec, delay)                     /* earliest start, from now; 0 = none */                    \
+    F(usec, at)                        /* earliest start, realtime; 0 = none */                    \
+    F(bytes, unique, PROTOCOL_KEY_MAX) /* unique key; size 0 = none */                             \
+    F(enumeration, on_conflict, enum protocol_conflict, PROTOCOL_CONFLICT_REQUEUE)                 \
+    F(usec, debounce)                   /* with a unique key; 0 = not */                           \
+    F(usec, debounce_max)               /* 0 = no limit */                                         \
+    F(bytes, after, PROTOCOL_AFTER_MAX) /* it waits for these; size 0 = none */                    \
+    F(enumeration, condition, enum protocol_condition, PROTOCOL_CONDITION_END)                     \
+    F(bytes, batch, PROTOCOL_NAME_MAX) /* of which it becomes a member; size 0 = none */           \
+    F(bytes, tags, PROTOCOL_TAGS_MAX)
+PROTOCOL_RECORD(submit_rare)
+enum {
+    PROTOCOL_RARE_MAX = PROTOCOL_ROOM(submit_rare)
+};
+
 #define PROTOCOL_FIELDS_submit(F)                                                                  \
     F(u64, cookie)                                                                                 \
     F(u64, group)                                                                                  \
@@ -206,21 +223,12 @@ enum protocol_submit_flags {
     F(usec, backoff_max)                                                                           \
     F(u8, priority)   /* 0 first … 63, or PROTOCOL_DEFAULT_PRIORITY */                           \
     F(u8, cost)       /* units of limits; 0 = 1 */                                                 \
-    F(usec, delay)    /* earliest start, from now; 0 = none */                                     \
-    F(usec, at)       /* earliest start, realtime; 0 = none */                                     \
     F(usec, wait)     /* for room in the queue; USEC_INFINITY = no limit */                        \
     F(usec, deadline) /* from now until the end of the job; 0 = none */                            \
     F(bytes, name,                                                                                 \
       PROTOCOL_NAME_MAX) /* id chosen by the submitter; size 0 = the supervisor makes one */       \
     F(bytes, key, PROTOCOL_KEY_MAX)                                                                \
-    F(bytes, unique, PROTOCOL_KEY_MAX) /* unique key; size 0 = none */                             \
-    F(enumeration, on_conflict, enum protocol_conflict, PROTOCOL_CONFLICT_REQUEUE)                 \
-    F(usec, debounce)                   /* with a unique key; 0 = not */                           \
-    F(usec, debounce_max)               /* 0 = no limit */                                         \
-    F(bytes, after, PROTOCOL_AFTER_MAX) /* it waits for these; size 0 = none */                    \
-    F(enumeration, condition, enum protocol_condition, PROTOCOL_CONDITION_END)                     \
-    F(bytes, batch, PROTOCOL_NAME_MAX) /* of which it becomes a member; size 0 = none */           \
-    F(bytes, tags, PROTOCOL_TAGS_MAX)                                                              \
+    F(bytes, rare, PROTOCOL_RARE_MAX) /* size 0 = nothing of it */                                 \
     F(payload, payload)
 PROTOCOL_RECORD(submit)
 

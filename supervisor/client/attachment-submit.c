@@ -14,6 +14,7 @@
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int attachment_refuse_submit(struct attachment *attachment, uint64_t cookie, int r)
@@ -46,11 +47,17 @@ static bool may_change(void *userdata, const struct job *job)
     return attachment_may_cancel(userdata, job);
 }
 
+/* What few jobs ask for, and the memory to which that points. */
+struct rare_submit {
+    char bytes[PROTOCOL_RARE_MAX]; /* the record itself lies in the client's memory */
+    struct tie_request ties;
+    struct cell_request_rare request;
+};
+
 /* Returns 0 or -EINVAL. */
-static int take_ties(struct attachment *attachment, const struct protocol_submit *submit,
+static int take_ties(struct attachment *attachment, const struct protocol_submit_rare *read,
                      struct tie_request *ties)
 {
-    char text[PROTOCOL_AFTER_MAX]; /* the record lies in the client's memory */
     int r = 0;
 
     ties->n = 0;
@@ -59,54 +66,52 @@ static int take_ties(struct attachment *attachment, const struct protocol_submit
     ties->may_read = may_read;
     ties->may_change = may_change;
     ties->userdata = attachment;
-    if (submit->after_size > 0) {
-        (void)memcpy(text, submit->after, submit->after_size);
-        r = tie_request_parse(ties, text, submit->after_size,
-                              (enum tie_condition)submit->condition);
-    }
-    if (r == 0 && submit->batch_size > 0) {
-        (void)memcpy(text, submit->batch, submit->batch_size);
-        r = tie_request_set_batch(ties, text, submit->batch_size);
-    }
+    if (read->after_size > 0)
+        r = tie_request_parse(ties, read->after, read->after_size,
+                              (enum tie_condition)read->condition);
+    if (r == 0 && read->batch_size > 0)
+        r = tie_request_set_batch(ties, read->batch, read->batch_size);
     return r;
 }
 
-/* What few jobs ask for; NULL = nothing of it. `unique` has room for the key, and behind it for the
- * tags, `ties` for what the record names. */
-static struct cell_request_rare *rare_of(const struct protocol_submit *submit,
-                                         struct cell_request_rare *rare, char *unique,
-                                         struct tie_request *ties)
+/* Returns 0, CELL_E_NO_PARENT, -ENOMEM or -EBADMSG. The caller frees `*ret`, also after a failure.
+ */
+static int take_rare(struct attachment *attachment, const struct protocol_submit *submit,
+                     struct rare_submit **ret_rare)
 {
-    if ((submit->unique_size | submit->on_conflict | submit->delay | submit->at | submit->debounce |
-         submit->debounce_max | submit->after_size | submit->batch_size | submit->tags_size) == 0)
-        return NULL;
-    *rare = (struct cell_request_rare){
-        .delay = submit->delay,
-        .at = submit->at,
-        .unique_key = unique,
-        .unique_size = submit->unique_size,
-        .on_conflict = submit->on_conflict,
-        .debounce = submit->debounce,
-        .debounce_max = submit->debounce_max,
-        .ties = submit->after_size > 0 || submit->batch_size > 0 ? ties : NULL,
-        .tags = unique + PROTOCOL_KEY_MAX,
-        .tags_size = submit->tags_size,
+    struct rare_submit *ret = *ret_rare = malloc(sizeof(*ret));
+    struct protocol_submit_rare read;
+    int r;
+
+    if (!ret)
+        return -ENOMEM;
+    memcpy(ret->bytes, submit->rare, submit->rare_size);
+    r = protocol_get_submit_rare(ret->bytes, submit->rare_size, &read);
+    if (r < 0)
+        return r;
+    ret->request = (struct cell_request_rare){
+        .delay = read.delay,
+        .at = read.at,
+        .unique_key = read.unique,
+        .unique_size = read.unique_size,
+        .on_conflict = read.on_conflict,
+        .debounce = read.debounce,
+        .debounce_max = read.debounce_max,
+        .tags = read.tags,
+        .tags_size = read.tags_size,
     };
-    if (submit->unique_size > 0)
-        memcpy(unique, submit->unique, submit->unique_size);
-    if (submit->tags_size > 0)
-        memcpy(unique + PROTOCOL_KEY_MAX, submit->tags, submit->tags_size);
-    return rare;
+    if (read.after_size == 0 && read.batch_size == 0)
+        return 0;
+    ret->request.ties = &ret->ties;
+    return take_ties(attachment, &read, &ret->ties) < 0 ? CELL_E_NO_PARENT : 0;
 }
 
 /* Returns as group_submit(); or -EINVAL with the problem of an option. */
 static int attachment_submit(struct attachment *attachment, struct group *group,
-                             const struct protocol_submit *submit, struct tie_request *ties,
+                             const struct protocol_submit *submit, struct cell_request_rare *rare,
                              struct job **ret, const struct job_options_problem **ret_problem)
 {
-    char name[PROTOCOL_ID_TEXT], key[PROTOCOL_KEY_MAX],
-        unique[PROTOCOL_KEY_MAX + PROTOCOL_TAGS_MAX];
-    struct cell_request_rare rare;
+    char name[PROTOCOL_ID_TEXT], key[PROTOCOL_KEY_MAX];
     const struct cell_request request = {
         .name = name,
         .key = key,
@@ -121,7 +126,7 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
                     .backoff_max = submit->backoff_max,
                     .priority = submit->priority,
                     .cost = submit->cost},
-        .rare = rare_of(submit, &rare, unique, ties),
+        .rare = rare,
         .wait = submit->wait,
         .deadline = submit->deadline,
         .waiter = &attachment->room,
@@ -147,8 +152,6 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
     FAULT_POINT("client.submit");
     if (submit->name_size > 0 && !protocol_name_valid(name, submit->name_size))
         return CELL_E_BAD_ID;
-    if (request.rare && request.rare->ties && take_ties(attachment, submit, ties) < 0)
-        return CELL_E_NO_PARENT;
     return group_submit(group, &request, ret);
 }
 
@@ -257,21 +260,21 @@ static int attachment_take_existing(struct attachment *attachment,
                : attachment_refuse_taken(attachment, submit->cookie, job);
 }
 
-/* Submits the job once its payload is complete. */
+/* Submits the job once its payload is complete. `rare`: NULL = nothing of it. */
 static int attachment_accept_submit(struct attachment *attachment,
-                                    const struct protocol_submit *submit)
+                                    const struct protocol_submit *submit,
+                                    struct cell_request_rare *rare)
 {
     struct group *group = registry_get(attachment->context->registry, submit->group);
     const struct refusal *refusal = refuse_early(attachment, group, submit->priority);
     const struct job_options_problem *problem;
     struct job_waiter *waiter;
-    struct tie_request ties;
     struct job *job;
     int r;
 
     if (refusal)
         return attachment_refuse(attachment, submit->cookie, refusal->error, refusal->text);
-    r = attachment_submit(attachment, group, submit, &ties, &job, &problem);
+    r = attachment_submit(attachment, group, submit, rare, &job, &problem);
     if (problem)
         return attachment_refuse_option(attachment, submit->cookie, problem);
     if (r == CELL_E_WAIT)
@@ -281,7 +284,7 @@ static int attachment_accept_submit(struct attachment *attachment,
     if (r == CELL_E_TAKEN)
         return attachment_refuse_taken(attachment, submit->cookie, job);
     if (r >= CELL_E_NO_PARENT && r <= CELL_E_BATCH_OVER)
-        return attachment_refuse_ties(attachment, submit->cookie, r, &ties);
+        return attachment_refuse_ties(attachment, submit->cookie, r, rare->ties);
     if (r != 0)
         return attachment_refuse_submit(attachment, submit->cookie, r);
     if (!(submit->flags & PROTOCOL_SUBMIT_DO) && !job->record)
@@ -296,6 +299,7 @@ static int attachment_accept_submit(struct attachment *attachment,
 
 int attachment_on_submit(struct attachment *attachment, const struct ring_record *record)
 {
+    struct rare_submit *rare = NULL;
     struct protocol_submit submit;
     int r = protocol_get_submit(record->body, record->size, &submit);
 
@@ -305,7 +309,15 @@ int attachment_on_submit(struct attachment *attachment, const struct ring_record
     if (r == -EMFILE)
         return attachment_refuse(attachment, submit.cookie, EBUSY,
                                  "too many large payloads are kept");
-    if (r < 0 && endpoint_is_loss(r))
-        return attachment_refuse_errno(attachment, submit.cookie, r);
-    return r != 0 ? r : attachment_accept_submit(attachment, &submit);
+    if (r == 0 && submit.rare_size > 0)
+        r = take_rare(attachment, &submit, &rare);
+    if (r == 0)
+        r = attachment_accept_submit(attachment, &submit, rare ? &rare->request : NULL);
+    else if (r == CELL_E_NO_PARENT)
+        r = attachment_refuse_submit(attachment, submit.cookie, r);
+    else if (r < 0 && endpoint_is_loss(r))
+        r = attachment_refuse_errno(attachment, submit.cookie, r);
+    if (rare)
+        free(rare);
+    return r;
 }

@@ -226,7 +226,8 @@ static void job_free_rare(struct job_table *table, struct job *job)
 static void job_free(struct job_table *table, struct job *job)
 {
     give_back(table, job);
-    job_leave_submitter(job);
+    if (job->submitter)
+        job_leave_submitter(job);
     if (job->record)
         table->free_record(job);
     if (job->rare)

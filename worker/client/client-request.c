@@ -205,32 +205,41 @@ static const char *find_problem(const struct troupe_job_options *options)
     return NULL;
 }
 
-static void apply_schedule(struct protocol_submit *submit, const struct troupe_job_options *options)
+static uint32_t size_of(const char *text)
 {
-    if (options->priority >= 0)
-        submit->priority = (uint8_t)options->priority;
-    submit->cost = (uint8_t)options->cost;
-    submit->tags = options->tags;
-    submit->tags_size = options->tags ? (uint32_t)strlen(options->tags) : 0;
-    submit->delay = options->delay_usec;
-    submit->at = options->at_usec;
-    submit->wait = options->wait_usec;
-    submit->deadline = options->deadline_usec;
-    if (options->keep_result && submit->flags & PROTOCOL_SUBMIT_DO)
-        submit->flags |= PROTOCOL_SUBMIT_KEEP;
+    return text ? (uint32_t)strlen(text) : 0;
 }
 
-static void apply_ties(struct protocol_submit *submit, const struct troupe_job_options *options)
+/* Writes what few jobs ask for into `rare`, of PROTOCOL_RARE_MAX bytes. Returns its size,
+ * 0 = nothing of it, or -EMSGSIZE. */
+static int put_rare(const struct troupe_job_options *options, char *rare)
 {
-    submit->after = options->after;
-    submit->after_size = options->after ? (uint32_t)strlen(options->after) : 0;
-    submit->condition = (enum protocol_condition)options->condition;
-    submit->batch = options->batch;
-    submit->batch_size = options->batch ? (uint32_t)strlen(options->batch) : 0;
+    const struct protocol_submit_rare record = {
+        .delay = options->delay_usec,
+        .at = options->at_usec,
+        .unique = options->unique,
+        .unique_size = (uint32_t)options->unique_size,
+        .on_conflict = (enum protocol_conflict)options->on_conflict,
+        .debounce = options->debounce_usec,
+        .debounce_max = options->debounce_max_usec,
+        .after = options->after,
+        .after_size = size_of(options->after),
+        .condition = (enum protocol_condition)options->condition,
+        .batch = options->batch,
+        .batch_size = size_of(options->batch),
+        .tags = options->tags,
+        .tags_size = size_of(options->tags),
+    };
+
+    if ((record.delay | record.at | record.unique_size | record.on_conflict | record.debounce |
+         record.debounce_max | record.after_size | record.batch_size | record.tags_size) == 0)
+        return 0;
+    return protocol_put_submit_rare(rare, PROTOCOL_RARE_MAX, &record);
 }
 
+/* `rare` has PROTOCOL_RARE_MAX bytes, to which the record will point. */
 static int apply_options(struct troupe_client *client, struct protocol_submit *submit,
-                         const struct troupe_job_options *given)
+                         const struct troupe_job_options *given, char *rare)
 {
     struct troupe_job_options current = TROUPE_JOB_DEFAULTS;
     const void *view = given;
@@ -246,22 +255,25 @@ static int apply_options(struct troupe_client *client, struct protocol_submit *s
     if (problem)
         return -EINVAL;
     submit->name = options->id;
-    submit->name_size = options->id ? (uint32_t)strlen(options->id) : 0;
+    submit->name_size = size_of(options->id);
     submit->key = options->key;
     submit->key_size = (uint32_t)options->key_size;
-    submit->unique = options->unique;
-    submit->unique_size = (uint32_t)options->unique_size;
-    submit->debounce = options->debounce_usec;
-    submit->debounce_max = options->debounce_max_usec;
-    apply_ties(submit, options);
-    submit->on_conflict = (enum protocol_conflict)options->on_conflict;
     if (options->max_retries >= 0)
         submit->max_retries = (uint32_t)options->max_retries;
     submit->timeout = options->timeout_usec;
     submit->backoff_min = options->backoff_min_usec;
     submit->backoff_max = options->backoff_max_usec;
-    apply_schedule(submit, options);
-    return 0;
+    if (options->priority >= 0)
+        submit->priority = (uint8_t)options->priority;
+    submit->cost = (uint8_t)options->cost;
+    submit->wait = options->wait_usec;
+    submit->deadline = options->deadline_usec;
+    if (options->keep_result && submit->flags & PROTOCOL_SUBMIT_DO)
+        submit->flags |= PROTOCOL_SUBMIT_KEEP;
+    r = put_rare(options, rare);
+    submit->rare = rare;
+    submit->rare_size = r > 0 ? (uint32_t)r : 0;
+    return r < 0 ? r : 0;
 }
 
 int request_submit(struct troupe_client *client, const struct request_job *job,
@@ -277,9 +289,9 @@ int request_submit(struct troupe_client *client, const struct request_job *job,
         .priority = PROTOCOL_DEFAULT_PRIORITY,
         .payload = {.form = PAYLOAD_INLINE, .data = job->data, .size = job->size},
     };
-    int r;
+    char rare[PROTOCOL_RARE_MAX];
+    int r = apply_options(client, &submit, job->options, rare);
 
-    r = apply_options(client, &submit, job->options);
     if (r == 0)
         r = take(client, job->cookie, NULL, &submit.cookie);
     if (r < 0)

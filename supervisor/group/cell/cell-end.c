@@ -85,7 +85,7 @@ static size_t find_deaths(const struct death_log *log, const struct job *job,
 }
 
 /* The job's payload, which is about to go elsewhere, and all that is counted with it. */
-static void cell_drop_bytes(struct cell *cell, struct job *job)
+static inline void cell_drop_bytes(struct cell *cell, struct job *job)
 {
     job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
     job_drop_checkpoint(job);
@@ -169,12 +169,6 @@ void cell_drop_payload(struct cell *cell, struct job *job)
     if (job->record)
         durable_job_take_payload(job);
     payload_deinit(&job->payload);
-}
-
-bool cell_keeps_result(const struct cell *cell, const struct job *job)
-{
-    return (job->keep_result && cell->config->results_max > 0 && cell->config->result_ttl > 0) ||
-           (job_has_children(job) && job->refusal == 0);
 }
 
 /* Passes the cell's reference on to the group's kept results, or drops it. */

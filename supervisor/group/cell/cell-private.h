@@ -159,7 +159,11 @@ void cell_note_gone(struct cell *cell);
  * `refusal`: CELL_E_*, for its waiters. */
 void cell_drop_job(struct cell *cell, struct job *job, int refusal);
 /* Whether the result is kept when the job has ended. */
-bool cell_keeps_result(const struct cell *cell, const struct job *job);
+static inline bool cell_keeps_result(const struct cell *cell, const struct job *job)
+{
+    return (job->keep_result && cell->config->results_max > 0 && cell->config->result_ttl > 0) ||
+           (job_has_children(job) && job->refusal == 0);
+}
 /* Ends one whose cancellation was requested. */
 void cell_end_cancelled(struct cell *cell, struct job *job);
 

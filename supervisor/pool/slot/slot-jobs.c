@@ -14,6 +14,7 @@
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Upper bound of a JOB record without key, checkpoint and payload. */
@@ -162,28 +163,30 @@ static const struct checkpoint *checkpoint_that_fits(const struct slot *slot, co
     return NULL;
 }
 
-/* Writes the ids of the jobs that this one has waited for, if the record has room for them. Returns
- * their size. */
-static uint32_t list_parents(const struct slot *slot, const struct job *job,
-                             uint32_t checkpoint_size, char ret[PROTOCOL_AFTER_MAX])
+/* Returns the ids of the jobs that this one has waited for, if the record has room for them; NULL =
+ * it does without. The caller frees them. */
+static char *list_parents(const struct slot *slot, const struct job *job)
 {
     const struct memory_header *header = slot->worker.endpoint.channel.mine.header;
-    const uint32_t room = header->ring_size / 2 - header->inline_max - 1024 - checkpoint_size;
-    const uint32_t size = ties_list_parents(job->rare->ties, ret);
+    const struct checkpoint *checkpoint = job_checkpoint(job);
+    const uint32_t room =
+        header->ring_size / 2 - header->inline_max - 1024 - (checkpoint ? checkpoint->size : 0);
+    char *ids = malloc(PROTOCOL_AFTER_MAX + 1);
+    const uint32_t size = ids ? ties_list_parents(job->rare->ties, ids) : 0;
 
-    return size <= room ? size : 0;
+    if (ids)
+        ids[size <= room ? size : 0] = '\0';
+    return ids;
 }
 
-static int slot_send_job(struct slot *slot, const struct job *job)
+static int write_job(struct slot *slot, const struct job *job, const char *parents)
 {
     /* As the worker was started; the configuration may have changed. */
     const uint32_t inline_max = slot->worker.endpoint.channel.mine.header->inline_max;
     const uint32_t inline_size = job->payload.size > inline_max ? 0 : (uint32_t)job->payload.size;
     const struct checkpoint *checkpoint = checkpoint_that_fits(slot, job);
     const uint32_t checkpoint_size = checkpoint ? checkpoint->size : 0;
-    char parents[PROTOCOL_AFTER_MAX];
-    const uint32_t parents_size =
-        job->rare && job->rare->ties ? list_parents(slot, job, checkpoint_size, parents) : 0;
+    const uint32_t parents_size = parents ? (uint32_t)strlen(parents) : 0;
     const uint32_t room =
         JOB_RECORD_FIXED + job->key_size + checkpoint_size + parents_size + inline_size;
     struct protocol_job record; /* not cleared: a name in its id takes most of it */
@@ -212,6 +215,16 @@ static int slot_send_job(struct slot *slot, const struct job *job)
         return r;
     endpoint_commit(&slot->worker.endpoint, PROTOCOL_JOB, (uint32_t)r);
     return 0;
+}
+
+static int slot_send_job(struct slot *slot, const struct job *job)
+{
+    char *parents = job_own_ties(job) ? list_parents(slot, job) : NULL;
+    int r = write_job(slot, job, parents);
+
+    if (parents)
+        free(parents);
+    return r;
 }
 
 bool slot_job_waits(const struct slot *slot)
