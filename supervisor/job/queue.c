@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define job_of(node) list_entry(node, struct job, link)
 #define BIT(band)    (UINT64_C(1) << (band))
@@ -168,20 +169,54 @@ void disk_queue_append(struct disk_queue *queue, struct disk_queue *more)
     more->occupied = 0;
 }
 
-int64_t disk_queue_pop(struct disk_queue *queue)
+size_t disk_queue_peek(const struct disk_queue *queue, struct disk_number *ret, size_t max)
 {
-    const unsigned priority = disk_queue_priority(queue);
-    struct block *block;
-    int64_t number;
+    size_t n = 0;
 
-    assert(priority < QUEUE_PRIORITIES);
-    block = block_of(list_first(&queue->bands[priority]));
-    number = block->numbers[block->first++];
-    if (block->first == block->end) {
-        list_unlink(&block->link);
-        free(block);
-        if (list_empty(&queue->bands[priority]))
-            queue->occupied &= ~BIT(priority);
+    for (uint64_t bands = queue->occupied; bands != 0; bands &= bands - 1) {
+        const unsigned priority = (unsigned)__builtin_ctzll(bands);
+
+        list_for_each (node, &queue->bands[priority]) {
+            const struct block *block = block_of(node);
+
+            for (uint32_t i = block->first; i < block->end; i++) {
+                if (n == max)
+                    return n;
+                ret[n++] = (struct disk_number){block->numbers[i], priority};
+            }
+        }
     }
-    return number;
+    return n;
+}
+
+/* Removes a number of a block, and the block if it is empty then. Those before it move up. */
+static void remove_at(struct block *block, uint32_t index)
+{
+    int64_t *first = &block->numbers[block->first];
+
+    memmove(first + 1, first, (index - block->first) * sizeof(*first));
+    block->first++;
+    if (block->first < block->end)
+        return;
+    list_unlink(&block->link);
+    free(block);
+}
+
+void disk_queue_remove(struct disk_queue *queue, const struct disk_number *number)
+{
+    struct list *band = &queue->bands[number->priority];
+
+    list_for_each_safe (node, band) {
+        struct block *block = block_of(node);
+        uint32_t i = block->first;
+
+        while (i < block->end && block->numbers[i] != number->number)
+            i++;
+        if (i == block->end)
+            continue;
+        remove_at(block, i);
+        break;
+    }
+    if (list_empty(band))
+        queue->occupied &= ~BIT(number->priority);
 }

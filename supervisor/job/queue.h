@@ -6,6 +6,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"
+#include <stddef.h>
 #include <stdint.h>
 
 struct job;
@@ -64,5 +65,12 @@ static inline unsigned disk_queue_priority(const struct disk_queue *queue)
     return queue->occupied == 0 ? QUEUE_PRIORITIES : (unsigned)__builtin_ctzll(queue->occupied);
 }
 
-/* Removes the next number and returns it. The queue must not be empty. */
-int64_t disk_queue_pop(struct disk_queue *queue);
+struct disk_number {
+    int64_t number;
+    unsigned priority;
+};
+
+/* Copies the next numbers, at most `max` of them, which stay in the queue. Returns how many. */
+size_t disk_queue_peek(const struct disk_queue *queue, struct disk_number *ret, size_t max);
+/* Removes a number of the queue. Those before it with its priority are looked at. */
+void disk_queue_remove(struct disk_queue *queue, const struct disk_number *number);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/cell/cell-backlog.h"
 
+#include "shared/base/cleanup.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
 #include "supervisor/job/job-ties.h"
@@ -11,15 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pause before the next reading if none of the jobs could be taken. */
 #define READ_RETRY USEC_PER_SEC
 
 /* How many jobs are read at a time. */
 #define CHUNK (CELL_JOBS_IN_MEMORY / 2)
 
-/* A number that was taken out of the backlog, to be read. */
+/* A number whose row is being read. It stays in the backlog until its job is in the queue. */
 struct reading {
-    uint8_t priority;
+    struct disk_number number;
     struct job *job; /* with a reference: it was in memory; NULL = its row is read */
 };
 
@@ -39,6 +39,15 @@ static void on_retry(struct timer *timer, usec_t now)
 {
     (void)now;
     cell_wake(list_entry(timer, struct cell_backlog, retry)->cell);
+}
+
+/* Memory is short, or none of the jobs that were read could be taken. */
+static void read_later(struct cell *cell)
+{
+    struct timer *timer = &cell->backlog->retry;
+
+    if (timer_arm(cell_timers(cell), timer, usec_add(cell_now(cell), READ_RETRY)) < 0)
+        cell_wake(cell);
 }
 
 static struct cell_backlog *make_backlog(struct cell *cell)
@@ -120,15 +129,6 @@ static void review_parked(struct cell *cell)
 
 /* ---- from memory to disk ---- */
 
-/* The priority of the next job that is not in the queue; QUEUE_PRIORITIES = none. */
-static unsigned next_priority(const struct cell_backlog *backlog)
-{
-    const unsigned waiting = disk_queue_priority(&backlog->numbers);
-    const unsigned read = backlog->load ? backlog->readings[0].priority : QUEUE_PRIORITIES;
-
-    return read < waiting ? read : waiting;
-}
-
 bool cell_backlog_awaits_restore(const struct job *job)
 {
     return job->record && group_awaits_restore(job->group) &&
@@ -154,7 +154,7 @@ bool cell_backlog_add(struct cell *cell, struct job *job, bool first)
         return add_new(cell, job);
     if (!backlog)
         return false;
-    next = next_priority(backlog);
+    next = disk_queue_priority(&backlog->numbers);
     if (job->priority < next || (first && job->priority == next))
         return false;
     r = first ? disk_queue_push_front(&backlog->numbers, job->priority, durable_job_number(job))
@@ -287,16 +287,15 @@ static bool is_of_group(const struct cell *cell, const struct job_row *row)
 
 /* Puts the job of a reading into the queue, unless it has ended. Returns 0, -ENOMEM, or
  * CELL_E_EXISTS: another job has its id, until that one has ended and is forgotten. */
-static int take_reading(struct cell *cell, const struct reading *reading,
-                        struct job_load_entry *entry)
+static int take_job(struct cell *cell, struct reading *reading, struct loaded_job *loaded)
 {
-    struct job *job = reading->job;
+    struct job *job = TAKE_PTR(reading->job);
     int r;
 
-    if (!job && entry->job && is_of_group(cell, &entry->job->row)) {
-        job = durable_job_find(cell->context->durable, &entry->job->row);
+    if (!job && loaded && is_of_group(cell, &loaded->row)) {
+        job = durable_job_find(cell->context->durable, &loaded->row);
         if (!job) {
-            r = restore(cell, entry->job, &job);
+            r = restore(cell, loaded, &job);
             if (r == 0)
                 enqueue(cell, job);
             return r;
@@ -308,44 +307,47 @@ static int take_reading(struct cell *cell, const struct reading *reading,
     return 0;
 }
 
-/* Puts the last readings back, from the `n`th on. */
-static void put_back(struct cell *cell, struct job_load *load, size_t n)
+/* Takes a reading out of the backlog. Returns 0, CELL_E_EXISTS, or -ENOMEM: it stays there. */
+static int take_reading(struct cell *cell, struct reading *reading, struct loaded_job *loaded)
 {
-    struct cell_backlog *backlog = cell->backlog;
+    struct disk_queue *numbers = &cell->backlog->numbers;
+    int r = take_job(cell, reading, loaded);
 
-    for (size_t i = load->n; i-- > n;) {
-        struct reading *reading = &backlog->readings[i];
-
-        /* Without memory, it comes back at the next start. */
-        (void)disk_queue_push_front(&backlog->numbers, reading->priority, load->entries[i].number);
-        if (reading->job)
-            job_unref(cell->context->jobs, reading->job);
-    }
+    /* A job whose id is taken gives way to the others of its priority. */
+    if (r == CELL_E_EXISTS &&
+        disk_queue_push_back(numbers, reading->number.priority, reading->number.number) < 0)
+        r = -ENOMEM;
+    if (r >= 0)
+        disk_queue_remove(numbers, &reading->number);
+    return r;
 }
 
-/* A job whose id is taken gives way to the others of its priority. */
+/* Leaves the readings from the `n`th on in the backlog. */
+static void end_readings(struct cell *cell, size_t n, size_t end)
+{
+    for (; n < end; n++)
+        if (cell->backlog->readings[n].job)
+            job_unref(cell->context->jobs, cell->backlog->readings[n].job);
+}
+
 static void take_readings(struct cell *cell, struct job_load *load, int result)
 {
     struct cell_backlog *backlog = cell->backlog;
     bool any = false;
     size_t n = 0;
-    int r = 0;
 
     backlog->load = NULL;
-    for (; result == 0 && n < load->n_read; n++) {
-        const struct reading *reading = &backlog->readings[n];
-
-        r = take_reading(cell, reading, &load->entries[n]);
-        if (r == CELL_E_EXISTS)
-            r = disk_queue_push_back(&backlog->numbers, reading->priority, load->entries[n].number);
-        else
-            any = any || r == 0;
+    for (int r; result == 0 && n < load->n_read; n++) {
+        r = take_reading(cell, &backlog->readings[n], load->entries[n].job);
         if (r < 0)
             break;
+        any = any || r == 0;
     }
-    put_back(cell, load, n);
-    if (any || timer_arm(cell_timers(cell), &backlog->retry, cell_now(cell) + READ_RETRY) < 0)
+    end_readings(cell, n, load->n);
+    if (any)
         cell_wake(cell);
+    else
+        read_later(cell);
 }
 
 static void on_loaded(struct store_task *task, int result)
@@ -358,27 +360,28 @@ static void on_loaded(struct store_task *task, int result)
     job_load_free(load);
 }
 
-/* Takes the next numbers out of the backlog. Jobs in memory before the first that is not go into
- * the queue immediately. Returns how many are to be read. */
-static size_t take_numbers(struct cell *cell, struct job_load *load)
+/* Finds the next numbers. Jobs in memory before the first that is not go into the queue
+ * immediately. Returns how many are to be read. */
+static size_t begin_readings(struct cell *cell, struct job_load *load)
 {
     struct cell_backlog *backlog = cell->backlog;
-    size_t n = 0, n_left = CHUNK;
+    struct disk_number next[CHUNK];
+    const size_t n_next = disk_queue_peek(&backlog->numbers, next, CHUNK);
+    size_t n = 0;
 
-    for (; n_left > 0 && disk_queue_priority(&backlog->numbers) < QUEUE_PRIORITIES; n_left--) {
-        struct reading *reading = &backlog->readings[n];
-
-        reading->priority = (uint8_t)disk_queue_priority(&backlog->numbers);
-        load->entries[n].number = disk_queue_pop(&backlog->numbers);
+    for (size_t i = 0; i < n_next; i++) {
         /* One with a chosen id is not found by its number. */
-        reading->job = durable_job_find(cell->context->durable,
-                                        &(struct job_row){.number = load->entries[n].number});
-        if (reading->job)
-            (void)job_ref(reading->job);
-        if (n > 0 || !reading->job)
+        struct job *job =
+            durable_job_find(cell->context->durable, &(struct job_row){.number = next[i].number});
+
+        if (job)
+            (void)job_ref(job);
+        backlog->readings[n] = (struct reading){.number = next[i], .job = job};
+        load->entries[n].number = next[i].number;
+        if (n > 0 || !job)
             n++;
         else
-            enqueue_parked(cell, reading->job);
+            (void)take_reading(cell, &backlog->readings[0], NULL);
     }
     return n;
 }
@@ -397,12 +400,14 @@ static void begin_loading(struct cell *cell)
 {
     struct job_load *load = job_load_new(CHUNK);
 
-    if (!load)
-        return; /* tried again at the end of the next turn */
+    if (!load) {
+        read_later(cell);
+        return;
+    }
     load->owner = cell;
     load->bytes_max = few_bytes(cell);
     load->task.done = on_loaded;
-    load->n = take_numbers(cell, load);
+    load->n = begin_readings(cell, load);
     if (load->n == 0) {
         job_load_free(load);
         return;
@@ -437,7 +442,7 @@ void cell_backlog_leave(struct cell *cell)
     if (!backlog)
         return;
     if (backlog->load) {
-        put_back(cell, backlog->load, 0);
+        end_readings(cell, 0, backlog->load->n);
         backlog->load->owner = NULL;
     }
     timer_disarm(cell_timers(cell), &backlog->retry);

@@ -26,6 +26,15 @@ static void push_front(unsigned priority, int64_t number)
     ck_assert_int_eq(disk_queue_push_front(&queue, priority, number), 0);
 }
 
+static int64_t pop(void)
+{
+    struct disk_number next;
+
+    ck_assert_uint_eq(disk_queue_peek(&queue, &next, 1), 1);
+    disk_queue_remove(&queue, &next);
+    return next.number;
+}
+
 TEST(numbers_come_by_priority_then_in_their_order)
 {
     push_back(32, 1);
@@ -33,11 +42,11 @@ TEST(numbers_come_by_priority_then_in_their_order)
     push_back(32, 3);
     push_back(0, 4);
     ck_assert_uint_eq(disk_queue_priority(&queue), 0);
-    ck_assert_int_eq(disk_queue_pop(&queue), 4);
+    ck_assert_int_eq(pop(), 4);
     ck_assert_uint_eq(disk_queue_priority(&queue), 32);
-    ck_assert_int_eq(disk_queue_pop(&queue), 1);
-    ck_assert_int_eq(disk_queue_pop(&queue), 3);
-    ck_assert_int_eq(disk_queue_pop(&queue), 2);
+    ck_assert_int_eq(pop(), 1);
+    ck_assert_int_eq(pop(), 3);
+    ck_assert_int_eq(pop(), 2);
     ck_assert_uint_eq(disk_queue_priority(&queue), QUEUE_PRIORITIES);
 }
 
@@ -52,9 +61,9 @@ TEST(numbers_pushed_to_the_front_come_first_across_blocks)
         push_front(5, -i);
     }
     for (int64_t i = N; i >= 1; i--)
-        ck_assert_int_eq(disk_queue_pop(&queue), -i);
+        ck_assert_int_eq(pop(), -i);
     for (int64_t i = 1; i <= N; i++)
-        ck_assert_int_eq(disk_queue_pop(&queue), i);
+        ck_assert_int_eq(pop(), i);
     ck_assert_uint_eq(disk_queue_priority(&queue), QUEUE_PRIORITIES);
 }
 
@@ -64,9 +73,9 @@ TEST(a_backlog_that_is_emptied_again_and_again_keeps_its_order)
     push_back(7, 0);
     for (int64_t i = 1; i <= 3000; i++) {
         push_back(7, i);
-        ck_assert_int_eq(disk_queue_pop(&queue), i - 1);
+        ck_assert_int_eq(pop(), i - 1);
     }
-    ck_assert_int_eq(disk_queue_pop(&queue), 3000);
+    ck_assert_int_eq(pop(), 3000);
 }
 
 TEST(an_appended_queue_comes_behind_by_priority)
@@ -82,12 +91,28 @@ TEST(an_appended_queue_comes_behind_by_priority)
     ck_assert_uint_eq(disk_queue_priority(&more), QUEUE_PRIORITIES);
     disk_queue_deinit(&more);
     push_back(32, 3);
-    ck_assert_int_eq(disk_queue_pop(&queue), 10);
-    ck_assert_int_eq(disk_queue_pop(&queue), 1);
-    ck_assert_int_eq(disk_queue_pop(&queue), 42);
-    ck_assert_int_eq(disk_queue_pop(&queue), 3);
-    ck_assert_int_eq(disk_queue_pop(&queue), 2);
+    ck_assert_int_eq(pop(), 10);
+    ck_assert_int_eq(pop(), 1);
+    ck_assert_int_eq(pop(), 42);
+    ck_assert_int_eq(pop(), 3);
+    ck_assert_int_eq(pop(), 2);
     ck_assert_uint_eq(disk_queue_priority(&queue), QUEUE_PRIORITIES);
+}
+
+TEST(numbers_that_were_looked_at_stay_until_they_are_removed)
+{
+    struct disk_number next[1000];
+
+    for (int i = 0; i < 1000; i++)
+        push_back(32, i);
+    push_back(40, 1000);
+    ck_assert_uint_eq(disk_queue_peek(&queue, next, 1000), 1000);
+    push_front(32, -1);
+    for (int i = 0; i < 999; i++)
+        disk_queue_remove(&queue, &next[i]);
+    ck_assert_int_eq(pop(), -1);
+    ck_assert_int_eq(pop(), 999);
+    ck_assert_int_eq(pop(), 1000);
 }
 
 TEST(a_number_takes_at_most_nine_bytes)
