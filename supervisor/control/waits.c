@@ -69,7 +69,10 @@ static const char *store_cause(const struct store *store)
 static bool add_group(struct reply *reply, const struct group *group)
 {
     const char *problem = group_store_problem(group);
+    const size_t n_ending = held_n_ending(&group->context->pools->process->held, group->name);
 
+    if (n_ending > 0)
+        add(reply, &(struct wait){.cause = "stopping", .target = group->name, .count = n_ending});
     if (group->removal != GROUP_STAYS && !group_is_undescribed(group))
         add_cause(reply, "removed", group->name);
     if (group->drain != GROUP_OPEN)

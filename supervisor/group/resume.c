@@ -104,10 +104,23 @@ static void keep_attempts_of_rest(const struct group_context *context)
             (void)memory_scan_jobs(held->fds[0], keep_missed, (void *)(uintptr_t)context);
 }
 
+static void on_worker_ended(void *userdata, const char *name)
+{
+    const struct group_context *context = userdata;
+    struct group *group = registry_group_of(context->registry, name);
+
+    if (group)
+        group_each_cell (cell, group)
+            cell_wake(cell);
+}
+
 void groups_resume(const struct group_context *context)
 {
+    struct held_table *held = &context->pools->process->held;
     struct group *group;
 
+    held->worker_ended = on_worker_ended;
+    held->userdata = (void *)(uintptr_t)context;
     for (size_t i = 0; (group = registry_next(context->registry, &i));)
         group_resume(group);
     take_left(context, true);

@@ -142,8 +142,12 @@ static void held_on_exited(struct spawner_client *client, const struct spawn_exi
     held->ended = true;
     held->how = *how;
     held->pidfd = close_fd(held->pidfd);
-    if (held->discarded)
-        held_free(held);
+    if (!held->discarded)
+        return;
+    list_unlink(&held->link);
+    if (held->kind == HOLDING_WORKER && held->table->worker_ended)
+        held->table->worker_ended(held->table->userdata, held->name);
+    held_free(held);
 }
 
 static const struct spawner_handler HELD_SPAWNER = {.exited = held_on_exited};
@@ -227,16 +231,36 @@ const struct held *held_next(const struct held_table *table, enum holding_kind k
     return NULL;
 }
 
+static bool is_of_group(const struct held *held, const char *group)
+{
+    const size_t size = strlen(group);
+
+    return strncmp(held->name, group, size) == 0 && held->name[size] == '/';
+}
+
 bool held_has_group(const struct held_table *table, const char *group)
 {
     static const enum holding_kind kinds[] = {HOLDING_WORKER, HOLDING_SERVICE};
-    const size_t size = strlen(group);
 
     for (size_t i = 0; i < ELEMENTS(kinds); i++)
         for (const struct held *held = NULL; (held = held_next(table, kinds[i], held));)
-            if (strncmp(held->name, group, size) == 0 && held->name[size] == '/')
+            if (is_of_group(held, group))
                 return true;
     return false;
+}
+
+size_t held_n_ending(const struct held_table *table, const char *group)
+{
+    size_t n = 0;
+
+    if (!table->spawner)
+        return 0;
+    list_for_each (node, &table->discarded) {
+        const struct held *held = list_entry(node, struct held, link);
+
+        n += held->kind == HOLDING_WORKER && is_of_group(held, group);
+    }
+    return n;
 }
 
 struct held *held_take_any(struct held_table *table, enum holding_kind kind)
@@ -294,7 +318,7 @@ static int parse_bytes(struct held *held, size_t size)
     return 0;
 }
 
-/* Copies the message, and owns its descriptors. NULL without memory. */
+/* Copies the message. NULL without memory. */
 static struct held *held_new(struct held_table *table, const struct message *message)
 {
     const struct message_record *record = &message->record;
@@ -306,17 +330,15 @@ static struct held *held_new(struct held_table *table, const struct message *mes
     held->client.handler = &HELD_SPAWNER;
     held->client.id = held->holding.id = record->id;
     held->pid = record->pid;
-    held->pidfd = message->n_fds > record->n_fds ? message->fds[record->n_fds] : -1;
+    held->pidfd = -1;
     held->ended = record->ended;
     held->how = record->how;
-    held->n_fds = record->n_fds;
-    memcpy(held->fds, message->fds, held->n_fds * sizeof(int));
     memcpy(held->bytes, record->bytes, record->size);
     list_init(&held->link);
     return held;
 }
 
-/* Those that are held, and perhaps a pidfd. */
+/* Whether there are those that are held, and perhaps a pidfd. */
 static bool has_its_descriptors(const struct message *message)
 {
     const size_t n = message->record.n_fds;
@@ -338,24 +360,32 @@ static int register_held(struct held_table *table, struct held *held)
     return r == -EEXIST ? 0 : r;
 }
 
+/* Gives it the descriptors of the message. */
+static void take_fds(struct held *held, struct message *message)
+{
+    const size_t n = message->record.n_fds;
+
+    if (message->n_fds > n)
+        held->pidfd = message->fds[n];
+    held->n_fds = n;
+    memcpy(held->fds, message->fds, n * sizeof(int));
+    message->n_fds = 0;
+}
+
 /* Returns 0 or -errno. */
 static int add(struct held_table *table)
 {
     const struct message_record *record = &incoming.record;
-    struct held *held;
-    int r;
+    struct held *held = held_new(table, &incoming);
+    int r = held ? register_held(table, held) : -ENOMEM;
 
-    if (!has_its_descriptors(&incoming))
-        return -EBADMSG;
-    held = held_new(table, &incoming);
-    if (!held)
-        return -ENOMEM;
-    incoming.n_fds = 0;
-    r = register_held(table, held);
     if (r < 0) {
-        held_free(held);
+        if (held)
+            held_free(held);
         return r;
     }
+    if (has_its_descriptors(&incoming))
+        take_fds(held, &incoming);
     if (parse_bytes(held, record->size) < 0) {
         held->name = "something unknown";
         held_discard(held);
@@ -366,71 +396,22 @@ static int add(struct held_table *table)
     return 0;
 }
 
-/* What could not be collected, for lack of memory or descriptors. */
-struct missed {
-    uint64_t id;
-    pid_t pid;
-    int error;
-};
-
-/* Noted without memory; whether they are to be ended is known behind the last message. */
-static struct missed missed[1024];
-static size_t n_missed;
-
-static void give_up(struct held_table *table, const struct missed *it)
-{
-    struct spawner_client client = {.id = it->id};
-    struct holding holding = {.id = it->id};
-
-    if (it->pid == 0)
-        log_error("a socket, a client or notes of the last supervisor cannot be taken over: %s",
-                  strerror(-it->error));
-    else
-        log_error("process %d cannot be taken over: %s", (int)it->pid, strerror(-it->error));
-    spawner_kill(table->spawner, &client, it->pid);
-    holding_drop(&holding, table->spawner);
-    /* So that no other process gets this id while this one ends. */
-    if (handle_table_restore(&table->spawner->clients, client.id, &client) == 0)
-        spawner_forget(table->spawner, &client);
-}
-
-static void note_missed(struct held_table *table, int error)
-{
-    const struct missed it = {incoming.record.id, incoming.record.pid, error};
-
-    if (n_missed < ELEMENTS(missed))
-        missed[n_missed++] = it;
-    else
-        give_up(table, &it);
-}
-
-/* The program before an upgrade can continue with them. Returns 0 or -errno. */
-static int settle_missed(struct held_table *table)
-{
-    if (n_missed > 0 && table->end.upgrading)
-        return missed[0].error;
-    for (size_t i = 0; i < n_missed; i++)
-        give_up(table, &missed[i]);
-    return 0;
-}
-
-/* `r`: -EMFILE if descriptors were lost. Returns 0 when it was the last one, -EAGAIN if not, or
+/* `lost`: -EMFILE if descriptors were lost. Returns 0 when it was the last one, -EAGAIN if not, or
  * another -errno. */
-static int take_message(struct held_table *table, int r)
+static int take_message(struct held_table *table, int lost)
 {
+    int r;
+
     switch (message_kind_of(&incoming)) {
     case MESSAGE_HELD:
-        if (r == 0)
-            r = add(table);
-        if (r < 0)
-            note_missed(table, r);
+        table->lost = lost < 0 ? lost : table->lost;
+        r = add(table);
         message_close_fds(&incoming);
-        return -EAGAIN;
+        return r < 0 ? r : -EAGAIN;
     case MESSAGE_HELD_END:
         table->end = incoming.record.end;
-        r = settle_missed(table);
         handle_table_link_free(&table->spawner->clients);
-        return r;
+        return table->end.upgrading ? table->lost : 0;
     default:
         message_close_fds(&incoming);
         return -EPROTO;
@@ -444,7 +425,6 @@ int held_collect(struct held_table *table, struct spawner *spawner, usec_t timeo
     int r = spawner->fd < 0 ? 0 : -EAGAIN;
 
     *table = (struct held_table){.spawner = spawner};
-    n_missed = 0;
     list_init(&table->waiting);
     list_init(&table->discarded);
     while (r == -EAGAIN) {

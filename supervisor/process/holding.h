@@ -101,6 +101,10 @@ struct held_table {
     struct list discarded; /* until their processes end */
     struct index names;
     struct message_held_end end;
+    int lost; /* -errno: the descriptors of some are lost; 0 = of none */
+    /* Called when the process of a discarded worker has ended, with its name. NULL = not. */
+    void (*worker_ended)(void *userdata, const char *name);
+    void *userdata;
 };
 
 struct held {
@@ -124,9 +128,10 @@ struct held {
     uint8_t bytes[];
 };
 
-/* Collects all, blocking for at most `timeout`. Returns 0, -ETIMEDOUT, -EPROTO or -errno; does
- * nothing without a keeper. Call it before the spawner's first request. `table` is valid even after
- * an error. */
+/* Collects all, blocking for at most `timeout`. Something whose descriptors are lost, because there
+ * are too many, has none. Returns 0, -ETIMEDOUT, -EPROTO or -errno: the keeper still holds it all
+ * for another supervisor, such as the program before an upgrade. Does nothing without a keeper.
+ * Call it before the spawner's first request. `table` is valid even after an error. */
 int held_collect(struct held_table *table, struct spawner *spawner, usec_t timeout);
 /* Frees all, and neither kills nor drops anything. Harmless on a zeroed table. */
 void held_deinit(struct held_table *table);
@@ -156,5 +161,8 @@ struct held *held_take_any(struct held_table *table, enum holding_kind kind);
 void held_adopt(struct held *held, struct spawner_client *client, struct holding *holding);
 /* Kills the process and drops what is held. */
 void held_discard(struct held *held);
+/* Returns how many workers of the group were discarded and have not ended yet: their jobs still
+ * run. */
+size_t held_n_ending(const struct held_table *table, const char *group);
 /* Discards what has not been taken. */
 void held_discard_rest(struct held_table *table);

@@ -101,11 +101,20 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
         cell_requeue(cell, job, true);
 }
 
+/* Whether no job may begin. As long as a worker of the last supervisor has not ended that could not
+ * be taken over, its jobs run, and nothing else knows of their keys and of what they take of
+ * limits.
+ */
+static bool cell_holds(const struct cell *cell)
+{
+    return cell->pause != CELL_RUNS || cell->group->drain == GROUP_WORKED_OFF ||
+           held_n_ending(&cell->context->pools->process->held, cell->group->name) > 0;
+}
+
 /* The next job for a worker; NULL = none. */
 static struct job *cell_next(const struct cell *cell)
 {
-    const bool holds = cell->pause != CELL_RUNS || cell->group->drain == GROUP_WORKED_OFF;
-    struct job *job = holds ? NULL : queue_first(&cell->queue);
+    struct job *job = cell_holds(cell) ? NULL : queue_first(&cell->queue);
 
     return job && job->record && durable_job_may_exist(job) ? NULL : job;
 }
