@@ -304,7 +304,7 @@ static void add_unique(struct reply *reply, const struct job *job)
 {
     const struct job_table *jobs = job->cell->context->jobs;
     const struct job *other =
-        job->rare->holds ? unique_replacement(jobs, job) : unique_holder(jobs, &job->rare->unique);
+        job->rare->holds ? job->rare->replaced_by : unique_holder(jobs, &job->rare->unique);
     char id[PROTOCOL_ID_TEXT];
 
     if (other)

@@ -29,31 +29,59 @@ struct unique_id unique_id_make(const char *group, const void *key, size_t size)
     return unique_digest_end(&digest);
 }
 
-/* Returns a listed job with this key that holds it, or else one that waits for it; one that stays,
- * if there is any. */
-static struct job *find(const struct job_table *table, const struct unique_id *id, bool holds)
+/* Many jobs with a key may be going at a time, while the disk is slow: none of them is looked at to
+ * find the others. So the index has a key for each role. */
+enum role {
+    HOLDER,
+    WAITING,
+    GOING, /* about to end; does not hold the key */
+};
+
+static uint64_t index_key(const struct unique_id *id, enum role role)
 {
-    struct index_entry *entry = index_find(&table->unique, id->low);
-    struct job *found = NULL;
+    return id->low + role;
+}
+
+static void list_as(struct job_table *table, struct job_rare *rare, enum role role)
+{
+    rare->role = (uint8_t)role;
+    index_add(&table->unique, &rare->by_unique, index_key(&rare->unique, role));
+}
+
+static void relist(struct job_table *table, struct job *job)
+{
+    struct job_rare *rare = job->rare;
+    const enum role role = rare->holds ? HOLDER : unique_is_going(job) ? GOING : WAITING;
+
+    if (role == rare->role)
+        return;
+    index_remove(&table->unique, &rare->by_unique);
+    list_as(table, rare, role);
+}
+
+static struct job *find(const struct job_table *table, const struct unique_id *id, enum role role)
+{
+    struct index_entry *entry = index_find(&table->unique, index_key(id, role));
 
     for (; entry; entry = index_find_next(entry)) {
         const struct job_rare *rare = list_entry(entry, struct job_rare, by_unique);
 
-        if (rare->holds == holds && rare->unique.high == id->high && rare->unique.low == id->low &&
-            (!found || unique_is_going(found)))
-            found = rare->job;
+        if (rare->role == role && rare->unique.high == id->high && rare->unique.low == id->low)
+            return rare->job;
     }
-    return found;
+    return NULL;
 }
 
 struct job *unique_holder(const struct job_table *table, const struct unique_id *id)
 {
-    return find(table, id, true);
+    return find(table, id, HOLDER);
 }
 
 struct job *unique_successor(const struct job_table *table, const struct unique_id *id)
 {
-    return find(table, id, false);
+    struct job *waiting = find(table, id, WAITING);
+
+    return waiting ? waiting : find(table, id, GOING);
 }
 
 int unique_set(struct job *job, const struct unique_id *id)
@@ -73,7 +101,20 @@ void unique_join(struct job_table *table, struct job *job)
         return;
     rare->holds = !unique_holder(table, &rare->unique);
     rare->listed = true;
-    index_add(&table->unique, &rare->by_unique, rare->unique.low);
+    list_as(table, rare, rare->holds ? HOLDER : WAITING);
+    relist(table, job);
+}
+
+void unique_yield(struct job_table *table, struct job *job)
+{
+    job->rare->holds = false;
+    relist(table, job);
+}
+
+void unique_review(struct job_table *table, struct job *job)
+{
+    if (job_is_unique(job))
+        relist(table, job);
 }
 
 struct job *unique_leave(struct job_table *table, struct job *job)
@@ -86,34 +127,29 @@ struct job *unique_leave(struct job_table *table, struct job *job)
     index_remove(&table->unique, &rare->by_unique);
     rare->listed = false;
     next = rare->holds ? unique_successor(table, &rare->unique) : NULL;
-    if (next)
+    if (next) {
         next->rare->holds = true;
+        relist(table, next);
+    }
     return next;
 }
 
-void unique_replace(struct job *job, struct job *old)
+void unique_replace(struct job_table *table, struct job *job, struct job *old)
 {
     job->rare->replaces = job_ref(old);
-    old->rare->replaced = true;
+    old->rare->replaced_by = job;
+    unique_review(table, old);
 }
 
-struct job *unique_replacement(const struct job_table *table, const struct job *job)
-{
-    const struct job_rare *rare = job->rare;
-    struct index_entry *entry =
-        rare->replaced ? index_find(&table->unique, rare->unique.low) : NULL;
-
-    for (; entry; entry = index_find_next(entry))
-        if (list_entry(entry, struct job_rare, by_unique)->replaces == job)
-            return list_entry(entry, struct job_rare, by_unique)->job;
-    return NULL;
-}
-
-struct job *unique_end_replacing(struct job *job)
+struct job *unique_end_replacing(struct job_table *table, struct job *job)
 {
     struct job *old = job->rare ? TAKE_PTR(job->rare->replaces) : NULL;
 
-    if (old)
-        old->rare->replaced = false;
+    if (!old)
+        return NULL;
+    if (old->rare->replaced_by == job) {
+        old->rare->replaced_by = NULL;
+        unique_review(table, old);
+    }
     return old;
 }

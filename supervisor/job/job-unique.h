@@ -40,19 +40,23 @@ static inline bool job_is_unique(const struct job *job)
 /* Whether the job may not begin, because of another one with its key. */
 static inline bool unique_waits(const struct job *job)
 {
-    return job_is_unique(job) && (!job->rare->holds || job->rare->replaced);
+    return job_is_unique(job) && (!job->rare->holds || job->rare->replaced_by);
 }
 
 /* Whether a job with a key is about to end without having begun again. */
 static inline bool unique_is_going(const struct job *job)
 {
-    return job->rare->replaced || job_cancel_requested(job);
+    return job->rare->replaced_by || job_cancel_requested(job);
 }
 
 /* Gives a job that is not listed the id. Returns 0 or -ENOMEM. */
 int unique_set(struct job *job, const struct unique_id *id);
 /* Lists a job that has an id: it holds the key from now on if no other job does. */
 void unique_join(struct job_table *table, struct job *job);
+/* An earlier job is still to be listed, and will hold the key of this one, which waits for that. */
+void unique_yield(struct job_table *table, struct job *job);
+/* Called when a job may be going that was not before: see unique_is_going(). */
+void unique_review(struct job_table *table, struct job *job);
 /* Takes the job out of the list. Returns the job that holds the key now instead of it, and has
  * waited for that; NULL = none. Idempotent. */
 struct job *unique_leave(struct job_table *table, struct job *job);
@@ -68,9 +72,7 @@ static inline bool unique_is_awaited(const struct job_table *table, const struct
 }
 
 /* The new job is about to replace `old`, which waits. unique_end_replacing() follows. */
-void unique_replace(struct job *job, struct job *old);
-/* Returns the job that replaces this one; NULL = none. */
-struct job *unique_replacement(const struct job_table *table, const struct job *job);
+void unique_replace(struct job_table *table, struct job *job, struct job *old);
 /* The old job may begin again, unless it has ended. Returns it, with the reference that was taken;
  * NULL = none was replaced. */
-struct job *unique_end_replacing(struct job *job);
+struct job *unique_end_replacing(struct job_table *table, struct job *job);

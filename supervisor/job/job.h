@@ -76,7 +76,7 @@ struct unique_id {
 
 /* What few jobs have. */
 struct job_rare {
-    struct index_entry by_unique; /* in job_table.unique, while `listed` */
+    struct index_entry by_unique; /* in job_table.unique, while `listed`: see job-unique.c */
     struct job *job;
     struct job_attempt *attempts;  /* job.n_attempts of them; NULL = none so far */
     struct checkpoint *checkpoint; /* NULL = none */
@@ -86,12 +86,13 @@ struct job_rare {
     char *tags;                    /* words with blanks; NULL = none */
     struct history_row *past;      /* what History= keeps of it, once it ends; NULL = nothing */
     struct job *replaces;          /* with a reference: it is cancelled once this job is on disk */
+    struct job *replaced_by; /* which is being written: this job does not begin; NULL = none */
     /* When the first of the jobs came that it stands for, by clock_steady(); 0 = not debounced. */
     usec_t debounced;
     uint32_t ties_bytes; /* of edges to parents, while they count as the job's */
     bool listed;
-    bool holds;    /* the key; otherwise it waits until the job that does has ended */
-    bool replaced; /* a job that is being written replaces it: it does not begin */
+    bool holds;   /* the key; otherwise it waits until the job that does has ended */
+    uint8_t role; /* private to job-unique.c */
 };
 
 /* A million of them may wait: what few jobs have is allocated when they need it. */

@@ -316,7 +316,7 @@ void cell_drop_job(struct cell *cell, struct job *job, int refusal)
 
 void cell_end_cancelled(struct cell *cell, struct job *job)
 {
-    const struct job *by = job->rare ? unique_replacement(cell->context->jobs, job) : NULL;
+    const struct job *by = job->rare ? job->rare->replaced_by : NULL;
     char reason[sizeof("replaced by job ") + PROTOCOL_ID_TEXT] = "cancelled", id[PROTOCOL_ID_TEXT];
 
     if (by)

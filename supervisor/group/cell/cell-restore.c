@@ -123,7 +123,7 @@ static void join_unique(const struct cell *cell, struct job *job)
     id = &job->rare->unique;
     if (names_on_disk_has_before(&cell->context->durable->unique, id, sizeof(*id),
                                  durable_job_number(job)))
-        job->rare->holds = false;
+        unique_yield(cell->context->jobs, job);
 }
 
 int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct saved_job *saved,

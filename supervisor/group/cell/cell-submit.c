@@ -210,7 +210,7 @@ static void cell_announce(struct cell *cell, struct job *job, struct job *supers
         ties_announce(cell->context->jobs, job);
     unique_join(cell->context->jobs, job);
     if (supersedes)
-        unique_replace(job, supersedes);
+        unique_replace(cell->context->jobs, job, supersedes);
 }
 
 int cell_submit(struct cell *cell, const struct cell_request *request, struct job **ret)

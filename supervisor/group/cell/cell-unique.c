@@ -17,12 +17,13 @@ static void end_aside(struct job *job)
 /* The job that was to be replaced continues to wait, if it still does. */
 static void keep_replaced(struct job *job)
 {
-    struct job *old = unique_end_replacing(job);
+    struct job_table *jobs = job->cell->context->jobs;
+    struct job *old = unique_end_replacing(jobs, job);
 
     if (!old)
         return;
     end_aside(old);
-    job_unref(job->cell->context->jobs, old);
+    job_unref(jobs, old);
 }
 
 void cell_release_unique(struct job *job)

@@ -335,6 +335,7 @@ int cell_cancel(struct job *job, enum protocol_cause cause, uid_t canceller)
         return CELL_CANCEL_E_WAIT;
     job->cause = (uint8_t)cause;
     job->canceller = canceller;
+    unique_review(cell->context->jobs, job);
     if (!job->record) {
         cell_cancel_now(cell, job);
         return 0;

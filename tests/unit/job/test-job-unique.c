@@ -112,12 +112,11 @@ TEST(a_job_that_is_being_replaced_does_not_begin_unless_that_fails)
 {
     struct job *old = new_job(&KEY), *new = new_job(&KEY);
 
-    unique_replace(new, old);
+    unique_replace(&table, new, old);
     ck_assert(unique_waits(old));
-    ck_assert_ptr_eq(unique_replacement(&table, old), new);
-    ck_assert_ptr_null(unique_replacement(&table, new));
-    ck_assert_ptr_eq(unique_end_replacing(new), old);
-    ck_assert_ptr_null(unique_end_replacing(new));
+    ck_assert_ptr_eq(old->rare->replaced_by, new);
+    ck_assert_ptr_eq(unique_end_replacing(&table, new), old);
+    ck_assert_ptr_null(unique_end_replacing(&table, new));
     ck_assert(!unique_waits(old));
     job_unref(&table, old);
 }
@@ -126,10 +125,10 @@ TEST(the_last_of_several_replacements_is_the_next_holder)
 {
     struct job *running = new_job(&KEY), *old = new_job(&KEY), *new = new_job(&KEY);
 
-    unique_replace(new, old);
+    unique_replace(&table, new, old);
     ck_assert_ptr_eq(unique_successor(&table, &KEY), new);
     ck_assert_ptr_eq(unique_leave(&table, running), new);
-    job_unref(&table, unique_end_replacing(new));
+    job_unref(&table, unique_end_replacing(&table, new));
 }
 
 TEST(a_job_that_is_to_be_cancelled_is_not_the_next_one)
@@ -137,10 +136,46 @@ TEST(a_job_that_is_to_be_cancelled_is_not_the_next_one)
     struct job *running = new_job(&KEY), *old = new_job(&KEY), *new = new_job(&KEY);
 
     old->cause = PROTOCOL_CAUSE_REQUESTED;
+    unique_review(&table, old);
     ck_assert_ptr_eq(unique_successor(&table, &KEY), new);
     new->cause = PROTOCOL_CAUSE_REQUESTED;
+    unique_review(&table, new);
+    ck_assert_ptr_eq(unique_successor(&table, &KEY), new);
     old->cause = PROTOCOL_CAUSE_NONE;
+    unique_review(&table, old);
     ck_assert_ptr_eq(unique_leave(&table, running), old);
+}
+
+TEST(a_job_that_another_one_replaces_next_does_not_begin_when_the_first_is_refused)
+{
+    struct job *old = new_job(&KEY), *first = new_job(&KEY), *second = new_job(&KEY);
+
+    unique_replace(&table, first, old);
+    unique_replace(&table, second, old);
+    job_unref(&table, unique_end_replacing(&table, first));
+    ck_assert(unique_waits(old));
+    ck_assert_ptr_eq(old->rare->replaced_by, second);
+    job_unref(&table, unique_end_replacing(&table, second));
+    ck_assert(!unique_waits(old));
+}
+
+/* Otherwise this takes minutes. */
+TEST(jobs_that_are_being_replaced_are_not_looked_at)
+{
+    const unsigned n = 200000;
+    struct job **jobs = calloc(n, sizeof(struct job *));
+
+    ck_assert_ptr_nonnull(jobs);
+    for (unsigned i = 0; i < n; i++) {
+        jobs[i] = new_job(&KEY);
+        if (i > 0)
+            unique_replace(&table, jobs[i], jobs[i - 1]);
+        ck_assert_ptr_eq(unique_holder(&table, &KEY), jobs[0]);
+        ck_assert_ptr_eq(unique_successor(&table, &KEY), i > 0 ? jobs[i] : NULL);
+    }
+    for (unsigned i = 1; i < n; i++)
+        job_unref(&table, unique_end_replacing(&table, jobs[i]));
+    free(jobs);
 }
 
 TEST(a_job_without_a_key_is_not_listed)
