@@ -15,15 +15,6 @@
 #define BATCH_MIN 1000u
 #define BATCH_MAX 8192u
 
-static inline uint64_t row_bytes(const struct history_row *row)
-{
-    uint64_t bytes = sizeof(*row) + _HISTORY_N_TEXTS;
-
-    for (unsigned i = 0; i < _HISTORY_N_TEXTS; i++)
-        bytes += row->sizes[i];
-    return bytes;
-}
-
 struct history {
     /* The loop's own. */
     struct loop *loop;

@@ -16,13 +16,13 @@ static bool is_tag(void *userdata, const char *tag, size_t size)
     return strlen(wanted) == size && memcmp(wanted, tag, size) == 0;
 }
 
-static bool has_text(const struct view *view, const char *text)
+static bool has_text(const struct view *view, const char *text, size_t size)
 {
     static const enum history_text searched[] = {HISTORY_ID, HISTORY_KEY, HISTORY_TAGS,
                                                  HISTORY_REASON, HISTORY_EXCERPT};
 
     for (unsigned i = 0; i < ELEMENTS(searched); i++)
-        if (memmem(view->texts[searched[i]], view->sizes[searched[i]], text, strlen(text)))
+        if (memmem(view->texts[searched[i]], view->sizes[searched[i]], text, size))
             return true;
     return false;
 }
@@ -50,7 +50,7 @@ static bool matches_contents(const struct history_filter *filter, const struct v
 {
     return equals(view, HISTORY_KEY, filter->key, filter->key_size) &&
            (!filter->tag || history_each_tag(view, is_tag, filter->tag)) &&
-           (!filter->text || has_text(view, filter->text));
+           (!filter->text || has_text(view, filter->text, filter->text_size));
 }
 
 static struct history_group *find_group(const struct list *groups, int64_t number)
@@ -135,6 +135,7 @@ static int offer(struct history_call *call, int64_t group, const struct list *gr
     if (!row)
         return -ENOMEM;
     row->group = of;
+    row->number = view.number;
     row->open = open;
     row->state = (enum job_state)view.state;
     if (open)
@@ -142,6 +143,7 @@ static int offer(struct history_call *call, int64_t group, const struct list *gr
     fill_facts(&row->facts, statement, &view);
     list_push_back(&call->hits, &row->link);
     call->n_hits++;
+    call->bytes += history_row_bytes(row);
     return 0;
 }
 
@@ -250,7 +252,7 @@ int history_search(struct history_database *database, struct history_call *call,
     if (scan.by_word)
         (void)sqlite3_bind_int64(scan.statement, 1, scan.word.bucket);
     (void)sqlite3_bind_int64(scan.statement, 2, call->before);
-    for (unsigned n = 1; r == 0 && !call->complete && call->n_hits < call->wanted; n++) {
+    for (unsigned n = 1; r == 0 && !call->complete && !history_call_is_full(call); n++) {
         if (n % GLANCE == 0 && clock_now() >= end)
             break;
         r = advance(&scan);

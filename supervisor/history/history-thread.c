@@ -262,7 +262,7 @@ static int put_rows(struct history *history, struct list *rows, size_t *ret)
             break;
         n_lost += r > 0; /* no number was free */
         r = 0;
-        (void)atomic_fetch_sub_explicit(&history->queued, row_bytes(row_of(node)),
+        (void)atomic_fetch_sub_explicit(&history->queued, history_row_bytes(row_of(node)),
                                         memory_order_relaxed);
         list_unlink(node);
         free(row_of(node));
@@ -277,7 +277,7 @@ static void drop_rows(struct history *history, struct list *rows)
     size_t n = 0;
 
     while ((node = list_first(rows))) {
-        (void)atomic_fetch_sub_explicit(&history->queued, row_bytes(row_of(node)),
+        (void)atomic_fetch_sub_explicit(&history->queued, history_row_bytes(row_of(node)),
                                         memory_order_relaxed);
         list_unlink(node);
         free(row_of(node));
@@ -365,7 +365,7 @@ static bool advance(struct history *history, struct history_call *call)
     if (r < 0)
         fail(history, r);
     return r < 0 || call->complete ||
-           (!call->purge && (call->n_hits >= call->wanted || call->spent >= PAGE_USEC));
+           (!call->purge && (history_call_is_full(call) || call->spent >= PAGE_USEC));
 }
 
 static void serve(struct history *history, struct list *calls)

@@ -177,7 +177,7 @@ void history_add(struct job *job)
     row = add_reason(row, job->reason);
     row->facts = job->facts;
     row->state = job->state;
-    bytes = row_bytes(row);
+    bytes = history_row_bytes(row);
     if (atomic_load_explicit(&history->queued, memory_order_relaxed) + bytes > QUEUE_BYTES) {
         history->n_dropped++;
         free(row);

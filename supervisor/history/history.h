@@ -30,6 +30,8 @@ struct loop;
 #define HISTORY_DELAY (100 * USEC_PER_MSEC)
 /* Bytes of the payload that a row has with HistoryPayload=yes. */
 #define HISTORY_EXCERPT_MAX 200
+/* The hits of a call take little more than this. */
+#define HISTORY_HITS_BYTES ((uint64_t)1 << 20)
 /* Unfinished calls of a user. */
 #define HISTORY_CALLS_MAX 4
 
@@ -63,6 +65,7 @@ enum history_text {
 struct history_row {
     struct list link;
     struct history_group *group;
+    int64_t number; /* of hits: where a search continues after it */
     struct job_facts facts;
     enum job_state state;
     uint64_t payload_size; /* 0 = not kept */
@@ -73,6 +76,16 @@ struct history_row {
 
 /* Returns a text of the row, with a NUL behind it. */
 const char *history_row_text(const struct history_row *row, enum history_text which);
+
+/* Returns the bytes of its texts, and of the row. */
+static inline uint64_t history_row_bytes(const struct history_row *row)
+{
+    uint64_t bytes = sizeof(*row) + _HISTORY_N_TEXTS;
+
+    for (unsigned i = 0; i < _HISTORY_N_TEXTS; i++)
+        bytes += row->sizes[i];
+    return bytes;
+}
 
 struct history_options {
     const char *path; /* of the database; its directory is made if it is missing. Copied */
@@ -131,9 +144,9 @@ struct history_reader {
 /* NULL, -1, 0 = any. Texts are owned. A row whose contents the reader may not read does not match a
  * key, tag or text. */
 struct history_filter {
-    char *group, *id, *tag, *text;
-    char *key;
-    size_t key_size;
+    char *group, *id, *tag;
+    char *key, *text;
+    size_t key_size, text_size;
     int state;
     int cause;    /* enum protocol_cause; -1 = any */
     int failed;   /* enum attempt_cause, of the last attempt that failed; -1 = any */
@@ -154,12 +167,19 @@ struct history_call {
     size_t wanted;    /* hits */
     struct list hits; /* struct history_row.link, newest first */
     size_t n_hits;    /* or rows that were removed */
+    uint64_t bytes;   /* of the hits: no more are looked for above HISTORY_HITS_BYTES */
     bool complete;    /* there are no further ones */
     usec_t spent;     /* private */
     int error;        /* 0; -ECANCELED: the history ends; or another -errno: it is off */
     void (*done)(struct history_call *call); /* called in the loop */
     void *owner;                             /* NULL once its client has left */
 };
+
+/* Whether it has as many hits as it is to have. */
+static inline bool history_call_is_full(const struct history_call *call)
+{
+    return call->n_hits >= call->wanted || call->bytes >= HISTORY_HITS_BYTES;
+}
 
 /* Whether the user has fewer than HISTORY_CALLS_MAX unfinished calls. */
 bool history_has_room(const struct history *history, uid_t uid);

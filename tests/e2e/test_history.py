@@ -45,6 +45,15 @@ class History(Case):
         self.assertEqual(self.found(s, group="without"), [])
         self.assertEqual(len(self.found(s)), 10)
 
+    def test_Q14_a_page_of_jobs_with_long_reasons_has_fewer_jobs(self):
+        s = self.with_history(MaxRetries=0)
+        ids = [s.create("past", "retry 1 " + 1000 * "\x01") for _ in range(1000)]  # six bytes each in JSON
+        for id in ids:
+            self.assertEqual(s.wait_job(id)["state"], "dead")
+        jobs, n = s.pages(JOBS + "History", "jobs", group="past")
+        self.assertEqual(sorted(job["id"] for job in jobs), sorted(ids))
+        self.assertGreater(n, 4)
+
     def test_Q14_a_row_says_what_the_job_was(self):
         s = self.with_history()
         for group in "past", "kept":

@@ -70,18 +70,16 @@ static void report_row(struct reply *reply, const char *key, const struct histor
     reply_end_object(reply);
 }
 
-static void report_hits(struct reply *reply, const char *key, struct history_call *call,
-                        struct request_parts *parts)
+/* Returns the number of the row. */
+static int64_t report_hit(struct reply *reply, const char *key, struct list *hit)
 {
-    struct list *node;
+    struct history_row *row = list_entry(hit, struct history_row, link);
+    const int64_t number = row->number;
 
-    while ((node = list_first(&call->hits))) {
-        struct history_row *row = list_entry(node, struct history_row, link);
-
-        list_unlink(node);
-        report_row(parts ? request_part_item(parts) : reply, key, row);
-        free(row);
-    }
+    list_unlink(hit);
+    report_row(reply, key, row);
+    free(row);
+    return number;
 }
 
 /* ---- calls ---- */
@@ -146,21 +144,23 @@ static void on_page(struct history_call *call)
         refuse_off(page->parts.request);
         return;
     }
-    report_hits(NULL, NULL, call, &page->parts);
-    page->parts.cursor = (uint64_t)call->before;
     request_parts_resume(&page->parts);
 }
 
-/* Asks once a page: what was found within a time, if it is complete or not. */
+/* Asks once a page, and reports what was found within a time, if it is complete or not. */
 static bool step(struct request_parts *parts)
 {
     struct page *page = page_of(parts);
+    struct list *hit = list_first(&page->call->hits);
 
-    if (page->asked && page->call->complete)
-        return false;
-    if (page->asked) {
-        parts->left = 0;
+    if (hit) {
+        parts->cursor = (uint64_t)report_hit(request_part_item(parts), NULL, hit);
         return true;
+    }
+    if (page->asked) {
+        parts->cursor = (uint64_t)page->call->before;
+        parts->left = 0;
+        return !page->call->complete;
     }
     page->asked = page->busy = parts->waits = true;
     page->call->before = (int64_t)parts->cursor;
@@ -188,6 +188,14 @@ static bool take_text(const struct request *request, const char *name, char **re
     if (text)
         *ret = strdup(text);
     return !text || *ret;
+}
+
+static bool take_searched(const struct request *request, struct history_filter *filter)
+{
+    if (!take_text(request, "text", &filter->text))
+        return false;
+    filter->text_size = filter->text ? strlen(filter->text) : 0;
+    return true;
 }
 
 /* "group" or "group/key". */
@@ -234,7 +242,7 @@ static bool take_filter(struct request *request, struct history_filter *filter)
     filter->since = varlink_usec(&request->parameters, "since_at", 0);
     filter->until = varlink_usec(&request->parameters, "until_at", 0);
     return take_target(request, filter) && take_text(request, "tag", &filter->tag) &&
-           take_text(request, "text", &filter->text);
+           take_searched(request, filter);
 }
 
 static void search(struct request *request)
@@ -324,7 +332,7 @@ static void drop_find(struct request *request)
 
 static void answer_found(struct request *request, struct history_call *call)
 {
-    report_hits(request_begin(request), "job", call, NULL);
+    (void)report_hit(request_begin(request), "job", list_first(&call->hits));
     request_end(request);
 }
 

@@ -257,12 +257,14 @@ static int measure_searches(const char *path, size_t wanted)
     measure_search(&module, "cause and group", call, wanted);
     call = new_call();
     call->filter.text = strdup("key-123");
+    call->filter.text_size = 7;
     measure_search(&module, "text that is common", call, wanted);
     call = new_call();
     call->filter.id = strdup("0123456789abcdef0123456789abcdef");
     measure_search(&module, "id that is missing", call, 1);
     call = new_call();
     call->filter.text = strdup("no such text");
+    call->filter.text_size = 12;
     measure_search(&module, "text that is missing", call, wanted);
     printf("}\n");
     history_free(module.history);

@@ -153,6 +153,7 @@ static void draw_filter(struct history_call *call)
         filter->tag = strdup(draw(2) ? "one" : "two");
     if (draw(4) == 0)
         filter->text = strdup("n 1");
+    filter->text_size = filter->text ? 3 : 0;
     if (draw(3) == 0)
         filter->state = (int)(JOB_SUCCEEDED + draw(4));
     if (draw(5) == 0)
