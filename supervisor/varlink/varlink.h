@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Values, including members and elements, in a call: bounds the work for one. */
 #define VARLINK_VALUES_MAX 1024
@@ -77,6 +78,14 @@ struct varlink_bytes {
     const char *data; /* ends with a NUL; NULL = absent */
     size_t size;
 };
+
+/* Whether they are part of a text; NULL = not. The time depends on the text's size, not on theirs.
+ */
+static inline bool varlink_bytes_in(const struct varlink_bytes *bytes, const char *text,
+                                    size_t size)
+{
+    return text && memmem(text, size, bytes->data, bytes->size);
+}
 
 /* The members of an object by name, which the interface must describe with that type. The
  * results are valid as long as the call. */

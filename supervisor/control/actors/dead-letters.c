@@ -24,15 +24,21 @@
 
 /* ---- parameters ---- */
 
+static size_t text_size(const char *text)
+{
+    return text ? strlen(text) : 0;
+}
+
 /* Whether the text is part of what names the letter, or of its own text, which is restricted. */
 static bool has_text(const struct request *request, const struct dead_letter *letter,
-                     const char *text)
+                     const struct varlink_bytes *text)
 {
     const struct topic *topic = &letter->topic;
 
-    return !text || (letter->job && strstr(letter->job, text)) ||
-           (topic->key && memmem(topic->key, topic->key_size, text, strlen(text))) ||
-           (letter->text && access_letter(request, letter) && strstr(letter->text, text));
+    return !text->data || varlink_bytes_in(text, letter->job, text_size(letter->job)) ||
+           varlink_bytes_in(text, topic->key, topic->key_size) ||
+           (letter->text && access_letter(request, letter) &&
+            varlink_bytes_in(text, letter->text, text_size(letter->text)));
 }
 
 /* Takes the parameter "filter"; without it, everything matches. False: an error has been sent. */
@@ -103,7 +109,7 @@ struct letters {
     bool has_one;
     struct dead_letter *one;          /* the only one, until it is visited */
     struct dead_letter_filter filter; /* texts borrowed from the call */
-    const char *text;                 /* see has_text(); NULL = any */
+    struct varlink_bytes text;        /* see has_text(); none = any */
     struct dead_letter_walk walk;
     void (*visit)(struct letters *letters, struct dead_letter *letter);
     uint64_t last;  /* later ids were on an earlier page, or have come since the call */
@@ -148,7 +154,7 @@ static bool step(struct request_parts *parts)
         return true;
     parts->cursor = letter->id;
     if (letters->has_one || (dead_letter_matches(letter, &letters->filter) &&
-                             has_text(parts->request, letter, letters->text)))
+                             has_text(parts->request, letter, &letters->text)))
         letters->visit(letters, letter);
     return true;
 }
@@ -178,7 +184,7 @@ static struct letters *letters_new(struct request *request, const struct dead_le
     letters->bulk.parts.free = free_letters;
     letters->filter = *filter;
     if (varlink_object(&request->parameters, "filter", &given))
-        letters->text = varlink_string(&given, "text");
+        letters->text = varlink_bytes(&given, "text");
     letters->last = all->tally->last_id;
     dead_letter_walk_begin(&letters->walk, all, newest_first);
     return letters;

@@ -241,7 +241,7 @@ static bool take_filter(struct request *request, const struct varlink_object *gi
     if (key.data)
         ret->key = key;
     ret->cause = attempt_cause_from_string(cause ? cause : "");
-    ret->text = varlink_string(given, "text");
+    ret->text = varlink_bytes(given, "text");
     ret->states = state >= 0 ? 1u << state : states;
     ret->since = varlink_usec(given, "since_at", 0);
     ret->until = varlink_usec(given, "until_at", now);

@@ -48,10 +48,11 @@ static bool has_cause(const struct job_filter *filter, const struct job *job)
 
 static bool has_text(const struct job_filter *filter, const struct job *job)
 {
-    char id[PROTOCOL_ID_TEXT];
+    char text[PROTOCOL_ID_TEXT];
+    const char *id = job_format_id(job, text);
 
-    return !filter->text || strstr(job_format_id(job, id), filter->text) ||
-           (job->key && memmem(job->key, job->key_size, filter->text, strlen(filter->text)));
+    return !filter->text.data || varlink_bytes_in(&filter->text, id, strlen(id)) ||
+           varlink_bytes_in(&filter->text, job->key, job->key_size);
 }
 
 /* A job without a group has ended and exists only for clients that still receive its result. */

@@ -21,11 +21,11 @@ struct request_parts;
 
 /* The jobs that a call means. Those that wait on disk only are matched by their rows. */
 struct job_filter {
-    uint64_t group;           /* reference; 0 = all groups */
-    struct varlink_bytes key; /* data NULL = all; borrowed from the call */
-    unsigned states;          /* a bit per enum job_state */
-    const char *text;         /* is part of the id or the key; NULL = any; borrowed */
-    enum attempt_cause cause; /* of the last attempt that failed; NONE = any */
+    uint64_t group;            /* reference; 0 = all groups */
+    struct varlink_bytes key;  /* data NULL = all; borrowed from the call */
+    unsigned states;           /* a bit per enum job_state */
+    struct varlink_bytes text; /* is part of the id or the key; NULL = any; borrowed */
+    enum attempt_cause cause;  /* of the last attempt that failed; NONE = any */
     usec_t since, until; /* when they were accepted, realtime; 0, USEC_INFINITY = at any time */
 };
 
