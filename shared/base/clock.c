@@ -26,7 +26,9 @@ static usec_t steady_origin; /* clock_steady() when CLOCK_BOOTTIME was 0; 0 = no
 
 usec_t clock_set_origin(usec_t origin)
 {
-    steady_origin = origin > 0 ? origin : usec_sub(clock_realtime(), clock_read(CLOCK_BOOTTIME));
+    const usec_t now = clock_read(CLOCK_BOOTTIME);
+
+    steady_origin = origin > 0 ? origin : usec_sub(clock_realtime(), now);
     return steady_origin;
 }
 

@@ -108,7 +108,8 @@ static void add_hold(struct reply *reply, const struct group *group, const struc
 {
     static const char *const causes[] = {[LIMIT_RATE] = "rate", [LIMIT_RUNNING] = "running_max"};
     const bool is_running = hold->gate == LIMIT_RUNNING;
-    const usec_t until = usec_add(clock_realtime(), usec_sub(hold->until, clock_now()));
+    const usec_t left = usec_sub(hold->until, clock_now());
+    const usec_t until = usec_add(clock_realtime(), left);
 
     if (hold->gate == LIMIT_NONE)
         return;
