@@ -115,7 +115,7 @@ E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS)) $(E2E_PRELOADS)
 
 .PHONY: all run python check check-python check-binding check-programs check-unit check-stress check-e2e check-web check-nats check-monitoring check-clients check-layers check-chaos check-upgrades check-asan check-tsan \
-	check-model check-world check-world-mutants check-valgrind check-systemd check-powercut check-vm check-packages check-image fuzz lint fmt install install-files uninstall deb deb-deps bench bench-quick bench-deps bench-instructions help deps clean \
+	check-model check-world check-world-mutants check-world-builds check-valgrind check-systemd check-powercut check-vm check-packages check-image fuzz lint fmt install install-files uninstall deb deb-deps bench bench-quick bench-deps bench-instructions help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -305,15 +305,19 @@ $(BUILD)/faults/libtroupe.o: $(call fault_object,$(WORKER))
 
 # The linker gives the world what the product would block in.
 comma := ,
-WORLD_WRAPS := close clock_gettime time recvmsg send nanosleep sched_yield poll ppoll epoll_wait epoll_pwait2 syscall getrandom kill \
+WORLD_WRAPS := clock_gettime recvmsg send sched_yield poll ppoll epoll_pwait2 syscall getrandom kill \
 	pthread_create pthread_join pthread_mutex_lock pthread_cond_wait pthread_cond_timedwait \
 	pthread_cond_signal \
-	closer_start taker_start names_start names_wait fault_point fault_inject fsync fdatasync \
+	fault_inject fsync posix_fallocate open fopen \
 	spawn spawn_find_ended spawn_reap supervisor_process_init supervisor_process_start keeper_supervisor_ready keeper_expect_orphans \
-	crashes_add signalfd timerfd_create timerfd_settime prctl hash_secret
+	crashes_add signalfd timerfd_create hash_secret
+# Instead of these, it gets other functions: helpers of the supervisor are processes or threads of their own.
+WORLD_OTHERS := closer_start=sim_nothing taker_start=sim_nothing malloc_trim=sim_nothing prctl=sim_nothing timerfd_settime=sim_nothing \
+	names_start=names_look_up names_wait=names_look_up fault_point=sim_fault_point fdatasync=__wrap_fsync
+world_others = $(foreach pair,$(WORLD_OTHERS),-Wl,--wrap=$(firstword $(subst =, ,$(pair))) -Wl,--defsym=__wrap_$(pair))
 $(BUILD)/tests/world/world: $(call fault_object,$(wildcard tests/world/*.c) $(KEEPER)) $(BUILD)/faults/libtroupe.o \
 		$(BUILD)/faults/libsupervisor.a $(BUILD)/faults/libshared.a
-	$(link) $(addprefix -Wl$(comma)--wrap=,$(WORLD_WRAPS)) $(SUPERVISOR_LIBS)
+	$(link) $(addprefix -Wl$(comma)--wrap=,$(WORLD_WRAPS)) $(world_others) $(SUPERVISOR_LIBS)
 
 $(BUILD)/tests/e2e/preload/%.so: tests/e2e/preload/%.c $(STAMP)
 	$(call say,LD,$@)
@@ -490,6 +494,13 @@ check-world: deps
 	$(if $(WORLD_SECONDS)$(WORLD_SEEDS),,+@BUILD='$(BUILD)' tests/world/mutants/run)
 
 # Puts real, fixed faults back; MUTANTS='NAME…' chooses, MUTANT_SECONDS=N bounds the CPU time for each.
+# One seed is the same world in all builds, which are as different as compilers make them.
+check-world-builds: deps
+	+@$(again) $(BUILD)/tests/world/world
+	+@$(MAKE) --no-print-directory BUILD='$(BUILD)/asan' SAN=address,undefined CFLAGS='-O1 -g' '$(BUILD)/asan/tests/world/world'
+	@$(BUILD)/tests/world/world 1-100 --hash 2>&1 | grep ^seed | sort > $(BUILD)/tests/world/hashes
+	@ASAN_OPTIONS=detect_leaks=0 $(BUILD)/asan/tests/world/world 1-100 --hash 2>&1 | grep ^seed | sort | diff $(BUILD)/tests/world/hashes -
+
 check-world-mutants: deps
 	+@$(again) $(BUILD)/tests/world/world
 	+@BUILD='$(BUILD)' tests/world/mutants/run $(MUTANTS)
@@ -668,6 +679,7 @@ help:
 	@echo 'make check-asan     the same with AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make check-tsan     rings and wake-ups under ThreadSanitizer'
 	@echo 'make check-world-mutants   whether it finds faults that were fixed once'
+	@echo 'make check-world-builds    whether a seed is the same in another build'
 	@echo 'make check-world    the whole in one process under a virtual clock; then the mutants, or WORLD_SEEDS=1-300, or WORLD_SECONDS=100'
 	@echo 'make check-model    models of the wake-ups and of an upgrade, searched by spin for what is lost'
 	@echo 'make check-valgrind unit tests under valgrind'

@@ -84,8 +84,8 @@ static void ask(struct talker *talker)
         return;
     if (troupe_future_await(future, sim_one_in(2) ? TROUPE_AWAIT_STASH : TROUPE_AWAIT_RUN) == 0) {
         answer = troupe_future_payload(future, &size);
-        if (size != sizeof(*answer) || memcmp(answer, words, size) != 0)
-            model_fault("another answer than to question %u", words->number);
+        sim_expect(size == sizeof(*answer) && memcmp(answer, words, size) == 0,
+                   "another answer than to question %u", words->number);
     }
     troupe_future_free(future);
 }
@@ -142,7 +142,7 @@ static void rename_self(struct talker *talker)
     (void)snprintf(name, sizeof(name), "talker-%u", talker->words.session);
     if (troupe_actor_register(talker->actor, name) == 0 &&
         troupe_actor_lookup(talker->actor, name, &found) == 0 && found != talker->self)
-        model_fault("%s is the name of another actor", name);
+        sim_fail("%s is the name of another actor", name);
 }
 
 static void say(struct talker *talker)
@@ -196,7 +196,7 @@ static void run(void *argument)
         }
         sim_rest(sim_below(USEC_PER_SEC));
     }
-    program_client_ends();
+    program_n_clients--;
 }
 
 void actors_start_talker(const char *socket_path, const char *recipient, unsigned n)
@@ -206,6 +206,6 @@ void actors_start_talker(const char *socket_path, const char *recipient, unsigne
 
     *talker = (struct talker){
         .socket_path = socket_path, .recipient = recipient, .n = n, .hearer = ++n_talkers};
-    program_client_begins();
+    program_n_clients++;
     (void)sim_start("talker", NULL, run, talker, NULL, NULL);
 }

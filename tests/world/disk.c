@@ -13,17 +13,17 @@
 
 #define SECTOR 512
 
-/* A file, with the sectors that have been written since the last sync, as they were then. */
+/* A file, as it was at the last sync. */
 struct image {
     struct list link;
     char path[256];
     ino_t inode;
-    sqlite3_int64 size; /* at the last sync */
-    uint8_t **sectors;  /* by number; NULL = not written */
-    sqlite3_int64 n_sectors;
+    uint8_t *bytes;
+    size_t size;
 };
 
-/* A file that is open. Its methods are those of the system but for some. */
+/* A file that is open, behind what the system has of it. Its methods are those of the system but
+ * for some. */
 struct file {
     struct list link; /* in files */
     sqlite3_file *base;
@@ -38,31 +38,29 @@ static sqlite3_vfs *system_vfs, vfs;
 static struct list images = {&images, &images}, files = {&files, &files};
 static bool is_full;
 
-static struct file *file_of(const sqlite3_file *base)
+static struct file *file_of(sqlite3_file *base)
 {
-    list_for_each (node, &files)
-        if (list_entry(node, struct file, link)->base == base)
-            return list_entry(node, struct file, link);
-    abort();
+    return (struct file *)(void *)((char *)base + system_vfs->szOsFile);
 }
 
 /* ---- what is not synced ---- */
 
-static void forget_sectors(struct image *image, sqlite3_int64 from)
+/* Returns the size, or 0 if there is no such file. */
+static size_t read_file(const char *path, uint8_t **ret)
 {
-    for (sqlite3_int64 i = from; i < image->n_sectors; i++) {
-        free(image->sectors[i]);
-        image->sectors[i] = NULL;
-    }
-    image->n_sectors = from < image->n_sectors ? from : image->n_sectors;
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat status;
+
+    if (fd < 0 || fstat(fd, &status) < 0)
+        return 0;
+    *ret = realloc(*ret, (size_t)status.st_size + 1);
+    return (size_t)pread(fd, *ret, (size_t)status.st_size, 0);
 }
 
 static void on_synced(struct image *image)
 {
-    struct stat status;
-
-    forget_sectors(image, 0);
-    image->size = stat(image->path, &status) == 0 ? status.st_size : 0;
+    if (sim_has(SIM_CUT_POWER))
+        image->size = read_file(image->path, &image->bytes);
 }
 
 static struct image *find_image(const char *path)
@@ -89,48 +87,23 @@ static struct image *take_image(const char *path)
     return image;
 }
 
-static void drop_image(const char *path)
-{
-    struct image *image = find_image(path);
-
-    if (!image)
-        return;
-    forget_sectors(image, 0);
-    image->size = 0;
-}
-
-static uint8_t **sector_of(struct image *image, sqlite3_int64 number)
-{
-    if (number >= image->n_sectors) {
-        image->sectors = realloc(image->sectors, (size_t)(number + 1) * sizeof(uint8_t *));
-        while (image->n_sectors <= number)
-            image->sectors[image->n_sectors++] = NULL;
-    }
-    return &image->sectors[number];
-}
-
-static void remember(const struct file *file, sqlite3_int64 at, int n)
-{
-    for (sqlite3_int64 i = at / SECTOR; file->image && i <= (at + n - 1) / SECTOR; i++) {
-        uint8_t **sector = sector_of(file->image, i);
-
-        if (*sector)
-            continue;
-        *sector = calloc(1, SECTOR);
-        (void)file->real->xRead(file->base, *sector, SECTOR, i * SECTOR);
-    }
-}
-
+/* Of what has changed since the last sync, nothing remains, everything, or some sectors. */
 static void lose(struct image *image)
 {
-    const uint64_t how = sim_below(3); /* nothing, everything, or some sectors */
+    const uint64_t how = sim_below(3);
     _cleanup_close_ int fd = open(image->path, O_WRONLY | O_CLOEXEC);
+    _cleanup_free_ uint8_t *now = NULL;
+    const size_t size = read_file(image->path, &now);
 
-    for (sqlite3_int64 i = 0; i < image->n_sectors; i++)
-        if (image->sectors[i] && fd >= 0 && (how == 1 || (how == 2 && sim_one_in(2))))
-            (void)!pwrite(fd, image->sectors[i], SECTOR, i * SECTOR);
+    for (size_t at = 0; at < image->size && fd >= 0; at += SECTOR) {
+        const size_t n = image->size - at < SECTOR ? image->size - at : SECTOR;
+        const bool changed = at + n > size || memcmp(image->bytes + at, now + at, n) != 0;
+
+        if (changed && (how == 1 || (how == 2 && sim_one_in(2))))
+            (void)!pwrite(fd, image->bytes + at, n, (off_t)at);
+    }
     if (fd >= 0 && how == 1)
-        (void)!ftruncate(fd, image->size);
+        (void)!ftruncate(fd, (off_t)image->size);
     on_synced(image);
 }
 
@@ -170,11 +143,9 @@ static bool fails(const char *what, const struct file *file)
 static int on_close(sqlite3_file *base)
 {
     struct file *file = file_of(base);
-    const int r = file->real->xClose(base);
 
     list_unlink(&file->link);
-    free(file);
-    return r;
+    return file->real->xClose(base);
 }
 
 static int on_read(sqlite3_file *base, void *bytes, int n, sqlite3_int64 at)
@@ -192,7 +163,6 @@ static int on_write(sqlite3_file *base, const void *bytes, int n, sqlite3_int64 
         return SQLITE_IOERR_WRITE;
     if (is_full && file->image)
         return SQLITE_FULL;
-    remember(file, at, n);
     return file->real->xWrite(base, bytes, n, at);
 }
 
@@ -200,10 +170,8 @@ static int on_truncate(sqlite3_file *base, sqlite3_int64 size)
 {
     struct file *file = file_of(base);
 
-    if (file->image) {
-        forget_sectors(file->image, size / SECTOR);
-        file->image->size = file->image->size < size ? file->image->size : size;
-    }
+    if (file->image && file->image->size > (size_t)size)
+        file->image->size = (size_t)size;
     return file->real->xTruncate(base, size);
 }
 
@@ -234,12 +202,11 @@ static int on_shm_lock(sqlite3_file *base, int from, int n, int flags)
 static int on_open(sqlite3_vfs *unused, const char *path, sqlite3_file *base, int flags, int *ret)
 {
     const int r = system_vfs->xOpen(system_vfs, path, base, flags, ret);
-    struct file *file;
+    struct file *file = file_of(base);
 
     (void)unused;
     if (r != SQLITE_OK)
         return r;
-    file = calloc(1, sizeof(*file));
     *file = (struct file){.base = base, .real = base->pMethods, .process = sim_self()};
     file->image = path ? take_image(path) : NULL;
     file->methods = *file->real;
@@ -259,8 +226,11 @@ static int on_open(sqlite3_vfs *unused, const char *path, sqlite3_file *base, in
 /* As if the directory was synced with it. */
 static int on_delete(sqlite3_vfs *unused, const char *path, int syncs)
 {
+    struct image *image = find_image(path);
+
     (void)unused;
-    drop_image(path);
+    if (image)
+        image->size = 0;
     return system_vfs->xDelete(system_vfs, path, syncs);
 }
 
@@ -269,6 +239,7 @@ void disk_init(void)
     system_vfs = sqlite3_vfs_find(NULL);
     vfs = *system_vfs;
     vfs.zName = "world";
+    vfs.szOsFile += (int)sizeof(struct file);
     vfs.xOpen = on_open;
     vfs.xDelete = on_delete;
     (void)sqlite3_vfs_register(&vfs, 1);

@@ -73,20 +73,21 @@ static struct task *new_task(void)
     return NULL;
 }
 
-static void on_task_end(struct sim_process *process, const struct sim_end *end)
+static void on_task_end(struct sim_process *process)
 {
     const struct signalfd_siginfo info = {.ssi_signo = SIGCHLD};
-    struct task *task = sim_userdata(process);
+    struct task *task = process->userdata;
 
-    sim_trace("%s ends: %s %d", sim_name(process), end->signalled ? "signal" : "status", end->code);
+    sim_trace("%s ends: %s %d", process->name, process->signalled ? "signal" : "status",
+              process->code);
     task->ended = true;
-    task->how = (struct spawn_exit){.signalled = end->signalled, .code = end->code};
+    task->how = (struct spawn_exit){.signalled = process->signalled, .code = process->code};
     if (task->pid == keeper.supervisor && machine.ready_since > 0) {
         machine.ready_time += sim_now() - machine.ready_since;
         machine.ready_since = 0;
     }
     if (task->channel != 0)
-        model_supervisor_ends(end->signalled || end->code != KEEPER_EXIT_UPGRADE);
+        model_supervisor_ends(process->signalled || process->code != KEEPER_EXIT_UPGRADE);
     (void)!write(machine.signals[1], &info, sizeof(info));
 }
 
@@ -258,13 +259,6 @@ int __wrap_signalfd(int fd, const sigset_t *mask, int flags)
     return sim_self() == machine.keeper ? machine.signals[0] : __real_signalfd(fd, mask, flags);
 }
 
-/* What concerns the process would concern the whole world. */
-int __wrap_prctl(int option, ...)
-{
-    (void)option;
-    return 0;
-}
-
 usec_t __real_crashes_add(struct crashes *crashes, usec_t now);
 
 /* The machine is busy: else a supervisor that dies at each tenth point would be started a thousand
@@ -305,7 +299,7 @@ static void run_keeper(void *unused)
     sim_exit(keeper_run(&program));
 }
 
-static void on_keeper_end(struct sim_process *process, const struct sim_end *end);
+static void on_keeper_end(struct sim_process *process);
 
 static void start_keeper(void)
 {
@@ -315,9 +309,10 @@ static void start_keeper(void)
 }
 
 /* Its children get SIGKILL from the kernel. */
-static void on_keeper_end(struct sim_process *process, const struct sim_end *end)
+static void on_keeper_end(struct sim_process *process)
 {
-    sim_trace("%s ends: %s %d", sim_name(process), end->signalled ? "signal" : "status", end->code);
+    sim_trace("%s ends: %s %d", process->name, process->signalled ? "signal" : "status",
+              process->code);
     kill_all();
     model_cut();
     close_fd(machine.signals[0]);

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct troupe_result;
+
 /* What a job is to do, as its payload says. */
 enum model_kind {
     MODEL_SUCCEED,
@@ -28,23 +30,53 @@ struct model_group {
     unsigned running, rate; /* at the same time; per second; 0 = no limit */
     bool running_per_key, rate_per_key;
     bool until_start; /* UniqueUntil= */
+    bool shares;      /* the named limit */
 };
 extern struct model_group model_groups[2];
+/* How many units of jobs of these run at the same time. */
+extern unsigned model_shared;
 
 /* Unique keys are numbers: what happens in a conflict, or that of all slots. */
 #define MODEL_N_UNIQUE    5
 #define MODEL_UNIQUE_SLOT MODEL_N_UNIQUE
+
+enum model_fate {
+    MODEL_OPEN,
+    MODEL_ENDED,
+    MODEL_REFUSED,
+    MODEL_UNKNOWN
+};
 
 struct model_job {
     uint32_t kind;
     bool durable;           /* the group */
     uint8_t key, unique;    /* numbers; unique: 0 = it has none */
     usec_t delay, deadline; /* spans; 0 = none */
+    unsigned cost;
+    uint32_t parent; /* the job for whose end it waits; 0 = none; enum troupe_condition */
+    unsigned condition;
+    /* Noted by others: */
+    bool may_be_cancelled; /* that is about to be requested */
+    unsigned n_unsure;     /* how often a client was told that it may be accepted or not */
+    unsigned maybe_saved;  /* the attempt that is about to save a checkpoint */
+    /* Noted by the model: */
+    enum model_fate fate; /* as its client knows it; MODEL_UNKNOWN: the connection was lost */
+    int end;
+    char slot[64];         /* of a schedule, or "" */
+    bool fired, not_fired; /* as the supervisor says of that */
+    bool misses_parent;
+    uint64_t runs; /* a bit per attempt */
+    unsigned n_runs;
+    usec_t submitted_at, told_at, began_at; /* 0 = not yet; the last run */
+    usec_t run_since, end_by, saved_at;     /* by machine_ready_time(); USEC_INFINITY = never */
+    usec_t pauses_until;
+    unsigned pause_crash, save_crash; /* how many crashes of the supervisor there were then */
+    unsigned saved, written;          /* attempts whose checkpoints are saved, and on disk */
 };
 
-/* Returns the job's index. */
+/* Returns the job's index, from 1 on. */
 uint32_t model_add(const struct model_job *job);
-const struct model_job *model_job(uint32_t index);
+struct model_job *model_job(uint32_t index);
 
 /* What happens in this seed, and what may then be otherwise. */
 enum {
@@ -52,9 +84,9 @@ enum {
     MODEL_DISK_FAULTS = 4, /* ends of durable jobs may wait, or not be told */
     MODEL_SLOTS_END = 2,   /* jobs of slots may end before their program has begun */
     MODEL_CLOCK = 8,       /* a keeper starts with another wall clock: spans may be shorter */
+    MODEL_NO_SLOTS = 16,   /* the clock is beyond the last slot when the schedule is first read */
 };
-void model_allow(unsigned what);
-bool model_allows(unsigned what);
+extern unsigned model_allowed;
 /* All but clients ended at once: which attempts had begun may not be known, and their numbers are
  * not used again. */
 void model_cut(void);
@@ -67,20 +99,14 @@ void model_works(uint32_t index);
 void model_stops(uint32_t index);
 /* The worker asks for another attempt after this time, and was heard. */
 void model_pauses(uint32_t index, usec_t until);
-/* It is about to save a checkpoint; has saved it; has found the one of an earlier attempt. */
-void model_saves(uint32_t index, unsigned number);
+/* It has saved a checkpoint; has found the one of an earlier attempt. */
 void model_saved(uint32_t index);
 void model_found(uint32_t index, unsigned number, bool right);
-/* The client was told that its job may have been accepted or not. Returns whether to ask for it by
- * its id, again and again. */
-bool model_unsure(uint32_t index);
-bool model_is_unsure(uint32_t index);
 /* The client was told that it was refused, or with the error -EEXIST that another job, which ends,
  * takes its place; how it ended. */
 void model_refused(uint32_t index, int error);
-void model_ended(uint32_t index, int end, unsigned attempts, bool right_result);
-/* Its cancellation is about to be requested; the request was accepted. */
-void model_may_be_cancelled(uint32_t index);
+void model_ended(uint32_t index, const struct troupe_result *result, bool right_result);
+/* The request to cancel it was accepted. */
 void model_is_cancelled(uint32_t index);
 /* The client lost the connection and does not know. */
 void model_unknown(uint32_t index);
@@ -90,8 +116,6 @@ extern struct model_job model_slot_job;
 /* The job of a slot has this id: returns its index. The supervisor says what became of a slot. */
 uint32_t model_slot(const char *id);
 void model_slot_decided(const char *id, bool fired);
-/* It has counted so many outcomes, of so many slots. */
-void model_slots_counted(uint64_t n, uint64_t expected);
 
 /* A message was heard, by a worker (0; each session talks to one) or a talker (from 1 on). Messages
  * of a sender are in order, and none comes twice unless its handler died. */
@@ -101,9 +125,7 @@ void model_heard(uint32_t session, unsigned hearer, uint32_t number, bool again)
 void model_timer(uint32_t session, uint32_t number, usec_t due);
 void model_timer_cancelled(uint32_t session, uint32_t number);
 
-/* Another promise was broken. */
-void model_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Whether all accepted jobs have ended as far as a client was told. */
-uint32_t model_n_open(void);
-/* Prints what is wrong. Returns the number of faults. */
-unsigned model_judge(void);
+extern uint32_t model_n_open;
+/* In the end. */
+void model_judge(void);

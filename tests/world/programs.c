@@ -27,14 +27,22 @@ struct program_start {
     size_t n_fds;
 };
 
+#define BYTES_MAX 1500000
+
 /* Followed by bytes of fill(). */
 struct payload {
     uint32_t index, kind, size;
 };
 
-/* Below and above InlineMax=; the last one is stored in pieces. */
-static const uint32_t SIZES[] = {0, 0, 0, 100, 3000, 100000, 0, 0, 0, 3000, 1500000};
-#define BYTES_MAX 1500000
+/* Below and above InlineMax=; the largest one, which is rare, is stored in pieces. */
+static uint32_t size_of(uint64_t number)
+{
+    static const uint32_t sizes[] = {0, 0, 100, 0, 3000, 0, 0, 100, 100000};
+
+    return number % 61 == 60 ? BYTES_MAX : sizes[number % ELEMENTS(sizes)];
+}
+/* How often a client asks for a job that may be on disk, where some rows could not be read. */
+#define ASKED_MAX 1000
 
 /* The checkpoint of an attempt, followed by bytes of fill(). */
 struct saved {
@@ -110,7 +118,7 @@ static int work_on(struct troupe_job *job, uint32_t index, bool deaf)
 static int succeed(struct troupe_job *job, uint32_t index)
 {
     static uint8_t result[BYTES_MAX];
-    const uint32_t size = SIZES[index % ELEMENTS(SIZES)];
+    const uint32_t size = size_of(index);
     int r;
 
     sim_hold();
@@ -139,18 +147,21 @@ static void save(struct troupe_job *job, uint32_t index)
     static const uint32_t sizes[] = {0, 100, 20000};
     static uint8_t bytes[sizeof(struct saved) + 20000];
     const uint32_t padding = sizes[index / 2 % ELEMENTS(sizes)];
-    struct saved *saved = (struct saved *)(void *)bytes;
+    struct saved saved = {0};
     size_t size;
-    const struct saved *found = troupe_job_last_checkpoint(job, &size);
+    const uint8_t *found = troupe_job_last_checkpoint(job, &size);
 
-    model_found(index, size > 0 ? found->attempt : 0,
-                size == 0 || (size == sizeof(*found) + padding && found->index == index &&
-                              is_filled((const uint8_t *)(found + 1), padding, index)));
-    model_saves(index, troupe_job_attempt(job));
+    if (size >= sizeof(saved))
+        memcpy(&saved, found, sizeof(saved)); /* it may not be aligned */
+    model_found(index, saved.attempt,
+                size == 0 || (size == sizeof(saved) + padding && saved.index == index &&
+                              is_filled(found + sizeof(saved), padding, index)));
+    saved = (struct saved){index, troupe_job_attempt(job)};
+    model_job(index)->maybe_saved = saved.attempt;
     sim_hold();
-    *saved = (struct saved){index, troupe_job_attempt(job)};
-    fill((uint8_t *)(saved + 1), padding, index);
-    if (troupe_job_checkpoint(job, bytes, sizeof(*saved) + padding) == 0)
+    memcpy(bytes, &saved, sizeof(saved));
+    fill(bytes + sizeof(saved), padding, index);
+    if (troupe_job_checkpoint(job, bytes, sizeof(saved) + padding) == 0)
         model_saved(index);
     sim_let_go();
 }
@@ -246,22 +257,7 @@ struct client {
     unsigned n_unknown;
 };
 
-static unsigned n_clients;
-
-unsigned program_n_clients(void)
-{
-    return n_clients;
-}
-
-void program_client_begins(void)
-{
-    n_clients++;
-}
-
-void program_client_ends(void)
-{
-    n_clients--;
-}
+unsigned program_n_clients;
 
 static char *id_of(uint32_t index, char text[32])
 {
@@ -272,18 +268,18 @@ static char *id_of(uint32_t index, char text[32])
 static void take_end(struct client *client, const struct troupe_result *result)
 {
     const uint32_t index = (uint32_t)result->cookie;
+    struct model_job *job = model_job(index);
     /* If there is no memory or descriptor for a large result, or no room for it on disk, the client
      * is told so. */
     const bool is_lost = result->size == 0 && (strstr(result->reason, "could not be handed over") ||
                                                strstr(result->reason, "too little space left"));
     char id[32];
 
-    if (model_job(index)->durable &&
-        (result->error == -ECONNRESET ||
-         (model_is_unsure(index) && result->error < 0 && result->error != -ESRCH))) {
-        if (model_is_unsure(index))
+    if (job->durable && (result->error == -ECONNRESET ||
+                         (job->n_unsure > 0 && result->error < 0 && result->error != -ESRCH))) {
+        if (job->n_unsure > 0)
             sim_rest(100 * USEC_PER_MSEC); /* the store does not work yet */
-        if (model_unsure(index))
+        if (++job->n_unsure < ASKED_MAX)
             client->unknown[client->n_unknown++] = index;
         else
             model_unknown(index);
@@ -298,10 +294,10 @@ static void take_end(struct client *client, const struct troupe_result *result)
     else if (strcmp(result->id, id_of(index, id)) != 0)
         model_refused(index, -EEXIST); /* that of the job that has its unique key */
     else
-        model_ended(index, (int)result->end, result->attempts,
-                    result->end != TROUPE_SUCCEEDED || is_lost ||
-                        (result->size == SIZES[index % ELEMENTS(SIZES)] &&
-                         is_filled(result->data, result->size, index)));
+        model_ended(
+            index, result,
+            result->end != TROUPE_SUCCEEDED || is_lost ||
+                (result->size == size_of(index) && is_filled(result->data, result->size, index)));
 }
 
 /* Takes what has ended. Returns false when the connection is over. */
@@ -325,17 +321,20 @@ static usec_t sometimes(usec_t max)
     return sim_one_in(4) ? 1 + sim_below(max) : 0;
 }
 
+/* Each draw is a statement of its own: within one, compilers choose the order. */
 static struct model_job draw_job(const struct client *client)
 {
-    struct model_job job = {
-        .kind = (uint32_t)sim_below(_MODEL_N_KINDS),
-        .durable = strcmp(client->group, "durable") == 0,
-        .key = (uint8_t)sim_below(ELEMENTS(KEYS)),
-        .unique = sim_one_in(4) ? (uint8_t)sim_below(MODEL_N_UNIQUE) : 0,
-        .delay = sometimes(5 * USEC_PER_SEC),
-        .deadline = sometimes(20 * USEC_PER_SEC),
-    };
+    struct model_job job = {.kind = (uint32_t)sim_below(_MODEL_N_KINDS),
+                            .durable = strcmp(client->group, "durable") == 0};
 
+    job.key = (uint8_t)sim_below(ELEMENTS(KEYS));
+    if (sim_one_in(4))
+        job.unique = (uint8_t)sim_below(MODEL_N_UNIQUE);
+    job.delay = sometimes(5 * USEC_PER_SEC);
+    job.deadline = sometimes(20 * USEC_PER_SEC);
+    job.cost = (unsigned)(1 + sometimes(3));
+    job.parent = sim_one_in(4) ? client->last : 0;
+    job.condition = (unsigned)sim_below(TROUPE_CONDITION_END + 1);
     /* These take time. */
     if (job.kind >= MODEL_CRASH && !sim_one_in(4))
         job.kind = MODEL_SUCCEED;
@@ -344,13 +343,17 @@ static struct model_job draw_job(const struct client *client)
     return job;
 }
 
-static void set_options(struct troupe_job_options *options, const struct model_job *job)
+static void set_options(struct troupe_job_options *options, const struct model_job *job,
+                        const char *parent)
 {
     options->key = KEYS[job->key];
     options->key_size = strlen(options->key);
     options->keep_result = job->durable;
     options->priority = sim_one_in(3) ? (int)sim_below(64) : -1;
     options->deadline_usec = job->deadline;
+    options->cost = job->cost;
+    options->after = job->parent > 0 ? parent : NULL;
+    options->condition = (enum troupe_condition)job->condition;
     options->timeout_usec = job->kind == MODEL_ENDLESS ? TROUPE_USEC_INFINITY : 0;
     if (job->unique > 0) {
         options->unique = &job->unique;
@@ -370,16 +373,16 @@ static void submit(struct client *client)
     struct troupe_job_options options = TROUPE_JOB_DEFAULTS;
     const struct model_job job = draw_job(client);
     const uint32_t index = model_add(&job);
-    char id[32];
+    char id[32], parent[32];
     int r;
 
     options.id = id_of(index, id);
-    set_options(&options, &job);
-    sim_trace("submits job %u of kind %u, unique %u to %s, delay %.6f, deadline %.6f", index,
-              job.kind, job.unique, client->group, (double)job.delay / 1e6,
-              (double)job.deadline / 1e6);
+    set_options(&options, &job, id_of(job.parent, parent));
+    sim_trace("submits job %u of kind %u, unique %u to %s, delay %.6f, deadline %.6f, after %u",
+              index, job.kind, job.unique, client->group, (double)job.delay / 1e6,
+              (double)job.deadline / 1e6, job.parent);
     sim_hold();
-    *payload = (struct payload){index, job.kind, SIZES[sim_below(ELEMENTS(SIZES))]};
+    *payload = (struct payload){index, job.kind, size_of(sim_below(549))};
     fill((uint8_t *)(payload + 1), payload->size, index);
     r = troupe_client_submit(client->client, client->reference, &options, payload,
                              sizeof(*payload) + payload->size, index);
@@ -399,7 +402,7 @@ static void give_up(struct client *client)
     if (client->n_submitted == 0 || !sim_one_in(sim_chances[SIM_ABANDON]))
         return;
     sim_trace("abandons job %u", client->last);
-    model_may_be_cancelled(client->last);
+    model_job(client->last)->may_be_cancelled = true;
     if (sim_one_in(2))
         (void)troupe_client_abandon(client->client, id_of(client->last, id));
     else
@@ -430,7 +433,7 @@ static void run_client(void *argument)
 {
     struct client *client = argument;
 
-    while (client->n_submitted < client->n_jobs || model_n_open() > 0) {
+    while (client->n_submitted < client->n_jobs || model_n_open > 0) {
         if (!connect_client(client)) {
             sim_rest(50 * USEC_PER_MSEC);
             continue;
@@ -441,10 +444,10 @@ static void run_client(void *argument)
                 submit(client);
             give_up(client);
         } while (take_ends(client, sim_below(200 * USEC_PER_MSEC)) &&
-                 (client->n_submitted < client->n_jobs || model_n_open() > 0));
+                 (client->n_submitted < client->n_jobs || model_n_open > 0));
         troupe_client_free(client->client);
     }
-    program_client_ends();
+    program_n_clients--;
 }
 
 void program_start_client(const char *socket_path, const char *group, unsigned n_jobs)
@@ -455,6 +458,6 @@ void program_start_client(const char *socket_path, const char *group, unsigned n
                               .group = group,
                               .n_jobs = n_jobs,
                               .unknown = calloc(n_jobs, sizeof(uint32_t))};
-    program_client_begins();
+    program_n_clients++;
     (void)sim_start("client", NULL, run_client, client, NULL, NULL);
 }

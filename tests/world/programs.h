@@ -26,6 +26,4 @@ void program_keep_fds(const struct spawn_fd *fds, size_t n);
 /* Starts a client that submits `n_jobs` jobs to a group, and notes their ends in the model. */
 void program_start_client(const char *socket_path, const char *group, unsigned n_jobs);
 /* How many clients are at work. */
-unsigned program_n_clients(void);
-void program_client_begins(void);
-void program_client_ends(void);
+extern unsigned program_n_clients;

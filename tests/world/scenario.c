@@ -12,17 +12,16 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Virtual time: that of faults, and that after which everything must have ended. */
-#define FAULTS_USEC  (60 * USEC_PER_SEC)
+/* Virtual time after which everything must have ended. */
 #define DRAINED_USEC (3600 * USEC_PER_SEC)
-#define SLOTS_USEC   (40 * USEC_PER_SEC)
-/* How long nothing happens, and how many turns there may be meanwhile. */
-#define RESTS_USEC  (2 * 3600 * USEC_PER_SEC)
-#define RESTS_TURNS 0
+#define SLOTS_USEC   (10 * USEC_PER_SEC)
+/* How long nothing happens. */
+#define RESTS_USEC (2 * 3600 * USEC_PER_SEC)
 
 #define MAGNITUDES(name, text, from, to) [SIM_##name] = {from, to},
 static const struct {
@@ -31,15 +30,16 @@ static const struct {
 
 /* ---- configuration ---- */
 
-static void write_file(const char *directory, const char *name, const char *text)
+static FILE *create(const char *directory, const char *name)
 {
     char path[256];
     FILE *file;
 
     (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
     file = fopen(path, "we");
-    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
+    if (!file)
         abort();
+    return file;
 }
 
 static const char *per(bool key)
@@ -47,75 +47,103 @@ static const char *per(bool key)
     return key ? "key" : "group";
 }
 
-static void write_group(const char *directory, const char *name, bool durable)
+static unsigned draw(unsigned n)
 {
-    struct model_group *group = &model_groups[durable];
-    const unsigned running = (unsigned)sim_below(6), rate = (unsigned)sim_below(40);
-    char text[1024], file[32];
-    int n;
-
-    *group = (struct model_group){.running = running < 3 ? running : 0,
-                                  .rate = rate >= 4 && rate < 16 ? rate : 0,
-                                  .running_per_key = sim_one_in(2),
-                                  .rate_per_key = sim_one_in(2),
-                                  .until_start = sim_one_in(4)};
-    n = snprintf(text, sizeof(text),
-                 "[Group]\nExecStart=/bin/true %s\n[Worker]\nTimeoutStopSec=2s\n"
-                 "[Pool]\nSize=%u\nSpare=%u\nPrefetch=%u\n%s"
-                 "[Jobs]\nMaxRetries=%u\nBackoffMinSec=10ms\nBackoffMaxSec=100ms\nDurable=%s\n"
-                 "TimeoutSec=%us\nUniqueUntil=%s\n[Limits]\nRatePer=%s\nRunningPer=%s\n",
-                 name, (unsigned)(1 + sim_below(3)), (unsigned)sim_below(2),
-                 sim_one_in(2) ? 1 : 2 + (unsigned)sim_below(3),
-                 sim_one_in(3) ? "Cells=by-key\n" : "", MODEL_ATTEMPTS - 1, durable ? "yes" : "no",
-                 (unsigned)(MODEL_LIMIT / USEC_PER_SEC), group->until_start ? "start" : "end",
-                 per(group->rate_per_key), per(group->running_per_key));
-    if (group->running > 0)
-        n += snprintf(text + n, sizeof(text) - (size_t)n, "Running=%u\n", group->running);
-    if (group->rate > 0)
-        (void)snprintf(text + n, sizeof(text) - (size_t)n, "Rate=%u/1s\n", group->rate);
-    (void)snprintf(file, sizeof(file), "%s.group", name);
-    write_file(directory, file, text);
+    return (unsigned)sim_below(n);
 }
 
-/* Its slots end SLOTS_USEC after the start, at a whole minute. */
+/* Returns a number of 1 to 2 ^ `powers`: mostly a small one, and sometimes a large one. */
+static unsigned draw_size(unsigned powers)
+{
+    const unsigned a = draw(powers + 1), b = draw(powers + 1);
+
+    return 1 + draw(1u << (a < b ? a : b));
+}
+
+static void write_group(const char *directory, const char *name)
+{
+    const bool durable = strcmp(name, "durable.group") == 0;
+    struct model_group *group = &model_groups[durable];
+    const unsigned running = draw(6), rate = draw(40), size = 1 + draw(3), spare = draw(2);
+    const unsigned ahead = 1 + draw(4);
+    const char *cells = sim_one_in(3) ? "Cells=by-key\n" : "";
+    FILE *file = create(directory, name);
+
+    group->running = running < 3 ? running : 0;
+    group->rate = rate >= 4 && rate < 16 ? rate : 0;
+    group->running_per_key = sim_one_in(2);
+    group->rate_per_key = sim_one_in(2);
+    group->until_start = sim_one_in(4);
+    group->shares = model_shared > 0 && sim_one_in(2);
+    fprintf(file,
+            "[Group]\nExecStart=/bin/true %s\n[Worker]\nTimeoutStopSec=2s\n"
+            "[Pool]\nSize=%u\nSpare=%u\nPrefetch=%u\n%s"
+            "[Jobs]\nMaxRetries=%u\nBackoffMinSec=10ms\nBackoffMaxSec=100ms\nDurable=%s\n"
+            "TimeoutSec=%us\nUniqueUntil=%s\n[Limits]\nRatePer=%s\nRunningPer=%s\n%s",
+            durable ? "durable" : "plain", size, spare, sim_one_in(2) ? 1 : ahead, cells,
+            MODEL_ATTEMPTS - 1, durable ? "yes" : "no", (unsigned)(MODEL_LIMIT / USEC_PER_SEC),
+            group->until_start ? "start" : "end", per(group->rate_per_key),
+            per(group->running_per_key), group->shares ? "Uses=shared\n" : "");
+    if (group->running > 0)
+        fprintf(file, "Running=%u\n", group->running);
+    if (group->rate > 0)
+        fprintf(file, "Rate=%u/1s\n", group->rate);
+    (void)fclose(file);
+}
+
+static void write_limit(const char *directory)
+{
+    FILE *file = create(directory, "shared.limit");
+
+    model_shared = 1 + draw(4);
+    fprintf(file, "[Limit]\nRunning=%u\n", model_shared);
+    (void)fclose(file);
+}
+
+/* Its slots end at a time that SLOTS_USEC divides. */
 static void write_schedule(const char *directory)
 {
     static const char *const catch_ups[] = {"last", "all", "none"};
     static const char *const overlaps[] = {"skip", "buffer-one", "buffer", "cancel", "allow"};
     static const unsigned periods[] = {1, 2, 5, 10};
-    const unsigned period = periods[sim_below(ELEMENTS(periods))];
-    const uint64_t overlap = sim_below(ELEMENTS(overlaps));
-    const bool durable = sim_one_in(2);
-    const time_t until = (time_t)((SIM_EPOCH + sim_now() + SLOTS_USEC) / USEC_PER_SEC / 10 * 10);
-    char text[512], moment[32];
+    const unsigned period = periods[draw(ELEMENTS(periods))];
+    const unsigned overlap = draw(ELEMENTS(overlaps));
+    const unsigned kind = draw(MODEL_CRASH + 1);
+    const char *catch_up = catch_ups[draw(ELEMENTS(catch_ups))];
+    const bool durable = sim_one_in(2), delays = sim_one_in(2);
+    const usec_t end = SIM_EPOCH + sim_now() + draw_size(5) * USEC_PER_SEC + SLOTS_USEC;
+    const time_t until = (time_t)(end / USEC_PER_SEC / 10 * 10);
+    FILE *file = create(directory, "tick.schedule");
+    char moment[32];
     struct tm parts;
 
     (void)strftime(moment, sizeof(moment), "%Y-%m-%d %H:%M:%S", gmtime_r(&until, &parts));
-    model_slot_job = (struct model_job){
-        .durable = durable,
-        .kind = sim_one_in(2) ? MODEL_SUCCEED : (uint32_t)sim_below(MODEL_CRASH + 1),
-        .unique = overlap < 4 ? MODEL_UNIQUE_SLOT : 0};
+    model_slot_job = (struct model_job){.durable = durable,
+                                        .kind = sim_one_in(2) ? MODEL_SUCCEED : kind,
+                                        .cost = 1,
+                                        .unique = overlap < 4 ? MODEL_UNIQUE_SLOT : 0};
     if (overlap == 3)
-        model_allow(MODEL_SLOTS_END);
-    (void)snprintf(text, sizeof(text),
-                   "[Schedule]\nOnCalendar=*:*:0/%u UTC\nUntil=%s UTC\nCatchUp=%s\n"
-                   "CatchUpWithinSec=1min\nOverlap=%s\nRandomizedDelaySec=%u\n"
-                   "[Job]\nGroup=%s\nKey=red\nData=%s\n",
-                   period, moment, catch_ups[sim_below(ELEMENTS(catch_ups))], overlaps[overlap],
-                   sim_one_in(2) ? 3 : 0, durable ? "durable" : "plain", PROGRAM_SLOT_DATA);
-    write_file(directory, "tick.schedule", text);
+        model_allowed |= MODEL_SLOTS_END;
+    fprintf(file,
+            "[Schedule]\nOnCalendar=*:*:0/%u UTC\nUntil=%s UTC\nCatchUp=%s\n"
+            "CatchUpWithinSec=1min\nOverlap=%s\nRandomizedDelaySec=%u\n"
+            "[Job]\nGroup=%s\nKey=red\nData=%s\n",
+            period, moment, catch_up, overlaps[overlap], delays ? 3 : 0,
+            durable ? "durable" : "plain", PROGRAM_SLOT_DATA);
+    (void)fclose(file);
     operator_watch_schedule(period, until);
 }
 
 static void write_config(const char *directory)
 {
-    char text[512];
+    FILE *file = create(directory, "troupe.conf");
 
-    (void)snprintf(text, sizeof(text), "[Supervisor]\nSpinUsec=0\nStateDirectory=%s/state\n",
-                   directory);
-    write_file(directory, "troupe.conf", text);
-    write_group(directory, "plain", false);
-    write_group(directory, "durable", true);
+    fprintf(file, "[Supervisor]\nSpinUsec=0\nStateDirectory=%s/state\n", directory);
+    (void)fclose(file);
+    if (sim_one_in(3))
+        write_limit(directory);
+    write_group(directory, "plain.group");
+    write_group(directory, "durable.group");
     if (sim_one_in(2))
         write_schedule(directory);
 }
@@ -141,13 +169,13 @@ static void shoot(struct sim_process *process)
 {
     if (!process)
         return;
-    sim_trace("kill -9 of %s", sim_name(process));
+    sim_trace("kill -9 of %s", process->name);
     sim_kill(process, SIGKILL);
 }
 
 static bool has_drained(void)
 {
-    return program_n_clients() == 0 && model_n_open() == 0 && operator_sees_last_slot();
+    return program_n_clients == 0 && model_n_open == 0 && operator_sees_last_slot();
 }
 
 /* By up to half a day, in either direction: after a whole one back, schedules begin anew. */
@@ -211,18 +239,17 @@ static void check_rest(void)
     uint64_t before;
 
     (void)sim_run(sim_now() + RESTS_USEC); /* kept results expire */
-    before = sim_n_turns();
+    before = sim_n_turns;
     (void)sim_run(sim_now() + RESTS_USEC);
-    if (sim_n_turns() - before > RESTS_TURNS)
-        model_fault("%llu turns while nothing happens",
-                    (unsigned long long)(sim_n_turns() - before));
+    sim_expect(sim_n_turns == before, "%llu turns while nothing happens",
+               (unsigned long long)(sim_n_turns - before));
 }
 
 /* ---- a seed ---- */
 
 void scenario_directory(pid_t pid, char path[SCENARIO_PATH_MAX])
 {
-    (void)snprintf(path, SCENARIO_PATH_MAX, "/dev/shm/troupe-world-%d", (int)pid);
+    (void)snprintf(path, SCENARIO_PATH_MAX, "/dev/shm/troupe-world-%07d", (int)pid);
 }
 
 /* With by-key cells and without. */
@@ -230,16 +257,24 @@ static const char *const RECIPIENTS[] = {"plain/0", "durable/0", "plain/red/0", 
 
 static void start_load(const char *socket_path)
 {
-    for (unsigned i = 0, n = 1 + (unsigned)sim_below(3); i < n; i++)
-        program_start_client(socket_path, sim_one_in(2) ? "plain" : "durable",
-                             1 + (unsigned)sim_below(100));
-    for (unsigned i = 0, n = (unsigned)sim_below(3); i < n; i++)
-        actors_start_talker(socket_path, RECIPIENTS[sim_below(ELEMENTS(RECIPIENTS))],
-                            1 + (unsigned)sim_below(100));
-    operator_start(socket_path, 100);
+    unsigned n_jobs = 0;
+
+    for (unsigned left = 1 + draw(3); left > 0; left--) {
+        const char *group = sim_one_in(2) ? "plain" : "durable";
+        const unsigned n = draw_size(7);
+
+        program_start_client(socket_path, group, n);
+        n_jobs += n;
+    }
+    for (unsigned left = draw(3); left > 0; left--) {
+        const char *recipient = RECIPIENTS[draw(ELEMENTS(RECIPIENTS))];
+
+        actors_start_talker(socket_path, recipient, draw_size(7));
+    }
+    operator_start(socket_path, n_jobs);
 }
 
-unsigned scenario_run(uint64_t seed, uint64_t allowed)
+void scenario_run(uint64_t seed, uint64_t allowed)
 {
     char directory[SCENARIO_PATH_MAX], path[SCENARIO_PATH_MAX + 16];
     struct machine_options options;
@@ -255,24 +290,26 @@ unsigned scenario_run(uint64_t seed, uint64_t allowed)
     draw_chances(allowed);
     if (sim_chances[SIM_KILL_WORKER] > 0 || sim_chances[SIM_SHOOT_WORKER] > 0 ||
         sim_chances[SIM_STOP_WORKER] > 0)
-        model_allow(MODEL_SLOTS_END);
+        model_allowed |= MODEL_SLOTS_END;
     if (sim_has(SIM_CHANGE_STATE) || sim_has(SIM_RESIZE) || sim_has(SIM_RELOAD))
-        model_allow(MODEL_STOPS);
+        model_allowed |= MODEL_STOPS;
     if (sim_has(SIM_DISK_ERROR) || sim_has(SIM_FAIL_CALL) || sim_has(SIM_FILL_DISK))
-        model_allow(MODEL_DISK_FAULTS);
+        model_allowed |= MODEL_DISK_FAULTS;
     if (sim_has(SIM_FAIL_CALL)) /* there may be no memory to wait */
-        model_allow(MODEL_CLOCK);
+        model_allowed |= MODEL_CLOCK;
+    if (sim_has(SIM_SET_CLOCK))
+        model_allowed |= MODEL_NO_SLOTS;
     if (sim_has(SIM_SET_CLOCK) &&
         (sim_has(SIM_SHOOT_KEEPER) || sim_has(SIM_KILL_KEEPER) || sim_has(SIM_CUT_POWER)))
-        model_allow(MODEL_CLOCK);
+        model_allowed |= MODEL_CLOCK;
     disk_init();
     machine_start(&options);
     start_load(path);
-    cause_faults(sim_now() + FAULTS_USEC);
+    cause_faults(sim_now() + draw_size(6) * USEC_PER_SEC);
     end_faults();
     drain(sim_now() + DRAINED_USEC);
     while (!operator_check() && !sim_run(sim_now() + USEC_PER_SEC))
         continue;
     check_rest();
-    return model_judge();
+    model_judge();
 }

@@ -10,22 +10,20 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #define SIM_NAME_MAX 32
 
-/* In every process: standard error of the world itself, and the socket through which threads send
- * descriptors to the scheduler. */
+/* In every process: standard error of the world itself, and the epoll(7) of all threads. */
 #define SIM_TRACE_FD 1000
-#define SIM_SOCKET   1001
+#define SIM_POLL     1001
 /* And what shows others that the process lives. */
 #define SIM_LIFE 1002
 /* An eventfd in the place of timerfds, which tells that the clock was set. */
 #define SIM_CLOCK 1003
-
-struct sim_process;
 
 /* ---- one seed ---- */
 
@@ -41,6 +39,10 @@ void sim_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 extern bool sim_verbose;
 uint64_t sim_hash(void);
 
+/* A promise must hold: else prints which one does not, and ends the seed. */
+#define sim_expect(holds, ...) ((holds) ? (void)0 : sim_fail(__VA_ARGS__))
+_Noreturn void sim_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* ---- time ---- */
 
 /* The virtual CLOCK_MONOTONIC. Each reading takes a microsecond, so that loops over it end. */
@@ -53,14 +55,23 @@ void sim_set_clock(usec_t realtime);
 
 /* ---- processes ---- */
 
-/* How a process ended. */
-struct sim_end {
-    bool signalled;
-    int code;
-};
-
+struct sim_process;
 typedef void (*sim_fn)(void *argument);
-typedef void (*sim_end_fn)(struct sim_process *process, const struct sim_end *end);
+typedef void (*sim_end_fn)(struct sim_process *process);
+
+struct sim_process {
+    char name[SIM_NAME_MAX];
+    uint64_t secret; /* a random number, which no other process has */
+    void *userdata;
+    bool dead;      /* it will not run again: */
+    bool signalled; /* how it ended */
+    int code;
+    /* The scheduler's: */
+    unsigned n_threads;
+    usec_t stopped_until;
+    sim_end_fn on_end;
+    sim_fn prepare;
+};
 
 /* Starts a process. Its descriptor table is a copy of the caller's; `prepare` runs in it at once,
  * while the caller waits, and may close and renumber descriptors. `on_end` is called by the
@@ -68,14 +79,6 @@ typedef void (*sim_end_fn)(struct sim_process *process, const struct sim_end *en
  * both. */
 struct sim_process *sim_start(const char *name, sim_fn prepare, sim_fn run, void *argument,
                               sim_end_fn on_end, void *userdata);
-void *sim_userdata(const struct sim_process *process);
-const char *sim_name(const struct sim_process *process);
-/* A random number, which no other process has. */
-uint64_t sim_secret(const struct sim_process *process);
-
-/* Whether it will not run again. */
-bool sim_is_dead(const struct sim_process *process);
-
 /* Ends it at its next turn, as if by this signal. Does not return if the caller is of it. */
 void sim_kill(struct sim_process *process, int signal);
 /* Stops it until then, unless it is killed. */
@@ -98,17 +101,16 @@ void sim_rest(usec_t span);
 /* Gives up the turn until `is_ready` returns true, which the scheduler calls, or the time has come.
  * The caller looks again. */
 void sim_block_until(bool (*is_ready)(const void *argument), const void *argument, usec_t deadline);
-/* The same, when the descriptor is readable. */
-void sim_block_fd(int fd, usec_t deadline);
-/* The calling process has closed a descriptor, perhaps one of the above. */
-void sim_forget_fds(void);
-/* How often it has. */
-uint64_t sim_n_closed(void);
+/* Likewise until one of the descriptors is ready, as for poll(2). */
+void sim_block_fds(const struct pollfd *fds, nfds_t n, usec_t deadline);
 /* Between the two, the calling thread keeps its turn. */
 void sim_hold(void);
 void sim_let_go(void);
 /* A place where the product may be interrupted or killed (shared/base/fault.h). */
 void sim_fault_point(const char *name);
+
+/* In the place of what the product calls for real effects (Makefile). Returns 0. */
+int sim_nothing(void);
 
 /* Kinds of faults, of which a seed has some: name, and the magnitudes between which a seed draws N,
  * where the chance is one in N (powers of two). The first ones happen at fault points, from
@@ -150,7 +152,7 @@ static inline bool sim_has(enum sim_fault fault)
 }
 
 /* How many turns there were. */
-uint64_t sim_n_turns(void);
+extern uint64_t sim_n_turns;
 /* Runs until the virtual time `until`, or until all processes wait for ever. Returns whether it is
  * the latter. */
 bool sim_run(usec_t until);

@@ -4,7 +4,6 @@
  * the linker redirects these calls here (--wrap). All else is the kernel's. */
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/names/names.h"
 #include "tests/world/disk.h"
 #include "tests/world/machine.h"
 #include "tests/world/sched.h"
@@ -14,6 +13,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -26,7 +26,12 @@
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 #define FUTEX_WAITV 449
-#define SET_MAX     16
+
+static long fail(int error)
+{
+    errno = error;
+    return -1;
+}
 
 static usec_t from_timespec(const struct timespec *time)
 {
@@ -46,47 +51,23 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
     return 0;
 }
 
-time_t __wrap_time(time_t *ret)
-{
-    const time_t now = (time_t)((sim_now() + sim_realtime) / USEC_PER_SEC);
-
-    if (ret)
-        *ret = now;
-    return now;
-}
-
-int __wrap_nanosleep(const struct timespec *time, struct timespec *rest)
-{
-    (void)rest;
-    sim_rest(from_timespec(time));
-    return 0;
-}
-
 int __wrap_sched_yield(void)
 {
     sim_yield();
     return 0;
 }
 
-/* The product uses them to learn that the clock was set, and their expiry never comes. */
+/* The product uses one to learn that the clock was set, and its expiry never comes. */
 int __wrap_timerfd_create(int clock, int flags)
 {
     (void)clock, (void)flags;
     return fcntl(SIM_CLOCK, F_DUPFD_CLOEXEC, 0);
 }
 
-int __wrap_timerfd_settime(int fd, int flags, const void *new, void *old)
-{
-    (void)fd, (void)flags, (void)new, (void)old;
-    return 0;
-}
-
 /* ---- descriptors ---- */
 
 int __real_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
                  const sigset_t *mask);
-int __real_close(int fd);
-int __real_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
 
 /* A thread that always finds something must not keep its turn for ever. */
 static void lose_patience(void)
@@ -97,43 +78,6 @@ static void lose_patience(void)
         sim_yield();
 }
 
-/* A set that the scheduler can poll, of each thread: that of its last poll(2). */
-static __thread struct {
-    int fd; /* 0 = none */
-    uint64_t n_closed;
-    nfds_t n;
-    struct pollfd fds[SET_MAX];
-} set;
-
-static bool is_same_set(const struct pollfd *fds, nfds_t n)
-{
-    bool same = set.fd > 0 && set.n == n && set.n_closed == sim_n_closed();
-
-    for (nfds_t i = 0; same && i < n; i++)
-        same = set.fds[i].fd == fds[i].fd && set.fds[i].events == fds[i].events;
-    return same;
-}
-
-static int make_set(const struct pollfd *fds, nfds_t n)
-{
-    if (is_same_set(fds, n))
-        return set.fd;
-    if (set.fd > 0)
-        (void)__real_close(set.fd);
-    sim_forget_fds();
-    set.fd = epoll_create1(EPOLL_CLOEXEC);
-    set.n = n < SET_MAX ? n : SET_MAX;
-    set.n_closed = sim_n_closed();
-    memcpy(set.fds, fds, set.n * sizeof(*fds));
-    for (nfds_t i = 0; i < set.n; i++) {
-        struct epoll_event event = {.events = (uint32_t)fds[i].events};
-
-        if (fds[i].fd >= 0)
-            (void)epoll_ctl(set.fd, EPOLL_CTL_ADD, fds[i].fd, &event);
-    }
-    return set.fd;
-}
-
 static int poll_until(struct pollfd *fds, nfds_t n, usec_t deadline)
 {
     static const struct timespec zero;
@@ -141,7 +85,7 @@ static int poll_until(struct pollfd *fds, nfds_t n, usec_t deadline)
 
     lose_patience();
     while ((r = __real_ppoll(fds, n, &zero, NULL)) == 0 && sim_now() < deadline)
-        sim_block_fd(make_set(fds, n), deadline);
+        sim_block_fds(fds, n, deadline);
     return r;
 }
 
@@ -153,40 +97,24 @@ int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, c
 
 int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
 {
-    if (timeout == 0)
-        return poll_until(fds, n, 0);
-    return poll_until(
-        fds, n, timeout < 0 ? USEC_INFINITY : usec_add(sim_now(), (usec_t)timeout * USEC_PER_MSEC));
-}
+    usec_t deadline = timeout < 0 ? USEC_INFINITY : 0;
 
-static int epoll_until(int fd, struct epoll_event *events, int max, usec_t deadline)
-{
-    int n;
-
-    lose_patience();
-    while ((n = __real_epoll_wait(fd, events, max, 0)) == 0 && sim_now() < deadline)
-        sim_block_fd(fd, deadline);
-    return n;
-}
-
-int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int timeout)
-{
-    return epoll_until(fd, events, max,
-                       timeout < 0 ? USEC_INFINITY
-                                   : usec_add(sim_now(), (usec_t)timeout * USEC_PER_MSEC));
-}
-
-int __wrap_close(int fd)
-{
-    sim_forget_fds();
-    return __real_close(fd);
+    if (timeout > 0)
+        deadline = usec_add(sim_now(), (usec_t)timeout * USEC_PER_MSEC);
+    return poll_until(fds, n, deadline);
 }
 
 int __wrap_epoll_pwait2(int fd, struct epoll_event *events, int max, const struct timespec *timeout,
                         const sigset_t *mask)
 {
+    const usec_t deadline = deadline_of(timeout);
+    int n;
+
     (void)mask;
-    return epoll_until(fd, events, max, deadline_of(timeout));
+    lose_patience();
+    while ((n = epoll_wait(fd, events, max, 0)) == 0 && sim_now() < deadline)
+        sim_block_fds(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, deadline);
+    return n;
 }
 
 ssize_t __real_recvmsg(int fd, struct msghdr *message, int flags);
@@ -213,27 +141,41 @@ ssize_t __wrap_send(int fd, const void *data, size_t size, int flags)
     return __real_send(fd, data, size, flags);
 }
 
+/* And fdatasync(2). */
 int __wrap_fsync(int fd)
 {
     disk_on_sync(fd);
     return 0;
 }
 
-int __wrap_fdatasync(int fd)
+/* What the kernel says of this machine and of real processes is no part of the world. */
+static bool is_kernel(const char *path)
 {
-    disk_on_sync(fd);
-    return 0;
+    return strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/sys/", 5) == 0;
+}
+
+int __real_open(const char *path, int flags, mode_t mode);
+FILE *__real_fopen(const char *path, const char *mode);
+
+int __wrap_open(const char *path, int flags, mode_t mode)
+{
+    return is_kernel(path) ? (int)fail(ENOENT) : __real_open(path, flags, mode);
+}
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+    return is_kernel(path) ? (errno = ENOENT, NULL) : __real_fopen(path, mode);
+}
+
+/* No memory for room that nobody uses. */
+int __wrap_posix_fallocate(int fd, off_t from, off_t size)
+{
+    return ftruncate(fd, from + size) < 0 ? errno : 0;
 }
 
 /* ---- system calls ---- */
 
 long __real_syscall(long number, ...);
-
-static long fail(int error)
-{
-    errno = error;
-    return -1;
-}
 
 struct waited {
     uint64_t value, address;
@@ -279,11 +221,6 @@ static long futex(const long *a)
     return wait_words(&word, 1, deadline_of((const struct timespec *)a[3]));
 }
 
-static usec_t absolute(const struct timespec *time)
-{
-    return time ? from_timespec(time) : USEC_INFINITY;
-}
-
 long __wrap_syscall(long number, ...)
 {
     long a[6], r;
@@ -298,7 +235,7 @@ long __wrap_syscall(long number, ...)
         return futex(a);
     case FUTEX_WAITV:
         return wait_words((const struct waited *)a[0], (size_t)a[1],
-                          absolute((const struct timespec *)a[3]));
+                          a[3] ? from_timespec((const struct timespec *)a[3]) : USEC_INFINITY);
     case SYS_pidfd_send_signal:
         return machine_signal_pidfd((int)a[0], (int)a[1]) < 0 ? fail(ESRCH) : 0;
     case SYS_pidfd_open:
@@ -320,7 +257,7 @@ ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned flags)
 /* Processes of the world share the variable that has it. */
 uint64_t __wrap_hash_secret(void)
 {
-    return sim_self() ? sim_secret(sim_self()) : 1;
+    return sim_self() ? sim_self()->secret : 1;
 }
 
 int __wrap_kill(pid_t pid, int signal)
@@ -407,34 +344,7 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mu
     return sim_now() >= from_timespec(until) ? ETIMEDOUT : 0;
 }
 
-/* ---- helpers of the supervisor that are processes or threads of their own ---- */
-
-int __wrap_closer_start(void)
-{
-    return 0;
-}
-
-int __wrap_taker_start(void)
-{
-    return 0;
-}
-
-int __wrap_names_start(struct names *names)
-{
-    return names_look_up(names);
-}
-
-int __wrap_names_wait(struct names *names)
-{
-    return names_look_up(names);
-}
-
 /* ---- fault points ---- */
-
-void __wrap_fault_point(const char *name)
-{
-    sim_fault_point(name);
-}
 
 /* Fails calls whose failure has no lasting effect. */
 int __wrap_fault_inject(const char *what)
