@@ -49,6 +49,15 @@ class Limits(Case):
             for id in ids:
                 s.wait_job(id)
 
+    def test_U3_a_mistake_in_a_rate_is_that_of_its_group_alone(self):
+        for rate in "200/s", "200/0", "200/2d":
+            s = self.started({"good": ini(ACTOR), "bad": ini(ACTOR, Limits={"Rate": rate})})
+            with self.subTest(rate=rate):
+                self.assertIn("Rate=", s.group("bad")["fault"])
+                s.call("GetLimits")
+                self.assertEqual(s.do("good", "echo fine")["state"], "succeeded")
+                self.assertEqual(s.call("GetInfo")["restarts"], 0)
+
     def test_Q7_a_limit_of_a_key_does_not_hold_other_keys(self):
         for s, group in self.both(Running=1, RunningPer="key"):
             first, go = s.busy(group, key="a")

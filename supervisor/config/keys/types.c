@@ -69,21 +69,23 @@ static int parse_rate(const struct config_key *key, const char *value, void *fie
                       const char **ret_reason)
 {
     const char *slash = strchr(value, '/');
-    struct config_rate *rate = field;
+    struct config_rate rate = {0};
     char count[32] = "";
 
     (void)key;
-    *rate = (struct config_rate){0};
-    if (strcmp(value, "infinity") == 0)
+    if (strcmp(value, "infinity") == 0) {
+        *(struct config_rate *)field = rate;
         return 0;
+    }
     if (!slash || (size_t)(slash - value) >= sizeof(count))
         return invalid(ret_reason, "no valid value");
     memcpy(count, value, (size_t)(slash - value));
-    if (values_count(count, &rate->n) != 0 || values_time(slash + 1, &rate->period) != 0)
+    if (values_count(count, &rate.n) != 0 || values_time(slash + 1, &rate.period) != 0)
         return invalid(ret_reason, "no valid value");
-    if (rate->n == 0 || rate->n > 1000000 || rate->period < USEC_PER_MSEC ||
-        rate->period > UINT64_C(24) * 3600 * USEC_PER_SEC)
+    if (rate.n == 0 || rate.n > 1000000 || rate.period < USEC_PER_MSEC ||
+        rate.period > UINT64_C(24) * 3600 * USEC_PER_SEC)
         return invalid(ret_reason, "out of range");
+    *(struct config_rate *)field = rate; /* a group runs on after a mistake in its file */
     return 0;
 }
 
