@@ -356,6 +356,7 @@ void client_drain(struct client *client, const char *farewell, usec_t end)
 
     if (client->request.attachment)
         attachment_flush(client->request.attachment);
+    request_answer_now(&client->request);
     if (client->request.active && !connection->dead)
         request_fail(&client->request, farewell);
     while (connection_unread(connection) > 0 && !connection->dead) {

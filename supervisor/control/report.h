@@ -55,7 +55,16 @@ void report_sandbox(struct reply *reply, const struct group *group);
 /* What confines a process of a worker; nothing if nothing does, or it is not known. */
 void report_confinement(struct reply *reply, const struct process *process);
 void report_event(struct reply *reply, const struct request *request, const struct event *event);
+/* What a job without a group does not know any more. */
+struct report_view {
+    const char *group; /* its name */
+    bool open;         /* the client may read its contents */
+};
+
 /* `limit`: REPORT_DETAIL_MAX or REPORT_SINGLE_MAX. */
+void report_job_as(struct reply *reply, const char *key, const struct request *request,
+                   const struct job *job, size_t limit, const struct report_view *view);
+/* Like report_job_as(), as the job is seen now. */
 void report_job(struct reply *reply, const char *key, const struct request *request,
                 const struct job *job, size_t limit);
 /* Like report_job(), but reports a job of which only the dead letter is left. */

@@ -45,7 +45,8 @@ static void drop_oldest(struct job_stream *stream)
 
     list_unlink(&item->link);
     stream->bytes -= size_of(item);
-    stream->set->bytes -= size_of(item);
+    if (stream->set)
+        stream->set->bytes -= size_of(item);
     stream->dropped++;
     free(item);
     if (list_empty(&stream->items))
@@ -130,6 +131,18 @@ void job_stream_move(struct job *job, struct job_streams *set)
         list_push_back(&set->all, &stream->link);
     }
     make_room(set);
+}
+
+void job_stream_leave(struct job *job)
+{
+    struct job_stream *stream = job_own_stream(job);
+
+    if (!stream)
+        return;
+    if (stream->set)
+        stream->set->bytes -= stream->bytes;
+    stream->set = NULL;
+    list_unlink(&stream->link);
 }
 
 void job_stream_free(struct job *job)

@@ -24,10 +24,10 @@ struct job_item {
 };
 
 struct job_stream {
-    struct job_streams *set;
-    struct list link;    /* in the set, while it has items */
-    struct list items;   /* struct job_item.link, oldest first */
-    struct list readers; /* struct job_reader.link */
+    struct job_streams *set; /* NULL = none any more */
+    struct list link;        /* in the set, while it has items */
+    struct list items;       /* struct job_item.link, oldest first */
+    struct list readers;     /* struct job_reader.link */
     size_t bytes;
     usec_t last; /* of the newest item so far; 0 = none */
     uint64_t dropped;
@@ -62,7 +62,9 @@ const struct job_item *job_stream_next(const struct job *job, const struct job_i
 /* The job belongs to another group now. */
 void job_stream_move(struct job *job, struct job_streams *set);
 
-/* The job has ended and is not kept. */
+/* The job has no group any more: items are left only for clients that are still to be told of its
+ * end. */
+void job_stream_leave(struct job *job);
 void job_stream_free(struct job *job);
 
 /* An item in an upgrade. */

@@ -335,7 +335,7 @@ void job_unref(struct job_table *table, struct job *job)
 void job_let_go(struct job_table *table, struct job *job)
 {
     if (job->rare)
-        job_stream_free(job);
+        job_stream_leave(job);
     job->group = NULL;
     job_free_id(table, job);
     job_unref(table, job);

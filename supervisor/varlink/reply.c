@@ -103,14 +103,14 @@ static void escaped(struct reply *reply, uint8_t c)
         ['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n",  ['\f'] = "\\f",
         ['\r'] = "\\r", ['"'] = "\\\"", ['\\'] = "\\\\",
     };
-    char text[8];
+    static const char digits[] = "0123456789abcdef";
+    const char text[] = {'\\', 'u', '0', '0', digits[c >> 4], digits[c & 15]};
 
     if (c < sizeof(short_forms) / sizeof(short_forms[0]) && short_forms[c]) {
         reply_raw(reply, short_forms[c], 2);
         return;
     }
-    snprintf(text, sizeof(text), "\\u%04x", c);
-    reply_raw(reply, text, 6);
+    reply_raw(reply, text, sizeof(text));
 }
 
 static bool plain(uint8_t c)

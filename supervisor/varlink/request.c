@@ -13,6 +13,11 @@
 
 #define SERVICE "org.varlink.service"
 
+static void on_turn(struct task *task)
+{
+    request_answer_now(list_entry(task, struct request, turn));
+}
+
 void request_init(struct request *request, struct control_context *context, struct control *control,
                   struct connection *connection, struct limited_log *log)
 {
@@ -22,12 +27,15 @@ void request_init(struct request *request, struct control_context *context, stru
                                 .log = log,
                                 .call = VARLINK_CALL_NULL};
     reply_init(&request->reply, connection->account, REQUEST_REPLY_MAX);
+    task_init(&request->turn, connection->work, on_turn);
 }
 
 static void let_go(struct request *request)
 {
     void (*drop)(struct request *) = request->drop;
 
+    task_cancel(&request->turn);
+    request->answer = NULL;
     request->drop = NULL;
     if (drop)
         drop(request);
@@ -43,6 +51,24 @@ void request_deinit(struct request *request)
 {
     let_go(request);
     reply_deinit(&request->reply);
+}
+
+bool request_answer_in_turn(struct request *request,
+                            void (*answer)(struct request *request, void *what), void *what)
+{
+    request->answer = answer;
+    request->what = what;
+    task_run(&request->turn);
+    return !request->answer;
+}
+
+void request_answer_now(struct request *request)
+{
+    void (*answer)(struct request *, void *) = request->answer;
+
+    request->answer = NULL;
+    if (answer)
+        answer(request, request->what);
 }
 
 bool request_wants_more(const struct request *request)

@@ -52,7 +52,10 @@ struct request {
     void *state;                           /* of a method that answers later */
     void (*drop)(struct request *request); /* frees `state`; called when the request ends */
     void (*sent)(struct request *request); /* NULL, or called when everything has been sent */
-    struct attachment *attachment;         /* the client's; NULL = not attached */
+    void (*answer)(struct request *request, void *what); /* see request_answer_in_turn(); or NULL */
+    void *what;
+    struct task turn;              /* calls it */
+    struct attachment *attachment; /* the client's; NULL = not attached */
     bool active;
 };
 
@@ -102,6 +105,14 @@ bool request_range(struct request *request, const char *name, int64_t min, int64
 
 /* Zeroed memory for a method's state. NULL = out of memory; then it has been answered. */
 void *request_allocate(struct request *request, size_t size);
+
+/* Has `answer` end the call. If this turn has spent its time for clients, that is in a later turn,
+ * as many calls may wait for the same event: then it returns false, and the caller sets
+ * request->what to what lasts that long, and `state` and `drop` to what frees it. */
+bool request_answer_in_turn(struct request *request,
+                            void (*answer)(struct request *request, void *what), void *what);
+/* Does not wait for its turn, if it does. */
+void request_answer_now(struct request *request);
 
 struct reply *request_begin(struct request *request);
 /* name: of the method's own interface ("NoSuchJob"), or a full one with dots. */

@@ -271,3 +271,36 @@ class HandOvers(TestCase):
             job = s.do("culprit", "x" * 1000, max_retries=0)
             self.assertEqual((job["state"], job["attempt"]), ("succeeded", 1))
         self.assertIn("violation", [death["cause"] for death in s.deaths()])
+
+
+class Ends(TestCase):
+    """Many calls that wait for the end of a job have large answers."""
+
+    def waiting(self, s, n, size):
+        id, go = s.busy("actor", f"blob {size}")
+        waiting = [s.connect() for _ in range(n)]
+        for connection in waiting:
+            connection.send("Wait", {"id": id})
+        s.call("GetInfo")
+        return waiting, go
+
+    def assert_told(self, connections, size):
+        for connection in connections:
+            job = connection.reply()[0]["job"]
+            self.assertEqual((job["state"], job["group"], len(job["result"]["data"])), ("succeeded", "actor", (size + 2) // 3 * 4))
+
+    def test_they_are_answered_one_after_the_other(self):
+        s = self.started({"actor": actor()})
+        waiting, go = self.waiting(s, 150, 500000)
+        go.ring()
+        self.assert_told(waiting, 500000)
+        self.assertLess(s.call("GetInfo")["longest_turn_usec"], 1000000)  # all at once take several times as long
+
+    def test_they_are_all_answered_when_the_supervisor_ends(self):
+        s = self.started({"actor": actor()})
+        waiting, go = self.waiting(s, 30, 500000)
+        go.ring()
+        self.assert_told(waiting[:1], 500000)
+        s.terminate()
+        self.assert_told(waiting[1:], 500000)
+        self.assertEqual(s.wait_end(), 0)

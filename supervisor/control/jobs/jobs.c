@@ -13,11 +13,13 @@
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/job-lookup.h"
+#include "supervisor/group/registry.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/message/dead-letter/dead-letter.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
+#include <stdlib.h>
 
 static void tell_job(struct request *request, const struct job *job)
 {
@@ -31,6 +33,63 @@ static void answer_job(struct request *request, const struct job *job)
     request_end(request);
 }
 
+/* ---- ends ---- */
+
+static void answer_end(struct request *request, void *what)
+{
+    const struct job_end *end = what;
+    const struct group *group = registry_get(request->context->registry, end->group);
+    struct reply *reply = request_begin(request);
+
+    if (end->write)
+        end->write(reply, end);
+    report_job_as(reply, "job", request, end->job, REPORT_SINGLE_MAX,
+                  &(struct report_view){.group = group ? group->name : "", .open = end->open});
+    request_end(request);
+}
+
+static void drop_end(struct request *request)
+{
+    struct job_end *end = request->state;
+
+    job_unref(request->context->jobs, end->job);
+    free(end);
+}
+
+/* Keeps the end until the request has its turn; without memory it does not wait. */
+static void keep_end(struct request *request, const struct job_end *end)
+{
+    struct job_end *kept = malloc(sizeof(*kept));
+
+    if (!kept) {
+        request_answer_now(request);
+        return;
+    }
+    *kept = *end;
+    (void)job_ref(kept->job);
+    request->drop(request); /* of what has waited */
+    request->sent = NULL;
+    request->what = request->state = kept;
+    request->drop = drop_end;
+}
+
+void control_tell_end(struct request *request, struct job *job, usec_t after,
+                      void (*write)(struct reply *reply, const struct job_end *end))
+{
+    struct job_end end = {
+        .job = job,
+        .group = job->group ? job->group->reference : 0,
+        .open = access_job(request, job),
+        .after = after,
+        .write = write,
+    };
+
+    if (!request_answer_in_turn(request, answer_end, &end))
+        keep_end(request, &end);
+}
+
+/* ---- calls ---- */
+
 /* waiter->cookie: whether the client also gets the changes before the last one. */
 static void on_change(struct job_waiter *waiter, struct job *job)
 {
@@ -39,7 +98,7 @@ static void on_change(struct job_waiter *waiter, struct job *job)
     if (job->refusal != 0)
         control_refuse_job(request, job);
     else if (job_ended(job))
-        answer_job(request, job);
+        control_tell_end(request, job, 0, NULL);
     else if (waiter->cookie != 0)
         tell_job(request, job);
 }

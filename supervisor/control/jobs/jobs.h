@@ -84,6 +84,21 @@ const struct dead_letter *control_find_dead_job(struct request *request, int err
 bool control_find_past_job(struct request *request, const char *id, int error,
                            void (*missing)(struct request *request, int error));
 
+/* The end of a job, of which a client is told: the job may have no group any more. */
+struct job_end {
+    struct job *job;
+    uint64_t group; /* reference */
+    bool open;      /* the client may read its contents */
+    usec_t after;   /* for `write` */
+    /* Writes into the reply beside `job`; NULL = nothing. */
+    void (*write)(struct reply *reply, const struct job_end *end);
+};
+
+/* Answers a call that has waited for the end of the job, when it is its turn. `write`, `after`: see
+ * above. */
+void control_tell_end(struct request *request, struct job *job, usec_t after,
+                      void (*write)(struct reply *reply, const struct job_end *end));
+
 #define CONTROL_KEY_ALLOWED "in a group with Cells=by-key " PROTOCOL_NAME_ALLOWED
 
 struct control_submit_options {

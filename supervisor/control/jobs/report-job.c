@@ -250,15 +250,15 @@ static const char *last_worker(const struct job *job)
     return attempt->number == job->attempt ? attempt->worker : NULL;
 }
 
-void report_job(struct reply *reply, const char *key, const struct request *request,
-                const struct job *job, size_t limit)
+void report_job_as(struct reply *reply, const char *key, const struct request *request,
+                   const struct job *job, size_t limit, const struct report_view *view)
 {
-    const bool open = access_job(request, job);
+    const bool open = view->open;
     char id[PROTOCOL_ID_TEXT];
 
     reply_object(reply, key);
     reply_string(reply, "id", job_format_id(job, id));
-    reply_string(reply, "group", job->group ? job->group->name : "");
+    reply_string(reply, "group", view->group);
     if (job->key_size > 0)
         reply_text(reply, "key", job->key, job->key_size);
     reply_string(reply, "state", job_state_to_string(job->state));
@@ -288,6 +288,14 @@ void report_job(struct reply *reply, const char *key, const struct request *requ
     else
         reply_bool(reply, "restricted", true);
     reply_end_object(reply);
+}
+
+void report_job(struct reply *reply, const char *key, const struct request *request,
+                const struct job *job, size_t limit)
+{
+    report_job_as(reply, key, request, job, limit,
+                  &(struct report_view){.group = job->group ? job->group->name : "",
+                                        .open = access_job(request, job)});
 }
 
 /* Reports the attempts in which a worker died: the dead letter knows no others. */

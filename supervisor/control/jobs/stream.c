@@ -43,13 +43,11 @@ static void write_items(struct reply *reply, const struct job *job, usec_t *afte
         reply_uint_if(reply, "dropped", job_own_stream(job)->dropped);
 }
 
-static void answer(struct request *request, const struct job *job, usec_t after)
+static void write_last(struct reply *reply, const struct job_end *end)
 {
-    struct reply *reply = request_begin(request);
+    usec_t after = end->after;
 
-    write_items(reply, job, &after);
-    report_job(reply, "job", request, job, REPORT_SINGLE_MAX);
-    request_end(request);
+    write_items(reply, end->job, &after);
 }
 
 static void on_change(struct job_waiter *waiter, struct job *job)
@@ -59,7 +57,7 @@ static void on_change(struct job_waiter *waiter, struct job *job)
     if (job->refusal != 0)
         control_refuse_job(watch->request, job);
     else if (job_ended(job))
-        answer(watch->request, job, watch->after);
+        control_tell_end(watch->request, job, watch->after, write_last);
 }
 
 static void on_turn(struct task *task)
@@ -133,6 +131,15 @@ static void answer_dead(struct request *request, int error)
     reply_array(reply, "items");
     reply_end_array(reply);
     report_dead_job(reply, "job", request, letter);
+    request_end(request);
+}
+
+static void answer(struct request *request, const struct job *job, usec_t after)
+{
+    struct reply *reply = request_begin(request);
+
+    write_items(reply, job, &after);
+    report_job(reply, "job", request, job, REPORT_SINGLE_MAX);
     request_end(request);
 }
 
