@@ -77,6 +77,38 @@ extern "C" {
 /* "1.0.0". Static. */
 const char *troupe_version(void);
 
+/* ---- template ---- */
+
+/* What the runtime of a language does around fork(2). Each member may be NULL. */
+struct troupe_fork_hooks {
+    void (*before)(void *userdata); /* in the template, before each fork */
+    void (*parent)(void *userdata); /* in the template, after it, whether it succeeded or not */
+    void (*child)(void *userdata);  /* in the new worker, which has its descriptors and variables */
+    void *userdata;
+};
+
+/*
+ * With Template=slot, forks the workers of a slot from this process. Call it once, after loading
+ * what all workers need, and before troupe_worker_new():
+ *
+ *     load();
+ *     r = troupe_template_run(NULL);
+ *     if (r < 0)
+ *         return r != -ESHUTDOWN;
+ *     r = troupe_worker_new(&worker);
+ *
+ * In a process that is to be a template, it returns 0 once in each worker forked from it, and
+ * -ESHUTDOWN or another -errno in the template itself when no more workers are wanted; the template
+ * then exits. In any other process it returns 0 immediately.
+ *
+ * A template has one thread, no child processes, and no open sockets, epoll instances, io_urings or
+ * devices of GPUs. Otherwise it is not used: its workers start by exec, and "troupectl status" says
+ * why. Other descriptors, and their positions in files, are shared by the template and its workers.
+ * Handlers of pthread_atfork(3) run. `hooks` may be NULL, and is valid during the call. Not
+ * thread-safe.
+ */
+int troupe_template_run(const struct troupe_fork_hooks *hooks);
+
 /* ---- worker ---- */
 
 struct troupe_worker;

@@ -28,6 +28,11 @@ enum config_cells {
     CONFIG_CELLS_BY_KEY, /* one for each key */
 };
 
+enum config_template {
+    CONFIG_TEMPLATE_NO,
+    CONFIG_TEMPLATE_SLOT, /* one for each slot */
+};
+
 enum config_restart {
     CONFIG_RESTART_ON_FAILURE,
     CONFIG_RESTART_ALWAYS,
@@ -166,6 +171,7 @@ struct config_group {
     /* [Pool] */
     unsigned size; /* 1 … 4096 */
     enum config_cells cells;
+    enum config_template template;   /* which process forks workers; default no */
     unsigned spare;                  /* places that have a spare, 0 … 4096 */
     uint64_t cells_max;              /* 1 … 100000; default 1000 */
     uint64_t cells_queue_memory_max; /* bytes, of all cells together; default 1G */

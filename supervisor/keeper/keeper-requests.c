@@ -138,6 +138,30 @@ static void on_spawn(int lost)
     reply_spawned(keeper.request.record.id, r, &result);
 }
 
+/* A template has forked the process, which waits until it is known. Until it is reaped, no other
+ * process has its pid. Returns 0 or -errno. */
+static int adopt(const struct message_record *request, struct spawn_result *ret)
+{
+    if (request->pid == keeper.supervisor || children_find(keeper.children, request->pid) ||
+        !spawn_is_child(request->pid))
+        return -ECHILD;
+    if (!children_have_room(keeper.children))
+        return -EAGAIN;
+    const int pidfd = (int)syscall(SYS_pidfd_open, request->pid, 0);
+    if (pidfd < 0)
+        return -errno;
+    *ret = (struct spawn_result){.pid = request->pid, .pidfd = pidfd};
+    children_add(keeper.children, ret->pid, request->id, request->contained != 0);
+    return 0;
+}
+
+static void on_adopt(const struct message_record *request)
+{
+    struct spawn_result result = {.pidfd = -1};
+    const int r = keeper.supervisor > 0 ? adopt(request, &result) : -ECHILD;
+    reply_spawned(request->id, r, &result);
+}
+
 /* Returns the child that the request names, or NULL. */
 static struct child *child_of(const struct message_record *request)
 {
@@ -207,6 +231,9 @@ bool keeper_take_request(void)
         break;
     case MESSAGE_KILL:
         on_kill(&keeper.request.record);
+        break;
+    case MESSAGE_ADOPT:
+        on_adopt(&keeper.request.record);
         break;
     case MESSAGE_SPARE:
         on_spare(&keeper.request.record);

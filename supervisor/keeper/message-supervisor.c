@@ -163,6 +163,7 @@ const char *spawn_step_to_string(enum spawn_step step)
         [SPAWN_LANDLOCK] = "Landlock",
         [SPAWN_SANDBOX] = "sandbox",
         [SPAWN_EXEC] = "exec",
+        [SPAWN_TEMPLATE] = "template",
         [SPAWN_STRICT_FILES] = "Strict=yes: mounts of its own, for the keys about files",
         [SPAWN_STRICT_CAPABILITIES] = "Strict=yes: capabilities",
         [SPAWN_STRICT_SCOPES] = "Strict=yes: Landlock of Linux 6.12, for signals and sockets",

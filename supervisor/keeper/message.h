@@ -12,6 +12,8 @@
  *   supervisor → keeper
  *     SPAWN    id, struct spawn_options; its descriptors
  *     KILL     id, pid: SIGKILL to the process and its group, if it is not reaped
+ *     ADOPT    id, pid, contained: answered by SPAWNED, as if the keeper had started this process,
+ *              which is its child already; -ECHILD if it is not, or is known
  *     SPARE    id, pid, spared: if true, descendants of the process are not killed when it ends; a
  *              later SPARE with false kills them
  *     HOLD     id, pid, bytes; descriptors: kept for the next supervisor, and replace what was
@@ -36,7 +38,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MESSAGE_VERSION 10
+#define MESSAGE_VERSION 11
 
 #define MESSAGE_SIZE_MAX    ((size_t)128 * 1024)
 #define MESSAGE_FDS_MAX     (SPAWN_FDS_MAX + 5)
@@ -57,6 +59,7 @@ enum message_kind {
     MESSAGE_READY,
     MESSAGE_FORGIVE,
     MESSAGE_SPARE = 13, /* older supervisors also send 11 and 12, which may be ignored */
+    MESSAGE_ADOPT,
 };
 
 /* How many supervisors there were before, and how they ended. */
@@ -75,10 +78,11 @@ struct message_held_end {
  * written, as it could hold anything.
  */
 struct message_record {
-    uint32_t kind; /* enum message_kind */
-    uint16_t size; /* HOLD, HELD: of `bytes`, which are opaque to the keeper */
-    uint8_t n_fds; /* HOLD, HELD: the first descriptors of the message are those that are held */
-    uint8_t spared;
+    uint32_t kind;  /* enum message_kind */
+    uint16_t size;  /* HOLD, HELD: of `bytes`, which are opaque to the keeper */
+    uint8_t n_fds;  /* HOLD, HELD: the first descriptors of the message are those that are held */
+    uint8_t spared; /* SPARE */
+    uint8_t contained; /* ADOPT */
     uint64_t id;
     pid_t pid;     /* 0 = no process; of HELD, another process may have it if `ended` */
     int32_t error; /* SPAWNED: 0 or -errno */

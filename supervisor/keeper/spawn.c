@@ -125,6 +125,12 @@ pid_t spawn_find_ended(struct spawn_exit *ret)
     return wait_for(P_ALL, 0, WNOWAIT, ret);
 }
 
+bool spawn_is_child(pid_t pid)
+{
+    struct spawn_exit how;
+    return pid > 0 && wait_for(P_PID, pid, WNOWAIT, &how) >= 0;
+}
+
 int spawn_reap(pid_t pid, struct spawn_exit *ret)
 {
     pid_t r = wait_for(P_PID, pid, 0, ret);

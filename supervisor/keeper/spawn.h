@@ -99,6 +99,7 @@ enum spawn_step {
     SPAWN_LANDLOCK,
     SPAWN_SANDBOX,
     SPAWN_EXEC,
+    SPAWN_TEMPLATE,     /* in the template that was to fork it */
     SPAWN_STRICT_FILES, /* from here on: Strict=yes, and something cannot be enforced */
     SPAWN_STRICT_CAPABILITIES,
     SPAWN_STRICT_SCOPES,
@@ -155,5 +156,7 @@ struct spawn_exit {
  * Finds a child that has ended, without reaping it. Returns its pid, 0 if there is none, or -errno.
  */
 pid_t spawn_find_ended(struct spawn_exit *ret);
+/* Returns whether the process is a child that is not reaped. */
+bool spawn_is_child(pid_t pid);
 /* Reaps this child. Returns 0, -EAGAIN if it still runs, or -errno. */
 int spawn_reap(pid_t pid, struct spawn_exit *ret);

@@ -9,6 +9,7 @@
 
 #include "supervisor/event/event-id.h"
 #include "supervisor/pool/pool-private.h"
+#include "supervisor/pool/slot/slot-template.h"
 #include <inttypes.h>
 
 /* Returns the member whose successor starts, or NULL. */
@@ -209,6 +210,15 @@ static bool replacement_by_standby(struct pool *pool, struct slot *slot)
     return false;
 }
 
+/* A fork takes less time than a successor needs to come up. */
+static void replacement_fork(struct slot *slot)
+{
+    slot_tell(slot, (struct event){.level = LOG_LEVEL_INFO, .type = "worker.recycled"},
+              "is replaced by a fork of its template: %s", slot->replace_reason);
+    slot->n_recycled++;
+    slot_restart(slot);
+}
+
 /* Returns whether the next replacement has to wait. */
 static bool replacement_begin(struct pool *pool, struct slot *slot)
 {
@@ -219,6 +229,10 @@ static bool replacement_begin(struct pool *pool, struct slot *slot)
     }
     if (slot->standby)
         return replacement_by_standby(pool, slot);
+    if (slot_template_socket(slot) > 0 && !slot->rolls) {
+        replacement_fork(slot);
+        return false;
+    }
     if (slot_is_actor(slot)) {
         replacement_start_successor(pool, slot);
     } else {

@@ -3,6 +3,7 @@
 
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/pool-private.h"
+#include "supervisor/pool/slot/slot-template.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -215,6 +216,7 @@ void pool_restart(struct pool *pool)
 {
     pool->wanted = true;
     pool_replacement_set_stopped(pool, false); /* all get the new program */
+    pool_each(pool, slot_template_renew);
     pool_each(pool, slot_restart);
 }
 

@@ -202,6 +202,12 @@ int call_listener_init(struct call_listener *listener, struct loop *loop, int fd
     return r;
 }
 
+void call_listener_pause(struct call_listener *listener, bool paused)
+{
+    if (listener->fd >= 0)
+        (void)loop_watch_events(listener->loop, &listener->watch, paused ? 0 : POLLIN);
+}
+
 void call_listener_deinit(struct call_listener *listener)
 {
     if (listener->fd < 0)

@@ -51,6 +51,8 @@ struct call_listener {
 int call_listener_init(struct call_listener *listener, struct loop *loop, int fd);
 /* Handles the call that the last supervisor had received and not answered, if there is one. */
 void call_listener_resume(struct call_listener *listener);
+/* Lets calls wait, or handles them again. Harmless without a descriptor. */
+void call_listener_pause(struct call_listener *listener, bool paused);
 /* Idempotent. Forbidden calls fail with ENOSYS from now on. */
 void call_listener_deinit(struct call_listener *listener);
 

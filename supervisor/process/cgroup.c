@@ -174,6 +174,22 @@ int cgroup_adopt(struct cgroup *cgroup, struct cgroup_tree *tree, const char *sl
     return r;
 }
 
+int cgroup_share(struct cgroup *cgroup, const struct cgroup *other)
+{
+    *cgroup = (struct cgroup)CGROUP_NULL;
+    if (other->fd < 0)
+        return CGROUP_E_UNAVAILABLE;
+    cgroup->name = strdup(other->name);
+    cgroup->fd = cgroup->name ? fcntl(other->fd, F_DUPFD_CLOEXEC, 0) : -1;
+    if (cgroup->fd < 0) {
+        const int r = cgroup->name ? -errno : -ENOMEM;
+        cgroup_deinit(cgroup);
+        return r;
+    }
+    oom_begin(cgroup);
+    return 0;
+}
+
 void cgroup_deinit(struct cgroup *cgroup)
 {
     cgroup->fd = close_fd(cgroup->fd);

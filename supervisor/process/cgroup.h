@@ -91,6 +91,9 @@ int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
  * Returns 0, CGROUP_E_UNAVAILABLE (also if it is gone) or -errno. */
 int cgroup_adopt(struct cgroup *cgroup, struct cgroup_tree *tree, const char *slot);
 
+/* Opens the cgroup of another process. Returns 0, CGROUP_E_UNAVAILABLE or -errno. */
+int cgroup_share(struct cgroup *cgroup, const struct cgroup *other);
+
 /* Only closes and frees; the directory stays. Harmless on CGROUP_NULL. */
 void cgroup_deinit(struct cgroup *cgroup);
 

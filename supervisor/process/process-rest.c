@@ -7,6 +7,7 @@
 #include "supervisor/process/process.h"
 #include "supervisor/process/procfs.h"
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +22,8 @@
 /* How often to look whether they have ended: a pidfd for each would be too many descriptors, and
  * one look reads one file. */
 #define REST_LOOK (20 * USEC_PER_MSEC)
+/* How long the next worker waits until those that it finds beside its template have ended. */
+#define OTHERS_WAIT USEC_PER_SEC
 
 struct member {
     pid_t pid;
@@ -42,11 +45,16 @@ static bool is_full(const struct process_rest *rest)
     return rest->n == REST_MAX || rest->n_files >= FILES_MAX;
 }
 
+static bool is_mate(const struct process *process, pid_t pid)
+{
+    return process->mate && process->mate->pid == pid;
+}
+
 static void add(struct process_rest *rest, const struct process *process, pid_t pid)
 {
     struct procfs_stat stat;
 
-    if (is_full(rest) || pid <= 1 || pid == process->pid)
+    if (is_full(rest) || pid <= 1 || pid == process->pid || is_mate(process, pid))
         return;
     rest->n_files++;
     if (procfs_stat(pid, &stat) == 0 && !stat.exiting)
@@ -200,12 +208,77 @@ void process_rest_end(struct process *process)
         return;
     process->rest = NULL;
     timer_disarm(loop_timers(process->context->loop), &process->rest_timer);
-    if (process->cgroup.fd >= 0 && rest->is_waited)
-        (void)cgroup_kill(&process->cgroup);
+    if (rest->is_waited)
+        process_kill_cgroup(process);
     spawner_spare(&process->context->spawner, rest->id, process->pid, false);
     if (rest->is_waited)
         task_queue(&process->reap);
     free(rest);
+}
+
+/* ---- beside a mate ---- */
+
+/* Since Linux 6.14 a process that is then cloned into the cgroup also dies. */
+static void kill_with_mate(struct process *process)
+{
+    process->mate->cgroup_killed = true;
+    (void)cgroup_kill(&process->cgroup);
+}
+
+/* Kills what a worker has left beside its template. If that is much, the template also dies. */
+static void kill_others(struct process *process)
+{
+    struct process_rest *rest = calloc(1, sizeof(*rest));
+
+    if (rest)
+        find(rest, process);
+    if (!rest || is_full(rest))
+        kill_with_mate(process);
+    else
+        signal_members(rest, SIGKILL);
+    free(rest);
+}
+
+void process_kill_cgroup(struct process *process)
+{
+    if (process->cgroup.fd < 0)
+        return;
+    if (!process_has_mate(process))
+        (void)cgroup_kill(&process->cgroup);
+    else if (!process->is_template)
+        kill_others(process);
+}
+
+static bool has_others(const struct process *process)
+{
+    struct process_rest *rest = calloc(1, sizeof(*rest));
+    bool others = true;
+
+    if (rest) {
+        find(rest, process);
+        others = rest->n > 0;
+    }
+    free(rest);
+    return others;
+}
+
+int process_share_cgroup(struct process *process)
+{
+    const usec_t now = loop_now(process->context->loop);
+    int r = process->mate->cgroup_killed ? -EBUSY
+                                         : cgroup_share(&process->cgroup, &process->mate->cgroup);
+
+    if (r != 0 || process->is_template || process->mate->pid == 0 || !has_others(process)) {
+        process->busy_since = 0;
+        return r;
+    }
+    if (process->busy_since == 0)
+        process->busy_since = now;
+    if (usec_sub(now, process->busy_since) >= OTHERS_WAIT)
+        kill_with_mate(process);
+    else
+        kill_others(process);
+    return -EBUSY;
 }
 
 /* ---- all at once ---- */
@@ -223,8 +296,8 @@ void process_signal(struct process *process, int signal)
 void process_kill_all(struct process *process)
 {
     process_rest_end(process);
-    if (process->cgroup.fd >= 0)
-        (void)cgroup_kill(&process->cgroup);
+    if (!process->is_template)
+        process_kill_cgroup(process);
     /* The keeper kills the process group before it reaps the process. */
     process_signal(process, SIGKILL);
 }
@@ -240,6 +313,11 @@ static bool process_has_in_cgroup(const struct process *process, pid_t pid)
 
     return procfs_cgroup(0, own) == 0 && procfs_cgroup(pid, path) == 0 &&
            procfs_is_within(own, process->cgroup.name, path);
+}
+
+bool process_shares_cgroup(const struct process *process, pid_t pid)
+{
+    return process->cgroup.fd < 0 || process_has_in_cgroup(process, pid);
 }
 
 /* Without cgroups: descendants, as long as they stay in its session or process group, or no parent

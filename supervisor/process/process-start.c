@@ -152,6 +152,10 @@ static int process_prepare_cgroup(struct process *process, const struct process_
 
     if (!process->context->cgroups)
         return 0;
+    if (process_has_mate(process)) {
+        r = process_share_cgroup(process);
+        return r < 0 ? r : 0;
+    }
     if (snprintf(name, sizeof(name), "%s%s", process->subject.worker, options->twin ? "~" : "") >=
         (int)sizeof(name))
         return -ENAMETOOLONG;
@@ -196,6 +200,8 @@ static int process_launch(struct process *process, const struct process_options 
         return r;
     *ret_step = "output socket";
     r = capture_open(&process->output, &output);
+    if (r == 0 && options->template_fd > 0 && process_fork(process, options, output) == 0)
+        return 0;
     if (r == 0)
         r = process_open_report(process, options->config, &report);
     if (r < 0)
@@ -216,6 +222,7 @@ void process_begin(struct process *process, const struct process_handler *handle
     process->early_signal = 0;
     process->error = (struct spawn_report){0};
     process->confined = false;
+    process->forking = process->forked = process->cgroup_killed = false;
     process->forbidden = (struct forbidden_call){0};
     process->handler = handler;
 }

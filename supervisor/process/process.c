@@ -216,8 +216,7 @@ static bool process_await_output(struct process *process)
 
     if (!process->has_pump || process->output.fd < 0 || process->awaits_output)
         return false;
-    if (process->cgroup.fd >= 0)
-        (void)cgroup_kill(&process->cgroup);
+    process_kill_cgroup(process);
     process->awaits_output =
         timer_arm(loop_timers(loop), &process->overdue, usec_add(loop_now(loop), OUTPUT_WAIT)) == 0;
     return process->awaits_output;
@@ -256,6 +255,7 @@ static void process_on_reap(struct task *task)
 
 static void process_close_report(struct process *process)
 {
+    process_close_gate(process);
     timer_disarm(loop_timers(process->context->loop), &process->report);
     loop_unwatch(process->context->loop, &process->report_watch);
     process->report_fd = close_fd(process->report_fd);
@@ -308,10 +308,15 @@ static void process_on_report(void *userdata, uint32_t events)
 static void process_watch_report(struct timer *timer, usec_t now)
 {
     struct process *process = list_entry(timer, struct process, report);
-    int r = loop_watch_fd(process->context->loop, &process->report_watch, process->report_fd,
-                          POLLIN, process_on_report, process);
+    int r;
 
     (void)now;
+    if (process->forking) {
+        process_fork_failed(process, -ETIMEDOUT);
+        return;
+    }
+    r = loop_watch_fd(process->context->loop, &process->report_watch, process->report_fd, POLLIN,
+                      process_on_report, process);
     if (r < 0)
         process_give_up(process, r);
 }
@@ -322,6 +327,10 @@ static void process_on_spawned(struct spawner_client *client, pid_t pid, int pid
     struct loop *loop = process->context->loop;
     int r;
 
+    if (error < 0 && process->forking) {
+        process_fork_failed(process, error);
+        return;
+    }
     if (error < 0) {
         const struct spawn_report report = {.error = error, .step = SPAWN_CLONE};
 
@@ -332,7 +341,7 @@ static void process_on_spawned(struct spawner_client *client, pid_t pid, int pid
     process->pid = pid;
     process->pidfd = pidfd;
     r = pidfd < 0 ? -EMFILE : process_watch_exit(process, pidfd);
-    if (r == 0)
+    if (r == 0 && !process->forking)
         r = timer_arm(loop_timers(loop), &process->report, usec_add(loop_now(loop), REPORT_AFTER));
     if (r < 0)
         process_give_up(process, r);
@@ -340,6 +349,8 @@ static void process_on_spawned(struct spawner_client *client, pid_t pid, int pid
         process_kill_all(process);
     else if (process->early_signal != 0)
         process_signal(process, process->early_signal);
+    if (r == 0 && process->forking)
+        process_fork_passed(process);
 }
 
 static const struct spawner_handler PROCESS_SPAWNER = {
@@ -442,6 +453,21 @@ void process_take_config(struct process *process, const struct config_group *con
                       config->log_rate_limit_burst);
 }
 
+void process_abandon(struct process *process)
+{
+    struct loop *loop = process->context->loop;
+
+    if (process->client.id == 0 && process->pid == 0)
+        return;
+    process_kill_all(process);
+    spawner_kill(&process->context->spawner, &process->client, process->pid);
+    spawner_forget(&process->context->spawner, &process->client);
+    timer_disarm(loop_timers(loop), &process->overdue);
+    loop_unwatch(loop, &process->exit_watch);
+    process->pidfd = close_fd(process->pidfd);
+    process_release(process);
+}
+
 void process_deinit(struct process *process)
 {
     task_cancel(&process->reap);
@@ -477,12 +503,15 @@ void process_release(struct process *process)
     process_close_report(process);
     call_listener_deinit(&process->calls);
     loop_close(process->context->loop, TAKE_FD(process->mounts_fd));
-    if (process->cgroup.fd >= 0)
-        (void)cgroup_kill(&process->cgroup);
+    process_kill_cgroup(process);
     process->pid = 0;
     capture_finish(&process->output);
-    if (process->cgroup.fd >= 0 && cgroup_remove(&process->cgroup, process->context->cgroups) != 0)
+    if (process->cgroup.fd >= 0 &&
+        (process_has_mate(process) ||
+         cgroup_remove(&process->cgroup, process->context->cgroups) != 0))
         cgroup_deinit(&process->cgroup); /* processes in it still die: the next start uses it */
+    if (process->forked && process->mate)
+        call_listener_pause(&process->mate->calls, false);
     FAULT_POINT("process.release");
     holding_drop(&process->holding, &process->context->spawner);
     FAULT_POINT("process.released");

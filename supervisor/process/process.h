@@ -87,6 +87,13 @@ struct process {
     struct process_context *context;
     struct process_subject subject;
     struct spawner_client client;
+    struct process *mate; /* the other process in its cgroup: a template, or the worker beside one;
+                             NULL = there is none. Set by the owner. */
+    bool is_template;     /* its end ends no other process */
+    usec_t busy_since;    /* since when a start waits for what is left in the cgroup; 0 = none */
+    bool cgroup_killed;   /* nothing can be started in its cgroup any more */
+    bool forking;         /* a template was asked for it; `report_fd` is the gate */
+    bool forked;          /* by the template, whose filter it has */
     struct holding holding; /* what the keeper holds for the next supervisor */
     pid_t pid;              /* 0 = none, or not known yet */
     int pidfd;
@@ -152,13 +159,17 @@ struct process_options {
     size_t n_fds;
     const char *const *environment;      /* overrides the configuration; NULL-terminated */
     const char *const *user_environment; /* overridden by the configuration; NULL = none */
+    int template_fd; /* the socket of `mate`, a template of the same configuration that is to fork
+                        the process; 0 = the keeper starts it */
 };
 
-/* The output is kept in `memory`; NULL = nowhere. */
+/* The output is kept in `memory`; NULL = nowhere. The owner may set `mate` afterwards. */
 void process_init(struct process *process, struct process_context *context,
                   const struct process_subject *subject, struct capture_memory *memory);
 /* Takes what is configured of its output: at the beginning, and after a change. */
 void process_take_config(struct process *process, const struct config_group *config);
+/* Kills the process if there is one, and forgets it: the handler is not called. */
+void process_abandon(struct process *process);
 /* Not while the process runs. */
 void process_deinit(struct process *process);
 
@@ -233,6 +244,29 @@ void process_rest_init(struct process *process);
 bool process_rest_await(struct process *process);
 /* Kills the rest, and frees it. Harmless without one. */
 void process_rest_end(struct process *process);
+
+/* Kills what is in its cgroup, but not its mate. */
+void process_kill_cgroup(struct process *process);
+/* Whether its mate runs or is being started. */
+static inline bool process_has_mate(const struct process *process)
+{
+    return process->mate && process->mate->client.id != 0;
+}
+/* Opens the cgroup of its mate. Kills what a former worker has left there, and after a
+ * second the mate. Returns 0, CGROUP_E_UNAVAILABLE, -EBUSY if something was left, or -errno. */
+int process_share_cgroup(struct process *process);
+
+/* Whether `pid` is in its cgroup; true without cgroups. */
+bool process_shares_cgroup(const struct process *process, pid_t pid);
+
+/* Asks the template to fork the process (process-fork.c). Returns 0 or -errno. */
+int process_fork(struct process *process, const struct process_options *options, int output);
+/* The keeper has taken the process: it runs its program from now on. */
+void process_fork_passed(struct process *process);
+/* Closes the gate; a process behind it exits. Harmless without one. */
+void process_close_gate(struct process *process);
+/* The template did not fork the process: calls `failed`. */
+void process_fork_failed(struct process *process, int error);
 
 /* Forgets the last process. */
 void process_begin(struct process *process, const struct process_handler *handler);

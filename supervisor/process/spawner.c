@@ -159,6 +159,12 @@ static void spawner_on_retry(struct timer *timer, usec_t now)
 /* Too large for the stack. Two, because a client may send a request while it handles a reply. */
 static struct message outgoing, incoming;
 
+static void count_request(struct spawner *spawner)
+{
+    spawner->n_unanswered++;
+    work_queue_hold(&spawner->starts, spawner->n_unanswered >= UNANSWERED_MAX);
+}
+
 int spawner_request(struct spawner *spawner, struct spawner_client *client,
                     const struct spawn_options *options)
 {
@@ -174,9 +180,21 @@ int spawner_request(struct spawner *spawner, struct spawner_client *client,
         spawner_forget(spawner, client);
         return r;
     }
-    spawner->n_unanswered++;
-    work_queue_hold(&spawner->starts, spawner->n_unanswered >= UNANSWERED_MAX);
+    count_request(spawner);
     return 0;
+}
+
+int spawner_adopt(struct spawner *spawner, const struct spawner_client *client, pid_t pid,
+                  bool contained)
+{
+    struct message_record *record = message_begin(&outgoing, MESSAGE_ADOPT, client->id);
+    record->pid = pid;
+    record->contained = contained;
+    int r = spawner->loop && spawner->fd >= 0 ? send_or_keep(spawner, &outgoing, client->id)
+                                              : -ECONNREFUSED;
+    if (r == 0)
+        count_request(spawner);
+    return r;
 }
 
 int spawner_register(struct spawner *spawner, struct spawner_client *client)

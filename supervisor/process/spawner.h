@@ -60,6 +60,11 @@ void spawner_deinit(struct spawner *spawner);
 int spawner_request(struct spawner *spawner, struct spawner_client *client,
                     const struct spawn_options *options);
 
+/* Like spawner_request(), for a child of the keeper that waits until the keeper knows it. The
+ * client has an id of spawner_register(), and keeps it on error. */
+int spawner_adopt(struct spawner *spawner, const struct spawner_client *client, pid_t pid,
+                  bool contained);
+
 /* Gives a client an id without a process, for what is held only (holding.h). spawner_forget() takes
  * it back. Returns 0 or -ENOMEM. */
 int spawner_register(struct spawner *spawner, struct spawner_client *client);

@@ -75,6 +75,27 @@ static int check_service(const struct config_group *group)
     return r;
 }
 
+/* A worker beside its template is not process 1 of a PID namespace, which alone ends with all that
+ * is in it. */
+static int check_template(const struct config_group *group)
+{
+    if (group->template == CONFIG_TEMPLATE_NO)
+        return 0;
+    if (group->type != CONFIG_ACTOR)
+        return config_draft_problem(group->draft, "Template",
+                                    "Template=slot needs jobs or messages, which a service has "
+                                    "none of; allowed: no, or Type=actor");
+    if (group->spare > 0)
+        return config_draft_problem(group->draft, "Template",
+                                    "Template=slot needs no spare, as a fork takes milliseconds; "
+                                    "allowed: no, or Spare=0");
+    if (group->private_pids)
+        return config_draft_problem(group->draft, "Template",
+                                    "Template=slot cannot have a PID namespace for each worker "
+                                    "yet; allowed: no, or PrivatePIDs=no");
+    return 0;
+}
+
 int config_check_group(struct config_group *group)
 {
     int r = profile_apply(group);
@@ -90,6 +111,8 @@ int config_check_group(struct config_group *group)
         r = check_endpoint(group);
     if (r == 0)
         r = check_service(group);
+    if (r == 0)
+        r = check_template(group);
     return r;
 }
 

@@ -93,6 +93,7 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_POOL("Size", WORKERS, size), DEFAULT("1"), .min = 1, .max = 4096,
      .allowed = "a number from 1 to 4096, or a share of the processors from 1% to 1000%"},
     {IN_POOL("Spare", UNSIGNED, spare), DEFAULT("0"), FROM(0, " (none)", 4096)},
+    {IN_POOL("Template", CHOICE, template), DEFAULT("no"), .allowed = "no, slot"},
     {IN_POOL("Cells", CHOICE, cells), DEFAULT("none"), .allowed = "none, by-key"},
     {IN_POOL("CellsMax", COUNT, cells_max), DEFAULT("1000"), FROM(1, "", 100000)},
     {IN_POOL("CellIdleSec", TIME, cell_idle), DEFAULT("5min"), .min = USEC_PER_MSEC,

@@ -3,6 +3,7 @@
 
 #include "supervisor/message/actor.h"
 #include "supervisor/pool/slot/slot-private.h"
+#include "supervisor/pool/slot/slot-template.h"
 
 static void slot_is_worn(struct slot *slot, enum recycle_verdict verdict)
 {
@@ -55,6 +56,7 @@ void slot_take_config(struct slot *slot)
 {
     process_take_config(&slot->worker.process, slot->pool->config);
     slot_arm_age(slot);
+    slot_template_review(slot);
     if (slot->actor) {
         slot->actor->config = slot->pool->config;
         slot_review_clock(slot);

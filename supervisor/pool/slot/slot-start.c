@@ -7,6 +7,7 @@
 #include "supervisor/event/limited-log.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot/slot-private.h"
+#include "supervisor/pool/slot/slot-template.h"
 #include "supervisor/process/submit-socket.h"
 #include <assert.h>
 #include <errno.h>
@@ -78,6 +79,8 @@ static void slot_on_spawn_failed(struct process *process, const struct spawn_rep
     const char *step = spawn_step_to_string(report->step);
     char text[STEP_MAX], escaped[STEP_MAX];
 
+    if (report->step == SPAWN_TEMPLATE)
+        slot_template_forked(slot, true);
     if (path) {
         (void)snprintf(text, sizeof(text), "%s: %s", files_key(slot->pool->config, path),
                        path->path);
@@ -96,6 +99,8 @@ static void slot_on_spawned(struct process *process)
 
     slot_tell(slot, (struct event){.level = LOG_LEVEL_DEBUG, .type = "worker.started"}, "started");
     slot_hold(slot);
+    if (process->forked)
+        slot_template_forked(slot, false);
     if (!slot_is_actor(slot) && notify_server_hold(&slot->worker.notify, false) < 0)
         log_error("%s: out of memory watching its readiness", slot->name);
     if (slot->pool->config->type == CONFIG_SERVICE)
@@ -175,6 +180,7 @@ static int slot_launch(struct slot *slot, const struct spawn_fd *fds, size_t n_f
         .n_fds = n_fds,
         .user_environment = (const char *const *)config->user_environment,
         .environment = environment->strings,
+        .template_fd = slot_template_socket(slot),
     };
 
     slot_keep_config(slot);

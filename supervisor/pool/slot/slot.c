@@ -7,6 +7,7 @@
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/pool/slot/slot-private.h"
+#include "supervisor/pool/slot/slot-template.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -240,6 +241,7 @@ void slot_event(struct slot *slot, enum lifecycle_event event)
     slot_count(slot);
     slot_keep(slot);
     slot_review_actor(slot);
+    slot_template_review(slot);
 }
 
 /* ---- timer and task ---- */
@@ -349,6 +351,7 @@ struct slot *slot_free(struct slot *slot)
     list_unlink(&slot->review_link);
     list_unlink(&slot->available_link);
     notify_server_deinit(&slot->worker.notify);
+    slot->template = slot_template_free(slot->template);
     process_deinit(&slot->worker.process);
     kept_state_free(&slot_context(slot)->process->kept, slot->kept);
     death_unref(slot->last_death);

@@ -157,6 +157,55 @@ TEST(a_kill_that_names_an_earlier_process_of_the_same_pid_does_nothing)
     ck_assert_int_eq(receive_exited(8).code, SIGKILL);
 }
 
+static int adopt(pid_t pid)
+{
+    message_begin(&message, MESSAGE_ADOPT, 8)->pid = pid;
+    ck_assert_int_eq(message_send(channel, &message), 0);
+    ck_assert_uint_eq(receive(), MESSAGE_SPAWNED);
+    ck_assert_uint_eq(message.record.id, 8);
+    ck_assert_uint_eq(message.n_fds, message.record.error == 0);
+    message_close_fds(&message);
+    return message.record.error;
+}
+
+/* Returns a process whose parent has ended. */
+static pid_t make_orphan(void)
+{
+    pid_t between, orphan;
+    int fds[2];
+
+    ck_assert_int_eq(pipe(fds), 0);
+    between = fork();
+    if (between == 0) {
+        orphan = fork();
+        if (orphan == 0)
+            for (;;)
+                (void)pause();
+        _exit(write(fds[1], &orphan, sizeof(orphan)) < 0);
+    }
+    ck_assert_int_eq(waitpid(between, NULL, 0), between);
+    ck_assert_int_eq(read(fds[0], &orphan, sizeof(orphan)), sizeof(orphan));
+    return orphan;
+}
+
+TEST(only_an_unknown_child_is_adopted)
+{
+    request_spawn(7, "exec sleep 10000");
+    pid_t known = receive_spawned(7), orphan = make_orphan();
+
+    ck_assert_int_eq(adopt(known), -ECHILD);
+    ck_assert_int_eq(adopt(getpid()), -ECHILD);
+    ck_assert_int_eq(adopt(getppid()), -ECHILD);
+    ck_assert_int_eq(adopt(0), -ECHILD);
+    ck_assert_int_eq(adopt(-1), -ECHILD);
+    ck_assert_int_eq(adopt(orphan), 0);
+    ck_assert_int_eq(adopt(orphan), -ECHILD);
+    request_kill(8, orphan);
+    ck_assert_int_eq(receive_exited(8).code, SIGKILL);
+    request_kill(7, known);
+    ck_assert_int_eq(receive_exited(7).code, SIGKILL);
+}
+
 TEST(what_is_held_reaches_the_next_supervisor)
 {
     char text[8];

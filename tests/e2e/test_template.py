@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: MIT
+"""Template=slot: a process that has loaded everything forks the slot's workers."""
+import os
+import signal
+from pathlib import Path
+
+from troupe import LIMIT, QUICK, Cgroup, TestCase, ended, helper, ini
+
+WARM = helper("workers/warm")
+
+
+class Case(TestCase):
+    def setUp(self):
+        self.cgroup = Cgroup(self) if Cgroup.available() else None
+
+    def warm(self, mode="well", cgroups=True, groups=None, faults=None, wait="template.ready", **sections):
+        """Starts a supervisor whose group has a template that does this when it loads."""
+        s = self.supervisor(wrapper=self.cgroup.wrapper if self.cgroup and cgroups else ())
+        if faults:
+            s.with_faults()
+            s.environment["TROUPE_FAULT_POINT"] = "@" + s.write("point", faults)
+        self.mode = s.write("mode", mode)
+        sections["Group"] = {"Environment": f"WARM={self.mode}", **sections.get("Group", {})}
+        sections["Pool"] = {"Size": 1, "Template": "slot", **sections.get("Pool", {})}
+        s.write("warm.group", ini(WARM, **{"Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections}))
+        s.start()
+        if wait:
+            s.wait_event(wait, "warm")
+        return s
+
+    def ask(self, s, what):
+        return s.do("warm", what)["result"]["data"]
+
+    def replace(self, s):
+        """Kills the worker, and returns the pid of the next one."""
+        old = s.worker("warm/0")
+        os.kill(old["pid"], signal.SIGKILL)
+        s.until(lambda: s.worker("warm/0")["generation"] > old["generation"] and s.worker("warm/0")["state"] == "idle")
+        return s.worker("warm/0")["pid"]
+
+    def template(self, s):
+        """Returns the pid of the process in which the present worker, a forked one, has its memory from."""
+        return int(self.ask(s, "warmed"))
+
+    def forked(self, s):
+        pid = self.replace(s)
+        template = self.template(s)
+        self.assertNotEqual(template, pid)
+        return template
+
+    def executed(self, s):
+        pid = self.replace(s)
+        self.assertEqual(self.template(s), pid)
+
+    def parent(self, pid):
+        return int(Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[1])
+
+
+class Template(Case):
+    def test_it_forks_the_workers_after_the_first(self):
+        for cgroups in (True, False):
+            with self.subTest(cgroups=cgroups):
+                s = self.warm(cgroups=cgroups)
+                self.assertEqual(self.ask(s, "warmed"), self.ask(s, "pid"))
+                template = self.forked(s)
+                self.assertEqual(self.forked(s), template)
+                worker = s.worker("warm/0")
+                self.assertEqual(self.parent(worker["pid"]), s.process.pid)
+                self.assertEqual(self.parent(template), s.process.pid)
+                self.assertEqual(self.ask(s, "atfork"), "2 1")
+                self.assertEqual(self.ask(s, "cpu"), "1")
+                s.stop()
+
+    def test_a_forked_worker_inherits_what_an_executed_one_does(self):
+        sandboxes = {}, {"Profile": "basic"}, {"Profile": "strict", "PrivatePIDs": "no"}
+        for cgroups in (True, False):
+            for sandbox in sandboxes if os.geteuid() == 0 else sandboxes[:1]:
+                with self.subTest(cgroups=cgroups, sandbox=sandbox):
+                    group = {"User": "nobody"} if sandbox else {}
+                    s = self.warm("well", cgroups, Group={**group, "WorkingDirectory": "/tmp"}, Sandbox=sandbox,
+                                  Resources={"Nice": 3, "OOMScoreAdjust": 77, "LimitNOFILE": 300, "LimitCORE": 0})
+                    executed = self.ask(s, "facts")
+                    self.forked(s)
+                    self.maxDiff = None
+                    self.assertEqual(self.ask(s, "facts"), executed)
+                    self.assertIn("\n77\n", executed)
+                    s.stop()
+
+    def test_its_death_ends_no_worker(self):
+        s = self.warm()
+        template = self.forked(s)
+        worker = s.worker("warm/0")
+        os.kill(template, signal.SIGKILL)
+        s.wait_event("template.died", "warm")
+        s.wait_event("template.ready", "warm", 2)
+        self.assertEqual(s.worker("warm/0"), worker)
+        self.assertNotEqual(self.forked(s), template)
+        s.stop()
+
+    def test_the_death_of_a_worker_ends_what_it_has_left_but_not_the_template(self):
+        s = self.warm()
+        template = self.forked(s)
+        left = os.pidfd_open(int(self.ask(s, "leave")))
+        self.addCleanup(os.close, left)
+        self.assertEqual(self.forked(s), template)
+        self.assertTrue(ended(left, LIMIT))
+        s.stop()
+
+    def test_what_cannot_be_forked_is_not(self):
+        reasons = {"threads": "it has 2 threads", "socket": "descriptor 9 is a socket",
+                   "epoll": "descriptor 9 is an epoll instance", "child": "it has child processes"}
+        for mode, reason in reasons.items():
+            with self.subTest(mode=mode):
+                s = self.warm(mode, wait="template.unsafe")
+                self.assertIn(f"cannot be forked: {reason}", s.wait_event("template.unsafe", "warm")["message"])
+                self.executed(s)
+                s.stop()
+
+    def test_one_that_ends_at_its_start_is_tried_again(self):
+        s = self.warm("die", wait="template.died")
+        self.executed(s)
+        Path(self.mode).write_text("well", encoding="ascii")
+        s.wait_event("template.ready", "warm")
+        self.forked(s)
+        s.stop()
+
+    def test_one_that_never_gets_ready_is_given_up(self):
+        s = self.warm("hang", wait=None, Worker={"TimeoutStartSec": "1s"})
+        self.assertIn("within TimeoutStartSec=", s.wait_event("template.died", "warm")["message"])
+        self.executed(s)
+        Path(self.mode).write_text("well", encoding="ascii")
+        s.wait_event("template.ready", "warm")
+        s.stop()
+
+    def test_one_that_hangs_costs_seconds_once(self):
+        s = self.warm("deaf")
+        Path(self.mode).write_text("well", encoding="ascii")
+        pid = self.replace(s)
+        self.assertEqual(self.template(s), pid)
+        self.assertIn("template", s.wait_event("worker.spawn-failed", "warm")["message"])
+        s.wait_event("template.ready", "warm", 2)
+        self.forked(s)
+        s.stop()
+
+    def test_a_restart_loads_again_and_a_stop_leaves_nothing(self):
+        s = self.warm()
+        template = self.forked(s)
+        s.ctl("restart", "warm", check=True)
+        s.wait_event("template.ready", "warm", 2)
+        self.assertNotEqual(self.forked(s), template)
+        s.ctl("stop", "warm", check=True)
+        s.until(lambda: not s.children())
+        if self.cgroup:
+            self.assertEqual(self.cgroup.slots(), [])
+        s.ctl("start", "warm", check=True)
+        s.wait_event("template.ready", "warm", 3)
+        self.forked(s)
+        s.stop()
+
+    def test_a_reload_may_begin_and_end_it(self):
+        s = self.warm()
+        self.forked(s)
+        body = Path(s.config, "warm.group").read_text(encoding="utf-8")
+        s.write("warm.group", body.replace("Template=slot", "Template=no"))
+        s.ctl("reload", check=True)
+        s.until(lambda: len(s.children()) == 1)
+        self.executed(s)
+        s.write("warm.group", body.replace("Template=slot", "Template=slot\nMaxJobs=1"))
+        s.ctl("reload", check=True)
+        s.wait_event("template.ready", "warm", 2)
+        self.template(s)  # perhaps by the worker that was executed
+        self.assertEqual(len({self.template(s) for _ in range(20)}), 1)
+        s.stop()
+
+    def test_it_is_not_inherited_by_the_next_supervisor(self):
+        for crash in (True, False):
+            with self.subTest(crash=crash):
+                s = self.warm()
+                template = self.forked(s)
+                worker = s.worker("warm/0")
+                if crash:
+                    s.crash()
+                else:
+                    s.ctl("upgrade", check=True)
+                s.wait_event("template.ready", "warm")
+                self.assertEqual(s.worker("warm/0")["pid"], worker["pid"])
+                self.assertNotEqual(self.forked(s), template)
+                s.until(lambda: len(s.children()) == 2)
+                s.stop()
+
+    def test_a_crash_in_the_middle_of_a_fork_leaves_nothing(self):
+        for point in ("fork.requested", "fork.reported", "fork.adopted", "fork.passed"):
+            with self.subTest(point=point):
+                s = self.warm(faults=f"{point}:1")
+                crashed = os.pidfd_open(s.supervisor_pid)
+                self.addCleanup(os.close, crashed)
+                os.kill(s.worker("warm/0")["pid"], signal.SIGKILL)
+                self.assertTrue(ended(crashed, LIMIT))
+                s.crashed = True
+                s.wait_event("template.ready", "warm")
+                self.forked(s)
+                s.until(lambda: len(s.children()) == 2)
+                s.stop()
+
+    def test_what_it_cannot_do_is_refused(self):
+        s = self.supervisor()
+        for pool, group, sandbox, words in (
+                ({"Spare": 1}, {}, {}, "needs no spare"), ({}, {"Type": "service"}, {}, "needs jobs"),
+                ({}, {}, {"PrivatePIDs": "yes"}, "PID namespace"), ({"Template": "group"}, {}, {}, "no, slot")):
+            s.write("warm.group", ini(WARM, Group=group, Pool={"Template": "slot", **pool}, Sandbox=sandbox))
+            self.assertIn(words, s.ctl("verify", s.config).stdout)
+
+
+if __name__ == "__main__":
+    import unittest
+    unittest.main()
