@@ -3,6 +3,8 @@
 /* The extension troupe._troupe: libtroupe's objects as Python types, by the stable ABI. */
 
 #include "worker/python/module/types.h"
+#include <errno.h>
+#include <stdlib.h>
 
 #define SENTENCE_SIZE 2048
 
@@ -23,6 +25,41 @@ static PyObject *explain_refused(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "iss:explain_refused", &error, &group, &reason))
         return NULL;
     return text_new(troupe_explain_refused(-error, group, reason, text, sizeof(text)));
+}
+
+static void before_fork(void *unused)
+{
+    (void)unused;
+    PyOS_BeforeFork();
+}
+
+static void after_fork(void *unused)
+{
+    (void)unused;
+    PyOS_AfterFork_Parent();
+}
+
+static void after_fork_in_child(void *unused)
+{
+    (void)unused;
+    PyOS_AfterFork_Child();
+}
+
+/* Keeps the interpreter's lock: a template has one thread. */
+static PyObject *template_run(PyObject *module, PyObject *unused)
+{
+    static const struct troupe_fork_hooks hooks = {
+        .before = before_fork, .parent = after_fork, .child = after_fork_in_child};
+    int r = troupe_template_run(&hooks);
+
+    (void)module;
+    (void)unused;
+    if (r < 0 && r != -ESHUTDOWN)
+        return failure_raise(r, NULL);
+    if (r < 0)
+        Py_RETURN_NONE;
+    const char *socket = getenv("TROUPE_SOCKET");
+    return text_new(socket ? socket : "");
 }
 
 /* There is one worker per process, whose objects belong to threads of one interpreter. */
@@ -48,6 +85,9 @@ static PyMethodDef METHODS[] = {
     {"version", version, METH_NOARGS, "version(): of libtroupe."},
     {"explain_refused", explain_refused, METH_VARARGS,
      "explain_refused(errno, group, reason): why a group refused a job, as a sentence."},
+    {"template_run", template_run, METH_NOARGS,
+     "template_run(): forks workers in a template. Returns the worker's TROUPE_SOCKET or \"\", "
+     "and None in a template that is to end."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -19,13 +19,14 @@ from troupe.client import Client, ClientPool
 from troupe.data import Options
 from troupe.errors import Cancelled, Dead, Error, JobCancelled, JobError, Reject, Rejected, Retry
 from troupe.job import Job, job, run
+from troupe.template import warm
 
 if TYPE_CHECKING:
     from troupe.executor import Executor, TaskTimeout, WorkerDied
 
 __all__ = ["Actor", "Cancelled", "Client", "ClientPool", "Dead", "Error", "Executor", "Job", "JobCancelled", "JobError",
            "Message", "Options", "Pending", "Reject", "Rejected", "Reply", "Result", "Retry", "TaskTimeout", "WorkerDied", "job",
-           "on", "run", "version"]
+           "on", "run", "version", "warm"]
 __version__ = version()
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _troupe
+from troupe import _troupe, template
 from troupe.actor import Actor
 from troupe.data import Content, encode
 from troupe.errors import Cancelled, Reject, Retry
@@ -156,8 +156,9 @@ def run(function: Handler | None = None, *, actor: Actor | None = None) -> None:
     """
     Handles jobs until the worker must stop. Without `function`, uses the only one that is decorated with @job, or the one
     with the name of the group, with _ for -. `actor` handles messages; it may be given without a function. Code before the
-    call runs before the worker counts as ready.
+    call, and functions marked @warm, run before the worker counts as ready; with Template=slot they run in the template.
     """
+    template.load()
     worker = attach()
     if actor:
         actor.begin(worker.actor())

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+"""Templates: what @troupe.warm loads is in all workers, and what must differ between them does."""
+import json
+import unittest
+
+import troupe_python
+from troupe_python import group, needed
+
+FORKS = 50
+
+
+@needed
+class Template(troupe_python.TestCase):
+    def test_each_job_gets_a_fork_of_what_was_loaded_and_its_own_random_numbers(self):
+        s = self.started({"warm": group("warm.py", Pool={"Size": 1, "Template": "slot", "MaxJobs": 1})})
+        executed = json.loads(s.do("warm")["result"]["data"])
+        self.assertEqual((executed["loaded"], executed["hooked"]), ([executed["pid"]], []))
+        s.wait_event("template.ready", "warm")
+        answers = [json.loads(s.do("warm")["result"]["data"]) for _ in range(FORKS)][1:]
+        [loaded] = {answer["loaded"][0] for answer in answers}
+        for answer in answers:
+            self.assertEqual((answer["loaded"], answer["hooked"]), ([loaded], [answer["pid"]]))
+            self.assertEqual((answer["threads"], answer["variables"]), (executed["threads"], executed["variables"]))
+        self.assertEqual(len({answer["pid"] for answer in answers}), len(answers))
+        self.assertNotIn(loaded, {answer["pid"] for answer in answers})
+        for drawn in zip(*(answer["drawn"] for answer in answers)):
+            self.assertEqual(len(set(drawn)), len(answers))
+        s.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""A worker whose template loads: its job answers with what it drew and where it was loaded."""
+import contextlib
+import json
+import os
+import random
+import sys
+
+with contextlib.suppress(ImportError):
+    import numpy
+    import numpy.random
+
+import troupe
+
+loaded: list[int] = []
+hooked: list[int] = []
+os.register_at_fork(after_in_child=lambda: hooked.append(os.getpid()))
+
+
+@troupe.warm
+def load() -> None:
+    loaded.append(os.getpid())
+
+
+@troupe.job
+def warm(job: troupe.Job) -> object:
+    drawn = [random.getrandbits(64)]
+    threads = len(os.listdir("/proc/self/task"))
+    if "numpy" in sys.modules:
+        drawn.append(int(numpy.random.randint(1 << 62)))
+    return json.dumps({"pid": os.getpid(), "loaded": loaded, "hooked": hooked, "drawn": drawn, "threads": threads,
+                       "variables": sorted(name for name in os.environ if name.startswith(("TROUPE", "OPENBLAS")))})
+
+
+troupe.run()
