@@ -4,11 +4,10 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/web/answer.h"
 #include "supervisor/web/route.h"
+#include "supervisor/web/seat.h"
 #include "supervisor/web/visitor.h"
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 /* A browser that has gone without a word is noticed at the next one. */
 #define HEARTBEAT (15 * USEC_PER_SEC)
@@ -19,16 +18,13 @@
 /* ---- the streams to browsers, and what is kept for them ---- */
 
 struct stream {
-    struct list node;
+    struct seat seat;
     struct feed *feed;
-    struct MHD_Connection *connection;
-    int fd;        /* of the connection */
-    uint64_t peer; /* see peer_of() */
     size_t place;  /* in the poller */
     uint64_t next; /* the piece that is sent */
     size_t offset; /* how much of it is sent */
     bool greeted;  /* GREETING is sent */
-    bool suspended, over;
+    bool suspended;
 };
 
 static void drop_first(struct feed *feed)
@@ -50,17 +46,17 @@ static void wake(struct stream *stream)
     if (!stream->suspended)
         return;
     stream->suspended = false;
-    MHD_resume_connection(stream->connection);
+    MHD_resume_connection(stream->seat.connection);
 }
 
 /* The library asks for more only when the browser reads: a browser that reads nothing would keep
  * its stream forever. */
 static void end_if_behind(struct stream *stream)
 {
-    if (stream->over || stream->next >= stream->feed->first)
+    if (stream->seat.over || stream->next >= stream->feed->first)
         return;
-    stream->over = true;
-    visitor_end(stream->connection);
+    stream->seat.over = true;
+    visitor_end(stream->seat.connection);
 }
 
 /* Keeps a piece of the streams, takes ownership of it (NULL = it is lost), and wakes those that
@@ -76,7 +72,7 @@ static void add_piece(struct feed *feed, char *piece)
     while (feed->bytes > FEED_KEPT_BYTES)
         drop_first(feed);
     list_for_each (node, &feed->streams) {
-        struct stream *stream = list_entry(node, struct stream, node);
+        struct stream *stream = list_entry(node, struct stream, seat.node);
 
         end_if_behind(stream);
         wake(stream);
@@ -86,9 +82,10 @@ static void add_piece(struct feed *feed, char *piece)
 static void prepare_streams(struct feed *feed, struct poller *poller)
 {
     list_for_each (node, &feed->streams) {
-        struct stream *stream = list_entry(node, struct stream, node);
+        struct stream *stream = list_entry(node, struct stream, seat.node);
 
-        stream->place = stream->suspended ? poller_add(poller, stream->fd, POLLRDHUP) : POLLER_MAX;
+        stream->place =
+            stream->suspended ? poller_add(poller, stream->seat.fd, POLLRDHUP) : POLLER_MAX;
     }
 }
 
@@ -96,10 +93,10 @@ static void prepare_streams(struct feed *feed, struct poller *poller)
 static void run_streams(struct feed *feed, const struct poller *poller)
 {
     list_for_each (node, &feed->streams) {
-        struct stream *stream = list_entry(node, struct stream, node);
+        struct stream *stream = list_entry(node, struct stream, seat.node);
 
         if (poller_events(poller, stream->place) != 0) {
-            stream->over = true;
+            stream->seat.over = true;
             wake(stream);
         }
     }
@@ -108,9 +105,9 @@ static void run_streams(struct feed *feed, const struct poller *poller)
 static void end_streams(struct feed *feed)
 {
     list_for_each (node, &feed->streams) {
-        struct stream *stream = list_entry(node, struct stream, node);
+        struct stream *stream = list_entry(node, struct stream, seat.node);
 
-        stream->over = true;
+        stream->seat.over = true;
         wake(stream);
     }
 }
@@ -160,75 +157,31 @@ static ssize_t read_stream(void *userdata, uint64_t position, char *buffer, size
     const struct feed *feed = stream->feed;
 
     (void)position;
-    if (stream->over)
+    if (stream->seat.over)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (!stream->greeted)
         return (ssize_t)send_greeting(stream, buffer, max);
     if (stream->next == feed->next) {
         stream->suspended = true;
-        MHD_suspend_connection(stream->connection);
+        MHD_suspend_connection(stream->seat.connection);
         return 0;
     }
     return (ssize_t)send_pieces(stream, buffer, max);
 }
 
-/* Returns the client's IPv4 address, or the network half of its IPv6 address; 0 = unknown. */
-static uint64_t peer_of(struct MHD_Connection *connection)
+static void make_room(const struct feed *feed)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    const struct sockaddr *address = info ? info->client_addr : NULL;
-    uint64_t peer = 0;
+    struct seat *given_up = seat_make_room(&feed->streams, FEED_STREAMS_MAX);
 
-    if (address && address->sa_family == AF_INET)
-        peer = ((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr;
-    else if (address && address->sa_family == AF_INET6)
-        memcpy(&peer, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr,
-               sizeof(peer));
-    return peer;
-}
-
-static unsigned count_of_peer(const struct feed *feed, uint64_t peer)
-{
-    unsigned n = 0;
-
-    list_for_each (node, &feed->streams) {
-        const struct stream *stream = list_entry(node, struct stream, node);
-
-        n += !stream->over && stream->peer == peer;
-    }
-    return n;
-}
-
-/* If all places are taken, ends the oldest stream of the address with the most; its browser
- * connects again. */
-static void make_room(struct feed *feed)
-{
-    struct stream *victim = NULL;
-    unsigned most = 0, n_live = 0;
-
-    list_for_each (node, &feed->streams) {
-        struct stream *stream = list_entry(node, struct stream, node);
-        const unsigned n = stream->over ? 0 : count_of_peer(feed, stream->peer);
-
-        n_live += !stream->over;
-        if (n > most) {
-            most = n;
-            victim = stream;
-        }
-    }
-    if (!victim || n_live < FEED_STREAMS_MAX)
-        return;
-    victim->over = true;
-    visitor_end(victim->connection);
-    wake(victim);
+    if (given_up)
+        wake(list_entry(given_up, struct stream, seat));
 }
 
 static void free_stream(void *userdata)
 {
     struct stream *stream = userdata;
 
-    list_unlink(&stream->node);
+    list_unlink(&stream->seat.node);
     stream->feed->n_streams--;
     free(stream);
 }
@@ -236,21 +189,14 @@ static void free_stream(void *userdata)
 static struct stream *stream_new(struct feed *feed, struct MHD_Connection *connection)
 {
     struct stream *stream = calloc(1, sizeof(*stream));
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 
     if (!stream)
         return NULL;
-    *stream = (struct stream){
-        .feed = feed,
-        .connection = connection,
-        .peer = peer_of(connection),
-        .fd = info ? info->connect_fd : -1,
-        .place = POLLER_MAX,
-        .next = feed->next,
-    };
+    stream->feed = feed;
+    stream->place = POLLER_MAX;
+    stream->next = feed->next;
     visitor_begin(connection, VISITOR_STREAM);
-    list_push_back(&feed->streams, &stream->node);
+    seat_take(&stream->seat, &feed->streams, connection);
     if (feed->n_streams++ == 0)
         feed->heartbeat_at = clock_deadline(HEARTBEAT);
     return stream;

@@ -4,6 +4,7 @@
 #include "shared/base/buffer.h"
 #include "shared/base/cleanup.h"
 #include "supervisor/web/answer.h"
+#include "supervisor/web/seat.h"
 #include "supervisor/web/visitor.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,16 +17,14 @@
 #define GREETING "event: here\ndata: {}\n\n"
 
 struct item_stream {
-    struct list node;
+    struct seat seat;
     struct item_streams *streams;
-    struct MHD_Connection *connection;
-    int fd;       /* of the connection */
     size_t place; /* in the poller */
     struct question question;
     struct buffer text; /* for the browser */
     size_t offset;      /* how much of it is sent */
     bool begun;         /* GREETING is in the text, or was */
-    bool suspended, over;
+    bool suspended;
 };
 
 static void wake(struct item_stream *stream)
@@ -33,22 +32,22 @@ static void wake(struct item_stream *stream)
     if (!stream->suspended)
         return;
     stream->suspended = false;
-    MHD_resume_connection(stream->connection);
+    MHD_resume_connection(stream->seat.connection);
 }
 
 static void sleep_on(struct item_stream *stream)
 {
     stream->suspended = true;
-    MHD_suspend_connection(stream->connection);
+    MHD_suspend_connection(stream->seat.connection);
 }
 
 /* The library asks for more only when the browser reads. */
 static void end_if_behind(struct item_stream *stream)
 {
-    if (stream->over || (!stream->text.failed && stream->text.size <= ITEM_STREAM_BYTES))
+    if (stream->seat.over || (!stream->text.failed && stream->text.size <= ITEM_STREAM_BYTES))
         return;
-    stream->over = true;
-    visitor_end(stream->connection);
+    stream->seat.over = true;
+    visitor_end(stream->seat.connection);
 }
 
 /* ---- from the supervisor ---- */
@@ -103,7 +102,7 @@ static void on_end(struct question *question)
 {
     struct item_stream *stream = list_entry(question, struct item_stream, question);
 
-    stream->over = true;
+    stream->seat.over = true;
     wake(stream);
 }
 
@@ -123,7 +122,7 @@ static ssize_t read_text(void *userdata, uint64_t position, char *buffer, size_t
         stream->offset = text->size = 0;
     if (size > 0)
         return (ssize_t)size;
-    if (stream->over)
+    if (stream->seat.over)
         return MHD_CONTENT_READER_END_OF_STREAM;
     sleep_on(stream);
     return 0;
@@ -135,45 +134,51 @@ enum MHD_Result item_stream_answer(struct item_stream *stream, bool only_headers
     struct MHD_Response *response;
 
     if (stream->text.size == 0 && question->failure < 0)
-        return answer_failure(stream->connection, stream->streams->questions->socket,
+        return answer_failure(stream->seat.connection, stream->streams->questions->socket,
                               question->failure);
     if (question->reply.error)
-        return answer_error(stream->connection, &question->reply);
+        return answer_error(stream->seat.connection, &question->reply);
     response = only_headers ? MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT)
                             : MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_text,
                                                                 stream, NULL);
-    visitor_begin(stream->connection, VISITOR_STREAM);
-    return answer_stream(stream->connection, response);
+    visitor_begin(stream->seat.connection, VISITOR_STREAM);
+    return answer_stream(stream->seat.connection, response);
 }
 
 /* ---- life ---- */
 
+static void make_room(const struct item_streams *streams)
+{
+    struct seat *given_up = seat_make_room(&streams->streams, ITEM_STREAMS_MAX);
+
+    if (given_up)
+        wake(list_entry(given_up, struct item_stream, seat));
+}
+
 struct item_stream *item_stream_new(struct item_streams *streams, struct MHD_Connection *connection,
                                     json_t *parameters, bool *ret_ready)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    const bool full = streams->n_streams >= ITEM_STREAMS_MAX;
+    /* Those that were given up may not have ended yet. */
+    const bool full = streams->n_streams >= 2 * ITEM_STREAMS_MAX;
     struct item_stream *stream = full ? NULL : calloc(1, sizeof(*stream));
 
     if (!stream) {
         json_decref(parameters);
         return NULL;
     }
+    make_room(streams);
+    seat_take(&stream->seat, &streams->streams, connection);
     stream->streams = streams;
-    stream->connection = connection;
-    stream->fd = info ? info->connect_fd : -1;
     stream->place = POLLER_MAX;
     question_init(&stream->question, on_end);
     stream->question.part = on_reply;
     stream->question.timeout = USEC_INFINITY;
-    list_push_back(&streams->streams, &stream->node);
     if (streams->n_streams++ == 0)
         streams->heartbeat_at = clock_deadline(HEARTBEAT);
     questions_ask(streams->questions, &stream->question, "io.troupe.Jobs.Stream", parameters,
                   clock_now());
-    *ret_ready = stream->over;
-    if (!stream->over)
+    *ret_ready = stream->seat.over;
+    if (!stream->seat.over)
         sleep_on(stream);
     return stream;
 }
@@ -182,7 +187,7 @@ struct item_stream *item_stream_free(struct item_stream *stream)
 {
     if (!stream)
         return NULL;
-    list_unlink(&stream->node);
+    list_unlink(&stream->seat.node);
     stream->streams->n_streams--;
     question_deinit(&stream->question);
     buffer_deinit(&stream->text);
@@ -201,9 +206,10 @@ void item_streams_prepare(struct item_streams *streams, struct poller *poller)
     if (streams->n_streams > 0)
         poller_until(poller, streams->heartbeat_at);
     list_for_each (node, &streams->streams) {
-        struct item_stream *stream = list_entry(node, struct item_stream, node);
+        struct item_stream *stream = list_entry(node, struct item_stream, seat.node);
 
-        stream->place = stream->suspended ? poller_add(poller, stream->fd, POLLRDHUP) : POLLER_MAX;
+        stream->place =
+            stream->suspended ? poller_add(poller, stream->seat.fd, POLLRDHUP) : POLLER_MAX;
     }
 }
 
@@ -214,10 +220,10 @@ void item_streams_run(struct item_streams *streams, const struct poller *poller,
     if (beats)
         streams->heartbeat_at = usec_add(now, HEARTBEAT);
     list_for_each (node, &streams->streams) {
-        struct item_stream *stream = list_entry(node, struct item_stream, node);
+        struct item_stream *stream = list_entry(node, struct item_stream, seat.node);
         const bool gone = poller_events(poller, stream->place) != 0;
 
-        stream->over |= gone;
+        stream->seat.over |= gone;
         if (beats && stream->begun)
             buffer_add_string(&stream->text, ": still here\n\n");
         if ((beats && stream->begun) || gone)

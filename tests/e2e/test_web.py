@@ -138,17 +138,21 @@ class Telling(WebTest):
         job = supervisor.create("work", "emit x", delay_usec=3600 * 10**6)
         path = f"/api/job-stream?id={job}"
         streams = [web.events(path) for _ in range(16)]
-        self.assertEqual(web.status(path), 503)
+        self.assertEqual({stream.next()[0] for stream in streams}, {"here"})
+        latest = web.events(path)
+        self.assertEqual((latest.status, latest.next()[0]), (200, "here"))
+        self.assert_ends(streams.pop(0))
         self.assertEqual(web.status("/api/status"), 200)
-        streams.pop().close()
-        supervisor.until(lambda: supervisor.call("GetInfo")["clients"] == 16)
-        streams.append(web.events(path))
+        supervisor.until(lambda: supervisor.call("GetInfo")["clients"] == 17)
         supervisor.stop()
-        for stream in streams:
-            with self.assertRaises((EOFError, OSError, http.client.HTTPException)):
-                while stream.next():
-                    pass
+        for stream in (*streams, latest):
+            self.assert_ends(stream)
         self.assertEqual(web.status(path), 503)
+
+    def assert_ends(self, stream):
+        with self.assertRaises((EOFError, OSError, http.client.HTTPException)):
+            while stream.next():
+                pass
 
     def test_M5_the_files_of_the_page(self):
         web = Web(self, "/nowhere")
