@@ -274,6 +274,8 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhelpers.a $(BUILD
 	$(link) $(SUPERVISOR_LIBS) $(JANSSON_LIBS) $(CHECK_LIBS) $(WRAPPED)
 # Lets an allocation of the library fail.
 $(BUILD)/tests/unit/message/test-actor: WRAPPED := -Wl,--wrap=malloc
+# Its simulation draws times.
+$(BUILD)/tests/unit/pool/test-elastic: WRAPPED := -lm
 # Lets the disk be full.
 $(BUILD)/tests/unit/store/test-store-failure: WRAPPED := -Wl,--wrap=posix_fallocate -Wl,--wrap=pwrite
 # Lets tests of calls slow the clock down.

@@ -71,6 +71,11 @@ enum config_unique_until {
     CONFIG_UNIQUE_UNTIL_START, /* of its first attempt */
 };
 
+/* Size=: how many workers a pool has, both the same unless the pool is elastic. */
+struct config_size {
+    unsigned low, high;
+};
+
 /* Rate=: so many jobs begin in each period. */
 struct config_rate {
     uint64_t n; /* 0 = no limit */
@@ -169,7 +174,9 @@ struct config_group {
     struct config_strings after;
 
     /* [Pool] */
-    unsigned size; /* 1 … 4096 */
+    struct config_size size; /* up to 4096 */
+    usec_t target_wait;      /* 1 s; of elastic pools, as below */
+    usec_t idle;             /* 30 s; USEC_INFINITY = workers stay */
     enum config_cells cells;
     enum config_template template;   /* which process forks workers; default no */
     unsigned spare;                  /* places that have a spare, 0 … 4096 */
@@ -291,6 +298,18 @@ struct config_group {
                                    previous configuration; owned; NULL = the files say this */
     struct config_draft *draft; /* where its keys were given; owned; NULL = in no file */
 };
+
+/* Whether the size of its pools follows their work. */
+static inline bool config_is_elastic(const struct config_group *group)
+{
+    return group->size.low < group->size.high;
+}
+
+/* Tells sizes apart, also for the next supervisor. */
+static inline uint64_t config_size_number(struct config_size size)
+{
+    return size.low < size.high ? (uint64_t)size.high << 32 | size.low : size.low;
+}
 
 /*
  * Makes a group with every key at its default, `exec_start` and `path` NULL. Returns 0, -EINVAL

@@ -249,12 +249,43 @@ static void report_census(struct reply *reply, const struct census *census)
     reply_uint(reply, "up", census->n[CENSUS_UP]);
 }
 
+/* Of an elastic pool. */
+static void report_elastic(struct reply *reply, const struct cell *cell)
+{
+    static const char *const HOLDS[] = {
+        [ELASTIC_STARTING] = "starting",
+        [ELASTIC_HIGHEST] = "highest",
+    };
+    const struct elastic *elastic = &cell->elastic;
+    struct loop *loop = cell->context->loop;
+
+    reply_uint(reply, "wanted", elastic->wanted);
+    if (elastic->hold == ELASTIC_FREE)
+        return;
+    reply_string(reply, "held", HOLDS[elastic->hold]);
+    reply_uint(reply, "held_since_at",
+               usec_sub(loop_realtime(loop), usec_sub(loop_now(loop), elastic->hold_since)));
+}
+
+/* `cell` NULL = all cells of a group. */
+static void report_size(struct reply *reply, const struct config_group *config, size_t size,
+                        const struct cell *cell)
+{
+    reply_uint(reply, "size", size);
+    if (!config_is_elastic(config))
+        return;
+    reply_uint(reply, "size_min", config->size.low);
+    reply_uint(reply, "size_max", config->size.high);
+    if (cell)
+        report_elastic(reply, cell);
+}
+
 void report_cell_begin(struct reply *reply, const struct cell *cell)
 {
     reply_object(reply, NULL);
     reply_string(reply, "key", cell->key);
     reply_string(reply, "state", cell_state(cell));
-    reply_uint(reply, "size", cell->pool.size);
+    report_size(reply, cell->config, cell->pool.size, cell);
     report_census(reply, &cell->pool.census);
     report_jobs(reply, &cell->counts, &cell->history, cell->pool.n_deaths);
     reply_uint_if(reply, "oldest_queued_at", queue_oldest(&cell->queue));
@@ -291,7 +322,7 @@ void report_group_begin(struct reply *reply, const struct request *request,
         reply_bool(reply, "drained", group->drain == GROUP_WORKED_OFF);
     if (group_is_behind(group))
         reply_bool(reply, "behind", true);
-    reply_uint(reply, "size", group->size);
+    report_size(reply, group->config, group->size, group->cell);
     report_census(reply, &group->pools.census);
     reply_uint_if(reply, "oldest_queued_at", report_oldest(group));
     report_jobs(reply, &group->counts, group_history(group), group->pools.n_deaths);

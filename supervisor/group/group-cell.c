@@ -204,6 +204,7 @@ const struct cell_handler GROUP_CELL_HANDLER = {
     .drains = group_review_drain,
     .retired = group_retire_cell,
     .roll_failed = group_roll_failed,
+    .sized = group_note_size,
 };
 
 /* ---- a group with Cells=by-key as an actor: it forwards messages to its cells ---- */

@@ -39,7 +39,7 @@ void group_keep(struct group *group)
     if (!record || group->resumes)
         return; /* the record is still the last supervisor's */
     record->size = group->size;
-    record->configured_size = group->config->size;
+    record->configured_size = config_size_number(group->config->size);
     record->wanted = group->wanted;
     record->stopped = !group->wanted && !group_is_pending(group);
     record->paused = group->pause == CELL_PAUSED;
@@ -85,10 +85,13 @@ void group_open_kept(struct group *group)
 /* Another Size= in the file replaces an earlier resize, as in a reload. */
 static void resume_size(struct group *group, const struct group_record *record)
 {
-    if (record->size == group->size || record->configured_size != group->config->size ||
-        record->size < 1 || group_reserve(group, (size_t)record->size) < 0)
+    const struct config_size size = {(unsigned)record->size, (unsigned)record->size};
+
+    if (record->size == group->size || record->size < 1 ||
+        record->configured_size != config_size_number(group->config->size) ||
+        group_reserve(group, size) < 0)
         return;
-    group_set_size(group, (size_t)record->size);
+    group_set_size(group, size);
 }
 
 void group_resume(struct group *group)

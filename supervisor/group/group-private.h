@@ -57,7 +57,9 @@ int group_submit_unique(struct group *group, const struct cell_request *request,
 
 /* ---- group-size.c ---- */
 
-/* Makes slots in every cell, or in none. Returns 0 or -ENOMEM. */
-int group_reserve(struct group *group, size_t size);
-/* Sets a reserved size for all cells, also those to come. */
-void group_set_size(struct group *group, size_t size);
+/* Makes slots in every cell for a size in this range, or in none. Returns 0 or -ENOMEM. */
+int group_reserve(struct group *group, struct config_size range);
+/* Gives all cells, also those to come, a reserved size: the nearest in this range. */
+void group_set_size(struct group *group, struct config_size range);
+/* See struct cell_handler. */
+void group_note_size(struct cell *cell);

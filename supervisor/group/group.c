@@ -71,7 +71,7 @@ int group_new(struct group **ret, const struct group_context *context, struct co
     group->context = context;
     group->cell_handler = &GROUP_CELL_HANDLER;
     group->config = config;
-    group->size = config->size;
+    group->size = config->size.low;
     group->pools.context = context->pools;
     group->pools.name = group->name;
     output_log_init(&group->pools.output);
@@ -349,7 +349,7 @@ int group_reconfigure(struct group *group, struct config_group *config)
 {
     struct config_group *before = group->config;
     bool roll = !config_group_same_process(before, config) || group_is_behind(group);
-    bool resize = config->size != before->size;
+    bool resize = config_size_number(config->size) != config_size_number(before->size);
     int r = limit_table_reserve(group->context->limits, config);
 
     if (r == 0 && resize)

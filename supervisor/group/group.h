@@ -61,7 +61,7 @@ struct group {
     struct actor *actor; /* with Cells=by-key: forwards by routing key; else NULL */
     uint8_t message_log; /* enum actor_log, for new actors */
     struct cell *cell;   /* NULL with Cells=by-key */
-    size_t size;         /* of cells without a size of their own */
+    size_t size;         /* of cells without a size of their own, or that begin */
     struct kept_results results;
     struct history_group *past; /* its ended jobs on disk; NULL = there is no history of them */
     struct job_streams streams;
@@ -135,8 +135,9 @@ void group_reopen(struct group *group);
 enum {
     _GROUP_E_SUCCESS,
     GROUP_E_BAD_SIZE, /* not within 1 … GROUP_SIZE_MAX */
+    GROUP_E_ELASTIC,  /* its size follows its work */
 };
-/* Resizes every cell, also those to come. Returns 0; GROUP_E_BAD_SIZE or -ENOMEM change nothing. */
+/* Resizes every cell, also those to come. Returns 0; GROUP_E_* or -ENOMEM change nothing. */
 int group_resize(struct group *group, int64_t size);
 /* This cell alone, until its group is resized. */
 int group_resize_cell(struct cell *cell, int64_t size);

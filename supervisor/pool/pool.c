@@ -15,8 +15,18 @@ static void pool_on_starting(struct slot *slot)
     slot->rolls = false;
 }
 
+static void note_start_time(struct slot *slot)
+{
+    const usec_t took = usec_sub(slot_now(slot), slot->worker.started_at);
+    usec_t *average = &slot->pool->start_time;
+
+    if (!slot->worker.adopted)
+        *average = *average > 0 ? (3 * *average + took) / 4 : took;
+}
+
 static void pool_on_ready(struct slot *slot)
 {
+    note_start_time(slot);
     pool_replacement_on_ready(slot);
     pool_standby_review(slot);
 }
@@ -72,12 +82,22 @@ static bool is_stopped(const struct actor *actor)
 {
     const struct pool *pool = actor->owner;
 
-    return census_down(&pool->census);
+    return census_down(&pool->census) && !(pool->wanted && pool->size == 0);
+}
+
+/* An elastic pool may have no worker yet. */
+static int deliver(struct actor *actor, struct envelope *envelope)
+{
+    int r = delivery_to_pool(actor, envelope);
+
+    if (config_is_elastic(actor->config) && !mailbox_idle(&actor->mailbox))
+        pool_wake(actor->owner);
+    return r;
 }
 
 static const struct actor_class POOL_ACTOR = {
     .kind = ACTOR_POOL,
-    .deliver = delivery_to_pool,
+    .deliver = deliver,
     .feed = delivery_feed_pool,
     .is_stopped = is_stopped,
 };

@@ -124,6 +124,7 @@ struct pool {
     struct timer spare_timer;
     struct census census;
     uint64_t n_deaths; /* other than by a stop */
+    usec_t start_time; /* how long a worker takes to start, on average; 0 = not known */
     struct replacement replacement;
     bool wanted; /* its slots are to run */
 };

@@ -22,7 +22,7 @@ static void make_group(void)
 {
     struct config_group *config = new_group_config("test");
 
-    config->size = 2;
+    config->size = (struct config_size){2, 2};
     config->queue_max = 3;
     fake_group = add_group(&fake_parts, config);
 }

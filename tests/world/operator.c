@@ -200,7 +200,8 @@ static bool is_idle(const char *group)
     size = strstr(operator.answer, "\"size\":");
     if (size) /* what precedes it has numbers of limits */
         memmove(operator.answer, size, strlen(size) + 1);
-    return number("up") == number("members") && number("members") % number("size") == 0 &&
+    return number("up") == number("members") &&
+           (strstr(operator.answer, "\"size_max\"") || number("members") % number("size") == 0) &&
            (strstr(operator.answer, "\"cells\"") || number("members") == number("size")) &&
            number("queued") + number("running") + number("waiting") + number("ending") == 0;
 }

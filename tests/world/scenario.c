@@ -65,7 +65,7 @@ static void write_group(const char *directory, const char *name)
     const bool durable = strcmp(name, "durable.group") == 0;
     struct model_group *group = &model_groups[durable];
     const unsigned running = draw(6), rate = draw(40), size = 1 + draw(3), spare = draw(2);
-    const unsigned ahead = 1 + draw(4);
+    const unsigned ahead = 1 + draw(4), low = sim_one_in(2) ? size : draw(size);
     const char *cells = sim_one_in(3) ? "Cells=by-key\n" : "";
     FILE *file = create(directory, name);
 
@@ -77,10 +77,10 @@ static void write_group(const char *directory, const char *name)
     group->shares = model_shared > 0 && sim_one_in(2);
     fprintf(file,
             "[Group]\nExecStart=/bin/true %s\n[Worker]\nTimeoutStopSec=2s\n"
-            "[Pool]\nSize=%u\nSpare=%u\nPrefetch=%u\n%s"
+            "[Pool]\nSize=%u..%u\nIdleSec=3s\nSpare=%u\nPrefetch=%u\n%s"
             "[Jobs]\nMaxRetries=%u\nBackoffMinSec=10ms\nBackoffMaxSec=100ms\nDurable=%s\n"
             "TimeoutSec=%us\nUniqueUntil=%s\n[Limits]\nRatePer=%s\nRunningPer=%s\n%s",
-            durable ? "durable" : "plain", size, spare, sim_one_in(2) ? 1 : ahead, cells,
+            durable ? "durable" : "plain", low, size, spare, sim_one_in(2) ? 1 : ahead, cells,
             MODEL_ATTEMPTS - 1, durable ? "yes" : "no", (unsigned)(MODEL_LIMIT / USEC_PER_SEC),
             group->until_start ? "start" : "end", per(group->rate_per_key),
             per(group->running_per_key), group->shares ? "Uses=shared\n" : "");

@@ -64,6 +64,8 @@ static int check_service(const struct config_group *group)
          "Durable=yes needs jobs, which a service has none of; allowed: no"},
         {group->on_oom, "OnOom",
          "OnOom= needs jobs, which a service has none of; allowed: nothing"},
+        {config_is_elastic(group), "Size",
+         "Size= is a range, which needs jobs, and a service has none; allowed: one number"},
         {group->spare > 0, "Spare", "Spare= is above 0; allowed: 0"},
     };
     int r = 0;
@@ -122,6 +124,7 @@ int config_check_group(struct config_group *group)
 static const char *const OF_ACTORS[] = {
     "Prefetch",   "MaxJobs",          "BatchMax", "MailboxSize", "InlineMax",     "SpinUsec",
     "MailboxMax", "MailboxMemoryMax", "Overflow", "OnCrash",     "MessageRetries"};
+static const char *const OF_ELASTIC[] = {"TargetWaitSec", "IdleSec"};
 static const char *const OF_CELLS[] = {"CellsMax", "CellIdleSec", "CellsQueueMemoryMax"};
 
 static bool is_one_of(const char *name, const char *const *names, size_t n)
@@ -135,6 +138,8 @@ static bool is_one_of(const char *name, const char *const *names, size_t n)
 static bool is_idle(const struct config_group *group, const struct config_key *key)
 {
     if (group->cells == CONFIG_CELLS_NONE && is_one_of(key->name, OF_CELLS, ELEMENTS(OF_CELLS)))
+        return true;
+    if (!config_is_elastic(group) && is_one_of(key->name, OF_ELASTIC, ELEMENTS(OF_ELASTIC)))
         return true;
     return group->type != CONFIG_ACTOR && (strcmp(key->section, "Jobs") == 0 ||
                                            is_one_of(key->name, OF_ACTORS, ELEMENTS(OF_ACTORS)));

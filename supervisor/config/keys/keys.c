@@ -90,8 +90,13 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_GROUP("After", GROUPS, after), LIVE,
      .allowed = "names of other groups, separated by spaces"},
 
-    {IN_POOL("Size", WORKERS, size), DEFAULT("1"), .min = 1, .max = 4096,
-     .allowed = "a number from 1 to 4096, or a share of the processors from 1% to 1000%"},
+    {IN_POOL("Size", POOL_SIZE, size), DEFAULT("1"), .min = 1, .max = 4096,
+     .allowed = "a number from 1 to 4096, a share of the processors from 1% to 1000%, or a range "
+                "such as 2..16, 0..8 or 2..auto (auto: the number of processors)"},
+    {IN_POOL("TargetWaitSec", TIME, target_wait), DEFAULT("1s"), .min = USEC_PER_MSEC,
+     .max = 3600 * USEC_PER_SEC, .allowed = "a time span from 1ms to 1h such as 200ms, 5s"},
+    {IN_POOL("IdleSec", TIME, idle), DEFAULT("30s"), .min = USEC_PER_MSEC, .max = INT64_MAX,
+     .infinity = true, .allowed = "a time span from 1ms such as 30s, 5min; infinity"},
     {IN_POOL("Spare", UNSIGNED, spare), DEFAULT("0"), FROM(0, " (none)", 4096)},
     {IN_POOL("Template", CHOICE, template), DEFAULT("no"), .allowed = "no, slot"},
     {IN_POOL("Cells", CHOICE, cells), DEFAULT("none"), .allowed = "none, by-key"},

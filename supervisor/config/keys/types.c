@@ -64,6 +64,24 @@ static int timeout(const char *text, uint64_t *ret)
     return r;
 }
 
+/* "4", "50%", "2..16" */
+static int parse_pool_size(const struct config_key *key, const char *value, void *field,
+                           const char **ret_reason)
+{
+    struct config_size *size = field;
+    uint64_t low, high;
+    int r = check_result(values_workers_range(value, &low, &high), ret_reason);
+
+    if (r != 0)
+        return r;
+    if (low > high)
+        return invalid(ret_reason, "its first number is above the second one");
+    if (high < (uint64_t)key->min || high > (uint64_t)key->max)
+        return invalid(ret_reason, "out of range");
+    *size = (struct config_size){.low = (unsigned)low, .high = (unsigned)high};
+    return 0;
+}
+
 /* "100/1min" */
 static int parse_rate(const struct config_key *key, const char *value, void *field,
                       const char **ret_reason)
@@ -485,7 +503,7 @@ static int parse_moment(const struct config_key *key, const char *value, void *f
      .digest = digest_##what, __VA_ARGS__}
 
 const struct config_type CONFIG_TYPE_UNSIGNED = NUMBER(unsigned, values_count);
-const struct config_type CONFIG_TYPE_WORKERS = NUMBER(unsigned, values_workers);
+const struct config_type CONFIG_TYPE_POOL_SIZE = SCALAR(struct config_size, parse_pool_size);
 const struct config_type CONFIG_TYPE_COUNT = NUMBER(uint64_t, values_count);
 const struct config_type CONFIG_TYPE_INTEGER = NUMBER(int, signed_number);
 const struct config_type CONFIG_TYPE_SIZE = NUMBER(uint64_t, values_size);

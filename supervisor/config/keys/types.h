@@ -15,7 +15,7 @@ extern const struct config_type CONFIG_TYPE_TIMEOUT;   /* usec_t; 0 means infini
 extern const struct config_type CONFIG_TYPE_FRACTION;  /* double */
 extern const struct config_type CONFIG_TYPE_RATE;      /* struct config_rate */
 extern const struct config_type CONFIG_TYPE_PERCENT;   /* uint64_t */
-extern const struct config_type CONFIG_TYPE_WORKERS;   /* unsigned; "50%" is of the processors */
+extern const struct config_type CONFIG_TYPE_POOL_SIZE; /* struct config_size */
 extern const struct config_type CONFIG_TYPE_SIGNAL;    /* int */
 extern const struct config_type CONFIG_TYPE_CHOICE;    /* an enumeration from 0 on */
 extern const struct config_type CONFIG_TYPE_BOOL;      /* bool; "no, yes" */

@@ -325,3 +325,26 @@ int values_workers(const char *text, uint64_t *ret)
     *ret = number > 0 ? number : 1;
     return 0;
 }
+
+int values_workers_range(const char *text, uint64_t *ret_low, uint64_t *ret_high)
+{
+    const char *dots = strstr(text, "..");
+    char low[24] = "";
+    int r;
+
+    if (!dots) {
+        r = values_workers(text, ret_low);
+        *ret_high = *ret_low;
+        return r;
+    }
+    if ((size_t)(dots - text) >= sizeof(low))
+        return VALUES_E_INVALID;
+    memcpy(low, text, (size_t)(dots - text));
+    r = values_workers(low, ret_low);
+    if (r != 0 || strcmp(dots + 2, "auto") != 0)
+        return r != 0 ? r : values_workers(dots + 2, ret_high);
+    *ret_high = count_processors();
+    if (*ret_high < *ret_low)
+        *ret_high = *ret_low;
+    return 0;
+}

@@ -32,6 +32,9 @@ int values_percent(const char *text, uint64_t *ret);
 
 /* A number, or a share of the processors that this process may use: "50%" of 2 is 1; at least 1. */
 int values_workers(const char *text, uint64_t *ret);
+/* Such a number, or a range "2..16" of two, which may end with "auto": the number of those
+ * processors, but not less than the beginning. */
+int values_workers_range(const char *text, uint64_t *ret_low, uint64_t *ret_high);
 
 /* A share: "0.2", or "20%". Not negative. */
 int values_fraction(const char *text, double *ret);

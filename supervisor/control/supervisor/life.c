@@ -387,6 +387,16 @@ static void fail_size(struct request *request, int64_t size)
     request_end(request);
 }
 
+static void fail_elastic(struct request *request, const struct config_group *config)
+{
+    struct reply *reply = request_begin_error(request, "Elastic");
+
+    reply_string(reply, "group", config->name);
+    reply_uint(reply, "minimum", config->size.low);
+    reply_uint(reply, "maximum", config->size.high);
+    request_end(request);
+}
+
 static void await_size(struct request *request, size_t old_size, size_t new_size)
 {
     struct wait *wait = wait_for(request, WAIT_GOAL_SIZE);
@@ -413,6 +423,8 @@ static void resize(struct request *request)
         control_log_change(request, name);
     if (r == GROUP_E_BAD_SIZE) {
         fail_size(request, size);
+    } else if (r == GROUP_E_ELASTIC) {
+        fail_elastic(request, target.group->config);
     } else if (r < 0) {
         request_internal(request, r);
     } else if (request_bool(request, "wait")) {

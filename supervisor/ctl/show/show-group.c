@@ -51,6 +51,12 @@ static const char LAST_DEAD[] =
     "{last_dead.at:ago})\n"
     "            more: troupectl dead-letters --reason job --to {name}";
 
+/* Why an elastic pool has fewer workers than it could use. */
+#define HELD                                                                                       \
+    "{held:if}held at {size:count} of {size_max:count}: "                                          \
+    "[{held=starting}those that it has are not all up yet|{wanted:count} are wanted, but Size= "   \
+    "allows no more]"
+
 /* Says how the last worker or job died, if the group is in trouble. Returns whether it did. */
 static bool show_last(const struct terminal *terminal, const json_t *view, usec_t now)
 {
@@ -75,8 +81,10 @@ void show_trouble(const struct terminal *terminal, const json_t *group, usec_t n
 {
     json_auto_t *view = view_group(group, now);
 
-    if (!waits)
-        pattern_print(terminal, "[{name} is {shown}: <" WHY ">|nothing: it is up]", view, now);
+    pattern_print(terminal,
+                  waits ? "[{name} is " HELD "]"
+                        : "[{name} is {shown}: <" WHY ">|{name} is " HELD "|nothing: it is up]",
+                  view, now);
     (void)show_last(terminal, view, now);
 }
 
@@ -152,7 +160,7 @@ static json_t *choose_cells(const json_t *cells, bool all)
 static const struct list_column cell_columns[] = {
     {NULL, "{state:dot} {key}", LIST_LEFT},
     {NULL, "{state:state}", LIST_LEFT},
-    {NULL, "{up:count}/{size:count} up", LIST_RIGHT},
+    {NULL, "{up:count}/{size:count} up[ of {size_min}..{size_max}]", LIST_RIGHT},
     {NULL, "{queued:count} queued", LIST_RIGHT},
     {NULL, "{running:count} running", LIST_RIGHT},
     {NULL, "{succeeded:count} done", LIST_RIGHT},
@@ -180,7 +188,7 @@ static void show_cells(const struct terminal *terminal, const json_t *view, usec
 static const struct list_column group_columns[] = {
     {"GROUP", "{look:dot} {name}", LIST_LEFT},
     {"STATE", "{shown:state}", LIST_LEFT},
-    {"UP", "{up:count}/{size:count}", LIST_RIGHT},
+    {"UP", "{up:count}/{size:count}[ of {size_min}..{size_max}]", LIST_RIGHT},
     {"RUNNING", JOBS("running"), LIST_RIGHT},
     {"QUEUED", JOBS("queued"), LIST_RIGHT},
     {"DEAD", JOBS("dead"), LIST_RIGHT},
@@ -205,7 +213,8 @@ void show_groups(const struct terminal *terminal, const json_t *groups, usec_t n
 static const char TITLE[] =
     "{look:dot} " BOLD "{name}" PLAIN "[ - {description}]: {shown:state}[{type=service} (service)]"
     "[ – " WHY "]\n"
-    "   Workers: [{short_of_workers}" BOLD "]{members_are.up:count} of {size:count} up" PLAIN
+    "   Workers: [{size_max:if}{size:count} of {size_min}..{size_max}[, {wanted} wanted], ]"
+    "[{short_of_workers}" BOLD "]{members_are.up:count} of {size:count} up" PLAIN
     "[: [, {tally.busy:count} busy][, {tally.idle:count} [{type=service}up|idle]]"
     "[, {tally.spare:count} standing by][, " YELLOW "{tally.starting:count} starting" PLAIN "]"
     "[, {tally.stopping:count} stopping][, " RED "{tally.killing:count} being killed" PLAIN "]"

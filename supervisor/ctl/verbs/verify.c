@@ -132,8 +132,9 @@ static unsigned warn_of_idle_keys(const struct config_group *group)
     if (config_idle_keys(group, keys, sizeof(keys)) == 0)
         return 0;
     complain("%s: %s without effect: %s", group->path, keys,
-             group->type == CONFIG_ACTOR ? "only cells (Cells=by-key) have them"
-                                         : "a service takes no jobs or messages");
+             group->type == CONFIG_ACTOR
+                 ? "only cells (Cells=by-key) and ranges (Size=2..16) have them"
+                 : "a service takes no jobs or messages");
     return 1;
 }
 

@@ -10,7 +10,8 @@
 
 bool cell_has_own_size(const struct cell *cell)
 {
-    return !cell_is_retiring(cell) && cell->pool.size != cell->group->size;
+    return !cell_is_retiring(cell) && !config_is_elastic(cell->config) &&
+           cell->pool.size != cell->group->size;
 }
 
 /* Whether the cell was paused, stopped or resized on its own. Retiring it would undo that. */
@@ -38,8 +39,7 @@ void cell_review(struct cell *cell)
     cell_watch_idle(cell);
 }
 
-/* Whether the actor has messages, names, timers or subscriptions, which it would lose. */
-static bool actor_is_missed(const struct actor *actor)
+bool cell_actor_is_missed(const struct actor *actor)
 {
     return actor &&
            (!delivery_is_quiet(actor) || !list_empty(&actor->names) ||
@@ -48,16 +48,17 @@ static bool actor_is_missed(const struct actor *actor)
 
 static bool cell_is_quiet(const struct cell *cell)
 {
-    if (actor_is_missed(cell->pool.actor))
+    if (cell_actor_is_missed(cell->pool.actor))
         return false;
     for (size_t i = 0; i < cell->pool.n_slots; i++)
-        if (actor_is_missed(cell->pool.slots[i]->actor))
+        if (cell_actor_is_missed(cell->pool.slots[i]->actor))
             return false;
     return true;
 }
 
 void cell_retire(struct cell *cell)
 {
+    cell->retiring = true;
     pool_set_size(&cell->pool, 0);
     cell_keep(cell);
 }
@@ -84,6 +85,7 @@ int cell_call_back(struct cell *cell)
 
     if (r < 0)
         return r;
+    cell->retiring = false;
     pool_set_size(&cell->pool, cell->group->size);
     cell_keep(cell);
     return 0;

@@ -50,8 +50,8 @@ void cell_keep(struct cell *cell)
     if (!record || cell->resumes)
         return; /* the record is still the last supervisor's */
     record->known = true;
-    record->size = cell_has_own_size(cell) ? cell->pool.size : 0;
-    record->configured_size = cell->config->size;
+    record->size = cell_has_own_size(cell) || config_is_elastic(cell->config) ? cell->pool.size : 0;
+    record->configured_size = config_size_number(cell->config->size);
     record->idle_since = cell->idle_since;
     record->wanted = cell->pool.wanted;
     record->paused = cell->pause == CELL_PAUSED;
@@ -61,7 +61,7 @@ void cell_keep(struct cell *cell)
 /* Another Size= in the file replaces an earlier resize, as in a reload. */
 static void resume_size(struct cell *cell, const struct cell_record *record)
 {
-    if (record->size < 1 || record->configured_size != cell->config->size ||
+    if (record->size < 1 || record->configured_size != config_size_number(cell->config->size) ||
         pool_reserve(&cell->pool, (size_t)record->size) < 0)
         return;
     pool_set_size(&cell->pool, (size_t)record->size);

@@ -43,6 +43,12 @@ static inline void cell_count_live(struct cell *cell)
 
 struct job_row;
 
+/* ---- cell-elastic.c ---- */
+
+void cell_elastic_init(struct cell *cell);
+/* Called at the end of a turn: gives an elastic pool the size that its work needs. */
+void cell_elastic_turn(struct cell *cell);
+
 /* ---- cell-unique.c ---- */
 
 /* The job has ended, is dropped, or releases its unique key for another reason. */
@@ -220,3 +226,5 @@ void cell_keep(struct cell *cell);
 void cell_on_idle_timer(struct timer *timer, usec_t now);
 /* Stops the slots of an idle cell; then its group frees it. */
 void cell_retire(struct cell *cell);
+/* Whether the actor has messages, names, timers or subscriptions, which it would lose. */
+bool cell_actor_is_missed(const struct actor *actor);

@@ -214,6 +214,8 @@ static void cell_dispatch(struct loop_deferred *deferred)
         limits_end_turn(limits, cell);
     if (cell->backlog)
         cell_backlog_turn(cell);
+    if (config_is_elastic(cell->config))
+        cell_elastic_turn(cell);
     cell_note_queue(cell);
     cell_call_waiters(cell);
     if (cell->group->removal != GROUP_STAYS)
@@ -443,6 +445,7 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     timer_init(&cell->idle_timer, cell_on_idle_timer);
     loop_deferred_init(&cell->dispatch, cell_dispatch);
     cell_progress_init(cell);
+    cell_elastic_init(cell);
     r = pool_new_actor(&cell->pool, cell->context->messages, group->message_log);
     if (cell->pool.actor)
         cell->pool.actor->paused = cell->pause != CELL_RUNS;
@@ -469,6 +472,7 @@ struct cell *cell_free(struct cell *cell)
     limit_leave(cell);
     limits_end_turn(&cell->group->limits, cell);
     timer_disarm(cell_timers(cell), &cell->idle_timer);
+    timer_disarm(cell_timers(cell), &cell->size_timer);
     loop_undefer(&cell->dispatch);
     cell_progress_deinit(cell);
     pool_deinit(&cell->pool);
@@ -506,6 +510,8 @@ static enum state current_state(const struct cell *cell)
 
     if (cell_is_retiring(cell))
         return STATE_RETIRING;
+    if (cell->pool.n_slots == 0 && cell->pool.wanted)
+        return cell->pause == CELL_RUNS ? STATE_RUNNING : STATE_PAUSED;
     return up && outcomes_failing(&cell->history.outcomes) ? STATE_FAILING : state;
 }
 

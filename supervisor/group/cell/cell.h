@@ -24,6 +24,7 @@
 #include "supervisor/job/queue.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
+#include "supervisor/pool/elastic.h"
 #include "supervisor/pool/pool.h"
 #include "supervisor/store/durable-job.h"
 #include <stdbool.h>
@@ -46,6 +47,7 @@ struct cell_handler {
     void (*drains)(struct group *group);    /* it drains, and jobs may have ended */
     void (*retired)(struct cell *cell);     /* without slots: the group frees it */
     void (*roll_failed)(struct cell *cell); /* a worker with the new program did not come up */
+    void (*sized)(struct cell *cell);       /* an elastic pool has another size */
 };
 
 /* "group", or "group/key" */
@@ -84,8 +86,11 @@ struct cell {
     uint64_t called_bytes; /* their payloads */
     enum cell_pause pause;
     const char *closed;      /* why no job is accepted or retried; NULL = open */
+    bool retiring;           /* freed once its slots have stopped */
     struct kept_state *kept; /* for the next supervisor; NULL = nothing is kept */
     bool resumes;            /* `kept` is the last supervisor's */
+    struct elastic elastic;  /* of an elastic pool: decides about its size */
+    struct timer size_timer; /* when it decides again, at the latest */
     struct cell_progress progress;
     struct job_counts counts;
     struct job_history history;
@@ -98,7 +103,7 @@ struct cell {
 /* Whether the cell is freed once its slots have stopped. */
 static inline bool cell_is_retiring(const struct cell *cell)
 {
-    return cell->pool.size == 0;
+    return cell->retiring;
 }
 
 /* Whether the cell itself, not only its group, was resized. */

@@ -56,7 +56,7 @@ TEST(dropins_override_in_the_order_of_their_names_and_lists_grow)
     write_file("a.group.d/30-c.txt", "nonsense");
     write_file("a.group.d/.hidden.conf", "nonsense");
     struct config_group *group = load_group("Environment=A=1\n[Pool]\nSize=1\n");
-    ck_assert_uint_eq(group->size, 3);
+    ck_assert_uint_eq(group->size.low, 3);
     ck_assert_uint_eq(group->max_jobs, 8);
     ck_assert_uint_eq(group->environment.n, 3);
     ck_assert_str_eq(group->environment.strings[0], "A=9");
@@ -102,8 +102,9 @@ TEST(a_problem_in_a_dropin_names_the_dropin)
     ck_assert_int_eq(symlink("nowhere", "a.group.d/b.conf"), 0);
     ck_assert_str_eq(
         load_problems(),
-        "a.group.d/a.conf:3: Size=0: out of range; allowed: a number from 1 to 4096, or a share "
-        "of the processors from 1% to 1000%\n"
+        "a.group.d/a.conf:3: Size=0: out of range; allowed: a number from 1 to 4096, a share of "
+        "the processors from 1% to 1000%, or a range such as 2..16, 0..8 or 2..auto (auto: the "
+        "number of processors)\n"
         "a.group.d/b.conf:0: no such file\n");
 }
 

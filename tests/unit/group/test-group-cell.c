@@ -28,7 +28,7 @@ static struct event_subscriber subscriber = {.fn = on_event};
 static void make_group(enum config_cells cells)
 {
     config = new_group_config("mail");
-    config->size = 2;
+    config->size = (struct config_size){2, 2};
     config->cells = cells;
     config->cells_max = 3;
     config->cell_idle = USEC_PER_SEC;

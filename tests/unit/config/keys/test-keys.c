@@ -3,13 +3,14 @@
 /* Defaults, values and comparison of every key. */
 
 #include "shared/base/log.h"
+#include "supervisor/config/keys/keys.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
 #include <grp.h>
 
 static void assert_policy_defaults(const struct config_group *group)
 {
-    ck_assert_uint_eq(group->size, 1);
+    ck_assert_uint_eq(group->size.low, 1);
     ck_assert_uint_eq(group->spare, 0);
     ck_assert_uint_eq(group->prefetch, 1);
     ck_assert_uint_eq(group->max_jobs, 0);
@@ -67,6 +68,26 @@ static void assert_process_defaults(const struct config_group *group)
     ck_assert(!group->nice_set && !group->oom_score_adjust_set);
 }
 
+TEST(E1_a_size_may_be_a_range)
+{
+    static const struct {
+        const char *text;
+        unsigned low, high;
+    } sizes[] = {
+        {"4", 4, 4}, {"2..16", 2, 16}, {"0..8", 0, 8}, {"3..3", 3, 3}, {"4096..auto", 4096, 4096}};
+    const struct config_key *key = config_schema_find(&CONFIG_GROUP_SCHEMA, "Size");
+    struct config_group group = {0};
+    const char *reason;
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        ck_assert_int_eq(config_key_assign(key, &group, sizes[i].text, &reason), 0);
+        ck_assert_uint_eq(group.size.low, sizes[i].low);
+        ck_assert_uint_eq(group.size.high, sizes[i].high);
+    }
+    ck_assert_int_eq(config_key_assign(key, &group, "0..auto", &reason), 0);
+    ck_assert_uint_ge(group.size.high, 1);
+}
+
 TEST(a_group_needs_only_a_program)
 {
     struct config_group *group = load_group("");
@@ -122,7 +143,7 @@ TEST(every_key_of_the_pool_jobs_and_restarts_is_read)
         "4\nRandom=0\nResetAfterSec=infinity\n"
         "StartLimitBurst=0\nStartLimitIntervalSec=1h\n");
 
-    ck_assert_uint_eq(group->size, 4);
+    ck_assert_uint_eq(group->size.low, 4);
     ck_assert_uint_eq(group->max_jobs, 100);
     ck_assert_uint_eq(group->max_memory, 64 << 20);
     ck_assert_uint_eq(group->max_age, 3600 * USEC_PER_SEC);
@@ -240,7 +261,7 @@ TEST(later_assignments_override_and_empty_ones_go_back_to_the_default)
     ck_assert_str_eq(group->description, "");
     ck_assert_str_eq(group->exec_start[0], "/bin/false");
     ck_assert_str_eq(group->exec_start[1], "now");
-    ck_assert_uint_eq(group->size, 5);
+    ck_assert_uint_eq(group->size.low, 5);
     ck_assert_uint_eq(group->max_jobs, 0);
     ck_assert(!group->nice_set);
     ck_assert(!group->limit_core_set);

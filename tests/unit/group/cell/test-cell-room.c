@@ -24,7 +24,7 @@ static void setup(void)
 {
     set_up_parts(&parts, &daemon_config, -1);
     ck_assert_int_eq(config_defaults(&config, "test"), 0);
-    config->size = 1;
+    config->size = (struct config_size){1, 1};
     config->queue_max = 3;
     config->queue_memory_max = 1000;
     ck_assert_int_eq(group_new(&group, &parts.groups, config), 0);

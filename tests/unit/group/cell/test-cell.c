@@ -61,7 +61,7 @@ static void make_config(unsigned size)
     char *program = strdup(path);
     config->exec_start = calloc(2, sizeof(char *));
     config->exec_start[0] = program;
-    config->size = size;
+    config->size = (struct config_size){size, size};
     config->backoff_min = config->backoff_max = 1;
     config->min = config->max = 1;
     config->start_limit_burst = 0;

@@ -142,7 +142,7 @@ static void make_group(void)
 {
     struct config_group *config = new_group_config("test");
 
-    config->size = 1;
+    config->size = (struct config_size){1, 1};
     group = add_group(&parts, config);
     pool = &group->cell->pool;
 }

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* Gives elastic pools their size: see supervisor/pool/elastic.h. */
+
+#include "supervisor/event/limited-log.h"
+#include "supervisor/group/cell/cell-private.h"
+#include "supervisor/group/group.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/pool/slot/slot.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* When a pool that could not change its size tries again. */
+#define ELASTIC_RETRY USEC_PER_SEC
+
+static bool hands_out(const struct cell *cell)
+{
+    return cell->pause == CELL_RUNS && cell->group->drain != GROUP_WORKED_OFF;
+}
+
+static uint64_t n_in_queue(const struct cell *cell)
+{
+    return cell->queue.n_jobs + cell->counts.n[JOBS_ON_DISK];
+}
+
+/* Jobs that a worker could begin. While a limit holds the next one, one worker is enough to begin
+ * it. A pool whose workers are down has a message to deliver, which any worker could. */
+static uint64_t n_could_begin(const struct cell *cell)
+{
+    const struct actor *actor = cell->pool.actor;
+    const uint64_t n = n_in_queue(cell);
+
+    if (!hands_out(cell))
+        return 0;
+    if (n == 0)
+        return actor && !mailbox_idle(&actor->mailbox);
+    return list_linked(&cell->limit_link) ? 1 : n;
+}
+
+static struct elastic_view cell_elastic_view(const struct cell *cell)
+{
+    const uint64_t *n = cell->counts.n;
+    const uint64_t done = n[JOBS_SUCCEEDED] + n[JOBS_REJECTED] + n[JOBS_DEAD] + n[JOBS_RETRIES];
+
+    return (struct elastic_view){
+        .n_entered = done + n[JOBS_CANCELLED] + n[JOBS_ENDING] + n[JOBS_RUNNING] + n_in_queue(cell),
+        .n_done = done,
+        .n_queued = n_could_begin(cell),
+        .n_running = n[JOBS_RUNNING],
+        .size = cell->pool.size,
+        .n_up = cell->pool.census.n[CENSUS_UP],
+        .start_time = cell->pool.start_time,
+    };
+}
+
+static void tell_size(struct cell *cell, size_t before)
+{
+    const bool grows = cell->pool.size > before;
+    const uint64_t n = n_in_queue(cell);
+
+    pool_tell(&cell->pool,
+              (struct event){.level = LOG_LEVEL_INFO, .type = grows ? "pool.grown" : "pool.shrunk"},
+              "%s from %zu to %zu: %" PRIu64 " wanted; %" PRIu64 " job%s wait%s, %" PRIu64
+              " running, a job takes %" PRIu64 " ms",
+              grows ? "grows" : "shrinks", before, cell->pool.size, cell->elastic.wanted, n,
+              n == 1 ? "" : "s", n == 1 ? "s" : "", cell->counts.n[JOBS_RUNNING],
+              elastic_job_time(&cell->elastic) / USEC_PER_MSEC);
+}
+
+/* Returns false if this is to be tried again. A worker with messages goes later, and one with
+ * names, timers or subscriptions when something else happens. */
+static bool cell_take_size(struct cell *cell, size_t size)
+{
+    const size_t before = cell->pool.size;
+    const struct actor *last = size < before ? cell->pool.slots[size]->actor : NULL;
+
+    if (size == before || cell_actor_is_missed(last))
+        return !last || delivery_is_quiet(last);
+    if (pool_reserve(&cell->pool, size) < 0) {
+        limited_log_write(cell->context->log, cell->group->name, LOG_LEVEL_ERROR,
+                          "%s: out of memory for more workers, trying again", cell->name);
+        return false;
+    }
+    cell_set_size(cell, size);
+    cell->group->cell_handler->sized(cell);
+    tell_size(cell, before);
+    return true;
+}
+
+/* An earlier call does no harm. */
+static void arm_for(struct cell *cell, usec_t at)
+{
+    struct timer *timer = &cell->size_timer;
+
+    if (at == USEC_INFINITY || !timer_armed(timer) || timer_at(timer) > at)
+        (void)timer_arm(cell_timers(cell), timer, at);
+}
+
+void cell_elastic_turn(struct cell *cell)
+{
+    const struct elastic_bounds bounds = {
+        .low = cell->config->size.low,
+        .high = cell->config->size.high,
+        .target_wait = cell->config->target_wait,
+        .idle = cell->config->idle,
+    };
+    const struct elastic_view view = cell_elastic_view(cell);
+    struct elastic_decision decision = {.next = USEC_INFINITY};
+
+    if (cell->pool.wanted && !cell_is_retiring(cell) && !cell->config->fault) {
+        decision = elastic_decide(&cell->elastic, &bounds, &view, cell_now(cell));
+        if (!cell_take_size(cell, decision.size))
+            decision.next = usec_add(cell_now(cell), ELASTIC_RETRY);
+    }
+    arm_for(cell, decision.next);
+}
+
+static void on_timer(struct timer *timer, usec_t now)
+{
+    (void)now;
+    cell_wake(list_entry(timer, struct cell, size_timer));
+}
+
+void cell_elastic_init(struct cell *cell)
+{
+    timer_init(&cell->size_timer, on_timer);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/pool/elastic.h"
+
+/* The rate of arrival is that of the last IdleSec=, within these bounds. */
+#define WINDOW_MIN USEC_PER_SEC
+#define WINDOW_MAX (60 * USEC_PER_SEC)
+/* The average time of jobs is that of about so many. */
+#define JOBS_MAX 1024u
+/* How often a pool with waiting jobs is looked at, at least: jobs that have not ended count as
+ * longer and longer ones. */
+#define LOOK_MIN (10 * USEC_PER_MSEC)
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static usec_t window_of(const struct elastic_bounds *bounds)
+{
+    if (bounds->idle < WINDOW_MIN)
+        return WINDOW_MIN;
+    return usec_min(bounds->idle, WINDOW_MAX);
+}
+
+/* ---- measuring ---- */
+
+static void begin(struct elastic *elastic, const struct elastic_view *view, usec_t now)
+{
+    *elastic = (struct elastic){.seen_at = now,
+                                .n_entered = view->n_entered,
+                                .n_done = view->n_done,
+                                .window_at = now,
+                                .enough_since = now};
+    elastic->arrivals[1] = view->n_queued;
+}
+
+static void turn_windows(struct elastic *elastic, usec_t window, usec_t now)
+{
+    const uint64_t n = usec_sub(now, elastic->window_at) / window;
+
+    if (n == 0)
+        return;
+    elastic->arrivals[0] = n == 1 ? elastic->arrivals[1] : 0;
+    elastic->arrivals[1] = 0;
+    elastic->window_at += n * window;
+}
+
+static void note_work(struct elastic *elastic, const struct elastic_view *view, usec_t now)
+{
+    elastic->busy_time += elastic->n_busy * usec_sub(now, elastic->seen_at);
+    if (view->n_done > elastic->n_done)
+        elastic->busy_n += view->n_done - elastic->n_done;
+    while (elastic->busy_n > JOBS_MAX) {
+        elastic->busy_n /= 2;
+        elastic->busy_time /= 2;
+    }
+}
+
+static void observe(struct elastic *elastic, const struct elastic_bounds *bounds,
+                    const struct elastic_view *view, usec_t now)
+{
+    if (elastic->seen_at == 0)
+        begin(elastic, view, now);
+    turn_windows(elastic, window_of(bounds), now);
+    note_work(elastic, view, now);
+    if (view->n_entered > elastic->n_entered)
+        elastic->arrivals[1] += view->n_entered - elastic->n_entered;
+    elastic->n_entered = view->n_entered;
+    elastic->n_done = view->n_done;
+    elastic->n_busy = least(view->n_running, view->n_up);
+    elastic->seen_at = now;
+}
+
+usec_t elastic_job_time(const struct elastic *elastic)
+{
+    return elastic->busy_time / (elastic->busy_n > 0 ? elastic->busy_n : 1);
+}
+
+/* Attempts that come in a microsecond. */
+static double rate_of(const struct elastic *elastic, usec_t window, usec_t now)
+{
+    const double gone = (double)usec_sub(now, elastic->window_at) / (double)window;
+
+    return ((double)elastic->arrivals[0] * (1 - gone) + (double)elastic->arrivals[1]) /
+           (double)window;
+}
+
+/* ---- deciding ---- */
+
+/* The time within which the waiting jobs are to begin. */
+static usec_t horizon_of(const struct elastic_bounds *bounds, const struct elastic_view *view)
+{
+    const usec_t horizon =
+        bounds->target_wait > view->start_time ? bounds->target_wait : view->start_time;
+
+    return horizon > 0 ? horizon : 1;
+}
+
+/* Workers that are busy all the time. Those with long jobs are it, even if few jobs come. */
+static double load_of(const struct elastic *elastic, usec_t window, usec_t horizon, usec_t now)
+{
+    const double job_time = (double)elastic_job_time(elastic);
+    const double load = rate_of(elastic, window, now) * job_time;
+    double stay;
+
+    if (job_time <= (double)horizon)
+        return load;
+    stay = (double)elastic->n_busy * (1 - (double)horizon / job_time);
+    return load > stay ? load : stay;
+}
+
+/* No more workers than there are jobs, and none for a job that one worker does in passing. */
+static uint64_t count_wanted(const struct elastic *elastic, const struct elastic_bounds *bounds,
+                             const struct elastic_view *view, usec_t now)
+{
+    const uint64_t n_jobs = view->n_queued + view->n_running;
+    const usec_t horizon = horizon_of(bounds, view);
+    const double job_time = (double)elastic_job_time(elastic) / (double)horizon;
+    const double wanted = load_of(elastic, window_of(bounds), horizon, now) +
+                          (double)view->n_queued * (job_time < 1 ? job_time : 1);
+
+    if (n_jobs == 0)
+        return 0;
+    if (wanted >= (double)n_jobs)
+        return n_jobs;
+    return wanted <= 1 ? 1 : (uint64_t)(wanted + 0.999);
+}
+
+/* Whether waiting jobs need another worker, and not only a load that wavers. */
+static bool is_urgent(const struct elastic *elastic, const struct elastic_bounds *bounds,
+                      const struct elastic_view *view)
+{
+    const double work = (double)view->n_queued * (double)elastic_job_time(elastic);
+
+    return view->n_up == 0 || 2 * work > (double)view->n_up * (double)horizon_of(bounds, view);
+}
+
+static bool may_grow(const struct elastic *elastic, const struct elastic_bounds *bounds,
+                     const struct elastic_view *view, usec_t now)
+{
+    return elastic->shrunk_at == 0 || now >= usec_add(elastic->shrunk_at, bounds->idle) ||
+           is_urgent(elastic, bounds, view);
+}
+
+static size_t grow(const struct elastic_bounds *bounds, const struct elastic_view *view,
+                   uint64_t wanted, enum elastic_hold *ret_hold)
+{
+    const size_t ceiling = view->n_up > 0 ? 2 * view->n_up : 1;
+    size_t size = view->size;
+
+    *ret_hold = ELASTIC_FREE;
+    if (ceiling > size)
+        size = (size_t)least(least(wanted, ceiling), bounds->high);
+    if (size < wanted)
+        *ret_hold = size == bounds->high ? ELASTIC_HIGHEST : ELASTIC_STARTING;
+    return size;
+}
+
+static size_t shrink(struct elastic *elastic, const struct elastic_bounds *bounds,
+                     const struct elastic_view *view, usec_t now)
+{
+    if (now < usec_add(elastic->enough_since, bounds->idle) || elastic->n_busy >= view->size)
+        return view->size;
+    elastic->enough_since = elastic->shrunk_at = now;
+    return view->size - 1;
+}
+
+static void set_hold(struct elastic *elastic, enum elastic_hold hold, usec_t now)
+{
+    if (elastic->hold != hold)
+        elastic->hold_since = now;
+    elastic->hold = hold;
+}
+
+static usec_t next_look(const struct elastic *elastic, const struct elastic_bounds *bounds,
+                        const struct elastic_view *view, size_t size, usec_t now)
+{
+    const usec_t pause = horizon_of(bounds, view) / 8;
+    usec_t next = USEC_INFINITY;
+
+    if (size > bounds->low)
+        next = usec_add(elastic->enough_since, bounds->idle);
+    if (next <= now)
+        next = usec_add(now, bounds->idle); /* all are busy */
+    if (view->n_queued > 0 && size < bounds->high)
+        next = usec_min(next, usec_add(now, pause > LOOK_MIN ? pause : LOOK_MIN));
+    return next;
+}
+
+struct elastic_decision elastic_decide(struct elastic *elastic, const struct elastic_bounds *bounds,
+                                       const struct elastic_view *view, usec_t now)
+{
+    enum elastic_hold hold = ELASTIC_FREE;
+    size_t size = view->size;
+
+    observe(elastic, bounds, view, now);
+    elastic->wanted = count_wanted(elastic, bounds, view, now);
+    if (elastic->wanted > size && may_grow(elastic, bounds, view, now))
+        size = grow(bounds, view, elastic->wanted, &hold);
+    if (elastic->wanted >= view->size)
+        elastic->enough_since = now;
+    else if (size > bounds->low)
+        size = shrink(elastic, bounds, view, now);
+    if (size < bounds->low)
+        size = bounds->low;
+    set_hold(elastic, hold, now);
+    return (struct elastic_decision){.size = size,
+                                     .next = next_look(elastic, bounds, view, size, now)};
+}

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""Size=LOW..HIGH: a pool has as many workers as its jobs need."""
+import os
+
+from test_actors import PLAYER
+from troupe import ACTOR, QUICK, Bell, TestCase, ini
+
+SOON = {"TargetWaitSec": "1ms", "IdleSec": "100ms"}
+LATER = {"TargetWaitSec": "1ms", "IdleSec": "1h"}
+
+
+class Case(TestCase):
+    def elastic(self, size, program=ACTOR, **sections):
+        pool = {"Size": size, **SOON, **sections.pop("Pool", {})}
+        return self.started({"actor": ini(program, Pool=pool, Restart=QUICK, **sections)})
+
+    def until_size(self, s, size, name="actor"):
+        part = s.cell if "/" in name else s.group
+        return s.until(lambda: (lambda g: g if g["size"] == g["members"] == size else None)(part(name)))
+
+    def rewrite(self, s, size, **pool):
+        s.write("actor.group", ini(ACTOR, Pool={"Size": size, **SOON, **pool}, Restart=QUICK))
+        s.ctl("reload", check=True)
+
+    def all_succeed(self, s, ids):
+        self.assertEqual({s.wait_job(id)["state"] for id in ids}, {"succeeded"})
+        self.assertEqual({d["cause"] for d in s.deaths()} - {"stop"}, set())
+
+
+class Pool(Case):
+    def test_E1_nothing_runs_while_there_is_no_work(self):
+        s = self.elastic("0..8")
+        for _ in range(2):
+            self.until_size(s, 0)
+            s.until(lambda: s.children() == [])
+            self.assertEqual(s.group("actor")["state"], "running")
+            self.assertIn("0 of 0..8", s.ctl("status", "actor", check=True).stdout)
+            self.assertEqual(s.do("actor", "echo")["state"], "succeeded")
+        s.wait_event("pool.shrunk", "actor", count=2)
+        self.assertEqual({d["cause"] for d in s.deaths()} - {"stop"}, set())
+
+    def test_E1_it_grows_to_what_its_jobs_need_and_back(self):
+        s = self.elastic("1..8")
+        self.assertEqual(len(s.children()), 1)
+        ids, go = s.busy("actor", n=5)
+        group = self.until_size(s, 5)
+        self.assertEqual((group["size_min"], group["size_max"], group["wanted"]), (1, 8, 5))
+        self.assertIn("5 of 1..8", s.ctl("status", "actor", check=True).stdout)
+        self.assertIn("5/5 of 1..8", s.ctl("status", check=True).stdout)
+        go.ring(5)
+        self.all_succeed(s, ids)
+        self.assertEqual([w["name"] for w in self.until_size(s, 1)["workers"]], ["actor/0"])
+        sizes = [e["message"].split()[1:5] for e in s.call("Watch", target="actor")["events"] if e["type"] == "pool.shrunk"]
+        self.assertEqual(sizes, [["shrinks", "from", str(n), "to"] for n in (5, 4, 3, 2)])
+
+    def test_E1_a_busy_worker_that_is_to_go_ends_its_job(self):
+        s = self.elastic("0..4")
+        first, go = s.busy("actor")
+        ids, others = s.busy("actor", n=3)
+        self.until_size(s, 4)
+        others.ring(3)
+        self.all_succeed(s, ids)
+        self.until_size(s, 1)  # whichever has the highest number, and the job as well
+        self.assertEqual(s.job(first)["state"], "running")
+        go.ring()
+        self.all_succeed(s, [first])
+        self.until_size(s, 0)
+
+    def test_E3_why_says_what_holds_it(self):
+        s = self.elastic("1..2")
+        ids, go = s.busy("actor", n=2)
+        late = s.create("actor", "echo")
+        s.until(lambda: s.group("actor").get("held") == "highest")
+        self.assertIn("actor is held at 2 of 2: 3 are wanted, but Size= allows no more\n", s.ctl("why", "actor", check=True).stdout)
+        go.ring(2)
+        self.all_succeed(s, [*ids, late])
+        self.until_size(s, 1)
+        self.assertIn("nothing: it is up\n", s.ctl("why", "actor", check=True).stdout)
+
+    def test_E1_it_is_not_resized_by_hand(self):
+        s = self.elastic("1..2")
+        refused = s.ctl("resize", "actor", "2")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("the size of 'actor' follows its work, from 1 to 2; change Size= and reload", refused.stderr)
+        self.assertEqual(self.refused("Elastic", s.call, "Resize", target="actor", size=2)["maximum"], 2)
+
+    def test_E1_nonsense_is_refused_with_what_is_allowed(self):
+        s = self.elastic("1..2")
+        for size, why in (("16..2", "its first number is above the second one"), ("0..0", "out of range"), ("2..", "no valid value"),
+                          ("1..5000", "out of range"), ("-1..3", "no valid value"), ("1..2..3", "no valid value")):
+            path = s.write("bad.group", ini(ACTOR, Pool={"Size": size}))
+            shown = s.ctl("verify", path)
+            self.assertEqual(shown.returncode, 7, size)
+            self.assertIn(f"Size={size}: {why}; allowed: a number from 1 to 4096, a share", shown.stdout + shown.stderr)
+        path = s.write("bad.group", ini("/bin/sleep 9", Group={"Type": "service"}, Pool={"Size": "1..2"}))
+        shown = s.ctl("verify", path)
+        self.assertIn("allowed: one number, or Type=actor", shown.stdout + shown.stderr)
+        path = s.write("bad.group", ini(ACTOR, Pool={"Size": "1..auto"}))
+        self.assertEqual(s.ctl("verify", path).returncode, 0)
+        os.unlink(path)
+
+    def test_E1_a_reload_makes_a_pool_elastic_and_back(self):
+        s = self.started({"actor": ini(ACTOR, Pool={"Size": 3}, Restart=QUICK)})
+        pids = {w["pid"] for w in s.workers("actor")}
+        self.rewrite(s, "2..4", **LATER)
+        self.assertEqual({w["pid"] for w in self.until_size(s, 3)["workers"]}, pids)
+        ids, go = s.busy("actor", n=4)
+        self.until_size(s, 4)
+        self.rewrite(s, "1..2", **LATER)
+        self.assertEqual(s.group("actor")["size"], 2)
+        self.rewrite(s, "5")
+        go.ring(4)
+        self.all_succeed(s, ids)
+        self.assertNotIn("size_max", self.until_size(s, 5))
+        self.assertEqual(s.ctl("resize", "actor", "1", "--wait").returncode, 0)
+
+    def test_E1_a_message_starts_the_first_worker(self):
+        s = self.elastic("0..2", program=f"{PLAYER} %n/%i")
+        self.until_size(s, 0)
+        s.ctl("tell", "actor", "note", "--data", "hello", check=True)
+        s.wait_event("pool.grown", "actor")
+        self.until_size(s, 0)
+
+
+class Cells(Case):
+    def test_E1_each_cell_has_a_size_of_its_own(self):
+        s = self.elastic("0..4", Pool={"Cells": "by-key", **LATER})
+        (first, second, third), go = s.busy("actor", n=3, key="a")
+        self.assertEqual(s.do("actor", "echo", key="b")["state"], "succeeded")
+        self.until_size(s, 3, "actor/a")
+        self.until_size(s, 1, "actor/b")
+        self.assertEqual(self.refused("Elastic", s.call, "Resize", target="actor/a", size=2)["group"], "actor")
+        s.ctl("upgrade", check=True)
+        self.until_size(s, 3, "actor/a")
+        go.ring(3)
+        self.all_succeed(s, [first, second, third])
+
+    def test_E1_a_cell_without_workers_stays_until_it_retires(self):
+        s = self.elastic("0..4", Pool={"Cells": "by-key", "CellIdleSec": "1h"})
+        s.do("actor", "echo", key="a")
+        cell = self.until_size(s, 0, "actor/a")
+        self.assertEqual((cell["state"], cell["workers"]), ("running", []))
+        s.do("actor", "echo", key="a")
+        s.write("actor.group", ini(ACTOR, Pool={"Size": "0..4", **SOON, "Cells": "by-key", "CellIdleSec": "1ms"}, Restart=QUICK))
+        s.ctl("reload", check=True)
+        s.until(lambda: s.cell("actor/a") is None)
+
+
+class Succession(Case):
+    def grown(self):
+        s = self.elastic("1..8", Pool=LATER)
+        ids, go = s.busy("actor", n=4)
+        pids = {w["pid"] for w in self.until_size(s, 4)["workers"]}
+        return s, ids, go, pids
+
+    def check(self, s, ids, go, pids):
+        self.assertEqual({w["pid"] for w in self.until_size(s, 4)["workers"]}, pids)
+        more, go_on = s.busy("actor", n=3)
+        self.until_size(s, 7)
+        go.ring(4)
+        go_on.ring(3)
+        self.all_succeed(s, ids + more)
+
+    def test_E1_the_size_survives_an_upgrade(self):
+        s, ids, go, pids = self.grown()
+        s.ctl("upgrade", check=True)
+        self.check(s, ids, go, pids)
+
+    def test_E1_a_crash_stops_no_busy_worker(self):
+        s, ids, go, pids = self.grown()
+        s.crash()
+        self.check(s, ids, go, pids)
+
+    def test_E1_a_pool_goes_on_growing_after_a_crash_and_an_upgrade(self):
+        s = self.supervisor({"actor": ini(ACTOR, Pool={"Size": "0..8", **LATER}, Jobs={"Durable": "yes"}, Restart=QUICK)}, state=True)
+        s.start()
+        go = Bell(s, "go-on")
+        ids = [s.create("actor", f"wait {go.path}") for _ in range(40)]
+        s.until(lambda: s.group("actor")["size"] >= 2)
+        s.crash()
+        s.until(lambda: s.group("actor")["size"] >= 4)
+        s.ctl("upgrade", check=True)
+        self.until_size(s, 8)
+        go.ring(40)
+        self.assertEqual({s.wait_job(id)["state"] for id in ids}, {"succeeded"})
