@@ -179,6 +179,7 @@ struct config_group {
     usec_t idle;             /* 30 s; USEC_INFINITY = workers stay */
     enum config_cells cells;
     enum config_template template;   /* which process forks workers; default no */
+    usec_t template_max_age;         /* USEC_INFINITY = no renewal */
     unsigned spare;                  /* places that have a spare, 0 … 4096 */
     uint64_t cells_max;              /* 1 … 100000; default 1000 */
     uint64_t cells_queue_memory_max; /* bytes, of all cells together; default 1G */

@@ -6,6 +6,7 @@
 #include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
 #include "supervisor/history/history.h"
+#include "supervisor/pool/slot/slot-template.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/varlink/request.h"
 #include <stdio.h>
@@ -135,6 +136,27 @@ static const char *const ROLES[] = {
     [SLOT_PREDECESSOR] = "predecessor",
 };
 
+static void report_template(struct reply *reply, const struct request *request,
+                            const struct slot *slot)
+{
+    const struct slot_template *template = slot->template;
+
+    if (!template)
+        return;
+    reply_object(reply, "template");
+    reply_string(reply, "state", template_state_to_string(template->state));
+    reply_uint(reply, "since_at", template->since_at);
+    if (template->process.pid > 0)
+        reply_int(reply, "pid", template->process.pid);
+    if (template->reason[0] != '\0' && access_group(request, cell_of_pool(slot->pool)->group))
+        reply_string(reply, "reason", template->reason);
+    else if (template->reason[0] != '\0')
+        reply_bool(reply, "restricted", true);
+    reply_uint_if(reply, "exec_usec", slot->start_took[false]);
+    reply_uint_if(reply, "fork_usec", slot->start_took[true]);
+    reply_end_object(reply);
+}
+
 /*
  * The worker's status and state page. Without a process, the status is the supervisor's text why
  * there is none.
@@ -174,6 +196,7 @@ void report_worker(struct reply *reply, const struct request *request, struct sl
     reply_uint(reply, "jobs_done", slot->worker.jobs_done);
     reply_uint(reply, "recycled", slot->n_recycled);
     reply_string_if(reply, "replacement", ROLES[slot->role]);
+    report_template(reply, request, slot);
     report_words(reply, request, slot);
     if (slot->last_death)
         report_death(reply, "last_death", request, slot->last_death);

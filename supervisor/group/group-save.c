@@ -30,6 +30,7 @@ static const struct record JOB_HISTORY_RECORD = RECORD("job-history", HISTORY_FI
     F(UPGRADE, died_of, ARRAY(pools.tally.n_died_of))                                              \
     F(UPGRADE, commands_died, NUMBER(pools.tally.n_commands_died))                                 \
     F(UPGRADE, restarts, NUMBER(pools.tally.n_restarts))                                           \
+    F(UPGRADE, forks, NUMBER(pools.tally.n_forks))                                                 \
     F(UPGRADE, dead_high, NUMBER(last_dead.id.high))                                               \
     F(UPGRADE, dead_low, NUMBER(last_dead.id.low))                                                 \
     F(UPGRADE, dead_name, STRING(last_dead.id.name))                                               \

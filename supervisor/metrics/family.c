@@ -21,6 +21,8 @@ const struct family FAMILIES[] = {
         "Programs run by workers for jobs that were ended by a signal"),
     ROW(GROUP, "worker_restarts", COUNTER, NUMBER, "restarts",
         "Workers that were started after a death"),
+    ROW(GROUP, "worker_forks", COUNTER, NUMBER, "forks",
+        "Workers that a template has forked"),
 
     ROW(GROUP, "jobs", COUNTER, NUMBER, "ended",
         "Jobs that have ended, by final state", .label = "state"),

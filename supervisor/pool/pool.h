@@ -70,6 +70,7 @@ struct pool_tally {
     uint64_t n_died_of[_DEATH_N_CAUSES]; /* workers */
     uint64_t n_commands_died;            /* programs that workers ran */
     uint64_t n_restarts;                 /* after a death */
+    uint64_t n_forks;                    /* workers that a template has forked */
 };
 
 /* Shared by the pools of a group, which owns it. */

@@ -69,6 +69,12 @@ class Template(Case):
                 self.assertEqual(self.parent(template), s.process.pid)
                 self.assertEqual(self.ask(s, "atfork"), "2 1")
                 self.assertEqual(self.ask(s, "cpu"), "1")
+                shown = s.worker("warm/0")["template"]
+                self.assertEqual((shown["state"], shown["pid"]), ("ready", template))
+                self.assertGreater(shown["exec_usec"], 0)
+                self.assertGreater(shown["fork_usec"], 0)
+                self.assertRegex(s.ctl("status", "warm/0", check=True).stdout, rf"Template: ready for .*pid {template}; .* by exec, .* by fork")
+                self.assertEqual(s.call("GetMetrics")["groups"][0]["forks"], 2)
                 s.stop()
 
     def test_a_forked_worker_inherits_what_an_executed_one_does(self):
@@ -93,7 +99,8 @@ class Template(Case):
         os.kill(template, signal.SIGKILL)
         s.wait_event("template.died", "warm")
         s.wait_event("template.ready", "warm", 2)
-        self.assertEqual(s.worker("warm/0"), worker)
+        for name in ("pid", "generation", "state", "restarts"):
+            self.assertEqual(s.worker("warm/0")[name], worker[name])
         self.assertNotEqual(self.forked(s), template)
         s.stop()
 
@@ -114,6 +121,10 @@ class Template(Case):
                 s = self.warm(mode, wait="template.unsafe")
                 self.assertIn(f"cannot be forked: {reason}", s.wait_event("template.unsafe", "warm")["message"])
                 self.executed(s)
+                template = s.worker("warm/0")["template"]
+                self.assertEqual((template["state"], template["reason"]), ("unsafe", f"cannot be forked: {reason}"))
+                for arguments in (("status", "warm"), ("status", "warm/0"), ("why", "warm")):
+                    self.assertIn(f"cannot be forked: {reason}", s.ctl(*arguments, check=True).stdout)
                 s.stop()
 
     def test_one_that_ends_at_its_start_is_tried_again(self):
@@ -170,6 +181,16 @@ class Template(Case):
         s.wait_event("template.ready", "warm", 2)
         self.template(s)  # perhaps by the worker that was executed
         self.assertEqual(len({self.template(s) for _ in range(20)}), 1)
+        s.stop()
+
+    def test_it_is_renewed_when_it_is_too_old(self):
+        s = self.warm(Pool={"TemplateMaxAgeSec": "500ms"})
+        templates = set()
+        for n in range(2, 5):
+            templates.add(s.worker("warm/0")["template"].get("pid"))
+            s.wait_event("template.ready", "warm", n)
+        self.assertGreater(len(templates - {None}), 1)
+        self.assertEqual(s.group("warm")["deaths"], 0)
         s.stop()
 
     def test_it_is_not_inherited_by_the_next_supervisor(self):

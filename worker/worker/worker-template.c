@@ -9,6 +9,7 @@
 #include "shared/protocol/template-wire.h"
 #include "worker/public.h"
 #include "worker/troupe.h"
+#include "worker/worker/worker-heap.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -343,10 +344,12 @@ _public_ int troupe_template_run(const struct troupe_fork_hooks *hooks)
     for (int fd = TEMPLATE_FIRST_FD; is_own(fd); fd++)
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
             return -EPROTO;
-    if (check_threads(reason) && check_children(reason) && check_descriptors(reason))
+    if (check_threads(reason) && check_children(reason) && check_descriptors(reason)) {
+        worker_collapse_heap();
         answer(TEMPLATE_READY, "");
-    else
+    } else {
         answer(TEMPLATE_UNSAFE, reason);
+    }
     while (r == 0)
         r = serve(hooks);
     return r < 0 ? r : 0;

@@ -99,6 +99,8 @@ static const struct config_key GROUP_KEYS[] = {
      .infinity = true, .allowed = "a time span from 1ms such as 30s, 5min; infinity"},
     {IN_POOL("Spare", UNSIGNED, spare), DEFAULT("0"), FROM(0, " (none)", 4096)},
     {IN_POOL("Template", CHOICE, template), DEFAULT("no"), .allowed = "no, slot"},
+    {IN_POOL("TemplateMaxAgeSec", TIMEOUT, template_max_age), DEFAULT("infinity"),
+     TIME_OR_INFINITY},
     {IN_POOL("Cells", CHOICE, cells), DEFAULT("none"), .allowed = "none, by-key"},
     {IN_POOL("CellsMax", COUNT, cells_max), DEFAULT("1000"), FROM(1, "", 100000)},
     {IN_POOL("CellIdleSec", TIME, cell_idle), DEFAULT("5min"), .min = USEC_PER_MSEC,

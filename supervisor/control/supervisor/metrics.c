@@ -52,6 +52,7 @@ static void report_workers(struct reply *reply, const struct pool_tally *tally)
         reply_uint(reply, death_cause_to_string((enum death_cause)i), tally->n_died_of[i]);
     reply_end_object(reply);
     reply_uint(reply, "command_deaths", tally->n_commands_died);
+    reply_uint(reply, "forks", tally->n_forks);
     reply_uint(reply, "restarts", tally->n_restarts);
 }
 

@@ -77,6 +77,19 @@ static bool show_last(const struct terminal *terminal, const json_t *view, usec_
     return true;
 }
 
+static const char TEMPLATE[] =
+    "[  Template: {name} starts its workers by exec: its template {template.reason}"
+    "|{template.restricted:if}  Template: {name} starts its workers by exec " SHOW_RESTRICTED "]";
+
+/* Workers whose template does not fork them. */
+static void show_templates(const struct terminal *terminal, const json_t *group, usec_t now)
+{
+    const json_t *workers = json_object_get(group, "workers");
+
+    for (size_t i = 0; i < json_array_size(workers); i++)
+        pattern_print(terminal, TEMPLATE, json_array_get(workers, i), now);
+}
+
 void show_trouble(const struct terminal *terminal, const json_t *group, usec_t now, bool waits)
 {
     json_auto_t *view = view_group(group, now);
@@ -86,6 +99,7 @@ void show_trouble(const struct terminal *terminal, const json_t *group, usec_t n
                         : "[{name} is {shown}: <" WHY ">|{name} is " HELD "|nothing: it is up]",
                   view, now);
     (void)show_last(terminal, view, now);
+    show_templates(terminal, view, now);
 }
 
 /* ---- tables ---- */
@@ -291,6 +305,7 @@ static void show_view(const struct terminal *terminal, json_t *view, usec_t now,
     pattern_print(terminal, CONFIGURATION, view, now);
     show_limits(terminal, view, now);
     show_in_force(terminal, view, now);
+    show_templates(terminal, view, now);
     if (field_has(view, "cells"))
         show_cells(terminal, view, now, all);
     else

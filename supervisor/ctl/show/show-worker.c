@@ -21,6 +21,9 @@ static const char FACTS[] =
     "|  Replaced: this is the {replacement} of the worker in the pool"
     "|  Replaced: {recycled>0:count} time{recycled:s}, after the replacement was ready]\n"
     "[  In force: {in_force}]\n"
+    "[  Template: {template.state}[ for {template.since_at:age}][, pid {template.pid}]"
+    "[, as it {template.reason}][; {template.exec_usec:span} to start by exec]"
+    "[, {template.fork_usec:span} by fork]]\n"
     "[       Job: {job}[, for {job_since_at:age}]]\n"
     "[    Status: {status}]";
 

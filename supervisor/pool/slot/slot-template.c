@@ -9,6 +9,7 @@
 #include "supervisor/pool/slot/slot-private.h"
 #include <errno.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -31,7 +32,6 @@ enum template_event {
 
 static void act_spawn(struct slot_template *template);
 static void act_ready(struct slot_template *template);
-static void act_refuse(struct slot_template *template);
 static void act_kill(struct slot_template *template);
 static void act_wait(struct slot_template *template);
 static void act_disarm(struct slot_template *template);
@@ -52,13 +52,13 @@ static const struct transition TABLE[_TEMPLATE_N_STATES][_N_EVENTS] = {
     },
     [TEMPLATE_STATE_WARMING] = {
         ON(SAID_READY, READY, ready),
-        ON(SAID_UNSAFE, REFUSED, refuse),
+        ON(SAID_UNSAFE, REFUSED, kill),
         ON(LOST, ENDING, kill),
         ON(EXITED, BACKOFF, wait),
         ON(STOP, STOPPING, kill),
     },
     [TEMPLATE_STATE_READY] = {
-        ON(SAID_UNSAFE, REFUSED, refuse),
+        ON(SAID_UNSAFE, REFUSED, kill),
         ON(LOST, ENDING, kill),
         ON(EXITED, BACKOFF, wait),
         ON(STOP, STOPPING, kill),
@@ -108,6 +108,25 @@ static void feed(struct slot_template *template, enum template_event event)
     next->act(template);
 }
 
+/* Tells why workers start by exec, once. `quotes`: it is the template's own text. */
+static __attribute__((format(printf, 3, 4))) void tell_reason(struct slot_template *template,
+                                                              bool quotes, const char *format, ...)
+{
+    va_list arguments;
+
+    if (template->told)
+        return;
+    template->told = true;
+    va_start(arguments, format);
+    (void)vsnprintf(template->reason, sizeof(template->reason), format, arguments);
+    va_end(arguments);
+    slot_tell(template->slot,
+              (struct event){.level = LOG_LEVEL_WARNING,
+                             .type = quotes ? "template.unsafe" : "template.died",
+                             .quotes = quotes},
+              "starts its workers by exec: its template %s", template->reason);
+}
+
 /* ---- its messages ---- */
 
 static void close_socket(struct slot_template *template)
@@ -134,14 +153,16 @@ static ssize_t receive(const struct slot_template *template, char *text, size_t 
 static void on_message(void *userdata, uint32_t events)
 {
     struct slot_template *template = userdata;
-    char text[TEMPLATE_REASON_MAX + 1];
+    char text[TEMPLATE_REASON_MAX + 1], reason[TEMPLATE_TEXT_MAX - 32];
     const ssize_t n = receive(template, text, sizeof(text));
 
     (void)events;
     if (n == -EAGAIN)
         return;
-    if (n > 0 && text[0] == TEMPLATE_UNSAFE)
-        (void)utf8_escape(template->reason, sizeof(template->reason), text + 1, (size_t)n - 1);
+    if (n > 0 && text[0] == TEMPLATE_UNSAFE) {
+        (void)utf8_escape(reason, sizeof(reason), text + 1, (size_t)n - 1);
+        tell_reason(template, true, "cannot be forked: %s", reason);
+    }
     if (n > 0 && text[0] == TEMPLATE_READY && template->state == TEMPLATE_STATE_WARMING)
         feed(template, EVENT_SAID_READY);
     else
@@ -150,13 +171,12 @@ static void on_message(void *userdata, uint32_t events)
 
 /* ---- its process ---- */
 
-static void tell_end(const struct slot_template *template)
+static void tell_end(struct slot_template *template)
 {
     const struct spawn_exit *how = &template->process.exit;
 
-    slot_tell(template->slot, (struct event){.level = LOG_LEVEL_WARNING, .type = "template.died"},
-              "starts its workers by exec: its template %s %d",
-              how->signalled ? "was killed by signal" : "exited with status", how->code);
+    tell_reason(template, false, "%s %d",
+                how->signalled ? "was killed by signal" : "exited with status", how->code);
 }
 
 static void on_started(struct process *process)
@@ -168,7 +188,7 @@ static void end(struct slot_template *template)
 {
     const enum template_state before = template->state;
 
-    if (before != TEMPLATE_STATE_STOPPING && !template->told)
+    if (before != TEMPLATE_STATE_STOPPING)
         tell_end(template);
     close_socket(template);
     feed(template, EVENT_EXITED);
@@ -178,9 +198,8 @@ static void on_failed(struct process *process, const struct spawn_report *report
 {
     struct slot_template *template = list_entry(process, struct slot_template, process);
 
-    slot_tell(template->slot, (struct event){.level = LOG_LEVEL_WARNING, .type = "template.died"},
-              "starts its workers by exec: its template could not be started: %s: %s",
-              spawn_step_to_string(report->step), strerror(-report->error));
+    tell_reason(template, false, "could not be started: %s: %s", spawn_step_to_string(report->step),
+                strerror(-report->error));
     close_socket(template);
     feed(template, EVENT_EXITED);
 }
@@ -291,7 +310,7 @@ static void act_spawn(struct slot_template *template)
 
 static void act_ready(struct slot_template *template)
 {
-    act_disarm(template);
+    arm(template, template->slot->pool->config->template_max_age);
     slot_tell(template->slot, (struct event){.level = LOG_LEVEL_INFO, .type = "template.ready"},
               "has a template, which forks its workers from now on");
 }
@@ -301,15 +320,6 @@ static void act_kill(struct slot_template *template)
     act_disarm(template);
     close_socket(template);
     process_kill_all(&template->process);
-}
-
-static void act_refuse(struct slot_template *template)
-{
-    slot_tell(template->slot,
-              (struct event){.level = LOG_LEVEL_WARNING, .type = "template.unsafe", .quotes = true},
-              "starts its workers by exec: its template cannot be forked: %s", template->reason);
-    template->told = true;
-    act_kill(template);
 }
 
 static void act_wait(struct slot_template *template)
@@ -322,19 +332,20 @@ static void act_wait(struct slot_template *template)
         backoff_delay(&policy, template->n_failures++, slot_context(template->slot)->random));
 }
 
+static const enum template_event DUE[_TEMPLATE_N_STATES] = {
+    [TEMPLATE_STATE_WARMING] = EVENT_LOST,
+    [TEMPLATE_STATE_READY] = EVENT_STOP, /* it is too old */
+    [TEMPLATE_STATE_BACKOFF] = EVENT_DUE,
+};
+
 static void on_timer(struct timer *timer, usec_t now)
 {
     struct slot_template *template = list_entry(timer, struct slot_template, timer);
 
     (void)now;
-    if (template->state == TEMPLATE_STATE_BACKOFF) {
-        feed(template, EVENT_DUE);
-        return;
-    }
-    slot_tell(template->slot, (struct event){.level = LOG_LEVEL_WARNING, .type = "template.died"},
-              "starts its workers by exec: its template was not ready within TimeoutStartSec=");
-    template->told = true;
-    feed(template, EVENT_LOST);
+    if (template->state == TEMPLATE_STATE_WARMING)
+        tell_reason(template, false, "was not ready within TimeoutStartSec=");
+    feed(template, DUE[template->state]);
 }
 
 /* ---- for the slot ---- */
@@ -399,8 +410,10 @@ void slot_template_forked(struct slot *slot, bool failed)
 
     if (template && failed)
         feed(template, EVENT_LOST);
-    else if (template)
+    else if (template) {
         template->n_failures = 0;
+        slot_counts(slot)->n_forks++;
+    }
 }
 
 struct slot_template *slot_template_free(struct slot_template *template)

@@ -40,13 +40,13 @@ struct slot_template {
     struct capture_memory output;
     int fd; /* of its socket; -1 = none */
     struct loop_watch watch;
-    struct timer timer; /* warming: gives it up; backoff: starts it again */
+    struct timer timer; /* warming: gives it up; ready: renews it; backoff: starts it again */
     enum template_state state;
     uint32_t digest;     /* process_digest of the configuration that it was started with */
     unsigned n_failures; /* since it last forked a worker */
     bool told;           /* why it ends is in the log */
     usec_t since_at;     /* realtime, of the state */
-    char reason[TEMPLATE_TEXT_MAX]; /* why it is unsafe: escaped; contents */
+    char reason[TEMPLATE_TEXT_MAX]; /* why it does not fork: escaped; contents */
 };
 
 /* Starts or stops the template as the slot needs one. Called after each event of the slot. Best

@@ -159,6 +159,9 @@ static void slot_on_ready(struct slot *slot)
     slot_disarm(slot);
     slot->worker.watchdog_seen = slot_now(slot);
     slot->worker.readiness = WORKER_CAME_UP;
+    if (!slot->worker.adopted)
+        slot->start_took[slot->worker.process.forked] =
+            usec_sub(slot_now(slot), slot->worker.started_at);
     if (!slot_is_actor(slot))
         slot_arm_clock(slot);
     else

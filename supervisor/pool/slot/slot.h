@@ -146,9 +146,10 @@ struct slot {
     struct timer state_timer; /* start time-out, step of a stop, or backoff, by state */
     struct timer clock;       /* of the work in hand: fires when it is due or earlier */
     bool clocks_messages;
-    uint64_t messages_measured;     /* consumed when its memory was last measured */
-    struct kept_state *kept;        /* for the next supervisor; NULL = nothing is kept */
-    bool resumes;                   /* `kept` is the last supervisor's */
+    uint64_t messages_measured; /* consumed when its memory was last measured */
+    struct kept_state *kept;    /* for the next supervisor; NULL = nothing is kept */
+    bool resumes;               /* `kept` is the last supervisor's */
+    usec_t start_took[2];       /* until the last worker was ready; [1] = by fork; 0 = none was */
     struct slot_template *template; /* of Template=slot; NULL = none, or not yet */
 
     char name[]; /* "group/slot", or "group/key/slot" */
