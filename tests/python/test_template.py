@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Templates: what @troupe.warm loads is in all workers, and what must differ between them does."""
 import json
+import tempfile
 import unittest
 
 import troupe_python
@@ -12,7 +13,10 @@ FORKS = 50
 @needed
 class Template(troupe_python.TestCase):
     def test_each_job_gets_a_fork_of_what_was_loaded_and_its_own_random_numbers(self):
-        s = self.started({"warm": group("warm.py", Pool={"Size": 1, "Template": "slot", "MaxJobs": 1})})
+        notes = tempfile.NamedTemporaryFile("r", encoding="ascii")
+        self.addCleanup(notes.close)
+        environment = {**troupe_python.ENVIRONMENT, "PYTHONUNBUFFERED": "", "NOTES": notes.name}
+        s = self.started({"warm": group("warm.py", environment=environment, Pool={"Size": 1, "Template": "slot", "MaxJobs": 1})})
         executed = json.loads(s.do("warm")["result"]["data"])
         self.assertEqual((executed["loaded"], executed["hooked"]), ([executed["pid"]], []))
         s.wait_event("template.ready", "warm")
@@ -26,6 +30,10 @@ class Template(troupe_python.TestCase):
         for drawn in zip(*(answer["drawn"] for answer in answers)):
             self.assertEqual(len(set(drawn)), len(answers))
         s.stop()
+        ended = set(notes.read().split())
+        self.assertLessEqual({str(answer["pid"]) for answer in answers}, ended)
+        for answer in answers:
+            self.assertIn(f"[warm/0] after {answer['pid']}\n", s.log())
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A worker whose template loads: its job answers with what it drew and where it was loaded."""
+import atexit
 import contextlib
 import json
 import os
@@ -22,6 +23,13 @@ def load() -> None:
     loaded.append(os.getpid())
 
 
+@atexit.register
+def note() -> None:
+    if "NOTES" in os.environ:
+        with open(os.environ["NOTES"], "a", encoding="ascii") as notes:
+            print(os.getpid(), file=notes)
+
+
 @troupe.job
 def warm(job: troupe.Job) -> object:
     drawn = [random.getrandbits(64)]
@@ -33,3 +41,4 @@ def warm(job: troupe.Job) -> object:
 
 
 troupe.run()
+print("after", os.getpid())

@@ -2,6 +2,7 @@
 """Workers: functions that handle jobs, and run()."""
 from __future__ import annotations
 
+import atexit
 import errno
 import json
 import os
@@ -158,7 +159,7 @@ def run(function: Handler | None = None, *, actor: Actor | None = None) -> None:
     with the name of the group, with _ for -. `actor` handles messages; it may be given without a function. Code before the
     call, and functions marked @warm, run before the worker counts as ready; with Template=slot they run in the template.
     """
-    template.load()
+    forked = template.load()
     worker = attach()
     if actor:
         actor.begin(worker.actor())
@@ -166,3 +167,5 @@ def run(function: Handler | None = None, *, actor: Actor | None = None) -> None:
         chosen = function or choose(worker.name)
         worker.on_job(lambda job: handle(chosen, job, worker))
     worker.run()
+    if forked:
+        atexit.register(template.end)

@@ -2,6 +2,7 @@
 """Templates: processes that load once, and fork workers (Template= of troupe.group(5))."""
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -32,6 +33,19 @@ def blas_setters() -> list[Callable[[int], object]]:
     return [getattr(library, name) for library in libraries for name in names if hasattr(library, name)]
 
 
+def end() -> None:
+    """Ends a forked worker without freeing its objects, which would copy the pages of all of them. Runs before what was
+    registered at the exit earlier."""
+    atexit.unregister(end)
+    try:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except Exception:
+        sys.excepthook(*sys.exc_info())
+    os._exit(hasattr(sys, "last_value"))
+
+
 def fork() -> None:
     """Returns in each worker that this template forks."""
     setters = blas_setters()
@@ -53,9 +67,11 @@ def fork() -> None:
         sys.modules["numpy.random"].seed()
 
 
-def load() -> None:
-    """Runs the functions marked @warm, and returns in a worker."""
+def load() -> bool:
+    """Runs the functions marked @warm, and returns in a worker: whether it is forked."""
     for function in warmers:
         function()
-    if "TROUPE_TEMPLATE" in os.environ:
+    forked = "TROUPE_TEMPLATE" in os.environ
+    if forked:
         fork()
+    return forked
