@@ -223,6 +223,26 @@ class Template(Case):
                 s.until(lambda: len(s.children()) == 2)
                 s.stop()
 
+    def test_an_upgrade_in_the_middle_of_a_fork_leaves_nothing(self):
+        s = self.warm("deaf")
+        template = s.worker("warm/0")["template"]["pid"]
+        Path(self.mode).write_text("well", encoding="ascii")
+        os.kill(s.worker("warm/0")["pid"], signal.SIGKILL)
+        s.until(lambda: s.status_field("State", template) == "T")
+        s.ctl("upgrade", check=True)
+        s.wait_event("template.ready", "warm")
+        self.assertNotEqual(self.forked(s), template)
+        s.until(lambda: len(s.children()) == 2)
+        s.stop()
+
+    def test_the_end_of_the_main_process_ends_it_and_its_worker(self):
+        s = self.warm()
+        both = [os.pidfd_open(pid) for pid in (self.forked(s), s.worker("warm/0")["pid"])]
+        s.kill()
+        for pidfd in both:
+            self.assertTrue(ended(pidfd, LIMIT))
+            os.close(pidfd)
+
     def test_what_it_cannot_do_is_refused(self):
         s = self.supervisor()
         for pool, group, sandbox, words in (
