@@ -497,7 +497,7 @@ class Map(Ctl):
         self.assertRegex(process.stderr, r"^20,000 jobs in .*: 20,000 succeeded; 0 retried\n$")
 
     def test_empty_lines_are_jobs_tags_are_inputs_and_with_nul_newlines_are_content(self):
-        process = self.exits(0, "map", "actor", "--tag", "--quiet", input="echo a\n\necho b")
+        process = self.exits(0, "map", "actor", "--show-input", "--quiet", input="echo a\n\necho b")
         self.assertEqual(process.stdout, "echo a\ta\n\t\necho b\tb\n")
         self.assertEqual(process.stderr, "")
         process = self.exits(0, "map", "actor", "--null", input="before 2 exit 3\necho a\0echo b")
@@ -533,7 +533,7 @@ class Map(Ctl):
 
     def test_with_an_output_directory_each_result_is_a_file(self):
         directory = self.s.path("results")
-        process = self.exits(1, "map", "actor", "--keep-going", "--output-dir", directory, "--tag",
+        process = self.exits(1, "map", "actor", "--keep-going", "--output-dir", directory, "--show-input",
                              input="echo a\nreject 3\necho b\n")
         self.assertEqual(process.stdout, f"echo a\t{directory}/1\nreject 3\t\necho b\t{directory}/3\n")
         self.assertEqual(sorted(os.listdir(directory)), ["1", "3"])

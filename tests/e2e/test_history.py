@@ -146,6 +146,10 @@ class History(Case):
         by_ctl = s.ctl("create", "past", "--tag", "a b", "-d", "echo", check=True).stdout.strip()
         s.wait_job(by_ctl)
         self.assertEqual([job["tags"] for job in s.ctl_json("history", "--tag", "b")["jobs"]], ["a b"])
+        s.ctl("map", "past", "--tag", "lines", input="echo\necho\n", check=True)
+        self.assertEqual([job["tags"] for job in s.ctl_json("history", "--tag", "lines")["jobs"]], ["lines", "lines"])
+        batch = s.ctl("batch", "create", "past", "--tag", "all", check=True).stdout.strip()
+        self.assertEqual(s.job(batch)["tags"], "all")
         for bad in "a  b", " a", "a ", "ä", "1 2 3 4 5 6 7 8 9", "x" * 65:
             self.assertEqual(self.refused("BadOption", s.create, "past", "echo", tags=bad)["option"], "tags")
 

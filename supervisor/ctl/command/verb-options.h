@@ -64,7 +64,7 @@ struct options {
     bool wait, follow, jobs, all, ended;
     int64_t limit; /* 0 = the default of the verb */
 
-    bool null, tag, keep_going, background;
+    bool null, show_input, keep_going, background;
     int64_t window;
     const char *output_directory; /* of map; NULL = none */
 

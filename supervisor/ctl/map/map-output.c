@@ -21,7 +21,7 @@ static void print_json(const struct options *options, const struct window_line *
 
     if (object)
         json_object_set_new(object, "line", json_integer((json_int_t)line->number + 1));
-    if (object && options->tag)
+    if (object && options->show_input)
         json_object_set_new(object, "input", field_payload_new(line->input, line->size));
     if (object)
         (void)output_write(object, JSON_COMPACT);
@@ -70,7 +70,7 @@ int map_output_write(const struct options *options, const char *group,
         print_json(options, line, group, file);
         return 0;
     }
-    if (options->tag) {
+    if (options->show_input) {
         fwrite(line->input, 1, line->size, stdout);
         putchar('\t');
     }

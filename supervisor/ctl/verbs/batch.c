@@ -22,8 +22,8 @@ static json_t *batch_parameters(const struct invocation *invocation, const char 
 {
     const struct troupe_job_options *job = &invocation->options.job;
 
-    return json_pack("{s:s, s:{s:s*, s:s*}}", "group", group, "options", "id", job->id, "key",
-                     (const char *)job->key);
+    return json_pack("{s:s, s:{s:s*, s:s*, s:s*}}", "group", group, "options", "id", job->id, "key",
+                     (const char *)job->key, "tags", job->tags);
 }
 
 static void show_id(const struct invocation *invocation, const json_t *reply)
