@@ -78,6 +78,49 @@ class Workers(Jobs):
         said = {word: client.do("say", word).data for word in ("text", "nothing", "json", "bytes")}
         self.assertEqual(said, {"text": b"text", "nothing": b"", "json": b'{"n": [1]}', "bytes": b"bytes"})
 
+    def test_Q9_jobs_wait_for_others(self):
+        import troupe
+        self.started_with("echo", "fail")
+        client = self.connected()
+        first, failed = client.create("echo", "first"), client.create("fail", "now")
+        second = client.create("echo", "second", after=first)
+        self.assertEqual(client.do("echo", "third", after=[first, second]).data, b"third")
+        self.assertEqual(client.do("echo", "both", after=[second, failed], condition="end").data, b"both")
+        self.assertEqual(client.do("echo", "instead", after=failed, condition="failure").data, b"instead")
+        with self.assertRaises(troupe.JobCancelled) as caught:
+            client.do("echo", "never", after=[first, failed], keep_result=True)
+        self.assertEqual(caught.exception.result.reason, f"job {failed}, which it waited for, has ended: dead")
+        self.assertEqual([parent["id"] for parent in client.job(caught.exception.result.id)["after"]], [first, failed])
+        self.assertRaisesRegex(OSError, "nobody", client.create, "echo", after=[first, "nobody"])
+        self.assertRaises(ValueError, client.create, "echo", after=first, condition="never")
+
+        async def chain():
+            import troupe.aio
+            async with troupe.aio.Client(self.server.socket_path) as client:
+                id = client.create("echo", "one")
+                return (await client.do("echo", "two", after=[id])).data
+        self.assertEqual(asyncio.run(chain()), b"two")
+
+    def test_Q10_a_batch_ends_with_its_members(self):
+        import troupe
+        self.started_with("echo", "fail")
+        client = self.connected()
+        batch, good = (client.call("Jobs.OpenBatch", group="echo")["id"] for _ in range(2))
+        client.create("fail", "now", batch=batch)
+        for n in range(3):
+            client.create("echo", str(n), batch=batch)
+            client.create("echo", str(n), batch=good)
+        follow = client.create("echo", "follow", after=batch, condition="failure")
+        self.assertEqual(client.job(batch)["members"]["open"], True)
+        client.call("Jobs.CloseBatch", id=batch)
+        client.call("Jobs.CloseBatch", id=good)
+        with self.assertRaises(troupe.JobError) as caught:
+            client.wait(batch)
+        self.assertEqual(caught.exception.result.reason, "1 of 4 members did not succeed")
+        self.assertEqual(client.wait(follow).data, b"follow")
+        self.assertEqual(client.wait(good).data, b"")
+        self.assertRaises(OSError, client.create, "echo", batch=good)
+
     def test_an_exception_is_a_retry_with_its_traceback(self):
         import troupe
         self.started_with("fail")
