@@ -60,17 +60,16 @@ static int take_ties(struct attachment *attachment, const struct protocol_submit
 {
     int r = 0;
 
-    ties->n = 0;
-    ties->batch[0] = ties->problem[0] = '\0';
-    ties->joins = NULL;
+    ties->list.n = 0;
+    ties->list.batch = (struct tie){.id = ""};
     ties->may_read = may_read;
     ties->may_change = may_change;
     ties->userdata = attachment;
     if (read->after_size > 0)
-        r = tie_request_parse(ties, read->after, read->after_size,
-                              (enum tie_condition)read->condition);
+        r = tie_list_parse(&ties->list, read->after, read->after_size,
+                           (enum tie_condition)read->condition);
     if (r == 0 && read->batch_size > 0)
-        r = tie_request_set_batch(ties, read->batch, read->batch_size);
+        r = tie_set_id(&ties->list.batch, read->batch, read->batch_size);
     return r;
 }
 

@@ -337,9 +337,9 @@ static void add_queued(struct reply *reply, const struct job *job)
             &(struct wait){.cause = "queue", .target = job->cell->name, .count = queued - 1});
 }
 
-static const struct job_ties *first_undecided(const struct job_ties *ties)
+static const struct job_fate *first_undecided(const struct job_ties *ties)
 {
-    for (unsigned i = 0; i < ties->n_edges; i++)
+    for (unsigned i = 0; i < ties->n; i++)
         if (ties->edges[i].parent->end == 0)
             return ties->edges[i].parent;
     return ties->edges[0].parent;
@@ -359,15 +359,15 @@ static void add_batch(struct reply *reply, const struct job *job, const struct b
 static void add_pending(struct reply *reply, const struct job *job)
 {
     const struct job_ties *ties = job_own_ties(job);
-    char id[PROTOCOL_ID_TEXT], total[16];
+    char total[16];
 
-    if (ties->is_batch)
-        add_batch(reply, job, &ties->tally);
+    if (job_is_batch(job))
+        add_batch(reply, job, &ties->fate->tally);
     if (ties->n_undecided == 0)
         return;
-    (void)snprintf(total, sizeof(total), "%u", ties->n_edges);
+    (void)snprintf(total, sizeof(total), "%u", ties->n);
     add(reply, &(struct wait){.cause = "dependency",
-                              .target = ties_format_id(first_undecided(ties), id),
+                              .target = first_undecided(ties)->id,
                               .count = ties->n_undecided,
                               .text = total});
 }

@@ -49,6 +49,16 @@ int group_submit_untied(struct group *group, const struct cell_request *request,
 /* Like group_submit(), but for a job that is tied to others: finds those. */
 int group_submit_tied(struct group *group, const struct cell_request *request, struct job **ret);
 
+/* ---- group-search.c ---- */
+
+/* Looks on disk for a job that is not in memory, with the request's waiter. Those that are found
+ * stay in memory until the end of the search. Returns 0 = there is none, CELL_E_WAIT while it is
+ * looked for, CELL_E_*, or -ENOMEM. */
+int group_search(const struct group *group, const struct cell_request *request,
+                 const struct protocol_id *id);
+/* The request was accepted or refused. */
+void group_end_search(struct cell_waiter *waiter);
+
 /* ---- group-unique.c ---- */
 
 /* Like group_submit_untied(), but for a job that may have a unique key: it is submitted only if no

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What happens to a job whose unique key another live job holds. */
 
-#include "shared/base/cleanup.h"
 #include "supervisor/channel/payload.h"
 #include "supervisor/group/group-private.h"
-#include "supervisor/group/job-lookup.h"
 #include "supervisor/job/job-unique.h"
 #include "supervisor/store/job-number.h"
 #include <errno.h>
@@ -67,85 +65,23 @@ static int make_id(const struct group *group, const struct cell_request *request
     return 0;
 }
 
-/* ---- a job that waits on disk only is read first ---- */
-
-struct search {
-    struct job_lookup lookup;
-    struct cell_waiter *waiter;
-    struct job *job; /* with a reference: it stays in memory; NULL = not found (yet) */
-    int64_t number;  /* of the row; 0 = it only waits until the jobs on disk are known */
-    int error;
-    bool over;
-};
-
-static void end_search(struct cell_waiter *waiter)
-{
-    struct search *search = TAKE_PTR(waiter->search);
-
-    search->lookup.context->end_lookup(&search->lookup);
-    if (search->job)
-        job_unref(search->lookup.context->jobs, search->job);
-    free(search);
-}
-
-static void on_found(struct job_lookup *lookup, struct job *job, int error)
-{
-    struct search *search = (struct search *)lookup;
-
-    search->job = job ? job_ref(job) : NULL;
-    search->error = error;
-    search->over = true;
-    search->waiter->turn(search->waiter);
-}
-
-/* Lets the waiter wait until the row has been read. A search that has ended is over. */
-static int search_row(const struct group *group, const struct cell_request *request, int64_t number)
-{
-    struct durable_jobs *durable = group->context->durable;
-    const struct protocol_id id = job_number_to_id(store_id_key(durable->store), number);
-    struct cell_waiter *waiter = request->waiter;
-    struct search *search;
-    int r;
-
-    if (!waiter)
-        return CELL_E_BUSY;
-    if (waiter->search)
-        end_search(waiter);
-    search = calloc(1, sizeof(*search));
-    if (!search)
-        return -ENOMEM;
-    search->waiter = waiter;
-    search->number = number;
-    search->lookup.context = group->context;
-    search->lookup.found = on_found;
-    waiter->search = search;
-    waiter->end_search = end_search;
-    r = group->context->begin_lookup(&search->lookup, group->context, &id);
-    if (r == 0)
-        return CELL_E_WAIT;
-    end_search(waiter);
-    return r == CELL_E_MISSING ? CELL_E_STORE_FAILED : r;
-}
-
-/* Returns 0 = nothing on disk has the key, CELL_E_WAIT while that is looked for, CELL_E_*, or
- * -ENOMEM. */
+/* Looks for the job on disk that has the key; without one, only waits until the jobs on disk are
+ * known. Returns 0 = there is none, CELL_E_WAIT while that is looked for, CELL_E_*, or -ENOMEM. */
 static int look_on_disk(const struct group *group, const struct cell_request *request)
 {
-    struct names_on_disk *disk = &group->context->durable->unique;
-    const struct search *search = request->waiter ? request->waiter->search : NULL;
-    const struct unique_id *id = &request->rare->unique;
-    const int64_t number = names_on_disk_find(disk, id, sizeof(*id));
+    struct durable_jobs *durable = group->context->durable;
+    const struct unique_id *key = &request->rare->unique;
+    const int64_t number = names_on_disk_find(&durable->unique, key, sizeof(*key));
+    struct protocol_id id;
+    int r;
 
     if (!group->config->durable || (number == 0 && group->rows == GROUP_READ))
         return 0;
-    if (!search || search->job || search->number != number)
-        return search_row(group, request, number);
-    if (!search->over)
-        return CELL_E_WAIT;
-    if (search->error != 0)
-        return search->error;
-    names_on_disk_remove(disk, id, sizeof(*id), number);
-    return 0; /* the row is gone */
+    id = job_number_to_id(store_id_key(durable->store), number);
+    r = group_search(group, request, &id);
+    if (r == 0)
+        names_on_disk_remove(&durable->unique, key, sizeof(*key), number);
+    return r;
 }
 
 /* ---- the conflict ---- */
@@ -237,7 +173,7 @@ static int find_conflict(const struct group *group, const struct cell_request *r
     if (r == 0 && rare->debounce > 0)
         debounce(rare, rare->supersedes);
     if (r != CELL_E_WAIT && request->waiter && request->waiter->search)
-        end_search(request->waiter);
+        group_end_search(request->waiter);
     return r;
 }
 

@@ -97,6 +97,7 @@ static int fill_result(struct group *group, struct job *job, const struct job_ro
     job->payload_lost = false;
     if (row->reason_size > 0)
         job->reason = strndup(row->reason, row->reason_size);
+    ties_recall(job, row->ties, row->ties_size);
     r = job_set_key(job, row->key, row->key_size);
     if (r < 0)
         return r;
@@ -109,7 +110,7 @@ static void keep_result(struct group *group, struct job *job)
     struct loop *loop = group->context->loop;
     const usec_t age = usec_sub(loop_realtime(loop), job->ended_at);
 
-    (void)ties_claim(group->context->jobs, job, cell_tie_key(job), NULL, 0);
+    (void)ties_claim(group->context->jobs, job, cell_tie_key(job));
     kept_results_restore(&group->results, job, usec_sub(loop_now(loop), age));
 }
 

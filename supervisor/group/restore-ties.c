@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads what ties durable jobs to each other, before the jobs: see job/job-ties.h. */
+/* Counts durable jobs that are tied to others, before the jobs are read: see job/job-ties.h. */
 
 #include "shared/base/log.h"
 #include "supervisor/group/group-context.h"
@@ -10,32 +10,19 @@
 #include <errno.h>
 #include <inttypes.h>
 
-static int take_tied(const struct restore *restore, const struct job_row *row, struct tie_key key)
-{
-    int r = ties_restore(restore->context->jobs, key, row->ties, row->ties_size, true);
-
-    if (r != -EBADMSG)
-        return r;
-    log_error("what durable job %" PRId64 " waits for cannot be read: its row is damaged",
-              row->number);
-    return 0;
-}
-
 static int take_row(const struct restore *restore, const struct job_row *row)
 {
-    const struct tie_key key = {.value = (uint64_t)row->number, .durable = true};
     struct job_table *jobs = restore->context->jobs;
+    struct tie_list list;
 
     if (row->number >= restore->end) /* of this run */
         return 0;
+    if (restore->after_key == ROWS_TIED && tie_list_read(&list, row->ties, row->ties_size) == 0)
+        return ties_expect(jobs, &list);
     if (restore->after_key == ROWS_TIED)
-        return take_tied(restore, row, key);
-    if (restore->after_key == ROWS_BATCHES)
-        return ties_restore_batch(jobs, key,
-                                  &(struct batch_tally){.open = row->state != 0,
-                                                        .succeeded = row->n_succeeded,
-                                                        .failed = row->n_member_failed});
-    if (!job_state_is_end(row->state) || !ties_restore_end(jobs, key, row->state))
+        log_error("what durable job %" PRId64 " waits for cannot be read: its row is damaged",
+                  row->number);
+    else if (!job_state_is_end(row->state) || !ties_expect_end(jobs, row->number, row->state))
         removal_add(restore->context->durable->store, row->number, ROWS_FATE);
     return 0;
 }

@@ -77,6 +77,15 @@ static bool has_same_cell(const struct job_row *a, const struct job_row *b)
            memcmp(a->key, b->key, a->key_size) == 0;
 }
 
+static bool waits_for_others(const struct restore *restore, const struct job_row *row)
+{
+    struct tie_list list;
+
+    return row->batch != BATCH_NONE ||
+           (row->ties_size > 0 && (tie_list_read(&list, row->ties, row->ties_size) < 0 ||
+                                   !ties_hold(restore->context->jobs, &list)));
+}
+
 /* Puts the number of a job that waits into its cell's backlog: `*in_backlog`. Returns whether the
  * row is to be read. */
 static bool is_to_be_read(const struct restore *restore, struct cell *cell,
@@ -85,7 +94,6 @@ static bool is_to_be_read(const struct restore *restore, struct cell *cell,
     const bool waits = row->state == JOB_ROW_WAITING && row->cause == PROTOCOL_CAUSE_NONE;
     struct durable_jobs *durable = restore->context->durable;
     const struct job *job = durable_job_find(durable, row);
-    const struct job_ties *ties;
 
     *in_backlog = false;
     if (job) /* a worker has it in hand */
@@ -97,15 +105,15 @@ static bool is_to_be_read(const struct restore *restore, struct cell *cell,
     if (row->unique_low != 0 && !cell_has_released_key(cell, row))
         names_on_disk_add(&durable->unique, &(struct unique_id){row->unique_high, row->unique_low},
                           sizeof(struct unique_id), row->number);
-    ties = ties_find(restore->context->jobs, (struct tie_key){(uint64_t)row->number, true});
-    if (!waits || (ties && ties_wait(ties)) ||
+    if (!waits || waits_for_others(restore, row) ||
         ended_attempts_has(&durable->attempts, row->number) ||
         cell_backlog_add_number(cell, row->priority, row->number) < 0)
         return true;
     *in_backlog = true;
     submitter_adopt_on_disk(&cell->group->submitters, row->facts.submitter_uid, row->payload_size);
     waiting_room_keep(durable->inherited, SAVED_JOB_ROW, (uint64_t)row->number);
-    return row->deadline != 0 || ties; /* its job stays in memory until then */
+    ties_found(restore->context->jobs, row->number);
+    return row->deadline != 0; /* its job stays in memory until then */
 }
 
 bool restore_is_free_soon(const struct restore *restore, const struct job_row *row)

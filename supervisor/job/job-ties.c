@@ -1,416 +1,352 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/job/job-ties.h"
 
+#include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
 #include "shared/base/hash.h"
-#include "supervisor/job/job-ties-private.h"
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* How long edges are decided in one turn, and after how many the clock is read. */
-#define TURN_BUDGET  (4 * USEC_PER_MSEC)
-#define CHECKED_EACH 64u
+/* How long edges are decided in one turn. */
+#define TURN_BUDGET (4 * USEC_PER_MSEC)
 
-#define edge_of(node) list_entry(node, struct job_edge, of_parent)
+/* What an edge costs its submitter. Rough: with a share of the ties. */
+#define EDGE_BYTES 256u
 
-static const char *const CONDITIONS[_TIE_N_CONDITIONS] = {
-    [TIE_SUCCESS] = "success", [TIE_FAILURE] = "failure", [TIE_END] = "end"};
+/* ---- fates ---- */
 
-const char *tie_condition_to_string(enum tie_condition condition)
+static struct job_fate *ties_find(const struct job_table *table, int64_t key)
 {
-    return CONDITIONS[condition];
-}
+    struct index_entry *entry = index_find(&table->ties.by_key, hash_mix((uint64_t)key));
 
-const char *ties_format_id(const struct job_ties *ties, char *text)
-{
-    if (ties->job)
-        return job_format_id(ties->job, text);
-    return ties->id ? ties->id : "?";
-}
-
-/* ---- ties and edges ---- */
-
-static uint64_t hash_of(struct tie_key key)
-{
-    return hash_mix(key.value) ^ key.durable;
-}
-
-struct job_ties *ties_find(const struct job_table *table, struct tie_key key)
-{
-    struct index_entry *entry = index_find(&table->ties.by_key, hash_of(key));
-
-    for (; entry && key.value != 0; entry = index_find_next(entry)) {
-        struct job_ties *ties = list_entry(entry, struct job_ties, by_key);
-
-        if (ties->key.value == key.value && ties->key.durable == key.durable)
-            return ties;
-    }
+    for (; entry && key != 0; entry = index_find_next(entry))
+        if (list_entry(entry, struct job_fate, by_key)->key == key)
+            return list_entry(entry, struct job_fate, by_key);
     return NULL;
 }
 
-struct job_ties *ties_new(struct job_table *table, struct tie_key key, const char *id)
+static struct job_fate *fate_new(struct job_table *table, int64_t key, const char *id)
 {
-    struct job_ties *ties = fault_inject("job-ties") < 0 ? NULL : calloc(1, sizeof(*ties));
+    const size_t size = strlen(id) + 1;
+    struct job_fate *fate = fault_inject("job-ties") < 0 ? NULL : calloc(1, sizeof(*fate) + size);
 
-    if (!ties)
+    if (!fate)
         return NULL;
-    ties->key = key;
-    ties->id = id ? strdup(id) : NULL;
-    list_init(&ties->due);
-    list_init(&ties->children);
-    list_init(&ties->decided);
-    list_init(&ties->in_batch);
-    list_init(&ties->members);
-    list_push_back(&table->ties.all, &ties->link);
-    if (key.value != 0)
-        index_add(&table->ties.by_key, &ties->by_key, hash_of(key));
-    return ties;
+    memcpy(fate->id, id, size);
+    fate->key = key;
+    list_init(&fate->due);
+    list_init(&fate->children);
+    list_push_back(&table->ties.all, &fate->link);
+    if (key != 0)
+        index_add(&table->ties.by_key, &fate->by_key, hash_mix((uint64_t)key));
+    return fate;
 }
 
-static void ties_free(struct job_table *table, struct job_ties *ties)
+static void fate_free(struct job_table *table, struct job_fate *fate)
 {
-    if (ties->key.value != 0)
-        index_remove(&table->ties.by_key, &ties->by_key);
-    list_unlink(&ties->link);
-    list_unlink(&ties->due);
-    free(ties->id);
-    free(ties->text);
-    free(ties->edges);
-    free(ties);
+    if (fate->key != 0)
+        index_remove(&table->ties.by_key, &fate->by_key);
+    list_unlink(&fate->link);
+    list_unlink(&fate->due);
+    free(fate);
 }
 
-void ties_release(struct job_table *table, struct job_ties *ties)
+/* Frees the fate unless it is needed. */
+static void fate_release(struct job_table *table, struct job_fate *fate)
 {
-    if (!ties->job && !ties->unclaimed && !ties->held && ties->n_edges == 0 && !ties->batch &&
-        list_empty(&ties->children) && list_empty(&ties->decided) && list_empty(&ties->members))
-        ties_free(table, ties);
+    if (!fate->job && !fate->held && fate->n_children == 0 && fate->tally.live == 0 &&
+        list_empty(&fate->children))
+        fate_free(table, fate);
 }
 
-/* Returns the ties of the job, which are made if there are none; NULL without memory. */
-static struct job_ties *ties_of(struct job_table *table, struct job *job, struct tie_key key)
+static bool is_complete(const struct job_fate *fate)
+{
+    return fate->is_batch && !fate->tally.open && fate->tally.live == 0 && fate->end == 0;
+}
+
+/* Has it decided, if there is anything to decide. */
+static void fate_review(struct job_table *table, struct job_fate *fate)
+{
+    if (!is_complete(fate) && (fate->end == 0 || list_empty(&fate->children)))
+        return;
+    if (!list_linked(&fate->due))
+        list_push_back(&table->ties.due, &fate->due);
+    if (table->loop)
+        loop_defer(table->loop, &table->ties.decide);
+}
+
+/* Before the first edge, ties may have been made for others. */
+static struct job_ties *ties_make(struct job *job, unsigned n)
 {
     struct job_ties *ties = job_own_ties(job);
 
-    if (ties)
+    if (ties && n == 0)
         return ties;
     if (job_make_rare(job) < 0)
         return NULL;
-    ties = ties_new(table, key, NULL);
+    ties = realloc(ties, sizeof(*ties) + n * sizeof(ties->edges[0]));
     if (!ties)
         return NULL;
-    ties->job = job;
-    ties->end = job_ended(job) ? (uint8_t)job->state : 0;
-    job->rare->ties = ties;
-    return ties;
+    if (!job->rare->ties)
+        *ties = (struct job_ties){0};
+    return job->rare->ties = ties;
 }
 
-/* Rough: an edge, its text, and a share of the ties. */
-#define EDGE_BYTES 256u
-
-void ties_link(struct job_ties *child, struct job_ties *parent, enum tie_condition condition)
+static void move_to(struct list *list, struct job_fate *fate)
 {
-    struct job_edge *edge = &child->edges[child->n_edges++];
+    list_unlink(&fate->link);
+    list_push_back(list, &fate->link);
+}
 
-    *edge = (struct job_edge){
-        .parent = parent, .child = child, .condition = (uint8_t)condition, .counted = true};
+static int fate_give(struct job_table *table, struct job_fate *fate, struct job *job)
+{
+    struct job_ties *ties = ties_make(job, 0);
+
+    if (!ties)
+        return -ENOMEM;
+    ties->fate = fate;
+    fate->job = job;
+    fate->end = job_ended(job) ? (uint8_t)job->state : 0;
+    move_to(&table->ties.all, fate);
+    fate_review(table, fate);
+    return 0;
+}
+
+/* Returns the fate of the job, which is made if there is none; NULL without memory. */
+static struct job_fate *fate_of(struct job_table *table, const struct tie *tie)
+{
+    struct job_fate *fate = ties_find(table, tie->key);
+    struct job *job = tie->job;
+    struct protocol_id id;
+
+    if (fate)
+        return fate;
+    fate = fate_new(table, tie->key, tie->id);
+    if (!fate)
+        return NULL;
+    fate->end = tie->end;
+    if (!job && tie->end == 0 && protocol_id_parse(&id, tie->id) == 0)
+        job = job_by_id(table, &id);
+    if (!job && tie->end == 0)
+        move_to(&table->ties.unclaimed, fate);
+    if (!job || fate_give(table, fate, job) == 0)
+        return fate;
+    fate_release(table, fate);
+    return NULL;
+}
+
+/* ---- edges ---- */
+
+static bool holds(uint8_t condition, uint8_t end)
+{
+    return condition == TIE_END || (end == JOB_SUCCEEDED) == (condition == TIE_SUCCESS);
+}
+
+static void add_edge(struct job_table *table, struct job *child, struct job_fate *parent,
+                     uint8_t condition)
+{
+    struct job_ties *ties = child->rare->ties;
+    struct job_edge *edge = &ties->edges[ties->n++];
+
+    *edge = (struct job_edge){.parent = parent, .child = child, .condition = condition};
+    list_init(&edge->of_parent);
+    if (parent->end != 0 && holds(condition, parent->end))
+        return;
     list_push_back(&parent->children, &edge->of_parent);
-    parent->n_children++;
-    child->n_undecided++;
+    ties->n_undecided++;
+    fate_review(table, parent);
 }
 
-void ties_join(struct job_ties *ties, struct job_ties *batch)
+/* A live job is no child any more. Its result may go, and with it the job. */
+static void uncount(struct job_table *table, struct job_fate *parent)
 {
-    ties->batch = batch;
-    list_push_back(&batch->members, &ties->in_batch);
+    const bool held = parent->held;
+
+    parent->held = true;
+    if (--parent->n_children == 0 && parent->end != 0)
+        table->ties.handler->unneeded(table, parent);
+    parent->held = held;
 }
 
-uint32_t ties_list_parents(const struct job_ties *ties, char *ret)
+/* The edges and the membership end. `counted`: they count no more. */
+static void drop_edges(struct job_table *table, struct job_ties *ties, bool counted)
 {
-    char id[PROTOCOL_ID_TEXT], *at = ret;
+    struct job_fate *batch = TAKE_PTR(ties->batch);
 
-    for (unsigned i = 0; i < ties->n_edges; i++) {
-        const char *text = ties_format_id(ties->edges[i].parent, id);
+    while (ties->n > 0) {
+        struct job_edge *edge = &ties->edges[--ties->n];
+        struct job_fate *parent = edge->parent;
 
-        if (i > 0)
-            *at++ = ',';
-        at = mempcpy(at, text, strlen(text));
+        list_unlink(&edge->of_parent);
+        if (counted)
+            uncount(table, parent);
+        fate_release(table, parent);
     }
-    return (uint32_t)(at - ret);
+    ties->n_undecided = 0;
+    if (!batch)
+        return;
+    batch->tally.live -= counted;
+    fate_review(table, batch);
+    fate_release(table, batch);
 }
 
-/* ---- a new job ---- */
-
-static struct job_ties *ties_of_parent(struct job_table *table, const struct tie_parent *parent)
+static int add_all(struct job_table *table, struct job *job, const struct tie_list *list)
 {
-    struct job_ties *ties =
-        parent->job ? ties_of(table, parent->job, parent->key) : ties_find(table, parent->key);
+    struct job_ties *ties = job->rare->ties;
 
-    if (ties)
-        return ties;
-    ties = parent->job ? NULL : ties_new(table, parent->key, parent->id);
-    if (ties)
-        ties->end = parent->end;
-    return ties;
-}
-
-int ties_add(struct job_table *table, struct job *job, struct tie_key key,
-             const struct tie_parent *parents, size_t n, struct job *batch,
-             struct tie_key batch_key)
-{
-    struct job_ties *ties = ties_of(table, job, key);
-    struct job_ties *joined = batch ? ties_of(table, batch, batch_key) : NULL;
-
-    if (!ties || (batch && !joined))
-        return -ENOMEM;
-    if (n > 0)
-        ties->edges = calloc(n, sizeof(*ties->edges));
-    if (n > 0 && !ties->edges)
-        return -ENOMEM;
-    for (size_t i = 0; i < n; i++) {
-        struct job_ties *parent = ties_of_parent(table, &parents[i]);
+    for (unsigned i = 0; i < list->n; i++) {
+        struct job_fate *parent = fate_of(table, &list->parents[i]);
 
         if (!parent)
             return -ENOMEM;
-        ties_link(ties, parent, parents[i].condition);
+        add_edge(table, job, parent, list->parents[i].condition);
     }
-    if (joined)
-        ties_join(ties, joined);
-    job->rare->ties_bytes = ties->n_edges * EDGE_BYTES;
-    return ties_write(ties);
+    if (list->batch.id[0] == '\0')
+        return 0;
+    ties->batch = fate_of(table, &list->batch);
+    return ties->batch ? 0 : -ENOMEM;
 }
 
-int ties_make_batch(struct job_table *table, struct job *job, struct tie_key key)
+int ties_add(struct job_table *table, struct job *job, const struct tie_list *list)
 {
-    struct job_ties *ties = ties_of(table, job, key);
+    struct job_ties *ties = job_own_ties(job);
+    int r;
 
+    if (ties && (ties->n > 0 || ties->batch)) /* it is restored for the second time */
+        return 0;
+    ties = ties_make(job, list->n);
     if (!ties)
         return -ENOMEM;
-    ties->is_batch = true;
-    ties->tally = (struct batch_tally){.open = true};
-    return ties_write(ties);
+    r = add_all(table, job, list);
+    if (r < 0)
+        drop_edges(table, ties, false);
+    job->rare->ties_bytes = ties->n * EDGE_BYTES;
+    return r;
 }
 
-void ties_announce(struct job_table *table, struct job *job)
+int ties_make_batch(struct job_table *table, struct job *job, int64_t key,
+                    const struct batch_tally *tally)
 {
-    const struct job_ties *ties = job_own_ties(job);
+    struct tie tie = {.key = key, .job = job};
+    struct job_fate *fate;
 
+    (void)job_format_id(job, tie.id);
+    fate = fate_of(table, &tie);
+    if (!fate)
+        return -ENOMEM;
+    fate->is_batch = true;
+    fate->tally.open = tally->open;
+    fate->tally.succeeded = tally->succeeded;
+    fate->tally.failed = tally->failed;
+    return 0;
+}
+
+void ties_count(struct job *job)
+{
+    struct job_ties *ties = job_own_ties(job);
+
+    for (unsigned i = 0; i < ties->n; i++)
+        ties->edges[i].parent->n_children++;
     if (ties->batch)
         ties->batch->tally.live++;
-    for (unsigned i = 0; i < ties->n_edges; i++)
-        if (ties->edges[i].parent->end != 0)
-            ties_due(table, ties->edges[i].parent);
 }
 
 /* ---- ends ---- */
 
-static bool is_complete(const struct job_ties *ties)
-{
-    return ties->is_batch && !ties->tally.open && ties->tally.live == 0 && ties->end == 0;
-}
-
 void ties_review(struct job_table *table, struct job *job)
 {
-    struct job_ties *ties = job_own_ties(job);
-
-    if (is_complete(ties))
-        ties_due(table, ties);
+    if (job_own_fate(job))
+        fate_review(table, job_own_fate(job));
 }
 
 bool ties_close_batch(struct job_table *table, struct job *job)
 {
-    struct job_ties *ties = job_own_ties(job);
-    const bool was_open = ties->tally.open;
+    struct job_fate *fate = job_own_fate(job);
+    const bool was_open = fate->tally.open;
 
-    ties->tally.open = false;
-    ties_review(table, job);
+    fate->tally.open = false;
+    fate_review(table, fate);
     return was_open;
-}
-
-static void uncount(struct job_table *table, struct job_edge *edge, bool tell)
-{
-    struct job_ties *parent = edge->parent;
-
-    if (!edge->counted)
-        return;
-    edge->counted = false;
-    if (--parent->n_children == 0 && parent->end != 0 && tell)
-        table->ties.handler->unneeded(table, parent);
-}
-
-void ties_uncount(struct job_table *table, struct job_ties *ties, bool tell)
-{
-    for (unsigned i = 0; i < ties->n_edges; i++) {
-        struct job_edge *edge = &ties->edges[i];
-
-        list_unlink(&edge->of_parent);
-        list_push_back(&edge->parent->decided, &edge->of_parent);
-        uncount(table, edge, tell);
-    }
-    ties->n_undecided = 0;
-}
-
-static void leave_tally(struct job_table *table, struct job_ties *batch)
-{
-    batch->tally.live--;
-    if (is_complete(batch))
-        ties_due(table, batch);
 }
 
 void ties_end(struct job_table *table, struct job *job)
 {
     struct job_ties *ties = job_own_ties(job);
 
-    ties->end = (uint8_t)job->state;
-    ties_uncount(table, ties, true);
-    if (!list_empty(&ties->children))
-        ties_due(table, ties);
-    if (!ties->batch)
+    if (ties->batch && job->refusal == 0)
+        *(job->state == JOB_SUCCEEDED ? &ties->batch->tally.succeeded
+                                      : &ties->batch->tally.failed) += 1;
+    if (!job->record && (job->keep_result || job_has_children(job)))
+        (void)ties_write(ties); /* without memory it is not shown later */
+    drop_edges(table, ties, true);
+    if (!ties->fate)
         return;
-    if (job->state == JOB_SUCCEEDED)
-        ties->batch->tally.succeeded++;
-    else
-        ties->batch->tally.failed++;
-    leave_tally(table, ties->batch);
-}
-
-void ties_retract(struct job_table *table, struct job *job)
-{
-    struct job_ties *ties = job_own_ties(job);
-
-    ties_uncount(table, ties, true);
-    if (ties->batch)
-        leave_tally(table, ties->batch);
-}
-
-void ties_drop_edges(struct job_table *table, struct job_ties *ties)
-{
-    ties_uncount(table, ties, false);
-    while (ties->n_edges > 0) {
-        struct job_edge *edge = &ties->edges[--ties->n_edges];
-
-        list_unlink(&edge->of_parent);
-        ties_release(table, edge->parent);
-    }
-    free(ties->edges);
-    ties->edges = NULL;
+    ties->fate->end = (uint8_t)job->state;
+    fate_review(table, ties->fate);
 }
 
 void ties_leave(struct job_table *table, struct job *job)
 {
-    struct job_ties *ties = job_own_ties(job), *batch;
-    char id[PROTOCOL_ID_TEXT];
+    struct job_ties *ties = job_own_ties(job);
 
     if (!ties)
         return;
-    if (!list_empty(&ties->children) || !list_empty(&ties->decided))
-        ties->id = strdup(job_format_id(job, id));
+    drop_edges(table, ties, false);
+    if (ties->fate) {
+        ties->fate->job = NULL;
+        fate_release(table, ties->fate);
+    }
     job->rare->ties = NULL;
-    ties->job = NULL;
-    ties_drop_edges(table, ties);
-    batch = ties->batch;
-    ties->batch = NULL;
-    list_unlink(&ties->in_batch);
-    if (batch)
-        ties_release(table, batch);
-    ties_release(table, ties);
+    free(ties->text);
+    free(ties);
 }
 
 /* ---- deciding ---- */
-
-static bool holds(const struct job_edge *edge)
-{
-    const bool succeeded = edge->parent->end == JOB_SUCCEEDED;
-
-    return edge->condition == TIE_END || succeeded == (edge->condition == TIE_SUCCESS);
-}
 
 /* The child may be freed. */
 static void decide_edge(const struct job_table *table, struct job_edge *edge)
 {
     const struct job_ties_handler *handler = table->ties.handler;
-    struct job_ties *child = edge->child;
+    struct job *child = edge->child;
 
     FAULT_POINT("ties.decide");
     list_unlink(&edge->of_parent);
-    list_push_back(&edge->parent->decided, &edge->of_parent);
-    child->n_undecided--;
-    if (child->broken)
-        return;
-    if (!holds(edge))
-        child->broken = edge;
-    if (child->broken && child->job)
-        handler->doomed(child->job);
-    else if (child->n_undecided == 0 && child->job)
-        handler->released(child->job);
+    child->rare->ties->n_undecided--;
+    if (!holds(edge->condition, edge->parent->end))
+        handler->doomed(child, edge->parent);
+    else if (child->rare->ties->n_undecided == 0)
+        handler->released(child);
 }
 
-struct budget {
-    usec_t end; /* monotonic; USEC_INFINITY = no limit */
-    unsigned n;
-};
-
-static bool is_spent(struct budget *budget)
+static void decide(const struct job_table *table, struct job_fate *fate)
 {
-    if (budget->end == USEC_INFINITY || ++budget->n % CHECKED_EACH != 0)
-        return false;
-    return clock_now() >= budget->end;
-}
+    struct list *child = list_first(&fate->children);
 
-/* Returns false if the budget is spent before all is decided. */
-static bool work_off(const struct job_table *table, struct job_ties *ties, struct budget *budget)
-{
-    const struct job_ties_handler *handler = table->ties.handler;
-    struct list *node;
-
-    while (ties->end != 0 && (node = list_first(&ties->children))) {
-        decide_edge(table, edge_of(node));
-        if (is_spent(budget))
-            return list_empty(&ties->children);
-    }
-    if (ties->end == 0 && ties->job && ties->broken)
-        handler->doomed(ties->job);
-    else if (ties->job && is_complete(ties))
-        handler->complete(ties->job);
-    return true;
-}
-
-static void decide(struct job_table *table, struct budget budget)
-{
-    struct list *node;
-
-    while ((node = list_first(&table->ties.due))) {
-        struct job_ties *ties = list_entry(node, struct job_ties, due);
-        bool done;
-
-        ties->held = true;
-        list_unlink(&ties->due);
-        done = work_off(table, ties, &budget);
-        ties->held = false;
-        if (!done)
-            list_push_front(&table->ties.due, &ties->due);
-        else
-            ties_release(table, ties);
-        if (!done || is_spent(&budget))
-            break;
-    }
-    if (!list_empty(&table->ties.due))
-        loop_defer(table->loop, &table->ties.decide);
+    if (is_complete(fate) && fate->job)
+        table->ties.handler->complete(fate->job);
+    else if (fate->end != 0 && child)
+        decide_edge(table, list_entry(child, struct job_edge, of_parent));
 }
 
 static void on_turn(struct loop_deferred *deferred)
 {
     struct job_table *table = list_entry(deferred, struct job_table, ties.decide);
+    const usec_t until = usec_add(clock_now(), TURN_BUDGET);
+    struct list *node;
 
-    decide(table, (struct budget){.end = usec_add(clock_now(), TURN_BUDGET)});
-}
+    while ((node = list_first(&table->ties.due)) && clock_now() < until) {
+        struct job_fate *fate = list_entry(node, struct job_fate, due);
 
-void ties_due(struct job_table *table, struct job_ties *ties)
-{
-    if (!list_linked(&ties->due))
-        list_push_back(&table->ties.due, &ties->due);
-    if (table->loop)
+        list_unlink(node);
+        fate->held = true;
+        decide(table, fate);
+        fate->held = false;
+        if (fate->end != 0) /* else a batch whose end is being written */
+            fate_review(table, fate);
+        fate_release(table, fate);
+    }
+    if (node)
         loop_defer(table->loop, &table->ties.decide);
 }
 
@@ -430,6 +366,130 @@ void job_ties_deinit(struct job_ties_table *ties)
     loop_undefer(&ties->decide);
     list_append(&ties->all, &ties->unclaimed);
     while ((node = list_first(&ties->all)))
-        ties_free(table, list_entry(node, struct job_ties, link));
+        fate_free(table, list_entry(node, struct job_fate, link));
     index_deinit(&ties->by_key);
+}
+
+/* ---- as a list ---- */
+
+static void fate_to_tie(struct tie *ret, const struct job_fate *fate)
+{
+    *ret = (struct tie){.key = fate->key, .job = fate->job, .end = fate->end};
+    memcpy(ret->id, fate->id, strlen(fate->id) + 1);
+}
+
+void ties_list(const struct job_ties *ties, struct tie_list *ret)
+{
+    ret->n = 0;
+    ret->batch = (struct tie){.id = ""};
+    if (ties->n == 0 && !ties->batch && ties->text)
+        (void)tie_list_read(ret, ties->text, strlen(ties->text));
+    for (unsigned i = 0; i < ties->n; i++) {
+        struct tie *tie = &ret->parents[ret->n++];
+
+        fate_to_tie(tie, ties->edges[i].parent);
+        tie->condition = ties->edges[i].condition;
+    }
+    if (ties->batch)
+        fate_to_tie(&ret->batch, ties->batch);
+}
+
+int ties_write(struct job_ties *ties)
+{
+    struct tie_list list;
+
+    if (ties->n == 0 && !ties->batch)
+        return 0;
+    ties_list(ties, &list);
+    free(ties->text);
+    ties->text = tie_list_write(&list);
+    return ties->text ? 0 : -ENOMEM;
+}
+
+void ties_recall(struct job *job, const char *text, size_t size)
+{
+    struct job_ties *ties = size > 0 ? ties_make(job, 0) : NULL;
+
+    if (ties && !ties->text)
+        ties->text = strndup(text, size);
+}
+
+/* ---- succession ---- */
+
+int ties_expect(struct job_table *table, const struct tie_list *list)
+{
+    struct job_fate *fates[JOB_PARENTS_MAX + 1] = {NULL};
+
+    for (unsigned i = 0; i <= list->n; i++) {
+        const struct tie *tie = i < list->n ? &list->parents[i] : &list->batch;
+
+        if (tie->id[0] == '\0')
+            continue;
+        fates[i] = fate_of(table, tie);
+        if (!fates[i])
+            return -ENOMEM;
+    }
+    for (unsigned i = 0; i < list->n; i++)
+        fates[i]->n_children++;
+    if (fates[list->n])
+        fates[list->n]->tally.live++;
+    return 0;
+}
+
+bool ties_expect_end(struct job_table *table, int64_t key, enum job_state end)
+{
+    struct job_fate *fate = ties_find(table, key);
+
+    if (!fate || fate->n_children == 0)
+        return false;
+    if (!fate->job)
+        fate->end = (uint8_t)end;
+    return true;
+}
+
+bool ties_hold(const struct job_table *table, const struct tie_list *list)
+{
+    for (const struct tie *tie = list->parents; tie < list->parents + list->n; tie++) {
+        const struct job_fate *fate = ties_find(table, tie->key);
+        const uint8_t end = fate ? fate->end : tie->end;
+
+        if (end == 0 || !holds(tie->condition, end))
+            return false;
+    }
+    return true;
+}
+
+void ties_found(struct job_table *table, int64_t key)
+{
+    struct job_fate *fate = ties_find(table, key);
+
+    if (fate)
+        move_to(&table->ties.all, fate);
+}
+
+int ties_claim(struct job_table *table, struct job *job, int64_t key)
+{
+    struct job_fate *fate = ties_find(table, key);
+
+    return fate && !fate->job ? fate_give(table, fate, job) : 0;
+}
+
+size_t ties_settle(struct job_table *table, bool durable)
+{
+    size_t n = 0;
+
+    list_for_each_safe (node, &table->ties.unclaimed) {
+        struct job_fate *fate = list_entry(node, struct job_fate, link);
+
+        if (tie_key_is_durable(fate->key) != durable)
+            continue;
+        move_to(&table->ties.all, fate);
+        if (fate->end == 0 && fate->n_children > 0) {
+            fate->end = JOB_CANCELLED;
+            n++;
+        }
+        fate_review(table, fate);
+        fate_release(table, fate);
+    }
+    return n;
 }

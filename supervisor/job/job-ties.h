@@ -2,95 +2,73 @@
 #pragma once
 
 /*
- * Dependencies between jobs. A child waits for the ends of its parents; an edge leads from the one
- * to the other. A batch is a job without a body: it waits for the ends of its members, which are
- * counted. The ties of a job are its edges and counts.
+ * Dependencies between jobs. A child waits for the ends of its parents: an edge leads from the one
+ * to the other. A batch is a job without a body that waits for the ends of its members.
  *
- * Edges and counts are over live jobs: whatever ends a parent decides its edges. Children are
- * decided in a deferred function, within a budget per turn, and ends that follow from these are
- * decided there too: nothing recurs.
+ *     edge    undecided ── the parent ends as the condition asks ──→ decided
+ *                       └─ it ends otherwise ──→ the child is cancelled
+ *     child   waits while it has undecided edges
+ *     batch   open ── it is closed ──→ closed ── it has no live member ──→ ended
  *
- * Ties outlive the memory of a job as long as an edge leads to it, and those of jobs on disk are
- * restored before the jobs, which claim theirs when they come.
+ * A fate is all that other jobs know of a job: whether it has ended, and how. It counts the live
+ * jobs that are tied to it, in memory or on disk, and outlives the memory of its own job as long as
+ * there are any. A job that ends drops its edges; a text of what they were stays for reports.
+ *
+ * Ends are decided in a deferred function, within a budget per turn, and ends that follow from
+ * these are decided there too: nothing recurs. At a start, durable jobs are counted before any is
+ * read.
  */
 
 #include "supervisor/job/job.h"
+#include "supervisor/job/tie-list.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define JOB_PARENTS_MAX 64u
-
-/* For which end of its parent a child waits. The values are stored. */
-enum tie_condition {
-    TIE_SUCCESS,
-    TIE_FAILURE, /* any end but success */
-    TIE_END,
-    _TIE_N_CONDITIONS,
-};
-
-/* Returns the name that clients see; static. */
-const char *tie_condition_to_string(enum tie_condition condition);
-
-/* Identifies a job across an upgrade, and a durable one across runs. */
-struct tie_key {
-    uint64_t value; /* the number of a durable job's row, or the handle; 0 = none */
-    bool durable;
-};
-
-struct job_edge {
-    struct list of_parent; /* in its `children` until it is decided, then in its `decided` */
-    struct job_ties *parent, *child;
-    uint8_t condition; /* enum tie_condition */
-    bool counted;      /* in the parent's `n_children` */
-};
-
-/* The counts of a batch. Those of a durable batch are also in the database. */
+/* The members of a batch. Those that have ended are also counted in its row. */
 struct batch_tally {
-    uint64_t live; /* members that have not ended */
-    uint64_t succeeded, failed;
+    uint64_t live, succeeded, failed;
     bool open; /* it has not been closed */
 };
 
-struct job_ties {
-    struct index_entry by_key; /* in job_ties_table.by_key, if it has a key */
-    struct list link;          /* in job_ties_table.all, or .unclaimed */
+struct job_fate {
+    struct index_entry by_key; /* in job_ties_table.by_key, unless the key is 0 */
+    struct list link;          /* in job_ties_table.all or .unclaimed */
     struct list due;           /* in job_ties_table.due */
-    struct tie_key key;
-    struct job *job;               /* NULL = not in memory */
-    char *id;                      /* while the job is not in memory; NULL = not known */
-    char *text;                    /* what it is tied to, as that is stored; NULL = nothing */
-    uint8_t end;                   /* enum job_state, once it has ended; 0 = it is live */
-    bool is_batch;                 /* `tally` counts its members */
-    bool unclaimed;                /* restored, before its job: in job_ties_table.unclaimed */
-    bool held;                     /* it is being decided: not freed */
-    struct list children, decided; /* struct job_edge.of_parent */
-    uint64_t n_children;           /* that have not ended */
-    struct job_edge *edges;        /* to its parents */
-    unsigned n_edges, n_undecided;
-    const struct job_edge *broken; /* whose condition can no longer hold; NULL = none */
-    struct job_ties *batch;        /* it is a member of that; NULL = of none */
-    struct list in_batch;          /* in its `members` */
-    struct list members;           /* struct job_ties.in_batch, of jobs in memory */
+    int64_t key;               /* 0 = none: it cannot be found */
+    struct job *job;           /* NULL = not in memory */
+    struct list children;      /* struct job_edge.of_parent: undecided, of jobs in memory */
+    uint64_t n_children;       /* edges of live jobs */
     struct batch_tally tally;
+    bool is_batch;
+    bool held;   /* it is being decided: not freed */
+    uint8_t end; /* enum job_state; 0 = it is live */
+    char id[];   /* terminated */
+};
+
+struct job_edge {
+    struct list of_parent; /* in its `children`, while undecided */
+    struct job_fate *parent;
+    struct job *child;
+    uint8_t condition; /* enum tie_condition */
+};
+
+struct job_ties {
+    struct job_fate *fate;  /* for others; NULL = none is tied to it */
+    struct job_fate *batch; /* of which it is a live member; NULL = none */
+    char *text;             /* of tie_list_write(); NULL = not written */
+    unsigned n, n_undecided;
+    struct job_edge edges[]; /* to its parents, until it has ended */
 };
 
 /* Calls to the cells. */
 struct job_ties_handler {
     void (*released)(struct job *job); /* all parents have ended as it wished */
-    void (*doomed)(struct job *job);   /* a parent has not */
+    /* This parent has not. */
+    void (*doomed)(struct job *job, const struct job_fate *parent);
     void (*complete)(struct job *job); /* a closed batch whose members have ended */
-    /* No child waits any more for a job that has ended, which may not be in memory. */
-    void (*unneeded)(struct job_table *table, const struct job_ties *ties);
-};
-
-/* One parent of a job that is submitted, or is restored. */
-struct tie_parent {
-    struct tie_key key;
-    uint8_t condition;
-    uint8_t end;     /* enum job_state if it has ended; 0 = it is live */
-    struct job *job; /* NULL = not in memory */
-    char id[PROTOCOL_ID_TEXT];
+    /* No live job is a child any more of a job that has ended, which may not be in memory. */
+    void (*unneeded)(struct job_table *table, const struct job_fate *fate);
 };
 
 void job_ties_init(struct job_ties_table *ties);
@@ -101,85 +79,70 @@ static inline struct job_ties *job_own_ties(const struct job *job)
 {
     return job->rare ? job->rare->ties : NULL;
 }
-
-static inline bool ties_wait(const struct job_ties *ties)
+static inline struct job_fate *job_own_fate(const struct job *job)
 {
-    return ties->n_undecided > 0 || ties->broken || ties->is_batch;
-}
-/* Whether the job may not begin: it waits for others, or is a batch. */
-static inline bool job_waits_for_others(const struct job *job)
-{
-    return job->rare && job->rare->ties && ties_wait(job->rare->ties);
+    return job->rare && job->rare->ties ? job->rare->ties->fate : NULL;
 }
 /* Whether live jobs wait, or have waited, for the job: its result is kept for them. */
 static inline bool job_has_children(const struct job *job)
 {
-    return job->rare && job->rare->ties && job->rare->ties->n_children > 0;
+    return job_own_fate(job) && job_own_fate(job)->n_children > 0;
 }
 static inline bool job_is_batch(const struct job *job)
 {
-    return job->rare && job->rare->ties && job->rare->ties->is_batch;
+    return job_own_fate(job) && job_own_fate(job)->is_batch;
 }
-/* Whether the job, which waits on disk, must stay in memory. */
-static inline bool job_has_edges(const struct job *job)
+/* Whether the job may not begin: it waits for others, or is a batch. */
+static inline bool job_waits_for_others(const struct job *job)
 {
-    return job->rare && job->rare->ties &&
-           (job->rare->ties->n_edges > 0 || job->rare->ties->n_children > 0 ||
-            job->rare->ties->is_batch);
+    return job_own_ties(job) && (job->rare->ties->n_undecided > 0 || job_is_batch(job));
 }
 
-/* Returns the id of the job with these ties, in `text` of PROTOCOL_ID_TEXT bytes. */
-const char *ties_format_id(const struct job_ties *ties, char *text);
+/* ---- new jobs ---- */
 
-/* Writes the ids of the parents, separated by commas, into `ret` of PROTOCOL_AFTER_MAX bytes, not
- * terminated. Returns their size. */
-uint32_t ties_list_parents(const struct job_ties *ties, char *ret);
-
-/* Ties a new job to its parents, and to the batch that it joins (NULL = none). It is undecided
- * until ties_announce(). Returns 0 or -ENOMEM: the job keeps what it has got until it is freed. */
-int ties_add(struct job_table *table, struct job *job, struct tie_key key,
-             const struct tie_parent *parents, size_t n, struct job *batch,
-             struct tie_key batch_key);
-/* Makes a new job a batch, which is open. Returns 0 or -ENOMEM. */
-int ties_make_batch(struct job_table *table, struct job *job, struct tie_key key);
-/* The new job is accepted: decides what is known of its parents, later in this turn or the next. */
-void ties_announce(struct job_table *table, struct job *job);
+/* Ties a job that is new, or is restored, to what the list names by ids and keys. Returns 0 or
+ * -ENOMEM: the job keeps what it has got until it is freed. */
+int ties_add(struct job_table *table, struct job *job, const struct tie_list *list);
+/* Makes a job that is new, or is restored, a batch. Its live members are counted already. Returns 0
+ * or -ENOMEM. */
+int ties_make_batch(struct job_table *table, struct job *job, int64_t key,
+                    const struct batch_tally *tally);
+/* The job is accepted: those that it is tied to count it. */
+void ties_count(struct job *job);
 
 /* The batch takes no more members but those that its members add. Returns whether it was open. */
 bool ties_close_batch(struct job_table *table, struct job *job);
-
 /* The job begins to wait for others: a batch may have been closed, and its members have ended,
  * before that. */
 void ties_review(struct job_table *table, struct job *job);
 
-/* The job has ended in its state. */
+/* ---- ends ---- */
+
+/* The job has ended in its state, or was not accepted after all. */
 void ties_end(struct job_table *table, struct job *job);
-/* The job was not accepted after all. */
-void ties_retract(struct job_table *table, struct job *job);
-/* The job is freed. */
+/* The job leaves memory. If it has not ended, it counts as one on disk. */
 void ties_leave(struct job_table *table, struct job *job);
+
+/* Fills in what the job is tied to, or was until it ended. */
+void ties_list(const struct job_ties *ties, struct tie_list *ret);
+/* Writes that into job_ties.text, if the job has not ended. Returns 0 or -ENOMEM. */
+int ties_write(struct job_ties *ties);
+/* Gives a job that has ended, and that is restored, such a text. Best effort. */
+void ties_recall(struct job *job, const char *text, size_t size);
 
 /* ---- succession ---- */
 
-/* Returns the ties with that key; NULL = none. */
-struct job_ties *ties_find(const struct job_table *table, struct tie_key key);
-/* Writes what the job is tied to as text, which is kept in its ties: job_ties.text. Returns 0 or
- * -ENOMEM. */
-int ties_write(struct job_ties *ties);
-/* Restores the ties of a job that is not in memory yet from the text of ties_write(), unless that
- * was done before. `counts`: its batch counts it. Returns 0, -ENOMEM or -EBADMSG. */
-int ties_restore(struct job_table *table, struct tie_key key, const char *text, size_t size,
-                 bool counts);
-/* Restores the tally of a batch likewise. */
-int ties_restore_batch(struct job_table *table, struct tie_key key,
-                       const struct batch_tally *tally);
-/* Notes how a job that is not in memory has ended. Returns whether anybody waits for that. */
-bool ties_restore_end(struct job_table *table, struct tie_key key, enum job_state end);
-/* Gives a job that is restored its ties, if there are any, and the batch that the text names.
- * Returns 0 or -ENOMEM. */
-int ties_claim(struct job_table *table, struct job *job, struct tie_key key, const char *text,
-               size_t size);
-/* All jobs have been restored: jobs that wait for unknown ones are ended. Returns how many are
- * unknown.
- */
+/* Counts a live job that is not in memory yet, by what it is tied to. Returns 0 or -ENOMEM: it does
+ * not count. */
+int ties_expect(struct job_table *table, const struct tie_list *list);
+/* Notes how a job that is not in memory has ended. Returns whether a live job is its child. */
+bool ties_expect_end(struct job_table *table, int64_t key, enum job_state end);
+/* Whether all parents have ended as the list asks. */
+bool ties_hold(const struct job_table *table, const struct tie_list *list);
+/* The job with the key waits on disk: it is not unknown. */
+void ties_found(struct job_table *table, int64_t key);
+/* Gives a job that is restored its fate, if live jobs are tied to it. Returns 0 or -ENOMEM. */
+int ties_claim(struct job_table *table, struct job *job, int64_t key);
+/* All jobs have been restored: those that are still unknown count as cancelled. Returns how many
+ * these are. */
 size_t ties_settle(struct job_table *table, bool durable);

@@ -81,7 +81,7 @@ struct job_rare {
     struct job_attempt *attempts;  /* job.n_attempts of them; NULL = none so far */
     struct checkpoint *checkpoint; /* NULL = none */
     struct job_stream *stream;     /* what it has emitted; NULL = nothing, and no client watches */
-    struct job_ties *ties;         /* to jobs that it waits for, or that wait for it; NULL = none */
+    struct job_ties *ties;         /* to other jobs; NULL = none */
     struct unique_id unique;       /* job-unique.h */
     char *tags;                    /* words with blanks; NULL = none */
     struct history_row *past;      /* what History= keeps of it, once it ends; NULL = nothing */
@@ -89,7 +89,7 @@ struct job_rare {
     struct job *replaced_by; /* which is being written: this job does not begin; NULL = none */
     /* When the first of the jobs came that it stands for, by clock_steady(); 0 = not debounced. */
     usec_t debounced;
-    uint32_t ties_bytes; /* of edges to parents, while they count as the job's */
+    uint32_t ties_bytes; /* of edges, while they count as the job's */
     bool listed;
     bool holds;   /* the key; otherwise it waits until the job that does has ended */
     uint8_t role; /* private to job-unique.c */
@@ -160,13 +160,13 @@ extern const struct record JOB_ATTEMPT_RECORD;
 
 /* See job-ties.h. */
 struct job_ties_table {
-    struct index by_key;
-    struct list all;       /* struct job_ties.link: of jobs in memory, or that have ended */
-    struct list unclaimed; /* restored, before their jobs */
-    struct list due;       /* struct job_ties.due: something is to be decided */
+    struct index by_key;   /* struct job_fate.by_key */
+    struct list all;       /* struct job_fate.link: of jobs in memory, or that have ended */
+    struct list unclaimed; /* the others: their jobs are still to be restored */
+    struct list due;       /* struct job_fate.due: something is to be decided */
     const struct job_ties_handler *handler;
-    void *userdata;              /* the handler's */
-    struct loop_deferred decide; /* without job_table.loop, all is decided at once */
+    void *userdata; /* the handler's */
+    struct loop_deferred decide;
 };
 
 struct job_table {

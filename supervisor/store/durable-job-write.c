@@ -124,16 +124,12 @@ static int remove_job(struct database *database, const struct durable_job *durab
 static int write_ties(struct database *database, const struct durable_job *durable)
 {
     const struct job_row *row = &durable->row;
-    const bool succeeded = durable->end == JOB_SUCCEEDED;
     int r = 0;
 
     if (durable->keeps & DURABLE_FATE)
         r = job_rows_put_fate(database, row->number, durable->end);
     if (r == 0 && durable->keeps & DURABLE_COUNT)
-        r = job_rows_change_batch(database, row->batch,
-                                  succeeded ? BATCH_MEMBER_SUCCEEDED : BATCH_MEMBER_FAILED);
-    if (r == 0 && row->batch == row->number)
-        r = job_rows_change_batch(database, row->number, BATCH_ENDED);
+        r = job_rows_count_member(database, row->member_of, durable->end == JOB_SUCCEEDED);
     return r;
 }
 
@@ -164,15 +160,6 @@ static int write_replacement(struct database *database, const struct durable_job
     return r == 0 ? job_rows_remove(database, 1u << ROWS_DEAD, durable->replaces) : r;
 }
 
-static int add_job(struct database *database, const struct job_row *row)
-{
-    int r = job_rows_add(database, row);
-
-    return r == 0 && row->batch == row->number
-               ? job_rows_change_batch(database, row->number, BATCH_OPENED)
-               : r;
-}
-
 static int write_change(struct database *database, struct durable_job *durable)
 {
     int r = 0;
@@ -182,9 +169,9 @@ static int write_change(struct database *database, struct durable_job *durable)
     if (durable->given & DURABLE_END)
         r = write_end(database, durable);
     else if (durable->given & DURABLE_ADD)
-        r = add_job(database, &durable->row);
+        r = job_rows_add(database, &durable->row);
     if (r == 0 && durable->given & DURABLE_CLOSE)
-        r = job_rows_change_batch(database, durable->row.number, BATCH_CLOSED);
+        r = job_rows_close_batch(database, durable->row.number);
     if (r == 0 && durable->given & DURABLE_ADD && durable->cancels != 0)
         r = job_rows_cancel(database, durable->cancels);
     if (durable->given & (DURABLE_ADD | DURABLE_END))

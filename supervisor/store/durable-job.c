@@ -72,7 +72,9 @@ static void durable_give(struct durable_job *durable)
     durable->jobs->n_busy++;
     durable->given = durable->noted;
     durable->noted = 0;
-    if (durable->given & DURABLE_END) /* it may have been read, not added */
+    if (durable->keeps & DURABLE_RESULT && job_own_ties(durable->record.job))
+        (void)ties_write(job_own_ties(durable->record.job)); /* without memory it is as it began */
+    if (durable->given & DURABLE_END)                        /* it may have been read, not added */
         job_to_row(&durable->row, durable->record.job, durable->group);
     if (durable->row.group || durable->given & DURABLE_MOVE)
         durable_set_group(durable);

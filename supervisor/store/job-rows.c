@@ -31,6 +31,9 @@
     F(STORED, unique_low, OPTIONAL(unique_low, 0))                                                 \
     F(STORED, debounced, OPTIONAL(debounced, 0))                                                   \
     F(STORED, ties, TEXT(ties))                                                                    \
+    F(STORED, batch, OPTIONAL(batch, BATCH_NONE))                                                  \
+    F(STORED, members_succeeded, OPTIONAL(n_members_succeeded, 0))                                 \
+    F(STORED, members_failed, OPTIONAL(n_members_failed, 0))                                       \
     F(STORED, tags, TEXT(tags))                                                                    \
     ROW_ASKED(F)
 
@@ -54,7 +57,8 @@
     F(DISK, attempt, NUMBER(attempt))                                                              \
     F(DISK, failed, NUMBER(n_failed))                                                              \
     F(DISK, max_retries, NUMBER(max_retries))                                                      \
-    F(DISK, started, OPTIONAL(started_at, 0))
+    F(DISK, started, OPTIONAL(started_at, 0))                                                      \
+    F(DISK, ties, TEXT(ties))
 #define DEAD(F)                                                                                    \
     END(F)                                                                                         \
     F(DISK, letter, NUMBER(letter))                                                                \
@@ -239,17 +243,21 @@ int job_rows_put_fate(struct database *database, int64_t number, unsigned state)
     return database_step(database, statement);
 }
 
-int job_rows_change_batch(struct database *database, int64_t number, enum batch_change change)
+_Static_assert(BATCH_CLOSED == 2, "the number below");
+
+int job_rows_close_batch(struct database *database, int64_t number)
+{
+    return run_for(database, "UPDATE job SET batch = 2 WHERE number = ?1", number);
+}
+
+int job_rows_count_member(struct database *database, int64_t number, bool succeeded)
 {
     static const char *const sql[] = {
-        [BATCH_OPENED] = "INSERT OR IGNORE INTO batch (number) VALUES (?1)",
-        [BATCH_CLOSED] = "UPDATE batch SET open = 0 WHERE number = ?1",
-        [BATCH_MEMBER_SUCCEEDED] = "UPDATE batch SET succeeded = succeeded + 1 WHERE number = ?1",
-        [BATCH_MEMBER_FAILED] = "UPDATE batch SET failed = failed + 1 WHERE number = ?1",
-        [BATCH_ENDED] = "DELETE FROM batch WHERE number = ?1",
+        "UPDATE job SET members_failed = ifnull(members_failed, 0) + 1 WHERE number = ?1",
+        "UPDATE job SET members_succeeded = ifnull(members_succeeded, 0) + 1 WHERE number = ?1",
     };
 
-    return run_for(database, sql[change], number);
+    return run_for(database, sql[succeeded], number);
 }
 
 int job_rows_take(struct database *database, int64_t number)
@@ -453,16 +461,15 @@ int job_rows_find(struct database *database, const char *name, size_t size, int6
 
 static const char SCAN[] = "SELECT " COLUMNS "unclean, " SIZE(payload) " FROM job WHERE number > ?1"
                                                                        " ORDER BY number LIMIT ?2";
-static const char SCAN_ALL[] =
-    "SELECT " COLUMNS
-    "unclean, " SIZE(payload) " FROM job WHERE number > ?1"
-                              " UNION ALL SELECT created, started, uid, NULL, "
-                              "attempt, max_retries, failed, priority, 0,"
-                              " NULL, 1, NULL, NULL, state, NULL, NULL, NULL, number, grp, "
-                              "key, name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,"
-                              " NULL, NULL, NULL, NULL, NULL, (SELECT unclean FROM store), " SIZE(
-                                  result) " FROM ended WHERE number > ?1"
-                                          " ORDER BY number LIMIT ?2";
+static const char SCAN_ALL[] = "SELECT " COLUMNS "unclean, " SIZE(
+    payload) " FROM job WHERE number > ?1"
+             " UNION ALL SELECT created, started, uid, NULL, "
+             "attempt, max_retries, failed, priority, 0,"
+             " NULL, 1, NULL, NULL, state, NULL, NULL, NULL, number, grp, "
+             "key, name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,"
+             " NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT unclean FROM store), " SIZE(
+                 result) " FROM ended WHERE number > ?1"
+                         " ORDER BY number LIMIT ?2";
 
 int job_rows_scan(struct database *database, int64_t after, bool ended, unsigned max, job_row_fn fn,
                   void *userdata)
@@ -488,12 +495,10 @@ int job_rows_scan_ends(struct database *database, enum row_table table, int64_t 
 /* ---- ties ---- */
 
 static const char *const TIES[_ROWS_N_TIES] = {
-    [ROWS_TIED] = "SELECT number, ties, 0, 0, 0 FROM job"
+    [ROWS_TIED] = "SELECT number, ties, 0 FROM job"
                   " WHERE ties IS NOT NULL AND number > ?1 ORDER BY number LIMIT ?2",
-    [ROWS_FATES] = "SELECT number, NULL, state, 0, 0 FROM fate"
+    [ROWS_FATES] = "SELECT number, NULL, state FROM fate"
                    " WHERE number > ?1 ORDER BY number LIMIT ?2",
-    [ROWS_BATCHES] = "SELECT number, NULL, open, succeeded, failed FROM batch"
-                     " WHERE number > ?1 ORDER BY number LIMIT ?2",
 };
 
 int job_rows_scan_ties(struct database *database, enum row_ties which, int64_t after, unsigned max,
@@ -512,8 +517,6 @@ int job_rows_scan_ties(struct database *database, enum row_ties which, int64_t a
         row.ties = row_read_blob(statement, 1, &size);
         row.ties_size = (uint32_t)size;
         row.state = (unsigned)sqlite3_column_int(statement, 2);
-        row.n_succeeded = (uint64_t)sqlite3_column_int64(statement, 3);
-        row.n_member_failed = (uint64_t)sqlite3_column_int64(statement, 4);
         r = fn(userdata, &row);
         if (r != 0)
             break;

@@ -41,6 +41,12 @@ enum job_row_state {
     JOB_ROW_HANDED = 16, /* a worker may have got `attempt`: read as one of the others */
 };
 
+enum batch_state {
+    BATCH_NONE,
+    BATCH_OPEN,
+    BATCH_CLOSED,
+};
+
 /*
  * All pointers are borrowed. Texts are not terminated.
  *
@@ -64,12 +70,13 @@ struct job_row {
     usec_t debounced;                 /* as of struct job_rare */
     const char *ties;                 /* job_ties.text */
     uint32_t ties_size;
-    int64_t batch; /* not stored: it belongs to that, or, with its own number, is one */
-    uint64_t n_succeeded, n_member_failed; /* of job_rows_scan_ties() only */
-    unsigned state;                        /* enum job_row_state, or in "ended" enum job_state */
-    uint64_t letter;                       /* id of the dead letter */
-    usec_t due;                            /* clock_steady(), or a date: realtime; 0 = none */
-    usec_t delay;                          /* until `due`, when it was set; 0 = `due` is a date */
+    int64_t member_of;                              /* not stored: number of its batch; 0 = none */
+    uint8_t batch;                                  /* enum batch_state: of a batch */
+    uint64_t n_members_succeeded, n_members_failed; /* of a batch, when read */
+    unsigned state;           /* enum job_row_state, or in "ended" enum job_state */
+    uint64_t letter;          /* id of the dead letter */
+    usec_t due;               /* clock_steady(), or a date: realtime; 0 = none */
+    usec_t delay;             /* until `due`, when it was set; 0 = `due` is a date */
     uint32_t checkpoint_size; /* of the last checkpoint, which is in a table of its own; 0 = none */
     const void *checkpoint;   /* when read; NULL = it was not read */
 
@@ -137,15 +144,10 @@ int job_rows_remove(struct database *database, unsigned tables, int64_t number);
  * -errno. */
 int job_rows_put_fate(struct database *database, int64_t number, unsigned state);
 
-enum batch_change {
-    BATCH_OPENED,
-    BATCH_CLOSED,
-    BATCH_MEMBER_SUCCEEDED,
-    BATCH_MEMBER_FAILED,
-    BATCH_ENDED,
-};
-/* Changes what is counted of a batch. Returns 0 or -errno. */
-int job_rows_change_batch(struct database *database, int64_t number, enum batch_change change);
+/* Notes that the batch is closed. No row is no error. Returns 0 or -errno. */
+int job_rows_close_batch(struct database *database, int64_t number);
+/* Counts a member of the batch that has ended. No row is no error. Returns 0 or -errno. */
+int job_rows_count_member(struct database *database, int64_t number, bool succeeded);
 
 /* Removes the row of a job, if there is one, but not its payload, which another row takes over.
  * Returns 0 or -errno. */
@@ -176,9 +178,8 @@ int job_rows_scan_ends(struct database *database, enum row_table table, int64_t 
 
 /* What ties jobs to each other. */
 enum row_ties {
-    ROWS_TIED,    /* `ties` of jobs that have not ended */
-    ROWS_FATES,   /* `state`: enum job_state */
-    ROWS_BATCHES, /* `state`: whether it is open */
+    ROWS_TIED,  /* `ties` of jobs that have not ended */
+    ROWS_FATES, /* `state`: enum job_state */
     _ROWS_N_TIES,
 };
 /* Reads the numbers above `after`, and these. Returns like job_rows_scan(). */

@@ -20,15 +20,18 @@ static void deadline_to_row(struct job_row *row, const struct job *job)
     row->deadline = usec_add(clock_steady(), row->time_left);
 }
 
-/* The key of durable ties is the number of a row. */
 static void ties_to_row(struct job_row *row, const struct job_ties *ties)
 {
-    if (!ties)
-        return;
+    const struct job_fate *fate = ties->fate;
+
     row->ties = ties->text;
     row->ties_size = size_of(ties->text);
-    if (ties->is_batch || ties->batch)
-        row->batch = (int64_t)(ties->is_batch ? ties : ties->batch)->key.value;
+    row->member_of = ties->batch ? ties->batch->key : 0;
+    if (!fate || !fate->is_batch)
+        return;
+    row->batch = fate->tally.open ? BATCH_OPEN : BATCH_CLOSED;
+    row->n_members_succeeded = fate->tally.succeeded;
+    row->n_members_failed = fate->tally.failed;
 }
 
 void job_to_row(struct job_row *row, const struct job *job, const char *group)
@@ -45,7 +48,8 @@ void job_to_row(struct job_row *row, const struct job *job, const char *group)
         row->unique_high = job->rare->unique.high;
         row->unique_low = job->rare->unique.low;
         row->debounced = job->rare->debounced;
-        ties_to_row(row, job->rare->ties);
+        if (job->rare->ties)
+            ties_to_row(row, job->rare->ties);
         row->tags = job->rare->tags;
         row->tags_size = size_of(job->rare->tags);
     }
@@ -107,11 +111,6 @@ void job_end_to_row(struct job_row *row, const struct job *job, enum job_state e
     F(UPGRADE, payload_lost, NUMBER(payload_lost))                                                 \
     F(UPGRADE, has_checkpoint, NUMBER(has_checkpoint))                                             \
     F(UPGRADE, checkpoint, TEXT(row.checkpoint))                                                   \
-    F(UPGRADE, is_batch, NUMBER(is_batch))                                                         \
-    F(UPGRADE, open, NUMBER(tally.open))                                                           \
-    F(UPGRADE, live, NUMBER(tally.live))                                                           \
-    F(UPGRADE, succeeded, NUMBER(tally.succeeded))                                                 \
-    F(UPGRADE, members_failed, NUMBER(tally.failed))                                               \
     F(UPGRADE, reason, TEXT(row.reason))                                                           \
     F(UPGRADE, attempts, LIST(attempts, n_attempts, JOB_ATTEMPT_RECORD))
 const struct record SAVED_JOB_RECORD = RECORD(SAVED_JOB_ROW, FIELDS);
@@ -142,11 +141,8 @@ void saved_job_fill(struct saved_job *saved, const struct job *job, const char *
         .payload_lost = job->payload_lost,
         .n_attempts = job->n_attempts,
     };
-    if (job_own_ties(job) && !job->record) {
+    if (job_own_ties(job) && !job->record)
         (void)ties_write(job_own_ties(job)); /* without memory it lacks the last ends */
-        saved->is_batch = job_is_batch(job);
-        saved->tally = job_own_ties(job)->tally;
-    }
     job_to_row(&saved->row, job, group);
     job_progress_to_row(&saved->row, job);
     checkpoint_to_saved(saved, job);

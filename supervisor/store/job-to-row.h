@@ -24,8 +24,6 @@ struct saved_job {
     uint8_t end;         /* enum job_state; 0 = it has not ended */
     bool payload_lost;   /* as that of the job */
     bool has_checkpoint; /* `row.checkpoint` is one that no row in the database has */
-    bool is_batch;
-    struct batch_tally tally; /* with `is_batch` */
     uint8_t n_attempts;
     struct job_attempt attempts[JOB_ATTEMPTS_KEPT];
 };

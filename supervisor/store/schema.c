@@ -19,13 +19,10 @@
     " firing INTEGER, paused_at INTEGER, resumed_at INTEGER, ended_at INTEGER,"                    \
     " failures INTEGER NOT NULL, pause INTEGER NOT NULL, slots BLOB NOT NULL) WITHOUT ROWID;"
 
-/* How jobs have ended for which others wait, and what batches count. Jobs name others in "ties":
- * job-ties-restore.c. */
+/* How jobs have ended for which others wait. Jobs name others in "ties": job-ties-text.c. */
 #define CREATE_TIES                                                                                \
     "CREATE INDEX job_ties ON job (number) WHERE ties IS NOT NULL;"                                \
-    "CREATE TABLE fate (number INTEGER PRIMARY KEY, state INTEGER NOT NULL);"                      \
-    "CREATE TABLE batch (number INTEGER PRIMARY KEY, open INTEGER NOT NULL DEFAULT 1,"             \
-    " succeeded INTEGER NOT NULL DEFAULT 0, failed INTEGER NOT NULL DEFAULT 0);"
+    "CREATE TABLE fate (number INTEGER PRIMARY KEY, state INTEGER NOT NULL);"
 
 /* Changes of limits that were made at run time: limit-rows.h. */
 #define CREATE_LIMITS                                                                              \
@@ -58,6 +55,7 @@ static const char CREATE[] =
     " cause INTEGER, moved INTEGER, canceller INTEGER, delay INTEGER, time_left INTEGER,"
     " unclean INTEGER, unique_high INTEGER, unique_low INTEGER, progressed INTEGER,"
     " checkpoint INTEGER, debounced INTEGER, ties TEXT, tags TEXT,"
+    " batch INTEGER, members_succeeded INTEGER, members_failed INTEGER,"
     " payload BLOB);"
     "CREATE UNIQUE INDEX job_name ON job (name) WHERE name IS NOT NULL;"
     /* Results of jobs that have ended, until they expire. */
@@ -67,7 +65,7 @@ static const char CREATE[] =
     " attempt INTEGER NOT NULL, failed INTEGER NOT NULL, max_retries INTEGER NOT NULL,"
     " priority INTEGER NOT NULL, uid INTEGER NOT NULL, created INTEGER NOT NULL,"
     " started INTEGER, ended INTEGER NOT NULL, cause INTEGER, moved INTEGER,"
-    " result BLOB);"
+    " ties TEXT, result BLOB);"
     "CREATE UNIQUE INDEX ended_name ON ended (name) WHERE name IS NOT NULL;"
     "CREATE INDEX ended_time ON ended (ended);"
     /* Jobs that are dead letters: as many as are kept. */
@@ -103,6 +101,10 @@ static const char STEP[] =
     "ALTER TABLE job ADD COLUMN tags TEXT;"
     "ALTER TABLE dead ADD COLUMN asked_cost INTEGER;"
     "ALTER TABLE job ADD COLUMN ties TEXT;"
+    "ALTER TABLE job ADD COLUMN batch INTEGER;"
+    "ALTER TABLE job ADD COLUMN members_succeeded INTEGER;"
+    "ALTER TABLE job ADD COLUMN members_failed INTEGER;"
+    "ALTER TABLE ended ADD COLUMN ties TEXT;"
     "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_LIMITS
         CREATE_CHECKPOINTS CREATE_TIES "PRAGMA user_version = 7;"
     "COMMIT";

@@ -60,6 +60,31 @@ class Backlog(Case):
         self.run_all(s, count)
         self.assertEqual(self.notes(s), list(range(count)))
 
+    def test_Q9_jobs_that_are_tied_to_others_wait_on_disk_too(self):
+        s = self.durable(QueueMax=100000).start()
+        done = s.create("kept", "echo")
+        s.wait_job(done)
+        s.call("Pause", target="kept")
+        batch = s.call("io.troupe.Jobs.OpenBatch", group="kept")["id"]
+        released = self.noted(s, range(3 * IN_MEMORY // 2), after=done, batch=batch)
+        self.fill(s, [(data, {**options, "id": f"job-{n}"}) for n, (data, options) in enumerate(released)])
+        parents = range(0, len(released), 10)
+        count = len(released) + len(parents)
+        self.fill(s, [(f"note {s.path('notes')} {len(released) + n}", {"after": f"job-{n}"}) for n in parents])
+        s.call("io.troupe.Jobs.CloseBatch", id=batch)
+        for happens in lambda: None, s.crash:
+            happens()
+            s.until_restored()
+            self.assertEqual(s.job(batch)["members"]["live"], len(released))
+            self.assertEqual(s.group("kept")["pending"], 1 + len(parents))
+        s.call("Resume", target="kept")
+        s.wait_job(batch)
+        s.until(lambda: s.group("kept")["succeeded"] == count + 1)
+        notes = self.notes(s)
+        self.assertEqual(len(set(notes)), count)
+        for n in parents:
+            self.assertLess(notes.index(n), notes.index(len(released) + n))
+
     def test_D8_jobs_that_wait_on_disk_for_room_are_not_read_again_and_again(self):
         s = self.durable(QueueMax=100000, QueueMemoryMax="64K").start()
         s.call("Pause", target="kept")

@@ -207,6 +207,20 @@ class Dependencies(Ties):
                 self.assertEqual(s.wait_job(grandchild)["state"], "succeeded")
                 s.until(lambda s=s: self.rows(s, table="fate") == [])
 
+    def test_Q9_an_ended_job_shows_what_it_waited_for(self):
+        for s, group in self.both():
+            done, late = s.create(group, "echo"), s.create(group, "echo", delay_usec=HOUR)
+            s.wait_job(done)
+            batch = s.call(JOBS + "OpenBatch", group=group)["id"]
+            child = self.after(s, group, [done, late], "end", batch=batch)
+            s.call("Cancel", id=late)
+            s.wait_job(child)
+            after = [{"id": done, "condition": "end", "state": "succeeded"}, {"id": late, "condition": "end", "state": "cancelled"}]
+            for happens in [lambda: None] + self.disasters(s, group):
+                happens()
+                s.until_restored()
+                self.assertEqual((s.job(child)["after"], s.job(child)["batch"]), (after, batch))
+
     def test_Q9_a_worker_learns_the_parents_of_its_job(self):
         s = self.supervisor({"actor": ini(ACTOR), "sh": ini(f"{TROUPE_EXEC} -- /bin/sh -c {{}}")}).start()
         parents = [s.create("actor", "echo"), s.create("actor", "echo", id="chosen")]

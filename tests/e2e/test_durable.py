@@ -580,7 +580,7 @@ class Survives(Case):
     def test_D4_dead_letters_that_could_not_be_read_are_not_said_to_be_none(self):
         s, ids = self.dead("a")
         s.kill()
-        s.with_faults(f"restore:4={errno.EUCLEAN}").start()  # three of ties, dead letters
+        s.with_faults(f"restore:3={errno.EUCLEAN}").start()  # two of ties, dead letters
         why = "the next start reads them again"
         self.assertIn(why, s.call("io.troupe.Actors.ListDeadLetters")["store_problem"])
         self.assertIn(why, s.call("io.troupe.Actors.Purge", filter={})["store_problem"])
@@ -1053,7 +1053,7 @@ class Lookups(Case):
         self.refused("NoSuchJob", s.job, "never")
 
     def test_a_job_is_not_said_to_be_unknown_when_not_all_could_be_read(self):
-        s = self.waiting().with_faults(f"restore:6={errno.EUCLEAN}").start()  # three of ties, dead letters, results, jobs
+        s = self.waiting().with_faults(f"restore:5={errno.EUCLEAN}").start()  # two of ties, dead letters, results, jobs
         self.unknown(s, "the next start reads them again")
 
     def test_a_transaction_that_is_repeated_or_lacks_memory_leaves_no_job_out_and_questions_wait(self):

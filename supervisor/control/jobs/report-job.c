@@ -191,25 +191,19 @@ static void report_dead_letter_number(struct reply *reply, const struct request 
         reply_uint(reply, "dead_letter", letter->id);
 }
 
-static void report_parents(struct reply *reply, const struct job_ties *ties)
+static void report_parents(struct reply *reply, const struct tie_list *list)
 {
-    char id[PROTOCOL_ID_TEXT];
-
     reply_array(reply, "after");
-    for (unsigned i = 0; i < ties->n_edges; i++) {
-        const struct job_edge *edge = &ties->edges[i];
-
+    for (const struct tie *tie = list->parents; tie < list->parents + list->n; tie++) {
         reply_object(reply, NULL);
-        reply_string(reply, "id", ties_format_id(edge->parent, id));
-        reply_string(reply, "condition", tie_condition_to_string(edge->condition));
-        if (edge->parent->end != 0)
-            reply_string(reply, "state", job_state_to_string(edge->parent->end));
-        else if (edge->parent->job)
-            reply_string(reply, "state", job_state_to_string(edge->parent->job->state));
+        reply_string(reply, "id", tie->id);
+        reply_string(reply, "condition", tie_condition_to_string(tie->condition));
+        if (tie->end != 0 || tie->job)
+            reply_string(reply, "state",
+                         job_state_to_string(tie->end != 0 ? tie->end : tie->job->state));
         reply_end_object(reply);
     }
     reply_end_array(reply);
-    reply_uint_if(reply, "waits_for", ties->n_undecided);
 }
 
 static void report_tally(struct reply *reply, const struct batch_tally *tally)
@@ -225,15 +219,18 @@ static void report_tally(struct reply *reply, const struct batch_tally *tally)
 /* To other jobs. */
 static void report_ties(struct reply *reply, const struct job_ties *ties)
 {
-    char id[PROTOCOL_ID_TEXT];
+    struct tie_list list;
 
-    if (ties->n_edges > 0)
-        report_parents(reply, ties);
-    if (ties->batch)
-        reply_string(reply, "batch", ties_format_id(ties->batch, id));
-    if (ties->is_batch)
-        report_tally(reply, &ties->tally);
-    reply_uint_if(reply, "children", ties->n_children);
+    ties_list(ties, &list);
+    if (list.n > 0)
+        report_parents(reply, &list);
+    reply_uint_if(reply, "waits_for", ties->n_undecided);
+    reply_string_if(reply, "batch", list.batch.id);
+    if (!ties->fate)
+        return;
+    if (ties->fate->is_batch)
+        report_tally(reply, &ties->fate->tally);
+    reply_uint_if(reply, "children", ties->fate->n_children);
 }
 
 /* Returns the name of the worker that has the job, or whose attempt failed last if no other attempt

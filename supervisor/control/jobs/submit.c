@@ -153,12 +153,12 @@ static bool take_ties(struct request *request, const struct varlink_object *give
 
     if (condition >= 0 && !after)
         return request_refuse(request, "condition", "only with after");
-    if (after && tie_request_parse(ties, after, strlen(after),
-                                   condition < 0 ? TIE_SUCCESS : (enum tie_condition)condition) < 0)
+    if (after && tie_list_parse(&ties->list, after, strlen(after),
+                                condition < 0 ? TIE_SUCCESS : (enum tie_condition)condition) < 0)
         return request_refuse(request, "after", TIE_PARENTS_ALLOWED);
     if (batch && ret->opens_batch)
         return request_refuse(request, "batch", "not for a batch");
-    if (batch && tie_request_set_batch(ties, batch, strlen(batch)) < 0)
+    if (batch && tie_set_id(&ties->list.batch, batch, strlen(batch)) < 0)
         return request_refuse(request, "batch", "the id of a batch");
     ties->may_read = may_read;
     ties->may_change = may_change;
@@ -329,7 +329,7 @@ struct job *control_submit(struct request *request, const struct control_submit_
     };
     _cleanup_(control_payload_deinit)
     struct control_payload payload = CONTROL_PAYLOAD_NULL;
-    struct tie_request ties = {.n = 0};
+    struct tie_request ties = {.list = {.n = 0}};
     struct hold *hold = NULL;
     struct group *group;
     struct job *job;

@@ -4,7 +4,6 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
-#include "supervisor/job/job-ties.h"
 #include "supervisor/job/job-unique.h"
 #include "supervisor/job/queue.h"
 #include "supervisor/store/durable-job.h"
@@ -97,7 +96,7 @@ static bool is_needed(const struct job *job)
 {
     return job->references > 1 || job->returned || !list_empty(&job->waiters) ||
            !durable_job_is_stored(job) || (job->timers && timer_armed(&job->timers->deadline)) ||
-           unique_is_awaited(job->cell->context->jobs, job) || job_has_edges(job);
+           unique_is_awaited(job->cell->context->jobs, job);
 }
 
 static void drop_from_memory(struct cell *cell, struct job *job)

@@ -54,7 +54,7 @@ unsigned cell_rest_of(const struct cell *cell, const struct job *job, enum job_s
 
     if (job_has_children(job))
         keeps |= DURABLE_FATE;
-    if (job->rare && job->rare->ties && job->rare->ties->batch)
+    if (job_own_ties(job) && job->rare->ties->batch)
         keeps |= DURABLE_COUNT;
     if (!cell_keeps_result(cell, job))
         return keeps;

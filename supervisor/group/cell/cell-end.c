@@ -216,11 +216,8 @@ static const enum job_count ENDS[_JOB_N_STATES] = {
 /* Unless somebody has cancelled the job, the group has. */
 static enum protocol_cause cause_of(const struct job *job, enum job_state end)
 {
-    if (end == JOB_CANCELLED && !job_cancel_requested(job))
-        return job->rare && job->rare->ties && job->rare->ties->broken ? PROTOCOL_CAUSE_DEPENDENCY
-                                                                       : PROTOCOL_CAUSE_GROUP;
     if (end == JOB_CANCELLED)
-        return job->cause;
+        return job->cause != PROTOCOL_CAUSE_NONE ? job->cause : PROTOCOL_CAUSE_GROUP;
     if (end == JOB_DEAD)
         return cell_is_restored(job) ? PROTOCOL_CAUSE_PAYLOAD_LOST : PROTOCOL_CAUSE_ATTEMPTS;
     return PROTOCOL_CAUSE_NONE;

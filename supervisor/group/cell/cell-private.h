@@ -76,9 +76,8 @@ int cell_tie(struct job *job, const struct cell_request_rare *request);
 void cell_pend(struct cell *cell, struct job *job);
 /* The job has ended, or is dropped: decides what waits for it. */
 void cell_end_ties(struct cell *cell, struct job *job);
-/* Gives a job that is restored its ties. `saved`: as that of cell_restore_job(). Returns 0 or
- * -errno. */
-int cell_claim_ties(struct job *job, const struct job_row *row, const struct saved_job *saved);
+/* Gives a job that is restored its ties. Returns 0, -ENOMEM or -EBADMSG. */
+int cell_claim_ties(struct job *job, const struct job_row *row);
 
 /* ---- cell-attempt.c ---- */
 

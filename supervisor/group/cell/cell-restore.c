@@ -160,7 +160,7 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
         durable_of(job)->allows = allows;
     }
     if (r == 0)
-        r = cell_claim_ties(job, row, saved);
+        r = cell_claim_ties(job, row);
     if (r == 0)
         r = job_set_checkpoint(job, TAKE_PTR(loaded->checkpoint));
     if (r == 0)
@@ -240,8 +240,7 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
 
     if (job_options_check(&row->asked))
         return -EBADMSG;
-    if ((loaded->checkpoint && job_make_rare(job) < 0) ||
-        cell_claim_ties(job, row, NULL) == -ENOMEM ||
+    if ((loaded->checkpoint && job_make_rare(job) < 0) || cell_claim_ties(job, row) == -ENOMEM ||
         job_set_tags(job, row->tags, row->tags_size) < 0)
         return -ENOMEM;
     restore_move(cell, job, row);

@@ -196,8 +196,6 @@ void cell_waiter_stop(struct cell_waiter *waiter)
     stop_waiting_for_row(waiter);
     if (waiter->search)
         waiter->end_search(waiter);
-    if (waiter->parents)
-        waiter->end_parents(waiter);
     if (!cell)
         return;
     cell_waiter_leave(waiter);

@@ -15,11 +15,8 @@ struct job_waiter;
 
 /* The jobs that a new job waits for, and the batch that it joins. */
 struct tie_request {
-    struct tie_parent parents[JOB_PARENTS_MAX]; /* `id` and `condition` are the submitter's */
-    size_t n;
-    char batch[PROTOCOL_ID_TEXT]; /* "" = none */
-    struct job *joins;            /* set by group_submit() */
-    char problem[PROTOCOL_ID_TEXT];
+    struct tie_list list; /* ids and conditions are the submitter's */
+    const char *problem;  /* set by group_submit(): the id of the job that was looked for last */
     /* Whether the submitter may do this. `job` may be only a description of a job that is gone. */
     bool (*may_read)(void *userdata, const struct job *job);
     bool (*may_change)(void *userdata, const struct job *job);
@@ -42,10 +39,8 @@ struct cell_waiter {
     usec_t deadline; /* monotonic; 0 = has not begun to wait */
     uint64_t size;   /* of the payload */
     bool called, expired;
-    void *search; /* for a job with its unique key, which is on disk; NULL = none */
+    void *search; /* for jobs on disk: group_search(); NULL = none */
     void (*end_search)(struct cell_waiter *waiter);
-    void *parents; /* those that are looked for, and are on disk; NULL = none */
-    void (*end_parents)(struct cell_waiter *waiter);
     void (*turn)(struct cell_waiter *waiter);
 };
 
@@ -133,11 +128,6 @@ enum {
 };
 
 #define TIE_PARENTS_ALLOWED "1 to 64 ids of jobs, separated by commas"
-/* Adds the parents that the text names, each once. Returns 0 or -EINVAL. */
-int tie_request_parse(struct tie_request *ties, const char *text, size_t size,
-                      enum tie_condition condition);
-/* Returns 0 or -EINVAL. */
-int tie_request_set_batch(struct tie_request *ties, const char *id, size_t size);
 
 /* Checks the options. Returns the first problem, or NULL. */
 const struct job_options_problem *cell_request_check(const struct cell_request *request);

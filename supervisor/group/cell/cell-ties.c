@@ -6,75 +6,28 @@
 #include "supervisor/group/group.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/job/kept-results.h"
-#include "supervisor/store/job-to-row.h"
 #include "supervisor/store/removal.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-
-/* ---- requests ---- */
-
-static int copy_id(char ret[PROTOCOL_ID_TEXT], const char *id, size_t size)
-{
-    if (size >= PROTOCOL_ID_TEXT || !protocol_name_valid(id, size))
-        return -EINVAL;
-    (void)memcpy(ret, id, size);
-    ret[size] = '\0';
-    return 0;
-}
-
-static bool has_parent(const struct tie_request *ties, const char *id)
-{
-    for (size_t i = 0; i < ties->n; i++)
-        if (strcmp(ties->parents[i].id, id) == 0)
-            return true;
-    return false;
-}
-
-int tie_request_parse(struct tie_request *ties, const char *text, size_t size,
-                      enum tie_condition condition)
-{
-    const char *const end = text + size;
-
-    for (const char *comma; text <= end; text = comma + 1) {
-        struct tie_parent parent = {.condition = (uint8_t)condition};
-
-        comma = memchr(text, ',', (size_t)(end - text));
-        if (!comma)
-            comma = end;
-        if (ties->n == JOB_PARENTS_MAX || copy_id(parent.id, text, (size_t)(comma - text)) < 0)
-            return -EINVAL;
-        if (!has_parent(ties, parent.id))
-            ties->parents[ties->n++] = parent;
-    }
-    return 0;
-}
-
-int tie_request_set_batch(struct tie_request *ties, const char *id, size_t size)
-{
-    return copy_id(ties->batch, id, size);
-}
 
 /* ---- new jobs ---- */
 
-struct tie_key cell_tie_key(const struct job *job)
+int64_t cell_tie_key(const struct job *job)
 {
-    return job->record
-               ? (struct tie_key){.value = (uint64_t)durable_job_number(job), .durable = true}
-               : (struct tie_key){.value = job->handle};
+    return job->record ? durable_job_number(job) : tie_key_of_handle(job->handle);
 }
 
 int cell_tie(struct job *job, const struct cell_request_rare *request)
 {
     struct job_table *jobs = job->cell->context->jobs;
-    const struct tie_request *ties = request->ties;
-    int r = request->opens_batch ? ties_make_batch(jobs, job, cell_tie_key(job)) : 0;
+    int r = 0;
 
-    if (r < 0 || !ties)
-        return r;
-    return ties_add(jobs, job, cell_tie_key(job), ties->parents, ties->n, ties->joins,
-                    ties->joins ? cell_tie_key(ties->joins) : (struct tie_key){0});
+    if (request->opens_batch)
+        r = ties_make_batch(jobs, job, cell_tie_key(job), &(struct batch_tally){.open = true});
+    if (r == 0 && request->ties)
+        r = ties_add(jobs, job, &request->ties->list);
+    return r == 0 && job->record && request->ties ? ties_write(job_own_ties(job)) : r;
 }
 
 void cell_pend(struct cell *cell, struct job *job)
@@ -103,23 +56,23 @@ static void on_released(struct job *job)
     job_tell_waiters(cell->context->jobs, job);
 }
 
-static void on_doomed(struct job *job)
+static void on_doomed(struct job *job, const struct job_fate *parent)
 {
     struct cell *cell = job->cell;
-    const struct job_ties *parent = job_own_ties(job)->broken->parent;
-    char reason[PROTOCOL_ID_TEXT + 64], id[PROTOCOL_ID_TEXT];
+    char reason[PROTOCOL_ID_TEXT + 64];
 
     if (!job_waits(job->state) || is_settled(job))
         return;
-    (void)snprintf(reason, sizeof(reason), "job %s, which it waited for, has ended: %s",
-                   ties_format_id(parent, id), job_state_to_string(parent->end));
+    (void)snprintf(reason, sizeof(reason), "job %s, which it waited for, has ended: %s", parent->id,
+                   job_state_to_string(parent->end));
     cell_take_out(cell, job);
+    job->cause = PROTOCOL_CAUSE_DEPENDENCY;
     cell_end_job(cell, job, JOB_CANCELLED, reason);
 }
 
 static void on_complete(struct job *job)
 {
-    const struct batch_tally *tally = &job_own_ties(job)->tally;
+    const struct batch_tally *tally = &job_own_fate(job)->tally;
     struct cell *cell = job->cell;
     char reason[96];
 
@@ -135,17 +88,19 @@ static void on_complete(struct job *job)
         cell_end_job(cell, job, JOB_SUCCEEDED, NULL);
 }
 
-static void forget_fate(const struct durable_jobs *durable, struct tie_key key)
+static void forget_fate(const struct job_table *table, int64_t key)
 {
-    if (key.durable)
-        removal_add(durable->store, (int64_t)key.value, ROWS_FATE);
+    const struct durable_jobs *durable = table->ties.userdata;
+
+    if (tie_key_is_durable(key))
+        removal_add(durable->store, key, ROWS_FATE);
 }
 
-static void on_unneeded(struct job_table *table, const struct job_ties *ties)
+static void on_unneeded(struct job_table *table, const struct job_fate *fate)
 {
-    forget_fate(table->ties.userdata, ties->key);
-    if (ties->job)
-        kept_results_review(ties->job);
+    forget_fate(table, fate->key);
+    if (fate->job)
+        kept_results_review(fate->job);
 }
 
 const struct job_ties_handler CELL_TIES = {
@@ -163,38 +118,44 @@ void cell_end_ties(struct cell *cell, struct job *job)
 
     if (!job->rare->ties)
         return;
-    if (job->refusal == 0)
+    if (job->refusal == CELL_E_LEFT || job->refusal == CELL_E_UNREAD)
+        ties_leave(jobs, job); /* another job may take its place */
+    else
         ties_end(jobs, job);
-    else if (job->refusal != CELL_E_LEFT && job->refusal != CELL_E_UNREAD)
-        ties_retract(jobs, job);
     if (job->refusal == 0 && job->record && durable_of(job)->keeps & DURABLE_FATE &&
         !job_has_children(job))
-        forget_fate(jobs->ties.userdata, cell_tie_key(job));
+        forget_fate(jobs, cell_tie_key(job));
 }
 
 int cell_close_batch(struct job *job)
 {
-    struct job_table *jobs = job->cell->context->jobs;
-
     if (is_settled(job))
         return CELL_CANCEL_E_WAIT;
-    if (!ties_close_batch(jobs, job) || !job->record)
-        return job->record && durable_job_is_busy(job) ? CELL_CANCEL_E_WAIT : 0;
-    durable_job_close(job);
-    return durable_job_is_busy(job) ? CELL_CANCEL_E_WAIT : 0;
+    if (ties_close_batch(job->cell->context->jobs, job) && job->record)
+        durable_job_close(job);
+    return job->record && durable_job_is_busy(job) ? CELL_CANCEL_E_WAIT : 0;
 }
 
 /* ---- succession ---- */
 
-int cell_claim_ties(struct job *job, const struct job_row *row, const struct saved_job *saved)
+int cell_claim_ties(struct job *job, const struct job_row *row)
 {
     struct job_table *jobs = job->cell->context->jobs;
-    const struct tie_key key = cell_tie_key(job);
-    int r = 0;
+    const int64_t key = cell_tie_key(job);
+    const struct batch_tally tally = {.open = row->batch == BATCH_OPEN,
+                                      .succeeded = row->n_members_succeeded,
+                                      .failed = row->n_members_failed};
+    struct tie_list list;
+    int r = ties_claim(jobs, job, key);
 
-    if (!job->record)
-        r = ties_restore(jobs, key, row->ties, row->ties_size, false);
-    if (r == 0 && saved && saved->is_batch)
-        r = ties_restore_batch(jobs, key, &saved->tally);
-    return r < 0 ? r : ties_claim(jobs, job, key, row->ties, row->ties_size);
+    if (r == 0 && row->batch != BATCH_NONE)
+        r = ties_make_batch(jobs, job, key, &tally);
+    if (r < 0 || row->ties_size == 0)
+        return r;
+    r = tie_list_read(&list, row->ties, row->ties_size);
+    if (r == 0)
+        r = ties_add(jobs, job, &list);
+    if (r == 0 && !job->record) /* others were counted before any was read */
+        ties_count(job);
+    return r;
 }

@@ -173,11 +173,13 @@ static char *list_parents(const struct slot *slot, const struct job *job)
     const struct checkpoint *checkpoint = job_checkpoint(job);
     const uint32_t room =
         header->ring_size / 2 - header->inline_max - 1024 - (checkpoint ? checkpoint->size : 0);
-    char *ids = malloc(PROTOCOL_AFTER_MAX + 1);
-    const uint32_t size = ids ? ties_list_parents(job->rare->ties, ids) : 0;
+    const struct job_ties *ties = job->rare->ties;
+    char *ids = malloc(PROTOCOL_AFTER_MAX + 1), *at = ids;
 
+    for (unsigned i = 0; ids && i < ties->n; i++)
+        at = stpcpy(i > 0 ? stpcpy(at, ",") : at, ties->edges[i].parent->id);
     if (ids)
-        ids[size <= room ? size : 0] = '\0';
+        *(at - ids <= room ? at : ids) = '\0';
     return ids;
 }
 

@@ -22,8 +22,9 @@ static void on_released(struct job *job)
         job_set_state(job, JOB_QUEUED);
 }
 
-static void on_doomed(struct job *job)
+static void on_doomed(struct job *job, const struct job_fate *parent)
 {
+    ck_assert_int_ne(parent->end, 0);
     n_doomed++;
     if (!job_ended(job))
         end(job, JOB_CANCELLED);
@@ -31,13 +32,13 @@ static void on_doomed(struct job *job)
 
 static void on_complete(struct job *job)
 {
-    end(job, job_own_ties(job)->tally.failed > 0 ? JOB_REJECTED : JOB_SUCCEEDED);
+    end(job, job_own_fate(job)->tally.failed > 0 ? JOB_REJECTED : JOB_SUCCEEDED);
 }
 
-static void on_unneeded(struct job_table *jobs, const struct job_ties *ties)
+static void on_unneeded(struct job_table *jobs, const struct job_fate *fate)
 {
     (void)jobs;
-    ck_assert_uint_eq(ties->n_children, 0);
+    ck_assert_uint_eq(fate->n_children, 0);
 }
 
 static const struct job_ties_handler HANDLER = {on_released, on_doomed, on_complete, on_unneeded};
@@ -83,28 +84,29 @@ static void decide_all(void)
 
 /* ---- jobs ---- */
 
-static struct tie_key key_of(const struct job *job)
+static struct tie parent_of(struct job *job, enum tie_condition condition)
 {
-    return (struct tie_key){.value = job->handle};
+    struct tie tie = {.key = tie_key_of_handle(job->handle),
+                      .condition = (uint8_t)condition,
+                      .end = job_ended(job) ? (uint8_t)job->state : 0,
+                      .job = job};
+
+    (void)job_format_id(job, tie.id);
+    return tie;
 }
 
-static struct tie_parent parent_of(struct job *job, enum tie_condition condition)
+static struct job *new_job(const struct tie *parents, unsigned n, struct job *batch)
 {
-    return (struct tie_parent){.key = key_of(job),
-                               .condition = (uint8_t)condition,
-                               .end = job_ended(job) ? (uint8_t)job->state : 0,
-                               .job = job};
-}
-
-static struct job *new_job(const struct tie_parent *parents, size_t n, struct job *batch)
-{
+    static struct tie_list list;
     struct job *job;
 
+    list.n = n;
+    if (n > 0)
+        memcpy(list.parents, parents, n * sizeof(*parents));
+    list.batch = batch ? parent_of(batch, TIE_END) : (struct tie){.id = ""};
     ck_assert_int_eq(job_new(&table, "", &job), 0);
-    ck_assert_int_eq(ties_add(&table, job, key_of(job), parents, n, batch,
-                              batch ? key_of(batch) : (struct tie_key){0}),
-                     0);
-    ties_announce(&table, job);
+    ck_assert_int_eq(ties_add(&table, job, &list), 0);
+    ties_count(job);
     if (job_waits_for_others(job))
         job_set_state(job, JOB_PENDING);
     return job;
@@ -115,8 +117,9 @@ static struct job *new_batch(void)
     struct job *job;
 
     ck_assert_int_eq(job_new(&table, "", &job), 0);
-    ck_assert_int_eq(ties_make_batch(&table, job, key_of(job)), 0);
-    ties_announce(&table, job);
+    ck_assert_int_eq(ties_make_batch(&table, job, tie_key_of_handle(job->handle),
+                                     &(struct batch_tally){.open = true}),
+                     0);
     job_set_state(job, JOB_PENDING);
     return job;
 }
@@ -176,7 +179,7 @@ static void make_node(unsigned i)
 {
     static const enum job_state outcomes[] = {JOB_SUCCEEDED, JOB_SUCCEEDED, JOB_SUCCEEDED,
                                               JOB_REJECTED,  JOB_DEAD,      JOB_CANCELLED};
-    struct tie_parent parents[PARENTS];
+    struct tie parents[PARENTS];
     struct node *node = &nodes[i];
     unsigned oldest = i;
 
@@ -189,7 +192,7 @@ static void make_node(unsigned i)
     if (i > 0 && below(3) == 0) {
         const unsigned batch = below(i);
 
-        if (nodes[batch].is_batch && job_own_ties(nodes[batch].job)->tally.open) {
+        if (nodes[batch].is_batch && job_own_fate(nodes[batch].job)->tally.open) {
             node->batch = (int)batch;
             oldest = batch;
         }
@@ -258,71 +261,106 @@ TEST(Q9_a_parent_with_many_children_is_decided_over_many_turns)
     struct job *parent = new_job(NULL, 0, NULL);
 
     for (unsigned i = 0; i < CHILDREN; i++) {
-        const struct tie_parent tie = parent_of(parent, i % 2 == 0 ? TIE_SUCCESS : TIE_FAILURE);
+        const struct tie tie = parent_of(parent, i % 2 == 0 ? TIE_SUCCESS : TIE_FAILURE);
 
         (void)new_job(&tie, 1, NULL);
     }
-    ck_assert_uint_eq(job_own_ties(parent)->n_children, CHILDREN);
+    ck_assert_uint_eq(job_own_fate(parent)->n_children, CHILDREN);
     job_set_state(parent, JOB_RUNNING);
     end(parent, JOB_SUCCEEDED);
     decide_all();
     ck_assert_uint_eq(n_released, CHILDREN / 2);
     ck_assert_uint_eq(n_doomed, CHILDREN / 2);
     ck_assert_uint_ge(n_turns, 2);
-    ck_assert_uint_eq(job_own_ties(parent)->n_children, CHILDREN / 2);
+    ck_assert_uint_eq(job_own_fate(parent)->n_children, CHILDREN / 2);
 }
 
 /* ---- succession ---- */
 
-TEST(Q9_ties_are_read_as_they_were_written)
+static struct tie_list read_list(const char *text)
+{
+    struct tie_list list;
+
+    ck_assert_int_eq(tie_list_read(&list, text, strlen(text)), 0);
+    return list;
+}
+
+TEST(Q9_a_job_that_returns_to_memory_has_its_ties_and_counts_once)
 {
     struct job *first = new_job(NULL, 0, NULL), *second = new_job(NULL, 0, NULL), *batch, *child;
-    const struct tie_parent parents[] = {parent_of(first, TIE_SUCCESS), parent_of(second, TIE_END)};
+    const struct tie parents[] = {parent_of(first, TIE_SUCCESS), parent_of(second, TIE_END)};
+    struct tie_list list;
     char *text;
 
     batch = new_batch();
     child = new_job(parents, 2, batch);
+    ck_assert_int_eq(ties_write(job_own_ties(child)), 0);
     text = strdup(job_own_ties(child)->text);
+    list = read_list(text);
     ties_leave(&table, child);
-    ck_assert_int_eq(ties_restore(&table, key_of(child), text, strlen(text), true), 0);
-    ck_assert_int_eq(ties_restore(&table, key_of(child), text, strlen(text), false), 0);
-    ck_assert_int_eq(ties_claim(&table, child, key_of(child), text, strlen(text)), 0);
+    ck_assert_int_eq(ties_add(&table, child, &list), 0);
     ck_assert_uint_eq(job_own_ties(child)->n_undecided, 2);
-    ck_assert_ptr_eq(job_own_ties(child)->batch, job_own_ties(batch));
-    ck_assert_uint_eq(job_own_ties(batch)->tally.live, 2);
+    ck_assert_ptr_eq(job_own_ties(child)->batch, job_own_fate(batch));
+    ck_assert_uint_eq(job_own_fate(batch)->tally.live, 1);
+    ck_assert_uint_eq(job_own_fate(first)->n_children, 1);
     ck_assert_int_eq(ties_write(job_own_ties(child)), 0);
     ck_assert_str_eq(job_own_ties(child)->text, text);
     free(text);
 }
 
-TEST(damaged_ties_are_refused)
+TEST(Q9_a_job_that_has_ended_says_what_it_was_tied_to)
 {
-    static const char *const damaged[] = {"d1 s0 id", "d1 x0 id,", "d1 s1 id,",
-                                          "d1 s0 ,",  ",",         "d,"};
+    struct job *parent = new_job(NULL, 0, NULL), *batch = new_batch(), *child;
+    const struct tie tie = parent_of(parent, TIE_END);
+    static struct tie_list list;
 
-    for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++)
-        ck_assert_int_eq(
-            ties_restore(&table, (struct tie_key){77, true}, damaged[i], strlen(damaged[i]), true),
-            -EBADMSG);
-    ck_assert(list_empty(&table.ties.unclaimed));
+    child = new_job(&tie, 1, batch);
+    child->keep_result = true;
+    job_set_state(parent, JOB_RUNNING);
+    end(parent, JOB_REJECTED);
+    decide_all();
+    job_set_state(child, JOB_RUNNING);
+    end(child, JOB_SUCCEEDED);
+    job_unref(&table, parent);
+    job_unref(&table, batch);
+    ties_list(job_own_ties(child), &list);
+    ck_assert_uint_eq(list.n, 1);
+    ck_assert_str_eq(list.parents[0].id, tie.id);
+    ck_assert_int_eq(list.parents[0].end, JOB_REJECTED);
+    ck_assert_int_eq(list.parents[0].condition, TIE_END);
+    ck_assert_str_ne(list.batch.id, "");
+    ck_assert(list_empty(&table.ties.all));
 }
 
-TEST(Q9_what_nobody_claims_counts_as_cancelled)
+TEST(damaged_ties_are_refused)
 {
-    static const char text[] = "d5 s0 lost,", other[] = "d5 f0 lost,";
-    struct job *child;
+    static const char *const damaged[] = {"s0 1 id", "x0 1 id,", "s1 1 id,", "s0 1 ,",
+                                          ",",       "s,",       "s0 id,"};
+    struct tie_list list;
 
+    for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++)
+        ck_assert_int_eq(tie_list_read(&list, damaged[i], strlen(damaged[i])), -EBADMSG);
+}
+
+TEST(Q9_what_is_not_found_counts_as_cancelled)
+{
+    const struct tie_list lost = read_list("s0 5 lost,"), on_disk = read_list("s0 6 on-disk,");
+    struct job *child, *other;
+
+    ck_assert_int_eq(ties_expect(&table, &lost), 0);
+    ck_assert_int_eq(ties_expect(&table, &on_disk), 0);
+    ck_assert(!ties_hold(&table, &lost));
     ck_assert_int_eq(job_new(&table, "", &child), 0);
-    ck_assert_int_eq(
-        ties_restore(&table, (struct tie_key){7, true}, other, sizeof(other) - 1, true), 0);
-    ck_assert_int_eq(ties_restore(&table, (struct tie_key){6, true}, text, sizeof(text) - 1, true),
-                     0);
-    ck_assert_int_eq(ties_claim(&table, child, (struct tie_key){6, true}, text, sizeof(text) - 1),
-                     0);
+    ck_assert_int_eq(ties_add(&table, child, &lost), 0);
     job_set_state(child, JOB_PENDING);
+    ck_assert_int_eq(job_new(&table, "", &other), 0);
+    ck_assert_int_eq(ties_add(&table, other, &on_disk), 0);
+    job_set_state(other, JOB_PENDING);
+    ties_found(&table, 6);
     ck_assert_uint_eq(ties_settle(&table, true), 1);
     decide_all();
     ck_assert_int_eq(child->state, JOB_CANCELLED);
+    ck_assert_int_eq(other->state, JOB_PENDING);
     ck_assert(list_empty(&table.ties.unclaimed));
 }
 
