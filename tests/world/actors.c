@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/world/actors.h"
+#include "tests/world/programs.h"
 
 #include "tests/world/model.h"
-#include "tests/world/programs.h"
 #include "tests/world/sched.h"
 #include "worker/troupe.h"
 #include <errno.h>
@@ -207,5 +206,5 @@ void actors_start_talker(const char *socket_path, const char *recipient, unsigne
     *talker = (struct talker){
         .socket_path = socket_path, .recipient = recipient, .n = n, .hearer = ++n_talkers};
     program_n_clients++;
-    (void)sim_start("talker", NULL, run, talker, NULL, NULL);
+    (void)sim_start("talker", run, talker, NULL);
 }

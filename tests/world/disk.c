@@ -31,7 +31,6 @@ struct file {
     sqlite3_io_methods methods;
     const struct sim_process *process;
     struct image *image;
-    uint16_t shared, exclusive; /* locks of the shared memory */
 };
 
 static sqlite3_vfs *system_vfs, vfs;
@@ -187,18 +186,6 @@ static int on_sync(sqlite3_file *base, int flags)
     return SQLITE_OK;
 }
 
-static int on_shm_lock(sqlite3_file *base, int from, int n, int flags)
-{
-    struct file *file = file_of(base);
-    const uint16_t mask = (uint16_t)(((1u << n) - 1) << from);
-    uint16_t *held = flags & SQLITE_SHM_SHARED ? &file->shared : &file->exclusive;
-    const int r = file->real->xShmLock(base, from, n, flags);
-
-    if (r == SQLITE_OK)
-        *held = (uint16_t)(flags & SQLITE_SHM_UNLOCK ? *held & ~mask : *held | mask);
-    return r;
-}
-
 static int on_open(sqlite3_vfs *unused, const char *path, sqlite3_file *base, int flags, int *ret)
 {
     const int r = system_vfs->xOpen(system_vfs, path, base, flags, ret);
@@ -207,7 +194,7 @@ static int on_open(sqlite3_vfs *unused, const char *path, sqlite3_file *base, in
     (void)unused;
     if (r != SQLITE_OK)
         return r;
-    *file = (struct file){.base = base, .real = base->pMethods, .process = sim_self()};
+    *file = (struct file){.base = base, .real = base->pMethods, .process = sim_self};
     file->image = path ? take_image(path) : NULL;
     file->methods = *file->real;
     file->methods.iVersion = 2; /* no mappings */
@@ -216,7 +203,6 @@ static int on_open(sqlite3_vfs *unused, const char *path, sqlite3_file *base, in
     file->methods.xWrite = on_write;
     file->methods.xTruncate = on_truncate;
     file->methods.xSync = on_sync;
-    file->methods.xShmLock = on_shm_lock;
     base->pMethods = &file->methods;
     list_init(&file->link);
     list_push_back(&files, &file->link);
@@ -247,18 +233,6 @@ void disk_init(void)
 
 /* ---- processes ---- */
 
-static void unlock(const struct file *file)
-{
-    for (int i = 0; i < SQLITE_SHM_NLOCK; i++) {
-        if (file->shared & 1u << i)
-            (void)on_shm_lock(file->base, i, 1, SQLITE_SHM_UNLOCK | SQLITE_SHM_SHARED);
-        if (file->exclusive & 1u << i)
-            (void)on_shm_lock(file->base, i, 1, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE);
-    }
-    (void)file->real->xShmUnmap(file->base, 0);
-    (void)file->real->xUnlock(file->base, SQLITE_LOCK_NONE);
-}
-
 void disk_forget(const struct sim_process *process)
 {
     list_for_each_safe (node, &files) {
@@ -266,7 +240,7 @@ void disk_forget(const struct sim_process *process)
 
         if (file->process != process)
             continue;
-        unlock(file);
+        (void)file->real->xShmUnmap(file->base, 0);
         (void)on_close(file->base);
     }
 }

@@ -36,14 +36,14 @@ struct task {
     int pidfd;   /* the keeper's: one end of a pair, of which only the process has the other */
     ino_t inode; /* of it */
     int channel; /* a supervisor's; 0 = it is none */
-    struct program_start *start; /* of others */
+    struct program_start start; /* of others */
     struct sim_process *process;
     bool ended;
     struct spawn_exit how;
 };
 
 static struct {
-    const struct machine_options *options;
+    const char *directory, *socket_path;
     struct sim_process *keeper;
     struct task tasks[N_TASKS];
     pid_t last_pid;
@@ -76,7 +76,7 @@ static struct task *new_task(void)
 static void on_task_end(struct sim_process *process)
 {
     const struct signalfd_siginfo info = {.ssi_signo = SIGCHLD};
-    struct task *task = process->userdata;
+    struct task *task = process->argument;
 
     sim_trace("%s ends: %s %d", process->name, process->signalled ? "signal" : "status",
               process->code);
@@ -92,7 +92,7 @@ static void on_task_end(struct sim_process *process)
 }
 
 /* Starts what `task` describes. Returns 0 or -errno. */
-static int start_task(struct task *task, const char *name, sim_fn prepare, sim_fn run)
+static int start_task(struct task *task, const char *name, sim_fn run)
 {
     struct stat stat;
     int pair[2];
@@ -104,11 +104,15 @@ static int start_task(struct task *task, const char *name, sim_fn prepare, sim_f
     task->inode = stat.st_ino;
     (void)dup3(pair[1], SIM_LIFE, O_CLOEXEC);
     close_fd(pair[1]);
-    task->process =
-        sim_start(name, prepare, run, task->start ? (void *)task->start : task, on_task_end, task);
+    task->process = sim_start(name, run, task, on_task_end);
     close_fd(SIM_LIFE);
     sim_trace("starts %s as %d", name, (int)task->pid - FIRST_PID);
     return 0;
+}
+
+static void run_program(void *task)
+{
+    program_main(&((struct task *)task)->start);
 }
 
 int __wrap_spawn(const struct spawn_options *options, struct spawn_result *ret)
@@ -118,8 +122,8 @@ int __wrap_spawn(const struct spawn_options *options, struct spawn_result *ret)
 
     if (r < 0)
         return r;
-    *task = (struct task){.start = program_start_new(options)};
-    r = start_task(task, program_name(task->start), program_prepare, program_main);
+    program_prepare(&task->start, options);
+    r = start_task(task, task->start.name, run_program);
     if (r == 0)
         *ret = (struct spawn_result){.pid = task->pid, .pidfd = machine_open_pidfd(task->pid)};
     return r;
@@ -151,7 +155,7 @@ int __wrap_spawn_reap(pid_t pid, struct spawn_exit *ret)
 
 int machine_open_pidfd(pid_t pid)
 {
-    const struct task *task = sim_self() == machine.keeper ? find_task(pid) : NULL;
+    const struct task *task = sim_self == machine.keeper ? find_task(pid) : NULL;
 
     return task ? fcntl(task->pidfd, F_DUPFD_CLOEXEC, 0) : -1;
 }
@@ -162,19 +166,21 @@ static void run_supervisor(void *argument)
 {
     const struct task *task = argument;
     const struct supervisor_options options = {
-        .config_directory = machine.options->config_directory,
-        .socket_path = machine.options->socket_path,
+        .config_directory = machine.directory,
+        .socket_path = machine.socket_path,
         .loop = LOOP_EPOLL,
         .log_level_given = true,
         .log_level = LOG_LEVEL_INFO,
-        .channel = task->channel,
+        .channel = 3,
         .notify_fd = -ENOENT,
         .unconfined = true,
         .program = "/bin/true",
     };
     struct supervisor *supervisor;
-    int r = supervisor_new(&supervisor, &options);
+    int r;
 
+    program_keep_fds(&(struct spawn_fd){.fd = task->channel, .number = 3}, 1);
+    r = supervisor_new(&supervisor, &options);
     if (r < 0)
         sim_exit(1);
     r = supervisor_run(supervisor);
@@ -182,14 +188,6 @@ static void run_supervisor(void *argument)
         sim_exit(KEEPER_EXIT_UPGRADE);
     supervisor_free(supervisor);
     sim_exit(r < 0);
-}
-
-static void prepare_supervisor(void *argument)
-{
-    struct task *task = argument;
-
-    program_keep_fds(&(struct spawn_fd){.fd = task->channel, .number = 3}, 1);
-    task->channel = 3;
 }
 
 pid_t __wrap_supervisor_process_start(const struct program *program, int notify_fd,
@@ -202,7 +200,7 @@ pid_t __wrap_supervisor_process_start(const struct program *program, int notify_
     if (!task || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
         abort();
     *task = (struct task){.channel = fds[1]};
-    r = start_task(task, "supervisor", prepare_supervisor, run_supervisor);
+    r = start_task(task, "supervisor", run_supervisor);
     close_fd(fds[1]);
     *ret_channel = fds[0];
     return r < 0 ? r : task->pid;
@@ -256,7 +254,7 @@ int __real_signalfd(int fd, const sigset_t *mask, int flags);
 
 int __wrap_signalfd(int fd, const sigset_t *mask, int flags)
 {
-    return sim_self() == machine.keeper ? machine.signals[0] : __real_signalfd(fd, mask, flags);
+    return sim_self == machine.keeper ? machine.signals[0] : __real_signalfd(fd, mask, flags);
 }
 
 usec_t __real_crashes_add(struct crashes *crashes, usec_t now);
@@ -305,7 +303,7 @@ static void start_keeper(void)
 {
     if (pipe2(machine.signals, O_CLOEXEC | O_NONBLOCK) < 0)
         abort();
-    machine.keeper = sim_start("keeper", NULL, run_keeper, NULL, on_keeper_end, NULL);
+    machine.keeper = sim_start("keeper", run_keeper, NULL, on_keeper_end);
 }
 
 /* Its children get SIGKILL from the kernel. */
@@ -320,10 +318,11 @@ static void on_keeper_end(struct sim_process *process)
     start_keeper();
 }
 
-void machine_start(const struct machine_options *options)
+void machine_start(const char *directory, const char *socket_path)
 {
     (void)unsetenv("NOTIFY_SOCKET");
-    machine.options = options;
+    machine.directory = directory;
+    machine.socket_path = socket_path;
     machine.last_pid = FIRST_PID;
     start_keeper();
 }
@@ -342,7 +341,7 @@ struct sim_process *machine_any_worker(void)
     struct sim_process *chosen = NULL;
     uint64_t n = 0;
 
-    for_each_task(task) if (!task->ended && task->start && sim_below(++n) == 0) chosen =
+    for_each_task(task) if (!task->ended && task->channel == 0 && sim_below(++n) == 0) chosen =
         task->process;
     return chosen;
 }

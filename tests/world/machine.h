@@ -10,13 +10,8 @@
 
 struct sim_process;
 
-struct machine_options {
-    const char *config_directory;
-    const char *socket_path;
-};
-
 /* Starts the first keeper. */
-void machine_start(const struct machine_options *options);
+void machine_start(const char *directory, const char *socket_path);
 
 /* The supervisor that the keeper has; NULL between two. */
 struct sim_process *machine_supervisor(void);

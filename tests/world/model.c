@@ -42,8 +42,9 @@ static unsigned n_at_work;
 
 #define expect(index, holds, format, ...) sim_expect(holds, "job %u: " format, index, ##__VA_ARGS__)
 
-uint32_t model_add(const struct model_job *job)
+uint32_t model_add(struct model_job *job)
 {
+    job->may_be_cancelled = jobs[n_jobs].may_be_cancelled; /* the operator may be ahead */
     jobs[n_jobs] = *job;
     jobs[n_jobs].submitted_at = sim_now();
     jobs[n_jobs].end_by =
@@ -129,7 +130,7 @@ static void check_limits(uint32_t index)
     expect(index, !group->shares || n_sharers == 0 || n_units <= model_shared,
            "is one of those that take %u units, with Running=%u for all", n_units, model_shared);
     if (n_at_work < AT_WORK) {
-        at_work[n_at_work].worker = sim_self();
+        at_work[n_at_work].worker = sim_self;
         at_work[n_at_work++].index = index;
     }
 }

@@ -75,7 +75,7 @@ struct model_job {
 };
 
 /* Returns the job's index, from 1 on. */
-uint32_t model_add(const struct model_job *job);
+uint32_t model_add(struct model_job *job);
 struct model_job *model_job(uint32_t index);
 
 /* What happens in this seed, and what may then be otherwise. */

@@ -217,7 +217,7 @@ static void await(bool (*is_right)(const char *group), const char *group)
 static void act(void)
 {
     while (!operator.rests) {
-        sim_rest(sim_below(4 * USEC_PER_SEC));
+        sim_rest(sim_below(USEC_PER_SEC));
         call_something(SIM_UPGRADE + (enum sim_fault)sim_below(_SIM_N_FAULTS - SIM_UPGRADE));
         if (operator.period> 0)
             (void)is_schedule_over(NULL);
@@ -247,7 +247,7 @@ void operator_start(const char *socket_path, unsigned n_jobs)
 {
     operator.socket_path = socket_path;
     operator.n_jobs = n_jobs;
-    (void)sim_start("operator", NULL, run, NULL, NULL, NULL);
+    (void)sim_start("operator", run, NULL, NULL);
 }
 
 void operator_rest(void)

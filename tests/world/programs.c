@@ -3,7 +3,6 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/keeper/spawn.h"
-#include "tests/world/actors.h"
 #include "tests/world/model.h"
 #include "tests/world/sched.h"
 #include "worker/troupe.h"
@@ -16,16 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MOVED     (SIM_TRACE_FD + 100)
-#define VARIABLES 64
-
-struct program_start {
-    char name[SIM_NAME_MAX];
-    char *variables[VARIABLES];
-    size_t n_variables;
-    struct spawn_fd fds[SPAWN_FDS_MAX];
-    size_t n_fds;
-};
+#define MOVED (SIM_TRACE_FD + 100)
 
 #define BYTES_MAX 1500000
 
@@ -63,23 +53,15 @@ static bool is_filled(const uint8_t *bytes, size_t size, uint32_t index)
     return true;
 }
 
-struct program_start *program_start_new(const struct spawn_options *options)
+void program_prepare(struct program_start *ret, const struct spawn_options *options)
 {
-    struct program_start *start = calloc(1, sizeof(*start));
-
-    for (char *const *at = options->environment; *at && start->n_variables < VARIABLES; at++)
+    for (char *const *at = options->environment; *at && ret->n_variables < PROGRAM_VARIABLES; at++)
         if (strncmp(*at, "TROUPE_", 7) == 0)
-            start->variables[start->n_variables++] = strdup(*at);
-    start->n_fds = options->n_fds;
-    memcpy(start->fds, options->fds, options->n_fds * sizeof(*options->fds));
-    (void)snprintf(start->name, sizeof(start->name), "%s",
+            ret->variables[ret->n_variables++] = strdup(*at);
+    ret->n_fds = options->n_fds;
+    memcpy(ret->fds, options->fds, options->n_fds * sizeof(*options->fds));
+    (void)snprintf(ret->name, sizeof(ret->name), "%s",
                    options->argv[1] ? options->argv[1] : options->argv[0]);
-    return start;
-}
-
-const char *program_name(const struct program_start *start)
-{
-    return start->name;
 }
 
 void program_keep_fds(const struct spawn_fd *fds, size_t n)
@@ -93,13 +75,6 @@ void program_keep_fds(const struct spawn_fd *fds, size_t n)
     for (size_t i = 0; i < n; i++)
         (void)dup2(moved[i], fds[i].number);
     (void)syscall(SYS_close_range, MOVED, ~0U, 0);
-}
-
-void program_prepare(void *argument)
-{
-    const struct program_start *start = argument;
-
-    program_keep_fds(start->fds, start->n_fds);
 }
 
 /* ---- workers ---- */
@@ -205,7 +180,7 @@ static int handle(struct troupe_job *job, void *userdata)
     case MODEL_RETRY:
         return retry(job, index);
     case MODEL_CRASH:
-        sim_kill(sim_self(), SIGSEGV);
+        sim_kill(sim_self, SIGSEGV);
         return 0;
     case MODEL_HANG:
         return work_on(job, index, true);
@@ -231,13 +206,14 @@ static struct troupe_worker *become_worker(struct program_start *start)
     return worker;
 }
 
-void program_main(void *argument)
+void program_main(struct program_start *start)
 {
     struct troupe_worker *worker;
 
-    if (strcmp(((struct program_start *)argument)->name, "--check") == 0)
+    program_keep_fds(start->fds, start->n_fds);
+    if (strcmp(start->name, "--check") == 0)
         sim_exit(0);
-    worker = become_worker(argument);
+    worker = become_worker(start);
     if (!worker)
         sim_exit(1);
     actors_listen(worker);
@@ -371,7 +347,7 @@ static void submit(struct client *client)
     static uint8_t bytes[sizeof(struct payload) + BYTES_MAX];
     struct payload *payload = (struct payload *)(void *)bytes;
     struct troupe_job_options options = TROUPE_JOB_DEFAULTS;
-    const struct model_job job = draw_job(client);
+    struct model_job job = draw_job(client);
     const uint32_t index = model_add(&job);
     char id[32], parent[32];
     int r;
@@ -399,7 +375,7 @@ static void give_up(struct client *client)
 {
     char id[32];
 
-    if (client->n_submitted == 0 || !sim_one_in(sim_chances[SIM_ABANDON]))
+    if (client->last == 0 || !sim_one_in(sim_chances[SIM_ABANDON]))
         return;
     sim_trace("abandons job %u", client->last);
     model_job(client->last)->may_be_cancelled = true;
@@ -459,5 +435,5 @@ void program_start_client(const char *socket_path, const char *group, unsigned n
                               .n_jobs = n_jobs,
                               .unknown = calloc(n_jobs, sizeof(uint32_t))};
     program_n_clients++;
-    (void)sim_start("client", NULL, run_client, client, NULL, NULL);
+    (void)sim_start("client", run_client, client, NULL);
 }

@@ -3,19 +3,23 @@
 
 /* The programs of the world: workers, and clients of the supervisor. */
 
-#include <stddef.h>
+#include "supervisor/keeper/spawn.h"
+#include "tests/world/sched.h"
 
-struct spawn_options;
-struct spawn_fd;
-struct program_start;
+#define PROGRAM_VARIABLES 64
 
-/* Copies what a program is started with; the descriptors stay the caller's until
- * program_prepare(). */
-struct program_start *program_start_new(const struct spawn_options *options);
-const char *program_name(const struct program_start *start);
-/* In the new process: keeps the descriptors of the options, with their numbers. */
-void program_prepare(void *start);
-void program_main(void *start);
+/* What a program is started with. */
+struct program_start {
+    char name[SIM_NAME_MAX];
+    char *variables[PROGRAM_VARIABLES];
+    size_t n_variables, n_fds;
+    struct spawn_fd fds[SPAWN_FDS_MAX];
+};
+
+/* Copies it from the options; the descriptors stay the caller's. */
+void program_prepare(struct program_start *ret, const struct spawn_options *options);
+/* In the new process. */
+void program_main(struct program_start *start);
 
 /* The payload of slots. */
 #define PROGRAM_SLOT_DATA "a slot"
@@ -27,3 +31,9 @@ void program_keep_fds(const struct spawn_fd *fds, size_t n);
 void program_start_client(const char *socket_path, const char *group, unsigned n_jobs);
 /* How many clients are at work. */
 extern unsigned program_n_clients;
+
+/* Has a worker listen to talkers (actors.c). */
+struct troupe_worker;
+void actors_listen(struct troupe_worker *worker);
+/* Starts a client that sends `n` messages of all kinds to a worker. */
+void actors_start_talker(const char *socket_path, const char *recipient, unsigned n);

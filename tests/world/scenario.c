@@ -2,7 +2,6 @@
 #include "tests/world/scenario.h"
 
 #include "shared/base/cleanup.h"
-#include "tests/world/actors.h"
 #include "tests/world/disk.h"
 #include "tests/world/machine.h"
 #include "tests/world/model.h"
@@ -42,11 +41,6 @@ static FILE *create(const char *directory, const char *name)
     return file;
 }
 
-static const char *per(bool key)
-{
-    return key ? "key" : "group";
-}
-
 static unsigned draw(unsigned n)
 {
     return (unsigned)sim_below(n);
@@ -59,6 +53,8 @@ static unsigned draw_size(unsigned powers)
 
     return 1 + draw(1u << (a < b ? a : b));
 }
+
+static const char *const PER[] = {"group", "key"};
 
 static void write_group(const char *directory, const char *name)
 {
@@ -82,8 +78,8 @@ static void write_group(const char *directory, const char *name)
             "TimeoutSec=%us\nUniqueUntil=%s\n[Limits]\nRatePer=%s\nRunningPer=%s\n%s",
             durable ? "durable" : "plain", low, size, spare, sim_one_in(2) ? 1 : ahead, cells,
             MODEL_ATTEMPTS - 1, durable ? "yes" : "no", (unsigned)(MODEL_LIMIT / USEC_PER_SEC),
-            group->until_start ? "start" : "end", per(group->rate_per_key),
-            per(group->running_per_key), group->shares ? "Uses=shared\n" : "");
+            group->until_start ? "start" : "end", PER[group->rate_per_key],
+            PER[group->running_per_key], group->shares ? "Uses=shared\n" : "");
     if (group->running > 0)
         fprintf(file, "Running=%u\n", group->running);
     if (group->rate > 0)
@@ -163,6 +159,30 @@ static void draw_chances(uint64_t allowed)
         if (exists && allowed & UINT64_C(1) << i)
             sim_chances[i] = chance;
     }
+}
+
+/* What may be otherwise because of a kind of faults. */
+static void allow(void)
+{
+    static const unsigned because[_SIM_N_FAULTS] = {
+        [SIM_KILL_WORKER] = MODEL_SLOTS_END,
+        [SIM_SHOOT_WORKER] = MODEL_SLOTS_END,
+        [SIM_STOP_WORKER] = MODEL_SLOTS_END,
+        [SIM_CHANGE_STATE] = MODEL_STOPS,
+        [SIM_RESIZE] = MODEL_STOPS,
+        [SIM_RELOAD] = MODEL_STOPS,
+        [SIM_DISK_ERROR] = MODEL_DISK_FAULTS,
+        [SIM_FILL_DISK] = MODEL_DISK_FAULTS,
+        [SIM_SET_CLOCK] = MODEL_NO_SLOTS,
+        /* There may be no memory to wait. */
+        [SIM_FAIL_CALL] = MODEL_DISK_FAULTS | MODEL_CLOCK,
+    };
+
+    for (unsigned i = 0; i < _SIM_N_FAULTS; i++)
+        model_allowed |= sim_has(i) ? because[i] : 0;
+    if (sim_has(SIM_SET_CLOCK) &&
+        (sim_has(SIM_SHOOT_KEEPER) || sim_has(SIM_KILL_KEEPER) || sim_has(SIM_CUT_POWER)))
+        model_allowed |= MODEL_CLOCK;
 }
 
 static void shoot(struct sim_process *process)
@@ -277,7 +297,6 @@ static void start_load(const char *socket_path)
 void scenario_run(uint64_t seed, uint64_t allowed)
 {
     char directory[SCENARIO_PATH_MAX], path[SCENARIO_PATH_MAX + 16];
-    struct machine_options options;
 
     sim_seed(seed);
     scenario_directory(getpid(), directory);
@@ -285,25 +304,11 @@ void scenario_run(uint64_t seed, uint64_t allowed)
     if (mkdir(directory, 0700) < 0 || mkdir(path, 0700) < 0)
         abort();
     (void)snprintf(path, sizeof(path), "%s/socket", directory);
-    options = (struct machine_options){.config_directory = directory, .socket_path = path};
     write_config(directory);
     draw_chances(allowed);
-    if (sim_chances[SIM_KILL_WORKER] > 0 || sim_chances[SIM_SHOOT_WORKER] > 0 ||
-        sim_chances[SIM_STOP_WORKER] > 0)
-        model_allowed |= MODEL_SLOTS_END;
-    if (sim_has(SIM_CHANGE_STATE) || sim_has(SIM_RESIZE) || sim_has(SIM_RELOAD))
-        model_allowed |= MODEL_STOPS;
-    if (sim_has(SIM_DISK_ERROR) || sim_has(SIM_FAIL_CALL) || sim_has(SIM_FILL_DISK))
-        model_allowed |= MODEL_DISK_FAULTS;
-    if (sim_has(SIM_FAIL_CALL)) /* there may be no memory to wait */
-        model_allowed |= MODEL_CLOCK;
-    if (sim_has(SIM_SET_CLOCK))
-        model_allowed |= MODEL_NO_SLOTS;
-    if (sim_has(SIM_SET_CLOCK) &&
-        (sim_has(SIM_SHOOT_KEEPER) || sim_has(SIM_KILL_KEEPER) || sim_has(SIM_CUT_POWER)))
-        model_allowed |= MODEL_CLOCK;
+    allow();
     disk_init();
-    machine_start(&options);
+    machine_start(directory, path);
     start_load(path);
     cause_faults(sim_now() + draw_size(6) * USEC_PER_SEC);
     end_faults();

@@ -33,7 +33,7 @@ struct sim_thread {
     sem_t turn;
     sim_fn run;
     void *argument;
-    sem_t prepared;
+    sem_t unshared;
     jmp_buf end;
     bool leads; /* the first thread of its process */
     bool blocked;
@@ -49,7 +49,6 @@ struct sim_thread {
 
 static struct {
     uint64_t seed, state[2];
-    uint64_t hash;
     usec_t now;
     struct list threads;
     uint64_t n_threads; /* that were ever started */
@@ -65,7 +64,8 @@ uint64_t sim_chances[_SIM_N_FAULTS];
 const char *const sim_fault_names[_SIM_N_FAULTS] = {SIM_FAULTS(TEXT)};
 bool sim_verbose;
 usec_t sim_realtime = SIM_EPOCH;
-uint64_t sim_n_turns;
+uint64_t sim_n_turns, sim_hash;
+__thread struct sim_process *sim_self;
 
 /* ---- one seed ---- */
 
@@ -88,7 +88,7 @@ void sim_seed(uint64_t seed)
         z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
         sim.state[i] = z ^ (z >> 31);
     }
-    sim.hash = UINT64_C(0xcbf29ce484222325);
+    sim_hash = UINT64_C(0xcbf29ce484222325);
     sim.now = 1000 * USEC_PER_SEC;
     list_init(&sim.threads);
     (void)sem_init(&sim.scheduler, 0, 0);
@@ -127,11 +127,6 @@ bool sim_one_in(uint64_t n)
     return n > 0 && sim_below(n) == 0;
 }
 
-uint64_t sim_hash(void)
-{
-    return sim.hash;
-}
-
 void sim_trace(const char *format, ...)
 {
     char line[512];
@@ -144,7 +139,7 @@ void sim_trace(const char *format, ...)
     (void)vsnprintf(line + n, sizeof(line) - (size_t)n, format, list);
     va_end(list);
     for (const char *at = line; *at; at++)
-        sim.hash = (sim.hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+        sim_hash = (sim_hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
     if (sim_verbose)
         dprintf(SIM_TRACE_FD, "%s\n", line);
 }
@@ -373,11 +368,6 @@ int sim_nothing(void)
 
 /* ---- processes ---- */
 
-struct sim_process *sim_self(void)
-{
-    return self ? self->process : NULL;
-}
-
 /* The first end counts. */
 static void end(struct sim_process *process, bool signalled, int code)
 {
@@ -409,11 +399,10 @@ void sim_exit(int status)
 static void *enter(void *argument)
 {
     self = argument;
+    sim_self = self->process;
     if (self->leads) {
         (void)unshare(CLONE_FILES);
-        if (self->process->prepare)
-            self->process->prepare(self->argument);
-        (void)sem_post(&self->prepared);
+        (void)sem_post(&self->unshared);
     }
     wait_for(&self->turn);
     if (setjmp(self->end) != 0)
@@ -425,21 +414,18 @@ static void *enter(void *argument)
     leave();
 }
 
-/* Returns NULL when out of memory. */
 static struct sim_thread *add_thread(struct sim_process *process, sim_fn run, void *argument)
 {
     struct sim_thread *thread = calloc(1, sizeof(*thread));
     pthread_attr_t attributes;
 
-    if (!thread)
-        return NULL;
     *thread = (struct sim_thread){.process = process,
                                   .run = run,
                                   .argument = argument,
                                   .number = ++sim.n_threads,
                                   .leads = process->n_threads == 0};
     (void)sem_init(&thread->turn, 0, 0);
-    (void)sem_init(&thread->prepared, 0, 0);
+    (void)sem_init(&thread->unshared, 0, 0);
     process->n_threads++;
     list_init(&thread->link);
     list_push_back(&sim.threads, &thread->link);
@@ -448,34 +434,24 @@ static struct sim_thread *add_thread(struct sim_process *process, sim_fn run, vo
     if (__real_pthread_create(&thread->id, &attributes, enter, thread) != 0)
         abort();
     if (thread->leads)
-        wait_for(&thread->prepared);
+        wait_for(&thread->unshared);
     return thread;
 }
 
-struct sim_process *sim_start(const char *name, sim_fn prepare, sim_fn run, void *argument,
-                              sim_end_fn on_end, void *userdata)
+struct sim_process *sim_start(const char *name, sim_fn run, void *argument, sim_end_fn on_end)
 {
     struct sim_process *process = calloc(1, sizeof(*process));
 
-    if (!process)
-        abort();
-    process->prepare = prepare;
-    process->on_end = on_end;
-    process->userdata = userdata;
-    process->secret = sim_random() | 1;
+    *process =
+        (struct sim_process){.argument = argument, .on_end = on_end, .secret = sim_random() | 1};
     (void)snprintf(process->name, sizeof(process->name), "%s", name);
     (void)add_thread(process, run, argument);
     return process;
 }
 
-int sim_add_thread(pthread_t *ret, sim_fn run, void *argument)
+pthread_t sim_add_thread(sim_fn run, void *argument)
 {
-    struct sim_thread *thread = add_thread(self->process, run, argument);
-
-    if (!thread)
-        return ENOMEM;
-    *ret = (pthread_t)thread->number;
-    return 0;
+    return (pthread_t)add_thread(sim_self, run, argument)->number;
 }
 
 static bool has_ended(const void *argument)
@@ -490,8 +466,7 @@ static bool has_ended(const void *argument)
 
 void sim_join_thread(pthread_t id)
 {
-    while (!has_ended(&id))
-        sim_block_until(has_ended, &id, USEC_INFINITY);
+    sim_block_until(has_ended, &id, USEC_INFINITY);
 }
 
 /* ---- the scheduler ---- */

@@ -37,7 +37,7 @@ bool sim_one_in(uint64_t n);
 /* Notes what happens: it is hashed, and printed if `sim_verbose` is set. */
 void sim_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 extern bool sim_verbose;
-uint64_t sim_hash(void);
+extern uint64_t sim_hash;
 
 /* A promise must hold: else prints which one does not, and ends the seed. */
 #define sim_expect(holds, ...) ((holds) ? (void)0 : sim_fail(__VA_ARGS__))
@@ -62,7 +62,7 @@ typedef void (*sim_end_fn)(struct sim_process *process);
 struct sim_process {
     char name[SIM_NAME_MAX];
     uint64_t secret; /* a random number, which no other process has */
-    void *userdata;
+    void *argument;
     bool dead;      /* it will not run again: */
     bool signalled; /* how it ended */
     int code;
@@ -70,27 +70,23 @@ struct sim_process {
     unsigned n_threads;
     usec_t stopped_until;
     sim_end_fn on_end;
-    sim_fn prepare;
 };
 
-/* Starts a process. Its descriptor table is a copy of the caller's; `prepare` runs in it at once,
- * while the caller waits, and may close and renumber descriptors. `on_end` is called by the
- * scheduler, between turns; a process without one is not killed at fault points. NULL allowed for
- * both. */
-struct sim_process *sim_start(const char *name, sim_fn prepare, sim_fn run, void *argument,
-                              sim_end_fn on_end, void *userdata);
+/* Starts a process. Its descriptor table is a copy of the caller's. `on_end` is called by the
+ * scheduler, between turns; a process without one (NULL) is not killed at fault points. */
+struct sim_process *sim_start(const char *name, sim_fn run, void *argument, sim_end_fn on_end);
 /* Ends it at its next turn, as if by this signal. Does not return if the caller is of it. */
 void sim_kill(struct sim_process *process, int signal);
 /* Stops it until then, unless it is killed. */
 void sim_stop(struct sim_process *process, usec_t until);
-/* Another thread of the calling process. Returns 0 or ENOMEM. */
-int sim_add_thread(pthread_t *ret, sim_fn run, void *argument);
+/* Starts another thread of the calling process. */
+pthread_t sim_add_thread(sim_fn run, void *argument);
 /* Waits for its end. */
 void sim_join_thread(pthread_t id);
 /* Ends the calling process. */
 _Noreturn void sim_exit(int status);
 /* Of the calling thread; NULL in the scheduler. */
-struct sim_process *sim_self(void);
+extern __thread struct sim_process *sim_self;
 
 /* ---- turns ---- */
 
@@ -109,7 +105,8 @@ void sim_let_go(void);
 /* A place where the product may be interrupted or killed (shared/base/fault.h). */
 void sim_fault_point(const char *name);
 
-/* In the place of what the product calls for real effects (Makefile). Returns 0. */
+/* Replaces functions whose effects would be real, or concern the whole world (Makefile). Returns 0.
+ */
 int sim_nothing(void);
 
 /* Kinds of faults, of which a seed has some: name, and the magnitudes between which a seed draws N,

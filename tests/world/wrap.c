@@ -257,7 +257,7 @@ ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned flags)
 /* Processes of the world share the variable that has it. */
 uint64_t __wrap_hash_secret(void)
 {
-    return sim_self() ? sim_self()->secret : 1;
+    return sim_self ? sim_self->secret : 1;
 }
 
 int __wrap_kill(pid_t pid, int signal)
@@ -286,7 +286,8 @@ int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attributes, void
 
     (void)attributes;
     *thread = (struct thread){.fn = fn, .argument = argument};
-    return sim_add_thread(ret, run_thread, thread);
+    *ret = sim_add_thread(run_thread, thread);
+    return 0;
 }
 
 int __wrap_pthread_join(pthread_t thread, void **ret)
@@ -354,7 +355,7 @@ int __wrap_fault_inject(const char *what)
 
     if (strcmp(what, "safe-mode") == 0)
         return -EPERM;
-    if (!sim_self() || sim_self() != machine_supervisor())
+    if (!sim_self || sim_self != machine_supervisor())
         return 0;
     for (size_t i = 0; i < ELEMENTS(names); i++)
         if (strcmp(names[i], what) == 0 && sim_one_in(sim_chances[SIM_FAIL_CALL])) {
