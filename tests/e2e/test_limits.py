@@ -375,6 +375,20 @@ class Limits(Case):
             for id in (first, *held):
                 self.assertEqual(s.wait_job(id)["state"], "succeeded")
 
+    def test_Q7_a_returned_job_that_is_cancelled_on_disk_holds_nobody(self):
+        s = self.durable({"kept": ini(ACTOR, Jobs={"Durable": "yes"}, Limits={"Running": 1, "RunningPer": "key"})}).start()
+        first, go = s.busy("kept", key="a")
+        returned, next_one = [s.create("kept", "echo", key="a", priority=63) for _ in range(2)]
+        self.waiting(s, next_one, "running_max", "kept")
+        s.call("Pause", target="kept")
+        for _ in range(1001):  # so many are in memory, before the others
+            s.create("kept", "echo", priority=0)
+        go.ring()
+        s.wait_job(first)
+        s.call("Cancel", id=returned)
+        s.call("Resume", target="kept")
+        self.assertEqual(s.wait_job(next_one)["state"], "succeeded")
+
     def kill_each_100_ms(self, s, path, end):
         """Kills the worker that works. Returns when, by process."""
         kills = {}
