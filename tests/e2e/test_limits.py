@@ -404,8 +404,11 @@ class Limits(Case):
         return kills
 
     def gaps(self, path, kills):
-        """How many milliseconds passed between the end of a job, or of its worker, and the beginning of the next one."""
+        """How many milliseconds passed between the end of a job, or of its worker, and the beginning of the next one. The group
+        was paused after the first job."""
         with open(path, encoding="ascii") as log:
+            log.readline()
+            log.readline()
             events = [(what, int(at), int(pid)) for what, at, pid in map(str.split, log)]
         self.assertNotIn("overlap", [what for what, _, _ in events])
         ends = [at if what == "end" else kills.get(pid) for what, at, pid in events]
