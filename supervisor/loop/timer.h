@@ -18,10 +18,11 @@ struct timer {
 
 struct timer_queue {
     struct heap heap;
+    size_t n_reserved; /* timers that can be armed without memory */
 };
 
 /* clang-format off */
-#define TIMER_QUEUE_NULL {HEAP_NULL}
+#define TIMER_QUEUE_NULL {HEAP_NULL, 0}
 /* clang-format on */
 
 void timer_queue_deinit(struct timer_queue *queue);
@@ -41,6 +42,13 @@ static inline usec_t timer_at(const struct timer *timer)
 
 /* Arms or re-arms. USEC_INFINITY disarms. 0 or -ENOMEM (then the timer is not armed). */
 int timer_arm(struct timer_queue *queue, struct timer *timer, usec_t at);
+
+/* Keeps room for one more timer that must be armed whatever memory there is, until timer_release().
+ * Returns 0 or -ENOMEM. */
+int timer_reserve(struct timer_queue *queue);
+void timer_release(struct timer_queue *queue); /* its timer is not armed */
+/* Like timer_arm(), for a timer with room of its own: cannot fail. */
+void timer_arm_reserved(struct timer_queue *queue, struct timer *timer, usec_t at);
 
 /* Idempotent. */
 void timer_disarm(struct timer_queue *queue, struct timer *timer);

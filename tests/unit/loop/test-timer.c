@@ -68,6 +68,24 @@ TEST(a_callback_may_disarm_another_that_is_due)
     timer_queue_deinit(&queue);
 }
 
+TEST(a_reserved_timer_has_room_however_many_others_are_armed)
+{
+    struct timer_queue queue = TIMER_QUEUE_NULL;
+
+    ck_assert_int_eq(timer_reserve(&queue), 0);
+    for (int i = 0; i < N_TIMERS; i++)
+        timer_init(&timers[i], on_timer);
+    for (int i = 1; i < N_TIMERS; i++) {
+        ck_assert_int_eq(timer_arm(&queue, &timers[i], 1), 0);
+        ck_assert_uint_gt(queue.heap.n_allocated, queue.heap.n_nodes);
+    }
+    timer_arm_reserved(&queue, &timers[0], 1);
+    ck_assert(timer_armed(&timers[0]));
+    timer_disarm(&queue, &timers[0]);
+    timer_release(&queue);
+    timer_queue_deinit(&queue);
+}
+
 /* Against the plainest model there is: a table of times. */
 TEST(behaves_as_a_table_of_times_under_random_use)
 {
