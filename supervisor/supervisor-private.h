@@ -156,6 +156,11 @@ void supervisor_close_socket(struct supervisor *supervisor);
  * out of memory. */
 char *supervisor_state_file(const struct config_daemon *config, const char *name);
 char *supervisor_store_path(const struct config_daemon *config);
+/* Whether it is configured, so that the next supervisor finds it. */
+bool supervisor_has_state_directory(const struct config_daemon *config);
+/* Groups that are made from now on hold their jobs if limits may have been set in earlier runs,
+ * until those are read, or the store turns out to be of no use. */
+void supervisor_await_limits(struct supervisor *supervisor);
 /* Opens the store if a group or a schedule needs it and it is not open. The log says why that
  * fails. */
 void supervisor_open_store(struct supervisor *supervisor);

@@ -409,12 +409,15 @@ void supervisor_hang_up(struct supervisor *supervisor)
     supervisor_reload(supervisor, call);
 }
 
-static void want_store(void *userdata)
+static const char *want_store(void *userdata)
 {
     struct supervisor *supervisor = userdata;
 
+    if (!supervisor_has_state_directory(supervisor->parts.control.config))
+        return "it would not survive: there is no StateDirectory= in troupe.conf(5)";
     supervisor->parts.limits.wanted = true;
     supervisor_open_store(supervisor);
+    return supervisor->parts.durable.store ? NULL : "the store cannot be opened";
 }
 
 void supervisor_init_reload(struct supervisor *supervisor)

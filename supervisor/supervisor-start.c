@@ -351,6 +351,7 @@ int supervisor_make_groups(struct supervisor *supervisor)
 
     supervisor_restore_saved(supervisor, UPGRADE_REFERENCES);
     parts->process.kept.for_next = true;
+    supervisor_await_limits(supervisor);
     r = fault_inject("groups");
     if (r == 0)
         r = reload_add_groups(parts, supervisor->config);

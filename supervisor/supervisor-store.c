@@ -51,13 +51,18 @@ char *supervisor_store_path(const struct config_daemon *config)
     return supervisor_state_file(config, STORE_FILE);
 }
 
+bool supervisor_has_state_directory(const struct config_daemon *config)
+{
+    return config->state_directory || getenv("STATE_DIRECTORY");
+}
+
 /* Whether there may be jobs of groups that no file describes any more. The default directory may be
  * that of another supervisor. */
 static bool is_left(const struct config_daemon *config)
 {
     _cleanup_free_ char *path = NULL;
 
-    if (!config->state_directory && !getenv("STATE_DIRECTORY"))
+    if (!supervisor_has_state_directory(config))
         return false;
     path = supervisor_store_path(config);
     return path && access(path, F_OK) == 0;
@@ -70,9 +75,17 @@ static bool is_needed(const struct supervisor *supervisor)
     if (supervisor->parts.plans.n_plans > 0 || supervisor->parts.limits.wanted)
         return true;
     for (size_t i = 0; i < registry->n_groups; i++)
-        if (registry->sorted[i]->config->durable)
+        if (registry->sorted[i]->config->durable ||
+            registry->sorted[i]->limits.known != LIMITS_KNOWN)
             return true;
     return !supervisor->ready && is_left(supervisor->parts.control.config);
+}
+
+void supervisor_await_limits(struct supervisor *supervisor)
+{
+    struct limit_table *limits = &supervisor->parts.limits;
+
+    limits->awaited = !limits->read && is_left(supervisor->parts.control.config);
 }
 
 /* Lets senders of durable jobs try again that have waited for the store to be opened. */
@@ -92,15 +105,27 @@ static bool is_working(enum store_state state)
     return state == STORE_OPEN || state == STORE_FULL;
 }
 
-static void on_limits_known(struct limit_table *table)
+static void know_limits(const struct parts *parts, bool read)
 {
-    const struct parts *parts = list_entry(table, struct parts, limits);
     size_t cursor = 0;
     struct group *group;
 
     while ((group = registry_next(&parts->registry, &cursor)))
-        if (limit_table_setting(table, group->name))
-            group_review_limits(group);
+        group_know_limits(group, read);
+}
+
+static void on_limits_known(struct limit_table *table)
+{
+    know_limits(list_entry(table, struct parts, limits), true);
+}
+
+/* Groups do not need the store for their limits, unless it is known that something was set. */
+static void give_up_limits(struct parts *parts)
+{
+    if (!parts->limits.awaited)
+        return;
+    parts->limits.awaited = false;
+    know_limits(parts, false);
 }
 
 static void on_changed(void *userdata, enum store_state state)
@@ -113,6 +138,8 @@ static void on_changed(void *userdata, enum store_state state)
                          on_limits_known);
         restore_begin(&supervisor->restore);
     }
+    if (!is_working(state))
+        give_up_limits(&supervisor->parts);
     if (state == STORE_FAILED)
         durable_jobs_refuse(&supervisor->parts.durable);
     if (state == STORE_OPEN)
@@ -208,9 +235,9 @@ void supervisor_open_store(struct supervisor *supervisor)
     parts->durable.incomplete = r < 0;
     if (r < 0)
         log_error("cannot start the store of durable jobs: %s", strerror(-r));
-    else
-        (void)timer_arm(loop_timers(parts->loop), &supervisor->opening_timer,
-                        usec_add(loop_now(parts->loop), OPENING_TIMEOUT));
+    if (r < 0 || timer_arm(loop_timers(parts->loop), &supervisor->opening_timer,
+                           usec_add(loop_now(parts->loop), OPENING_TIMEOUT)) < 0)
+        give_up_limits(parts);
 }
 
 void supervisor_scan_store(struct supervisor *supervisor)
@@ -238,6 +265,7 @@ void supervisor_on_opening_timeout(struct timer *timer, usec_t now)
     struct supervisor *supervisor = supervisor_of(timer, opening_timer);
 
     (void)now;
+    give_up_limits(&supervisor->parts);
     if (supervisor_store_is_opening(supervisor))
         log_warning("the store of durable jobs is still being opened; its groups accept no jobs "
                     "before that");

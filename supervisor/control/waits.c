@@ -104,6 +104,16 @@ static const char *text_of(const struct group *group, const struct limit_hold *h
     return hold->units == 0 ? "unknown" : "limit";
 }
 
+static void add_unread(struct reply *reply, const struct group *group)
+{
+    const struct store *store = group->context->durable->store;
+    const char *problem = store ? store_problem(store) : "";
+
+    add(reply, &(struct wait){.cause = "limits_unread",
+                              .target = group->name,
+                              .text = *problem != '\0' ? problem : NULL});
+}
+
 static void add_hold(struct reply *reply, const struct group *group, const struct limit_hold *hold)
 {
     static const char *const causes[] = {[LIMIT_RATE] = "rate", [LIMIT_RUNNING] = "running_max"};
@@ -113,6 +123,10 @@ static void add_hold(struct reply *reply, const struct group *group, const struc
 
     if (hold->gate == LIMIT_NONE)
         return;
+    if (hold->gate == LIMIT_UNREAD) {
+        add_unread(reply, group);
+        return;
+    }
     add(reply, &(struct wait){.cause = causes[hold->gate],
                               .target = hold->limit ? hold->limit->name : group->name,
                               .count = is_running ? hold->units : 0,

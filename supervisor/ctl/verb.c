@@ -61,7 +61,7 @@ const struct verb verb_table[] = {
     {"schedule", "[list | show|pause|resume|run NAME... | backfill NAME FROM TO | skip NAME SLOT]", verb_schedule,
      "Schedules, which create jobs: shows and changes them",
      OPTIONS_CONNECT | OPTIONS_LIMIT | OPTIONS_DRY_RUN},
-    {"limit", "[NAME rate=|burst=|running=... | NAME reset]", verb_limit,
+    {"limit", "[NAME[/KEY] rate=|burst=|running=... | NAME[/KEY] reset]", verb_limit,
      "Limits of jobs: lists them with their levels, or changes one",
      OPTIONS_CONNECT},
     {"actors", "[ADDRESS]", verb_actors,

@@ -20,7 +20,8 @@
     F(MEMORY, wanted, uint8_t, NUMBER(wanted))                                                     \
     F(MEMORY, stopped, uint8_t, NUMBER(stopped))                                                   \
     F(MEMORY, paused, uint8_t, NUMBER(paused))                                                     \
-    F(MEMORY, draining, uint8_t, NUMBER(draining))
+    F(MEMORY, draining, uint8_t, NUMBER(draining))                                                 \
+    F(MEMORY, limited, uint8_t, NUMBER(limited)) /* at run time */
 struct group_record {
     GROUP_FIELDS(MEMBER)
 };
@@ -44,6 +45,12 @@ void group_keep(struct group *group)
     record->stopped = !group->wanted && !group_is_pending(group);
     record->paused = group->pause == CELL_PAUSED;
     record->draining = group->drain != GROUP_OPEN;
+    record->limited = limits_are_set(&group->limits);
+}
+
+bool group_kept_limits(const struct group *group)
+{
+    return group->resumes && record_of(group)->limited;
 }
 
 void group_keep_config(struct group *group)

@@ -23,6 +23,8 @@ void group_open_kept(struct group *group);
  * mistake. */
 void group_keep_config(struct group *group);
 void group_forget_config(struct group *group);
+/* Whether something was set of its limits at run time when the last supervisor ended. */
+bool group_kept_limits(const struct group *group);
 /* Called after each change of what was asked of the group. */
 void group_keep(struct group *group);
 /* Continues what the last supervisor kept of the group itself. One that waits for those of its

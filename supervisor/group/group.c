@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/event.h"
 #include "supervisor/group/cell/cell-private.h"
+#include "supervisor/group/cell/limit-table.h"
 #include "supervisor/group/group-private.h"
-#include "supervisor/group/limit-table.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/undescribed.h"
 #include "supervisor/message/actor-end.h"
@@ -45,15 +45,23 @@ static int group_make_only_cell(struct group *group)
     return 0;
 }
 
-/* limit_table_reserve() has made the limits. */
-static void group_set_limits(struct group *group, const struct config_group *config)
+static int group_open_limits(struct group *group)
 {
-    const struct config_bounds bounds =
-        limit_table_bounds(group->context->limits, config->name, &config->limits);
+    struct limit_table *table = group->context->limits;
+    int r = limits_init(&group->limits, group->name, table, &group->counts);
 
-    limits_change(&group->limits, config, &bounds);
-    for (char **name = config->uses.strings; name && *name; name++)
-        limits_add_use(&group->limits, &limit_table_find(group->context->limits, *name)->limit);
+    if (r == 0)
+        r = limit_table_reserve(table, group->config);
+    if (r < 0)
+        return r;
+    limits_change(&group->limits, group->config);
+    if (!group->resumes) {
+        group->limits.known = table->awaited ? LIMITS_AWAITED : LIMITS_KNOWN;
+        return 0;
+    }
+    limits_take_over(&group->limits);
+    group->limits.known = !table->read && group_kept_limits(group) ? LIMITS_SET : LIMITS_KNOWN;
+    return 0;
 }
 
 int group_new(struct group **ret, const struct group_context *context, struct config_group *config)
@@ -85,13 +93,8 @@ int group_new(struct group **ret, const struct group_context *context, struct co
                             config->results_memory_max);
     submitters_init(&group->submitters);
     cell_table_init(&group->cells);
-    limits_init(&group->limits, group->name, context->loop, &group->counts);
-    r = limit_table_reserve(context->limits, config);
-    if (r == 0)
-        group_set_limits(group, config);
     group_open_kept(group);
-    if (group->resumes)
-        limits_take_over(&group->limits);
+    r = group_open_limits(group);
     group_keep_config(group);
     group->pools.blobs = blob_share_new(&context->jobs->blobs);
     if (!group->pools.blobs)
@@ -293,31 +296,37 @@ void group_reopen(struct group *group)
         cell->closed = NULL;
 }
 
-static void count_in_hand(struct cell *cell)
+static void begin_limited(struct limits *limits, struct job *job)
 {
-    struct limits *limits = &cell->group->limits;
+    if (limits_exist(limits))
+        (void)limits_begin(limits, job, false);
+}
+
+static void end_limited(struct limits *limits, struct job *job)
+{
+    if (job->limited)
+        limits_end(limits, job, true);
+}
+
+static void each_in_hand(struct cell *cell, void (*fn)(struct limits *limits, struct job *job))
+{
     struct slot *slot;
     size_t cursor = 0;
 
     while ((slot = pool_next_slot(&cell->pool, &cursor)))
-        list_for_each (node, &slot->jobs) {
-            struct job *job = list_entry(node, struct job, link);
-
-            job->limited = false;
-            if (limits_exist(limits))
-                (void)limits_begin(limits, job, false);
-        }
+        list_for_each (node, &slot->jobs)
+            fn(&cell->group->limits, list_entry(node, struct job, link));
 }
 
 static void group_change_limits(struct group *group, const struct config_group *config)
 {
     group_each_cell (cell, group) {
-        limit_leave(cell);
-        limits_end_turn(&group->limits, cell);
+        limits_leave(&group->limits, cell);
+        each_in_hand(cell, end_limited);
     }
-    group_set_limits(group, config);
+    limits_change(&group->limits, config);
     group_each_cell (cell, group) {
-        count_in_hand(cell);
+        each_in_hand(cell, begin_limited);
         cell_wake(cell);
     }
     limits_end_change(&group->limits);
@@ -326,6 +335,22 @@ static void group_change_limits(struct group *group, const struct config_group *
 void group_review_limits(struct group *group)
 {
     group_change_limits(group, group->config);
+    group_keep(group);
+}
+
+void group_know_limits(struct group *group, bool read)
+{
+    struct limits *limits = &group->limits;
+    const bool was_awaited = limits->known == LIMITS_AWAITED;
+
+    if (!read && !was_awaited)
+        return;
+    if (limits->known == LIMITS_KNOWN && !limits_are_set(limits))
+        return;
+    limits->known = LIMITS_KNOWN;
+    group_review_limits(group);
+    if (limits->taken_over > 0)
+        limits_take_over(limits);
 }
 
 /* Replaces all pointers to the old configuration. */

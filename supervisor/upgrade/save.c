@@ -3,6 +3,7 @@
 
 #include "supervisor/client/attachment.h"
 #include "supervisor/event/death.h"
+#include "supervisor/group/cell/cell-limit-key.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/group/group-save.h"
 #include "supervisor/group/group.h"
@@ -71,7 +72,7 @@ static void save_cell(struct saver *saver, const struct cell *cell)
     save_list(saver, &cell->pending);
     save_list(saver, &cell->aside);
     list_for_each (node, &cell->lines)
-        save_queue(saver, list_entry(node, struct limit_line, link)->held);
+        save_queue(saver, list_entry(node, struct limit_key, link)->held);
     save_queue(saver, &cell->queue);
     save_list(saver, &cell->backoff);
 }

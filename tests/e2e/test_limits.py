@@ -256,12 +256,129 @@ class Limits(Case):
         self.assertEqual(list(limits), ["own"])
 
     def test_Q8_a_change_that_cannot_be_kept_is_refused(self):
-        s = self.supervisor({"a": ini(ACTOR)})
-        s.write("troupe.conf", "[Supervisor]\nStateDirectory=/proc/none\n")
-        s.start()
-        with self.assertRaisesRegex(VarlinkError, "NotKept.*/proc/none"):
-            s.call("SetLimit", name="a", running=1)
-        self.assertEqual(s.call("GetLimits")["limits"], [])
+        for conf, problem in ("[Supervisor]\nStateDirectory=/proc/none\n", "/proc/none"), ("", "StateDirectory="):
+            s = self.supervisor({"a": ini(ACTOR)})
+            s.environment.pop("STATE_DIRECTORY", None)
+            s.write("troupe.conf", conf)
+            s.start()
+            with self.assertRaisesRegex(VarlinkError, f"NotKept.*{problem}"):
+                s.call("SetLimit", name="a", running=1)
+            self.assertEqual(s.call("GetLimits")["limits"], [])
+
+    def limits(self, s):
+        return {limit["name"]: limit for limit in s.call("GetLimits")["limits"]}
+
+    def test_Q8_the_limit_of_a_key_is_changed_at_run_time(self):
+        for s, group in self.both(Running=1, RunningPer="key"):
+            first, go = s.busy(group, key="a")
+            others = [s.busy(group, key="b")]
+            late = s.create(group, "echo", key="a")
+            self.waiting(s, late, "running_max", group)
+            s.ctl("limit", f"{group}/a", "running=2", check=True)
+            self.assertEqual(s.wait_job(late)["state"], "succeeded")
+            held = s.create(group, "echo", key="b")
+            self.waiting(s, held, "running_max", group)
+            limit = self.limits(s)[f"{group}/a"]
+            self.assertEqual({name: limit[name] for name in ("kind", "running", "taken", "waiting", "set")},
+                             {"kind": "key", "running": 2, "taken": 1, "waiting": 0, "set": True})
+            self.assertRegex(s.ctl("limit", check=True).stdout, rf"{group}/a +a key +1 of 2 .*set at run time")
+            self.assertRegex(s.ctl("limit", f"{group}/a", "rate=1/1s").stderr, "RatePer=key")
+            self.assertRegex(s.ctl("limit", f"{group}/", "running=1").stderr, "1 to 255")
+            self.assertRegex(s.ctl("limit", "none/a", "running=1").stderr, "none/a")
+            s.ctl("limit", f"{group}/a", "reset", check=True)
+            late = s.create(group, "echo", key="a")
+            self.waiting(s, late, "running_max", group)
+            go.ring()
+            for id, bell in others:
+                bell.ring()
+                s.wait_job(id)
+            for id in first, late, held:
+                self.assertEqual(s.wait_job(id)["state"], "succeeded")
+
+    def test_Q8_the_limit_of_a_key_survives(self):
+        s = self.shared({"Running": 5}, "a", own=ini(ACTOR, Pool={"Size": 4}, Limits={"RatePer": "key", "RunningPer": "key"}))
+        s.ctl("limit", "own/k", "running=1", check=True)
+        self.assertEqual(s.do("own", "echo", key="k")["state"], "succeeded")
+
+        def restart():
+            go.ring()
+            s.stop()
+            s.start()
+        for happens in s.crash, lambda: s.ctl("upgrade", check=True), lambda: s.call("Reload"), restart:
+            _, go = s.busy("own", key="k")
+            happens()
+            if happens is restart:
+                _, go = s.busy("own", key="k")
+            late = s.create("own", "echo", key="k")
+            self.assertEqual(s.do("own", "echo", key="j")["state"], "succeeded")
+            self.waiting(s, late, "running_max", "own")
+            go.ring()
+            self.assertEqual(s.wait_job(late)["state"], "succeeded")
+
+    def test_Q8_what_was_set_of_a_group_that_is_gone_can_be_removed(self):
+        s = self.shared({"Running": 5}, "a", own=ini(ACTOR, Limits={"Running": 5, "RunningPer": "key"}))
+        for name in "own", "own/k", "shared":
+            s.ctl("limit", name, "running=1", check=True)
+        os.unlink(s.path("etc/own.group"))
+        os.unlink(s.path("etc/shared.limit"))
+        s.write("a.group", ini(ACTOR))
+        for happens in lambda: s.call("Reload"), s.crash:
+            happens()
+            s.until(lambda: {name: limit["kind"] for name, limit in self.limits(s).items()} ==
+                    {name: "undescribed" for name in ("own", "own/k", "shared")})
+        self.assertRegex(s.ctl("limit", check=True).stdout, r"own/k +no file +1 .*set at run time")
+        self.assertRegex(s.ctl("limit", "own", "running=2").stderr, "own")
+        for name in "own", "own/k", "shared":
+            s.ctl("limit", name, "reset", check=True)
+        self.assertEqual(self.limits(s), {})
+        self.assertRegex(s.ctl("limit", "own", "reset").stderr, "own")
+
+    def test_Q8_jobs_wait_until_it_is_known_what_was_set(self):
+        s = self.shared({"Running": 5}, "a", "plain")
+        s.write("plain.group", ini(ACTOR))
+        s.write("own.group", ini(ACTOR, Pool={"Size": 4}))
+        s.call("Reload")
+        for name in "shared", "own":
+            s.ctl("limit", name, "running=1", check=True)
+        busy = [s.busy(group) for group in ("a", "own")]
+        s.database = s.path("state/troupe.db")
+        with self.blocked(s):
+            s.crash()
+            held = [s.create(group, "echo") for group in ("a", "own")]
+            for id, group in zip(held, ("a", "own")):
+                self.waiting(s, id, "limits_unread", group)
+                self.assertIn("not read from disk yet", s.ctl("why", id, check=True).stdout)
+            self.assertEqual(s.do("plain", "echo")["state"], "succeeded")
+        for id, name in zip(held, ("shared", "own")):
+            s.until(lambda: self.waits(s, id)[:1] == [("running_max", name)])
+        for id, go in busy:
+            go.ring()
+            s.wait_job(id)
+        for id in held:
+            self.assertEqual(s.wait_job(id)["state"], "succeeded")
+
+    def test_Q8_a_new_start_waits_until_it_is_known_what_was_set(self):
+        s = self.shared({"Running": 5}, "a", "own")
+        s.write("own.group", ini(ACTOR, Pool={"Size": 4}))
+        s.call("Reload")
+        s.ctl("limit", "own", "running=1", check=True)
+        s.stop()
+        s.database = s.path("state/troupe.db")
+        with self.blocked(s):
+            begin = time.monotonic()
+            s.spawn()
+            while not os.path.exists(s.socket_path):
+                time.sleep(0.01)
+            held = s.create("own", "echo")
+            waits = self.waits(s, held)
+            s.wait_worker("own/0", "idle")
+            at = time.time() * SECOND
+            late = time.monotonic() - begin > 4  # after 5 s, groups without Limits of their own wait no more
+        job = s.wait_job(held)
+        self.assertEqual(job["state"], "succeeded")
+        if not late:
+            self.assertEqual(waits[:1], [("limits_unread", "own")])
+            self.assertGreater(job["started_at"], at)
 
     def test_Q7_a_cost_counts_in_all_groups(self):
         s = self.shared({"Rate": "10/1h", "Burst": 10}, "a", "b")
@@ -371,6 +488,22 @@ class Limits(Case):
             for id in held:
                 self.waiting(s, id, "running_max", group)
             self.assertEqual(s.do(group, "echo")["state"], "succeeded")
+            go.ring()
+            for id in (first, *held):
+                self.assertEqual(s.wait_job(id)["state"], "succeeded")
+
+    def test_Q7_jobs_that_cannot_be_set_aside_wait_for_memory(self):
+        for s, group in self.both(Running=1, RunningPer="key"):
+            s.stop()
+            with open(s.path("fault"), "w", encoding="ascii") as file:
+                file.write("limit:2+")
+            s.with_faults(f"@{s.path('fault')}").start()
+            first, go = s.busy(group, key="a")
+            held = [s.create(group, "echo", key=key) for key in "abc"]
+            for id in held:
+                s.wait_job_state(id, "backoff")
+            self.assertEqual(s.do(group, "echo")["state"], "succeeded")
+            os.unlink(s.path("fault"))
             go.ring()
             for id in (first, *held):
                 self.assertEqual(s.wait_job(id)["state"], "succeeded")

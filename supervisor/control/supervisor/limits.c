@@ -6,9 +6,10 @@
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/report.h"
+#include "supervisor/group/cell/cell-limit-key.h"
+#include "supervisor/group/cell/limit-table.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/group/group.h"
-#include "supervisor/group/limit-table.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
@@ -31,14 +32,23 @@ static void report_level(struct reply *reply, const struct limit *limit)
 {
     if (limit_has_rate(&limit->bounds))
         reply_uint(reply, "ready", limit_ready(limit));
-    reply_uint(reply, "taken", limit->level.taken);
+    reply_uint(reply, "taken", limit->taken);
 }
 
-/* Whether the bounds differ from those of the file. */
-static void report_set(struct reply *reply, const struct limit_table *table, const char *name)
+static void begin_limit(struct reply *reply, const char *name, const char *kind)
 {
-    if (limit_table_setting(table, name))
+    reply_object(reply, NULL);
+    reply_string(reply, "name", name);
+    reply_string(reply, "kind", kind);
+}
+
+static void end_limit(struct reply *reply, uint64_t n_waiting, usec_t held, bool is_set)
+{
+    reply_uint(reply, "waiting", n_waiting);
+    reply_uint(reply, "held_usec", held);
+    if (is_set)
         reply_bool(reply, "set", true);
+    reply_end_object(reply);
 }
 
 /* Jobs in the queues of groups with cells that wait. */
@@ -58,20 +68,17 @@ static uint64_t count_waiting(const struct limit *limit)
 static void report_named(struct reply *reply, const struct limit_table *table,
                          const struct limit *limit)
 {
-    reply_object(reply, NULL);
-    reply_string(reply, "name", limit->name);
-    reply_string(reply, "kind", "limit");
+    begin_limit(reply, limit->name, "limit");
     report_bounds(reply, &limit->bounds);
     report_level(reply, limit);
-    reply_uint(reply, "waiting", count_waiting(limit));
-    reply_uint(reply, "held_usec", limit_held(limit));
-    report_set(reply, table, limit->name);
-    reply_end_object(reply);
+    end_limit(reply, count_waiting(limit), limit_held(limit),
+              limit_table_setting(table, limit->name));
 }
 
-static struct config_bounds bounds_of(const struct group *group)
+static bool has_own(const struct group *group)
 {
-    return limit_table_bounds(group->context->limits, group->name, &group->config->limits);
+    return limit_has_bounds(&group->limits.bounds) ||
+           limit_table_setting(group->limits.table, group->name);
 }
 
 static void report_own(struct reply *reply, const struct group *group)
@@ -79,55 +86,122 @@ static void report_own(struct reply *reply, const struct group *group)
     static const char *const pers[] = {
         [CONFIG_LIMIT_PER_GROUP] = "group", [CONFIG_LIMIT_PER_KEY] = "key"};
     const struct limits *limits = &group->limits;
-    const struct config_group *config = group->config;
     const usec_t held = limit_held(&limits->own), aside = limits_held_aside(limits);
-    const struct config_bounds bounds = bounds_of(group);
 
-    reply_object(reply, NULL);
-    reply_string(reply, "name", group->name);
-    reply_string(reply, "kind", "group");
-    report_bounds(reply, &bounds);
-    reply_string(reply, "rate_per", pers[config->rate_per]);
-    reply_string(reply, "running_per", pers[config->running_per]);
+    begin_limit(reply, group->name, "group");
+    report_bounds(reply, &limits->bounds);
+    reply_string(reply, "rate_per", pers[group->config->rate_per]);
+    reply_string(reply, "running_per", pers[group->config->running_per]);
     if (limit_has_bounds(&limits->own.bounds))
         report_level(reply, &limits->own);
-    reply_uint(reply, "waiting", count_waiting(&limits->own) + limits->n_aside);
-    reply_uint(reply, "held_usec", held > aside ? held : aside);
-    report_set(reply, group->context->limits, group->name);
-    reply_end_object(reply);
+    end_limit(reply, count_waiting(&limits->own) + limits->n_aside, held > aside ? held : aside,
+              limit_table_setting(limits->table, group->name));
 }
 
 void report_limits_of(struct reply *reply, const struct group *group)
 {
-    if (!limits_exist(&group->limits))
+    const struct limits *limits = &group->limits;
+
+    if (!has_own(group) && limits->n_uses == 0)
         return;
     reply_array(reply, "limits");
-    if (limit_has_bounds(&group->limits.own.bounds) || group->limits.by_key)
+    if (has_own(group))
         report_own(reply, group);
-    for (size_t i = 0; i < group->limits.n_uses; i++)
-        if (group->limits.uses[i].limit != &group->limits.own)
-            report_named(reply, group->context->limits, group->limits.uses[i].limit);
+    for (size_t i = 0; i < limits->n_uses; i++)
+        if (limits->uses[i].limit != &limits->own)
+            report_named(reply, limits->table, limits->uses[i].limit);
     reply_end_array(reply);
+}
+
+/* All but those of keys. */
+static void report_shared(struct reply *reply, const struct control_context *context)
+{
+    const struct limit_table *table = context->groups->limits;
+    const struct group *group;
+    size_t cursor = 0;
+
+    list_for_each (node, &table->limits)
+        report_named(reply, table, &list_entry(node, struct named_limit, link)->limit);
+    while ((group = registry_next(context->registry, &cursor)))
+        if (has_own(group))
+            report_own(reply, group);
 }
 
 void report_limits(struct reply *reply, const struct control_context *context)
 {
-    const struct group *group;
-    size_t cursor = 0;
-
     reply_array(reply, "limits");
-    list_for_each (node, &context->groups->limits->limits)
-        report_named(reply, context->groups->limits,
-                     &list_entry(node, struct named_limit, link)->limit);
-    while ((group = registry_next(context->registry, &cursor)))
-        if (limit_has_bounds(&group->limits.own.bounds) || group->limits.by_key)
-            report_own(reply, group);
+    report_shared(reply, context);
     reply_end_array(reply);
+}
+
+/* ---- what was set, of keys and of what is gone ---- */
+
+static void report_key(struct reply *reply, const struct group *group, const char *name)
+{
+    const char *text = name + strlen(group->name) + 1;
+    const struct limit_key *key = limit_keys_find(&group->limits, text, strlen(text));
+    const struct limit limit = limit_keys_look(&group->limits, text, strlen(text));
+    const uint64_t n_waiting = key && key->held ? key->held->n_jobs : 0;
+
+    begin_limit(reply, name, "key");
+    report_bounds(reply, &limit.bounds);
+    report_level(reply, &limit);
+    end_limit(reply, n_waiting, n_waiting > 0 ? limit_held(&key->limit) : 0, true);
+}
+
+/* It was set, and no file describes it any more: a reset removes it. */
+static void report_gone(struct reply *reply, const struct limit_setting *setting)
+{
+    const struct config_bounds none = LIMIT_NO_BOUNDS;
+    const struct config_bounds bounds = limit_row_bounds(&setting->row, &none);
+
+    begin_limit(reply, setting->name, "undescribed");
+    report_bounds(reply, &bounds);
+    end_limit(reply, 0, 0, true);
+}
+
+/* The group whose own limit, or whose key, has this name; NULL = none. */
+static struct group *group_of(const struct control_context *context, const char *name)
+{
+    struct group *group = context->groups->group_of(context->registry, name);
+    const bool is_its =
+        group && (strcmp(group->name, name) == 0 || limit_is_key_of(name, group->name));
+
+    return is_its && group->removal == GROUP_STAYS ? group : NULL;
+}
+
+static bool is_described(const struct control_context *context, const char *name)
+{
+    const struct named_limit *limit = limit_table_find(context->groups->limits, name);
+
+    return (limit && limit->described) || group_of(context, name);
+}
+
+/* Routing keys are contents. */
+static void report_setting(struct reply *reply, const struct request *request,
+                           const struct limit_setting *setting)
+{
+    const struct group *group = group_of(request->context, setting->name);
+    const bool is_key = strchr(setting->name, '/');
+
+    if (is_key && !access_group(request, group))
+        return;
+    if (is_key && group)
+        report_key(reply, group, setting->name);
+    else if (!is_described(request->context, setting->name))
+        report_gone(reply, setting);
 }
 
 static void get_limits(struct request *request)
 {
-    report_limits(request_begin(request), request->context);
+    const struct control_context *context = request->context;
+    struct reply *reply = request_begin(request);
+
+    reply_array(reply, "limits");
+    report_shared(reply, context);
+    list_for_each (node, &context->groups->limits->settings)
+        report_setting(reply, request, list_entry(node, struct limit_setting, link));
+    reply_end_array(reply);
     request_end(request);
 }
 
@@ -140,7 +214,7 @@ struct set_call {
     struct control_context *context;
     struct limit_row row;
     bool resets;
-    char name[CONFIG_GROUP_NAME_MAX + 1];
+    char name[LIMIT_SETTING_NAME_MAX + 1];
 };
 
 static int apply_set(struct store_task *task, struct database *database)
@@ -151,14 +225,27 @@ static int apply_set(struct store_task *task, struct database *database)
                         : limit_rows_put(database, call->name, &call->row);
 }
 
+static bool concerns(const char *name, const struct group *group)
+{
+    if (strcmp(name, group->name) == 0 || limit_is_key_of(name, group->name))
+        return true;
+    for (char **used = group->config->uses.strings; used && *used; used++)
+        if (strcmp(*used, name) == 0)
+            return true;
+    return false;
+}
+
 static int take_effect(const struct set_call *call)
 {
-    struct limit_table *table = call->context->groups->limits;
-    struct group *group = registry_find(call->context->registry, call->name);
-    const int r = limit_table_set(table, call->name, call->resets ? NULL : &call->row);
+    const struct control_context *context = call->context;
+    const int r =
+        limit_table_set(context->groups->limits, call->name, call->resets ? NULL : &call->row);
+    struct group *group;
+    size_t cursor = 0;
 
-    if (r == 0 && group)
-        group_review_limits(group);
+    while (r == 0 && (group = registry_next(context->registry, &cursor)))
+        if (concerns(call->name, group))
+            group_review_limits(group);
     return r;
 }
 
@@ -184,7 +271,7 @@ static void on_set(struct store_task *task, int result)
     if (r == 0)
         r = take_effect(call);
     if (call->request)
-        answer_set(call->request, call, r < 0 ? r : 0);
+        answer_set(call->request, call, r > 0 ? -ENOSPC : r);
     free(call);
 }
 
@@ -227,66 +314,72 @@ static bool check_set(struct request *request)
     return true;
 }
 
-static bool exists(const struct control_context *context, const char *name)
+/* A limit of a key is one that the group has for each key. */
+static bool check_key(struct request *request, const struct group *group, const char *name)
 {
-    const struct named_limit *limit = limit_table_find(context->groups->limits, name);
-    const struct group *group = registry_find(context->registry, name);
+    const struct config_group *config = group ? group->config : NULL;
 
-    return (limit && limit->described) || (group && group->removal == GROUP_STAYS);
+    if (!group || strcmp(name, group->name) == 0)
+        return true;
+    if (name[strlen(group->name) + 1] == '\0' || strlen(name) > LIMIT_SETTING_NAME_MAX)
+        return request_refuse(request, "name", "GROUP/KEY, with a key of 1 to 255 bytes");
+    if (config->rate_per != CONFIG_LIMIT_PER_KEY &&
+        (request_has(request, "rate") || request_has(request, "burst")))
+        return request_refuse(request, "rate", "of a key, in a group with RatePer=key");
+    if (config->running_per != CONFIG_LIMIT_PER_KEY && request_has(request, "running"))
+        return request_refuse(request, "running", "of a key, in a group with RunningPer=key");
+    return true;
 }
 
-static void begin_set(struct request *request, struct set_call *call)
+static void take_parameters(struct set_call *call, const struct request *request)
 {
-    struct control_context *context = request->context;
-
-    if (!context->durable->store)
-        context->want_store(context->userdata);
-    if (!context->durable->store) {
-        request_fail_string(request, "NotKept", "problem", "there is no store to write it to");
-        free(call);
-        return;
-    }
-    call->request = request;
-    request->state = call;
-    request->drop = drop_set;
-    store_add(context->durable->store, &call->task);
+    call->context = request->context;
+    call->resets = request_bool(request, "reset");
+    take_number(request, "rate", &call->row.rate);
+    take_number(request, "period_usec", &call->row.period);
+    take_number(request, "burst", &call->row.burst);
+    take_number(request, "running", &call->row.running);
 }
 
-static void set_limit(struct request *request)
+static void begin_set(struct request *request, const char *name, const struct limit_row *before)
 {
-    const char *name = request_string(request, "name");
-    const struct limit_table *table = request->context->groups->limits;
-    const struct limit_row *before;
-    struct set_call *call;
+    struct set_call *call = calloc(1, sizeof(*call));
 
-    if (!exists(request->context, name)) {
-        request_fail_string(request, "NoSuchTarget", "target", name);
-        return;
-    }
-    before = limit_table_setting(table, name);
-    if (!check_set(request))
-        return;
-    if (!before && table->n_settings >= LIMIT_SETTINGS_MAX) {
-        request_fail_string(request, "NotKept", "problem", "1000 limits are set already");
-        return;
-    }
-    call = calloc(1, sizeof(*call));
     if (!call) {
         request_internal(request, -ENOMEM);
         return;
     }
     call->task = (struct store_task){.addition = true, .apply = apply_set, .done = on_set};
     list_init(&call->task.link);
-    call->context = request->context;
     (void)snprintf(call->name, sizeof(call->name), "%s", name);
-    call->resets = request_bool(request, "reset");
     if (before)
         call->row = *before;
-    take_number(request, "rate", &call->row.rate);
-    take_number(request, "period_usec", &call->row.period);
-    take_number(request, "burst", &call->row.burst);
-    take_number(request, "running", &call->row.running);
-    begin_set(request, call);
+    take_parameters(call, request);
+    call->request = request;
+    request->state = call;
+    request->drop = drop_set;
+    store_add(call->context->durable->store, &call->task);
+}
+
+static void set_limit(struct request *request)
+{
+    struct control_context *context = request->context;
+    const char *name = request_string(request, "name"), *problem;
+    const struct limit_row *before = limit_table_setting(context->groups->limits, name);
+
+    if (!is_described(context, name) && !(before && request_bool(request, "reset"))) {
+        request_fail_string(request, "NoSuchTarget", "target", name);
+        return;
+    }
+    if (!check_key(request, group_of(context, name), name) || !check_set(request))
+        return;
+    problem = context->want_store(context->userdata);
+    if (!problem && !before && limit_table_is_full(context->groups->limits))
+        problem = "1000 limits are set already";
+    if (problem)
+        request_fail_string(request, "NotKept", "problem", problem);
+    else
+        begin_set(request, name, before);
 }
 
 const struct request_method control_limit_methods[] = {

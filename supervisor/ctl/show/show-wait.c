@@ -90,6 +90,8 @@ static const struct {
      "a "
      "limit of its key] (RatePer=, RunningPer=)",
      false},
+    {"limits_unread",
+     "what 'troupectl limit' has set for {target} is not read from disk yet[: {text}]", false},
     {"cancelling", "its cancellation is requested, and {target} has not ended it yet", false},
     {"running", "nothing: {target} works on it", false},
     {"ending", "its worker {target} is being ended: {text}", false},

@@ -15,7 +15,7 @@
 
 static const struct list_column columns[] = {
     {"LIMIT", "{name}", LIST_LEFT},
-    {"OF", "[{kind=group}the group|groups]", LIST_LEFT},
+    {"OF", "[{kind=group}the group|{kind=key}a key|{kind=undescribed}no file|groups]", LIST_LEFT},
     {"RUNNING", "[[{taken:count} of ]{running:count}[{running_per=key} per key]]", LIST_LEFT},
     {"RATE", "[{rate:count} in {period_usec:span}[{rate_per=key} per key]]", LIST_LEFT},
     {"READY", "[{ready:count} of {burst:count}]", LIST_LEFT},

@@ -34,7 +34,7 @@ static uint64_t n_could_begin(const struct cell *cell)
         return 0;
     if (n == 0)
         return actor && !mailbox_idle(&actor->mailbox);
-    return list_linked(&cell->limit_link) ? 1 : n;
+    return cell->limit_waiter.at ? 1 : n;
 }
 
 static struct elastic_view cell_elastic_view(const struct cell *cell)

@@ -1,96 +1,109 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/cell/cell-limit.h"
 
-#include "supervisor/group/cell/cell-limit-line.h"
+#include "supervisor/group/cell/cell-limit-key.h"
 #include "supervisor/group/cell/cell-private.h"
+#include "supervisor/group/cell/limit-table.h"
 #include <errno.h>
+
+#define each_gate(gate)                                                                            \
+    enum limit_gate gate = LIMIT_RATE;                                                             \
+    gate <= LIMIT_RUNNING;                                                                         \
+    gate++
 
 /* ---- the turns of cells ---- */
 
-void limits_begin_turn(struct cell *cell)
-{
-    struct limit_use *use = list_linked(&cell->limit_link) ? cell->limit_use : NULL;
-
-    cell->limit_turn = NULL;
-    if (!use)
-        return;
-    if (list_first(&use->limit->waiting) != &cell->limit_link) {
-        cell->limit_cost = 0; /* its next job may be another one now, or none: see below */
-        return;
-    }
-    cell->limit_turn = use;
-    limit_leave(cell);
-}
-
-static void drop_turn(struct limits *limits, struct cell *cell)
-{
-    cell->limit_turn = NULL;
-    for (size_t i = 0; i < limits->n_uses; i++)
-        if (limits->uses[i].limit->claimant == cell)
-            limits->uses[i].limit->claimant = NULL;
-}
-
-void limits_end_turn(struct limits *limits, struct cell *cell)
-{
-    if (!list_linked(&cell->limit_link))
-        drop_turn(limits, cell);
-    limits_pass_on(limits);
-}
-
-void limits_pass_on(struct limits *limits)
+/* Returns NULL for the limit of a key, and NULL. */
+static struct limit_use *use_of(struct limits *limits, const struct limit *limit)
 {
     for (size_t i = 0; i < limits->n_uses; i++)
-        limit_pass_on(limits->uses[i].limit);
-}
-
-static struct limit_use *first_that_holds(struct limits *limits, unsigned cost)
-{
-    for (enum limit_gate gate = LIMIT_RATE; gate <= LIMIT_RUNNING; gate++)
-        for (size_t i = 0; i < limits->n_uses; i++)
-            if (limit_holds(limits->uses[i].limit, cost, gate))
-                return &limits->uses[i];
-    return NULL;
-}
-
-static struct limit_use *first_of_others(struct limits *limits, const struct cell *cell)
-{
-    for (size_t i = 0; i < limits->n_uses; i++)
-        if (limit_is_others(limits->uses[i].limit, cell))
+        if (limits->uses[i].limit == limit)
             return &limits->uses[i];
     return NULL;
 }
 
-bool limits_hold_cell(struct limits *limits, struct cell *cell, const struct job *job)
+static void leave(struct limits *limits, struct cell *cell)
 {
-    struct limit_use *use;
+    struct limit_use *use = use_of(limits, cell->limit_waiter.at);
 
-    if (list_linked(&cell->limit_link)) {
-        cell->limit_cost = job_cost(job);
+    if (use)
+        use->n_cells--;
+    limit_leave(&cell->limit_waiter);
+}
+
+void limits_leave(struct limits *limits, struct cell *cell)
+{
+    leave(limits, cell);
+    for (size_t i = 0; i < limits->n_uses; i++)
+        limit_unclaim(limits->uses[i].limit, &cell->limit_waiter);
+}
+
+void limits_end_turn(struct limits *limits, struct cell *cell)
+{
+    if (!cell->limit_stops)
+        limits_leave(limits, cell);
+    cell->limit_stops = false;
+}
+
+static struct limit_use *first_that_holds(struct limits *limits, const struct cell *cell,
+                                          unsigned cost)
+{
+    for (each_gate(gate))
+        for (size_t i = 0; i < limits->n_uses; i++)
+            if (limit_holds(limits->uses[i].limit, cost, gate))
+                return &limits->uses[i];
+    for (size_t i = 0; i < limits->n_uses; i++)
+        if (!limit_lets(limits->uses[i].limit, &cell->limit_waiter, cost))
+            return &limits->uses[i];
+    return NULL;
+}
+
+/* Whether a limit of the whole group holds the cell, whose next job needs so many units. It waits
+ * in one line: that in which it is, as long as it is held there. */
+static bool holds_cell(struct limits *limits, struct cell *cell, unsigned cost)
+{
+    struct limit_waiter *waiter = &cell->limit_waiter;
+    struct limit_use *at = use_of(limits, waiter->at), *use;
+
+    if (at && !limit_lets(at->limit, waiter, cost)) {
+        limit_wait(at->limit, waiter, cost, false);
         return true;
     }
-    use = first_that_holds(limits, job_cost(job));
-    if (!use)
-        use = first_of_others(limits, cell);
+    use = first_that_holds(limits, cell, cost);
     if (!use)
         return false;
-    if (cell->limit_turn && cell->limit_turn != use)
-        limit_claim(cell->limit_turn->limit, cell, use->limit);
-    limit_wait(use, cell, job_cost(job), cell->limit_turn);
+    if (at)
+        limit_claim(at->limit, waiter, use->limit);
+    leave(limits, cell);
+    use->n_cells++;
+    limit_wait(use->limit, waiter, cost, at != NULL);
     return true;
+}
+
+enum limit_verdict limits_review(struct limits *limits, struct cell *cell, struct job *job)
+{
+    enum limit_verdict verdict = LIMIT_STOPS;
+
+    if (limits->known != LIMITS_KNOWN)
+        return LIMIT_STOPS; /* limits_end_change() follows */
+    if (!holds_cell(limits, cell, job_cost(job)))
+        verdict = limit_keys_review(limits, cell, job);
+    cell->limit_stops = verdict == LIMIT_STOPS;
+    return verdict;
 }
 
 /* ---- what runs ---- */
 
 int limits_begin(struct limits *limits, struct job *job, bool counts)
 {
-    const int r = limit_lines_begin(limits, job, counts);
+    const int r = limit_keys_begin(limits, job, counts);
 
     if (r < 0)
         return r;
     for (size_t i = 0; i < limits->n_uses; i++)
-        limit_take(&limits->uses[i], job_cost(job), counts);
+        limit_take(limits->uses[i].limit, job_cost(job), counts);
     if (counts)
-        drop_turn(limits, job->cell);
+        limits_leave(limits, job->cell);
     job->limited = true;
     return 0;
 }
@@ -99,57 +112,53 @@ void limits_end(struct limits *limits, struct job *job, bool counted)
 {
     job->limited = false;
     for (size_t i = 0; i < limits->n_uses; i++)
-        limit_give(&limits->uses[i], job_cost(job), !counted);
-    limit_lines_end(limits, job, counted);
+        limit_give(limits->uses[i].limit, job_cost(job), !counted);
+    limit_keys_end(limits, job, counted);
 }
 
 /* ---- what holds ---- */
 
-static struct limit_hold hold_of(const struct limit *limit, const struct config_bounds *bounds,
-                                 const struct limit_level *level, unsigned cost,
-                                 enum limit_gate gate)
+static struct limit_hold hold_of(const struct limit *limit, unsigned cost, enum limit_gate gate)
 {
-    const bool is_rate = gate == LIMIT_RATE;
-
     return (struct limit_hold){
         .gate = gate,
         .limit = limit,
-        .until = is_rate ? limit_room_at(bounds, level, cost) / NSEC_PER_USEC + 1 : 0,
-        .taken = level->taken,
-        .units = bounds->running,
+        .until = gate == LIMIT_RATE ? limit_room_at(limit, cost) : 0,
+        .taken = limit->taken,
+        .units = limit->bounds.running,
     };
-}
-
-static struct limit_hold hold_of_limit(const struct limit *limit, unsigned cost,
-                                       enum limit_gate gate)
-{
-    return hold_of(limit, &limit->bounds, &limit->level, cost, gate);
 }
 
 struct limit_hold limits_of_group(const struct limits *limits)
 {
+    if (limits->known != LIMITS_KNOWN)
+        return (struct limit_hold){.gate = LIMIT_UNREAD};
     for (size_t i = 0; i < limits->n_uses; i++)
         if (limits->uses[i].n_cells > 0)
-            for (enum limit_gate gate = LIMIT_RATE; gate <= LIMIT_RUNNING; gate++)
+            for (each_gate(gate))
                 if (limit_holds(limits->uses[i].limit, 1, gate))
-                    return hold_of_limit(limits->uses[i].limit, 1, gate);
+                    return hold_of(limits->uses[i].limit, 1, gate);
     return (struct limit_hold){.gate = LIMIT_NONE};
 }
 
 struct limit_hold limits_of_job(const struct limits *limits, const struct job *job)
 {
-    const unsigned cost = job_cost(job);
-    struct limit_line line;
+    const struct limit key = limit_keys_look(limits, job->key, job->key_size);
+    struct limit_hold hold = {.gate = LIMIT_NONE};
 
-    limit_lines_look(limits, job, &line);
-    for (enum limit_gate gate = LIMIT_RATE; gate <= LIMIT_RUNNING; gate++) {
+    if (limits->known != LIMITS_KNOWN)
+        return (struct limit_hold){.gate = LIMIT_UNREAD};
+    for (each_gate(gate)) {
         for (size_t i = 0; i < limits->n_uses; i++)
-            if (limit_holds(limits->uses[i].limit, cost, gate))
-                return hold_of_limit(limits->uses[i].limit, cost, gate);
-        if (limit_level_holds(&line.bounds, &line.level, cost, gate, limit_now(limits->loop)))
-            return hold_of(NULL, &line.bounds, &line.level, cost, gate);
+            if (limit_holds(limits->uses[i].limit, job_cost(job), gate))
+                return hold_of(limits->uses[i].limit, job_cost(job), gate);
+        if (limit_holds(&key, job_cost(job), gate)) {
+            hold = hold_of(&key, job_cost(job), gate);
+            hold.limit = NULL;
+            return hold;
+        }
     }
-    return (struct limit_hold){.gate = LIMIT_NONE};
+    return hold;
 }
 
 usec_t limits_held_aside(const struct limits *limits)
@@ -159,89 +168,83 @@ usec_t limits_held_aside(const struct limits *limits)
 
 /* ---- life ---- */
 
-void limits_init(struct limits *limits, const char *name, struct loop *loop,
-                 const struct job_counts *counts)
+int limits_init(struct limits *limits, const char *name, const struct limit_table *table,
+                const struct job_counts *counts)
 {
-    *limits = (struct limits){.loop = loop, .counts = counts, .key_bounds = LIMIT_NO_BOUNDS};
-    limit_init(&limits->own, name, loop);
-    limit_lines_init(limits);
+    *limits = (struct limits){.loop = table->loop,
+                              .table = table,
+                              .counts = counts,
+                              .bounds = LIMIT_NO_BOUNDS,
+                              .key_bounds = LIMIT_NO_BOUNDS};
+    limit_keys_init(limits);
+    return limit_init(&limits->own, name, table->loop);
 }
 
 void limits_take_over(struct limits *limits)
 {
-    const uint64_t now = limit_now(limits->loop);
-
-    limits->taken_over = now;
-    for (size_t i = 0; i < limits->n_uses; i++) {
-        struct limit *limit = limits->uses[i].limit;
-
-        if (limit_has_rate(&limit->bounds))
-            limit->level.empty_at = limit_full_at(&limit->bounds, now);
-    }
+    if (limits->taken_over == 0)
+        limits->taken_over = limit_now(&limits->own);
+    for (size_t i = 0; i < limits->n_uses; i++)
+        limit_fill(limits->uses[i].limit, limits->taken_over);
 }
 
 static void drop_uses(struct limits *limits)
 {
-    for (size_t i = 0; i < limits->n_uses; i++) {
-        struct limit_use *use = &limits->uses[i];
-
-        list_unlink(&use->link);
-        use->limit->level.taken -= use->taken;
-    }
+    for (size_t i = 0; i < limits->n_uses; i++)
+        list_unlink(&limits->uses[i].link);
     limits->n_uses = 0;
 }
 
-void limits_add_use(struct limits *limits, struct limit *limit)
+static void add_use(struct limits *limits, struct limit *limit)
 {
     struct limit_use *use = &limits->uses[limits->n_uses];
 
-    for (size_t i = 0; i < limits->n_uses; i++)
-        if (limits->uses[i].limit == limit)
-            return;
+    if (use_of(limits, limit))
+        return;
     limits->n_uses++;
     *use = (struct limit_use){.limit = limit, .limits = limits};
     list_push_back(&limit->uses, &use->link);
 }
 
-/* The part of the group's bounds that is for the whole group, or for each key. */
-static struct config_bounds part_of(const struct config_group *config,
-                                    const struct config_bounds *all, enum config_limit_per per)
-{
-    struct config_bounds bounds = LIMIT_NO_BOUNDS;
-
-    bounds.burst = all->burst;
-    if (config->rate_per == per)
-        bounds.rate = all->rate;
-    if (config->running_per == per)
-        bounds.running = all->running;
-    return bounds;
-}
-
 void limits_deinit(struct limits *limits)
 {
     drop_uses(limits);
-    limit_lines_deinit(limits);
+    limit_keys_deinit(limits);
     limit_deinit(&limits->own);
 }
 
-void limits_change(struct limits *limits, const struct config_group *config,
-                   const struct config_bounds *bounds)
+void limits_change(struct limits *limits, const struct config_group *config)
 {
-    const struct config_bounds own = part_of(config, bounds, CONFIG_LIMIT_PER_GROUP);
+    struct config_bounds own;
 
     limits->config = config;
+    limits->bounds = limit_table_bounds(limits->table, config->name, &config->limits);
+    own = limit_part(config, &limits->bounds, CONFIG_LIMIT_PER_GROUP);
+    limits->key_bounds = limit_part(config, &limits->bounds, CONFIG_LIMIT_PER_KEY);
+    limits->keys_set = limit_table_has_keys(limits->table, config->name);
+    limits->by_key = limit_has_bounds(&limits->key_bounds) || limits->keys_set;
     drop_uses(limits);
-    if (limit_has_bounds(&own))
-        limits_add_use(limits, &limits->own);
     limit_set_bounds(&limits->own, &own);
-    limits->key_bounds = part_of(config, bounds, CONFIG_LIMIT_PER_KEY);
-    limits->by_key = limit_has_bounds(&limits->key_bounds);
-    limits->n_changes++;
-    limits->n_uncounted = 0;
+    if (limit_has_bounds(&own))
+        add_use(limits, &limits->own);
+    for (char **name = config->uses.strings; name && *name; name++)
+        add_use(limits, &limit_table_find(limits->table, *name)->limit);
+    limit_keys_change(limits);
 }
 
 void limits_end_change(struct limits *limits)
 {
-    limit_lines_review(limits);
-    limits_pass_on(limits);
+    for (size_t i = 0; i < limits->n_uses; i++)
+        limit_review(limits->uses[i].limit);
+}
+
+bool limits_are_set(const struct limits *limits)
+{
+    if (limits->known != LIMITS_KNOWN || limits->keys_set ||
+        limit_table_setting(limits->table, limits->own.name))
+        return true;
+    for (size_t i = 0; i < limits->n_uses; i++)
+        if (limit_table_setting(limits->table, limits->uses[i].limit->name))
+            return true;
+    return false;
 }

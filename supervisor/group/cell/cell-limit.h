@@ -3,93 +3,98 @@
 
 /*
  * The limits of a group's jobs: its own ([Limits]), those that it uses (NAME.limit), and those of
- * each routing key (RatePer=key, RunningPer=key).
+ * each routing key (RatePer=key, RunningPer=key). limit.h describes one.
  *
- * A limit of the whole group holds its cells: see cell-limit-gate.h. A limit per key holds the jobs
- * of that key only: they are set aside in a line, and return to the queue one by one. A line that
- * has no jobs and an empty bucket is freed. Of those that have no jobs, LIMIT_IDLE_MAX are kept, so
- * that new keys do not take memory without end.
+ *                limits_review()                limits_begin()
+ *     queued  --------------------->  passes  ----------------->  running   takes units
+ *      ^   |                                                        |
+ *      |   | a limit of the whole group, or of its limits,          | limits_end(): gives them
+ * back, |   | holds: the job stays, and its cell waits in            | and the next of each line
+ * has |   | the line of that limit                                 | its turn |   | a limit of its
+ * key holds: the job is set aside |   v aside: in the line of its key, while the jobs behind it go
+ * on. The key has its turn: the next one returns, and passes the other limits like any job
+ *
+ * Of the keys that have no jobs, LIMIT_IDLE_MAX are kept, so that new keys do not take memory
+ * without end.
  */
 
 #include "shared/base/clock.h"
-#include "shared/base/heap.h"
 #include "shared/base/index.h"
 #include "shared/base/list.h"
-#include "supervisor/group/cell/cell-limit-gate.h"
 #include "supervisor/group/cell/job-stats.h"
+#include "supervisor/group/cell/limit.h"
 #include "supervisor/job/queue.h"
 #include "supervisor/loop/loop.h"
-#include "supervisor/loop/timer.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 struct cell;
 struct job;
+struct limit_table;
 
 #define LIMIT_IDLE_MAX 100000
 
-/* The jobs of a key. */
-struct limit_line {
-    struct index_entry by_key;
-    struct heap_node by_time; /* in limits.times: when it is looked at again */
-    struct config_bounds bounds;
-    struct limit_level level;
-    struct list link;     /* in cell.lines, while it holds jobs; in limits.idle */
-    struct list all_link; /* in limits.all */
-    struct queue *held;   /* jobs set aside; NULL = none */
-    struct cell *cell;    /* theirs */
-    uint32_t change;      /* limits.n_changes when its level was counted */
-    uint32_t seen;        /* limits.n_reviews when it was looked at */
-    bool returned;        /* a job of it has returned to the queue */
-    bool idle;            /* no job has its key, but its bucket is not empty */
-    uint8_t key_size;
-    char key[];
+/* A limit of a group: its own, or one that it uses. */
+struct limit_use {
+    struct limit *limit;
+    struct limits *limits; /* of the group */
+    struct list link;      /* in limit.uses */
+    uint64_t n_cells;      /* of the group that wait */
+};
+
+/* Whether what was set at run time is known: the store may not be open yet. */
+enum limits_known {
+    LIMITS_KNOWN,
+    LIMITS_AWAITED, /* until it turns out that the store cannot be read soon */
+    LIMITS_SET,     /* something was set: until it is known */
 };
 
 struct limits {
     const struct config_group *config;
+    const struct limit_table *table;
     struct loop *loop;
     const struct job_counts *counts; /* of the group */
     struct limit own;
-    struct limit_use uses[1 + CONFIG_USES_MAX]; /* the first is of `own` */
+    struct limit_use uses[1 + CONFIG_USES_MAX]; /* the first is of `own`, if it has bounds */
     size_t n_uses;
-    bool by_key; /* `key_bounds` has some */
+    enum limits_known known;     /* no job begins before LIMITS_KNOWN */
+    bool by_key;                 /* there are limits of keys */
+    bool keys_set;               /* some have bounds of their own */
+    struct config_bounds bounds; /* of [Limits], or as set at run time */
     struct config_bounds key_bounds;
-    uint64_t taken_over;  /* monotonic, nanoseconds: see limits_take_over(); 0 = not */
-    uint32_t n_changes;   /* of the bounds */
-    uint32_t n_reviews;   /* of all lines */
-    uint32_t n_uncounted; /* jobs in hand for whose key there was no memory */
-    struct index keys;    /* struct limit_line.by_key */
-    struct list all;      /* struct limit_line.all_link; those not seen in the last review first */
-    struct list idle;     /* struct limit_line.link, the one used last at the end */
+    uint64_t taken_over;       /* monotonic, nanoseconds: see limits_take_over(); 0 = not */
+    uint32_t n_changes;        /* of the bounds of keys */
+    uint32_t n_uncounted;      /* jobs in hand for whose key there was no memory */
+    struct index keys;         /* struct limit_key.by_key */
+    struct list all;           /* struct limit_key.all_link: those that are up to date */
+    struct list changed;       /* struct limit_key.all_link: the others */
+    struct loop_deferred look; /* at these */
+    struct list idle;          /* struct limit_key.link, the one used last at the end */
     uint64_t n_idle;
-    struct heap times;  /* struct limit_line.by_time */
-    struct timer timer; /* of the first of them */
-    struct loop_deferred review;
-    uint64_t n_aside;   /* jobs in lines */
-    usec_t aside_since; /* monotonic: no job has left a line since */
+    uint64_t n_aside;   /* jobs that keys hold */
+    usec_t aside_since; /* monotonic: none has returned since */
 };
 
-/* `counts`: of the group. limits_change(), and limits_add_use() for each limit of Uses=, follow. */
-void limits_init(struct limits *limits, const char *name, struct loop *loop,
-                 const struct job_counts *counts);
+/* `counts`: of the group. limits_change() follows. Returns 0 or -ENOMEM; limits_deinit() is due. */
+int limits_init(struct limits *limits, const char *name, const struct limit_table *table,
+                const struct job_counts *counts);
 /* An earlier supervisor has begun jobs, and their number is not known: takes each bucket for full.
  */
 void limits_take_over(struct limits *limits);
 void limits_deinit(struct limits *limits); /* no job is left */
-/* The bounds, which may differ from those of the file, change: no job counts as running until
- * limits_begin() is called for it again; then limits_end_change(). Lines are looked at in later
- * turns. */
-void limits_change(struct limits *limits, const struct config_group *config,
-                   const struct config_bounds *bounds);
-/* Does nothing if the group uses the limit already. */
-void limits_add_use(struct limits *limits, struct limit *limit);
+/* The bounds change. Before, limits_leave() is called for all cells, and limits_end() for all jobs;
+ * afterwards limits_begin(), then limits_end_change(). limit_table_reserve() has made the limits of
+ * Uses=. */
+void limits_change(struct limits *limits, const struct config_group *config);
 void limits_end_change(struct limits *limits);
+/* Whether something was set at run time of the limits that its jobs have, or may have been. */
+bool limits_are_set(const struct limits *limits);
 
 /* Inline: asked for each job. */
 static inline bool limits_exist(const struct limits *limits)
 {
-    return limits->n_uses > 0 || limits->by_key || limits->keys.n_entries > 0;
+    return limits->n_uses > 0 || limits->by_key || limits->keys.n_entries > 0 ||
+           limits->known != LIMITS_KNOWN;
 }
 
 /* What keeps a job from beginning. */
@@ -105,28 +110,27 @@ struct limit_hold limits_of_job(const struct limits *limits, const struct job *j
 /* Returns the first limit that holds cells of the group that have jobs. */
 struct limit_hold limits_of_group(const struct limits *limits);
 
-/* For how long jobs have waited in lines since one left a line; 0 = none waits. */
+/* For how long jobs have been set aside since one returned; 0 = none is. */
 usec_t limits_held_aside(const struct limits *limits);
 
 enum limit_verdict {
     LIMIT_PASSES,
     LIMIT_ASIDE, /* the job is in no queue any more */
-    LIMIT_STOPS, /* the job cannot be set aside: it stays, and holds the others */
+    LIMIT_STOPS, /* it stays, and its cell is woken later */
+    LIMIT_LATER, /* there is no memory to set it aside */
 };
 
-/* Decides about the next job of the cell's queue by the limits of its key. */
-enum limit_verdict limits_review_job(struct limits *limits, struct cell *cell, struct job *job);
-/* Whether a limit holds the cell, whose next job this is, and which then waits for its turn. */
-bool limits_hold_cell(struct limits *limits, struct cell *cell, const struct job *job);
-/* Takes the cell's turn, if it has it: called before its jobs are handed out. */
-void limits_begin_turn(struct cell *cell);
-/* Wakes the next cells that wait, if they may continue: called afterwards. */
+/* Decides about the next job of the cell's queue. */
+enum limit_verdict limits_review(struct limits *limits, struct cell *cell, struct job *job);
+/* Jobs of the cell were handed out: unless the last one was held, the cell leaves its turn to
+ * others. */
 void limits_end_turn(struct limits *limits, struct cell *cell);
-void limits_pass_on(struct limits *limits);
+/* The cell waits no more. Idempotent. */
+void limits_leave(struct limits *limits, struct cell *cell);
 
 /* Takes out a job that was set aside. */
 void limits_take_out(struct limits *limits, struct job *job);
-/* The job leaves the queue, to which it may have returned from a line. */
+/* The job leaves the queue, to which it may have returned. */
 void limits_leave_queue(struct limits *limits, struct job *job);
 
 /* A worker gets the job; `counts` = it counts for the rate. Returns 0, or only with `counts`

@@ -44,7 +44,7 @@ static struct cell_progress_view cell_progress_view(const struct cell *cell)
             view.mark += atomic_load_explicit(
                 &slot->worker.endpoint.channel.theirs.header->state_sequence, memory_order_relaxed);
     }
-    view.may_move = view.may_move && cell->pause == CELL_RUNS && !list_linked(&cell->limit_link);
+    view.may_move = view.may_move && cell->pause == CELL_RUNS && !cell->limit_waiter.at;
     return view;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell/cell-backlog.h"
+#include "supervisor/group/cell/cell-limit-key.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/state.h"
 #include "supervisor/job/job-ties.h"
@@ -130,11 +131,15 @@ static enum limit_verdict cell_review_next(struct cell *cell, struct job *job)
         list_push_back(&cell->aside, &job->link);
         return LIMIT_ASIDE;
     }
-    if (!limits_exist(limits))
-        return LIMIT_PASSES;
-    if (limits_hold_cell(limits, cell, job))
-        return LIMIT_STOPS;
-    return limits_review_job(limits, cell, job);
+    return limits_exist(limits) ? limits_review(limits, cell, job) : LIMIT_PASSES;
+}
+
+/* The supervisor lacks memory to set the job aside. */
+static void cell_put_off(struct cell *cell, struct job *job)
+{
+    queue_remove(&cell->queue, job);
+    limits_leave_queue(&cell->group->limits, job);
+    cell_back_off(cell, job, CELL_HANDOVER_RETRY);
 }
 
 /* Sets the next jobs aside while a gate holds them. Returns the first that no gate holds; NULL =
@@ -150,6 +155,8 @@ static struct job *cell_next_ready(struct cell *cell, unsigned *n_aside)
             return job;
         if (verdict == LIMIT_STOPS)
             return NULL;
+        if (verdict == LIMIT_LATER)
+            cell_put_off(cell, job);
         if (++*n_aside >= CELL_ASIDE_PER_TURN) {
             cell_wake(cell);
             return NULL;
@@ -203,8 +210,6 @@ static void cell_dispatch(struct loop_deferred *deferred)
     struct job *job;
 
     pool_step(&cell->pool);
-    if (limits_exist(limits))
-        limits_begin_turn(cell);
     if (cell->config->durable || cell->backlog)
         cell_backlog_shorten_queue(cell);
     while ((job = cell_next_ready(cell, &n_aside)) && !cell_awaits_idle(cell, job) &&
@@ -376,7 +381,7 @@ static struct job *cell_first_waiting(const struct cell *cell)
     struct job *parked = cell_backlog_first_parked(cell);
 
     if (!node && !list_empty(&cell->lines))
-        return queue_first(list_entry(list_first(&cell->lines), struct limit_line, link)->held);
+        return queue_first(list_entry(list_first(&cell->lines), struct limit_key, link)->held);
     if (node || parked)
         return node ? job_of(node) : parked;
     return queue_first(&cell->queue);
@@ -400,6 +405,11 @@ void cell_close(struct cell *cell, const char *why)
 }
 
 /* ---- life ---- */
+
+static void cell_on_limit_turn(struct limit_waiter *waiter)
+{
+    cell_wake(list_entry(waiter, struct cell, limit_waiter));
+}
 
 static void cell_set_name(struct cell *cell, const char *key)
 {
@@ -440,7 +450,8 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     list_init(&cell->aside);
     list_init(&cell->pending);
     list_init(&cell->lines);
-    list_init(&cell->limit_link);
+    list_init(&cell->limit_waiter.link);
+    cell->limit_waiter.turn = cell_on_limit_turn;
     list_init(&cell->waiting);
     list_init(&cell->called);
     timer_init(&cell->idle_timer, cell_on_idle_timer);
@@ -470,8 +481,7 @@ struct cell *cell_free(struct cell *cell)
     assert(cell->counts.n[JOBS_LIVE] == 0);
     cell_backlog_leave(cell);
     cell_turn_away(cell);
-    limit_leave(cell);
-    limits_end_turn(&cell->group->limits, cell);
+    limits_leave(&cell->group->limits, cell);
     timer_disarm(cell_timers(cell), &cell->idle_timer);
     timer_disarm(cell_timers(cell), &cell->size_timer);
     loop_undefer(&cell->dispatch);

@@ -19,6 +19,7 @@
 #include "supervisor/event/death.h"
 #include "supervisor/group/cell/cell-progress.h"
 #include "supervisor/group/cell/job-stats.h"
+#include "supervisor/group/cell/limit.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/job/job.h"
 #include "supervisor/job/queue.h"
@@ -74,14 +75,12 @@ struct cell {
     struct cell_backlog *backlog; /* durable jobs behind them; NULL = none so far */
     struct list backoff;          /* jobs between attempts, and those whose time has not come */
     struct list pending;          /* jobs that wait for others, and batches: job-ties.h */
-    struct list lines;            /* struct limit_line.link: those that hold jobs of the cell */
-    struct list limit_link;       /* in limit.waiting, of `limit_use` */
-    struct limit_use *limit_use;
-    struct limit_use *limit_turn; /* that permits one more job, for now; NULL = none */
-    unsigned limit_cost;          /* units of the job that waits */
-    struct list aside;            /* queued jobs that a gate holds: job.aside */
-    struct list waiting;          /* for room in the queue: struct cell_waiter.link, oldest first */
-    struct list called;           /* waiters whose turn it is, and for which room is kept */
+    struct list lines;            /* struct limit_key.link: keys that hold jobs of the cell */
+    struct limit_waiter limit_waiter;
+    bool limit_stops;    /* a limit holds its next job */
+    struct list aside;   /* queued jobs that a gate holds: job.aside */
+    struct list waiting; /* for room in the queue: struct cell_waiter.link, oldest first */
+    struct list called;  /* waiters whose turn it is, and for which room is kept */
     uint64_t n_called;
     uint64_t called_bytes; /* their payloads */
     enum cell_pause pause;

@@ -592,7 +592,7 @@ static void submit_with_key(const char *what, const char *key)
 
 static void change_limits(void)
 {
-    limits_change(&group->limits, config, &config->limits);
+    limits_change(&group->limits, config);
     limits_end_change(&group->limits);
 }
 

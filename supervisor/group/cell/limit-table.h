@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* The limits that files describe (NAME.limit), which groups use; and what was set at run time of
+ * them, of groups' own limits, and of keys ("GROUP/KEY"). */
+
+#include "shared/base/index.h"
+#include "shared/base/list.h"
+#include "shared/protocol/protocol.h"
+#include "supervisor/config/config.h"
+#include "supervisor/config/syntax/strings.h"
+#include "supervisor/group/cell/limit.h"
+#include "supervisor/store/limit-rows.h"
+#include "supervisor/store/store.h"
+#include <stdbool.h>
+
+struct loop;
+
+/* It is freed once no file describes it and no group uses it. */
+struct named_limit {
+    struct limit limit;
+    struct list link;          /* in limit_table.limits */
+    struct config_bounds file; /* what its file says */
+    bool described;
+    char name[];
+};
+
+/* What was set at run time in the place of what a file says. */
+struct limit_setting {
+    struct list link;           /* in limit_table.settings */
+    struct index_entry by_name; /* in limit_table.by_name */
+    struct limit_row row;
+    char name[];
+};
+
+#define LIMIT_SETTINGS_MAX     1000
+#define LIMIT_SETTING_NAME_MAX (CONFIG_GROUP_NAME_MAX + 1 + PROTOCOL_KEY_MAX)
+
+struct limit_table {
+    struct loop *loop;
+    struct list limits;   /* struct named_limit.link, by name */
+    struct list settings; /* struct limit_setting.link */
+    struct index by_name; /* struct limit_setting.by_name */
+    bool wanted;          /* the store, for a setting */
+    /* The settings of earlier runs: */
+    bool awaited;    /* there may be some: new groups hold their jobs */
+    bool read;       /* they are known */
+    bool is_reading; /* `reading` and `fresh` are the store's */
+    struct store_task reading;
+    struct list fresh; /* struct limit_setting.link: what was read */
+    void (*known)(struct limit_table *table);
+};
+
+/* Cannot fail. */
+void limit_table_init(struct limit_table *table, struct loop *loop);
+/* No group uses a limit, and the store is closed. {0} is allowed. */
+void limit_table_deinit(struct limit_table *table);
+
+/* Takes over the limits of a configuration. Appends the files' names to the lists (NULL = not
+ * wanted). Returns 0 or -ENOMEM. */
+int limit_table_take(struct limit_table *table, const struct config *config, config_strv *added,
+                     config_strv *changed, config_strv *removed);
+/* Makes the limits that the group is to use, if no file describes them: such a limit holds all
+ * jobs. Returns 0 or -ENOMEM. */
+int limit_table_reserve(struct limit_table *table, const struct config_group *config);
+/* Returns NULL if there is none. */
+struct named_limit *limit_table_find(const struct limit_table *table, const char *name);
+
+/* ---- settings ---- */
+
+/* Returns what was set, or NULL. */
+const struct limit_row *limit_table_setting(const struct limit_table *table, const char *name);
+/* Sets it (NULL = as in the file again), for the limit too if it is a named one; groups are to be
+ * told. Returns 0, LIMIT_TABLE_E_FULL, or -ENOMEM. */
+int limit_table_set(struct limit_table *table, const char *name, const struct limit_row *row);
+enum {
+    _LIMIT_TABLE_E_SUCCESS,
+    LIMIT_TABLE_E_FULL,
+};
+static inline bool limit_table_is_full(const struct limit_table *table)
+{
+    return table->by_name.n_entries >= LIMIT_SETTINGS_MAX;
+}
+/* Reads them from a store that is open, unless they were read. `known` is called in a later turn;
+ * after an error it is tried again with the next call. */
+void limit_table_read(struct limit_table *table, struct store *store,
+                      void (*known)(struct limit_table *table));
+
+/* Returns the bounds of a file as the row changes them. */
+struct config_bounds limit_row_bounds(const struct limit_row *row,
+                                      const struct config_bounds *file);
+/* Returns the bounds in force of a limit, or of a group's own, that has these in its file. */
+struct config_bounds limit_table_bounds(const struct limit_table *table, const char *name,
+                                        const struct config_bounds *file);
+/* Returns the part of a group's bounds that is for the whole group, or for each key. */
+struct config_bounds limit_part(const struct config_group *config, const struct config_bounds *all,
+                                enum config_limit_per per);
+/* Returns the bounds in force of a key of the group, which are `bounds` unless they were set. */
+struct config_bounds limit_table_key_bounds(const struct limit_table *table,
+                                            const struct config_group *config,
+                                            const struct config_bounds *bounds, const char *key,
+                                            size_t size);
+/* Whether something was set of a key of the group. */
+bool limit_table_has_keys(const struct limit_table *table, const char *group);
+/* Whether the name is that of a key of the group. */
+bool limit_is_key_of(const char *name, const char *group);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * A limit: how many units of jobs begin within a time (Rate=), and how many run (Running=). There
+ * are three kinds: one that a file describes (NAME.limit), which groups share; a group's own; and
+ * one of each routing key. What runs is a count over live jobs. A rate is one number, in virtual
+ * time (GCRA, ITU-T I.371): when a bucket that leaks at the rate is empty.
+ *
+ * Each limit has a line of waiters. A waiter is in one line at most, and only the first of a line
+ * gets room, so none starves. At any time one of these is true of a line that is not empty, so none
+ * waits forever:
+ *  - a job that takes units of the limit is in the hands of a worker: limit_give() looks again;
+ *  - the timer is set to the time when the rate has room, or a claim ends;
+ *  - the first waiter was given its turn. It takes what it needs, or leaves the line.
+ * No step of this needs memory: the timer has its room for as long as the limit exists.
+ */
+
+#include "shared/base/clock.h"
+#include "shared/base/list.h"
+#include "supervisor/config/config-group.h"
+#include "supervisor/loop/timer.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct limit;
+struct loop;
+
+enum limit_gate {
+    LIMIT_NONE,
+    LIMIT_RATE,
+    LIMIT_RUNNING,
+    LIMIT_UNREAD, /* what was set at run time is not known yet */
+};
+
+#define LIMIT_NO_BOUNDS                                                                            \
+    {                                                                                              \
+        .burst = 1, .running = CONFIG_UNSET                                                        \
+    }
+
+static inline bool limit_has_rate(const struct config_bounds *bounds)
+{
+    return bounds->rate.n > 0;
+}
+
+static inline bool limit_has_bounds(const struct config_bounds *bounds)
+{
+    return limit_has_rate(bounds) || bounds->running != CONFIG_UNSET;
+}
+
+/* A cell, for its next job; or a key, for its next job or, without jobs, to be forgotten. */
+struct limit_waiter {
+    struct list link; /* in limit.line */
+    struct limit *at; /* NULL = it does not wait */
+    unsigned cost;    /* units that it needs */
+    /* It is the first, and there is room. It may leave the line. */
+    void (*turn)(struct limit_waiter *waiter);
+};
+
+struct limit {
+    const char *name; /* of the limit, or its group */
+    struct loop *loop;
+    struct config_bounds bounds; /* in force */
+    uint64_t empty_at;           /* monotonic, nanoseconds: when its bucket is empty */
+    uint64_t taken;              /* units of the jobs that run */
+    struct list line;            /* struct limit_waiter.link */
+    struct timer timer;          /* when the rate has room, or a claim ends; reserved */
+    struct list uses;            /* struct limit_use.link, of groups that use it */
+    usec_t last_at, gap;         /* monotonic: the last job began; between it and the one before */
+    usec_t held_since;           /* monotonic: no job has begun since, and some wait */
+    struct limit_waiter *claimant; /* the only one that gets room; NULL = any */
+    usec_t claim_until;
+};
+
+/* Without bounds. Returns 0 or -ENOMEM. */
+int limit_init(struct limit *limit, const char *name, struct loop *loop);
+/* No waiter is in its line. {0} is allowed. */
+void limit_deinit(struct limit *limit);
+/* Sets other bounds: what the bucket holds does not exceed them. limit_review() is due. */
+void limit_set_bounds(struct limit *limit, const struct config_bounds *bounds);
+/* Fills the bucket as of `now`, monotonic nanoseconds: jobs that an earlier supervisor has begun
+ * are not known. */
+void limit_fill(struct limit *limit, uint64_t now);
+/* Monotonic, nanoseconds. */
+uint64_t limit_now(const struct limit *limit);
+
+/* Whether it has no room for a job of so many units. A job that needs more units than there are
+ * runs alone; one that needs more than the whole burst waits for an empty bucket. */
+bool limit_holds(const struct limit *limit, unsigned cost, enum limit_gate gate);
+/* Whether the waiter may begin a job of so many units: there is room, and nobody is before it. */
+bool limit_lets(const struct limit *limit, const struct limit_waiter *waiter, unsigned cost);
+/* When the rate has room for so many units: monotonic, microseconds. */
+usec_t limit_room_at(const struct limit *limit, unsigned cost);
+
+/* Has the waiter wait for so many units: behind the others, or with `first` before them. If it
+ * waits here already, it keeps its place. May call its turn() within. */
+void limit_wait(struct limit *limit, struct limit_waiter *waiter, unsigned cost, bool first);
+/* Idempotent. */
+void limit_leave(struct limit_waiter *waiter);
+/* The waiter had its turn, but `other` holds it. If jobs begin there at least as often as here, the
+ * others get no room here until then: otherwise the waiter would get neither as long as others want
+ * both. */
+void limit_claim(struct limit *limit, struct limit_waiter *waiter, const struct limit *other);
+/* The waiter does not need what it may have claimed. */
+void limit_unclaim(struct limit *limit, const struct limit_waiter *waiter);
+/* Gives the first waiter its turn, or sets the timer. Called after each change. */
+void limit_review(struct limit *limit);
+
+/* A worker gets a job, or has it no longer; `counts` = it counts for the rate. */
+void limit_take(struct limit *limit, unsigned cost, bool counts);
+void limit_give(struct limit *limit, unsigned cost, bool counts);
+
+/* For how long some have waited since a job began; 0 = none waits. */
+usec_t limit_held(const struct limit *limit);
+/* How many units the rate permits at this time: at most the burst. */
+uint64_t limit_ready(const struct limit *limit);
