@@ -264,6 +264,7 @@ enum MHD_Result answer_error(struct MHD_Connection *connection, const struct var
     FILE(letter, "letter.js", "/letter.js", SCRIPT)                                                \
     FILE(job, "job.js", "/job.js", SCRIPT)                                                         \
     FILE(event, "event.js", "/event.js", SCRIPT)                                                   \
+    FILE(limit, "limit.js", "/limit.js", SCRIPT)                                                   \
     FILE(schedule, "schedule.js", "/schedule.js", SCRIPT)                                          \
     FILE(ended, "ended.js", "/ended.js", SCRIPT)                                                   \
     FILE(tree, "tree.js", "/tree.js", SCRIPT)

@@ -206,6 +206,7 @@ static const struct route routes[] = {
     LOOK("/api/status", SUPERVISOR "GetStatus", view_status,
          TEXT("target") LOCAL("offset", PARAMETER_NUMBER) LOCAL("limit", PARAMETER_LIMIT)),
     LOOK("/api/history", SUPERVISOR "GetHistory", NULL, ),
+    LOOK("/api/limits", SUPERVISOR "GetLimits", NULL, ),
     LOOK("/api/deaths", SUPERVISOR "ListDeaths", NULL, TEXT("target") PAGE),
     LOOK("/api/past-events", SUPERVISOR "Watch", view_events, TEXT("target") PAGE),
     LOOK("/api/log", SUPERVISOR "GetLog", NULL, TEXT("target") TEXT("job")),

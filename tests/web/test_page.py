@@ -21,7 +21,7 @@ EVIL = "<img src=x onerror=document.title='evil'><script>document.title='evil'</
 WORK = f"[Group]\nDescription=Work\nExecStart={ACTOR}\n[Pool]\nSize=2\n[Jobs]\nMaxRetries=0\n"
 ECHO = f"[Group]\nDescription={EVIL}\nExecStart={TROUPE_EXEC} -- sh -c 'cat >&2; exit 3'\n[Jobs]\nMaxRetries=0\n"
 VIEWS = ("", "jobs", "jobs/work", "dead-letters", "dead-letters/work", "deaths", "deaths/work", "events", "group/work", "group/cells", "group/cells/acme",
-         "worker/work/0", "log/work", "job/the-job", "schedules", "schedule/nightly", "schedule/none", "history", "history/work", "nothing", "group/%", "job/<img src=x>")
+         "worker/work/0", "log/work", "job/the-job", "schedules", "limits", "schedule/nightly", "schedule/none", "history", "history/work", "nothing", "group/%", "job/<img src=x>")
 
 # Texts whose contrast with what is behind them is below 4.5, as WCAG 2 (AA) counts it.
 FAINT = """(() => {

@@ -5,6 +5,7 @@ import {h, become, sync, setText, setAttribute, setState, show, stateMark, table
 import {number, rate, span, since, bytes, ago, plural, link} from './format.js';
 import {line, workersBar} from './chart.js';
 import {workersTable} from './worker.js';
+import {limitsTable} from './limit.js';
 
 const PAGE = 50;
 
@@ -203,6 +204,8 @@ export function groupView(app, name) {
   const charts = key ? null : {rate: tile('Jobs per second'), waiting: tile('Jobs waiting'), running: tile('Jobs running')};
   const details = h('div');
   const buttons = h('div');
+  const limits = limitsTable('Limits');
+  const limitsCard = h('section', {class: 'card', 'aria-label': 'Limits', hidden: true}, limits.node);
   const list = h('div');
   const listTitle = h('h2');
   const pages = pager(() => view.tick());
@@ -234,7 +237,7 @@ export function groupView(app, name) {
       h('nav', {class: 'crumbs', 'aria-label': 'Path'}, h('a', {href: '#/'}, 'Groups'), key && [' / ', h('a', {href: link('group', groupName)}, groupName)]),
       h('div', {class: 'headline'}, h('h1', {}, key ?? groupName), state, buttons), description, problem,
       charts && h('section', {class: 'tiles', 'aria-label': 'Charts'}, Object.values(charts).map(t => t.node)),
-      h('section', {class: 'card pad', 'aria-label': 'Numbers'}, details),
+      h('section', {class: 'card pad', 'aria-label': 'Numbers'}, details), limitsCard,
       h('p', {class: 'links'}, h('a', {href: `${link('jobs', name)}`}, 'Jobs'), ' · ', h('a', {href: link('dead-letters', name)}, 'Dead letters'), ' · ',
         h('a', {href: link('deaths', name)}, 'Deaths'), ' · ', h('a', {href: link('log', name)}, 'Output')),
       h('section', {class: 'card', 'aria-label': 'Workers and cells'}, h('div', {class: 'bar-title'}, listTitle, pages.node), list)),
@@ -249,6 +252,8 @@ export function groupView(app, name) {
       show(problem, !key && trouble(group) !== null);
       become(details, groupFacts(group, cell));
       if (charts) updateCharts();
+      limits.update(group.limits ?? []);
+      show(limitsCard, (group.limits ?? []).length > 0);
       if (cell) showList('workers', cell.workers ?? [], cell.workers_total ?? 0);
       else if (group.cells) showList('cells', group.cells, group.cells_total ?? group.cells.length);
       else showList('workers', group.workers ?? [], group.workers_total ?? 0);
