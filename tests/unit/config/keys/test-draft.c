@@ -17,10 +17,9 @@ TEST(unknown_words_are_problems_with_the_nearest_one)
         "a.group:4: unknown key 'Size' in [Group]; it belongs in [Pool]\n"
         "a.group:5: unknown section [Pol]; did you mean [Pool]?\n"
         "a.group:8: unknown key 'Sise' in [Pool]; did you mean 'Size'?\n"
-        "a.group:9: unknown key 'Banana' in [Pool]; allowed: Size, Spare, Template, "
-        "TemplateMaxAgeSec, Cells, "
-        "CellsMax, "
-        "CellIdleSec, CellsQueueMemoryMax, Prefetch, MaxJobs, MaxMemory, MaxAgeSec, BatchMax\n"
+        "a.group:9: unknown key 'Banana' in [Pool]; allowed: Size, TargetWaitSec, IdleSec, Spare, "
+        "Template, TemplateMaxAgeSec, Cells, CellsMax, CellIdleSec, CellsQueueMemoryMax, Prefetch, "
+        "MaxJobs, MaxMemory, MaxAgeSec, BatchMax\n"
         "a.group:10: unknown section [Fruit]; allowed: [Group], [Pool], [Jobs], [Limits], "
         "[Restart], "
         "[Worker], [Resources], [Sandbox]\n"
@@ -43,8 +42,9 @@ TEST(all_problems_of_all_files_come_in_one_run)
         "a.group:0: ExecStart= is missing in [Group]: which program to run\n"
         "a.group:2: Type=actr: unknown; allowed: actor, service, notify\n"
         "a.group:3: neither [Section], Key=value, nor a comment (# or ;)\n"
-        "b.group:4: Size=4097: out of range; allowed: a number from 1 to 4096, or a share of "
-        "the processors from 1% to 1000%\n");
+        "b.group:4: Size=4097: out of range; allowed: a number from 1 to 4096, a share of "
+        "the processors from 1% to 1000%, or a range such as 2..16, 0..8 or 2..auto (auto: the "
+        "number of processors)\n");
 }
 
 TEST(values_that_are_none_are_problems_of_one_key)
