@@ -49,9 +49,11 @@ static void use(struct group *group, struct history *history)
 {
     const struct config_group *config = group->config;
 
-    group->past = history && config->history > 0
-                      ? history_use(history, group->name, config->history, config->history_max)
-                      : NULL;
+    group->past =
+        history && config->history > 0 &&
+                history_use(history, group->name, config->history, config->history_max) == 0
+            ? history
+            : NULL;
 }
 
 void supervisor_open_history(struct supervisor *supervisor)

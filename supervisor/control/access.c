@@ -89,21 +89,21 @@ int access_history(const struct request *request, struct history_reader *ret)
 {
     const struct registry *registry = request->context->registry;
     const uid_t uid = request->connection->peer.uid;
-    size_t n = 0;
+    size_t size = sizeof(" ");
+    char *at;
 
     ret->all = reads_all(request);
     ret->uid = is_user(request, uid) ? uid : JOB_NOBODY;
-    ret->groups = ret->all ? NULL : calloc(registry->n_groups + 1, sizeof(*ret->groups));
-    if (ret->all)
-        return 0;
-    for (size_t i = 0; ret->groups && i < registry->n_groups; i++) {
-        if (!owns_group(request, registry->sorted[i]))
-            continue;
-        ret->groups[n] = strdup(registry->sorted[i]->name);
-        if (!ret->groups[n++])
-            return -ENOMEM;
-    }
-    return ret->groups ? 0 : -ENOMEM;
+    for (size_t i = 0; i < registry->n_groups; i++)
+        size += strlen(registry->sorted[i]->name) + 1;
+    ret->groups = malloc(size);
+    if (!ret->groups)
+        return -ENOMEM;
+    at = stpcpy(ret->groups, " ");
+    for (size_t i = 0; !ret->all && i < registry->n_groups; i++)
+        if (owns_group(request, registry->sorted[i]))
+            at = stpcpy(stpcpy(at, registry->sorted[i]->name), " ");
+    return 0;
 }
 
 static bool is_submitter_of(const struct request *request, const struct config_group *config)

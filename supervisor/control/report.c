@@ -332,7 +332,7 @@ void report_group_begin(struct reply *reply, const struct request *request,
     reply_string_if(reply, "fault", group_fault_text(group));
     reply_string_if(reply, "store_problem", group_store_problem(group));
     if (group->config->history > 0)
-        reply_string_if(reply, "history_problem", history_problem_of(request->context->history));
+        reply_string_if(reply, "history_problem", history_problem(request->context->history));
     if (group->config->durable && group_awaits_restore(group))
         reply_bool(reply, "restoring", true);
     report_limits_of(reply, group);

@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 struct actor;
-struct history_group;
+struct history;
 
 struct group_dead {
     struct protocol_id id;
@@ -63,7 +63,7 @@ struct group {
     struct cell *cell;   /* NULL with Cells=by-key */
     size_t size;         /* of cells without a size of their own, or that begin */
     struct kept_results results;
-    struct history_group *past; /* its ended jobs on disk; NULL = there is no history of them */
+    struct history *past; /* keeps its ended jobs; NULL = they are not kept */
     struct job_streams streams;
     struct submitters submitters;
     struct limits limits;

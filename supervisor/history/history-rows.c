@@ -1,294 +1,238 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Adds and removes rows, with the entries by which they are found. */
+/* Adds and removes rows. */
 
-#include "supervisor/history/history-private-rows.h"
+#include "supervisor/history/history-rows.h"
+
+#include "supervisor/store/row-values.h"
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* How many numbers are tried for a row. */
 #define TRIES_MAX 64
+/* What a row takes on disk beside its texts, which are also in the index. */
+#define ROW_COST 120
 
-/* FNV-1a, followed by the mixer of MurmurHash3: both are the same for all times. */
-struct word history_word(enum word_kind kind, const void *data, size_t size)
-{
-    const unsigned char *bytes = data;
-    uint64_t hash = 0xcbf29ce484222325;
+#define ROW history_row
+const struct record HISTORY_RECORD = RECORD("history", HISTORY_FIELDS);
+#define COLUMNS HISTORY_FIELDS(ROW_COLUMN)
 
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ bytes[i]) * 0x100000001b3;
-    hash = (hash ^ hash >> 33) * 0xff51afd7ed558ccd;
-    hash ^= hash >> 33;
-    return (struct word){
-        .bucket = (int64_t)kind * BUCKETS + (int64_t)(hash % BUCKETS),
-        .hash = (int32_t)(uint32_t)(hash >> 32),
-    };
-}
-
-struct word history_number_word(enum word_kind kind, int64_t number, int64_t second)
-{
-    const int64_t numbers[] = {number, second};
-
-    return history_word(kind, numbers, sizeof(numbers));
-}
-
-struct word history_group_word(int64_t number)
-{
-    return (struct word){.bucket = (int64_t)WORD_GROUP * BUCKETS + number};
-}
-
-static struct view view_row(const struct history_row *row, int64_t number)
-{
-    struct view view = {
-        .number = number,
-        .group = row->group->number,
-        .state = (int)row->state,
-        .cause = row->facts.cause,
-        .failed = row->facts.failed_by,
-        .uid = row->facts.submitter_uid,
-    };
-
-    for (unsigned i = 0; i < _HISTORY_N_TEXTS; i++) {
-        view.texts[i] = history_row_text(row, i);
-        view.sizes[i] = row->sizes[i];
-    }
-    return view;
-}
-
-struct view history_view(sqlite3_stmt *statement)
-{
-    struct view view = {
-        .number = sqlite3_column_int64(statement, COLUMN_NUMBER),
-        .late = sqlite3_column_int64(statement, COLUMN_LATE),
-        .group = sqlite3_column_int64(statement, COLUMN_GROUP),
-        .state = sqlite3_column_int(statement, COLUMN_STATE),
-        .cause = sqlite3_column_int(statement, COLUMN_CAUSE),
-        .failed = sqlite3_column_int(statement, COLUMN_FAILED),
-        .uid = (uid_t)sqlite3_column_int64(statement, COLUMN_UID),
-    };
-
-    for (unsigned i = 0; i < _HISTORY_N_TEXTS; i++) {
-        const char *text = sqlite3_column_blob(statement, (int)(COLUMN_TEXTS + i));
-
-        view.texts[i] = text ? text : "";
-        view.sizes[i] = (size_t)sqlite3_column_bytes(statement, (int)(COLUMN_TEXTS + i));
-    }
-    return view;
-}
-
-bool history_each_tag(const struct view *view,
-                      bool (*fn)(void *userdata, const char *tag, size_t size), void *userdata)
-{
-    const char *tags = view->texts[HISTORY_TAGS], *end = tags + view->sizes[HISTORY_TAGS];
-
-    while (tags < end) {
-        const char *blank = memchr(tags, ' ', (size_t)(end - tags));
-        const size_t size = (size_t)((blank ? blank : end) - tags);
-
-        if (size > 0 && fn(userdata, tags, size))
-            return true;
-        tags += size + 1;
-    }
-    return false;
-}
-
-struct words {
-    struct word words[WORDS_MAX];
-    unsigned n;
+const struct database_format HISTORY_FORMAT = {
+    .application = 0x54727048, /* "TrpH" */
+    .version = 1,
+    /* The log is synced only when it is copied into the file, which stays consistent nevertheless.
+     */
+    .settings =
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = OFF;"
+        "PRAGMA cache_size = -16384; PRAGMA mmap_size = 0; PRAGMA journal_size_limit = 33554432",
+    .schema =
+        "BEGIN IMMEDIATE;"
+        "CREATE TABLE grp (name TEXT PRIMARY KEY, keep INTEGER NOT NULL, max INTEGER NOT NULL,"
+        " n_rows INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;"
+        "CREATE TABLE job (" COLUMNS "bytes, number INTEGER PRIMARY KEY);"
+        "CREATE INDEX job_grp ON job (grp);"
+        "CREATE VIRTUAL TABLE word USING fts5 (words, content = '', detail = none, columnsize = 0,"
+        " tokenize = \"ascii tokenchars '" HISTORY_MARK "'\");"
+        "PRAGMA application_id = 1416785992; PRAGMA user_version = 1;"
+        "COMMIT",
 };
 
-static bool add_tag(void *userdata, const char *tag, size_t size)
-{
-    struct words *words = userdata;
+/* ---- copies ---- */
 
-    if (words->n < WORDS_MAX)
-        words->words[words->n++] = history_word(WORD_TAG, tag, size);
-    return false;
+/* Texts come first in the record. */
+#define each_text(field)                                                                           \
+    for (const struct field *field = HISTORY_RECORD.fields; field->type == FIELD_TEXT; field++)
+static const char **text_of(struct history_row *row, const struct field *field)
+{
+    return (const char **)(void *)((char *)row + field->at);
 }
 
-static struct words words_of(const struct view *view)
+static uint32_t size_of(const struct history_row *row, const struct field *field)
 {
-    struct words words = {.n = 0};
+    return *(const uint32_t *)(const void *)((const char *)row + field->size_at);
+}
 
-    words.words[words.n++] = history_group_word(view->group);
-    words.words[words.n++] =
-        history_word(WORD_ID, view->texts[HISTORY_ID], view->sizes[HISTORY_ID]);
-    if (view->sizes[HISTORY_KEY] > 0)
-        words.words[words.n++] =
-            history_word(WORD_KEY, view->texts[HISTORY_KEY], view->sizes[HISTORY_KEY]);
-    if (view->state != JOB_SUCCEEDED) {
-        words.words[words.n++] = history_number_word(WORD_STATE, view->state, 0);
-        words.words[words.n++] = history_number_word(WORD_GROUP_STATE, view->state, view->group);
+struct history_row *history_row_copy(const struct history_row *row)
+{
+    struct history_row *copy;
+    size_t size = sizeof(*row);
+    char *at;
+
+    each_text(field) size += size_of(row, field) + 1;
+    copy = malloc(size);
+    if (!copy)
+        return NULL;
+    memcpy(copy, row, sizeof(*row));
+    copy->size = size;
+    at = copy->bytes;
+    each_text(field)
+    {
+        const uint32_t length = size_of(row, field);
+
+        memcpy(at, *text_of(copy, field), length);
+        at[length] = '\0';
+        *text_of(copy, field) = at;
+        at += length + 1;
     }
-    if (view->cause != 0)
-        words.words[words.n++] = history_number_word(WORD_CAUSE, view->cause, 0);
-    if (view->failed != 0)
-        words.words[words.n++] = history_number_word(WORD_FAILED, view->failed, 0);
-    (void)history_each_tag(view, add_tag, &words);
-    return words;
+    return copy;
 }
 
-/* Runs a statement with the bucket, number and hash of each word. */
-static int change_words(struct history_database *database, enum history_statement which,
-                        const struct view *view)
+/* Runs a statement with up to two numbers. */
+static int run(struct database *database, const char *sql, int64_t first, int64_t second)
 {
-    sqlite3_stmt *statement = database->statements[which];
-    const struct words words = words_of(view);
-    int r = 0;
+    sqlite3_stmt *statement = database_query(database, sql);
 
-    for (unsigned i = 0; i < words.n && r == 0; i++) {
-        (void)sqlite3_bind_int64(statement, 1, words.words[i].bucket);
-        (void)sqlite3_bind_int64(statement, 2, view->number);
-        (void)sqlite3_bind_int(statement, 3, words.words[i].hash);
-        r = history_step(database, statement);
-    }
-    return r;
+    (void)sqlite3_bind_int64(statement, 1, first);
+    (void)sqlite3_bind_int64(statement, 2, second);
+    return database_step(database, statement);
 }
 
-static uint64_t cost_of(const struct view *view)
+int history_rows_use(struct database *database, const char *group, usec_t keep, uint64_t max)
 {
-    uint64_t bytes = HISTORY_ROW_COST;
+    static const char sql[] =
+        "INSERT INTO grp (keep, max, name) VALUES (?, ?, ?)"
+        " ON CONFLICT (name) DO UPDATE SET keep = excluded.keep, max = excluded.max";
 
-    for (unsigned i = 0; i < _HISTORY_N_TEXTS; i++)
-        bytes += view->sizes[i];
-    return bytes;
+    (void)sqlite3_bind_text(database_query(database, sql), 3, group, -1, SQLITE_STATIC);
+    return run(database, sql, keep < INT64_MAX ? (int64_t)keep : INT64_MAX,
+               max < INT64_MAX ? (int64_t)max : INT64_MAX);
 }
 
-/* Binds NULL for `absent`. */
-static void bind_unless(sqlite3_stmt *statement, int column, uint64_t value, uint64_t absent)
+/* ---- adding ---- */
+
+static uint64_t cost_of(const struct history_row *row)
 {
-    if (value == absent)
-        (void)sqlite3_bind_null(statement, column + 1);
-    else
-        (void)sqlite3_bind_int64(statement, column + 1, (int64_t)value);
+    return ROW_COST + 2 * ((uint64_t)row->id_size + row->key_size + row->tags_size +
+                           row->excerpt_size + row->reason_size);
 }
 
-static void bind_text(sqlite3_stmt *statement, unsigned which, const char *text, int size)
+/* Inserts the row under its number, or one of the next. */
+static int insert(struct database *database, const struct history_row *row, int64_t *number)
 {
-    const int column = (int)(COLUMN_TEXTS + which + 1);
+    sqlite3_stmt *statement =
+        database_query(database, "INSERT INTO job (" COLUMNS
+                                 "bytes, number) VALUES (" HISTORY_FIELDS(ROW_PARAMETER) "?, ?)");
+    const int at = row_bind_record(statement, 1, &HISTORY_RECORD, row);
+    const int64_t ended = (int64_t)row->ended_at, last = *number;
+    int r = DATABASE_E_EXISTS;
 
-    if (size == 0 && which != HISTORY_ID)
-        (void)sqlite3_bind_null(statement, column);
-    else if (which == HISTORY_KEY || which == HISTORY_EXCERPT)
-        (void)sqlite3_bind_blob(statement, column, text, size, SQLITE_STATIC);
-    else
-        (void)sqlite3_bind_text(statement, column, text, size, SQLITE_STATIC);
-}
-
-static void bind_row(sqlite3_stmt *statement, const struct history_row *row)
-{
-    const struct job_facts *facts = &row->facts;
-    const uint64_t worked =
-        facts->started_at > 0 ? usec_sub(facts->ended_at, facts->started_at) : UINT64_MAX;
-
-    (void)sqlite3_bind_int64(statement, COLUMN_GROUP + 1, row->group->number);
-    (void)sqlite3_bind_int(statement, COLUMN_STATE + 1, (int)row->state);
-    bind_unless(statement, COLUMN_CAUSE, facts->cause, 0);
-    bind_unless(statement, COLUMN_FAILED, facts->failed_by, 0);
-    (void)sqlite3_bind_int(statement, COLUMN_PRIORITY + 1, facts->priority);
-    (void)sqlite3_bind_int64(statement, COLUMN_UID + 1, facts->submitter_uid);
-    (void)sqlite3_bind_int(statement, COLUMN_CODE + 1, facts->code);
-    (void)sqlite3_bind_int64(statement, COLUMN_ATTEMPT + 1, facts->attempt);
-    (void)sqlite3_bind_int64(statement, COLUMN_FAILURES + 1, facts->n_failed);
-    (void)sqlite3_bind_int64(statement, COLUMN_RETRIES + 1, facts->max_retries);
-    (void)sqlite3_bind_int64(statement, COLUMN_TOOK + 1,
-                             (int64_t)usec_sub(facts->ended_at, facts->created_at));
-    bind_unless(statement, COLUMN_WORKED, worked, UINT64_MAX);
-    bind_unless(statement, COLUMN_PAYLOAD, row->payload_size, 0);
-    for (unsigned i = 0; i < _HISTORY_N_TEXTS; i++)
-        bind_text(statement, i, history_row_text(row, i), row->sizes[i]);
-}
-
-/* Adds the row under its number, or one of the next. Returns 0, STEP_EXISTS or -errno. */
-static int insert(struct history_database *database, const struct history_row *row, int64_t *number)
-{
-    sqlite3_stmt *statement = database->statements[STATEMENT_ADD];
-    const int64_t ended = (int64_t)row->facts.ended_at;
-    int r = STEP_EXISTS;
-
-    bind_row(statement, row);
-    *number = ended;
-    if (ended <= database->last && database->last - ended < LATE_MAX / 2)
-        *number = database->last + 1;
-    for (int i = 0; i < TRIES_MAX && r == STEP_EXISTS; i++) {
+    row_bind(statement, at, cost_of(row));
+    *number = ended <= last && last - ended < HISTORY_LATE_MAX / 2 ? last + 1 : ended;
+    for (int i = 0; i < TRIES_MAX && r == DATABASE_E_EXISTS; i++) {
         *number += i;
-        (void)sqlite3_bind_int64(statement, COLUMN_NUMBER + 1, *number);
-        (void)sqlite3_bind_int64(statement, COLUMN_LATE + 1, *number - ended);
-        r = history_step(database, statement);
+        (void)sqlite3_bind_int64(statement, at + 1, *number);
+        r = database_step(database, statement);
     }
     return r;
 }
 
-int history_put_row(struct history_database *database, const struct history_row *row)
+/* Counts rows of a group that have come, or go. */
+static int count(struct database *database, const char *group, int64_t n, int64_t bytes)
 {
-    struct view view;
-    int64_t number;
+    static const char sql[] =
+        "UPDATE grp SET n_rows = n_rows + ?1, bytes = bytes + ?2 WHERE name = ?3";
+
+    (void)sqlite3_bind_text(database_query(database, sql), 3, group, -1, SQLITE_STATIC);
+    return run(database, sql, n, bytes);
+}
+
+/* Adds a row to the full-text index, or removes it. */
+static int change_words(struct database *database, const char *sql, const struct history_row *row,
+                        int64_t number)
+{
+    sqlite3_stmt *statement = database_query(database, sql);
+    char *words = history_words_of_row(row);
+    int r;
+
+    if (!words)
+        return -ENOMEM;
+    (void)sqlite3_bind_int64(statement, 1, number);
+    (void)sqlite3_bind_text(statement, 2, words, -1, SQLITE_STATIC);
+    r = database_step(database, statement);
+    sqlite3_free(words);
+    return r;
+}
+
+int history_rows_add(struct database *database, const struct history_row *row, int64_t *last)
+{
+    int64_t number = *last;
     int r = insert(database, row, &number);
 
     if (r != 0)
         return r;
-    database->last = number;
-    view = view_row(row, number);
-    row->group->n_rows++;
-    row->group->bytes += cost_of(&view);
-    row->group->changed = true;
-    return change_words(database, STATEMENT_ADD_WORD, &view);
+    *last = number;
+    r = change_words(database, "INSERT INTO word (rowid, words) VALUES (?, ?)", row, number);
+    return r == 0 ? count(database, row->group, 1, (int64_t)cost_of(row)) : r;
 }
 
 /* ---- removal ---- */
 
-int history_get(struct history_database *database, int64_t number)
+/* Removes the oldest row of a group, if its number is at most `until`, or the group has too many
+ * bytes. Returns DATABASE_E_ROW if there was one. */
+static int remove_oldest(struct database *database, const char *group, int64_t until)
 {
-    sqlite3_stmt *statement = database->statements[STATEMENT_GET];
+    sqlite3_stmt *statement = database_query(
+        database, "SELECT " COLUMNS "number, bytes FROM job"
+                  " WHERE number = (SELECT min(number) FROM job WHERE grp = ?1)"
+                  " AND (number <= ?2 OR (SELECT bytes > max FROM grp WHERE name = ?1))");
+    struct history_row row = {.size = 0};
+    int64_t number = 0, bytes = 0;
+    int r, at;
 
-    (void)sqlite3_bind_int64(statement, 1, number);
-    return history_step(database, statement);
-}
-
-static int remove_row(struct history_database *database, struct history_group *group,
-                      int64_t number)
-{
-    sqlite3_stmt *row = database->statements[STATEMENT_GET];
-    int r = history_get(database, number);
-
-    if (r == STEP_ROW) {
-        const struct view view = history_view(row);
-        const uint64_t cost = cost_of(&view);
-
-        group->n_rows -= group->n_rows > 0;
-        group->bytes -= cost < group->bytes ? cost : group->bytes;
-        group->changed = true;
-        r = change_words(database, STATEMENT_REMOVE_WORD, &view);
-    } else if (r == 0) { /* damage: only its entry is there */
-        const struct view view = {.number = number, .group = group->number};
-
-        r = change_words(database, STATEMENT_REMOVE_WORD, &view);
-    }
-    (void)sqlite3_reset(row);
-    if (r < 0)
+    (void)sqlite3_bind_text(statement, 1, group, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(statement, 2, until);
+    r = database_step(database, statement);
+    if (r != DATABASE_E_ROW)
         return r;
-    (void)sqlite3_bind_int64(database->statements[STATEMENT_REMOVE], 1, number);
-    return history_step(database, database->statements[STATEMENT_REMOVE]);
+    at = row_read_record(statement, 0, &HISTORY_RECORD, &row);
+    number = sqlite3_column_int64(statement, at);
+    bytes = sqlite3_column_int64(statement, at + 1);
+    r = change_words(database, "INSERT INTO word (word, rowid, words) VALUES ('delete', ?, ?)",
+                     &row, number);
+    (void)sqlite3_reset(statement);
+    if (r == 0)
+        r = run(database, "DELETE FROM job WHERE number = ?1", number, 0);
+    if (r == 0)
+        r = count(database, group, -1, -bytes);
+    return r == 0 ? DATABASE_E_ROW : r;
 }
 
-int history_prune(struct history_database *database, struct history_group *group, int64_t until,
-                  size_t max, size_t *ret)
+int history_rows_purge(struct database *database, const char *group, int64_t until, size_t *left)
 {
-    sqlite3_stmt *oldest = database->statements[STATEMENT_OLDEST];
+    int r = DATABASE_E_ROW;
+
+    while (*left > 0 && (r = remove_oldest(database, group, until)) == DATABASE_E_ROW)
+        --*left;
+    return r < 0 ? r : 0;
+}
+
+int history_rows_prune(struct database *database, usec_t now, size_t *left)
+{
+    sqlite3_stmt *groups = database_query(database, "SELECT name, keep FROM grp WHERE n_rows > 0");
     int r = 0;
 
-    for (*ret = 0; *ret < max && r == 0 && group->n_rows > 0; ++*ret) {
-        int64_t number;
+    while (r == 0 && *left > 0 && (r = database_step(database, groups)) == DATABASE_E_ROW) {
+        const char *name = (const char *)sqlite3_column_text(groups, 0);
 
-        (void)sqlite3_bind_int64(oldest, 1, history_group_word(group->number).bucket);
-        r = history_step(database, oldest);
-        if (r != STEP_ROW)
-            break;
-        number = sqlite3_column_int64(oldest, 0);
-        (void)sqlite3_reset(oldest);
-        r = 0;
-        if (number > until && group->bytes <= group->max)
-            break;
-        r = remove_row(database, group, number);
+        r = name ? history_rows_purge(database, name,
+                                      (int64_t)now - sqlite3_column_int64(groups, 1), left)
+                 : -ENOMEM;
     }
+    (void)sqlite3_reset(groups);
     return r;
+}
+
+int history_rows_measure(struct database *database, uint64_t *ret_n, usec_t *ret_keep)
+{
+    sqlite3_stmt *statement =
+        database_query(database, "SELECT total(n_rows), min(keep) FROM grp WHERE n_rows > 0");
+    const int r = database_step(database, statement);
+
+    if (r != DATABASE_E_ROW)
+        return r;
+    *ret_n = (uint64_t)sqlite3_column_int64(statement, 0);
+    *ret_keep = (usec_t)sqlite3_column_int64(statement, 1);
+    (void)sqlite3_reset(statement);
+    return 0;
 }

@@ -2,86 +2,78 @@
 #pragma once
 
 /*
- * The database of the history: one connection, used by one thread. troupe.db(5) describes the file.
+ * The tables of the history, for its thread. troupe.db(5) describes the file.
  *
  * The number of a row is the time of its end in microseconds since 1970, raised to the next one
- * that is free: so rows are in the order of their ends. The only index, "word", has an entry for
- * each word by which a row can be found: its group, id, key, tags, and unless it has succeeded, its
- * state and causes. The entries are spread over buckets by their hashes, and are in the order of
- * the rows within a bucket. So rows are added at few places, unlike in an index by the words
- * themselves, where each addition changes a page of its own; and a search reads one bucket
- * backwards.
+ * that is free: so rows are in the order of their ends. Searches use a full-text index of SQLite
+ * (FTS5), to which each row adds words: those of its group, state and causes, and the words of its
+ * texts. It finds rows that have all wanted words, the newest first;
+ * the search then compares the columns. A word is of ASCII letters and digits, whose case does not
+ * count, and of bytes that are not ASCII.
+ *
+ * Whatever changes the full-text index is a statement of its own for one row, and there is no
+ * trigger: FTS5 would write all that it has in memory with each statement that can be undone alone.
+ *
+ * All functions return 0 or -errno, with `problem` of the database set.
  */
 
 #include "supervisor/history/history.h"
-#include <limits.h>
-#include <sqlite3.h>
+#include "supervisor/store/database.h"
 
-#define HISTORY_PROBLEM_MAX (PATH_MAX + 256)
+/* How far the number of a row may be after its end. */
+#define HISTORY_LATE_MAX (2 * (int64_t)USEC_PER_SEC)
+/* Begins words that no text can be searched for: see history-words.c. */
+#define HISTORY_MARK "\037"
 
-/* Bytes that a row takes on disk beside its texts, with its entries in "word". */
-#define HISTORY_ROW_COST 120
+extern const struct database_format HISTORY_FORMAT;
 
-enum history_statement {
-    STATEMENT_BEGIN,
-    STATEMENT_COMMIT,
-    STATEMENT_ADD,
-    STATEMENT_ADD_WORD,
-    STATEMENT_GET,
-    STATEMENT_SCAN,
-    STATEMENT_SCAN_WORD,
-    STATEMENT_OLDEST,
-    STATEMENT_REMOVE,
-    STATEMENT_REMOVE_WORD,
-    STATEMENT_GROUPS,
-    STATEMENT_PUT_GROUP,
-    _N_STATEMENTS,
-};
+/* The columns of a row beside its number, and what it takes on disk. */
+#define HISTORY_FIELDS(F)                                                                          \
+    F(DISK, grp, TEXT(group))                                                                      \
+    F(DISK, id, TEXT(id))                                                                          \
+    F(DISK, worker, TEXT(worker))                                                                  \
+    F(DISK, key, TEXT(key))                                                                        \
+    F(DISK, tags, TEXT(tags))                                                                      \
+    F(DISK, excerpt, TEXT(excerpt))                                                                \
+    F(DISK, reason, TEXT(reason))                                                                  \
+    F(DISK, payload_bytes, OPTIONAL(payload_size, 0))                                              \
+    F(DISK, state, NUMBER(state))                                                                  \
+    F(DISK, cause, NUMBER(cause))                                                                  \
+    F(DISK, failed, NUMBER(failed_by))                                                             \
+    F(DISK, priority, NUMBER(priority))                                                            \
+    F(DISK, uid, NUMBER(submitter_uid))                                                            \
+    F(DISK, code, NUMBER(code))                                                                    \
+    F(DISK, attempt, NUMBER(attempt))                                                              \
+    F(DISK, failures, NUMBER(n_failed))                                                            \
+    F(DISK, max_retries, NUMBER(max_retries))                                                      \
+    F(DISK, created, NUMBER(created_at))                                                           \
+    F(DISK, started, OPTIONAL(started_at, 0))                                                      \
+    F(DISK, ended, NUMBER(ended_at))
+extern const struct record HISTORY_RECORD;
 
-struct history_database {
-    sqlite3 *handle; /* NULL = closed */
-    int lock;        /* the file, which is locked; -1 = none */
-    sqlite3_stmt *statements[_N_STATEMENTS];
-    int64_t last; /* the number of the row that was added last; 0 = none */
-    char problem[HISTORY_PROBLEM_MAX];
-};
+/* The bounds of a group, which it keeps until the next call. */
+int history_rows_use(struct database *database, const char *group, usec_t keep, uint64_t max);
 
-/* clang-format off */
-#define HISTORY_DATABASE_NULL {.lock = -1}
-/* clang-format on */
+/* Adds a row. `*last` is the number of the row that was added last, moved; 0 = not known. Returns
+ * DATABASE_E_EXISTS if no number is free. */
+int history_rows_add(struct database *database, const struct history_row *row, int64_t *last);
 
-/* Opens the database, and makes it if there is none. Returns 0, or on error the following, with
- * `problem` set and nothing left open:
- *   -EUCLEAN  the file is damaged, or no history of trouped
- *   -ENOTSUP  a newer trouped wrote it
- *   -EALREADY another trouped uses it
- *   -errno    anything else */
-int history_database_open(struct history_database *database, const char *path);
-/* Idempotent. */
-void history_database_close(struct history_database *database);
+/* Counts the rows of all groups, and finds the shortest time that one of them keeps rows. */
+int history_rows_measure(struct database *database, uint64_t *ret_n, usec_t *ret_keep);
 
-/* All of the following return 0 or -errno as above, with `problem` set. */
+/* Removes rows until `*left` of them, which it lowers, have gone: those that are too old at `now`,
+ * and the oldest of groups with too many bytes. */
+int history_rows_prune(struct database *database, usec_t now, size_t *left);
+/* Likewise, those of a group with numbers up to `until`. */
+int history_rows_purge(struct database *database, const char *group, int64_t until, size_t *left);
 
-int history_begin(struct history_database *database);
-int history_commit(struct history_database *database);
-void history_rollback(struct history_database *database);
+/* Returns the text of a row that is indexed, for sqlite3_free(); NULL without memory. A key with a
+ * NUL adds the words before that. */
+char *history_words_of_row(const struct history_row *row);
+/* Returns what a row must match; NULL = anything, or no memory: then all rows are read. */
+char *history_words_of_filter(const struct history_filter *filter);
 
-typedef int (*history_group_fn)(void *userdata, const char *name,
-                                const struct history_group *group);
-/* Calls `fn` for each group in the database, until it returns another value than 0. */
-int history_read_groups(struct history_database *database, history_group_fn fn, void *userdata);
-/* Writes the row of a group, and sets its number. */
-int history_put_group(struct history_database *database, struct history_group *group);
-
-/* Adds a row to its group, which has a number, and counts it there. */
-int history_put_row(struct history_database *database, const struct history_row *row);
-
-/* Removes up to `max` rows of a group, the oldest first: those with numbers up to `until`, and
- * those beyond its bytes. Sets `*ret` to how many there were. */
-int history_prune(struct history_database *database, struct history_group *group, int64_t until,
-                  size_t max, size_t *ret);
-
-/* Continues a search for at most `budget`, until it has `wanted` hits, or there are no more.
- * `find_group` returns the group with that number. */
-int history_search(struct history_database *database, struct history_call *call,
-                   const struct list *groups, usec_t budget);
+/* Continues a search for at most `budget`, until history_rows_enough(): it is complete or has as
+ * many hits as wanted. */
+int history_rows_search(struct database *database, struct history_call *call, usec_t budget);
+bool history_rows_enough(const struct history_call *call);

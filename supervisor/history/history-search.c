@@ -4,259 +4,119 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/event/death.h"
-#include "supervisor/history/history-private-rows.h"
+#include "supervisor/history/history-rows.h"
+#include "supervisor/store/row-values.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-static bool is_tag(void *userdata, const char *tag, size_t size)
-{
-    const char *wanted = userdata;
-
-    return strlen(wanted) == size && memcmp(wanted, tag, size) == 0;
-}
-
-static bool has_text(const struct view *view, const char *text, size_t size)
-{
-    static const enum history_text searched[] = {HISTORY_ID, HISTORY_KEY, HISTORY_TAGS,
-                                                 HISTORY_REASON, HISTORY_EXCERPT};
-
-    for (unsigned i = 0; i < ELEMENTS(searched); i++)
-        if (memmem(view->texts[searched[i]], view->sizes[searched[i]], text, size))
-            return true;
-    return false;
-}
-
-static bool equals(const struct view *view, enum history_text which, const char *text, size_t size)
-{
-    return !text || (view->sizes[which] == size && memcmp(view->texts[which], text, size) == 0);
-}
-
-/* Whether it matches all of the filter but what is contents. */
-static bool matches_facts(const struct history_filter *filter, int64_t group,
-                          const struct view *view)
-{
-    const usec_t ended = (usec_t)(view->number - view->late);
-
-    return (group == 0 || view->group == group) &&
-           (filter->state < 0 || view->state == filter->state) &&
-           (filter->cause < 0 || view->cause == filter->cause) &&
-           (filter->failed < 0 || view->failed == filter->failed) && ended >= filter->since &&
-           (filter->until == 0 || ended <= filter->until) &&
-           equals(view, HISTORY_ID, filter->id, filter->id ? strlen(filter->id) : 0);
-}
-
-static bool matches_contents(const struct history_filter *filter, const struct view *view)
-{
-    return equals(view, HISTORY_KEY, filter->key, filter->key_size) &&
-           (!filter->tag || history_each_tag(view, is_tag, filter->tag)) &&
-           (!filter->text || has_text(view, filter->text, filter->text_size));
-}
-
-static struct history_group *find_group(const struct list *groups, int64_t number)
-{
-    list_for_each (node, groups)
-        if (list_entry(node, struct history_group, link)->number == number)
-            return list_entry(node, struct history_group, link);
-    return NULL;
-}
-
-static bool may_read(const struct history_reader *reader, const struct history_group *group,
-                     uid_t uid)
-{
-    if (reader->all || (reader->uid != JOB_NOBODY && reader->uid == uid))
-        return true;
-    for (char **name = reader->groups; name && *name; name++)
-        if (strcmp(*name, group->name) == 0)
-            return true;
-    return false;
-}
-
-/* Copies the texts that the client may see. Returns NULL without memory. */
-static struct history_row *copy_row(const struct view *view, bool open)
-{
-    struct history_row *row;
-    size_t size = 0;
-    char *at;
-
-    for (unsigned i = 0; i < _HISTORY_N_TEXTS; i++)
-        size += view->sizes[i] + 1;
-    row = calloc(1, sizeof(*row) + size);
-    if (!row)
-        return NULL;
-    at = row->texts;
-    for (unsigned i = 0; i < _HISTORY_N_TEXTS; i++) {
-        if (open || i == HISTORY_ID || i == HISTORY_WORKER)
-            row->sizes[i] = (uint16_t)view->sizes[i];
-        memcpy(at, view->texts[i], row->sizes[i]);
-        at += row->sizes[i] + 1;
-    }
-    return row;
-}
-
-static void fill_facts(struct job_facts *facts, sqlite3_stmt *statement, const struct view *view)
-{
-    const usec_t ended = (usec_t)(view->number - view->late);
-
-    facts->ended_at = ended;
-    facts->created_at = usec_sub(ended, (usec_t)sqlite3_column_int64(statement, COLUMN_TOOK));
-    if (sqlite3_column_type(statement, COLUMN_WORKED) != SQLITE_NULL)
-        facts->started_at = usec_sub(ended, (usec_t)sqlite3_column_int64(statement, COLUMN_WORKED));
-    facts->cause = view->cause >= 0 && view->cause <= PROTOCOL_CAUSE_DEPENDENCY
-                       ? (uint8_t)view->cause
-                       : PROTOCOL_CAUSE_NONE;
-    facts->failed_by = view->failed >= 0 && view->failed < _ATTEMPT_N_CAUSES ? (uint8_t)view->failed
-                                                                             : ATTEMPT_CAUSE_NONE;
-    facts->priority = (uint8_t)sqlite3_column_int(statement, COLUMN_PRIORITY);
-    facts->submitter_uid = view->uid;
-    facts->code = sqlite3_column_int(statement, COLUMN_CODE);
-    facts->attempt = (uint32_t)sqlite3_column_int64(statement, COLUMN_ATTEMPT);
-    facts->n_failed = (uint32_t)sqlite3_column_int64(statement, COLUMN_FAILURES);
-    facts->max_retries = (uint32_t)sqlite3_column_int64(statement, COLUMN_RETRIES);
-}
-
-/* Adds a row to the hits if it matches. Returns 0 or -ENOMEM. */
-static int offer(struct history_call *call, int64_t group, const struct list *groups,
-                 sqlite3_stmt *statement)
-{
-    const struct view view = history_view(statement);
-    struct history_group *of;
-    struct history_row *row;
-    bool open;
-
-    if (!matches_facts(&call->filter, group, &view) || view.state < JOB_SUCCEEDED ||
-        view.state > JOB_DEAD || !(of = find_group(groups, view.group)))
-        return 0;
-    open = may_read(&call->reader, of, view.uid);
-    if ((!open && (call->filter.key || call->filter.tag || call->filter.text)) ||
-        !matches_contents(&call->filter, &view))
-        return 0;
-    row = copy_row(&view, open);
-    if (!row)
-        return -ENOMEM;
-    row->group = of;
-    row->number = view.number;
-    row->open = open;
-    row->state = (enum job_state)view.state;
-    if (open)
-        row->payload_size = (uint64_t)sqlite3_column_int64(statement, COLUMN_PAYLOAD);
-    fill_facts(&row->facts, statement, &view);
-    list_push_back(&call->hits, &row->link);
-    call->n_hits++;
-    call->bytes += history_row_bytes(row);
-    return 0;
-}
-
-/* Chooses the word that the fewest rows have. Returns false if all rows must be read. */
-static bool choose_word(const struct history_filter *filter, int64_t group, struct word *ret)
-{
-    const bool state = filter->state > JOB_SUCCEEDED;
-
-    if (filter->id)
-        *ret = history_word(WORD_ID, filter->id, strlen(filter->id));
-    else if (filter->key)
-        *ret = history_word(WORD_KEY, filter->key, filter->key_size);
-    else if (filter->tag)
-        *ret = history_word(WORD_TAG, filter->tag, strlen(filter->tag));
-    else if (state && group != 0)
-        *ret = history_number_word(WORD_GROUP_STATE, filter->state, group);
-    else if (filter->failed > 0)
-        *ret = history_number_word(WORD_FAILED, filter->failed, 0);
-    else if (filter->cause > 0)
-        *ret = history_number_word(WORD_CAUSE, filter->cause, 0);
-    else if (state)
-        *ret = history_number_word(WORD_STATE, filter->state, 0);
-    else if (group != 0)
-        *ret = history_group_word(group);
-    else
-        return false;
-    return true;
-}
-
-/* A search while it advances. */
-struct scan {
-    struct history_database *database;
-    struct history_call *call;
-    const struct list *groups;
-    int64_t group; /* the wanted one; 0 = all */
-    bool by_word;
-    struct word word;
-    sqlite3_stmt *statement;
-};
-
-/* Looks at the row of the entry that was read, if that has the wanted hash. */
-static int offer_entry(struct scan *scan)
-{
-    sqlite3_stmt *row = scan->database->statements[STATEMENT_GET];
-    int r;
-
-    if (sqlite3_column_int(scan->statement, 1) != scan->word.hash)
-        return 0;
-    r = history_get(scan->database, sqlite3_column_int64(scan->statement, 0));
-    if (r == STEP_ROW)
-        r = offer(scan->call, scan->group, scan->groups, row);
-    (void)sqlite3_reset(row);
-    return r;
-}
-
-/* Looks at the next row or entry. */
-static int advance(struct scan *scan)
-{
-    struct history_call *call = scan->call;
-    int r = history_step(scan->database, scan->statement);
-
-    call->complete = r == 0;
-    if (r != STEP_ROW)
-        return r;
-    call->before = sqlite3_column_int64(scan->statement, 0);
-    call->complete = call->before < (int64_t)call->filter.since;
-    if (call->complete)
-        return 0;
-    return scan->by_word ? offer_entry(scan)
-                         : offer(call, scan->group, scan->groups, scan->statement);
-}
-
-static int64_t number_of(const struct list *groups, const char *name)
-{
-    list_for_each (node, groups)
-        if (strcmp(list_entry(node, struct history_group, link)->name, name) == 0)
-            return list_entry(node, struct history_group, link)->number;
-    return 0;
-}
-
-/* Rows are in the order of their numbers, which are at most LATE_MAX after their ends. */
-static int64_t newest(const struct history_filter *filter)
-{
-    return filter->until > 0 && filter->until < (usec_t)(INT64_MAX - LATE_MAX)
-               ? (int64_t)filter->until + LATE_MAX
-               : INT64_MAX;
-}
-
-/* Entries between two looks at the clock. */
+/* The size of the hits of a call: the loop writes them in one turn, each byte as six at worst. */
+#define HITS_BYTES ((size_t)64 << 10)
+/* Rows between two looks at the clock. */
 #define GLANCE 64
 
-int history_search(struct history_database *database, struct history_call *call,
-                   const struct list *groups, usec_t budget)
+/* Whether the reader may read the contents of a row, and whether that matches the filter: see
+ * bind_call(). */
+#define OPEN "(?7 OR uid = ?8 OR instr(?11, ' ' || grp || ' ') > 0)"
+#define MATCHES                                                                                    \
+    "(state BETWEEN 4 AND 7 AND ended BETWEEN ?2 AND ?3 AND (?4 < 0 OR state = ?4)"                \
+    " AND (?5 < 0 OR cause = ?5) AND (?6 < 0 OR failed = ?6) AND (?9 OR " OPEN ")"                 \
+    " AND (?12 IS NULL OR grp = ?12) AND (?13 IS NULL OR id = ?13)"                                \
+    " AND (?14 IS NULL OR instr(' ' || tags || ' ', ' ' || ?14 || ' ') > 0)"                       \
+    " AND (?15 IS NULL OR key = ?15))"
+/* Rows are in the order of their numbers, which are HISTORY_LATE_MAX after their ends at most. */
+#define SEARCH(table, number, condition)                                                           \
+    "SELECT " HISTORY_FIELDS(ROW_COLUMN) "job.number, " OPEN ", " MATCHES " FROM " table           \
+                                         " WHERE " condition " AND " number " < ?1 AND " number    \
+                                         " >= ?2 ORDER BY " number " DESC"
+
+static const char ROWS[] = SEARCH("job", "job.number", "?10 IS NULL");
+static const char ROWS_WITH_WORDS[] =
+    SEARCH("word CROSS JOIN job ON job.number = word.rowid", "word.rowid", "word MATCH ?10");
+
+static void bind_call(sqlite3_stmt *statement, const struct history_call *call, const char *words)
 {
     const struct history_filter *filter = &call->filter;
+    const int64_t max = INT64_MAX - HISTORY_LATE_MAX;
+    const int64_t until =
+        filter->until > 0 && filter->until < (usec_t)max ? (int64_t)filter->until : max;
+    const int64_t numbers[] = {
+        call->before > 0 ? call->before : until + HISTORY_LATE_MAX,
+        filter->since < INT64_MAX ? (int64_t)filter->since : INT64_MAX,
+        until,
+        filter->state,
+        filter->cause,
+        filter->failed,
+        call->reader.all,
+        call->reader.uid,
+        !filter->key && !filter->tag && !filter->text, /* the filter is about no contents */
+    };
+    const char *const texts[] = {words, call->reader.groups, filter->group, filter->id,
+                                 filter->tag};
+    int at = 1;
+
+    for (size_t i = 0; i < ELEMENTS(numbers); i++)
+        (void)sqlite3_bind_int64(statement, at++, numbers[i]);
+    for (size_t i = 0; i < ELEMENTS(texts); i++)
+        (void)sqlite3_bind_text(statement, at++, texts[i], -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(statement, at, filter->key, (int)filter->key_size, SQLITE_STATIC);
+}
+
+/* Leaves out what the client may not read, or cannot be. */
+static void mend(struct history_row *row)
+{
+    if (row->cause > PROTOCOL_CAUSE_DEPENDENCY)
+        row->cause = PROTOCOL_CAUSE_NONE;
+    if (row->failed_by >= _ATTEMPT_N_CAUSES)
+        row->failed_by = ATTEMPT_CAUSE_NONE;
+    if (!row->open)
+        row->key_size = row->tags_size = row->excerpt_size = row->reason_size = 0;
+    if (!row->open)
+        row->payload_size = 0;
+}
+
+/* Takes a row that was read, and adds it to the hits if it matches. */
+static int take_row(struct history_call *call, sqlite3_stmt *statement)
+{
+    struct history_row row = {.size = 0}, *hit;
+    const int at = row_read_record(statement, 0, &HISTORY_RECORD, &row);
+
+    call->before = sqlite3_column_int64(statement, at);
+    row.open = sqlite3_column_int(statement, at + 1);
+    if (!sqlite3_column_int(statement, at + 2))
+        return 0;
+    mend(&row);
+    hit = history_row_copy(&row);
+    if (!hit)
+        return -ENOMEM;
+    list_push_back(&call->hits, &hit->link);
+    call->n_hits++;
+    call->bytes += hit->size;
+    return 0;
+}
+
+bool history_rows_enough(const struct history_call *call)
+{
+    return call->complete || call->n_hits >= call->wanted || call->bytes >= HITS_BYTES;
+}
+
+int history_rows_search(struct database *database, struct history_call *call, usec_t budget)
+{
     const usec_t end = clock_now() + budget;
-    struct scan scan = {.database = database, .call = call, .groups = groups};
+    char *words = history_words_of_filter(&call->filter);
+    sqlite3_stmt *statement = database_query(database, words ? ROWS_WITH_WORDS : ROWS);
     int r = 0;
 
-    scan.group = filter->group ? number_of(groups, filter->group) : 0;
-    call->complete = filter->group && scan.group == 0;
-    scan.by_word = choose_word(filter, scan.group, &scan.word);
-    scan.statement = database->statements[scan.by_word ? STATEMENT_SCAN_WORD : STATEMENT_SCAN];
-    if (call->before == 0)
-        call->before = newest(filter);
-    if (scan.by_word)
-        (void)sqlite3_bind_int64(scan.statement, 1, scan.word.bucket);
-    (void)sqlite3_bind_int64(scan.statement, 2, call->before);
-    for (unsigned n = 1; r == 0 && !call->complete && !history_call_is_full(call); n++) {
+    bind_call(statement, call, words);
+    for (unsigned n = 1; r == 0 && !history_rows_enough(call); n++) {
         if (n % GLANCE == 0 && clock_now() >= end)
             break;
-        r = advance(&scan);
+        r = database_step(database, statement);
+        call->complete = r == 0;
+        if (r == DATABASE_E_ROW)
+            r = take_row(call, statement);
     }
-    (void)sqlite3_reset(scan.statement);
+    (void)sqlite3_reset(statement);
+    (void)sqlite3_clear_bindings(statement);
+    sqlite3_free(words);
     return r;
 }

@@ -1,84 +1,79 @@
 /* SPDX-License-Identifier: MIT */
-
-/* The loop's side of the history. */
-
 #include "supervisor/history/history.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"
-#include "supervisor/history/history-private.h"
+#include "supervisor/history/history-rows.h"
+#include "supervisor/loop/loop.h"
+#include "supervisor/loop/timer.h"
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <time.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
-#define RETRY (5 * USEC_PER_SEC)
+/* The rows that wait may take this much memory. */
+#define QUEUE_BYTES ((size_t)16 << 20)
+/* Rows in a batch. */
+#define BATCH_MAX 1000u
 /* The history leaves this much of the disk to the store of durable jobs and everything else. */
-#define FREE_MIN ((uint64_t)64 << 20)
-/* How long the end waits for the thread. */
-#define END_TIMEOUT 5
+#define FREE_MIN (64 << 20)
+/* Rows that are removed with a batch, beside as many as it adds; and how often to look for old
+ * ones. */
+#define PRUNE_MAX   128
+#define PRUNE_EVERY (10 * USEC_PER_SEC)
+#define PRUNE_SHARE 16 /* of the shortest History= at most */
+/* How long a search runs before rows, and other searches, have their turn; and until its page is
+ * complete with what it has found. */
+#define SEARCH_USEC (5 * USEC_PER_MSEC)
+#define PAGE_USEC   (500 * USEC_PER_MSEC)
+/* How long the end writes rows. */
+#define END_USEC (5 * USEC_PER_SEC)
 
-/* ---- groups ---- */
+struct history {
+    struct loop *loop;
+    struct store *store;
+    char *path;
+    void (*changed)(void *userdata);
+    void *userdata;
+    struct batch *pending; /* waits for more rows; NULL = none */
+    struct timer delay;    /* until it is written */
+    struct timer prune;    /* until the next look for old rows */
+    size_t queued;         /* bytes of all rows that wait */
+    struct list active;    /* struct history_call.active */
+    int64_t last;          /* the thread's: the number of the row that was added last */
+    struct history_stats stats;
+    bool off;                  /* as told last */
+    char full[PATH_MAX + 128]; /* why nothing is added though the store works; "" = it is */
+};
 
-static struct history_group *find_known(const struct history *history, const char *name)
-{
-    list_for_each (node, &history->known)
-        if (strcmp(list_entry(node, struct history_group, known)->name, name) == 0)
-            return list_entry(node, struct history_group, known);
-    return NULL;
-}
-
-static struct history_group *new_group(struct history *history, const char *name)
-{
-    struct history_group *group = calloc(1, sizeof(*group));
-
-    if (!group)
-        return NULL;
-    group->history = history;
-    group->name = strdup(name);
-    if (!group->name) {
-        free(group);
-        return NULL;
-    }
-    list_push_back(&history->known, &group->known);
-    return group;
-}
-
-struct history_group *history_use(struct history *history, const char *name, usec_t keep,
-                                  uint64_t max)
-{
-    struct history_group *group = find_known(history, name);
-    const bool is_new = !group;
-
-    if (is_new)
-        group = new_group(history, name);
-    if (!group)
-        return NULL;
-    pthread_mutex_lock(&history->mutex);
-    group->asked_keep = keep < INT64_MAX ? keep : INT64_MAX;
-    group->asked_max = max < INT64_MAX ? max : INT64_MAX;
-    group->asked = true;
-    history->groups_changed = true;
-    if (is_new)
-        list_push_back(&history->asked, &group->link);
-    pthread_cond_signal(&history->wake);
-    pthread_mutex_unlock(&history->mutex);
-    return group;
-}
+/* Rows that are written together, or the bounds of a group; old rows are removed with either. */
+struct batch {
+    struct store_task task;
+    struct history *history;
+    struct list rows;
+    size_t n, bytes;
+    char *group; /* NULL = no bounds */
+    usec_t keep;
+    uint64_t max;
+    /* What its transaction has found. */
+    bool no_space, more;
+    size_t n_lost; /* rows for which no number was free */
+    uint64_t n_rows;
+    usec_t shortest; /* History= of a group with rows */
+};
 
 /* ---- rows ---- */
 
-const char *history_row_text(const struct history_row *row, enum history_text which)
+static void free_rows(struct list *rows)
 {
-    const char *text = row->texts;
+    struct list *node;
 
-    for (unsigned i = 0; i < which; i++)
-        text += row->sizes[i] + 1;
-    return text;
+    while ((node = list_first(rows))) {
+        list_unlink(node);
+        free(list_entry(node, struct history_row, link));
+    }
 }
 
 /* Copies the beginning of the payload. Returns its size. */
@@ -97,137 +92,231 @@ static size_t take_excerpt(const struct job *job, char ret[HISTORY_EXCERPT_MAX])
     return size < job->payload.size ? utf8_whole(ret, size) : size;
 }
 
-struct text {
-    const char *data;
-    size_t size;
-};
-
-static struct history_row *make_row(const struct text texts[_HISTORY_N_TEXTS])
+static void set(const char **text, uint32_t *size, const char *value)
 {
-    struct history_row *row;
-    size_t size = 0;
-    char *at;
+    *text = value ? value : "";
+    *size = (uint32_t)strlen(*text);
+}
 
-    for (unsigned i = 0; i < _HISTORY_N_TEXTS; i++)
-        size += texts[i].size + 1;
-    row = malloc(sizeof(*row) + size);
-    if (!row)
-        return NULL;
-    memset(row, 0, sizeof(*row));
-    at = row->texts;
-    for (unsigned i = 0; i < _HISTORY_N_TEXTS; i++) {
-        row->sizes[i] = (uint16_t)texts[i].size;
-        if (texts[i].size > 0)
-            memcpy(at, texts[i].data, texts[i].size);
-        at[texts[i].size] = '\0';
-        at += texts[i].size + 1;
+void history_note(struct history *history, struct job *job, const char *group, const char *worker,
+                  bool excerpt)
+{
+    char id[PROTOCOL_ID_TEXT], bytes[HISTORY_EXCERPT_MAX];
+    struct history_row row = {
+        .key = job->key_size > 0 ? job->key : "",
+        .key_size = job->key_size,
+        .excerpt = bytes,
+        .reason = "",
+    };
+
+    if (job->rare && job->rare->past)
+        return;
+    set(&row.group, &row.group_size, group);
+    set(&row.id, &row.id_size, job_format_id(job, id));
+    set(&row.worker, &row.worker_size, worker);
+    set(&row.tags, &row.tags_size, job->rare ? job->rare->tags : NULL);
+    if (excerpt) {
+        row.payload_size = job->payload.size;
+        row.excerpt_size = (uint32_t)take_excerpt(job, bytes);
     }
+    if (job_make_rare(job) < 0 || !(job->rare->past = history_row_copy(&row)))
+        history->stats.n_dropped++;
+}
+
+/* Completes what was noted; NULL without memory. */
+static struct history_row *complete(struct job *job)
+{
+    struct history_row *past = TAKE_PTR(job->rare->past), *row;
+
+    past->facts = job->facts;
+    past->state = job->state;
+    set(&past->reason, &past->reason_size, job->reason);
+    row = history_row_copy(past);
+    free(past);
     return row;
 }
 
-void history_note(struct history_group *group, struct job *job, const char *worker, bool excerpt)
-{
-    char id[PROTOCOL_ID_TEXT], bytes[HISTORY_EXCERPT_MAX];
-    struct text texts[_HISTORY_N_TEXTS] = {{NULL, 0}};
+/* ---- batches ---- */
 
-    if (job_make_rare(job) < 0) {
-        group->history->n_dropped++;
+/* Calls back when the problem has come or gone. */
+static void tell(struct history *history)
+{
+    const bool off = *history_problem(history) != '\0';
+
+    if (off == history->off)
         return;
-    }
-    if (job->rare->past)
-        return;
-    texts[HISTORY_ID] = (struct text){job_format_id(job, id), strlen(id)};
-    if (worker)
-        texts[HISTORY_WORKER] = (struct text){worker, strlen(worker)};
-    if (job->rare->tags)
-        texts[HISTORY_TAGS] = (struct text){job->rare->tags, strlen(job->rare->tags)};
-    texts[HISTORY_KEY] = (struct text){job->key, job->key_size};
-    if (excerpt)
-        texts[HISTORY_EXCERPT] = (struct text){bytes, take_excerpt(job, bytes)};
-    job->rare->past = make_row(texts);
-    if (!job->rare->past) {
-        group->history->n_dropped++;
-        return;
-    }
-    job->rare->past->group = group;
-    job->rare->past->payload_size = excerpt ? job->payload.size : 0;
+    history->off = off;
+    if (history->changed)
+        history->changed(history->userdata);
 }
 
-/* Appends the reason, which is the last text. Without memory it is left out. */
-static struct history_row *add_reason(struct history_row *row, const char *reason)
+static bool has_space(const struct history *history)
 {
-    const size_t size = reason ? strnlen(reason, PROTOCOL_REASON_MAX) : 0;
-    const size_t offset = (size_t)(history_row_text(row, HISTORY_REASON) - (const char *)row);
-    struct history_row *longer = size > 0 ? realloc(row, offset + size + 1) : NULL;
+    struct statvfs status;
 
-    if (!longer)
-        return row;
-    longer->sizes[HISTORY_REASON] = (uint16_t)size;
-    memcpy((char *)longer + offset, reason, size);
-    ((char *)longer)[offset + size] = '\0';
-    return longer;
+    return statvfs(history->path, &status) < 0 ||
+           (uint64_t)status.f_bavail * status.f_frsize >= FREE_MIN;
 }
 
-void history_add(struct job *job)
+static int put_rows(struct batch *batch, struct database *database)
 {
-    struct history_row *row = TAKE_PTR(job->rare->past);
-    struct history *history = row->group->history;
-    uint64_t bytes;
+    int r = 0;
 
-    row = add_reason(row, job->reason);
-    row->facts = job->facts;
-    row->state = job->state;
-    bytes = history_row_bytes(row);
-    if (atomic_load_explicit(&history->queued, memory_order_relaxed) + bytes > QUEUE_BYTES) {
-        history->n_dropped++;
+    batch->n_lost = 0;
+    list_for_each (node, &batch->rows) {
+        const struct history_row *row = list_entry(node, struct history_row, link);
+
+        if (r >= 0)
+            r = history_rows_add(database, row, &batch->history->last);
+        batch->n_lost += r > 0;
+    }
+    return r < 0 ? r : 0;
+}
+
+static int apply_batch(struct store_task *task, struct database *database)
+{
+    struct batch *batch = list_entry(task, struct batch, task);
+    size_t left = PRUNE_MAX + batch->n;
+    int r = 0;
+
+    if (batch->group)
+        r = history_rows_use(database, batch->group, batch->keep, batch->max);
+    batch->no_space = batch->n > 0 && !has_space(batch->history);
+    if (r == 0 && !batch->no_space)
+        r = put_rows(batch, database);
+    if (r == 0)
+        r = history_rows_prune(database, clock_realtime(), &left);
+    if (r == 0)
+        r = history_rows_measure(database, &batch->n_rows, &batch->shortest);
+    batch->more = left == 0;
+    return r;
+}
+
+static void note_space(struct history *history, bool no_space)
+{
+    history->full[0] = '\0';
+    if (no_space)
+        (void)snprintf(history->full, sizeof(history->full),
+                       "%s: nothing is added while its disk has less than %d MiB free",
+                       history->path, FREE_MIN >> 20);
+    tell(history);
+}
+
+static void plan_prune(struct history *history, const struct batch *batch)
+{
+    const usec_t share = batch->shortest / PRUNE_SHARE;
+    const usec_t every = batch->more ? 0 : share < PRUNE_EVERY ? share : PRUNE_EVERY;
+
+    if (batch->n_rows > 0)
+        (void)timer_arm(loop_timers(history->loop), &history->prune,
+                        loop_now(history->loop) + every);
+}
+
+static void on_written(struct store_task *task, int result)
+{
+    struct batch *batch = list_entry(task, struct batch, task);
+    struct history *history = batch->history;
+
+    history->queued -= batch->bytes;
+    history->stats.n_dropped += result != 0 || batch->no_space ? batch->n : batch->n_lost;
+    if (result == 0) {
+        history->stats.n_rows = batch->n_rows;
+        if (batch->n > 0)
+            note_space(history, batch->no_space);
+        plan_prune(history, batch);
+    }
+    free_rows(&batch->rows);
+    free(batch->group);
+    free(batch);
+}
+
+/* Returns an empty batch; NULL without memory. */
+static struct batch *new_batch(struct history *history)
+{
+    struct batch *batch = calloc(1, sizeof(*batch));
+
+    if (!batch)
+        return NULL;
+    batch->history = history;
+    batch->task.apply = apply_batch;
+    batch->task.done = on_written;
+    list_init(&batch->rows);
+    return batch;
+}
+
+/* Has the batch written that waits for more rows. */
+static void hand_over(struct history *history)
+{
+    struct batch *batch = TAKE_PTR(history->pending);
+
+    timer_disarm(loop_timers(history->loop), &history->delay);
+    if (batch)
+        store_add(history->store, &batch->task);
+}
+
+static void on_delay(struct timer *timer, usec_t now)
+{
+    (void)now;
+    hand_over(list_entry(timer, struct history, delay));
+}
+
+static void on_prune(struct timer *timer, usec_t now)
+{
+    struct history *history = list_entry(timer, struct history, prune);
+    struct batch *batch = new_batch(history);
+
+    (void)now;
+    if (batch)
+        store_add(history->store, &batch->task);
+}
+
+/* Begins a batch, which is written after a time. */
+static bool begin_batch(struct history *history)
+{
+    struct batch *batch = new_batch(history);
+
+    if (!batch || timer_arm(loop_timers(history->loop), &history->delay,
+                            loop_now(history->loop) + HISTORY_DELAY) < 0) {
+        free(batch);
+        return false;
+    }
+    batch->task.addition = true;
+    history->pending = batch;
+    return true;
+}
+
+void history_add(struct history *history, struct job *job)
+{
+    struct history_row *row = complete(job);
+
+    if (!row || history->queued + row->size > QUEUE_BYTES ||
+        !(history->pending || begin_batch(history))) {
+        history->stats.n_dropped++;
         free(row);
         return;
     }
-    (void)atomic_fetch_add_explicit(&history->queued, bytes, memory_order_relaxed);
-    list_push_back(&history->pending, &row->link);
-    history->n_pending++;
-    loop_defer(history->loop, &history->handover);
+    history->queued += row->size;
+    history->pending->bytes += row->size;
+    list_push_back(&history->pending->rows, &row->link);
+    if (++history->pending->n == BATCH_MAX)
+        hand_over(history);
 }
 
-/* Hands the rows of this turn to the thread. The first one wakes it, and those that fill a batch:
- * in between it sleeps. */
-static void hand_over(struct history *history)
+int history_use(struct history *history, const char *group, usec_t keep, uint64_t max)
 {
-    const size_t n = history->n_pending;
-    bool wakes;
+    struct batch *batch = new_batch(history);
 
-    loop_undefer(&history->handover);
-    if (n == 0)
-        return;
-    history->n_pending = 0;
-    pthread_mutex_lock(&history->mutex);
-    if (history->n_rows == 0)
-        history->since = loop_now(history->loop);
-    wakes =
-        history->n_rows == 0 || (history->n_rows < BATCH_MIN && history->n_rows + n >= BATCH_MIN);
-    list_append(&history->rows, &history->pending);
-    history->n_rows += n;
-    pthread_mutex_unlock(&history->mutex);
-    if (wakes)
-        pthread_cond_signal(&history->wake);
-}
-
-static void on_handover(struct loop_deferred *deferred)
-{
-    hand_over(list_entry(deferred, struct history, handover));
+    if (!batch || !(batch->group = strdup(group))) {
+        free(batch);
+        return -ENOMEM;
+    }
+    batch->keep = keep;
+    batch->max = max;
+    store_add(history->store, &batch->task);
+    return 0;
 }
 
 /* ---- calls ---- */
-
-static void free_rows(struct list *rows)
-{
-    struct list *node;
-
-    while ((node = list_first(rows))) {
-        list_unlink(node);
-        free(list_entry(node, struct history_row, link));
-    }
-}
 
 void history_call_free(struct history_call *call)
 {
@@ -237,228 +326,166 @@ void history_call_free(struct history_call *call)
     free(call->filter.key);
     free(call->filter.tag);
     free(call->filter.text);
-    for (char **name = call->reader.groups; name && *name; name++)
-        free(*name);
     free(call->reader.groups);
     free(call);
 }
 
-static size_t count_calls(const struct history *history, uid_t uid)
+bool history_has_room(const struct history *history, uid_t uid)
 {
     size_t n = 0;
 
     list_for_each (node, &history->active)
         n += list_entry(node, struct history_call, active)->uid == uid;
-    return n;
-}
-
-bool history_has_room(const struct history *history, uid_t uid)
-{
-    return count_calls(history, uid) < HISTORY_CALLS_MAX;
+    return n < HISTORY_CALLS_MAX;
 }
 
 void history_call_init(struct history_call *call, uid_t uid)
 {
     list_init(&call->hits);
-    list_init(&call->link);
     list_init(&call->active);
     call->filter.state = call->filter.cause = call->filter.failed = -1;
     call->reader.uid = JOB_NOBODY;
     call->uid = uid;
 }
 
+static int search(struct history_call *call, struct database *database)
+{
+    const usec_t began = clock_now();
+    const int r = history_rows_search(database, call, SEARCH_USEC);
+
+    call->spent += usec_sub(clock_now(), began);
+    return r == 0 && !history_rows_enough(call) && call->spent < PAGE_USEC ? STORE_E_MORE : r;
+}
+
+static int purge(struct history_call *call, struct database *database)
+{
+    size_t left = BATCH_MAX;
+    int r;
+
+    if (call->before == 0)
+        call->before = (int64_t)clock_realtime() + HISTORY_LATE_MAX;
+    r = history_rows_purge(database, call->filter.group, call->before, &left);
+    call->n_hits += BATCH_MAX - left;
+    return r == 0 && left == 0 ? STORE_E_MORE : r;
+}
+
+/* A search is a change, in the order of the batches: so it sees the jobs that ended before it. */
+static int apply_call(struct store_task *task, struct database *database)
+{
+    struct history_call *call = list_entry(task, struct history_call, task);
+
+    if (atomic_load_explicit(&call->left, memory_order_relaxed))
+        return -ECANCELED;
+    return call->purge ? purge(call, database) : search(call, database);
+}
+
+static void on_called(struct store_task *task, int result)
+{
+    struct history_call *call = list_entry(task, struct history_call, task);
+
+    call->error = result;
+    list_unlink(&call->active);
+    call->done(call);
+}
+
 void history_begin_call(struct history *history, struct history_call *call)
 {
     hand_over(history);
-    call->spent = 0;
-    call->error = 0;
+    call->spent = call->bytes = call->n_hits = 0;
+    call->task = (struct store_task){.apply = apply_call, .done = on_called, .impatient = true};
+    list_init(&call->task.link);
     list_push_back(&history->active, &call->active);
-    pthread_mutex_lock(&history->mutex);
-    list_push_back(&history->calls, &call->link);
-    pthread_cond_signal(&history->wake);
-    pthread_mutex_unlock(&history->mutex);
+    store_add(history->store, &call->task);
 }
 
 void history_leave(struct history_call *call)
 {
     call->owner = NULL;
-    atomic_store_explicit(&call->left, true, memory_order_relaxed);
+    if (!call->purge)
+        atomic_store_explicit(&call->left, true, memory_order_relaxed);
 }
 
-/* ---- what the thread reports ---- */
+/* ---- state ---- */
 
-static void finish_calls(struct list *finished)
+static void on_changed(void *userdata, enum store_state state)
 {
-    struct list *node;
-
-    while ((node = list_first(finished))) {
-        struct history_call *call = list_entry(node, struct history_call, link);
-
-        list_unlink(node);
-        list_unlink(&call->active);
-        call->done(call);
-    }
-}
-
-static void on_event(void *userdata, uint32_t events)
-{
-    struct history *history = userdata;
-    struct list finished = LIST_INIT(finished);
-    eventfd_t unused;
-    bool changed;
-
-    (void)events;
-    (void)eventfd_read(history->event_fd, &unused);
-    pthread_mutex_lock(&history->mutex);
-    list_swap(&finished, &history->finished);
-    changed = strcmp(history->seen, history->problem) != 0;
-    (void)snprintf(history->seen, sizeof(history->seen), "%s", history->problem);
-    pthread_mutex_unlock(&history->mutex);
-    if (changed && history->changed)
-        history->changed(history->userdata);
-    finish_calls(&finished);
+    (void)state;
+    tell(userdata);
 }
 
 const char *history_problem(const struct history *history)
 {
-    return history->seen;
+    if (!history)
+        return "out of memory when the history was opened";
+    return *history->full != '\0' ? history->full : store_problem(history->store);
 }
 
-const char *history_problem_of(const struct history *history)
+struct history_stats history_stats(const struct history *history)
 {
-    return history ? history->seen : "out of memory when the history was opened";
-}
+    struct history_stats stats = history->stats;
 
-struct history_stats history_stats(struct history *history)
-{
-    struct history_stats stats;
-
-    pthread_mutex_lock(&history->mutex);
-    stats = history->stats;
-    pthread_mutex_unlock(&history->mutex);
-    stats.n_dropped += history->n_dropped;
+    stats.bytes = store_stats(history->store).bytes;
     return stats;
-}
-
-/* ---- begin and end ---- */
-
-/* The loop's thread handles all signals. */
-static int start_thread(struct history *history)
-{
-    sigset_t all, saved;
-    int r;
-
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &saved);
-    r = pthread_create(&history->thread, NULL, history_run, history);
-    (void)pthread_sigmask(SIG_SETMASK, &saved, NULL);
-    return -r;
-}
-
-static void init_shared(struct history *history)
-{
-    pthread_condattr_t attributes;
-
-    (void)pthread_mutex_init(&history->mutex, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&history->wake, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
-    list_init(&history->rows);
-    list_init(&history->calls);
-    list_init(&history->finished);
-    list_init(&history->asked);
-}
-
-static void free_group(struct history_group *group)
-{
-    free(group->name);
-    free(group);
-}
-
-/* Frees the groups of a list of the thread's but those that are in use. */
-static void free_groups(struct list *groups)
-{
-    struct list *node;
-
-    while ((node = list_first(groups))) {
-        list_unlink(node);
-        if (!list_entry(node, struct history_group, link)->history)
-            free_group(list_entry(node, struct history_group, link));
-    }
-}
-
-static void free_history(struct history *history)
-{
-    struct list *node;
-
-    loop_unwatch(history->loop, &history->watch);
-    close_fd(history->event_fd);
-    free_groups(&history->groups);
-    free_groups(&history->retired);
-    while ((node = list_first(&history->known))) {
-        list_unlink(node);
-        free_group(list_entry(node, struct history_group, known));
-    }
-    free_rows(&history->rows);
-    (void)pthread_cond_destroy(&history->wake);
-    (void)pthread_mutex_destroy(&history->mutex);
-    free(history);
 }
 
 int history_new(struct history **ret, struct loop *loop, const struct history_options *options)
 {
     struct history *history = calloc(1, sizeof(*history));
+    const struct store_options store = {
+        .path = options->path,
+        .format = &HISTORY_FORMAT,
+        .changed = on_changed,
+        .userdata = history,
+    };
     int r;
 
-    if (!history)
+    if (!history || !(history->path = strdup(options->path))) {
+        free(history);
         return -ENOMEM;
+    }
     history->loop = loop;
     history->changed = options->changed;
     history->userdata = options->userdata;
-    history->retry = options->retry > 0 ? options->retry : RETRY;
-    history->free_min = options->free_min > 0 ? options->free_min : FREE_MIN;
-    history->database = (struct history_database)HISTORY_DATABASE_NULL;
-    (void)snprintf(history->path, sizeof(history->path), "%s", options->path);
-    list_init(&history->pending);
     list_init(&history->active);
-    list_init(&history->known);
-    list_init(&history->groups);
-    list_init(&history->retired);
-    loop_deferred_init(&history->handover, on_handover);
-    init_shared(history);
-    history->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    r = history->event_fd < 0
-            ? -errno
-            : loop_watch_fd(loop, &history->watch, history->event_fd, POLLIN, on_event, history);
-    if (r == 0)
-        r = start_thread(history);
+    timer_init(&history->delay, on_delay);
+    timer_init(&history->prune, on_prune);
+    r = store_new(&history->store, loop, &store);
     if (r < 0) {
-        free_history(history);
+        free(history->path);
+        free(history);
         return r;
     }
+    on_prune(&history->prune, 0);
     *ret = history;
     return 0;
 }
 
+static bool is_busy(const struct history *history)
+{
+    const bool works = store_state(history->store) <= STORE_OPEN;
+
+    return store_is_writing(history->store) || (works && store_stats(history->store).n_waiting > 0);
+}
+
 struct history *history_free(struct history *history)
 {
-    struct timespec until;
+    const usec_t end = usec_add(clock_now(), END_USEC);
+    usec_t left;
 
     if (!history)
         return NULL;
     hand_over(history);
-    pthread_mutex_lock(&history->mutex);
-    history->stopping = true;
-    pthread_cond_signal(&history->wake);
-    pthread_mutex_unlock(&history->mutex);
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += END_TIMEOUT;
-    if (pthread_timedjoin_np(history->thread, NULL, &until) != 0) {
-        loop_unwatch(history->loop, &history->watch);
+    list_for_each (node, &history->active)
+        list_entry(node, struct history_call, active)->left = true;
+    while (is_busy(history) && (left = clock_left(end)) > 0)
+        store_work(history->store, left);
+    timer_disarm(loop_timers(history->loop), &history->prune);
+    if (store_is_writing(history->store)) {
+        store_abandon(history->store);
         return NULL;
     }
-    on_event(history, POLLIN);
-    free_history(history);
+    (void)store_free(history->store);
+    free(history->path);
+    free(history);
     return NULL;
 }

@@ -44,8 +44,7 @@ static int lock_file(struct database *database)
         return fail(database);
     if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
         fchmod(database->lock, MODE_FILE) < 0)
-        return database_refuse(database, EPERM,
-                               "its lock, troupe.db-lock, is not a file of this user");
+        return database_refuse(database, EPERM, "its lock is not a file of this user");
     if (flock(database->lock, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? database_refuse(database, EALREADY, "another trouped uses it")
                                     : fail(database);
@@ -238,12 +237,9 @@ static int adopt(struct database *database)
     return r == 0 ? migrate(database, (int)version) : r;
 }
 
-static int begin_run(struct database *database)
+/* Notes which files are open. */
+static int note_files(struct database *database)
 {
-    static const char count[] =
-        "UPDATE store SET unclean = unclean + (?1 AND stopped <> run), run = run + 1"
-        " RETURNING run, id_key, unclean";
-    sqlite3_stmt *statement;
     int64_t page_size = 0;
     int r = read_number(database, "PRAGMA page_size", &page_size);
 
@@ -251,6 +247,17 @@ static int begin_run(struct database *database)
     if (r == 0)
         r = database_note_log(database);
     database_note_place(database);
+    return r;
+}
+
+static int begin_run(struct database *database)
+{
+    static const char count[] =
+        "UPDATE store SET unclean = unclean + (?1 AND stopped <> run), run = run + 1"
+        " RETURNING run, id_key, unclean";
+    sqlite3_stmt *statement;
+    int r = note_files(database);
+
     if (r < 0)
         return r;
     database_begin(database);
@@ -302,6 +309,63 @@ int database_open(struct database *database, const char *path, const char *vfs)
         r = adopt(database);
     if (r == 0)
         r = begin_run(database);
+    if (r < 0)
+        database_close(database, true);
+    return r;
+}
+
+/* ---- other databases ---- */
+
+static int adopt_format(struct database *database, const struct database_format *format)
+{
+    int64_t application = 0, version = 0, n_tables = 0;
+    int r = read_number(database, "PRAGMA application_id", &application);
+
+    if (r == 0)
+        r = read_number(database, "PRAGMA user_version", &version);
+    if (r == 0)
+        r = read_number(database, "SELECT count(*) FROM sqlite_master", &n_tables);
+    if (r < 0)
+        return r;
+    if (application == format->application && version > format->version)
+        return database_refuse(database, ENOTSUP,
+                               "a newer trouped has written it; move this file and those beside "
+                               "it away, then run 'troupectl upgrade'");
+    if (n_tables > 0 && (application != format->application || version != format->version))
+        return database_refuse(database, EUCLEAN, "this is no such database of trouped");
+    r = execute(database, format->settings);
+    return r == 0 && n_tables == 0 ? execute(database, format->schema) : r;
+}
+
+static int touch(struct database *database)
+{
+    const int fd = open(database->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, MODE_FILE);
+
+    if (fd < 0)
+        return fail(database);
+    close_fd(fd);
+    return 0;
+}
+
+int database_open_format(struct database *database, const char *path,
+                         const struct database_format *format)
+{
+    int r;
+
+    database->path = path;
+    database->problem[0] = '\0';
+    database->error = 0;
+    r = database_check_file(database);
+    if (r == 0)
+        r = enter_directory(database);
+    if (r == 0)
+        r = touch(database);
+    if (r == 0)
+        r = connect(database, path, NULL);
+    if (r == 0)
+        r = adopt_format(database, format);
+    if (r == 0)
+        r = note_files(database);
     if (r < 0)
         database_close(database, true);
     return r;

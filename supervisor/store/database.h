@@ -87,6 +87,15 @@ struct database {
  */
 int database_open(struct database *database, const char *path, const char *vfs);
 
+/* A database of other tables: history.db. */
+struct database_format {
+    int64_t application, version; /* which `schema` sets in the file */
+    const char *settings, *schema;
+};
+/* Opens it, or makes it, with its directory; it counts no runs. Returns like database_open(). */
+int database_open_format(struct database *database, const char *path,
+                         const struct database_format *format);
+
 /*
  * Whether this version can read the database at `path`, which another process may be using.
  * Returns 0, also if there is none or it cannot be read: database_open() says so. -ENOTSUP, with

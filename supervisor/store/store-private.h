@@ -40,6 +40,7 @@ struct store {
     struct loop *loop;
     char path[PATH_MAX];
     const char *vfs;
+    const struct database_format *format;
     usec_t retry;
     int log_pages;
     void (*changed)(void *userdata, enum store_state state);

@@ -193,8 +193,10 @@ static void become_full(struct store_worker *worker)
     worker->reserved = false;
     database_limit(database, false);
     (void)snprintf(database->problem, sizeof(database->problem),
-                   "%s: the disk is full; jobs are accepted again once it has %d MiB free, "
-                   "or jobs have ended",
+                   store_of(worker)->format
+                       ? "%s: the disk is full"
+                       : "%s: the disk is full; jobs are accepted again once it has %d MiB free, "
+                         "or jobs have ended",
                    database->path, RESERVE_SIZE >> 20);
     worker->retry_at = clock_now() + store_of(worker)->retry;
     set_state(worker, STORE_FULL);
@@ -240,24 +242,30 @@ static bool has_room_inside(struct store_worker *worker)
  * back what it has filled the disk with. */
 static void look_for_space(struct store_worker *worker)
 {
-    worker->sweeps = true;
-    if (make_reserve(worker))
+    worker->sweeps = !store_of(worker)->format;
+    if (store_of(worker)->format || make_reserve(worker))
         become_open(worker);
     else if (reuse_log(worker))
         has_room_inside(worker) ? become_open(worker) : become_full(worker);
 }
 
+static int open_file(struct store_worker *worker)
+{
+    const struct store *store = store_of(worker);
+
+    return store->format ? database_open_format(&worker->database, store->path, store->format)
+                         : database_open(&worker->database, store->path, store->vfs);
+}
+
 static void open_database(struct store_worker *worker)
 {
-    struct store *store = store_of(worker);
-    struct database *database = &worker->database;
     int r;
 
     note_writing(worker, clock_now());
-    r = database_open(database, store->path, store->vfs);
+    r = open_file(worker);
     if (r == -ENOSPC) {
         (void)unlink(worker->reserve);
-        r = database_open(database, store->path, store->vfs);
+        r = open_file(worker);
     }
     note_writing(worker, 0);
     store_measure(store_of(worker), true);
@@ -318,7 +326,8 @@ static int apply(struct store_worker *worker, struct list *applied)
     while ((node = list_first(&worker->tasks)) && takes_more(worker, TRANSACTION_BYTES, until))
         (void)apply_task(worker, node, applied);
     /* While the disk is full, a sweep must not keep ends of jobs from being written. */
-    if (database->error == 0 && (state_of(worker) != STORE_FULL || list_empty(applied)))
+    if (database->error == 0 && !store_of(worker)->format &&
+        (state_of(worker) != STORE_FULL || list_empty(applied)))
         sweeps = pieces_sweep(database) == PIECES_E_MORE;
     began = clock_now();
     r = database_commit(database);
@@ -387,7 +396,7 @@ static bool checkpoint(struct store_worker *worker)
     if (pages - worker->pages_copied < store_of(worker)->log_pages)
         return true;
     worker->pages_copied = pages;
-    if (!worker->reserved)
+    if (!worker->reserved && !store_of(worker)->format)
         (void)make_reserve(worker);
     note_writing(worker, clock_now());
     r = database_checkpoint(&worker->database);

@@ -253,6 +253,7 @@ int store_new(struct store **ret, struct loop *loop, const struct store_options 
         return -ENOMEM;
     store->loop = loop;
     store->vfs = options->vfs;
+    store->format = options->format;
     store->log_pages = options->log_pages > 0 ? options->log_pages : LOG_PAGES;
     store->retry = options->retry > 0 ? options->retry : RETRY;
     store->changed = options->changed;
@@ -320,6 +321,14 @@ void store_end_run(struct store *store)
     store->ends_run = true;
 }
 
+void store_abandon(struct store *store)
+{
+    loop_undefer(&store->handover);
+    timer_disarm(loop_timers(store->loop), &store->lazy);
+    timer_disarm(loop_timers(store->loop), &store->hold);
+    loop_unwatch(store->loop, &store->watch);
+}
+
 struct store *store_free(struct store *store)
 {
     if (!store)
@@ -335,10 +344,7 @@ struct store *store_free(struct store *store)
     cancel_queries(store);
     call_done(store, &store->finished);
     cancel_pending(store);
-    loop_undefer(&store->handover);
-    timer_disarm(loop_timers(store->loop), &store->lazy);
-    timer_disarm(loop_timers(store->loop), &store->hold);
-    loop_unwatch(store->loop, &store->watch);
+    store_abandon(store);
     close_fd(store->event_fd);
     (void)pthread_cond_destroy(&store->wake);
     (void)pthread_mutex_destroy(&store->mutex);

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 struct database;
+struct database_format;
 struct record;
 struct saved_reader;
 struct saver;
@@ -91,6 +92,9 @@ enum store_state {
 struct store_options {
     const char *path; /* of the database; its directory is made if it is missing. Copied */
     uint8_t *opened;  /* as of struct database; NULL = ends without a stop are not counted */
+    /* Of another database than that of durable jobs, for which no disk space is reserved; NULL =
+     * that one. */
+    const struct database_format *format;
     /* For tests: a VFS of SQLite, the time until a first retry, and the pages in the log that make
      * a checkpoint. NULL, 0 = the usual ones. */
     const char *vfs;
@@ -114,6 +118,10 @@ void store_leave_log(struct store *store);
 
 /* Has store_free() note that trouped was stopped, if all tasks are written: no job is in hand. */
 void store_end_run(struct store *store);
+
+/* Ends what the loop does for it, but not the thread, which hangs: it and its memory stay. For the
+ * end of the process. */
+void store_abandon(struct store *store);
 
 /* Without the loop: hands all tasks to the thread, waits for at most `timeout` until it has
  * finished some, and calls done() for those. */

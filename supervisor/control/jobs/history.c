@@ -20,14 +20,13 @@
 
 static void report_contents(struct reply *reply, const struct history_row *row)
 {
-    if (row->sizes[HISTORY_KEY] > 0)
-        reply_text(reply, "key", history_row_text(row, HISTORY_KEY), row->sizes[HISTORY_KEY]);
-    reply_string_if(reply, "tags", history_row_text(row, HISTORY_TAGS));
-    reply_string_if(reply, "reason", history_row_text(row, HISTORY_REASON));
+    if (row->key_size > 0)
+        reply_text(reply, "key", row->key, row->key_size);
+    reply_string_if(reply, "tags", row->tags);
+    reply_string_if(reply, "reason", row->reason);
     if (row->payload_size == 0)
         return;
-    reply_payload(reply, "payload_start", history_row_text(row, HISTORY_EXCERPT),
-                  row->sizes[HISTORY_EXCERPT]);
+    reply_payload(reply, "payload_start", row->excerpt, row->excerpt_size);
     reply_uint(reply, "payload_bytes", row->payload_size);
 }
 
@@ -44,9 +43,9 @@ static void report_row(struct reply *reply, const char *key, const struct histor
     const struct job_facts *facts = &row->facts;
 
     reply_object(reply, key);
-    reply_string(reply, "id", history_row_text(row, HISTORY_ID));
-    reply_string(reply, "group", row->group->name);
-    reply_string(reply, "state", job_state_to_string(row->state));
+    reply_string(reply, "id", row->id);
+    reply_string(reply, "group", row->group);
+    reply_string(reply, "state", job_state_to_string((enum job_state)row->state));
     reply_uint(reply, "attempt", facts->attempt);
     reply_uint(reply, "failed_attempts", facts->n_failed);
     reply_uint(reply, "max_attempts", (uint64_t)facts->max_retries + 1);
@@ -54,7 +53,7 @@ static void report_row(struct reply *reply, const char *key, const struct histor
     reply_uint(reply, "created_at", facts->created_at);
     reply_uint_if(reply, "started_at", facts->started_at);
     reply_uint(reply, "ended_at", facts->ended_at);
-    reply_string_if(reply, "worker", history_row_text(row, HISTORY_WORKER));
+    reply_string_if(reply, "worker", row->worker);
     reply_bool(reply, "cancel_requested", false);
     report_causes(reply, facts);
     if (row->state == JOB_SUCCEEDED || row->state == JOB_REJECTED)
@@ -70,19 +69,17 @@ static void report_row(struct reply *reply, const char *key, const struct histor
     reply_end_object(reply);
 }
 
-/* Returns the number of the row. */
-static int64_t report_hit(struct reply *reply, const char *key, struct list *hit)
-{
-    struct history_row *row = list_entry(hit, struct history_row, link);
-    const int64_t number = row->number;
-
-    list_unlink(hit);
-    report_row(reply, key, row);
-    free(row);
-    return number;
-}
-
 /* ---- calls ---- */
+
+/* A call of the history that answers a request. */
+struct past_call {
+    struct history_call call; /* its owner is the request */
+    void (*answer)(struct request *request, struct history_call *call);
+    /* Of a call for one job: */
+    void (*found)(struct request *request, const struct history_row *row);
+    void (*missing)(struct request *request, int error);
+    int error;
+};
 
 static void refuse_off(struct request *request)
 {
@@ -93,11 +90,11 @@ static void refuse_off(struct request *request)
 }
 
 /* Returns a call of this client, without a filter; NULL = an error has been sent. */
-static struct history_call *new_call(struct request *request)
+static struct past_call *new_call(struct request *request)
 {
     const uid_t uid = request->connection->peer.uid;
     struct history *history = request->context->history;
-    struct history_call *call;
+    struct past_call *past;
 
     if (!history) {
         refuse_off(request);
@@ -107,77 +104,86 @@ static struct history_call *new_call(struct request *request)
         request_fail_int(request, "TooManySearches", "maximum", HISTORY_CALLS_MAX);
         return NULL;
     }
-    call = request_allocate(request, sizeof(*call));
-    if (!call)
+    past = request_allocate(request, sizeof(*past));
+    if (!past)
         return NULL;
-    history_call_init(call, uid);
-    if (access_history(request, &call->reader) == 0)
-        return call;
-    history_call_free(call);
+    history_call_init(&past->call, uid);
+    past->call.owner = request;
+    if (access_history(request, &past->call.reader) == 0)
+        return past;
+    history_call_free(&past->call);
     request_internal(request, -ENOMEM);
     return NULL;
 }
 
-/* ---- History ---- */
-
-struct page {
-    struct request_parts parts;
-    struct history_call *call;
-    bool asked; /* the history has this call, or has answered it */
-    bool busy;  /* it has it */
-};
-
-#define page_of(pointer) list_entry(pointer, struct page, parts)
-
-static void on_page(struct history_call *call)
+static void answer_in_turn(struct request *request, void *what)
 {
-    struct page *page = call->owner;
+    struct past_call *past = what;
 
-    if (!page) {
+    past->answer(request, &past->call);
+}
+
+static void free_call(struct request *request)
+{
+    struct past_call *past = request->state;
+
+    history_call_free(&past->call);
+}
+
+/* The request frees the call when it ends. If the supervisor ends, it answers open calls itself. */
+static void on_done(struct history_call *call)
+{
+    struct past_call *past = list_entry(call, struct past_call, call);
+    struct request *request = call->owner;
+
+    if (!request) {
         history_call_free(call);
         return;
     }
-    page->busy = false;
-    if (call->error == -ECANCELED) /* the supervisor ends, and answers open calls itself */
+    if (past->missing && call->error == 0 && call->n_hits == 0 && !call->complete) {
+        history_begin_call(request->context->history, call);
         return;
+    }
+    request->drop = free_call;
+    if (call->error != -ECANCELED)
+        (void)request_answer_in_turn(request, answer_in_turn, past);
+}
+
+static void drop(struct request *request)
+{
+    struct past_call *past = request->state;
+
+    history_leave(&past->call);
+}
+
+static void begin(struct request *request, struct past_call *past,
+                  void (*answer)(struct request *request, struct history_call *call))
+{
+    past->answer = answer;
+    past->call.done = on_done;
+    request->state = past;
+    request->drop = drop;
+    history_begin_call(request->context->history, &past->call);
+}
+
+/* ---- History ---- */
+
+static void answer_search(struct request *request, struct history_call *call)
+{
+    struct reply *reply;
+
     if (call->error < 0) {
-        refuse_off(page->parts.request);
+        refuse_off(request);
         return;
     }
-    request_parts_resume(&page->parts);
-}
-
-/* Asks once a page, and reports what was found within a time, if it is complete or not. */
-static bool step(struct request_parts *parts)
-{
-    struct page *page = page_of(parts);
-    struct list *hit = list_first(&page->call->hits);
-
-    if (hit) {
-        parts->cursor = (uint64_t)report_hit(request_part_item(parts), NULL, hit);
-        return true;
-    }
-    if (page->asked) {
-        parts->cursor = (uint64_t)page->call->before;
-        parts->left = 0;
-        return !page->call->complete;
-    }
-    page->asked = page->busy = parts->waits = true;
-    page->call->before = (int64_t)parts->cursor;
-    page->call->wanted = parts->left;
-    history_begin_call(parts->request->context->history, page->call);
-    return true;
-}
-
-static void free_page(struct request_parts *parts)
-{
-    struct page *page = page_of(parts);
-
-    if (page->busy)
-        history_leave(page->call);
-    else
-        history_call_free(page->call);
-    free(page);
+    reply = request_begin(request);
+    reply_array(reply, "jobs");
+    list_for_each (node, &call->hits)
+        report_row(reply, NULL, list_entry(node, struct history_row, link));
+    reply_end_array(reply);
+    if (!call->complete)
+        reply_uint(reply, "next", (uint64_t)call->before);
+    request_end(request);
 }
 
 /* Copies a text of the request. Returns false without memory. */
@@ -188,14 +194,6 @@ static bool take_text(const struct request *request, const char *name, char **re
     if (text)
         *ret = strdup(text);
     return !text || *ret;
-}
-
-static bool take_searched(const struct request *request, struct history_filter *filter)
-{
-    if (!take_text(request, "text", &filter->text))
-        return false;
-    filter->text_size = filter->text ? strlen(filter->text) : 0;
-    return true;
 }
 
 /* "group" or "group/key". */
@@ -242,153 +240,97 @@ static bool take_filter(struct request *request, struct history_filter *filter)
     filter->since = varlink_usec(&request->parameters, "since_at", 0);
     filter->until = varlink_usec(&request->parameters, "until_at", 0);
     return take_target(request, filter) && take_text(request, "tag", &filter->tag) &&
-           take_searched(request, filter);
+           take_text(request, "text", &filter->text);
 }
 
 static void search(struct request *request)
 {
-    struct history_call *call;
-    struct page *page;
+    const char *text = request_string(request, "text");
+    struct past_call *past;
 
-    if (!request_range(request, "cursor", 0, INT64_MAX) || !(call = new_call(request)))
+    if (!request_range(request, "cursor", 0, INT64_MAX) ||
+        !request_range(request, "limit", 1, REQUEST_PAGE_MAX) ||
+        (text && strlen(text) > HISTORY_TEXT_MAX &&
+         !request_refuse(request, "text", "at most 256 bytes")) ||
+        !(past = new_call(request)))
         return;
-    page = take_filter(request, &call->filter) ? request_allocate(request, sizeof(*page)) : NULL;
-    if (!page) {
-        history_call_free(call);
+    if (!take_filter(request, &past->call.filter)) {
+        history_call_free(&past->call);
+        request_internal(request, -ENOMEM);
         return;
     }
-    page->parts = (struct request_parts){.step = step, .free = free_page};
-    page->call = call;
-    call->owner = page;
-    call->done = on_page;
-    request_in_pages(request, &page->parts, "jobs");
+    past->call.before = request_int(request, "cursor", 0);
+    past->call.wanted = (size_t)request_int(request, "limit", REQUEST_PAGE_MAX);
+    begin(request, past, answer_search);
 }
 
 /* ---- PurgeHistory ---- */
 
-static void on_purged(struct history_call *call)
+static void answer_purge(struct request *request, struct history_call *call)
 {
-    struct request *request = call->owner;
-    const int error = call->error;
-    const uint64_t n = call->n_hits;
-
-    history_call_free(call);
-    if (!request || error == -ECANCELED)
-        return;
-    request->drop = NULL;
-    if (error < 0) {
+    if (call->error < 0) {
         refuse_off(request);
         return;
     }
-    reply_uint(request_begin(request), "purged", n);
+    reply_uint(request_begin(request), "purged", call->n_hits);
     request_end(request);
-}
-
-/* The purge continues without its client. */
-static void drop_purge(struct request *request)
-{
-    struct history_call *call = request->state;
-
-    call->owner = NULL;
 }
 
 static void purge(struct request *request)
 {
-    struct history_call *call = new_call(request);
+    struct past_call *past = new_call(request);
 
-    if (!call)
+    if (!past)
         return;
-    if (!take_text(request, "group", &call->filter.group)) {
-        history_call_free(call);
+    if (!take_text(request, "group", &past->call.filter.group)) {
+        history_call_free(&past->call);
         request_internal(request, -ENOMEM);
         return;
     }
-    control_log_change(request, call->filter.group);
-    call->purge = true;
-    call->done = on_purged;
-    call->owner = request;
-    request->state = call;
-    request->drop = drop_purge;
-    history_begin_call(request->context->history, call);
+    control_log_change(request, past->call.filter.group);
+    past->call.purge = true;
+    begin(request, past, answer_purge);
 }
 
 /* ---- one job ---- */
 
-/* A search for the job of a call, in its state. */
-struct find {
-    struct history_call *call;
-    struct request *request;
-    int error;
-    void (*missing)(struct request *request, int error);
-};
-
-static void drop_find(struct request *request)
+void control_answer_past(struct request *request, const struct history_row *row)
 {
-    struct find *find = request->state;
-
-    history_leave(find->call);
-    free(find);
-}
-
-static void answer_found(struct request *request, struct history_call *call)
-{
-    (void)report_hit(request_begin(request), "job", list_first(&call->hits));
+    report_row(request_begin(request), "job", row);
     request_end(request);
 }
 
-static void on_found(struct history_call *call)
+static void answer_find(struct request *request, struct history_call *call)
 {
-    const struct find find = call->owner ? *(struct find *)call->owner : (struct find){0};
+    const struct past_call *past = list_entry(call, struct past_call, call);
 
-    if (find.request && call->error == 0 && call->n_hits == 0 && !call->complete) {
-        history_begin_call(find.request->context->history, call);
-        return;
-    }
-    if (find.request) {
-        free(call->owner);
-        find.request->state = NULL;
-        find.request->drop = NULL;
-        if (call->error == -ECANCELED) /* open calls are answered at the end */
-            (void)0;
-        else if (call->n_hits > 0)
-            answer_found(find.request, call);
-        else
-            find.missing(find.request, find.error);
-    }
-    history_call_free(call);
+    if (call->n_hits > 0)
+        past->found(request, list_entry(list_first(&call->hits), struct history_row, link));
+    else
+        past->missing(request, past->error);
 }
 
-bool control_find_past_job(struct request *request, const char *id, int error,
+bool control_find_past_job(struct request *request, int error,
+                           void (*found)(struct request *request, const struct history_row *row),
                            void (*missing)(struct request *request, int error))
 {
-    struct history *history = request->context->history;
-    struct find *find;
+    struct past_call *past;
 
-    if (!history)
+    if (!request->context->history)
         return false;
-    find = request_allocate(request, sizeof(*find));
-    if (!find)
+    past = new_call(request);
+    if (!past)
         return true;
-    find->call = new_call(request);
-    if (!find->call) {
-        free(find);
+    past->found = found;
+    past->missing = missing;
+    past->error = error;
+    past->call.wanted = 1;
+    if (take_text(request, "id", &past->call.filter.id)) {
+        begin(request, past, answer_find);
         return true;
     }
-    find->call->filter.id = strdup(id);
-    if (!find->call->filter.id) {
-        history_call_free(find->call);
-        free(find);
-        return false;
-    }
-    find->request = request;
-    find->error = error;
-    find->missing = missing;
-    find->call->wanted = 1;
-    find->call->owner = find;
-    find->call->done = on_found;
-    request->state = find;
-    request->drop = drop_find;
-    history_begin_call(history, find->call);
+    history_call_free(&past->call);
+    request_internal(request, -ENOMEM);
     return true;
 }
 

@@ -14,6 +14,7 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/job-lookup.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/history/history.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/message/dead-letter/dead-letter.h"
 #include "supervisor/message/message-context.h"
@@ -206,25 +207,23 @@ static void answer_dead(struct request *request, const struct dead_letter *lette
     request_end(request);
 }
 
-/* A dead job, or one that only the history knows. */
-static void get_ended(struct request *request, int error)
+/* Answers for a dead job, or one that only the history knows. */
+static void find_ended(struct request *request, int error,
+                       void (*dead)(struct request *request, const struct dead_letter *letter),
+                       void (*past)(struct request *request, const struct history_row *row))
 {
     const struct dead_letter *letter = find_letter(request);
 
     if (letter)
-        answer_dead(request, letter);
+        dead(request, letter);
     else if (!control_await_letters(request) &&
-             !control_find_past_job(request, request_string(request, "id"), error,
-                                    control_refuse_missing))
+             !control_find_past_job(request, error, past, control_refuse_missing))
         control_refuse_missing(request, error);
 }
 
-static void get_dead(struct request *request, int error)
+static void get_ended(struct request *request, int error)
 {
-    const struct dead_letter *letter = control_find_dead_job(request, error);
-
-    if (letter)
-        answer_dead(request, letter);
+    find_ended(request, error, answer_dead, control_answer_past);
 }
 
 /* Calls `missing` if there is no such job. Returns NULL if the call has been answered, or will be
@@ -296,7 +295,7 @@ static void get(struct request *request)
 
 static void wait_job(struct request *request)
 {
-    struct job *job = find_job(request, get_dead);
+    struct job *job = find_job(request, get_ended);
 
     if (!job)
         return;
@@ -306,22 +305,36 @@ static void wait_job(struct request *request)
         await_end(request, job, false);
 }
 
-static void explain_dead(struct request *request, int error)
+/* A job that has ended waits for nothing. */
+static void explain_state(struct request *request, enum job_state state)
 {
-    struct reply *reply;
+    struct reply *reply = request_begin(request);
 
-    if (!control_find_dead_job(request, error))
-        return;
-    reply = request_begin(request);
-    reply_string(reply, "state", job_state_to_string(JOB_DEAD));
+    reply_string(reply, "state", job_state_to_string(state));
     reply_array(reply, "waits");
     reply_end_array(reply);
     request_end(request);
 }
 
+static void explain_dead(struct request *request, const struct dead_letter *letter)
+{
+    (void)letter;
+    explain_state(request, JOB_DEAD);
+}
+
+static void explain_past(struct request *request, const struct history_row *row)
+{
+    explain_state(request, (enum job_state)row->state);
+}
+
+static void explain_ended(struct request *request, int error)
+{
+    find_ended(request, error, explain_dead, explain_past);
+}
+
 static void explain(struct request *request)
 {
-    const struct job *job = find_job(request, explain_dead);
+    const struct job *job = find_job(request, explain_ended);
     struct reply *reply;
 
     if (!job)

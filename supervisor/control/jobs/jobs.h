@@ -13,6 +13,7 @@
 
 struct dead_letter;
 struct group_context;
+struct history_row;
 struct job_load;
 struct job_waiter;
 struct loaded_job;
@@ -78,11 +79,14 @@ struct job *control_find_job(struct request *request, const char *id,
 const struct dead_letter *control_find_dead_job(struct request *request, int error);
 
 /*
- * Looks for the job in the history, which answers the call, or calls `missing` with `error` in a
- * later turn. Returns false if there is no history.
+ * Looks for the call's job in the history. In a later turn, `found` is called with its row, or
+ * `missing` with `error`. Returns false if there is no history.
  */
-bool control_find_past_job(struct request *request, const char *id, int error,
+bool control_find_past_job(struct request *request, int error,
+                           void (*found)(struct request *request, const struct history_row *row),
                            void (*missing)(struct request *request, int error));
+/* Replies with the job. */
+void control_answer_past(struct request *request, const struct history_row *row);
 
 /* The end of a job, of which a client is told: the job may have no group any more. */
 struct job_end {

@@ -63,7 +63,8 @@ const struct option option_table[] = {
          "change nothing, say how many it would be"),
     VALUE(OPTIONS_HISTORY, OPTION_TEXT, 0, "tag", "WORD", of_tag, "those with this tag", ),
     VALUE(OPTIONS_LETTERS | OPTIONS_CANCEL | OPTIONS_HISTORY, OPTION_TEXT, 0, "text", "TEXT", text,
-          "those with this text in id or key; if they have ended, also in reason or payload", ),
+          "those with this text in id or key, or if they have ended, in reason or payload; "
+          "history: with these words", ),
     VALUE(OPTIONS_HISTORY, OPTION_MOMENT, 0, "since", "TIME", since_at,
           "those that have ended since: 2h, 18:00, 2026-11-30, \"2026-11-30 18:00\"", ),
     VALUE(OPTIONS_HISTORY, OPTION_MOMENT, 0, "until", "TIME", until_at,

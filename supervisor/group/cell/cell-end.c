@@ -150,7 +150,8 @@ static void cell_report_dead(struct cell *cell, struct job *job)
 void cell_note_past_now(struct cell *cell, struct job *job, const char *worker)
 {
     if (cell->group->past)
-        history_note(cell->group->past, job, worker, cell->config->history_payload);
+        history_note(cell->group->past, job, cell->group->name, worker,
+                     cell->config->history_payload);
 }
 
 /* A job that no worker has answered: notes it for the history, and reports a dead one. */
@@ -255,8 +256,8 @@ static void cell_end_rare(struct cell *cell, struct job *job)
 {
     cell_release_unique(job);
     cell_end_ties(cell, job);
-    if (job->rare->past && job->refusal == 0)
-        history_add(job);
+    if (job->rare->past && job->refusal == 0 && cell->group->past)
+        history_add(cell->group->past, job);
 }
 
 /* The job is live no more: notifies its waiters, and gives it away. */

@@ -73,7 +73,7 @@ function date(label) {
 }
 
 export function endedView(app, group = '') {
-  const text = h('input', {type: 'search', placeholder: 'Id, key, reason or tag …', 'aria-label': 'Search', maxlength: 200});
+  const text = h('input', {type: 'search', placeholder: 'Words of id, key, reason or tag …', 'aria-label': 'Search', maxlength: 200});
   const state = choice('State', STATES.map(name => [name, name || 'all']));
   const from = date('Ended from');
   const to = date('to');

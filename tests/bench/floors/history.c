@@ -3,13 +3,13 @@
 /*
  * Ended jobs on disk:
  *
- *     history bare PATH COUNT     SQLite alone: rows and their entries as in the history, a
- * thousand in each transaction history module PATH COUNT   through Troupe's history history search
- * PATH 50      the first hits of several searches in such a history
+ *     history bare PATH COUNT      SQLite alone: the rows and words of the history, a thousand in
+ * each transaction history module PATH COUNT    through Troupe's history history search PATH 50 the
+ * first hits of several searches in such a history
  */
 
-#include "supervisor/history/history.h"
 #include "supervisor/event/death.h"
+#include "supervisor/history/history-rows.h"
 #include "supervisor/loop/loop.h"
 #include "tests/bench/load/samples.h"
 #include <errno.h>
@@ -40,62 +40,55 @@ static uint64_t draw(uint64_t *state)
 
 /* ---- SQLite alone ---- */
 
-static const char TABLES[] =
-    "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384;"
-    "PRAGMA wal_autocheckpoint = 4000;"
-    "CREATE TABLE job (number INTEGER PRIMARY KEY, late, grp, state, cause, failed, priority, uid,"
-    " code, attempt, failures, retries, took, worked, payload_bytes, id, worker, key, tags,"
-    " excerpt, reason);"
-    "CREATE TABLE word (bucket, number, hash, PRIMARY KEY (bucket, number, hash)) WITHOUT ROWID";
-
-static void add_word(sqlite3_stmt *word, int64_t bucket, int64_t number, int hash)
+static void run(sqlite3_stmt *statement)
 {
-    (void)sqlite3_bind_int64(word, 1, bucket);
-    (void)sqlite3_bind_int64(word, 2, number);
-    (void)sqlite3_bind_int(word, 3, hash);
-    (void)sqlite3_step(word);
-    (void)sqlite3_reset(word);
+    (void)sqlite3_step(statement);
+    (void)sqlite3_reset(statement);
 }
 
 static void add_bare(sqlite3_stmt *job, sqlite3_stmt *word, int64_t number, uint64_t *state)
 {
     const uint64_t group = draw(state) % GROUPS, key = draw(state) % 10000;
     const bool dead = draw(state) % 20 == 0;
-    char id[33], text[16];
+    const char name[] = {(char)('a' + group), '\0'};
+    char id[33], text[16], words[128];
 
-    (void)snprintf(id, sizeof(id), "%016" PRIx64 "%016" PRIx64, draw(state), draw(state));
+    (void)snprintf(id, sizeof(id), "%08" PRIx64 "%08" PRIx64 "%08" PRIx64 "%08" PRIx64, draw(state),
+                   draw(state), draw(state), draw(state));
     (void)snprintf(text, sizeof(text), "key-%" PRIu64, key);
-    (void)sqlite3_bind_int64(job, 1, number);
-    (void)sqlite3_bind_int64(job, 3, (int64_t)group);
+    (void)snprintf(words, sizeof(words), "g%s s%d c%d f%d %s %s", name, dead ? 7 : 4, dead ? 5 : 0,
+                   dead ? 2 : 0, id, text);
+    (void)sqlite3_bind_text(job, 1, name, 1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(job, 2, id, 32, SQLITE_STATIC);
+    (void)sqlite3_bind_text(job, 3, text, -1, SQLITE_STATIC);
     (void)sqlite3_bind_int(job, 4, dead ? 7 : 4);
-    (void)sqlite3_bind_int(job, 13, 1000);
-    (void)sqlite3_bind_int(job, 14, 900);
-    (void)sqlite3_bind_text(job, 16, id, 32, SQLITE_STATIC);
-    (void)sqlite3_bind_text(job, 17, "echo/0", 6, SQLITE_STATIC);
-    (void)sqlite3_bind_text(job, 18, text, -1, SQLITE_STATIC);
-    (void)sqlite3_step(job);
-    (void)sqlite3_reset(job);
-    add_word(word, (int64_t)(448 + group), number, 0);
-    add_word(word, (int64_t)(draw(state) % 64), number, (int)draw(state));
-    add_word(word, (int64_t)(64 + key % 64), number, (int)key);
-    for (int64_t i = 0; dead && i < 4; i++)
-        add_word(word, 192 + i, number, 7);
+    (void)sqlite3_bind_int(job, 5, dead ? 5 : 0);
+    (void)sqlite3_bind_int(job, 6, dead ? 2 : 0);
+    (void)sqlite3_bind_int64(job, 7, number - 1000);
+    (void)sqlite3_bind_int64(job, 8, number - 900);
+    (void)sqlite3_bind_int64(job, 9, number);
+    run(job);
+    (void)sqlite3_bind_int64(word, 1, number);
+    (void)sqlite3_bind_text(word, 2, words, -1, SQLITE_STATIC);
+    run(word);
 }
 
 static int measure_bare(const char *path, uint64_t count)
 {
+    static const char add_job[] =
+        "INSERT INTO job (grp, id, worker, key, state, cause, failed, priority, uid, code, attempt,"
+        " failures, max_retries, created, started, ended, bytes, number)"
+        " VALUES (?1, ?2, 'echo/0', ?3, ?4, ?5, ?6, 32, 0, 0, 1, 0, 3, ?7, ?8, ?9, 200, ?9)";
     uint64_t state = 1, begin;
     sqlite3_stmt *job, *word;
     sqlite3 *handle;
 
     if (sqlite3_open(path, &handle) != SQLITE_OK ||
-        sqlite3_exec(handle, TABLES, NULL, NULL, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(handle,
-                           "INSERT INTO job VALUES (?, 0, ?, ?, NULL, NULL, 32, 0, 0, 1, 0, 3, ?,"
-                           " ?, NULL, ?, ?, ?, NULL, NULL, NULL)",
-                           -1, &job, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(handle, "INSERT INTO word VALUES (?, ?, ?)", -1, &word, NULL) !=
-            SQLITE_OK)
+        sqlite3_exec(handle, HISTORY_FORMAT.settings, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(handle, HISTORY_FORMAT.schema, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(handle, add_job, -1, &job, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(handle, "INSERT INTO word (rowid, words) VALUES (?, ?)", -1, &word,
+                           NULL) != SQLITE_OK)
         return -EIO;
     begin = samples_now();
     for (uint64_t i = 0; i < count; i++) {
@@ -113,7 +106,6 @@ static int measure_bare(const char *path, uint64_t count)
 struct module {
     struct loop *loop;
     struct history *history;
-    struct history_group *groups[GROUPS];
     struct loop_deferred turn;
     uint64_t count, n_added, state;
 };
@@ -122,6 +114,7 @@ static void add_job(struct module *module)
 {
     const uint64_t group = draw(&module->state) % GROUPS, key = draw(&module->state) % 10000;
     const bool dead = draw(&module->state) % 20 == 0;
+    const char name[] = {(char)('a' + group), '\0'};
     char text[16];
     struct job job = {.id_high = draw(&module->state) << 32 | draw(&module->state)};
 
@@ -136,8 +129,8 @@ static void add_job(struct module *module)
     job.state = dead ? JOB_DEAD : JOB_SUCCEEDED;
     job.cause = dead ? PROTOCOL_CAUSE_ATTEMPTS : PROTOCOL_CAUSE_NONE;
     job.failed_by = dead ? ATTEMPT_CAUSE_EXIT : ATTEMPT_CAUSE_NONE;
-    history_note(module->groups[group], &job, "echo/0", false);
-    history_add(&job);
+    history_note(module->history, &job, name, "echo/0", false);
+    history_add(module->history, &job);
     free(job.rare);
 }
 
@@ -151,7 +144,7 @@ static void on_turn(struct loop_deferred *deferred)
         return;
     }
     if (module->n_added - stats.n_rows - stats.n_dropped >= FLIGHT)
-        (void)usleep(500);
+        (void)usleep(2000);
     for (unsigned i = 0; module->n_added < module->count && i < TURN &&
                          module->n_added - stats.n_rows - stats.n_dropped < FLIGHT;
          i++)
@@ -176,8 +169,7 @@ static int measure_module(const char *path, uint64_t count)
     int r = open_module(&module, path);
 
     for (unsigned i = 0; r == 0 && i < GROUPS; i++)
-        module.groups[i] =
-            history_use(module.history, (char[]){(char)('a' + i), '\0'}, USEC_INFINITY, UINT64_MAX);
+        r = history_use(module.history, (char[]){(char)('a' + i), '\0'}, USEC_INFINITY, UINT64_MAX);
     begin = samples_now();
     loop_deferred_init(&module.turn, on_turn);
     if (r == 0) {
@@ -256,15 +248,17 @@ static int measure_searches(const char *path, size_t wanted)
     call->filter.group = strdup("a");
     measure_search(&module, "cause and group", call, wanted);
     call = new_call();
-    call->filter.text = strdup("key-123");
-    call->filter.text_size = 7;
+    call->filter.text = strdup("key");
     measure_search(&module, "text that is common", call, wanted);
+    call = new_call();
+    call->filter.text = strdup("key 123");
+    call->filter.group = strdup("c");
+    measure_search(&module, "rare text and group", call, wanted);
     call = new_call();
     call->filter.id = strdup("0123456789abcdef0123456789abcdef");
     measure_search(&module, "id that is missing", call, 1);
     call = new_call();
     call->filter.text = strdup("no such text");
-    call->filter.text_size = 12;
     measure_search(&module, "text that is missing", call, wanted);
     printf("}\n");
     history_free(module.history);
