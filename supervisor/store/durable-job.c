@@ -505,19 +505,15 @@ void durable_job_keep_attempt(struct job *job, bool counts)
         entry ? entry : ended_attempts_add(attempts, durable->row.number, job->attempt, n_failed);
 }
 
-/* Takes what is kept of the attempts before `before`. Returns the last one; NULL = the row knows
- * all of them. */
+/* Takes what is kept of the attempts before `before`, until the row is written: what an upgrade has
+ * handed over may be newer than the row. Returns the last one; NULL = none. */
 static const struct kept_attempt *take_ends(struct job *job, const struct job_row *row,
                                             uint32_t before)
 {
     struct durable_job *durable = durable_of(job);
-    struct kept_attempt *mine = durable->kept;
-    struct kept_attempt *last =
-        ended_attempts_join(&durable->jobs->attempts, row->number, mine, before);
 
-    durable->kept = last;
-    if (last && last != mine && last->attempt <= row->attempt && last->n_failed <= row->n_failed)
-        durable_forget_attempt(durable);
+    durable->kept =
+        ended_attempts_join(&durable->jobs->attempts, row->number, durable->kept, before);
     return durable->kept;
 }
 

@@ -191,8 +191,8 @@ static void resume_waiting(struct cell *cell, struct job *job, const struct load
         cell_enqueue(cell, job, false);
     if (job->record && loaded->is_newer)
         durable_job_checkpoint(job);
-    else if (job->record && job->attempt > row->attempt)
-        durable_job_update(job, true);
+    else if (job->record && durable_of(job)->kept)
+        durable_job_update(job, true); /* the numbers of attempts are not used again */
 }
 
 int cell_resume_job(struct cell *cell, struct loaded_job *loaded, const struct saved_job *saved)
