@@ -186,24 +186,14 @@ static const char *cell_why_last(const struct job *job)
     return cell_is_restored(job) ? PAYLOAD_LOST "; " : "";
 }
 
-/* `pause`: that before another attempt, as the worker chose it; 0 = it did not. */
-static void cell_attempt_failed(struct cell *cell, struct job *job, const char *worker,
-                                const char *cause, const char *detail, usec_t pause)
+/* Decides what follows a failed attempt that is counted. `pause`: that before another attempt, as
+ * the worker chose it; 0 = it did not. */
+static void decide_next(struct cell *cell, struct job *job, const char *worker, const char *cause,
+                        const char *detail, usec_t pause)
 {
+    const bool leaves = cell_leaves_after_oom(cell, job);
     char reason[PROTOCOL_REASON_MAX];
-    bool leaves;
 
-    if (job->record && durable_job_is_unread(job) && !job_cancel_requested(job)) {
-        cell_drop_job(cell, job, CELL_E_UNREAD); /* its row says how to continue */
-        return;
-    }
-    FAULT_POINT("job.attempt-failed");
-    job_note_attempt(job, worker, cause, detail);
-    if (job->progressed && cell->config->retries_reset)
-        job->n_failed = 0;
-    job->progressed = false;
-    job->n_failed++;
-    leaves = cell_leaves_after_oom(cell, job);
     if (job_cancel_requested(job)) {
         cell_end_cancelled(cell, job);
     } else if (cell->closed && !job->record) {
@@ -220,6 +210,36 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
         cell_back_off(cell, job, cell_retry_delay(cell, job, pause));
         cell_write_attempt(cell, job, false);
     }
+}
+
+static bool is_unread(const struct job *job)
+{
+    return job->record && durable_job_is_unread(job) && !job_cancel_requested(job);
+}
+
+static void cell_attempt_failed(struct cell *cell, struct job *job, const char *worker,
+                                const char *cause, const char *detail, usec_t pause)
+{
+    FAULT_POINT("job.attempt-failed");
+    job_note_attempt(job, worker, cause, detail);
+    if (job->progressed && cell->config->retries_reset)
+        job->n_failed = 0;
+    job->progressed = false;
+    job->n_failed++;
+    if (is_unread(job))
+        cell_leave_for_row(cell, job, JOB_ROW_BACKOFF, pause); /* the row has its options */
+    else
+        decide_next(cell, job, worker, cause, detail, pause);
+}
+
+void cell_job_failed_unread(struct cell *cell, struct job *job, usec_t pause)
+{
+    const struct job_attempt *last =
+        job->n_attempts > 0 ? &job->rare->attempts[job->n_attempts - 1] : NULL;
+
+    job_set_state(job, JOB_RUNNING);
+    decide_next(cell, job, last ? last->worker : "", last ? last->cause : "supervisor",
+                last ? last->detail : "", pause);
 }
 
 void cell_job_orphaned(struct cell *cell, struct job *job)
@@ -376,8 +396,8 @@ void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
 static void cell_put_back(struct cell *cell, struct job *job)
 {
     cell_progress_moved(cell);
-    if (job->record && durable_job_is_unread(job)) {
-        cell_drop_job(cell, job, CELL_E_UNREAD); /* its row has the payload */
+    if (is_unread(job)) {
+        cell_leave_for_row(cell, job, JOB_ROW_WAITING, 0); /* which has the payload */
         return;
     }
     if (cell_is_restored(job)) {

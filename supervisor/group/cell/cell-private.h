@@ -101,6 +101,9 @@ void cell_resume_wait(struct cell *cell, struct job *job, enum job_state state,
 /* Fails the attempt of a queued job that was read from disk, in no list, and was running when the
  * supervisor ended. */
 void cell_job_orphaned(struct cell *cell, struct job *job);
+/* Continues a queued job, in no list, whose last attempt failed before its row was read. `pause`:
+ * that before the next attempt, as the worker chose it; 0 = it did not. */
+void cell_job_failed_unread(struct cell *cell, struct job *job, usec_t pause);
 
 /* Replaces the checkpoint of a live job, and counts its bytes. Returns 0; or -ENOMEM: the job keeps
  * the former one. */
@@ -134,6 +137,10 @@ static inline bool cell_is_restored(const struct job *job)
 {
     return job->payload_lost && !(job->record && durable_job_is_unread(job));
 }
+/* Drops a job that no worker has any more, and whose row has not been read. What the row lacks is
+ * found when it is read, as after an upgrade; without memory, only which attempts have ended is.
+ * `state`: JOB_ROW_WAITING; or JOB_ROW_BACKOFF, and cell_job_failed_unread() follows. */
+void cell_leave_for_row(struct cell *cell, struct job *job, enum job_row_state state, usec_t pause);
 /* Reports the end of such a job, for which no caller waits. */
 void cell_tell_restored(struct cell *cell, const struct job *job);
 

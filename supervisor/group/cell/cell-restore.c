@@ -195,6 +195,12 @@ static void resume_waiting(struct cell *cell, struct job *job, const struct load
         durable_job_update(job, true); /* the numbers of attempts are not used again */
 }
 
+/* Whether nothing is decided after the last attempt: the row was not read when that failed. */
+static bool is_undecided(const struct job_row *row)
+{
+    return row->state == JOB_ROW_BACKOFF && row->due == 0;
+}
+
 int cell_resume_job(struct cell *cell, struct loaded_job *loaded, const struct saved_job *saved)
 {
     uint32_t n_missed;
@@ -208,6 +214,12 @@ int cell_resume_job(struct cell *cell, struct loaded_job *loaded, const struct s
     job_count(&cell->counts, JOBS_BYTES, (int64_t)job_bytes(job));
     submitter_adopt(&cell->group->submitters, job);
     n_missed = job->record ? durable_job_missed_ends(job, &loaded->row) : 0;
+    if (is_undecided(&loaded->row)) {
+        if (loaded->is_newer)
+            durable_job_checkpoint(job);
+        cell_job_failed_unread(cell, job, loaded->row.delay);
+        return 0;
+    }
     if (n_missed > 0) {
         job->n_failed += n_missed - 1;
         cell_job_orphaned(cell, job);
@@ -270,6 +282,26 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
 }
 
 /* ---- jobs that workers of the last supervisor have in hand ---- */
+
+void cell_leave_for_row(struct cell *cell, struct job *job, enum job_row_state state, usec_t pause)
+{
+    struct saved_writer fields = {0};
+    struct saved_job saved;
+
+    saved_job_fill(&saved, job, cell->group->name);
+    saved.row.number = durable_job_number(job);
+    saved.row.state = state;
+    saved.row.due = 0;
+    saved.row.delay = pause;
+    record_put(&fields, &SAVED_JOB_RECORD, &saved);
+    if (!fields.failed)
+        (void)waiting_room_add(
+            cell->context->durable->inherited, SAVED_JOB_ROW, (uint64_t)saved.row.number,
+            &(struct saved_reader){
+                .at = fields.bytes, .end = fields.bytes + fields.size, .payload = ""});
+    free(fields.bytes);
+    cell_drop_job(cell, job, CELL_E_UNREAD);
+}
 
 /* Its payload went with the last supervisor: its row has it, if there is one. */
 static void cell_describe_restored(struct cell *cell, struct job *job, const struct job_page *page)
