@@ -230,7 +230,9 @@ void model_run(uint32_t index, unsigned attempt, bool right_payload)
     job->n_runs++;
     job->began_at = sim_now();
     job->run_since = machine_ready_time();
-    expect(index, job->n_runs <= MODEL_ATTEMPTS + n_cuts || model_allowed & MODEL_STOPS,
+    expect(index,
+           job->n_runs <= MODEL_ATTEMPTS + n_cuts || model_allowed & MODEL_STOPS ||
+               (*job->slot && slots_may_return()),
            "run %u, with %u retries", job->n_runs, MODEL_ATTEMPTS - 1);
 }
 
