@@ -86,16 +86,34 @@ static bool waits_for_others(const struct restore *restore, const struct job_row
                                    !ties_hold(restore->context->jobs, &list)));
 }
 
-/* Puts the number of a job that waits into its cell's backlog: `*in_backlog`. Returns whether the
- * row is to be read. */
-static bool is_to_be_read(const struct restore *restore, struct cell *cell,
-                          const struct job_row *row, bool *in_backlog)
+/* Leaves a job that waits on disk. Returns false if it is to be read. */
+static bool leave_on_disk(const struct restore *restore, struct cell *cell,
+                          const struct job_row *row)
 {
-    const bool waits = row->state == JOB_ROW_WAITING && row->cause == PROTOCOL_CAUSE_NONE;
+    struct durable_jobs *durable = restore->context->durable;
+    struct saved_reader saved;
+
+    if (row->cause != PROTOCOL_CAUSE_NONE || waits_for_others(restore, row) ||
+        ended_attempts_has(&durable->attempts, row->number))
+        return false;
+    if (row->state == JOB_ROW_DELAYED) /* an upgrade may know better than the row */
+        return row->deadline == 0 &&
+               !waiting_room_find(durable->inherited, SAVED_JOB_ROW, (uint64_t)row->number,
+                                  &saved) &&
+               cell_later_add_row(cell, row);
+    return row->state == JOB_ROW_WAITING &&
+           cell_backlog_add_number(cell, row->priority, row->number) == 0;
+}
+
+/* Leaves the number of a job that waits with its cell: `*on_disk`. Returns whether the row is to be
+ * read. */
+static bool is_to_be_read(const struct restore *restore, struct cell *cell,
+                          const struct job_row *row, bool *on_disk)
+{
     struct durable_jobs *durable = restore->context->durable;
     const struct job *job = durable_job_find(durable, row);
 
-    *in_backlog = false;
+    *on_disk = false;
     if (job) /* a worker has it in hand */
         return durable_job_is_unread(job);
     if (row->name_size > 0)
@@ -105,11 +123,9 @@ static bool is_to_be_read(const struct restore *restore, struct cell *cell,
     if (row->unique_low != 0 && !cell_has_released_key(cell, row))
         names_on_disk_add(&durable->unique, &(struct unique_id){row->unique_high, row->unique_low},
                           sizeof(struct unique_id), row->number);
-    if (!waits || waits_for_others(restore, row) ||
-        ended_attempts_has(&durable->attempts, row->number) ||
-        cell_backlog_add_number(cell, row->priority, row->number) < 0)
+    *on_disk = leave_on_disk(restore, cell, row);
+    if (!*on_disk)
         return true;
-    *in_backlog = true;
     submitter_adopt_on_disk(&cell->group->submitters, row->facts.submitter_uid, row->payload_size);
     waiting_room_keep(durable->inherited, SAVED_JOB_ROW, (uint64_t)row->number);
     ties_found(restore->context->jobs, row->number);

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from test_access import SUBMITTER, user
 from test_durable import HOUR, Case, actor
+from test_takeover import crash, upgrade
 from troupe import ACTOR, QUICK, SANITIZED, Bell, Varlink, helper, ini, text
 
 IN_MEMORY = 1000
@@ -170,6 +171,53 @@ class Backlog(Case):
         cost = (s.status_field("VmRSS", s.supervisor_pid) - before) * 1024 / (4 * len(jobs))
         print(cost, "bytes each")
         self.assertLess(cost, 200)
+
+    @unittest.skipIf(SANITIZED, "a sanitizer keeps what was freed")
+    def test_D8_a_job_that_begins_much_later_costs_at_most_200_bytes(self):
+        s = self.durable(QueueMax=100000).start()
+        jobs = [("echo\n\n" + 1024 * "x", {"delay_usec": HOUR})] * 10000
+        self.fill(s, jobs)
+        before = s.status_field("VmRSS", s.supervisor_pid)
+        self.fill(s, jobs * 4)
+        cost = (s.status_field("VmRSS", s.supervisor_pid) - before) * 1024 / (4 * len(jobs))
+        print(cost, "bytes each")
+        self.assertLess(cost, 200)
+        s.crash()
+        s.until(lambda: s.group("kept")["waiting"] == 5 * len(jobs))
+        cost = (s.status_field("VmRSS", s.supervisor_pid)) * 1024 / (5 * len(jobs))
+        print(cost, "bytes each, with all that a supervisor takes")
+        self.assertLess(cost, 1000)
+
+    def test_D8_a_job_that_begins_much_later_is_found_and_changed(self):
+        s = self.durable(QueueMax=100000).start()
+        later = [s.create("kept", f"note {s.path('notes')} {n}", delay_usec=HOUR) for n in range(4)]
+        self.assertEqual(s.group("kept")["waiting"], 4)
+        for id in later:
+            self.assertEqual(s.job(id)["state"], "delayed")
+        self.assertEqual(s.group("kept")["waiting"], 4)
+        s.call("Cancel", id=later[0])
+        s.call("io.troupe.Jobs.RunNow", id=later[1])
+        for take_over in (crash, upgrade):
+            s.until(lambda: (s.group("kept")["waiting"], s.group("kept")["queued"]) == (2, 0))
+            take_over(s)
+        s.until(lambda: s.group("kept")["waiting"] == 2)
+        s.call("Cancel", id=later[2])
+        s.call("io.troupe.Jobs.RunNow", id=later[3])
+        s.until(lambda: s.group("kept")["waiting"] == 0 and s.job(later[3])["state"] == "succeeded")
+        self.assertEqual(self.notes(s), [1, 3])
+        self.assertEqual(self.rows(s), [])
+
+    def test_D4_jobs_that_wait_on_disk_begin_at_their_time(self):
+        """12 s is more than a job waits in memory."""
+        s = self.durable(QueueMax=100000, ResultTTLSec="1h").start()
+        self.fill(s, [(f"note {s.path('notes')} {n}", {"delay_usec": 12000000}) for n in range(500)])
+        some = s.create("kept", f"note {s.path('notes')} 500", delay_usec=12000000)
+        self.assertEqual(s.group("kept")["waiting"], 501)
+        s.crash()
+        s.until(lambda: s.group("kept")["succeeded"] == 501)
+        self.assertEqual(sorted(self.notes(s)), list(range(501)))
+        job = s.job(some)
+        self.assertGreaterEqual(job["started_at"] - job["created_at"], 12000000)
 
     def test_D8_a_job_on_disk_is_found_waited_for_and_cancelled_by_its_id(self):
         s = self.durable(QueueMax=100000).start()

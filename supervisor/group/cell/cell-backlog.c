@@ -92,16 +92,15 @@ void cell_backlog_review(struct job *job)
     cell_wake(job->cell);
 }
 
-static bool is_needed(const struct job *job)
+bool cell_is_needed(const struct job *job)
 {
     return job->references > 1 || job->returned || !list_empty(&job->waiters) ||
            !durable_job_is_stored(job) || (job->timers && timer_armed(&job->timers->deadline)) ||
            unique_is_awaited(job->cell->context->jobs, job);
 }
 
-static void drop_from_memory(struct cell *cell, struct job *job)
+void cell_drop_from_memory(struct cell *cell, struct job *job)
 {
-    cell_backlog_take_out(cell, job);
     job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
     job_count(&cell->counts, JOBS_ON_DISK, 1);
     job->submitter = NULL; /* which counts it until it has ended */
@@ -117,8 +116,9 @@ static void review_parked(struct cell *cell)
     while ((node = list_first(&cell->backlog->in_review))) {
         struct job *job = job_of(node);
 
-        if (!is_needed(job)) {
-            drop_from_memory(cell, job);
+        if (!cell_is_needed(job)) {
+            cell_backlog_take_out(cell, job);
+            cell_drop_from_memory(cell, job);
             continue;
         }
         list_unlink(node);
@@ -164,16 +164,24 @@ bool cell_backlog_add(struct cell *cell, struct job *job, bool first)
     return true;
 }
 
-int cell_backlog_add_number(struct cell *cell, unsigned priority, int64_t number)
+int cell_backlog_append(struct cell *cell, unsigned priority, int64_t number)
 {
     int r = make_backlog(cell) ? disk_queue_push_back(&cell->backlog->numbers, priority, number)
                                : -ENOMEM;
+
+    if (r == 0)
+        cell_wake(cell);
+    return r;
+}
+
+int cell_backlog_add_number(struct cell *cell, unsigned priority, int64_t number)
+{
+    int r = cell_backlog_append(cell, priority, number);
 
     if (r < 0)
         return r;
     cell_count_live(cell);
     job_count(&cell->counts, JOBS_ON_DISK, 1);
-    cell_wake(cell);
     return 0;
 }
 
@@ -268,10 +276,11 @@ static int restore(struct cell *cell, struct loaded_job *loaded, struct job **re
 
 int cell_backlog_restore(struct cell *cell, struct loaded_job *loaded, struct job **ret)
 {
-    const bool any = cell->backlog && cell->counts.n[JOBS_ON_DISK] > 0;
+    const bool any = (cell->backlog && cell->counts.n[JOBS_ON_DISK] > 0) ||
+                     cell_later_has(cell, loaded->row.number);
     int r = any ? restore(cell, loaded, ret) : CELL_E_MISSING;
 
-    if (r == 0)
+    if (r == 0 && !cell_later_resume(cell, *ret, &loaded->row))
         park(cell, *ret);
     return r;
 }
@@ -295,7 +304,7 @@ static int take_job(struct cell *cell, struct reading *reading, struct loaded_jo
         job = durable_job_find(cell->context->durable, &loaded->row);
         if (!job) {
             r = restore(cell, loaded, &job);
-            if (r == 0)
+            if (r == 0 && !cell_later_resume(cell, job, &loaded->row))
                 enqueue(cell, job);
             return r;
         }

@@ -25,6 +25,8 @@ struct job;
  * Returns false if it belongs into the queue. */
 bool cell_backlog_add(struct cell *cell, struct job *job, bool first);
 
+/* Adds the number of a job that counts as on disk already. Returns 0 or -ENOMEM. */
+int cell_backlog_append(struct cell *cell, unsigned priority, int64_t number);
 /* Like cell_backlog_add(), but for a job that is not in memory, of a group that is being restored.
  * Returns 0 or -ENOMEM. */
 int cell_backlog_add_number(struct cell *cell, unsigned priority, int64_t number);
@@ -46,8 +48,13 @@ void cell_backlog_turn(struct cell *cell);
 /* A parked job may be dropped from memory now. */
 void cell_backlog_review(struct job *job);
 
-/* Makes a parked job of a row that was read by its id. Returns 0, CELL_E_MISSING if the cell has no
- * jobs on disk or has left them there, or -ENOMEM. */
+/* Whether a durable job that waits must stay in memory. */
+bool cell_is_needed(const struct job *job);
+/* Frees a durable job that waits, and of which all is on disk. It is in no list. */
+void cell_drop_from_memory(struct cell *cell, struct job *job);
+
+/* Makes a parked or delayed job of a row that was read by its id. Returns 0, CELL_E_MISSING if the
+ * cell has no jobs on disk or has left them there, or -ENOMEM. */
 int cell_backlog_restore(struct cell *cell, struct loaded_job *loaded, struct job **ret);
 
 /* Returns a parked job; NULL = none. */

@@ -5,6 +5,7 @@
 #include "shared/base/fault.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell/cell-backlog.h"
+#include "supervisor/group/cell/cell-later.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
@@ -168,6 +169,8 @@ void cell_on_written(struct job *job, unsigned changes, int result)
             cell_drop_job(cell, job, CELL_E_LEFT);
         else if (job->parked)
             cell_backlog_review(job);
+        else if (job->state == JOB_DELAYED && !durable_job_is_ending(job))
+            cell_later_review(job);
     }
 }
 

@@ -217,6 +217,7 @@ static void cell_dispatch(struct loop_deferred *deferred)
         cell_assign(cell, slot, job);
     if (limits_exist(limits))
         limits_end_turn(limits, cell);
+    cell_later_turn(cell);
     if (cell->backlog)
         cell_backlog_turn(cell);
     if (config_is_elastic(cell->config))
@@ -376,8 +377,9 @@ static struct list *first_of(const struct list *list, struct list *otherwise)
 /* The first job that is not running. */
 static struct job *cell_first_waiting(const struct cell *cell)
 {
+    struct list *in_review = list_first(&cell->later.in_review);
     struct list *node =
-        first_of(&cell->pending, first_of(&cell->backoff, list_first(&cell->aside)));
+        first_of(&cell->pending, first_of(&cell->backoff, first_of(&cell->aside, in_review)));
     struct job *parked = cell_backlog_first_parked(cell);
 
     if (!node && !list_empty(&cell->lines))
@@ -400,7 +402,9 @@ void cell_close(struct cell *cell, const char *why)
         cell_take_out(cell, job);
         cell_end_job(cell, job, JOB_CANCELLED, why);
     }
+    cell_later_leave(cell);
     cell_backlog_leave(cell);
+    cell_note_gone(cell);
     cell_turn_away(cell);
 }
 
@@ -446,6 +450,7 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     list_init(&cell->link);
     list_init(&cell->live_link);
     queue_init(&cell->queue);
+    cell_later_init(cell);
     list_init(&cell->backoff);
     list_init(&cell->aside);
     list_init(&cell->pending);
@@ -479,6 +484,7 @@ struct cell *cell_free(struct cell *cell)
     if (!cell)
         return NULL;
     assert(cell->counts.n[JOBS_LIVE] == 0);
+    cell_later_leave(cell);
     cell_backlog_leave(cell);
     cell_turn_away(cell);
     limits_leave(&cell->group->limits, cell);

@@ -17,6 +17,7 @@
 #include "shared/base/log.h"
 #include "supervisor/config/config.h"
 #include "supervisor/event/death.h"
+#include "supervisor/group/cell/cell-later.h"
 #include "supervisor/group/cell/cell-progress.h"
 #include "supervisor/group/cell/job-stats.h"
 #include "supervisor/group/cell/limit.h"
@@ -73,6 +74,7 @@ struct cell {
     struct pool pool;
     struct queue queue;           /* jobs queued */
     struct cell_backlog *backlog; /* durable jobs behind them; NULL = none so far */
+    struct cell_later later;      /* durable jobs that begin much later */
     struct list backoff;          /* jobs between attempts, and those whose time has not come */
     struct list pending;          /* jobs that wait for others, and batches: job-ties.h */
     struct list lines;            /* struct limit_key.link: keys that hold jobs of the cell */
