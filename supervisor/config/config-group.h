@@ -177,6 +177,8 @@ struct config_group {
     struct config_size size; /* up to 4096 */
     usec_t target_wait;      /* 1 s; of elastic pools, as below */
     usec_t idle;             /* 30 s; USEC_INFINITY = workers stay */
+    /* In each 2 s, as in enum pressure_kind; USEC_INFINITY = any (default). */
+    usec_t memory_pressure, cpu_pressure, io_pressure;
     enum config_cells cells;
     enum config_template template;   /* which process forks workers; default no */
     usec_t template_max_age;         /* USEC_INFINITY = no renewal */

@@ -278,7 +278,9 @@ static void report_elastic(struct reply *reply, const struct cell *cell)
     static const char *const HOLDS[] = {
         [ELASTIC_STARTING] = "starting",
         [ELASTIC_HIGHEST] = "highest",
+        [ELASTIC_PRESSURE] = "pressure",
     };
+    const struct group_pressure *pressure = &cell->group->pressure;
     const struct elastic *elastic = &cell->elastic;
     struct loop *loop = cell->context->loop;
 
@@ -288,6 +290,12 @@ static void report_elastic(struct reply *reply, const struct cell *cell)
     reply_string(reply, "held", HOLDS[elastic->hold]);
     reply_uint(reply, "held_since_at",
                usec_sub(loop_realtime(loop), usec_sub(loop_now(loop), elastic->hold_since)));
+    if (elastic->hold != ELASTIC_PRESSURE)
+        return;
+    reply_string(reply, "pressure", pressure_kind_to_string(pressure->kind));
+    reply_uint(reply, "pressure_usec", pressure->rate);
+    reply_uint(reply, "pressure_since_at",
+               usec_sub(loop_realtime(loop), usec_sub(loop_now(loop), pressure->since)));
 }
 
 /* `cell` NULL = all cells of a group. */

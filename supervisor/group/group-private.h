@@ -67,6 +67,12 @@ void group_end_search(struct cell_waiter *waiter);
  * conflict keeps it from that. */
 int group_submit_unique(struct group *group, const struct cell_request *request, struct job **ret);
 
+/* ---- group-pressure.c ---- */
+
+/* Watches what the configuration says, and nothing else: called after each change of that. */
+void group_watch_pressure(struct group *group);
+void group_unwatch_pressure(struct group *group);
+
 /* ---- group-size.c ---- */
 
 /* Makes slots in every cell for a size in this range, or in none. Returns 0 or -ENOMEM. */

@@ -101,6 +101,8 @@ int group_new(struct group **ret, const struct group_context *context, struct co
         r = -ENOMEM;
     if (r == 0)
         r = group_make_only_cell(group);
+    if (r == 0)
+        group_watch_pressure(group);
     if (r < 0) {
         group->config = NULL; /* still the caller's */
         group_free(group);
@@ -121,6 +123,7 @@ struct group *group_free(struct group *group)
         cell_table_remove(&group->cells, cell);
         cell_free(cell);
     }
+    group_unwatch_pressure(group);
     limits_deinit(&group->limits);
     submitters_deinit(&group->submitters);
     job_id_log_end(&group->cut_off, group->name);
@@ -368,6 +371,7 @@ static void group_adopt(struct group *group, struct config_group *config)
         cell_progress_reset(cell);
     }
     group_change_limits(group, config);
+    group_watch_pressure(group);
 }
 
 int group_reconfigure(struct group *group, struct config_group *config)

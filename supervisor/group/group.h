@@ -18,6 +18,7 @@
 #include "supervisor/job/submitter.h"
 #include "supervisor/process/holding.h"
 #include "supervisor/process/kept-state.h"
+#include "supervisor/process/pressure.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -35,6 +36,15 @@ enum group_rows {
     GROUP_UNREAD,
     GROUP_BEING_READ,
     GROUP_READ,
+};
+
+/* What keeps elastic pools from growing. */
+struct group_pressure {
+    struct pressure_watch watches[_PRESSURE_N_KINDS];
+    enum pressure_kind kind; /* the last one */
+    usec_t rate;             /* in each second */
+    usec_t since, until;     /* monotonic; 0 = none yet */
+    unsigned n_reliefs;      /* see struct elastic_view */
 };
 
 /* How far the group is drained for maintenance. */
@@ -74,6 +84,8 @@ struct group {
     struct histogram run;  /* of their last attempt */
     struct group_dead last_dead;
     struct pool_set pools;
+    struct group_pressure pressure;    /* on elastic pools */
+    uint64_t n_wanted;                 /* workers, of its elastic pools */
     struct list pending_link;          /* in the registry, until those of its After= have come up */
     struct list removed_link;          /* in the registry, while removed */
     struct list down_link;             /* in the registry, at shutdown */

@@ -13,6 +13,8 @@ const struct family FAMILIES[] = {
         "State of the group; the value is always 1", .label = "state"),
     ROW(GROUP, "group_size", GAUGE, NUMBER, "size",
         "Configured number of workers of the group, or of each of its cells"),
+    ROW(GROUP, "workers_wanted", GAUGE, NUMBER, "wanted",
+        "Workers that the jobs need, in all cells of a group whose Size= is a range"),
     ROW(GROUP, "workers", GAUGE, NUMBER, "workers",
         "Workers by state, including standbys", .label = "state"),
     ROW(GROUP, "worker_deaths", COUNTER, NUMBER, "deaths",

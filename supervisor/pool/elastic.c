@@ -29,6 +29,7 @@ static void begin(struct elastic *elastic, const struct elastic_view *view, usec
     *elastic = (struct elastic){.seen_at = now,
                                 .n_entered = view->n_entered,
                                 .n_done = view->n_done,
+                                .n_reliefs = view->n_reliefs,
                                 .window_at = now,
                                 .enough_since = now};
     elastic->arrivals[1] = view->n_queued;
@@ -165,6 +166,18 @@ static size_t shrink(struct elastic *elastic, const struct elastic_bounds *bound
     return view->size - 1;
 }
 
+/* One worker stays, so that jobs do not wait forever. */
+static size_t relieve(struct elastic *elastic, const struct elastic_bounds *bounds, size_t size,
+                      usec_t now)
+{
+    const size_t lowest = bounds->low > 0 ? bounds->low : 1, fewer = size - (size + 3) / 4;
+
+    if (size <= lowest)
+        return size;
+    elastic->enough_since = elastic->shrunk_at = now;
+    return fewer > lowest ? fewer : lowest;
+}
+
 static void set_hold(struct elastic *elastic, enum elastic_hold hold, usec_t now)
 {
     if (elastic->hold != hold)
@@ -182,6 +195,8 @@ static usec_t next_look(const struct elastic *elastic, const struct elastic_boun
         next = usec_add(elastic->enough_since, bounds->idle);
     if (next <= now)
         next = usec_add(now, bounds->idle); /* all are busy */
+    if (elastic->hold == ELASTIC_PRESSURE)
+        return usec_min(next, view->pressed_until);
     if (view->n_queued > 0 && size < bounds->high)
         next = usec_min(next, usec_add(now, pause > LOOK_MIN ? pause : LOOK_MIN));
     return next;
@@ -195,12 +210,17 @@ struct elastic_decision elastic_decide(struct elastic *elastic, const struct ela
 
     observe(elastic, bounds, view, now);
     elastic->wanted = count_wanted(elastic, bounds, view, now);
-    if (elastic->wanted > size && may_grow(elastic, bounds, view, now))
+    if (elastic->wanted > size && size > 0 && now < view->pressed_until)
+        hold = ELASTIC_PRESSURE;
+    else if (elastic->wanted > size && may_grow(elastic, bounds, view, now))
         size = grow(bounds, view, elastic->wanted, &hold);
     if (elastic->wanted >= view->size)
         elastic->enough_since = now;
     else if (size > bounds->low)
         size = shrink(elastic, bounds, view, now);
+    if (view->n_reliefs != elastic->n_reliefs)
+        size = relieve(elastic, bounds, size, now);
+    elastic->n_reliefs = view->n_reliefs;
     if (size < bounds->low)
         size = bounds->low;
     set_hold(elastic, hold, now);

@@ -11,7 +11,8 @@
  * start, this time takes its place: more workers would be ready too late. The pool has at most
  * twice as many workers as are up, so that it at most doubles in the time that a start takes. It
  * loses one worker whenever it had more than wanted throughout IdleSec=; for the same time, it then
- * grows only if jobs would otherwise wait for more than half of TargetWaitSec=.
+ * grows only if jobs would otherwise wait for more than half of TargetWaitSec=. Under pressure it
+ * does not grow, and becomes smaller by a quarter at a time if that does not help.
  */
 
 #include "shared/base/clock.h"
@@ -30,29 +31,33 @@ enum elastic_hold {
     ELASTIC_FREE,
     ELASTIC_STARTING, /* until more workers are up */
     ELASTIC_HIGHEST,  /* it has the highest number */
+    ELASTIC_PRESSURE, /* it would make a shortage worse */
 };
 
 /* The pool at a moment. */
 struct elastic_view {
-    uint64_t n_entered; /* attempts that have come to the queue, ever; may fall for a moment */
-    uint64_t n_done;    /* attempts that workers have ended, ever */
-    uint64_t n_queued;  /* jobs that a worker could begin */
-    uint64_t n_running; /* jobs in the hands of workers */
-    size_t size, n_up;  /* workers that the pool should have, and those that are ready */
-    usec_t start_time;  /* of one worker; 0 = not known */
+    uint64_t n_entered;   /* attempts that have come to the queue, ever; may fall for a moment */
+    uint64_t n_done;      /* attempts that workers have ended, ever */
+    uint64_t n_queued;    /* jobs that a worker could begin */
+    uint64_t n_running;   /* jobs in the hands of workers */
+    size_t size, n_up;    /* workers that the pool should have, and those that are ready */
+    usec_t start_time;    /* of one worker; 0 = not known */
+    usec_t pressed_until; /* it does not grow before that time, monotonic */
+    unsigned n_reliefs;   /* how often it was to become smaller by a quarter, ever */
 };
 
 /* What has been measured. Valid when zeroed. */
 struct elastic {
     usec_t seen_at; /* monotonic; 0 = never */
     uint64_t n_entered, n_done;
-    uint64_t n_busy;        /* workers at that time */
-    usec_t window_at;       /* when the present window began */
-    uint64_t arrivals[2];   /* in the window before it, and in the present one */
-    uint64_t busy_time;     /* of workers, in µs; old times fade */
-    uint64_t busy_n;        /* attempts that ended in it */
-    usec_t enough_since;    /* since when the pool has had more workers than wanted */
-    usec_t shrunk_at;       /* 0 = never */
+    uint64_t n_busy;      /* workers at that time */
+    usec_t window_at;     /* when the present window began */
+    uint64_t arrivals[2]; /* in the window before it, and in the present one */
+    uint64_t busy_time;   /* of workers, in µs; old times fade */
+    uint64_t busy_n;      /* attempts that ended in it */
+    usec_t enough_since;  /* since when the pool has had more workers than wanted */
+    usec_t shrunk_at;     /* 0 = never */
+    unsigned n_reliefs;
     uint64_t wanted;        /* the last result, not bounded */
     enum elastic_hold hold; /* the last result */
     usec_t hold_since;

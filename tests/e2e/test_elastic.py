@@ -3,7 +3,7 @@
 import os
 
 from test_actors import PLAYER
-from troupe import ACTOR, QUICK, Bell, TestCase, ini
+from troupe import ACTOR, QUICK, TROUPE_EXEC, Bell, TestCase, ini
 
 SOON = {"TargetWaitSec": "1ms", "IdleSec": "100ms"}
 LATER = {"TargetWaitSec": "1ms", "IdleSec": "1h"}
@@ -120,6 +120,25 @@ class Pool(Case):
         s.ctl("tell", "actor", "note", "--data", "hello", check=True)
         s.wait_event("pool.grown", "actor")
         self.until_size(s, 0)
+
+
+class Pressure(Case):
+    def test_E2_pressure_holds_a_pool_and_makes_it_smaller(self):
+        if not os.access("/proc/pressure/cpu", os.W_OK):
+            self.skipTest("the kernel does not report pressure")
+        n = 2 * os.cpu_count()
+        body = f"{TROUPE_EXEC} -- sh -c 'while :; do :; done'"
+        s = self.started({"actor": ini(body, Pool={"Size": n}, Restart=QUICK)})
+        ids = [s.create("actor") for _ in range(2 * n)]
+        s.until(lambda: s.group("actor")["running"] == n)
+        s.write("actor.group", ini(body, Pool={"Size": "1..256", **LATER, "CPUPressureThresholdSec": "1ms"}, Restart=QUICK))
+        s.ctl("reload", check=True)
+        s.wait_event("group.pressed", "actor")
+        s.until(lambda: s.group("actor").get("held") == "pressure")
+        self.assertRegex(s.ctl("why", "actor", check=True).stdout, r"actor is held at \d+ of 256: CPU pressure [^ ]+ ?m?s/s for ")
+        self.assertIn("under pressure", s.wait_event("pool.shrunk", "actor")["message"])
+        for id in ids:
+            s.call("Cancel", id=id)
 
 
 class Cells(Case):

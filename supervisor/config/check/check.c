@@ -124,7 +124,8 @@ int config_check_group(struct config_group *group)
 static const char *const OF_ACTORS[] = {
     "Prefetch",   "MaxJobs",          "BatchMax", "MailboxSize", "InlineMax",     "SpinUsec",
     "MailboxMax", "MailboxMemoryMax", "Overflow", "OnCrash",     "MessageRetries"};
-static const char *const OF_ELASTIC[] = {"TargetWaitSec", "IdleSec"};
+static const char *const OF_ELASTIC[] = {"TargetWaitSec", "IdleSec", "MemoryPressureThresholdSec",
+                                         "CPUPressureThresholdSec", "IOPressureThresholdSec"};
 static const char *const OF_CELLS[] = {"CellsMax", "CellIdleSec", "CellsQueueMemoryMax"};
 
 static bool is_one_of(const char *name, const char *const *names, size_t n)

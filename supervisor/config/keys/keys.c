@@ -62,6 +62,9 @@
 #define A_RUNNING                                                                                  \
     DEFAULT("infinity"), .min = 1, .max = COUNT_MAX, .infinity = true,                             \
         .allowed = "a number from 1 to 1000000000, infinity"
+#define PRESSURE                                                                                   \
+    DEFAULT("infinity"), .min = USEC_PER_MSEC, .max = 2 * USEC_PER_SEC, .infinity = true,          \
+        .allowed = "a time span from 1ms to 2s such as 200ms; infinity"
 #define SHARE             .max = 1, .allowed = "a share from 0 to 1, or 0% to 100%"
 #define SOME_OF(example)                                                                           \
     .allowed = "none, names such as " example ", all others with ~ in front of the line"
@@ -97,6 +100,9 @@ static const struct config_key GROUP_KEYS[] = {
      .max = 3600 * USEC_PER_SEC, .allowed = "a time span from 1ms to 1h such as 200ms, 5s"},
     {IN_POOL("IdleSec", TIME, idle), DEFAULT("30s"), .min = USEC_PER_MSEC, .max = INT64_MAX,
      .infinity = true, .allowed = "a time span from 1ms such as 30s, 5min; infinity"},
+    {IN_POOL("MemoryPressureThresholdSec", TIME, memory_pressure), PRESSURE},
+    {IN_POOL("CPUPressureThresholdSec", TIME, cpu_pressure), PRESSURE},
+    {IN_POOL("IOPressureThresholdSec", TIME, io_pressure), PRESSURE},
     {IN_POOL("Spare", UNSIGNED, spare), DEFAULT("0"), FROM(0, " (none)", 4096)},
     {IN_POOL("Template", CHOICE, template), DEFAULT("no"), .allowed = "no, slot"},
     {IN_POOL("TemplateMaxAgeSec", TIMEOUT, template_max_age), DEFAULT("infinity"),

@@ -99,6 +99,8 @@ static void report_metrics(struct reply *reply, const struct control_context *co
     reply_string(reply, "type", group->config->type == CONFIG_ACTOR ? "actor" : "service");
     reply_string(reply, "state", group_state(group));
     reply_uint(reply, "size", group->size);
+    if (config_is_elastic(group->config))
+        reply_uint(reply, "wanted", group->n_wanted);
     report_workers(reply, &group->pools.tally);
     if (group->config->type == CONFIG_ACTOR) {
         report_jobs(reply, group);

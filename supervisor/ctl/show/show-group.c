@@ -54,8 +54,10 @@ static const char LAST_DEAD[] =
 /* Why an elastic pool has fewer workers than it could use. */
 #define HELD                                                                                       \
     "{held:if}held at {size:count} of {size_max:count}: "                                          \
-    "[{held=starting}those that it has are not all up yet|{wanted:count} are wanted, but Size= "   \
-    "allows no more]"
+    "[{held=starting}those that it has are not all up yet"                                         \
+    "|{held=pressure}[{pressure=cpu}CPU|{pressure=io}I/O|memory] pressure {pressure_usec:span}/s " \
+    "for {pressure_since_at:age}"                                                                  \
+    "|{wanted:count} are wanted, but Size= allows no more]"
 
 /* Says how the last worker or job died, if the group is in trouble. Returns whether it did. */
 static bool show_last(const struct terminal *terminal, const json_t *view, usec_t now)

@@ -50,7 +50,14 @@ static struct elastic_view cell_elastic_view(const struct cell *cell)
         .size = cell->pool.size,
         .n_up = cell->pool.census.n[CENSUS_UP],
         .start_time = cell->pool.start_time,
+        .pressed_until = cell->group->pressure.until,
+        .n_reliefs = cell->group->pressure.n_reliefs,
     };
+}
+
+static bool is_under_pressure(const struct cell *cell)
+{
+    return cell_now(cell) < cell->group->pressure.until;
 }
 
 static void tell_size(struct cell *cell, size_t before)
@@ -61,10 +68,29 @@ static void tell_size(struct cell *cell, size_t before)
     pool_tell(&cell->pool,
               (struct event){.level = LOG_LEVEL_INFO, .type = grows ? "pool.grown" : "pool.shrunk"},
               "%s from %zu to %zu: %" PRIu64 " wanted; %" PRIu64 " job%s wait%s, %" PRIu64
-              " running, a job takes %" PRIu64 " ms",
+              " running, a job takes %" PRIu64 " ms%s",
               grows ? "grows" : "shrinks", before, cell->pool.size, cell->elastic.wanted, n,
               n == 1 ? "" : "s", n == 1 ? "s" : "", cell->counts.n[JOBS_RUNNING],
-              elastic_job_time(&cell->elastic) / USEC_PER_MSEC);
+              elastic_job_time(&cell->elastic) / USEC_PER_MSEC,
+              !grows && is_under_pressure(cell) ? "; under pressure" : "");
+}
+
+/* A busy worker stays, except under pressure: then it ends its job. */
+static bool is_missed(const struct cell *cell, const struct slot *slot)
+{
+    if (slot->n_jobs > 0 && is_under_pressure(cell))
+        return !mailbox_idle(&slot->actor->mailbox) || delivery_has_unhandled(slot->actor, true);
+    return cell_actor_is_missed(slot->actor);
+}
+
+/* Returns how small the pool can become without workers that are missed. */
+static size_t least_size(const struct cell *cell, size_t size)
+{
+    size_t n = cell->pool.size;
+
+    while (n > size && !is_missed(cell, cell->pool.slots[n - 1]))
+        n--;
+    return n;
 }
 
 /* Returns false if this is to be tried again. A worker with messages goes later, and one with
@@ -72,9 +98,11 @@ static void tell_size(struct cell *cell, size_t before)
 static bool cell_take_size(struct cell *cell, size_t size)
 {
     const size_t before = cell->pool.size;
-    const struct actor *last = size < before ? cell->pool.slots[size]->actor : NULL;
+    const struct actor *last = size < before ? cell->pool.slots[before - 1]->actor : NULL;
 
-    if (size == before || cell_actor_is_missed(last))
+    if (last)
+        size = least_size(cell, size);
+    if (size == before)
         return !last || delivery_is_quiet(last);
     if (pool_reserve(&cell->pool, size) < 0) {
         limited_log_write(cell->context->log, cell->group->name, LOG_LEVEL_ERROR,
@@ -107,8 +135,11 @@ void cell_elastic_turn(struct cell *cell)
     const struct elastic_view view = cell_elastic_view(cell);
     struct elastic_decision decision = {.next = USEC_INFINITY};
 
+    cell->group->n_wanted -= cell->elastic.wanted;
+    cell->elastic.wanted = 0;
     if (cell->pool.wanted && !cell_is_retiring(cell) && !cell->config->fault) {
         decision = elastic_decide(&cell->elastic, &bounds, &view, cell_now(cell));
+        cell->group->n_wanted += cell->elastic.wanted;
         if (!cell_take_size(cell, decision.size))
             decision.next = usec_add(cell_now(cell), ELASTIC_RETRY);
     }

@@ -490,6 +490,7 @@ struct cell *cell_free(struct cell *cell)
     limits_leave(&cell->group->limits, cell);
     timer_disarm(cell_timers(cell), &cell->idle_timer);
     timer_disarm(cell_timers(cell), &cell->size_timer);
+    cell->group->n_wanted -= cell->elastic.wanted;
     loop_undefer(&cell->dispatch);
     cell_progress_deinit(cell);
     pool_deinit(&cell->pool);

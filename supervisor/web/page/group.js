@@ -184,6 +184,8 @@ function actions(app, name, isGroup, state) {
 function groupFacts(group, cell) {
   const of = cell ?? group;
   return facts(
+    of.size_max !== undefined && ['Size', `${number(of.size)} of ${of.size_min}..${of.size_max}`],
+    of.wanted !== undefined && ['Workers wanted', number(of.wanted)], of.held && ['Held by', heldBy(of)],
     ['Succeeded', number(of.succeeded)], ['Rejected', number(of.rejected)], ['Cancelled', number(of.cancelled)], ['Dead', number(of.dead)],
     ['Retries', number(of.retries)], ['Refused', number(of.refused)], ['Deaths of workers', number(of.deaths)],
     ['In the queue', `${number(of.queued)} (${bytes(of.queue_bytes)})`], ['Oldest in the queue', of.oldest_queued_at && of.queued > 0 ? since(of.oldest_queued_at) : null],
@@ -193,6 +195,12 @@ function groupFacts(group, cell) {
     !cell && group.last_dead && ['Last dead job', h('a', {href: link('job', group.last_dead.job)}, `${group.last_dead.job}, ${ago(group.last_dead.at)}`)],
     !cell && group.no_effect && ['Limits without effect', group.no_effect],
     !cell && group.sandbox && ['Sandbox', group.sandbox]);
+}
+
+/** Why a pool whose size follows its work does not have as many workers as are wanted. */
+function heldBy(of) {
+  if (of.held === 'pressure') return `${{cpu: 'CPU', io: 'I/O'}[of.pressure] ?? of.pressure} pressure, ${span(of.pressure_usec)}/s`;
+  return of.held === 'starting' ? 'workers that are not up yet' : 'Size=';
 }
 
 /** One group, or one cell of it: "mail/acme". */

@@ -400,4 +400,41 @@ TEST(E1_other_bounds_are_obeyed_at_once_when_there_are_too_few)
     ck_assert_uint_eq(elastic_decide(&elastic, &bounds, &view, SEC).size, 3);
 }
 
+TEST(E2_pressure_stops_growth_until_it_is_over)
+{
+    struct elastic elastic = {0};
+    struct elastic_view view = {.size = 2, .n_up = 2};
+    struct elastic_decision decision;
+
+    (void)elastic_decide(&elastic, &zero_to_eight, &view, SEC);
+    view = (struct elastic_view){.n_entered = 50,
+                                 .n_queued = 48,
+                                 .n_running = 2,
+                                 .size = 2,
+                                 .n_up = 2,
+                                 .pressed_until = 20 * SEC};
+    (void)elastic_decide(&elastic, &zero_to_eight, &view, 9 * SEC);
+    decision = elastic_decide(&elastic, &zero_to_eight, &view, 19 * SEC);
+    ck_assert_uint_eq(decision.size, 2);
+    ck_assert_int_eq(elastic.hold, ELASTIC_PRESSURE);
+    ck_assert_uint_eq(decision.next, 20 * SEC);
+    ck_assert_uint_eq(elastic_decide(&elastic, &zero_to_eight, &view, 20 * SEC).size, 4);
+}
+
+TEST(E2_lasting_pressure_makes_it_smaller_down_to_its_lowest_size)
+{
+    const struct elastic_bounds bounds = {.low = 2, .high = 16, .target_wait = SEC, .idle = SEC};
+    struct elastic elastic = {0};
+    struct elastic_view view = {.n_running = 16, .size = 16, .n_up = 16};
+    static const size_t sizes[] = {12, 9, 6, 4, 3, 2, 2};
+
+    (void)elastic_decide(&elastic, &bounds, &view, SEC);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        view.n_reliefs++;
+        view.pressed_until = (i + 4) * SEC;
+        view.size = elastic_decide(&elastic, &bounds, &view, (i + 2) * SEC).size;
+        ck_assert_uint_eq(view.size, sizes[i]);
+    }
+}
+
 const struct suite suite = {0};
