@@ -121,6 +121,44 @@ class Workers(Jobs):
         self.assertEqual(client.wait(good).data, b"")
         self.assertRaises(OSError, client.create, "echo", batch=good)
 
+    def test_Q9_a_chain_runs_in_order_and_ends_with_a_failure(self):
+        import troupe
+        self.started_with("echo", "fail")
+        client = self.connected()
+        ids = client.chain([("echo", "one"), ("echo", "two"), ("echo", "three")])
+        self.assertEqual([client.wait(id).data for id in ids], [b"one", b"two", b"three"])
+        self.assertEqual([parent["id"] for parent in client.job(ids[2])["after"]], [ids[1]])
+        _, failed, never = client.chain([("echo", "one"), ("fail", "now"), ("echo", "never")])
+        with self.assertRaises(troupe.JobCancelled) as caught:
+            client.wait(never)
+        self.assertIn(failed, caught.exception.result.reason)
+        before = len(list(client.jobs("echo")))
+        self.assertRaises(OSError, client.chain, [("echo", "one"), ("nobody", "two")], delay=3600.0)
+        self.assertEqual(len(list(client.jobs("echo"))), before)
+        self.assertRaises(ValueError, client.chain, [("echo", "one")], id="mine")
+
+    def test_Q10_with_opens_and_closes_a_batch(self):
+        import troupe
+        self.started_with("echo")
+        client = self.connected()
+        with client.batch("echo", id="letters", tags="mail") as batch:
+            ids = [batch.create("echo", text) for text in "ab"]
+        self.assertEqual(client.wait("letters").end, "succeeded")
+        self.assertEqual([client.wait(id).data for id in ids], [b"a", b"b"])
+        with self.assertRaises(KeyError), client.batch("echo") as batch:
+            member = batch.create("echo", "late")
+            raise KeyError
+        self.assertRaises(troupe.JobCancelled, client.wait, batch.id)
+        self.assertEqual(client.wait(member).data, b"late")
+
+        async def work():
+            import troupe.aio
+            async with troupe.aio.Client(self.server.socket_path) as client:
+                async with client.batch("echo") as batch:
+                    batch.create("echo", "c")
+                return (await client.do("echo", "d", after=batch.id)).data
+        self.assertEqual(asyncio.run(work()), b"d")
+
     def test_an_exception_is_a_retry_with_its_traceback(self):
         import troupe
         self.started_with("fail")

@@ -19,9 +19,10 @@ from troupe.client import Ids, find_group
 from troupe.data import Buffer, Options, encode
 from troupe.errors import checked, is_own, refused
 from troupe.questions import Questions, Record, explained
+from troupe.workflow import Batch, Creator
 
 
-class Client(Messages, Questions[AsyncIterator[Record], Coroutine[Any, Any, Record]]):
+class Client(Messages, Creator, Questions[AsyncIterator[Record], Coroutine[Any, Any, Record]]):
     """
     A connection to the supervisor, for one event loop. Jobs take the options in troupe.Options. Connecting, and methods that
     are not coroutines, except tell(), block the loop for a round trip; and for longer while a job with `wait` waits for room.
@@ -279,6 +280,22 @@ class Client(Messages, Questions[AsyncIterator[Record], Coroutine[Any, Any, Reco
             self._client.cancel(id)
         except OSError as error:
             raise (explained(error, self._path, "Jobs.Cancel", id=id) if is_own(error) else error) from None
+
+    @contextlib.asynccontextmanager
+    async def batch(self, group: str, *, id: str | None = None, tags: str | None = None) -> AsyncIterator[Batch]:
+        """
+        Opens a batch, which `async with` closes. Jobs that are to follow wait `after` its id. An exception cancels the batch,
+        but not its members.
+        """
+        options = {name: value for name, value in (("id", id), ("tags", tags)) if value is not None}
+        batch = Batch(self, (await self.call("Jobs.OpenBatch", group=group, options=options))["id"])
+        try:
+            yield batch
+        except BaseException:
+            with contextlib.suppress(OSError):
+                self.cancel(batch.id)
+            raise
+        await self.call("Jobs.CloseBatch", id=batch.id)
 
     def _many(self, query: _troupe.Query) -> AsyncIterator[Record]:
         return records(query)

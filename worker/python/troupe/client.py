@@ -22,6 +22,7 @@ from troupe.actor import Messages
 from troupe.data import Buffer, Options, encode
 from troupe.errors import checked, is_own, refused
 from troupe.questions import Questions, Record, explained
+from troupe.workflow import Batch, Creator
 
 
 class Ids:
@@ -45,7 +46,7 @@ def find_group(client: _troupe.Client, path: str | None, name: str) -> int:
         raise (explained(error, path, "Supervisor.GetStatus", target=name) if missing else refused(error.errno, name)) from None
 
 
-class Client(Messages, Questions[Iterator[Record], Record]):
+class Client(Messages, Creator, Questions[Iterator[Record], Record]):
     """
     A connection to the supervisor, for one thread at a time; a ClientPool has clients for several threads. Jobs take the
     options in troupe.Options. Calls raise OSError with the text that troupectl prints.
@@ -213,6 +214,22 @@ class Client(Messages, Questions[Iterator[Record], Record]):
             self._client.cancel(id)
         except OSError as error:
             raise (explained(error, self._path, "Jobs.Cancel", id=id) if is_own(error) else error) from None
+
+    @contextlib.contextmanager
+    def batch(self, group: str, *, id: str | None = None, tags: str | None = None) -> Iterator[Batch]:
+        """
+        Opens a batch, which `with` closes. Jobs that are to follow wait `after` its id. An exception cancels the batch, but not
+        its members.
+        """
+        options = {name: value for name, value in (("id", id), ("tags", tags)) if value is not None}
+        batch = Batch(self, self.call("Jobs.OpenBatch", group=group, options=options)["id"])
+        try:
+            yield batch
+        except BaseException:
+            with contextlib.suppress(OSError):
+                self.cancel(batch.id)
+            raise
+        self.call("Jobs.CloseBatch", id=batch.id)
 
     def _many(self, query: _troupe.Query) -> Iterator[Record]:
         return records(query)
