@@ -114,6 +114,16 @@ class Pool(Case):
         self.assertNotIn("size_max", self.until_size(s, 5))
         self.assertEqual(s.ctl("resize", "actor", "1", "--wait").returncode, 0)
 
+    def test_E1_jobs_that_wait_on_disk_for_their_time_need_no_worker(self):
+        s = self.supervisor({"actor": ini(ACTOR, Pool={"Size": "0..4", **SOON}, Jobs={"Durable": "yes"}, Restart=QUICK)})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.start()
+        for _ in range(5):
+            s.create("actor", "echo", delay_usec=3600 * 1000000)
+        self.assertEqual(s.do("actor", "echo")["state"], "succeeded")
+        self.assertEqual(self.until_size(s, 0)["wanted"], 0)
+        self.assertEqual(s.group("actor")["waiting"], 5)
+
     def test_E1_a_message_starts_the_first_worker(self):
         s = self.elastic("0..2", program=f"{PLAYER} %n/%i")
         self.until_size(s, 0)

@@ -18,9 +18,12 @@ static bool hands_out(const struct cell *cell)
     return cell->pause == CELL_RUNS && cell->group->drain != GROUP_WORKED_OFF;
 }
 
+/* Without the jobs on disk that begin much later. */
 static uint64_t n_in_queue(const struct cell *cell)
 {
-    return cell->queue.n_jobs + cell->counts.n[JOBS_ON_DISK];
+    const uint64_t n = cell->counts.n[JOBS_ON_DISK], n_later = cell->later.by_number.n_entries;
+
+    return cell->queue.n_jobs + (n > n_later ? n - n_later : 0);
 }
 
 /* Jobs that a worker could begin. While a limit holds the next one, one worker is enough to begin
