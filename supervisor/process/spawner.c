@@ -99,7 +99,17 @@ static int send_or_keep(struct spawner *spawner, const struct message *message, 
     return 0;
 }
 
-/* Handles the answer to a SPAWN request. Takes over the pidfd. */
+/* Too large for the stack. Two, because a client may send a request while it handles a reply. */
+static struct message outgoing, incoming;
+
+static void send_kill(struct spawner *spawner, uint64_t id, pid_t pid)
+{
+    message_begin(&outgoing, MESSAGE_KILL, id)->pid = pid;
+    (void)send_or_keep(spawner, &outgoing, 0);
+}
+
+/* Handles the answer to a SPAWN or ADOPT request. Takes over the pidfd. Kills a process that was
+ * given up in the meantime: to the keeper it is one that somebody wants. */
 static void on_answer(struct spawner *spawner, uint64_t id, pid_t pid, int pidfd, int error)
 {
     _cleanup_close_ int taken = pidfd;
@@ -107,8 +117,11 @@ static void on_answer(struct spawner *spawner, uint64_t id, pid_t pid, int pidfd
         spawner->n_unanswered--;
     work_queue_hold(&spawner->starts, spawner->n_unanswered >= UNANSWERED_MAX);
     struct spawner_client *client = handle_table_get(&spawner->clients, id);
-    if (!client)
+    if (!client) {
+        if (error == 0)
+            send_kill(spawner, id, pid);
         return;
+    }
     if (error < 0)
         spawner_forget(spawner, client);
     client->handler->spawned(client, pid, TAKE_FD(taken), error);
@@ -155,9 +168,6 @@ static void spawner_on_retry(struct timer *timer, usec_t now)
     (void)now;
     flush(list_entry(timer, struct spawner, retry));
 }
-
-/* Too large for the stack. Two, because a client may send a request while it handles a reply. */
-static struct message outgoing, incoming;
 
 static void count_request(struct spawner *spawner)
 {
@@ -219,8 +229,7 @@ void spawner_kill(struct spawner *spawner, const struct spawner_client *client, 
 {
     if (client->id == 0 || pid <= 0)
         return;
-    message_begin(&outgoing, MESSAGE_KILL, client->id)->pid = pid;
-    (void)send_or_keep(spawner, &outgoing, 0);
+    send_kill(spawner, client->id, pid);
 }
 
 void spawner_spare(struct spawner *spawner, uint64_t id, pid_t pid, bool spared)

@@ -112,6 +112,32 @@ TEST(a_request_waits_while_the_user_has_too_many_descriptors_under_way)
     ck_assert_int_eq(n_started, 1);
 }
 
+/* Its owner has forgotten it, but the keeper takes it for one that is wanted. */
+TEST(a_process_that_was_given_up_before_it_was_known_is_killed)
+{
+    static struct message message;
+    uint64_t id;
+
+    ck_assert_int_eq(request(&clients[0]), 0);
+    ck_assert_int_eq(request(&clients[1]), 0);
+    id = clients[0].id;
+    spawner_forget(&spawner, &clients[0]);
+    message_begin(&message, MESSAGE_SPAWNED, id)->pid = 7;
+    ck_assert_int_eq(message_send(channel, &message), 0);
+    message_begin(&message, MESSAGE_SPAWNED, clients[1].id)->pid = 1;
+    ck_assert_int_eq(message_send(channel, &message), 0);
+    ck_assert_int_eq(loop_run(loop), 0);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(message_receive(channel, &message), 0);
+        message_close_fds(&message);
+    }
+    ck_assert_int_eq(message_receive(channel, &message), 0);
+    ck_assert_uint_eq(message_kind_of(&message), MESSAGE_KILL);
+    ck_assert_uint_eq(message.record.id, id);
+    ck_assert_int_eq(message.record.pid, 7);
+    ck_assert_int_eq(message_receive(channel, &message), -EAGAIN);
+}
+
 static void on_keeper_lost(struct spawner *lost)
 {
     ck_assert_ptr_eq(lost, &spawner);
