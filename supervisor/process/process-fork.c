@@ -94,8 +94,8 @@ static void take_listener(struct process *process)
 
     if (fd < 0)
         return;
-    call_listener_pause(&template->calls, true);
     process_listen(process, fd);
+    call_listener_pause(&template->calls, process->calls.fd >= 0);
 }
 
 void process_fork_passed(struct process *process)

@@ -218,11 +218,13 @@ void process_rest_end(struct process *process)
 
 /* ---- beside a mate ---- */
 
-/* Since Linux 6.14 a process that is then cloned into the cgroup also dies. */
+/* The mate dies even if the cgroup cannot be killed for lack of descriptors, and if it is cloned
+ * only afterwards: until it is gone, no process is started in the cgroup. */
 static void kill_with_mate(struct process *process)
 {
     process->mate->cgroup_killed = true;
     (void)cgroup_kill(&process->cgroup);
+    process_signal(process->mate, SIGKILL);
 }
 
 /* Kills what a worker has left beside its template. If that is much, the template also dies. */
