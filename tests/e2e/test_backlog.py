@@ -6,6 +6,7 @@ import errno
 import grp
 import os
 import subprocess
+import time
 import unittest
 from pathlib import Path
 
@@ -218,6 +219,40 @@ class Backlog(Case):
         self.assertEqual(sorted(self.notes(s)), list(range(501)))
         job = s.job(some)
         self.assertGreaterEqual(job["started_at"] - job["created_at"], 12000000)
+
+    def test_Q9_a_delayed_job_waits_for_others_even_if_the_queue_lets_it_late(self):
+        s = self.durable(QueueMax=100000).start()
+        s.call("Pause", target="kept")
+        self.fill(s, self.noted(s, range(IN_MEMORY)))
+        parent = s.create("kept", f"note {s.path('notes')} 8000", delay_usec=HOUR)
+        child = s.create("kept", f"note {s.path('notes')} 9000", after=parent, delay_usec=11000000)
+        due = time.time() + 12
+        s.until(lambda: s.group("kept")["waiting"] < 2 and time.time() > due)
+        s.call("Resume", target="kept")
+        s.until(lambda: s.group("kept")["succeeded"] >= IN_MEMORY)
+        self.assertEqual(s.job(child)["state"], "pending")
+        s.call("io.troupe.Jobs.RunNow", id=parent)
+        self.assertEqual(s.wait_job(child)["state"], "succeeded")
+        self.assertEqual(self.notes(s)[-2:], [8000, 9000])
+
+    def test_D8_jobs_that_are_asked_for_when_their_time_comes_all_run(self):
+        """The supervisor needs several turns for so many. Those asked for are the last."""
+        s = self.durable(QueueMax=100000).start()
+        at = int((time.time() + 16) * 1000000)
+        self.fill(s, self.noted(s, range(5000), at=at))
+        ids = [s.create("kept", f"note {s.path('notes')} {5000 + n}", at=at) for n in range(50)]
+        self.assertEqual(s.group("kept")["waiting"], 5050)
+        with contextlib.ExitStack() as stack:
+            free = [stack.enter_context(Varlink(s.socket_path)) for _ in ids]
+            s.until(lambda: time.time() * 1000000 > at - 2500000)
+            with s.stopped():
+                for connection, id in zip(free, ids):
+                    connection.send("Get", {"id": id})
+                time.sleep(3)
+            for connection in free:
+                connection.reply()
+        s.until(lambda: s.group("kept")["succeeded"] == 5050)
+        self.assertEqual(sorted(self.notes(s)), list(range(5050)))
 
     def test_D8_a_job_on_disk_is_found_waited_for_and_cancelled_by_its_id(self):
         s = self.durable(QueueMax=100000).start()

@@ -276,13 +276,17 @@ static int restore(struct cell *cell, struct loaded_job *loaded, struct job **re
 
 int cell_backlog_restore(struct cell *cell, struct loaded_job *loaded, struct job **ret)
 {
-    const bool any = (cell->backlog && cell->counts.n[JOBS_ON_DISK] > 0) ||
-                     cell_later_has(cell, loaded->row.number);
-    int r = any ? restore(cell, loaded, ret) : CELL_E_MISSING;
+    const bool was_later = cell_later_has(cell, loaded->row.number);
+    const bool any = cell->backlog && cell->counts.n[JOBS_ON_DISK] > 0;
+    int r = any || was_later ? restore(cell, loaded, ret) : CELL_E_MISSING;
 
-    if (r == 0 && !cell_later_resume(cell, *ret, &loaded->row))
+    if (r != 0 || cell_later_resume(cell, *ret, &loaded->row))
+        return r;
+    if (was_later) /* its time has come, but its number is not in the backlog yet */
+        cell_enqueue(cell, *ret, false);
+    else
         park(cell, *ret);
-    return r;
+    return 0;
 }
 
 /* A number stays when its job moves. */

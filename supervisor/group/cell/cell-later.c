@@ -3,6 +3,7 @@
 
 #include "supervisor/group/cell/cell-backlog.h"
 #include "supervisor/group/cell/cell-private.h"
+#include "supervisor/job/job-ties.h"
 #include "supervisor/job/job-unique.h"
 #include "supervisor/store/durable-job.h"
 #include <stdlib.h>
@@ -48,21 +49,30 @@ static struct later_job *find(const struct cell *cell, int64_t number)
     return entry ? list_entry(entry, struct later_job, by_number) : NULL;
 }
 
-/* Sets the alarm for the first job. Without memory, the next job that comes sets it. */
+/* Sets the alarm for the first job. Without memory, the next turn of the cell tries again. */
 static void set_alarm(struct cell *cell, bool has_date)
 {
     struct later_times *times = times_of(cell, has_date);
     const struct later_job *first = first_of(times);
     usec_t at;
+    int r;
 
     alarm_stop(&times->alarm);
     if (!first)
         return;
     at = usec_sub(first->by_time.key, READ_BEFORE);
-    if (has_date)
-        (void)alarm_set_at(&times->alarm, at);
-    else
-        (void)alarm_set_after(&times->alarm, usec_sub(at, clock_steady()));
+    r = has_date ? alarm_set_at(&times->alarm, at)
+                 : alarm_set_after(&times->alarm, usec_sub(at, clock_steady()));
+    if (r < 0)
+        cell_wake(cell);
+}
+
+static void ensure_alarm(struct cell *cell, bool has_date)
+{
+    const struct later_times *times = times_of(cell, has_date);
+
+    if (first_of(times) && !timer_armed(&times->alarm.timer))
+        set_alarm(cell, has_date);
 }
 
 static void later_job_free(struct cell *cell, struct later_job *job)
@@ -89,7 +99,8 @@ static void read_due(struct cell *cell, bool has_date)
         if (job->by_time.key > until)
             break;
         if (cell_backlog_append(cell, job->priority, (int64_t)job->by_number.key) < 0) {
-            (void)alarm_set_after(&times->alarm, LATER_RETRY);
+            if (alarm_set_after(&times->alarm, LATER_RETRY) < 0)
+                cell_wake(cell);
             return;
         }
         later_job_free(cell, job);
@@ -134,7 +145,7 @@ static bool add(struct cell *cell, int64_t number, uint8_t priority, usec_t due,
     job->priority = priority;
     index_add(&cell->later.by_number, &job->by_number, (uint64_t)number);
     job_count(&cell->counts, JOBS_BACKOFF, 1);
-    if (first_of(times) == job || !timer_armed(&times->alarm.timer))
+    if (first_of(times) == job)
         set_alarm(cell, has_date);
     return true;
 }
@@ -157,7 +168,7 @@ void cell_later_turn(struct cell *cell)
         const struct alarm *alarm = &job->timers->alarm;
 
         list_unlink(node);
-        if (cell_is_needed(job) || job_is_unique(job) ||
+        if (cell_is_needed(job) || job_is_unique(job) || job_waits_for_others(job) ||
             !add(cell, durable_job_number(job), job->priority, alarm->date, alarm->delay)) {
             list_push_back(&cell->backoff, node);
             continue;
@@ -166,13 +177,22 @@ void cell_later_turn(struct cell *cell)
         job_count(&cell->counts, JOBS_BACKOFF, -1);
         cell_drop_from_memory(cell, job);
     }
+    ensure_alarm(cell, true);
+    ensure_alarm(cell, false);
 }
 
 /* ---- from disk to memory ---- */
 
+/* Whether the whole delay ends before the date, since clock_steady() began with a wrong clock. */
+static bool is_behind(const struct job_row *row)
+{
+    return row->delay > 0 && usec_sub(row->due, clock_steady()) > row->delay;
+}
+
 bool cell_later_add_row(struct cell *cell, const struct job_row *row)
 {
-    if (row->unique_low != 0 || !add(cell, row->number, row->priority, row->due, row->delay))
+    if (row->unique_low != 0 || is_behind(row) ||
+        !add(cell, row->number, row->priority, row->due, row->delay))
         return false;
     cell_count_live(cell);
     job_count(&cell->counts, JOBS_ON_DISK, 1);

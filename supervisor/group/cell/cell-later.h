@@ -4,7 +4,8 @@
 /*
  * The durable jobs of a cell that begin much later wait on disk only: memory has their numbers and
  * times. Shortly before its time, a job's number goes to the backlog, which reads it. Such a job
- * counts as delayed, and as on disk. Jobs with a unique key stay in memory.
+ * counts as delayed, and as on disk. Jobs with a unique key, or that wait for others, stay in
+ * memory.
  */
 
 #include "shared/base/heap.h"
