@@ -40,26 +40,32 @@ char *history_words_of_row(const struct history_row *row)
 
 /* ---- of searches ---- */
 
+/* Words that are wanted of a key, a tag or an id, whose columns are compared anyway; those of the
+ * text to search for are bounded by its size. FTS5 takes 70 KiB for each. */
+#define WANTED_MAX 16
+
 /* As for FTS5's tokenizer "ascii". */
 static bool is_part_of_word(unsigned char byte)
 {
     return byte >= 0x80 || isalnum(byte);
 }
 
-static void want_words(sqlite3_str *words, const char *text, size_t size)
+static void want_words(sqlite3_str *words, const char *text, size_t size, unsigned max)
 {
-    for (size_t at = 0, end; at < size; at = end + 1) {
+    for (size_t at = 0, end; at < size && max > 0; at = end + 1) {
         for (end = at; end < size && is_part_of_word((unsigned char)text[end]);)
             end++;
-        if (end > at)
-            sqlite3_str_appendf(words, " \"%.*s\"", (int)(end - at), text + at);
+        if (end == at)
+            continue;
+        sqlite3_str_appendf(words, " \"%.*s\"", (int)(end - at), text + at);
+        max--;
     }
 }
 
-static void want_string(sqlite3_str *words, const char *text)
+static void want_string(sqlite3_str *words, const char *text, unsigned max)
 {
     if (text)
-        want_words(words, text, strlen(text));
+        want_words(words, text, strlen(text), max);
 }
 
 static void want_number(sqlite3_str *words, char kind, int number)
@@ -86,9 +92,9 @@ char *history_words_of_filter(const struct history_filter *filter)
     want_number(words, 's', filter->state);
     want_number(words, 'c', filter->cause);
     want_number(words, 'f', filter->failed);
-    want_string(words, filter->id);
-    want_words(words, filter->key, key_size);
-    want_string(words, filter->tag);
-    want_string(words, filter->text);
+    want_string(words, filter->id, WANTED_MAX);
+    want_words(words, filter->key, key_size, WANTED_MAX);
+    want_string(words, filter->tag, WANTED_MAX);
+    want_string(words, filter->text, HISTORY_TEXT_MAX);
     return sqlite3_str_finish(words);
 }

@@ -153,6 +153,15 @@ class History(Case):
         for bad in "a  b", " a", "a ", "ä", "1 2 3 4 5 6 7 8 9", "x" * 65:
             self.assertEqual(self.refused("BadOption", s.create, "past", "echo", tags=bad)["option"], "tags")
 
+    def test_Q14_a_search_for_very_many_words_takes_little_memory(self):
+        s = self.with_history()
+        for n in range(1, 16):  # each search has them written: so the index has many segments
+            s.wait_job(s.create("past", "echo", tags="echo"))
+            self.assertEqual(len(self.found(s, tag="echo")), n)
+        before = s.status_field("VmHWM", s.supervisor_pid)
+        self.assertEqual(self.found(s, tag=40000 * "echo "), [])
+        self.assertLess(s.status_field("VmHWM", s.supervisor_pid) - before, 30000)
+
     def test_Q14_pages_have_each_job_once_while_others_end(self):
         s = self.with_history()
         for i in range(30):
