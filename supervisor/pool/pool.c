@@ -307,8 +307,9 @@ static void pool_trim(struct pool *pool)
 {
     while (pool->n_slots > pool->size) {
         struct slot *last = pool->slots[pool->n_slots - 1];
-        /* A standby has the slot's name, which must not be used twice. */
-        if (!last->retired || !slot_is_down(last) || last->standby)
+        /* A standby has the slot's name, which must not be used twice, and a template its cgroup,
+         * which could not be removed. */
+        if (!last->retired || !slot_is_down(last) || last->standby || !slot_template_is_gone(last))
             return;
         slot_free(last);
         pool->n_slots--;

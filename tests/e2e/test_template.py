@@ -168,6 +168,16 @@ class Template(Case):
         self.forked(s)
         s.stop()
 
+    def test_a_cell_that_retires_leaves_no_cgroup(self):
+        s = self.warm(wait=None, Pool={"Cells": "by-key", "CellIdleSec": "10ms"})
+        for key in range(60):
+            s.do("warm", "pid", key=f"key-{key}")
+        s.until(lambda: not s.children())
+        s.until(lambda: not s.group("warm").get("cells"))
+        if self.cgroup:
+            self.assertEqual(self.cgroup.slots(), [])
+        s.stop()
+
     def test_a_reload_may_begin_and_end_it(self):
         s = self.warm()
         self.forked(s)

@@ -2,6 +2,7 @@
 /* Stops a worker in steps: stop message, KillSignal=, SIGKILL. */
 
 #include "supervisor/pool/slot/slot-private.h"
+#include "supervisor/pool/slot/slot-template.h"
 #include <signal.h>
 
 void slot_set_kill_reason(struct slot *slot, enum death_cause cause)
@@ -92,6 +93,7 @@ static void stop(struct slot *slot, bool hurry, bool again)
     slot_end_worker(slot, DEATH_STOP, LIFECYCLE_EVENT_STOP);
     if (hurry && slot->state == LIFECYCLE_STOPPING && !timer_armed(&slot->state_timer))
         slot_arm_next_step(slot);
+    slot_template_review(slot); /* also if the slot was down, with a start in its turn */
 }
 
 void slot_stop(struct slot *slot, bool hurry)

@@ -184,14 +184,21 @@ static void on_started(struct process *process)
     (void)process;
 }
 
+static void gone(struct slot_template *template)
+{
+    close_socket(template);
+    feed(template, EVENT_EXITED);
+    if (template->slot->retired)
+        pool_wake(template->slot->pool); /* frees the slot */
+}
+
 static void end(struct slot_template *template)
 {
     const enum template_state before = template->state;
 
     if (before != TEMPLATE_STATE_STOPPING)
         tell_end(template);
-    close_socket(template);
-    feed(template, EVENT_EXITED);
+    gone(template);
 }
 
 static void on_failed(struct process *process, const struct spawn_report *report)
@@ -200,8 +207,7 @@ static void on_failed(struct process *process, const struct spawn_report *report
 
     tell_reason(template, false, "could not be started: %s: %s", spawn_step_to_string(report->step),
                 strerror(-report->error));
-    close_socket(template);
-    feed(template, EVENT_EXITED);
+    gone(template);
 }
 
 static void on_exited(struct process *process)
@@ -414,6 +420,11 @@ void slot_template_forked(struct slot *slot, bool failed)
         template->n_failures = 0;
         slot_counts(slot)->n_forks++;
     }
+}
+
+bool slot_template_is_gone(const struct slot *slot)
+{
+    return !slot->template || slot->template->process.client.id == 0;
 }
 
 struct slot_template *slot_template_free(struct slot_template *template)

@@ -58,6 +58,8 @@ void slot_template_renew(struct slot *slot);
 int slot_template_socket(const struct slot *slot);
 /* It has forked the worker, or failed to. */
 void slot_template_forked(struct slot *slot, bool failed);
+/* Whether it has no process, so that nothing is left in the cgroup of the slot. */
+bool slot_template_is_gone(const struct slot *slot);
 /* Kills and frees the template. Returns NULL; harmless without one. */
 struct slot_template *slot_template_free(struct slot_template *template);
 
