@@ -54,9 +54,13 @@ static int cancel(const char *id)
     return print_error(troupe_client_cancel(client, id));
 }
 
+/* Waits until it was handled: requests are in order, and this one is answered. */
 static int withdraw(const char *id)
 {
-    return print_error(troupe_client_withdraw(client, id));
+    int r = troupe_client_withdraw(client, id);
+
+    (void)troupe_client_cancel(client, "no-job-has-this-id");
+    return print_error(r);
 }
 
 static int await(const char *id)

@@ -280,8 +280,9 @@ TEST(single_files_are_verified_by_their_kind)
     ck_assert_str_eq(
         verify("a.group", CONFIG_E_INVALID),
         "a.group:3: After=b: unknown group; allowed: names of NAME.group files\n"
-        "a.group:5: Size=0: out of range; allowed: a number from 1 to 4096, or a share "
-        "of the processors from 1% to 1000%\n"
+        "a.group:5: Size=0: out of range; allowed: a number from 1 to 4096, a share "
+        "of the processors from 1% to 1000%, or a range such as 2..16, 0..8 or 2..auto (auto: the "
+        "number of processors)\n"
         "a.group.d/x.conf:2: MaxJobs=x: no valid value; allowed: a number from 0 "
         "(never) to 1000000000\n");
     ck_assert_ptr_nonnull(strstr(verify("troupe.conf", CONFIG_E_INVALID), "troupe.conf:2: Deaths"));
