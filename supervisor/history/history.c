@@ -202,14 +202,17 @@ static void note_space(struct history *history, bool no_space)
     tell(history);
 }
 
-static void plan_prune(struct history *history, const struct batch *batch)
+static void plan_prune(struct history *history, usec_t after)
+{
+    (void)timer_arm(loop_timers(history->loop), &history->prune, loop_now(history->loop) + after);
+}
+
+/* Returns how long after a batch the next rows are looked for that are too old. */
+static usec_t prune_pause(const struct batch *batch)
 {
     const usec_t share = batch->shortest / PRUNE_SHARE;
-    const usec_t every = batch->more ? 0 : share < PRUNE_EVERY ? share : PRUNE_EVERY;
 
-    if (batch->n_rows > 0)
-        (void)timer_arm(loop_timers(history->loop), &history->prune,
-                        loop_now(history->loop) + every);
+    return batch->more ? 0 : share < PRUNE_EVERY ? share : PRUNE_EVERY;
 }
 
 static void on_written(struct store_task *task, int result)
@@ -223,8 +226,11 @@ static void on_written(struct store_task *task, int result)
         history->stats.n_rows = batch->n_rows;
         if (batch->n > 0)
             note_space(history, batch->no_space);
-        plan_prune(history, batch);
     }
+    if (result != 0)
+        plan_prune(history, PRUNE_EVERY);
+    else if (batch->n_rows > 0)
+        plan_prune(history, prune_pause(batch));
     free_rows(&batch->rows);
     free(batch->group);
     free(batch);
@@ -268,6 +274,8 @@ static void on_prune(struct timer *timer, usec_t now)
     (void)now;
     if (batch)
         store_add(history->store, &batch->task);
+    else
+        plan_prune(history, PRUNE_EVERY);
 }
 
 /* Begins a batch, which is written after a time. */
@@ -479,12 +487,13 @@ struct history *history_free(struct history *history)
         list_entry(node, struct history_call, active)->left = true;
     while (is_busy(history) && (left = clock_left(end)) > 0)
         store_work(history->store, left);
-    timer_disarm(loop_timers(history->loop), &history->prune);
     if (store_is_writing(history->store)) {
         store_abandon(history->store);
+        timer_disarm(loop_timers(history->loop), &history->prune);
         return NULL;
     }
-    (void)store_free(history->store);
+    (void)store_free(history->store); /* ends batches, which set the timer */
+    timer_disarm(loop_timers(history->loop), &history->prune);
     free(history->path);
     free(history);
     return NULL;
