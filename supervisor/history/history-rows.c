@@ -41,8 +41,8 @@ const struct database_format HISTORY_FORMAT = {
 /* ---- copies ---- */
 
 /* Texts come first in the record. */
-#define each_text(field)                                                                           \
-    for (const struct field *field = HISTORY_RECORD.fields; field->type == FIELD_TEXT; field++)
+#define FIRST_TEXT HISTORY_RECORD.fields
+
 static const char **text_of(struct history_row *row, const struct field *field)
 {
     return (const char **)(void *)((char *)row + field->at);
@@ -59,15 +59,15 @@ struct history_row *history_row_copy(const struct history_row *row)
     size_t size = sizeof(*row);
     char *at;
 
-    each_text(field) size += size_of(row, field) + 1;
+    for (const struct field *field = FIRST_TEXT; field->type == FIELD_TEXT; field++)
+        size += size_of(row, field) + 1;
     copy = malloc(size);
     if (!copy)
         return NULL;
     memcpy(copy, row, sizeof(*row));
     copy->size = size;
     at = copy->bytes;
-    each_text(field)
-    {
+    for (const struct field *field = FIRST_TEXT; field->type == FIELD_TEXT; field++) {
         const uint32_t length = size_of(row, field);
 
         memcpy(at, *text_of(copy, field), length);

@@ -6,11 +6,6 @@
 #include "supervisor/group/cell/limit-table.h"
 #include <errno.h>
 
-#define each_gate(gate)                                                                            \
-    enum limit_gate gate = LIMIT_RATE;                                                             \
-    gate <= LIMIT_RUNNING;                                                                         \
-    gate++
-
 /* ---- the turns of cells ---- */
 
 /* Returns NULL for the limit of a key, and NULL. */
@@ -48,7 +43,7 @@ void limits_end_turn(struct limits *limits, struct cell *cell)
 static struct limit_use *first_that_holds(struct limits *limits, const struct cell *cell,
                                           unsigned cost)
 {
-    for (each_gate(gate))
+    for (enum limit_gate gate = LIMIT_RATE; gate <= LIMIT_RUNNING; gate++)
         for (size_t i = 0; i < limits->n_uses; i++)
             if (limit_holds(limits->uses[i].limit, cost, gate))
                 return &limits->uses[i];
@@ -135,7 +130,7 @@ struct limit_hold limits_of_group(const struct limits *limits)
         return (struct limit_hold){.gate = LIMIT_UNREAD};
     for (size_t i = 0; i < limits->n_uses; i++)
         if (limits->uses[i].n_cells > 0)
-            for (each_gate(gate))
+            for (enum limit_gate gate = LIMIT_RATE; gate <= LIMIT_RUNNING; gate++)
                 if (limit_holds(limits->uses[i].limit, 1, gate))
                     return hold_of(limits->uses[i].limit, 1, gate);
     return (struct limit_hold){.gate = LIMIT_NONE};
@@ -148,7 +143,7 @@ struct limit_hold limits_of_job(const struct limits *limits, const struct job *j
 
     if (limits->known != LIMITS_KNOWN)
         return (struct limit_hold){.gate = LIMIT_UNREAD};
-    for (each_gate(gate)) {
+    for (enum limit_gate gate = LIMIT_RATE; gate <= LIMIT_RUNNING; gate++) {
         for (size_t i = 0; i < limits->n_uses; i++)
             if (limit_holds(limits->uses[i].limit, job_cost(job), gate))
                 return hold_of(limits->uses[i].limit, job_cost(job), gate);
