@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Template=slot: a process that has loaded everything forks the slot's workers."""
 import os
+import pwd
 import signal
+import unittest
 from pathlib import Path
 
 from troupe import LIMIT, QUICK, Cgroup, TestCase, ended, helper, ini
@@ -92,6 +94,14 @@ class Template(Case):
                     self.assertIn("\n77\n", executed)
                     s.stop()
 
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_workers_cannot_reach_its_memory(self):
+        """Files in /proc of a process that others may not trace belong to root."""
+        s = self.warm(Group={"User": "nobody"})
+        template = self.forked(s)
+        self.assertEqual(os.stat(f"/proc/{template}/mem").st_uid, 0)
+        self.assertEqual(os.stat(f"/proc/{s.worker('warm/0')['pid']}/mem").st_uid, pwd.getpwnam("nobody").pw_uid)
+
     def test_its_death_ends_no_worker(self):
         s = self.warm()
         template = self.forked(s)
@@ -162,7 +172,7 @@ class Template(Case):
         s.ctl("stop", "warm", check=True)
         s.until(lambda: not s.children())
         if self.cgroup:
-            self.assertEqual(self.cgroup.slots(), [])
+            s.until(lambda: not self.cgroup.slots())
         s.ctl("start", "warm", check=True)
         s.wait_event("template.ready", "warm", 3)
         self.forked(s)

@@ -201,6 +201,7 @@ static int pass_gate(int gate, int ended)
 
 static void become_worker(struct request *request, pid_t template, int ended)
 {
+    (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     register_rseq();
     if (place_descriptors(request) < 0 || set_variables(request) < 0 ||
         pass_gate(request->fds[0], ended) < 0)
@@ -346,6 +347,8 @@ _public_ int troupe_template_run(const struct troupe_fork_hooks *hooks)
             return -EPROTO;
     if (check_threads(reason) && check_children(reason) && check_descriptors(reason)) {
         worker_collapse_heap();
+        /* A worker of the same user must not change what later workers are forked from. */
+        (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
         answer(TEMPLATE_READY, "");
     } else {
         answer(TEMPLATE_UNSAFE, reason);
