@@ -186,8 +186,7 @@ class Unique(Case):
     def test_Q5_a_key_waits_for_jobs_that_are_being_read(self):
         s = self.durable()
         s.with_faults("@" + s.path("fault")).start()
-        s.call("Pause", target="kept")
-        held = s.create("kept", "echo", unique="k")
+        held = s.create("kept", "echo", unique="k", delay_usec=HOUR)
         s.kill()
         with open(s.path("fault"), "w", encoding="ascii") as file:
             file.write("restore:1+=11")
