@@ -55,7 +55,7 @@ void report_sandbox(struct reply *reply, const struct group *group);
 /* What confines a process of a worker; nothing if nothing does, or it is not known. */
 void report_confinement(struct reply *reply, const struct process *process);
 void report_event(struct reply *reply, const struct request *request, const struct event *event);
-/* What a job without a group does not know any more. */
+/* Stands for what a job without a group no longer knows. */
 struct report_view {
     const char *group; /* its name */
     bool open;         /* the client may read its contents */

@@ -116,7 +116,7 @@ void group_stop(struct group *group, bool hurry);
 void group_restart(struct group *group);
 /* Its limits were changed at run time. */
 void group_review_limits(struct group *group);
-/* What was set in earlier runs is known, or without `read` cannot be read soon. */
+/* The settings of earlier runs are known, or without `read` cannot be read soon. */
 void group_know_limits(struct group *group, bool read);
 void group_reset(struct group *group);
 void group_set_paused(struct group *group, bool paused);

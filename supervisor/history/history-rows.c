@@ -11,7 +11,7 @@
 
 /* How many numbers are tried for a row. */
 #define TRIES_MAX 64
-/* What a row takes on disk beside its texts, which are also in the index. */
+/* A row takes this much on disk beside its texts, which are also in the index. */
 #define ROW_COST 120
 
 #define ROW history_row

@@ -64,7 +64,7 @@ int history_rows_measure(struct database *database, uint64_t *ret_n, usec_t *ret
 /* Removes rows until `*left` of them, which it lowers, have gone: those that are too old at `now`,
  * and the oldest of groups with too many bytes. */
 int history_rows_prune(struct database *database, usec_t now, size_t *left);
-/* Likewise, those of a group with numbers up to `until`. */
+/* Removes likewise the rows of a group with numbers up to `until`. */
 int history_rows_purge(struct database *database, const char *group, int64_t until, size_t *left);
 
 /* Returns the text of a row that is indexed, for sqlite3_free(); NULL without memory. A key with a

@@ -75,7 +75,7 @@ static void report_row(struct reply *reply, const char *key, const struct histor
 struct past_call {
     struct history_call call; /* its owner is the request */
     void (*answer)(struct request *request, struct history_call *call);
-    /* Of a call for one job: */
+    /* These members serve a call for one job: */
     void (*found)(struct request *request, const struct history_row *row);
     void (*missing)(struct request *request, int error);
     int error;

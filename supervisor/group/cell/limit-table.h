@@ -25,7 +25,7 @@ struct named_limit {
     char name[];
 };
 
-/* What was set at run time in the place of what a file says. */
+/* A setting made at run time, which replaces what a file says. */
 struct limit_setting {
     struct list link;           /* in limit_table.settings */
     struct index_entry by_name; /* in limit_table.by_name */

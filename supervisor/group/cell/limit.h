@@ -87,7 +87,7 @@ uint64_t limit_now(const struct limit *limit);
 /* Whether it has no room for a job of so many units. A job that needs more units than there are
  * runs alone; one that needs more than the whole burst waits for an empty bucket. */
 bool limit_holds(const struct limit *limit, unsigned cost, enum limit_gate gate);
-/* Whether the waiter may begin a job of so many units: there is room, and nobody is before it. */
+/* Whether the waiter may begin a job of so many units: there is room, and it is first. */
 bool limit_lets(const struct limit *limit, const struct limit_waiter *waiter, unsigned cost);
 /* When the rate has room for so many units: monotonic, microseconds. */
 usec_t limit_room_at(const struct limit *limit, unsigned cost);
