@@ -130,6 +130,8 @@ TEST(those_of_one_date_go_off_in_the_order_in_which_they_were_set)
     }
     wall = NOW + 2 * USEC_PER_SEC;
     alarms_review(&alarms);
+    if (n_in_order < 100)
+        ck_assert_int_eq(loop_run(loop), 0);
     ck_assert_uint_eq(n_in_order, 100);
 }
 
