@@ -48,14 +48,15 @@ static int digest_payload(const struct group *group, const struct cell_request *
     return r;
 }
 
-/* The submitter's key comes first; without any, the job is not unique. All batches of a group have
- * the same payload, which is empty. */
+/* The submitter's key comes first, or that of the job that is tried again; without any, the job is
+ * not unique. All batches of a group have the same payload, which is empty. */
 static int make_id(const struct group *group, const struct cell_request *request)
 {
     const enum config_unique unique = group->config->unique;
     struct cell_request_rare *rare = request->rare;
 
-    rare->unique = (struct unique_id){0};
+    if (!unique_id_is_none(&rare->unique))
+        return 0;
     if (rare->unique_size > 0)
         rare->unique = unique_id_make(group->name, rare->unique_key, rare->unique_size);
     else if (unique == CONFIG_UNIQUE_PAYLOAD && !rare->opens_batch)
@@ -77,6 +78,8 @@ static int look_on_disk(const struct group *group, const struct cell_request *re
 
     if (!group->config->durable || (number == 0 && group->rows == GROUP_READ))
         return 0;
+    if (number != 0 && !request->waiter)
+        return CELL_E_TAKEN;
     id = job_number_to_id(store_id_key(durable->store), number);
     r = group_search(group, request, &id);
     if (r == 0)

@@ -64,6 +64,9 @@ void restore_take_letter(const struct restore *restore, struct loaded_job *copy)
         .submitter_uid = row->submitter_uid,
         .code = row->code,
         .options = row->asked,
+        .unique_high = row->unique_high,
+        .unique_low = row->unique_low,
+        .tags = row->tags_size > 0 ? row->tags : NULL,
         .text = row->reason_size > 0 ? row->reason : NULL,
         .attempts = row->n_failed,
         .cause = row->failed_by,
@@ -99,6 +102,8 @@ static int fill_result(struct group *group, struct job *job, const struct job_ro
         job->reason = strndup(row->reason, row->reason_size);
     ties_recall(job, row->ties, row->ties_size);
     r = job_set_key(job, row->key, row->key_size);
+    if (r == 0)
+        r = job_set_tags(job, row->tags, row->tags_size);
     if (r < 0)
         return r;
     payload_move(&job->result, result);

@@ -19,6 +19,11 @@
     F(STORED, due, OPTIONAL(due, 0))                                                               \
     F(STORED, delay, OPTIONAL(delay, 0))                                                           \
     F(STORED, checkpoint, OPTIONAL(checkpoint_size, 0))
+/* What the submitter chose, and a dead letter keeps for another job. */
+#define CHOSEN(F)                                                                                  \
+    F(STORED, unique_high, OPTIONAL(unique_high, 0))                                               \
+    F(STORED, unique_low, OPTIONAL(unique_low, 0))                                                 \
+    ROW_ASKED(F)
 #define FIELDS(F)                                                                                  \
     PROGRESS(F)                                                                                    \
     F(STORED, number, NUMBER(number))                                                              \
@@ -27,15 +32,13 @@
     F(STORED, name, TEXT(name))                                                                    \
     F(STORED, deadline, OPTIONAL(deadline, 0))                                                     \
     F(STORED, time_left, OPTIONAL(time_left, 0))                                                   \
-    F(STORED, unique_high, OPTIONAL(unique_high, 0))                                               \
-    F(STORED, unique_low, OPTIONAL(unique_low, 0))                                                 \
     F(STORED, debounced, OPTIONAL(debounced, 0))                                                   \
     F(STORED, ties, TEXT(ties))                                                                    \
     F(STORED, batch, OPTIONAL(batch, BATCH_NONE))                                                  \
     F(STORED, members_succeeded, OPTIONAL(n_members_succeeded, 0))                                 \
     F(STORED, members_failed, OPTIONAL(n_members_failed, 0))                                       \
     F(STORED, tags, TEXT(tags))                                                                    \
-    ROW_ASKED(F)
+    CHOSEN(F)
 
 /* The columns of the other tables; the result, or the payload, follows. */
 #define END(F)                                                                                     \
@@ -47,7 +50,8 @@
     F(DISK, code, NUMBER(code))                                                                    \
     F(DISK, uid, NUMBER(submitter_uid))                                                            \
     F(DISK, created, NUMBER(created_at))                                                           \
-    F(DISK, ended, NUMBER(ended_at))
+    F(DISK, ended, NUMBER(ended_at))                                                               \
+    F(DISK, tags, TEXT(tags))
 #define ENDED(F)                                                                                   \
     END(F)                                                                                         \
     F(DISK, state, NUMBER(state))                                                                  \
@@ -64,7 +68,7 @@
     F(DISK, letter, NUMBER(letter))                                                                \
     F(DISK, attempt, NUMBER(n_failed))                                                             \
     F(DISK, cause, OPTIONAL(failed_by, ATTEMPT_CAUSE_NONE))                                        \
-    ROW_ASKED(F)
+    CHOSEN(F)
 
 /* The column of bytes in pieces holds only their size. SIZE is the size of all, IN_PIECES of such.
  * BYTES are those of the row, or of its only piece. */

@@ -65,7 +65,7 @@ static const char CREATE[] =
     " attempt INTEGER NOT NULL, failed INTEGER NOT NULL, max_retries INTEGER NOT NULL,"
     " priority INTEGER NOT NULL, uid INTEGER NOT NULL, created INTEGER NOT NULL,"
     " started INTEGER, ended INTEGER NOT NULL, cause INTEGER, moved INTEGER,"
-    " ties TEXT, result BLOB);"
+    " ties TEXT, tags TEXT, result BLOB);"
     "CREATE UNIQUE INDEX ended_name ON ended (name) WHERE name IS NOT NULL;"
     "CREATE INDEX ended_time ON ended (ended);"
     /* Jobs that are dead letters: as many as are kept. */
@@ -75,7 +75,8 @@ static const char CREATE[] =
     " attempt INTEGER NOT NULL, uid INTEGER NOT NULL, created INTEGER NOT NULL,"
     " ended INTEGER NOT NULL, asked_retries INTEGER, asked_timeout INTEGER,"
     " asked_backoff_min INTEGER, asked_backoff_max INTEGER, asked_priority INTEGER,"
-    " asked_cost INTEGER, cause INTEGER, payload BLOB);"
+    " asked_cost INTEGER, cause INTEGER, unique_high INTEGER, unique_low INTEGER, tags TEXT,"
+    " payload BLOB);"
     "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_LIMITS
         CREATE_CHECKPOINTS CREATE_TIES
     "PRAGMA application_id = 1416786021; PRAGMA user_version = 7;"
@@ -100,11 +101,15 @@ static const char STEP[] =
     "ALTER TABLE job ADD COLUMN asked_cost INTEGER;"
     "ALTER TABLE job ADD COLUMN tags TEXT;"
     "ALTER TABLE dead ADD COLUMN asked_cost INTEGER;"
+    "ALTER TABLE dead ADD COLUMN unique_high INTEGER;"
+    "ALTER TABLE dead ADD COLUMN unique_low INTEGER;"
+    "ALTER TABLE dead ADD COLUMN tags TEXT;"
     "ALTER TABLE job ADD COLUMN ties TEXT;"
     "ALTER TABLE job ADD COLUMN batch INTEGER;"
     "ALTER TABLE job ADD COLUMN members_succeeded INTEGER;"
     "ALTER TABLE job ADD COLUMN members_failed INTEGER;"
     "ALTER TABLE ended ADD COLUMN ties TEXT;"
+    "ALTER TABLE ended ADD COLUMN tags TEXT;"
     "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_LIMITS
         CREATE_CHECKPOINTS CREATE_TIES "PRAGMA user_version = 7;"
     "COMMIT";

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Messages from outside, exchanges, timers, dead letters and the error queue: socket and troupectl."""
 import os
+import re
 from pathlib import Path
 
 from test_actors import PLAYER, read_notes
-from troupe import ACTOR, Bell, TestCase, VarlinkError, ini, text
+from test_durable import HOUR
+from troupe import ACTOR, QUICK, Bell, TestCase, VarlinkError, ini, text
 
 ACTORS = "io.troupe.Actors."
 
@@ -316,6 +318,47 @@ class DeadLetters(Letters):
         s.call("Resume", target="actor")
         ended = s.wait_job(again)
         self.assertEqual((ended["state"], ended["attempt"]), ("dead", 2))
+
+    def test_J4_a_requeued_job_keeps_all_options_but_id_times_and_ties(self):
+        kept = {"key": "k", "max_retries": 1, "timeout_usec": HOUR, "backoff_min_usec": 1000, "backoff_max_usec": 2000, "priority": 7,
+                "cost": 3, "tags": "nightly mail", "unique": "u"}
+        dropped = {"id", "delay_usec", "at", "deadline_usec", "after", "condition", "batch"}
+        about_submission = {"on_conflict", "debounce_usec", "debounce_max_usec", "wait_usec"}
+        s = self.supervisor({group: ini(ACTOR, Jobs={"Durable": durable}, Restart=QUICK)
+                             for group, durable in (("actor", "no"), ("kept", "yes"))})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.start()
+        interface = s.call("org.varlink.service.GetInterfaceDescription", interface="io.troupe.Jobs")["description"]
+        described = re.search(r"^type Options \((.*?)^\)", interface, re.M | re.S).group(1)
+        self.assertEqual(set(kept) | dropped | about_submission, set(re.findall(r"(\w+): \?", described)))
+        for group in "actor", "kept":
+            s.create(group, "retry 1 not yet", **kept, id=group + "-dead", deadline_usec=HOUR, delay_usec=1,
+                     after=s.create(group, "echo"), condition="end", batch=s.call("io.troupe.Jobs.OpenBatch", group=group)["id"])
+            self.assertEqual(s.wait_job(group + "-dead")["state"], "dead")
+        for way, groups in ((lambda: None, {"actor", "kept"}), (lambda: s.ctl("upgrade", check=True), {"actor", "kept"}),
+                            (s.crash, {"kept"}), (lambda: (s.stop(), s.start()), {"kept"})):
+            way()
+            letters = self.letters(s, reason="job")
+            self.assertEqual({letter["recipient"] for letter in letters}, groups)
+            for letter in letters:
+                with self.subTest(letter=letter):
+                    self.assertEqual(s.job(letter["job"])["tags"], "nightly mail")
+                    s.call("Pause", target=letter["recipient"])
+                    again = s.call(ACTORS + "Requeue", id=letter["id"])["job"]
+                    job = s.job(again)
+                    self.assertEqual([job.get(name) for name in ("key", "max_attempts", "priority", "cost", "tags", "after", "batch")],
+                                     ["k", 2, 7, 3, "nightly mail", None, None])
+                    taken = self.refused("UniqueTaken", s.create, letter["recipient"], "echo", unique="u")
+                    self.assertEqual(taken["holder"], again)
+                    s.call("Resume", target=letter["recipient"])
+                    self.assertEqual(s.wait_job(again)["attempt"], 2)
+
+    def test_J4_a_dead_letter_whose_unique_key_a_live_job_has_stays(self):
+        s, letter = self.dead_job({"unique": "u"})
+        s.call("Pause", target="actor")
+        s.create("actor", "echo", unique="u")
+        self.assertIn("the same unique key", self.refused("NotRequeued", s.call, ACTORS + "Requeue", id=letter["id"])["problem"])
+        self.assertEqual(self.letters(s, reason="job"), [letter])
 
     def test_J4_a_requeued_job_without_options_has_the_groups_as_they_are_now(self):
         s, letter = self.dead_job()

@@ -334,7 +334,8 @@ static void requeue(struct request *request)
 {
     const char *to = request_string(request, "to");
 
-    if (take_which(request) && (!to || control_find_actor(request, to)))
+    if (take_which(request) && !control_await_rows(request) &&
+        (!to || control_find_actor(request, to)))
         change(request, requeue_one, finish_requeue);
 }
 
@@ -375,10 +376,10 @@ const struct request_method control_dead_letter_methods[] = {
 
 /* ---- after a start ---- */
 
-/* Whether dead letters are still to be read, and the disk has not failed. */
+/* Whether rows are still to be read, and the disk has not failed. */
 static bool are_coming(const struct durable_jobs *durable)
 {
-    return durable->letters_unread && durable->store && durable_jobs_are_unread(durable) &&
+    return durable->store && durable_jobs_are_unread(durable) &&
            store_state(durable->store) != STORE_FAILED;
 }
 
@@ -398,7 +399,7 @@ static void on_turn(void *userdata, int result)
     request->method->call(request);
 }
 
-bool control_await_letters(struct request *request)
+bool control_await_rows(struct request *request)
 {
     const struct durable_jobs *durable = request->context->durable;
 
@@ -410,4 +411,9 @@ bool control_await_letters(struct request *request)
     else
         request_internal(request, -ENOMEM);
     return true;
+}
+
+bool control_await_letters(struct request *request)
+{
+    return request->context->durable->letters_unread && control_await_rows(request);
 }

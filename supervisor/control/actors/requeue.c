@@ -14,6 +14,7 @@
 #include "supervisor/message/router.h"
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
+#include <string.h>
 
 /* The recipient itself if it still exists, else the actor at its address; NULL if there is none. */
 static const struct actor *find_recipient(struct control_context *context,
@@ -67,7 +68,13 @@ static int submit(struct group *group, struct dead_letter *letter, struct bulk_w
 {
     static const struct job_options none = JOB_OPTIONS_DEFAULT;
     struct payload payload = PAYLOAD_NULL;
-    struct cell_request_rare rare = {.replaces = letter->row};
+    struct cell_request_rare rare = {
+        .replaces = letter->row,
+        .unique = {letter->unique_high, letter->unique_low},
+        .on_conflict = PROTOCOL_CONFLICT_REJECT,
+        .tags = letter->tags,
+        .tags_size = letter->tags ? (uint32_t)strlen(letter->tags) : 0,
+    };
     struct cell_request wanted = {
         .name = "",
         .key = letter->topic.key,

@@ -341,6 +341,7 @@ void report_dead_job(struct reply *reply, const char *key, const struct request 
     reply_uint(reply, "dead_letter", letter->id);
     report_letter_attempts(reply, letter);
     if (access_letter(request, letter)) {
+        reply_string_if(reply, "tags", letter->tags);
         reply_string_if(reply, "reason", letter->text);
         report_excerpt(reply, &letter->payload);
     } else {

@@ -66,9 +66,9 @@ struct cell_request_rare {
     struct tie_request *ties; /* to other jobs; NULL = none */
     bool opens_batch;         /* it becomes a batch */
     int64_t replaces; /* row of a dead letter, which goes when a durable job is written; 0 = none */
+    struct unique_id unique; /* set by group_submit(), unless the caller has */
     /* Set by group_submit(). */
-    usec_t debounced; /* clock_steady(), when the first one came; 0 = not debounced */
-    struct unique_id unique;
+    usec_t debounced;       /* clock_steady(), when the first one came; 0 = not debounced */
     struct job *supersedes; /* waits, and is cancelled when this one is accepted; NULL = none */
 };
 

@@ -17,6 +17,9 @@
     F(UPGRADE, recipient, WORD(recipient))                                                         \
     F(UPGRADE, job, WORD(job))                                                                     \
     F(UPGRADE, text, WORD(text))                                                                   \
+    F(UPGRADE, tags, WORD(tags))                                                                   \
+    F(UPGRADE, unique_high, NUMBER(unique_high))                                                   \
+    F(UPGRADE, unique_low, NUMBER(unique_low))                                                     \
     F(UPGRADE, max_retries, NUMBER(options.max_retries))                                           \
     F(UPGRADE, timeout, NUMBER(options.timeout))                                                   \
     F(UPGRADE, backoff_min, NUMBER(options.backoff_min))                                           \

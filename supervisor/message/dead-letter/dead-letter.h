@@ -72,10 +72,12 @@ struct dead_letter {
     uint64_t message;           /* id; 0 = none */
     usec_t sent_at;             /* realtime */
     const char *job;            /* id, for DEAD_JOB */
-    struct job_options options; /* that job's */
-    uid_t submitter_uid;        /* of that job, which this user may read */
-    int32_t code;               /* the handler's own; DEAD_ERROR, DEAD_JOB */
-    const char *text;           /* the handler's error, or the reason */
+    struct job_options options; /* that job's, as are its unique key and its tags */
+    uint64_t unique_high, unique_low;
+    const char *tags;
+    uid_t submitter_uid; /* of that job, which this user may read */
+    int32_t code;        /* the handler's own; DEAD_ERROR, DEAD_JOB */
+    const char *text;    /* the handler's error, or the reason */
     uint32_t attempts;
     enum attempt_cause cause; /* of the last attempt; NONE = that of the last death */
     size_t n_deaths;
