@@ -267,7 +267,8 @@ class Template(Case):
         s = self.supervisor()
         for pool, group, sandbox, words in (
                 ({"Spare": 1}, {}, {}, "needs no spare"), ({}, {"Type": "service"}, {}, "needs jobs"),
-                ({}, {}, {"PrivatePIDs": "yes"}, "PID namespace"), ({"Template": "group"}, {}, {}, "no, slot")):
+                ({}, {}, {"PrivatePIDs": "yes"}, "PID namespace"),
+                ({}, {}, {"Profile": "strict"}, "or PrivatePIDs=no"), ({"Template": "group"}, {}, {}, "no, slot")):
             s.write("warm.group", ini(WARM, Group=group, Pool={"Template": "slot", **pool}, Sandbox=sandbox))
             self.assertIn(words, s.ctl("verify", s.config).stdout)
 

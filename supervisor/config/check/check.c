@@ -77,8 +77,9 @@ static int check_service(const struct config_group *group)
     return r;
 }
 
-/* A worker beside its template is not process 1 of a PID namespace, which alone ends with all that
- * is in it. */
+/* In a PID namespace, an orphan becomes the child of its process 1, not of the keeper. CLONE_PARENT
+ * of clone(2) would avoid that, but fork() cannot use it, and only fork() runs the handlers of
+ * pthread_atfork(3), on which the random generators of libraries rely. */
 static int check_template(const struct config_group *group)
 {
     if (group->template == CONFIG_TEMPLATE_NO)
@@ -93,8 +94,9 @@ static int check_template(const struct config_group *group)
                                     "allowed: no, or Spare=0");
     if (group->private_pids)
         return config_draft_problem(group->draft, "Template",
-                                    "Template=slot cannot have a PID namespace for each worker "
-                                    "yet; allowed: no, or PrivatePIDs=no");
+                                    "Template=slot cannot fork workers in a PID namespace, which "
+                                    "PrivatePIDs=yes and Profile=strict give them; allowed: no, "
+                                    "or PrivatePIDs=no");
     return 0;
 }
 
