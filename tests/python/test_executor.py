@@ -5,6 +5,7 @@ Each test runs a program of its own, after which no process and no file of it ma
 """
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -54,8 +55,9 @@ class TestCase(unittest.TestCase):
         environment = {**os.environ, **troupe_python.ENVIRONMENT, "TMPDIR": self.temporary, name: value,
                        "PYTHONDONTWRITEBYTECODE": "1", "PATH": self.path(),
                        "PYTHONWARNINGS": "default::ResourceWarning", **options.pop("env", {})}
+        options = {"stdout": subprocess.PIPE, **options}
         process = subprocess.Popen([sys.executable, path], env=environment, cwd=self.directory, text=True,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+                                   stderr=subprocess.PIPE, **options)
         self.addCleanup(self.end, process)
         return process
 
@@ -116,6 +118,52 @@ class Documented(TestCase):
                     print(set(executor.map(recall, range(20))))
                     print(sorted(numbers.get() for _ in range(20)) == list(range(20)))
             """), "{'word'}\nTrue\n")
+
+    def test_with_a_template_the_initializer_runs_once_for_all_workers_that_it_forks(self):
+        """Also where the program's output is a socket, with which a template could not be forked."""
+        ours, theirs = socket.socketpair()
+        with ours, theirs, ours.makefile() as output:
+            process = self.start("""
+                def load(numbers, path):
+                    global loaded
+                    loaded = os.getpid(), numbers
+                    with open(path, "a") as file:
+                        print(os.getpid(), file=file)
+
+                def work(number):
+                    loaded[1].put(number)
+                    print("a task prints", flush=True)
+                    return loaded[0], os.getpid(), random.random()
+
+                main:
+                    for most in 1, 3, None:
+                        numbers, path = multiprocessing.get_context("spawn").Queue(), f"initialized-{most}"
+                        with Executor(1, initializer=load, initargs=(numbers, path), max_tasks_per_child=most,
+                                      template=True) as executor:
+                            def forked():
+                                result = executor.submit(work, 0).result()
+                                if result[0] == result[1] and most is None:
+                                    os.kill(result[1], signal.SIGKILL)
+                                return result[0] != result[1]
+                            until(forked, "a worker that the template has forked")
+                            before = read(path)
+                            results = [executor.submit(work, number).result() for number in range(30)]
+                            if most is None:
+                                os.kill(results[0][1], signal.SIGKILL)
+                                results.append(executor.submit(work, 30).result())
+                            assert len({loader for loader, _, _ in results}) == 1
+                            assert len({pid for _, pid, _ in results}) >= (30 // most if most else 2)
+                            assert len({drawn for _, _, drawn in results}) == len(results)
+                        while not numbers.empty():
+                            numbers.get()
+                        print(most, read(path) == before)
+                """, stdout=theirs)
+            theirs.close()
+            said = output.read().splitlines()
+            self.assertEqual((process.wait(), process.stderr.read()), (0, ""))
+        self.assertEqual([line for line in said if "prints" not in line], ["1 True", "3 True", "None True"])
+        self.assertIn("a task prints", said)
+        self.nothing_is_left()
 
     def test_failing_initializer_breaks_the_executor(self):
         output = self.program("""
@@ -213,6 +261,7 @@ class Documented(TestCase):
                 refused(ValueError, timeout=0)
                 refused(ValueError, socket="/run/x")
                 refused(ValueError, group="x", max_tasks_per_child=1)
+                refused(ValueError, group="x", template=True)
                 Executor(mp_context=multiprocessing.get_context("forkserver"))
                 os.environ["PATH"] = "/nonexistent"
                 sys.modules["troupe.executor.private"].SEARCHED = "/nonexistent"

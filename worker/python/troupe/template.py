@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable
+from typing import NoReturn
 
 from troupe import _troupe
 
@@ -33,7 +34,7 @@ def blas_setters() -> list[Callable[[int], object]]:
     return [getattr(library, name) for library in libraries for name in names if hasattr(library, name)]
 
 
-def end() -> None:
+def end(status: int = 0) -> NoReturn:
     """Ends a forked worker without freeing its objects, which would copy the pages of all of them. Runs before what was
     registered at the exit earlier."""
     atexit.unregister(end)
@@ -43,7 +44,7 @@ def end() -> None:
         sys.stderr.flush()
     except Exception:
         sys.excepthook(*sys.exc_info())
-    os._exit(hasattr(sys, "last_value"))
+    os._exit(status or hasattr(sys, "last_value"))
 
 
 def fork() -> None:

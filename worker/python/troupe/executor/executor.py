@@ -78,6 +78,9 @@ class Executor(concurrent.futures.Executor):
     of a running trouped (`socket`: its socket, by default $TROUPE_SOCKET or /run/troupe/troupe.sock), whose command is
     `python3 -m troupe.executor.worker`; the group says how many workers there are, and `max_tasks_per_child` is its MaxJobs=.
 
+    With `template`, the initializer runs once in a template beside each worker, from which the workers that follow are forked:
+    a new process after a death, or for each task with max_tasks_per_child=1, then costs milliseconds.
+
     Workers are fresh interpreters, so `mp_context` is one of the start methods "spawn" and "forkserver".
 
     `timeout` is the time limit of each task, in seconds from when a worker begins it. After that the worker's process is ended,
@@ -89,7 +92,7 @@ class Executor(concurrent.futures.Executor):
     def __init__(self, max_workers: int | None = None, mp_context: BaseContext | None = None,
                  initializer: Callable[..., object] | None = None, initargs: tuple[Any, ...] = (), *,
                  max_tasks_per_child: int | None = None, retries: int = 0, timeout: float | None = None,
-                 group: str | None = None, socket: str | None = None) -> None:
+                 group: str | None = None, socket: str | None = None, template: bool = False) -> None:
         if max_workers is not None and max_workers <= 0:
             raise ValueError("max_workers must be greater than 0")
         if initializer is not None and not callable(initializer):
@@ -107,12 +110,14 @@ class Executor(concurrent.futures.Executor):
             raise ValueError("a socket needs the group that does the tasks there")
         if group is not None and max_tasks_per_child is not None:
             raise ValueError("set MaxJobs= of the group instead of max_tasks_per_child")
+        if group is not None and template:
+            raise ValueError("set Template= of the group instead of template")
         self._mp_context = mp_context or multiprocessing.get_context("spawn")
         self._max_workers = max_workers or len(os.sched_getaffinity(0))
         self._timeout = timeout
         self._program = b""
         if group is None:
-            place: Place = Supervisor(self._max_workers, initializer, initargs, max_tasks_per_child or 0)
+            place: Place = Supervisor(self._max_workers, initializer, initargs, max_tasks_per_child or 0, template)
         else:
             place = Group(socket, group)
             self._program = pack_program(initializer, initargs)

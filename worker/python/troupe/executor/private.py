@@ -30,6 +30,7 @@ EnvironmentFile=@directory@/environment
 [Pool]
 Size={size}
 MaxJobs={max_jobs}
+Template={template}
 [Jobs]
 MaxRetries=0
 TimeoutSec=infinity
@@ -94,8 +95,9 @@ def standard(fd: int) -> int:
 
 class Supervisor:
     def __init__(self, size: int, initializer: Callable[..., object] | None, initargs: tuple[Any, ...],
-                 max_tasks: int) -> None:
-        self.size, self.program, self.command = size, (initializer, initargs, max_tasks), [find_trouped(), "--log-level", "error"]
+                 max_tasks: int, template: bool) -> None:
+        self.size, self.template = size, "slot" if template else "no"
+        self.program, self.command = (initializer, initargs, max_tasks), [find_trouped(), "--log-level", "error"]
         self.name, self.directory = GROUP, ""
         self.socket: str | None = None
 
@@ -119,7 +121,7 @@ class Supervisor:
         command = " ".join(map(quoted, [*python, "-c", BOOT.format(ROOT), "@directory@"]))
         return {"command": self.command,
                 "files": {"troupe.conf": "[Supervisor]\nStateDirectory=@directory@\n", "environment": environment(),
-                          GROUP + ".group": TASKS.format(command=command, size=self.size,
+                          GROUP + ".group": TASKS.format(command=command, size=self.size, template=self.template,
                                                           max_jobs=int(self.program[2] == 1))}}
 
     def connect(self) -> tuple[Client, int]:

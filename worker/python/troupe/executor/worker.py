@@ -17,6 +17,7 @@ from collections.abc import Callable
 from multiprocessing import process, resource_tracker, spawn
 from typing import Any
 
+from troupe import template
 from troupe._troupe import Job, Worker
 from troupe.executor import inherited
 from troupe.executor.guardian import near
@@ -99,13 +100,25 @@ def shared() -> Callable[[Job], None]:
     return handle
 
 
-def private(directory: str) -> tuple[Callable[[Job], None], int]:
-    """For one program, which is entered before the first task. Also returns the maximum number of tasks."""
-    standard_output, standard_error, program_file, tracker, *others = receive(directory)
+def take_output(standard_output: int, standard_error: int, *others: int) -> None:
+    """Makes the task's output that of the program."""
     faulthandler.enable(os.dup(2))  # the supervisor reads this one, for the death report
     for fd, standard in ((standard_output, 1), (standard_error, 2)):
         os.dup2(fd, standard)
+    for fd in (standard_output, standard_error, *others):
         os.close(fd)
+
+
+def close_output(standard_output: int, standard_error: int) -> None:
+    """In a template, which cannot be forked with open sockets, and they may be some. Each worker gets its own."""
+    os.close(standard_output)
+    os.close(standard_error)
+
+
+def private(directory: str, take: Callable[[int, int], None]) -> tuple[Callable[[Job], None], int]:
+    """For one program, which is entered before the first task. Also returns the maximum number of tasks."""
+    standard_output, standard_error, program_file, tracker, *others = receive(directory)
+    take(standard_output, standard_error)
     resource_tracker._resource_tracker._fd = tracker  # type: ignore[attr-defined]
     inherited.received[:] = others
     inherited.directory = directory
@@ -133,19 +146,38 @@ def receive(directory: str) -> list[int]:
     return descriptors
 
 
-def main(arguments: list[str]) -> None:
-    worker = Worker()
-    faulthandler.enable()
-    handle, max_tasks = private(arguments[0]) if arguments else (shared(), 0)
+def work(worker: Worker, handle: Callable[[Job], None], max_tasks: int) -> int:
+    """Does tasks until it must stop or has done as many as it may. Returns the exit status."""
     process.current_process().name = worker.name
     if max_tasks == 0:
         worker.run(handle)
-        return
+        return 0
     worker.on_job(handle)
     with contextlib.suppress(OSError):  # it must stop
         while max_tasks > 0:
             max_tasks -= worker.turn()
-        sys.exit(TIRED)
+        return TIRED
+    return 0
+
+
+def fork_workers(arguments: list[str]) -> None:
+    """In a template: enters the program once, and forks the workers."""
+    handle, max_tasks = private(arguments[0], close_output) if arguments else (shared(), 0)
+    template.fork()
+    worker = Worker()
+    faulthandler.enable()
+    if arguments:
+        take_output(*receive(arguments[0]))
+    template.end(work(worker, handle, max_tasks))
+
+
+def main(arguments: list[str]) -> None:
+    if "TROUPE_TEMPLATE" in os.environ:
+        fork_workers(arguments)
+    worker = Worker()
+    faulthandler.enable()
+    handle, max_tasks = private(arguments[0], take_output) if arguments else (shared(), 0)
+    sys.exit(work(worker, handle, max_tasks))
 
 
 if __name__ == "__main__":
