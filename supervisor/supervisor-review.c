@@ -167,8 +167,8 @@ void supervisor_review(struct loop_deferred *deferred)
     supervisor_report_ready(supervisor);
     review_readiness(supervisor);
     if (notify_wanted(&supervisor->notify) && !timer_armed(&supervisor->status_timer))
-        (void)timer_arm(loop_timers(loop), &supervisor->status_timer,
-                        usec_add(loop_now(loop), STATUS_DELAY));
+        timer_arm(loop_timers(loop), &supervisor->status_timer,
+                  usec_add(loop_now(loop), STATUS_DELAY));
 }
 
 /* ---- safe mode ---- */

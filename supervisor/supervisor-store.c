@@ -233,11 +233,13 @@ void supervisor_open_store(struct supervisor *supervisor)
     parts->durable.letters_unread = true;
     r = open_store(supervisor);
     parts->durable.incomplete = r < 0;
-    if (r < 0)
+    if (r < 0) {
         log_error("cannot start the store of durable jobs: %s", strerror(-r));
-    if (r < 0 || timer_arm(loop_timers(parts->loop), &supervisor->opening_timer,
-                           usec_add(loop_now(parts->loop), OPENING_TIMEOUT)) < 0)
         give_up_limits(parts);
+        return;
+    }
+    timer_arm(loop_timers(parts->loop), &supervisor->opening_timer,
+              usec_add(loop_now(parts->loop), OPENING_TIMEOUT));
 }
 
 void supervisor_scan_store(struct supervisor *supervisor)

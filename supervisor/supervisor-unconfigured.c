@@ -38,8 +38,8 @@ static void arm(struct supervisor *supervisor)
 {
     struct loop *loop = loop_of(supervisor);
 
-    (void)timer_arm(loop_timers(loop), &supervisor->config_timer,
-                    usec_add(loop_now(loop), supervisor->config_delay));
+    timer_arm(loop_timers(loop), &supervisor->config_timer,
+              usec_add(loop_now(loop), supervisor->config_delay));
     supervisor->config_delay *= 2;
     if (supervisor->config_delay > RETRY_MAX)
         supervisor->config_delay = RETRY_MAX;

@@ -140,7 +140,7 @@ static void on_timeout(struct timer *timer, usec_t now)
     }
     /* The keeper is stopped or busy: the check ends as soon as it begins. */
     upgrade->late = true;
-    (void)timer_arm(loop_timers(loop_of(supervisor)), timer, usec_add(now, CHECK_TIMEOUT));
+    timer_arm(loop_timers(loop_of(supervisor)), timer, usec_add(now, CHECK_TIMEOUT));
     fail(supervisor, "the main process does not answer");
 }
 
@@ -208,10 +208,10 @@ static int begin_check(struct supervisor *supervisor)
 
     if (r == 0)
         r = open_pipe(&upgrade->report_fd, &report);
-    if (r == 0)
-        r = timer_arm(loop_timers(loop), &upgrade->timeout,
-                      usec_add(loop_now(loop), CHECK_TIMEOUT));
-    return r < 0 ? r : request_check(supervisor, output, report);
+    if (r < 0)
+        return r;
+    timer_arm(loop_timers(loop), &upgrade->timeout, usec_add(loop_now(loop), CHECK_TIMEOUT));
+    return request_check(supervisor, output, report);
 }
 
 /* ---- the upgrade ---- */

@@ -53,8 +53,8 @@ static void stop(struct supervisor *supervisor)
     plans_stop(&supervisor->parts.plans);
     while ((group = registry_next(&supervisor->parts.registry, &cursor)))
         group_close(group, "the supervisor is stopping");
-    (void)timer_arm(loop_timers(loop), &supervisor->stop_timer,
-                    usec_add(loop_now(loop), supervisor->parts.control.config->timeout_stop));
+    timer_arm(loop_timers(loop), &supervisor->stop_timer,
+              usec_add(loop_now(loop), supervisor->parts.control.config->timeout_stop));
     loop_defer(loop, &supervisor->review);
 }
 

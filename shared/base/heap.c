@@ -1,121 +1,77 @@
 /* SPDX-License-Identifier: MIT */
+/* A leftist heap: a left child's rank is never smaller than that of its right sibling, so the way
+ * down to the right is at most log2 of the number of nodes. */
 #include "shared/base/heap.h"
-
-#include "shared/base/fault.h"
-#include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
-
-#define N_LEAST 64
 
 static bool is_before(const struct heap_node *a, const struct heap_node *b)
 {
     return a->key != b->key ? a->key < b->key : a->order < b->order;
 }
 
-static void place(struct heap *heap, size_t i, struct heap_node *node)
+static unsigned rank_of(const struct heap_node *node)
 {
-    heap->nodes[i] = node;
-    node->index = i + 1;
+    return node ? node->rank : 0;
 }
 
-/* Moves `node` from the hole at `i` towards the root until its parent is not behind it. */
-static void sift_up(struct heap *heap, size_t i, struct heap_node *node)
+/* Restores the order of the node's children after one has changed. Returns whether its rank has
+ * changed. */
+static bool rank_children(struct heap_node *node)
 {
-    while (i > 0) {
-        size_t parent = (i - 1) / 2;
-        if (is_before(heap->nodes[parent], node))
-            break;
-        place(heap, i, heap->nodes[parent]);
-        i = parent;
+    const unsigned before = node->rank;
+
+    if (rank_of(node->left) < rank_of(node->right)) {
+        struct heap_node *left = node->left;
+        node->left = node->right;
+        node->right = left;
     }
-    place(heap, i, node);
+    node->rank = rank_of(node->right) + 1;
+    return node->rank != before;
 }
 
-static void sift_down(struct heap *heap, size_t i, struct heap_node *node)
+/* Returns the root of both trees. Its depth is that of their ways down to the right. */
+static struct heap_node *merge(struct heap_node *a, struct heap_node *b)
 {
-    for (;;) {
-        size_t child = 2 * i + 1;
-        if (child >= heap->n_nodes)
-            break;
-        if (child + 1 < heap->n_nodes && is_before(heap->nodes[child + 1], heap->nodes[child]))
-            child++;
-        if (is_before(node, heap->nodes[child]))
-            break;
-        place(heap, i, heap->nodes[child]);
-        i = child;
-    }
-    place(heap, i, node);
+    if (!a || !b)
+        return a ? a : b;
+    if (is_before(b, a))
+        return merge(b, a);
+    a->right = merge(a->right, b);
+    a->right->parent = a;
+    (void)rank_children(a);
+    return a;
 }
 
-void heap_deinit(struct heap *heap)
+/* Puts the tree, NULL = none, in the node's place. */
+static void replace(struct heap *heap, const struct heap_node *node, struct heap_node *tree)
 {
-    for (size_t i = 0; i < heap->n_nodes; i++)
-        heap->nodes[i]->index = 0;
-    free(heap->nodes);
-    *heap = (struct heap)HEAP_NULL;
-}
+    struct heap_node *parent = node->parent;
 
-int heap_reserve(struct heap *heap, size_t n)
-{
-    size_t n_new = heap->n_allocated > 0 ? heap->n_allocated : N_LEAST;
-    struct heap_node **nodes;
-
-    if (n <= heap->n_allocated)
-        return 0;
-    while (n_new < n)
-        n_new *= 2;
-    nodes = fault_inject("alloc") < 0 ? NULL : reallocarray(heap->nodes, n_new, sizeof(*nodes));
-    if (!nodes)
-        return -ENOMEM;
-    heap->nodes = nodes;
-    heap->n_allocated = n_new;
-    return 0;
-}
-
-static void change_key(struct heap *heap, struct heap_node *node, uint64_t key)
-{
-    const bool earlier = key < node->key;
-
-    node->key = key;
-    node->order = heap->n_set++;
-    if (earlier)
-        sift_up(heap, node->index - 1, node);
+    if (tree)
+        tree->parent = parent;
+    if (!parent)
+        heap->first = tree;
+    else if (parent->left == node)
+        parent->left = tree;
     else
-        sift_down(heap, node->index - 1, node);
+        parent->right = tree;
+    while (parent && rank_children(parent))
+        parent = parent->parent;
 }
 
-int heap_set(struct heap *heap, struct heap_node *node, uint64_t key)
+void heap_set(struct heap *heap, struct heap_node *node, uint64_t key)
 {
-    int r;
-
-    if (heap_has(node)) {
-        change_key(heap, node, key);
-        return 0;
-    }
-    r = heap_reserve(heap, heap->n_nodes + 1);
-    if (r < 0)
-        return r;
-    node->key = key;
-    node->order = heap->n_set++;
-    sift_up(heap, heap->n_nodes++, node);
-    return 0;
+    heap_remove(heap, node);
+    *node = (struct heap_node){.key = key, .order = heap->n_set++, .rank = 1};
+    heap->first = merge(heap->first, node);
+    heap->first->parent = NULL;
+    heap->n_nodes++;
 }
 
 void heap_remove(struct heap *heap, struct heap_node *node)
 {
-    struct heap_node *last;
-    size_t i;
-
     if (!heap_has(node))
         return;
-    i = node->index - 1;
-    last = heap->nodes[--heap->n_nodes];
-    node->index = 0;
-    if (last == node)
-        return;
-    if (i > 0 && is_before(last, heap->nodes[(i - 1) / 2]))
-        sift_up(heap, i, last);
-    else
-        sift_down(heap, i, last);
+    replace(heap, node, merge(node->left, node->right));
+    node->rank = 0;
+    heap->n_nodes--;
 }

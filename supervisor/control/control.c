@@ -56,9 +56,8 @@ static void pause_accepting(struct control *control, int error)
 
     limited_log_write(control->context->log, NULL, LOG_LEVEL_WARNING,
                       "cannot accept clients for now: %s", strerror(-error));
-    if (timer_arm(loop_timers(loop), &control->accept_timer,
-                  usec_add(loop_now(loop), ACCEPT_PAUSE)) == 0)
-        (void)loop_watch_events(loop, &control->watch, 0);
+    timer_arm(loop_timers(loop), &control->accept_timer, usec_add(loop_now(loop), ACCEPT_PAUSE));
+    (void)loop_watch_events(loop, &control->watch, 0);
 }
 
 static int accept_one(struct control *control)

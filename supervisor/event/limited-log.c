@@ -76,8 +76,7 @@ static void arm(struct limited_log *log)
 
         at = end < at ? end : at;
     }
-    /* Out of memory: the next line brings the summary. */
-    (void)timer_arm(loop_timers(log->loop), &log->timer, at);
+    timer_arm(loop_timers(log->loop), &log->timer, at);
 }
 
 static void on_timer(struct timer *timer, usec_t now)

@@ -67,8 +67,7 @@ static void arm(struct group_faults *faults)
         return;
     list_for_each (node, &faults->all)
         at = usec_min(at, list_entry(node, struct group_fault, link)->due);
-    if (timer_arm(loop_timers(faults->loop), &faults->timer, at) < 0)
-        log_error("out of memory: groups that cannot start are not tried again");
+    timer_arm(loop_timers(faults->loop), &faults->timer, at);
 }
 
 static void end_try(struct group_fault *fault, const struct names *names);

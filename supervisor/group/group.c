@@ -48,10 +48,9 @@ static int group_make_only_cell(struct group *group)
 static int group_open_limits(struct group *group)
 {
     struct limit_table *table = group->context->limits;
-    int r = limits_init(&group->limits, group->name, table, &group->counts);
+    int r = limit_table_reserve(table, group->config);
 
-    if (r == 0)
-        r = limit_table_reserve(table, group->config);
+    limits_init(&group->limits, group->name, table, &group->counts);
     if (r < 0)
         return r;
     limits_change(&group->limits, group->config);

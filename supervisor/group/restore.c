@@ -436,12 +436,7 @@ static void read_later(struct restore *restore)
     struct loop *loop = restore->context->loop;
     const usec_t at = usec_add(loop_now(loop), RESTORE_RETRY);
 
-    if (timer_arm(loop_timers(loop), &restore->retry, at) == 0)
-        return;
-    if (restore->load)
-        read_next(restore);
-    else
-        stop(restore, -ENOMEM);
+    timer_arm(loop_timers(loop), &restore->retry, at);
 }
 
 static enum restore_stage first_stage(const struct restore *restore)

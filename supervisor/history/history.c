@@ -204,7 +204,7 @@ static void note_space(struct history *history, bool no_space)
 
 static void plan_prune(struct history *history, usec_t after)
 {
-    (void)timer_arm(loop_timers(history->loop), &history->prune, loop_now(history->loop) + after);
+    timer_arm(loop_timers(history->loop), &history->prune, loop_now(history->loop) + after);
 }
 
 /* Returns how long after a batch the next rows are looked for that are too old. */
@@ -283,11 +283,9 @@ static bool begin_batch(struct history *history)
 {
     struct batch *batch = new_batch(history);
 
-    if (!batch || timer_arm(loop_timers(history->loop), &history->delay,
-                            loop_now(history->loop) + HISTORY_DELAY) < 0) {
-        free(batch);
+    if (!batch)
         return false;
-    }
+    timer_arm(loop_timers(history->loop), &history->delay, loop_now(history->loop) + HISTORY_DELAY);
     batch->task.addition = true;
     history->pending = batch;
     return true;

@@ -42,8 +42,8 @@ static void kept_results_arm(struct kept_results *results)
     struct list *oldest = list_first(&results->jobs);
 
     if (oldest && !timer_armed(&results->timer))
-        (void)timer_arm(loop_timers(results->loop), &results->timer,
-                        usec_add(kept_of(oldest)->since, results->ttl));
+        timer_arm(loop_timers(results->loop), &results->timer,
+                  usec_add(kept_of(oldest)->since, results->ttl));
 }
 
 static bool is_due(const struct kept_results *results, const struct kept_result *oldest, usec_t now)
@@ -95,7 +95,7 @@ static void kept_results_expire(struct kept_results *results, usec_t now)
     while ((oldest = list_first(&results->jobs)) && is_due(results, kept_of(oldest), now)) {
         if (n++ == DROPS_PER_TURN) {
             timer_disarm(loop_timers(results->loop), &results->timer);
-            (void)timer_arm(loop_timers(results->loop), &results->timer, usec_add(now, 1));
+            timer_arm(loop_timers(results->loop), &results->timer, usec_add(now, 1));
             return;
         }
         kept_results_end(kept_of(oldest));

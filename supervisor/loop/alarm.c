@@ -82,14 +82,14 @@ static usec_t next_date(const struct alarms *alarms)
 }
 
 /* Arms `next` for the earliest alarm, in the next turn at the earliest. */
-static int arm_next(struct alarms *alarms)
+static void arm_next(struct alarms *alarms)
 {
     const usec_t delay = timer_queue_next(&alarms->delays), date = next_date(alarms);
     const usec_t at = delay < date ? delay : date, soonest = now_of(alarms) + 1;
 
     if (timer_armed(&alarms->next) && timer_at(&alarms->next) == at)
-        return 0;
-    return timer_arm(loop_timers(alarms->loop), &alarms->next, at > soonest ? at : soonest);
+        return;
+    timer_arm(loop_timers(alarms->loop), &alarms->next, at > soonest ? at : soonest);
 }
 
 static void go_off(struct alarms *alarms, usec_t now)
@@ -103,8 +103,7 @@ static void go_off(struct alarms *alarms, usec_t now)
             clock_now() >= until)
             break;
     }
-    if (arm_next(alarms) < 0)
-        log_error("out of memory arming a timer: delayed jobs and messages will be late");
+    arm_next(alarms);
 }
 
 static void on_timer(struct timer *timer, usec_t now)
@@ -134,8 +133,6 @@ void alarms_init(struct alarms *alarms, struct loop *loop)
 void alarms_deinit(struct alarms *alarms)
 {
     timer_disarm(loop_timers(alarms->loop), &alarms->next);
-    timer_queue_deinit(&alarms->delays);
-    timer_queue_deinit(&alarms->dates);
     if (alarms->fd >= 0)
         stop_watching(alarms);
 }
@@ -146,37 +143,27 @@ void alarm_init(struct alarm *alarm, struct alarms *alarms, void (*fn)(struct al
     timer_init(&alarm->timer, on_timer);
 }
 
-int alarm_set_after(struct alarm *alarm, usec_t delay)
+void alarm_set_after(struct alarm *alarm, usec_t delay)
 {
     struct alarms *alarms = alarm->alarms;
-    int r;
 
     alarm->has_date = false;
     alarm->delay = delay;
     alarm->date = usec_add(clock_steady(), delay);
-    r = timer_arm(&alarms->delays, &alarm->timer, usec_add(now_of(alarms), delay));
-    if (r == 0)
-        r = arm_next(alarms);
-    if (r < 0)
-        alarm_stop(alarm);
-    return r;
+    timer_arm(&alarms->delays, &alarm->timer, usec_add(now_of(alarms), delay));
+    arm_next(alarms);
 }
 
-int alarm_set_at(struct alarm *alarm, usec_t date)
+void alarm_set_at(struct alarm *alarm, usec_t date)
 {
     struct alarms *alarms = alarm->alarms;
-    int r;
 
     watch_clock(alarms);
     alarm->has_date = true;
     alarm->delay = 0;
     alarm->date = date;
-    r = timer_arm(&alarms->dates, &alarm->timer, date);
-    if (r == 0)
-        r = arm_next(alarms);
-    if (r < 0)
-        alarm_stop(alarm);
-    return r;
+    timer_arm(&alarms->dates, &alarm->timer, date);
+    arm_next(alarms);
 }
 
 usec_t alarm_realtime(const struct alarm *alarm)

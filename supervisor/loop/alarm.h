@@ -38,9 +38,9 @@ void alarms_deinit(struct alarms *alarms); /* all alarms are stopped */
 
 void alarm_init(struct alarm *alarm, struct alarms *alarms, void (*fn)(struct alarm *alarm));
 
-/* For a stopped alarm. A date in the past goes off in the next turn. 0 or -ENOMEM. */
-int alarm_set_after(struct alarm *alarm, usec_t delay);
-int alarm_set_at(struct alarm *alarm, usec_t date);
+/* For a stopped alarm. A date in the past goes off in the next turn. */
+void alarm_set_after(struct alarm *alarm, usec_t delay);
+void alarm_set_at(struct alarm *alarm, usec_t date);
 
 /* Returns when it goes off, or last went off: realtime, as the clock is set now. */
 usec_t alarm_realtime(const struct alarm *alarm);

@@ -90,7 +90,6 @@ void loop_free(struct loop *loop)
     if (!loop)
         return;
     loop->backend->deinit(loop);
-    timer_queue_deinit(&loop->timers);
     loop_release_leftovers(loop);
     loop_free_slots(loop);
     free(loop->leftovers);

@@ -5,11 +5,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Without memory for the timer, the next call sends it. */
 static void send_pending(struct notify *notify, usec_t now)
 {
     if (!service_manager_send(&notify->manager))
-        (void)timer_arm(notify->timers, &notify->retry, usec_add(now, SERVICE_MANAGER_RETRY));
+        timer_arm(notify->timers, &notify->retry, usec_add(now, SERVICE_MANAGER_RETRY));
 }
 
 static void notify_on_retry(struct timer *timer, usec_t now)
@@ -28,8 +27,7 @@ void notify_alive(struct notify *notify, usec_t now)
 static void notify_on_watchdog(struct timer *timer, usec_t now)
 {
     struct notify *notify = (struct notify *)((char *)timer - offsetof(struct notify, watchdog));
-    /* Cannot fail: the timer was in the queue just now. */
-    (void)timer_arm(notify->timers, timer, usec_add(now, notify->watchdog_interval));
+    timer_arm(notify->timers, timer, usec_add(now, notify->watchdog_interval));
     notify_alive(notify, now);
 }
 
@@ -73,9 +71,7 @@ int notify_init(struct notify *notify, struct timer_queue *timers, usec_t now, i
         return r;
     if (timeout > 1) {
         notify->watchdog_interval = timeout / 2;
-        r = timer_arm(timers, &notify->watchdog, now);
-        if (r < 0)
-            return r;
+        timer_arm(timers, &notify->watchdog, now);
     }
     notify->manager.fd = TAKE_FD(taken);
     return 0;

@@ -279,9 +279,9 @@ static void ask_next(struct taker *taker)
         taker->asked = true;
         answer.result = ask(taker, taker->current);
         if (answer.result == 0)
-            answer.result = timer_arm(loop_timers(state.loop), &taker->timeout,
-                                      usec_add(loop_now(state.loop), STUCK));
-        if (answer.result != 0)
+            timer_arm(loop_timers(state.loop), &taker->timeout,
+                      usec_add(loop_now(state.loop), STUCK));
+        else
             deliver(taker, &answer, -1);
     }
 }

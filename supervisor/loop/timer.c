@@ -5,51 +5,17 @@
 
 #define timer_of(node_) list_entry(node_, struct timer, node)
 
-void timer_queue_deinit(struct timer_queue *queue)
-{
-    heap_deinit(&queue->heap);
-}
-
 void timer_init(struct timer *timer, void (*fn)(struct timer *timer, usec_t now))
 {
     *timer = (struct timer){.node.key = USEC_INFINITY, .fn = fn};
 }
 
-/* Whether armed or not, reserved timers have their room. */
-static int make_room(struct timer_queue *queue, size_t n_reserved)
-{
-    return heap_reserve(&queue->heap, queue->heap.n_nodes + n_reserved);
-}
-
-int timer_reserve(struct timer_queue *queue)
-{
-    const int r = make_room(queue, queue->n_reserved + 1);
-
-    queue->n_reserved += r == 0;
-    return r;
-}
-
-void timer_release(struct timer_queue *queue)
-{
-    queue->n_reserved--;
-}
-
-void timer_arm_reserved(struct timer_queue *queue, struct timer *timer, usec_t at)
+void timer_arm(struct timer_queue *queue, struct timer *timer, usec_t at)
 {
     if (at == USEC_INFINITY)
         timer_disarm(queue, timer);
     else
-        (void)heap_set(&queue->heap, &timer->node, at); /* there is room */
-}
-
-int timer_arm(struct timer_queue *queue, struct timer *timer, usec_t at)
-{
-    const int r =
-        at == USEC_INFINITY || timer_armed(timer) ? 0 : make_room(queue, queue->n_reserved + 1);
-
-    if (r == 0)
-        timer_arm_reserved(queue, timer, at);
-    return r;
+        heap_set(&queue->heap, &timer->node, at);
 }
 
 void timer_disarm(struct timer_queue *queue, struct timer *timer)

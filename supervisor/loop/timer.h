@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Timers: a binary heap of embedded nodes; arm, re-arm and cancel are O(log n), the earliest O(1).
- * Timers of the same time fire in the order in which they were armed. Times are absolute, in the
- * clock of the queue's user: monotonic microseconds in the loop. */
+/* Timers: a heap of embedded nodes; arm, re-arm and cancel are O(log n) and need no memory, the
+ * earliest O(1). Timers of the same time fire in the order in which they were armed. Times are
+ * absolute, in the clock of the queue's user: monotonic microseconds in the loop. */
 
 #include "shared/base/clock.h"
 #include "shared/base/heap.h"
@@ -18,14 +18,11 @@ struct timer {
 
 struct timer_queue {
     struct heap heap;
-    size_t n_reserved; /* timers that can be armed without memory */
 };
 
 /* clang-format off */
-#define TIMER_QUEUE_NULL {HEAP_NULL, 0}
+#define TIMER_QUEUE_NULL {HEAP_NULL}
 /* clang-format on */
-
-void timer_queue_deinit(struct timer_queue *queue);
 
 void timer_init(struct timer *timer, void (*fn)(struct timer *timer, usec_t now));
 
@@ -40,15 +37,8 @@ static inline usec_t timer_at(const struct timer *timer)
     return timer->node.key;
 }
 
-/* Arms or re-arms. USEC_INFINITY disarms. 0 or -ENOMEM (then the timer is not armed). */
-int timer_arm(struct timer_queue *queue, struct timer *timer, usec_t at);
-
-/* Keeps room for one more timer that must be armed whatever memory there is, until timer_release().
- * Returns 0 or -ENOMEM. */
-int timer_reserve(struct timer_queue *queue);
-void timer_release(struct timer_queue *queue); /* its timer is not armed */
-/* Like timer_arm(), for a timer with room of its own: cannot fail. */
-void timer_arm_reserved(struct timer_queue *queue, struct timer *timer, usec_t at);
+/* Arms or re-arms. USEC_INFINITY disarms. */
+void timer_arm(struct timer_queue *queue, struct timer *timer, usec_t at);
 
 /* Idempotent. */
 void timer_disarm(struct timer_queue *queue, struct timer *timer);

@@ -157,8 +157,8 @@ static void replacement_retry_later(struct pool *pool)
         .min = pool->config->min, .max = pool->config->max, .random = pool->config->random};
     usec_t delay = backoff_delay(&policy, replacement->n_failed++, pool->context->random);
 
-    (void)timer_arm(pool_timers(pool), &replacement->retry,
-                    usec_add(loop_now(pool->context->loop), delay));
+    timer_arm(pool_timers(pool), &replacement->retry,
+              usec_add(loop_now(pool->context->loop), delay));
 }
 
 static void replacement_on_retry(struct timer *timer, usec_t now)

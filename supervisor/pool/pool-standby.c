@@ -93,12 +93,9 @@ static void spare_start_later(struct slot *place)
     struct pool *pool = place->pool;
 
     list_push_back(&pool->spares_due, &place->review_link);
-    if (timer_armed(&pool->spare_timer))
-        return;
-    if (timer_arm(pool_timers(pool), &pool->spare_timer,
-                  usec_add(loop_now(pool->context->loop), SPARE_PAUSE)) < 0)
-        limited_log_write(pool->context->log, pool->config->name, LOG_LEVEL_ERROR,
-                          "%s: out of memory arming a timer", pool->name);
+    if (!timer_armed(&pool->spare_timer))
+        timer_arm(pool_timers(pool), &pool->spare_timer,
+                  usec_add(loop_now(pool->context->loop), SPARE_PAUSE));
 }
 
 void pool_standby_dismiss_spare(struct slot *place, bool hurry)

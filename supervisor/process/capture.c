@@ -74,10 +74,9 @@ static bool within_limit(struct capture *capture, usec_t now)
     }
     if (capture->n_window >= capture->burst) {
         capture->n_suppressed++;
-        /* Out of memory: the next line brings the summary. */
         if (!timer_armed(&capture->summary))
-            (void)timer_arm(loop_timers(capture->loop), &capture->summary,
-                            usec_add(capture->window_start, capture->interval));
+            timer_arm(loop_timers(capture->loop), &capture->summary,
+                      usec_add(capture->window_start, capture->interval));
         return false;
     }
     capture->n_window++;

@@ -173,13 +173,13 @@ int process_fork(struct process *process, const struct process_options *options,
         return r;
     r = open_gate(process, &gate);
     if (r == 0)
-        r = timer_arm(loop_timers(loop), &process->report, usec_add(loop_now(loop), FORK_TIMEOUT));
-    if (r == 0)
         r = send_request(options, gate, output);
     FAULT_POINT("fork.requested");
     if (r < 0) {
         process_close_gate(process);
         spawner_forget(&process->context->spawner, &process->client);
+        return r;
     }
-    return r;
+    timer_arm(loop_timers(loop), &process->report, usec_add(loop_now(loop), FORK_TIMEOUT));
+    return 0;
 }

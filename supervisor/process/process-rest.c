@@ -144,8 +144,7 @@ static void look_later(struct process *process)
 {
     struct loop *loop = process->context->loop;
 
-    if (timer_arm(loop_timers(loop), &process->rest_timer, usec_add(loop_now(loop), REST_LOOK)) < 0)
-        process_rest_end(process);
+    timer_arm(loop_timers(loop), &process->rest_timer, usec_add(loop_now(loop), REST_LOOK));
 }
 
 static void on_look(struct timer *timer, usec_t now)

@@ -155,9 +155,10 @@ static void process_on_overdue(struct timer *timer, usec_t now)
         spawner_kill(&process->context->spawner, &process->client, process->pid);
     if (last && process->n_overdue++ == OVERDUE_MAX - 1 && !procfs_is_traced(process->pid))
         process_warn_unreaped(process);
-    if ((!last || !procfs_is_traced(process->pid)) &&
-        timer_arm(loop_timers(process->context->loop), timer, usec_add(now, delay)) == 0)
+    if (!last || !procfs_is_traced(process->pid)) {
+        timer_arm(loop_timers(process->context->loop), timer, usec_add(now, delay));
         return;
+    }
     log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_WORKER", process->subject.worker}),
               "%s: process %d is dead, but another process traces it: how it ended is unknown",
               process->subject.worker, (int)process->pid);
@@ -183,9 +184,7 @@ static void process_on_exit(void *userdata, uint32_t events)
 
     (void)events;
     process->n_overdue = 0;
-    if (timer_arm(timers, &process->overdue,
-                  usec_add(loop_now(process->context->loop), OVERDUE_FIRST)) < 0)
-        log_error("%s: out of memory arming a timer", process->subject.worker);
+    timer_arm(timers, &process->overdue, usec_add(loop_now(process->context->loop), OVERDUE_FIRST));
     process_end(process);
 }
 
@@ -217,9 +216,9 @@ static bool process_await_output(struct process *process)
     if (!process->has_pump || process->output.fd < 0 || process->awaits_output)
         return false;
     process_kill_cgroup(process);
-    process->awaits_output =
-        timer_arm(loop_timers(loop), &process->overdue, usec_add(loop_now(loop), OUTPUT_WAIT)) == 0;
-    return process->awaits_output;
+    timer_arm(loop_timers(loop), &process->overdue, usec_add(loop_now(loop), OUTPUT_WAIT));
+    process->awaits_output = true;
+    return true;
 }
 
 static void process_on_output_end(void *userdata)
@@ -342,7 +341,7 @@ static void process_on_spawned(struct spawner_client *client, pid_t pid, int pid
     process->pidfd = pidfd;
     r = pidfd < 0 ? -EMFILE : process_watch_exit(process, pidfd);
     if (r == 0 && !process->forking)
-        r = timer_arm(loop_timers(loop), &process->report, usec_add(loop_now(loop), REPORT_AFTER));
+        timer_arm(loop_timers(loop), &process->report, usec_add(loop_now(loop), REPORT_AFTER));
     if (r < 0)
         process_give_up(process, r);
     else if (process->early_signal == SIGKILL)

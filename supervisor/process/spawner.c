@@ -75,9 +75,11 @@ static struct waiting *waiting_new(const struct message *message, uint64_t spawn
 /* Waits until sending is possible again after error `r`. Returns 0 or -errno. */
 static int expect_room(struct spawner *spawner, int r)
 {
-    if (r == -ENOBUFS)
-        return timer_arm(loop_timers(spawner->loop), &spawner->retry,
-                         usec_add(loop_now(spawner->loop), RETRY_AFTER));
+    if (r == -ENOBUFS) {
+        timer_arm(loop_timers(spawner->loop), &spawner->retry,
+                  usec_add(loop_now(spawner->loop), RETRY_AFTER));
+        return 0;
+    }
     return loop_watch_events(spawner->loop, &spawner->watch, POLLIN | POLLOUT);
 }
 

@@ -40,8 +40,8 @@ static void pause_accepting(struct submit_socket *self)
 {
     struct loop *loop = self->options.loop;
 
-    if (timer_arm(loop_timers(loop), &self->pause, usec_add(loop_now(loop), ACCEPT_PAUSE)) == 0)
-        (void)loop_watch_events(loop, &self->watch, 0);
+    timer_arm(loop_timers(loop), &self->pause, usec_add(loop_now(loop), ACCEPT_PAUSE));
+    (void)loop_watch_events(loop, &self->watch, 0);
 }
 
 static void on_pause_over(struct timer *timer, usec_t now)

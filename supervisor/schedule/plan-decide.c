@@ -302,8 +302,7 @@ static void arm(struct plan *plan, usec_t now)
     if (slot == 0)
         return;
     at = plan_due(plan, slot);
-    if (alarm_set_at(&plan->alarm, at > now ? at : now + USEC_PER_SEC) < 0)
-        log_error("out of memory: schedule %s stands still", plan->config->name);
+    alarm_set_at(&plan->alarm, at > now ? at : now + USEC_PER_SEC);
 }
 
 void plan_step(struct plan *plan)

@@ -55,11 +55,11 @@ static void on_lazy(struct timer *timer, usec_t now)
     hand_over(list_entry(timer, struct store, lazy));
 }
 
-/* Returns whether the timer runs, which is set to `after` unless it did. */
-static bool run_timer(struct store *store, struct timer *timer, usec_t after)
+/* Sets the timer to `after`, unless it runs. */
+static void run_timer(struct store *store, struct timer *timer, usec_t after)
 {
-    return timer_armed(timer) ||
-           timer_arm(loop_timers(store->loop), timer, usec_add(loop_now(store->loop), after)) == 0;
+    if (!timer_armed(timer))
+        timer_arm(loop_timers(store->loop), timer, usec_add(loop_now(store->loop), after));
 }
 
 static void make_pending(struct store *store, struct store_task *task)
@@ -73,13 +73,13 @@ static void release(struct store *store, usec_t now)
 {
     struct list *node;
 
-    while ((node = list_first(&store->held)) &&
-           (task_of(node)->held_until <= now ||
-            !run_timer(store, &store->hold, usec_sub(task_of(node)->held_until, now)))) {
+    while ((node = list_first(&store->held)) && task_of(node)->held_until <= now) {
         list_unlink(node);
         make_pending(store, task_of(node));
         loop_defer(store->loop, &store->handover);
     }
+    if (node)
+        run_timer(store, &store->hold, usec_sub(task_of(node)->held_until, now));
 }
 
 static void on_hold(struct timer *timer, usec_t now)
@@ -87,15 +87,12 @@ static void on_hold(struct timer *timer, usec_t now)
     release(list_entry(timer, struct store, hold), now);
 }
 
-/* Returns false without memory. */
-static bool hold(struct store *store, struct store_task *task)
+static void hold(struct store *store, struct store_task *task)
 {
-    if (!run_timer(store, &store->hold, STORE_HOLD))
-        return false;
+    run_timer(store, &store->hold, STORE_HOLD);
     task->batch = HELD;
     task->held_until = loop_now(store->loop) + STORE_HOLD;
     list_push_back(&store->held, &task->link);
-    return true;
 }
 
 static void add_query(struct store *store, struct store_task *task)
@@ -114,10 +111,14 @@ void store_add(struct store *store, struct store_task *task)
         add_query(store, task);
         return;
     }
-    if (task->urgency == STORE_HELD && hold(store, task))
+    if (task->urgency == STORE_HELD) {
+        hold(store, task);
         return;
+    }
     make_pending(store, task);
-    if (task->urgency != STORE_LAZY || !run_timer(store, &store->lazy, STORE_LAZY_MAX))
+    if (task->urgency == STORE_LAZY)
+        run_timer(store, &store->lazy, STORE_LAZY_MAX);
+    else
         loop_defer(store->loop, &store->handover);
 }
 

@@ -32,14 +32,12 @@ static usec_t due_at(const struct connection *connection)
     return due;
 }
 
-/* 0 or -ENOMEM. */
-static int arm_timer(struct connection *connection)
+static void arm_timer(struct connection *connection)
 {
     const usec_t due = due_at(connection);
 
-    if (due == USEC_INFINITY)
-        return 0;
-    return timer_arm(loop_timers(connection->loop), &connection->timer, due);
+    if (due != USEC_INFINITY)
+        timer_arm(loop_timers(connection->loop), &connection->timer, due);
 }
 
 /* Length of the first complete message in the buffer, or SIZE_MAX. */
@@ -71,8 +69,7 @@ static void note_begun(struct connection *connection, bool begun)
         connection->begun_at = 0;
     } else if (connection->begun_at == 0) {
         connection->begun_at = loop_now(connection->loop);
-        if (arm_timer(connection) < 0)
-            connection_close(connection);
+        arm_timer(connection);
     }
 }
 
@@ -271,8 +268,10 @@ static void timed(struct timer *timer, usec_t now)
 {
     struct connection *connection = list_entry(timer, struct connection, timer);
 
-    if (due_at(connection) > now && arm_timer(connection) == 0)
+    if (due_at(connection) > now) {
+        arm_timer(connection);
         return;
+    }
     if (!connection->finishing && connection->begun_at != 0)
         connection->handler->cut_off(connection, "it began a request and did not complete it");
     connection_close(connection);
@@ -309,9 +308,8 @@ int connection_init(struct connection *connection, int fd, struct peer *peer,
     loop_deferred_init(&connection->again, again);
     loop_deferred_init(&connection->closing, closed);
     timer_init(&connection->timer, timed);
-    r = arm_timer(connection);
-    if (r == 0)
-        r = loop_watch_fd(loop, &connection->watch, fd, POLLIN | POLLHUP, turn, connection);
+    arm_timer(connection);
+    r = loop_watch_fd(loop, &connection->watch, fd, POLLIN | POLLHUP, turn, connection);
     if (r < 0) {
         connection->fd = -1; /* still the caller's */
         connection_deinit(connection);
@@ -383,11 +381,8 @@ void connection_finish(struct connection *connection)
         return;
     connection->finishing = true;
     connection->active_at = loop_now(connection->loop);
-    if (timer_arm(loop_timers(connection->loop), &connection->timer,
-                  usec_add(loop_now(connection->loop), CONNECTION_LINGER)) < 0) {
-        connection_close(connection);
-        return;
-    }
+    timer_arm(loop_timers(connection->loop), &connection->timer,
+              usec_add(loop_now(connection->loop), CONNECTION_LINGER));
     connection_flush(connection);
     if (!connection->dead)
         connection_update(connection);

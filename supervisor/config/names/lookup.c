@@ -20,12 +20,9 @@ static void on_readable(void *userdata, uint32_t events);
 static int wait_for_process(struct lookup *lookup)
 {
     usec_t at = usec_add(loop_now(lookup->loop), NAMES_TIMEOUT);
-    int r;
 
     stop_waiting(lookup);
-    r = timer_arm(loop_timers(lookup->loop), &lookup->timeout, at < lookup->end ? at : lookup->end);
-    if (r < 0)
-        return r;
+    timer_arm(loop_timers(lookup->loop), &lookup->timeout, at < lookup->end ? at : lookup->end);
     return loop_watch_fd(lookup->loop, &lookup->watch, lookup->names.fd, POLLIN, on_readable,
                          lookup);
 }

@@ -83,10 +83,10 @@ static void cell_on_alarm(struct alarm *alarm)
     struct job *job = list_entry(alarm, struct job_timers, alarm)->job;
 
     /* A row that is being written for the first time cannot leave before. */
-    if (cell_leaves_after_oom(job->cell, job) && job->record && !durable_of(job)->stored &&
-        alarm_set_after(alarm, CELL_ROW_RETRY) == 0)
-        return;
-    cell_end_wait(job);
+    if (cell_leaves_after_oom(job->cell, job) && job->record && !durable_of(job)->stored)
+        alarm_set_after(alarm, CELL_ROW_RETRY);
+    else
+        cell_end_wait(job);
 }
 
 int cell_set_alarm(struct cell *cell, struct job *job, usec_t delay, usec_t at)
@@ -97,7 +97,11 @@ int cell_set_alarm(struct cell *cell, struct job *job, usec_t delay, usec_t at)
         return -ENOMEM;
     alarm = &job->timers->alarm;
     alarm_init(alarm, cell->context->alarms, cell_on_alarm);
-    return at > 0 ? alarm_set_at(alarm, at) : alarm_set_after(alarm, delay);
+    if (at > 0)
+        alarm_set_at(alarm, at);
+    else
+        alarm_set_after(alarm, delay);
+    return 0;
 }
 
 void cell_back_off(struct cell *cell, struct job *job, usec_t delay)

@@ -45,8 +45,7 @@ static void read_later(struct cell *cell)
 {
     struct timer *timer = &cell->backlog->retry;
 
-    if (timer_arm(cell_timers(cell), timer, usec_add(cell_now(cell), READ_RETRY)) < 0)
-        cell_wake(cell);
+    timer_arm(cell_timers(cell), timer, usec_add(cell_now(cell), READ_RETRY));
 }
 
 static struct cell_backlog *make_backlog(struct cell *cell)

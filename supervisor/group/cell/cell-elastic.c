@@ -124,7 +124,7 @@ static void arm_for(struct cell *cell, usec_t at)
     struct timer *timer = &cell->size_timer;
 
     if (at == USEC_INFINITY || !timer_armed(timer) || timer_at(timer) > at)
-        (void)timer_arm(cell_timers(cell), timer, at);
+        timer_arm(cell_timers(cell), timer, at);
 }
 
 void cell_elastic_turn(struct cell *cell)

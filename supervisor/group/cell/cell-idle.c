@@ -28,7 +28,7 @@ void cell_watch_idle(struct cell *cell)
     if (*cell->key == '\0' || cell_is_retiring(cell) || cell->counts.n[JOBS_LIVE] > 0 ||
         due == USEC_INFINITY || cell_is_special(cell) || timer_armed(&cell->idle_timer))
         return;
-    (void)timer_arm(cell_timers(cell), &cell->idle_timer, due > now ? due : now);
+    timer_arm(cell_timers(cell), &cell->idle_timer, due > now ? due : now);
 }
 
 void cell_review(struct cell *cell)

@@ -49,30 +49,21 @@ static struct later_job *find(const struct cell *cell, int64_t number)
     return entry ? list_entry(entry, struct later_job, by_number) : NULL;
 }
 
-/* Sets the alarm for the first job. Without memory, the next turn of the cell tries again. */
+/* Sets the alarm for the first job. */
 static void set_alarm(struct cell *cell, bool has_date)
 {
     struct later_times *times = times_of(cell, has_date);
     const struct later_job *first = first_of(times);
     usec_t at;
-    int r;
 
     alarm_stop(&times->alarm);
     if (!first)
         return;
     at = usec_sub(first->by_time.key, READ_BEFORE);
-    r = has_date ? alarm_set_at(&times->alarm, at)
-                 : alarm_set_after(&times->alarm, usec_sub(at, clock_steady()));
-    if (r < 0)
-        cell_wake(cell);
-}
-
-static void ensure_alarm(struct cell *cell, bool has_date)
-{
-    const struct later_times *times = times_of(cell, has_date);
-
-    if (first_of(times) && !timer_armed(&times->alarm.timer))
-        set_alarm(cell, has_date);
+    if (has_date)
+        alarm_set_at(&times->alarm, at);
+    else
+        alarm_set_after(&times->alarm, usec_sub(at, clock_steady()));
 }
 
 static void later_job_free(struct cell *cell, struct later_job *job)
@@ -82,8 +73,6 @@ static void later_job_free(struct cell *cell, struct later_job *job)
     heap_remove(&times->heap, &job->by_time);
     index_remove(&cell->later.by_number, &job->by_number);
     job_count(&cell->counts, JOBS_BACKOFF, -1);
-    if (!first_of(times))
-        heap_deinit(&times->heap);
     if (cell->later.by_number.n_entries == 0)
         index_deinit(&cell->later.by_number);
     free(job);
@@ -99,8 +88,7 @@ static void read_due(struct cell *cell, bool has_date)
         if (job->by_time.key > until)
             break;
         if (cell_backlog_append(cell, job->priority, (int64_t)job->by_number.key) < 0) {
-            if (alarm_set_after(&times->alarm, LATER_RETRY) < 0)
-                cell_wake(cell);
+            alarm_set_after(&times->alarm, LATER_RETRY);
             return;
         }
         later_job_free(cell, job);
@@ -137,10 +125,7 @@ static bool add(struct cell *cell, int64_t number, uint8_t priority, usec_t due,
 
     if (usec_sub(due, now_of(cell, has_date)) <= LATER_MIN || !(job = calloc(1, sizeof(*job))))
         return false;
-    if (heap_set(&times->heap, &job->by_time, due) < 0) {
-        free(job);
-        return false;
-    }
+    heap_set(&times->heap, &job->by_time, due);
     job->has_date = has_date;
     job->priority = priority;
     index_add(&cell->later.by_number, &job->by_number, (uint64_t)number);
@@ -177,8 +162,6 @@ void cell_later_turn(struct cell *cell)
         job_count(&cell->counts, JOBS_BACKOFF, -1);
         cell_drop_from_memory(cell, job);
     }
-    ensure_alarm(cell, true);
-    ensure_alarm(cell, false);
 }
 
 /* ---- from disk to memory ---- */

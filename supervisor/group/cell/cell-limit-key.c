@@ -75,10 +75,7 @@ static struct limit_key *make(struct limits *limits, const struct job *job)
 
     if (!key)
         return NULL;
-    if (limit_init(&key->limit, limits->own.name, limits->loop) < 0) {
-        free(key);
-        return NULL;
-    }
+    limit_init(&key->limit, limits->own.name, limits->loop);
     key->limits = limits;
     key->waiter.turn = on_turn;
     list_init(&key->waiter.link);

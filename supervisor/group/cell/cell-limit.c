@@ -163,8 +163,8 @@ usec_t limits_held_aside(const struct limits *limits)
 
 /* ---- life ---- */
 
-int limits_init(struct limits *limits, const char *name, const struct limit_table *table,
-                const struct job_counts *counts)
+void limits_init(struct limits *limits, const char *name, const struct limit_table *table,
+                 const struct job_counts *counts)
 {
     *limits = (struct limits){.loop = table->loop,
                               .table = table,
@@ -172,7 +172,7 @@ int limits_init(struct limits *limits, const char *name, const struct limit_tabl
                               .bounds = LIMIT_NO_BOUNDS,
                               .key_bounds = LIMIT_NO_BOUNDS};
     limit_keys_init(limits);
-    return limit_init(&limits->own, name, table->loop);
+    limit_init(&limits->own, name, table->loop);
 }
 
 void limits_take_over(struct limits *limits)

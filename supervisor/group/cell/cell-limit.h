@@ -75,9 +75,9 @@ struct limits {
     usec_t aside_since; /* monotonic: none has returned since */
 };
 
-/* `counts`: of the group. limits_change() follows. Returns 0 or -ENOMEM; limits_deinit() is due. */
-int limits_init(struct limits *limits, const char *name, const struct limit_table *table,
-                const struct job_counts *counts);
+/* `counts`: of the group. limits_change() follows. */
+void limits_init(struct limits *limits, const char *name, const struct limit_table *table,
+                 const struct job_counts *counts);
 /* An earlier supervisor has begun jobs, and their number is not known: takes each bucket for full.
  */
 void limits_take_over(struct limits *limits);

@@ -82,7 +82,7 @@ static void progress_on_timer(struct timer *timer, usec_t now)
         progress_tell(cell);
         progress_restart(cell);
     }
-    (void)timer_arm(cell_timers(cell), timer, next);
+    timer_arm(cell_timers(cell), timer, next);
 }
 
 void cell_progress_init(struct cell *cell)
@@ -101,8 +101,8 @@ void cell_progress_watch(struct cell *cell)
         return;
     cell_progress_moved(cell);
     cell->progress.mark = cell_progress_view(cell).mark;
-    (void)timer_arm(cell_timers(cell), &cell->progress.timer,
-                    usec_add(cell_now(cell), cell->config->no_progress));
+    timer_arm(cell_timers(cell), &cell->progress.timer,
+              usec_add(cell_now(cell), cell->config->no_progress));
 }
 
 void cell_progress_reset(struct cell *cell)

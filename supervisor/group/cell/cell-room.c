@@ -238,8 +238,7 @@ static int cell_wait(struct cell *cell, const struct cell_request *request, enum
     due = waiter->deadline;
     if (room == ROOM_NONE_IN_GROUP && due > now + GROUP_RETRY)
         due = now + GROUP_RETRY;
-    if (timer_arm(cell_timers(cell), &waiter->timer, due) < 0)
-        return CELL_E_BUSY;
+    timer_arm(cell_timers(cell), &waiter->timer, due);
     cell_join(cell, request, first);
     return CELL_E_WAIT;
 }
@@ -253,8 +252,7 @@ int cell_await_store(struct cell *cell, const struct cell_request *request)
     if (waiter->cell == cell && !waiter->called)
         return CELL_E_WAIT;
     cell_waiter_stop(waiter);
-    if (timer_arm(cell_timers(cell), &waiter->timer, usec_add(cell_now(cell), STORE_WAIT)) < 0)
-        return CELL_E_STORE_FAILED;
+    timer_arm(cell_timers(cell), &waiter->timer, usec_add(cell_now(cell), STORE_WAIT));
     cell_join(cell, request, false);
     return CELL_E_WAIT;
 }

@@ -16,7 +16,6 @@ void cell_table_init(struct cell_table *table)
 void cell_table_deinit(struct cell_table *table)
 {
     list_cursors_end(&table->cursors);
-    heap_deinit(&table->by_age);
     index_deinit(&table->by_key);
 }
 
@@ -53,7 +52,7 @@ void cell_table_note_queue(struct cell_table *table, struct cell *cell)
     if (oldest == 0)
         heap_remove(&table->by_age, &cell->by_age);
     else if (!heap_has(&cell->by_age) || cell->by_age.key != oldest)
-        (void)heap_set(&table->by_age, &cell->by_age, oldest); /* there is room */
+        heap_set(&table->by_age, &cell->by_age, oldest);
 }
 
 usec_t cell_table_oldest(const struct cell_table *table)

@@ -366,7 +366,8 @@ int cell_arm_deadline(struct cell *cell, struct job *job, usec_t at)
     if (job_make_timers(job) < 0)
         return -ENOMEM;
     timer_init(&job->timers->deadline, cell_on_deadline);
-    return timer_arm(cell_timers(cell), &job->timers->deadline, at);
+    timer_arm(cell_timers(cell), &job->timers->deadline, at);
+    return 0;
 }
 
 static struct list *first_of(const struct list *list, struct list *otherwise)
@@ -468,8 +469,6 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
         cell->pool.actor->paused = cell->pause != CELL_RUNS;
     if (r == 0)
         r = pool_reserve(&cell->pool, group->size);
-    if (r == 0 && *key) /* so that cell_table_note_queue() cannot fail */
-        r = heap_reserve(&group->cells.by_age, group->cells.n_cells + 1);
     if (r < 0) {
         cell_free(cell);
         return r;

@@ -300,10 +300,7 @@ static struct named_limit *get(struct limit_table *table, const char *name)
     if (!limit)
         return NULL;
     (void)stpcpy(limit->name, name);
-    if (limit_init(&limit->limit, limit->name, table->loop) < 0) {
-        free(limit);
-        return NULL;
-    }
+    limit_init(&limit->limit, limit->name, table->loop);
     limit->file = CLOSED;
     limit_set_bounds(&limit->limit, &CLOSED);
     list_push_back(place_of(table, name), &limit->link); /* in front of it */

@@ -174,7 +174,7 @@ void limit_review(struct limit *limit)
     struct limit_waiter *first = first_of(limit);
     const usec_t at = due_at(limit, first);
 
-    timer_arm_reserved(loop_timers(limit->loop), &limit->timer, at);
+    timer_arm(loop_timers(limit->loop), &limit->timer, at);
     if (first && at == USEC_INFINITY && !limit_holds(limit, first->cost, LIMIT_RUNNING))
         first->turn(first); /* the limit may be gone then */
 }
@@ -216,24 +216,15 @@ usec_t limit_held(const struct limit *limit)
 
 /* ---- life ---- */
 
-int limit_init(struct limit *limit, const char *name, struct loop *loop)
+void limit_init(struct limit *limit, const char *name, struct loop *loop)
 {
     *limit = (struct limit){.name = name, .loop = loop, .bounds = LIMIT_NO_BOUNDS};
     list_init(&limit->line);
     list_init(&limit->uses);
     timer_init(&limit->timer, on_timer);
-    if (timer_reserve(loop_timers(loop)) < 0) {
-        limit->loop = NULL;
-        return -ENOMEM;
-    }
-    return 0;
 }
 
 void limit_deinit(struct limit *limit)
 {
-    if (!limit->loop)
-        return;
     timer_disarm(loop_timers(limit->loop), &limit->timer);
-    timer_release(loop_timers(limit->loop));
-    limit->loop = NULL;
 }

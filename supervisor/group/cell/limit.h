@@ -13,7 +13,7 @@
  *  - a job that takes units of the limit is in the hands of a worker: limit_give() looks again;
  *  - the timer is set to the time when the rate has room, or a claim ends;
  *  - the first waiter was given its turn. It takes what it needs, or leaves the line.
- * No step of this needs memory: the timer has its room for as long as the limit exists.
+ * No step of this needs memory.
  */
 
 #include "shared/base/clock.h"
@@ -64,7 +64,7 @@ struct limit {
     uint64_t empty_at;           /* monotonic, nanoseconds: when its bucket is empty */
     uint64_t taken;              /* units of the jobs that run */
     struct list line;            /* struct limit_waiter.link */
-    struct timer timer;          /* when the rate has room, or a claim ends; reserved */
+    struct timer timer;          /* when the rate has room, or a claim ends */
     struct list uses;            /* struct limit_use.link, of groups that use it */
     usec_t last_at, gap;         /* monotonic: the last job began; between it and the one before */
     usec_t held_since;           /* monotonic: no job has begun since, and some wait */
@@ -72,9 +72,9 @@ struct limit {
     usec_t claim_until;
 };
 
-/* Without bounds. Returns 0 or -ENOMEM. */
-int limit_init(struct limit *limit, const char *name, struct loop *loop);
-/* No waiter is in its line. {0} is allowed. */
+/* Without bounds. */
+void limit_init(struct limit *limit, const char *name, struct loop *loop);
+/* No waiter is in its line. */
 void limit_deinit(struct limit *limit);
 /* Sets other bounds: what the bucket holds does not exceed them. limit_review() is due. */
 void limit_set_bounds(struct limit *limit, const struct config_bounds *bounds);

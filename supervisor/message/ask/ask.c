@@ -71,10 +71,10 @@ static int ask_open(struct ask **ret, struct message_context *context,
 {
     struct ask_table *table = &context->asks;
     struct ask *ask = ask_allocate(context);
-    int r = ask ? timer_arm(loop_timers(context->loop), &ask->timer, at) : -ENOMEM;
 
-    if (r < 0)
-        return r;
+    if (!ask)
+        return -ENOMEM;
+    timer_arm(loop_timers(context->loop), &ask->timer, at);
     list_unlink(&ask->link);
     index_remove(&table->by_handle, &ask->by_handle);
     index_add(&table->by_handle, &ask->by_handle, handle);

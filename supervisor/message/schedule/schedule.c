@@ -125,11 +125,12 @@ static usec_t schedule_now(const struct schedule *schedule)
     return schedule->realtime ? alarms->realtime() : loop_now(alarms->loop);
 }
 
-static int schedule_arm(struct schedule *schedule)
+static void schedule_arm(struct schedule *schedule)
 {
     if (schedule->realtime)
-        return alarm_set_at(&schedule->alarm, schedule->due);
-    return alarm_set_after(&schedule->alarm, usec_sub(schedule->due, schedule_now(schedule)));
+        alarm_set_at(&schedule->alarm, schedule->due);
+    else
+        alarm_set_after(&schedule->alarm, usec_sub(schedule->due, schedule_now(schedule)));
 }
 
 /* Sets `due` to the next beat, at least `pause` from now. */
@@ -146,11 +147,7 @@ static void schedule_step(struct schedule *schedule, usec_t pause)
 static void schedule_go_on(struct schedule *schedule, usec_t pause)
 {
     schedule_step(schedule, pause);
-    if (schedule_arm(schedule) < 0) {
-        actor_log(schedule->recipient->actor, LOG_LEVEL_ERROR,
-                  "a periodic timer ends: out of memory");
-        schedule_end(schedule);
-    }
+    schedule_arm(schedule);
 }
 
 static void schedule_on_alarm(struct alarm *alarm)
@@ -261,22 +258,17 @@ static void schedule_register(struct schedule *schedule, const struct topic *top
     schedule_count(schedule, true);
 }
 
-/* Takes over the message, whatever the result. */
-static int schedule_begin(struct schedule *schedule, const struct schedule_options *options,
-                          struct envelope *envelope)
+/* Takes over the message. */
+static void schedule_begin(struct schedule *schedule, const struct schedule_options *options,
+                           struct envelope *envelope)
 {
-    int r;
-
     schedule->envelope = envelope;
     schedule->bytes = envelope_bytes(envelope);
     schedule_register(schedule, options->topic);
     envelope->sender = options->sender;
     envelope->timer = schedule->id;
     envelope->flags = PROTOCOL_MESSAGE_TIMER;
-    r = schedule_arm(schedule);
-    if (r < 0)
-        schedule_end(schedule);
-    return r;
+    schedule_arm(schedule);
 }
 
 /* Makes the timer that had this id, regardless of bounds. Returns 0, -EBADMSG (the id is in use),
@@ -300,7 +292,8 @@ static int schedule_restore(struct message_context *context, const struct schedu
         context->schedules.last_id = id;
     schedule->id = id;
     schedule->due = options->at;
-    return schedule_begin(schedule, options, envelope);
+    schedule_begin(schedule, options, envelope);
+    return 0;
 }
 
 int schedule_add(struct message_context *context, const struct schedule_options *options,
@@ -320,10 +313,9 @@ int schedule_add(struct message_context *context, const struct schedule_options 
     }
     schedule->id = ++context->schedules.last_id;
     schedule->due = options->realtime ? options->at : usec_add(schedule_now(schedule), options->at);
-    r = schedule_begin(schedule, options, envelope);
-    if (r == 0)
-        *ret = schedule->id;
-    return r;
+    schedule_begin(schedule, options, envelope);
+    *ret = schedule->id;
+    return 0;
 }
 
 /* ---- cancelling ---- */

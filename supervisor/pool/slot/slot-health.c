@@ -76,9 +76,8 @@ void slot_health_watch(struct slot *slot)
     struct slot_health *health = &slot->health;
     const usec_t due = usec_add(slot->worker.started_at, reset_after(slot));
 
-    /* Best effort: without memory the next job or death shows it. */
     if (health->n_failures > 0 && due != USEC_INFINITY)
-        (void)timer_arm(slot_timers(slot), &health->timer, due);
+        timer_arm(slot_timers(slot), &health->timer, due);
 }
 
 void slot_health_note_death(struct slot *slot)

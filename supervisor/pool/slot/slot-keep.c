@@ -351,7 +351,7 @@ static void end_again(struct slot *slot, const struct slot_record *record)
     else if (reason == DEATH_STOP || slot->retired)
         slot_stop(slot, false);
     if (record->next_step_at > 0 && !slot_is_up(slot))
-        slot_arm_timer(slot, &slot->state_timer, record->next_step_at);
+        timer_arm(slot_timers(slot), &slot->state_timer, record->next_step_at);
 }
 
 static void go_on(struct slot *slot, const struct slot_record *record)
@@ -367,8 +367,8 @@ static void go_on(struct slot *slot, const struct slot_record *record)
         note_end(slot, record);
         return;
     }
-    slot_arm_timer(slot, &slot->state_timer,
-                   usec_add(record->started_at, slot->pool->config->timeout_start));
+    timer_arm(slot_timers(slot), &slot->state_timer,
+              usec_add(record->started_at, slot->pool->config->timeout_start));
     if (came_up && slot_is_actor(slot))
         slot_is_ready(slot);
     else if (came_up)

@@ -31,7 +31,7 @@ static void slot_extend_timeout(struct slot *slot, usec_t by)
 
     if (slot_is_timed(slot) &&
         (!timer_armed(&slot->state_timer) || timer_at(&slot->state_timer) < at))
-        slot_arm_timer(slot, &slot->state_timer, at);
+        timer_arm(slot_timers(slot), &slot->state_timer, at);
 }
 
 static void slot_notify(struct slot *slot, const struct notify_message *message)

@@ -83,8 +83,6 @@ void slot_tell(struct slot *slot, struct event event, const char *format, ...)
 /* Looks the event up in the life-cycle table and carries out its actions. */
 void slot_event(struct slot *slot, enum lifecycle_event event);
 
-/* Arms a timer for a monotonic time; logs if there is no memory for it. */
-void slot_arm_timer(struct slot *slot, struct timer *timer, usec_t at);
 void slot_arm(struct slot *slot, usec_t delay); /* state_timer */
 void slot_disarm(struct slot *slot);
 

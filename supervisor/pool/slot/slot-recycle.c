@@ -48,8 +48,8 @@ void slot_arm_age(struct slot *slot)
 {
     if (!slot_is_actor(slot) || !slot_is_up(slot) || slot->role == SLOT_SPARE)
         return;
-    (void)timer_arm(slot_timers(slot), &slot->age_timer,
-                    recycle_age_at(&slot->recycle, slot->pool->config));
+    timer_arm(slot_timers(slot), &slot->age_timer,
+              recycle_age_at(&slot->recycle, slot->pool->config));
 }
 
 void slot_take_config(struct slot *slot)

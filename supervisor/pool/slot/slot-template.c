@@ -278,7 +278,8 @@ static int start(struct slot_template *template, const char **ret_step)
 
 static void arm(struct slot_template *template, usec_t delay)
 {
-    slot_arm_timer(template->slot, &template->timer, usec_add(slot_now(template->slot), delay));
+    timer_arm(slot_timers(template->slot), &template->timer,
+              usec_add(slot_now(template->slot), delay));
 }
 
 static void act_disarm(struct slot_template *template)

@@ -90,7 +90,7 @@ void slot_arm_clock(struct slot *slot)
         at = usec_min(at, usec_add(slot_now(slot), RECYCLE_MEASURE_EVERY));
     if (at == USEC_INFINITY || (timer_armed(&slot->clock) && timer_at(&slot->clock) <= at))
         return;
-    slot_arm_timer(slot, &slot->clock, at);
+    timer_arm(slot_timers(slot), &slot->clock, at);
 }
 
 /* Also keeps it for the next supervisor. */

@@ -28,17 +28,9 @@ void slot_tell(struct slot *slot, struct event event, const char *format, ...)
     va_end(arguments);
 }
 
-void slot_arm_timer(struct slot *slot, struct timer *timer, usec_t at)
-{
-    /* A time-out that is not armed never comes, but the heap grows by doubling, hence rarely. */
-    if (timer_arm(slot_timers(slot), timer, at) < 0)
-        limited_log_write(slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_ERROR,
-                          "%s: out of memory arming a timer", slot->name);
-}
-
 void slot_arm(struct slot *slot, usec_t delay)
 {
-    slot_arm_timer(slot, &slot->state_timer, usec_add(slot_now(slot), delay));
+    timer_arm(slot_timers(slot), &slot->state_timer, usec_add(slot_now(slot), delay));
 }
 
 void slot_disarm(struct slot *slot)

@@ -51,7 +51,7 @@ static usec_t left(void)
 
 TEST(one_goes_off_after_its_time_whatever_the_clock_says)
 {
-    ck_assert_int_eq(alarm_set_after(&first, USEC_PER_MSEC), 0);
+    alarm_set_after(&first, USEC_PER_MSEC);
     ck_assert_uint_eq(first.delay, USEC_PER_MSEC);
     wall = 1;
     alarms_review(&alarms);
@@ -62,7 +62,7 @@ TEST(one_goes_off_after_its_time_whatever_the_clock_says)
 
 TEST(a_date_that_has_passed_goes_off_at_once)
 {
-    ck_assert_int_eq(alarm_set_at(&first, NOW - 1), 0);
+    alarm_set_at(&first, NOW - 1);
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert_uint_eq(n_fired, 1);
     ck_assert(!timer_armed(&first.timer));
@@ -70,8 +70,8 @@ TEST(a_date_that_has_passed_goes_off_at_once)
 
 TEST(a_clock_that_is_set_forward_brings_a_date_nearer)
 {
-    ck_assert_int_eq(alarm_set_at(&first, NOW + 3600 * USEC_PER_SEC), 0);
-    ck_assert_int_eq(alarm_set_at(&second, NOW + 9000 * USEC_PER_SEC), 0);
+    alarm_set_at(&first, NOW + 3600 * USEC_PER_SEC);
+    alarm_set_at(&second, NOW + 9000 * USEC_PER_SEC);
     ck_assert_uint_eq(left(), 3600 * USEC_PER_SEC);
     wall = NOW + 3600 * USEC_PER_SEC;
     alarms_review(&alarms);
@@ -82,7 +82,7 @@ TEST(a_clock_that_is_set_forward_brings_a_date_nearer)
 
 TEST(a_clock_that_is_set_back_puts_a_date_off)
 {
-    ck_assert_int_eq(alarm_set_at(&first, NOW + 5 * USEC_PER_SEC), 0);
+    alarm_set_at(&first, NOW + 5 * USEC_PER_SEC);
     wall = NOW - 100 * USEC_PER_SEC;
     alarms_review(&alarms);
     ck_assert_uint_eq(left(), 105 * USEC_PER_SEC);
@@ -90,7 +90,7 @@ TEST(a_clock_that_is_set_back_puts_a_date_off)
 
 TEST(one_that_is_due_too_early_by_the_clock_is_set_again)
 {
-    ck_assert_int_eq(alarm_set_at(&first, NOW + 1), 0);
+    alarm_set_at(&first, NOW + 1);
     wall = NOW - 50 * USEC_PER_SEC; /* and nobody has told us */
     alarms.next.fn(&alarms.next, loop_now(loop));
     ck_assert_uint_eq(n_fired, 0);
@@ -99,8 +99,8 @@ TEST(one_that_is_due_too_early_by_the_clock_is_set_again)
 
 TEST(a_stopped_one_does_not_go_off)
 {
-    ck_assert_int_eq(alarm_set_at(&first, NOW), 0);
-    ck_assert_int_eq(alarm_set_after(&second, USEC_PER_MSEC), 0);
+    alarm_set_at(&first, NOW);
+    alarm_set_after(&second, USEC_PER_MSEC);
     alarm_stop(&first);
     alarm_stop(&first);
     ck_assert(!timer_armed(&first.timer));
@@ -126,7 +126,7 @@ TEST(those_of_one_date_go_off_in_the_order_in_which_they_were_set)
     for (unsigned i = 0; i < 100; i++) {
         wall = NOW + 7 * i;
         alarm_init(&many[i], &alarms, fired_in_turn);
-        ck_assert_int_eq(alarm_set_at(&many[i], NOW + USEC_PER_SEC), 0);
+        alarm_set_at(&many[i], NOW + USEC_PER_SEC);
     }
     wall = NOW + 2 * USEC_PER_SEC;
     alarms_review(&alarms);
@@ -154,8 +154,8 @@ static void take_long(struct alarm *alarm)
 TEST(those_that_take_long_go_off_in_different_turns)
 {
     first.fn = second.fn = take_long;
-    ck_assert_int_eq(alarm_set_at(&first, NOW - 1), 0);
-    ck_assert_int_eq(alarm_set_at(&second, NOW - 1), 0);
+    alarm_set_at(&first, NOW - 1);
+    alarm_set_at(&second, NOW - 1);
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert_uint_eq(n_fired, 2);
 }
@@ -164,7 +164,7 @@ TEST(the_kernel_tells_that_the_clock_was_set)
 {
     struct timex step = {.modes = ADJ_SETOFFSET | ADJ_NANO, .time.tv_usec = 1};
 
-    ck_assert_int_eq(alarm_set_at(&first, NOW + 3600 * USEC_PER_SEC), 0);
+    alarm_set_at(&first, NOW + 3600 * USEC_PER_SEC);
     ck_assert_int_ge(alarms.fd, 0);
     wall = NOW + 3600 * USEC_PER_SEC;
     if (clock_adjtime(CLOCK_REALTIME, &step) < 0) {

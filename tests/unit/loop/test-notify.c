@@ -39,7 +39,6 @@ static void set_up(void)
 static void tear_down(void)
 {
     notify_deinit(&notify);
-    timer_queue_deinit(&timers);
     close_fd(manager);
     (void)unlink(path);
     (void)rmdir(directory);

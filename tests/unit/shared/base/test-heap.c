@@ -14,14 +14,9 @@ static void setup(void)
     heap = (struct heap)HEAP_NULL;
 }
 
-static void teardown(void)
-{
-    heap_deinit(&heap);
-}
-
 static void set(size_t i, uint64_t key)
 {
-    ck_assert_int_eq(heap_set(&heap, &nodes[i], key), 0);
+    heap_set(&heap, &nodes[i], key);
     set_at[i] = n_set++;
 }
 
@@ -73,14 +68,33 @@ TEST(the_first_one_is_known_after_any_changes)
     }
 }
 
-TEST(nothing_is_allocated_within_what_was_reserved)
+/* Returns its rank, 0 = no node. */
+static unsigned check_tree(const struct heap_node *node, const struct heap_node *parent)
 {
-    ck_assert_int_eq(heap_reserve(&heap, 100), 0);
-    struct heap_node **reserved = heap.nodes;
-    for (size_t i = 0; i < 100; i++)
-        set(i, i);
-    ck_assert_uint_eq(heap.n_nodes, 100);
-    ck_assert_ptr_eq(heap.nodes, reserved);
+    unsigned left, right;
+
+    if (!node)
+        return 0;
+    ck_assert_ptr_eq(node->parent, parent);
+    left = check_tree(node->left, node);
+    right = check_tree(node->right, node);
+    ck_assert_uint_ge(left, right);
+    ck_assert_uint_eq(node->rank, right + 1);
+    return node->rank;
 }
 
-const struct suite suite = {.setup = setup, .teardown = teardown};
+TEST(the_way_to_the_right_stays_short)
+{
+    srand(2);
+    for (unsigned round = 0; round < 2000; round++) {
+        const size_t i = (size_t)rand() % N_NODES;
+
+        if (rand() % 3 == 0)
+            heap_remove(&heap, &nodes[i]);
+        else
+            set(i, round % 1000 < 500 ? round : (uint64_t)rand() % 100);
+        (void)check_tree(heap_first(&heap), NULL);
+    }
+}
+
+const struct suite suite = {.setup = setup};
