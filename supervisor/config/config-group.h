@@ -46,6 +46,12 @@ enum config_kill_mode {
     CONFIG_KILL_PROCESS,       /* like CONFIG_KILL_MIXED */
 };
 
+/* Ways in which a process ends. */
+struct config_statuses {
+    uint64_t codes[4]; /* bit n % 64 of codes[n / 64]: exit status n */
+    uint64_t signals;  /* bit n - 1: signal n */
+};
+
 /* The treatment of a message for a full mailbox. */
 enum config_overflow {
     CONFIG_OVERFLOW_REJECT,
@@ -220,10 +226,11 @@ struct config_group {
     enum config_limit_per rate_per, running_per; /* group */
 
     /* [Restart] */
-    enum config_restart restart; /* on-failure */
-    usec_t min, max;             /* 100 ms, 30 s */
-    double random;               /* 0.2 */
-    usec_t reset_after;          /* 10 s */
+    enum config_restart restart;                /* on-failure */
+    struct config_statuses success, no_restart; /* of services, beside exit status 0; none */
+    usec_t min, max;                            /* 100 ms, 30 s */
+    double random;                              /* 0.2 */
+    usec_t reset_after;                         /* 10 s */
     unsigned start_limit_burst;  /* 0 = no limit (default), at most RESTART_BURST_MAX */
     usec_t start_limit_interval; /* 10 s */
 
@@ -232,6 +239,7 @@ struct config_group {
     usec_t timeout_stop;             /* 10 s */
     usec_t watchdog;                 /* USEC_INFINITY = off (default) */
     int kill_signal;                 /* SIGTERM */
+    int reload_signal;               /* -1 = none (default) */
     enum config_kill_mode kill_mode; /* control-group */
     uint32_t mailbox_size;           /* ring size, a power of two: rounded up; default 256K */
     uint32_t inline_max;             /* default 32K, at most mailbox_size / 4 */

@@ -219,6 +219,17 @@ static void replacement_fork(struct slot *slot)
     slot_restart(slot);
 }
 
+static void replacement_in_place(struct slot *slot)
+{
+    if (!slot->rolls) {
+        slot->n_recycled++;
+        slot_tell(slot, (struct event){.level = LOG_LEVEL_INFO, .type = "worker.recycled"},
+                  "restarts: %s", slot->replace_reason);
+    }
+    slot_restart(slot);
+    slot->pool->replacement.in_place = slot;
+}
+
 /* Returns whether the next replacement has to wait. */
 static bool replacement_begin(struct pool *pool, struct slot *slot)
 {
@@ -236,8 +247,7 @@ static bool replacement_begin(struct pool *pool, struct slot *slot)
     if (slot_is_actor(slot)) {
         replacement_start_successor(pool, slot);
     } else {
-        slot_restart(slot);
-        pool->replacement.in_place = slot;
+        replacement_in_place(slot);
     }
     return true;
 }
@@ -293,7 +303,8 @@ void pool_replacement_on_failure(struct slot *slot)
 
     if (pool->replacement.in_place == slot) {
         pool->replacement.in_place = NULL;
-        pool->handler->roll_failed(pool);
+        if (pool->replacement.rolling)
+            pool->handler->roll_failed(pool);
     }
     if (slot->role != SLOT_SUCCESSOR)
         return;

@@ -5,12 +5,24 @@
 #include "supervisor/pool/pool-private.h"
 #include <errno.h>
 
-static bool exit_was_clean(const struct slot *slot)
+/* Whether the worker ended by itself, in one of these ways. */
+static bool ended_with(const struct slot *slot, const struct config_statuses *statuses)
 {
     const struct spawn_exit *how = &slot->worker.process.exit;
+    const unsigned code = (unsigned)how->code & UINT8_MAX;
 
-    return slot->worker.kill_reason == DEATH_EXIT && !how->unknown && !how->signalled &&
-           how->code == 0 &&
+    if (slot->worker.spawn_failed || slot->worker.kill_reason != DEATH_EXIT || how->unknown)
+        return false;
+    if (how->signalled)
+        return statuses->signals >> (code - 1) & 1;
+    return statuses->codes[code / 64] >> code % 64 & 1;
+}
+
+static bool exit_was_clean(const struct slot *slot)
+{
+    static const struct config_statuses zero = {.codes = {1}};
+
+    return (ended_with(slot, &zero) || ended_with(slot, &slot->pool->config->success)) &&
            (slot->worker.readiness == WORKER_CAME_UP || slot->pool->config->type != CONFIG_NOTIFY);
 }
 
@@ -19,8 +31,10 @@ static bool restart_is_wanted(const struct slot *slot)
 {
     if (slot->plan != SLOT_ON || slot->pool->config->restart == CONFIG_RESTART_NO)
         return false;
-    return slot_is_actor(slot) || slot->worker.spawn_failed ||
-           slot->pool->config->restart == CONFIG_RESTART_ALWAYS || !exit_was_clean(slot);
+    if (slot_is_actor(slot) || slot->worker.spawn_failed)
+        return true;
+    return !ended_with(slot, &slot->pool->config->no_restart) &&
+           (slot->pool->config->restart == CONFIG_RESTART_ALWAYS || !exit_was_clean(slot));
 }
 
 /* A worker that is not restarted is stopped if it was asked to end, and has failed otherwise. */
@@ -167,7 +181,9 @@ void pool_on_died(struct slot *slot)
         return;
     }
     if (has_failed(slot)) {
-        fail(slot, "has failed and is not restarted (Restart=no)");
+        fail(slot, slot->pool->config->restart == CONFIG_RESTART_NO
+                       ? "has failed and is not restarted (Restart=no)"
+                       : "has failed and is not restarted (RestartPreventExitStatus=)");
         return;
     }
     slot->plan = SLOT_OFF;

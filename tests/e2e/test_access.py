@@ -122,7 +122,7 @@ class Contents(TestCase):
         }
 
     CHANGES = {f"io.troupe.{name}" for name in (
-        "Supervisor.Start Supervisor.Stop Supervisor.Restart Supervisor.Reset Supervisor.Pause Supervisor.Resume "
+        "Supervisor.Start Supervisor.Stop Supervisor.Restart Supervisor.Reset Supervisor.Signal Supervisor.Pause Supervisor.Resume "
         "Supervisor.Drain Supervisor.Resize Supervisor.SetLimit Supervisor.Reload Supervisor.Upgrade Jobs.Create Jobs.Do Jobs.Cancel Jobs.CancelAll Jobs.Attach "
         "Jobs.PurgeHistory "
         "Jobs.OpenBatch Jobs.CloseBatch Jobs.Move Jobs.Set Jobs.RunNow "

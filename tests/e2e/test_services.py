@@ -225,3 +225,57 @@ class Stopping(Services):
         s.call("Stop", target="a")
         s.wait_for(lambda: self.state(s) == "stopped")
         self.assertEqual(s.deaths()[0]["exit_status"], 7)
+
+
+class Ends(Services):
+    """Which ends of a service count as failures."""
+    STAYS_DOWN = "stopped", "failed"
+
+    def end_of(self, body, **restart):
+        s = self.one(body, Restart={"MinSec": "1ms", "MaxSec": "1ms", "Restart": "always", **restart})
+        s.wait_for(lambda: self.state(s) in self.STAYS_DOWN)
+        return self.state(s)
+
+    def test_a_listed_end_is_a_success(self):
+        for body in "sys.exit(3)\n", "os.kill(os.getpid(), signal.SIGINT)\ntime.sleep(10000)\n":
+            with self.subTest(body=body):
+                body = "signal.signal(signal.SIGINT, signal.SIG_DFL)\n" + body
+                self.assertEqual(self.end_of(body, Restart="on-failure", SuccessExitStatus="3 SIGINT"), "stopped")
+
+    def test_a_listed_end_is_not_followed_by_a_restart(self):
+        self.assertEqual(self.end_of("sys.exit(64)\n", RestartPreventExitStatus="64"), "failed")
+        self.assertEqual(self.end_of("sys.exit(0)\n", RestartPreventExitStatus="0"), "stopped")
+
+    def test_one_that_is_as_old_as_it_may_be_restarts_in_its_place(self):
+        s = self.one("time.sleep(10000)\n", Pool={"MaxAgeSec": "50ms"})
+        s.wait_event("worker.recycled", "a")
+        s.wait_for(lambda: s.worker("a/0")["generation"] > 2)
+        self.assertEqual({death["cause"] for death in s.deaths()}, {"stop"})
+
+
+class Signals(Services):
+    BODY = ("def say(number, _): tell(b'STATUS=%d' % number)\n"
+            "for number in signal.SIGHUP, signal.SIGUSR1:\n"
+            "    signal.signal(number, say)\n"
+            "tell(b'READY=1\\nSTATUS=0')\n"
+            "while True: signal.pause()\n")
+
+    def got(self, s, number):
+        s.until(lambda: s.worker("a/0").get("status") == str(int(number)))
+
+    def test_the_main_process_gets_the_signal_of_the_group_or_another_one(self):
+        s = self.one(self.BODY, Group={"Type": "notify"}, Worker={"ReloadSignal": "SIGHUP"})
+        self.got(s, 0)
+        self.assertEqual(s.ctl("signal", "a", check=True).stdout, "sent to 1 worker\n")
+        self.got(s, signal.SIGHUP)
+        s.ctl("signal", "a/0", "USR1", check=True)
+        self.got(s, signal.SIGUSR1)
+        s.call("Stop", target="a", wait=True)
+        self.assertEqual(s.call("Signal", target="a"), {"workers": 0})
+
+    def test_a_signal_that_is_none_is_refused(self):
+        s = self.one(self.BODY, Group={"Type": "notify"})
+        self.got(s, 0)
+        self.assertIn("ReloadSignal=", s.ctl("signal", "a").stderr)
+        self.assertIn("such as SIGUSR1", s.ctl("signal", "a", "USR9").stderr)
+        self.assertIn("no group", s.ctl("signal", "b", "USR1").stderr)

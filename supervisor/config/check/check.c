@@ -128,6 +128,7 @@ static const char *const OF_ACTORS[] = {
     "MailboxMax", "MailboxMemoryMax", "Overflow", "OnCrash",     "MessageRetries"};
 static const char *const OF_ELASTIC[] = {"TargetWaitSec", "IdleSec", "MemoryPressureThresholdSec",
                                          "CPUPressureThresholdSec", "IOPressureThresholdSec"};
+static const char *const OF_SERVICES[] = {"SuccessExitStatus", "RestartPreventExitStatus"};
 static const char *const OF_CELLS[] = {"CellsMax", "CellIdleSec", "CellsQueueMemoryMax"};
 
 static bool is_one_of(const char *name, const char *const *names, size_t n)
@@ -144,8 +145,10 @@ static bool is_idle(const struct config_group *group, const struct config_key *k
         return true;
     if (!config_is_elastic(group) && is_one_of(key->name, OF_ELASTIC, ELEMENTS(OF_ELASTIC)))
         return true;
-    return group->type != CONFIG_ACTOR && (strcmp(key->section, "Jobs") == 0 ||
-                                           is_one_of(key->name, OF_ACTORS, ELEMENTS(OF_ACTORS)));
+    if (group->type == CONFIG_ACTOR)
+        return is_one_of(key->name, OF_SERVICES, ELEMENTS(OF_SERVICES));
+    return strcmp(key->section, "Jobs") == 0 ||
+           is_one_of(key->name, OF_ACTORS, ELEMENTS(OF_ACTORS));
 }
 
 size_t config_idle_keys(const struct config_group *group, char *buffer, size_t size)

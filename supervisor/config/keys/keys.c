@@ -65,6 +65,8 @@
 #define PRESSURE                                                                                   \
     DEFAULT("infinity"), .min = USEC_PER_MSEC, .max = 2 * USEC_PER_SEC, .infinity = true,          \
         .allowed = "a time span from 1ms to 2s such as 200ms; infinity"
+#define STATUS_LIST                                                                                \
+    .allowed = "exit statuses from 0 to 255 and names of signals, such as 143 SIGINT"
 #define SHARE             .max = 1, .allowed = "a share from 0 to 1, or 0% to 100%"
 #define SOME_OF(example)                                                                           \
     .allowed = "none, names such as " example ", all others with ~ in front of the line"
@@ -162,6 +164,8 @@ static const struct config_key GROUP_KEYS[] = {
 
     {IN_RESTART("Restart", CHOICE, restart), DEFAULT("on-failure"),
      .allowed = "on-failure, always, no"},
+    {IN_RESTART("SuccessExitStatus", STATUSES, success), STATUS_LIST},
+    {IN_RESTART("RestartPreventExitStatus", STATUSES, no_restart), STATUS_LIST},
     {IN_RESTART("MinSec", TIME, min), DEFAULT("100ms"), TIME_TO(INT64_MAX, "")},
     {IN_RESTART("MaxSec", TIME, max), DEFAULT("30s"), TIME_TO(INT64_MAX, "")},
     {IN_RESTART("Random", FRACTION, random), DEFAULT("0.2"), SHARE},
@@ -176,6 +180,8 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_WORKER("WatchdogSec", TIMEOUT, watchdog), DEFAULT("infinity"), TIME_OR_INFINITY},
     {IN_WORKER("KillSignal", SIGNAL, kill_signal), LIVE, DEFAULT("SIGTERM"),
      .allowed = "the name or number of a signal, such as SIGINT, TERM, 15, RTMIN+3"},
+    {IN_WORKER("ReloadSignal", SIGNAL, reload_signal), LIVE,
+     .allowed = "the name or number of a signal, such as SIGHUP, USR1"},
     {IN_WORKER("KillMode", CHOICE, kill_mode), LIVE, DEFAULT("control-group"),
      .allowed = "control-group, mixed, process"},
     {IN_WORKER("MailboxSize", SIZE32, mailbox_size), DEFAULT("256K"), .min = MAILBOX_MIN,

@@ -128,6 +128,25 @@ static int parse_signal(const struct config_key *key, const char *value, void *f
     return check_result(values_signal(value, field), ret_reason);
 }
 
+static int add_status(struct config_statuses *statuses, const char *word, const char **ret_reason)
+{
+    uint64_t code;
+    int signal, r;
+
+    if (strspn(word, "0123456789") == strlen(word)) {
+        r = check_result(values_count(word, &code), ret_reason);
+        if (r == 0 && code > UINT8_MAX)
+            r = invalid(ret_reason, "no exit status");
+        if (r == 0)
+            statuses->codes[code / 64] |= UINT64_C(1) << code % 64;
+        return r;
+    }
+    r = check_result(values_signal(word, &signal), ret_reason);
+    if (r == 0)
+        statuses->signals |= UINT64_C(1) << (signal - 1);
+    return r;
+}
+
 static int parse_choice(const struct config_key *key, const char *value, void *field,
                         const char **ret_reason)
 {
@@ -443,6 +462,26 @@ static int parse_words(const struct config_key *key, const char *value, void *fi
     return r;
 }
 
+static void clear_statuses(void *field)
+{
+    *(struct config_statuses *)field = (struct config_statuses){0};
+}
+
+static int parse_statuses(const struct config_key *key, const char *value, void *field,
+                          const char **ret_reason)
+{
+    struct config_statuses statuses = *(struct config_statuses *)field;
+    _cleanup_strv_ config_strv words = NULL;
+    int r = split(value, false, &words, ret_reason);
+
+    (void)key;
+    for (size_t i = 0; r == 0 && words && words[i]; i++)
+        r = add_status(&statuses, words[i], ret_reason);
+    if (r == 0)
+        *(struct config_statuses *)field = statuses;
+    return r;
+}
+
 static int add_path(struct config_strings *list, const char *word, const char **ret_reason)
 {
     const char *fault;
@@ -514,6 +553,7 @@ const struct config_type CONFIG_TYPE_PERCENT = NUMBER(uint64_t, values_percent);
 const struct config_type CONFIG_TYPE_FRACTION = SCALAR(double, parse_fraction);
 const struct config_type CONFIG_TYPE_RATE = SCALAR(struct config_rate, parse_rate);
 const struct config_type CONFIG_TYPE_SIGNAL = SCALAR(int, parse_signal);
+const struct config_type CONFIG_TYPE_STATUSES = {.size = sizeof(struct config_statuses), .parse = parse_statuses, .clear = clear_statuses};
 const struct config_type CONFIG_TYPE_CHOICE = SCALAR(int, parse_choice);
 const struct config_type CONFIG_TYPE_BOOL = SCALAR(bool, parse_bool);
 const struct config_type CONFIG_TYPE_LOG_LEVEL = SCALAR(int, parse_log_level);

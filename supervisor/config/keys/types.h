@@ -17,6 +17,7 @@ extern const struct config_type CONFIG_TYPE_RATE;      /* struct config_rate */
 extern const struct config_type CONFIG_TYPE_PERCENT;   /* uint64_t */
 extern const struct config_type CONFIG_TYPE_POOL_SIZE; /* struct config_size */
 extern const struct config_type CONFIG_TYPE_SIGNAL;    /* int */
+extern const struct config_type CONFIG_TYPE_STATUSES;  /* struct config_statuses; a list */
 extern const struct config_type CONFIG_TYPE_CHOICE;    /* an enumeration from 0 on */
 extern const struct config_type CONFIG_TYPE_BOOL;      /* bool; "no, yes" */
 extern const struct config_type CONFIG_TYPE_LOG_LEVEL; /* enum log_level */

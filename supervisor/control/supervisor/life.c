@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-/* io.troupe.Supervisor: Start, Stop, Restart, Reset, Pause, Resume, Drain, Resize. */
+/* io.troupe.Supervisor: Start, Stop, Restart, Reset, Signal, Pause, Resume, Drain, Resize. */
 
+#include "supervisor/config/syntax/values.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/target.h"
@@ -318,6 +319,46 @@ static void change_life(struct request *request)
         request_done(request);
 }
 
+/* Returns how many workers got the signal. */
+static unsigned send_signal(const struct registry_target *target, int signal)
+{
+    struct slot *slot;
+    unsigned n = 0;
+
+    if (target->slot)
+        return slot_send_signal(target->slot, signal);
+    group_each_cell (cell, target->group)
+        for (size_t i = 0;
+             (!target->cell || target->cell == cell) && (slot = pool_next_slot(&cell->pool, &i));)
+            n += slot_send_signal(slot, signal);
+    return n;
+}
+
+static void signal_target(struct request *request)
+{
+    const char *name = request_string(request, "target"), *text = request_string(request, "signal");
+    struct registry_target target;
+    unsigned n;
+    int signal;
+
+    if (!control_find_target(request, name, &target))
+        return;
+    signal = target.group->config->reload_signal;
+    if (text && values_signal(text, &signal) != 0) {
+        (void)request_refuse(request, "signal", "the name or number of a signal, such as SIGUSR1");
+        return;
+    }
+    if (signal < 0) {
+        (void)request_refuse(request, "signal",
+                             "the name or number of a signal, as the group has no ReloadSignal=");
+        return;
+    }
+    control_log_change(request, name);
+    n = send_signal(&target, signal);
+    reply_uint(request_begin(request), "workers", n);
+    request_end(request);
+}
+
 /* Finds a target that has a queue. */
 static bool find_queue(struct request *request, struct registry_target *ret)
 {
@@ -440,6 +481,7 @@ const struct request_method control_life_methods[] = {
     {"Stop", change_life, .changes = true},
     {"Restart", change_life, .changes = true, .begins = true},
     {"Reset", change_life, .changes = true, .begins = true},
+    {"Signal", signal_target, .changes = true},
     {"Pause", set_paused, .changes = true, .begins = true},
     {"Resume", set_paused, .changes = true, .begins = true},
     {"Drain", drain, .changes = true},

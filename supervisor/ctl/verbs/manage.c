@@ -62,6 +62,20 @@ int verb_change(struct invocation *invocation)
     return invocation_each(invocation, 0, change_one);
 }
 
+static void show_signalled(const struct invocation *invocation, const json_t *reply)
+{
+    if (!invocation->options.quiet)
+        pattern_print(&invocation->out, "sent to {workers:count} worker{workers:s}", reply, 0);
+}
+
+int verb_signal(struct invocation *invocation)
+{
+    return call_print(invocation, CALL_SUPERVISOR "Signal",
+                      json_pack("{s:s, s:s*}", "target", invocation_operand(invocation, 0),
+                                "signal", invocation_operand(invocation, 1)),
+                      false, show_signalled);
+}
+
 static int switch_actor(struct invocation *invocation, const char *actor)
 {
     bool pause = strcmp(invocation->verb->name, "pause") == 0;

@@ -46,7 +46,7 @@ void slot_after_work(struct slot *slot)
 
 void slot_arm_age(struct slot *slot)
 {
-    if (!slot_is_actor(slot) || !slot_is_up(slot) || slot->role == SLOT_SPARE)
+    if (!slot_is_up(slot) || slot->role == SLOT_SPARE)
         return;
     timer_arm(slot_timers(slot), &slot->age_timer,
               recycle_age_at(&slot->recycle, slot->pool->config));

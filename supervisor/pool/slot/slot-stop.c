@@ -5,6 +5,14 @@
 #include "supervisor/pool/slot/slot-template.h"
 #include <signal.h>
 
+bool slot_send_signal(struct slot *slot, int signal)
+{
+    if (slot->state != LIFECYCLE_STARTING && !slot_is_up(slot) && slot->state != LIFECYCLE_STOPPING)
+        return false;
+    process_signal(&slot->worker.process, signal);
+    return true;
+}
+
 void slot_set_kill_reason(struct slot *slot, enum death_cause cause)
 {
     if (slot->worker.kill_reason == DEATH_EXIT || slot->worker.kill_reason == DEATH_STOP)

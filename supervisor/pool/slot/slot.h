@@ -189,6 +189,9 @@ void slot_reset(struct slot *slot);
  * Returns false if there is no worker, or it is being killed already. */
 bool slot_kill(struct slot *slot, enum death_cause cause);
 
+/* Sends a signal to the worker's main process. Returns false if it has none. */
+bool slot_send_signal(struct slot *slot, int signal);
+
 /* Hands a job over. Returns 0; on ENDPOINT_E_FULL or -errno the caller keeps the job, and the
  * worker may have been killed. */
 int slot_assign(struct slot *slot, struct job *job);

@@ -174,7 +174,7 @@ TEST(every_key_of_workers_and_resources_is_read)
     struct config_group *group = load_group(
         "Type=service\nDescription=Digests of files\nWorkingDirectory=/tmp\n"
         "[Worker]\nTimeoutStartSec=1\nTimeoutStopSec=2\nWatchdogSec=3\nKillSignal=INT\n"
-        "KillMode=mixed\nMailboxSize=1M\nInlineMax=4K\nSpinUsec=1ms\nMailboxMax="
+        "ReloadSignal=HUP\nKillMode=mixed\nMailboxSize=1M\nInlineMax=4K\nSpinUsec=1ms\nMailboxMax="
         "7\nMailboxMemoryMax=1M\n"
         "Overflow=drop-oldest\nOnCrash=error-queue\nMessageRetries=0\n"
         "[Resources]\nMemoryMax=64M\nMemoryHigh=32M\nCPUWeight=50\nCPUQuota=150%\nTasksMax=10\n"
@@ -193,6 +193,7 @@ TEST(every_key_of_workers_and_resources_is_read)
     ck_assert_uint_eq(group->timeout_stop, 2 * USEC_PER_SEC);
     ck_assert_uint_eq(group->watchdog, 3 * USEC_PER_SEC);
     ck_assert_int_eq(group->kill_signal, SIGINT);
+    ck_assert_int_eq(group->reload_signal, SIGHUP);
     ck_assert_int_eq(group->kill_mode, CONFIG_KILL_MIXED);
     ck_assert_uint_eq(group->mailbox_size, 1 << 20);
     ck_assert_uint_eq(group->inline_max, 4096);
@@ -290,6 +291,20 @@ TEST(policies_change_without_another_process)
     ck_assert(!config_group_equal(a, b));
     ck_assert(config_group_same_process(a, b));
     ck_assert_uint_eq(digest_of(a), digest_of(b));
+}
+
+TEST(ends_that_are_no_failure_are_exit_statuses_and_signals)
+{
+    struct config_group *group = load_group("Type=service\n[Restart]\n"
+                                            "SuccessExitStatus=3\nSuccessExitStatus=255 SIGINT\n"
+                                            "RestartPreventExitStatus=64 TERM\n"
+                                            "RestartPreventExitStatus=\n");
+
+    ck_assert_uint_eq(group->success.codes[0], 1 << 3);
+    ck_assert_uint_eq(group->success.codes[3], UINT64_C(1) << 63);
+    ck_assert_uint_eq(group->success.signals, 1 << (SIGINT - 1));
+    ck_assert_uint_eq(group->no_restart.codes[1], 0);
+    ck_assert_uint_eq(group->no_restart.signals, 0);
 }
 
 TEST(what_a_process_is_started_with_makes_another_process)
