@@ -94,7 +94,8 @@ static void show_all_groups(const struct invocation *invocation, const json_t *i
     pattern_print(&invocation->out, SUMMARY, counts, now);
     show_kept_back(&invocation->out, "  Trouble: ", info, "");
     if (json_array_size(ranked) == 0 && !field_has(info, "config_problem"))
-        terminal_print(&invocation->out, "\nNo groups are configured (/etc/troupe/NAME.group).");
+        terminal_print(&invocation->out, "\nNo groups are configured (/etc/troupe/NAME.group). "
+                                         "'troupectl init command NAME' writes one.");
     if (json_array_size(ranked) > 0 && !invocation->options.all) {
         putchar('\n');
         show_groups(&invocation->out, ranked, now);
