@@ -114,7 +114,7 @@ EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS)) $(E2E_PRELOADS)
 
-.PHONY: all run python check check-python check-binding check-programs check-unit check-stress check-e2e check-web check-nats check-monitoring check-clients check-layers check-chaos check-upgrades check-asan check-tsan \
+.PHONY: all run python check check-python check-binding check-programs check-unit check-stress check-e2e check-docs check-web check-nats check-monitoring check-clients check-layers check-chaos check-upgrades check-asan check-tsan \
 	check-model check-world check-world-mutants check-world-builds check-valgrind check-systemd check-powercut check-vm check-packages check-image fuzz lint fmt install install-files uninstall deb deb-deps bench bench-quick bench-deps bench-instructions help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
@@ -401,7 +401,7 @@ SUITES = $(wildcard tests/nats/test_history.py tests/e2e/test_*.py tests/python/
 # What its tests need besides: without it, 160 of them would be skipped.
 check: deps
 	@.ci/deps python3-dev python3-setuptools python3-wheel mypy python3-cloudpickle libpython$(PYTHON_VERSION)-testsuite \
-		libnats-dev nats-server strace util-linux mandoc zsh fish
+		libnats-dev nats-server strace util-linux mandoc zsh fish imagemagick curl python3-markdown
 	+@$(again) all test-programs
 	@$(RUN) $(UNIT_PROGRAMS) $(STRESS_PROGRAMS) $(SUITES)
 
@@ -422,6 +422,12 @@ check-stress: deps
 check-e2e: deps
 	+@$(again) all e2e-programs
 	@$(RUN) $(TESTS:%=--only %) tests/e2e/test_*.py
+
+# Guides, README and EXAMPLES of manual pages: their files are written, their commands typed, their output compared.
+check-docs: deps
+	@.ci/deps python3-dev imagemagick curl
+	+@$(again) all e2e-programs python-package
+	@$(RUN) tests/e2e/test_documents.py tests/e2e/test_manuals.py
 
 .PHONY: test-programs unit-programs stress-programs e2e-programs
 test-programs: unit-programs stress-programs e2e-programs python-package
@@ -607,7 +613,8 @@ fmt:
 SUBSTITUTE = sed -e 's|@prefix@|$(PREFIX)|g' -e 's|@libdir@|$(LIBDIR)|g' -e 's|@includedir@|$(INCLUDEDIR)|g' \
 	-e 's|@libexecdir@|$(LIBEXECDIR)|g' -e 's|@version@|$(VERSION)|g' -e 's|/usr/sbin/|$(SBINDIR)/|g' \
 	-e 's|"worker/troupe.h"|<troupe.h>|' -e 's|/usr/bin/troupe|$(BINDIR)/troupe|g' -e 's|/usr/libexec/troupe/|$(LIBEXECDIR)/|g' \
-	-e 's|/usr/share/troupe/|$(PREFIX)/share/troupe/|g' -e 's|/usr/share/doc/troupe/|$(DOCDIR)/|g'
+	-e 's|/usr/share/troupe/|$(PREFIX)/share/troupe/|g' -e 's|/usr/share/doc/troupe/|$(DOCDIR)/|g' \
+	-e 's|units/guides/|guides/|g'
 
 COMPLETION := supervisor/ctl/complete
 # MODE:SOURCE:DESTINATION. `uninstall` removes exactly these. Mode "in": 644, after substitution.
@@ -623,6 +630,7 @@ INSTALLED = \
 	$(call install_all,644,worker/troupe.h worker/troupe-actor.h worker/troupe-query.h,$(INCLUDEDIR)) \
 	$(call install_all,in,README.md,$(DOCDIR)) \
 	$(call install_all,644,CHANGELOG.md LICENSE,$(DOCDIR)) \
+	$(call install_all,in,$(wildcard units/guides/*.md),$(DOCDIR)/guides) \
 	$(call install_all,in,$(wildcard worker/examples/*.group.in worker/examples/*.exchange.in units/*.example units/examples/*),$(DOCDIR)/examples) \
 	$(call install_all,in,$(wildcard worker/examples/*.c worker/examples/go/*.go),$(DOCDIR)/examples) \
 	$(foreach section,1 3 5 7 8,$(call install_all,in,$(filter %.$(section),$(MANUALS)),$(MANDIR)/man$(section))) \
@@ -658,7 +666,7 @@ uninstall:
 	@rm -f '$(DESTDIR)$(LIBDIR)/libtroupe.so'
 	@rm -rf '$(DESTDIR)$(PYTHONDIR)/troupe/__pycache__' '$(DESTDIR)$(PYTHONDIR)/troupe/executor/__pycache__'
 	@rmdir '$(DESTDIR)$(PYTHONDIR)/troupe/executor' '$(DESTDIR)$(PYTHONDIR)/troupe' 2>/dev/null || true
-	@rmdir '$(DESTDIR)$(LIBEXECDIR)' '$(DESTDIR)$(DOCDIR)/examples' '$(DESTDIR)$(DOCDIR)' \
+	@rmdir '$(DESTDIR)$(LIBEXECDIR)' '$(DESTDIR)$(DOCDIR)/examples' '$(DESTDIR)$(DOCDIR)/guides' '$(DESTDIR)$(DOCDIR)' \
 		'$(DESTDIR)$(PREFIX)/share/troupe/varlink' '$(DESTDIR)$(PREFIX)/share/troupe/monitoring' '$(DESTDIR)$(PREFIX)/share/troupe' 2>/dev/null || true
 
 deb-deps: deps
@@ -675,6 +683,7 @@ help:
 	@echo 'make run            see it work: real files through workers that crash (DIR=/usr/share/doc)'
 	@echo 'make check          unit, stress and end-to-end tests (TESTS= chooses)'
 	@echo 'make check-unit check-stress check-e2e'
+	@echo 'make check-docs     that README, guides and EXAMPLES of manual pages show what one sees'
 	@echo 'make python         the package troupe for Python, in build/python, and a wheel'
 	@echo 'make check-python   its tests'
 	@echo 'make check-binding  the binding in Go (installs gccgo if there is no go)'

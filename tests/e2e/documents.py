@@ -3,7 +3,8 @@
 
 If the first line of a literal block, or the line after "#!", is a comment of one word, then the block is a file, and the word is
 its path. Lines that begin with "$ ", or for root "# ", are commands; a backslash continues them. The lines that follow are the
-command's output, in which "…" stands for any text, and a line "…" for any number of lines. White space is not compared.
+command's output, in which "…" stands for any text, and a line "…" for any number of lines. White space is not compared, nor are
+times, ids, pids and rates.
 """
 import glob
 import os
@@ -36,10 +37,11 @@ def literal(source):
     return [re.sub(r"\\(e|\(aq|-|&)", lambda match: ESCAPES[match[0]], block or line) for block, line in found]
 
 
-def indented(name, title):
-    """The indented blocks of a section of a Markdown file."""
-    text = Path(os.path.join(TOP, name)).read_text(encoding="utf-8")
-    source = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)[1]
+def indented(name, title=None):
+    """The indented blocks of a Markdown file, or of a section of it."""
+    source = Path(os.path.join(TOP, name)).read_text(encoding="utf-8")
+    if title:
+        source = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", source, re.MULTILINE | re.DOTALL)[1]
     return [textwrap.dedent(block) for block in re.findall(r"^ {4}\S.*\n(?:\n*(?: {4}.*\n)+)*", source, re.MULTILINE)]
 
 
@@ -55,8 +57,8 @@ def commands(blocks):
 
 def named_file(block):
     """The path of the file that the block is, or None."""
-    match = re.match(r"(?:#!.*\n)?# (\S+)\n", block)
-    return match and match[1]
+    match = re.match(r"(?:#!.*\n)?(?:# (\S+)|/\* (\S+) \*/)\n", block)
+    return match and (match[1] or match[2])
 
 
 def typed(block):
@@ -64,12 +66,14 @@ def typed(block):
     return re.findall(r"^[$#] ((?:.*\\\n)*.*\n)((?:(?![$#] ).*\n)*)", block, re.MULTILINE)
 
 
-def is_as_shown(output, shown, numbers=True):
-    """numbers: whether ids, numbers and times must be those that are shown."""
+# What differs each time: ids, pids, slots, memory, rates, times.
+VARYING = re.compile(r"\b[0-9a-f]{32}\b|\bpid \d+|(?<=[a-z])/\d+\b|\b\d[\d.]* [KM]iB\b|\b[\d,]+/s\b|\b\d\d:\d\d(?::\d\d)?\b"
+                     r"|(?:\b\d[\d.]*(?:us|ms|s|min|h|d)\b ?)+(?:ago\b)?|\bnow\b")
+
+
+def is_as_shown(output, shown):
     def words(text):
-        if not numbers:
-            text = re.sub(r"\b[0-9a-f]{32}\b|\d[\d.,]*(us|ms|s|min|h|d)?\b", "N", text)
-        return "".join(" ".join(line.split()) + "\n" for line in text.splitlines())
+        return "".join(" ".join(VARYING.sub(" N ", line).split()) + "\n" for line in text.splitlines())
     parts = re.split(r"(^…\n|…)", words(shown), flags=re.MULTILINE)
     pattern = "".join({"…\n": r"(?:.*\n)*", "…": ".*"}.get(part) or re.escape(part) for part in parts)
     return re.fullmatch(pattern, words(output)) is not None
@@ -79,19 +83,20 @@ class Reader:
     """Follows a page with a supervisor, and has it read the files that are written. Paths of the page become paths of the test."""
 
     # Commands that change nothing are typed until they print what is shown, as a reader waits for something to happen.
-    LOOKS = re.compile(r"troupectl (status|jobs|job|history|why|deaths|dead-letters|logs|schedule( list| show|$))\b")
+    LOOKS = re.compile(r"troupectl( (status|jobs|job|history|why|actors|deaths|dead-letters|logs|schedule( list| show|$))\b|$)|curl -s http")
 
-    def __init__(self, test, s, programs=None, numbers=True):
-        """programs: the shell scripts, by name, that the page takes for granted in /usr/local/bin. numbers: see is_as_shown()."""
-        self.test, self.s, self.folder, self.changed, self.numbers = test, s, s.path("bin"), False, numbers
-        self.places = {"/etc/troupe": s.config, "/usr/libexec/troupe/troupe-exec": TROUPE_EXEC, "/usr/local/bin": self.folder,
-                       "/usr/share/doc": os.path.join(TOP, "units"), "/srv": s.path("srv")}
+    def __init__(self, test, s, programs=None, places=None):
+        """programs: the shell scripts, by name, that the page takes for granted in /usr/local/bin. places: what else is other here."""
+        self.test, self.s, self.folder, self.changed = test, s, s.path("bin"), False
+        self.places = {"/etc/troupe/NAME": "/etc/troupe/NAME", "/etc/troupe": s.config, "/usr/libexec/troupe/troupe-exec": TROUPE_EXEC, "/usr/local/bin": self.folder,
+                       "/usr/share/doc": os.path.join(TOP, "units"), "/srv": s.path("srv"),
+                       "$(pkg-config --cflags --libs troupe)": f"-I{TOP}/worker -L{BUILD} -ltroupe -Wl,-rpath,{BUILD}", **(places or {})}
         for folder in self.folder, s.path("srv"):
             os.mkdir(folder)
             os.chmod(folder, 0o777)
         shutil.copy(TROUPECTL, s.path("bin/ctl"))  # another user may not enter the tree
         self.write("/usr/local/bin/troupectl", f'#!/bin/sh\ncase $1 in verify) set -- "$@" --config {s.config};; esac\n'
-                                               f'TROUPE_SOCKET=${{TROUPE_SOCKET:-{s.socket_path}}} exec {self.folder}/ctl "$@"\n')
+                                               f'exec {self.folder}/ctl "$@"\n')
         for name, script in (programs or {}).items():
             self.write(f"/usr/local/bin/{name}", "#!/bin/sh\n" + script)
 
@@ -99,10 +104,12 @@ class Reader:
         return re.sub("|".join(map(re.escape, self.places)), lambda match: self.places[match[0]], text)
 
     def write(self, name, text):
-        path = Path(self.local(name))
+        path = Path(self.s.directory, self.local(name))
         text = self.local(text)
         if path.suffix == ".group":
             text = self.confined(text)
+        if path.name == "troupe.conf":
+            text += f"StateDirectory={self.s.path('state')}\n"
         path.write_text(text, encoding="utf-8")
         if text.startswith("#!"):
             path.chmod(0o755)
@@ -110,14 +117,14 @@ class Reader:
 
     def confined(self, text):
         """A group as far as this machine has its user, and can confine it."""
-        user = ""
+        user = "User=root\n" if os.geteuid() == 0 else ""
         if re.search("^Profile=strict$", text, re.MULTILINE):
             user = "User=nobody\n"
-            text = text.replace("Profile=strict\n", f"Profile=strict\nReadOnlyPaths={os.path.realpath(BUILD)}\nProtectHome=no\n")
+            text = text.replace("Profile=strict\n", f"Profile=strict\nReadOnlyPaths={os.path.realpath(BUILD)} {self.folder}\nProtectHome=no\n")
         if not can_mount():
-            user, text = "", re.sub("^Profile=.*\n", "", text, flags=re.MULTILINE)
+            text = re.sub("^Profile=.*\n", "", text, flags=re.MULTILINE)
         text = re.sub("^ExecStart=/usr/bin/python3 .*\n", rf"\g<0>Environment=PYTHONPATH={BUILD}/python\n", text, flags=re.MULTILINE)
-        return text.replace("User=troupe\n", user)
+        return re.sub("^User=(troupe|www-data)\n", user, text, flags=re.MULTILINE)
 
     def follow(self, blocks):
         if not self.s.process:
@@ -132,19 +139,20 @@ class Reader:
                 self.type(command.replace("\\\n", "").strip(), shown)
 
     def type(self, command, shown):
-        if self.changed and "troupectl reload" not in command:
+        if self.changed and not re.search("troupectl (verify|reload)", command):
             self.s.ctl("reload", check=True)
-        self.changed = False
+        self.changed &= command == "troupectl verify"
         limit_at = time.monotonic() + LIMIT
         shown = self.local(shown)
         status, output = self.run(command)
-        while self.LOOKS.match(command) and not is_as_shown(output, shown, self.numbers) and time.monotonic() < limit_at:
+        while self.LOOKS.match(command) and not is_as_shown(output, shown) and time.monotonic() < limit_at:
             status, output = self.run(command)
-        self.test.assertTrue(is_as_shown(output, shown, self.numbers), f"$ {command}\n{output}\nis not as shown:\n{shown}")
+        self.test.assertTrue(is_as_shown(output, shown), f"$ {command}\n{output}\nis not as shown:\n{shown}")
         self.test.assertTrue(status == 0 or shown, f"{command}: exit status {status}")
 
     def run(self, command):
         done = subprocess.run(["bash", "-c", self.local(command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
                               timeout=LIMIT, cwd=self.s.directory,
-                              env={**os.environ, "LC_ALL": "C.UTF-8", "PATH": f"{self.folder}:{os.environ['PATH']}"})
+                              env={**os.environ, "LC_ALL": "C.UTF-8", "TROUPE_SOCKET": self.s.socket_path, "PYTHONPATH": f"{BUILD}/python",
+                                   "PATH": f"{self.folder}:{os.environ['PATH']}"})
         return done.returncode, done.stdout

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""What troupe-recipes(7), troupe-migration(7) and the README show is what one sees."""
+"""What the guides, troupe-recipes(7), troupe-migration(7) and the README show is what one sees."""
 import os
 import pwd
 import re
 import shutil
+import socket
 import unittest
+from pathlib import Path
 
 from documents import Reader, examples, indented, literal, section, subsections
 from troupe import BUILD, FAULTY_TROUPED, SANITIZED, TROUPE_EXEC, TestCase, can_mount, ini
+from web_client import Web
 
 # The programs that recipes take for granted, by recipe.
 PROGRAMS = {
@@ -54,7 +57,7 @@ NEEDS = {
 FAULTS = {"More memory for the second attempt": "oom:1+"}
 
 
-class Recipes(TestCase):
+class Documents(TestCase):
     def test_there_are_at_least_twenty_recipes(self):
         titles = subsections(section("troupe-recipes.7", "EXAMPLES"))
         self.assertGreaterEqual(len(titles), 20)
@@ -63,12 +66,44 @@ class Recipes(TestCase):
 
     def test_the_end_of_a_flood_in_troupe_troubleshooting(self):
         s = self.started({"mail": ini(f"{TROUPE_EXEC} -- cat")})
-        ids = [s.create("mail", delay_usec=3600 * 10**6) for _ in range(3)]
-        Reader(self, s, numbers=False).follow(examples("troupe-troubleshooting.7"))
+        ids = [s.create("mail", delay_usec=3600 * 10**6) for _ in range(1000)]
+        Reader(self, s).follow(examples("troupe-troubleshooting.7"))
         self.assertEqual({s.job(id)["state"] for id in ids}, {"cancelled"})
 
+    def guide(self, name, **options):
+        Reader(self, self.supervisor(state=True), **options).follow(indented(f"units/guides/{name}.md"))
+
+    def test_guide_a_first_job(self):
+        self.guide("first-job")
+
+    @unittest.skipUnless(shutil.which("convert") and shutil.which("curl"), "ImageMagick or curl is not installed")
+    @unittest.skipUnless(os.geteuid() == 0 and has_user("www-data"), "it needs root and the user www-data")
+    @unittest.skipUnless(*PYTHON)
+    def test_guide_thumbnails(self):
+        with socket.create_server(("localhost", 0)) as free:
+            port = free.getsockname()[1]
+        self.guide("thumbnails", places={"8080": str(port)})
+
+    @unittest.skipUnless(*PYTHON)
+    def test_guide_a_Python_worker(self):
+        self.guide("python-worker")
+
+    @unittest.skipIf(SANITIZED, "the library then needs the sanitizer's")
+    def test_guide_actors_in_C(self):
+        self.guide("actors")
+
+    @unittest.skipUnless(shutil.which("curl"), "curl is not installed")
+    def test_guide_operation(self):
+        s = self.supervisor(state=True).start()
+        os.mkdir(s.path("prometheus"))
+        Path(s.path("prometheus/prometheus.yml")).write_text("rule_files:\nscrape_configs:\n", encoding="ascii")
+        # The service manager and apt are not this machine's; make check-monitoring has a real Prometheus.
+        programs = {"systemctl": ":", "apt": ":", "promtool": "grep -q troupe-alerts $3 && grep -q job_name $3 && echo SUCCESS"}
+        places = {"localhost:7670": Web(self, s.socket_path).name, "/etc/prometheus": s.path("prometheus"), "troupe-admin": "root"}
+        Reader(self, s, programs, places).follow(indented("units/guides/operate.md"))
+
     def test_the_first_group_of_the_README(self):
-        Reader(self, self.supervisor(), numbers=False).follow(indented("README.md", "The first group"))
+        Reader(self, self.supervisor()).follow(indented("README.md", "The first group"))
 
 
 def follow(title, source):
@@ -81,4 +116,4 @@ def follow(title, source):
 
 for _title, _source in (*subsections(section("troupe-recipes.7", "EXAMPLES")).items(),
                         *subsections(section("troupe-migration.7", "EXAMPLES")).items()):
-    setattr(Recipes, "test_recipe_" + re.sub(r"\W+", "_", _title.lower()), follow(_title, _source))
+    setattr(Documents, "test_recipe_" + re.sub(r"\W+", "_", _title.lower()), follow(_title, _source))
