@@ -34,7 +34,12 @@ static void open_history(struct supervisor *supervisor, bool needed)
 {
     const struct config_daemon *config = supervisor->parts.control.config;
     _cleanup_free_ char *path = supervisor_state_file(config, HISTORY_FILE);
-    struct history_options options = {.path = path, .changed = on_changed, .userdata = supervisor};
+    struct history_options options = {
+        .path = path,
+        .changed = on_changed,
+        .settled = supervisor_on_settled,
+        .userdata = supervisor,
+    };
     const bool is_ours = config->state_directory || getenv("STATE_DIRECTORY");
     int r;
 
@@ -73,10 +78,14 @@ void supervisor_open_history(struct supervisor *supervisor)
 
 void supervisor_close_history(struct supervisor *supervisor)
 {
+    struct history *history = TAKE_PTR(supervisor->parts.control.history);
     size_t cursor = 0;
     struct group *group;
 
     while ((group = registry_next(&supervisor->parts.registry, &cursor)))
         use(group, NULL);
-    supervisor->parts.control.history = history_free(supervisor->parts.control.history);
+    if (history && !store_has_ended(history_store(history)))
+        history_abandon(history);
+    else
+        (void)history_free(history);
 }

@@ -61,7 +61,8 @@ struct supervisor {
     struct event_subscriber on_event;
     struct loop_deferred review; /* once a turn after something happened */
     struct timer status_timer;   /* one line for many events */
-    struct timer stop_timer;
+    struct timer stop_timer;     /* until workers are killed, then until `end_by` */
+    usec_t end_by;               /* how long a stop waits for the stores; 0 = workers still run */
     struct restore restore;
     struct timer opening_timer;  /* how long readiness waits for the store */
     struct list reloads;         /* struct reload_call.link; the first one runs */
@@ -166,19 +167,25 @@ void supervisor_await_limits(struct supervisor *supervisor);
 void supervisor_open_store(struct supervisor *supervisor);
 /* A group has gone that may have left jobs on disk: they get a group that no file describes. */
 void supervisor_scan_store(struct supervisor *supervisor);
-/* Whether changes of durable jobs are being written. */
-bool supervisor_store_is_writing(const struct supervisor *supervisor);
 /* Whether jobs are being read: the ends of those that a worker had in hand wait for that. */
 bool supervisor_store_is_restoring(const struct supervisor *supervisor);
 bool supervisor_store_is_opening(const struct supervisor *supervisor);
 /* Whether readiness waits for that. */
 bool supervisor_store_is_awaited(const struct supervisor *supervisor);
 void supervisor_on_opening_timeout(struct timer *timer, usec_t now);
-/* Waits until all is written that can be. Returns false if the store still waits for the disk: to
- * close it would take as long. */
+/* Has the threads of the store and of the history rest (store.h), or work again. Returns whether
+ * both rest; otherwise supervisor_on_settled() follows. */
+bool supervisor_rest_stores(struct supervisor *supervisor);
+void supervisor_resume_stores(struct supervisor *supervisor);
+void supervisor_on_settled(void *userdata);
+/* Without the loop: waits a while until all ends of jobs are written. Returns whether they are. */
 bool supervisor_settle_store(struct supervisor *supervisor);
-/* Like supervisor_settle_store(), but also closes the store. */
-void supervisor_close_store(struct supervisor *supervisor);
+/* A step of the stop, once all workers have stopped: writes what waits, and closes the databases.
+ * Returns whether that has ended, or takes too long; otherwise supervisor_on_settled() follows. */
+bool supervisor_end_stores(struct supervisor *supervisor);
+/* Closes the store and the history, after the loop has ended. A thread that hangs stays, with its
+ * store: the process is about to end. */
+void supervisor_close_stores(struct supervisor *supervisor);
 
 /* ---- supervisor-history.c ---- */
 

@@ -156,7 +156,7 @@ void supervisor_review(struct loop_deferred *deferred)
     struct loop *loop = loop_of(supervisor);
 
     if (supervisor->parts.control.state == CONTROL_STOPPING) {
-        if (!order_stop(&supervisor->parts.registry) && !supervisor_store_is_writing(supervisor))
+        if (!order_stop(&supervisor->parts.registry) && supervisor_end_stores(supervisor))
             loop_stop(loop);
         return;
     }

@@ -8,6 +8,7 @@
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
+#include "supervisor/history/history.h"
 #include "supervisor/store/removal.h"
 #include "supervisor/supervisor-private.h"
 #include <errno.h>
@@ -17,11 +18,10 @@
 
 #define STATE_DIRECTORY "/var/lib/troupe"
 #define STORE_FILE      "troupe.db"
-/* How long to wait for changes to be written; later ones are lost, and the rows stay as they are.
- */
-#define WRITE_TIMEOUT (10 * USEC_PER_SEC)
-/* The store does not report work that no caller waits for. */
-#define LOOK_AGAIN (5 * USEC_PER_MSEC)
+/* How long a stop waits for changes to be written once all workers have stopped; later ones are
+ * lost, and the rows stay as they are. And for how long an upgrade may stop the loop. */
+#define WRITE_TIMEOUT  (10 * USEC_PER_SEC)
+#define SETTLE_TIMEOUT (5 * USEC_PER_SEC)
 /* Groups without durable jobs do not need the store: it may be locked, or on a disk that hangs. */
 #define OPENING_TIMEOUT (5 * USEC_PER_SEC)
 
@@ -186,7 +186,7 @@ static void on_idle(struct durable_jobs *jobs)
 }
 
 /* The end of a job in hand is written once its row has been read. */
-bool supervisor_store_is_writing(const struct supervisor *supervisor)
+static bool is_writing(const struct supervisor *supervisor)
 {
     const struct durable_jobs *durable = &supervisor->parts.durable;
     const bool reads_first = durable->restores && !list_empty(&durable->unread);
@@ -208,6 +208,7 @@ static int open_store(struct supervisor *supervisor)
         .path = path,
         .opened = supervisor->parts.durable.opened,
         .changed = on_changed,
+        .settled = supervisor_on_settled,
         .userdata = supervisor,
     };
 
@@ -274,34 +275,133 @@ void supervisor_on_opening_timeout(struct timer *timer, usec_t now)
     loop_defer(loop_of(supervisor), &supervisor->review);
 }
 
-/* An end that a worker reported while its job was being added is written after that, and one of a
- * job in hand once the store is open. */
-bool supervisor_settle_store(struct supervisor *supervisor)
-{
-    const usec_t end = usec_add(clock_now(), WRITE_TIMEOUT);
-    struct store *store = supervisor->parts.durable.store;
-    bool waits = false;
-    usec_t left;
+/* ---- the end ---- */
 
-    while (store && fault_inject("settle") == 0 && (left = clock_left(end)) > 0 &&
-           ((waits = supervisor_store_is_writing(supervisor) ||
-                     supervisor_store_is_opening(supervisor)) ||
-            store_is_writing(store)))
-        store_work(store, waits || left < LOOK_AGAIN ? left : LOOK_AGAIN);
-    return !store || !(supervisor_store_is_writing(supervisor) || store_is_writing(store));
+/* Waiting for a disk is a step of the loop. Only what was added since the stores rest is written
+ * without it. */
+
+/* Returns both stores; NULL = there is none. */
+static void stores_of(const struct supervisor *supervisor, struct store *ret[2])
+{
+    ret[0] = supervisor->parts.durable.store;
+    ret[1] = history_store(supervisor->parts.control.history);
 }
 
-void supervisor_close_store(struct supervisor *supervisor)
+static bool all(const struct supervisor *supervisor, bool (*is)(const struct store *store))
 {
-    struct store *store = supervisor->parts.durable.store;
-    const bool settled = supervisor_settle_store(supervisor);
+    struct store *stores[2];
 
-    if (store && supervisor->upgrade.approved)
-        store_leave_log(store);
-    else if (store && settled && supervisor->parts.control.state == CONTROL_STOPPING)
-        store_end_run(store);
-    supervisor->parts.durable.store = store_free(store);
-    durable_jobs_close(&supervisor->parts.durable);
+    stores_of(supervisor, stores);
+    return (!stores[0] || is(stores[0])) && (!stores[1] || is(stores[1]));
+}
+
+void supervisor_on_settled(void *userdata)
+{
+    struct supervisor *supervisor = userdata;
+
+    if (supervisor->parts.control.state == CONTROL_STOPPING)
+        loop_defer(loop_of(supervisor), &supervisor->review);
+    else if (supervisor->upgrade.approved)
+        loop_defer(loop_of(supervisor), &supervisor->upgrade.stop);
+}
+
+bool supervisor_rest_stores(struct supervisor *supervisor)
+{
+    struct store *stores[2];
+
+    stores_of(supervisor, stores);
+    if (stores[0])
+        store_rest(stores[0]);
+    if (stores[1]) {
+        history_hurry(supervisor->parts.control.history);
+        store_rest(stores[1]);
+    }
+    return all(supervisor, store_rests);
+}
+
+void supervisor_resume_stores(struct supervisor *supervisor)
+{
+    struct store *stores[2];
+
+    stores_of(supervisor, stores);
+    for (size_t i = 0; i < 2; i++)
+        if (stores[i])
+            store_resume(stores[i]);
+}
+
+/* An end that a worker reported while its job was being added is written after that, and one of a
+ * job in hand once the store is open. */
+static bool is_awaited(const struct supervisor *supervisor)
+{
+    return supervisor->parts.durable.store &&
+           (is_writing(supervisor) || supervisor_store_is_opening(supervisor));
+}
+
+bool supervisor_settle_store(struct supervisor *supervisor)
+{
+    const usec_t end = usec_add(clock_now(), SETTLE_TIMEOUT);
+    usec_t left;
+
+    while (is_awaited(supervisor) && fault_inject("settle") == 0 && (left = clock_left(end)) > 0)
+        store_work(supervisor->parts.durable.store, left);
+    return !is_awaited(supervisor);
+}
+
+static void begin_end(struct supervisor *supervisor, enum store_end how)
+{
+    struct store *stores[2];
+
+    stores_of(supervisor, stores);
+    if (stores[0])
+        store_end(stores[0], how);
+    if (stores[1]) {
+        history_hurry(supervisor->parts.control.history);
+        store_end(stores[1], how == STORE_LEAVE ? STORE_LEAVE : STORE_END);
+    }
+}
+
+bool supervisor_end_stores(struct supervisor *supervisor)
+{
+    struct loop *loop = loop_of(supervisor);
+
+    if (supervisor->end_by == 0) {
+        supervisor->end_by = usec_add(loop_now(loop), WRITE_TIMEOUT);
+        (void)timer_arm(loop_timers(loop), &supervisor->stop_timer, supervisor->end_by);
+    }
+    if (fault_inject("settle") < 0 || loop_now(loop) >= supervisor->end_by)
+        return true;
+    if (is_awaited(supervisor))
+        return false;
+    begin_end(supervisor, STORE_END_RUN);
+    return all(supervisor, store_has_ended);
+}
+
+static void work(const struct supervisor *supervisor, usec_t timeout)
+{
+    struct store *stores[2];
+
+    stores_of(supervisor, stores);
+    store_work(stores[0] && !store_has_ended(stores[0]) ? stores[0] : stores[1], timeout);
+}
+
+void supervisor_close_stores(struct supervisor *supervisor)
+{
+    struct parts *parts = &supervisor->parts;
+    const usec_t end = usec_add(clock_now(), SETTLE_TIMEOUT);
+    usec_t left;
+
+    begin_end(supervisor, supervisor->upgrade.approved ? STORE_LEAVE : STORE_END);
+    while (parts->control.state != CONTROL_STOPPING && !all(supervisor, store_has_ended) &&
+           (left = clock_left(end)) > 0)
+        work(supervisor, left);
+    if (!all(supervisor, store_has_ended))
+        log_warning("what was not written yet is lost: " STORE_SLOW_TEXT);
+    if (parts->durable.store && !store_has_ended(parts->durable.store))
+        store_abandon(parts->durable.store);
+    else
+        parts->durable.store = store_free(parts->durable.store);
+    durable_jobs_close(&parts->durable);
     supervisor_close_history(supervisor);
-    restore_deinit(&supervisor->restore);
+    if (!parts->durable.store)
+        restore_deinit(&supervisor->restore);
 }

@@ -27,6 +27,8 @@
 #define REASON_MAX        2048
 /* Takers answer immediately unless they are stopped. */
 #define SETTLE_TIMEOUT (100 * USEC_PER_MSEC)
+/* How long to wait for the disk of the store, and of the history. */
+#define REST_TIMEOUT (10 * USEC_PER_SEC)
 
 /* ---- the check ---- */
 
@@ -75,16 +77,44 @@ static void read_output(int fd, char *buffer, size_t size)
         *line = ' ';
 }
 
-/* Ends the loop. A blob would be lost that a taker has received and whose record was not read. */
+/* Nothing has changed: the new program may not take over. */
+static void give_up(struct supervisor *supervisor, const char *reason)
+{
+    supervisor->upgrade.approved = false;
+    supervisor_resume_stores(supervisor);
+    fail(supervisor, reason);
+}
+
+/* Ends the loop, once the stores rest. A blob would be lost that a taker has received and whose
+ * record was not read. */
 static void stop(struct loop_deferred *deferred)
 {
     struct supervisor *supervisor = supervisor_of(deferred, upgrade.stop);
+    struct upgrade *upgrade = &supervisor->upgrade;
     struct loop *loop = loop_of(supervisor);
 
-    if (taker_is_asked() && loop_now(loop) < supervisor->upgrade.stop_by)
+    if (!supervisor_rest_stores(supervisor))
+        return;
+    if (upgrade->stop_by == 0)
+        upgrade->stop_by = usec_add(loop_now(loop), SETTLE_TIMEOUT);
+    if (taker_is_asked() && loop_now(loop) < upgrade->stop_by) {
         loop_defer(loop, deferred);
-    else
-        loop_stop(loop);
+        return;
+    }
+    timer_disarm(loop_timers(loop), &upgrade->timeout);
+    loop_stop(loop);
+}
+
+static void approve(struct supervisor *supervisor)
+{
+    struct upgrade *upgrade = &supervisor->upgrade;
+    struct loop *loop = loop_of(supervisor);
+
+    log_notice("upgrading to %s", supervisor->options->program);
+    upgrade->approved = true;
+    upgrade->stop_by = 0;
+    (void)timer_arm(loop_timers(loop), &upgrade->timeout, usec_add(loop_now(loop), REST_TIMEOUT));
+    loop_defer(loop, &upgrade->stop);
 }
 
 static void on_checked(struct spawner_client *client, const struct spawn_exit *how)
@@ -103,10 +133,7 @@ static void on_checked(struct spawner_client *client, const struct spawn_exit *h
     late = upgrade->late;
     end_check(upgrade, loop_of(supervisor));
     if (!late && !how->unknown && !how->signalled && how->code == EXIT_SUCCESS) {
-        log_notice("upgrading to %s", supervisor->options->program);
-        upgrade->approved = true;
-        upgrade->stop_by = usec_add(loop_now(loop_of(supervisor)), SETTLE_TIMEOUT);
-        loop_defer(loop_of(supervisor), &upgrade->stop);
+        approve(supervisor);
         return;
     }
     (void)snprintf(reason, sizeof(reason), "%s --check %s %d%s%s", supervisor->options->program,
@@ -134,6 +161,10 @@ static void on_timeout(struct timer *timer, usec_t now)
     struct supervisor *supervisor = supervisor_of(timer, upgrade.timeout);
     struct upgrade *upgrade = &supervisor->upgrade;
 
+    if (upgrade->approved) {
+        give_up(supervisor, STORE_SLOW_TEXT);
+        return;
+    }
     if (upgrade->pid != 0) {
         spawner_kill(&supervisor->parts.process.spawner, &upgrade->client, upgrade->pid);
         return;
@@ -273,8 +304,8 @@ void supervisor_end_upgrade(struct supervisor *supervisor)
     end_check(upgrade, loop_of(supervisor));
     loop_undefer(&upgrade->begin);
     loop_undefer(&upgrade->stop);
-    if (!list_empty(&upgrade->calls))
-        fail(supervisor, "the supervisor is stopping");
+    if (upgrade->approved || !list_empty(&upgrade->calls))
+        give_up(supervisor, "the supervisor is stopping");
 }
 
 /* ---- what only the process knows ---- */
@@ -289,12 +320,11 @@ static const char *saved_path(const struct supervisor *supervisor, char buffer[P
 /* Returns whether it was saved. */
 static bool save_all(struct supervisor *supervisor, char problem[REASON_MAX])
 {
-    const struct store *store = supervisor->parts.durable.store;
     char path[PATH_MAX];
     int r;
 
     /* This supervisor answers calls that wait for the disk. */
-    if ((store && store_is_slow(store)) || !supervisor_settle_store(supervisor)) {
+    if (!supervisor_settle_store(supervisor)) {
         (void)snprintf(problem, REASON_MAX, "%s", STORE_SLOW_TEXT);
         return false;
     }
@@ -311,8 +341,7 @@ bool supervisor_save(struct supervisor *supervisor)
     notify_alive(&supervisor->notify, clock_now());
     if (save_all(supervisor, problem))
         return true;
-    supervisor->upgrade.approved = false;
-    fail(supervisor, problem);
+    give_up(supervisor, problem);
     return false;
 }
 

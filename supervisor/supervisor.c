@@ -28,9 +28,15 @@ static void kill_all(struct supervisor *supervisor)
 
 static void on_stop_timeout(struct timer *timer, usec_t now)
 {
+    struct supervisor *supervisor = supervisor_of(timer, stop_timer);
+
     (void)now;
+    if (supervisor->end_by > 0) {
+        loop_defer(loop_of(supervisor), &supervisor->review);
+        return;
+    }
     log_warning("not all workers stopped within TimeoutStopSec: they are killed");
-    kill_all(supervisor_of(timer, stop_timer));
+    kill_all(supervisor);
 }
 
 static void stop(struct supervisor *supervisor)
@@ -166,7 +172,7 @@ int supervisor_run(struct supervisor *supervisor)
     } while (r == 0 && supervisor->upgrade.approved && !supervisor_save(supervisor));
     if (r < 0)
         log_error("the event loop failed: %s", strerror(-r));
-    supervisor_close_store(supervisor);
+    supervisor_close_stores(supervisor);
     if (r < 0)
         return r;
     control_drain(supervisor->control, supervisor->upgrade.approved);
@@ -209,8 +215,12 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         supervisor_end_reload(supervisor);
         supervisor_end_upgrade(supervisor);
     }
-    supervisor_close_store(supervisor);
     supervisor_close_socket(supervisor);
+    if (parts->durable.store) { /* its thread hangs, and uses the rest: the process ends */
+        taker_stop();
+        cgroup_tree_deinit(&supervisor->cgroups);
+        return NULL;
+    }
     plans_deinit(&parts->plans);
     free_groups(supervisor);
     if (parts->loop) {

@@ -28,14 +28,13 @@
  * complete with what it has found. */
 #define SEARCH_USEC (5 * USEC_PER_MSEC)
 #define PAGE_USEC   (500 * USEC_PER_MSEC)
-/* How long the end writes rows. */
-#define END_USEC (5 * USEC_PER_SEC)
 
 struct history {
     struct loop *loop;
     struct store *store;
     char *path;
     void (*changed)(void *userdata);
+    void (*settled)(void *userdata);
     void *userdata;
     struct batch *pending; /* waits for more rows; NULL = none */
     struct timer delay;    /* until it is written */
@@ -419,6 +418,14 @@ static void on_changed(void *userdata, enum store_state state)
     tell(userdata);
 }
 
+static void on_settled(void *userdata)
+{
+    const struct history *history = userdata;
+
+    if (history->settled)
+        history->settled(history->userdata);
+}
+
 const char *history_problem(const struct history *history)
 {
     if (!history)
@@ -441,6 +448,7 @@ int history_new(struct history **ret, struct loop *loop, const struct history_op
         .path = options->path,
         .format = &HISTORY_FORMAT,
         .changed = on_changed,
+        .settled = on_settled,
         .userdata = history,
     };
     int r;
@@ -451,6 +459,7 @@ int history_new(struct history **ret, struct loop *loop, const struct history_op
     }
     history->loop = loop;
     history->changed = options->changed;
+    history->settled = options->settled;
     history->userdata = options->userdata;
     list_init(&history->active);
     timer_init(&history->delay, on_delay);
@@ -466,30 +475,30 @@ int history_new(struct history **ret, struct loop *loop, const struct history_op
     return 0;
 }
 
-static bool is_busy(const struct history *history)
+struct store *history_store(struct history *history)
 {
-    const bool works = store_state(history->store) <= STORE_OPEN;
+    return history ? history->store : NULL;
+}
 
-    return store_is_writing(history->store) || (works && store_stats(history->store).n_waiting > 0);
+void history_hurry(struct history *history)
+{
+    hand_over(history);
+    list_for_each (node, &history->active)
+        list_entry(node, struct history_call, active)->left = true;
+}
+
+void history_abandon(struct history *history)
+{
+    store_abandon(history->store);
+    timer_disarm(loop_timers(history->loop), &history->delay);
+    timer_disarm(loop_timers(history->loop), &history->prune);
 }
 
 struct history *history_free(struct history *history)
 {
-    const usec_t end = usec_add(clock_now(), END_USEC);
-    usec_t left;
-
     if (!history)
         return NULL;
-    hand_over(history);
-    list_for_each (node, &history->active)
-        list_entry(node, struct history_call, active)->left = true;
-    while (is_busy(history) && (left = clock_left(end)) > 0)
-        store_work(history->store, left);
-    if (store_is_writing(history->store)) {
-        store_abandon(history->store);
-        timer_disarm(loop_timers(history->loop), &history->prune);
-        return NULL;
-    }
+    history_hurry(history);
     (void)store_free(history->store); /* ends batches, which set the timer */
     timer_disarm(loop_timers(history->loop), &history->prune);
     free(history->path);

@@ -56,15 +56,24 @@ struct history_options {
     const char *path; /* of the database; its directory is made if it is missing. Copied */
     /* Called in the loop when history_problem() has changed. */
     void (*changed)(void *userdata);
+    void (*settled)(void *userdata); /* of the store; NULL = not wanted */
     void *userdata;
 };
 
 /* Starts the thread, which opens the database. Returns 0 or -errno. */
 int history_new(struct history **ret, struct loop *loop, const struct history_options *options);
 
-/* Writes the rows that wait, for a few seconds at most, and ends the thread; calls done() of all
- * calls. If the disk hangs, the thread and its memory stay. NULL allowed; returns NULL. */
+/* Writes the rows that wait, and ends the thread; calls done() of all calls. Does not wait once the
+ * store has ended. NULL allowed; returns NULL. */
 struct history *history_free(struct history *history);
+
+/* Its store, for the end: NULL for NULL. */
+struct store *history_store(struct history *history);
+/* Hands over the rows that wait, and ends calls with -ECANCELED soon: the store is about to rest,
+ * or to end. */
+void history_hurry(struct history *history);
+/* Like history_free(), but the thread hangs: it stays, with all memory. */
+void history_abandon(struct history *history);
 
 /* The rows of the group are kept for `keep`, and within `max` bytes, until the next call: also if
  * the group has gone in the meantime. Call it before the first of its rows. Returns 0 or -ENOMEM.

@@ -32,6 +32,7 @@ struct store_worker {
     usec_t locked_since; /* monotonic: another program holds the lock for writing; 0 = no */
     char reserve[PATH_MAX + 16];
     bool reserved;      /* the reserve is there */
+    bool rests;         /* nothing but changes, as of the last take() */
     usec_t measured_at; /* monotonic: when the sizes in the statistics were read */
 };
 
@@ -44,7 +45,9 @@ struct store {
     usec_t retry;
     int log_pages;
     void (*changed)(void *userdata, enum store_state state);
+    void (*settled)(void *userdata);
     void *userdata;
+    bool at_rest, has_ended;       /* `rests` and `ended`, as of the last event */
     struct list pending;           /* added, and not handed to the thread */
     uint64_t batch;                /* that `pending` will be */
     struct loop_deferred handover; /* at the end of the turn */
@@ -68,8 +71,9 @@ struct store {
     struct list finished;
     struct store_report report;
     struct store_stats stats; /* without `n_waiting` */
-    bool stopping;
-    bool leaves_log, ends_run; /* set before `stopping` */
+    bool resting, stopping;   /* the loop wants it */
+    enum store_end end;       /* set before `stopping` */
+    bool rests, ended;        /* the thread does, or has */
 
     /* Since when the thread opens the database, writes a transaction, or copies the log; 0 = it
      * does not. note_writing() of the thread stores, writing_since() of the loop loads. */

@@ -393,7 +393,7 @@ static bool checkpoint(struct store_worker *worker)
 
     if (pages < worker->pages_copied)
         worker->pages_copied = 0; /* the log has begun again */
-    if (pages - worker->pages_copied < store_of(worker)->log_pages)
+    if (worker->rests || pages - worker->pages_copied < store_of(worker)->log_pages)
         return true;
     worker->pages_copied = pages;
     if (!worker->reserved && !store_of(worker)->format)
@@ -411,7 +411,7 @@ static struct store_task *take_query(struct store *store)
     struct list *node;
 
     pthread_mutex_lock(&store->mutex);
-    node = list_first(&store->queries);
+    node = store->resting ? NULL : list_first(&store->queries);
     if (node) {
         list_unlink(node);
         task_of(node)->taken = true;
@@ -474,12 +474,12 @@ static void answer(struct store_worker *worker)
 
 static bool must_sweep(struct store_worker *worker)
 {
-    return worker->sweeps && is_usable(worker);
+    return worker->sweeps && is_usable(worker) && !worker->rests;
 }
 
 static bool may_retry(struct store_worker *worker)
 {
-    return state_of(worker) == STORE_FULL || state_of(worker) == STORE_FAILED;
+    return !worker->rests && (state_of(worker) == STORE_FULL || state_of(worker) == STORE_FAILED);
 }
 
 /* Returns when to retry after a failure; USEC_INFINITY = never. */
@@ -498,7 +498,17 @@ static bool has_work(struct store *store)
 
     return (!locked &&
             (!list_empty(&store->queue) || store->stopping || must_sweep(&store->worker))) ||
-           (!list_empty(&store->queries) && may_answer(&store->worker));
+           (!store->resting && !list_empty(&store->queries) && may_answer(&store->worker));
+}
+
+/* Tasks that wait until the store is open again do not keep it from resting. */
+static void note_rest(struct store *store)
+{
+    if (!store->resting || store->rests || !list_empty(&store->queue) ||
+        (has_changes(&store->worker) && is_usable(&store->worker)))
+        return;
+    store->rests = true;
+    wake_loop(store);
 }
 
 /* Waits for tasks, for the time to retry, or for the end. */
@@ -508,9 +518,11 @@ static void wait_for_work(struct store *store)
     const struct timespec until = usec_to_timespec(retry_at);
     int r = 0;
 
-    while (!has_work(store) && r == 0)
+    while (!has_work(store) && r == 0) {
+        note_rest(store);
         r = retry_at != USEC_INFINITY ? pthread_cond_timedwait(&store->wake, &store->mutex, &until)
                                       : pthread_cond_wait(&store->wake, &store->mutex);
+    }
 }
 
 /* Takes all tasks that wait. Returns false at the end, when there are none. */
@@ -520,6 +532,8 @@ static bool take(struct store *store)
 
     pthread_mutex_lock(&store->mutex);
     wait_for_work(store);
+    store->rests = false;
+    store->worker.rests = store->resting;
     locked = store->worker.locked_since > 0;
     goes_on = !store->stopping || !list_empty(&store->queue) || locked;
     if (!locked) {
@@ -538,6 +552,7 @@ static void take_more(struct store *store)
     pthread_mutex_lock(&store->mutex);
     list_append(&store->worker.tasks, &store->queue);
     store->taken = store->handed;
+    store->worker.rests = store->resting;
     pthread_mutex_unlock(&store->mutex);
 }
 
@@ -575,9 +590,13 @@ void *store_run(void *userdata)
             change(worker);
         answer(worker);
     }
-    if (store->ends_run && is_usable(worker) && !has_changes(worker))
+    if (store->end == STORE_END_RUN && is_usable(worker) && !has_changes(worker))
         database_end_run(&worker->database);
     finish_all(worker, -ECANCELED, false);
-    database_close(&worker->database, store->leaves_log || !is_usable(worker));
+    database_close(&worker->database, store->end == STORE_LEAVE || !is_usable(worker));
+    pthread_mutex_lock(&store->mutex);
+    store->ended = true;
+    pthread_mutex_unlock(&store->mutex);
+    wake_loop(store);
     return NULL;
 }

@@ -35,7 +35,7 @@ static void hand_over(struct store *store)
 {
     loop_undefer(&store->handover);
     timer_disarm(loop_timers(store->loop), &store->lazy);
-    if (list_empty(&store->pending))
+    if (list_empty(&store->pending) || store->stopping)
         return;
     pthread_mutex_lock(&store->mutex);
     list_append(&store->queue, &store->pending);
@@ -46,13 +46,16 @@ static void hand_over(struct store *store)
 
 static void on_handover(struct loop_deferred *deferred)
 {
-    hand_over(list_entry(deferred, struct store, handover));
+    struct store *store = list_entry(deferred, struct store, handover);
+
+    if (!store->resting)
+        hand_over(store);
 }
 
 static void on_lazy(struct timer *timer, usec_t now)
 {
     (void)now;
-    hand_over(list_entry(timer, struct store, lazy));
+    on_handover(&list_entry(timer, struct store, lazy)->handover);
 }
 
 /* Sets the timer to `after`, unless it runs. */
@@ -199,10 +202,14 @@ static void on_event(void *userdata, uint32_t events)
     pthread_mutex_lock(&store->mutex);
     list_swap(&finished, &store->finished);
     changed = see_report(store);
+    store->at_rest = store->rests;
+    store->has_ended = store->ended;
     pthread_mutex_unlock(&store->mutex);
     if (changed && store->changed)
         store->changed(store->userdata, store->seen.state);
     call_done(store, &finished);
+    if (store->settled && (store->at_rest || store->has_ended))
+        store->settled(store->userdata);
 }
 
 void store_work(struct store *store, usec_t timeout)
@@ -258,6 +265,7 @@ int store_new(struct store **ret, struct loop *loop, const struct store_options 
     store->log_pages = options->log_pages > 0 ? options->log_pages : LOG_PAGES;
     store->retry = options->retry > 0 ? options->retry : RETRY;
     store->changed = options->changed;
+    store->settled = options->settled;
     store->userdata = options->userdata;
     (void)snprintf(store->path, sizeof(store->path), "%s", options->path);
     store->batch = 1;
@@ -312,14 +320,51 @@ static void cancel_queries(struct store *store)
     list_append(&store->finished, &store->queries);
 }
 
-void store_leave_log(struct store *store)
+static void rest(struct store *store, bool resting)
 {
-    store->leaves_log = true;
+    pthread_mutex_lock(&store->mutex);
+    store->resting = resting;
+    store->rests = store->at_rest = false;
+    pthread_cond_signal(&store->wake);
+    pthread_mutex_unlock(&store->mutex);
 }
 
-void store_end_run(struct store *store)
+void store_rest(struct store *store)
 {
-    store->ends_run = true;
+    if (store->resting)
+        return;
+    hand_over(store);
+    rest(store, true);
+}
+
+void store_resume(struct store *store)
+{
+    rest(store, false);
+    loop_defer(store->loop, &store->handover);
+}
+
+bool store_rests(const struct store *store)
+{
+    return store->at_rest;
+}
+
+void store_end(struct store *store, enum store_end how)
+{
+    if (store->stopping)
+        return;
+    release(store, USEC_INFINITY);
+    hand_over(store);
+    pthread_mutex_lock(&store->mutex);
+    cancel_queries(store);
+    store->end = how;
+    store->stopping = true;
+    pthread_cond_signal(&store->wake);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+bool store_has_ended(const struct store *store)
+{
+    return store->has_ended;
 }
 
 void store_abandon(struct store *store)
@@ -334,13 +379,7 @@ struct store *store_free(struct store *store)
 {
     if (!store)
         return NULL;
-    release(store, USEC_INFINITY);
-    hand_over(store);
-    pthread_mutex_lock(&store->mutex);
-    cancel_queries(store);
-    store->stopping = true;
-    pthread_cond_signal(&store->wake);
-    pthread_mutex_unlock(&store->mutex);
+    store_end(store, STORE_END);
     (void)pthread_join(store->thread, NULL);
     cancel_queries(store);
     call_done(store, &store->finished);

@@ -102,22 +102,37 @@ struct store_options {
     int log_pages;
     /* Called in the loop after each change of the state. */
     void (*changed)(void *userdata, enum store_state state);
+    /* Called in the loop when the thread rests, and when it has ended; NULL = not wanted. */
+    void (*settled)(void *userdata);
     void *userdata;
 };
 
 /* Starts the thread, which opens the database. Returns 0 or -errno. */
 int store_new(struct store **ret, struct loop *loop, const struct store_options *options);
 
-/* Waits until all tasks are written, if the store is open, and ends the thread. Calls done() for
- * all of them. NULL allowed; returns NULL. */
+/* Waits until all tasks are written, if the store is open, and the thread has ended. Calls done()
+ * for all of them. NULL allowed; returns NULL. */
 struct store *store_free(struct store *store);
 
-/* Has store_free() leave the log as it is, as for a crash: another process is about to open the
- * database, and the disk that the log would be copied on may hang. */
-void store_leave_log(struct store *store);
+/* Begins the end, while the loop continues: the thread writes all tasks, if the store is open,
+ * closes the database and ends. Tasks that are added later end with -ECANCELED in store_free(),
+ * which does not wait once store_has_ended(). */
+enum store_end {
+    STORE_END,
+    STORE_END_RUN, /* if all tasks are written, notes that trouped was stopped: no job is in hand */
+    STORE_LEAVE,   /* leaves the log as it is, as for a crash: another process is about to open the
+                    * database, and the disk that the log would be copied on may hang */
+};
+void store_end(struct store *store, enum store_end how);
+bool store_has_ended(const struct store *store);
 
-/* Has store_free() note that trouped was stopped, if all tasks are written: no job is in hand. */
-void store_end_run(struct store *store);
+/* Has the thread finish what it was handed, and then rest, while the loop continues: the process is
+ * about to end, and its end would wait for a thread that waits for the disk. Tasks that are added
+ * later, and queries, wait for store_resume(); store_work() and store_end() write tasks, without
+ * other work on the database. */
+void store_rest(struct store *store);
+void store_resume(struct store *store);
+bool store_rests(const struct store *store);
 
 /* Ends what the loop does for it, but not the thread, which hangs: it and its memory stay. For the
  * end of the process. */

@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 
 from test_durable import HOUR, Case, actor
-from troupe import user
+from troupe import SANITIZED, helper, user
 
 READER, SUBMITTER = 2003, 2002
 JOBS = "io.troupe.Jobs."
@@ -312,6 +312,63 @@ class History(Case):
             connection.execute("ROLLBACK")
         s.until(lambda: self.metric(s, "rows") == 41)
         self.assertEqual(self.found(s), [*ids[::-1], "before"])
+
+    @contextlib.contextmanager
+    def hanging(self):
+        """A supervisor whose history hangs within the block; a job has ended."""
+        s = self.durable({"past": actor(History="30d"), "other": actor()}, History="30d")
+        if SANITIZED:
+            self.skipTest("needs a library before all others")
+        s.history, hangs = s.path("state/history.db"), Path(s.path("hangs"))
+        s.environment.update(LD_PRELOAD=helper("preload/hanging-history.so"), HANGING_HISTORY=str(hangs))
+        s.start()
+        s.do("past", "echo", id="before")
+        self.assertEqual(self.found(s), ["before"])
+        hangs.touch()
+        s.do("past", "echo", id="late")
+        s.until(lambda: os.path.exists(s.path("hangs-hangs")))
+        try:
+            yield s
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                hangs.unlink()
+
+    def test_Q14_an_upgrade_waits_for_a_slow_history_while_jobs_run_on(self):
+        with self.hanging() as s:
+            upgrade = s.connect()
+            upgrade.send("io.troupe.Supervisor.Upgrade", {})
+            s.until(lambda: "upgrading to" in s.log())
+            pid = s.supervisor_pid
+            for _ in range(3):
+                s.do("other", "echo")
+                s.do("past", "echo")
+            self.assertEqual(s.supervisor_pid, pid)
+        self.refused("Restarting", upgrade.reply)
+        self.assertNotEqual(s.supervisor_pid, pid)
+        s.do("past", "echo", id="after")
+        self.assertEqual(len(self.found(s)), 6)
+
+    def test_Q14_an_upgrade_is_refused_while_the_history_hangs(self):
+        with self.hanging() as s:
+            self.assertIn("the disk does not answer", self.refused("NotUpgraded", s.call, "Upgrade")["reason"])
+            s.do("past", "echo", id="after")
+        s.until(lambda: self.found(s) == ["after", "late", "before"])
+        s.ctl("upgrade", check=True)
+
+    def test_Q14_a_stop_waits_for_a_slow_history_and_answers(self):
+        with self.hanging() as s:
+            s.terminate()
+            s.until(lambda: s.call("GetInfo")["state"] == "stopping")
+            s.until(lambda: not s.children())
+            self.assertEqual(s.call("GetInfo")["state"], "stopping")
+        self.assertEqual(s.wait_end(), 0)
+        s.start()
+        self.assertEqual(self.found(s), ["late", "before"])
+
+    def test_Q14_a_stop_ends_though_the_history_hangs(self):
+        with self.hanging() as s:
+            s.stop()
+            self.assertIn("what was not written yet is lost", s.log())
 
     def test_Q14_without_a_history_a_search_says_so(self):
         s = self.supervisor({"actor": actor()}, state=True).start()

@@ -18,6 +18,12 @@ static void on_change(void *userdata, enum store_state state)
         loop_stop(loop);
 }
 
+static void on_settled(void *userdata)
+{
+    (void)userdata;
+    loop_stop(loop);
+}
+
 static void run_until(enum store_state state)
 {
     wanted = state;
@@ -27,7 +33,8 @@ static void run_until(enum store_state state)
 
 static void start(void)
 {
-    const struct store_options options = {.path = scratch.path, .changed = on_change};
+    const struct store_options options = {
+        .path = scratch.path, .changed = on_change, .settled = on_settled};
 
     ck_assert_int_eq(store_new(&store, loop, &options), 0);
 }
@@ -372,6 +379,47 @@ TEST(the_end_writes_what_waits)
     start();
     ck_assert_int_eq(fetch(1), 0);
     ck_assert_int_eq(fetch(2), 0);
+}
+
+TEST(a_store_that_rests_writes_what_it_was_handed_and_then_waits)
+{
+    struct change first = change(1, apply_add), late = change(2, apply_add);
+    struct change query = change(1, apply_fetch);
+
+    query.task.query = true;
+    run_until(STORE_OPEN);
+    add(&first);
+    store_rest(store);
+    add(&late);
+    add(&query);
+    while (!store_rests(store))
+        ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_int_eq(first.result, 0);
+    ck_assert_int_eq(late.result, 1000);
+    ck_assert_int_eq(query.result, 1000);
+    store_work(store, 60 * USEC_PER_SEC);
+    ck_assert_int_eq(late.result, 0);
+    ck_assert_int_eq(query.result, 1000);
+    store_resume(store);
+    run_until_done();
+    ck_assert_int_eq(query.result, 0);
+}
+
+TEST(a_store_ends_while_the_loop_continues)
+{
+    struct change first = change(1, apply_add), late = change(2, apply_add);
+
+    run_until(STORE_OPEN);
+    add(&first);
+    store_end(store, STORE_END);
+    add(&late);
+    while (!store_has_ended(store))
+        ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_int_eq(first.result, 0);
+    store = store_free(store);
+    ck_assert_int_eq(late.result, -ECANCELED);
+    start();
+    ck_assert_int_eq(fetch(2), JOB_ROWS_E_MISSING);
 }
 
 TEST(numbers_are_never_used_again)
