@@ -6,11 +6,13 @@
 #include "shared/ring/memory.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define BLOB_SEALS (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -111,6 +113,15 @@ static bool has_hidden_memory(const struct stat *status)
     return (uint64_t)status->st_blocks * 512 > pages * page;
 }
 
+/* A file of huge pages (MFD_HUGETLB) also takes seals, but a recipient that maps it needs huge
+ * pages, which the kernel may lack. */
+static bool has_ordinary_pages(int fd)
+{
+    struct statfs status;
+
+    return fstatfs(fd, &status) == 0 && status.f_type == TMPFS_MAGIC;
+}
+
 int payload_blob_check(int fd, uint64_t size)
 {
     const int seals = fcntl(fd, F_GET_SEALS), mode = fcntl(fd, F_GETFL);
@@ -125,7 +136,7 @@ int payload_blob_check(int fd, uint64_t size)
         return -EPROTO;
     if (fstat(fd, &status) < 0 || status.st_size < 0 || (uint64_t)status.st_size != size)
         return -EPROTO;
-    return has_hidden_memory(&status) ? -EPROTO : 0;
+    return has_hidden_memory(&status) || !has_ordinary_pages(fd) ? -EPROTO : 0;
 }
 
 int payload_blob_map(int fd, size_t size, const void **ret_data)

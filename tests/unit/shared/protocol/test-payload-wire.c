@@ -156,6 +156,21 @@ TEST(a_blob_with_memory_behind_its_end_is_refused)
     close_fd(fd);
 }
 
+/* Its recipient could map it only while the kernel has free huge pages. */
+TEST(a_blob_of_huge_pages_is_refused)
+{
+    const off_t size = 1 << 30; /* a multiple of all sizes of pages */
+    int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+
+    if (fd < 0)
+        return; /* the kernel or the machine has none */
+    ck_assert_int_eq(ftruncate(fd, size), 0);
+    ck_assert_int_eq(
+        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+    ck_assert_int_eq(payload_blob_check(fd, (uint64_t)size), -EPROTO);
+    close_fd(fd);
+}
+
 TEST(empty_and_endless_blobs_are_refused)
 {
     const void *mapped;
