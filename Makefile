@@ -115,7 +115,7 @@ E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS)) $(E2E_PRELOADS)
 
 .PHONY: all run python check check-python check-binding check-programs check-unit check-stress check-e2e check-docs check-web check-nats check-monitoring check-clients check-layers check-chaos check-upgrades check-asan check-tsan \
-	check-model check-world check-world-mutants check-world-builds check-valgrind check-systemd check-powercut check-vm check-packages check-image fuzz lint fmt install install-files uninstall deb deb-deps bench bench-quick bench-deps bench-instructions help deps clean \
+	check-model check-world check-world-mutants check-world-builds check-valgrind check-systemd check-powercut check-vm check-packages check-image fuzz lint fmt site install install-files uninstall deb deb-deps bench bench-quick bench-deps bench-instructions help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -607,6 +607,13 @@ fmt:
 	@.ci/deps clang-format
 	clang-format -i $(OURS)
 
+# ---- site -----------------------------------------------------------------------------------------
+
+# README, guides and manual pages as static pages, which need no server. Nothing is downloaded but Debian's packages.
+site: deps
+	@.ci/deps mandoc python3-markdown
+	@$(DEBIAN_PYTHON) units/site/build '$(VERSION)' '$(BUILD)/site' $(MANUALS)
+
 # ---- install --------------------------------------------------------------------------------------
 
 # @NAME@ in what is installed; paths in units, manuals and README are written for /usr.
@@ -712,6 +719,7 @@ help:
 	@echo '                    instructions per job in the supervisor, by callgrind'
 	@echo 'make bench-deps     the peers, by apt-get'
 	@echo 'make lint fmt       static analysis, layers; layout'
+	@echo 'make site           README, guides and manual pages as a static site with a search, in build/site'
 	@echo 'make install        DESTDIR= PREFIX=/usr; and uninstall'
 	@echo 'make deb            Debian packages, in build/deb'
 	@echo 'make deps           what is missing, by apt-get; run and check do it by themselves'
