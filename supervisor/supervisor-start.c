@@ -325,6 +325,7 @@ void supervisor_use_cgroups(struct supervisor *supervisor)
 {
     const char *missing = cgroup_tree_missing(&supervisor->cgroups);
 
+    supervisor->cgroups.loop = supervisor->parts.loop;
     if (supervisor->cgroups.fd >= 0)
         supervisor->parts.process.cgroups = &supervisor->cgroups;
     supervisor->parts.control.cgroups_text = supervisor->cgroups.text;

@@ -242,10 +242,10 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
     notify_deinit(&supervisor->notify);
     if (parts->loop)
         alarms_deinit(&parts->alarms);
+    cgroup_tree_deinit(&supervisor->cgroups);
     taker_set_loop(NULL);
     loop_free(parts->loop);
     taker_stop();
-    cgroup_tree_deinit(&supervisor->cgroups);
     config_free(supervisor->config);
     config_problems_deinit(&supervisor->problems);
     strv_free(parts->control.kept_back);

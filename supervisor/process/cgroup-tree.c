@@ -189,6 +189,7 @@ static void describe(struct cgroup_tree *tree)
 int cgroup_tree_init(struct cgroup_tree *tree, const char *root, pid_t keeper)
 {
     *tree = (struct cgroup_tree)CGROUP_TREE_NULL;
+    list_init(&tree->leftovers);
     _cleanup_free_ char *path = NULL;
     int r = 0;
     if (!root)
@@ -254,7 +255,7 @@ static void sweep_one(struct cgroup_tree *tree, const struct dirent *entry)
     cgroup.fd = openat(tree->fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     (void)cgroup_kill(&cgroup);
     cgroup_deinit(&cgroup);
-    (void)unlinkat(tree->fd, entry->d_name, AT_REMOVEDIR); /* otherwise at the end */
+    cgroup_leave_directory(tree, entry->d_name);
 }
 
 void cgroup_tree_sweep(struct cgroup_tree *tree)
@@ -279,8 +280,10 @@ static void remove_leftover(struct cgroup_tree *tree, const struct dirent *entry
 
 void cgroup_tree_deinit(struct cgroup_tree *tree)
 {
-    if (tree->fd >= 0)
+    if (tree->fd >= 0) {
+        cgroup_forget_leftovers(tree);
         each_slot(tree, remove_leftover);
+    }
     tree->fd = close_fd(tree->fd);
     free(TAKE_PTR(tree->adopted));
     free(TAKE_PTR(tree->path));

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/cgroup.h"
 #include "shared/base/cleanup.h"
+#include "supervisor/loop/loop.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define CPU_PERIOD_USEC 100000
 
@@ -93,16 +97,99 @@ int cgroup_set_limits(struct cgroup *cgroup, const struct cgroup_tree *tree,
     return 0;
 }
 
+/* ---- leftovers ---- */
+
+/* A cgroup that its slot has left while processes in it were still dying. */
+struct leftover {
+    struct list link;
+    struct cgroup_tree *tree;
+    int fd; /* its cgroup.events */
+    struct loop_watch watch;
+    char name[];
+};
+
+static void forget(struct leftover *leftover)
+{
+    loop_unwatch(leftover->tree->loop, &leftover->watch);
+    list_unlink(&leftover->link);
+    close_fd(leftover->fd);
+    free(leftover);
+}
+
+static bool is_busy(const struct cgroup_tree *tree, const char *name)
+{
+    return unlinkat(tree->fd, name, AT_REMOVEDIR) < 0 && errno == EBUSY;
+}
+
+/* The kernel reports a change until the file is read. */
+static void on_change(void *userdata, uint32_t events)
+{
+    struct leftover *leftover = userdata;
+    char text[64];
+
+    (void)events;
+    if (pread(leftover->fd, text, sizeof(text), 0) < 0 || !is_busy(leftover->tree, leftover->name))
+        forget(leftover);
+}
+
+void cgroup_leave_directory(struct cgroup_tree *tree, const char *name)
+{
+    const size_t size = strlen(name) + 1;
+    struct leftover *leftover;
+    _cleanup_free_ char *path = NULL;
+
+    if (!is_busy(tree, name) || !tree->loop || asprintf(&path, "%s/cgroup.events", name) < 0)
+        return;
+    leftover = calloc(1, sizeof(*leftover) + size);
+    if (!leftover)
+        return;
+    leftover->tree = tree;
+    memcpy(leftover->name, name, size);
+    list_push_back(&tree->leftovers, &leftover->link);
+    leftover->fd = openat(tree->fd, path, O_RDONLY | O_CLOEXEC);
+    if (leftover->fd < 0 ||
+        loop_watch_fd(tree->loop, &leftover->watch, leftover->fd, POLLPRI, on_change, leftover) < 0)
+        forget(leftover);
+}
+
+/* The slot with this name uses the directory again. */
+static void keep_directory(struct cgroup_tree *tree, const char *name)
+{
+    list_for_each_safe (node, &tree->leftovers) {
+        struct leftover *leftover = list_entry(node, struct leftover, link);
+
+        if (strcmp(leftover->name, name) == 0)
+            forget(leftover);
+    }
+}
+
+void cgroup_forget_leftovers(struct cgroup_tree *tree)
+{
+    list_for_each_safe (node, &tree->leftovers)
+        forget(list_entry(node, struct leftover, link));
+}
+
+void cgroup_leave(struct cgroup *cgroup, struct cgroup_tree *tree)
+{
+    if (cgroup->fd >= 0)
+        cgroup_leave_directory(tree, cgroup->name);
+    cgroup_deinit(cgroup);
+}
+
+/* ---- a slot's cgroup ---- */
+
 /*
  * Makes a new directory for the slot: since Linux 6.14 every process cloned into a cgroup dies
  * immediately if its cgroup.kill was ever written. Kills the processes of an earlier life. -EBUSY
  * while these still die.
  */
-static int make_directory(const struct cgroup_tree *tree, struct cgroup *cgroup)
+static int make_directory(struct cgroup_tree *tree, struct cgroup *cgroup)
 {
     bool existed = mkdirat(tree->fd, cgroup->name, 0755) < 0, dying = false;
     if (existed && errno != EEXIST)
         return -errno;
+    if (existed)
+        keep_directory(tree, cgroup->name);
     if (existed && unlinkat(tree->fd, cgroup->name, AT_REMOVEDIR) == 0)
         existed = mkdirat(tree->fd, cgroup->name, 0755) < 0;
     else if (existed)
@@ -129,8 +216,8 @@ static int begin(struct cgroup *cgroup, const struct cgroup_tree *tree, const ch
     return 0;
 }
 
-int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
-                const struct config_group *group, const char *slot)
+int cgroup_init(struct cgroup *cgroup, struct cgroup_tree *tree, const struct config_group *group,
+                const char *slot)
 {
     int r = begin(cgroup, tree, slot);
     if (r != 0)
@@ -139,7 +226,7 @@ int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
     if (r == 0)
         r = cgroup_set_limits(cgroup, tree, group);
     if (r < 0) {
-        cgroup_deinit(cgroup);
+        cgroup_leave(cgroup, tree);
         return r;
     }
     oom_begin(cgroup);
@@ -201,14 +288,4 @@ int cgroup_kill(const struct cgroup *cgroup)
     if (cgroup->fd < 0)
         return CGROUP_E_UNAVAILABLE;
     return cgroup_write(cgroup->fd, "cgroup.kill", "1");
-}
-
-int cgroup_remove(struct cgroup *cgroup, const struct cgroup_tree *tree)
-{
-    if (cgroup->fd < 0)
-        return 0;
-    if (unlinkat(tree->fd, cgroup->name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-        return errno == EBUSY || errno == ENOTEMPTY ? CGROUP_E_BUSY : -errno;
-    cgroup_deinit(cgroup);
-    return 0;
 }

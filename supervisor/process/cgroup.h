@@ -18,16 +18,18 @@
  * caller uses process groups.
  */
 
+#include "shared/base/list.h"
 #include "supervisor/config/cgroup-limits.h"
 #include "supervisor/config/config.h"
 #include "supervisor/process/cgroup-oom.h"
 #include <stdbool.h>
 #include <stdint.h>
 
+struct loop;
+
 enum {
     _CGROUP_E_SUCCESS,
     CGROUP_E_UNAVAILABLE, /* no delegated cgroup v2; see cgroup_tree_missing() */
-    CGROUP_E_BUSY,        /* processes remain: kill, wait for their end, try again */
 };
 
 struct cgroup_tree {
@@ -39,8 +41,10 @@ struct cgroup_tree {
     bool complete;
     uint64_t *adopted; /* inodes of the cgroups that cgroup_tree_sweep() spares */
     size_t n_adopted;
-    unsigned n_waits;     /* during cgroup_tree_deinit() */
-    struct oom_above oom; /* seen so far */
+    struct loop *loop;     /* set by the owner; NULL = cgroups that are left stay until the end */
+    struct list leftovers; /* struct leftover.link */
+    unsigned n_waits;      /* during cgroup_tree_deinit() */
+    struct oom_above oom;  /* seen so far */
 };
 
 /* The cgroup of a slot. */
@@ -84,8 +88,8 @@ const char *cgroup_tree_missing(const struct cgroup_tree *tree);
  * supervisor's, killing its processes. Sets the limits of `group` whose controller exists. Returns
  * 0, CGROUP_E_UNAVAILABLE or -errno.
  */
-int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
-                const struct config_group *group, const char *slot);
+int cgroup_init(struct cgroup *cgroup, struct cgroup_tree *tree, const struct config_group *group,
+                const char *slot);
 
 /* Opens the cgroup that an earlier supervisor has made for this slot, with the processes in it.
  * Returns 0, CGROUP_E_UNAVAILABLE (also if it is gone) or -errno. */
@@ -111,6 +115,9 @@ unsigned cgroup_tree_controllers(const struct cgroup_tree *tree);
  * -errno. */
 int cgroup_kill(const struct cgroup *cgroup);
 
-/* Removes the directory and closes it. Returns 0 (also without a directory), CGROUP_E_BUSY
- * (still open) or -errno. */
-int cgroup_remove(struct cgroup *cgroup, const struct cgroup_tree *tree);
+/* Closes the directory, and removes it once no process is left in it. Harmless on CGROUP_NULL. */
+void cgroup_leave(struct cgroup *cgroup, struct cgroup_tree *tree);
+/* Like cgroup_leave(), for the directory of this name. */
+void cgroup_leave_directory(struct cgroup_tree *tree, const char *name);
+/* Closes what is left, and lets it be. */
+void cgroup_forget_leftovers(struct cgroup_tree *tree);

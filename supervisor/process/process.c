@@ -505,10 +505,10 @@ void process_release(struct process *process)
     process_kill_cgroup(process);
     process->pid = 0;
     capture_finish(&process->output);
-    if (process->cgroup.fd >= 0 &&
-        (process_has_mate(process) ||
-         cgroup_remove(&process->cgroup, process->context->cgroups) != 0))
-        cgroup_deinit(&process->cgroup); /* processes in it still die: the next start uses it */
+    if (process_has_mate(process))
+        cgroup_deinit(&process->cgroup);
+    else
+        cgroup_leave(&process->cgroup, process->context->cgroups);
     if (process->forked && process->mate)
         call_listener_pause(&process->mate->calls, false);
     FAULT_POINT("process.release");

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "supervisor/loop/loop.h"
 #include "supervisor/process/cgroup.h"
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/suite.h"
@@ -143,7 +144,7 @@ TEST(without_delegation_every_function_says_so)
     ck_assert_int_eq(cgroup.fd, -1);
     ck_assert_int_eq(cgroup_set_limits(&cgroup, &tree, &group), CGROUP_E_UNAVAILABLE);
     ck_assert_int_eq(cgroup_kill(&cgroup), CGROUP_E_UNAVAILABLE);
-    ck_assert_int_eq(cgroup_remove(&cgroup, &tree), 0);
+    cgroup_leave(&cgroup, &tree);
 }
 
 TEST(limits_that_no_slot_will_have_are_named)
@@ -292,23 +293,6 @@ TEST(a_slot_whose_cgroup_is_gone_cannot_be_adopted)
     ck_assert_ptr_null(cgroup.name);
 }
 
-TEST(a_slot_that_is_not_empty_is_busy_and_removed_later)
-{
-    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
-    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/5"), 0);
-    put("digest:5/file", "");
-    ck_assert_int_eq(cgroup_remove(&cgroup, &tree), CGROUP_E_BUSY);
-    ck_assert_int_ge(cgroup.fd, 0);
-    char path[128];
-    (void)snprintf(path, sizeof(path), "%s/digest:5/file", root);
-    ck_assert_int_eq(unlink(path), 0);
-    ck_assert_int_eq(cgroup_remove(&cgroup, &tree), 0);
-    ck_assert_int_eq(cgroup.fd, -1);
-    ck_assert_int_eq(cgroup_remove(&cgroup, &tree), 0);
-    (void)snprintf(path, sizeof(path), "%s/digest:5", root);
-    ck_assert_int_lt(access(path, F_OK), 0);
-}
-
 TEST(empty_leftovers_go_with_the_tree)
 {
     char path[128];
@@ -320,6 +304,13 @@ TEST(empty_leftovers_go_with_the_tree)
     ck_assert_int_lt(access(path, F_OK), 0);
     (void)snprintf(path, sizeof(path), "%s/not-a-slot", root);
     ck_assert_int_eq(access(path, F_OK), 0);
+}
+
+static bool is_there(const char *name)
+{
+    char path[128];
+    (void)snprintf(path, sizeof(path), "%s/%s", root, name);
+    return access(path, F_OK) == 0;
 }
 
 /* Where cgroup v2 is mounted and ours to change; empty where that is not to be had. */
@@ -354,14 +345,6 @@ static void remove_real_root(void)
     mount[0] = '\0';
 }
 
-static void wait_until_empty(void)
-{
-    char name[64];
-    (void)snprintf(name, sizeof(name), "%s/cgroup.events", cgroup.name);
-    while (strstr(get(name), "populated 1"))
-        sched_yield();
-}
-
 /* The process of the test moves into the cgroup, and must not be the one that kills it. */
 #define REAL .setup = make_real_root, .teardown = remove_real_root, .unchecked = true
 
@@ -391,13 +374,10 @@ TEST(a_worker_born_in_a_real_cgroup_is_killed_with_its_children, REAL)
     char line[6];
     ck_assert_int_eq(read(fds[0], line, sizeof(line)), 6);
     ck_assert_int_eq(atoi(get("digest:0/cgroup.procs")), result.pid);
-    ck_assert_int_eq(cgroup_remove(&cgroup, &tree), CGROUP_E_BUSY);
     ck_assert_int_eq(cgroup_kill(&cgroup), 0);
     struct spawn_exit how = reap_and_close(&result);
     ck_assert(how.signalled && how.code == SIGKILL);
     ck_assert_int_eq(read(fds[0], line, 1), 0); /* the grandchild held the pipe as well */
-    wait_until_empty();
-    ck_assert_int_eq(cgroup_remove(&cgroup, &tree), 0);
 }
 
 /* Its exit status, or minus the signal that ended it. */
@@ -426,30 +406,93 @@ TEST(a_worker_lives_in_a_slot_in_which_another_was_killed, REAL)
     cgroup_deinit(&cgroup); /* as it is left when something in it is still dying */
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), 0);
     ck_assert_int_eq(run_true(), 0);
-    ck_assert_int_eq(cgroup_remove(&cgroup, &tree), 0);
+    cgroup_leave(&cgroup, &tree);
+    ck_assert(!is_there("digest:0"));
 }
 
-TEST(a_slot_with_something_alive_in_it_is_busy_until_that_is_dead, REAL)
+static struct spawn_result start_sleep(void)
 {
     char *const argv[] = {"/bin/sleep", "1000", NULL}, *const environment[] = {NULL};
     struct spawn_result result;
     const char *step;
+    struct spawn_options options = {
+        .argv = argv, .environment = environment, .cgroup_fd = cgroup.fd};
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), 0);
+    return result;
+}
+
+TEST(a_slot_with_something_alive_in_it_is_busy_until_that_is_dead, REAL)
+{
     if (mount[0] == '\0') {
         printf("skipped: no writable cgroup v2\n");
         return;
     }
     ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), 0);
-    struct spawn_options options = {
-        .argv = argv, .environment = environment, .cgroup_fd = cgroup.fd};
-    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), 0);
+    struct spawn_result result = start_sleep();
     cgroup_deinit(&cgroup);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), -EBUSY);
     struct spawn_exit how = reap_and_close(&result);
     ck_assert(how.signalled && how.code == SIGKILL);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), 0);
     ck_assert_int_eq(run_true(), 0);
-    ck_assert_int_eq(cgroup_remove(&cgroup, &tree), 0);
+    cgroup_leave(&cgroup, &tree);
+    ck_assert(!is_there("digest:0"));
+}
+
+/* Looks at the directory in each turn. */
+static void on_turn(struct timer *timer, usec_t now)
+{
+    if (!is_there("digest:0"))
+        loop_stop(tree.loop);
+    else
+        timer_arm(loop_timers(tree.loop), timer, now + USEC_PER_MSEC);
+}
+
+TEST(a_slot_that_was_left_goes_when_the_last_process_in_it_has_ended, REAL)
+{
+    const struct loop_options options = {.kind = LOOP_ANY};
+    const char *reason;
+    struct timer timer;
+    if (mount[0] == '\0') {
+        printf("skipped: no writable cgroup v2\n");
+        return;
+    }
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
+    ck_assert_int_eq(loop_new(&tree.loop, &options, &reason), 0);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), 0);
+    struct spawn_result result = start_sleep();
+    cgroup_leave(&cgroup, &tree);
+    ck_assert(is_there("digest:0"));
+    ck_assert_int_eq(kill(result.pid, SIGKILL), 0);
+    (void)reap_and_close(&result);
+    timer_init(&timer, on_turn);
+    timer_arm(loop_timers(tree.loop), &timer, 0);
+    ck_assert_int_eq(loop_run(tree.loop), 0);
+    ck_assert(list_empty(&tree.leftovers));
+    loop_free(tree.loop);
+}
+
+TEST(a_slot_that_was_left_stays_if_it_is_used_again, REAL)
+{
+    const struct loop_options options = {.kind = LOOP_ANY};
+    const char *reason;
+    if (mount[0] == '\0') {
+        printf("skipped: no writable cgroup v2\n");
+        return;
+    }
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
+    ck_assert_int_eq(loop_new(&tree.loop, &options, &reason), 0);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), 0);
+    struct spawn_result result = start_sleep();
+    cgroup_leave(&cgroup, &tree);
+    ck_assert_int_eq(kill(result.pid, SIGKILL), 0);
+    (void)reap_and_close(&result);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/0"), 0);
+    ck_assert(list_empty(&tree.leftovers));
+    ck_assert_int_eq(run_true(), 0);
+    cgroup_leave(&cgroup, &tree);
+    loop_free(tree.loop);
 }
 
 const struct suite suite = {.setup = set_up, .teardown = tear_down};
