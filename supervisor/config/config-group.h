@@ -178,6 +178,7 @@ struct config_group {
     struct config_strings environment; /* KEY=VALUE, Environment= and EnvironmentFile= merged */
     struct config_strings environment_files; /* as written; "-" in front: may be missing */
     struct config_strings after;
+    bool autostart; /* yes */
 
     /* [Pool] */
     struct config_size size; /* up to 4096 */

@@ -428,7 +428,7 @@ void group_restore(struct group *group)
     group->removal = GROUP_STAYS;
     list_unlink(&group->removed_link);
     group_reopen(group);
-    group_set_pending(group, true);
+    group_set_pending(group, group->config->autostart);
 }
 
 void group_drained(struct group *group)

@@ -227,6 +227,23 @@ class Stopping(Services):
         self.assertEqual(s.deaths()[0]["exit_status"], 7)
 
 
+class Autostart(Services):
+    def test_a_group_that_does_not_start_by_itself_is_stopped_until_it_is_started(self):
+        s = self.one("time.sleep(10000)\n", Group={"Autostart": "no"})
+        s.write("b.group", service("/bin/sleep 1000000", Group={"After": "a"}))
+        s.call("Reload")
+        s.wait_for(lambda: self.state(s, "b/0") == "idle")
+        self.assertEqual(s.group("a")["state"], "stopped")
+        self.assertIn("troupectl start a", s.ctl("why", "a", check=True).stdout)
+        s.call("Start", target="a", wait=True)
+        generation = s.worker("a/0")["generation"]
+        s.ctl("upgrade", check=True)
+        self.assertEqual((self.state(s), s.worker("a/0")["generation"]), ("idle", generation))
+        s.call("Stop", target="a", wait=True)
+        s.ctl("upgrade", check=True)
+        self.assertEqual(s.group("a")["state"], "stopped")
+
+
 class Ends(Services):
     """Which ends of a service count as failures."""
     STAYS_DOWN = "stopped", "failed"

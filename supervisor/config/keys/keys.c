@@ -94,6 +94,7 @@ static const struct config_key GROUP_KEYS[] = {
      .allowed = "the absolute path of a file, with - in front if it may be missing"},
     {IN_GROUP("After", GROUPS, after), LIVE,
      .allowed = "names of other groups, separated by spaces"},
+    {IN_GROUP("Autostart", BOOL, autostart), LIVE, DEFAULT("yes"), .allowed = "no, yes"},
 
     {IN_POOL("Size", POOL_SIZE, size), DEFAULT("1"), .min = 1, .max = 4096,
      .allowed = "a number from 1 to 4096, a share of the processors from 1% to 1000%, or a range "
