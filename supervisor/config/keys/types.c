@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/keys/types.h"
+#include "supervisor/config/keys/types-private.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/base/hash.h"
-#include "shared/base/log.h"
-#include "supervisor/config/keys/keys.h"
 #include "supervisor/config/sandbox/sandbox-words.h"
 #include "supervisor/config/syntax/envfile.h"
 #include "supervisor/config/syntax/strings.h"
@@ -18,189 +16,18 @@
 
 #define PATHS_MAX 100 /* in one key of [Sandbox] */
 
-static int invalid(const char **ret_reason, const char *reason)
+int config_type_invalid(const char **ret_reason, const char *reason)
 {
     *ret_reason = reason;
     return CONFIG_KEY_E_INVALID;
 }
 
-/* Converts a result of values.h. */
-static int check_result(int result, const char **ret_reason)
+int config_type_check(int result, const char **ret_reason)
 {
     if (result == 0)
         return 0;
-    return invalid(ret_reason, result == VALUES_E_RANGE ? "out of range" : "no valid value");
-}
-
-static int parse_number(const struct config_key *key, const char *value, void *field,
-                        const char **ret_reason)
-{
-    uint64_t number = 0;
-    int r = check_result(key->type->number(value, &number), ret_reason);
-    const int64_t compared = (int64_t)number; /* beyond INT64_MAX: negative, so below any minimum */
-
-    if (r != 0)
-        return r;
-    if (!(key->infinity && number == UINT64_MAX) && (compared < key->min || compared > key->max))
-        return invalid(ret_reason, "out of range");
-    if (key->type->size == sizeof(uint32_t))
-        *(uint32_t *)field = (uint32_t)number;
-    else
-        *(uint64_t *)field = number;
-    return 0;
-}
-
-static int signed_number(const char *text, uint64_t *ret)
-{
-    return values_integer(text, (int64_t *)ret);
-}
-
-static int timeout(const char *text, uint64_t *ret)
-{
-    int r = values_time(text, ret);
-
-    if (r == 0 && *ret == 0)
-        *ret = USEC_INFINITY;
-    return r;
-}
-
-/* "4", "50%", "2..16" */
-static int parse_pool_size(const struct config_key *key, const char *value, void *field,
-                           const char **ret_reason)
-{
-    struct config_size *size = field;
-    uint64_t low, high;
-    int r = check_result(values_workers_range(value, &low, &high), ret_reason);
-
-    if (r != 0)
-        return r;
-    if (low > high)
-        return invalid(ret_reason, "its first number is above the second one");
-    if (high < (uint64_t)key->min || high > (uint64_t)key->max)
-        return invalid(ret_reason, "out of range");
-    *size = (struct config_size){.low = (unsigned)low, .high = (unsigned)high};
-    return 0;
-}
-
-/* "100/1min" */
-static int parse_rate(const struct config_key *key, const char *value, void *field,
-                      const char **ret_reason)
-{
-    const char *slash = strchr(value, '/');
-    struct config_rate rate = {0};
-    char count[32] = "";
-
-    (void)key;
-    if (strcmp(value, "infinity") == 0) {
-        *(struct config_rate *)field = rate;
-        return 0;
-    }
-    if (!slash || (size_t)(slash - value) >= sizeof(count))
-        return invalid(ret_reason, "no valid value");
-    memcpy(count, value, (size_t)(slash - value));
-    if (values_count(count, &rate.n) != 0 || values_time(slash + 1, &rate.period) != 0)
-        return invalid(ret_reason, "no valid value");
-    if (rate.n == 0 || rate.n > 1000000 || rate.period < USEC_PER_MSEC ||
-        rate.period > UINT64_C(24) * 3600 * USEC_PER_SEC)
-        return invalid(ret_reason, "out of range");
-    *(struct config_rate *)field = rate; /* a group runs on after a mistake in its file */
-    return 0;
-}
-
-static int parse_fraction(const struct config_key *key, const char *value, void *field,
-                          const char **ret_reason)
-{
-    double number;
-    int r = check_result(values_fraction(value, &number), ret_reason);
-
-    if (r != 0)
-        return r;
-    if (number > (double)key->max)
-        return invalid(ret_reason, "out of range");
-    *(double *)field = number;
-    return 0;
-}
-
-static int parse_signal(const struct config_key *key, const char *value, void *field,
-                        const char **ret_reason)
-{
-    (void)key;
-    return check_result(values_signal(value, field), ret_reason);
-}
-
-static int add_status(struct config_statuses *statuses, const char *word, const char **ret_reason)
-{
-    uint64_t code;
-    int signal, r;
-
-    if (strspn(word, "0123456789") == strlen(word)) {
-        r = check_result(values_count(word, &code), ret_reason);
-        if (r == 0 && code > UINT8_MAX)
-            r = invalid(ret_reason, "no exit status");
-        if (r == 0)
-            statuses->codes[code / 64] |= UINT64_C(1) << code % 64;
-        return r;
-    }
-    r = check_result(values_signal(word, &signal), ret_reason);
-    if (r == 0)
-        statuses->signals |= UINT64_C(1) << (signal - 1);
-    return r;
-}
-
-static int parse_choice(const struct config_key *key, const char *value, void *field,
-                        const char **ret_reason)
-{
-    const int n = words_find(key->allowed, value);
-
-    if (n < 0)
-        return invalid(ret_reason, "unknown");
-    *(int *)field = n;
-    return 0;
-}
-
-/* `allowed` is "no, yes". */
-static int parse_bool(const struct config_key *key, const char *value, void *field,
-                      const char **ret_reason)
-{
-    const int n = words_find(key->allowed, value);
-
-    if (n < 0)
-        return invalid(ret_reason, "unknown");
-    *(bool *)field = n > 0;
-    return 0;
-}
-
-static int parse_mode(const struct config_key *key, const char *value, void *field,
-                      const char **ret_reason)
-{
-    const size_t length = strlen(value);
-
-    (void)key;
-    if (length > 4 || strspn(value, "01234567") != length)
-        return invalid(ret_reason, "not an octal number of up to four digits");
-    if (length == 4 && *value != '0')
-        return invalid(ret_reason, "out of range");
-    *(unsigned *)field = (unsigned)strtoul(value, NULL, 8);
-    return 0;
-}
-
-static int parse_error(const struct config_key *key, const char *value, void *field,
-                       const char **ret_reason)
-{
-    const int error = sandbox_error(value);
-
-    (void)key;
-    if (error < 0)
-        return invalid(ret_reason, "unknown");
-    *(int *)field = error;
-    return 0;
-}
-
-static int parse_log_level(const struct config_key *key, const char *value, void *field,
-                           const char **ret_reason)
-{
-    (void)key;
-    return log_level_from_string(value, field) < 0 ? invalid(ret_reason, "unknown") : 0;
+    return config_type_invalid(ret_reason,
+                               result == VALUES_E_RANGE ? "out of range" : "no valid value");
 }
 
 static void clear_text(void *field)
@@ -250,7 +77,7 @@ static int parse_cpus(const struct config_key *key, const char *value, void *fie
     int r = values_cpus(value, field);
 
     (void)key;
-    return r < 0 ? r : check_result(r, ret_reason);
+    return r < 0 ? r : config_type_check(r, ret_reason);
 }
 
 /* Returns why the path is not absolute, or NULL if it is. */
@@ -266,7 +93,8 @@ static int parse_path(const struct config_key *key, const char *value, void *fie
 {
     const char *fault = find_fault_in_path(value);
 
-    return fault ? invalid(ret_reason, fault) : parse_text(key, value, field, ret_reason);
+    return fault ? config_type_invalid(ret_reason, fault)
+                 : parse_text(key, value, field, ret_reason);
 }
 
 static void clear_strv(void *field)
@@ -300,7 +128,7 @@ static uint64_t digest_list(uint64_t digest, const void *field)
     return digest_strings(digest, ((const struct config_strings *)field)->strings);
 }
 
-static int split(const char *value, bool command, config_strv *ret, const char **ret_reason)
+int config_type_split(const char *value, bool command, config_strv *ret, const char **ret_reason)
 {
     int r = words_split(value, command, ret, ret_reason);
 
@@ -338,14 +166,14 @@ static int parse_command(const struct config_key *key, const char *value, void *
 {
     _cleanup_strv_ config_strv words = NULL;
     const char *fault;
-    int r = split(value, true, &words, ret_reason);
+    int r = config_type_split(value, true, &words, ret_reason);
 
     (void)key;
     if (r != 0)
         return r;
     fault = find_fault_in_command(words);
     if (fault)
-        return invalid(ret_reason, fault);
+        return config_type_invalid(ret_reason, fault);
     clear_strv(field);
     *(config_strv *)field = TAKE_PTR(words);
     return 0;
@@ -355,7 +183,7 @@ static int add(struct config_strings *list, const char *text,
                int (*append)(struct config_strings *, const char *), const char **ret_reason)
 {
     if (list->n >= STRINGS_MAX)
-        return invalid(ret_reason, "more than 4096 in all");
+        return config_type_invalid(ret_reason, "more than 4096 in all");
     return append(list, text);
 }
 
@@ -364,9 +192,9 @@ static int add_variable(struct config_strings *list, const char *word, const cha
     const size_t name_size = strcspn(word, "=");
 
     if (word[name_size] != '=')
-        return invalid(ret_reason, "'=' is missing (quote a value that has spaces)");
+        return config_type_invalid(ret_reason, "'=' is missing (quote a value that has spaces)");
     if (!envfile_name_valid(word, name_size))
-        return invalid(ret_reason, "not the name of a variable");
+        return config_type_invalid(ret_reason, "not the name of a variable");
     return add(list, word, strings_set, ret_reason);
 }
 
@@ -383,7 +211,7 @@ bool config_name_valid(const char *name)
 static int add_group(struct config_strings *list, const char *word, const char **ret_reason)
 {
     if (!config_name_valid(word))
-        return invalid(ret_reason, "not the name of a group");
+        return config_type_invalid(ret_reason, "not the name of a group");
     return strings_has(list, word) ? 0 : add(list, word, strings_set, ret_reason);
 }
 
@@ -391,7 +219,7 @@ static int add_known(struct config_strings *list, const char *word, bool known, 
                      const char **ret_reason)
 {
     if (!known && strcmp(word, "~") != 0)
-        return invalid(ret_reason, fault);
+        return config_type_invalid(ret_reason, fault);
     return add(list, word, strings_append, ret_reason);
 }
 
@@ -420,7 +248,7 @@ static int add_namespace(struct config_strings *list, const char *word, const ch
 static int add_architecture(struct config_strings *list, const char *word, const char **ret_reason)
 {
     if (strcmp(word, "native") != 0)
-        return invalid(ret_reason, "unknown");
+        return config_type_invalid(ret_reason, "unknown");
     return add(list, word, strings_append, ret_reason);
 }
 
@@ -437,7 +265,7 @@ static int parse_marked(const struct config_key *key, const char *value, void *f
 {
     const bool marked = *value == '~';
     _cleanup_strv_ config_strv words = NULL;
-    int r = split(value + marked, false, &words, ret_reason);
+    int r = config_type_split(value + marked, false, &words, ret_reason);
 
     if (r == 0 && marked && !words)
         r = key->type->add(field, "~", ret_reason);
@@ -455,30 +283,10 @@ static int parse_words(const struct config_key *key, const char *value, void *fi
                        const char **ret_reason)
 {
     _cleanup_strv_ config_strv words = NULL;
-    int r = split(value, false, &words, ret_reason);
+    int r = config_type_split(value, false, &words, ret_reason);
 
     for (size_t i = 0; r == 0 && words && words[i]; i++)
         r = key->type->add(field, words[i], ret_reason);
-    return r;
-}
-
-static void clear_statuses(void *field)
-{
-    *(struct config_statuses *)field = (struct config_statuses){0};
-}
-
-static int parse_statuses(const struct config_key *key, const char *value, void *field,
-                          const char **ret_reason)
-{
-    struct config_statuses statuses = *(struct config_statuses *)field;
-    _cleanup_strv_ config_strv words = NULL;
-    int r = split(value, false, &words, ret_reason);
-
-    (void)key;
-    for (size_t i = 0; r == 0 && words && words[i]; i++)
-        r = add_status(&statuses, words[i], ret_reason);
-    if (r == 0)
-        *(struct config_statuses *)field = statuses;
     return r;
 }
 
@@ -495,7 +303,7 @@ static int add_path(struct config_strings *list, const char *word, const char **
         fault = "a path with . or ..";
     if (!fault && list->n >= PATHS_MAX)
         fault = "more than 100 in all";
-    return fault ? invalid(ret_reason, fault) : strings_append(list, path);
+    return fault ? config_type_invalid(ret_reason, fault) : strings_append(list, path);
 }
 
 static int parse_file(const struct config_key *key, const char *value, void *field,
@@ -504,7 +312,8 @@ static int parse_file(const struct config_key *key, const char *value, void *fie
     const char *fault = find_fault_in_path(*value == '-' ? value + 1 : value);
 
     (void)key;
-    return fault ? invalid(ret_reason, fault) : add(field, value, strings_append, ret_reason);
+    return fault ? config_type_invalid(ret_reason, fault)
+                 : add(field, value, strings_append, ret_reason);
 }
 
 static int parse_calendar(const struct config_key *key, const char *value, void *field,
@@ -517,7 +326,7 @@ static int parse_calendar(const struct config_key *key, const char *value, void 
     if (r > 0)
         return CONFIG_KEY_E_INVALID;
     if (r == 0 && n_moments == 0)
-        return invalid(ret_reason, "never comes");
+        return config_type_invalid(ret_reason, "never comes");
     return r < 0 ? r : add(field, value, strings_append, ret_reason);
 }
 
@@ -530,35 +339,16 @@ static int parse_moment(const struct config_key *key, const char *value, void *f
     if (r > 0)
         return CONFIG_KEY_E_INVALID;
     if (r == 0 && n_moments != 1)
-        return invalid(ret_reason, n_moments == 0 ? "never comes" : "comes more than once");
+        return config_type_invalid(ret_reason,
+                                   n_moments == 0 ? "never comes" : "comes more than once");
     return r < 0 ? r : parse_text(key, value, field, ret_reason);
 }
 
 /* clang-format off */
-#define NUMBER(type_, read) {.size = sizeof(type_), .parse = parse_number, .number = (read)}
-#define SCALAR(type_, function) {.size = sizeof(type_), .parse = (function)}
 #define OWNED(type_, function, what, ...)                                                          \
     {.size = sizeof(type_), .parse = (function), .clear = clear_##what, .equal = equal_##what,      \
      .digest = digest_##what, __VA_ARGS__}
 
-const struct config_type CONFIG_TYPE_UNSIGNED = NUMBER(unsigned, values_count);
-const struct config_type CONFIG_TYPE_POOL_SIZE = SCALAR(struct config_size, parse_pool_size);
-const struct config_type CONFIG_TYPE_COUNT = NUMBER(uint64_t, values_count);
-const struct config_type CONFIG_TYPE_INTEGER = NUMBER(int, signed_number);
-const struct config_type CONFIG_TYPE_SIZE = NUMBER(uint64_t, values_size);
-const struct config_type CONFIG_TYPE_SIZE32 = NUMBER(uint32_t, values_size);
-const struct config_type CONFIG_TYPE_TIME = NUMBER(usec_t, values_time);
-const struct config_type CONFIG_TYPE_TIMEOUT = NUMBER(usec_t, timeout);
-const struct config_type CONFIG_TYPE_PERCENT = NUMBER(uint64_t, values_percent);
-const struct config_type CONFIG_TYPE_FRACTION = SCALAR(double, parse_fraction);
-const struct config_type CONFIG_TYPE_RATE = SCALAR(struct config_rate, parse_rate);
-const struct config_type CONFIG_TYPE_SIGNAL = SCALAR(int, parse_signal);
-const struct config_type CONFIG_TYPE_STATUSES = {.size = sizeof(struct config_statuses), .parse = parse_statuses, .clear = clear_statuses};
-const struct config_type CONFIG_TYPE_CHOICE = SCALAR(int, parse_choice);
-const struct config_type CONFIG_TYPE_BOOL = SCALAR(bool, parse_bool);
-const struct config_type CONFIG_TYPE_LOG_LEVEL = SCALAR(int, parse_log_level);
-const struct config_type CONFIG_TYPE_MODE = SCALAR(unsigned, parse_mode);
-const struct config_type CONFIG_TYPE_ERROR = SCALAR(int, parse_error);
 const struct config_type CONFIG_TYPE_TEXT = OWNED(char *, parse_text, text);
 const struct config_type CONFIG_TYPE_PATH = OWNED(char *, parse_path, text);
 const struct config_type CONFIG_TYPE_CPUS = OWNED(char *, parse_cpus, text);
