@@ -105,6 +105,16 @@ class Documents(TestCase):
     def test_the_first_group_of_the_README(self):
         Reader(self, self.supervisor()).follow(indented("README.md", "The first group"))
 
+    def test_the_commands_of_the_README_for_trouble(self):
+        s = self.started({"scripts": ini(f"{TROUPE_EXEC} -- sh")})
+        reader = Reader(self, s, places={"GROUP": "scripts"})
+        [block] = indented("README.md", "When something is wrong")
+        commands = re.findall("^troupectl.*", block, re.MULTILINE)
+        self.assertEqual(len(commands), 5)
+        for command in commands:
+            reader.output(command)
+        self.assertEqual(reader.output("echo 'echo $((6 * 7))' | troupectl map GROUP --quiet"), "42\n")
+
 
 def follow(title, source):
     @unittest.skipUnless(*NEEDS.get(title, (True, "")))

@@ -15,7 +15,7 @@ import unittest
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from documents import commands, examples
+from documents import Reader, examples, typed
 from test_durable import Case, actor
 from troupe import ACTOR, BUILD, LIMIT, SANITIZED, TOP, TROUPE_EXEC, TROUPECTL, TROUPED, TestCase, ini
 from web_client import Web
@@ -24,49 +24,39 @@ DIGEST = ini(f"{TROUPE_EXEC} -- sha256sum {{}}", Pool={"Size": 2})
 
 
 class Manuals(TestCase):
-    def shell(self, s, command, **places):
-        """The output of a command that succeeds, with the programs of this build."""
-        folder = s.path("bin")
-        if not os.path.exists(folder):
-            os.mkdir(folder)
-            with open(os.path.join(folder, "troupectl"), "w", encoding="ascii") as file:
-                file.write(f"#!/bin/sh\ncase $1 in verify) exec {TROUPECTL} \"$@\" --config {s.config};; esac\n"
-                           f"exec {TROUPECTL} --socket {s.socket_path} \"$@\"\n")
-                os.fchmod(file.fileno(), 0o755)
-        for old, new in places.items():
-            command = command.replace(old, new)
-        done = subprocess.run(["bash", "-ec", "set -o pipefail; " + command], capture_output=True, text=True, timeout=LIMIT,
-                              cwd=s.directory, env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
-        self.assertEqual(done.returncode, 0, f"{command}: {done.stdout}{done.stderr}")
-        return done.stdout
-
     @unittest.skipUnless(shutil.which("jq"), "jq is not installed")
     def test_M11_troupectl(self):
         s = self.started({"digest": DIGEST, "stock": ini(ACTOR)})
-        shown = commands(examples("troupectl.1"))
-        self.assertEqual(len(shown), 8)
-        said = {command: self.shell(s, command, **{"/usr/share/doc": os.path.join(TOP, "units")}) for command in shown}
-        self.assertEqual(said["troupectl create digest --data /etc/passwd --id nightly\n"], "nightly\n")
-        self.assertRegex(said["troupectl job nightly --json | jq -r .job.result.data\n"], r"^[0-9a-f]{64}  /etc/passwd\n")
+        Reader(self, s).follow(examples("troupectl.1"))
         with open(s.path("digests"), encoding="ascii") as file:
             self.assertEqual(len(file.readlines()), sum(len(files) for _, _, files in os.walk(os.path.join(TOP, "units"))))
 
+    @unittest.skipUnless(os.path.exists(os.path.join(BUILD, "python/troupe/_troupe.abi3.so")), "the package for Python is not built")
+    @unittest.skipIf(SANITIZED, "the extension then needs the sanitizer's library")
+    def test_M11_a_first_group(self):
+        Reader(self, self.supervisor()).follow(examples("troupe.7"))
+
+    def test_M11_maintenance(self):
+        Reader(self, self.started({"digest": DIGEST}), {"systemctl": ":"}).follow(examples("troupe-continuity.7"))
+
     def test_M11_configurations(self):
         s = self.started({"digest": DIGEST})
-        kinds = {"Supervisor": "troupe.conf", "Exchange": "orders.exchange", "Group": "some.group"}
+        kinds = {"Supervisor": "troupe.conf", "Exchange": "orders.exchange", "Group": "some.group", "Limit": "licence.limit"}
         n = 0
-        for page in "troupe.group.5", "troupe.conf.5", "troupe.exchange.5", "troupe-exec.1":
+        for page in "troupe.group.5", "troupe.conf.5", "troupe.exchange.5", "troupe.limit.5", "troupe-exec.1":
             for block in examples(page):
                 if block.startswith("#!"):
                     continue
                 body = block if block.startswith("[") else "[Group]\n" + block
+                body = body.replace("[Limits]", "[Group]\nExecStart=/bin/true\n[Limits]")
                 body = re.sub(r"^(User=|SubmitUser=|AdminGroup=).*", r"\g<1>root", body, flags=re.MULTILINE)
                 body = body.replace("/usr/libexec/troupe/troupe-exec", TROUPE_EXEC).replace("/var/www", "/tmp")
                 path = s.write(kinds[re.match(r"\[(\w+)\]", body)[1]], body)
-                self.shell(s, "troupectl verify")
-                os.unlink(path)
+                s.ctl("verify", "--config", s.config, check=True)
+                if not path.endswith(".limit"):
+                    os.unlink(path)
                 n += 1
-        self.assertEqual(n, 8)
+        self.assertEqual(n, 10)
 
     def test_M11_commands_as_workers(self):
         [_, grep, pipeline, _] = examples("troupe-exec.1")
@@ -108,7 +98,7 @@ class Manuals(TestCase):
         options = shlex.split(start)[1:]
         self.assertEqual([option.partition("=")[0] for option in options], ["--socket", "--listen"])
         web = Web(self, s.socket_path)
-        self.assertIn("letters", json.loads(self.shell(s, ask, **{"localhost:7670": web.name})))
+        self.assertIn("letters", json.loads(Reader(self, s, places={"localhost:7670": web.name}).output(ask.removeprefix("$ "))))
 
     def test_M11_calls(self):
         s = self.started({"digest": DIGEST})
@@ -129,10 +119,10 @@ class Manuals(TestCase):
             with open(os.path.join(TOP, "units", name), encoding="utf-8") as file:
                 self.assertIn("\n[Install]\n", file.read())
         s = self.started({"backup": ini(f"{TROUPE_EXEC} -- echo saved {{}}")}, state=True)
-        for command in commands([recurring]):
-            self.shell(s, command, **{"/etc/troupe": s.config})
-        id = self.shell(s, "troupectl schedule run backup").strip()
-        self.assertEqual(s.wait_job(id)["result"]["data"], "saved /srv\n")
+        reader = Reader(self, s)
+        reader.follow([recurring])
+        id = reader.output("troupectl schedule run backup").strip()
+        self.assertEqual(s.wait_job(id)["result"]["data"], f"saved {s.path('srv')}\n")
 
     def test_M11_schedules(self):
         s = self.supervisor({"reports": DIGEST, "x": DIGEST})
@@ -148,9 +138,10 @@ class Manuals(TestCase):
         os.mkdir(home, 0o755)
         os.chmod(s.path("notify"), 0o777)
         places = {"HOME": home, "XDG_RUNTIME_DIR": home}
-        *prepare, start = commands(examples("trouped.8")[3:])
-        for command in prepare:
-            self.shell(s, command, **{"/usr/libexec/troupe/troupe-exec": TROUPE_EXEC, "~/": home + "/", "$XDG_RUNTIME_DIR": home})
+        *prepare, (start, _) = typed(examples("trouped.8")[3])
+        reader = Reader(self, s, places={"~/": home + "/", "$XDG_RUNTIME_DIR": home})
+        for command, _ in prepare:
+            reader.output(command)
         user = {}
         if os.geteuid() == 0:
             user = {"user": 65534, "group": 65534, "extra_groups": []}
@@ -200,7 +191,7 @@ class Manuals(TestCase):
         self.assertEqual(subprocess.run([program, "abc", "de"], check=True, capture_output=True, text=True, timeout=LIMIT).stdout,
                          "1: succeeded cba\n2: succeeded ed\n")
         s.wait_worker("greeters/0", "idle")
-        self.assertIn("hello", self.shell(s, ask.removeprefix("$ ")))
+        self.assertIn("hello", Reader(self, s).output(ask.removeprefix("$ ")))
 
 
 class Database(Case):
@@ -211,9 +202,8 @@ class Database(Case):
         s.create("kept", "the payload", id="invoice-7")
         subprocess.run([TROUPECTL, "--socket", s.socket_path, "create", "kept", "-", "--id", "invoice-8"], text=True,
                        input=2500000 * "x", check=True, timeout=LIMIT)
-        said = [subprocess.run(["sh", "-ec", command.replace("/var/lib/troupe/troupe.db", s.database)
-                                .replace("/var/backups", s.directory)], check=True, capture_output=True,
-                               text=True, timeout=LIMIT, cwd=s.directory).stdout for command in commands(examples("troupe.db.5"))]
+        reader = Reader(self, s, places={"/var/lib/troupe/troupe.db": s.database, "/var/backups": s.directory})
+        said = [reader.output(command) for block in examples("troupe.db.5") for command, _ in typed(block)]
         self.assertRegex(said[0], r"^kept\|2\|20\d\d-")
         self.assertEqual(Path(s.path("payload")).read_text(encoding="ascii"), "the payload")
         self.assertEqual(Path(s.path("large")).read_text(encoding="ascii"), 2500000 * "x")

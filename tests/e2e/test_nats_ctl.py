@@ -4,7 +4,7 @@ import os
 import subprocess
 
 import nats
-from documents import commands, examples
+from documents import examples, typed
 from test_nats import Case, actor
 from troupe import LIMIT, Bell, TestCase
 
@@ -38,7 +38,7 @@ class Manual(Case):
     def test_and_so_do_a_few_words_of_bash(self):
         s = self.words()
         [words] = [block for block in examples("troupe-nats.8") if "/dev/tcp" in block]
-        script = "".join(commands([words])).replace("/127.0.0.1/4222", f"/{s.nats.host}/{s.nats.port}")
+        script = "\n".join(command for command, _ in typed(words)).replace("/127.0.0.1/4222", f"/{s.nats.host}/{s.nats.port}")
         script = script.replace("any 5' hello", "any 10' 'echo hello'")
         done = subprocess.run(["bash", "-ec", script], check=True, capture_output=True, text=True, timeout=LIMIT)
         self.assertEqual(done.stdout, "hello\n")
