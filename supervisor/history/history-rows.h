@@ -70,10 +70,12 @@ int history_rows_purge(struct database *database, const char *group, int64_t unt
 /* Returns the text of a row that is indexed, for sqlite3_free(); NULL without memory. A key with a
  * NUL adds the words before that. */
 char *history_words_of_row(const struct history_row *row);
+/* Whether the texts of the row have all words of the text, NULL = none. */
+bool history_row_has_words(const struct history_row *row, const char *wanted);
 /* Returns what a row must match; NULL = anything, or no memory: then all rows are read. */
 char *history_words_of_filter(const struct history_filter *filter);
 
-/* Continues a search for at most `budget`, until history_rows_enough(): it is complete or has as
- * many hits as wanted. */
+/* Continues a search until history_rows_enough(): it is complete or has as many hits as wanted; at
+ * most for `budget`, or longer if that was too short for the index before. */
 int history_rows_search(struct database *database, struct history_call *call, usec_t budget);
 bool history_rows_enough(const struct history_call *call);

@@ -11,8 +11,13 @@
 
 /* The size of the hits of a call: the loop writes them in one turn, each byte as six at worst. */
 #define HITS_BYTES ((size_t)64 << 10)
-/* Rows between two looks at the clock. */
-#define GLANCE 64
+/* Rows, and steps of SQLite's machine within the index, between two looks at the clock. */
+#define GLANCE       64
+#define GLANCE_STEPS 32
+/* The index says nothing of words that no row has together until it has compared all rows. How
+ * often the time for that is doubled before the rows themselves are read, as long as the page
+ * lasts. */
+#define STUCK_MAX 5
 
 /* Whether the reader may read the contents of a row, and whether that matches the filter: see
  * bind_call(). */
@@ -74,7 +79,8 @@ static void mend(struct history_row *row)
         row->payload_size = 0;
 }
 
-/* Takes a row that was read, and adds it to the hits if it matches. */
+/* Takes a row that was read, and adds it to the hits if it matches. Without the index, its texts
+ * have not been compared. */
 static int take_row(struct history_call *call, sqlite3_stmt *statement)
 {
     struct history_row row = {.size = 0}, *hit;
@@ -82,7 +88,7 @@ static int take_row(struct history_call *call, sqlite3_stmt *statement)
 
     call->before = sqlite3_column_int64(statement, at);
     row.open = sqlite3_column_int(statement, at + 1);
-    if (!sqlite3_column_int(statement, at + 2))
+    if (!sqlite3_column_int(statement, at + 2) || !history_row_has_words(&row, call->filter.text))
         return 0;
     mend(&row);
     hit = history_row_copy(&row);
@@ -99,14 +105,24 @@ bool history_rows_enough(const struct history_call *call)
     return call->complete || call->n_hits >= call->wanted || call->bytes >= HITS_BYTES;
 }
 
+/* As SQLite's progress handler. */
+static int is_over(void *end)
+{
+    return clock_now() >= *(const usec_t *)end;
+}
+
 int history_rows_search(struct database *database, struct history_call *call, usec_t budget)
 {
-    const usec_t end = clock_now() + budget;
-    char *words = history_words_of_filter(&call->filter);
+    const bool by_words = call->n_stuck <= STUCK_MAX;
+    usec_t end = clock_now() + (by_words ? budget << call->n_stuck : budget);
+    char *words = by_words ? history_words_of_filter(&call->filter) : NULL;
     sqlite3_stmt *statement = database_query(database, words ? ROWS_WITH_WORDS : ROWS);
+    const int64_t from = call->before;
     int r = 0;
 
     bind_call(statement, call, words);
+    if (words)
+        sqlite3_progress_handler(database->handle, GLANCE_STEPS, is_over, &end);
     for (unsigned n = 1; r == 0 && !history_rows_enough(call); n++) {
         if (n % GLANCE == 0 && clock_now() >= end)
             break;
@@ -115,8 +131,12 @@ int history_rows_search(struct database *database, struct history_call *call, us
         if (r == DATABASE_E_ROW)
             r = take_row(call, statement);
     }
+    sqlite3_progress_handler(database->handle, 0, NULL, NULL);
     (void)sqlite3_reset(statement);
     (void)sqlite3_clear_bindings(statement);
     sqlite3_free(words);
-    return r;
+    if (r != DATABASE_E_INTERRUPTED)
+        return r;
+    call->n_stuck += call->before == from;
+    return 0;
 }

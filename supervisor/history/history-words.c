@@ -17,10 +17,17 @@ static void add_group(sqlite3_str *words, const char *group, size_t size)
 
 /* ---- of rows: FTS5 splits the texts ---- */
 
+/* A text may have the mark in it. */
 static void add_text(sqlite3_str *words, const char *text, size_t size)
 {
-    sqlite3_str_appendchar(words, 1, ' ');
-    sqlite3_str_append(words, text, (int)strnlen(text, size));
+    const char *const end = text + strnlen(text, size);
+
+    for (const char *mark; text <= end; text = mark + 1) {
+        mark = memchr(text, *MARK, (size_t)(end - text));
+        mark = mark ? mark : end;
+        sqlite3_str_appendchar(words, 1, ' ');
+        sqlite3_str_append(words, text, (int)(mark - text));
+    }
 }
 
 char *history_words_of_row(const struct history_row *row)
@@ -50,16 +57,24 @@ static bool is_part_of_word(unsigned char byte)
     return byte >= 0x80 || isalnum(byte);
 }
 
+/* Returns the size of the next word from `*at` on, which becomes its start; 0 = there is none. */
+static size_t next_word(const char **at, const char *end)
+{
+    const char *word_end;
+
+    while (*at < end && !is_part_of_word((unsigned char)**at))
+        ++*at;
+    for (word_end = *at; word_end < end && is_part_of_word((unsigned char)*word_end);)
+        word_end++;
+    return (size_t)(word_end - *at);
+}
+
 static void want_words(sqlite3_str *words, const char *text, size_t size, unsigned max)
 {
-    for (size_t at = 0, end; at < size && max > 0; at = end + 1) {
-        for (end = at; end < size && is_part_of_word((unsigned char)text[end]);)
-            end++;
-        if (end == at)
-            continue;
-        sqlite3_str_appendf(words, " \"%.*s\"", (int)(end - at), text + at);
-        max--;
-    }
+    const char *const end = text + size;
+
+    for (size_t length; max > 0 && (length = next_word(&text, end)) > 0; text += length, max--)
+        sqlite3_str_appendf(words, " \"%.*s\"", (int)length, text);
 }
 
 static void want_string(sqlite3_str *words, const char *text, unsigned max)
@@ -97,4 +112,30 @@ char *history_words_of_filter(const struct history_filter *filter)
     want_string(words, filter->tag, WANTED_MAX);
     want_string(words, filter->text, HISTORY_TEXT_MAX);
     return sqlite3_str_finish(words);
+}
+
+/* ---- without the index ---- */
+
+static bool has_word(const char *text, size_t size, const char *word, size_t word_size)
+{
+    const char *const end = text + strnlen(text, size);
+
+    for (size_t length; (length = next_word(&text, end)) > 0; text += length)
+        if (length == word_size && strncasecmp(text, word, length) == 0)
+            return true;
+    return false;
+}
+
+bool history_row_has_words(const struct history_row *row, const char *wanted)
+{
+    const char *const end = wanted ? wanted + strlen(wanted) : NULL;
+
+    for (size_t size; (size = next_word(&wanted, end)) > 0; wanted += size)
+        if (!has_word(row->id, row->id_size, wanted, size) &&
+            !has_word(row->key, row->key_size, wanted, size) &&
+            !has_word(row->tags, row->tags_size, wanted, size) &&
+            !has_word(row->reason, row->reason_size, wanted, size) &&
+            !has_word(row->excerpt, row->excerpt_size, wanted, size))
+            return false;
+    return true;
 }

@@ -396,7 +396,7 @@ static void on_called(struct store_task *task, int result)
 void history_begin_call(struct history *history, struct history_call *call)
 {
     hand_over(history);
-    call->spent = call->bytes = call->n_hits = 0;
+    call->spent = call->bytes = call->n_hits = call->n_stuck = 0;
     call->task = (struct store_task){.apply = apply_call, .done = on_called, .impatient = true};
     list_init(&call->task.link);
     list_push_back(&history->active, &call->active);

@@ -137,10 +137,11 @@ struct history_call {
     size_t wanted;    /* hits */
     struct list hits; /* struct history_row.link, newest first */
     size_t n_hits;    /* or rows that were removed */
-    size_t bytes;     /* private: of the hits; `spent` likewise */
+    size_t bytes;     /* private: of the hits; the next two likewise */
     usec_t spent;
-    bool complete; /* there are no further ones */
-    int error;     /* 0; -ECANCELED: the history ends; or another -errno: it is off */
+    unsigned n_stuck; /* how often the index was searched without reaching a row */
+    bool complete;    /* there are no further ones */
+    int error;        /* 0; -ECANCELED: the history ends; or another -errno: it is off */
     void (*done)(struct history_call *call); /* called in the loop */
     void *owner;                             /* NULL once its client has left */
 };

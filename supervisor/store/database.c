@@ -95,6 +95,8 @@ int database_step(struct database *database, sqlite3_stmt *statement)
     if (r == SQLITE_CONSTRAINT_UNIQUE || r == SQLITE_CONSTRAINT_PRIMARYKEY ||
         r == SQLITE_CONSTRAINT_ROWID)
         r = DATABASE_E_EXISTS;
+    else if (r == SQLITE_INTERRUPT)
+        r = DATABASE_E_INTERRUPTED;
     else
         r = database_fail(database);
     (void)sqlite3_reset(statement);

@@ -150,8 +150,9 @@ sqlite3_stmt *database_query(struct database *database, const char *sql);
 
 enum {
     _DATABASE_E_SUCCESS,
-    DATABASE_E_ROW,    /* a row can be read; step again or reset */
-    DATABASE_E_EXISTS, /* a unique value is there already */
+    DATABASE_E_ROW,         /* a row can be read; step again or reset */
+    DATABASE_E_EXISTS,      /* a unique value is there already */
+    DATABASE_E_INTERRUPTED, /* by a progress handler; nothing was written */
 };
 
 /* Runs a statement. Returns 0 when it is finished, DATABASE_E_*, or -errno as above. */

@@ -222,6 +222,65 @@ TEST(Q14_a_job_is_found_by_its_id)
     end();
 }
 
+/* Adds rows like `row`, of which the first half has the one word, the other half the other one. */
+static void add_many(struct history_row *row, unsigned n, const char *first, const char *second)
+{
+    int64_t last = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        set(&row->reason, &row->reason_size, i % 2 ? first : second);
+        row->ended_at = BASE + N_ROWS + i;
+        ck_assert_int_eq(history_rows_add(&database, row, &last), 0);
+    }
+}
+
+TEST(Q14_a_search_for_common_words_that_no_row_has_together_keeps_to_its_budget)
+{
+    struct history_call *call = new_call();
+    unsigned n = 0;
+
+    begin();
+    database_begin(&database);
+    add_many(rows[0], 20000, "left", "right");
+    commit();
+    call->filter.text = strdup("left right");
+    call->wanted = 1;
+    ck_assert_int_eq(history_rows_search(&database, call, 0), 0);
+    ck_assert(!call->complete);
+    for (; !call->complete; n++)
+        ck_assert_int_eq(history_rows_search(&database, call, 0), 0);
+    ck_assert_uint_gt(n, 100);
+    ck_assert_uint_eq(call->n_hits, 0);
+    history_call_free(call);
+    end();
+}
+
+TEST(Q14_a_key_with_the_mark_of_other_words_is_found)
+{
+    struct history_row row;
+    int64_t last = 0;
+
+    begin();
+    row = *rows[0];
+    set(&row.key, &row.key_size, "left" HISTORY_MARK "right");
+    row.ended_at = BASE + N_ROWS;
+    database_begin(&database);
+    ck_assert_int_eq(history_rows_add(&database, &row, &last), 0);
+    commit();
+    for (unsigned i = 0; i < 2; i++) {
+        struct history_call *call = new_call();
+
+        *(i ? &call->filter.text : &call->filter.key) = strdup(row.key);
+        call->filter.key_size = i ? 0 : row.key_size;
+        call->wanted = 1;
+        while (!call->complete && call->n_hits == 0)
+            ck_assert_int_eq(history_rows_search(&database, call, 1000000), 0);
+        ck_assert_uint_eq(call->n_hits, 1);
+        history_call_free(call);
+    }
+    end();
+}
+
 /* How many rows have the word "reason", as the index alone says. */
 #define INDEXED "SELECT count(*) FROM word WHERE word MATCH 'reason'"
 
