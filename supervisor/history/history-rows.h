@@ -6,10 +6,10 @@
  *
  * The number of a row is the time of its end in microseconds since 1970, raised to the next one
  * that is free: so rows are in the order of their ends. Searches use a full-text index of SQLite
- * (FTS5), to which each row adds words: those of its group, state and causes, and the words of its
- * texts. It finds rows that have all wanted words, the newest first;
- * the search then compares the columns. A word is of ASCII letters and digits, whose case does not
- * count, and of bytes that are not ASCII.
+ * (FTS5), to which each row adds words: those of its group, submitter, state and causes, and the
+ * words of its texts. It finds rows that have all wanted words, the newest first; the search then
+ * compares the columns. A word is of ASCII letters and digits, whose case does not count, and of
+ * bytes that are not ASCII.
  *
  * Whatever changes the full-text index is a statement of its own for one row, and there is no
  * trigger: FTS5 would write all that it has in memory with each statement that can be undone alone.
@@ -73,7 +73,12 @@ char *history_words_of_row(const struct history_row *row);
 /* Whether the texts of the row have all words of the text, NULL = none. */
 bool history_row_has_words(const struct history_row *row, const char *wanted);
 /* Returns what a row must match; NULL = anything, or no memory: then all rows are read. */
-char *history_words_of_filter(const struct history_filter *filter);
+char *history_words_of_call(const struct history_call *call);
+/* Whether only rows match whose contents the reader may see. */
+static inline bool history_is_about_contents(const struct history_filter *filter)
+{
+    return filter->key || filter->tag || filter->text;
+}
 
 /* Continues a search until history_rows_enough(): it is complete or has as many hits as wanted; at
  * most for `budget`, or longer if that was too short for the index before. */

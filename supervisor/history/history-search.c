@@ -53,7 +53,7 @@ static void bind_call(sqlite3_stmt *statement, const struct history_call *call, 
         filter->failed,
         call->reader.all,
         call->reader.uid,
-        !filter->key && !filter->tag && !filter->text, /* the filter is about no contents */
+        !history_is_about_contents(filter),
     };
     const char *const texts[] = {words, call->reader.groups, filter->group, filter->id,
                                  filter->tag};
@@ -115,7 +115,7 @@ int history_rows_search(struct database *database, struct history_call *call, us
 {
     const bool by_words = call->n_stuck <= STUCK_MAX;
     usec_t end = clock_now() + (by_words ? budget << call->n_stuck : budget);
-    char *words = by_words ? history_words_of_filter(&call->filter) : NULL;
+    char *words = by_words ? history_words_of_call(call) : NULL;
     sqlite3_stmt *statement = database_query(database, words ? ROWS_WITH_WORDS : ROWS);
     const int64_t from = call->before;
     int r = 0;

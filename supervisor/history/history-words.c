@@ -6,7 +6,8 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Begins words that no text can be searched for: those of the group, the state and the causes. */
+/* Begins words that no text can be searched for: those of the group, the submitter, the state and
+ * the causes. */
 #define MARK HISTORY_MARK
 
 static void add_group(sqlite3_str *words, const char *group, size_t size)
@@ -34,8 +35,9 @@ char *history_words_of_row(const struct history_row *row)
 {
     sqlite3_str *words = sqlite3_str_new(NULL);
 
-    sqlite3_str_appendf(words, MARK "s%u " MARK "c%u " MARK "f%u " MARK "g", (unsigned)row->state,
-                        (unsigned)row->cause, (unsigned)row->failed_by);
+    sqlite3_str_appendf(words, MARK "s%u " MARK "c%u " MARK "f%u " MARK "u%u " MARK "g",
+                        (unsigned)row->state, (unsigned)row->cause, (unsigned)row->failed_by,
+                        (unsigned)row->submitter_uid);
     add_group(words, row->group, row->group_size);
     add_text(words, row->id, row->id_size);
     add_text(words, row->key, row->key_size);
@@ -50,6 +52,8 @@ char *history_words_of_row(const struct history_row *row)
 /* Words that are wanted of a key, a tag or an id, whose columns are compared anyway; those of the
  * text to search for are bounded by its size. FTS5 takes 70 KiB for each. */
 #define WANTED_MAX 16
+/* Groups whose contents the reader may see: with more, rows are read in their order. */
+#define GROUPS_MAX 64
 
 /* As for FTS5's tokenizer "ascii". */
 static bool is_part_of_word(unsigned char byte)
@@ -98,8 +102,27 @@ static void want_group(sqlite3_str *words, const char *group)
     sqlite3_str_appendchar(words, 1, '"');
 }
 
-char *history_words_of_filter(const struct history_filter *filter)
+/* Leaves out the rows whose contents the reader may not see. Otherwise a page that ends at one of
+ * them would tell when a job ended that has the words. Returns false for too many groups. */
+static bool want_readable(sqlite3_str *words, const struct history_reader *reader)
 {
+    const char *group = reader->groups, *end;
+    unsigned n = 0;
+
+    sqlite3_str_appendf(words, " AND (\"" MARK "u%u\"", (unsigned)reader->uid);
+    while ((end = strchr(++group, ' ')) && n++ < GROUPS_MAX) {
+        sqlite3_str_appendall(words, " OR \"" MARK "g");
+        add_group(words, group, (size_t)(end - group));
+        sqlite3_str_appendchar(words, 1, '"');
+        group = end;
+    }
+    sqlite3_str_appendchar(words, 1, ')');
+    return !end;
+}
+
+char *history_words_of_call(const struct history_call *call)
+{
+    const struct history_filter *filter = &call->filter;
     const size_t key_size = filter->key ? strnlen(filter->key, filter->key_size) : 0;
     sqlite3_str *words = sqlite3_str_new(NULL);
 
@@ -111,6 +134,9 @@ char *history_words_of_filter(const struct history_filter *filter)
     want_words(words, filter->key, key_size, WANTED_MAX);
     want_string(words, filter->tag, WANTED_MAX);
     want_string(words, filter->text, HISTORY_TEXT_MAX);
+    if (sqlite3_str_length(words) > 0 && !call->reader.all && history_is_about_contents(filter) &&
+        !want_readable(words, &call->reader))
+        sqlite3_str_reset(words);
     return sqlite3_str_finish(words);
 }
 

@@ -104,6 +104,7 @@ static struct history_call *new_call(void)
 
     history_call_init(call, 0);
     call->reader.all = true;
+    call->reader.groups = strdup(" ");
     return call;
 }
 
@@ -252,6 +253,28 @@ TEST(Q14_a_search_for_common_words_that_no_row_has_together_keeps_to_its_budget)
     ck_assert_uint_gt(n, 100);
     ck_assert_uint_eq(call->n_hits, 0);
     history_call_free(call);
+    end();
+}
+
+/* The cursor of a page tells the time of the row that was read last. */
+TEST(Q14_a_search_reads_no_row_whose_contents_the_reader_may_not_see)
+{
+    begin();
+    for (unsigned i = 0; i < 4; i++) {
+        struct history_call *call = new_call();
+
+        call->reader.all = i == 3;
+        call->reader.uid = i == 1 ? 1 : JOB_NOBODY;
+        free(call->reader.groups);
+        call->reader.groups = strdup(i == 2 ? " none a " : " ");
+        call->filter.text = strdup("reason");
+        call->wanted = N_ROWS + 1;
+        for (; !call->complete; call->bytes = 0)
+            ck_assert_int_eq(history_rows_search(&database, call, 1000000), 0);
+        ck_assert_int_eq(call->before > 0, i > 0);
+        ck_assert_int_eq(call->n_hits > 0, i > 0);
+        history_call_free(call);
+    }
     end();
 }
 
