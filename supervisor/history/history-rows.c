@@ -24,7 +24,7 @@ const struct database_format HISTORY_FORMAT = {
     /* The log is synced only when it is copied into the file, which stays consistent nevertheless.
      */
     .settings =
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = OFF;"
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;"
         "PRAGMA cache_size = -16384; PRAGMA mmap_size = 0; PRAGMA journal_size_limit = 33554432",
     .schema =
         "BEGIN IMMEDIATE;"

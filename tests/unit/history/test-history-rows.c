@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "shared/base/cleanup.h"
 #include "supervisor/event/death.h"
 #include "supervisor/history/history-rows.h"
 #include "tests/unit/store/scratch.h"
@@ -16,6 +17,7 @@ static struct scratch scratch;
 static struct database database;
 static struct history_row *rows[N_ROWS];
 static unsigned seed;
+static const char *const GROUPS[] = {"a", "b", "c-1"};
 
 static unsigned draw(unsigned n)
 {
@@ -30,7 +32,6 @@ static void set(const char **text, uint32_t *size, const char *value)
 
 static struct history_row *draw_row(unsigned i)
 {
-    static const char *const groups[] = {"a", "b", "c-1"};
     static const char *const keys[] = {"", "blue", "--", "green-red"};
     static const char *const tags[] = {"", "one", "one two", "three"};
     char id[16], reason[32];
@@ -38,7 +39,7 @@ static struct history_row *draw_row(unsigned i)
 
     (void)snprintf(id, sizeof(id), "job-%u", i);
     (void)snprintf(reason, sizeof(reason), "Reason %u", draw(20));
-    set(&row.group, &row.group_size, groups[draw(3)]);
+    set(&row.group, &row.group_size, GROUPS[draw(3)]);
     set(&row.id, &row.id_size, id);
     set(&row.worker, &row.worker_size, "w/0");
     set(&row.key, &row.key_size, keys[draw(4)]);
@@ -338,6 +339,39 @@ TEST(Q14_pruning_takes_the_oldest_and_leaves_no_entry_behind)
     ck_assert_int_eq(count("SELECT count(*) FROM job"), 0);
     ck_assert_int_eq(count(INDEXED), 0);
     ck_assert_int_eq(count("SELECT sum(n_rows) + sum(bytes) FROM grp"), 0);
+    end();
+}
+
+/* The index has lower case only. */
+static bool file_has(const char *text)
+{
+    FILE *file = fopen(scratch.path, "re");
+    bool has = false;
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t size;
+
+    while (!has && (size = getdelim(&line, &room, EOF, file)) > 0)
+        has = memmem(line, (size_t)size, text, strlen(text));
+    free(line);
+    (void)fclose(file);
+    return has;
+}
+
+TEST(Q14_rows_that_are_removed_leave_no_text_in_the_file)
+{
+    size_t left = N_ROWS;
+
+    begin();
+    ck_assert_int_eq(database_checkpoint(&database), 0);
+    ck_assert(file_has("Reason"));
+    database_begin(&database);
+    for (size_t i = 0; i < ELEMENTS(GROUPS); i++)
+        ck_assert_int_eq(history_rows_purge(&database, GROUPS[i], INT64_MAX, &left), 0);
+    commit();
+    ck_assert_int_eq(count("SELECT count(*) FROM job"), 0);
+    ck_assert_int_eq(database_checkpoint(&database), 0);
+    ck_assert(!file_has("Reason"));
     end();
 }
 
