@@ -58,6 +58,7 @@ CHECK_LIBS = $(eval CHECK_LIBS := $$(call pkg,check))$(CHECK_LIBS)
 SQLITE_LIBS = $(eval SQLITE_LIBS := -Wl,-Bstatic $$(call pkg,sqlite3) -Wl,-Bdynamic -lm)$(SQLITE_LIBS)
 SYSTEMD_LIBS = $(eval SYSTEMD_LIBS := $$(call pkg,libsystemd))$(SYSTEMD_LIBS)
 NETTLE_LIBS = $(eval NETTLE_LIBS := $$(call pkg,nettle))$(NETTLE_LIBS)
+TRACE_LIBS = $(eval TRACE_LIBS := $$(call pkg,libdw libelf))$(TRACE_LIBS)
 NATS_LIBS = $(eval NATS_LIBS := $$(call pkg,libnats jansson))$(NATS_LIBS)
 JANSSON_LIBS = $(eval JANSSON_LIBS := $$(call pkg,jansson))$(JANSSON_LIBS)
 
@@ -66,10 +67,12 @@ JANSSON_LIBS = $(eval JANSSON_LIBS := $$(call pkg,jansson))$(JANSSON_LIBS)
 below = $(sort $(shell find $(1) -name '$(2)'))
 SHARED := $(call below,shared,*.c)
 KEEPER := $(filter-out %/main.c,$(call below,supervisor/keeper,*.c))
-SUPERVISOR := $(filter-out %/main.c supervisor/caller/% supervisor/ctl/% supervisor/web/%,$(call below,supervisor,*.c))
+SUPERVISOR := $(filter-out %/main.c supervisor/caller/% supervisor/ctl/% supervisor/web/% supervisor/trace/%,$(call below,supervisor,*.c))
 CALLER := $(call below,supervisor/caller,*.c)
 CTL := $(filter-out %/main.c,$(call below,supervisor/ctl,*.c))
 WEB := $(filter-out %/main.c,$(call below,supervisor/web,*.c))
+# Needs libdw (libdw-dev): without it, troupe-trace is left out, and reports of deaths carry no stacks.
+TRACE := $(if $(wildcard /usr/include/elfutils/libdwfl.h),$(wildcard supervisor/trace/*.c))
 WORKER := $(filter-out worker/exec/% worker/examples/% worker/nats/% worker/python/%,$(call below,worker,*.c))
 # The extension for Python keeps to the stable ABI, so any headers will do; without them it is left out.
 PYTHON_INCLUDE ?= $(patsubst %/Python.h,%,$(lastword $(sort $(wildcard /usr/include/python3*/Python.h))))
@@ -100,7 +103,7 @@ EXAMPLES := $(basename $(notdir $(wildcard worker/examples/*.c))) \
 MANUALS := $(filter-out $(if $(NATS),,worker/nats/%),$(call below,supervisor worker,*.[1-8]))
 INTERFACES := $(wildcard supervisor/control/*.varlink)
 OURS := $(call below,shared supervisor worker tests,*.[ch])
-PRODUCT := $(filter-out tests/% $(if $(PYTHON_INCLUDE),,worker/python/%) $(if $(NATS),,worker/nats/%),$(filter %.c,$(OURS)))
+PRODUCT := $(filter-out tests/% $(if $(PYTHON_INCLUDE),,worker/python/%) $(if $(NATS),,worker/nats/%) $(if $(TRACE),,supervisor/trace/%),$(filter %.c,$(OURS)))
 SCRIPTS := $(shell grep -lE '^\#!.*(/| )(ba|da)?sh' .ci/* units/* units/debian/* units/debian/tests/* tests/*/* worker/examples/* 2>/dev/null)
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -108,7 +111,7 @@ fault_object = $(patsubst %.c,$(BUILD)/faults/obj/%.o,$(1))
 program = $(patsubst %.c,$(BUILD)/%,$(1))
 
 PROGRAMS := $(BUILD)/trouped $(BUILD)/trouped-supervisor $(BUILD)/troupectl $(BUILD)/troupe-web $(BUILD)/troupe-exec \
-	$(if $(NATS),$(BUILD)/troupe-nats)
+	$(if $(NATS),$(BUILD)/troupe-nats) $(if $(TRACE),$(BUILD)/troupe-trace)
 LIBRARIES := $(BUILD)/$(SONAME) $(BUILD)/libtroupe.so $(BUILD)/libtroupe.a
 EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
@@ -220,6 +223,9 @@ $(BUILD)/troupe-web: $(BUILD)/obj/supervisor/web/main.o $(BUILD)/libweb.a $(BUIL
 $(BUILD)/troupe-exec: $(BUILD)/obj/worker/exec/troupe-exec.o $(BUILD)/libexec.a $(BUILD)/libtroupe.a \
 		$(BUILD)/libshared.a
 	$(link)
+
+$(BUILD)/troupe-trace: $(call object,$(TRACE)) $(BUILD)/libshared.a
+	$(link) $(TRACE_LIBS)
 
 $(BUILD)/troupe-nats: $(call object,$(NATS)) $(BUILD)/libtroupe.a $(BUILD)/libshared.a
 	$(link) $(NATS_LIBS)
@@ -624,12 +630,14 @@ SUBSTITUTE = sed -e 's|@prefix@|$(PREFIX)|g' -e 's|@libdir@|$(LIBDIR)|g' -e 's|@
 	-e 's|units/guides/|guides/|g'
 
 COMPLETION := supervisor/ctl/complete
-# MODE:SOURCE:DESTINATION. `uninstall` removes exactly these. Mode "in": 644, after substitution.
+# MODE:SOURCE:DESTINATION. `uninstall` removes exactly these. Mode "in": 644, after substitution. Workers
+# must not read troupe-trace: then the kernel lets no worker trace it, which has its user, but not its sandbox.
 install_all = $(foreach file,$(2),$(1):$(file):$(3)/$(notdir $(file:.in=)))
 INSTALLED = \
 	$(call install_all,755,$(BUILD)/trouped,$(SBINDIR)) \
 	$(call install_all,755,$(BUILD)/troupectl $(BUILD)/troupe-web $(if $(NATS),$(BUILD)/troupe-nats),$(BINDIR)) \
 	$(call install_all,755,$(BUILD)/trouped-supervisor $(BUILD)/troupe-exec $(EXAMPLE_PROGRAMS) units/after-upgrade,$(LIBEXECDIR)) \
+	$(if $(TRACE),$(call install_all,711,$(BUILD)/troupe-trace,$(LIBEXECDIR))) \
 	$(call install_all,644,$(BUILD)/$(SONAME) $(BUILD)/libtroupe.a,$(LIBDIR)) \
 	$(call install_all,in,worker/troupe.pc.in,$(LIBDIR)/pkgconfig) \
 	$(if $(PYTHON_MODULE),$(call install_all,644,$(BUILD)/python/troupe/_troupe.abi3.so,$(PYTHONDIR)/troupe) \

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/trace/sample.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/ucontext.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Threads that do not stop for so long are in the kernel, uninterruptibly. */
+#define STOP_USEC       (10 * USEC_PER_MSEC)
+#define STOP_PAUSE_NSEC 50000
+/* The bytes below the stack pointer that a function may use. */
+#define RED_ZONE 128
+#define PAGE     4096u
+/* How far above an overflown stack's pointer its first mapped page may be. */
+#define GUARD_PAGES 64
+
+/* ---- opening ---- */
+
+static int open_below(pid_t pid, const char *name, int flags)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    return open(path, flags | O_CLOEXEC);
+}
+
+int target_open(struct target *ret, pid_t pid)
+{
+    struct sample *sample = mmap(NULL, sizeof(*sample), PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (sample == MAP_FAILED)
+        return -errno;
+    *ret = (struct target){
+        .pid = pid,
+        .sample = sample,
+        .mem = open_below(pid, "mem", O_RDONLY),
+        .maps = open_below(pid, "maps", O_RDONLY),
+        .task = open_below(pid, "task", O_RDONLY | O_DIRECTORY),
+        .root = open_below(pid, "root", O_PATH),
+    };
+    return ret->mem < 0 || ret->maps < 0 || ret->task < 0 || ret->root < 0 ? -errno : 0;
+}
+
+bool target_read(const struct target *target, uint64_t address, void *ret, size_t size)
+{
+    return address <= INT64_MAX && pread(target->mem, ret, size, (off_t)address) == (ssize_t)size;
+}
+
+/* Reads a small file of /proc. Returns its size; the text ends with a NUL. */
+static size_t read_text(int directory, const char *path, char *buffer, size_t size)
+{
+    _cleanup_close_ int fd = openat(directory, path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? 0 : read(fd, buffer, size - 1);
+
+    buffer[n > 0 ? n : 0] = '\0';
+    return n > 0 ? (size_t)n : 0;
+}
+
+size_t target_children(const struct target *target, pid_t *ret, size_t max)
+{
+    char path[32], text[512], *next = text;
+    size_t n = 0;
+
+    (void)snprintf(path, sizeof(path), "%d/children", (int)target->pid);
+    (void)read_text(target->task, path, text, sizeof(text));
+    while (n < max) {
+        char *end;
+        const long pid = strtol(next, &end, 10);
+        if (end == next || *end != ' ')
+            break;
+        ret[n++] = (pid_t)pid;
+        next = end;
+    }
+    return n;
+}
+
+/* ---- stopping ---- */
+
+/* Returns the last number of the line, or 0. */
+static pid_t last_number(const char *line)
+{
+    const size_t size = strcspn(line, "\n");
+    size_t i = size;
+
+    while (i > 0 && line[i - 1] >= '0' && line[i - 1] <= '9')
+        i--;
+    return (pid_t)strtol(line + i, NULL, 10);
+}
+
+static void describe_thread(const struct target *target, struct sample_thread *thread)
+{
+    char path[32], text[2048];
+    const char *line;
+
+    (void)snprintf(path, sizeof(path), "%d/status", (int)thread->tid);
+    (void)read_text(target->task, path, text, sizeof(text));
+    line = strncmp(text, "Name:\t", 6) == 0 ? text + 6 : "";
+    (void)snprintf(thread->name, sizeof(thread->name), "%.*s", (int)strcspn(line, "\n"), line);
+    line = strstr(text, "\nNSpid:");
+    thread->inner_tid = line ? last_number(line + 1) : thread->tid;
+}
+
+/* The thread that crashed takes the last place if there is no other. */
+static void list_threads(const struct target *target, pid_t crashed)
+{
+    struct sample *sample = target->sample;
+    DIR *directory = fdopendir(dup(target->task));
+    const struct dirent *entry;
+
+    while (directory && (entry = readdir(directory))) {
+        struct sample_thread thread = {.tid = (pid_t)strtol(entry->d_name, NULL, 10)};
+        if (thread.tid <= 0)
+            continue;
+        describe_thread(target, &thread);
+        if (sample->n_threads < SAMPLE_THREADS_MAX)
+            sample->threads[sample->n_threads++] = thread;
+        else if (crashed != 0 && thread.inner_tid == crashed)
+            sample->threads[SAMPLE_THREADS_MAX - 1] = thread;
+    }
+    if (directory)
+        (void)closedir(directory);
+}
+
+#if defined(__x86_64__)
+/* DWARF: rax rdx rcx rbx rsi rdi rbp rsp r8 … r15. */
+static void take_registers(const struct user_regs_struct *from, struct registers *ret)
+{
+    *ret = (struct registers){
+        .value = {from->rax, from->rdx, from->rcx, from->rbx, from->rsi, from->rdi, from->rbp,
+                  from->rsp, from->r8, from->r9, from->r10, from->r11, from->r12, from->r13,
+                  from->r14, from->r15},
+        .sp = from->rsp,
+        .pc = from->rip,
+    };
+}
+
+static void take_context(const ucontext_t *from, struct registers *ret)
+{
+    static const int order[SAMPLE_REGISTERS] = {
+        REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
+        REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
+
+    for (size_t i = 0; i < SAMPLE_REGISTERS; i++)
+        ret->value[i] = (uint64_t)from->uc_mcontext.gregs[order[i]];
+    ret->sp = (uint64_t)from->uc_mcontext.gregs[REG_RSP];
+    ret->pc = (uint64_t)from->uc_mcontext.gregs[REG_RIP];
+}
+#elif defined(__aarch64__)
+static void take_registers(const struct user_regs_struct *from, struct registers *ret)
+{
+    for (size_t i = 0; i < 31; i++)
+        ret->value[i] = from->regs[i];
+    ret->value[31] = ret->sp = from->sp;
+    ret->pc = from->pc;
+}
+
+static void take_context(const ucontext_t *from, struct registers *ret)
+{
+    for (size_t i = 0; i < 31; i++)
+        ret->value[i] = from->uc_mcontext.regs[i];
+    ret->value[31] = ret->sp = from->uc_mcontext.sp;
+    ret->pc = from->uc_mcontext.pc;
+}
+#else
+static void take_registers(const struct user_regs_struct *from, struct registers *ret)
+{
+    (void)from;
+    (void)ret;
+}
+
+static void take_context(const ucontext_t *from, struct registers *ret)
+{
+    (void)from;
+    (void)ret;
+}
+#endif
+
+static bool has_stopped(struct sample_thread *thread)
+{
+    struct user_regs_struct registers;
+    struct iovec part = {.iov_base = &registers, .iov_len = sizeof(registers)};
+    int status;
+
+    if (waitpid(thread->tid, &status, __WALL | WNOHANG) != thread->tid || !WIFSTOPPED(status))
+        return false;
+    thread->stopped =
+        ptrace(PTRACE_GETREGSET, thread->tid, (void *)(uintptr_t)NT_PRSTATUS, &part) == 0 &&
+        part.iov_len == sizeof(registers);
+    if (thread->stopped)
+        take_registers(&registers, &thread->registers);
+    return true;
+}
+
+static int stop_threads(struct sample *sample)
+{
+    const usec_t until = usec_add(clock_now(), STOP_USEC);
+    const struct timespec pause = {.tv_nsec = STOP_PAUSE_NSEC};
+    bool seized[SAMPLE_THREADS_MAX];
+    size_t n = 0;
+
+    for (size_t i = 0; i < sample->n_threads; i++) {
+        const pid_t tid = sample->threads[i].tid;
+        seized[i] =
+            ptrace(PTRACE_SEIZE, tid, 0, 0) == 0 && ptrace(PTRACE_INTERRUPT, tid, 0, 0) == 0;
+        n += seized[i];
+    }
+    if (n == 0)
+        return errno == 0 ? -ESRCH : -errno;
+    while (n > 0 && clock_now() < until) {
+        for (size_t i = 0; i < sample->n_threads; i++)
+            if (seized[i] && has_stopped(&sample->threads[i])) {
+                seized[i] = false;
+                n--;
+            }
+        if (n > 0)
+            (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+    }
+    return 0;
+}
+
+/* ---- copying ---- */
+
+static void copy_context(const struct target *target, const struct hints *hints,
+                         struct sample_thread *thread)
+{
+    ucontext_t context;
+
+    if (hints->crashed == 0 || thread->inner_tid != hints->crashed ||
+        !target_read(target, hints->context, &context, sizeof(context)))
+        return;
+    take_context(&context, &thread->registers);
+    thread->crashed = thread->stopped = true;
+}
+
+/* Reads up to the end of the mapping. Below the pages of an overflown stack, nothing is mapped. */
+static void copy_stack(const struct target *target, struct sample_thread *thread)
+{
+    struct sample *sample = target->sample;
+    const size_t max = thread->crashed ? 4 * SAMPLE_STACK_MAX : SAMPLE_STACK_MAX;
+    const size_t room = SAMPLE_STACKS_SIZE - sample->stacks_size;
+    uint64_t at = thread->registers.sp - RED_ZONE;
+    ssize_t n = 0;
+
+    for (unsigned i = 0; i < GUARD_PAGES && n <= 0 && at <= INT64_MAX; i++) {
+        n = pread(target->mem, sample->stacks + sample->stacks_size, room < max ? room : max,
+                  (off_t)at);
+        if (n <= 0)
+            at = (at | (PAGE - 1)) + 1;
+    }
+    if (n <= 0)
+        return;
+    thread->stack_at = at;
+    thread->stack_offset = sample->stacks_size;
+    thread->stack_size = (size_t)n;
+    sample->stacks_size += (size_t)n;
+}
+
+static void copy_maps(const struct target *target)
+{
+    struct sample *sample = target->sample;
+    ssize_t n;
+
+    while (sample->maps_size < SAMPLE_MAPS_MAX &&
+           (n = read(target->maps, sample->maps + sample->maps_size,
+                     SAMPLE_MAPS_MAX - sample->maps_size)) > 0)
+        sample->maps_size += (size_t)n;
+    sample->maps[sample->maps_size] = '\0';
+}
+
+bool mapping_parse(const char *line, struct mapping *ret)
+{
+    unsigned long long begin, end, offset;
+    int path = 0;
+
+    if (sscanf(line, "%llx-%llx %*4s %llx %*s %*s %n", &begin, &end, &offset, &path) < 3 ||
+        path == 0)
+        return false;
+    *ret = (struct mapping){begin, end, offset, line + path, strcspn(line + path, "\n")};
+    return true;
+}
+
+static void copy_vdso(const struct target *target, const struct mapping *mapping)
+{
+    struct sample *sample = target->sample;
+    const size_t size = mapping->end - mapping->begin;
+
+    if (size > SAMPLE_VDSO_MAX || !target_read(target, mapping->begin, sample->vdso, size))
+        return;
+    sample->vdso_at = mapping->begin;
+    sample->vdso_size = size;
+}
+
+static void copy_mapping(const struct target *target, const char *line)
+{
+    struct sample *sample = target->sample;
+    struct mapping mapping;
+    struct sample_head *head;
+
+    if (!mapping_parse(line, &mapping) || mapping.offset != 0)
+        return;
+    if (strncmp(mapping.path, "[vdso]", 6) == 0)
+        copy_vdso(target, &mapping);
+    if (mapping.path[0] != '/' || sample->n_heads == SAMPLE_HEADS_MAX)
+        return;
+    head = &sample->heads[sample->n_heads];
+    head->address = mapping.begin;
+    if (target_read(target, mapping.begin, head->bytes, SAMPLE_HEAD_SIZE) &&
+        memcmp(head->bytes, ELFMAG, SELFMAG) == 0)
+        sample->n_heads++;
+}
+
+static void copy_mappings(const struct target *target)
+{
+    const char *line = target->sample->maps;
+
+    while (*line != '\0') {
+        const char *end = strchrnul(line, '\n');
+        copy_mapping(target, line);
+        line = *end == '\0' ? end : end + 1;
+    }
+}
+
+static void copy_target(const struct target *target, const struct hints *hints)
+{
+    struct sample *sample = target->sample;
+
+    for (size_t i = 0; i < sample->n_threads; i++)
+        copy_context(target, hints, &sample->threads[i]);
+    for (size_t i = 0; i < sample->n_threads; i++)
+        if (sample->threads[i].stopped)
+            copy_stack(target, &sample->threads[i]);
+    copy_maps(target);
+    copy_mappings(target);
+    if (hints->python != 0)
+        sample_take_python(target, hints);
+    sample->complete = true;
+}
+
+int sample_take(struct target *targets, size_t n, const struct hints *hints)
+{
+    int r = -ESRCH;
+
+    for (size_t i = 0; i < n; i++) {
+        list_threads(&targets[i], i == 0 ? hints->crashed : 0);
+        if (stop_threads(targets[i].sample) == 0)
+            r = 0;
+        else if (i == 0)
+            return -errno;
+    }
+    if (r == 0)
+        r = confine();
+    for (size_t i = 0; r == 0 && i < n; i++)
+        copy_target(&targets[i], i == 0 ? hints : &(struct hints){0});
+    return r;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * What is taken of a process while it is stopped: registers and the tops of the stacks of its
+ * threads, the list of its mappings, the first page of each mapped file, and the frames of Python.
+ * All of it is copied into memory of bounded size, so the process runs on, or ends, while
+ * unwind.h works on the copy. Everything in it but the registers is hostile.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define SAMPLE_THREADS_MAX  64
+#define SAMPLE_STACK_MAX    ((size_t)128 * 1024) /* of a thread; four times that if it crashed */
+#define SAMPLE_STACKS_SIZE  (SAMPLE_THREADS_MAX * SAMPLE_STACK_MAX)
+#define SAMPLE_MAPS_MAX     ((size_t)1024 * 1024)
+#define SAMPLE_HEADS_MAX    256
+#define SAMPLE_HEAD_SIZE    4096
+#define SAMPLE_VDSO_MAX     ((size_t)16 * 1024)
+#define SAMPLE_FRAMES_MAX   48
+#define SAMPLE_FUNCTION_MAX 96
+#define SAMPLE_FILE_MAX     160
+#define SAMPLE_TARGETS_MAX  4
+
+#if defined(__x86_64__)
+#define SAMPLE_REGISTERS 16
+#elif defined(__aarch64__)
+#define SAMPLE_REGISTERS 32
+#else
+#define SAMPLE_REGISTERS 1
+#endif
+
+/* In the numbering of DWARF, without the program counter. */
+struct registers {
+    uint64_t value[SAMPLE_REGISTERS];
+    uint64_t sp, pc;
+};
+
+struct python_frame {
+    char function[SAMPLE_FUNCTION_MAX];
+    char file[SAMPLE_FILE_MAX];
+    int line; /* 0 = unknown */
+};
+
+struct sample_thread {
+    pid_t tid, inner_tid; /* the second one in the PID namespace of the process */
+    char name[16];
+    bool crashed; /* its registers are those of the fault */
+    bool stopped; /* its registers are known */
+    struct registers registers;
+    uint64_t stack_at; /* address of the copied bytes */
+    size_t stack_offset, stack_size;
+    size_t n_python;
+    struct python_frame python[SAMPLE_FRAMES_MAX];
+};
+
+/* The first bytes of a mapped file, which identify it. */
+struct sample_head {
+    uint64_t address;
+    uint8_t bytes[SAMPLE_HEAD_SIZE];
+};
+
+struct sample {
+    bool complete;
+    size_t n_threads;
+    struct sample_thread threads[SAMPLE_THREADS_MAX];
+    size_t maps_size;
+    char maps[SAMPLE_MAPS_MAX + 1]; /* as in /proc/PID/maps */
+    size_t n_heads;
+    struct sample_head heads[SAMPLE_HEADS_MAX];
+    uint64_t vdso_at;
+    size_t vdso_size;
+    uint8_t vdso[SAMPLE_VDSO_MAX];
+    size_t stacks_size;
+    uint8_t stacks[SAMPLE_STACKS_SIZE];
+};
+
+/* A process and its files in /proc. */
+struct target {
+    pid_t pid;
+    int mem, maps, task, root; /* `root` is O_PATH */
+    struct sample *sample;     /* shared with the process that takes it */
+};
+
+/* A worker's own word, which may be wrong: the thread that crashed, the ucontext_t of its signal,
+ * and the interpreter's _PyRuntime and Py_Version. 0 = none. */
+struct hints {
+    pid_t crashed;
+    uint64_t context;
+    uint64_t python;
+    uint32_t python_version;
+};
+
+/* Opens the process's files, and makes room for its sample. Returns 0 or -errno. */
+int target_open(struct target *ret, pid_t pid);
+/* Lists children of the process. Returns their number. */
+size_t target_children(const struct target *target, pid_t *ret, size_t max);
+
+/* Stops all threads of the targets, confines this process, and copies. The end of this process lets
+ * the threads go on. Returns 0 or -errno. */
+int sample_take(struct target *targets, size_t n, const struct hints *hints);
+
+/* Gives up all capabilities, and all system calls but those that read, work on memory, and end the
+ * process; opening is possible for reading only. Returns 0 or -errno. */
+int confine(void);
+
+/* Reads `size` bytes of the process at this address. Returns whether all could be read. */
+bool target_read(const struct target *target, uint64_t address, void *ret, size_t size);
+
+/* A line of /proc/PID/maps; the path is part of it. */
+struct mapping {
+    uint64_t begin, end, offset;
+    const char *path;
+    size_t path_size; /* 0 = none */
+};
+
+/* Returns false if it is not such a line, as at the end of too long a text. */
+bool mapping_parse(const char *line, struct mapping *ret);
+
+/* Fills in the frames of Python of the stopped threads (sample-python.c). */
+void sample_take_python(const struct target *target, const struct hints *hints);

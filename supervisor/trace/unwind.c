@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/trace/unwind.h"
+#include "shared/base/cleanup.h"
+#include <dwarf.h>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINE_SIZE 1024
+
+struct unwinder {
+    const struct target *target;
+    struct trace_text *text;
+    const struct sample_thread *thread;
+    unsigned n_frames;
+    bool in_python; /* the frames of Python are written: those of its interpreter are not */
+    bool failed;    /* the text is full */
+};
+
+/* ---- text ---- */
+
+/* Appends a line. Of a field, control characters become '?'; the tabs are those of the format. */
+__attribute__((format(printf, 2, 3))) static bool append(struct trace_text *text,
+                                                         const char *format, ...)
+{
+    char line[LINE_SIZE];
+    va_list arguments;
+    int n;
+
+    va_start(arguments, format);
+    n = vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    if (n < 0 || (size_t)n >= sizeof(line) || text->max - text->size <= (size_t)n)
+        return false;
+    for (int i = 0; i < n - 1; i++)
+        if ((unsigned char)line[i] < ' ' && line[i] != '\t')
+            line[i] = '?';
+    memcpy(text->data + text->size, line, (size_t)n);
+    text->size += (size_t)n;
+    return true;
+}
+
+struct frame {
+    const char *language, *module, *function, *file;
+    uint64_t offset;
+    int line;
+};
+
+/* Copies a field without tabs. */
+static const char *field(const char *text, char *buffer, size_t size)
+{
+    size_t n = 0;
+
+    for (; text && text[n] != '\0' && n + 1 < size; n++)
+        buffer[n] = text[n] == '\t' ? '?' : text[n];
+    buffer[n] = '\0';
+    return buffer;
+}
+
+static void write_frame(struct unwinder *unwinder, const struct frame *frame)
+{
+    char module[SAMPLE_FILE_MAX], function[SAMPLE_FUNCTION_MAX * 2], file[SAMPLE_FILE_MAX * 2];
+
+    if (unwinder->n_frames >= SAMPLE_FRAMES_MAX || unwinder->failed)
+        return;
+    unwinder->failed = !append(unwinder->text, "F\t%s\t%s\t%s\t%llu\t%s\t%d\n", frame->language,
+                               field(frame->module, module, sizeof(module)),
+                               field(frame->function, function, sizeof(function)),
+                               (unsigned long long)frame->offset,
+                               field(frame->file, file, sizeof(file)), frame->line);
+    unwinder->n_frames++;
+}
+
+static void write_python(struct unwinder *unwinder)
+{
+    const struct sample_thread *thread = unwinder->thread;
+
+    unwinder->in_python = true;
+    for (size_t i = 0; i < thread->n_python; i++)
+        write_frame(unwinder, &(struct frame){
+                                  .language = "python",
+                                  .function = thread->python[i].function,
+                                  .file = thread->python[i].file,
+                                  .line = thread->python[i].line,
+                              });
+}
+
+/* ---- modules ---- */
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* Opens the file below the root of the process if it is the one that is mapped there. */
+static int open_mapped(const struct target *target, const struct sample_head *head,
+                       const char *path)
+{
+    uint8_t bytes[SAMPLE_HEAD_SIZE];
+    const int fd = openat(target->root, path + 1, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+    if (fd >= 0 && pread(fd, bytes, sizeof(bytes), 0) == (ssize_t)sizeof(bytes) &&
+        memcmp(bytes, head->bytes, sizeof(bytes)) == 0)
+        return fd;
+    return fd < 0 ? -1 : close_fd(fd);
+}
+
+static const struct sample_head *find_head(const struct sample *sample, uint64_t address)
+{
+    for (size_t i = 0; i < sample->n_heads; i++)
+        if (sample->heads[i].address == address)
+            return &sample->heads[i];
+    return NULL;
+}
+
+/* Reports the file of a line of /proc/PID/maps. */
+static void report_mapping(Dwfl *dwfl, const struct target *target, const char *line)
+{
+    const struct sample_head *head;
+    struct mapping mapping;
+    char path[4096];
+    int fd;
+
+    if (!mapping_parse(line, &mapping) || mapping.offset != 0 || mapping.path[0] != '/' ||
+        mapping.path_size >= sizeof(path))
+        return;
+    memcpy(path, mapping.path, mapping.path_size);
+    path[mapping.path_size] = '\0';
+    head = find_head(target->sample, mapping.begin);
+    fd = head ? open_mapped(target, head, path) : -1;
+    if (fd >= 0 && !dwfl_report_elf(dwfl, base_name(path), path, fd, mapping.begin, false))
+        (void)close(fd);
+}
+
+static void report_modules(Dwfl *dwfl, const struct target *target, int vdso)
+{
+    const struct sample *sample = target->sample;
+    const char *line = sample->maps;
+
+    dwfl_report_begin(dwfl);
+    while (*line != '\0') {
+        const char *end = strchrnul(line, '\n');
+        report_mapping(dwfl, target, line);
+        line = *end == '\0' ? end : end + 1;
+    }
+    if (vdso >= 0 && sample->vdso_size > 0)
+        (void)dwfl_report_elf(dwfl, "[vdso]", "[vdso]", vdso, sample->vdso_at, false);
+    (void)dwfl_report_end(dwfl, NULL, NULL);
+}
+
+/* ---- frames ---- */
+
+static bool is_interpreter(const char *module)
+{
+    return strncmp(module, "python3", 7) == 0 || strncmp(module, "libpython3", 10) == 0;
+}
+
+/* The evaluation loop, whose frames are those of Python. Debian's interpreter has no symbols of its
+ * static functions. */
+static bool is_evaluation(const char *module, const char *function)
+{
+    return is_interpreter(module) && function && strncmp(function, "_PyEval_", 8) == 0;
+}
+
+/* Writes the inlined functions at this address, innermost first, and the one that has them. `frame`
+ * has the line of the address. Returns false if nothing is known of them. */
+static bool write_inlined(struct unwinder *unwinder, Dwfl_Module *module, Dwarf_Addr pc,
+                          struct frame frame)
+{
+    Dwarf_Addr bias = 0;
+    Dwarf_Die *unit = dwfl_module_addrdie(module, pc, &bias);
+    _cleanup_free_ Dwarf_Die *around = NULL, *scopes = NULL;
+    Dwarf_Files *files = NULL;
+    size_t n_files = 0;
+    bool written = false;
+
+    if (!unit || dwarf_getscopes(unit, pc - bias, &around) <= 0)
+        return false;
+    const int n = dwarf_getscopes_die(&around[0], &scopes);
+    (void)dwarf_getsrcfiles(unit, &files, &n_files);
+    for (int i = 0; i < n; i++) {
+        const int tag = dwarf_tag(&scopes[i]);
+        Dwarf_Attribute attribute;
+        Dwarf_Word number;
+        if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram)
+            continue;
+        if (tag == DW_TAG_subprogram && !written)
+            return false; /* nothing is inlined: the symbol says more */
+        frame.function = tag == DW_TAG_subprogram ? frame.function : dwarf_diename(&scopes[i]);
+        if (tag == DW_TAG_subprogram && dwarf_diename(&scopes[i]))
+            frame.function = dwarf_diename(&scopes[i]);
+        write_frame(unwinder, &frame);
+        written = true;
+        if (tag == DW_TAG_subprogram)
+            break;
+        frame.line = 0;
+        if (dwarf_formudata(dwarf_attr(&scopes[i], DW_AT_call_line, &attribute), &number) == 0)
+            frame.line = (int)number;
+        if (dwarf_formudata(dwarf_attr(&scopes[i], DW_AT_call_file, &attribute), &number) == 0 &&
+            number < n_files)
+            frame.file = dwarf_filesrc(files, number, NULL, NULL);
+    }
+    return written;
+}
+
+static void write_address(struct unwinder *unwinder, Dwfl_Module *module, Dwarf_Addr pc)
+{
+    struct frame frame = {.language = "c", .offset = pc};
+    GElf_Off offset;
+    GElf_Sym symbol;
+    Dwarf_Addr base = 0;
+    Dwfl_Line *line;
+
+    if (!module) {
+        write_frame(unwinder, &frame);
+        return;
+    }
+    frame.module = dwfl_module_info(module, NULL, &base, NULL, NULL, NULL, NULL, NULL);
+    frame.function = dwfl_module_addrinfo(module, pc, &offset, &symbol, NULL, NULL, NULL);
+    frame.offset = frame.function ? offset : pc - base;
+    if (unwinder->thread->n_python > 0 && is_evaluation(frame.module, frame.function) &&
+        !unwinder->in_python)
+        write_python(unwinder);
+    if (unwinder->in_python && is_interpreter(frame.module))
+        return;
+    line = dwfl_module_getsrc(module, pc);
+    if (line)
+        frame.file = dwfl_lineinfo(line, NULL, &frame.line, NULL, NULL, NULL);
+    if (!write_inlined(unwinder, module, pc, frame))
+        write_frame(unwinder, &frame);
+}
+
+static int on_frame(Dwfl_Frame *state, void *userdata)
+{
+    struct unwinder *unwinder = userdata;
+    Dwfl *dwfl = dwfl_thread_dwfl(dwfl_frame_thread(state));
+    Dwarf_Addr pc;
+    bool activation;
+
+    if (!dwfl_frame_pc(state, &pc, &activation) || unwinder->n_frames >= SAMPLE_FRAMES_MAX ||
+        unwinder->failed)
+        return DWARF_CB_ABORT;
+    if (!activation && pc > 0)
+        pc--; /* into the call */
+    write_address(unwinder, dwfl_addrmodule(dwfl, pc), pc);
+    return DWARF_CB_OK;
+}
+
+/* ---- what the library asks for ---- */
+
+static pid_t next_thread(Dwfl *dwfl, void *userdata, void **state)
+{
+    (void)dwfl;
+    (void)userdata;
+    (void)state;
+    return 0;
+}
+
+static bool get_thread(Dwfl *dwfl, pid_t tid, void *userdata, void **state)
+{
+    struct unwinder *unwinder = userdata;
+
+    (void)dwfl;
+    *state = unwinder;
+    return tid == unwinder->thread->tid;
+}
+
+static bool read_memory(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret, void *userdata)
+{
+    const struct unwinder *unwinder = userdata;
+    const struct sample_thread *thread = unwinder->thread;
+    const uint64_t offset = address - thread->stack_at;
+
+    (void)dwfl;
+    if (thread->stack_size < sizeof(*ret) || offset > thread->stack_size - sizeof(*ret))
+        return false;
+    memcpy(ret, unwinder->target->sample->stacks + thread->stack_offset + offset, sizeof(*ret));
+    return true;
+}
+
+/* After a jump to where no code is, the function that has jumped is the caller. */
+static struct registers start_registers(struct unwinder *unwinder, Dwfl *dwfl)
+{
+    struct registers registers = unwinder->thread->registers;
+
+    if (!unwinder->thread->crashed || dwfl_addrmodule(dwfl, registers.pc))
+        return registers;
+    write_address(unwinder, NULL, registers.pc);
+#if defined(__x86_64__)
+    Dwarf_Word back;
+    if (read_memory(dwfl, registers.sp, &back, unwinder)) {
+        registers.pc = back - 1; /* the library takes it for the address of the fault */
+        registers.sp += 8;
+        registers.value[7] = registers.sp;
+    }
+#elif defined(__aarch64__)
+    registers.pc = registers.value[30] - 4;
+#endif
+    return registers;
+}
+
+static bool set_registers(Dwfl_Thread *thread, void *userdata)
+{
+    struct unwinder *unwinder = userdata;
+    const struct registers registers = start_registers(unwinder, dwfl_thread_dwfl(thread));
+
+    if (!dwfl_thread_state_registers(thread, 0, SAMPLE_REGISTERS, registers.value))
+        return false;
+#if defined(__x86_64__)
+    return dwfl_thread_state_registers(thread, 16, 1, &registers.pc);
+#else
+    dwfl_thread_state_register_pc(thread, registers.pc);
+    return true;
+#endif
+}
+
+static const Dwfl_Thread_Callbacks THREAD_CALLBACKS = {
+    .next_thread = next_thread,
+    .get_thread = get_thread,
+    .memory_read = read_memory,
+    .set_initial_registers = set_registers,
+};
+
+static const Dwfl_Callbacks CALLBACKS = {
+    .find_debuginfo = dwfl_standard_find_debuginfo,
+    .section_address = dwfl_offline_section_address,
+};
+
+static void unwind_thread(Dwfl *dwfl, struct unwinder *unwinder)
+{
+    const struct sample_thread *thread = unwinder->thread;
+    char name[sizeof(thread->name)];
+
+    unwinder->n_frames = 0;
+    unwinder->in_python = false;
+    unwinder->failed = !append(unwinder->text, "T\t%d\t%s\t%s\n", (int)thread->tid,
+                               field(thread->name, name, sizeof(name)),
+                               thread->crashed   ? "crashed"
+                               : thread->stopped ? ""
+                                                 : "running");
+    if (thread->stopped)
+        (void)dwfl_getthread_frames(dwfl, thread->tid, on_frame, unwinder);
+    if (!unwinder->in_python)
+        write_python(unwinder);
+}
+
+void unwind(const struct target *target, int vdso, struct trace_text *text)
+{
+    struct unwinder unwinder = {.target = target, .text = text};
+    Dwfl *dwfl = dwfl_begin(&CALLBACKS);
+
+    if (!dwfl)
+        return;
+    report_modules(dwfl, target, vdso);
+    if (!dwfl_attach_state(dwfl, NULL, target->pid, &THREAD_CALLBACKS, &unwinder))
+        return;
+    for (unsigned pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < target->sample->n_threads; i++) {
+            unwinder.thread = &target->sample->threads[i];
+            if (unwinder.thread->crashed == (pass == 0))
+                unwind_thread(dwfl, &unwinder);
+        }
+}
