@@ -170,6 +170,17 @@ static void divide_descriptors(struct parts *parts)
     parts->control.fds_for_clients = (int)(limit.rlim_cur - reserve / 2);
 }
 
+/* Beside the supervisor's program. Static. */
+static const char *trace_program(const struct supervisor_options *options)
+{
+    static char path[PATH_MAX];
+    const char *slash = options->program ? strrchr(options->program, '/') : NULL;
+
+    (void)snprintf(path, sizeof(path), "%.*s/troupe-trace",
+                   slash ? (int)(slash - options->program) : 0, slash ? options->program : "");
+    return path;
+}
+
 static int open_parts(struct supervisor *supervisor)
 {
     struct parts *parts = &supervisor->parts;
@@ -180,6 +191,7 @@ static int open_parts(struct supervisor *supervisor)
     /* First what cannot fail: after a failure, supervisor_free() ends everything. */
     work_queue_init(&parts->announcements, parts->loop);
     alarms_init(&parts->alarms, parts->loop);
+    tracer_init(&parts->process.tracer, trace_program(supervisor->options));
     r = process_context_init(&parts->process, parts->loop, supervisor->options->channel);
     if (r < 0)
         return failed("watch the channel to the keeper", r);

@@ -104,6 +104,17 @@ static inline bool memory_job_is_published(const struct memory_job *job, uint32_
     return job->cursor - tail - 1 >= ring_size;
 }
 
+/* Where to look for the stacks of a worker, by the worker's own word. */
+struct memory_crash {
+    _Alignas(128) uint32_t tid; /* of the thread that crashed, in its own PID namespace */
+    int32_t signal, code;       /* as in siginfo_t */
+    uint32_t python_version;    /* Py_Version, from the start on; 0 = no interpreter */
+    uint64_t address;           /* siginfo_t.si_addr */
+    uint64_t context;           /* of the ucontext_t of its signal handler */
+    uint64_t python;            /* of _PyRuntime, from the start on */
+};
+_Static_assert(sizeof(struct memory_crash) == 128, "layout");
+
 struct memory_header {
     /* Line 0: constant after creation. */
     uint32_t magic;
@@ -122,6 +133,10 @@ struct memory_header {
 
     /* How far the owner has published records in the ring of this memory. */
     _Alignas(64) _Atomic uint32_t tail;
+    /* Outbox: the worker is crashing, and `crash` says where. */
+    _Atomic uint32_t crashed;
+    /* Inbox: a worker that crashes waits while this is set, until the supervisor has looked. */
+    _Atomic uint32_t evidence;
     /* Inbox: a cursor at the beginning of a record that is not overwritten, for the next
      * supervisor. */
     _Alignas(64) _Atomic uint32_t gate;
@@ -142,11 +157,15 @@ struct memory_header {
 
     /* Inbox. */
     _Alignas(128) struct memory_job jobs[MEMORY_JOBS_MAX];
-    uint8_t unused1[MEMORY_HEADER_SIZE - 1152 - MEMORY_JOBS_MAX * 512];
+    /* Outbox. */
+    struct memory_crash crash;
+    uint8_t unused1[MEMORY_HEADER_SIZE - 1152 - MEMORY_JOBS_MAX * 512 - 128];
 };
 
 _Static_assert(offsetof(struct memory_header, epoch) == 28, "layout");
 _Static_assert(offsetof(struct memory_header, tail) == 64, "layout");
+_Static_assert(offsetof(struct memory_header, crashed) == 68, "layout");
+_Static_assert(offsetof(struct memory_header, evidence) == 72, "layout");
 _Static_assert(offsetof(struct memory_header, gate) == 128, "layout");
 _Static_assert(offsetof(struct memory_header, state_sequence) == 192, "layout");
 _Static_assert(offsetof(struct memory_header, state_size) == 196, "layout");
@@ -155,6 +174,7 @@ _Static_assert(offsetof(struct memory_header, taken) == 256 + MEMORY_OWNER_SIZE,
 _Static_assert(offsetof(struct memory_header, worker) == 384, "layout");
 _Static_assert(offsetof(struct memory_header, supervisor) == 768, "layout");
 _Static_assert(offsetof(struct memory_header, jobs) == 1152, "layout");
+_Static_assert(offsetof(struct memory_header, crash) == 33920, "layout");
 _Static_assert(offsetof(struct memory_words, sleeping) == 64, "layout");
 _Static_assert(offsetof(struct memory_words, blocked) == 128, "layout");
 _Static_assert(offsetof(struct memory_words, mark) == 192, "layout");

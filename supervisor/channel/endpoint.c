@@ -104,6 +104,14 @@ static void endpoint_space_came(struct endpoint *endpoint)
     endpoint->handler->space(endpoint);
 }
 
+/* Whether the peer says that it crashes, and its owner does not know yet. */
+static bool endpoint_sees_crash(const struct endpoint *endpoint)
+{
+    /* Partner: the store in the signal handler of libtroupe. */
+    return !endpoint->crashing && endpoint->handler->crashing &&
+           atomic_load_explicit(&endpoint->channel.theirs.header->crashed, memory_order_acquire);
+}
+
 static bool endpoint_poll(struct loop_hot *hot)
 {
     struct endpoint *endpoint = endpoint_of(hot, hot);
@@ -111,6 +119,10 @@ static bool endpoint_poll(struct loop_hot *hot)
     unsigned n;
     int r = 0;
 
+    if (endpoint_sees_crash(endpoint)) {
+        endpoint->crashing = true;
+        endpoint->handler->crashing(endpoint);
+    }
     endpoint->batch_ended = false;
     for (n = 0; n < ENDPOINT_BATCH && !endpoint->suspended && !endpoint->dead; n++) {
         if (endpoint->batch_ended)
@@ -174,6 +186,10 @@ static bool endpoint_cool(struct loop_hot *hot)
     if (!(endpoint->suspended ? endpoint_prepare_look(endpoint, &expected)
                               : channel_prepare_sleep(&endpoint->channel, &expected)))
         return false;
+    if (endpoint_sees_crash(endpoint)) {
+        channel_end_sleep(&endpoint->channel);
+        return false;
+    }
     if (endpoint->channel.backend == WAKE_EVENTFD)
         return true;
     r = loop_watch_word(endpoint->loop, &endpoint->tail_watch, &endpoint->channel.their_words->bell,

@@ -48,6 +48,8 @@ struct endpoint_handler {
     /* The peer broke the protocol; its ring is no longer read. Called once, from within any other
      * call: must not deinit. */
     void (*broken)(struct endpoint *endpoint, const char *what);
+    /* The peer says that it crashes (struct memory_crash). Called once. NULL = it is ignored. */
+    void (*crashing)(struct endpoint *endpoint);
 };
 
 /* How far records of some kinds were read before their turn. */
@@ -78,6 +80,7 @@ struct endpoint {
     uint32_t end;
     bool suspended;    /* by ENDPOINT_E_FULL or _BLOB, until endpoint_resume() */
     bool batch_ended;  /* by endpoint_end_batch() */
+    bool crashing;     /* the peer has said so */
     bool reading;      /* a handler is running */
     bool urgent_waits; /* the next record for look() must wait for its turn */
     struct endpoint_ahead reports, urgent;

@@ -119,6 +119,7 @@ struct death *death_unref(struct death *death)
     free(death->messages);
     free(death->state);
     free(death->stderr_text);
+    free(death->stack);
     free(death);
     return NULL;
 }
@@ -219,6 +220,14 @@ void death_describe(struct death *death, const char *why)
                    prefix ? ": " : "", why ? why : "", why ? ": " : "", end);
 }
 
+void death_set_stack(struct death *death, char *text, size_t size, const char *missing)
+{
+    free(death->stack);
+    death->stack = text;
+    death->stack_size = size;
+    death->stack_missing = missing;
+}
+
 /* ---- across an upgrade ---- */
 
 #define ROW spawn_exit
@@ -296,6 +305,7 @@ static void put_report(struct saved_writer *row, const struct death *death)
         record_put(row, &MESSAGE_RECORD, &death->messages[i]);
     saved_put_bytes(row, death->state, death->state_size);
     saved_put_bytes(row, death->stderr_text, death->stderr_text ? death->stderr_size : 0);
+    saved_put_bytes(row, death->stack, death->stack_size);
 }
 
 /* Returns whether all fields are intact, and there was memory for them. */
@@ -307,6 +317,8 @@ static bool get_fields(struct saved_reader *row, struct death *death)
     ok = get_messages(row, death);
     death->state = copy_bytes(row, &death->state_size, &ok);
     death->stderr_text = copy_bytes(row, &death->stderr_size, &ok);
+    if (saved_has_more(row)) /* 1.0.0 had none */
+        death->stack = copy_bytes(row, &death->stack_size, &ok);
     return ok && !row->damaged && death->state_size <= MEMORY_STATE_MAX;
 }
 

@@ -104,6 +104,10 @@ struct death {
     bool state_of_job;  /* published for the job in hand */
     size_t stderr_size; /* output since the job in hand, or the worker, started */
     char *stderr_text;  /* may contain NULs; NULL = none, or out of memory */
+    size_t stack_size;
+    char
+        *stack; /* where its threads were (stack.h), which may come after the report; NULL = none */
+    const char *stack_missing; /* why there is none; static; NULL = none was wanted, or it comes */
 };
 
 /* The log shares its room among the groups: when it is full, it drops the oldest report of a
@@ -144,6 +148,9 @@ const char *death_cause_text(enum death_cause cause);
 
 /* Fills `detail` from cause and exit; `why` (NULL = none) explains the cause. */
 void death_describe(struct death *death, const char *why);
+
+/* Takes over the text; NULL = there is none, because of `missing`. */
+void death_set_stack(struct death *death, char *text, size_t size, const char *missing);
 
 /* Returns "SIGSEGV", or for a signal without a name "signal 77", in `buffer` of 16 bytes. */
 const char *death_signal_name(int signal, char *buffer);

@@ -415,6 +415,7 @@ void process_context_deinit(struct process_context *context)
     if (!context->loop)
         return;
     held_deinit(&context->held);
+    tracer_deinit(&context->tracer);
     spawner_deinit(&context->spawner);
     work_queue_deinit(&context->reaps);
     work_queue_deinit(&context->outputs);

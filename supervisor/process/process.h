@@ -24,6 +24,7 @@
 #include "supervisor/process/kept-state.h"
 #include "supervisor/process/spawner.h"
 #include "supervisor/process/survivors.h"
+#include "supervisor/process/tracer.h"
 #include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -50,6 +51,7 @@ struct process_context {
     struct journal *journal;                    /* where output goes; NULL = standard error */
     const char *socket_variable;                /* "TROUPE_SOCKET=PATH", of services; NULL = none */
     char main_variable[SURVIVORS_VARIABLE_MAX]; /* in the environment of all workers */
+    struct tracer tracer;
     struct rlimit nofile; /* given to processes whose group sets none; 0 = the present one */
 };
 

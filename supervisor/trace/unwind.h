@@ -3,13 +3,7 @@
 
 #include "supervisor/trace/sample.h"
 
-/*
- * Text of bounded size that takes no more once it is full. Lines of fields that are separated by
- * tabs; supervisor/event/stack.h reads them:
- *
- *     T  thread id  name  "crashed", "" or "running" if its registers are not known
- *     F  language ("c", "python")  module  function  offset in it  file  line
- */
+/* Text of bounded size that takes no more once it is full; see struct trace_output. */
 struct trace_text {
     char *data;
     size_t size, max;

@@ -2,6 +2,7 @@
 #include "worker/worker/worker.h"
 #include "shared/base/cleanup.h"
 #include "worker/public.h"
+#include "worker/worker/crash.h"
 #include "worker/worker/inherit.h"
 #include <poll.h>
 #include <signal.h>
@@ -108,6 +109,7 @@ _public_ void troupe_worker_free(struct troupe_worker *worker)
         return;
     worker_end(worker, 0);
     scope_forget(worker);
+    crash_forget();
     backlog_deinit(worker);
     private_tmp_deinit(&worker->tmp);
     actor_deinit(&worker->actor);
@@ -189,6 +191,7 @@ static int worker_begin(struct troupe_worker *worker)
         return worker_end(worker, r);
     worker->stage = WORKER_READY;
     lifeline_hold(&worker->lifeline, worker->carrier.channel.mine.header);
+    crash_watch(&worker->carrier.channel);
     r = carrier_begin(&worker->carrier, 0, NULL, &room, &body);
     if (r < 0)
         return worker_end(worker, r);

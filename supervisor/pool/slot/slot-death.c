@@ -265,6 +265,7 @@ static void slot_write_report(struct slot *slot, struct death *death)
         (void)snprintf(death->detail, sizeof(death->detail), "broke the protocol: %s",
                        slot->worker.violation);
     slot_quote_reason(slot, death);
+    slot_trace_report(slot, death);
     slot_report_messages(slot, death);
 }
 

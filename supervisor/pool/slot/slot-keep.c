@@ -271,6 +271,7 @@ static int adopt_endpoint(struct slot *slot, struct held *held)
         held->fds[i] = -1;
     slot->worker.endpoint_open = true;
     slot->worker.wants_room = false;
+    slot_trace_want(slot);
     delivery_adopt(slot->actor, &slot->worker.endpoint);
     return 0;
 }

@@ -324,6 +324,11 @@ static void slot_on_broken(struct endpoint *endpoint, const char *what)
     slot_end_worker(slot, DEATH_VIOLATION, LIFECYCLE_EVENT_VIOLATION);
 }
 
+static void slot_on_crashing(struct endpoint *endpoint)
+{
+    slot_trace_crash(slot_of(endpoint, worker.endpoint));
+}
+
 const struct endpoint_handler SLOT_ENDPOINT = {
     .record = slot_on_record,
     .look = slot_look,
@@ -332,4 +337,5 @@ const struct endpoint_handler SLOT_ENDPOINT = {
     .drainable = slot_on_drainable,
     .consumed = slot_on_consumed,
     .broken = slot_on_broken,
+    .crashing = slot_on_crashing,
 };

@@ -252,6 +252,7 @@ static int slot_start_actor(struct slot *slot, const char **ret_step)
         return r;
     slot->worker.endpoint_open = true;
     slot->worker.wants_room = false;
+    slot_trace_want(slot);
     delivery_attach(slot->actor, &slot->worker.endpoint);
     slot_describe_to_worker(slot, &environment);
     slot_hand_over(&environment, list, &n, "TROUPE_INBOX", fds.channel.inbox);
@@ -329,6 +330,7 @@ void slot_begin_worker(struct slot *slot)
     slot->health.consumed_before = slot->actor ? slot->actor->counters.consumed : 0;
     slot->health.at_work = false;
     slot->restart_at = 0;
+    slot_trace_reset(slot);
     slot_disarm(slot);
 }
 

@@ -64,12 +64,15 @@ static bool slot_signals_all(const struct slot *slot)
 
 void slot_action_kill(struct slot *slot)
 {
+    slot_trace_cancel(slot);
     slot_judge_lost(slot);
     process_kill_all(&slot->worker.process);
 }
 
 void slot_action_terminate(struct slot *slot)
 {
+    if (slot_trace_first(slot, slot_action_terminate))
+        return;
     if (slot->worker.signalled == SIGNALLED)
         slot_action_kill(slot);
     else if (slot_signals_all(slot)) {
@@ -82,7 +85,8 @@ void slot_action_terminate(struct slot *slot)
 
 void slot_action_abort(struct slot *slot)
 {
-    slot_signal(slot, SIGABRT);
+    if (!slot_trace_first(slot, slot_action_abort))
+        slot_signal(slot, SIGABRT);
 }
 
 void slot_action_send_stop(struct slot *slot)

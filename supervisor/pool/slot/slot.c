@@ -306,6 +306,7 @@ int slot_new(struct slot **ret, struct pool *pool, unsigned index, bool twin)
     timer_init(&slot->state_timer, slot_on_state_timer);
     timer_init(&slot->clock, slot_on_clock);
     timer_init(&slot->age_timer, slot_on_age);
+    slot_trace_init(slot);
     slot_open_kept(slot);
     process_init(&slot->worker.process, pool->context->process,
                  &(struct process_subject){.group = pool->set->name,
@@ -338,6 +339,7 @@ struct slot *slot_free(struct slot *slot)
     slot->actor = NULL;
     slot_disarm(slot);
     task_cancel(&slot->start);
+    slot_trace_reset(slot);
     timer_disarm(slot_timers(slot), &slot->clock);
     timer_disarm(slot_timers(slot), &slot->age_timer);
     timer_disarm(slot_timers(slot), &slot->health.timer);

@@ -12,6 +12,7 @@
 #include "supervisor/loop/work-queue.h"
 #include "supervisor/pool/slot/lifecycle.h"
 #include "supervisor/pool/slot/slot-health.h"
+#include "supervisor/pool/slot/slot-trace.h"
 #include "supervisor/process/backoff.h"
 #include "supervisor/process/notify-server.h"
 #include "supervisor/process/process.h"
@@ -150,6 +151,7 @@ struct slot {
     struct kept_state *kept;    /* for the next supervisor; NULL = nothing is kept */
     bool resumes;               /* `kept` is the last supervisor's */
     usec_t start_took[2];       /* until the last worker was ready; [1] = by fork; 0 = none was */
+    struct slot_trace trace;
     struct slot_template *template; /* of Template=slot; NULL = none, or not yet */
 
     char name[]; /* "group/slot", or "group/key/slot" */

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/pool/slot/slot-trace.h"
+#include "supervisor/event/death.h"
+#include "supervisor/pool/slot/slot-private.h"
+#include "supervisor/process/tracer.h"
+#include <stdlib.h>
+
+/* How long the end of a worker that hangs is put off, at most. */
+#define HANG_WAIT (45 * USEC_PER_MSEC)
+
+/* Whether a worker that crashes waits. */
+static void set_wanted(const struct slot *slot, bool wanted)
+{
+    struct memory_header *inbox = slot->worker.endpoint.channel.mine.header;
+
+    /* Partner: the load in the worker's signal handler. */
+    if (slot->worker.endpoint_open && inbox)
+        atomic_store_explicit(&inbox->evidence, wanted, memory_order_release);
+}
+
+/* By the worker's own word. */
+static struct memory_crash read_crash(const struct slot *slot)
+{
+    const struct memory_header *outbox = slot->worker.endpoint.channel.theirs.header;
+
+    return slot->worker.endpoint_open && outbox ? outbox->crash : (struct memory_crash){0};
+}
+
+/* ---- what was put off ---- */
+
+void slot_trace_cancel(struct slot *slot)
+{
+    slot->trace.then = NULL;
+    timer_disarm(slot_timers(slot), &slot->trace.timer);
+}
+
+static void go_on(struct slot *slot)
+{
+    void (*then)(struct slot * slot) = slot->trace.then;
+
+    slot_trace_cancel(slot);
+    if (then && !slot->worker.process.ended)
+        then(slot);
+}
+
+static void on_timer(struct timer *timer, usec_t now)
+{
+    (void)now;
+    go_on(slot_of(timer, trace.timer));
+}
+
+/* ---- looking ---- */
+
+static void on_released(void *userdata)
+{
+    struct slot *slot = userdata;
+
+    set_wanted(slot, false);
+    go_on(slot);
+}
+
+static void on_ended(void *userdata, char *text, size_t size, const char *missing)
+{
+    struct slot *slot = userdata;
+
+    slot->trace.trace = NULL;
+    slot->trace.text = text;
+    slot->trace.size = size;
+    slot->trace.missing = missing;
+}
+
+static const struct trace_handler HANDLER = {.released = on_released, .ended = on_ended};
+
+static bool look(struct slot *slot, const struct memory_crash *crash)
+{
+    slot->trace.taken = true;
+    return trace_start(&slot->trace.trace, &slot->worker.process, slot->pool->config, crash,
+                       &HANDLER, slot, &slot->trace.missing) == 0;
+}
+
+void slot_trace_want(struct slot *slot)
+{
+    set_wanted(slot, slot_context(slot)->process->tracer.program);
+}
+
+void slot_trace_crash(struct slot *slot)
+{
+    const struct memory_crash crash = read_crash(slot);
+
+    if (slot->trace.taken)
+        return; /* it hung, and is about to be ended */
+    slot->trace.signal = crash.signal;
+    if (!look(slot, &crash))
+        set_wanted(slot, false);
+}
+
+/* Whether it is ended because it takes too long. */
+static bool hangs(const struct slot *slot)
+{
+    switch (slot->worker.kill_reason) {
+    case DEATH_JOB_TIMEOUT:
+    case DEATH_WATCHDOG:
+    case DEATH_START_TIMEOUT:
+    case DEATH_NO_PROGRESS:
+        return true;
+    case DEATH_STOP:
+        return slot->state == LIFECYCLE_KILLING && slot->n_jobs > 0;
+    default:
+        return false;
+    }
+}
+
+bool slot_trace_first(struct slot *slot, void (*then)(struct slot *slot))
+{
+    struct memory_crash crash = read_crash(slot);
+
+    slot_trace_cancel(slot);
+    if (slot->trace.taken || !hangs(slot) || slot->worker.process.ended)
+        return false;
+    crash.tid = 0;
+    crash.context = 0;
+    set_wanted(slot, false);
+    if (!look(slot, &crash))
+        return false;
+    slot->trace.then = then;
+    slot_arm_timer(slot, &slot->trace.timer, usec_add(slot_now(slot), HANG_WAIT));
+    if (!timer_armed(&slot->trace.timer))
+        slot_trace_cancel(slot);
+    return slot->trace.then;
+}
+
+/* ---- for the slot ---- */
+
+void slot_trace_init(struct slot *slot)
+{
+    timer_init(&slot->trace.timer, on_timer);
+}
+
+void slot_trace_reset(struct slot *slot)
+{
+    slot_trace_cancel(slot);
+    slot->trace.trace = trace_forget(slot->trace.trace);
+    free(slot->trace.text);
+    slot->trace.text = NULL;
+    slot->trace.missing = NULL;
+    slot->trace.taken = false;
+    slot->trace.signal = 0;
+}
+
+void slot_trace_report(struct slot *slot, struct death *death)
+{
+    struct slot_trace *trace = &slot->trace;
+
+    if (!trace->taken ||
+        (trace->signal != 0 && !(death->exit.signalled && death->exit.code == trace->signal)))
+        return;
+    if (trace->trace)
+        trace_report_to(trace->trace, death);
+    else
+        death_set_stack(death, trace->text, trace->size, trace->missing);
+    trace->trace = NULL;
+    trace->text = NULL;
+}

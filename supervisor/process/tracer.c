@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/process/tracer.h"
+#include "shared/base/cleanup.h"
+#include "shared/protocol/trace.h"
+#include "supervisor/event/death.h"
+#include "supervisor/process/process.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define TRACES_MAX  8
+#define TRACE_LIMIT (10 * USEC_PER_SEC)
+
+#define TRACE_MEMORY  ((rlim_t)1 << 30)
+#define TRACE_CPU_SEC 8
+#define TRACE_FILES   1024
+/* It is killed before any worker. */
+#define TRACE_OOM_SCORE 800
+
+static const char BUSY[] = "too many other processes were being looked at";
+static const char NOT_INSTALLED[] = "troupe-trace is not installed";
+static const char NOT_STARTED[] = "troupe-trace could not be started";
+static const char FAILED[] = "troupe-trace could not look at the process";
+static const char NO_MEMORY[] = "out of memory";
+
+struct trace {
+    struct spawner_client client;
+    struct process_context *context;
+    struct list link;
+    const char *group; /* compared only, as the group may go */
+    pid_t pid;
+    int release_fd, output_fd;
+    struct loop_watch release_watch;
+    struct timer limit;
+    bool released, killed;
+    const struct trace_handler *handler; /* NULL = nobody waits */
+    void *userdata;
+    struct death *death; /* to which the text goes; NULL = to the handler */
+};
+
+void tracer_init(struct tracer *tracer, const char *program)
+{
+    *tracer = (struct tracer){.program = access(program, X_OK) == 0 ? program : NULL};
+    list_init(&tracer->traces);
+}
+
+static void trace_free(struct trace *trace)
+{
+    struct loop *loop = trace->context->loop;
+
+    spawner_forget(&trace->context->spawner, &trace->client);
+    loop_unwatch(loop, &trace->release_watch);
+    timer_disarm(loop_timers(loop), &trace->limit);
+    close_fd(trace->release_fd);
+    close_fd(trace->output_fd);
+    death_unref(trace->death);
+    list_unlink(&trace->link);
+    trace->context->tracer.n--;
+    free(trace);
+}
+
+void tracer_deinit(struct tracer *tracer)
+{
+    if (!tracer->traces.next)
+        return;
+    list_for_each_safe (node, &tracer->traces)
+        trace_free(list_entry(node, struct trace, link));
+}
+
+/* ---- the end ---- */
+
+static void release(struct trace *trace)
+{
+    loop_unwatch(trace->context->loop, &trace->release_watch);
+    if (trace->released)
+        return;
+    trace->released = true;
+    if (trace->handler)
+        trace->handler->released(trace->userdata);
+}
+
+static void on_release(void *userdata, uint32_t events)
+{
+    (void)events;
+    release(userdata);
+}
+
+/* Returns the text, which the caller owns, or NULL with the reason. */
+static char *read_output(const struct trace *trace, size_t *ret_size, const char **ret_missing)
+{
+    struct trace_output head;
+    const size_t before = offsetof(struct trace_output, text);
+    char *text;
+
+    *ret_size = 0;
+    *ret_missing = FAILED;
+    if (pread(trace->output_fd, &head, before, 0) != (ssize_t)before || head.size == 0 ||
+        head.size > TRACE_TEXT_MAX)
+        return NULL;
+    *ret_missing = NO_MEMORY;
+    text = malloc(head.size);
+    if (!text)
+        return NULL;
+    if (pread(trace->output_fd, text, head.size, (off_t)before) != (ssize_t)head.size) {
+        free(text);
+        return NULL;
+    }
+    *ret_size = head.size;
+    *ret_missing = NULL;
+    return text;
+}
+
+/* What it had found when it was killed counts. */
+static void finish(struct trace *trace, const char *missing)
+{
+    size_t size = 0;
+    char *text = NULL;
+
+    if (!missing)
+        text = read_output(trace, &size, &missing);
+    release(trace);
+    if (trace->death) {
+        death_set_stack(trace->death, text, size, missing);
+    } else if (trace->handler) {
+        trace->handler->ended(trace->userdata, text, size, missing);
+    } else {
+        free(text);
+    }
+    trace_free(trace);
+}
+
+static void on_exited(struct spawner_client *client, const struct spawn_exit *how)
+{
+    (void)how;
+    finish(list_entry(client, struct trace, client), NULL);
+}
+
+static void on_spawned(struct spawner_client *client, pid_t pid, int pidfd, int error)
+{
+    struct trace *trace = list_entry(client, struct trace, client);
+
+    close_fd(pidfd);
+    trace->pid = pid;
+    if (error < 0)
+        finish(trace, NOT_STARTED);
+    else if (trace->killed)
+        spawner_kill(&trace->context->spawner, client, pid);
+}
+
+static const struct spawner_handler TRACE_SPAWNER = {.spawned = on_spawned, .exited = on_exited};
+
+static void on_limit(struct timer *timer, usec_t now)
+{
+    struct trace *trace = list_entry(timer, struct trace, limit);
+
+    (void)now;
+    trace->killed = true;
+    release(trace);
+    if (trace->pid != 0)
+        spawner_kill(&trace->context->spawner, &trace->client, trace->pid);
+}
+
+/* ---- the start ---- */
+
+/* A group has no more than remain free for all others. */
+static bool has_room(const struct tracer *tracer, const char *group)
+{
+    size_t n = 0;
+
+    list_for_each (node, &tracer->traces)
+        n += list_entry(node, struct trace, link)->group == group;
+    return n < TRACES_MAX - tracer->n;
+}
+
+/* Makes the memory for the text. What a new process reports goes to its beginning. */
+static int open_output(void)
+{
+    _cleanup_close_ int fd = memfd_create("troupe-trace", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0 || ftruncate(fd, sizeof(struct trace_output)) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0 ||
+        lseek(fd, offsetof(struct trace_output, start), SEEK_SET) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+/* Of the worker's sandbox, only the capabilities: troupe-trace confines itself. */
+static struct sandbox trace_sandbox(const struct config_group *config)
+{
+    const bool ordinary = (config->user || config->group_name) && config->uid != 0;
+
+    return (struct sandbox){
+        .bounding = config->sandbox ? config->sandbox->bounding
+                    : ordinary      ? 0
+                                    : UINT64_MAX,
+        .ambient = config->sandbox ? config->sandbox->ambient : 0,
+        .no_new_privileges = true,
+    };
+}
+
+#define LIMIT_TO(resource, value)                                                                  \
+    {                                                                                              \
+        (resource),                                                                                \
+        {                                                                                          \
+            (value), (value)                                                                       \
+        }                                                                                          \
+    }
+
+static int request(struct trace *trace, const struct process *process,
+                   const struct config_group *config, const struct memory_crash *crash)
+{
+    const struct spawn_fd fds[] = {{process->pidfd, TRACE_FD_PROCESS},
+                                   {trace->release_fd, TRACE_FD_RELEASE},
+                                   {trace->output_fd, TRACE_FD_OUTPUT}};
+    const struct spawn_rlimit limits[] = {
+        LIMIT_TO(RLIMIT_AS, TRACE_MEMORY), LIMIT_TO(RLIMIT_CPU, TRACE_CPU_SEC),
+        LIMIT_TO(RLIMIT_NOFILE, TRACE_FILES), LIMIT_TO(RLIMIT_CORE, 0)};
+    const struct sandbox sandbox = trace_sandbox(config);
+    static char *const no_variables[] = {NULL};
+    char numbers[5][24];
+    char *argv[7] = {(char *)trace->context->tracer.program};
+    const uint64_t values[] = {(uint64_t)process->pid, crash ? crash->tid : 0,
+                               crash ? crash->context : 0, crash ? crash->python : 0,
+                               crash ? crash->python_version : 0};
+
+    for (size_t i = 0; i < ELEMENTS(values); i++) {
+        (void)snprintf(numbers[i], sizeof(numbers[i]), "%" PRIu64, values[i]);
+        argv[i + 1] = numbers[i];
+    }
+    return spawner_request(&trace->context->spawner, &trace->client,
+                           &(struct spawn_options){
+                               .argv = argv,
+                               .environment = no_variables,
+                               .fds = fds,
+                               .n_fds = ELEMENTS(fds),
+                               .rlimits = limits,
+                               .n_rlimits = ELEMENTS(limits),
+                               .report_fd = trace->output_fd,
+                               .cgroup_fd = -1,
+                               .set_user = config->user || config->group_name,
+                               .uid = config->uid,
+                               .gid = config->gid,
+                               .groups = config->groups,
+                               .n_groups = config->n_groups,
+                               .sandbox = &sandbox,
+                               .set_oom_score_adjust = true,
+                               .oom_score_adjust = TRACE_OOM_SCORE,
+                           });
+}
+
+static int begin(struct trace *trace, const struct process *process,
+                 const struct config_group *config, const struct memory_crash *crash)
+{
+    struct loop *loop = trace->context->loop;
+    int r;
+
+    trace->output_fd = open_output();
+    trace->release_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (trace->output_fd < 0 || trace->release_fd < 0)
+        return -EMFILE;
+    r = loop_watch_fd(loop, &trace->release_watch, trace->release_fd, POLLIN, on_release, trace);
+    if (r == 0)
+        r = timer_arm(loop_timers(loop), &trace->limit, usec_add(loop_now(loop), TRACE_LIMIT));
+    return r == 0 ? request(trace, process, config, crash) : r;
+}
+
+int trace_start(struct trace **ret, struct process *process, const struct config_group *config,
+                const struct memory_crash *crash, const struct trace_handler *handler,
+                void *userdata, const char **ret_missing)
+{
+    struct tracer *tracer = &process->context->tracer;
+    struct trace *trace;
+    int r;
+
+    *ret_missing = NOT_INSTALLED;
+    if (!tracer->program)
+        return -ENOENT;
+    *ret_missing = BUSY;
+    if (!has_room(tracer, process->subject.group))
+        return -EBUSY;
+    *ret_missing = NOT_STARTED;
+    if (process->pid <= 0 || process->pidfd < 0)
+        return -ESRCH;
+    trace = calloc(1, sizeof(*trace));
+    if (!trace)
+        return -ENOMEM;
+    trace->client.handler = &TRACE_SPAWNER;
+    trace->context = process->context;
+    trace->group = process->subject.group;
+    trace->release_fd = trace->output_fd = -1;
+    timer_init(&trace->limit, on_limit);
+    list_push_back(&tracer->traces, &trace->link);
+    tracer->n++;
+    r = begin(trace, process, config, crash);
+    if (r < 0) {
+        trace_free(trace);
+        return r;
+    }
+    trace->handler = handler;
+    trace->userdata = userdata;
+    *ret = trace;
+    return 0;
+}
+
+void trace_report_to(struct trace *trace, struct death *death)
+{
+    trace->handler = NULL;
+    trace->death = death_ref(death);
+}
+
+struct trace *trace_forget(struct trace *trace)
+{
+    if (trace)
+        trace->handler = NULL;
+    return NULL;
+}
