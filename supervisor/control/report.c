@@ -4,6 +4,7 @@
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/event/event.h"
+#include "supervisor/event/stack.h"
 #include "supervisor/group/group.h"
 #include "supervisor/history/history.h"
 #include "supervisor/pool/slot/slot-template.h"
@@ -53,6 +54,70 @@ static void report_contents(struct reply *reply, const struct death *death)
         reply_payload(reply, "state", death->state, death->state_size);
     if (details && (death->stderr_text || death->stderr_size == 0))
         reply_text(reply, "stderr", death->stderr_text, death->stderr_size);
+    if (details && death->stack)
+        report_stack(reply, death->stack, death->stack_size);
+    else
+        reply_string_if(reply, "stack_missing", death->stack_missing);
+}
+
+static void report_frame(struct reply *reply, const struct stack_line *line)
+{
+    reply_object(reply, NULL);
+    reply_string(reply, "language", line->python ? "python" : "c");
+    reply_string_if(reply, "module", line->module);
+    reply_string_if(reply, "function", line->function);
+    reply_int(reply, "offset", (int64_t)line->offset);
+    reply_string_if(reply, "file", line->file);
+    if (line->line > 0)
+        reply_int(reply, "line", line->line);
+    reply_end_object(reply);
+}
+
+static void report_thread(struct reply *reply, const struct stack_line *line)
+{
+    reply_object(reply, NULL);
+    reply_int(reply, "thread", line->thread);
+    reply_string(reply, "name", line->name);
+    reply_string(reply, "state", line->crashed ? "crashed" : line->running ? "running" : "stopped");
+    reply_array(reply, "frames");
+}
+
+static void report_thread_end(struct reply *reply)
+{
+    reply_end_array(reply);
+    reply_end_object(reply);
+}
+
+void report_stack(struct reply *reply, const char *text, size_t size)
+{
+    struct stack_reader reader = {text, text + size};
+    char top[REPORT_TOP_MAX];
+    struct stack_line line;
+    bool in_thread = false;
+
+    if (stack_top(text, size, top, sizeof(top)))
+        reply_string(reply, "top", top);
+    reply_array(reply, "stack");
+    while (stack_next(&reader, &line)) {
+        if (line.is_thread && in_thread)
+            report_thread_end(reply);
+        in_thread = in_thread || line.is_thread;
+        if (line.is_thread)
+            report_thread(reply, &line);
+        else if (in_thread)
+            report_frame(reply, &line);
+    }
+    if (in_thread)
+        report_thread_end(reply);
+    reply_end_array(reply);
+}
+
+const char *report_top(const struct request *request, const struct death *death,
+                       char buffer[REPORT_TOP_MAX])
+{
+    if (!death->stack || !access_death(request, death))
+        return NULL;
+    return stack_top(death->stack, death->stack_size, buffer, REPORT_TOP_MAX) ? buffer : NULL;
 }
 
 /* Reports how the worker ended, followed by its own words if the client may read them (`open`). */

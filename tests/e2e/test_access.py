@@ -77,7 +77,7 @@ class Contents(TestCase):
         s.until(lambda: s.worker("speaking/0").get("status"))
         self.kept = s.create("secret", f"{SECRET}\necho {SECRET} result")
         s.wait_job(self.kept)
-        self.dead = s.create("secret", f"complain {SECRET} stderr\nstate {SECRET} state\ncrash abort")
+        self.dead = s.create("secret", f"complain {SECRET} stderr\nstate {SECRET} state\nrename {SECRET}\ncrash abort")
         s.wait_job(self.dead)
         self.erred = s.create("secret", f"retry 7 {SECRET} error")
         s.wait_job(self.erred)
@@ -176,6 +176,7 @@ class Contents(TestCase):
             self.assertEqual((job["state"], job["code"], job["restricted"]), ("succeeded", 0, True))
             death = s.deaths("secret")[0]
             self.assertEqual((death["signal"], death["restricted"]), ("SIGABRT", True))
+            self.assertEqual({"stack", "top", "stderr", "state"} & set(death), set())
             self.assertIn("what workers wrote",
                           self.refused("NotPermitted", s.call, "GetLog", target="secret")["needed"])
 

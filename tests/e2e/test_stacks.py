@@ -8,7 +8,7 @@ import subprocess
 import sys
 import unittest
 
-from troupe import BUILD, LIMIT, TestCase, helper
+from troupe import BUILD, LIMIT, TestCase, helper, ini
 
 TRACE = os.path.join(BUILD, "troupe-trace")
 CRASHER = helper("workers/crasher")
@@ -49,7 +49,7 @@ class Program(TestCase):
         self.assertTrue(select.select([release], [], [], LIMIT)[0], "the process is never let go")
         traced.wait(LIMIT)
         error, size = struct.unpack("iI", os.pread(output, 8, 0))
-        text = os.pread(output, size, 8).decode()
+        text = os.pread(output, size, 8 + 512).decode()
         for fd in [*fds.values(), *above.values()]:
             os.close(fd)
         return error, text
@@ -90,6 +90,43 @@ class Program(TestCase):
         _, error, text = self.run_and_trace(sys.executable, "-c", script)
         self.assertEqual(error, 0)
         self.assertTrue(any("planted_call" in functions(thread) for thread in threads(text)), text)
+
+
+@unittest.skipUnless(os.path.exists(TRACE), "needs libdw")
+class Crashes(TestCase):
+    def setUp(self):
+        self.s = self.started({"crasher": ini(CRASHER, Jobs={"MaxRetries": 0})})
+
+    def death(self, how, **options):
+        """The report of a worker that died of this, with its stacks."""
+        job = self.s.create("crasher", how, **options)
+        self.s.until(lambda: self.s.job(job)["state"] == "dead")
+
+        def find():
+            [death] = [death for death in self.s.call("ListDeaths")["deaths"] if death.get("job") == job]
+            return death if "stack" in death or "stack_missing" in death else None
+
+        return self.s.until(find)
+
+    def test_X1_a_crash_is_reported_with_its_function_file_and_line(self):
+        for how, signal in (("null", "SIGSEGV"), ("jump", "SIGSEGV"), ("overflow", "SIGSEGV"), ("heap", "SIGABRT"),
+                            ("bus", "SIGBUS"), ("division", "SIGFPE"), ("handler", "SIGSEGV"), ("thread", "SIGSEGV")):
+            with self.subTest(how=how):
+                death = self.death(how)
+                self.assertEqual((death["cause"], death["signal"]), ("signal", signal))
+                function = "planted_null" if how == "thread" else f"planted_{how}"
+                self.assertRegex(death.get("top", death.get("stack_missing")), rf"^{function}, crasher\.c:\d+$", death["stack"])
+                first = death["stack"][0]
+                self.assertEqual(first["state"], "crashed")
+                self.assertEqual(len(death["stack"]), 2 if how == "thread" else 1)
+
+    def test_X1_what_hangs_is_looked_at_before_it_is_killed(self):
+        for how in ("call", "lock", "loop"):
+            with self.subTest(how=how):
+                death = self.death(how, timeout_usec=100_000)
+                self.assertEqual(death["cause"], "job_timeout")
+                self.assertIn(f"planted_{how}", [frame.get("function") for frame in death["stack"][0]["frames"]])
+                self.assertIn("crasher.c:", death["top"])
 
 
 if __name__ == "__main__":

@@ -86,15 +86,16 @@ static const char *report_published(struct reply *reply, const struct control_co
     return NULL;
 }
 
-/* `detail` NULL: the client may not read it. */
+/* `detail` NULL: the client may not read it. `top` NULL = not known, or restricted. */
 static void report_attempt(struct reply *reply, uint64_t number, const char *worker, usec_t at,
-                           const char *cause, const char *detail)
+                           const char *cause, const char *detail, const char *top)
 {
     reply_object(reply, NULL);
     reply_uint(reply, "number", number);
     reply_string(reply, "worker", worker);
     reply_uint(reply, "at", at);
     reply_string(reply, "cause", cause);
+    reply_string_if(reply, "top", top);
     if (detail)
         reply_string(reply, "detail", detail);
     else
@@ -111,7 +112,7 @@ static void report_attempts(struct reply *reply, const struct job *job, bool ope
         const bool readable = open || strcmp(attempt->cause, "retry") != 0;
 
         report_attempt(reply, attempt->number, attempt->worker, attempt->at, attempt->cause,
-                       readable ? attempt->detail : NULL);
+                       readable ? attempt->detail : NULL, NULL);
     }
     reply_end_array(reply);
 }
@@ -296,14 +297,18 @@ void report_job(struct reply *reply, const char *key, const struct request *requ
 }
 
 /* Reports the attempts in which a worker died: the dead letter knows no others. */
-static void report_letter_attempts(struct reply *reply, const struct dead_letter *letter)
+static void report_letter_attempts(struct reply *reply, const struct request *request,
+                                   const struct dead_letter *letter)
 {
+    char top[REPORT_TOP_MAX];
+
     reply_array(reply, "attempts");
     for (size_t i = 0; i < letter->n_deaths; i++) {
         const struct death *death = letter->deaths[i];
 
         report_attempt(reply, death->attempt, death->worker, death->at,
-                       death_cause_to_string(death->cause), death->detail);
+                       death_cause_to_string(death->cause), death->detail,
+                       report_top(request, death, top));
     }
     reply_end_array(reply);
 }
@@ -339,7 +344,7 @@ void report_dead_job(struct reply *reply, const char *key, const struct request 
     reply_bool(reply, "cancel_requested", false);
     reply_string(reply, "cause", protocol_cause_name(PROTOCOL_CAUSE_ATTEMPTS));
     reply_uint(reply, "dead_letter", letter->id);
-    report_letter_attempts(reply, letter);
+    report_letter_attempts(reply, request, letter);
     if (access_letter(request, letter)) {
         reply_string_if(reply, "tags", letter->tags);
         reply_string_if(reply, "reason", letter->text);

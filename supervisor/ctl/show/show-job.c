@@ -39,7 +39,7 @@ static void show_attempts(const struct terminal *terminal, const json_t *attempt
         {NULL, "{number}", LIST_LEFT},
         {NULL, "{worker}", LIST_LEFT},
         {NULL, "{at:ago}", LIST_LEFT},
-        {NULL, "{cause}: {detail:line}", LIST_LEFT},
+        {NULL, "{cause}: {detail:line}[, in {top}]", LIST_LEFT},
         {0},
     };
 

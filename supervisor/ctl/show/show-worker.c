@@ -29,7 +29,7 @@ static const char FACTS[] =
 
 static const char LAST_DEATH[] =
     "[Last death: [{last_death.cause=stop}|" RED "]{last_death.detail}" PLAIN
-    ", {last_death.at:ago}, after {last_death.uptime_usec:span}]";
+    "[, in {last_death.top}], {last_death.at:ago}, after {last_death.uptime_usec:span}]";
 
 void show_worker(const struct terminal *terminal, const json_t *group, const json_t *worker,
                  usec_t now)
@@ -64,7 +64,8 @@ static const char DEATH[] =
     "|{job:if}, {jobs_done:count} jobs done]\n"
     "     Usage: {user_usec:span} user, {system_usec:span} system, at most {max_rss_bytes:bytes} "
     "of memory\n"
-    "[       Job: {job}, attempt {attempt}]";
+    "[       Job: {job}, attempt {attempt}]\n"
+    "[        In: {top}|        In: not known, as {stack_missing}]";
 
 /* The messages that it was handling. */
 static void show_messages(const struct terminal *terminal, const json_t *messages, usec_t now)

@@ -34,6 +34,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -353,6 +354,8 @@ static int run(struct troupe_job *job, const char *line)
         fprintf(stderr, "%s\n", argument);
     else if (argument_of(line, "mutter", &argument))
         fputs(argument, stderr);
+    else if (argument_of(line, "rename", &argument))
+        prctl(PR_SET_NAME, argument);
     else if (argument_of(line, "crash", &argument))
         crash(argument);
     else if (argument_of(line, "fell", &argument))
