@@ -16,6 +16,9 @@
 /* How many jobs are read at a time. */
 #define CHUNK (CELL_JOBS_IN_MEMORY / 2)
 
+/* Parked jobs that are looked at in one turn. */
+#define REVIEWS_PER_TURN 1024
+
 /* A number whose row is being read. It stays in the backlog until its job is in the queue. */
 struct reading {
     struct disk_number number;
@@ -111,8 +114,9 @@ void cell_drop_from_memory(struct cell *cell, struct job *job)
 static void review_parked(struct cell *cell)
 {
     struct list *node;
+    unsigned n = 0;
 
-    while ((node = list_first(&cell->backlog->in_review))) {
+    while (n++ < REVIEWS_PER_TURN && (node = list_first(&cell->backlog->in_review))) {
         struct job *job = job_of(node);
 
         if (!cell_is_needed(job)) {
@@ -123,6 +127,8 @@ static void review_parked(struct cell *cell)
         list_unlink(node);
         list_push_back(&cell->backlog->parked, node);
     }
+    if (!list_empty(&cell->backlog->in_review))
+        cell_wake(cell);
 }
 
 /* ---- from memory to disk ---- */

@@ -21,7 +21,7 @@ static bool hands_out(const struct cell *cell)
 /* Without the jobs on disk that begin much later. */
 static uint64_t n_in_queue(const struct cell *cell)
 {
-    const uint64_t n = cell->counts.n[JOBS_ON_DISK], n_later = cell->later.by_number.n_entries;
+    const uint64_t n = cell->counts.n[JOBS_ON_DISK], n_later = cell->later.jobs.by_number.n_entries;
 
     return cell->queue.n_jobs + (n > n_later ? n - n_later : 0);
 }

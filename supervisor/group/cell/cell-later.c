@@ -6,6 +6,7 @@
 #include "supervisor/job/job-ties.h"
 #include "supervisor/job/job-unique.h"
 #include "supervisor/store/durable-job.h"
+#include <limits.h>
 #include <stdlib.h>
 
 /* A job that begins sooner stays in memory. */
@@ -15,7 +16,7 @@
 /* Pause when memory is short. */
 #define LATER_RETRY USEC_PER_SEC
 
-/* How many jobs go to the backlog in a turn. */
+/* How many jobs go to the backlog or to the disk, or are freed, in a turn. */
 #define LATER_PER_TURN 256
 
 struct later_job {
@@ -25,9 +26,14 @@ struct later_job {
     uint8_t priority;
 };
 
-static struct later_times *times_of(struct cell *cell, bool has_date)
+static struct heap *heap_of(struct later_jobs *jobs, bool has_date)
 {
-    return has_date ? &cell->later.dates : &cell->later.delays;
+    return has_date ? &jobs->dates : &jobs->delays;
+}
+
+static struct alarm *alarm_of(struct cell *cell, bool has_date)
+{
+    return has_date ? &cell->later.date : &cell->later.delay;
 }
 
 static usec_t now_of(const struct cell *cell, bool has_date)
@@ -35,16 +41,16 @@ static usec_t now_of(const struct cell *cell, bool has_date)
     return has_date ? loop_realtime(cell->context->loop) : clock_steady();
 }
 
-static struct later_job *first_of(const struct later_times *times)
+static struct later_job *first_of(struct later_jobs *jobs, bool has_date)
 {
-    struct heap_node *node = heap_first(&times->heap);
+    struct heap_node *node = heap_first(heap_of(jobs, has_date));
 
     return node ? list_entry(node, struct later_job, by_time) : NULL;
 }
 
 static struct later_job *find(const struct cell *cell, int64_t number)
 {
-    struct index_entry *entry = index_find(&cell->later.by_number, (uint64_t)number);
+    struct index_entry *entry = index_find(&cell->later.jobs.by_number, (uint64_t)number);
 
     return entry ? list_entry(entry, struct later_job, by_number) : NULL;
 }
@@ -52,67 +58,69 @@ static struct later_job *find(const struct cell *cell, int64_t number)
 /* Sets the alarm for the first job. */
 static void set_alarm(struct cell *cell, bool has_date)
 {
-    struct later_times *times = times_of(cell, has_date);
-    const struct later_job *first = first_of(times);
+    const struct later_job *first = first_of(&cell->later.jobs, has_date);
+    struct alarm *alarm = alarm_of(cell, has_date);
     usec_t at;
 
-    alarm_stop(&times->alarm);
+    alarm_stop(alarm);
     if (!first)
         return;
     at = usec_sub(first->by_time.key, READ_BEFORE);
     if (has_date)
-        alarm_set_at(&times->alarm, at);
+        alarm_set_at(alarm, at);
     else
-        alarm_set_after(&times->alarm, usec_sub(at, clock_steady()));
+        alarm_set_after(alarm, usec_sub(at, clock_steady()));
 }
 
-static void later_job_free(struct cell *cell, struct later_job *job)
+static void later_job_free(struct later_jobs *jobs, struct later_job *job)
 {
-    struct later_times *times = times_of(cell, job->has_date);
-
-    heap_remove(&times->heap, &job->by_time);
-    index_remove(&cell->later.by_number, &job->by_number);
-    job_count(&cell->counts, JOBS_BACKOFF, -1);
-    if (cell->later.by_number.n_entries == 0)
-        index_deinit(&cell->later.by_number);
+    heap_remove(heap_of(jobs, job->has_date), &job->by_time);
+    index_remove(&jobs->by_number, &job->by_number);
+    if (jobs->by_number.n_entries == 0)
+        index_deinit(&jobs->by_number);
     free(job);
+}
+
+static void leave_later(struct cell *cell, struct later_job *job)
+{
+    later_job_free(&cell->later.jobs, job);
+    job_count(&cell->counts, JOBS_BACKOFF, -1);
 }
 
 static void read_due(struct cell *cell, bool has_date)
 {
-    struct later_times *times = times_of(cell, has_date);
     const usec_t until = usec_add(now_of(cell, has_date), READ_BEFORE);
     struct later_job *job;
 
-    for (unsigned n = 0; n < LATER_PER_TURN && (job = first_of(times)); n++) {
+    for (unsigned n = 0; n < LATER_PER_TURN && (job = first_of(&cell->later.jobs, has_date)); n++) {
         if (job->by_time.key > until)
             break;
         if (cell_backlog_append(cell, job->priority, (int64_t)job->by_number.key) < 0) {
-            alarm_set_after(&times->alarm, LATER_RETRY);
+            alarm_set_after(alarm_of(cell, has_date), LATER_RETRY);
             return;
         }
-        later_job_free(cell, job);
+        leave_later(cell, job);
     }
     set_alarm(cell, has_date);
 }
 
 static void on_date(struct alarm *alarm)
 {
-    read_due(list_entry(alarm, struct cell, later.dates.alarm), true);
+    read_due(list_entry(alarm, struct cell, later.date), true);
 }
 
 static void on_delay(struct alarm *alarm)
 {
-    read_due(list_entry(alarm, struct cell, later.delays.alarm), false);
+    read_due(list_entry(alarm, struct cell, later.delay), false);
 }
 
 void cell_later_init(struct cell *cell)
 {
     struct cell_later *later = &cell->later;
 
-    *later = (struct cell_later){.by_number = INDEX_NULL};
-    alarm_init(&later->dates.alarm, cell->context->alarms, on_date);
-    alarm_init(&later->delays.alarm, cell->context->alarms, on_delay);
+    *later = (struct cell_later){0};
+    alarm_init(&later->date, cell->context->alarms, on_date);
+    alarm_init(&later->delay, cell->context->alarms, on_delay);
     list_init(&later->in_review);
 }
 
@@ -120,19 +128,33 @@ void cell_later_init(struct cell *cell)
 static bool add(struct cell *cell, int64_t number, uint8_t priority, usec_t due, usec_t delay)
 {
     const bool has_date = delay == 0;
-    struct later_times *times = times_of(cell, has_date);
+    struct later_jobs *jobs = &cell->later.jobs;
     struct later_job *job;
 
     if (usec_sub(due, now_of(cell, has_date)) <= LATER_MIN || !(job = calloc(1, sizeof(*job))))
         return false;
-    heap_set(&times->heap, &job->by_time, due);
+    heap_set(heap_of(jobs, has_date), &job->by_time, due);
     job->has_date = has_date;
     job->priority = priority;
-    index_add(&cell->later.by_number, &job->by_number, (uint64_t)number);
+    index_add(&jobs->by_number, &job->by_number, (uint64_t)number);
     job_count(&cell->counts, JOBS_BACKOFF, 1);
-    if (first_of(times) == job)
+    if (first_of(jobs, has_date) == job)
         set_alarm(cell, has_date);
     return true;
+}
+
+/* Frees at most so many jobs. Returns whether there are more. */
+static bool free_left(struct cell *cell, unsigned max)
+{
+    struct later_jobs *left = &cell->later.left;
+    struct later_job *job;
+
+    while ((job = first_of(left, true)) || (job = first_of(left, false))) {
+        if (max-- == 0)
+            return true;
+        later_job_free(left, job);
+    }
+    return false;
 }
 
 /* ---- from memory to disk ---- */
@@ -147,8 +169,9 @@ void cell_later_review(struct job *job)
 void cell_later_turn(struct cell *cell)
 {
     struct list *node;
+    unsigned n = 0;
 
-    while ((node = list_first(&cell->later.in_review))) {
+    while (n++ < LATER_PER_TURN && (node = list_first(&cell->later.in_review))) {
         struct job *job = job_of(node);
         const struct alarm *alarm = &job->timers->alarm;
 
@@ -162,6 +185,8 @@ void cell_later_turn(struct cell *cell)
         job_count(&cell->counts, JOBS_BACKOFF, -1);
         cell_drop_from_memory(cell, job);
     }
+    if (!list_empty(&cell->later.in_review) || free_left(cell, LATER_PER_TURN))
+        cell_wake(cell);
 }
 
 /* ---- from disk to memory ---- */
@@ -192,27 +217,32 @@ bool cell_later_resume(struct cell *cell, struct job *job, const struct job_row 
     struct later_job *later = find(cell, row->number);
 
     if (later)
-        later_job_free(cell, later);
+        leave_later(cell, later);
     if (row->state != JOB_ROW_DELAYED || row->due <= now_of(cell, row->delay == 0))
         return false;
     cell_resume_wait(cell, job, JOB_DELAYED, row);
     return true;
 }
 
-static void leave(struct cell *cell, bool has_date)
-{
-    struct later_job *job;
-
-    while ((job = first_of(times_of(cell, has_date)))) {
-        later_job_free(cell, job);
-        job_count(&cell->counts, JOBS_LIVE, -1);
-        job_count(&cell->counts, JOBS_ON_DISK, -1);
-    }
-    set_alarm(cell, has_date);
-}
-
 void cell_later_leave(struct cell *cell)
 {
-    leave(cell, true);
-    leave(cell, false);
+    struct cell_later *later = &cell->later;
+    const int64_t n = later->jobs.by_number.n_entries;
+
+    if (n == 0)
+        return;
+    cell_later_deinit(cell);
+    later->left = later->jobs;
+    later->jobs = (struct later_jobs){0};
+    job_count(&cell->counts, JOBS_BACKOFF, -n);
+    job_count(&cell->counts, JOBS_LIVE, -n);
+    job_count(&cell->counts, JOBS_ON_DISK, -n);
+    cell_wake(cell);
+}
+
+void cell_later_deinit(struct cell *cell)
+{
+    alarm_stop(&cell->later.date);
+    alarm_stop(&cell->later.delay);
+    (void)free_left(cell, UINT_MAX);
 }
