@@ -636,7 +636,7 @@ install_all = $(foreach file,$(2),$(1):$(file):$(3)/$(notdir $(file:.in=)))
 INSTALLED = \
 	$(call install_all,755,$(BUILD)/trouped,$(SBINDIR)) \
 	$(call install_all,755,$(BUILD)/troupectl $(BUILD)/troupe-web $(if $(NATS),$(BUILD)/troupe-nats),$(BINDIR)) \
-	$(call install_all,755,$(BUILD)/trouped-supervisor $(BUILD)/troupe-exec $(EXAMPLE_PROGRAMS) units/after-upgrade,$(LIBEXECDIR)) \
+	$(call install_all,755,$(BUILD)/trouped-supervisor $(BUILD)/troupe-exec $(EXAMPLE_PROGRAMS) units/after-upgrade units/demo,$(LIBEXECDIR)) \
 	$(if $(TRACE),$(call install_all,711,$(BUILD)/troupe-trace,$(LIBEXECDIR))) \
 	$(call install_all,644,$(BUILD)/$(SONAME) $(BUILD)/libtroupe.a,$(LIBDIR)) \
 	$(call install_all,in,worker/troupe.pc.in,$(LIBDIR)/pkgconfig) \

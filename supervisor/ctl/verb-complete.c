@@ -23,7 +23,7 @@
 /* A command line up to the word that is completed. */
 struct line {
     struct invocation invocation; /* without that word */
-    unsigned sets;                /* of options */
+    uint64_t sets;                /* of options */
     char before[64];              /* begins the word, and is not compared: "--state=" */
     const char *typed;            /* how the rest begins so far */
     size_t n;                     /* candidates so far */

@@ -139,9 +139,9 @@ const struct verb verb_table[] = {
     {"metrics", "", verb_metrics,
      "Metrics for Prometheus and other monitoring systems",
      OPTIONS_CONNECT | OPTIONS_METRICS},
-    {"init", "KIND NAME", verb_init,
+    {"init", "[KIND NAME]", verb_init,
      "Writes files to begin with: command, python, c, service or schedule",
-     0},
+     OPTIONS_DEMO},
     {"verify", "[FILE...]", verb_verify,
      "Checks the configuration",
      OPTIONS_CONFIG},
@@ -182,7 +182,7 @@ const struct verb *verb_find(const char *name)
 
 int verb_parse(struct invocation *invocation, struct arguments *arguments, const char **operands)
 {
-    unsigned sets = OPTIONS_COMMON; /* those of a verb are known behind it only */
+    uint64_t sets = OPTIONS_COMMON; /* those of a verb are known behind it only */
     const char *operand;
     int r;
 

@@ -376,6 +376,10 @@ class Jobs(Ctl):
             self.s.ctl("init", "python", "new", check=True, cwd=directory)
             self.assertRegex(Path(os.path.join(directory, "new.group")).read_text(encoding="utf-8"), "\nUser=(troupe|nobody)\n")
 
+    def test_init_takes_a_kind_and_a_name_or_the_demonstration(self):
+        for arguments in (), ("python",), ("--demo", "python", "new"):
+            self.assertIn("usage: troupectl init KIND NAME, or troupectl init --demo", self.exits(2, "init", *arguments).stderr)
+
     def test_a_job_is_followed_to_its_end(self):
         bell = Bell(self.s, "bell")
         self.s.create("actor", f"wait {bell.path}\nreject 7", id="mine")

@@ -9,9 +9,10 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 from pathlib import Path
 
-from troupe import BUILD, LIMIT, QUICK, SANITIZED, TOP, TROUPECTL, TROUPE_EXEC, TestCase, can_mount, example, ini, limit, text
+from troupe import BUILD, LIMIT, QUICK, SANITIZED, TOP, TROUPECTL, TROUPE_EXEC, TestCase, can_mount, end_process, example, ini, limit, text
 
 FAST = {"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms"}
 
@@ -222,6 +223,38 @@ class Installed(TestCase):
         symbols = [line.split()[2] for line in out.splitlines() if line.split()[1] != "A"]
         self.assertEqual({symbol.split("@")[0] for symbol in symbols}, declared)
         self.assertTrue(all("@@" in symbol for symbol in symbols), symbols)
+
+
+class Demonstration(TestCase):
+    """units/demo, which `troupectl init --demo` runs."""
+
+    def test_its_workers_crash_the_page_shows_them_and_nothing_stays(self):
+        with tempfile.TemporaryDirectory() as directory:
+            environment = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}", "XDG_RUNTIME_DIR": directory, "DISPLAY": ":7"}
+            os.chmod(directory, 0o755)
+            opened = Path(directory, "opened")
+            Path(directory, "xdg-open").write_text(f"#!/bin/sh\necho $1 >{opened}\n", encoding="ascii")
+            Path(directory, "xdg-open").chmod(0o755)
+            environment["PATH"] = f"{directory}:{environment['PATH']}"
+            process = subprocess.Popen([os.path.join(TOP, "units", "demo")], stdout=subprocess.PIPE, text=True, env=environment)
+            self.addCleanup(end_process, process)
+            said = []
+            while not said or not said[-1].startswith("Ctrl-C"):
+                line = process.stdout.readline()
+                self.assertTrue(line, said)
+                said.append(line)
+            address = re.search("^The page: (.*)$", "".join(said), re.MULTILINE)[1]
+            self.assertEqual(opened.read_text(encoding="ascii").strip(), address)
+            path = re.search("TROUPE_SOCKET=(.*)$", "".join(said), re.MULTILINE)[1]
+            events = subprocess.Popen([TROUPECTL, "--socket", path, "events", "pictures", "--follow"], stdout=subprocess.PIPE, text=True)
+            self.addCleanup(end_process, events)
+            self.assertTrue(any("died" in line for line in events.stdout))
+            with urllib.request.urlopen(f"{address}api/status", timeout=LIMIT) as answer:
+                groups = {group["name"] for group in json.load(answer)["groups"]}
+            self.assertEqual(groups, {"pictures", "mail", "imports", "broken", "clock"})
+            process.terminate()
+            self.assertEqual(process.wait(LIMIT), 0)
+            self.assertEqual(set(os.listdir(directory)), {"xdg-open", "opened"})
 
 
 @unittest.skipIf(SANITIZED, "the address space limit of the example leaves no room for a sanitizer")

@@ -17,7 +17,7 @@ struct verb {
     const char *operands;                      /* "GROUP [-]"; says how many there may be */
     int (*run)(struct invocation *invocation); /* an enum exit_status */
     const char *summary;                       /* "" = it is not listed, nor offered */
-    unsigned options;                          /* enum option_set, beside the common ones */
+    uint64_t options;                          /* enum option_set, beside the common ones */
 };
 
 struct invocation {

@@ -136,6 +136,8 @@ const struct option option_table[] = {
     VALUE(OPTIONS_LIMIT, OPTION_NUMBER, 'n', "limit", "N", limit, "at most N of them", .minimum = 1,
           .maximum = INT32_MAX),
     FLAG(OPTIONS_RELOAD, 0, "allow-empty", allow_empty, "allow a configuration without any group"),
+    FLAG(OPTIONS_DEMO, 0, "demo", demo,
+         "run a demonstration with workers that crash, and its page"),
     VALUE(OPTIONS_TOP, OPTION_SPAN, 'd', "interval", "SPAN", interval,
           "time between two pictures (default: 1s)", ),
     VALUE(OPTIONS_TOP, OPTION_NUMBER, 'n', "count", "N", count, "end after N pictures",
@@ -160,7 +162,7 @@ const struct option option_table[] = {
 
 const size_t n_options = ELEMENTS(option_table);
 
-const struct option *option_find(unsigned sets, const char *name, size_t length)
+const struct option *option_find(uint64_t sets, const char *name, size_t length)
 {
     for (const struct option *option = option_table; option < option_table + n_options; option++)
         if ((option->set & sets) && strlen(option->name) == length &&
@@ -193,7 +195,7 @@ const struct option *option_of_parameter(const char *parameter, size_t length)
     return NULL;
 }
 
-static const struct option *find_letter(unsigned sets, char letter)
+static const struct option *find_letter(uint64_t sets, char letter)
 {
     for (const struct option *option = option_table; option < option_table + n_options; option++)
         if ((option->set & sets) && option->letter == letter)
@@ -283,7 +285,7 @@ static int store(struct options *options, const struct option *option, const cha
     return r < 0 ? bad_value(option, value) : 0;
 }
 
-static int unknown(unsigned sets, const char *name, size_t length)
+static int unknown(uint64_t sets, const char *name, size_t length)
 {
     const char *names[ELEMENTS(option_table) + 1] = {NULL}, *nearest;
     char given[SUGGEST_WORD_MAX], dashed[SUGGEST_WORD_MAX + 2] = "";
@@ -322,7 +324,7 @@ static int take(struct options *options, struct arguments *arguments, const stru
 }
 
 /* "--name", "--name=value" or "--name value". */
-static int take_long(struct options *options, unsigned sets, struct arguments *arguments,
+static int take_long(struct options *options, uint64_t sets, struct arguments *arguments,
                      const char *name)
 {
     const char *equals = strchrnul(name, '=');
@@ -334,7 +336,7 @@ static int take_long(struct options *options, unsigned sets, struct arguments *a
 }
 
 /* "-a", "-abc", "-nVALUE" or "-n VALUE". */
-static int take_short(struct options *options, unsigned sets, struct arguments *arguments,
+static int take_short(struct options *options, uint64_t sets, struct arguments *arguments,
                       const char *letters)
 {
     int r = 0;
@@ -356,7 +358,7 @@ static int take_short(struct options *options, unsigned sets, struct arguments *
     return r;
 }
 
-int options_next(struct options *options, unsigned sets, struct arguments *arguments,
+int options_next(struct options *options, uint64_t sets, struct arguments *arguments,
                  const char **ret)
 {
     while (arguments->next < arguments->n_items) {
@@ -381,7 +383,7 @@ int options_next(struct options *options, unsigned sets, struct arguments *argum
     return 0;
 }
 
-void options_help(unsigned sets)
+void options_help(uint64_t sets)
 {
     for (size_t i = 0; i < n_options; i++) {
         const struct option *option = &option_table[i];

@@ -43,6 +43,7 @@ enum option_set {
     OPTIONS_PATIENCE = 1u << 29, /* with another --timeout: of the wait that the verb is for */
     OPTIONS_RELOAD = 1u << 30,   /* --allow-empty */
     OPTIONS_HISTORY = 1u << 31,  /* which ended jobs */
+    OPTIONS_DEMO = 1ull << 32,   /* of init */
 };
 
 /* Strings are borrowed from the command line. */
@@ -86,6 +87,7 @@ struct options {
     usec_t since_at, until_at;
     const char *of_tag, *text;
     bool purge;      /* of history */
+    bool demo;       /* of init */
     int64_t count;   /* of pictures of top; 0 = no limit */
     usec_t interval; /* between them; 0 = the default */
 };
@@ -108,7 +110,7 @@ enum option_kind {
 };
 
 struct option {
-    unsigned set;
+    uint64_t set;
     enum option_kind kind;
     char letter; /* 0 = none */
     const char *name;
@@ -123,7 +125,7 @@ extern const struct option option_table[];
 extern const size_t n_options;
 
 /* Returns NULL if none of these sets has it. */
-const struct option *option_find(unsigned sets, const char *name, size_t length);
+const struct option *option_find(uint64_t sets, const char *name, size_t length);
 
 /* Returns the option of a job that sets this parameter of the interfaces, as "delay_usec"; or NULL.
  */
@@ -140,8 +142,8 @@ struct arguments {
  * Stores options up to the next operand. Returns 1 with the operand in `*ret`, 0 at the end, or
  * -EINVAL after printing an error. "-" is an operand.
  */
-int options_next(struct options *options, unsigned sets, struct arguments *arguments,
+int options_next(struct options *options, uint64_t sets, struct arguments *arguments,
                  const char **ret);
 
 /* Prints the options of these sets, two columns, to standard output. */
-void options_help(unsigned sets);
+void options_help(uint64_t sets);

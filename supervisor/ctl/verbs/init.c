@@ -181,7 +181,15 @@ static int write_file(const char *name, const struct kind_file *file, const char
     return written ? EXIT_OK : EXIT_FAILED;
 }
 
-int verb_init(struct invocation *invocation)
+/* Becomes the demonstration. */
+static int demonstrate(void)
+{
+    execl(TROUPE_LIBEXECDIR "/demo", "demo", NULL);
+    complain("cannot run %s: %s", TROUPE_LIBEXECDIR "/demo", strerror(errno));
+    return EXIT_FAILED;
+}
+
+static int write_files(struct invocation *invocation)
 {
     const struct kind *kind = find_kind(invocation_operand(invocation, 0));
     const char *name = invocation_operand(invocation, 1);
@@ -206,4 +214,15 @@ int verb_init(struct invocation *invocation)
         put(stdout, kind->next, name, directory);
     }
     return r;
+}
+
+int verb_init(struct invocation *invocation)
+{
+    const size_t wanted = invocation->options.demo ? 0 : 2;
+
+    if (invocation->n_operands != wanted) {
+        complain("usage: troupectl init KIND NAME, or troupectl init --demo");
+        return EXIT_USAGE;
+    }
+    return invocation->options.demo ? demonstrate() : write_files(invocation);
 }
