@@ -266,9 +266,10 @@ static int begin(struct trace *trace, const struct process *process,
     if (trace->output_fd < 0 || trace->release_fd < 0)
         return -EMFILE;
     r = loop_watch_fd(loop, &trace->release_watch, trace->release_fd, POLLIN, on_release, trace);
-    if (r == 0)
-        r = timer_arm(loop_timers(loop), &trace->limit, usec_add(loop_now(loop), TRACE_LIMIT));
-    return r == 0 ? request(trace, process, config, crash) : r;
+    if (r < 0)
+        return r;
+    timer_arm(loop_timers(loop), &trace->limit, usec_add(loop_now(loop), TRACE_LIMIT));
+    return request(trace, process, config, crash);
 }
 
 int trace_start(struct trace **ret, struct process *process, const struct config_group *config,

@@ -123,10 +123,8 @@ bool slot_trace_first(struct slot *slot, void (*then)(struct slot *slot))
     if (!look(slot, &crash))
         return false;
     slot->trace.then = then;
-    slot_arm_timer(slot, &slot->trace.timer, usec_add(slot_now(slot), HANG_WAIT));
-    if (!timer_armed(&slot->trace.timer))
-        slot_trace_cancel(slot);
-    return slot->trace.then;
+    timer_arm(slot_timers(slot), &slot->trace.timer, usec_add(slot_now(slot), HANG_WAIT));
+    return true;
 }
 
 /* ---- for the slot ---- */
