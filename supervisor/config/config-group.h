@@ -186,6 +186,7 @@ struct config_group {
     usec_t idle;             /* 30 s; USEC_INFINITY = workers stay */
     /* In each 2 s, as in enum pressure_kind; USEC_INFINITY = any (default). */
     usec_t memory_pressure, cpu_pressure, io_pressure;
+    unsigned pool_max; /* workers of all cells, 1 … 4096; 0 = no limit (default) */
     enum config_cells cells;
     enum config_template template;   /* which process forks workers; default no */
     usec_t template_max_age;         /* USEC_INFINITY = no renewal */

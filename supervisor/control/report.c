@@ -344,6 +344,7 @@ static void report_elastic(struct reply *reply, const struct cell *cell)
         [ELASTIC_STARTING] = "starting",
         [ELASTIC_HIGHEST] = "highest",
         [ELASTIC_PRESSURE] = "pressure",
+        [ELASTIC_SHARE] = "share",
     };
     const struct group_pressure *pressure = &cell->group->pressure;
     const struct elastic *elastic = &cell->elastic;
@@ -355,6 +356,10 @@ static void report_elastic(struct reply *reply, const struct cell *cell)
     reply_string(reply, "held", HOLDS[elastic->hold]);
     reply_uint(reply, "held_since_at",
                usec_sub(loop_realtime(loop), usec_sub(loop_now(loop), elastic->hold_since)));
+    if (elastic->hold == ELASTIC_SHARE) {
+        reply_uint(reply, "pool_max", cell->config->pool_max);
+        reply_uint(reply, "sharing", budget_n_pools(&cell->group->budget));
+    }
     if (elastic->hold != ELASTIC_PRESSURE)
         return;
     reply_string(reply, "pressure", pressure_kind_to_string(pressure->kind));

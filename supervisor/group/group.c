@@ -98,8 +98,12 @@ int group_new(struct group **ret, const struct group_context *context, struct co
     group->pools.blobs = blob_share_new(&context->jobs->blobs);
     if (!group->pools.blobs)
         r = -ENOMEM;
+    if (r == 0 && group_is_keyed(group))
+        r = budget_init(&group->budget, cell_decide_again);
     if (r == 0)
         r = group_make_only_cell(group);
+    if (r == 0 && group_is_keyed(group))
+        budget_set_total(&group->budget, config->pool_max);
     if (r == 0)
         group_watch_pressure(group);
     if (r < 0) {
@@ -123,6 +127,7 @@ struct group *group_free(struct group *group)
         cell_free(cell);
     }
     group_unwatch_pressure(group);
+    budget_deinit(&group->budget);
     limits_deinit(&group->limits);
     submitters_deinit(&group->submitters);
     job_id_log_end(&group->cut_off, group->name);
@@ -370,6 +375,8 @@ static void group_adopt(struct group *group, struct config_group *config)
         cell_progress_reset(cell);
     }
     group_change_limits(group, config);
+    if (group_is_keyed(group))
+        budget_set_total(&group->budget, config->pool_max);
     group_watch_pressure(group);
 }
 

@@ -86,6 +86,7 @@ struct group {
     struct pool_set pools;
     struct group_pressure pressure;    /* on elastic pools */
     uint64_t n_wanted;                 /* workers, of its elastic pools */
+    struct budget budget;              /* of PoolMax=, with Cells=by-key */
     struct list pending_link;          /* in the registry, until those of its After= have come up */
     struct list removed_link;          /* in the registry, while removed */
     struct list down_link;             /* in the registry, at shutdown */

@@ -153,7 +153,7 @@ static size_t grow(const struct elastic_bounds *bounds, const struct elastic_vie
     if (ceiling > size)
         size = (size_t)least(least(wanted, ceiling), bounds->high);
     if (size < wanted)
-        *ret_hold = size == bounds->high ? ELASTIC_HIGHEST : ELASTIC_STARTING;
+        *ret_hold = ELASTIC_STARTING;
     return size;
 }
 
@@ -202,14 +202,21 @@ static usec_t next_look(const struct elastic *elastic, const struct elastic_boun
     return next;
 }
 
+uint64_t elastic_want(struct elastic *elastic, const struct elastic_bounds *bounds,
+                      const struct elastic_view *view, usec_t now)
+{
+    observe(elastic, bounds, view, now);
+    elastic->wanted = count_wanted(elastic, bounds, view, now);
+    return elastic->wanted;
+}
+
 struct elastic_decision elastic_decide(struct elastic *elastic, const struct elastic_bounds *bounds,
                                        const struct elastic_view *view, usec_t now)
 {
     enum elastic_hold hold = ELASTIC_FREE;
     size_t size = view->size;
 
-    observe(elastic, bounds, view, now);
-    elastic->wanted = count_wanted(elastic, bounds, view, now);
+    (void)elastic_want(elastic, bounds, view, now);
     if (elastic->wanted > size && size > 0 && now < view->pressed_until)
         hold = ELASTIC_PRESSURE;
     else if (elastic->wanted > size && may_grow(elastic, bounds, view, now))
@@ -221,6 +228,10 @@ struct elastic_decision elastic_decide(struct elastic *elastic, const struct ela
     if (view->n_reliefs != elastic->n_reliefs)
         size = relieve(elastic, bounds, size, now);
     elastic->n_reliefs = view->n_reliefs;
+    if (size > bounds->high)
+        size = bounds->high;
+    if (elastic->wanted > size && size == bounds->high && hold != ELASTIC_PRESSURE)
+        hold = bounds->shared ? ELASTIC_SHARE : ELASTIC_HIGHEST;
     if (size < bounds->low)
         size = bounds->low;
     set_hold(elastic, hold, now);

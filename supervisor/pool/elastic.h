@@ -12,7 +12,8 @@
  * twice as many workers as are up, so that it at most doubles in the time that a start takes. It
  * loses one worker whenever it had more than wanted throughout IdleSec=; for the same time, it then
  * grows only if jobs would otherwise wait for more than half of TargetWaitSec=. Under pressure it
- * does not grow, and becomes smaller by a quarter at a time if that does not help.
+ * does not grow, and becomes smaller by a quarter at a time if that does not help. If its highest
+ * number falls, it becomes smaller at once.
  */
 
 #include "shared/base/clock.h"
@@ -20,9 +21,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of the configuration. */
+/* Of the configuration, and of other pools. */
 struct elastic_bounds {
     size_t low, high;
+    bool shared; /* `high` is the pool's share of PoolMax= */
     usec_t target_wait, idle;
 };
 
@@ -32,6 +34,7 @@ enum elastic_hold {
     ELASTIC_STARTING, /* until more workers are up */
     ELASTIC_HIGHEST,  /* it has the highest number */
     ELASTIC_PRESSURE, /* it would make a shortage worse */
+    ELASTIC_SHARE,    /* it has its share */
 };
 
 /* The pool at a moment. */
@@ -70,6 +73,10 @@ struct elastic_decision {
 
 struct elastic_decision elastic_decide(struct elastic *elastic, const struct elastic_bounds *bounds,
                                        const struct elastic_view *view, usec_t now);
+
+/* Returns how many workers are wanted, before a decision at the same time that may depend on it. */
+uint64_t elastic_want(struct elastic *elastic, const struct elastic_bounds *bounds,
+                      const struct elastic_view *view, usec_t now);
 
 /* Returns how long a job occupies a worker, on average, as far as that is known. */
 usec_t elastic_job_time(const struct elastic *elastic);

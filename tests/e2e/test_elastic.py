@@ -175,6 +175,63 @@ class Cells(Case):
         s.until(lambda: s.cell("actor/a") is None)
 
 
+class Shares(Case):
+    def shared(self, most, **pool):
+        return self.elastic("0..8", Pool={"Cells": "by-key", "PoolMax": most, **pool})
+
+    def hold(self, s, n, key):
+        """Creates jobs that go on when the bell rings, whether they have begun or not."""
+        go = Bell(s, f"hold-{key}")
+        return [s.create("actor", f"wait {go.path}", key=key) for _ in range(n)], go
+
+    def test_E2_cells_share_the_workers_and_why_says_so(self):
+        s = self.shared(6, **LATER)
+        ids, go_a = s.busy("actor", n=6, key="a")
+        ids += [s.create("actor", "echo", key="a") for _ in range(4)]
+        b, go_b = self.hold(s, 1, "b")
+        c, go_c = self.hold(s, 1, "c")
+        a = s.until(lambda: (lambda a: a if a["size"] == 4 and a.get("held") == "share" else None)(s.cell("actor/a")))
+        self.assertEqual((a["pool_max"], a["sharing"]), (6, 3))
+        self.assertIn("held at 4 of 8: its share of PoolMax=6, of which 3 cells want workers", s.ctl("why", "actor/a", check=True).stdout)
+        self.assertEqual(len(s.children()), 6)
+        go_a.ring(6)
+        self.until_size(s, 1, "actor/c")
+        self.until_size(s, 1, "actor/b")
+        go_b.ring()
+        go_c.ring()
+        self.all_succeed(s, [*ids, *b, *c])
+
+    def test_E2_more_cells_than_workers_have_them_in_turns(self):
+        s = self.shared(2, IdleSec="50ms")
+        held = [self.hold(s, 3, key) for key in "abcd"]
+        s.until(lambda: len(s.children()) == 2)
+        for _, go in held:
+            go.ring(3)
+        for ids, _ in held:
+            self.all_succeed(s, ids)
+        s.until(lambda: not s.children())
+
+    def test_E2_a_reload_changes_what_is_shared(self):
+        s = self.shared(1, **LATER)
+        ids, go = self.hold(s, 4, "a")
+        s.until(lambda: s.cell("actor/a").get("held") == "share")
+        s.write("actor.group", ini(ACTOR, Pool={"Size": "0..8", **LATER, "Cells": "by-key", "PoolMax": 3}, Restart=QUICK))
+        s.ctl("reload", check=True)
+        self.until_size(s, 3, "actor/a")
+        s.write("actor.group", ini(ACTOR, Pool={"Size": "0..8", **LATER, "Cells": "by-key"}, Restart=QUICK))
+        s.ctl("reload", check=True)
+        self.until_size(s, 4, "actor/a")
+        go.ring(4)
+        self.all_succeed(s, ids)
+
+    def test_E2_only_cells_without_idle_workers_share(self):
+        s = self.elastic("0..4")
+        for pool in {"Size": "0..4"}, {"Size": 2, "Cells": "by-key"}, {"Size": "1..4", "Cells": "by-key"}:
+            path = s.write("bad.group", ini(ACTOR, Pool={"PoolMax": 4, **pool}))
+            shown = s.ctl("verify", path)
+            self.assertIn("allowed: 0, or Cells=by-key with a Size= from 0 such as 0..8", shown.stdout + shown.stderr)
+
+
 class Succession(Case):
     def grown(self):
         s = self.elastic("1..8", Pool=LATER)

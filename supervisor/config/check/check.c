@@ -77,6 +77,17 @@ static int check_service(const struct config_group *group)
     return r;
 }
 
+/* A cell without jobs must have no worker: it would take it from others. */
+static int check_share(const struct config_group *group)
+{
+    if (group->pool_max == 0 || (group->cells == CONFIG_CELLS_BY_KEY && group->size.low == 0))
+        return 0;
+    return config_draft_problem(group->draft, "PoolMax",
+                                "PoolMax= is shared by cells that have workers only while they "
+                                "have jobs; allowed: 0, or Cells=by-key with a Size= from 0 such "
+                                "as 0..8");
+}
+
 /* In a PID namespace, an orphan becomes the child of its process 1, not of the keeper. CLONE_PARENT
  * of clone(2) would avoid that, but fork() cannot use it, and only fork() runs the handlers of
  * pthread_atfork(3), on which the random generators of libraries rely. */
@@ -115,6 +126,8 @@ int config_check_group(struct config_group *group)
         r = check_endpoint(group);
     if (r == 0)
         r = check_service(group);
+    if (r == 0)
+        r = check_share(group);
     if (r == 0)
         r = check_template(group);
     return r;

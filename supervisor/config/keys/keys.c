@@ -106,6 +106,7 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_POOL("MemoryPressureThresholdSec", TIME, memory_pressure), PRESSURE},
     {IN_POOL("CPUPressureThresholdSec", TIME, cpu_pressure), PRESSURE},
     {IN_POOL("IOPressureThresholdSec", TIME, io_pressure), PRESSURE},
+    {IN_POOL("PoolMax", UNSIGNED, pool_max), DEFAULT("0"), FROM(0, " (no limit)", 4096)},
     {IN_POOL("Spare", UNSIGNED, spare), DEFAULT("0"), FROM(0, " (none)", 4096)},
     {IN_POOL("Template", CHOICE, template), DEFAULT("no"), .allowed = "no, slot"},
     {IN_POOL("TemplateMaxAgeSec", TIMEOUT, template_max_age), DEFAULT("infinity"),

@@ -57,6 +57,7 @@ static const char LAST_DEAD[] =
     "[{held=starting}those that it has are not all up yet"                                         \
     "|{held=pressure}[{pressure=cpu}CPU|{pressure=io}I/O|memory] pressure {pressure_usec:span}/s " \
     "for {pressure_since_at:age}"                                                                  \
+    "|{held=share}its share of PoolMax={pool_max}, of which {sharing:count} cells want workers"    \
     "|{wanted:count} are wanted, but Size= allows no more]"
 
 /* Says how the last worker or job died, if the group is in trouble. Returns whether it did. */
@@ -102,6 +103,19 @@ void show_trouble(const struct terminal *terminal, const json_t *group, usec_t n
                   view, now);
     (void)show_last(terminal, view, now);
     show_templates(terminal, view, now);
+}
+
+bool show_held_cell(const struct terminal *terminal, const json_t *group, const char *name,
+                    usec_t now)
+{
+    const json_t *cell = json_array_get(json_object_get(group, "cells"), 0);
+    json_auto_t *view = cell ? json_copy((json_t *)cell) : NULL;
+
+    if (!field_has(view, "held"))
+        return false;
+    (void)json_object_set_new(view, "name", json_string(name));
+    pattern_print(terminal, "{name} is " HELD, view, now);
+    return true;
 }
 
 /* ---- tables ---- */

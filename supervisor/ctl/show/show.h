@@ -67,3 +67,7 @@ bool show_wait_is_obstacle(const json_t *wait);
 /* Shows why a group is in trouble, or that it is up, then its last failure. If `waits`, shows only
  * the last failure. */
 void show_trouble(const struct terminal *terminal, const json_t *group, usec_t now, bool waits);
+/* Says what keeps a cell, the first one of the group's status, from having more workers. Returns
+ * false if nothing does. */
+bool show_held_cell(const struct terminal *terminal, const json_t *group, const char *name,
+                    usec_t now);

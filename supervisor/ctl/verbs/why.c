@@ -68,7 +68,7 @@ static int ask_workers(struct invocation *invocation, const char *target, bool w
 
         if (!strchr(target, '/'))
             show_trouble(&invocation->out, group, clock_realtime(), waits);
-        else if (!waits)
+        else if (!show_held_cell(&invocation->out, group, target, clock_realtime()) && !waits)
             terminal_print(&invocation->out, "nothing: it is up");
         if (!waits)
             show_said(invocation, group);

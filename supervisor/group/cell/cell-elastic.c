@@ -78,33 +78,34 @@ static void tell_size(struct cell *cell, size_t before)
               !grows && is_under_pressure(cell) ? "; under pressure" : "");
 }
 
-/* A busy worker stays, except under pressure: then it ends its job. */
-static bool is_missed(const struct cell *cell, const struct slot *slot)
+/* A busy worker stays, except under pressure or if another pool waits for it: then it ends its job.
+ */
+static bool is_missed(const struct slot *slot, bool gives_way)
 {
-    if (slot->n_jobs > 0 && is_under_pressure(cell))
+    if (slot->n_jobs > 0 && gives_way)
         return !mailbox_idle(&slot->actor->mailbox) || delivery_has_unhandled(slot->actor, true);
     return cell_actor_is_missed(slot->actor);
 }
 
 /* Returns how small the pool can become without workers that are missed. */
-static size_t least_size(const struct cell *cell, size_t size)
+static size_t least_size(const struct cell *cell, size_t size, bool gives_way)
 {
     size_t n = cell->pool.size;
 
-    while (n > size && !is_missed(cell, cell->pool.slots[n - 1]))
+    while (n > size && !is_missed(cell->pool.slots[n - 1], gives_way))
         n--;
     return n;
 }
 
 /* Returns false if this is to be tried again. A worker with messages goes later, and one with
  * names, timers or subscriptions when something else happens. */
-static bool cell_take_size(struct cell *cell, size_t size)
+static bool cell_take_size(struct cell *cell, size_t size, bool gives_way)
 {
     const size_t before = cell->pool.size;
     const struct actor *last = size < before ? cell->pool.slots[before - 1]->actor : NULL;
 
     if (last)
-        size = least_size(cell, size);
+        size = least_size(cell, size, gives_way);
     if (size == before)
         return !last || delivery_is_quiet(last);
     if (pool_reserve(&cell->pool, size) < 0) {
@@ -127,26 +128,73 @@ static void arm_for(struct cell *cell, usec_t at)
         timer_arm(cell_timers(cell), timer, at);
 }
 
-void cell_elastic_turn(struct cell *cell)
+/* Lowers the highest number to the cell's share of PoolMax=. */
+static void find_share(struct cell *cell, const struct elastic_view *view,
+                       struct elastic_bounds *bounds)
 {
-    const struct elastic_bounds bounds = {
+    struct budget *budget = &cell->group->budget;
+    const usec_t now = cell_now(cell);
+    const uint64_t all = elastic_want(&cell->elastic, bounds, view, now);
+    const size_t wanted = all < bounds->high ? (size_t)all : bounds->high;
+    size_t limit;
+
+    budget_want(budget, &cell->budget, wanted);
+    limit = budget_limit(budget, &cell->budget, bounds->idle, now);
+    bounds->shared = limit < wanted || limit < view->size;
+    if (bounds->shared)
+        bounds->high = limit;
+}
+
+/* With those that stop. */
+static size_t n_workers(const struct cell *cell)
+{
+    const bool stopped = !cell->pool.wanted && census_down(&cell->pool.census);
+
+    return stopped ? 0 : cell->pool.n_slots;
+}
+
+/* Returns when to decide again. */
+static usec_t decide(struct cell *cell)
+{
+    const struct elastic_view view = cell_elastic_view(cell);
+    struct elastic_bounds bounds = {
         .low = cell->config->size.low,
         .high = cell->config->size.high,
         .target_wait = cell->config->target_wait,
         .idle = cell->config->idle,
     };
-    const struct elastic_view view = cell_elastic_view(cell);
-    struct elastic_decision decision = {.next = USEC_INFINITY};
+    struct elastic_decision decision;
+
+    if (*cell->key != '\0')
+        find_share(cell, &view, &bounds);
+    decision = elastic_decide(&cell->elastic, &bounds, &view, cell_now(cell));
+    if (!cell_take_size(cell, decision.size, bounds.shared || is_under_pressure(cell)))
+        return usec_add(cell_now(cell), ELASTIC_RETRY);
+    return decision.next;
+}
+
+void cell_elastic_turn(struct cell *cell)
+{
+    const bool decides = cell->pool.wanted && !cell_is_retiring(cell) && !cell->config->fault;
+    struct budget *budget = &cell->group->budget;
+    usec_t next = USEC_INFINITY;
 
     cell->group->n_wanted -= cell->elastic.wanted;
     cell->elastic.wanted = 0;
-    if (cell->pool.wanted && !cell_is_retiring(cell) && !cell->config->fault) {
-        decision = elastic_decide(&cell->elastic, &bounds, &view, cell_now(cell));
-        cell->group->n_wanted += cell->elastic.wanted;
-        if (!cell_take_size(cell, decision.size))
-            decision.next = usec_add(cell_now(cell), ELASTIC_RETRY);
-    }
-    arm_for(cell, decision.next);
+    if (decides)
+        next = decide(cell);
+    cell->group->n_wanted += cell->elastic.wanted;
+    if (*cell->key != '\0' && !decides)
+        budget_want(budget, &cell->budget, 0);
+    if (*cell->key != '\0')
+        next = usec_min(next, budget_note(budget, &cell->budget, n_workers(cell),
+                                          cell->config->idle, cell_now(cell)));
+    arm_for(cell, next);
+}
+
+void cell_decide_again(struct budget_part *part)
+{
+    cell_wake(list_entry(part, struct cell, budget));
 }
 
 static void on_timer(struct timer *timer, usec_t now)
@@ -158,4 +206,5 @@ static void on_timer(struct timer *timer, usec_t now)
 void cell_elastic_init(struct cell *cell)
 {
     timer_init(&cell->size_timer, on_timer);
+    budget_part_init(&cell->budget);
 }

@@ -490,6 +490,8 @@ struct cell *cell_free(struct cell *cell)
     timer_disarm(cell_timers(cell), &cell->idle_timer);
     timer_disarm(cell_timers(cell), &cell->size_timer);
     cell->group->n_wanted -= cell->elastic.wanted;
+    if (*cell->key != '\0')
+        budget_leave(&cell->group->budget, &cell->budget);
     loop_undefer(&cell->dispatch);
     cell_progress_deinit(cell);
     pool_deinit(&cell->pool);

@@ -26,6 +26,7 @@
 #include "supervisor/job/queue.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
+#include "supervisor/pool/budget.h"
 #include "supervisor/pool/elastic.h"
 #include "supervisor/pool/pool.h"
 #include "supervisor/store/durable-job.h"
@@ -86,12 +87,13 @@ struct cell {
     uint64_t n_called;
     uint64_t called_bytes; /* their payloads */
     enum cell_pause pause;
-    const char *closed;      /* why no job is accepted or retried; NULL = open */
-    bool retiring;           /* freed once its slots have stopped */
-    struct kept_state *kept; /* for the next supervisor; NULL = nothing is kept */
-    bool resumes;            /* `kept` is the last supervisor's */
-    struct elastic elastic;  /* of an elastic pool: decides about its size */
-    struct timer size_timer; /* when it decides again, at the latest */
+    const char *closed;        /* why no job is accepted or retried; NULL = open */
+    bool retiring;             /* freed once its slots have stopped */
+    struct kept_state *kept;   /* for the next supervisor; NULL = nothing is kept */
+    bool resumes;              /* `kept` is the last supervisor's */
+    struct elastic elastic;    /* of an elastic pool: decides about its size */
+    struct budget_part budget; /* of PoolMax= */
+    struct timer size_timer;   /* when it decides again, at the latest */
     struct cell_progress progress;
     struct job_counts counts;
     struct job_history history;
@@ -106,6 +108,9 @@ static inline bool cell_is_retiring(const struct cell *cell)
 {
     return cell->retiring;
 }
+
+/* Another pool's share of PoolMax= has changed; for budget_init(). */
+void cell_decide_again(struct budget_part *part);
 
 /* Whether the cell itself, not only its group, was resized. */
 bool cell_has_own_size(const struct cell *cell);

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/pool/budget.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+int budget_init(struct budget *budget, void (*decide_again)(struct budget_part *part))
+{
+    *budget = (struct budget){.decide_again = decide_again,
+                              .n_above = calloc(BUDGET_MAX + 1, sizeof(*budget->n_above))};
+    list_init(&budget->holders);
+    list_init(&budget->waiters);
+    list_init(&budget->limited);
+    return budget->n_above ? 0 : -ENOMEM;
+}
+
+void budget_deinit(struct budget *budget)
+{
+    free(budget->n_above);
+    budget->n_above = NULL;
+}
+
+void budget_part_init(struct budget_part *part)
+{
+    *part = (struct budget_part){.wanted = 0};
+    list_init(&part->holder);
+    list_init(&part->waiter);
+    list_init(&part->limited);
+}
+
+size_t budget_n_pools(const struct budget *budget)
+{
+    return budget->n_above[0];
+}
+
+/* ---- the level ---- */
+
+static size_t find_ceiling(const struct budget *budget)
+{
+    if (budget->n_above[budget->level] == 0)
+        return BUDGET_MAX; /* there are enough for all */
+    return budget->level + (budget->n_granted < budget->total);
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Returns how many workers the pool must give to those that wait. */
+static bool has_too_many(const struct budget *budget, const struct budget_part *part)
+{
+    return part->n_workers > least(part->wanted, budget->level);
+}
+
+/* Those with too many decide again: immediately, or by a timer when their turn is over. Waiters
+ * that are not below the level go behind those that are. */
+static void call_in(struct budget *budget)
+{
+    list_for_each (node, &budget->holders) {
+        struct budget_part *part = list_entry(node, struct budget_part, holder);
+
+        if (has_too_many(budget, part))
+            budget->decide_again(part);
+        if (list_linked(&part->waiter) && part->n_workers >= budget->level) {
+            list_unlink(&part->waiter);
+            list_push_back(&budget->waiters, &part->waiter);
+        }
+    }
+}
+
+static size_t n_left(const struct budget *budget)
+{
+    return budget->total > budget->n_workers ? budget->total - budget->n_workers : 0;
+}
+
+/* The next one decides, and then calls the one behind it. */
+static void call_waiter(const struct budget *budget)
+{
+    if (n_left(budget) > 0 && !list_empty(&budget->waiters))
+        budget->decide_again(list_entry(list_first(&budget->waiters), struct budget_part, waiter));
+}
+
+/* What the pools want, or the total, has changed. */
+static void find_level(struct budget *budget)
+{
+    const size_t level = budget->level, before = budget->ceiling;
+
+    while (budget->n_above[budget->level] > 0 &&
+           budget->n_granted + budget->n_above[budget->level] <= budget->total)
+        budget->n_granted += budget->n_above[budget->level++];
+    while (budget->n_granted > budget->total)
+        budget->n_granted -= budget->n_above[--budget->level];
+    budget->ceiling = find_ceiling(budget);
+    if (budget->level == level && budget->ceiling == before)
+        return;
+    if (budget->ceiling > before)
+        list_for_each_safe (node, &budget->limited) {
+            list_unlink(node);
+            list_push_back(&budget->waiters,
+                           &list_entry(node, struct budget_part, limited)->waiter);
+        }
+    if (!list_empty(&budget->waiters))
+        call_in(budget);
+    call_waiter(budget);
+}
+
+void budget_set_total(struct budget *budget, size_t total)
+{
+    budget->total = total;
+    find_level(budget);
+    call_waiter(budget);
+}
+
+void budget_want(struct budget *budget, struct budget_part *part, size_t wanted)
+{
+    for (; part->wanted < wanted; part->wanted++) {
+        budget->n_above[part->wanted]++;
+        budget->n_granted += part->wanted < budget->level;
+    }
+    while (part->wanted > wanted) {
+        budget->n_above[--part->wanted]--;
+        budget->n_granted -= part->wanted < budget->level;
+    }
+    find_level(budget);
+}
+
+/* ---- workers ---- */
+
+static bool is_next(const struct budget *budget, const struct budget_part *part)
+{
+    return list_empty(&budget->waiters) || list_first(&budget->waiters) == &part->waiter;
+}
+
+static bool others_wait(const struct budget *budget, const struct budget_part *part)
+{
+    return !list_empty(&budget->waiters) &&
+           (list_first(&budget->waiters) != &part->waiter || part->waiter.next != &budget->waiters);
+}
+
+/* Whether it has had one more than the level for long enough. */
+static bool turn_is_over(const struct budget_part *part, usec_t turn, usec_t now)
+{
+    return now >= usec_add(part->grown_at, turn);
+}
+
+static size_t find_limit(const struct budget *budget, const struct budget_part *part, usec_t turn,
+                         usec_t now)
+{
+    const size_t n = part->n_workers, most = least(part->wanted, budget->ceiling);
+
+    if (budget->total == 0)
+        return BUDGET_MAX;
+    if (n > most)
+        return others_wait(budget, part) ? most : n;
+    if (n > budget->level && others_wait(budget, part) && turn_is_over(part, turn, now))
+        return budget->level;
+    if (n == most || !is_next(budget, part))
+        return n;
+    return least(n < budget->level ? least(most, budget->level) : most, n + n_left(budget));
+}
+
+size_t budget_limit(const struct budget *budget, struct budget_part *part, usec_t turn, usec_t now)
+{
+    part->limit = find_limit(budget, part, turn, now);
+    return part->limit;
+}
+
+static void set_workers(struct budget *budget, struct budget_part *part, size_t n_workers,
+                        usec_t now)
+{
+    if (n_workers > part->n_workers) {
+        part->grown_at = now;
+        list_unlink(&part->waiter);
+    }
+    budget->n_workers += n_workers - part->n_workers;
+    part->n_workers = n_workers;
+    if (n_workers == 0)
+        list_unlink(&part->holder);
+    else if (!list_linked(&part->holder))
+        list_push_back(&budget->holders, &part->holder);
+}
+
+/* Those below the level go first. */
+static void wait_for_one(struct budget *budget, struct budget_part *part)
+{
+    const bool first = list_empty(&budget->waiters);
+
+    if (part->n_workers < budget->level)
+        list_push_front(&budget->waiters, &part->waiter);
+    else
+        list_push_back(&budget->waiters, &part->waiter);
+    if (first)
+        call_in(budget);
+}
+
+/* A pool that could have more now and does not take them asks again by itself. */
+static void queue_up(struct budget *budget, struct budget_part *part)
+{
+    const bool wants = part->n_workers < part->wanted && part->n_workers >= part->limit;
+    const bool is_limited = part->n_workers >= budget->ceiling;
+
+    list_unlink(&part->limited);
+    if (!wants || is_limited)
+        list_unlink(&part->waiter);
+    else if (!list_linked(&part->waiter))
+        wait_for_one(budget, part);
+    if (wants && is_limited)
+        list_push_back(&budget->limited, &part->limited);
+}
+
+usec_t budget_note(struct budget *budget, struct budget_part *part, size_t n_workers, usec_t turn,
+                   usec_t now)
+{
+    set_workers(budget, part, n_workers, now);
+    queue_up(budget, part);
+    call_waiter(budget);
+    if (budget->total == 0 || !others_wait(budget, part) || !has_too_many(budget, part) ||
+        turn_is_over(part, turn, now))
+        return USEC_INFINITY;
+    return usec_add(part->grown_at, turn);
+}
+
+void budget_leave(struct budget *budget, struct budget_part *part)
+{
+    budget_want(budget, part, 0);
+    (void)budget_note(budget, part, 0, 0, 0);
+}
