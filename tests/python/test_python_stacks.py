@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""X1: where workers in Python were when they died."""
+import os
+import unittest
+
+import troupe_python
+from troupe_python import e2e, group, needed
+
+EXTENSION = os.path.join(e2e.BUILD, "tests", "e2e", "preload", "planted.so")
+TRACE = os.path.join(e2e.BUILD, "troupe-trace")
+
+
+@needed
+@unittest.skipUnless(os.path.exists(TRACE), "needs libdw")
+class Stacks(troupe_python.TestCase):
+    def death(self, server, how, **options):
+        job = server.create("planted", how, **options)
+        server.until(lambda: server.job(job)["state"] == "dead")
+
+        def find():
+            [death] = [death for death in server.call("ListDeaths")["deaths"] if death.get("job") == job]
+            return death if "stack" in death or "stack_missing" in death else None
+
+        return server.until(find)
+
+    def begin(self, *arguments):
+        environment = {**troupe_python.ENVIRONMENT, "PLANTED": EXTENSION}
+        return self.started({"planted": group("planted.py", *arguments, environment=environment, Jobs={"MaxRetries": 0})})
+
+    def frames(self, death):
+        return [frame for frame in death["stack"][0]["frames"] if "function" in frame]
+
+    def test_X1_a_crash_in_an_extension_shows_its_function_and_its_callers_in_Python(self):
+        death = self.death(self.begin(), "extension")
+        self.assertEqual(death["signal"], "SIGSEGV")
+        self.assertRegex(death["top"], r"^planted_extension, planted\.c:\d+$")
+        python = [frame for frame in self.frames(death) if frame["language"] == "python"]
+        names = [frame["function"] for frame in python]
+        self.assertEqual(names[:6], ["planted_caller", "deep", "deep", "deep", "deep", "planted"])
+        with open(os.path.join(troupe_python.WORKERS, "planted.py"), encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        self.assertEqual([lines[frame["line"] - 1].strip() for frame in python[:2]],
+                         ["extension.planted_extension(None)", "return deep(n - 1, end) if n else end()"])
+
+    def test_X1_faulthandler_still_writes_what_it_knows(self):
+        death = self.death(self.begin("faulthandler"), "extension")
+        self.assertRegex(death["top"], r"^planted_extension, planted\.c:\d+$")
+        self.assertIn("Fatal Python error: Segmentation fault", death["stderr"])
+        self.assertEqual(death["signal"], "SIGSEGV")
+
+    def test_X1_abort_and_time_outs_show_the_function_in_Python(self):
+        server = self.begin()
+        for how, cause in ("abort", "signal"), ("call", "job_timeout"), ("loop", "job_timeout"):
+            with self.subTest(how=how):
+                death = self.death(server, how, **({"timeout_usec": 300_000} if how != "abort" else {}))
+                self.assertEqual(death["cause"], cause)
+                self.assertRegex(death.get("top", ""), rf"^planted_{how}, planted\.py:\d+$", death)
+
+
+if __name__ == "__main__":
+    unittest.main()
