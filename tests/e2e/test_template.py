@@ -158,10 +158,25 @@ class Template(Case):
         Path(self.mode).write_text("well", encoding="ascii")
         pid = self.replace(s)
         self.assertEqual(self.template(s), pid)
-        self.assertIn("template", s.wait_event("worker.spawn-failed", "warm")["message"])
+        self.assertIn("its template did not fork in time", s.wait_event("template.died", "warm")["message"])
         s.wait_event("template.ready", "warm", 2)
         self.forked(s)
         s.stop()
+
+    def test_a_fork_that_fails_is_an_exec_and_no_failed_start(self):
+        for mode, type, reason in (("full", "template.unsafe", "could not fork: Too many open files"),
+                                   ("mortal", "template.died", "was killed by signal 9")):
+            with self.subTest(mode=mode):
+                s = self.warm(mode)
+                Path(self.mode).write_text("well", encoding="ascii")
+                self.executed(s)
+                self.assertIn(f"its template {reason}", s.wait_event(type, "warm")["message"])
+                events = s.call("Watch", target="warm")["events"]
+                self.assertNotIn("worker.spawn-failed", {event["type"] for event in events})
+                self.assertEqual(s.worker("warm/0")["restarts"], 1)
+                s.wait_event("template.ready", "warm", 2)
+                self.forked(s)
+                s.stop()
 
     def test_a_restart_loads_again_and_a_stop_leaves_nothing(self):
         s = self.warm()

@@ -72,6 +72,19 @@ static const struct sandbox_path *slot_path_of(const struct slot *slot,
     return files && report->path <= files->n_paths ? &files->paths[report->path - 1] : NULL;
 }
 
+/* After a failed fork, which is no failed start. Returns false if the worker is not wanted any
+ * more. */
+static bool slot_executes_instead(struct slot *slot, int error)
+{
+    slot_template_forked(slot, error);
+    if (slot->state != LIFECYCLE_STARTING)
+        return false;
+    slot_disarm(slot);
+    slot_close_endpoint(slot);
+    slot_action_spawn(slot);
+    return true;
+}
+
 static void slot_on_spawn_failed(struct process *process, const struct spawn_report *report)
 {
     struct slot *slot = slot_of(process, worker.process);
@@ -79,8 +92,8 @@ static void slot_on_spawn_failed(struct process *process, const struct spawn_rep
     const char *step = spawn_step_to_string(report->step);
     char text[STEP_MAX], escaped[STEP_MAX];
 
-    if (report->step == SPAWN_TEMPLATE)
-        slot_template_forked(slot, true);
+    if (report->step == SPAWN_TEMPLATE && slot_executes_instead(slot, report->error))
+        return;
     if (path) {
         (void)snprintf(text, sizeof(text), "%s: %s", files_key(slot->pool->config, path),
                        path->path);
@@ -100,7 +113,7 @@ static void slot_on_spawned(struct process *process)
     slot_tell(slot, (struct event){.level = LOG_LEVEL_DEBUG, .type = "worker.started"}, "started");
     slot_hold(slot);
     if (process->forked)
-        slot_template_forked(slot, false);
+        slot_template_forked(slot, 0);
     if (!slot_is_actor(slot) && notify_server_hold(&slot->worker.notify, false) < 0)
         log_error("%s: out of memory watching its readiness", slot->name);
     if (slot->pool->config->type == CONFIG_SERVICE)

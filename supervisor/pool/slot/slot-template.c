@@ -159,9 +159,10 @@ static void on_message(void *userdata, uint32_t events)
     (void)events;
     if (n == -EAGAIN)
         return;
-    if (n > 0 && text[0] == TEMPLATE_UNSAFE) {
+    if (n > 0 && (text[0] == TEMPLATE_UNSAFE || text[0] == TEMPLATE_FAILED)) {
         (void)utf8_escape(reason, sizeof(reason), text + 1, (size_t)n - 1);
-        tell_reason(template, true, "cannot be forked: %s", reason);
+        tell_reason(template, true, "%s: %s",
+                    text[0] == TEMPLATE_UNSAFE ? "cannot be forked" : "could not fork", reason);
     }
     if (n > 0 && text[0] == TEMPLATE_READY && template->state == TEMPLATE_STATE_WARMING)
         feed(template, EVENT_SAID_READY);
@@ -411,16 +412,25 @@ int slot_template_socket(const struct slot *slot)
                : 0;
 }
 
-void slot_template_forked(struct slot *slot, bool failed)
+/* It may have said why. */
+static void fork_failed(struct slot_template *template, int error)
+{
+    on_message(template, 0);
+    if (error == -ETIMEDOUT)
+        tell_reason(template, false, "did not fork in time");
+    feed(template, EVENT_LOST);
+}
+
+void slot_template_forked(struct slot *slot, int error)
 {
     struct slot_template *template = slot->template;
 
-    if (template && failed)
-        feed(template, EVENT_LOST);
-    else if (template) {
-        template->n_failures = 0;
-        slot_counts(slot)->n_forks++;
-    }
+    if (template && error < 0 && template->state == TEMPLATE_STATE_READY)
+        fork_failed(template, error);
+    if (!template || error < 0)
+        return;
+    template->n_failures = 0;
+    slot_counts(slot)->n_forks++;
 }
 
 bool slot_template_is_gone(const struct slot *slot)

@@ -56,8 +56,8 @@ void slot_template_review(struct slot *slot);
 void slot_template_renew(struct slot *slot);
 /* Returns the socket of a template that can fork a worker now, or 0. */
 int slot_template_socket(const struct slot *slot);
-/* It has forked the worker, or failed to. */
-void slot_template_forked(struct slot *slot, bool failed);
+/* It has forked the worker: 0, or -errno. */
+void slot_template_forked(struct slot *slot, int error);
 /* Whether it has no process, so that nothing is left in the cgroup of the slot. */
 bool slot_template_is_gone(const struct slot *slot);
 /* Kills and frees the template. Returns NULL; harmless without one. */

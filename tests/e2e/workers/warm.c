@@ -5,7 +5,8 @@
  * "kill" kills it, "leave" leaves a process behind.
  *
  * WARM=FILE names a file whose first word says what loading does: "threads", "socket", "epoll",
- * "child", "die", "hang"; "deaf" stops the template when it is to fork.
+ * "child", "die", "hang". When it is to fork, "deaf" stops the template and "mortal" kills it, and
+ * "full" has no descriptor left.
  */
 #include "worker/troupe.h"
 #include <errno.h>
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -46,6 +48,18 @@ static void stop_template(void *unused)
 {
     (void)unused;
     (void)raise(SIGSTOP);
+}
+
+static void kill_template(void *unused)
+{
+    (void)unused;
+    (void)raise(SIGKILL);
+}
+
+/* Descriptors 3 to 8 are the template's, and one is for looking at them. */
+static void fill_up(void)
+{
+    (void)setrlimit(RLIMIT_NOFILE, &(struct rlimit){.rlim_cur = 10, .rlim_max = 10});
 }
 
 static void load(char mode[16])
@@ -186,7 +200,7 @@ static int handle(struct troupe_job *job, void *unused)
 
 int main(void)
 {
-    struct troupe_fork_hooks hooks = {.before = stop_template};
+    struct troupe_fork_hooks hooks = {.before = NULL};
     const bool is_template = getenv("TROUPE_TEMPLATE");
     struct troupe_worker *worker;
     char mode[16];
@@ -197,7 +211,13 @@ int main(void)
         return 3;
     if (is_template && strcmp(mode, "hang") == 0)
         (void)pause();
-    r = troupe_template_run(strcmp(mode, "deaf") == 0 ? &hooks : NULL);
+    if (is_template && strcmp(mode, "full") == 0)
+        fill_up();
+    if (strcmp(mode, "deaf") == 0)
+        hooks.before = stop_template;
+    else if (strcmp(mode, "mortal") == 0)
+        hooks.before = kill_template;
+    r = troupe_template_run(&hooks);
     if (r < 0)
         return r != -ESHUTDOWN;
     r = troupe_worker_new(&worker);
