@@ -54,10 +54,12 @@ int config_defaults(struct config_group **ret, const char *name)
     return 0;
 }
 
-/* The user database may have given a name another number. */
+/* The user database may have given a name another number, or a user other groups. */
 static bool same_ids(const struct config_group *a, const struct config_group *b)
 {
-    return a->uid == b->uid && a->gid == b->gid;
+    return a->uid == b->uid && a->gid == b->gid && a->n_groups == b->n_groups &&
+           (a->n_groups == 0 ||
+            memcmp(a->groups, b->groups, a->n_groups * sizeof(*a->groups)) == 0);
 }
 
 bool config_group_same_process(const struct config_group *a, const struct config_group *b)
@@ -75,6 +77,7 @@ int config_group_set_digest(struct config_group *group)
     if (r < 0)
         return r;
     digest = digest_bytes(DIGEST_NONE, ids, sizeof(ids));
+    digest = digest_bytes(digest, group->groups, group->n_groups * sizeof(*group->groups));
     digest = config_schema_digest(&CONFIG_GROUP_SCHEMA, group, defaults, digest);
     config_group_free(defaults);
     group->process_digest = (uint32_t)(digest ^ digest >> 32);

@@ -354,4 +354,18 @@ TEST(what_a_process_is_started_with_makes_another_process)
     }
 }
 
+TEST(the_groups_of_its_user_make_another_process)
+{
+    struct config_group *a = load_group(""), *b = load_group("");
+    const uint32_t before = digest_of(a);
+
+    free(b->groups);
+    b->groups = calloc(1, sizeof(*b->groups));
+    b->groups[0] = 4711;
+    b->n_groups = 1;
+    ck_assert_uint_ne(digest_of(b), before);
+    ck_assert(!config_group_same_process(a, b));
+    ck_assert(config_group_same_process(b, b));
+}
+
 const struct suite suite = {.setup = config_test_enter, .teardown = config_test_leave};
