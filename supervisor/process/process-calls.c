@@ -28,10 +28,20 @@ static void log_call(const struct process *process, const struct forbidden_call 
                           call->text);
 }
 
+/* Returns the process that has made the call, or whose descendant has. A template and the worker
+ * that it has forked share a filter. */
+static struct process *caller_of(struct call_listener *listener, const struct forbidden_call *call)
+{
+    struct process *process = list_entry(listener, struct process, calls);
+    struct process *mate = process->mate;
+
+    return mate && mate->pid != 0 && mate->pid == call->pid ? mate : process;
+}
+
 static void on_forbidden(struct call_listener *listener, const struct forbidden_call *call,
                          bool all)
 {
-    struct process *process = list_entry(listener, struct process, calls);
+    struct process *process = caller_of(listener, call);
 
     if (process->forbidden.pid == 0 || process->forbidden.pid != process->pid)
         process->forbidden = *call;

@@ -75,14 +75,19 @@ static void on_gate(void *userdata, uint32_t events)
         return;
     loop_unwatch(process->context->loop, &process->report_watch);
     FAULT_POINT("fork.reported");
-    if (r >= 0 && !process_shares_cgroup(process, pid))
-        r = -ECHILD;
     if (r >= 0)
         r = spawner_adopt(&process->context->spawner, &process->client, pid,
                           process->cgroup.fd >= 0);
     FAULT_POINT("fork.adopted");
     if (r < 0)
         process_fork_failed(process, r);
+}
+
+bool process_is_at_gate(const struct process *process, pid_t pid)
+{
+    struct pollfd gate = {.fd = process->report_fd};
+
+    return poll(&gate, 1, 0) == 0 && process_shares_cgroup(process, pid);
 }
 
 /* The filter is that of the template, and so is its listener: the worker's owner answers the calls

@@ -326,6 +326,10 @@ static void process_on_spawned(struct spawner_client *client, pid_t pid, int pid
     struct loop *loop = process->context->loop;
     int r;
 
+    if (error == 0 && process->forking && !process_is_at_gate(process, pid)) {
+        close_fd(pidfd);
+        error = -ECHILD;
+    }
     if (error < 0 && process->forking) {
         process_fork_failed(process, error);
         return;
@@ -476,6 +480,17 @@ void process_deinit(struct process *process)
 
 /* ---- for its owner ---- */
 
+/* The kernel counts for both processes in the cgroup. */
+static void note_oom_kill(const struct process *process)
+{
+    struct oom_counts *other = process->mate ? &process->mate->cgroup.oom : NULL;
+
+    if (other && process->is_template)
+        other->kills++;
+    else if (other)
+        *other = process->cgroup.oom;
+}
+
 bool process_take_oom_kill(struct process *process)
 {
     const usec_t now = loop_now(process->context->loop);
@@ -487,6 +502,7 @@ bool process_take_oom_kill(struct process *process)
     }
     if (process->cgroup.fd < 0 || !oom_take(&process->cgroup, process->context->cgroups, now, &oom))
         return false;
+    note_oom_kill(process);
     oom_describe(&oom, process->oom, sizeof(process->oom));
     return true;
 }

@@ -263,6 +263,9 @@ bool process_shares_cgroup(const struct process *process, pid_t pid);
 
 /* Asks the template to fork the process (process-fork.c). Returns 0 or -errno. */
 int process_fork(struct process *process, const struct process_options *options, int output);
+/* Whether the process that has this pid, and keeps it, is the one that the template has forked:
+ * that one still waits behind the gate, so no other process has got its pid. */
+bool process_is_at_gate(const struct process *process, pid_t pid);
 /* The keeper has taken the process: it runs its program from now on. */
 void process_fork_passed(struct process *process);
 /* Closes the gate; a process behind it exits. Harmless without one. */

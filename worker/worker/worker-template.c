@@ -259,6 +259,7 @@ static int fork_worker(struct request *request, const struct troupe_fork_hooks *
         return 1;
     }
     (void)close(ended[0]);
+    request->fds[0] = close_fd(request->fds[0]); /* the worker's end ends with the worker */
     if (hooks && hooks->parent)
         hooks->parent(hooks->userdata);
     return r;

@@ -9,6 +9,7 @@
 #include "supervisor/pool/slot/slot-private.h"
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -172,12 +173,28 @@ static void on_message(void *userdata, uint32_t events)
 
 /* ---- its process ---- */
 
+static bool was_killed_for_memory(struct slot_template *template)
+{
+    const bool ours =
+        template->state != TEMPLATE_STATE_WARMING && template->state != TEMPLATE_STATE_READY;
+    const struct spawn_exit *how = &template->process.exit;
+
+    return !ours && how->signalled && how->code == SIGKILL &&
+           process_take_oom_kill(&template->process);
+}
+
 static void tell_end(struct slot_template *template)
 {
     const struct spawn_exit *how = &template->process.exit;
+    const char *call = process_forbidden_call(&template->process, template->process.pid);
 
-    tell_reason(template, false, "%s %d",
-                how->signalled ? "was killed by signal" : "exited with status", how->code);
+    if (was_killed_for_memory(template))
+        tell_reason(template, false, "ran out of memory: %s", template->process.oom);
+    else if (how->signalled && call)
+        tell_reason(template, false, "was killed: %s", call);
+    else
+        tell_reason(template, false, "%s %d",
+                    how->signalled ? "was killed by signal" : "exited with status", how->code);
 }
 
 static void on_started(struct process *process)
@@ -193,15 +210,6 @@ static void gone(struct slot_template *template)
         pool_wake(template->slot->pool); /* frees the slot */
 }
 
-static void end(struct slot_template *template)
-{
-    const enum template_state before = template->state;
-
-    if (before != TEMPLATE_STATE_STOPPING)
-        tell_end(template);
-    gone(template);
-}
-
 static void on_failed(struct process *process, const struct spawn_report *report)
 {
     struct slot_template *template = list_entry(process, struct slot_template, process);
@@ -215,8 +223,10 @@ static void on_exited(struct process *process)
 {
     struct slot_template *template = list_entry(process, struct slot_template, process);
 
+    if (template->state != TEMPLATE_STATE_STOPPING)
+        tell_end(template);
     process_release(process);
-    end(template);
+    gone(template);
 }
 
 static const struct process_handler HANDLER = {
