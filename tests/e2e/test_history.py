@@ -197,6 +197,11 @@ class History(Case):
                 self.assertEqual((waited["state"], waited["from_history"]), ("rejected", True))
                 self.assertEqual(s.call(JOBS + "Explain", id=ended["id"]), {"state": "rejected", "waits": []})
                 self.assertIn("rejected", s.ctl("why", ended["id"], check=True).stdout)
+                self.assertEqual(s.ctl("wait", ended["id"]).returncode, 1)
+                self.assertEqual(s.call(JOBS + "Stream", id=ended["id"]), {"items": [], "job": past})
+                for method, parameters in (("Cancel", {}), ("Set", {"priority": 1}), ("RunNow", {}), ("Move", {"to": group})):
+                    refusal = self.refused("AlreadyEnded", s.call, JOBS + method, id=ended["id"], **parameters)
+                    self.assertEqual(refusal["state"], "rejected")
         self.refused("NoSuchJob", s.job, "never-was")
         self.assertEqual(s.ctl("job", "never-was").returncode, 5)
 

@@ -330,12 +330,6 @@ static void cancel_all(struct request *request)
     change_all(request, &request->parameters, JOB_FILTER_LIVE, &(struct change){0});
 }
 
-static void refuse_dead(struct request *request, int error)
-{
-    if (control_find_dead_job(request, error))
-        control_refuse_ended(request, JOB_DEAD);
-}
-
 /* `states`: of the jobs that the call changes. */
 static bool may_change_job(struct request *request, unsigned states, const struct job *job)
 {
@@ -361,7 +355,7 @@ static void change_by_id(struct request *request, unsigned states, const struct 
         access_refuse_submit(request, NULL);
         return;
     }
-    job = control_find_job(request, request_string(request, "id"), refuse_dead);
+    job = control_find_job(request, request_string(request, "id"), control_refuse_unknown);
     if (!job || !may_change_job(request, states, job))
         return;
     change = change_new(request, wanted);

@@ -38,7 +38,7 @@ static void report_causes(struct reply *reply, const struct job_facts *facts)
         reply_string(reply, "last_failure", attempt_cause_to_string(facts->failed_by));
 }
 
-static void report_row(struct reply *reply, const char *key, const struct history_row *row)
+void report_past_job(struct reply *reply, const char *key, const struct history_row *row)
 {
     const struct job_facts *facts = &row->facts;
 
@@ -179,7 +179,7 @@ static void answer_search(struct request *request, struct history_call *call)
     reply = request_begin(request);
     reply_array(reply, "jobs");
     list_for_each (node, &call->hits)
-        report_row(reply, NULL, list_entry(node, struct history_row, link));
+        report_past_job(reply, NULL, list_entry(node, struct history_row, link));
     reply_end_array(reply);
     if (!call->complete)
         reply_uint(reply, "next", (uint64_t)call->before);
@@ -293,12 +293,6 @@ static void purge(struct request *request)
 }
 
 /* ---- one job ---- */
-
-void control_answer_past(struct request *request, const struct history_row *row)
-{
-    report_row(request_begin(request), "job", row);
-    request_end(request);
-}
 
 static void answer_find(struct request *request, struct history_call *call)
 {

@@ -192,25 +192,15 @@ static const struct dead_letter *find_letter(const struct request *request)
                : NULL;
 }
 
-const struct dead_letter *control_find_dead_job(struct request *request, int error)
-{
-    const struct dead_letter *letter = find_letter(request);
-
-    if (!letter && !control_await_letters(request))
-        control_refuse_missing(request, error);
-    return letter;
-}
-
 static void answer_dead(struct request *request, const struct dead_letter *letter)
 {
     report_dead_job(request_begin(request), "job", request, letter);
     request_end(request);
 }
 
-/* Answers for a dead job, or one that only the history knows. */
-static void find_ended(struct request *request, int error,
-                       void (*dead)(struct request *request, const struct dead_letter *letter),
-                       void (*past)(struct request *request, const struct history_row *row))
+void control_find_ended(struct request *request, int error,
+                        void (*dead)(struct request *request, const struct dead_letter *letter),
+                        void (*past)(struct request *request, const struct history_row *row))
 {
     const struct dead_letter *letter = find_letter(request);
 
@@ -221,9 +211,15 @@ static void find_ended(struct request *request, int error,
         control_refuse_missing(request, error);
 }
 
+static void answer_past(struct request *request, const struct history_row *row)
+{
+    report_past_job(request_begin(request), "job", row);
+    request_end(request);
+}
+
 static void get_ended(struct request *request, int error)
 {
-    find_ended(request, error, answer_dead, control_answer_past);
+    control_find_ended(request, error, answer_dead, answer_past);
 }
 
 /* Calls `missing` if there is no such job. Returns NULL if the call has been answered, or will be
@@ -329,7 +325,7 @@ static void explain_past(struct request *request, const struct history_row *row)
 
 static void explain_ended(struct request *request, int error)
 {
-    find_ended(request, error, explain_dead, explain_past);
+    control_find_ended(request, error, explain_dead, explain_past);
 }
 
 static void explain(struct request *request)
@@ -349,6 +345,22 @@ void control_refuse_ended(struct request *request, enum job_state state)
 {
     request_fail_strings(request, "AlreadyEnded", "id", request_string(request, "id"), "state",
                          job_state_to_string(state));
+}
+
+static void refuse_dead(struct request *request, const struct dead_letter *letter)
+{
+    (void)letter;
+    control_refuse_ended(request, JOB_DEAD);
+}
+
+static void refuse_past(struct request *request, const struct history_row *row)
+{
+    control_refuse_ended(request, (enum job_state)row->state);
+}
+
+void control_refuse_unknown(struct request *request, int error)
+{
+    control_find_ended(request, error, refuse_dead, refuse_past);
 }
 
 static void refuse_second_cancel(struct request *request)
@@ -385,12 +397,6 @@ static void await_cancel(struct request *request, struct job *job, bool again)
     durable_job_await(job, waiter);
 }
 
-static void cancel_dead(struct request *request, int error)
-{
-    if (control_find_dead_job(request, error))
-        control_refuse_ended(request, JOB_DEAD);
-}
-
 static void cancel(struct request *request)
 {
     struct job *job;
@@ -399,7 +405,7 @@ static void cancel(struct request *request)
         access_refuse_submit(request, NULL);
         return;
     }
-    job = find_job(request, cancel_dead);
+    job = find_job(request, control_refuse_unknown);
     if (!job)
         return;
     if (!access_cancel(request, job)) {
@@ -424,10 +430,15 @@ static void cancel(struct request *request)
     }
 }
 
-static void close_dead(struct request *request, int error)
+static void refuse_no_batch(struct request *request, const struct dead_letter *letter)
 {
-    if (control_find_dead_job(request, error))
-        request_fail_string(request, "NotABatch", "id", request_string(request, "id"));
+    (void)letter;
+    request_fail_string(request, "NotABatch", "id", request_string(request, "id"));
+}
+
+static void close_ended(struct request *request, int error)
+{
+    control_find_ended(request, error, refuse_no_batch, refuse_past);
 }
 
 static void on_closed(struct job_waiter *waiter, struct job *job)
@@ -442,7 +453,7 @@ static void on_closed(struct job_waiter *waiter, struct job *job)
 static void close_batch(struct request *request)
 {
     const bool submits = access_submits_somewhere(request);
-    struct job *job = submits ? find_job(request, close_dead) : NULL;
+    struct job *job = submits ? find_job(request, close_ended) : NULL;
     struct job_waiter *waiter;
 
     if (!submits)

@@ -74,9 +74,13 @@ void job_walk_fail(struct request *request);
 struct job *control_find_job(struct request *request, const char *id,
                              void (*missing)(struct request *request, int error));
 
-/* Finds the dead letter of the call's job, which is not kept; `error` as of `missing`. Returns NULL
- * if an error has been sent, or the call will be executed again. */
-const struct dead_letter *control_find_dead_job(struct request *request, int error);
+/* For a job that was not found, with `error` as of `missing`: calls the one of these if it has a
+ * dead letter, the other one if only the history knows it; or sends an error. */
+void control_find_ended(struct request *request, int error,
+                        void (*dead)(struct request *request, const struct dead_letter *letter),
+                        void (*past)(struct request *request, const struct history_row *row));
+/* Such a job cannot be changed. */
+void control_refuse_unknown(struct request *request, int error);
 
 /*
  * Looks for the call's job in the history. In a later turn, `found` is called with its row, or
@@ -85,8 +89,7 @@ const struct dead_letter *control_find_dead_job(struct request *request, int err
 bool control_find_past_job(struct request *request, int error,
                            void (*found)(struct request *request, const struct history_row *row),
                            void (*missing)(struct request *request, int error));
-/* Replies with the job. */
-void control_answer_past(struct request *request, const struct history_row *row);
+void report_past_job(struct reply *reply, const char *key, const struct history_row *row);
 
 /* The end of a job, of which a client is told: the job may have no group any more. */
 struct job_end {

@@ -120,18 +120,31 @@ static void begin_watch(struct request *request, struct job *job, usec_t after)
     task_queue(&watch->task);
 }
 
-static void answer_dead(struct request *request, int error)
+/* Nothing is left of what the job has emitted. */
+static struct reply *begin_empty(struct request *request)
 {
-    const struct dead_letter *letter = control_find_dead_job(request, error);
-    struct reply *reply;
+    struct reply *reply = request_begin(request);
 
-    if (!letter)
-        return;
-    reply = request_begin(request);
     reply_array(reply, "items");
     reply_end_array(reply);
-    report_dead_job(reply, "job", request, letter);
+    return reply;
+}
+
+static void answer_dead(struct request *request, const struct dead_letter *letter)
+{
+    report_dead_job(begin_empty(request), "job", request, letter);
     request_end(request);
+}
+
+static void answer_past(struct request *request, const struct history_row *row)
+{
+    report_past_job(begin_empty(request), "job", row);
+    request_end(request);
+}
+
+static void answer_ended(struct request *request, int error)
+{
+    control_find_ended(request, error, answer_dead, answer_past);
 }
 
 static void answer(struct request *request, const struct job *job, usec_t after)
@@ -146,7 +159,7 @@ static void answer(struct request *request, const struct job *job, usec_t after)
 static void stream(struct request *request)
 {
     const usec_t after = (usec_t)request_int(request, "after", 0);
-    struct job *job = control_find_job(request, request_string(request, "id"), answer_dead);
+    struct job *job = control_find_job(request, request_string(request, "id"), answer_ended);
 
     if (!job)
         return;
