@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define IS_IT_RUNNING "; is trouped running? See 'systemctl status trouped'"
+#define START_IT "; 'systemctl start trouped' starts it"
 
 #define CREATORS                                                                                   \
     "needs root, the supervisor's user, AdminGroup=, or SubmitUser= or SubmitGroup= of the "       \
@@ -22,8 +22,8 @@ static const struct reason {
     const char *text;
     const char *rest; /* follows after the socket's path; NULL = no path and no rest */
 } connect_reasons[] = {
-    {-ENOENT, "no supervisor at ", ": there is no such socket" IS_IT_RUNNING},
-    {-ECONNREFUSED, "no supervisor at ", ": nothing listens there" IS_IT_RUNNING},
+    {-ENOENT, "no supervisor at ", ": there is no such socket" START_IT},
+    {-ECONNREFUSED, "no supervisor at ", ": nothing listens there" START_IT},
     {-EACCES, "not permitted to open ", ": see the mode of the socket and of its directory"},
     {-EPERM, "not permitted: creating jobs " CREATORS, NULL},
     {-EUSERS, "the supervisor accepts no further client (ClientsMax=)", NULL},

@@ -8,9 +8,11 @@
 /* clang-format off */
 static const struct sentence SENTENCES[] = {
     {"NoSuchTarget", .error = -ENOENT,
-     "there is no group, cell or worker '{target}'", "; 'troupectl status' lists them"},
+     "there is no group, cell or worker '{target}'",
+     "; 'troupectl status' lists them, and 'troupectl reload' reads new files"},
     {"NoSuchGroup", .error = -ENOENT,
-     "there is no group '{group}'", "; 'troupectl status' lists them"},
+     "there is no group '{group}'",
+     "; 'troupectl status' lists them, and 'troupectl reload' reads new files"},
     {"NoSuchJob", .error = -ESRCH,
      "there is no job '{id}': it never existed, or its result has expired",
      "; 'troupectl dead-letters' lists dead jobs"},

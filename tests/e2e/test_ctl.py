@@ -373,6 +373,7 @@ class Jobs(Ctl):
     @unittest.skipIf(os.geteuid() != 0, "only root starts groups as root")
     def test_U5_init_python_writes_a_group_that_does_not_run_as_root(self):
         with tempfile.TemporaryDirectory() as directory:
+            os.chmod(directory, 0o755)
             self.s.ctl("init", "python", "new", check=True, cwd=directory)
             self.assertRegex(Path(os.path.join(directory, "new.group")).read_text(encoding="utf-8"), "\nUser=(troupe|nobody)\n")
 

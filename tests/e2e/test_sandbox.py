@@ -331,7 +331,7 @@ class Files(TestCase):
         self.assertEqual(results(s.do("g")), {"read:/proc/self/stat": "ok", "read:/proc/meminfo": "ENOENT"})
 
     def test_a_command_that_a_private_root_hides_is_told_from_one_that_does_not_exist(self):
-        for private, reason in ("yes", "not in the root of this worker: .* name it in ReadOnlyPaths=$"), ("no", "No such file"):
+        for private, reason in ("yes", "not in the root of this worker: .* name it in ReadOnlyPaths=, then run 'troupectl reload'$"), ("no", "No such file"):
             with self.subTest(private):
                 s = self.started({"g": ini(f"{TROUPE_EXEC} -- /srv/no/converter", Restart={"Restart": "no"},
                                            Sandbox={"PrivateRoot": private})})
@@ -350,7 +350,7 @@ class Files(TestCase):
                     self.assertEqual(job["state"], "succeeded")
                     continue
                 self.assertRegex(job["reason"], "^exited with status 1, and the sandbox does not show the file in its argument: "
-                                                "if the file exists, list it, or a directory above, in ReadOnlyPaths=: .*No such file")
+                                                "if the file exists, list it, or a directory above, in ReadOnlyPaths= and run 'troupectl reload': .*No such file")
 
     def test_a_file_that_a_listed_directory_lacks_is_not_hidden(self):
         s = self.started({"g": ini(f"{TROUPE_EXEC} -- /bin/cat {{}}", Jobs={"MaxRetries": 0},

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import unittest
 from pathlib import Path
 
 import troupe_python
@@ -18,6 +19,7 @@ class Files(troupe_python.TestCase):
     def setUp(self):
         self.directory = tempfile.TemporaryDirectory(prefix="troupe-init-")
         self.addCleanup(self.directory.cleanup)
+        os.chmod(self.directory.name, 0o755)
 
     def init(self, *arguments):
         return subprocess.run([e2e.TROUPECTL, "init", *arguments], cwd=self.directory.name, text=True, capture_output=True)
@@ -49,6 +51,7 @@ class Init(Files):
     def test_what_it_writes_of_each_kind_is_valid(self):
         for kind, names in (("command", ["x.group"]), ("service", ["x.group"]), ("c", ["x.c", "x.group"])):
             with self.subTest(kind), tempfile.TemporaryDirectory() as self.directory.name:
+                os.chmod(self.directory.name, 0o755)
                 self.assertEqual(self.init(kind, "x").returncode, 0)
                 self.assertEqual(sorted(os.listdir(self.directory.name)), names)
                 if kind == "c":
@@ -65,6 +68,14 @@ class Init(Files):
         self.assertIn("cannot write mine.py: File exists", ended.stderr)
         self.assertEqual(self.read("mine.py"), "precious")
         self.assertEqual(os.listdir(self.directory.name), ["mine.py"])
+
+    @unittest.skipIf(os.geteuid() != 0, "an ordinary user's workers run as that user")
+    def test_it_refuses_a_directory_that_the_workers_user_cannot_enter(self):
+        os.chmod(self.directory.name, 0o700)
+        ended = self.init("python", "mine")
+        self.assertEqual((ended.returncode, os.listdir(self.directory.name)), (1, []))
+        self.assertTrue(ended.stderr.endswith(f"or run 'chmod o+x {self.directory.name}'\n"), ended.stderr)
+        self.assertEqual(self.init("command", "mine").returncode, 0)
 
     def test_it_says_what_is_allowed(self):
         self.assertIn("allowed: command, python, c, service, schedule", self.init("perl", "x").stderr)

@@ -97,7 +97,8 @@ char *outcome_describe(const struct command_end *end, char *text, size_t size)
         length +=
             (size_t)snprintf(text + length, size - length,
                              ", and the sandbox does not show the file in its argument: if the "
-                             "file exists, list it, or a directory above, in ReadOnlyPaths=");
+                             "file exists, list it, or a directory above, in ReadOnlyPaths= and "
+                             "run 'troupectl reload'");
     if (length < size)
         append_tail(end, text + length, size - length);
     return text;

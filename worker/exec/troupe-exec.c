@@ -23,7 +23,7 @@ static const char *why_not_found(int error)
 {
     if (error == -ENOENT && template_has_private_root())
         return "not in the root of this worker: with PrivateRoot=yes or Profile=strict, name it in "
-               "ReadOnlyPaths=";
+               "ReadOnlyPaths=, then run 'troupectl reload'";
     return error == -EACCES ? "not executable" : strerror(-error);
 }
 
@@ -35,8 +35,11 @@ static int find_program(struct run_context *context)
     if (r == 0)
         return 0;
     if (r == -ENOENT && !strchr(program, '/'))
-        fprintf(stderr, "troupe-exec: %s: no such command in PATH=%s\n", program,
-                getenv("PATH") ? getenv("PATH") : "");
+        fprintf(
+            stderr,
+            "troupe-exec: %s: no such command in PATH=%s: install it, or correct ExecStart= and "
+            "run 'troupectl reload'\n",
+            program, getenv("PATH") ? getenv("PATH") : "");
     else
         fprintf(stderr, "troupe-exec: %s: %s\n", program, why_not_found(r));
     return r == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUN;

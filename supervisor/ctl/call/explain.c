@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SENTENCE_SIZE 2048
 
@@ -93,6 +94,14 @@ size_t explain_problems(const json_t *problems)
     return json_array_size(problems);
 }
 
+/* Everything that needs a permission is permitted to root. */
+#define AS_ROOT "; root may: 'sudo troupectl ...'"
+
+static const char *who_may(const struct sentence *sentence)
+{
+    return sentence && sentence->error == -EPERM && geteuid() != 0 ? AS_ROOT : "";
+}
+
 int explain_error(const char *error, const json_t *parameters)
 {
     const struct sentence *sentence = sentence_find(error, has, parameters);
@@ -109,7 +118,7 @@ int explain_error(const char *error, const json_t *parameters)
     if (!file || fclose(file) != 0)
         return EXIT_FAILED;
     complain_unknown(field_text(parameters, "nearest"),
-                     sentence && sentence->hint ? sentence->hint : "", "%s", text);
+                     sentence && sentence->hint ? sentence->hint : who_may(sentence), "%s", text);
     return sentence ? status_of(sentence->error) : EXIT_FAILED;
 }
 
@@ -119,7 +128,8 @@ int explain_connect(const char *socket, int error)
 {
     char text[SENTENCE_SIZE];
 
-    complain("%s", troupe_explain_connect(error, socket, text, sizeof(text)));
+    complain("%s%s", troupe_explain_connect(error, socket, text, sizeof(text)),
+             status_of(error) == EXIT_NOT_PERMITTED && geteuid() != 0 ? AS_ROOT : "");
     if (error == -EAGAIN)
         return EXIT_BUSY;
     return status_of(error) == EXIT_NOT_PERMITTED || status_of(error) == EXIT_BUSY

@@ -151,6 +151,34 @@ static const struct kind *find_kind(const char *name)
     return NULL;
 }
 
+/* Cuts `directory` to the topmost part that the user of the workers may not enter. Returns false if
+ * there is none. */
+static bool cut_closed_part(char *directory)
+{
+    struct stat status;
+
+    if (strncmp(user_line(), "User=", 5) != 0)
+        return false;
+    for (char *end = directory; end; *end = '/') {
+        end = strchr(end + 1, '/');
+        if (end)
+            *end = '\0';
+        if (stat(directory, &status) == 0 && !(status.st_mode & S_IXOTH))
+            return true;
+        if (!end)
+            break;
+    }
+    return false;
+}
+
+static bool needs_directory(const struct kind *kind)
+{
+    for (size_t i = 0; i < ELEMENTS(kind->files); i++)
+        if (kind->files[i].text && strstr(kind->files[i].text, "%d"))
+            return true;
+    return false;
+}
+
 static void put(FILE *stream, const char *text, const char *name, const char *directory)
 {
     for (const char *mark; (mark = strchr(text, '%')); text = mark + 2) {
@@ -205,6 +233,12 @@ static int write_files(struct invocation *invocation)
     if (!directory || strpbrk(directory, " \t\n\"'\\%$;")) {
         complain(
             "a program here would need quotes in ExecStart=: choose a directory with a plain name");
+        return EXIT_FAILED;
+    }
+    if (needs_directory(kind) && cut_closed_part(directory)) {
+        complain("the workers' user may not enter %s: choose another directory, such as /srv, or "
+                 "run 'chmod o+x %s'",
+                 directory, directory);
         return EXIT_FAILED;
     }
     for (size_t i = 0; r == EXIT_OK && i < ELEMENTS(kind->files) && kind->files[i].text; i++)

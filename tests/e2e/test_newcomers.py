@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+"""The first mistakes of a newcomer: each message ends in the command that repairs it."""
+import os
+import unittest
+
+from troupe import TROUPE_EXEC, TestCase, ini
+
+
+class Mistakes(TestCase):
+    def said(self, s, *arguments, **options):
+        ended = s.ctl(*arguments, **options)
+        self.assertNotEqual(ended.returncode, 0)
+        return ended.stderr.strip()
+
+    def test_the_daemon_does_not_run(self):
+        s = self.supervisor()
+        self.assertTrue(self.said(s, "status").endswith("there is no such socket; 'systemctl start trouped' starts it"))
+
+    @unittest.skipIf(os.geteuid() != 0, "it needs another user")
+    def test_it_is_not_permitted(self):
+        s = self.started({"mail": ini(f"{TROUPE_EXEC} -- cat")})
+        for verb in (["do", "mail", "--data", "x"], ["create", "mail", "--data", "x"], ["reload"], ["stop", "mail"]):
+            self.assertTrue(self.said(s, *verb, user=65534).endswith("; root may: 'sudo troupectl ...'"), verb)
+
+    def test_the_group_is_not_known_as_its_file_is_not_read_yet(self):
+        s = self.started()
+        s.write("mail.group", ini(f"{TROUPE_EXEC} -- cat"))
+        for verb in "do", "create", "status", "deaths":
+            self.assertTrue(self.said(s, verb, "mail").endswith("and 'troupectl reload' reads new files"), verb)
+        s.ctl("reload", check=True)
+        self.assertEqual(s.ctl("do", "mail", "--data", "x", check=True).stdout, "x")
+
+    def test_the_program_is_missing(self):
+        s = self.started({"a": ini("/no/such/program"), "b": ini(f"{TROUPE_EXEC} -- no-such-program", Restart={"Restart": "no"})})
+        self.assertTrue(s.ctl("why", "a").stdout.strip().endswith("after a correction, run 'troupectl reload'"))
+        s.wait_event("worker.died", "b")
+        self.assertTrue(s.deaths("b")[0]["stderr"].strip().endswith("or correct ExecStart= and run 'troupectl reload'"))
