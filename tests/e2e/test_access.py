@@ -101,6 +101,7 @@ class Contents(TestCase):
             "io.troupe.Supervisor.GetStatus": [{}, {"target": "secret"}, {"target": "secret/0"}, {"target": "owned"}],
             "io.troupe.Supervisor.Watch": [{}],
             "io.troupe.Supervisor.ListDeaths": [{}, {"target": "secret"}],
+            "io.troupe.Supervisor.GetStack": [{"target": "secret/0"}, {"target": "secret/1"}, {"job": self.live}],
             "io.troupe.Supervisor.GetLog": [{"target": "secret"}, {"target": "secret/0"}, {"target": "owned"},
                                              *({"job": id} for id in (self.kept, self.dead, self.erred, self.live))],
             "io.troupe.Jobs.Get": [{"id": id} for id in (self.kept, self.dead, self.erred, self.live)],
@@ -146,7 +147,7 @@ class Contents(TestCase):
         return shown
 
     SECRETS = {f"io.troupe.{name}" for name in (
-        "Supervisor.GetStatus Supervisor.Watch Supervisor.ListDeaths Supervisor.GetLog Jobs.Get "
+        "Supervisor.GetStatus Supervisor.Watch Supervisor.ListDeaths Supervisor.GetLog Supervisor.GetStack Jobs.Get "
         "Jobs.List Jobs.History Jobs.Wait Jobs.Stream Actors.ListDeadLetters Actors.GetDeadLetter").split()}
 
     def test_what_changes_something_is_refused_to_a_stranger(self):

@@ -169,7 +169,7 @@ class Names(TestCase):
         self.s.call("Pause", target="digest")
         self.s.create("digest", id="waits:1")
         self.s.create("digest", id="waits:2")
-        self.assertEqual(self.bash("st"), ["start", "status", "stop"])
+        self.assertEqual(self.bash("st"), ["stack", "start", "status", "stop"])
         self.assertEqual(self.bash("status", "mail"), ["mail", "mail/acme", "mail/acme/0"])
         self.assertEqual(self.bash("jobs", "--state", "=", "qu"), ["queued"])
         self.assertEqual(self.bash("jobs", "--state", "="), sorted(enum("io.troupe.Jobs.varlink", "State")))
@@ -182,12 +182,12 @@ class Names(TestCase):
         script = ("compadd() { print -rl -- $candidates }; _files() { print files }; compset() { : }; complete_() { . ./_troupectl }; "
                   'words=(troupectl "$@"); CURRENT=$#words; complete_')
         self.assertEqual(self.shell("zsh", ["-f", "-c", script, "zsh"], "status", "mail"), ["mail", "mail/acme", "mail/acme/0"])
-        self.assertEqual(self.shell("zsh", ["-f", "-c", script, "zsh"], "st"), ["start", "status", "stop"])
+        self.assertEqual(self.shell("zsh", ["-f", "-c", script, "zsh"], "st"), ["stack", "start", "status", "stop"])
         self.assertIn("files", self.shell("zsh", ["-f", "-c", script, "zsh"], "verify", ""))
 
     def test_M11_fish_offers_the_same(self):
         script = "source ./troupectl.fish; complete -C $argv[1]"
-        for line, expected in (("troupectl status mail", ["mail", "mail/acme", "mail/acme/0"]), ("troupectl st", ["start", "status", "stop"]),
+        for line, expected in (("troupectl status mail", ["mail", "mail/acme", "mail/acme/0"]), ("troupectl st", ["stack", "start", "status", "stop"]),
                                ("troupectl verify ./troupectl.f", ["./troupectl.fish"])):
             words = [word.split("\t")[0] for word in self.shell("fish", ["-N", "-c", script], line)]
             self.assertEqual(words, expected, line)

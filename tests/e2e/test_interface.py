@@ -152,6 +152,7 @@ class Methods(TestCase):
         for method in "GetInfo", "GetHistory", "GetMetrics", "GetStatus", "GetLimits", "Watch", "Reload":
             call(method)
         call("GetLog", target="actor")
+        call("GetStack", target="actor/0")
         call("Explain", target="actor")
         for method in "Start", "Pause", "Drain", "Resume", "Reset":
             call(method, target="actor")

@@ -100,7 +100,7 @@ class Program(TestCase):
 @unittest.skipUnless(os.path.exists(TRACE), "needs libdw")
 class Crashes(TestCase):
     def setUp(self):
-        self.s = self.started({"crasher": ini(CRASHER, Jobs={"MaxRetries": 0})})
+        self.s = self.started({"crasher": ini(CRASHER, Worker={"TimeoutStopSec": "200ms"}, Jobs={"MaxRetries": 0})})
 
     def death(self, how, **options):
         """The report of a worker that died of this, once its stacks have come, or are known to be missing."""
@@ -135,6 +135,21 @@ class Crashes(TestCase):
                 self.assertEqual(death["cause"], "job_timeout")
                 self.assertIn(f"planted_{how}", [frame.get("function") for frame in death["stack"][0]["frames"]])
                 self.assertIn("crasher.c:", death["top"])
+
+    def test_X3_a_worker_and_a_running_job_are_found(self):
+        job = self.s.create("crasher", "call")
+        self.s.until(lambda: self.s.job(job).get("worker"))
+        for target in {"target": "crasher/0"}, {"job": job}:
+            reply = self.s.until(lambda: (lambda reply: reply if "planted_call" in str(reply) else None)(
+                self.s.call("io.troupe.Supervisor.GetStack", **target)))
+            self.assertEqual((reply["worker"], reply["stack"][0]["state"]), ("crasher/0", "stopped"))
+        self.assertEqual(self.s.job(job)["state"], "running")
+        for name in "crasher/0", job:
+            self.assertRegex(self.s.ctl("stack", name, check=True).stdout, r"(?s)crasher/0, pid \d+ is in .*planted_call, .*crasher.c:\d+\n")
+        self.refused("BadOption", self.s.call, "io.troupe.Supervisor.GetStack", target="crasher")
+        self.refused("BadOption", self.s.call, "io.troupe.Supervisor.GetStack", job="none")
+        self.s.call("Cancel", id=job)
+        self.s.until(lambda: "planted_call" in self.s.ctl("stack", "crasher/0", check=True).stdout.partition("died")[2])
 
     @unittest.skipUnless(COUNT, "only with TESTS_STACKS=N, for N deaths of each kind")
     def test_X1_the_rate(self):

@@ -94,3 +94,35 @@ void show_death(const struct terminal *terminal, const json_t *death, usec_t now
     pattern_print(terminal, STDERR, death, now);
     show_quoted(terminal, "            ", field_text(death, "stderr"), UINT32_MAX);
 }
+
+/* ---- stacks ---- */
+
+static void show_threads(const struct terminal *terminal, const json_t *threads, usec_t now)
+{
+    static const char thread[] =
+        "  " BOLD "{name}" PLAIN
+        " ({thread})[{state=crashed}, crashed|{state=running}, could not be stopped]:";
+    static const char frame[] =
+        "    [{function}|(no symbol at {offset})][{file:if}, {file}:{line}|, {module}]";
+
+    for (size_t i = 0; i < json_array_size(threads); i++) {
+        const json_t *item = json_array_get(threads, i), *frames = json_object_get(item, "frames");
+
+        pattern_print(terminal, thread, item, now);
+        for (size_t j = 0; j < json_array_size(frames); j++)
+            pattern_print(terminal, frame, json_array_get(frames, j), now);
+    }
+}
+
+void show_stack(const struct terminal *terminal, const json_t *reply, usec_t now)
+{
+    const json_t *death = json_object_get(reply, "last_death");
+
+    pattern_print(terminal, "{worker}[, pid {pid}][ is in {top}|: no stack, as {stack_missing}]",
+                  reply, now);
+    show_threads(terminal, json_object_get(reply, "stack"), now);
+    if (!json_object_get(death, "stack"))
+        return;
+    pattern_print(terminal, "{worker} died {at:ago}[ in {top}], {detail}", death, now);
+    show_threads(terminal, json_object_get(death, "stack"), now);
+}

@@ -23,6 +23,9 @@ void show_groups(const struct terminal *terminal, const json_t *groups, usec_t n
 void show_worker(const struct terminal *terminal, const json_t *group, const json_t *worker,
                  usec_t now);
 
+/* Shows where the threads of a worker are, and were when it died last: the reply of GetStack. */
+void show_stack(const struct terminal *terminal, const json_t *reply, usec_t now);
+
 /* Shows a death report. */
 void show_death(const struct terminal *terminal, const json_t *death, usec_t now);
 

@@ -33,6 +33,7 @@ int verb_upgrade(struct invocation *invocation);
 int verb_deaths(struct invocation *invocation);
 int verb_logs(struct invocation *invocation);
 int verb_metrics(struct invocation *invocation);
+int verb_stack(struct invocation *invocation);
 int verb_why(struct invocation *invocation);
 int verb_top(struct invocation *invocation);
 int verb_init(struct invocation *invocation);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The verb why: what a job, group, cell or worker waits for, in sentences. */
+/* The verbs why: what a job, group, cell or worker waits for, in sentences; and stack: where it is.
+ */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/caller/varlink-client.h"
@@ -100,6 +101,39 @@ static int ask_why(struct invocation *invocation, const char *name)
         r = show_end(invocation, name);
     varlink_reply_deinit(&reply);
     return r;
+}
+
+/* ---- stack ---- */
+
+static void show_threads(const struct invocation *invocation, const json_t *reply)
+{
+    show_stack(&invocation->out, reply, clock_realtime());
+}
+
+/* A worker, or if there is none of that name, a job. */
+static int ask_stack(struct invocation *invocation, const char *name)
+{
+    struct varlink_reply reply;
+    int r = call_any(invocation, CALL_SUPERVISOR "GetStack", json_pack("{s:s}", "target", name),
+                     false, &reply);
+
+    if (r == EXIT_OK && varlink_reply_is(&reply, CALL_SUPERVISOR "NoSuchTarget") &&
+        !strchr(name, '/')) {
+        varlink_reply_deinit(&reply);
+        r = call_any(invocation, CALL_SUPERVISOR "GetStack", json_pack("{s:s}", "job", name), false,
+                     &reply);
+    }
+    if (r != EXIT_OK)
+        return r;
+    r = reply.error ? explain_error(reply.error, reply.parameters)
+                    : output_reply(invocation, reply.parameters, show_threads);
+    varlink_reply_deinit(&reply);
+    return r;
+}
+
+int verb_stack(struct invocation *invocation)
+{
+    return invocation_each(invocation, 0, ask_stack);
 }
 
 int verb_why(struct invocation *invocation)

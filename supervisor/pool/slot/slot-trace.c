@@ -110,17 +110,32 @@ static bool hangs(const struct slot *slot)
     }
 }
 
+/* What is known of a worker that does not crash. */
+static struct memory_crash read_hints(const struct slot *slot)
+{
+    const struct memory_crash crash = read_crash(slot);
+
+    return (struct memory_crash){.python = crash.python, .python_version = crash.python_version};
+}
+
+int slot_trace_now(struct slot *slot, struct trace **ret, const struct trace_handler *handler,
+                   void *userdata, const char **ret_missing)
+{
+    const struct memory_crash hints = read_hints(slot);
+
+    return trace_start(ret, &slot->worker.process, slot->pool->config, &hints, handler, userdata,
+                       ret_missing);
+}
+
 bool slot_trace_first(struct slot *slot, void (*then)(struct slot *slot))
 {
-    struct memory_crash crash = read_crash(slot);
+    const struct memory_crash hints = read_hints(slot);
 
     slot_trace_cancel(slot);
     if (slot->trace.taken || !hangs(slot) || slot->worker.process.ended)
         return false;
-    crash.tid = 0;
-    crash.context = 0;
     set_wanted(slot, false);
-    if (!look(slot, &crash))
+    if (!look(slot, &hints))
         return false;
     slot->trace.then = then;
     timer_arm(slot_timers(slot), &slot->trace.timer, usec_add(slot_now(slot), HANG_WAIT));

@@ -10,6 +10,7 @@
 struct slot;
 struct death;
 struct trace;
+struct trace_handler;
 
 /* Of the present worker. */
 struct slot_trace {
@@ -33,6 +34,9 @@ void slot_trace_crash(struct slot *slot);
 /* Before the worker is ended by `then`: looks at it first if it hangs. Returns whether `then` is
  * called later, 45 ms at most. */
 bool slot_trace_first(struct slot *slot, void (*then)(struct slot *slot));
+/* Looks at the worker for somebody else: as trace_start(). */
+int slot_trace_now(struct slot *slot, struct trace **ret, const struct trace_handler *handler,
+                   void *userdata, const char **ret_missing);
 /* What was put off is not needed any more. */
 void slot_trace_cancel(struct slot *slot);
 /* Adds the stacks to the report, perhaps later. */
