@@ -14,6 +14,11 @@ usec_t clock_now(void)
     return clock_read(CLOCK_MONOTONIC);
 }
 
+usec_t clock_cpu(void)
+{
+    return clock_read(CLOCK_THREAD_CPUTIME_ID);
+}
+
 usec_t clock_realtime(void)
 {
     return clock_read(CLOCK_REALTIME);

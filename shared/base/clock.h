@@ -19,6 +19,9 @@ typedef uint64_t usec_t; /* microseconds */
 /* CLOCK_MONOTONIC; never fails. */
 usec_t clock_now(void);
 
+/* CPU time of this thread; a system call. */
+usec_t clock_cpu(void);
+
 /* CLOCK_REALTIME since 1970; for display and records, not for waiting. */
 usec_t clock_realtime(void);
 

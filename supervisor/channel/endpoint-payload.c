@@ -3,6 +3,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/channel/endpoint-private.h"
 #include "supervisor/loop/closer.h"
+#include "supervisor/loop/toll.h"
 #include <errno.h>
 
 /* Copying this many bytes takes some tens of microseconds. */
@@ -86,10 +87,17 @@ int endpoint_take(struct endpoint *endpoint, const struct payload_wire *wire, st
 static int endpoint_send_blob(struct endpoint *endpoint, int fd, uint64_t size,
                               struct payload_wire *ret)
 {
+    const usec_t now = loop_now(endpoint->loop);
+    const struct toll toll = toll_begin(now);
     int r = endpoint_hands_over(endpoint)
                 ? -EAGAIN
                 : payload_send_fd(endpoint->control, fd, endpoint->blobs_sent + 1);
 
+    if (toll_end(toll, now, endpoint_owner(endpoint)) == TOLL_BARRED) {
+        endpoint->costly = !endpoint->dead;
+        endpoint_break(endpoint, "lets too much wait at its control socket");
+        return -EPROTO;
+    }
     if (r == -EAGAIN)
         return endpoint_await_socket(endpoint);
     if (r == -EPIPE || r == -ECONNRESET || r == -ENOTCONN) {

@@ -2,6 +2,7 @@
 #include "supervisor/channel/endpoint-private.h"
 
 #include "shared/base/cleanup.h"
+#include "supervisor/loop/toll.h"
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -228,6 +229,8 @@ int endpoint_init(struct endpoint *endpoint, struct loop *loop,
     /* Otherwise each further peer could leave one more socket that nothing can close. */
     if (options->blobs && taker_is_full(options->blobs->owner))
         return -EUSERS;
+    if (options->blobs && toll_bars(options->blobs->owner, loop_now(loop)))
+        return -EBUSY;
     r = channel_create(&channel, &channel_options, &ret_fds->channel);
     if (r < 0)
         return r;
@@ -294,7 +297,10 @@ void endpoint_deinit(struct endpoint *endpoint)
     endpoint_unmap(endpoint, &endpoint->channel.theirs);
     channel_deinit(&endpoint->channel);
     taker_cancel(&endpoint->receipt);
-    loop_close_owned(endpoint->loop, TAKE_FD(endpoint->control), endpoint_owner(endpoint));
+    if (endpoint->costly)
+        loop_close_elsewhere(endpoint->loop, TAKE_FD(endpoint->control), endpoint_owner(endpoint));
+    else
+        loop_close_owned(endpoint->loop, TAKE_FD(endpoint->control), endpoint_owner(endpoint));
     endpoint->blobs = blob_share_unref(endpoint->blobs);
 }
 

@@ -75,6 +75,7 @@ struct endpoint {
 
     /* Reading. */
     bool dead;     /* broken, or being taken down */
+    bool costly;   /* broken because each system call with its control socket takes long */
     bool gone;     /* broken because the peer has closed its socket, perhaps as it has ended */
     bool draining; /* the peer is gone; its records are read as far as `end` */
     uint32_t end;

@@ -10,6 +10,7 @@
 #include "supervisor/control/target.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/loop/taker.h"
+#include "supervisor/loop/toll.h"
 #include "supervisor/process/holding.h"
 #include <errno.h>
 #include <poll.h>
@@ -275,6 +276,7 @@ int client_new(struct control *control, int fd, struct submit_socket *socket)
     struct account *account;
     struct client *client;
     unsigned refused_at;
+    uint64_t owner;
     int r;
 
     r = peer_init(&peer, fd);
@@ -290,7 +292,9 @@ int client_new(struct control *control, int fd, struct submit_socket *socket)
     if (!options.may_change && control->context->fds_for_all > 0 &&
         fd >= control->context->fds_for_all)
         return -EMFILE;
-    if (!options.may_change && taker_is_full(taker_owner_of_user(peer.uid)))
+    owner = taker_owner_of_user(peer.uid);
+    if (!options.may_change &&
+        (taker_is_full(owner) || toll_bars(owner, loop_now(control->context->loop))))
         return -EUSERS;
     account = account_get(&control->accounts, peer.uid, options.may_change);
     if (!account)

@@ -3,6 +3,7 @@
 
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/taker.h"
+#include "supervisor/loop/toll.h"
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -18,7 +19,12 @@ static uint64_t owner_of(int connection)
 
 void listener_turn_away(struct loop *loop, int connection)
 {
-    loop_close_owned(loop, connection, owner_of(connection));
+    const uint64_t owner = owner_of(connection);
+
+    if (toll_bars(owner, loop_now(loop)))
+        loop_close_elsewhere(loop, connection, owner);
+    else
+        loop_close_owned(loop, connection, owner);
 }
 
 static bool is_listening(int fd)

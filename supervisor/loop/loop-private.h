@@ -72,6 +72,7 @@ struct loop_leftover {
     size_t size;
     int fd;
     uint64_t owner; /* of the descriptor, for loop->close() */
+    bool elsewhere; /* likewise */
 };
 
 struct loop {
@@ -106,8 +107,8 @@ struct loop {
 
     struct loop_leftover *leftovers;
     unsigned n_leftovers, leftovers_allocated;
-    usec_t leftovers_since;                /* the oldest one's turn */
-    void (*close)(int fd, uint64_t owner); /* by loop_set_close() */
+    usec_t leftovers_since;                                /* the oldest one's turn */
+    void (*close)(int fd, uint64_t owner, bool elsewhere); /* by loop_set_close() */
 
     /* loop-turn.c. The longest turn ever, of the period since `measured_since`, and of the one
      * before. */

@@ -3,6 +3,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
 #include "supervisor/loop/loop-private.h"
+#include "supervisor/loop/toll.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,7 +186,7 @@ void loop_undefer(struct loop_deferred *deferred)
 
 /* Descriptors to close and memory to unmap, which the ring may still use. */
 
-void loop_set_close(struct loop *loop, void (*fn)(int fd, uint64_t owner))
+void loop_set_close(struct loop *loop, void (*fn)(int fd, uint64_t owner, bool elsewhere))
 {
     loop->close = fn;
 }
@@ -195,7 +196,7 @@ static void release(const struct loop *loop, const struct loop_leftover *leftove
     if (leftover->start)
         (void)munmap(leftover->start, leftover->size);
     else if (loop->close)
-        loop->close(leftover->fd, leftover->owner);
+        loop->close(leftover->fd, leftover->owner, leftover->elsewhere);
     else
         (void)close_fd(leftover->fd);
 }
@@ -222,11 +223,21 @@ void loop_close(struct loop *loop, int fd)
 
 void loop_close_owned(struct loop *loop, int fd, uint64_t owner)
 {
+    const struct toll toll = toll_begin(loop->now);
+
     if (fd < 0)
         return;
     /* The other end sees this immediately, and can send nothing more. */
     (void)shutdown(fd, SHUT_RDWR);
-    keep(loop, &(struct loop_leftover){.fd = fd, .owner = owner});
+    keep(loop, &(struct loop_leftover){.fd = fd,
+                                       .owner = owner,
+                                       .elsewhere = toll_end(toll, loop->now, owner) != TOLL_FINE});
+}
+
+void loop_close_elsewhere(struct loop *loop, int fd, uint64_t owner)
+{
+    if (fd >= 0)
+        keep(loop, &(struct loop_leftover){.fd = fd, .owner = owner, .elsewhere = true});
 }
 
 void loop_unmap(struct loop *loop, void *start, size_t size)

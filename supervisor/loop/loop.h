@@ -137,8 +137,11 @@ void loop_unwatch(struct loop *loop, struct loop_watch *watch);
 void loop_close(struct loop *loop, int fd);
 /* Like loop_close(), with the owner of what is in the socket, for the function that closes it. */
 void loop_close_owned(struct loop *loop, int fd, uint64_t owner);
+/* Like loop_close_owned(), for a socket with which each system call takes long (toll.h): another
+ * process shuts it down. */
+void loop_close_elsewhere(struct loop *loop, int fd, uint64_t owner);
 /* Sets the function that closes the descriptors. The default is close(2). */
-void loop_set_close(struct loop *loop, void (*fn)(int fd, uint64_t owner));
+void loop_set_close(struct loop *loop, void (*fn)(int fd, uint64_t owner, bool elsewhere));
 /* Unmaps memory some milliseconds later, after more urgent work. NULL does nothing. */
 void loop_unmap(struct loop *loop, void *start, size_t size);
 

@@ -137,6 +137,7 @@ void taker_drain(int socket)
     const bool stream = scm_is_stream(socket);
     struct taken taken;
 
+    (void)shutdown(socket, SHUT_RDWR); /* unless the supervisor has done that */
     /* With credentials, a message without bytes differs from the end of the socket. */
     if (!stream)
         (void)setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int));

@@ -517,13 +517,13 @@ static bool is_empty(int fd)
     return scm_receive(fd, &message, MSG_PEEK | MSG_DONTWAIT) <= 0 && message.msg_controllen == 0;
 }
 
-void taker_close_socket(int fd, uint64_t owner)
+static void close_socket(int fd, uint64_t owner, bool elsewhere)
 {
     drain_later();
     if (fd < 0)
         return;
     look_at_spent();
-    if (is_empty(fd))
+    if (!elsewhere && is_empty(fd))
         (void)close_fd(fd);
     else if (!state.started) {
         taker_drain(fd);
@@ -532,6 +532,11 @@ void taker_close_socket(int fd, uint64_t owner)
         (void)close_fd(fd);
     else
         keep_for_later(fd, owner);
+}
+
+void taker_close_socket(int fd, uint64_t owner)
+{
+    close_socket(fd, owner, false);
 }
 
 int taker_start(void)
@@ -563,7 +568,7 @@ void taker_set_loop(struct loop *loop)
     }
     state.loop = loop;
     if (loop)
-        loop_set_close(loop, taker_close_socket);
+        loop_set_close(loop, close_socket);
     for (size_t i = 0; i < N_ROLES && state.started; i++)
         watch(&state.takers[i]);
 }

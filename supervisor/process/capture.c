@@ -4,6 +4,7 @@
 #include "shared/base/fault.h"
 #include "shared/base/scm.h"
 #include "shared/base/utf8.h"
+#include "supervisor/loop/toll.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -182,7 +183,20 @@ static void stop_reading(struct capture *capture)
     task_cancel(&capture->reading);
     loop_unwatch(capture->loop, &capture->watch);
     if (capture->fd >= 0)
-        loop_close(capture->loop, TAKE_FD(capture->fd));
+        loop_close_owned(capture->loop, TAKE_FD(capture->fd), capture->owner);
+}
+
+/* Stops reading what takes too long: see toll.h. */
+static void refuse_waiters(struct capture *capture)
+{
+    const int fd = TAKE_FD(capture->fd);
+
+    stop_reading(capture);
+    loop_close_elsewhere(capture->loop, fd, capture->owner);
+    capture->is_ours = true;
+    capture->fn(capture->userdata,
+                "output is no longer read: too much waits at its socket to be woken");
+    capture->is_ours = false;
 }
 
 /* Reads `size` bytes, which are there, into the tail. They are marked before, so that the next
@@ -242,12 +256,16 @@ static void read_up_to(struct capture *capture, size_t max, usec_t now)
 {
     for (size_t total = 0; total < max && capture->fd >= 0;) {
         const size_t wanted = room(capture);
+        const struct toll toll = toll_begin(now);
         ssize_t n = read_some(capture, wanted);
+        const bool is_long = toll_end(toll, now, capture->owner) == TOLL_BARRED;
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
             stop_reading(capture);
         if (n <= 0)
             return;
         deliver_lines(capture, now);
+        if (is_long && capture->fd >= 0)
+            refuse_waiters(capture);
         if ((size_t)n < wanted)
             return;
         total += (size_t)n;

@@ -65,6 +65,7 @@ struct capture {
     unsigned burst;
     usec_t window_start;
     unsigned n_window;     /* lines delivered within this interval */
+    uint64_t owner;        /* of the other end, as in taker.h; set by the capture's owner */
     uint64_t n_suppressed; /* lines not delivered and not yet reported */
     bool is_ours;          /* the line being delivered is about the output, not part of it */
     struct timer summary;

@@ -23,12 +23,14 @@ static ssize_t send_some(struct connection *connection, const void *data, size_t
                          const int *fds, unsigned n_fds)
 {
     struct iovec vector = {.iov_base = (void *)data, .iov_len = size};
+    const struct toll toll = toll_begin(loop_now(connection->loop));
     ssize_t n;
 
     n = scm_send(connection->fd, vector, fds, n_fds, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n >= 0)
-        return n;
-    return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+    connection_charge(connection, toll);
+    return n;
 }
 
 void connection_free_out(struct connection *connection)
@@ -53,12 +55,15 @@ void connection_flush(struct connection *connection)
         if (n > 0)
             connection->active_at = loop_now(connection->loop);
     }
-    if (connection_unread(connection) > 0)
+    if (connection_unread(connection) > 0 || connection->dead)
         return;
     connection_free_out(connection); /* an idle client holds no buffer */
     if (connection->finishing && !connection->shut) {
+        const struct toll toll = toll_begin(loop_now(connection->loop));
+
         connection->shut = true;
         shutdown(connection->fd, SHUT_WR);
+        connection_charge(connection, toll);
     }
     if (connection->finishing && connection->eof)
         connection_close(connection);

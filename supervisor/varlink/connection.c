@@ -130,9 +130,21 @@ static void free_in(struct connection *connection)
     account_free(connection->account, ACCOUNT_REQUESTS, &connection->in, &connection->in_allocated);
 }
 
+void connection_charge(struct connection *connection, struct toll toll)
+{
+    if (toll_end(toll, loop_now(connection->loop), taker_owner_of_user(connection->peer.uid)) !=
+            TOLL_BARRED ||
+        connection->dead)
+        return;
+    connection->handler->cut_off(connection, "too much waits at its socket to be woken");
+    connection->costly = true;
+    connection_close(connection);
+}
+
 /* Returns the number of bytes. Notes the end of the stream, and closes a broken connection. */
 static size_t receive(struct connection *connection, void *buffer, size_t size)
 {
+    const struct toll toll = toll_begin(loop_now(connection->loop));
     ssize_t n = -1;
     int r = connection->takes_no_descriptors ? 0 : scm_look(connection->fd, buffer, &size);
 
@@ -144,6 +156,8 @@ static size_t receive(struct connection *connection, void *buffer, size_t size)
     errno = -r;
     if (r == 0)
         n = size > 0 ? recv(connection->fd, buffer, size, MSG_DONTWAIT) : 0;
+    if (n > 0)
+        connection_charge(connection, toll);
     if (n > 0)
         return (size_t)n;
     if (n == 0)
@@ -322,6 +336,18 @@ int connection_init(struct connection *connection, int fd, struct peer *peer,
     return 0;
 }
 
+/* Whether another process has to shut the socket down, or close it after this one has done so. */
+static bool shut_down(struct connection *connection)
+{
+    const usec_t now = loop_now(connection->loop);
+    const struct toll toll = toll_begin(now);
+
+    if (connection->costly)
+        return false;
+    (void)shutdown(connection->fd, SHUT_RDWR);
+    return toll_end(toll, now, taker_owner_of_user(connection->peer.uid)) == TOLL_FINE;
+}
+
 /* Outside the loop if descriptors may be queued in it: closing those may block. */
 static void close_socket(struct connection *connection)
 {
@@ -330,9 +356,11 @@ static void close_socket(struct connection *connection)
     if (connection->fd < 0)
         return;
     /* io_uring may hold the socket a little longer; the client should see the end now. */
-    (void)shutdown(connection->fd, SHUT_RDWR);
-    if (connection->takes_no_descriptors ||
-        recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+    if (!shut_down(connection))
+        loop_close_elsewhere(connection->loop, TAKE_FD(connection->fd),
+                             taker_owner_of_user(connection->peer.uid));
+    else if (connection->takes_no_descriptors ||
+             recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
         connection->fd = close_fd(connection->fd);
     else
         loop_close_owned(connection->loop, TAKE_FD(connection->fd),

@@ -11,6 +11,7 @@
 #include "shared/base/clock.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
+#include "supervisor/loop/toll.h"
 #include "supervisor/loop/work-queue.h"
 #include "supervisor/varlink/account.h"
 #include "supervisor/varlink/peer.h"
@@ -72,6 +73,7 @@ struct connection {
     bool eof;                  /* the client sends no more */
     bool finishing;            /* the last answer is queued */
     bool shut;                 /* the last answer is sent */
+    bool costly;               /* each system call with its socket takes long */
     bool dead;                 /* only closed() follows */
 };
 
@@ -120,6 +122,8 @@ size_t connection_unread(const struct connection *connection);
 
 /* ---- between connection.c and connection-output.c ---- */
 
+/* Ends the connection if the calls since toll_begin() took too long. */
+void connection_charge(struct connection *connection, struct toll toll);
 /* Sets what the loop waits for by the state of the connection. */
 void connection_update(struct connection *connection);
 void connection_free_out(struct connection *connection);

@@ -261,6 +261,8 @@ static int slot_start_actor(struct slot *slot, const char **ret_step)
                       &fds);
     if (r == -EUSERS)
         *ret_step = "mailbox, as descriptors that its workers have sent do not close";
+    if (r == -EBUSY)
+        *ret_step = "mailbox, as too much waited at sockets of its workers to be woken";
     if (r < 0)
         return r;
     slot->worker.endpoint_open = true;

@@ -379,6 +379,7 @@ static struct slot_template *template_new(struct slot *slot)
     timer_init(&template->timer, on_timer);
     process_init(&template->process, slot_context(slot)->process, &slot->worker.process.subject,
                  &template->output);
+    template->process.output.owner = slot->worker.process.output.owner;
     template->process.is_template = true;
     template->process.mate = &slot->worker.process;
     slot->worker.process.mate = &template->process;

@@ -315,6 +315,7 @@ int slot_new(struct slot **ret, struct pool *pool, unsigned index, bool twin)
                                            .log = &pool->set->output,
                                            .calls = &pool->set->calls},
                  kept_state_output(&pool->context->process->kept, slot->kept));
+    slot->worker.process.output.owner = pool->set->blobs ? pool->set->blobs->owner : 0;
     slot_keep_calls(slot);
     process_take_config(&slot->worker.process, pool->config);
     slot_health_init(slot);
