@@ -138,7 +138,8 @@ static void reap_groups(struct supervisor *supervisor)
     list_for_each_safe (node, &registry->removed) {
         struct group *group = list_entry(node, struct group, removed_link);
 
-        if (group_is_unread(group) || !group_down(group) || group->counts.n[JOBS_LIVE] > 0 ||
+        if (group_is_unread(group) || !group_down(group) || group->limits.n_ending > 0 ||
+            group->counts.n[JOBS_LIVE] > 0 ||
             (group_is_undescribed(group) && group->results.n_jobs > 0))
             continue;
         log_notice("group %s is gone", group->name);

@@ -366,7 +366,7 @@ bool supervisor_end_stores(struct supervisor *supervisor)
 
     if (supervisor->end_by == 0) {
         supervisor->end_by = usec_add(loop_now(loop), WRITE_TIMEOUT);
-        (void)timer_arm(loop_timers(loop), &supervisor->stop_timer, supervisor->end_by);
+        timer_arm(loop_timers(loop), &supervisor->stop_timer, supervisor->end_by);
     }
     if (fault_inject("settle") < 0 || loop_now(loop) >= supervisor->end_by)
         return true;

@@ -113,7 +113,7 @@ static void approve(struct supervisor *supervisor)
     log_notice("upgrading to %s", supervisor->options->program);
     upgrade->approved = true;
     upgrade->stop_by = 0;
-    (void)timer_arm(loop_timers(loop), &upgrade->timeout, usec_add(loop_now(loop), REST_TIMEOUT));
+    timer_arm(loop_timers(loop), &upgrade->timeout, usec_add(loop_now(loop), REST_TIMEOUT));
     loop_defer(loop, &upgrade->stop);
 }
 

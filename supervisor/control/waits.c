@@ -65,14 +65,20 @@ static const char *store_cause(const struct store *store)
     return store && store_state(store) == STORE_FULL ? "store_full" : "store_failed";
 }
 
+/* Workers whose jobs in hand are not known. */
+static void add_unknown(struct reply *reply, const char *target, uint64_t count, const char *text)
+{
+    if (count > 0)
+        add(reply,
+            &(struct wait){.cause = "stopping", .target = target, .count = count, .text = text});
+}
+
 /* Returns whether its workers cannot be up because of that. */
 static bool add_group(struct reply *reply, const struct group *group)
 {
     const char *problem = group_store_problem(group);
-    const size_t n_ending = held_n_ending(&group->context->pools->process->held, group->name);
 
-    if (n_ending > 0)
-        add(reply, &(struct wait){.cause = "stopping", .target = group->name, .count = n_ending});
+    add_unknown(reply, group->name, group->limits.n_ending, NULL);
     if (group->removal != GROUP_STAYS && !group_is_undescribed(group))
         add_cause(reply, "removed", group->name);
     if (group->drain != GROUP_OPEN)
@@ -127,6 +133,8 @@ static void add_hold(struct reply *reply, const struct group *group, const struc
         add_unread(reply, group);
         return;
     }
+    if (is_running && hold->limit && hold->limit->n_ending > group->limits.n_ending)
+        add_unknown(reply, hold->limit->name, hold->limit->n_ending, "limit");
     add(reply, &(struct wait){.cause = causes[hold->gate],
                               .target = hold->limit ? hold->limit->name : group->name,
                               .count = is_running ? hold->units : 0,

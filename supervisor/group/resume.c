@@ -104,12 +104,15 @@ static void keep_attempts_of_rest(const struct group_context *context)
             (void)memory_scan_jobs(held->fds[0], keep_missed, (void *)(uintptr_t)context);
 }
 
-static void on_worker_ended(void *userdata, const char *name)
+static void on_worker_ends(void *userdata, const char *name, int change)
 {
     const struct group_context *context = userdata;
     struct group *group = registry_group_of(context->registry, name);
 
-    if (group)
+    if (!group)
+        return;
+    limits_note_ending(&group->limits, change);
+    if (group->limits.n_ending == 0)
         group_each_cell (cell, group)
             cell_wake(cell);
 }
@@ -119,7 +122,7 @@ void groups_resume(const struct group_context *context)
     struct held_table *held = &context->pools->process->held;
     struct group *group;
 
-    held->worker_ended = on_worker_ended;
+    held->worker_ends = on_worker_ends;
     held->userdata = (void *)(uintptr_t)context;
     for (size_t i = 0; (group = registry_next(context->registry, &i));)
         group_resume(group);

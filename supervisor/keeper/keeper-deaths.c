@@ -62,6 +62,8 @@ bool keeper_reap_one(void)
         children_remove(keeper.children, pid); /* another process has its pid now */
         child = NULL;
     }
+    if (child && child->id == CHILD_UNKNOWN && keeper.n_unheld > 0)
+        keeper.n_unheld--;
     if (child && child->id != 0) {
         /* The rest of the process group. Its id is not reused before the child is reaped. */
         if (!child->spared)

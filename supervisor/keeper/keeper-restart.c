@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* At the end: the wait for processes that SIGKILL does not end (a hung file system). */
+/* At the end, or before the next supervisor: the wait for processes that SIGKILL does not end (a
+ * hung file system). */
 #define END_MSEC 5000
 /* A new supervisor is ready once it serves its clients. */
 #define UPGRADE_SEC 60
@@ -56,6 +57,7 @@ static void end_unheld(struct child *child)
         keeper_spare(child, false);
     if (child->id == 0 || holdings_has(keeper.holdings, child->id))
         return;
+    keeper.n_unheld += child->id != CHILD_UNKNOWN && !child->ended;
     child->id = CHILD_UNKNOWN;
     child->contained = false;
     (void)kill(child->pid, SIGKILL);
@@ -65,6 +67,8 @@ static void end_unheld(struct child *child)
 static void let_go_of_unheld(void)
 {
     FAULT_POINT("restart-planned");
+    keeper.n_unheld = 0;
+    keeper.unheld_by = usec_add(clock_now(), END_MSEC * USEC_PER_MSEC);
     for (int i = -1; (i = id_table_next(&keeper.children->pids, (uint32_t)i + 1)) >= 0;)
         end_unheld(&keeper.children->at[i]);
     memset(keeper.ends, 0, sizeof(keeper.ends)); /* the next supervisor may use their ids */
@@ -171,9 +175,17 @@ static bool serves_watchdog(void)
     return keeper.upgrading || (keeper.supervisor == 0 && keeper.due_at != USEC_INFINITY);
 }
 
+/* When to start the next supervisor, or to give up one. Jobs of a process that was not held are not
+ * to begin again before it has ended. */
+static usec_t due_at(void)
+{
+    const bool waits = keeper.supervisor == 0 && keeper.n_unheld > 0;
+    return waits && keeper.due_at < keeper.unheld_by ? keeper.unheld_by : keeper.due_at;
+}
+
 usec_t keeper_restart_due(void)
 {
-    return serves_watchdog() && keeper.alive_at < keeper.due_at ? keeper.alive_at : keeper.due_at;
+    return serves_watchdog() && keeper.alive_at < due_at() ? keeper.alive_at : due_at();
 }
 
 /* The pauses may exceed WatchdogSec=, after which the service manager would end all workers. */
@@ -203,7 +215,7 @@ static void give_up_upgrade(void)
 void keeper_restart_supervisor(void)
 {
     stay_alive();
-    if (clock_now() < keeper.due_at)
+    if (clock_now() < due_at())
         return;
     if (keeper.supervisor > 0) {
         give_up_upgrade();

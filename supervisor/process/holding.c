@@ -46,8 +46,10 @@ int holding_put(struct holding *holding, struct spawner *spawner,
 {
     uint8_t bytes[HOLD_BYTES_MAX];
     const uint64_t id = client->id != 0 ? client->id : holding->id;
-    int r = id != 0 ? put_together(bytes, content) : -ESRCH;
+    int r = fault_inject("hold");
 
+    if (r == 0)
+        r = id != 0 ? put_together(bytes, content) : -ESRCH;
     if (r < 0)
         return r;
     message_begin(&outgoing, MESSAGE_HOLD, id)->pid = pid;
@@ -135,6 +137,14 @@ static void forget(struct held *held)
 
 /* ---- discarding ---- */
 
+static void note_end(const struct held *held, int change)
+{
+    const struct held_table *table = held->table;
+
+    if (held->kind == HOLDING_WORKER && table->worker_ends)
+        table->worker_ends(table->userdata, held->name, change);
+}
+
 static void held_on_exited(struct spawner_client *client, const struct spawn_exit *how)
 {
     struct held *held = held_of(client);
@@ -144,9 +154,7 @@ static void held_on_exited(struct spawner_client *client, const struct spawn_exi
     held->pidfd = close_fd(held->pidfd);
     if (!held->discarded)
         return;
-    list_unlink(&held->link);
-    if (held->kind == HOLDING_WORKER && held->table->worker_ended)
-        held->table->worker_ended(held->table->userdata, held->name);
+    note_end(held, -1);
     held_free(held);
 }
 
@@ -160,8 +168,10 @@ void held_discard(struct held *held)
     held->discarded = true;
     list_push_back(&held->table->discarded, &held->link);
     close_fds(held);
-    if (held->pid != 0 && !held->ended)
+    if (held->pid != 0 && !held->ended) {
         spawner_kill(spawner, &held->client, held->pid);
+        note_end(held, 1);
+    }
     holding_drop(&held->holding, spawner);
     if (held->pid == 0 || held->ended)
         forget(held);
@@ -231,36 +241,16 @@ const struct held *held_next(const struct held_table *table, enum holding_kind k
     return NULL;
 }
 
-static bool is_of_group(const struct held *held, const char *group)
-{
-    const size_t size = strlen(group);
-
-    return strncmp(held->name, group, size) == 0 && held->name[size] == '/';
-}
-
 bool held_has_group(const struct held_table *table, const char *group)
 {
     static const enum holding_kind kinds[] = {HOLDING_WORKER, HOLDING_SERVICE};
+    const size_t size = strlen(group);
 
     for (size_t i = 0; i < ELEMENTS(kinds); i++)
         for (const struct held *held = NULL; (held = held_next(table, kinds[i], held));)
-            if (is_of_group(held, group))
+            if (strncmp(held->name, group, size) == 0 && held->name[size] == '/')
                 return true;
     return false;
-}
-
-size_t held_n_ending(const struct held_table *table, const char *group)
-{
-    size_t n = 0;
-
-    if (!table->spawner)
-        return 0;
-    list_for_each (node, &table->discarded) {
-        const struct held *held = list_entry(node, struct held, link);
-
-        n += held->kind == HOLDING_WORKER && is_of_group(held, group);
-    }
-    return n;
 }
 
 struct held *held_take_any(struct held_table *table, enum holding_kind kind)

@@ -102,8 +102,9 @@ struct held_table {
     struct index names;
     struct message_held_end end;
     int lost; /* -errno: the descriptors of some are lost; 0 = of none */
-    /* Called when the process of a discarded worker has ended, with its name. NULL = not. */
-    void (*worker_ended)(void *userdata, const char *name);
+    /* A worker was discarded and has not ended, so its jobs still run: change 1; or it has: -1.
+     * NULL = not called. */
+    void (*worker_ends)(void *userdata, const char *name, int change);
     void *userdata;
 };
 
@@ -161,8 +162,5 @@ struct held *held_take_any(struct held_table *table, enum holding_kind kind);
 void held_adopt(struct held *held, struct spawner_client *client, struct holding *holding);
 /* Kills the process and drops what is held. */
 void held_discard(struct held *held);
-/* Returns how many workers of the group were discarded and have not ended yet: their jobs still
- * run. */
-size_t held_n_ending(const struct held_table *table, const char *group);
 /* Discards what has not been taken. */
 void held_discard_rest(struct held_table *table);

@@ -2,11 +2,14 @@
 """D9: workers outlive a supervisor that crashes, with the jobs that they have in hand."""
 import contextlib
 import os
+import select
 import signal
+import socket
 import threading
 import unittest
+from pathlib import Path
 
-from troupe import ACTOR, Bell, LIMIT, TestCase, Varlink, VarlinkError, actor, ended, ini, service, text
+from troupe import ACTOR, Bell, FAULTY_TROUPED, LIMIT, TestCase, Varlink, VarlinkError, actor, ended, ini, service, text
 
 
 class Continuity(TestCase):
@@ -88,6 +91,62 @@ class Continuity(TestCase):
         [death] = s.deaths()
         self.assertEqual((death["pid"], death["cause"], death["job"]), (pid, "signal", "one"))
         self.assertEqual(s.worker("actor/0")["generation"], 2)
+
+    @contextlib.contextmanager
+    def unkillable(self, s, group):
+        """A job whose worker cannot end within the block: it opens a pipe whose lock a thread holds."""
+        path, (empty, full) = s.path("locked"), socket.socketpair()
+        os.mkfifo(path)
+        pipe = os.open(path, os.O_RDWR)
+        thread = threading.Thread(target=os.splice, args=(empty.fileno(), pipe, 4096))
+        thread.start()
+        syscall = Path(f"/proc/self/task/{thread.native_id}/syscall")
+        while syscall.read_text(encoding="ascii").split()[1:4:2] != [hex(empty.fileno()), hex(pipe)]:
+            os.sched_yield()
+        try:
+            job = s.create(group, f"wait {path}\necho done")
+            s.until(lambda: s.job(job)["state"] == "running")
+            pid = s.worker(f"{group}/0")["pid"]
+            while s.status_field("State", pid) != "D":
+                os.sched_yield()
+            yield job
+        finally:
+            full.close()
+            thread.join()
+            os.close(pipe)
+
+    def test_a_worker_that_is_not_held_ends_before_the_next_supervisor_starts(self):
+        s = self.supervisor({"actor": actor()}, program=FAULTY_TROUPED)
+        fault = Path(s.path("fault"))
+        s.environment["TROUPE_FAULT"] = f"@{fault}"
+        fault.write_text("hold:4", encoding="ascii")
+        s.start()
+        self.wait_logged(s, "actor/0 will not outlive a crash of the supervisor")
+        with self.unkillable(s, "actor"):
+            s.crash()
+            self.wait_logged(s, "it is started again")
+            with s.connect() as client:
+                client.send("io.troupe.Supervisor.GetInfo", {})
+                self.assertEqual(select.select([client.socket], [], [], 1)[0], [], "it has started")
+        self.assertEqual(s.do("actor", "echo next")["result"], text("next"))
+
+    def test_limits_count_workers_that_could_not_be_taken_over_until_they_end(self):
+        s = self.supervisor({group: actor(Limits={"Uses": "shared"}) for group in ("actor", "other")}, program=FAULTY_TROUPED)
+        s.write("shared.limit", "[Limit]\nRunning=1\n")
+        fault = Path(s.path("fault"))
+        s.environment["TROUPE_FAULT"] = f"@{fault}"
+        s.start()
+        with self.unkillable(s, "actor"):
+            fault.write_text("mmap:1", encoding="ascii")
+            s.crash()
+            self.wait_logged(s, "actor/0 cannot be taken over from the last supervisor")
+            for group, target, of in ("actor", "actor", "actor"), ("other", "shared", "a group that uses the limit shared"):
+                waits = s.call("io.troupe.Jobs.Explain", id=s.create(group, "echo", id=group))["waits"]
+                self.assertIn(("stopping", target, 1), [(wait["cause"], wait["target"], wait.get("count")) for wait in waits])
+                self.assertEqual(s.group(group)["running"], 0)
+                self.assertIn(f"a worker of {of} is stopping", s.ctl("why", group, check=True).stdout)
+        for group in "actor", "other":
+            self.assertEqual(s.wait_job(group)["state"], "succeeded")
 
     def test_D9_a_stopping_worker_finishes_its_job_and_stops(self):
         s = self.started_with(actor=actor())

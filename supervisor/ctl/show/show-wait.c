@@ -42,7 +42,8 @@ static const struct {
      "|{target} died or did not start, and] is started again {until_at:until}: " COMMANDS,
      true},
     {"stopping",
-     "[{count>1:count} workers of {target} are|{count>0}a worker of {target} is|{target} is] "
+     "[{count>1:count} workers of [{text=limit}groups that use the limit ]{target} are"
+     "|{count>0}a worker of [{text=limit}a group that uses the limit ]{target} is|{target} is] "
      "stopping",
      false},
     {"failed",

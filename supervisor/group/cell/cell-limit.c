@@ -183,8 +183,17 @@ void limits_take_over(struct limits *limits)
         limit_fill(limits->uses[i].limit, limits->taken_over);
 }
 
+static void note_ending(struct limits *limits, uint32_t change)
+{
+    for (size_t i = 0; i < limits->n_uses && change != 0; i++) {
+        limits->uses[i].limit->n_ending += change;
+        limit_review(limits->uses[i].limit);
+    }
+}
+
 static void drop_uses(struct limits *limits)
 {
+    note_ending(limits, -limits->n_ending);
     for (size_t i = 0; i < limits->n_uses; i++)
         list_unlink(&limits->uses[i].link);
     limits->n_uses = 0;
@@ -198,7 +207,14 @@ static void add_use(struct limits *limits, struct limit *limit)
         return;
     limits->n_uses++;
     *use = (struct limit_use){.limit = limit, .limits = limits};
+    limit->n_ending += limits->n_ending;
     list_push_back(&limit->uses, &use->link);
+}
+
+void limits_note_ending(struct limits *limits, int change)
+{
+    limits->n_ending += (uint32_t)change;
+    note_ending(limits, (uint32_t)change);
 }
 
 void limits_deinit(struct limits *limits)

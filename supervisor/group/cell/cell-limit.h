@@ -64,6 +64,7 @@ struct limits {
     struct config_bounds key_bounds;
     uint64_t taken_over;       /* monotonic, nanoseconds: see limits_take_over(); 0 = not */
     uint32_t n_changes;        /* of the bounds of keys */
+    uint32_t n_ending;         /* workers of the group whose jobs in hand are not known */
     uint32_t n_uncounted;      /* jobs in hand for whose key there was no memory */
     struct index keys;         /* struct limit_key.by_key */
     struct list all;           /* struct limit_key.all_link: those that are up to date */
@@ -81,6 +82,9 @@ void limits_init(struct limits *limits, const char *name, const struct limit_tab
 /* An earlier supervisor has begun jobs, and their number is not known: takes each bucket for full.
  */
 void limits_take_over(struct limits *limits);
+/* Such workers are more or fewer: as long as there is one, the limits of the group are taken for
+ * reached. */
+void limits_note_ending(struct limits *limits, int change);
 void limits_deinit(struct limits *limits); /* no job is left */
 /* The bounds change. Before, limits_leave() is called for all cells, and limits_end() for all jobs;
  * afterwards limits_begin(), then limits_end_change(). limit_table_reserve() has made the limits of

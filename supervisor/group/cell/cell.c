@@ -103,13 +103,11 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
 }
 
 /* Whether no job may begin. As long as a worker of the last supervisor has not ended that could not
- * be taken over, its jobs run, and nothing else knows of their keys and of what they take of
- * limits.
- */
+ * be taken over, its jobs run, and nothing else knows of their keys. */
 static bool cell_holds(const struct cell *cell)
 {
     return cell->pause != CELL_RUNS || cell->group->drain == GROUP_WORKED_OFF ||
-           held_n_ending(&cell->context->pools->process->held, cell->group->name) > 0;
+           cell->group->limits.n_ending > 0;
 }
 
 /* The next job for a worker; NULL = none. */

@@ -80,8 +80,10 @@ bool limit_holds(const struct limit *limit, unsigned cost, enum limit_gate gate)
 
     if (gate == LIMIT_RATE)
         return limit_has_rate(bounds) && limit_now(limit) < room_at(limit, cost);
-    return bounds->running == 0 || (bounds->running != CONFIG_UNSET && limit->taken > 0 &&
-                                    limit->taken + cost > bounds->running);
+    if (bounds->running == CONFIG_UNSET)
+        return false;
+    return bounds->running == 0 || limit->n_ending > 0 ||
+           (limit->taken > 0 && limit->taken + cost > bounds->running);
 }
 
 /* ---- the line ---- */

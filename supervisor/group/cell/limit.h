@@ -11,6 +11,7 @@
  * gets room, so none starves. At any time one of these is true of a line that is not empty, so none
  * waits forever:
  *  - a job that takes units of the limit is in the hands of a worker: limit_give() looks again;
+ *  - a worker that may have such a job has not ended: limits_note_ending() looks again;
  *  - the timer is set to the time when the rate has room, or a claim ends;
  *  - the first waiter was given its turn. It takes what it needs, or leaves the line.
  * No step of this needs memory.
@@ -63,6 +64,7 @@ struct limit {
     struct config_bounds bounds; /* in force */
     uint64_t empty_at;           /* monotonic, nanoseconds: when its bucket is empty */
     uint64_t taken;              /* units of the jobs that run */
+    uint32_t n_ending;           /* workers whose jobs in hand are not known: nothing is free */
     struct list line;            /* struct limit_waiter.link */
     struct timer timer;          /* when the rate has room, or a claim ends */
     struct list uses;            /* struct limit_use.link, of groups that use it */
