@@ -571,7 +571,7 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libctl.a $(BUILD)/li
 
 # BENCH= chooses among the measures by (the beginning of) their names. Peers that are missing are skipped.
 bench bench-quick: deps
-	+@$(again) all bench-programs
+	+@$(again) all bench-programs python-package
 	@$(TESTS_ENVIRONMENT) tests/bench/run $(if $(filter bench-quick,$@),--quick) $(BENCH)
 
 # Of the supervisor, per job: figures that a noisy machine does not change.
@@ -581,7 +581,7 @@ bench-instructions: deps
 	@$(TESTS_ENVIRONMENT) tests/bench/instructions.py
 
 bench-deps:
-	@.ci/deps beanstalkd redis-server python3-celery python3-rq gearman-job-server nats-server libnats-dev libzmq3-dev runit s6 supervisor bubblewrap linux-perf valgrind
+	@.ci/deps beanstalkd redis-server python3-dev python3-celery python3-rq gearman-job-server nats-server libnats-dev libzmq3-dev runit s6 supervisor bubblewrap linux-perf valgrind
 
 .PHONY: bench-programs
 bench-programs: $(call program,$(BENCHES))
