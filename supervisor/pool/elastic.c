@@ -6,8 +6,8 @@
 #define WINDOW_MAX (60 * USEC_PER_SEC)
 /* The average time of jobs is that of about so many. */
 #define JOBS_MAX 1024u
-/* How often a pool with waiting jobs is looked at, at least: jobs that have not ended count as
- * longer and longer ones. */
+/* How often a pool with more jobs than workers is looked at, at least: jobs that have not ended
+ * count as longer and longer ones. */
 #define LOOK_MIN (10 * USEC_PER_MSEC)
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -197,7 +197,7 @@ static usec_t next_look(const struct elastic *elastic, const struct elastic_boun
         next = usec_add(now, bounds->idle); /* all are busy */
     if (elastic->hold == ELASTIC_PRESSURE)
         return usec_min(next, view->pressed_until);
-    if (view->n_queued > 0 && size < bounds->high)
+    if (view->n_queued > 0 && view->n_queued + view->n_running > size && size < bounds->high)
         next = usec_min(next, usec_add(now, pause > LOOK_MIN ? pause : LOOK_MIN));
     return next;
 }

@@ -26,8 +26,9 @@ static uint64_t n_in_queue(const struct cell *cell)
     return cell->queue.n_jobs + (n > n_later ? n - n_later : 0);
 }
 
-/* Jobs that a worker could begin. While a limit holds the next one, one worker is enough to begin
- * it. A pool whose workers are down has a message to deliver, which any worker could. */
+/* Jobs that a worker could begin. While a limit holds the next one, one worker is enough, busy or
+ * not: the limit gives the cell its turn. A pool whose workers are down has a message to deliver,
+ * which any worker could. */
 static uint64_t n_could_begin(const struct cell *cell)
 {
     const struct actor *actor = cell->pool.actor;
@@ -37,7 +38,7 @@ static uint64_t n_could_begin(const struct cell *cell)
         return 0;
     if (n == 0)
         return actor && !mailbox_idle(&actor->mailbox);
-    return cell->limit_waiter.at ? 1 : n;
+    return cell->limit_waiter.at ? cell->counts.n[JOBS_RUNNING] == 0 : n;
 }
 
 static struct elastic_view cell_elastic_view(const struct cell *cell)

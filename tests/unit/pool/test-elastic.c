@@ -437,4 +437,18 @@ TEST(E2_lasting_pressure_makes_it_smaller_down_to_its_lowest_size)
     }
 }
 
+/* As while a limit holds the next job. */
+TEST(a_pool_with_a_worker_for_each_job_is_not_looked_at)
+{
+    const struct elastic_bounds bounds = {
+        .low = 1, .high = 4, .target_wait = SEC, .idle = 30 * SEC};
+    struct elastic_view view = {
+        .n_entered = 1, .n_queued = 1, .size = 1, .n_up = 1, .start_time = MS};
+    struct elastic elastic = {0};
+
+    ck_assert_uint_eq(elastic_decide(&elastic, &bounds, &view, SEC).next, USEC_INFINITY);
+    view.n_running = 1;
+    ck_assert_uint_lt(elastic_decide(&elastic, &bounds, &view, 2 * SEC).next, 3 * SEC);
+}
+
 const struct suite suite = {0};
