@@ -14,7 +14,7 @@ enum census_trait {
     CENSUS_EMPTY, /* such a place whose worker is down */
     CENSUS_FAILED,
     CENSUS_TROUBLE, /* failed, failing, in backoff, or starting again after a start time-out */
-    CENSUS_MEMBER,  /* of its pool, as all below */
+    CENSUS_MEMBER,  /* of its pool, as all below; unless it is about to go and down */
     CENSUS_UP,
     CENSUS_WANTED,    /* also while it stops to start again */
     CENSUS_UNWANTED,  /* stopped by itself, and not retired */

@@ -236,7 +236,8 @@ void pool_restart(struct pool *pool)
 {
     pool->wanted = true;
     pool_replacement_set_stopped(pool, false); /* all get the new program */
-    pool_each(pool, slot_template_renew);
+    for (size_t i = 0; i < pool->n_slots; i++)
+        slot_template_renew(pool->slots[i]);
     pool_each(pool, slot_restart);
 }
 

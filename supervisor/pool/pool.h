@@ -127,7 +127,8 @@ struct pool {
     uint64_t n_deaths; /* other than by a stop */
     usec_t start_time; /* how long a worker takes to start, on average; 0 = not known */
     struct replacement replacement;
-    bool wanted; /* its slots are to run */
+    bool wanted;   /* its slots are to run */
+    bool retiring; /* its owner frees it once its slots have stopped */
 };
 
 struct pool_options {

@@ -193,6 +193,53 @@ class Template(Case):
         self.forked(s)
         s.stop()
 
+    def resting(self, **pool):
+        """Starts a supervisor whose pool has no worker any more, but a template, whose pid is also returned."""
+        s = self.warm(wait=None, Pool={"Size": "0..2", "TargetWaitSec": "1ms", "IdleSec": "50ms", **pool})
+        key = {"key": "a"} if "Cells" in pool else {}
+        s.do("warm", "pid", **key)
+        s.wait_event("template.ready", "warm")
+        group = s.until(lambda: (lambda g: g if g["members"] == g["up"] == 0 and len(s.children()) == 1 else None)(s.group("warm")))
+        [template] = s.children()
+        self.assertEqual(group["state"], "running")
+        return s, template
+
+    def test_a_pool_without_workers_keeps_a_template(self):
+        s, template = self.resting()
+        for _ in range(3):
+            self.assertEqual(self.template(s), template)
+            s.until(lambda: s.children() == [template])
+        self.assertEqual(s.group("warm")["workers"][0]["template"]["pid"], template)
+        s.ctl("restart", "warm", check=True)
+        s.until(lambda: not s.children())
+        s.do("warm", "pid")
+        s.wait_event("template.ready", "warm", 2)
+        s.until(lambda: len(s.children()) == 1)
+        self.assertNotEqual(self.template(s), template)
+        s.ctl("stop", "warm", check=True)
+        s.until(lambda: not s.children())
+        s.stop()
+
+    def test_the_template_of_a_pool_without_workers_ends_with_it(self):
+        s, _ = self.resting()
+        s.ctl("upgrade", check=True)
+        s.until(lambda: not s.children())
+        s.do("warm", "pid")
+        s.stop()
+        s, _ = self.resting()
+        s.write("warm.group", ini(WARM, Pool={"Size": "0..2"}, Restart=QUICK))
+        s.ctl("reload", check=True)
+        s.until(lambda: not s.children())
+        s.do("warm", "pid")
+        s.stop()
+        s, _ = self.resting(Cells="by-key", PoolMax=1, CellIdleSec="1s")
+        s.do("warm", "pid", key="b")  # it is no worker
+        s.until(lambda: not s.group("warm").get("cells"))
+        s.until(lambda: not s.children())
+        if self.cgroup:
+            self.assertEqual(self.cgroup.slots(), [])
+        s.stop()
+
     def test_a_cell_that_retires_leaves_no_cgroup(self):
         s = self.warm(wait=None, Pool={"Cells": "by-key", "CellIdleSec": "10ms"})
         for key in range(60):

@@ -149,9 +149,11 @@ static void find_share(struct cell *cell, const struct elastic_view *view,
 /* With those that stop. */
 static size_t n_workers(const struct cell *cell)
 {
-    const bool stopped = !cell->pool.wanted && census_down(&cell->pool.census);
+    const struct pool *pool = &cell->pool;
+    const bool rests = pool->size == 0 && pool->n_slots == 1 && slot_is_down(pool->slots[0]);
+    const bool stopped = !pool->wanted && census_down(&pool->census);
 
-    return stopped ? 0 : cell->pool.n_slots;
+    return rests || stopped ? 0 : pool->n_slots;
 }
 
 /* Returns when to decide again. */

@@ -58,7 +58,7 @@ static bool cell_is_quiet(const struct cell *cell)
 
 void cell_retire(struct cell *cell)
 {
-    cell->retiring = true;
+    cell->pool.retiring = true;
     pool_set_size(&cell->pool, 0);
     cell_keep(cell);
 }
@@ -85,7 +85,7 @@ int cell_call_back(struct cell *cell)
 
     if (r < 0)
         return r;
-    cell->retiring = false;
+    cell->pool.retiring = false;
     pool_set_size(&cell->pool, cell->group->size);
     cell_keep(cell);
     return 0;

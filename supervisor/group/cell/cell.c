@@ -527,7 +527,7 @@ static enum state current_state(const struct cell *cell)
 
     if (cell_is_retiring(cell))
         return STATE_RETIRING;
-    if (cell->pool.n_slots == 0 && cell->pool.wanted)
+    if (cell->pool.size == 0 && cell->pool.wanted)
         return cell->pause == CELL_RUNS ? STATE_RUNNING : STATE_PAUSED;
     return up && outcomes_failing(&cell->history.outcomes) ? STATE_FAILING : state;
 }

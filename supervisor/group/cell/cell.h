@@ -88,7 +88,6 @@ struct cell {
     uint64_t called_bytes; /* their payloads */
     enum cell_pause pause;
     const char *closed;        /* why no job is accepted or retried; NULL = open */
-    bool retiring;             /* freed once its slots have stopped */
     struct kept_state *kept;   /* for the next supervisor; NULL = nothing is kept */
     bool resumes;              /* `kept` is the last supervisor's */
     struct elastic elastic;    /* of an elastic pool: decides about its size */
@@ -106,7 +105,7 @@ struct cell {
 /* Whether the cell is freed once its slots have stopped. */
 static inline bool cell_is_retiring(const struct cell *cell)
 {
-    return cell->retiring;
+    return cell->pool.retiring;
 }
 
 /* Another pool's share of PoolMax= has changed; for budget_init(). */

@@ -386,10 +386,19 @@ static struct slot_template *template_new(struct slot *slot)
     return template;
 }
 
+/* The first template stays while an elastic pool has no worker. */
+static bool rests(const struct slot *slot)
+{
+    const struct pool *pool = slot->pool;
+
+    return slot->index == 0 && pool->size == 0 && pool->wanted && !pool->retiring;
+}
+
 static bool is_wanted(const struct slot *slot)
 {
     return slot->pool->config->template == CONFIG_TEMPLATE_SLOT && slot->role == SLOT_MEMBER &&
-           slot->plan != SLOT_OFF && !slot->retired && slot->state != LIFECYCLE_FAILED;
+           ((slot->plan != SLOT_OFF && !slot->retired) || rests(slot)) &&
+           slot->state != LIFECYCLE_FAILED;
 }
 
 void slot_template_review(struct slot *slot)

@@ -69,7 +69,7 @@ static unsigned slot_traits(const struct slot *slot)
         [CENSUS_FAILED] = failed,
         [CENSUS_TROUBLE] = failed || slot->state == LIFECYCLE_BACKOFF ||
                            slot_never_gets_ready(slot) || (stays && slot_is_failing(slot)),
-        [CENSUS_MEMBER] = member,
+        [CENSUS_MEMBER] = member && (stays || !slot_is_down(slot)),
         [CENSUS_UP] = member && slot_is_up(slot),
         [CENSUS_WANTED] = member && wanted,
         [CENSUS_UNWANTED] = member && !wanted && !slot->retired,

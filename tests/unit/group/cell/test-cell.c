@@ -92,7 +92,7 @@ static struct census count_slots(void)
                                     (stays && slot_is_failing(slot)) ||
                                     (slot->state == LIFECYCLE_STARTING && slot->last_death &&
                                      slot->last_death->cause == DEATH_START_TIMEOUT);
-        census.n[CENSUS_MEMBER] += member;
+        census.n[CENSUS_MEMBER] += member && (stays || !slot_is_down(slot));
         census.n[CENSUS_UP] += member && slot_is_up(slot);
         census.n[CENSUS_WANTED] += member && wanted;
         census.n[CENSUS_UNWANTED] += member && !wanted && !slot->retired;
