@@ -242,10 +242,14 @@ int ties_make_batch(struct job_table *table, struct job *job, int64_t key,
     return 0;
 }
 
-void ties_count(struct job *job)
+void ties_count(struct job *job, bool expected)
 {
     struct job_ties *ties = job_own_ties(job);
+    const bool counts = !ties->counted && !expected;
 
+    ties->counted = true;
+    if (!counts)
+        return;
     for (unsigned i = 0; i < ties->n; i++)
         ties->edges[i].parent->n_children++;
     if (ties->batch)
@@ -279,7 +283,7 @@ void ties_end(struct job_table *table, struct job *job)
                                       : &ties->batch->tally.failed) += 1;
     if (!job->record && (job->keep_result || job_has_children(job)))
         (void)ties_write(ties); /* without memory it is not shown later */
-    drop_edges(table, ties, true);
+    drop_edges(table, ties, ties->counted);
     if (!ties->fate)
         return;
     ties->fate->end = (uint8_t)job->state;
@@ -397,13 +401,17 @@ void ties_list(const struct job_ties *ties, struct tie_list *ret)
 int ties_write(struct job_ties *ties)
 {
     struct tie_list list;
+    char *text;
 
     if (ties->n == 0 && !ties->batch)
         return 0;
     ties_list(ties, &list);
+    text = fault_inject("tie-text") < 0 ? NULL : tie_list_write(&list);
+    if (!text)
+        return -ENOMEM;
     free(ties->text);
-    ties->text = tie_list_write(&list);
-    return ties->text ? 0 : -ENOMEM;
+    ties->text = text;
+    return 0;
 }
 
 void ties_recall(struct job *job, const char *text, size_t size)

@@ -57,6 +57,7 @@ struct job_ties {
     struct job_fate *fate;  /* for others; NULL = none is tied to it */
     struct job_fate *batch; /* of which it is a live member; NULL = none */
     char *text;             /* of tie_list_write(); NULL = not written */
+    bool counted;           /* by its parents and its batch */
     unsigned n, n_undecided;
     struct job_edge edges[]; /* to its parents, until it has ended */
 };
@@ -107,8 +108,9 @@ int ties_add(struct job_table *table, struct job *job, const struct tie_list *li
  * or -ENOMEM. */
 int ties_make_batch(struct job_table *table, struct job *job, int64_t key,
                     const struct batch_tally *tally);
-/* The job is accepted: those that it is tied to count it. */
-void ties_count(struct job *job);
+/* The job is accepted: those that it is tied to count it, unless they do. `expected`: they do since
+ * ties_expect(). */
+void ties_count(struct job *job, bool expected);
 
 /* The batch takes no more members but those that its members add. Returns whether it was open. */
 bool ties_close_batch(struct job_table *table, struct job *job);
@@ -125,7 +127,8 @@ void ties_leave(struct job_table *table, struct job *job);
 
 /* Fills in what the job is tied to, or was until it ended. */
 void ties_list(const struct job_ties *ties, struct tie_list *ret);
-/* Writes that into job_ties.text, if the job has not ended. Returns 0 or -ENOMEM. */
+/* Writes that into job_ties.text, if the job has not ended. Returns 0, or -ENOMEM: the former
+ * text stays. */
 int ties_write(struct job_ties *ties);
 /* Gives a job that has ended, and that is restored, such a text. Best effort. */
 void ties_recall(struct job *job, const char *text, size_t size);

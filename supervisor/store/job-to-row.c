@@ -130,8 +130,10 @@ static void checkpoint_to_saved(struct saved_job *saved, const struct job *job)
     saved->row.checkpoint_size = saved->has_checkpoint ? checkpoint->size : 0;
 }
 
-void saved_job_fill(struct saved_job *saved, const struct job *job, const char *group)
+int saved_job_fill(struct saved_job *saved, const struct job *job, const char *group)
 {
+    int r = 0;
+
     *saved = (struct saved_job){
         .row = JOB_ROW_NULL,
         .handle = job->handle,
@@ -142,7 +144,7 @@ void saved_job_fill(struct saved_job *saved, const struct job *job, const char *
         .n_attempts = job->n_attempts,
     };
     if (job_own_ties(job) && !job->record)
-        (void)ties_write(job_own_ties(job)); /* without memory it lacks the last ends */
+        r = ties_write(job_own_ties(job));
     job_to_row(&saved->row, job, group);
     job_progress_to_row(&saved->row, job);
     checkpoint_to_saved(saved, job);
@@ -150,4 +152,5 @@ void saved_job_fill(struct saved_job *saved, const struct job *job, const char *
     saved->row.reason_size = size_of(job->reason);
     if (job->n_attempts > 0)
         memcpy(saved->attempts, job->rare->attempts, job->n_attempts * sizeof(saved->attempts[0]));
+    return r;
 }

@@ -34,5 +34,6 @@ extern const struct record SAVED_JOB_RECORD;
 /* Whether the job has a checkpoint that its row in the database, if any, may lack. */
 bool job_lacks_checkpoint_on_disk(const struct job *job);
 
-/* Fills in all but the number. The row points to texts and bytes of the job. */
-void saved_job_fill(struct saved_job *saved, const struct job *job, const char *group);
+/* Fills in all but the number. The row points to texts and bytes of the job. Returns 0, or -ENOMEM
+ * for a job that is not durable: what it waits for is missing. */
+int saved_job_fill(struct saved_job *saved, const struct job *job, const char *group);

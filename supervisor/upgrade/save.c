@@ -41,7 +41,8 @@ static void save_job(struct saver *saver, const struct job *job)
     job_stream_save(job, saver);
     if (!is_to_be_saved(job))
         return;
-    saved_job_fill(&saved, job, job->group->name);
+    if (saved_job_fill(&saved, job, job->group->name) < 0 && saver->error == 0)
+        saver->error = -ENOMEM;
     if (job->record)
         saved.row.number = durable_job_number(job);
     else if (!job->payload_lost)

@@ -2,6 +2,7 @@
 """Jobs that wait for other jobs, and batches."""
 import os
 import signal
+from pathlib import Path
 
 from test_access import user
 from test_durable import HOUR, Case, actor
@@ -185,6 +186,19 @@ class Dependencies(Ties):
                 go.ring()
                 self.assertEqual(s.wait_job(child)["state"], "succeeded")
                 self.assertEqual(s.wait_job(other)["cause"], "dependency")
+
+    def test_Q9_an_upgrade_without_memory_for_what_a_job_waits_for_is_refused(self):
+        s = self.supervisor({"actor": actor(2)})
+        fault = Path(s.path("fault"))
+        fault.write_text("tie-text:1", encoding="ascii")
+        s.with_faults(f"@{fault}").start()
+        parent, go = s.busy("actor")
+        child = self.after(s, "actor", parent)
+        self.assertIn("Cannot allocate memory", s.ctl("upgrade").stderr)
+        s.ctl("upgrade", check=True)
+        self.assertEqual(s.job(child)["state"], "pending")
+        go.ring()
+        self.assertEqual(s.wait_job(child)["state"], "succeeded")
 
     def test_Q9_a_crash_after_the_end_of_a_parent_leaves_no_child_undecided(self):
         for point in "job.end-given", "job.end-written", "job.end-told", "ties.decide":

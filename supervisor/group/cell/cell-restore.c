@@ -288,7 +288,7 @@ void cell_leave_for_row(struct cell *cell, struct job *job, enum job_row_state s
     struct saved_writer fields = {0};
     struct saved_job saved;
 
-    saved_job_fill(&saved, job, cell->group->name);
+    (void)saved_job_fill(&saved, job, cell->group->name);
     saved.row.number = durable_job_number(job);
     saved.row.state = state;
     saved.row.due = 0;

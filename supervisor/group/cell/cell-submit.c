@@ -207,7 +207,7 @@ static int cell_make_job(struct cell *cell, const struct cell_request *request, 
 static void cell_announce(struct cell *cell, struct job *job, struct job *supersedes)
 {
     if (job->rare->ties)
-        ties_count(job);
+        ties_count(job, false);
     unique_join(cell->context->jobs, job);
     if (supersedes)
         unique_replace(cell->context->jobs, job, supersedes);

@@ -155,7 +155,7 @@ int cell_claim_ties(struct job *job, const struct job_row *row)
     r = tie_list_read(&list, row->ties, row->ties_size);
     if (r == 0)
         r = ties_add(jobs, job, &list);
-    if (r == 0 && !job->record) /* others were counted before any was read */
-        ties_count(job);
+    if (r == 0)
+        ties_count(job, job->record != NULL);
     return r;
 }

@@ -106,7 +106,7 @@ static struct job *new_job(const struct tie *parents, unsigned n, struct job *ba
     list.batch = batch ? parent_of(batch, TIE_END) : (struct tie){.id = ""};
     ck_assert_int_eq(job_new(&table, "", &job), 0);
     ck_assert_int_eq(ties_add(&table, job, &list), 0);
-    ties_count(job);
+    ties_count(job, false);
     if (job_waits_for_others(job))
         job_set_state(job, JOB_PENDING);
     return job;
@@ -330,6 +330,27 @@ TEST(Q9_a_job_that_has_ended_says_what_it_was_tied_to)
     ck_assert_int_eq(list.parents[0].condition, TIE_END);
     ck_assert_str_ne(list.batch.id, "");
     ck_assert(list_empty(&table.ties.all));
+}
+
+TEST(Q9_each_job_counts_once_if_at_all)
+{
+    struct job *parent, *child;
+
+    ck_assert_int_eq(job_new(&table, "", &parent), 0);
+    for (unsigned n_counts = 0; n_counts < 3; n_counts++) {
+        struct tie_list list = {.parents = {parent_of(parent, TIE_END)}, .n = 1};
+
+        ck_assert_int_eq(job_new(&table, "", &child), 0);
+        ck_assert_int_eq(ties_add(&table, child, &list), 0);
+        for (unsigned i = 0; i < n_counts; i++)
+            ties_count(child, false);
+        ck_assert(job_has_children(parent) == (n_counts > 0));
+        end(child, JOB_CANCELLED);
+        ck_assert(!job_has_children(parent));
+        job_unref(&table, child);
+    }
+    end(parent, JOB_CANCELLED);
+    job_unref(&table, parent);
 }
 
 TEST(damaged_ties_are_refused)
