@@ -407,6 +407,7 @@ SUITES = $(wildcard tests/nats/test_history.py tests/e2e/test_*.py tests/python/
 # What its tests need besides: without it, 160 of them would be skipped.
 check: deps
 	@.ci/deps python3-dev python3-setuptools python3-wheel mypy python3-cloudpickle libpython$(PYTHON_VERSION)-testsuite \
+		python3-celery python3-joblib python3-pytest python3-redis python3-rq redis-server \
 		libnats-dev nats-server strace util-linux mandoc zsh fish imagemagick curl python3-markdown
 	+@$(again) all test-programs
 	@$(RUN) $(UNIT_PROGRAMS) $(STRESS_PROGRAMS) $(SUITES)

@@ -21,5 +21,6 @@ class Types(unittest.TestCase):
                                   capture_output=True, text=True)
 
     def test_the_package_is_strictly_typed(self):
-        ended = self.mypy("-p", "troupe")
+        # The modules for joblib, RQ and Celery: these have no types.
+        ended = self.mypy("--ignore-missing-imports", "-p", "troupe")
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)

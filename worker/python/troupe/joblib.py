@@ -47,7 +47,7 @@ class TroupeBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
             raise ValueError("n_jobs == 0 in Parallel has no meaning")
         if n_jobs is None:
             return 1
-        return n_jobs if n_jobs > 0 else max(cpu_count() + 1 + n_jobs, 1)
+        return n_jobs if n_jobs > 0 else max(int(cpu_count()) + 1 + n_jobs, 1)
 
     def configure(self, n_jobs: int = 1, parallel: Any = None, prefer: Any = None, require: Any = None, **_: Any) -> int:
         n_jobs = self.effective_n_jobs(n_jobs)

@@ -30,6 +30,7 @@ EnvironmentFile=@directory@/environment
 [Pool]
 Size={size}
 MaxJobs={max_jobs}
+MaxMemory={max_memory}
 Template={template}
 [Jobs]
 MaxRetries=0
@@ -98,7 +99,7 @@ class Supervisor:
                  max_tasks: int, template: bool) -> None:
         self.size, self.template = size, "slot" if template else "no"
         self.program, self.command = (initializer, initargs, max_tasks), [find_trouped(), "--log-level", "error"]
-        self.name, self.directory = GROUP, ""
+        self.name, self.directory, self.max_memory = GROUP, "", "infinity"
         self.socket: str | None = None
 
     def start(self) -> None:
@@ -122,7 +123,8 @@ class Supervisor:
         return {"command": self.command,
                 "files": {"troupe.conf": "[Supervisor]\nStateDirectory=@directory@\n", "environment": environment(),
                           GROUP + ".group": TASKS.format(command=command, size=self.size, template=self.template,
-                                                          max_jobs=int(self.program[2] == 1))}}
+                                                          max_jobs=int(self.program[2] == 1),
+                                                          max_memory=self.max_memory)}}
 
     def connect(self) -> tuple[Client, int]:
         said = self.lifeline.recv(PATH_MAX)
@@ -142,6 +144,12 @@ class Supervisor:
         """All events of the workers."""
         assert self.socket is not None
         return ask(self.socket, "Supervisor.Watch", "events", True, {"target": GROUP, "replay": True})
+
+    def resize(self, size: int) -> None:
+        """Workers that are too many end after their tasks."""
+        self.size = size
+        if self.socket is not None:
+            ask(self.socket, "Supervisor.Resize", "old_size", False, {"target": GROUP, "size": size}).next()
 
     def workers(self) -> list[int]:
         """The pids of the workers that are alive."""
