@@ -357,7 +357,8 @@ int sample_take(struct target *targets, size_t n, const struct hints *hints)
 
     for (size_t i = 0; i < n; i++) {
         list_threads(&targets[i], i == 0 ? hints->crashed : 0);
-        if (stop_threads(targets[i].sample) == 0)
+        /* The registers of a thread that crashes are in its memory. */
+        if (stop_threads(targets[i].sample) == 0 || (i == 0 && hints->context != 0))
             r = 0;
         else if (i == 0)
             return -errno;

@@ -153,6 +153,7 @@ class Methods(TestCase):
             call(method)
         call("GetLog", target="actor")
         call("GetStack", target="actor/0")
+        call("Signal", target="actor", signal="SIGCONT")
         call("Explain", target="actor")
         for method in "Start", "Pause", "Drain", "Resume", "Reset":
             call(method, target="actor")

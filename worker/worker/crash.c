@@ -2,11 +2,13 @@
 #include "worker/worker/crash.h"
 #include "shared/base/cleanup.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,7 +27,8 @@ static const int SIGNALS[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 static struct memory_header *_Atomic inbox;
 static struct memory_header *outbox;
 static int wake_fd;
-static pid_t watched; /* a process that this one forks is not the worker */
+static pid_t watched;      /* a process that this one forks is not the worker */
+static bool is_restricted; /* only ancestors may trace a process, unless it permits more */
 static struct sigaction before[ELEMENTS(SIGNALS)];
 static atomic_flag crashing = ATOMIC_FLAG_INIT;
 
@@ -57,6 +60,8 @@ static void report(const struct memory_header *header, int signo, const siginfo_
     outbox->crash.code = info->si_code;
     outbox->crash.address = (uint64_t)(uintptr_t)info->si_addr;
     outbox->crash.context = (uint64_t)(uintptr_t)context;
+    if (is_restricted)
+        (void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
     /* Partner: the load in the supervisor's endpoint_poll(). */
     atomic_store_explicit(&outbox->crashed, 1, memory_order_release);
     wake_supervisor();
@@ -76,7 +81,7 @@ static void act_as_before(size_t i, siginfo_t *info, void *context)
     else if (action->sa_handler != SIG_DFL)
         action->sa_handler(SIGNALS[i]);
     else if (info->si_code <= 0)
-        (void)syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), SIGNALS[i], info);
+        (void)syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGNALS[i]);
 }
 
 /* Another thread that crashes meanwhile waits for the end of the process. */
@@ -110,6 +115,15 @@ static void give_stack(void)
         (void)munmap(stack.ss_sp, STACK_SIZE);
 }
 
+/* kernel.yama.ptrace_scope=1 */
+static bool read_restriction(void)
+{
+    _cleanup_close_ int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+    char digit = '0';
+
+    return fd >= 0 && read(fd, &digit, 1) == 1 && digit == '1';
+}
+
 /* Returns whether the signal is to be handled here first. An ignored one does not end the process.
  */
 static bool is_ours(const struct sigaction *action)
@@ -128,6 +142,7 @@ void crash_watch(const struct channel *channel)
     if (!is_wanted(channel->theirs.header))
         return;
     watched = getpid();
+    is_restricted = read_restriction();
     wake_fd = channel->wake_fd;
     outbox = channel->mine.header;
     inbox = channel->theirs.header;
