@@ -128,6 +128,7 @@ static const struct {
     const char *name;
     unsigned number;
 } calls[] = {
+    {"ptrace", SYS_ptrace},
     {"io_uring_setup", SYS_io_uring_setup},
     {"io_setup", SYS_io_setup},
     {"signalfd", SYS_signalfd4},

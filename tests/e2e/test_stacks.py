@@ -136,6 +136,13 @@ class Crashes(TestCase):
                 self.assertIn(f"planted_{how}", [frame.get("function") for frame in death["stack"][0]["frames"]])
                 self.assertIn("crasher.c:", death["top"])
 
+    def test_X1_without_ptrace_the_thread_that_crashes_is_known(self):
+        self.s = self.started({"crasher": ini(CRASHER, Jobs={"MaxRetries": 0})}, wrapper=[helper("forbid"), "ptrace", "EPERM"])
+        death = self.seen("thread")
+        self.assertRegex(death["top"], r"^planted_null, crasher\.c:\d+$")
+        self.assertEqual([thread["state"] for thread in death["stack"]], ["crashed", "running"])
+        self.assertEqual(self.death("call", timeout_usec=100_000)["stack_missing"], "troupe-trace could not look at the process")
+
     def test_X3_a_worker_and_a_running_job_are_found(self):
         job = self.s.create("crasher", "call")
         self.s.until(lambda: self.s.job(job).get("worker"))
