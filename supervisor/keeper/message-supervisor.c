@@ -155,7 +155,7 @@ const char *spawn_step_to_string(enum spawn_step step)
         [SPAWN_FILES] = "mount namespace",
         [SPAWN_RLIMIT] = "rlimit",
         [SPAWN_CAPABILITIES] = "capabilities",
-        [SPAWN_GROUPS] = "setgroups",
+        [SPAWN_GROUPS] = "User=, which takes a supervisor that runs as root: setgroups",
         [SPAWN_GID] = "setgid",
         [SPAWN_UID] = "setuid",
         [SPAWN_PARENT_DEATH] = "parent-death signal",

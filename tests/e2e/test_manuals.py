@@ -146,7 +146,7 @@ class Manuals(TestCase):
         if os.geteuid() == 0:
             user = {"user": 65534, "group": 65534, "extra_groups": []}
             subprocess.run(["chown", "-R", "65534:65534", home], check=True)
-        s.command = ["bash", "-ec", "exec " + start.replace("trouped ", TROUPED + " ", 1)]
+        s.command = ["bash", "-ec", "exec " + start.replace("/usr/sbin/trouped ", TROUPED + " ", 1)]
         s.environment.update(places)
         s.socket_path = os.path.join(home, "troupe/troupe.sock")
         s.start(**user)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The first mistakes of a newcomer: each message ends in the command that repairs it."""
 import os
+import subprocess
 import unittest
 
-from troupe import TROUPE_EXEC, TestCase, ini
+from troupe import LIMIT, TROUPE_EXEC, TROUPECTL, TestCase, ini
 
 
 class Mistakes(TestCase):
@@ -35,3 +36,22 @@ class Mistakes(TestCase):
         self.assertTrue(s.ctl("why", "a").stdout.strip().endswith("after a correction, run 'troupectl reload'"))
         s.wait_event("worker.died", "b")
         self.assertTrue(s.deaths("b")[0]["stderr"].strip().endswith("or correct ExecStart= and run 'troupectl reload'"))
+
+    @unittest.skipIf(os.geteuid() != 0, "it becomes another user")
+    def test_an_ordinary_user_s_supervisor_cannot_start_workers_as_another_user(self):
+        s = self.supervisor({"mail": ini("/bin/cat", Group={"User": "daemon"}, Restart={"Restart": "no"})})
+        os.chmod(s.directory, 0o777)
+        os.chmod(s.path("notify"), 0o777)
+        s.start(user=65534, group=65534, extra_groups=[])
+        s.wait_event("worker.spawn-failed", "mail")
+        self.assertIn("could not be started: User=, which takes a supervisor that runs as root", s.ctl("status", "mail").stdout)
+
+    def test_on_a_terminal_a_result_ends_its_line(self):
+        s = self.started({"mail": ini(f"{TROUPE_EXEC} -- cat")})
+        for text, shown in ("hello", b"hello\r\n"), ("hello\n", b"hello\r\n"), ("", b""):
+            terminal, end = os.openpty()
+            with open(terminal, "rb", buffering=0) as terminal:
+                with open(end, "wb") as end:
+                    subprocess.run([TROUPECTL, "--socket", s.socket_path, "do", "mail", "--data", text], stdout=end, check=True, timeout=LIMIT)
+                    os.set_blocking(terminal.fileno(), False)
+                    self.assertEqual(terminal.read(100) or b"", shown)

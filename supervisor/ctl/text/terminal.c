@@ -40,6 +40,16 @@ void terminal_init(struct terminal *terminal, FILE *file)
     terminal_measure(terminal);
 }
 
+bool terminal_write(const struct terminal *terminal, const void *data, size_t size)
+{
+    const char *bytes = data;
+
+    if (fwrite(bytes, 1, size, terminal->file) != size)
+        return false;
+    return !terminal->is_terminal || size == 0 || bytes[size - 1] == '\n' ||
+           fputc('\n', terminal->file) != EOF;
+}
+
 static const char *mark_sequence(char mark)
 {
     static const char *const sequences[] = {

@@ -36,6 +36,10 @@ void terminal_init(struct terminal *terminal, FILE *file);
 /* Reads the size again, for lines that are printed repeatedly. */
 void terminal_measure(struct terminal *terminal);
 
+/* Writes bytes unchanged; on a terminal, a newline follows text that does not end in one. Returns
+ * false if that fails. */
+bool terminal_write(const struct terminal *terminal, const void *data, size_t size);
+
 /* Prints one line; the format has no newline. */
 void terminal_print(const struct terminal *terminal, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

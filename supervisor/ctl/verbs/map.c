@@ -330,8 +330,8 @@ static int write_end(const struct map *map, const struct window_line *line)
         return r != EXIT_OK || has_succeeded(line) ? r : explain_status(result);
     }
     if (has_succeeded(line))
-        return fwrite(result->data, 1, result->size, stdout) == result->size ? EXIT_OK
-                                                                             : EXIT_FAILED;
+        return terminal_write(&map->invocation->out, result->data, result->size) ? EXIT_OK
+                                                                                 : EXIT_FAILED;
     r = explain_result("", map->group, result);
     return result->error == 0 && result->cause == TROUPE_CAUSE_DEADLINE ? EXIT_TIMEOUT : r;
 }

@@ -58,7 +58,7 @@ int verb_tell(struct invocation *invocation)
     return call_print(invocation, CALL_ACTORS "Tell", parameters, false, NULL);
 }
 
-static int write_reply(const json_t *reply)
+static int write_reply(const struct terminal *out, const json_t *reply)
 {
     _cleanup_free_ char *data = NULL;
     size_t size;
@@ -68,7 +68,7 @@ static int write_reply(const json_t *reply)
         return EXIT_FAILED;
     }
     if (size > 0)
-        fwrite(data, 1, size, stdout);
+        (void)terminal_write(out, data, size);
     return EXIT_OK;
 }
 
@@ -89,7 +89,7 @@ int verb_ask(struct invocation *invocation)
     r = call(invocation, CALL_ACTORS "Ask", parameters, false, &reply);
     if (r != EXIT_OK)
         return r;
-    return options->json ? output_json(invocation, reply) : write_reply(reply);
+    return options->json ? output_json(invocation, reply) : write_reply(&invocation->out, reply);
 }
 
 static int add_times(const struct options *options, json_t *parameters)

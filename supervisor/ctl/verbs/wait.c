@@ -61,7 +61,7 @@ static int write_large(const struct invocation *invocation, const char *id)
     if (r == 0 && (result.error < 0 || result.size == 0))
         r = result.error < 0 ? result.error : -ENODATA;
     if (r == 0)
-        fwrite(result.data, 1, result.size, stdout);
+        (void)terminal_write(&invocation->out, result.data, result.size);
     troupe_result_release(&result);
     troupe_client_free(client);
     return r;
@@ -102,7 +102,7 @@ static int tell_result(const struct invocation *invocation, const json_t *job)
     }
     if (field_has(job, "missing"))
         return tell_large(invocation, job);
-    fwrite(result.data, 1, result.size, stdout);
+    (void)terminal_write(&invocation->out, result.data, result.size);
     return EXIT_OK;
 }
 
