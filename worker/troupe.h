@@ -535,8 +535,8 @@ void troupe_result_release(struct troupe_result *result);
 int troupe_client_cancel(struct troupe_client *client, const char *id);
 
 /* Like troupe_client_cancel(), but does not wait for the answer, which may take long: a job that
- * waits for room is cancelled when it is accepted. A durable job that waits on disk only is read
- * first: if the client is freed before that, the job stays. -EAGAIN: the ring is full; -EINVAL. */
+ * waits for room is cancelled when it is accepted. The client may be freed immediately. -EAGAIN:
+ * the ring is full; -EINVAL. */
 int troupe_client_abandon(struct troupe_client *client, const char *id);
 
 /* Like troupe_client_abandon(), but cancels the job only if no worker has it: it is in the queue,

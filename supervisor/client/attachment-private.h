@@ -122,7 +122,8 @@ struct search {
     enum attachment_wait wait;
 };
 
-/* Finds the job of a record, now or when it was read from disk, and answers. Returns 0. */
+/* Finds the job of a record, now or when it was read from disk, and answers. Returns 0, or
+ * ENDPOINT_E_FULL. */
 int attachment_find_job(struct attachment *attachment, const struct protocol_by_id *wanted,
                         enum attachment_wait wait);
 /* Like attachment_find_job(), but for a record that the former supervisor has consumed. Returns 0
@@ -130,7 +131,9 @@ int attachment_find_job(struct attachment *attachment, const struct protocol_by_
 int attachment_search(struct attachment *attachment, const struct protocol_by_id *wanted,
                       enum attachment_wait wait);
 
-void attachment_drop_searches(struct attachment *attachment);
+/* Drops those whose client does not need the answer any more; with `all` also those of jobs that
+ * are to be cancelled. */
+void attachment_drop_searches(struct attachment *attachment, bool all);
 
 /* ---- attachment-waiter.c ---- */
 

@@ -11,12 +11,28 @@
 /* Jobs that are read for one client at a time. */
 #define SEARCHES_MAX 1024u
 
+static bool is_cancel(enum attachment_wait wait)
+{
+    return wait == WAIT_FOR_CANCEL || wait == WAIT_FOR_WITHDRAW;
+}
+
 static void search_free(struct search *search)
 {
     job_lookup_end(&search->lookup);
     list_unlink(&search->link);
     search->attachment->n_searches--;
     free(search);
+}
+
+static void end_search(struct search *search)
+{
+    struct attachment *attachment = search->attachment;
+
+    search_free(search);
+    if (attachment->n_searches == SEARCHES_MAX - 1)
+        endpoint_resume(&attachment->endpoint);
+    if (attachment->finish && attachment->n_searches == 0)
+        task_queue(attachment->finish);
 }
 
 static int call(struct attachment *attachment, enum attachment_wait wait, uint64_t cookie,
@@ -46,7 +62,7 @@ static void on_found(struct job_lookup *lookup, struct job *job, int error)
         (void)attachment_refuse_submit(search->attachment, search->cookie, error);
     else
         (void)call(search->attachment, search->wait, search->cookie, job);
-    search_free(search);
+    end_search(search);
 }
 
 int attachment_search(struct attachment *attachment, const struct protocol_by_id *wanted,
@@ -80,17 +96,22 @@ int attachment_find_job(struct attachment *attachment, const struct protocol_by_
 
     if (job)
         return call(attachment, wait, wanted->cookie, job);
-    if (attachment->n_searches >= SEARCHES_MAX)
+    /* A client that has left does not get more than are in its ring. */
+    if (is_cancel(wait) && attachment->n_searches >= SEARCHES_MAX && !attachment->finish)
+        return ENDPOINT_E_FULL;
+    if (!is_cancel(wait) && attachment->n_searches >= SEARCHES_MAX)
         return attachment_refuse(attachment, wanted->cookie, EBUSY, "too many jobs are looked for");
     if (attachment_search(attachment, wanted, wait) < 0)
         return attachment_refuse_errno(attachment, wanted->cookie, -ENOMEM);
     return 0;
 }
 
-void attachment_drop_searches(struct attachment *attachment)
+void attachment_drop_searches(struct attachment *attachment, bool all)
 {
-    struct list *node;
+    list_for_each_safe (node, &attachment->searches) {
+        struct search *search = list_entry(node, struct search, link);
 
-    while ((node = list_first(&attachment->searches)))
-        search_free(list_entry(node, struct search, link));
+        if (all || !is_cancel(search->wait))
+            search_free(search);
+    }
 }

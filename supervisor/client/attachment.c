@@ -372,7 +372,7 @@ bool attachment_finish(struct attachment *attachment, struct task *again)
     }
     if (!attachment->finish) {
         attachment->finish = again;
-        attachment_drop_searches(attachment);
+        attachment_drop_searches(attachment, false);
         (void)attachment_drop_waiters(attachment, SIZE_MAX); /* of the searches */
         attachment_forget_submit(attachment);
         endpoint_begin_drain(&attachment->endpoint);
@@ -381,7 +381,8 @@ bool attachment_finish(struct attachment *attachment, struct task *again)
         task_queue(again);
         return false;
     }
-    return attachment->endpoint.dead || !endpoint_awaits_blob(&attachment->endpoint);
+    return (attachment->endpoint.dead || !endpoint_awaits_blob(&attachment->endpoint)) &&
+           attachment->n_searches == 0;
 }
 
 struct attachment *attachment_free(struct attachment *attachment)
@@ -389,7 +390,7 @@ struct attachment *attachment_free(struct attachment *attachment)
     if (!attachment)
         return NULL;
     attachment_drop_holding(attachment);
-    attachment_drop_searches(attachment);
+    attachment_drop_searches(attachment, true);
     (void)attachment_drop_waiters(attachment, SIZE_MAX);
     attachment_forget_submit(attachment);
     if (attachment->actor)

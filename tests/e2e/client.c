@@ -63,6 +63,16 @@ static int withdraw(const char *id)
     return print_error(r);
 }
 
+/* Without the answer. */
+static int leave(const char *id)
+{
+    int r;
+
+    while ((r = troupe_client_abandon(client, id)) == -EAGAIN)
+        continue;
+    return r;
+}
+
 static int await(const char *id)
 {
     return print_end(troupe_client_wait(client, id, 0));
@@ -224,11 +234,10 @@ static const struct command {
     int (*of_group)(char **argv);
     int (*of_job)(const char *id);
 } commands[] = {
-    {"cancel", .of_job = cancel}, {"create", .of_group = create},
-    {"keep", .of_group = keep},   {"large", .of_group = large},
-    {"push", .of_group = push},   {"recall", .of_group = recall},
-    {"turns", .of_group = turns}, {"wait", .of_job = await},
-    {"why", .of_job = why},       {"withdraw", .of_job = withdraw},
+    {"cancel", .of_job = cancel},   {"create", .of_group = create},   {"keep", .of_group = keep},
+    {"large", .of_group = large},   {"leave", .of_job = leave},       {"push", .of_group = push},
+    {"recall", .of_group = recall}, {"turns", .of_group = turns},     {"wait", .of_job = await},
+    {"why", .of_job = why},         {"withdraw", .of_job = withdraw},
 };
 
 static int run(const struct command *command, char **argv)

@@ -494,6 +494,14 @@ class Survives(Case):
             again()
             self.assertEqual(shown(), before)
 
+    def test_D4_jobs_on_disk_are_cancelled_though_the_client_leaves_at_once(self):
+        s = self.durable().start()
+        s.call("Pause", target="kept")
+        ids = [s.create("kept", "echo", delay_usec=HOUR) for _ in range(1500)]
+        self.restart(s)
+        subprocess.run([helper("client"), s.socket_path, "leave", *ids], check=True)
+        s.until(lambda: s.group("kept")["cancelled"] == 1500)
+
     def test_D4_dead_letters_survive_and_go_when_they_are_purged_or_sent_again(self):
         s, _ = self.dead("a", "b", "c")
         before = s.ctl_json("dead-letters")["letters"]
