@@ -198,7 +198,7 @@ static int find_line(const uint8_t *table, size_t size, int line, uint64_t offse
         const uint8_t first = *reader.at++;
         const unsigned kind = (first >> 3) & 15;
         line += read_entry(&reader, kind);
-        end += 2 * ((first & 7u) + 1);
+        end += 2 * (uint64_t)((first & 7) + 1);
         if (offset < end)
             return kind == 15 ? 0 : line;
     }
