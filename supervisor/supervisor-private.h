@@ -52,7 +52,9 @@ struct supervisor {
     struct spawner_client socket_client; /* for `socket` */
     struct holding socket;               /* the control socket */
     int socket_lock;                     /* control_lock() of its path; -1 = none */
-    bool has_foreign_socket;             /* the service manager's, at another path than --socket */
+    int socket_inotify;             /* tells when the socket or its lock is removed; -1 = not */
+    struct loop_watch socket_watch; /* of it */
+    bool has_foreign_socket;        /* the service manager's, at another path than --socket */
     char *runtime_directory;
     char *socket_variable;
     bool ready;

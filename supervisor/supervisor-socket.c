@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Opens the control socket. A reload makes it again if it was removed from the file system: no
- * client could connect otherwise. */
+/* Opens the control socket, and makes it and its lock again if they are removed from the file
+ * system: no client could connect otherwise, and another supervisor could start. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/control/control.h"
@@ -10,8 +10,10 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -132,13 +134,23 @@ static int choose_socket(struct supervisor *supervisor, int inherited)
     return r < 0 ? r : fcntl(inherited, F_DUPFD_CLOEXEC, 0);
 }
 
-void supervisor_review_socket(struct supervisor *supervisor)
+static void review_lock(struct supervisor *supervisor)
+{
+    const int before = supervisor->socket_lock;
+
+    if (before < 0 ||
+        control_lock(supervisor->options->socket_path, &supervisor->socket_lock, 0) < 0 ||
+        supervisor->socket_lock == before)
+        return;
+    log_warning("%s: its lock was removed from the file system; made again",
+                supervisor->options->socket_path);
+    hold_socket(supervisor, control_fd(supervisor->control));
+}
+
+static void make_again(struct supervisor *supervisor)
 {
     int fd;
 
-    if (supervisor->has_foreign_socket || !supervisor->control ||
-        control_has_path(supervisor->control))
-        return;
     log_warning("%s: removed from the file system; making it again",
                 supervisor->options->socket_path);
     (void)mkdir(supervisor->runtime_directory, 0755);
@@ -148,6 +160,39 @@ void supervisor_review_socket(struct supervisor *supervisor)
     if (control_replace(supervisor->control, fd) < 0)
         log_error("%s: out of memory serving the control socket", supervisor->options->socket_path);
     control_set_path(supervisor->control, supervisor->options->socket_path, true);
+}
+
+static void on_files_changed(void *userdata, uint32_t events)
+{
+    struct supervisor *supervisor = userdata;
+    char ignored[1024];
+
+    (void)events;
+    (void)!read(supervisor->socket_inotify, ignored, sizeof(ignored));
+    supervisor_review_socket(supervisor);
+}
+
+/* Without inotify, only a reload notices. */
+static void watch_files(struct supervisor *supervisor)
+{
+    if (supervisor->socket_inotify < 0) {
+        supervisor->socket_inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+        if (supervisor->socket_inotify >= 0)
+            (void)loop_watch_fd(supervisor->parts.loop, &supervisor->socket_watch,
+                                supervisor->socket_inotify, POLLIN, on_files_changed, supervisor);
+    }
+    control_watch_files(supervisor->options->socket_path, supervisor->socket_inotify);
+}
+
+void supervisor_review_socket(struct supervisor *supervisor)
+{
+    if (supervisor->has_foreign_socket || !supervisor->control)
+        return;
+    if (control_has_path(supervisor->control))
+        review_lock(supervisor);
+    else
+        make_again(supervisor);
+    watch_files(supervisor);
 }
 
 int supervisor_open_socket(struct supervisor *supervisor)
@@ -181,6 +226,9 @@ int supervisor_open_socket(struct supervisor *supervisor)
 
 void supervisor_close_socket(struct supervisor *supervisor)
 {
+    if (supervisor->socket_inotify >= 0)
+        loop_unwatch(supervisor->parts.loop, &supervisor->socket_watch);
+    supervisor->socket_inotify = close_fd(supervisor->socket_inotify);
     control_free(TAKE_PTR(supervisor->control));
     control_unlock(supervisor->options->socket_path, supervisor->socket_lock);
     supervisor->socket_lock = -1;

@@ -107,7 +107,7 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     supervisor->journal = (struct journal)JOURNAL_NULL;
     supervisor->signals = (struct signals)SIGNALS_NULL;
     supervisor->notify.manager.fd = -1;
-    supervisor->socket_lock = -1;
+    supervisor->socket_lock = supervisor->socket_inotify = -1;
     death_log_init(&supervisor->parts.deaths, 0);
     message_context_init(&supervisor->parts.messages);
     list_init(&supervisor->parts.events.subscribers);

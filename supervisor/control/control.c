@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -28,6 +29,11 @@
 #define DRAIN_MAX        USEC_PER_SEC
 /* The pause in accepting when no descriptor or memory is left. */
 #define ACCEPT_PAUSE (100 * USEC_PER_MSEC)
+
+int control_fd(const struct control *control)
+{
+    return control->fd;
+}
 
 unsigned control_n_clients(const struct control *control)
 {
@@ -422,6 +428,16 @@ int control_lock(const char *path, int *lock, int patience_ms)
     close_fd(*lock);
     *lock = r;
     return 0;
+}
+
+void control_watch_files(const char *path, int inotify)
+{
+    const uint32_t events = IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF; /* a link less */
+    char lock_path[PATH_SIZE];
+
+    (void)snprintf(lock_path, sizeof(lock_path), "%s" LOCK_SUFFIX, path);
+    (void)inotify_add_watch(inotify, path, events);
+    (void)inotify_add_watch(inotify, lock_path, events);
 }
 
 void control_unlock(const char *path, int lock)

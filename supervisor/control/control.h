@@ -24,6 +24,8 @@ struct held_table;
  * errors.
  */
 int control_lock(const char *path, int *lock, int patience_ms);
+/* Has inotify(7) report when the socket's file or the lock's is removed or renamed. */
+void control_watch_files(const char *path, int inotify);
 /* Removes the file if `lock` is its lock, and closes the lock; -1 = none. */
 void control_unlock(const char *path, int lock);
 
@@ -45,6 +47,8 @@ int control_new(struct control **ret, struct control_context *context, int liste
 /* Sets the socket's path; `is_own`: not the service manager's, so control_free() removes it. */
 void control_set_path(struct control *control, const char *path, bool is_own);
 
+/* Returns the listening socket, borrowed. */
+int control_fd(const struct control *control);
 /* Returns whether the path still leads to the socket. */
 bool control_has_path(const struct control *control);
 /* Serves another listening socket instead, and takes it over even on error. Returns 0, or -ENOMEM
