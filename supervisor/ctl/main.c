@@ -30,7 +30,7 @@ static int check_operands(const struct invocation *invocation)
 {
     const struct verb *verb = invocation->verb;
     const size_t max = count_operands(verb->operands, false);
-    bool files = verb->options & OPTIONS_CONFIG;
+    bool files = verb->options & (OPTIONS_CONFIG | OPTIONS_IMPORT);
 
     if (invocation->n_operands < count_operands(verb->operands, true)) {
         complain("usage: troupectl %s %s", verb->name, verb->operands);

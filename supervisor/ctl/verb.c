@@ -60,7 +60,7 @@ const struct verb verb_table[] = {
      OPTIONS_REPLY | OPTIONS_PAYLOAD | OPTIONS_KEY},
     {"timer", "[list|add|cancel ID...]", verb_timer,
      "Sends messages later: lists, adds and cancels timers",
-     OPTIONS_CONNECT | OPTIONS_PAYLOAD | OPTIONS_KEY | OPTIONS_WHEN | OPTIONS_OF | OPTIONS_LIMIT},
+     OPTIONS_CONNECT | OPTIONS_PAYLOAD | OPTIONS_KEY | OPTIONS_TIMER | OPTIONS_LIMIT},
     {"schedule", "[list | show|pause|resume|run NAME... | backfill NAME FROM TO | skip NAME SLOT]", verb_schedule,
      "Schedules, which create jobs: shows and changes them",
      OPTIONS_CONNECT | OPTIONS_LIMIT | OPTIONS_DRY_RUN},
@@ -145,6 +145,9 @@ const struct verb verb_table[] = {
     {"init", "[KIND NAME]", verb_init,
      "Writes files to begin with: command, python, c, service or schedule",
      OPTIONS_DEMO},
+    {"import", "FILE...", verb_import,
+     "Translates files of supervisord, cron and systemd into groups and schedules",
+     OPTIONS_IMPORT},
     {"verify", "[FILE...]", verb_verify,
      "Checks the configuration",
      OPTIONS_CONFIG},
@@ -231,7 +234,7 @@ static void help_all(void)
          "group (digest), a cell (mail/acme) or a worker (digest/3, mail/acme/0). Exit\n"
          "status: 0 ok, 1 failed, 2 usage, 3 no supervisor, 4 not permitted, 5 not found,\n"
          "6 busy or exists, 7 configuration invalid, 8 timed out, 9 unknown after a restart,\n"
-         "10 unique key taken.");
+         "10 unique key taken, 11 imported with something left out.");
 }
 
 static void help_verb(const struct verb *verb)

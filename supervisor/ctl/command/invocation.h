@@ -102,6 +102,7 @@ enum exit_status {
     EXIT_TIMEOUT = 8,       /* --timeout expired; the operation may continue */
     EXIT_UNKNOWN = 9,       /* the supervisor restarted: what became of a job is not known */
     EXIT_TAKEN = 10,        /* a live job has the unique key */
+    EXIT_LEFT_OUT = 11,     /* imported, but for settings without a counterpart */
     EXIT_INTERRUPTED = 130, /* as a shell reports SIGINT */
 };
 

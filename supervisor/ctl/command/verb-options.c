@@ -24,9 +24,8 @@
 
 /* Their texts go into JSON. */
 #define IN_MESSAGES                                                                                \
-    (OPTIONS_ID | OPTIONS_JOB | OPTIONS_KEY | OPTIONS_REPLY | OPTIONS_WHEN | OPTIONS_OF |          \
-     OPTIONS_LETTERS | OPTIONS_KIND | OPTIONS_MESSAGES | OPTIONS_STATE | OPTIONS_CANCEL |          \
-     OPTIONS_HISTORY)
+    (OPTIONS_ID | OPTIONS_JOB | OPTIONS_KEY | OPTIONS_REPLY | OPTIONS_TIMER | OPTIONS_LETTERS |    \
+     OPTIONS_KIND | OPTIONS_MESSAGES | OPTIONS_STATE | OPTIONS_CANCEL | OPTIONS_HISTORY)
 
 const struct option option_table[] = {
     VALUE(OPTIONS_PAYLOAD, OPTION_TEXT, 'd', "data", "TEXT", data, "payload: this text", ),
@@ -40,14 +39,14 @@ const struct option option_table[] = {
           "how long the reply may take (default: 30s)", ),
     VALUE(OPTIONS_REPLY, OPTION_TEXT, 0, "reply-type", "TYPE", reply_type,
           "wait for a reply of this type or a subtype (default: any)", ),
-    VALUE(OPTIONS_WHEN, OPTION_SPAN, 0, "delay", "SPAN", job.delay_usec, "send after this time", ),
-    VALUE(OPTIONS_WHEN, OPTION_DATE, 0, "at", "TIME", job.at_usec,
+    VALUE(OPTIONS_TIMER, OPTION_SPAN, 0, "delay", "SPAN", job.delay_usec, "send after this time", ),
+    VALUE(OPTIONS_TIMER, OPTION_DATE, 0, "at", "TIME", job.at_usec,
           "send at this time: 18:00, \"2026-11-30 18:00\", @1795975200", ),
-    VALUE(OPTIONS_WHEN, OPTION_SPAN, 0, "every", "SPAN", every,
+    VALUE(OPTIONS_TIMER, OPTION_SPAN, 0, "every", "SPAN", every,
           "send again after each such interval", ),
-    VALUE(OPTIONS_OF | OPTIONS_LETTERS, OPTION_TEXT, 0, "to", "ACTOR", to,
+    VALUE(OPTIONS_TIMER | OPTIONS_LETTERS, OPTION_TEXT, 0, "to", "ACTOR", to,
           "those for this address or one below it", ),
-    VALUE(OPTIONS_OF | OPTIONS_LETTERS, OPTION_TEXT, 0, "type", "TYPE", type,
+    VALUE(OPTIONS_TIMER | OPTIONS_LETTERS, OPTION_TEXT, 0, "type", "TYPE", type,
           "those of this type (dead letters: or a subtype)", ),
     VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "from", "ACTOR", from,
           "those from this address or one below it", ),
@@ -144,6 +143,10 @@ const struct option option_table[] = {
           .minimum = 1, .maximum = INT32_MAX),
     VALUE(OPTIONS_METRICS, OPTION_TEXT, 'o', "output", "FILE", output,
           "replace this file atomically instead of writing to standard output", ),
+    VALUE(OPTIONS_IMPORT, OPTION_TEXT, 'o', "output", "DIR", output,
+          "write the files into this directory instead of to standard output", ),
+    VALUE(OPTIONS_IMPORT, OPTION_TEXT, 'u', "user", "USER", user,
+          "the user of programs for which the input names none, as in a user's crontab", ),
     VALUE(OPTIONS_CONFIG, OPTION_TEXT, 0, "config", "DIR", config,
           "configuration directory (default: /etc/troupe)", ),
     VALUE(OPTIONS_CONNECT, OPTION_SPAN, 't', "timeout", "SPAN", timeout,

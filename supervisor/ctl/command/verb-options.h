@@ -24,10 +24,10 @@ enum option_set {
     OPTIONS_LIMIT = 1u << 10,
     OPTIONS_MAP = 1u << 11,
     OPTIONS_CONFIG = 1u << 12,
-    OPTIONS_KEY = 1u << 13,      /* --key alone */
-    OPTIONS_REPLY = 1u << 14,    /* of an ask */
-    OPTIONS_WHEN = 1u << 15,     /* of a timer */
-    OPTIONS_OF = 1u << 16,       /* --to, --type: which timers */
+    OPTIONS_KEY = 1u << 13,   /* --key alone */
+    OPTIONS_REPLY = 1u << 14, /* of an ask */
+    OPTIONS_TIMER = 1u << 15,
+    OPTIONS_IMPORT = 1u << 16,
     OPTIONS_LETTERS = 1u << 17,  /* which dead letters */
     OPTIONS_CHANGE = 1u << 19,   /* how retry and purge change them */
     OPTIONS_KIND = 1u << 18,     /* of actors */
@@ -83,7 +83,8 @@ struct options {
     usec_t older_than;
     const char *cause, *of_key;
     bool allow_empty;   /* of a reload */
-    const char *output; /* of metrics */
+    const char *output; /* of metrics and import */
+    const char *user;   /* of import */
     usec_t since_at, until_at;
     const char *of_tag, *text;
     bool purge;      /* of history */

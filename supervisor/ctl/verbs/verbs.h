@@ -37,6 +37,7 @@ int verb_stack(struct invocation *invocation);
 int verb_why(struct invocation *invocation);
 int verb_top(struct invocation *invocation);
 int verb_init(struct invocation *invocation);
+int verb_import(struct invocation *invocation);
 int verb_verify(struct invocation *invocation);
 int verb_sandbox(struct invocation *invocation);
 int verb_info(struct invocation *invocation);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Translates configurations of other programs into NAME.group and NAME.schedule. A setting without
+ * a counterpart becomes a comment at its place, is reported on standard error, and is counted.
+ *
+ * Functions that allocate note a failure in `failed`, and return an empty text or NULL.
+ */
+
+#include "shared/base/buffer.h"
+#include "supervisor/config/config.h"
+#include "supervisor/config/keys/keys.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+/* One setting, at its place in the input. The strings belong to the import. */
+struct import_setting {
+    const char *section, *key, *value;
+    const char *path;
+    unsigned line;
+};
+
+struct import_settings {
+    struct import_setting *items; /* owned */
+    size_t n;
+};
+
+struct import_file {
+    const char *name;   /* without its suffix */
+    const char *suffix; /* CONFIG_GROUP_SUFFIX or CONFIG_SCHEDULE_SUFFIX */
+    const char *from;   /* a remark for its first line */
+    const struct config_schema *schema;
+    union {
+        struct config_group group;
+        struct config_schedule schedule;
+    } object;               /* what has been set so far */
+    struct buffer texts[8]; /* of its sections, in the order of the schema */
+    struct import_file *next;
+};
+
+struct import {
+    const char *user; /* of whatever names no user; NULL = see there */
+    bool quiet;
+    struct import_file *files, *last;
+    char **texts; /* owned */
+    size_t n_texts;
+    unsigned n_left;     /* settings without a counterpart */
+    unsigned n_mistakes; /* in the input */
+    bool failed;         /* out of memory */
+};
+
+/* clang-format off */
+#define IMPORT_NULL {0}
+/* clang-format on */
+
+void import_deinit(struct import *import);
+
+/* These return a text that belongs to the import. */
+const char *import_text(struct import *import, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+const char *import_take(struct import *import, struct buffer *buffer);
+
+/* Adds a setting, whose strings belong to the import. */
+void import_add(struct import *import, struct import_settings *settings,
+                struct import_setting setting);
+
+/* Begins a file with a name like `name` that no other file of its kind has. NULL: no memory. */
+struct import_file *import_file(struct import *import, const char *name, const char *suffix,
+                                const struct import_setting *place);
+/* The name that a group gets from `name`. */
+const char *import_name(struct import *import, const char *name, const char *suffix);
+/* Writes a key. If its value is not allowed, the setting is left out. */
+void import_set(struct import *import, struct import_file *file,
+                const struct import_setting *setting, const char *key, const char *value);
+/* Writes a comment into a section. */
+void import_remark(struct import *import, struct import_file *file, const char *section,
+                   const char *text);
+/* Leaves a setting out: `instead` is what to do. `file` may be NULL. */
+void import_leave(struct import *import, struct import_file *file, const char *section,
+                  const struct import_setting *setting, const char *instead);
+/* Reports a mistake in the input. */
+void import_mistake(struct import *import, const char *path, unsigned line, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Sets User=, and says so if that is root. `user` is NULL if the input names none. */
+void import_user(struct import *import, struct import_file *file,
+                 const struct import_setting *setting, const char *user);
+/* Sets the keys of a group whose jobs run the command. */
+void import_job(struct import *import, struct import_file *file,
+                const struct import_setting *setting, const char *command);
+
+/* Returns the file's text, which belongs to the import, or NULL after a mistake. */
+const char *import_read(struct import *import, const char *path);
+/* Returns the next line, which belongs to the import, and moves `*at` behind it; NULL = no more. */
+const char *import_line(struct import *import, const char **at);
+
+/* ---- programs that have settings with names ---- */
+
+struct import_unit {
+    struct import *import;
+    struct import_file *file;
+    const struct import_settings *settings;
+    const char *section; /* whose settings are translated; NULL = all */
+    /* Returns a value in which what stands for something else is expanded; NULL if it has none. */
+    const char *(*expand)(const struct import_unit *unit, const struct import_setting *setting,
+                          const char *text);
+};
+
+/* What becomes of a setting that the file has no key of that name for. */
+struct import_rule {
+    const char *keys; /* patterns, separated by spaces */
+    /* One of these; none = nothing is to be done. */
+    void (*convert)(struct import_unit *unit, const struct import_setting *setting);
+    const char *same;              /* the key that means the same */
+    const char *section, *instead; /* it is left out */
+};
+
+/* The last setting of that name in a section (NULL = all); NULL if there is none. */
+const struct import_setting *import_find(const struct import_settings *settings,
+                                         const char *section, const char *key);
+const char *import_value(const struct import_settings *settings, const char *section,
+                         const char *key, const char *otherwise);
+bool import_is_true(const char *value);
+/* Whether one of the patterns, which are separated by spaces, is that of the key. */
+bool import_matches(const char *patterns, const char *key);
+/* Like import_set(), with a value that is expanded and in which "true" is "yes". */
+void import_set_same(struct import_unit *unit, const struct import_setting *setting,
+                     const char *key);
+/* Translates all settings. */
+void import_convert(struct import_unit *unit, const struct import_rule *rules, size_t n_rules);
+
+/* ---- the kinds of input; `text` is UTF-8 ---- */
+
+void import_cron(struct import *import, const char *path, const char *text);
+void import_supervisord(struct import *import, const char *path, const char *text);
+/* `paths`: files and names of services, of which all are imported together. */
+void import_systemd(struct import *import, const char *const *paths, size_t n_paths);

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The verb import: writes the groups and schedules that files of other programs describe. */
+
+#include "supervisor/ctl/import/import.h"
+#include "shared/base/cleanup.h"
+#include "supervisor/config/config-directory.h"
+#include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/command/invocation.h"
+#include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/verbs/verbs.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- input ---- */
+
+static bool is_unit(const char *path)
+{
+    return config_ends_with(path, ".service") || config_ends_with(path, ".timer");
+}
+
+static bool is_supervisord(const char *text)
+{
+    static const char *const SECTIONS[] = {"[supervisord]", "[program:", "[include]",
+                                           "[eventlistener:", "[group:"};
+
+    for (size_t i = 0; i < ELEMENTS(SECTIONS); i++) {
+        const char *found = strstr(text, SECTIONS[i]);
+
+        if (found && (found == text || found[-1] == '\n'))
+            return true;
+    }
+    return false;
+}
+
+static void import_one(struct import *import, const char *path)
+{
+    const char *text = import_read(import, strcmp(path, "-") == 0 ? "/dev/stdin" : path);
+    struct import_file *last = import->last;
+    unsigned mistakes = import->n_mistakes;
+
+    if (!text)
+        return;
+    if (is_supervisord(text))
+        import_supervisord(import, path, text);
+    else
+        import_cron(import, path, text);
+    if (import->last == last && import->n_mistakes == mistakes && import->n_left == 0)
+        import_mistake(import, path, 0, "no program and no command to import");
+}
+
+/* ---- output ---- */
+
+static void print_file(FILE *stream, const struct import_file *file)
+{
+    size_t n = 0;
+
+    (void)fprintf(stream, "# From %s\n", file->from);
+    for (const struct config_key *key = file->schema->keys, *end = key + file->schema->n_keys;
+         key < end; key++) {
+        if (key > file->schema->keys && strcmp(key->section, key[-1].section) == 0)
+            continue;
+        if (file->texts[n].size > 0) {
+            (void)fprintf(stream, "\n[%s]\n", key->section);
+            (void)fwrite(file->texts[n].bytes, 1, file->texts[n].size, stream);
+        }
+        n++;
+    }
+}
+
+static int write_file(const struct import_file *file, const char *directory)
+{
+    char path[PATH_MAX];
+    bool written = false;
+    FILE *stream;
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "%s/%s%s", directory, file->name, file->suffix);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    stream = fd < 0 ? NULL : fdopen(fd, "w");
+    if (stream) {
+        print_file(stream, file);
+        written = !ferror(stream);
+        written = fclose(stream) == 0 && written;
+    }
+    if (!written)
+        complain("cannot write %s: %s", path, strerror(errno));
+    return written ? EXIT_OK : EXIT_FAILED;
+}
+
+/* Writes all files, or none if one of them exists. */
+static int write_files(const struct invocation *invocation, const struct import *import)
+{
+    const char *directory = invocation->options.output;
+    unsigned n = 0;
+    int r = EXIT_OK;
+
+    if (mkdir(directory, 0755) < 0 && errno != EEXIST) {
+        complain("cannot make the directory %s: %s", directory, strerror(errno));
+        return EXIT_FAILED;
+    }
+    for (const struct import_file *file = import->files; file; file = file->next) {
+        char path[PATH_MAX];
+
+        (void)snprintf(path, sizeof(path), "%s/%s%s", directory, file->name, file->suffix);
+        if (access(path, F_OK) == 0) {
+            complain("%s exists, so nothing is written", path);
+            r = EXIT_FAILED;
+        }
+    }
+    for (const struct import_file *file = import->files; r == EXIT_OK && file; file = file->next) {
+        r = write_file(file, directory);
+        n++;
+    }
+    if (r != EXIT_OK || invocation->options.quiet)
+        return r;
+    printf("%u file%s in %s. Read %s, stop the programs where they run now, and then, as root:\n",
+           n, plural(n), directory, n == 1 ? "it" : "them");
+    if (strcmp(directory, CONFIG_DIRECTORY) == 0)
+        puts("  troupectl verify && troupectl reload");
+    else
+        printf("  troupectl verify %s/*\n  cp -n %s/* " CONFIG_DIRECTORY "/ && troupectl reload\n",
+               directory, directory);
+    return EXIT_OK;
+}
+
+static void print_files(const struct import *import)
+{
+    for (const struct import_file *file = import->files; file; file = file->next) {
+        printf("%s# ---- %s%s ----\n", file == import->files ? "" : "\n", file->name, file->suffix);
+        print_file(stdout, file);
+    }
+}
+
+int verb_import(struct invocation *invocation)
+{
+    struct import import = {.user = invocation->options.user, .quiet = invocation->options.quiet};
+    _cleanup_free_ const char **units = calloc(invocation->n_operands, sizeof(*units));
+    size_t n_units = 0;
+    int r = EXIT_OK;
+
+    if (!units)
+        return call_no_memory();
+    for (size_t i = 0; i < invocation->n_operands; i++)
+        if (is_unit(invocation->operands[i]))
+            units[n_units++] = invocation->operands[i];
+        else
+            import_one(&import, invocation->operands[i]);
+    import_systemd(&import, units, n_units);
+    if (import.failed)
+        r = call_no_memory();
+    else if (import.n_mistakes > 0)
+        r = EXIT_INVALID;
+    else if (invocation->options.output)
+        r = write_files(invocation, &import);
+    else
+        print_files(&import);
+    if (r == EXIT_OK && import.n_left > 0) {
+        complain("%u setting%s not imported: see the comments in the files", import.n_left,
+                 import.n_left == 1 ? " was" : "s were");
+        r = EXIT_LEFT_OUT;
+    }
+    import_deinit(&import);
+    return r;
+}
