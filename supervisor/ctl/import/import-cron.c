@@ -312,13 +312,14 @@ static bool is_job(const char *line)
     return isdigit((unsigned char)*line) || *line == '*' || *line == '@';
 }
 
-/* Whether its lines name users: because of its place, or since a user is where one must be. */
+/* Whether its lines name users: because of its place, or since a user is where one must be. A
+ * user's crontab has no place. */
 static bool is_of_system(struct import *import, const char *path, const char *text)
 {
     const char *line;
     bool all = strstr(path, "/cron.d/") || strcmp(path, "/etc/crontab") == 0, any = all;
 
-    while (!any && (line = import_line(import, &text))) {
+    while (!any && !import->user && (line = import_line(import, &text))) {
         line += strspn(line, BLANK "-");
         if (!is_job(line))
             continue;
@@ -345,7 +346,7 @@ void import_cron(struct import *import, const char *path, const char *text)
     struct crontab tab = {.import = import, .place = {.path = path}};
     const char *line;
 
-    if (import->user || !is_of_system(import, path, text))
+    if (!is_of_system(import, path, text))
         tab.owner = import->user ? import->user : owner_of(import, path);
     while ((line = import_line(import, &text))) {
         tab.place.line++;
