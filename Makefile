@@ -378,7 +378,7 @@ python: deps
 
 # Of what is built, in a directory of its own: setup.py leaves files behind.
 WHEEL ?= $(BUILD)/wheel
-.PHONY: wheel
+.PHONY: wheel dist
 wheel:
 	$(call say,WHEEL,$(WHEEL))
 	$(Q)mkdir -p $(WHEEL)
@@ -692,6 +692,10 @@ deb-deps: deps
 deb: deb-deps
 	@units/debian/make-deb '$(VERSION)' '$(BUILD)/deb'
 
+# The files of a release, made from the last commit: the archive, a bill of materials, SHA256SUMS.
+dist:
+	@units/dist/make-dist '$(VERSION)' '$(BUILD)/dist'
+
 clean:
 	rm -rf $(BUILD)
 
@@ -731,6 +735,7 @@ help:
 	@echo 'make site           README, guides and manual pages as a static site with a search, in build/site'
 	@echo 'make install        DESTDIR= PREFIX=/usr; and uninstall'
 	@echo 'make deb            Debian packages, in build/deb'
+	@echo 'make dist           the archive of a release with its bill of materials and SHA256SUMS, in build/dist'
 	@echo 'make deps           what is missing, by apt-get; run and check do it by themselves'
 	@echo 'make clean'
 	@echo 'Variables: BUILD=build CC=gcc|clang V=1 W=error SAN=address,undefined CFLAGS= LDFLAGS= JOBS= TEST_JOBS= LOOP=epoll'
