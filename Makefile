@@ -582,7 +582,7 @@ bench-instructions: deps
 	@$(TESTS_ENVIRONMENT) tests/bench/instructions.py
 
 bench-deps:
-	@.ci/deps beanstalkd redis-server python3-dev python3-celery python3-rq gearman-job-server nats-server libnats-dev libzmq3-dev runit s6 supervisor bubblewrap linux-perf valgrind
+	@.ci/deps beanstalkd redis-server gunicorn uwsgi-core uwsgi-plugin-python3 python3-dev python3-celery python3-rq gearman-job-server nats-server libnats-dev libzmq3-dev runit s6 supervisor bubblewrap linux-perf valgrind
 
 .PHONY: bench-programs
 bench-programs: $(call program,$(BENCHES))

@@ -72,6 +72,7 @@ TRIP = "round-trip"
 APART = "round-trip-apart"
 FLOOR = "floor: four hops"
 HAND = "Troupe, 64 in hand"
+WARM = "Troupe, Python that loads for 300 ms, from a template"
 EXECUTOR = "troupe.Executor"
 CELL = "Troupe, the same cell beside idle ones"
 
@@ -218,6 +219,9 @@ BUDGETS = [
       (("one by one", "python-round-trip", "p50_us", None), ("256 in flight", "python-window", "jobs_per_s", 256))
       for peer, target in (("Python ProcessPoolExecutor", 5), ("Celery", 10))
       for faster in [ratio(measure, *[peer, EXECUTOR] if point is None else [EXECUTOR, peer], metric, point)]),
+    Budget("a fresh process for each job, Python from a template", ">=", 1000,
+           value("fresh-jobs", WARM, "jobs_per_s"), "jobs/s"),
+    Budget("kill -9 to the next answer, Python from a template", "<=", 3, value("fresh-deaths", WARM, "p50_ms"), "ms"),
     Budget("a worker in Python, to one in C", ">=", 0.3,
            ratio("python-worker", "worker in Python", "worker in C", "jobs_per_s", 256)),
     *(Budget(f"jobs of JetStream, {subject} to {peer}", ">=", target, ratio("nats", subject, peer, "jobs_per_s", 256))
