@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "shared/base/uapi.h"
+#include "supervisor/loop/toll.h"
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -125,13 +126,17 @@ static void pass_pidfd(int fd, int passes)
 /*
  * Reads the next datagram. systemd-notify sends a pipe with BARRIER=1 and waits until all copies of
  * it are closed, so the socket cannot refuse descriptors. A look with room for only the credentials
- * shows whether the datagram has any; if so, the taker receives it.
+ * shows whether the datagram has any; if so, the taker receives it. So it does if each call with
+ * the sender's socket takes long.
  */
 static ssize_t receive(struct notify_server *server, char *buffer, struct sender *ret_sender)
 {
     const int fd = server->fd;
     const size_t room = CMSG_SPACE(sizeof(struct ucred));
+    const usec_t now = loop_now(server->loop);
     bool has_descriptors, ignored;
+    struct toll toll;
+    uint64_t owner;
     ssize_t n;
     int r;
 
@@ -142,9 +147,14 @@ static ssize_t receive(struct notify_server *server, char *buffer, struct sender
     pass_pidfd(fd, 1);
     if (n < 0)
         return n;
-    if (!has_descriptors)
-        return read_one(fd, 0, room + CMSG_SPACE(sizeof(int)), buffer, ret_sender, &ignored);
-    r = taker_discard(&server->discarded, fd, taker_owner_of_user(ret_sender->is.uid));
+    owner = taker_owner_of_user(ret_sender->is.uid);
+    if (!has_descriptors && !toll_bars(owner, now)) {
+        toll = toll_begin(now);
+        n = read_one(fd, 0, room + CMSG_SPACE(sizeof(int)), buffer, ret_sender, &ignored);
+        (void)toll_end(toll, now, owner);
+        return n;
+    }
+    r = taker_discard(&server->discarded, fd, owner);
     if (r == TAKER_E_WAIT)
         server->blocker = ret_sender->is.uid; /* if it fails */
     return r < 0 ? r : n;

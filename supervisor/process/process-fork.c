@@ -5,6 +5,7 @@
 #include "shared/base/log.h"
 #include "shared/base/scm.h"
 #include "shared/protocol/template-wire.h"
+#include "supervisor/loop/toll.h"
 #include "supervisor/process/process.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +53,7 @@ void process_close_gate(struct process *process)
     process->forking = false;
     timer_disarm(loop_timers(process->context->loop), &process->report);
     loop_unwatch(process->context->loop, &process->report_watch);
-    loop_close(process->context->loop, TAKE_FD(process->report_fd));
+    loop_close_owned(process->context->loop, TAKE_FD(process->report_fd), process->output.owner);
 }
 
 void process_fork_failed(struct process *process, int error)
@@ -106,8 +107,12 @@ static void take_listener(struct process *process)
 void process_fork_passed(struct process *process)
 {
     const struct process *template = process->mate;
+    const usec_t now = loop_now(process->context->loop);
+    struct toll toll;
 
+    toll = toll_begin(now);
     (void)send(process->report_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)toll_end(toll, now, process->output.owner);
     process_close_gate(process);
     FAULT_POINT("fork.passed");
     process->forked = true;
@@ -177,8 +182,12 @@ int process_fork(struct process *process, const struct process_options *options,
     if (r < 0)
         return r;
     r = open_gate(process, &gate);
-    if (r == 0)
+    if (r == 0) {
+        const struct toll toll = toll_begin(loop_now(loop));
+
         r = send_request(options, gate, output);
+        (void)toll_end(toll, loop_now(loop), process->output.owner);
+    }
     FAULT_POINT("fork.requested");
     if (r < 0) {
         process_close_gate(process);

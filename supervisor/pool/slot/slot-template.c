@@ -6,6 +6,7 @@
 #include "shared/base/utf8.h"
 #include "shared/protocol/template-wire.h"
 #include "supervisor/config/syntax/strings.h"
+#include "supervisor/loop/toll.h"
 #include "supervisor/pool/slot/slot-private.h"
 #include <errno.h>
 #include <poll.h>
@@ -135,7 +136,7 @@ static void close_socket(struct slot_template *template)
     struct loop *loop = slot_context(template->slot)->loop;
 
     loop_unwatch(loop, &template->watch);
-    loop_close(loop, TAKE_FD(template->fd));
+    loop_close_owned(loop, TAKE_FD(template->fd), template->process.output.owner);
 }
 
 /* Returns the size of a message, 0 at the end, or -errno. A message with descriptors is not
@@ -155,9 +156,12 @@ static void on_message(void *userdata, uint32_t events)
 {
     struct slot_template *template = userdata;
     char text[TEMPLATE_REASON_MAX + 1], reason[TEMPLATE_TEXT_MAX - 32];
+    const usec_t now = slot_now(template->slot);
+    const struct toll toll = toll_begin(now);
     const ssize_t n = receive(template, text, sizeof(text));
 
     (void)events;
+    (void)toll_end(toll, now, template->process.output.owner);
     if (n == -EAGAIN)
         return;
     if (n > 0 && (text[0] == TEMPLATE_UNSAFE || text[0] == TEMPLATE_FAILED)) {
