@@ -49,7 +49,8 @@ static int process_environment(const struct process_context *context,
                                const struct process_options *options, const char ***ret)
 {
     const struct config_strings *configured = &options->config->environment;
-    const char *const *own = options->environment, *const *user = options->user_environment;
+    const char *const *own = options->environment;
+    const char *const *user = (const char *const *)options->config->user_environment;
     const char *socket = options->config->type == CONFIG_ACTOR ? NULL : context->socket_variable;
     const size_t n_own = count(own);
     const char **environment =
@@ -130,8 +131,8 @@ static int process_request(struct process *process, const struct process_options
         .set_user = config->user || config->group_name,
         .uid = config->uid,
         .gid = config->gid,
-        .groups = options->groups,
-        .n_groups = options->n_groups,
+        .groups = config->groups,
+        .n_groups = config->n_groups,
         .sandbox = config->sandbox,
         .files = config->sandbox_files,
         .network = config->network,

@@ -154,13 +154,10 @@ struct process_handler {
 struct process_options {
     const struct config_group *config;
     unsigned slot;
-    bool twin;           /* another process of the same slot runs */
-    const gid_t *groups; /* supplementary groups of User= */
-    size_t n_groups;
+    bool twin;                  /* another process of the same slot runs */
     const struct spawn_fd *fds; /* beside 0, 1, 2 */
     size_t n_fds;
-    const char *const *environment;      /* overrides the configuration; NULL-terminated */
-    const char *const *user_environment; /* overridden by the configuration; NULL = none */
+    const char *const *environment; /* overrides the configuration; NULL-terminated */
     int template_fd; /* the socket of `mate`, a template of the same configuration that is to fork
                         the process; 0 = the keeper starts it */
 };

@@ -187,11 +187,8 @@ static int slot_launch(struct slot *slot, const struct spawn_fd *fds, size_t n_f
         .config = config,
         .slot = slot->index,
         .twin = slot->twin,
-        .groups = config->groups,
-        .n_groups = config->n_groups,
         .fds = fds,
         .n_fds = n_fds,
-        .user_environment = (const char *const *)config->user_environment,
         .environment = environment->strings,
         .template_fd = slot_template_socket(slot),
     };

@@ -253,11 +253,8 @@ static int launch(struct slot_template *template, int socket, const char **ret_s
         .config = config,
         .slot = slot->index,
         .twin = slot->twin,
-        .groups = config->groups,
-        .n_groups = config->n_groups,
         .fds = fds,
         .n_fds = ELEMENTS(fds),
-        .user_environment = (const char *const *)config->user_environment,
         .environment = environment,
     };
 
