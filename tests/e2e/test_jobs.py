@@ -371,6 +371,11 @@ class Scopes(TestCase):
         bell.ring()
         self.assertEqual(s.wait_job(id)["state"], "succeeded")
 
+    def test_a_worker_that_gives_up_a_job_at_its_time_out_is_no_other_cause(self):
+        s = self.started({"actor": actor(Jobs={"MaxRetries": 0, "TimeoutSec": "50ms"}, Worker={"TimeoutStopSec": "100ms"})})
+        job = s.do("actor", "deaf\nuntil-cancelled")
+        self.assertEqual((job["state"], job["reason"].split(":")[0]), ("dead", "its job ran out of time"))
+
     def test_J7_a_time_out_and_a_watchdog_tear_the_scope_down_as_far_as_the_kernel_lets_them(self):
         s = self.supervisor()
         path = s.path("scope")

@@ -167,6 +167,18 @@ static void slot_await_blob(struct slot *slot, const struct protocol_result *res
     slot_limit_job(slot, usec_add(slot->worker.job_deadline, BLOB_WAIT));
 }
 
+/* Returns whether an answer says only that the supervisor ends the worker, whose death says why: an
+ * error after KillSignal=, or that the worker gave up a job that nobody cancelled, at its time-out.
+ */
+static bool slot_is_end_of_worker(const struct slot *slot, const struct job *job,
+                                  enum protocol_outcome outcome)
+{
+    if (outcome == PROTOCOL_RETRY)
+        return slot->worker.signalled == SIGNALLED;
+    return outcome == PROTOCOL_CANCELLED && slot->worker.kill_reason == DEATH_JOB_TIMEOUT &&
+           !job_cancel_requested(job);
+}
+
 static int slot_on_result(struct slot *slot, const struct ring_record *record)
 {
     struct protocol_result result;
@@ -186,8 +198,7 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
     else if (r != 0)
         return r;
     job = slot_job_in_hand(slot, result.handle, result.attempt);
-    /* After KillSignal= an error says only that the worker was killed; its death says why. */
-    if (job && slot->worker.signalled == SIGNALLED && result.outcome == PROTOCOL_RETRY)
+    if (job && slot_is_end_of_worker(slot, job, result.outcome))
         job = NULL;
     if (job) {
         if (job->record)
