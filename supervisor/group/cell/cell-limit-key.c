@@ -346,7 +346,9 @@ struct limit limit_keys_look(const struct limits *limits, const char *text, size
     if (key)
         return key->limit;
     if (limits->by_key && size > 0) {
-        limit.bounds = bounds_of(limits, text, size);
+        const struct config_bounds bounds = bounds_of(limits, text, size);
+
+        limit_set_bounds(&limit, &bounds);
         if (limits->taken_over > 0)
             limit_fill(&limit, limits->taken_over);
     }

@@ -28,9 +28,11 @@ static void leave(struct limits *limits, struct cell *cell)
 
 void limits_leave(struct limits *limits, struct cell *cell)
 {
-    leave(limits, cell);
+    if (cell->limit_waiter.at)
+        leave(limits, cell);
     for (size_t i = 0; i < limits->n_uses; i++)
-        limit_unclaim(limits->uses[i].limit, &cell->limit_waiter);
+        if (limits->uses[i].limit->claimant == &cell->limit_waiter)
+            limit_unclaim(limits->uses[i].limit);
 }
 
 void limits_end_turn(struct limits *limits, struct cell *cell)
@@ -40,17 +42,21 @@ void limits_end_turn(struct limits *limits, struct cell *cell)
     cell->limit_stops = false;
 }
 
+/* A gate of all limits comes before the next gate; a line of others comes last. */
 static struct limit_use *first_that_holds(struct limits *limits, const struct cell *cell,
                                           unsigned cost)
 {
+    size_t i = 0;
+
+    while (i < limits->n_uses && limit_lets(limits->uses[i].limit, &cell->limit_waiter, cost))
+        i++;
+    if (i == limits->n_uses)
+        return NULL;
     for (enum limit_gate gate = LIMIT_RATE; gate <= LIMIT_RUNNING; gate++)
-        for (size_t i = 0; i < limits->n_uses; i++)
-            if (limit_holds(limits->uses[i].limit, cost, gate))
-                return &limits->uses[i];
-    for (size_t i = 0; i < limits->n_uses; i++)
-        if (!limit_lets(limits->uses[i].limit, &cell->limit_waiter, cost))
-            return &limits->uses[i];
-    return NULL;
+        for (size_t j = 0; j < limits->n_uses; j++)
+            if (limit_holds(limits->uses[j].limit, cost, gate))
+                return &limits->uses[j];
+    return &limits->uses[i];
 }
 
 /* Whether a limit of the whole group holds the cell, whose next job needs so many units. It waits
@@ -82,7 +88,7 @@ enum limit_verdict limits_review(struct limits *limits, struct cell *cell, struc
     if (limits->known != LIMITS_KNOWN)
         return LIMIT_STOPS; /* limits_end_change() follows */
     if (!holds_cell(limits, cell, job_cost(job)))
-        verdict = limit_keys_review(limits, cell, job);
+        verdict = limit_keys_exist(limits) ? limit_keys_review(limits, cell, job) : LIMIT_PASSES;
     cell->limit_stops = verdict == LIMIT_STOPS;
     return verdict;
 }
@@ -91,7 +97,7 @@ enum limit_verdict limits_review(struct limits *limits, struct cell *cell, struc
 
 int limits_begin(struct limits *limits, struct job *job, bool counts)
 {
-    const int r = limit_keys_begin(limits, job, counts);
+    const int r = limit_keys_exist(limits) ? limit_keys_begin(limits, job, counts) : 0;
 
     if (r < 0)
         return r;
@@ -108,7 +114,8 @@ void limits_end(struct limits *limits, struct job *job, bool counted)
     job->limited = false;
     for (size_t i = 0; i < limits->n_uses; i++)
         limit_give(limits->uses[i].limit, job_cost(job), !counted);
-    limit_keys_end(limits, job, counted);
+    if (limit_keys_exist(limits))
+        limit_keys_end(limits, job, counted);
 }
 
 /* ---- what holds ---- */

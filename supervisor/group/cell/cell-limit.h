@@ -94,11 +94,14 @@ void limits_end_change(struct limits *limits);
 /* Whether something was set at run time of the limits that its jobs have, or may have been. */
 bool limits_are_set(const struct limits *limits);
 
-/* Inline: asked for each job. */
+/* Inline: asked for each job. A job that is not counted has a key. */
+static inline bool limit_keys_exist(const struct limits *limits)
+{
+    return limits->by_key || limits->keys.n_entries > 0 || limits->n_uncounted > 0;
+}
 static inline bool limits_exist(const struct limits *limits)
 {
-    return limits->n_uses > 0 || limits->by_key || limits->keys.n_entries > 0 ||
-           limits->known != LIMITS_KNOWN;
+    return limits->n_uses > 0 || limit_keys_exist(limits) || limits->known != LIMITS_KNOWN;
 }
 
 /* What keeps a job from beginning. */

@@ -37,7 +37,7 @@ static uint64_t room_at(const struct limit *limit, unsigned cost)
 {
     const struct config_bounds *bounds = &limit->bounds;
     const uint64_t units = cost < bounds->burst ? cost : bounds->burst;
-    const uint64_t rest = (bounds->burst - units) * interval_of(bounds);
+    const uint64_t rest = (bounds->burst - units) * limit->interval;
 
     return limit->empty_at > rest ? limit->empty_at - rest : 0;
 }
@@ -52,6 +52,7 @@ void limit_set_bounds(struct limit *limit, const struct config_bounds *bounds)
     const uint64_t full = full_at(bounds, limit_now(limit));
 
     limit->bounds = *bounds;
+    limit->interval = limit_has_rate(bounds) ? interval_of(bounds) : 0;
     if (limit->empty_at > full)
         limit->empty_at = full;
 }
@@ -67,7 +68,7 @@ void limit_fill(struct limit *limit, uint64_t now)
 uint64_t limit_ready(const struct limit *limit)
 {
     const struct config_bounds *bounds = &limit->bounds;
-    const uint64_t interval = interval_of(bounds), now = limit_now(limit);
+    const uint64_t interval = limit->interval, now = limit_now(limit);
     const uint64_t left = limit->empty_at > now ? limit->empty_at - now : 0;
     const uint64_t used = left / interval + (left % interval > 0);
 
@@ -153,10 +154,8 @@ void limit_claim(struct limit *limit, struct limit_waiter *waiter, const struct 
     limit->claim_until = usec_add(loop_now(limit->loop), CLAIM_GAPS * gap + CLAIM_MIN);
 }
 
-void limit_unclaim(struct limit *limit, const struct limit_waiter *waiter)
+void limit_unclaim(struct limit *limit)
 {
-    if (limit->claimant != waiter)
-        return;
     limit->claimant = NULL;
     limit_review(limit);
 }
@@ -174,8 +173,11 @@ static usec_t due_at(const struct limit *limit, const struct limit_waiter *first
 void limit_review(struct limit *limit)
 {
     struct limit_waiter *first = first_of(limit);
-    const usec_t at = due_at(limit, first);
+    usec_t at;
 
+    if (!first && !timer_armed(&limit->timer))
+        return;
+    at = due_at(limit, first);
     timer_arm(loop_timers(limit->loop), &limit->timer, at);
     if (first && at == USEC_INFINITY && !limit_holds(limit, first->cost, LIMIT_RUNNING))
         first->turn(first); /* the limit may be gone then */
@@ -195,16 +197,14 @@ void limit_take(struct limit *limit, unsigned cost, bool counts)
 
     limit->taken += cost;
     if (counts && limit_has_rate(&limit->bounds))
-        limit->empty_at =
-            (limit->empty_at > now ? limit->empty_at : now) + cost * interval_of(&limit->bounds);
+        limit->empty_at = (limit->empty_at > now ? limit->empty_at : now) + cost * limit->interval;
     limit->gap = usec_sub(loop_now(limit->loop), limit->last_at);
     limit->last_at = limit->held_since = loop_now(limit->loop);
 }
 
 void limit_give(struct limit *limit, unsigned cost, bool counts)
 {
-    const uint64_t span =
-        counts && limit_has_rate(&limit->bounds) ? cost * interval_of(&limit->bounds) : 0;
+    const uint64_t span = counts ? cost * limit->interval : 0;
 
     limit->taken -= limit->taken > cost ? cost : limit->taken;
     limit->empty_at -= limit->empty_at > span ? span : limit->empty_at;

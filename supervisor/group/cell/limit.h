@@ -61,7 +61,8 @@ struct limit_waiter {
 struct limit {
     const char *name; /* of the limit, or its group */
     struct loop *loop;
-    struct config_bounds bounds; /* in force */
+    struct config_bounds bounds; /* in force: limit_set_bounds() */
+    uint64_t interval;           /* nanoseconds in which one unit leaks out; 0 = no rate */
     uint64_t empty_at;           /* monotonic, nanoseconds: when its bucket is empty */
     uint64_t taken;              /* units of the jobs that run */
     uint32_t n_ending;           /* workers whose jobs in hand are not known: nothing is free */
@@ -103,8 +104,8 @@ void limit_leave(struct limit_waiter *waiter);
  * others get no room here until then: otherwise the waiter would get neither as long as others want
  * both. */
 void limit_claim(struct limit *limit, struct limit_waiter *waiter, const struct limit *other);
-/* The waiter does not need what it may have claimed. */
-void limit_unclaim(struct limit *limit, const struct limit_waiter *waiter);
+/* The claimant does not need it. */
+void limit_unclaim(struct limit *limit);
 /* Gives the first waiter its turn, or sets the timer. Called after each change. */
 void limit_review(struct limit *limit);
 
