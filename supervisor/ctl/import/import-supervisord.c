@@ -47,12 +47,12 @@ static void take_line(struct supervisord *super, struct import_setting *place, c
         last->value = import_text(import, "%s %s", last->value, line + strspn(line, " \t"));
     } else if (*line == '[') {
         place->section = import_text(import, "%.*s", (int)strcspn(line + 1, "]"), line + 1);
-        place->key = NULL;
+        place->key = "";
         if (!strchr(line, ']'))
             import_mistake(import, place->path, place->line, "a section is written [name]");
         place->value = import_text(import, "[%s]", place->section);
-        take_section(super, &(struct import_setting){place->section, "", place->value, place->path,
-                                                     place->line});
+        take_section(super, place);
+        place->key = NULL;
     } else if (line[key] == '\0' || key == 0 || !place->section) {
         import_mistake(import, place->path, place->line,
                        "neither [section], key=value, nor a comment");
