@@ -346,6 +346,7 @@ void import_cron(struct import *import, const char *path, const char *text)
     struct crontab tab = {.import = import, .place = {.path = path}};
     const char *line;
 
+    import->moves |= IMPORT_FROM_CRON;
     if (!is_of_system(import, path, text))
         tab.owner = import->user ? import->user : owner_of(import, path);
     while ((line = import_line(import, &text))) {

@@ -117,9 +117,11 @@ static bool add_late(const struct import_unit *unit, const struct import_setting
     else if (width == 0 && strcmp(start, "0") == 0)
         import_command_specifier(command, "%i");
     else
-        import_command_shell(command,
-                             import_text(unit->import, "\"$(printf %%%%0%ud $((%s + %%i)))\"",
-                                         width > 0 ? width : 1, start));
+        import_command_shell(
+            command, import_text(unit->import, "\"$(printf %%%%0%ud %s)\"", width > 0 ? width : 1,
+                                 strcmp(start, "0") == 0
+                                     ? "%i"
+                                     : import_text(unit->import, "$((%s + %%i))", start)));
     return true;
 }
 
@@ -360,18 +362,19 @@ static void add_program(struct supervisord *super, const struct import_setting *
         import_set(unit->import, unit->file, place, "KillMode", "mixed");
 }
 
-/* Names a group in the files of its programs. */
-static void add_group(struct supervisord *super, const struct import_setting *setting)
+/* Says in the files of its programs what takes the place of a group. */
+static void add_group(struct import *import, const struct import_setting *setting)
 {
-    for (struct import_file *file = super->unit.import->files; file; file = file->next) {
-        const char *found = strstr(setting->value, file->name);
+    char *names = (char *)(uintptr_t)import_text(import, " %s ", setting->value);
 
-        if (found && (found == setting->value || strchr(", ", found[-1])) &&
-            strchr(", ", found[strlen(file->name)]))
-            import_remark(super->unit.import, file, "Group",
-                          import_text(super->unit.import, "In supervisord: [%s] %s=%s",
-                                      setting->section, setting->key, setting->value));
-    }
+    for (char *comma; (comma = strchr(names, ','));)
+        *comma = ' ';
+    for (struct import_file *file = import->files; file; file = file->next)
+        if (strstr(names, import_text(import, " %s ", file->name)))
+            import_remark(import, file, "Group",
+                          import_text(import,
+                                      "Instead of supervisorctl restart %s:*, troupectl restart%s",
+                                      strchr(setting->section, ':') + 1, names));
 }
 
 /* ---- the file ---- */
@@ -424,6 +427,7 @@ void import_supervisord(struct import *import, const char *path, const char *tex
         .unit = {.import = import, .settings = &super.settings, .expand = expand}};
     const struct import_setting *files;
 
+    import->moves |= IMPORT_FROM_SUPERVISORD;
     read_text(&super, path, text);
     files = import_find(&super.settings, "include", "files");
     if (files)
@@ -434,7 +438,7 @@ void import_supervisord(struct import *import, const char *path, const char *tex
     for (size_t i = 0; i < super.settings.n; i++)
         if (import_matches("group:*", super.settings.items[i].section) &&
             strcasecmp(super.settings.items[i].key, "programs") == 0)
-            add_group(&super, &super.settings.items[i]);
+            add_group(import, &super.settings.items[i]);
     free(super.settings.items);
     free(super.programs.items);
 }

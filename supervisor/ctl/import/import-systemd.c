@@ -604,6 +604,8 @@ void import_systemd(struct import *import, const char *const *paths, size_t n_pa
 {
     const struct operands operands = {paths, n_paths};
 
+    if (n_paths > 0)
+        import->moves |= IMPORT_FROM_SYSTEMD;
     for (size_t i = 0; i < n_paths; i++)
         import_unit(import, &operands, paths[i]);
 }

@@ -165,7 +165,8 @@ void import_leave(struct import *import, struct import_file *file, const char *s
 
     import->n_left++;
     if (!import->quiet)
-        complain("%s:%u: not imported: %.200s: %s", setting->path, setting->line, text, instead);
+        complain("%s:%u: not imported: %.200s; instead: %s", setting->path, setting->line, text,
+                 instead);
     if (!file)
         return;
     add_line(import, file, section,

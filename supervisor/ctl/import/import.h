@@ -39,6 +39,13 @@ struct import_file {
     struct import_file *next;
 };
 
+/* Where programs run so far. */
+enum import_from {
+    IMPORT_FROM_SUPERVISORD = 1 << 0,
+    IMPORT_FROM_CRON = 1 << 1,
+    IMPORT_FROM_SYSTEMD = 1 << 2,
+};
+
 struct import {
     const char *user; /* of whatever names no user; NULL = see there */
     bool quiet;
@@ -47,6 +54,7 @@ struct import {
     size_t n_texts;
     unsigned n_left;     /* settings without a counterpart */
     unsigned n_mistakes; /* in the input */
+    unsigned moves;      /* enum import_from */
     bool failed;         /* out of memory */
 };
 

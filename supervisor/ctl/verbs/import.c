@@ -117,13 +117,20 @@ static int write_files(const struct invocation *invocation, const struct import 
     }
     if (r != EXIT_OK || invocation->options.quiet)
         return r;
-    printf("%u file%s in %s. Read %s, stop the programs where they run now, and then, as root:\n",
-           n, plural(n), directory, n == 1 ? "it" : "them");
-    if (strcmp(directory, CONFIG_DIRECTORY) == 0)
-        puts("  troupectl verify && troupectl reload");
-    else
-        printf("  troupectl verify %s/*\n  cp -n %s/* " CONFIG_DIRECTORY "/ && troupectl reload\n",
-               directory, directory);
+    printf("%u file%s in %s. Read %s; then, as root:\n", n, plural(n), directory,
+           n == 1 ? "it" : "them");
+    if (strcmp(directory, CONFIG_DIRECTORY) != 0)
+        printf("  troupectl verify %s/*\n", directory);
+    if (import->moves & IMPORT_FROM_SUPERVISORD)
+        puts("  supervisorctl stop all && systemctl disable --now supervisor");
+    if (import->moves & IMPORT_FROM_CRON)
+        puts("  crontab -e, or an editor: remove the lines");
+    for (size_t i = 0; (import->moves & IMPORT_FROM_SYSTEMD) && i < invocation->n_operands; i++)
+        if (is_unit(invocation->operands[i]))
+            printf("  systemctl disable --now %s\n", basename(invocation->operands[i]));
+    if (strcmp(directory, CONFIG_DIRECTORY) != 0)
+        printf("  cp -n %s/* " CONFIG_DIRECTORY "/\n", directory);
+    puts("  troupectl reload");
     return EXIT_OK;
 }
 
