@@ -512,6 +512,8 @@ CASES = {
          "backup.timer": """\
              [Unit]
              Description=Backup every night
+             After=network-online.target
+             ConditionACPower=true
              [Timer]
              OnCalendar=*-*-* 02:30:00
              OnCalendar=Sun 12:00
@@ -520,7 +522,7 @@ CASES = {
              Persistent=true
              [Install]
              WantedBy=timers.target
-             """}, ["backup.timer"], 2,
+             """}, ["backup.timer"], 4,
         {"backup.group": """\
              ExecStart=exec /srv/bin/backup --all
              User=nobody
@@ -536,10 +538,10 @@ CASES = {
              RandomizedDelaySec=15min
              """}),
     "systemd: a timer of intervals, and a service without a type": (
-        {"poll.service": "[Service]\nUser=nobody\nExecStart=/srv/bin/poll ${URL}\nRestart=on-failure\nRestartSec=30\n",
-         "every.timer": "[Timer]\nOnBootSec=1min\nOnUnitActiveSec=5min\nUnit=poll.service\n"}, ["every.timer"], 2,
+        {"poll.service": "[Service]\nUser=nobody\nExecStart=/srv/bin/poll ${URL} %b\nRestart=on-failure\nRestartSec=30\n",
+         "every.timer": "[Timer]\nOnBootSec=1min\nOnUnitActiveSec=5min\nUnit=poll.service\n"}, ["every.timer"], 3,
         {"poll.group": r"""
-             ExecStart=exec /bin/sh -c 'exec /srv/bin/poll "${URL}"'
+             ExecStart=exec /bin/sh -c 'exec /srv/bin/poll "${URL}" %%b'
              User=nobody
              MaxRetries=0
              BackoffMinSec=30

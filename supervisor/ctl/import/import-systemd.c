@@ -187,7 +187,7 @@ static const char *specifier(const struct unit *unit, char letter)
         const char *value;
     } FIXED[] = {{'%', "%"},        {'t', "/run"}, {'S', "/var/lib"}, {'C', "/var/cache"},
                  {'L', "/var/log"}, {'E', "/etc"}, {'T', "/tmp"},     {'V', "/var/tmp"},
-                 {'h', "/root"},    {'u', "root"}};
+                 {'h', "/root"},    {'u', "root"}, {'U', "0"},        {'s', "/bin/sh"}};
     char *instance = (char *)(uintptr_t)import_text(unit->base.import, "%s",
                                                     unit->instance ? unit->instance : "");
 
@@ -200,8 +200,10 @@ static const char *specifier(const struct unit *unit, char letter)
         return unit->stem;
     if (letter == 'p' || letter == 'P')
         return unit->prefix;
-    for (char *at = instance; letter == 'I' && *at != '\0'; at++)
+    for (char *at = instance; letter != 'i' && *at != '\0'; at++)
         *at = *at == '-' ? '/' : *at;
+    if (letter == 'f')
+        return import_text(unit->base.import, "/%s", instance);
     return letter == 'i' || letter == 'I' ? instance : NULL;
 }
 
@@ -282,11 +284,10 @@ static bool add_command(struct unit *unit, const struct import_setting *setting,
     for (size_t i = 0; words[i]; i++) {
         const char *word = expand(&unit->base, setting, words[i]);
 
-        if (!word) {
+        if (!word)
             import_leave(import, unit->base.file, "Group", setting,
                          "ExecStart= without its % specifier");
-            return false;
-        }
+        word = word ? word : words[i];
         if (i != 1 || !strchr(prefixes, '@'))
             add_word(unit, command, word, strchr(prefixes, ':'));
     }

@@ -128,15 +128,17 @@ struct import_file *import_file(struct import *import, const char *name, const c
     return import->last = file;
 }
 
-/* The text of a section. */
+/* The text of a section; of the first one, if this kind of file has no such section. */
 static struct buffer *text_of(struct import_file *file, const char *section)
 {
-    const struct config_key *key = file->schema->keys;
-    size_t n = 0;
+    const struct config_key *key = file->schema->keys, *end = key + file->schema->n_keys;
 
-    for (; strcmp(key->section, section) != 0; key++)
-        n += strcmp(key->section, key[1].section) != 0;
-    return &file->texts[n];
+    for (size_t n = 0; key < end; key++) {
+        n += key > file->schema->keys && strcmp(key->section, key[-1].section) != 0;
+        if (strcmp(key->section, section) == 0)
+            return &file->texts[n];
+    }
+    return &file->texts[0];
 }
 
 /* Adds a line, in which control characters are spaces. */
@@ -179,10 +181,12 @@ void import_set(struct import *import, struct import_file *file,
 {
     const struct config_key *known = config_schema_find(file->schema, key);
     const char *reason = "";
-    int r = config_key_assign(known, &file->object, value, &reason);
+    int r = known ? config_key_assign(known, &file->object, value, &reason) : CONFIG_KEY_E_INVALID;
 
     import->failed = import->failed || r < 0;
-    if (r == CONFIG_KEY_E_INVALID)
+    if (!known)
+        import_leave(import, file, "", setting, "no counterpart");
+    else if (r == CONFIG_KEY_E_INVALID)
         import_leave(import, file, known->section, setting,
                      import_text(import, "%s=, %s; allowed: %s", key, reason, known->allowed));
     else
@@ -312,8 +316,8 @@ void import_set_same(struct import_unit *unit, const struct import_setting *sett
     const struct config_key *known = config_schema_find(unit->file->schema, key);
     const char *value = unit->expand(unit, setting, setting->value);
 
-    if (!value) {
-        import_leave(unit->import, unit->file, known->section, setting,
+    if (!value || !known) {
+        import_leave(unit->import, unit->file, known ? known->section : "", setting,
                      import_text(unit->import, "%s= with the value itself", key));
         return;
     }
@@ -336,8 +340,7 @@ static void convert(struct import_unit *unit, const struct import_setting *setti
     if (rule == end && known)
         import_set_same(unit, setting, setting->key);
     else if (rule == end)
-        import_leave(unit->import, unit->file, unit->file->schema->keys->section, setting,
-                     "no counterpart");
+        import_leave(unit->import, unit->file, "", setting, "no counterpart");
     else if (rule->convert)
         rule->convert(unit, setting);
     else if (rule->same)
