@@ -124,6 +124,8 @@ class Crashes(TestCase):
                 self.assertEqual((death["cause"], death["signal"]), ("signal", signal))
                 function = "planted_null" if how == "thread" else f"planted_{how}"
                 self.assertRegex(death["top"], rf"^{function}, crasher\.c:\d+$")
+                self.assertIn(f"in {death['top']}", self.s.ctl("why", death["job"], check=True).stdout)
+                self.assertIn(death["top"], self.s.ctl("deaths", "crasher", check=True).stdout)
                 first = death["stack"][0]
                 self.assertEqual(first["state"], "crashed")
                 self.assertEqual(len(death["stack"]), 2 if how == "thread" else 1)
@@ -156,7 +158,8 @@ class Crashes(TestCase):
         self.refused("BadOption", self.s.call, "io.troupe.Supervisor.GetStack", target="crasher")
         self.refused("BadOption", self.s.call, "io.troupe.Supervisor.GetStack", job="none")
         self.s.call("Cancel", id=job)
-        self.s.until(lambda: "planted_call" in self.s.ctl("stack", "crasher/0", check=True).stdout.partition("died")[2])
+        self.seen("lock", timeout_usec=100_000)
+        self.assertIn("planted_lock", self.s.ctl("stack", "crasher/0", check=True).stdout.partition("died")[2])
 
     @unittest.skipUnless(COUNT, "only with TESTS_STACKS=N, for N deaths of each kind")
     def test_X1_the_rate(self):

@@ -412,6 +412,18 @@ class Documented(TestCase):
                     print(death["signal"], "Segmentation fault" in death["stderr"], "in crash" in death["stderr"])
             """), "SIGSEGV True True\n")
 
+    @unittest.skipUnless(os.path.exists(os.path.join(troupe_python.e2e.BUILD, "troupe-trace")), "needs libdw")
+    def test_an_error_says_where_the_process_crashed(self):
+        self.assertEqual(self.program("""
+            def crash():
+                os.abort()
+
+            main:
+                with Executor(1) as executor:
+                    until(lambda: (executor.submit(crash).exception().where() or "").startswith("crash, "), "a place")
+                    print("known")
+            """), "known\n")
+
     def test_a_supervisor_that_does_not_start_is_told(self):
         silent = os.path.join(self.directory, "bin")
         os.mkdir(silent)

@@ -103,16 +103,24 @@ static void report_attempt(struct reply *reply, uint64_t number, const char *wor
     reply_end_object(reply);
 }
 
-/* Restricts the detail of "retry", which is the worker's text. */
-static void report_attempts(struct reply *reply, const struct job *job, bool open, size_t limit)
+/* Restricts the detail of "retry", which is the worker's text. Only a reply about one job says
+ * where its last worker was. */
+static void report_attempts(struct reply *reply, const struct request *request,
+                            const struct job *job, bool open, size_t limit)
 {
+    const struct death *death =
+        open && limit == REPORT_SINGLE_MAX ? find_death(request->context, job) : NULL;
+    char top[REPORT_TOP_MAX];
+
     reply_array(reply, "attempts");
     for (size_t i = 0; i < job->n_attempts && reply->size < limit; i++) {
         const struct job_attempt *attempt = &job->rare->attempts[i];
         const bool readable = open || strcmp(attempt->cause, "retry") != 0;
 
         report_attempt(reply, attempt->number, attempt->worker, attempt->at, attempt->cause,
-                       readable ? attempt->detail : NULL, NULL);
+                       readable ? attempt->detail : NULL,
+                       death && attempt->number == death->attempt ? report_top(request, death, top)
+                                                                  : NULL);
     }
     reply_end_array(reply);
 }
@@ -278,7 +286,7 @@ void report_job_as(struct reply *reply, const char *key, const struct request *r
         reply_bool(reply, "moved", true);
     if (job_own_ties(job) && reply->size < limit)
         report_ties(reply, job_own_ties(job));
-    report_attempts(reply, job, open, limit);
+    report_attempts(reply, request, job, open, limit);
     if (job->state == JOB_SUCCEEDED || job->state == JOB_REJECTED)
         reply_int(reply, "code", job->code);
     if (open)

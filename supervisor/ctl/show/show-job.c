@@ -107,8 +107,13 @@ void show_job(const struct terminal *terminal, const json_t *job, usec_t now)
 
 void show_job_end(const struct terminal *terminal, const json_t *job, usec_t now)
 {
+    const json_t *attempts = json_object_get(job, "attempts");
+    const size_t n = json_array_size(attempts);
+
     pattern_print(terminal, STATE, job, now);
     show_more_lines(terminal, "  ", field_text(job, "reason"));
+    if (n > 0)
+        pattern_print(terminal, "[in {top}]", json_array_get(attempts, n - 1), now);
     pattern_print(terminal, "[" LETTER "]", job, now);
 }
 

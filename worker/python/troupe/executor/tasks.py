@@ -5,11 +5,12 @@ import importlib
 import io
 import pickle
 import sys
+import time
 import traceback
 from concurrent.futures import process
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import Any, cast
 
 from troupe.client import records
 from troupe.questions import ask
@@ -30,7 +31,7 @@ class WorkerDied(BrokenProcessPool):
     """The process that did the task has ended; only this task has failed, and the executor continues.
 
     `reason` describes the end; `signal` is the name of the signal that killed it ("SIGKILL") or None; `attempts` counts the
-    processes that the task has ended; deaths() has details while the executor is open.
+    processes that the task has ended; where() and deaths() have details while the executor is open.
     """
 
     def __init__(self, reason: str, attempts: int = 1, job: str = "", socket: str | None = None) -> None:
@@ -43,6 +44,16 @@ class WorkerDied(BrokenProcessPool):
         """Reports of the deaths of these processes, the newest first: records of type Death in troupe-varlink(7), with pid,
         signal, resource usage, and standard error, which has faulthandler's traceback. OSError: the supervisor has ended."""
         return list(records(ask(self._socket, "Supervisor.ListDeaths", "deaths", False, {"job": self._job})))
+
+    def where(self, timeout: float = 1) -> str | None:
+        """Where the last process crashed, or hung, in one line: "parse_chunk, image.c:311"; None if that is not known. This
+        follows the death by milliseconds: waits `timeout` seconds for it. deaths() has all threads as "stack"."""
+        end = time.monotonic() + timeout
+        while True:
+            last: dict[str, Any] = next(iter(self.deaths()), {})
+            if "stack" in last or "stack_missing" in last or time.monotonic() >= end:
+                return cast("str | None", last.get("top"))
+            time.sleep(0.02)
 
     def __str__(self) -> str:
         return f"the worker process ended: {self.reason}" + (f" ({self.attempts} attempts)" if self.attempts > 1 else "")
