@@ -5,7 +5,9 @@ import contextlib
 import json
 import os
 import random
+import secrets
 import sys
+import uuid
 
 with contextlib.suppress(ImportError):
     import numpy
@@ -15,6 +17,7 @@ import troupe
 
 loaded: list[int] = []
 hooked: list[int] = []
+done: list[str] = []
 os.register_at_fork(after_in_child=lambda: hooked.append(os.getpid()))
 
 
@@ -32,11 +35,12 @@ def note() -> None:
 
 @troupe.job
 def warm(job: troupe.Job) -> object:
-    drawn = [random.getrandbits(64)]
+    done.append(job.id)
+    drawn = [random.getrandbits(64), uuid.uuid4().int, secrets.randbits(64)]
     threads = len(os.listdir("/proc/self/task"))
     if "numpy" in sys.modules:
         drawn.append(int(numpy.random.randint(1 << 62)))
-    return json.dumps({"pid": os.getpid(), "loaded": loaded, "hooked": hooked, "drawn": drawn, "threads": threads,
+    return json.dumps({"pid": os.getpid(), "loaded": loaded, "hooked": hooked, "drawn": drawn, "jobs": len(done), "threads": threads,
                        "variables": sorted(name for name in os.environ if name.startswith(("TROUPE", "OPENBLAS")))})
 
 
