@@ -317,7 +317,7 @@ WORLD_WRAPS := clock_gettime recvmsg send sched_yield poll ppoll epoll_pwait2 sy
 	pthread_create pthread_join pthread_mutex_lock pthread_cond_wait pthread_cond_timedwait \
 	pthread_cond_signal \
 	fault_inject fsync posix_fallocate open fopen \
-	spawn spawn_find_ended spawn_reap supervisor_process_init supervisor_process_start keeper_supervisor_ready keeper_expect_orphans \
+	spawn spawn_find_ended spawn_reap spawn_is_child supervisor_process_init supervisor_process_start keeper_supervisor_ready keeper_expect_orphans \
 	crashes_add signalfd timerfd_create hash_secret
 # Instead of these, it gets other functions: helpers of the supervisor are processes or threads of their own.
 WORLD_OTHERS := closer_start=sim_nothing taker_start=sim_nothing malloc_trim=sim_nothing prctl=sim_nothing timerfd_settime=sim_nothing \

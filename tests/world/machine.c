@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
+#include "shared/base/scm.h"
 #include "supervisor/keeper/keeper-private.h"
 #include "supervisor/supervisor.h"
 #include "tests/world/disk.h"
@@ -153,6 +154,71 @@ int __wrap_spawn_reap(pid_t pid, struct spawn_exit *ret)
     return 0;
 }
 
+/* ---- templates ---- */
+
+int machine_fork(struct program_start *start)
+{
+    struct task *task = new_task();
+    const int life = fcntl(SIM_LIFE, F_DUPFD_CLOEXEC, 0);
+    uint8_t number;
+    int r;
+
+    if (!task)
+        return -EAGAIN;
+    number = start->task = (uint8_t)(task - machine.tasks);
+    task->start = *start;
+    r = start_task(task, start->name, run_program);
+    (void)dup3(life, SIM_LIFE, O_CLOEXEC);
+    close_fd(life);
+    if (r < 0)
+        return r;
+    (void)scm_send(SIM_FORKS, (struct iovec){&number, 1}, &task->pidfd, 1, 0);
+    close_fd(task->pidfd);
+    task->pidfd = -1;
+    return 0;
+}
+
+static void drop(int fd)
+{
+    close_fd(fd);
+}
+
+bool __wrap_spawn_is_child(pid_t pid)
+{
+    union scm_control control;
+    struct msghdr message;
+    struct iovec data;
+    uint8_t number;
+    int fd = -1;
+
+    for (;;) {
+        data = (struct iovec){&number, 1};
+        message = (struct msghdr){.msg_iov = &data,
+                                  .msg_iovlen = 1,
+                                  .msg_control = &control,
+                                  .msg_controllen = sizeof(control)};
+        if (recvmsg(SIM_FORKS + 1, &message, MSG_DONTWAIT) <= 0)
+            break;
+        if (scm_take(&message, &fd, 1, drop) == 1 && machine.tasks[number].pidfd < 0)
+            machine.tasks[number].pidfd = fd;
+        else
+            close_fd(fd);
+    }
+    return find_task(pid) && find_task(pid)->pidfd >= 0;
+}
+
+void machine_name_sender(struct msghdr *message)
+{
+    struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    struct ucred sender;
+
+    if (!header || header->cmsg_type != SCM_CREDENTIALS)
+        return;
+    memcpy(&sender, CMSG_DATA(header), sizeof(sender));
+    sender.pid = machine.tasks[*(const uint8_t *)message->msg_iov->iov_base].pid;
+    memcpy(CMSG_DATA(header), &sender, sizeof(sender));
+}
+
 int machine_open_pidfd(pid_t pid)
 {
     const struct task *task = sim_self == machine.keeper ? find_task(pid) : NULL;
@@ -237,7 +303,7 @@ static void kill_all(void)
     for_each_task(task) sim_kill(task->process, SIGKILL);
 }
 
-/* There are no orphans: processes of the world start no others. */
+/* Orphans end by themselves: what a template has forked ends with the gate unless it is taken. */
 void __wrap_keeper_expect_orphans(void)
 {
     if (keeper.ending)
@@ -320,10 +386,18 @@ static void on_keeper_end(struct sim_process *process)
 
 void machine_start(const char *directory, const char *socket_path)
 {
+    int fds[2];
+
     (void)unsetenv("NOTIFY_SOCKET");
     machine.directory = directory;
     machine.socket_path = socket_path;
     machine.last_pid = FIRST_PID;
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, fds) < 0)
+        abort();
+    for (int i = 0; i < 2; i++) {
+        (void)dup3(fds[i], SIM_FORKS + i, O_CLOEXEC);
+        close_fd(fds[i]);
+    }
     start_keeper();
 }
 

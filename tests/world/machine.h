@@ -22,6 +22,13 @@ void machine_kill(bool by_power_cut);
 /* How long there has been a supervisor that is ready. */
 usec_t machine_ready_time(void);
 
+/* fork(2), by a template, of a process that begins with `start`, whose strings it takes. */
+struct program_start;
+int machine_fork(struct program_start *start);
+/* Writes the pid into a message's credentials, as the kernel does. */
+struct msghdr;
+void machine_name_sender(struct msghdr *message);
+
 /* kill(2) and pidfd_send_signal(2) upon a process that the keeper has started. 0 or -1. */
 int machine_signal(pid_t pid, int signal);
 int machine_signal_pidfd(int fd, int signal);

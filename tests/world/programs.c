@@ -2,7 +2,10 @@
 #include "tests/world/programs.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/scm.h"
+#include "shared/protocol/template-wire.h"
 #include "supervisor/keeper/spawn.h"
+#include "tests/world/machine.h"
 #include "tests/world/model.h"
 #include "tests/world/sched.h"
 #include "worker/troupe.h"
@@ -12,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -64,6 +68,12 @@ void program_prepare(struct program_start *ret, const struct spawn_options *opti
                    options->argv[1] ? options->argv[1] : options->argv[0]);
 }
 
+void program_forget(struct program_start *start)
+{
+    while (start->n_variables > 0)
+        free(start->variables[--start->n_variables]);
+}
+
 void program_keep_fds(const struct spawn_fd *fds, size_t n)
 {
     int moved[SPAWN_FDS_MAX];
@@ -71,7 +81,7 @@ void program_keep_fds(const struct spawn_fd *fds, size_t n)
     for (size_t i = 0; i < n; i++)
         moved[i] = fcntl(fds[i].fd, F_DUPFD_CLOEXEC, MOVED);
     (void)syscall(SYS_close_range, 3, SIM_TRACE_FD - 1, 0);
-    (void)syscall(SYS_close_range, SIM_CLOCK + 1, MOVED - 1, 0);
+    (void)syscall(SYS_close_range, SIM_FORKS + 2, MOVED - 1, 0);
     for (size_t i = 0; i < n; i++)
         (void)dup2(moved[i], fds[i].number);
     (void)syscall(SYS_close_range, MOVED, ~0U, 0);
@@ -206,6 +216,96 @@ static struct troupe_worker *become_worker(struct program_start *start)
     return worker;
 }
 
+/* ---- templates ---- */
+
+static bool is_of_template(const char *variable)
+{
+    return strncmp(variable, TEMPLATE_VARIABLE "=", sizeof(TEMPLATE_VARIABLE)) == 0;
+}
+
+static bool is_template(const struct program_start *start)
+{
+    for (size_t i = 0; i < start->n_variables; i++)
+        if (is_of_template(start->variables[i]))
+            return true;
+    return false;
+}
+
+static void drop(int fd)
+{
+    close_fd(fd);
+}
+
+/* Forks what it is asked for: the gate, the output, and what the variables refer to. */
+static void fork_worker(const struct program_start *start, const char *text, size_t size,
+                        const int *fds, size_t n)
+{
+    struct program_start worker = {.is_forked = true};
+
+    memcpy(worker.name, start->name, sizeof(worker.name));
+    for (size_t at = 0; at < size; at += strlen(text + at) + 1)
+        worker.variables[worker.n_variables++] = strdup(text + at);
+    for (size_t i = 0; i < start->n_variables; i++)
+        if (!is_of_template(start->variables[i]))
+            worker.variables[worker.n_variables++] = strdup(start->variables[i]);
+    for (size_t i = 2; i < n; i++)
+        worker.fds[worker.n_fds++] = (struct spawn_fd){fds[i], TEMPLATE_FIRST_FD + (int)i - 2};
+    worker.fds[worker.n_fds++] = (struct spawn_fd){fds[0], TEMPLATE_FIRST_FD + TEMPLATE_FDS_MAX};
+    if (machine_fork(&worker) < 0)
+        program_forget(&worker);
+}
+
+/* Now and then a fork fails, kills the template, or makes it hang. */
+static void serve(const struct program_start *start)
+{
+    static const char *const failures[] = {"f", "d", ""};
+    const char *failure = sim_one_in(8) ? failures[sim_below(ELEMENTS(failures))] : NULL;
+    union scm_control control;
+    char text[TEMPLATE_REQUEST_MAX];
+    struct iovec data = {text, sizeof(text)};
+    struct msghdr message = {.msg_iov = &data,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    int fds[TEMPLATE_PASSED_MAX];
+    const ssize_t size = recvmsg(TEMPLATE_FIRST_FD, &message, MSG_CMSG_CLOEXEC);
+    const size_t n = size > 0 ? scm_take(&message, fds, ELEMENTS(fds), drop) : 0;
+
+    if (n < 2 || (failure && *failure == 'd'))
+        sim_exit(size > 0);
+    sim_trace("%s to fork", failure ? "fails" : "is");
+    sim_rest(sim_below(2 * USEC_PER_MSEC));
+    if (!failure)
+        fork_worker(start, text, (size_t)size, fds, n);
+    else if (*failure != '\0')
+        (void)send(TEMPLATE_FIRST_FD, failure, 1, MSG_NOSIGNAL);
+    else
+        sim_rest(60 * USEC_PER_SEC);
+    for (size_t i = 0; i < n; i++)
+        close_fd(fds[i]);
+}
+
+static void be_template(const struct program_start *start)
+{
+    sim_rest(sim_below(300 * USEC_PER_MSEC));
+    (void)send(TEMPLATE_FIRST_FD, sim_one_in(20) ? "u" : "r", 1, MSG_NOSIGNAL);
+    for (;;)
+        serve(start);
+}
+
+/* Waits until the keeper has taken it. */
+static void pass_gate(const struct program_start *start)
+{
+    const int gate = TEMPLATE_FIRST_FD + TEMPLATE_FDS_MAX;
+    char byte;
+    struct iovec data = {&byte, 1};
+
+    (void)send(gate, &start->task, 1, MSG_NOSIGNAL);
+    if (recvmsg(gate, &(struct msghdr){.msg_iov = &data, .msg_iovlen = 1}, 0) != 1)
+        sim_exit(1);
+    close_fd(gate);
+}
+
 void program_main(struct program_start *start)
 {
     struct troupe_worker *worker;
@@ -213,6 +313,10 @@ void program_main(struct program_start *start)
     program_keep_fds(start->fds, start->n_fds);
     if (strcmp(start->name, "--check") == 0)
         sim_exit(0);
+    if (is_template(start))
+        be_template(start);
+    if (start->is_forked)
+        pass_gate(start);
     worker = become_worker(start);
     if (!worker)
         sim_exit(1);

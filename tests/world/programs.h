@@ -14,6 +14,8 @@ struct program_start {
     char *variables[PROGRAM_VARIABLES];
     size_t n_variables, n_fds;
     struct spawn_fd fds[SPAWN_FDS_MAX];
+    bool is_forked; /* the last descriptor is a gate, */
+    uint8_t task;   /* through which it shows its number */
 };
 
 /* Copies it from the options; the descriptors stay the caller's. */
@@ -23,6 +25,9 @@ void program_main(struct program_start *start);
 
 /* The payload of slots. */
 #define PROGRAM_SLOT_DATA "a slot"
+
+/* Frees what it was prepared with. */
+void program_forget(struct program_start *start);
 
 /* Closes all descriptors but these, the standard ones and those of the world. */
 void program_keep_fds(const struct spawn_fd *fds, size_t n);

@@ -73,11 +73,12 @@ static void write_group(const char *directory, const char *name)
     group->shares = model_shared > 0 && sim_one_in(2);
     fprintf(file,
             "[Group]\nExecStart=/bin/true %s\n[Worker]\nTimeoutStopSec=2s\n"
-            "[Pool]\nSize=%u..%u\nIdleSec=3s\nSpare=%u\nPrefetch=%u\n%s"
+            "[Pool]\nSize=%u..%u\nIdleSec=3s\nSpare=%u\nPrefetch=%u\n%s%s"
             "[Jobs]\nMaxRetries=%u\nBackoffMinSec=10ms\nBackoffMaxSec=100ms\nDurable=%s\n"
             "TimeoutSec=%us\nUniqueUntil=%s\n[Limits]\nRatePer=%s\nRunningPer=%s\n%s",
             durable ? "durable" : "plain", low, size, spare, sim_one_in(2) ? 1 : ahead, cells,
-            MODEL_ATTEMPTS - 1, durable ? "yes" : "no", (unsigned)(MODEL_LIMIT / USEC_PER_SEC),
+            spare == 0 && ahead > 2 ? "Template=slot\nMaxJobs=3\n" : "", MODEL_ATTEMPTS - 1,
+            durable ? "yes" : "no", (unsigned)(MODEL_LIMIT / USEC_PER_SEC),
             group->until_start ? "start" : "end", PER[group->rate_per_key],
             PER[group->running_per_key], group->shares ? "Uses=shared\n" : "");
     if (group->running > 0)

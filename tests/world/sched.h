@@ -24,6 +24,8 @@
 #define SIM_LIFE 1002
 /* An eventfd in the place of timerfds, which tells that the clock was set. */
 #define SIM_CLOCK 1003
+/* And on which the keeper gets pidfds of what templates fork, at the number behind it. */
+#define SIM_FORKS 1004
 
 /* ---- one seed ---- */
 

@@ -131,8 +131,13 @@ static void await(int fd, int flags, short events)
 
 ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
 {
+    ssize_t n;
+
     await(fd, flags, POLLIN);
-    return __real_recvmsg(fd, message, flags);
+    n = __real_recvmsg(fd, message, flags);
+    if (n > 0)
+        machine_name_sender(message);
+    return n;
 }
 
 ssize_t __wrap_send(int fd, const void *data, size_t size, int flags)
