@@ -180,9 +180,9 @@ static int resume_job(const struct restore *restore, const struct job_load_entry
     if (r == -ENOMEM)
         return r;
     if (r != 0)
-        log_error("%.*s: cannot take a job from disk: %s; it comes back at the next start",
-                  (int)row->group_size, row->group,
-                  r == CELL_E_EXISTS ? "another has its id" : strerror(-r));
+        log_error("%.*s: cannot take a job from disk: another has its id; it comes back at the "
+                  "next start",
+                  (int)row->group_size, row->group);
     return 0;
 }
 

@@ -29,7 +29,7 @@
 /* The states that may follow each state. None follows an end. */
 static const unsigned FOLLOWING[_JOB_N_STATES] = {
     [JOB_QUEUED] = BIT(JOB_RUNNING) | BIT(JOB_DELAYED) | BIT(JOB_BACKOFF) | BIT(JOB_PENDING) |
-                   BIT(JOB_CANCELLED),
+                   BIT(JOB_CANCELLED) | BIT(JOB_DEAD), /* its row is damaged */
     [JOB_RUNNING] = BIT(JOB_QUEUED) | BIT(JOB_BACKOFF) | BIT(JOB_SUCCEEDED) | BIT(JOB_REJECTED) |
                     BIT(JOB_CANCELLED) | BIT(JOB_DEAD),
     [JOB_BACKOFF] = BIT(JOB_QUEUED) | BIT(JOB_CANCELLED) | BIT(JOB_DEAD),

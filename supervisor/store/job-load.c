@@ -49,6 +49,7 @@ int loaded_job_new(struct loaded_job **ret, const struct job_row *row)
     if (!job)
         return -ENOMEM;
     list_init(&job->link);
+    job->damaged = NULL;
     job->is_newer = false;
     place = job->texts;
     job->row = *row;

@@ -14,6 +14,7 @@ struct loaded_job {
     struct job_row row;
     struct payload payload;
     struct checkpoint *checkpoint; /* NULL = none */
+    const char *damaged;           /* what cannot be used of it; static; NULL = nothing */
     bool is_newer;                 /* an upgrade has handed `checkpoint` over: disk lacks it */
     char texts[];                  /* of the row */
 };

@@ -112,6 +112,25 @@ class Damaged(Case):
             self.assertEqual(s.wait_job(id)["state"], "succeeded")
 
 
+    def test_jobs_whose_rows_are_damaged_are_dead_and_those_behind_them_run(self):
+        s = self.durable().start()
+        s.call("Pause", target="kept")
+        first = s.create("kept", "echo a", id="first", delay_usec=HOUR)
+        for id in "tied", "long", "late", "last":
+            s.create("kept", "echo a", id=id, **({"after": first} if id == "tied" else {"delay_usec": HOUR} if id == "late" else {}))
+        s.kill()
+        with contextlib.closing(sqlite3.connect(s.database, timeout=LIMIT)) as connection, connection:
+            connection.execute("UPDATE job SET ties = 'nonsense' WHERE name = 'tied'")
+            connection.execute("UPDATE job SET key = zeroblob(300) WHERE name IN ('long', 'late')")
+        s.start()
+        self.assertEqual(s.wait_job("last")["state"], "succeeded")
+        s.job("late")  # reads it by its id
+        for id, what in ("tied", "what it waits for"), ("long", "its key"), ("late", "its key"):
+            job = s.wait_job(id)
+            self.assertEqual((job["state"], job["reason"]), ("dead", f"{what} is damaged on disk"))
+        self.assertEqual({letter["job"] for letter in s.ctl_json("dead-letters")["letters"]}, {"tied", "long", "late"})
+
+
 class Cancelled(Case):
     def test_D5_a_job_that_was_cancelled_does_not_wait_for_its_date(self):
         s = self.durable().start()

@@ -285,7 +285,8 @@ int cell_backlog_restore(struct cell *cell, struct loaded_job *loaded, struct jo
     const bool any = cell->backlog && cell->counts.n[JOBS_ON_DISK] > 0;
     int r = any || was_later ? restore(cell, loaded, ret) : CELL_E_MISSING;
 
-    if (r != 0 || cell_later_resume(cell, *ret, &loaded->row))
+    if (r != 0 || cell_later_resume(cell, *ret, &loaded->row) ||
+        cell_end_damaged(cell, *ret, loaded))
         return r;
     if (was_later) /* its time has come, but its number is not in the backlog yet */
         cell_enqueue(cell, *ret, false);
@@ -313,7 +314,8 @@ static int take_job(struct cell *cell, struct reading *reading, struct loaded_jo
         job = durable_job_find(cell->context->durable, &loaded->row);
         if (!job) {
             r = restore(cell, loaded, &job);
-            if (r == 0 && !cell_later_resume(cell, job, &loaded->row))
+            if (r == 0 && !cell_later_resume(cell, job, &loaded->row) &&
+                !cell_end_damaged(cell, job, loaded))
                 enqueue(cell, job);
             return r;
         }

@@ -14,6 +14,7 @@
 #include "supervisor/succession/record.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,6 +127,27 @@ static void join_unique(const struct cell *cell, struct job *job)
         unique_yield(cell->context->jobs, job);
 }
 
+/* Only for lack of memory a job is not made: one whose row is damaged ends. */
+static int or_problem(struct loaded_job *loaded, int r, const char *what)
+{
+    if (r < 0 && r != -ENOMEM) {
+        loaded->damaged = what;
+        loaded->row.state = JOB_ROW_WAITING; /* for nothing */
+    }
+    return r == -ENOMEM ? r : 0;
+}
+
+bool cell_end_damaged(struct cell *cell, struct job *job, const struct loaded_job *loaded)
+{
+    char reason[64];
+
+    if (!loaded->damaged)
+        return false;
+    (void)snprintf(reason, sizeof(reason), "%s is damaged on disk", loaded->damaged);
+    cell_end_job(cell, job, JOB_DEAD, reason);
+    return true;
+}
+
 int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct saved_job *saved,
                      struct job **ret)
 {
@@ -134,8 +156,6 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
     struct job *job;
     int r;
 
-    if (job_options_check(&row->asked))
-        return -EBADMSG;
     r = make_job(cell, row, saved, &job);
     if (r != 0)
         return r == JOB_E_EXISTS ? CELL_E_EXISTS : -ENOMEM;
@@ -146,7 +166,7 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
     else
         job_restore_attempts(job, saved->attempts, saved->n_attempts);
     restore_facts(cell, job, row);
-    r = job_set_key(job, row->key, row->key_size);
+    r = or_problem(loaded, job_set_key(job, row->key, row->key_size), "its key");
     if (r == 0 && !cell_has_released_key(cell, row))
         r = unique_set(job, &(struct unique_id){row->unique_high, row->unique_low});
     if (r == 0 && job->rare)
@@ -160,7 +180,7 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
         durable_of(job)->allows = allows;
     }
     if (r == 0)
-        r = cell_claim_ties(job, row);
+        r = or_problem(loaded, cell_claim_ties(job, row), "what it waits for");
     if (r == 0)
         r = job_set_checkpoint(job, TAKE_PTR(loaded->checkpoint));
     if (r == 0)
@@ -214,6 +234,8 @@ int cell_resume_job(struct cell *cell, struct loaded_job *loaded, const struct s
     job_count(&cell->counts, JOBS_BYTES, (int64_t)job_bytes(job));
     submitter_adopt(&cell->group->submitters, job);
     n_missed = job->record ? durable_job_missed_ends(job, &loaded->row) : 0;
+    if (cell_end_damaged(cell, job, loaded))
+        return 0;
     if (is_undecided(&loaded->row)) {
         if (loaded->is_newer)
             durable_job_checkpoint(job);
@@ -250,8 +272,6 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
     const struct job_row *row = &loaded->row;
     const bool ended = job->record && durable_job_is_ending(job);
 
-    if (job_options_check(&row->asked))
-        return -EBADMSG;
     if ((loaded->checkpoint && job_make_rare(job) < 0) || cell_claim_ties(job, row) == -ENOMEM ||
         job_set_tags(job, row->tags, row->tags_size) < 0)
         return -ENOMEM;

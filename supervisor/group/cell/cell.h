@@ -195,13 +195,16 @@ unsigned cell_rest_of(const struct cell *cell, const struct job *job, enum job_s
 
 /* `saved`: of a job that is not durable, whose handle is free; NULL = the job is durable. */
 
-/* Makes a queued job, in no list, of a row that waits for a worker. Takes over its payload. Returns
- * 0, CELL_E_EXISTS if another job has its id, -EBADMSG, or -ENOMEM. */
+/* Makes a queued job, in no list, of a row that waits for a worker. Takes over its payload.
+ * cell_end_damaged() follows. Returns 0, CELL_E_EXISTS if another job has its id, or -ENOMEM. */
 int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct saved_job *saved,
                      struct job **ret);
 
+/* Ends such a job if its row is damaged: it is dead, and says why. Returns whether it is. */
+bool cell_end_damaged(struct cell *cell, struct job *job, const struct loaded_job *loaded);
+
 /* Gives a job that a worker of the last supervisor has, or had, in hand its payload and options
- * back. Returns 0 or -EBADMSG. */
+ * back. Returns 0 or -ENOMEM. */
 int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loaded);
 
 /* Makes a live job of any row, and continues where it stood. Returns as
