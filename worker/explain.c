@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define START_IT "; 'systemctl start trouped' starts it"
-
 #define CREATORS                                                                                   \
     "needs root, the supervisor's user, AdminGroup=, or SubmitUser= or SubmitGroup= of the "       \
     "group; "                                                                                      \
@@ -22,8 +20,8 @@ static const struct reason {
     const char *text;
     const char *rest; /* follows after the socket's path; NULL = no path and no rest */
 } connect_reasons[] = {
-    {-ENOENT, "no supervisor at ", ": there is no such socket" START_IT},
-    {-ECONNREFUSED, "no supervisor at ", ": nothing listens there" START_IT},
+    {-ENOENT, "no supervisor at ", ": there is no such socket; "},
+    {-ECONNREFUSED, "no supervisor at ", ": nothing listens there; "},
     {-EACCES, "not permitted to open ", ": see the mode of the socket and of its directory"},
     {-EPERM, "not permitted: creating jobs " CREATORS, NULL},
     {-EUSERS, "the supervisor accepts no further client (ClientsMax=)", NULL},
@@ -36,17 +34,30 @@ static const struct reason {
     {0, "cannot connect to ", ""},
 };
 
+/* Returns the command that helps when no supervisor listens at `path`. */
+static const char *what_helps(const char *path)
+{
+    const char *chosen = secure_getenv("TROUPE_SOCKET");
+
+    if (strcmp(path, CONNECTION_USUAL_PATH) == 0)
+        return "'systemctl start trouped' starts it";
+    return chosen && strcmp(path, chosen) == 0
+               ? "$TROUPE_SOCKET names it, and 'unset TROUPE_SOCKET' chooses the usual one"
+               : "is trouped running there?";
+}
+
 _public_ const char *troupe_explain_connect(int error, const char *socket_path, char *text,
                                             size_t size)
 {
     const struct reason *reason = connect_reasons;
+    const bool away = error == -ENOENT || error == -ECONNREFUSED;
 
     while (reason->error != error && reason->error != 0)
         reason++;
-    (void)snprintf(text, size, "%s%s%s%s%s", reason->text,
-                   reason->rest ? connection_path(socket_path) : "",
-                   reason->rest ? reason->rest : "", reason->error == 0 ? ": " : "",
-                   reason->error == 0 ? strerror(-error) : "");
+    (void)snprintf(
+        text, size, "%s%s%s%s%s%s", reason->text, reason->rest ? connection_path(socket_path) : "",
+        reason->rest ? reason->rest : "", away ? what_helps(connection_path(socket_path)) : "",
+        reason->error == 0 ? ": " : "", reason->error == 0 ? strerror(-error) : "");
     return text;
 }
 

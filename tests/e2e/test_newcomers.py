@@ -14,8 +14,17 @@ class Mistakes(TestCase):
         return ended.stderr.strip()
 
     def test_the_daemon_does_not_run(self):
-        s = self.supervisor()
-        self.assertTrue(self.said(s, "status").endswith("there is no such socket; 'systemctl start trouped' starts it"))
+        path = self.supervisor().socket_path
+        for chosen, option, end in ((path, [], "'unset TROUPE_SOCKET' chooses the usual one"), ("", ["--socket", path], "is trouped running there?")):
+            ended = subprocess.run([TROUPECTL, "status", *option], env={**os.environ, "TROUPE_SOCKET": chosen}, capture_output=True, text=True, check=False)
+            self.assertEqual(ended.returncode, 3)
+            self.assertTrue(ended.stderr.endswith(end + "\n"), ended.stderr)
+
+    @unittest.skipIf(os.path.exists("/run/troupe/troupe.sock"), "a supervisor runs on this machine")
+    def test_the_daemon_of_the_machine_does_not_run(self):
+        for verb in ["status"], ["do", "mail", "--data", "x"]:
+            ended = subprocess.run([TROUPECTL, *verb], env={**os.environ, "TROUPE_SOCKET": ""}, capture_output=True, text=True, check=False)
+            self.assertRegex(ended.stderr, "^troupectl: no supervisor at /run/troupe/troupe.sock: .*; 'systemctl start trouped' starts it\n$")
 
     @unittest.skipIf(os.geteuid() != 0, "it needs another user")
     def test_it_is_not_permitted(self):

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define DEFAULT_PATH "/run/troupe/troupe.sock"
 #define TIMEOUT                                                                                    \
     (90 * USEC_PER_SEC) /* with socket activation the supervisor may first have to start */
 #define REPLY_MAX       4096
@@ -126,7 +125,7 @@ const char *connection_path(const char *path)
 {
     if (!path)
         path = secure_getenv("TROUPE_SOCKET");
-    return path && *path ? path : DEFAULT_PATH;
+    return path && *path ? path : CONNECTION_USUAL_PATH;
 }
 
 int connection_socket(const char *path)

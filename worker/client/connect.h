@@ -21,7 +21,9 @@ struct connection {
 #define CONNECTION_NULL {.socket = -1, .control = -1, .fds = CHANNEL_FDS_NULL}
 /* clang-format on */
 
-/* Returns `path`; for NULL, $TROUPE_SOCKET if it is set, else the default. */
+#define CONNECTION_USUAL_PATH "/run/troupe/troupe.sock"
+
+/* Returns `path`; for NULL, $TROUPE_SOCKET if it is set, else the usual path. */
 const char *connection_path(const char *path);
 
 /* Connects to `path`, NULL: $TROUPE_SOCKET, else the default. Returns a socket, or -errno like
