@@ -230,7 +230,7 @@ class Demonstration(TestCase):
 
     def test_its_workers_crash_the_page_shows_them_and_nothing_stays(self):
         with tempfile.TemporaryDirectory() as directory:
-            environment = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}", "XDG_RUNTIME_DIR": directory, "DISPLAY": ":7"}
+            environment = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}", "TMPDIR": directory, "DISPLAY": ":7"}
             os.chmod(directory, 0o755)
             opened = Path(directory, "opened")
             Path(directory, "xdg-open").write_text(f"#!/bin/sh\necho $1 >{opened}\n", encoding="ascii")
