@@ -168,7 +168,8 @@ static void slot_await_blob(struct slot *slot, const struct protocol_result *res
 }
 
 /* Returns whether an answer says only that the supervisor ends the worker, whose death says why: an
- * error after KillSignal=, or that the worker gave up a job that nobody cancelled, at its time-out.
+ * error after KillSignal=, or that the worker gave up a job that was not cancelled, at its
+ * time-out.
  */
 static bool slot_is_end_of_worker(const struct slot *slot, const struct job *job,
                                   enum protocol_outcome outcome)
