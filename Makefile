@@ -52,7 +52,7 @@ pkg = $(shell $(PKG_CONFIG) --libs $(1))
 URING_LIBS = $(eval URING_LIBS := $$(call pkg,liburing))$(URING_LIBS)
 SUPERVISOR_LIBS = $(eval SUPERVISOR_LIBS := $$(call pkg,liburing libsystemd libseccomp sqlite3 nettle))$(SUPERVISOR_LIBS)
 WEB_LIBS = $(eval WEB_LIBS := $$(call pkg,libsystemd jansson libmicrohttpd))$(WEB_LIBS)
-CTL_LIBS = $(eval CTL_LIBS := $$(call pkg,jansson libseccomp))$(CTL_LIBS)
+CTL_LIBS = $(eval CTL_LIBS := $$(call pkg,jansson libseccomp sqlite3))$(CTL_LIBS)
 CHECK_LIBS = $(eval CHECK_LIBS := $$(call pkg,check))$(CHECK_LIBS)
 # From its archive: a worker that is restarted often starts faster.
 SQLITE_LIBS = $(eval SQLITE_LIBS := -Wl,-Bstatic $$(call pkg,sqlite3) -Wl,-Bdynamic -lm)$(SQLITE_LIBS)

@@ -16,8 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STATE_DIRECTORY "/var/lib/troupe"
-#define STORE_FILE      "troupe.db"
+#define STORE_FILE "troupe.db"
 /* How long a stop waits for changes to be written once all workers have stopped; later ones are
  * lost, and the rows stay as they are. And for how long an upgrade may stop the loop. */
 #define WRITE_TIMEOUT  (10 * USEC_PER_SEC)
@@ -34,7 +33,7 @@ static char *state_directory(const struct config_daemon *config)
     if (!directory)
         directory = getenv("STATE_DIRECTORY");
     if (!directory || *directory != '/')
-        directory = STATE_DIRECTORY;
+        directory = CONFIG_STATE_DIRECTORY;
     return strndup(directory,
                    config->state_directory ? strlen(directory) : strcspn(directory, ":"));
 }

@@ -19,6 +19,8 @@
 
 #define CONFIG_DIRECTORY   "/etc/troupe"
 #define CONFIG_DAEMON_FILE "troupe.conf" /* in it */
+/* StateDirectory=, unless the service manager names one. */
+#define CONFIG_STATE_DIRECTORY "/var/lib/troupe"
 
 /* troupe.conf, section [Supervisor]. */
 struct config_daemon {
@@ -32,7 +34,7 @@ struct config_daemon {
     unsigned deaths_max;              /* DeathsMax=, death reports kept, 1000 */
     uint64_t dead_letters_max;        /* DeadLettersMax=, in each of the two rings, 10000 */
     uint64_t dead_letters_memory_max; /* DeadLettersMemoryMax= of both, bytes, 64M */
-    char *state_directory;            /* StateDirectory=; NULL = the default */
+    char *state_directory;            /* StateDirectory=; NULL = unset */
     usec_t timeout_stop;              /* TimeoutStopSec= for the shutdown as a whole, 30 s */
     int log_level;                    /* LogLevel=, enum log_level, info */
     usec_t spin;                      /* SpinUsec=, of it and attached clients, 50 µs */

@@ -26,6 +26,7 @@ int verb_change(struct invocation *invocation);
 int verb_switch(struct invocation *invocation);
 int verb_drain(struct invocation *invocation);
 int verb_resume(struct invocation *invocation);
+int verb_backup(struct invocation *invocation);
 int verb_signal(struct invocation *invocation);
 int verb_resize(struct invocation *invocation);
 int verb_reload(struct invocation *invocation);
