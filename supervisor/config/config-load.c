@@ -229,7 +229,7 @@ int config_add_group(struct config *config, struct config_group *group)
     return 0;
 }
 
-/* ---- exchanges and schedules ---- */
+/* ---- exchanges, schedules and limits ---- */
 
 static int load_exchange(void *userdata, const char *path)
 {
@@ -249,21 +249,6 @@ static int load_exchange(void *userdata, const char *path)
                               exchange->name);
 }
 
-static int load_exchanges(struct loader *loader)
-{
-    struct config *config = loader->config;
-    _cleanup_strv_ config_strv names = NULL;
-    int r = config_list_stems(loader->directory, CONFIG_EXCHANGE_SUFFIX, &names);
-
-    if (r < 0)
-        return r;
-    config->exchanges = calloc(strv_length(names) + 1, sizeof(*config->exchanges));
-    if (!config->exchanges)
-        return -ENOMEM;
-    return config_each_file(loader->directory, names, CONFIG_EXCHANGE_SUFFIX, loader->problems,
-                            load_exchange, loader);
-}
-
 static int load_schedule(void *userdata, const char *path)
 {
     struct loader *loader = userdata;
@@ -274,24 +259,6 @@ static int load_schedule(void *userdata, const char *path)
         loader->config->schedules[loader->config->n_schedules++] = schedule;
     return r;
 }
-
-static int load_schedules(struct loader *loader)
-{
-    struct config *config = loader->config;
-    _cleanup_strv_ config_strv names = NULL;
-    int r = config_list_stems(loader->directory, CONFIG_SCHEDULE_SUFFIX, &names);
-
-    if (r < 0)
-        return r;
-    config->schedules = calloc(strv_length(names) + 1, sizeof(*config->schedules));
-    if (!config->schedules)
-        return -ENOMEM;
-    r = config_each_file(loader->directory, names, CONFIG_SCHEDULE_SUFFIX, loader->problems,
-                         load_schedule, loader);
-    return r < 0 ? r : config_check_schedules(config, false);
-}
-
-/* ---- limits ---- */
 
 static int load_limit(void *userdata, const char *path)
 {
@@ -312,20 +279,22 @@ static int load_limit(void *userdata, const char *path)
                               limit->name);
 }
 
-static int load_limits(struct loader *loader)
+/* Loads all files with the suffix. `array`: of pointers to what they become, for which it makes
+ * room. */
+static int load_files(struct loader *loader, const char *suffix, void *array,
+                      int (*load)(void *userdata, const char *path))
 {
-    struct config *config = loader->config;
     _cleanup_strv_ config_strv names = NULL;
-    int r = config_list_stems(loader->directory, CONFIG_LIMIT_SUFFIX, &names);
+    int r = config_list_stems(loader->directory, suffix, &names);
+    void *room;
 
     if (r < 0)
         return r;
-    config->limits = calloc(strv_length(names) + 1, sizeof(*config->limits));
-    if (!config->limits)
+    room = calloc(strv_length(names) + 1, sizeof(void *));
+    if (!room)
         return -ENOMEM;
-    r = config_each_file(loader->directory, names, CONFIG_LIMIT_SUFFIX, loader->problems,
-                         load_limit, loader);
-    return r < 0 ? r : config_check_uses(config);
+    memcpy(array, &room, sizeof(room));
+    return config_each_file(loader->directory, names, suffix, loader->problems, load, loader);
 }
 
 /* ---- the daemon ---- */
@@ -431,20 +400,25 @@ static int set_aside_broken(const struct loader *loader)
 static int read_all(struct loader *loader)
 {
     size_t n_before = loader->problems->n_problems;
+    struct config *config = calloc(1, sizeof(*config));
     int r;
 
-    loader->config = calloc(1, sizeof(*loader->config));
-    if (!loader->config)
+    loader->config = config;
+    if (!config)
         return -ENOMEM;
     r = load_daemon(loader);
     if (r == 0)
         r = load_groups(loader);
     if (r == 0)
-        r = load_exchanges(loader);
+        r = load_files(loader, CONFIG_EXCHANGE_SUFFIX, &config->exchanges, load_exchange);
     if (r == 0)
-        r = load_schedules(loader);
+        r = load_files(loader, CONFIG_SCHEDULE_SUFFIX, &config->schedules, load_schedule);
     if (r == 0)
-        r = load_limits(loader);
+        r = config_check_schedules(config, false);
+    if (r == 0)
+        r = load_files(loader, CONFIG_LIMIT_SUFFIX, &config->limits, load_limit);
+    if (r == 0)
+        r = config_check_uses(config);
     if (r < 0)
         loader->config = config_free(loader->config);
     else if (loader->problems->n_problems > n_before)

@@ -7,32 +7,12 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/unitfile.h"
 #include "shared/protocol/protocol.h"
-#include "supervisor/config/config-directory.h"
-#include "supervisor/config/config-problem.h"
+#include "supervisor/config/config-file.h"
 #include "supervisor/config/keys/draft.h"
 #include "supervisor/config/keys/types.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct config_schedule *config_schedule_free(struct config_schedule *schedule)
-{
-    if (!schedule)
-        return NULL;
-    config_schema_clear(&CONFIG_SCHEDULE_SCHEMA, schedule);
-    config_draft_free(schedule->draft);
-    free(schedule->file_bytes);
-    free(schedule->name);
-    free(schedule->path);
-    free(schedule);
-    return NULL;
-}
-
-static bool is_name(const char *name)
-{
-    return config_name_valid(name) && !strchr(name, '@') &&
-           strlen(name) <= CONFIG_SCHEDULE_NAME_MAX;
-}
 
 static int check_times(const struct config_schedule *schedule)
 {
@@ -93,16 +73,15 @@ static int read_data(struct config_schedule *schedule)
                                 schedule->data_file, problem);
 }
 
-static int read_schedule(struct config_schedule *schedule, struct config_problems *problems)
+static int check(void *file, struct config_draft **draft, bool sound)
 {
-    int r = config_schema_defaults(&CONFIG_SCHEDULE_SCHEMA, schedule);
+    struct config_schedule *schedule = file;
+    int r;
 
-    if (r < 0)
-        return r;
-    schedule->draft = config_draft_new(&CONFIG_SCHEDULE_SCHEMA, schedule, problems);
-    r = schedule->draft ? config_draft_read(schedule->draft, schedule->path) : -ENOMEM;
-    if (r < 0 || !schedule->draft->paths)
-        return r;
+    (void)sound;
+    schedule->draft = TAKE_PTR(*draft);
+    if (!schedule->draft->paths)
+        return 0;
     r = check_times(schedule);
     if (r == 0)
         r = check_key(schedule);
@@ -111,31 +90,33 @@ static int read_schedule(struct config_schedule *schedule, struct config_problem
     return r < 0 ? r : read_data(schedule);
 }
 
+static void clear(void *file)
+{
+    struct config_schedule *schedule = file;
+
+    config_draft_free(schedule->draft);
+    free(schedule->file_bytes);
+}
+
+static const struct config_file_kind SCHEDULE = {
+    .schema = &CONFIG_SCHEDULE_SCHEMA,
+    .suffix = CONFIG_SCHEDULE_SUFFIX,
+    .noun = "a schedule",
+    .size = sizeof(struct config_schedule),
+    .name_max = CONFIG_SCHEDULE_NAME_MAX,
+    .check = check,
+    .clear = clear,
+};
+
 int config_read_schedule(const char *path, struct config_problems *problems,
                          struct config_schedule **ret)
 {
-    struct config_schedule *schedule = calloc(1, sizeof(*schedule));
-    int r;
+    return config_file_read(&SCHEDULE, path, problems, ret);
+}
 
-    *ret = NULL;
-    if (!schedule)
-        return -ENOMEM;
-    schedule->name = config_stem(path, CONFIG_SCHEDULE_SUFFIX);
-    schedule->path = strdup(path);
-    if (!schedule->name || !schedule->path)
-        r = -ENOMEM;
-    else if (is_name(schedule->name))
-        r = read_schedule(schedule, problems);
-    else
-        r = config_problem_add(problems, path, 0,
-                               "not a possible name of a schedule; allowed: up to %d characters "
-                               "of A-Z a-z 0-9 _ . -, the first one a letter or a digit",
-                               CONFIG_SCHEDULE_NAME_MAX);
-    if (r == 0 && is_name(schedule->name))
-        *ret = schedule;
-    else
-        config_schedule_free(schedule);
-    return r;
+struct config_schedule *config_schedule_free(struct config_schedule *schedule)
+{
+    return config_file_free(&SCHEDULE, schedule);
 }
 
 const char *config_schedule_group(const struct config_schedule *schedule)

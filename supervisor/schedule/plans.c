@@ -156,15 +156,6 @@ struct plan *plans_find(const struct plans *plans, const char *name)
                : NULL;
 }
 
-static int note_name(config_strv *list, const char *name)
-{
-    _cleanup_free_ char *file = list ? path_join_n("", 0, name, CONFIG_SCHEDULE_SUFFIX) : NULL;
-
-    if (!list)
-        return 0;
-    return file ? strv_append(list, file + 1) : -ENOMEM;
-}
-
 static int add(struct plans *plans, struct config_schedule *config, config_strv *added)
 {
     struct plan **sorted = reallocarray(plans->sorted, plans->n_plans + 1, sizeof(struct plan *));
@@ -175,7 +166,7 @@ static int add(struct plans *plans, struct config_schedule *config, config_strv 
     if (!sorted)
         return -ENOMEM;
     plans->sorted = sorted;
-    r = note_name(added, config->name);
+    r = strv_append_file(added, config->name, CONFIG_SCHEDULE_SUFFIX);
     if (r == 0)
         r = plan_new(&plan, &plans->context, config);
     if (r < 0)
@@ -207,7 +198,7 @@ static int remove_missing(struct plans *plans, const struct config *config, conf
             plans->sorted[n++] = plan;
             continue;
         }
-        r = r < 0 ? r : note_name(removed, plan->config->name);
+        r = r < 0 ? r : strv_append_file(removed, plan->config->name, CONFIG_SCHEDULE_SUFFIX);
         plan_remove_row(&plans->context, plan->config->name);
         handle_table_remove(&plans->handles, plan->handle);
         plan_free(plan);
@@ -227,7 +218,7 @@ static int take(struct plans *plans, struct config_schedule *config, config_strv
     else if (config_schedule_equal(plan->config, config))
         r = -EALREADY;
     else
-        r = note_name(changed, config->name);
+        r = strv_append_file(changed, config->name, CONFIG_SCHEDULE_SUFFIX);
     if (plan && r == 0)
         r = plan_reconfigure(plan, config);
     if (r < 0 && r != -EALREADY && r != -ENOMEM) {

@@ -191,3 +191,12 @@ bool path_has_dots(const char *path)
     }
     return false;
 }
+
+int strv_append_file(config_strv *strings, const char *name, const char *suffix)
+{
+    _cleanup_free_ char *path = strings ? path_join_n("", 0, name, suffix) : NULL;
+
+    if (!strings)
+        return 0;
+    return path ? strv_append(strings, path + 1) : -ENOMEM;
+}

@@ -291,22 +291,14 @@ static void take_number(const struct request *request, const char *name, uint64_
         *ret = value == 0 ? LIMIT_ROW_NONE : (uint64_t)value;
 }
 
-static bool in_range(struct request *request, const char *name, int64_t min, int64_t max,
-                     const char *allowed)
-{
-    const int64_t value = request_int(request, name, 1);
-
-    return (value >= min && value <= max) || request_refuse(request, name, allowed);
-}
-
 static bool check_set(struct request *request)
 {
     const bool has_rate = request_int(request, "rate", 0) != 0;
     const usec_t period = (usec_t)request_int(request, "period_usec", 0);
 
-    if (!in_range(request, "rate", 0, 1000000, "0 (no limit) to 1000000") ||
-        !in_range(request, "burst", 1, 100000, "1 to 100000") ||
-        !in_range(request, "running", 0, 1000000000, "0 (no limit) to 1000000000"))
+    if (!request_range(request, "rate", 0, 1000000) ||
+        !request_range(request, "burst", 1, 100000) ||
+        !request_range(request, "running", 0, 1000000000))
         return false;
     if (has_rate && (period < USEC_PER_MSEC || period > UINT64_C(24) * 3600 * USEC_PER_SEC))
         return request_refuse(request, "period_usec",

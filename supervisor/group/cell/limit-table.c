@@ -315,15 +315,6 @@ int limit_table_reserve(struct limit_table *table, const struct config_group *co
     return 0;
 }
 
-static int note_name(config_strv *list, const char *name)
-{
-    _cleanup_free_ char *file = list ? path_join_n("", 0, name, CONFIG_LIMIT_SUFFIX) : NULL;
-
-    if (!list)
-        return 0;
-    return file ? strv_append(list, file + 1) : -ENOMEM;
-}
-
 /* A limit that groups in removal still use keeps its bounds. */
 static int drop_missing(struct limit_table *table, const struct config *config,
                         config_strv *removed)
@@ -336,7 +327,7 @@ static int drop_missing(struct limit_table *table, const struct config *config,
         if (config_find_limit(config, limit->name))
             continue;
         if (limit->described && r == 0)
-            r = note_name(removed, limit->name);
+            r = strv_append_file(removed, limit->name, CONFIG_LIMIT_SUFFIX);
         limit->described = false;
         if (list_empty(&limit->limit.uses))
             free_limit(limit);
@@ -359,9 +350,9 @@ static int take(struct limit_table *table, const struct config_limit *config, co
     if (!limit)
         return -ENOMEM;
     if (!limit->described)
-        r = note_name(added, limit->name);
+        r = strv_append_file(added, limit->name, CONFIG_LIMIT_SUFFIX);
     else if (!bounds_equal(&limit->file, &config->bounds))
-        r = note_name(changed, limit->name);
+        r = strv_append_file(changed, limit->name, CONFIG_LIMIT_SUFFIX);
     limit->described = true;
     limit->file = config->bounds;
     apply(table, limit);
