@@ -77,6 +77,12 @@ class Init(Files):
         self.assertTrue(ended.stderr.endswith(f"or run 'chmod o+x {self.directory.name}'\n"), ended.stderr)
         self.assertEqual(self.init("command", "mine").returncode, 0)
 
+    def test_the_workers_user_can_read_the_files_whatever_the_umask_is(self):
+        before = os.umask(0o077)
+        self.addCleanup(os.umask, before)
+        self.assertEqual(self.init("python", "mine").returncode, 0)
+        self.assertEqual([stat.S_IMODE(os.stat(self.path(f"mine{ending}")).st_mode) for ending in (".py", ".group")], [0o755, 0o644])
+
     def test_it_says_what_is_allowed(self):
         self.assertIn("allowed: command, python, c, service, schedule", self.init("perl", "x").stderr)
         self.assertIn("not a possible name", self.init("python", "a/b").stderr)

@@ -198,6 +198,8 @@ static int write_file(const char *name, const struct kind_file *file, const char
 
     (void)snprintf(path, sizeof(path), "%s%s", name, file->ending);
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, file->mode);
+    if (fd >= 0)
+        (void)fchmod(fd, file->mode); /* the workers' user reads it, whatever the umask is */
     stream = fd < 0 ? NULL : fdopen(fd, "w");
     if (stream) {
         put(stream, file->text, name, directory);
