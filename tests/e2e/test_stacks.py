@@ -9,7 +9,7 @@ import subprocess
 import sys
 import unittest
 
-from troupe import BUILD, LIMIT, TestCase, helper, ini
+from troupe import BUILD, LIMIT, SANITIZED, TestCase, can_mount, helper, ini
 
 TRACE = os.path.join(BUILD, "troupe-trace")
 CRASHER = helper("workers/crasher")
@@ -98,6 +98,7 @@ class Program(TestCase):
 
 
 @unittest.skipUnless(os.path.exists(TRACE), "needs libdw")
+@unittest.skipIf(SANITIZED, "the sanitizer handles these signals")
 class Crashes(TestCase):
     def setUp(self):
         self.s = self.started({"crasher": ini(CRASHER, Worker={"TimeoutStopSec": "200ms"}, Jobs={"MaxRetries": 0})})
@@ -144,6 +145,18 @@ class Crashes(TestCase):
         self.assertRegex(death["top"], r"^planted_null, crasher\.c:\d+$")
         self.assertEqual([thread["state"] for thread in death["stack"]], ["crashed", "running"])
         self.assertEqual(self.death("call", timeout_usec=100_000)["stack_missing"], "troupe-trace could not look at the process")
+
+    @unittest.skipUnless(os.getuid() == 0, "needs another user")
+    def test_X2_a_worker_of_another_user_is_found_in_its_sandbox(self):
+        sandboxes = [{}, {"Profile": "strict"}]
+        if can_mount():
+            sandboxes += [{"PrivatePIDs": "yes", "PrivateTmp": "yes", "ProtectSystem": "strict"}]
+        for sandbox in sandboxes:
+            with self.subTest(sandbox=sandbox):
+                self.s = self.started({"crasher": ini(CRASHER, Group={"User": "nobody"}, Sandbox=sandbox, Worker={"TimeoutStopSec": "200ms"},
+                                                   Jobs={"MaxRetries": 0})})
+                self.assertRegex(self.seen("null")["top"], r"^planted_null, crasher\.c:\d+$")
+                self.assertIn("crasher.c:", self.seen("loop", timeout_usec=100_000)["top"])
 
     def test_X3_a_worker_and_a_running_job_are_found(self):
         job = self.s.create("crasher", "call")

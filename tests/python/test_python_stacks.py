@@ -16,6 +16,7 @@ TRACE = os.path.join(e2e.BUILD, "troupe-trace")
 
 @needed
 @unittest.skipUnless(os.path.exists(TRACE), "needs libdw")
+@unittest.skipIf(e2e.SANITIZED, "the sanitizer handles these signals")
 class Stacks(troupe_python.TestCase):
     def death(self, server, how, **options):
         """With stacks: a machine under load may be too slow for the time that a worker waits."""

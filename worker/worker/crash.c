@@ -31,6 +31,7 @@ static pid_t watched;      /* a process that this one forks is not the worker */
 static bool is_restricted; /* only ancestors may trace a process, unless it permits more */
 static struct sigaction before[ELEMENTS(SIGNALS)];
 static atomic_flag crashing = ATOMIC_FLAG_INIT;
+static _Atomic long crashed; /* the thread that has set it */
 
 static void wake_supervisor(void)
 {
@@ -84,19 +85,24 @@ static void act_as_before(size_t i, siginfo_t *info, void *context)
         (void)syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGNALS[i]);
 }
 
-/* Another thread that crashes meanwhile waits for the end of the process. */
+/* Another thread that crashes meanwhile waits for the end of the process. The same one does not:
+ * the kernel ignores abort()'s first signal to process 1 of a PID namespace. */
 static void on_crash(int signo, siginfo_t *info, void *context)
 {
     const struct memory_header *header = inbox;
+    const long thread = syscall(SYS_gettid);
     const int error = errno;
     size_t i = 0;
 
     while (SIGNALS[i] != signo)
         i++;
-    if (atomic_flag_test_and_set(&crashing))
+    if (!atomic_flag_test_and_set(&crashing)) {
+        crashed = thread;
+        if (header && getpid() == watched && is_wanted(header))
+            report(header, signo, info, context);
+    } else if (crashed != thread) {
         (void)poll(NULL, 0, 2 * CRASH_WAIT_MSEC);
-    else if (header && getpid() == watched && is_wanted(header))
-        report(header, signo, info, context);
+    }
     act_as_before(i, info, context);
     errno = error;
 }
