@@ -50,7 +50,8 @@
  * - An object belongs to one thread at a time. Any thread may call troupe_worker_wake(),
  *   troupe_worker_heartbeat(), troupe_client_wake() and troupe_job_is_cancelled(). Nothing is
  *   async-signal-safe, objects share no globals, and the library starts no threads, installs no
- *   signal handlers and prints nothing, unless a function says so.
+ *   signal handlers but those for crashes of workers, and prints nothing, unless a function says
+ *   so.
  * - Structs that begin with struct_size may grow. Initialize them with the macro beside them:
  *   -EINVAL for a size that is too small, -E2BIG for a field that this library does not know.
  */
