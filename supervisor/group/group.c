@@ -339,6 +339,13 @@ static void group_change_limits(struct group *group, const struct config_group *
     limits_end_change(&group->limits);
 }
 
+void group_review_key_limits(struct group *group)
+{
+    if (!limits_change_keys(&group->limits))
+        group_change_limits(group, group->config);
+    group_keep(group);
+}
+
 void group_review_limits(struct group *group)
 {
     group_change_limits(group, group->config);

@@ -227,7 +227,7 @@ static int apply_set(struct store_task *task, struct database *database)
 
 static bool concerns(const char *name, const struct group *group)
 {
-    if (strcmp(name, group->name) == 0 || limit_is_key_of(name, group->name))
+    if (strcmp(name, group->name) == 0)
         return true;
     for (char **used = group->config->uses.strings; used && *used; used++)
         if (strcmp(*used, name) == 0)
@@ -244,7 +244,9 @@ static int take_effect(const struct set_call *call)
     size_t cursor = 0;
 
     while (r == 0 && (group = registry_next(context->registry, &cursor)))
-        if (concerns(call->name, group))
+        if (limit_is_key_of(call->name, group->name))
+            group_review_key_limits(group);
+        else if (concerns(call->name, group))
             group_review_limits(group);
     return r;
 }

@@ -250,6 +250,15 @@ void limits_change(struct limits *limits, const struct config_group *config)
     limit_keys_change(limits);
 }
 
+bool limits_change_keys(struct limits *limits)
+{
+    if (!limits->by_key)
+        return false;
+    limits->keys_set = limit_table_has_keys(limits->table, limits->config->name);
+    limit_keys_change(limits);
+    return true;
+}
+
 void limits_end_change(struct limits *limits)
 {
     for (size_t i = 0; i < limits->n_uses; i++)

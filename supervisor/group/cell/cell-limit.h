@@ -91,6 +91,9 @@ void limits_deinit(struct limits *limits); /* no job is left */
  * Uses=. */
 void limits_change(struct limits *limits, const struct config_group *config);
 void limits_end_change(struct limits *limits);
+/* The bounds of a key change, which takes effect at once; its jobs are looked at in later turns.
+ * Returns false if jobs have not been counted by their keys so far: limits_change() is needed. */
+bool limits_change_keys(struct limits *limits);
 /* Whether something was set at run time of the limits that its jobs have, or may have been. */
 bool limits_are_set(const struct limits *limits);
 
