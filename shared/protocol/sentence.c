@@ -75,6 +75,8 @@ static const struct sentence SENTENCES[] = {
     {"NotDurable", .error = -EMEDIUMTYPE,
      "job {id} is not durable: a durable job cannot depend on it, nor a batch differ from its members"},
     {"NotABatch", .error = -EINVAL, "job {id} is no batch"},
+    {"WaitsForItself", .error = -ELOOP,
+     "the job would wait for one that waits for batch {id}, and the batch for the job"},
     {"BatchOver", .error = -ESTALE, "batch {id} takes no more members"},
     {"UniqueTaken", .error = -ENOTUNIQ, "job {holder} has the same unique key"},
     {"JobExists", .error = -EEXIST,

@@ -68,11 +68,11 @@ static int find_tied(const struct group *group, const struct cell_request *reque
     return 0;
 }
 
-/* Whether the job may join the batch. It cannot wait for the batch that waits for it. */
+/* Whether the job may join the batch. */
 static int check_batch(const struct group *group, const struct tie_list *list)
 {
     const struct job *batch = list->batch.job;
-    const struct job_fate *fate;
+    struct job_fate *fate;
 
     if (!batch || !job_is_batch(batch))
         return CELL_E_NO_BATCH;
@@ -81,10 +81,7 @@ static int check_batch(const struct group *group, const struct tie_list *list)
         return CELL_E_BATCH_OVER;
     if (group->config->durable != (batch->record != NULL))
         return CELL_E_NOT_DURABLE;
-    for (unsigned i = 0; i < list->n; i++)
-        if (list->parents[i].job == batch)
-            return CELL_E_BATCH_OVER;
-    return 0;
+    return list->n > 0 && ties_circle(fate, list) ? CELL_E_CIRCLE : 0;
 }
 
 static int find_all(const struct group *group, const struct cell_request *request)

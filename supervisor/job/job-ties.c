@@ -208,6 +208,60 @@ static int add_all(struct job_table *table, struct job *job, const struct tie_li
     return ties->batch ? 0 : -ENOMEM;
 }
 
+/* ---- circles ---- */
+
+/* The fates that a walk has come to, from a batch up to all that waits for it. */
+struct walk {
+    const struct tie_list *list;
+    struct job_fate *seen[TIES_CIRCLE_MAX];
+    unsigned n, n_edges;
+    bool found;
+};
+
+static void walk_to_job(struct walk *walk, const struct job *job)
+{
+    for (unsigned i = 0; job && i < walk->list->n; i++)
+        walk->found = walk->found || walk->list->parents[i].job == job;
+}
+
+static void walk_to(struct walk *walk, struct job_fate *fate)
+{
+    if (!fate || fate->seen || walk->n == ELEMENTS(walk->seen))
+        return;
+    fate->seen = true;
+    walk->seen[walk->n++] = fate;
+    walk_to_job(walk, fate->job);
+}
+
+static void walk_on(struct walk *walk, const struct job_fate *fate)
+{
+    const struct job_ties *own = fate->job ? job_own_ties(fate->job) : NULL;
+
+    if (own)
+        walk_to(walk, own->batch);
+    list_for_each (node, &fate->children) {
+        const struct job *child = list_entry(node, struct job_edge, of_parent)->child;
+
+        if (walk->found || walk->n_edges++ == TIES_CIRCLE_MAX)
+            return;
+        walk_to_job(walk, child);
+        walk_to(walk, job_own_fate(child));
+        walk_to(walk, job_own_ties(child)->batch);
+    }
+}
+
+bool ties_circle(struct job_fate *batch, const struct tie_list *list)
+{
+    struct walk walk = {.list = list};
+
+    walk_to(&walk, batch);
+    for (unsigned i = 0; i < walk.n && !walk.found; i++)
+        walk_on(&walk, walk.seen[i]);
+    for (unsigned i = 0; i < walk.n; i++)
+        walk.seen[i]->seen = false;
+    return walk.found;
+}
+
 int ties_add(struct job_table *table, struct job *job, const struct tie_list *list)
 {
     struct job_ties *ties = job_own_ties(job);

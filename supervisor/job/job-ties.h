@@ -42,6 +42,7 @@ struct job_fate {
     struct batch_tally tally;
     bool is_batch;
     bool held;   /* it is being decided: not freed */
+    bool seen;   /* by ties_circle() */
     uint8_t end; /* enum job_state; 0 = it is live */
     char id[];   /* terminated */
 };
@@ -101,6 +102,11 @@ static inline bool job_waits_for_others(const struct job *job)
 
 /* ---- new jobs ---- */
 
+/* Whether a new member of the batch that waits for the jobs of the list would wait for itself, as
+ * one of these waits for the batch, perhaps through others. Looks at so many: a longer circle is
+ * not found. */
+#define TIES_CIRCLE_MAX 1000u
+bool ties_circle(struct job_fate *batch, const struct tie_list *list);
 /* Ties a job that is new, or is restored, to what the list names by ids and keys. Returns 0 or
  * -ENOMEM: the job keeps what it has got until it is freed. */
 int ties_add(struct job_table *table, struct job *job, const struct tie_list *list);

@@ -379,7 +379,17 @@ class Batches(Ties):
     def test_Q10_a_member_does_not_wait_for_its_batch(self):
         for s, group in self.both():
             batch = self.open(s, group)
-            self.refused("BatchOver", self.after, s, group, batch, batch=batch)
+            self.assertEqual(self.refused("WaitsForItself", self.after, s, group, batch, batch=batch)["id"], batch)
+            last = self.after(s, group, self.after(s, group, batch))
+            self.assertEqual(self.refused("WaitsForItself", self.after, s, group, last, batch=batch)["id"], batch)
+            within = self.open(s, group)
+            inner = self.after(s, group, self.after(s, group, batch), batch=within)
+            self.assertEqual(self.refused("WaitsForItself", self.after, s, group, within, batch=batch)["id"], batch)
+            member = self.after(s, group, s.create(group, "echo"), batch=batch)
+            self.close(s, batch)
+            self.close(s, within)
+            for id in batch, member, last, inner, within:
+                self.assertEqual(s.wait_job(id)["state"], "succeeded")
             self.assertEqual(self.refused("BadOption", self.open, s, group, batch=batch)["option"], "batch")
 
     def test_Q10_a_batch_and_its_members_are_durable_or_not(self):

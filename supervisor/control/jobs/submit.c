@@ -78,7 +78,7 @@ static void refuse(struct request *request, const struct group *group,
         problem = group_store_problem(group);
         request_fail_string(request, error, "problem", problem ? problem : refusal->text);
     } else if (r == CELL_E_NO_PARENT || r == CELL_E_NOT_DURABLE || r == CELL_E_NO_BATCH ||
-               r == CELL_E_BATCH_OVER) {
+               r == CELL_E_BATCH_OVER || r == CELL_E_CIRCLE) {
         request_fail_string(request, error, "id", wanted->rare->ties->problem);
     } else if (r == CELL_E_UNREADABLE) {
         (void)snprintf(needed, sizeof(needed), "the right to read job %s, or to change the batch",

@@ -122,6 +122,7 @@ enum {
     CELL_E_NOT_DURABLE, /* Durable=yes, but that job is not durable; or for a batch, vice versa */
     CELL_E_NO_BATCH,    /* that job is no batch */
     CELL_E_BATCH_OVER,  /* that batch is closed, and its members have ended */
+    CELL_E_CIRCLE,      /* a job that it is to wait for waits for that batch */
     CELL_E_UNSURE,      /* Durable=yes: the row may be on disk, or the job has run without one */
     CELL_E_DURABLE,     /* moved: it is durable and the other group is not, or the reverse */
     CELL_E_MOVING,      /* moved: it is being written for that reason already */

@@ -42,6 +42,7 @@ static const struct refusal REFUSALS[] = {
     [CELL_E_NOT_DURABLE] = {EMEDIUMTYPE, "NotDurable",
                             "a durable job cannot depend on one that is not durable"},
     [CELL_E_NO_BATCH] = {EINVAL, "NotABatch", "that job is no batch"},
+    [CELL_E_CIRCLE] = {ELOOP, "WaitsForItself", "it would wait for a job that waits for its batch"},
     [CELL_E_BATCH_OVER] = {ESTALE, "BatchOver", "the batch is closed, and its members have ended"},
     [CELL_E_UNSURE] = {ECONNRESET, "StoreFailed",
                        "the disk failed while the job was written; ask for it by its id once the "
