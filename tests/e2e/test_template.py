@@ -6,6 +6,7 @@ import signal
 import unittest
 from pathlib import Path
 
+from test_sandbox import landlock_abi
 from troupe import LIMIT, QUICK, Cgroup, TestCase, can_mount, ended, helper, ini
 
 WARM = helper("workers/warm")
@@ -101,6 +102,14 @@ class Template(Case):
         template = self.forked(s)
         self.assertEqual(os.stat(f"/proc/{template}/mem").st_uid, 0)
         self.assertEqual(os.stat(f"/proc/{s.worker('warm/0')['pid']}/mem").st_uid, pwd.getpwnam("nobody").pw_uid)
+
+    @unittest.skipUnless(os.geteuid() == 0 and landlock_abi() >= 6, "needs root and Linux 6.12")
+    def test_workers_cannot_reach_the_memory_of_one_that_loads(self):
+        s = self.warm("hang", wait=None, Group={"User": "nobody"})
+        self.assertEqual(self.ask(s, f"reach {self.ask(s, 'pid')}"), "1")
+        template = s.until(lambda: s.worker("warm/0").get("template", {}).get("pid"))
+        self.assertEqual(self.ask(s, f"reach {template}"), "0")
+        os.kill(template, signal.SIGKILL)
 
     def test_its_death_ends_no_worker(self):
         s = self.warm()

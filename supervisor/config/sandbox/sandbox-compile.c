@@ -170,6 +170,10 @@ static bool may_mount(const struct config_group *group, const struct sandbox *sa
 
 static void take_scopes(const struct config_group *group, struct sandbox *sandbox)
 {
+    /* Processes outside the domain can also not be traced: a template that loads could be, by a
+     * worker that runs meanwhile. */
+    if (group->template == CONFIG_TEMPLATE_SLOT)
+        sandbox->scopes = LANDLOCK_SCOPE_SIGNALS;
     if (group->profile == CONFIG_PROFILE_STRICT && !may_mount(group, sandbox))
         sandbox->scopes =
             LANDLOCK_SCOPE_SIGNALS | (group->private_network ? LANDLOCK_SCOPE_ABSTRACT_SOCKETS : 0);
@@ -194,7 +198,7 @@ int sandbox_compile(const struct config_group *group, const struct names *names,
     r = take_filter(group, names, compiled);
     if (r == 0)
         r = filter_logged_calls(group, &compiled->logged);
-    if (r < 0 || (!has_sandbox(group) && !compiled->filter))
+    if (r < 0 || (!has_sandbox(group) && !compiled->filter && sandbox->scopes == 0))
         sandbox_free(sandbox);
     else
         *ret = sandbox;

@@ -2,7 +2,8 @@
 /*
  * A worker that may have a template. Its jobs: "warmed" is the pid of the process that loaded,
  * "pid" the worker's own, "facts" what it has inherited, "atfork" how often fork handlers have run,
- * "kill" kills it, "leave" leaves a process behind.
+ * "kill" kills it, "leave" leaves a process behind, "reach PID" says whether it can open the memory
+ * of that process.
  *
  * WARM=FILE names a file whose first word says what loading does: "threads", "socket", "epoll",
  * "child", "die", "hang". When it is to fork, "deaf" stops the template and "mortal" kills it, and
@@ -10,6 +11,7 @@
  */
 #include "worker/troupe.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -174,6 +176,16 @@ static pid_t leave(void)
     return pid;
 }
 
+static bool can_reach(const char *pid, size_t size)
+{
+    char path[64];
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "/proc/%.*s/mem", (int)size, pid);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    return fd >= 0 && close(fd) == 0;
+}
+
 static int handle(struct troupe_job *job, void *unused)
 {
     size_t size;
@@ -195,6 +207,8 @@ static int handle(struct troupe_job *job, void *unused)
         (void)raise(SIGKILL);
     else if (memcmp(payload, "leave", 5) == 0)
         (void)snprintf(text, sizeof(text), "%d", (int)leave());
+    else if (size > 6 && memcmp(payload, "reach ", 6) == 0)
+        (void)snprintf(text, sizeof(text), "%d", can_reach(payload + 6, size - 6));
     return troupe_job_succeed(job, all ? all : text, all ? size : strlen(text));
 }
 

@@ -312,6 +312,8 @@ TEST(signals_and_sockets_are_scoped_where_that_takes_nothing_away)
                       LANDLOCK_SCOPE_SIGNALS | LANDLOCK_SCOPE_ABSTRACT_SOCKETS);
     group = load_group("User=nobody\n[Sandbox]\nProfile=strict\nPrivateNetwork=no\n");
     ck_assert_uint_eq(group->sandbox->scopes, LANDLOCK_SCOPE_SIGNALS);
+    group = load_group("User=nobody\n[Pool]\nTemplate=slot\n");
+    ck_assert_uint_eq(group->sandbox->scopes, LANDLOCK_SCOPE_SIGNALS);
 }
 
 TEST(a_group_without_these_keys_has_no_sandbox)
