@@ -828,6 +828,14 @@ class Refusals(Import):
         self.assertIn("# Not imported: MAILTO=x. Instead: troupectl deaths", ended.stdout)
         self.assertEqual(len(ended.stderr.splitlines()), 1)
 
+    def test_a_service_and_its_timer_are_one_group(self):
+        self.write("x.service", "[Service]\nUser=nobody\nExecStart=/bin/true\n")
+        self.write("x.timer", "[Timer]\nOnCalendar=daily\nPersistent=yes\n")
+        self.write("x.service.d/a.conf", "[Service]\nNice=1\n")
+        ended = self.run_import("x.service", "x.timer")
+        self.assertEqual((ended.returncode, re.findall(r"^# ---- (.*) ----$", ended.stdout, re.M)), (0, ["x.group", "x.schedule"]))
+        self.assertIn("\nNice=1\n", ended.stdout)
+
     def test_each_workaround_of_the_manual_is_in_the_comments(self):
         source = Path(TOP, "supervisor/config/troupe.group.5").read_text(encoding="utf-8")
         source = source[source.index("These settings of units have no counterpart"):]

@@ -163,8 +163,10 @@ static void read_unit(struct unit *unit, const char *path, const char *suffix)
         unit->prefix = import_text(import, "%.*s", (int)(at - name), name);
         names[1] = import_text(import, "%s@%s", unit->prefix, suffix);
     }
+    const bool here = *own != '\0' || access(names[0], F_OK) == 0 || access(names[1], F_OK) == 0;
+
     for (size_t i = 0; i < ELEMENTS(DIRECTORIES); i++)
-        if (*own == '\0' || strncmp(own, "/etc/systemd/system/", 20) == 0 ||
+        if (!here || strncmp(own, "/etc/systemd/system/", 20) == 0 ||
             strstr(own, "/lib/systemd/system/"))
             directories[n++] = DIRECTORIES[i];
     for (size_t i = 0; !unit->found && i < 2 * n; i++)
@@ -575,6 +577,18 @@ static void add_service(struct unit *unit, struct unit *timer)
               import_text(import, "troupectl do %s", unit->base.file->name));
 }
 
+/* A service may be named twice: by itself, and by its timer. */
+static bool is_imported(const struct unit *unit)
+{
+    const char *name = import_name(unit->base.import, unit->stem, CONFIG_GROUP_SUFFIX);
+    const struct import_file *file = unit->base.import->files;
+
+    while (file &&
+           (strcmp(file->name, name) != 0 || strcmp(file->from, unit->settings.items[0].path) != 0))
+        file = file->next;
+    return file;
+}
+
 /* `path` is that of a service, or of a timer, which may name another service. */
 static void import_unit(struct import *import, const struct operands *operands, const char *path)
 {
@@ -595,7 +609,7 @@ static void import_unit(struct import *import, const struct operands *operands, 
         import_mistake(import, path, 0, "no such unit");
     else if (unit.settings.n == 0 && import->n_mistakes == 0)
         import_mistake(import, path, 0, "an empty unit");
-    else if (import->n_mistakes == 0)
+    else if (import->n_mistakes == 0 && !is_imported(&unit))
         add_service(&unit, &timer);
     free(unit.settings.items);
     free(timer.settings.items);
