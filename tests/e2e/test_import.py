@@ -39,7 +39,7 @@ CASES = {
              stdout_logfile_maxbytes=10MB
 
              [program:shop-queue]
-             command=/srv/bin/celery -A shop worker -l info
+             command=../bin/celery -A shop worker -l info
              directory=/srv/app
              user=www-data
              numprocs=1
@@ -66,7 +66,7 @@ CASES = {
          "shop-queue.group": """\
              Type=service
              User=www-data
-             ExecStart=/srv/bin/celery -A shop worker -l info
+             ExecStart=/bin/sh -c 'exec ../bin/celery -A shop worker -l info'
              WorkingDirectory=/srv/app
              Environment=DJANGO_SETTINGS_MODULE=shop.settings
              Environment=LANG=C.UTF-8
@@ -314,12 +314,14 @@ CASES = {
     "cron: input": (
         {"tab": """\
              HOME=/srv/app
+             ODD="a\x01 b"
              @daily cat%Good morning,%%it is 100\\% "ready".
              """}, ["tab", "--user", "nobody"], 0,
         {"cat.group": r"""
              User=nobody
              WorkingDirectory=/srv/app
              Environment=HOME=/srv/app
+             Environment='ODD=a\x01 b'
              ExecStart=exec /bin/sh -c "{\ncat\n} <<'END-OF-INPUT'\nGood morning,\n\nit is 100%% \"ready\".\nEND-OF-INPUT\n"
              MaxRetries=0
              """,
@@ -804,6 +806,10 @@ class Refusals(Import):
         self.refused("c.service", "[Service]\nUser=nobody\nExecStart=/bin/sh 'a\nbad\n", "4: neither [Section], Key=value, nor a comment (# or ;)")
         self.refused("d.service", "[Service]\nUser=nobody\nExecStart=/bin/sh 'a\n", "3: ExecStart: a quote is not closed")
         self.refused("e.service", "[Service]\nUser=nobody\nExecStart=/bin/a\nExecStart=/bin/b\n", "4: a second ExecStart=, which only Type=oneshot may have")
+        self.refused("e2.service", "[Service]\nUser=nobody\nExecStart=bin/a\n", "3: ExecStart: the path of the program is not absolute")
+        self.write("e4.service", "[Service]\nUser=nobody\nExecStart=/bin/true\n")
+        self.refused("e4.timer", "[Timer]\nOnCalendar=Mon-Fry 10:00\n", "2: OnCalendar: column 5: the weekday must be Mon to Sun")
+        self.refused("e3.timer", "[Timer]\nUnit=e3.target\n", "Unit=e3.target is no service")
         self.refused("f.service", "[Service]\nUser=nobody\n", "no ExecStart= in [Service]")
         self.refused("g@.service", "[Service]\nExecStart=/bin/a\n", "a template: name an instance, such as g@NAME.service")
         self.refused("h", "# nothing\n", "no program and no command to import")
@@ -832,6 +838,9 @@ class Refusals(Import):
         self.write("x.service", "[Service]\nUser=nobody\nExecStart=/bin/true\n")
         self.write("x.timer", "[Timer]\nOnCalendar=daily\nPersistent=yes\n")
         self.write("x.service.d/a.conf", "[Service]\nNice=1\n")
+        self.write("y.service", "[Service]\nUser=nobody\nExecStart=/bin/true\n")
+        self.write("y.timer", "[Timer]\nOnBootSec=5min\n")
+        self.assertIn("# Not imported (y.timer:2): OnBootSec=5min\n#   Instead: troupectl do y\n", self.run_import("y.timer").stdout)
         ended = self.run_import("x.service", "x.timer")
         self.assertEqual((ended.returncode, re.findall(r"^# ---- (.*) ----$", ended.stdout, re.M)), (0, ["x.group", "x.schedule"]))
         self.assertIn("\nNice=1\n", ended.stdout)

@@ -20,9 +20,12 @@ void import_quote(struct buffer *buffer, const char *word)
 {
     const size_t size = strlen(word);
     const char quote = strpbrk(word, "'\n") ? '"' : '\'';
+    bool plain = size > 0 && strcmp(word, ";") != 0;
     char escape[8];
 
-    if (size > 0 && strcmp(word, ";") != 0 && strcspn(word, " \t\r\n\v\f'\"\\") == size) {
+    for (size_t i = 0; i < size; i++)
+        plain = plain && !strchr(" '\"\\", word[i]) && !iscntrl((unsigned char)word[i]);
+    if (plain) {
         buffer_add(buffer, word, size);
         return;
     }

@@ -92,10 +92,14 @@ static const char *value_of(const struct import_unit *unit, const struct import_
 
     if (strcmp(name, "program_name") == 0 || strcmp(name, "group_name") == 0)
         return colon ? colon + 1 : "";
-    if (strcmp(name, "here") == 0)
-        return slash
-                   ? import_text(unit->import, "%.*s", (int)(slash - setting->path), setting->path)
-                   : ".";
+    if (strcmp(name, "here") == 0) {
+        const char *own =
+            slash ? import_text(unit->import, "%.*s", (int)(slash - setting->path), setting->path)
+                  : ".";
+        _cleanup_free_ char *here = realpath(own, NULL);
+
+        return here ? import_text(unit->import, "%s", here) : own;
+    }
     if (strcmp(name, "numprocs") == 0)
         return import_value(unit->settings, setting->section, "numprocs", "1");
     if (strcmp(name, "host_node_name") != 0)
@@ -207,6 +211,9 @@ static void set_command(struct import_unit *unit, const struct import_setting *s
     while (valid && next_word(unit->import, &at, &word)) {
         valid = word && add_word(unit, setting, word, &command, &plain);
         import_command_end_word(&command);
+        /* A shell finds a program by a path that begins at WorkingDirectory=. */
+        command.needs_shell |= command.line.size == plain.size && plain.size > 0 &&
+                               *plain.bytes != '/' && memchr(plain.bytes, '/', plain.size);
     }
     buffer_deinit(&plain);
     if (strstr(setting->value, "%(ENV_"))

@@ -559,6 +559,10 @@ static void add_service(struct unit *unit, struct unit *timer)
                            import_find(&timer->settings, NULL, "OnUnitActiveSec") ||
                            import_find(&timer->settings, NULL, "OnUnitInactiveSec");
 
+    const struct import_setting *untimed = timer->settings.n > 0
+                                               ? &timer->settings.items[timer->settings.n - 1]
+                                               : import_find(&unit->settings, NULL, "Type");
+
     unit->is_job = timer->found || strcmp(type, "oneshot") == 0;
     unit->base.file = import_file(import, unit->stem, CONFIG_GROUP_SUFFIX, &place);
     if (!unit->base.file)
@@ -573,7 +577,7 @@ static void add_service(struct unit *unit, struct unit *timer)
     if (has_times)
         add_schedule(timer, unit->base.file->name);
     else if (unit->is_job)
-        leave(&unit->base, import_find(&unit->settings, NULL, "Type"), "Group",
+        leave(&unit->base, untimed ? untimed : &place, "Group",
               import_text(import, "troupectl do %s", unit->base.file->name));
 }
 
@@ -601,6 +605,11 @@ static void import_unit(struct import *import, const struct operands *operands, 
     if (timer.found)
         path = import_text(import, "%.*s%s", (int)(base_of(path) - path), path,
                            import_value(&timer.settings, NULL, "Unit", base_of(path)));
+    if (!config_ends_with(base_of(path), SERVICE)) {
+        import_mistake(import, timer.path, 0, "Unit=%s is no service", base_of(path));
+        free(timer.settings.items);
+        return;
+    }
     read_unit(&unit, path, SERVICE);
     if (unit.stem[strlen(unit.stem) - 1] == '@')
         import_mistake(import, path, 0, "a template: name an instance, such as %sNAME%s", stem,

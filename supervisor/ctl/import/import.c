@@ -186,6 +186,9 @@ void import_set(struct import *import, struct import_file *file,
     import->failed = import->failed || r < 0;
     if (!known)
         import_leave(import, file, "", setting, "no counterpart");
+    else if (r == CONFIG_KEY_E_INVALID &&
+             import_matches("ExecStart On*", key)) /* the file needs it */
+        import_mistake(import, setting->path, setting->line, "%s: %s", setting->key, reason);
     else if (r == CONFIG_KEY_E_INVALID)
         import_leave(import, file, known->section, setting,
                      import_text(import, "%s=, %s; allowed: %s", key, reason, known->allowed));
