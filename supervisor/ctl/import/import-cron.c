@@ -120,8 +120,7 @@ static bool is_one_of(const char *words, const char *word, size_t size)
            strstr(words, padded);
 }
 
-/* What the command is called: its first word that says what it does, without directory and suffix.
- */
+/* Names a command after its first word that says what it does, without directory and suffix. */
 static const char *name_of(struct import *import, const char *command)
 {
     bool prepares = false, skips = false;

@@ -6,236 +6,26 @@
  */
 
 #include "shared/base/cleanup.h"
-#include "shared/base/unitfile.h"
 #include "supervisor/config/config-directory.h"
 #include "supervisor/config/config-load.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/config/syntax/values.h"
 #include "supervisor/config/syntax/words.h"
 #include "supervisor/ctl/import/import-command.h"
+#include "supervisor/ctl/import/import-systemd-unit.h"
 #include "supervisor/ctl/import/import.h"
-#include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
-#define SERVICE ".service"
-#define TIMER   ".timer"
-
 #define OUTPUT   "output goes to the log; a shell redirects it elsewhere"
 #define STOPPING "handle KillSignal= in the program, or with trap in a shell that starts it"
-
-/* The strongest first. */
-static const char *const DIRECTORIES[] = {"/etc/systemd/system/", "/run/systemd/system/",
-                                          "/usr/local/lib/systemd/system/",
-                                          "/usr/lib/systemd/system/"};
-
-/* All that is imported. */
-struct operands {
-    const char *const *paths;
-    size_t n;
-};
-
-struct unit {
-    struct import_unit base;
-    const struct operands *operands;
-    const char *path;              /* of the file that is read */
-    const char *name, *stem;       /* "web@8080.service", "web@8080" */
-    const char *prefix, *instance; /* "web", "8080"; NULL = no instance */
-    const char *user;
-    struct import_settings settings;
-    bool is_job;
-    bool found;
-};
-
-static struct unit *unit_of(const struct import_unit *base)
-{
-    return (struct unit *)(uintptr_t)base; /* its first member */
-}
-
-/* ---- reading ---- */
-
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
-static int on_section(void *userdata, unsigned line, const char *section)
-{
-    (void)userdata;
-    (void)line;
-    return strcmp(section, "Install") == 0 || strncmp(section, "X-", 2) == 0 ? UNITFILE_E_SKIP : 0;
-}
-
-static int on_problem(void *userdata, unsigned line, const char *text)
-{
-    struct unit *unit = userdata;
-
-    import_mistake(unit->base.import, unit->path, line, "%s", text);
-    return 0;
-}
-
-/* Whether assignments of the key add up. */
-static bool is_list(const char *name)
-{
-    const struct config_key *key = config_schema_find(&CONFIG_GROUP_SCHEMA, name);
-
-    if (import_matches("Type Restart* Timeout* RuntimeMaxSec Standard* DynamicUser", name))
-        return false;
-    if (!key || strcmp(name, "ExecStart") == 0)
-        key = config_schema_find(&CONFIG_SCHEDULE_SCHEMA, name);
-    return !key || key->size == sizeof(struct config_strings) ||
-           key->size == sizeof(struct config_statuses);
-}
-
-/* An empty assignment resets a list, and so does each one of a key that is none. */
-static int on_assignment(void *userdata, const struct unitfile_assignment *assignment)
-{
-    struct unit *unit = userdata;
-    struct import *import = unit->base.import;
-    struct import_settings *settings = &unit->settings;
-    size_t n = 0;
-
-    for (size_t i = 0; i < settings->n; i++)
-        if (strcmp(settings->items[i].key, assignment->key) != 0 ||
-            (*assignment->value != '\0' && is_list(assignment->key)))
-            settings->items[n++] = settings->items[i];
-    settings->n = n;
-    if (*assignment->value != '\0' || strcmp(assignment->key, "CapabilityBoundingSet") == 0)
-        import_add(import, settings,
-                   (struct import_setting){import_text(import, "%s", assignment->section),
-                                           import_text(import, "%s", assignment->key),
-                                           import_text(import, "%s", assignment->value), unit->path,
-                                           assignment->line});
-    return import->failed ? -ENOMEM : 0;
-}
-
-/* Returns false if there is no such file; another failure is a mistake. */
-static bool read_file(struct unit *unit, const char *path)
-{
-    const struct unitfile_handlers handlers = {.section = on_section,
-                                               .assignment = on_assignment,
-                                               .problem = on_problem,
-                                               .userdata = unit};
-    _cleanup_free_ char *text = NULL;
-    size_t size;
-    int r = unitfile_read(path, &text, &size);
-
-    if (r == -ENOENT)
-        return false;
-    unit->path = path;
-    if (r == 0)
-        (void)unitfile_parse(text, size, &handlers);
-    else
-        import_mistake(unit->base.import, path, 0, "%s",
-                       r < 0 ? strerror(-r) : "not a regular file: the unit is masked, or none");
-    return true;
-}
-
-static void read_drop_ins(struct unit *unit, const char *directory, const char *name)
-{
-    const char *path = import_text(unit->base.import, "%s%s.d", directory, name);
-    _cleanup_strv_ config_strv names = NULL;
-
-    (void)config_list(path, CONFIG_DROPIN_SUFFIX, &names);
-    for (size_t i = 0; names && names[i]; i++)
-        (void)read_file(unit, import_text(unit->base.import, "%s/%s", path, names[i]));
-}
-
-/* Reads a unit and its drop-ins: from its directory, or if that is one of systemd's, or is not
- * given, from all of these. An instance is read from its template. */
-static void read_unit(struct unit *unit, const char *path, const char *suffix)
-{
-    struct import *import = unit->base.import;
-    const char *name = base_of(path), *at = strchr(name, '@');
-    const char *own = import_text(import, "%.*s", (int)(name - path), path);
-    const char *names[2] = {name, name}, *directories[ELEMENTS(DIRECTORIES) + 1] = {own};
-    size_t n = 1;
-
-    unit->base.settings = &unit->settings;
-    unit->name = name;
-    unit->stem = import_text(import, "%.*s", (int)(strlen(name) - strlen(suffix)), name);
-    unit->prefix = unit->stem;
-    if (at && unit->stem[at - name + 1] != '\0') {
-        unit->instance = unit->stem + (at - name) + 1;
-        unit->prefix = import_text(import, "%.*s", (int)(at - name), name);
-        names[1] = import_text(import, "%s@%s", unit->prefix, suffix);
-    }
-    const bool here = *own != '\0' || access(names[0], F_OK) == 0 || access(names[1], F_OK) == 0;
-
-    for (size_t i = 0; i < ELEMENTS(DIRECTORIES); i++)
-        if (!here || strncmp(own, "/etc/systemd/system/", 20) == 0 ||
-            strstr(own, "/lib/systemd/system/"))
-            directories[n++] = DIRECTORIES[i];
-    for (size_t i = 0; !unit->found && i < 2 * n; i++)
-        unit->found =
-            read_file(unit, import_text(import, "%s%s", directories[i % n], names[i / n]));
-    /* The strongest last, and those of an instance. */
-    for (size_t i = 2 * n; unit->found && i-- > 0;)
-        if (i < n || names[1] != names[0])
-            if (i % n > 0 || n == 1)
-                read_drop_ins(unit, directories[i % n], names[i / n]);
-}
-
-/* ---- specifiers ---- */
-
-/* Returns NULL if the specifier has no fixed value. */
-static const char *specifier(const struct unit *unit, char letter)
-{
-    static const struct {
-        char letter;
-        const char *value;
-    } FIXED[] = {{'%', "%"},        {'t', "/run"}, {'S', "/var/lib"}, {'C', "/var/cache"},
-                 {'L', "/var/log"}, {'E', "/etc"}, {'T', "/tmp"},     {'V', "/var/tmp"},
-                 {'h', "/root"},    {'u', "root"}, {'U', "0"},        {'s', "/bin/sh"}};
-    char *instance = (char *)(uintptr_t)import_text(unit->base.import, "%s",
-                                                    unit->instance ? unit->instance : "");
-
-    for (size_t i = 0; i < ELEMENTS(FIXED); i++)
-        if (FIXED[i].letter == letter)
-            return FIXED[i].value;
-    if (letter == 'n')
-        return unit->name;
-    if (letter == 'N')
-        return unit->stem;
-    if (letter == 'p' || letter == 'P')
-        return unit->prefix;
-    for (char *at = instance; letter != 'i' && *at != '\0'; at++)
-        *at = *at == '-' ? '/' : *at;
-    if (letter == 'f')
-        return import_text(unit->base.import, "/%s", instance);
-    return letter == 'i' || letter == 'I' ? instance : NULL;
-}
-
-static const char *expand(const struct import_unit *base, const struct import_setting *setting,
-                          const char *text)
-{
-    struct buffer expanded = BUFFER_NULL;
-
-    (void)setting;
-    for (; *text != '\0'; text++) {
-        const char *value = *text == '%' && text[1] ? specifier(unit_of(base), text[1]) : NULL;
-
-        if (*text == '%' && text[1] && !value) {
-            buffer_deinit(&expanded);
-            return NULL;
-        }
-        if (value)
-            buffer_add_string(&expanded, value);
-        else
-            buffer_add_char(&expanded, *text);
-        text += value != NULL;
-    }
-    return import_take(base->import, &expanded);
-}
 
 /* ---- commands ---- */
 
 /* Adds a word, in which a shell expands variables: "${NAME}", and "$NAME" if that is the word. */
-static void add_word(const struct unit *unit, struct import_command *command, const char *word,
-                     bool plain)
+static void add_word(const struct systemd_unit *unit, struct import_command *command,
+                     const char *word, bool plain)
 {
     struct import *import = unit->base.import;
     const size_t name = *word == '$' ? strspn(word + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -263,7 +53,7 @@ static void add_word(const struct unit *unit, struct import_command *command, co
 }
 
 /* Translates one command line, which is added to `command`. Returns false if it cannot be. */
-static bool add_command(struct unit *unit, const struct import_setting *setting,
+static bool add_command(struct systemd_unit *unit, const struct import_setting *setting,
                         struct import_command *command)
 {
     struct import *import = unit->base.import;
@@ -284,7 +74,7 @@ static bool add_command(struct unit *unit, const struct import_setting *setting,
             import, unit->base.file, "Group", setting,
             "SuccessExitStatus= for -, User= for + and !, sh -c 'exec -a NAME' in bash for @");
     for (size_t i = 0; words[i]; i++) {
-        const char *word = expand(&unit->base, setting, words[i]);
+        const char *word = systemd_unit_expand(&unit->base, setting, words[i]);
 
         if (!word)
             import_leave(import, unit->base.file, "Group", setting,
@@ -296,7 +86,7 @@ static bool add_command(struct unit *unit, const struct import_setting *setting,
     return true;
 }
 
-static void set_command(struct unit *unit)
+static void set_command(struct systemd_unit *unit)
 {
     struct import *import = unit->base.import;
     const struct import_setting *setting = NULL;
@@ -343,7 +133,7 @@ static void leave(struct import_unit *unit, const struct import_setting *setting
 
 static void convert_type(struct import_unit *unit, const struct import_setting *setting)
 {
-    if (unit_of(unit)->is_job)
+    if (systemd_unit_of(unit)->is_job)
         return;
     if (strcmp(setting->value, "notify-reload") == 0)
         set(unit, setting, "ReloadSignal", "SIGHUP");
@@ -382,7 +172,7 @@ static void convert_restart(struct import_unit *unit, const struct import_settin
 {
     const char *value = setting->value;
 
-    if (unit_of(unit)->is_job) {
+    if (systemd_unit_of(unit)->is_job) {
         if (strcmp(value, "no") != 0)
             leave(unit, setting, "Jobs", "MaxRetries=");
         return;
@@ -399,7 +189,7 @@ static void convert_restart(struct import_unit *unit, const struct import_settin
 /* The pause does not grow, unless the unit says so. */
 static void convert_pause(struct import_unit *unit, const struct import_setting *setting)
 {
-    const bool is_job = unit_of(unit)->is_job;
+    const bool is_job = systemd_unit_of(unit)->is_job;
 
     set(unit, setting, is_job ? "BackoffMinSec" : "MinSec", setting->value);
     set(unit, setting, is_job ? "BackoffMaxSec" : "MaxSec",
@@ -411,9 +201,9 @@ static void convert_time_limit(struct import_unit *unit, const struct import_set
     const bool runs = strcmp(setting->key, "RuntimeMaxSec") == 0;
 
     set(unit, setting,
-        unit_of(unit)->is_job ? "TimeoutSec"
-        : runs                ? "MaxAgeSec"
-                              : "TimeoutStartSec",
+        systemd_unit_of(unit)->is_job ? "TimeoutSec"
+        : runs                        ? "MaxAgeSec"
+                                      : "TimeoutStartSec",
         setting->value);
     if (strcmp(setting->key, "TimeoutSec") == 0)
         set(unit, setting, "TimeoutStopSec", setting->value);
@@ -422,7 +212,7 @@ static void convert_time_limit(struct import_unit *unit, const struct import_set
 /* Units that become groups are named in After=; targets have been reached when trouped starts. */
 static void convert_dependency(struct import_unit *unit, const struct import_setting *setting)
 {
-    const struct operands *operands = unit_of(unit)->operands;
+    const struct operands *operands = systemd_unit_of(unit)->operands;
     struct buffer groups = BUFFER_NULL;
     bool others = false;
     const char *names, *value = setting->value;
@@ -432,7 +222,7 @@ static void convert_dependency(struct import_unit *unit, const struct import_set
         bool own = false;
 
         for (size_t i = 0; i < operands->n; i++)
-            own = own || strcmp(base_of(operands->paths[i]), name) == 0;
+            own = own || strcmp(basename(operands->paths[i]), name) == 0;
         others = others ||
                  (!own && (!config_ends_with(name, ".target") || strstr(name, "network-online")));
         if (!own)
@@ -460,7 +250,7 @@ static void convert_output(struct import_unit *unit, const struct import_setting
 
 static void convert_directory(struct import_unit *unit, const struct import_setting *setting)
 {
-    const struct passwd *user = getpwnam(unit_of(unit)->user);
+    const struct passwd *user = getpwnam(systemd_unit_of(unit)->user);
     struct import_setting path = *setting;
 
     path.value += *path.value == '-';
@@ -533,7 +323,7 @@ static const struct import_rule RULES[] = {
 
 /* ---- units ---- */
 
-static void add_schedule(struct unit *timer, const char *group)
+static void add_schedule(struct systemd_unit *timer, const char *group)
 {
     struct import *import = timer->base.import;
     const struct import_setting place = {"", "", "", timer->settings.items[0].path, 0};
@@ -548,7 +338,7 @@ static void add_schedule(struct unit *timer, const char *group)
         import_set(import, timer->base.file, &place, "Group", group);
 }
 
-static void add_service(struct unit *unit, struct unit *timer)
+static void add_service(struct systemd_unit *unit, struct systemd_unit *timer)
 {
     struct import *import = unit->base.import;
     const char *type = import_value(&unit->settings, NULL, "Type", "simple");
@@ -570,7 +360,9 @@ static void add_service(struct unit *unit, struct unit *timer)
     if (!unit->is_job)
         set(&unit->base, &place, "Type", strncmp(type, "notify", 6) == 0 ? "notify" : "service");
     set_command(unit);
-    unit->user = user ? expand(&unit->base, user, user->value) : dynamic ? "nobody" : import->user;
+    unit->user = user      ? systemd_unit_expand(&unit->base, user, user->value)
+                 : dynamic ? "nobody"
+                           : import->user;
     import_user(import, unit->base.file, user ? user : &place, unit->user);
     unit->user = unit->user ? unit->user : "root";
     import_convert(&unit->base, RULES, ELEMENTS(RULES));
@@ -582,7 +374,7 @@ static void add_service(struct unit *unit, struct unit *timer)
 }
 
 /* A service may be named twice: by itself, and by its timer. */
-static bool is_imported(const struct unit *unit)
+static bool is_imported(const struct systemd_unit *unit)
 {
     const char *name = import_name(unit->base.import, unit->stem, CONFIG_GROUP_SUFFIX);
     const struct import_file *file = unit->base.import->files;
@@ -596,21 +388,22 @@ static bool is_imported(const struct unit *unit)
 /* `path` is that of a service, or of a timer, which may name another service. */
 static void import_unit(struct import *import, const struct operands *operands, const char *path)
 {
-    struct unit unit = {.base = {.import = import, .expand = expand}, .operands = operands},
-                timer = unit;
+    struct systemd_unit unit = {.base = {.import = import, .expand = systemd_unit_expand},
+                                .operands = operands},
+                        timer = unit;
     const char *stem = import_text(import, "%.*s", (int)(strrchr(path, '.') - path), path);
 
-    read_unit(&timer, import_text(import, "%s" TIMER, stem), TIMER);
+    systemd_unit_read(&timer, import_text(import, "%s" TIMER, stem), TIMER);
     path = import_text(import, "%s" SERVICE, stem);
     if (timer.found)
-        path = import_text(import, "%.*s%s", (int)(base_of(path) - path), path,
-                           import_value(&timer.settings, NULL, "Unit", base_of(path)));
-    if (!config_ends_with(base_of(path), SERVICE)) {
-        import_mistake(import, timer.path, 0, "Unit=%s is no service", base_of(path));
+        path = import_text(import, "%.*s%s", (int)(basename(path) - path), path,
+                           import_value(&timer.settings, NULL, "Unit", basename(path)));
+    if (!config_ends_with(basename(path), SERVICE)) {
+        import_mistake(import, timer.path, 0, "Unit=%s is no service", basename(path));
         free(timer.settings.items);
         return;
     }
-    read_unit(&unit, path, SERVICE);
+    systemd_unit_read(&unit, path, SERVICE);
     if (unit.stem[strlen(unit.stem) - 1] == '@')
         import_mistake(import, path, 0, "a template: name an instance, such as %sNAME%s", stem,
                        SERVICE);
