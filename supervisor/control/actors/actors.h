@@ -49,7 +49,8 @@ struct request;
 /* Whether the call has to wait for them. Then its method is called again once they have been read,
  * or cannot be; or an error has been sent. */
 bool control_await_letters(struct request *request);
-/* Likewise for all rows: a job may have the unique key of a letter that is to be sent again. */
+/* Waits likewise for all rows, as a job may have the unique key of a letter that is to be sent
+ * again. */
 bool control_await_rows(struct request *request);
 
 /* ---- requeue.c ---- */

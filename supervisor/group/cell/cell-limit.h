@@ -5,14 +5,14 @@
  * The limits of a group's jobs: its own ([Limits]), those that it uses (NAME.limit), and those of
  * each routing key (RatePer=key, RunningPer=key). limit.h describes one.
  *
- *                limits_review()                limits_begin()
- *     queued  --------------------->  passes  ----------------->  running   takes units
- *      ^   |                                                        |
- *      |   | a limit of the whole group, or of its limits,          | limits_end(): gives them
- * back, |   | holds: the job stays, and its cell waits in            | and the next of each line
- * has |   | the line of that limit                                 | its turn |   | a limit of its
- * key holds: the job is set aside |   v aside: in the line of its key, while the jobs behind it go
- * on. The key has its turn: the next one returns, and passes the other limits like any job
+ *     queued ── limits_review() ──→ passes ── limits_begin() ──→ running: it takes units
+ *       │                                          limits_end() gives them back: the next of
+ *       │                                          each line has its turn
+ *       ├─ a limit of the group, or one that it uses, holds: the job stays, and its cell
+ *       │  waits in the line of that limit
+ *       └─ a limit of its key holds: the job is set aside in the line of its key, and the
+ *          jobs behind it go on. In its turn it returns to the queue, where the other
+ *          limits are asked as for any job
  *
  * Of the keys that have no jobs, LIMIT_IDLE_MAX are kept, so that new keys do not take memory
  * without end.
