@@ -3,6 +3,7 @@
 
 #include "shared/base/fault.h"
 #include "shared/base/log.h"
+#include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell/cell-backlog.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-context.h"
@@ -255,6 +256,16 @@ static int take_jobs(struct restore *restore)
     return is_short ? -ENOMEM : RESTORE_E_AGAIN;
 }
 
+/* The group has become one with Cells=by-key. */
+static void leave_without_cell(const struct restore *restore, const struct group *group)
+{
+    limited_log_write(restore->context->log, group->name, LOG_LEVEL_ERROR,
+                      "%s: a job on disk has no key that can name a cell (Cells=by-key); it stays "
+                      "there until a start without cells",
+                      group->name);
+    leave_out(restore);
+}
+
 /* Takes the rows of live jobs. Returns 0, or RESTORE_E_AGAIN: it has reduced the load to those that
  * are to be read with their payloads. */
 static int take_rows(struct restore *restore)
@@ -273,6 +284,8 @@ static int take_rows(struct restore *restore)
             group = restore_group_of_row(restore, row);
             cell = find_cell(group, row->key, row->key_size);
         }
+        if (group && !group->closed && !cell && !lacks_cell(group, cell, row))
+            leave_without_cell(restore, group);
         if (restore_is_old(restore, group, row->number) &&
             (is_to_be_read(restore, cell, row, &load->entries[n].mark) ||
              lacks_cell(group, cell, row)))

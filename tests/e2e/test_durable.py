@@ -112,6 +112,25 @@ class Damaged(Case):
             self.assertEqual(s.wait_job(id)["state"], "succeeded")
 
 
+    def test_jobs_whose_keys_name_no_cell_any_more_are_not_said_to_be_unknown(self):
+        s = self.durable().start()
+        s.call("Pause", target="kept")
+        for id, key in ("odd", "a b"), ("none", None), ("even", "a"):
+            s.create("kept", "echo a", id=id, **({"key": key} if key else {}))
+        s.kill()
+        plain = Path(s.path("etc/kept.group")).read_text(encoding="ascii")
+        s.write("kept.group", ini(ACTOR, Pool={"Cells": "by-key"}, Jobs={"Durable": "yes"}))
+        s.start()
+        self.assertEqual(s.wait_job("even")["state"], "succeeded")
+        self.wait_logged(s, "has no key that can name a cell")
+        for id in "odd", "none":
+            self.refused("StoreFailed", s.job, id)
+        s.kill()
+        s.write("kept.group", plain)
+        s.start()
+        for id in "odd", "none":
+            self.assertEqual(s.wait_job(id)["state"], "succeeded")
+
     def test_jobs_whose_rows_are_damaged_are_dead_and_those_behind_them_run(self):
         s = self.durable().start()
         s.call("Pause", target="kept")
