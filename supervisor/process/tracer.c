@@ -25,7 +25,6 @@
 #define TRACE_OOM_SCORE 800
 
 static const char BUSY[] = "too many other processes were being looked at";
-static const char NOT_INSTALLED[] = "troupe-trace is not installed";
 static const char NOT_STARTED[] = "troupe-trace could not be started";
 static const char FAILED[] = "troupe-trace could not look at the process";
 static const char NO_MEMORY[] = "out of memory";
@@ -280,7 +279,7 @@ int trace_start(struct trace **ret, struct process *process, const struct config
     struct trace *trace;
     int r;
 
-    *ret_missing = NOT_INSTALLED;
+    *ret_missing = TRACE_NOT_INSTALLED;
     if (!tracer->program)
         return -ENOENT;
     *ret_missing = BUSY;

@@ -18,6 +18,8 @@ struct process;
 struct death;
 struct trace;
 
+#define TRACE_NOT_INSTALLED "troupe-trace is not installed"
+
 struct tracer {
     const char *program; /* of troupe-trace; NULL = it is not installed */
     struct list traces;

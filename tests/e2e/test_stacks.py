@@ -4,6 +4,7 @@ import collections
 import fcntl
 import os
 import select
+import shutil
 import struct
 import subprocess
 import sys
@@ -186,6 +187,20 @@ class Crashes(TestCase):
                 missing[death.get("stack_missing") or ("" if "top" in death else "no function")] += 1
         print(right, missing, file=sys.stderr)
         self.assertGreaterEqual(right.total(), 0.99 * COUNT * len(right))
+
+
+@unittest.skipIf(SANITIZED, "the sanitizer handles these signals")
+class NotInstalled(TestCase):
+    def test_X1_reports_say_that_nobody_could_look(self):
+        s = self.supervisor({"crasher": ini(CRASHER, Jobs={"MaxRetries": 0})})
+        for program in "trouped", "trouped-supervisor":
+            shutil.copy(os.path.join(BUILD, program), s.directory)
+        s.command[s.command.index(os.path.join(BUILD, "trouped"))] = os.path.join(s.directory, "trouped")
+        s.start()
+        for how, options in ("null", {}), ("call", {"timeout_usec": 100_000}):
+            job = s.create("crasher", how, **options)
+            s.until(lambda: s.job(job)["state"] == "dead")
+            self.assertEqual(s.call("ListDeaths")["deaths"][0]["stack_missing"], "troupe-trace is not installed")
 
 
 if __name__ == "__main__":

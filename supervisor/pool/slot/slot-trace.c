@@ -3,6 +3,7 @@
 #include "supervisor/event/death.h"
 #include "supervisor/pool/slot/slot-private.h"
 #include "supervisor/process/tracer.h"
+#include <signal.h>
 #include <stdlib.h>
 
 /* How long the end of a worker that hangs is put off, at most. */
@@ -160,10 +161,27 @@ void slot_trace_reset(struct slot *slot)
     slot->trace.signal = 0;
 }
 
+/* Whether it died of a signal of which libtroupe would have told. */
+static bool has_crashed(const struct death *death)
+{
+    switch (death->exit.signalled ? death->exit.code : 0) {
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGILL:
+    case SIGFPE:
+    case SIGABRT:
+        return true;
+    default:
+        return false;
+    }
+}
+
 void slot_trace_report(struct slot *slot, struct death *death)
 {
     struct slot_trace *trace = &slot->trace;
 
+    if (!trace->taken && has_crashed(death) && !slot_context(slot)->process->tracer.program)
+        death_set_stack(death, NULL, 0, TRACE_NOT_INSTALLED);
     if (!trace->taken ||
         (trace->signal != 0 && !(death->exit.signalled && death->exit.code == trace->signal)))
         return;
