@@ -33,6 +33,10 @@ def threads(text):
     return ret
 
 
+def all_known(deaths):
+    return all("stack" in death or "stack_missing" in death for death in deaths)
+
+
 def functions(thread):
     return [frame["function"] for frame in thread[3]]
 
@@ -158,6 +162,18 @@ class Crashes(TestCase):
                                                    Jobs={"MaxRetries": 0})})
                 self.assertRegex(self.seen("null")["top"], r"^planted_null, crasher\.c:\d+$")
                 self.assertIn("crasher.c:", self.seen("loop", timeout_usec=100_000)["top"])
+
+    def test_X1_when_many_die_at_once_the_others_reports_say_so(self):
+        self.s = self.started({"crasher": ini(CRASHER, Pool={"Size": 24}, Jobs={"MaxRetries": 0})})
+        jobs = [self.s.create("crasher", "call", timeout_usec=300_000) for _ in range(24)]
+        for job in jobs:
+            self.s.until(lambda: self.s.job(job)["state"] == "dead")
+        deaths = self.s.until(lambda: (lambda all: all if len(all) == 24 and all_known(all) else None)(
+            self.s.call("ListDeaths")["deaths"]))
+        self.assertLessEqual({death.get("stack_missing") for death in deaths},
+                             {None, "too many other processes were being looked at", "troupe-trace could not look at the process"})
+        self.assertIn("too many other processes were being looked at", {death.get("stack_missing") for death in deaths})
+        self.assertTrue(any("stack" in death for death in deaths))
 
     def test_X3_a_worker_and_a_running_job_are_found(self):
         job = self.s.create("crasher", "call")

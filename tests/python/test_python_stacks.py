@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """X1: where workers in Python were when they died."""
+import collections
 import os
 import sys
 import unittest
@@ -11,6 +12,7 @@ EXTENSION = os.path.join(e2e.BUILD, "tests", "e2e", "preload", "planted.so")
 # Beside this one, the versions whose frames are known. TESTS_PYTHONS may list more, by path.
 PYTHONS = [sys.executable, *filter(os.path.exists, ("/usr/bin/python3.11", "/usr/bin/python3.13")),
            *filter(None, os.environ.get("TESTS_PYTHONS", "").split(":"))]
+COUNT = int(os.environ.get("TESTS_STACKS", 0))
 TRACE = os.path.join(e2e.BUILD, "troupe-trace")
 
 
@@ -67,6 +69,17 @@ class Stacks(troupe_python.TestCase):
                 death = self.death(server, how, **({"timeout_usec": 300_000} if how != "abort" else {}))
                 self.assertEqual(death["cause"], cause)
                 self.assertRegex(death.get("top", ""), rf"^planted_{how}, planted\.py:\d+$", death)
+
+    @unittest.skipUnless(COUNT, "only with TESTS_STACKS=N, for N deaths of each kind")
+    def test_X1_the_rate(self):
+        right = collections.Counter()
+        for python in PYTHONS:
+            server = self.begin(python=python)
+            for how in ("extension", "abort", "call", "loop") * COUNT:
+                options = {} if how in ("extension", "abort") else {"timeout_usec": 300_000}
+                right[how] += self.report(server, how, **options).get("top", "").startswith(f"planted_{how},")
+        print(right, file=sys.stderr)
+        self.assertGreaterEqual(right.total(), 0.99 * 4 * COUNT * len(PYTHONS))
 
 
 if __name__ == "__main__":
