@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 /* Threads that do not stop for so long are in the kernel, uninterruptibly. */
-#define STOP_USEC       (30 * USEC_PER_MSEC)
+#define STOP_USEC       (100 * USEC_PER_MSEC)
 #define STOP_PAUSE_NSEC 50000
 /* The bytes below the stack pointer that a function may use. */
 #define RED_ZONE 128
