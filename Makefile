@@ -408,7 +408,7 @@ SUITES = $(wildcard tests/nats/test_history.py tests/e2e/test_*.py tests/python/
 check: deps
 	@.ci/deps python3-dev python3-setuptools python3-wheel mypy python3-cloudpickle libpython$(PYTHON_VERSION)-testsuite \
 		python3-celery python3-joblib python3-pytest python3-redis python3-rq redis-server \
-		libnats-dev nats-server strace util-linux mandoc zsh fish imagemagick curl python3-markdown
+		libnats-dev nats-server strace util-linux mandoc zsh fish imagemagick curl jq sqlite3 python3-markdown
 	+@$(again) all test-programs
 	@$(RUN) $(UNIT_PROGRAMS) $(STRESS_PROGRAMS) $(SUITES)
 
@@ -432,7 +432,7 @@ check-e2e: deps
 
 # Guides, README and EXAMPLES of manual pages: their files are written, their commands typed, their output compared.
 check-docs: deps
-	@.ci/deps python3-dev imagemagick curl
+	@.ci/deps python3-dev imagemagick curl jq sqlite3
 	+@$(again) all e2e-programs python-package
 	@$(RUN) tests/e2e/test_documents.py tests/e2e/test_manuals.py
 

@@ -79,6 +79,7 @@ class Documents(TestCase):
     @unittest.skipUnless(shutil.which("convert") and shutil.which("curl"), "ImageMagick or curl is not installed")
     @unittest.skipUnless(os.geteuid() == 0 and has_user("www-data"), "it needs root and the user www-data")
     @unittest.skipUnless(*PYTHON)
+    @unittest.skipUnless(*NEEDS["Untrusted files"])
     def test_guide_thumbnails(self):
         with socket.create_server(("localhost", 0)) as free:
             port = free.getsockname()[1]
