@@ -49,6 +49,7 @@ class Init(Files):
         self.assertEqual((verified.returncode, verified.stdout), (0, "no problems\n"))
 
     def test_what_it_writes_of_each_kind_is_valid(self):
+        self.addCleanup(setattr, self.directory, "name", self.directory.name)
         for kind, names in (("command", ["x.group"]), ("service", ["x.group"]), ("c", ["x.c", "x.group"])):
             with self.subTest(kind), tempfile.TemporaryDirectory() as self.directory.name:
                 os.chmod(self.directory.name, 0o755)
