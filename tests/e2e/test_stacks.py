@@ -151,6 +151,15 @@ class Crashes(TestCase):
         self.assertEqual([thread["state"] for thread in death["stack"]], ["crashed", "running"])
         self.assertEqual(self.death("call", timeout_usec=100_000)["stack_missing"], "troupe-trace could not look at the process")
 
+    def test_X1_a_worker_that_a_template_has_forked_is_found(self):
+        self.s = self.started({"crasher": ini(CRASHER, Pool={"Template": "slot"}, Worker={"TimeoutStopSec": "200ms"},
+                                              Jobs={"MaxRetries": 0})})
+        self.s.until(lambda: self.s.worker("crasher/0").get("template", {}).get("state") == "ready")
+        self.seen("null")
+        self.s.until(lambda: "fork_usec" in self.s.worker("crasher/0")["template"])
+        for how in "null", "call":
+            self.assertRegex(self.seen(how, timeout_usec=100_000)["top"], rf"^planted_{how}, crasher\.c:\d+$")
+
     @unittest.skipUnless(os.getuid() == 0, "needs another user")
     def test_X2_a_worker_of_another_user_is_found_in_its_sandbox(self):
         sandboxes = [{}, {"Profile": "strict"}]

@@ -157,6 +157,9 @@ int main(int argc, char **argv)
         plant(argv[1]);
         return 1;
     }
+    r = troupe_template_run(NULL);
+    if (r < 0)
+        return r != -ESHUTDOWN;
     r = troupe_worker_new(&worker);
     if (r < 0)
         return troupe_worker_start_error(r);
