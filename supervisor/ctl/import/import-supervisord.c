@@ -265,6 +265,11 @@ static void set_restart(struct import_unit *unit, const struct import_setting *s
                unexpected                       ? "on-failure"
                : import_is_true(setting->value) ? "always"
                                                 : "no");
+    if (!unexpected && !import_is_true(setting->value))
+        import_remark(
+            unit->import, unit->file, "Restart",
+            "Once it has ended, the group is stopped. A program that ends can be a job instead: "
+            "troupe-exec(1), troupectl do.");
 }
 
 static void set_exit_codes(struct import_unit *unit, const struct import_setting *setting)
