@@ -22,6 +22,10 @@
 
 /* How far the number of a row may be after its end. */
 #define HISTORY_LATE_MAX (2 * (int64_t)USEC_PER_SEC)
+/* The index says nothing of words that no row has together until it has compared all rows. So often
+ * a search gets four times as long for that; then rows are read one by one, as long as its page
+ * lasts. */
+#define HISTORY_STUCK_MAX 3
 /* Begins words that no text can be searched for: see history-words.c. */
 #define HISTORY_MARK "\037"
 
@@ -72,7 +76,8 @@ int history_rows_purge(struct database *database, const char *group, int64_t unt
 char *history_words_of_row(const struct history_row *row);
 /* Whether the texts of the row have all words of the text, NULL = none. */
 bool history_row_has_words(const struct history_row *row, const char *wanted);
-/* Returns what a row must match; NULL = anything, or no memory: then all rows are read. */
+/* Returns what a row must match, or for a search that is stuck one word of that; NULL = anything,
+ * or no memory: then all rows are read. */
 char *history_words_of_call(const struct history_call *call);
 /* Whether only rows match whose contents the reader may see. */
 static inline bool history_is_about_contents(const struct history_filter *filter)

@@ -14,10 +14,6 @@
 /* Rows, and steps of SQLite's machine within the index, between two looks at the clock. */
 #define GLANCE       64
 #define GLANCE_STEPS 32
-/* The index says nothing of words that no row has together until it has compared all rows. How
- * often the time for that is doubled before the rows themselves are read, as long as the page
- * lasts. */
-#define STUCK_MAX 5
 
 /* Whether the reader may read the contents of a row, and whether that matches the filter: see
  * bind_call(). */
@@ -113,15 +109,15 @@ static int is_over(void *end)
 
 int history_rows_search(struct database *database, struct history_call *call, usec_t budget)
 {
-    const bool by_words = call->n_stuck <= STUCK_MAX;
-    usec_t end = clock_now() + (by_words ? budget << call->n_stuck : budget);
-    char *words = by_words ? history_words_of_call(call) : NULL;
+    const bool stuck = call->n_stuck > HISTORY_STUCK_MAX;
+    usec_t end = clock_now() + (stuck ? budget : budget << 2 * call->n_stuck);
+    char *words = history_words_of_call(call);
     sqlite3_stmt *statement = database_query(database, words ? ROWS_WITH_WORDS : ROWS);
     const int64_t from = call->before;
     int r = 0;
 
     bind_call(statement, call, words);
-    if (words)
+    if (!stuck)
         sqlite3_progress_handler(database->handle, GLANCE_STEPS, is_over, &end);
     for (unsigned n = 1; r == 0 && !history_rows_enough(call); n++) {
         if (n % GLANCE == 0 && clock_now() >= end)

@@ -2,6 +2,7 @@
 
 /* The words by which rows are found. */
 
+#include "shared/base/cleanup.h"
 #include "supervisor/history/history-rows.h"
 #include <ctype.h>
 #include <string.h>
@@ -120,12 +121,37 @@ static bool want_readable(sqlite3_str *words, const struct history_reader *reade
     return !end;
 }
 
+/* Returns the longest word that is wanted of the contents or the id, which probably few rows have;
+ * NULL = none, or no memory. */
+static char *longest_word(const struct history_filter *filter)
+{
+    const char *const texts[] = {filter->id, filter->key, filter->tag, filter->text};
+    const char *longest = NULL;
+    size_t longest_size = 0;
+
+    for (size_t i = 0; i < ELEMENTS(texts); i++) {
+        const char *at = texts[i];
+        const char *const end =
+            !at ? NULL : at + (at == filter->key ? strnlen(at, filter->key_size) : strlen(at));
+
+        for (size_t size; (size = next_word(&at, end)) > 0; at += size)
+            if (size > longest_size) {
+                longest = at;
+                longest_size = size;
+            }
+    }
+    return longest ? sqlite3_mprintf("\"%.*s\"", (int)longest_size, longest) : NULL;
+}
+
 char *history_words_of_call(const struct history_call *call)
 {
     const struct history_filter *filter = &call->filter;
     const size_t key_size = filter->key ? strnlen(filter->key, filter->key_size) : 0;
-    sqlite3_str *words = sqlite3_str_new(NULL);
+    sqlite3_str *words;
 
+    if (call->n_stuck > HISTORY_STUCK_MAX)
+        return call->reader.all ? longest_word(filter) : NULL;
+    words = sqlite3_str_new(NULL);
     want_group(words, filter->group);
     want_number(words, 's', filter->state);
     want_number(words, 'c', filter->cause);
