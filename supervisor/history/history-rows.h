@@ -22,10 +22,10 @@
 
 /* How far the number of a row may be after its end. */
 #define HISTORY_LATE_MAX (2 * (int64_t)USEC_PER_SEC)
-/* The index says nothing of words that no row has together until it has compared all rows. So often
- * a search gets four times as long for that; then rows are read one by one, as long as its page
- * lasts. */
-#define HISTORY_STUCK_MAX 3
+/* The index says nothing of words that no row has together until it has compared all rows. For
+ * that, a search gets 16 times as long, then 64 times; then rows are read one by one, as long as
+ * its page lasts. */
+#define HISTORY_STUCK_MAX 2
 /* Begins words that no text can be searched for: see history-words.c. */
 #define HISTORY_MARK "\037"
 

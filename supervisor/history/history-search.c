@@ -109,8 +109,9 @@ static int is_over(void *end)
 
 int history_rows_search(struct database *database, struct history_call *call, usec_t budget)
 {
-    const bool stuck = call->n_stuck > HISTORY_STUCK_MAX;
-    usec_t end = clock_now() + (stuck ? budget : budget << 2 * call->n_stuck);
+    const unsigned n = call->n_stuck;
+    const bool stuck = n > HISTORY_STUCK_MAX;
+    usec_t end = clock_now() + (n == 0 || stuck ? budget : budget << (2 * n + 2));
     char *words = history_words_of_call(call);
     sqlite3_stmt *statement = database_query(database, words ? ROWS_WITH_WORDS : ROWS);
     const int64_t from = call->before;
@@ -119,8 +120,8 @@ int history_rows_search(struct database *database, struct history_call *call, us
     bind_call(statement, call, words);
     if (!stuck)
         sqlite3_progress_handler(database->handle, GLANCE_STEPS, is_over, &end);
-    for (unsigned n = 1; r == 0 && !history_rows_enough(call); n++) {
-        if (n % GLANCE == 0 && clock_now() >= end)
+    for (unsigned i = 1; r == 0 && !history_rows_enough(call); i++) {
+        if (i % GLANCE == 0 && clock_now() >= end)
             break;
         r = database_step(database, statement);
         call->complete = r == 0;
