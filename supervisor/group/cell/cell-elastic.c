@@ -26,18 +26,27 @@ static uint64_t n_in_queue(const struct cell *cell)
     return cell->queue.n_jobs + (n > n_later ? n - n_later : 0);
 }
 
+/* Whether a message waits while the pool has no worker: for any, or for that of the place that
+ * rests with its template. */
+static bool has_message(const struct cell *cell)
+{
+    const struct pool *pool = &cell->pool;
+    const struct actor *first = pool->n_slots > 0 ? pool->slots[0]->actor : NULL;
+
+    return (pool->actor && !mailbox_idle(&pool->actor->mailbox)) ||
+           (pool->size == 0 && first && !mailbox_idle(&first->mailbox));
+}
+
 /* Jobs that a worker could begin. While a limit holds the next one, one worker is enough, busy or
- * not: the limit gives the cell its turn. A pool whose workers are down has a message to deliver,
- * which any worker could. */
+ * not: the limit gives the cell its turn. */
 static uint64_t n_could_begin(const struct cell *cell)
 {
-    const struct actor *actor = cell->pool.actor;
     const uint64_t n = n_in_queue(cell);
 
     if (!hands_out(cell))
         return 0;
     if (n == 0)
-        return actor && !mailbox_idle(&actor->mailbox);
+        return has_message(cell);
     return cell->limit_waiter.at ? cell->counts.n[JOBS_RUNNING] == 0 : n;
 }
 

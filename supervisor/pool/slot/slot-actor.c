@@ -25,9 +25,20 @@ static bool is_reserved(const struct actor *actor)
     return slot_job_waits(actor->owner);
 }
 
+/* The place of an elastic pool without workers stays as long as its template. */
+static int deliver(struct actor *actor, struct envelope *envelope)
+{
+    const struct slot *slot = actor->owner;
+    int r = delivery_to_inbox(actor, envelope);
+
+    if (slot->retired && !mailbox_idle(&actor->mailbox))
+        pool_wake(slot->pool);
+    return r;
+}
+
 static const struct actor_class SLOT_ACTOR = {
     .kind = ACTOR_SLOT,
-    .deliver = delivery_to_inbox,
+    .deliver = deliver,
     .feed = delivery_feed_inbox,
     .is_stopped = is_stopped,
     .inbox_used = on_inbox_used,
