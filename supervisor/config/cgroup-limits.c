@@ -58,6 +58,7 @@ static const struct limit {
     {"MemoryMax=", offsetof(struct config_group, memory_max), CGROUP_MEMORY, false},
     {"MemoryHigh=", offsetof(struct config_group, memory_high), CGROUP_MEMORY, false},
     {"MemorySwapMax=", offsetof(struct config_group, memory_swap_max), CGROUP_MEMORY, false},
+    {"MemoryReclaimSec=", offsetof(struct config_group, memory_reclaim), CGROUP_MEMORY, false},
     {"CPUWeight=", offsetof(struct config_group, cpu_weight), CGROUP_CPU, false},
     {"CPUQuota=", offsetof(struct config_group, cpu_quota_percent), CGROUP_CPU, false},
     {"AllowedCPUs=", offsetof(struct config_group, allowed_cpus), CGROUP_CPUSET, true},

@@ -29,7 +29,7 @@ unsigned cgroup_controllers_of(const char *text);
 /* The controllers of this machine, whether or not they are delegated to a supervisor. */
 unsigned cgroup_machine_controllers(void);
 
-#define CGROUP_LIMITS 8u
+#define CGROUP_LIMITS 9u
 
 /* Suffices for the keys of all limits. */
 #define CGROUP_UNMET_SIZE 128

@@ -257,6 +257,7 @@ struct config_group {
 
     /* [Resources]; CONFIG_UNSET = leave alone */
     uint64_t memory_max, memory_high, memory_swap_max;
+    usec_t memory_reclaim; /* of a worker that has been idle for so long */
     uint64_t cpu_weight;
     uint64_t cpu_quota_percent;
     char *allowed_cpus; /* as values_cpus() makes it; NULL = all */

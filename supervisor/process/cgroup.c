@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/cgroup.h"
 #include "shared/base/cleanup.h"
+#include "supervisor/loop/closer.h"
 #include "supervisor/loop/loop.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +19,23 @@ int cgroup_write(int directory, const char *name, const char *text)
 {
     _cleanup_close_ int fd = openat(directory, name, O_WRONLY | O_CLOEXEC);
     return fd >= 0 && write(fd, text, strlen(text)) >= 0 ? 0 : -errno;
+}
+
+int cgroup_reclaim(const struct cgroup *cgroup)
+{
+    _cleanup_close_ int current = openat(cgroup->fd, "memory.current", O_RDONLY | O_CLOEXEC);
+    char text[CLOSER_TEXT_SIZE];
+    const ssize_t n = current >= 0 ? read(current, text, sizeof(text) - 1) : -1;
+    int fd;
+
+    if (n < 0)
+        return CGROUP_E_UNAVAILABLE;
+    text[n] = '\0';
+    fd = openat(cgroup->fd, "memory.reclaim", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? CGROUP_E_UNAVAILABLE : -errno;
+    closer_write(fd, text);
+    return 0;
 }
 
 /* Writes a limit. A kernel without it is an error only if the limit is configured. */

@@ -108,6 +108,10 @@ int cgroup_write(int directory, const char *name, const char *text);
 int cgroup_set_limits(struct cgroup *cgroup, const struct cgroup_tree *tree,
                       const struct config_group *group);
 
+/* Has the kernel take back all memory that its processes do not use, in another thread. Returns 0,
+ * CGROUP_E_UNAVAILABLE (also without the controller), or -errno. */
+int cgroup_reclaim(const struct cgroup *cgroup);
+
 /* Returns the controllers of the slots' cgroups; 0 if `tree` is NULL. */
 unsigned cgroup_tree_controllers(const struct cgroup_tree *tree);
 

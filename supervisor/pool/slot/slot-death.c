@@ -291,6 +291,7 @@ void slot_action_reap(struct slot *slot)
     slot_keep_attempt(slot, death ? death : &fallback); /* the inbox goes with the process */
     slot_disarm(slot);
     timer_disarm(slot_timers(slot), &slot->age_timer);
+    timer_disarm(slot_timers(slot), &slot->reclaim_timer);
     process_release(&slot->worker.process);
     slot_recover_messages(slot, death);
     slot_close_endpoint(slot);

@@ -274,6 +274,7 @@ int slot_assign(struct slot *slot, struct job *job)
     hand_add(slot, job);
     if (slot->n_jobs == 1) {
         slot_clock_job(slot, job);
+        slot_await_idle(slot);
         slot_event(slot, LIFECYCLE_EVENT_JOB_ASSIGNED);
     }
     if (slot_may_take_job(slot))

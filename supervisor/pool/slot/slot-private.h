@@ -188,6 +188,9 @@ static inline bool slot_may_take_job(const struct slot *slot)
 void slot_after_work(struct slot *slot);
 void slot_arm_age(struct slot *slot);
 void slot_on_age(struct timer *timer, usec_t now);
+/* The worker is up, or gets a job: its memory is reclaimed when it has been idle. */
+void slot_await_idle(struct slot *slot);
+void slot_on_idle(struct timer *timer, usec_t now);
 /* The configuration changed: MaxAgeSec=, WatchdogSec=, MaxMemory=, MaxJobs=. */
 void slot_take_config(struct slot *slot);
 

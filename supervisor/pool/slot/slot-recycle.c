@@ -52,10 +52,39 @@ void slot_arm_age(struct slot *slot)
               recycle_age_at(&slot->recycle, slot->pool->config));
 }
 
+static uint64_t n_handled(const struct slot *slot)
+{
+    return slot->worker.jobs_done + (slot->actor ? slot->actor->counters.consumed : 0);
+}
+
+void slot_await_idle(struct slot *slot)
+{
+    const usec_t idle = slot->pool->config->memory_reclaim;
+
+    if (idle == USEC_INFINITY || timer_armed(&slot->reclaim_timer) || !slot_is_up(slot))
+        return;
+    slot->n_seen = n_handled(slot);
+    timer_arm(slot_timers(slot), &slot->reclaim_timer, usec_add(slot_now(slot), idle));
+}
+
+void slot_on_idle(struct timer *timer, usec_t now)
+{
+    struct slot *slot = slot_of(timer, reclaim_timer);
+
+    (void)now;
+    if (slot->n_jobs > 0 || n_handled(slot) != slot->n_seen)
+        slot_await_idle(slot);
+    else if (cgroup_reclaim(&slot->worker.process.cgroup) == 0)
+        slot_tell(slot, (struct event){.level = LOG_LEVEL_DEBUG, .type = "worker.reclaimed"},
+                  "is idle: its memory is reclaimed");
+}
+
 void slot_take_config(struct slot *slot)
 {
     process_take_config(&slot->worker.process, slot->pool->config);
     slot_arm_age(slot);
+    timer_disarm(slot_timers(slot), &slot->reclaim_timer);
+    slot_await_idle(slot);
     slot_template_review(slot);
     if (slot->actor) {
         slot->actor->config = slot->pool->config;

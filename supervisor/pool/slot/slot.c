@@ -122,6 +122,7 @@ static void slot_begin_recycling(struct slot *slot)
 {
     recycle_begin(&slot->recycle, slot_now(slot), slot_context(slot)->random);
     slot_arm_age(slot);
+    slot_await_idle(slot);
 }
 
 void slot_join_pool(struct slot *slot)
@@ -306,6 +307,7 @@ int slot_new(struct slot **ret, struct pool *pool, unsigned index, bool twin)
     timer_init(&slot->state_timer, slot_on_state_timer);
     timer_init(&slot->clock, slot_on_clock);
     timer_init(&slot->age_timer, slot_on_age);
+    timer_init(&slot->reclaim_timer, slot_on_idle);
     slot_trace_init(slot);
     slot_open_kept(slot);
     process_init(&slot->worker.process, pool->context->process,
@@ -343,6 +345,7 @@ struct slot *slot_free(struct slot *slot)
     slot_trace_reset(slot);
     timer_disarm(slot_timers(slot), &slot->clock);
     timer_disarm(slot_timers(slot), &slot->age_timer);
+    timer_disarm(slot_timers(slot), &slot->reclaim_timer);
     timer_disarm(slot_timers(slot), &slot->health.timer);
     restart_reset(&slot->tally);
     list_unlink(&slot->replace_link);

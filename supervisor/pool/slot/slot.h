@@ -144,8 +144,10 @@ struct slot {
     struct slot_health health;
     struct recycle recycle;
     struct timer age_timer;
-    struct timer state_timer; /* start time-out, step of a stop, or backoff, by state */
-    struct timer clock;       /* of the work in hand: fires when it is due or earlier */
+    struct timer reclaim_timer; /* of MemoryReclaimSec=, until it is done */
+    uint64_t n_seen;            /* jobs and messages when it was armed */
+    struct timer state_timer;   /* start time-out, step of a stop, or backoff, by state */
+    struct timer clock;         /* of the work in hand: fires when it is due or earlier */
     bool clocks_messages;
     uint64_t messages_measured; /* consumed when its memory was last measured */
     struct kept_state *kept;    /* for the next supervisor; NULL = nothing is kept */

@@ -20,6 +20,7 @@ static struct config_group group = {
     .memory_max = CONFIG_UNSET,
     .memory_high = CONFIG_UNSET,
     .memory_swap_max = CONFIG_UNSET,
+    .memory_reclaim = CONFIG_UNSET,
     .io_weight = CONFIG_UNSET,
     .cpu_weight = CONFIG_UNSET,
     .cpu_quota_percent = CONFIG_UNSET,
@@ -165,11 +166,12 @@ TEST(limits_that_no_slot_will_have_are_named)
     ck_assert_uint_eq(cgroup_unmet(0, &limited, text, 8), 3);
     ck_assert_str_eq(text, "MemoryM");
     limited.memory_high = limited.memory_swap_max = limited.io_weight = 1;
+    limited.memory_reclaim = 1;
     limited.cpu_quota_percent = 50;
     limited.allowed_cpus = (char[]){"0"};
     ck_assert_uint_eq(cgroup_unmet(0, &limited, text, sizeof(text)), CGROUP_LIMITS);
-    ck_assert_str_eq(text, "MemoryMax=, MemoryHigh=, MemorySwapMax=, CPUWeight=, CPUQuota=, "
-                           "AllowedCPUs=, IOWeight=, TasksMax=");
+    ck_assert_str_eq(text, "MemoryMax=, MemoryHigh=, MemorySwapMax=, MemoryReclaimSec=, "
+                           "CPUWeight=, CPUQuota=, AllowedCPUs=, IOWeight=, TasksMax=");
     ck_assert_uint_eq(cgroup_unmet(CGROUP_MEMORY | CGROUP_CPU | CGROUP_PIDS | CGROUP_IO, &limited,
                                    text, sizeof(text)),
                       1);
@@ -211,6 +213,20 @@ TEST(limits_are_written_as_the_kernel_reads_them)
     ck_assert_str_eq(get("digest:3/cpu.weight"), "50");
     ck_assert_str_eq(get("digest:3/cpu.max"), "150000 100000");
     ck_assert_str_eq(get("digest:3/pids.max"), "7");
+}
+
+TEST(all_memory_is_taken_back_where_the_controller_is_there)
+{
+    make_slot();
+    ck_assert_int_eq(cgroup_reclaim(&cgroup), CGROUP_E_UNAVAILABLE);
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/3"), 0);
+    ck_assert_int_eq(cgroup_reclaim(&cgroup), CGROUP_E_UNAVAILABLE);
+    put("digest:3/memory.current", "123456\n");
+    ck_assert_int_eq(cgroup_reclaim(&cgroup), CGROUP_E_UNAVAILABLE);
+    put("digest:3/memory.reclaim", "");
+    ck_assert_int_eq(cgroup_reclaim(&cgroup), 0);
+    ck_assert_str_eq(get("digest:3/memory.reclaim"), "123456\n");
 }
 
 TEST(limits_that_are_unset_are_taken_back)

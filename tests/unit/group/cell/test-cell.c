@@ -254,6 +254,73 @@ TEST(J5_a_queued_job_is_cancelled_at_once_and_only_once)
     ck_assert_uint_eq(n_ended, 1);
 }
 
+/* ---- memory of idle workers ---- */
+
+static char directory[32];
+
+static int open_file(const char *name, int flags)
+{
+    char path[64];
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
+    fd = open(path, flags | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    return fd;
+}
+
+/* Returns whether all memory was taken back since the last call. */
+static bool is_reclaimed(void)
+{
+    int fd = open_file("memory.reclaim", O_RDWR);
+    char text[16] = "";
+    const bool has = read(fd, text, sizeof(text) - 1) > 0;
+
+    ck_assert_int_eq(ftruncate(fd, 0), 0);
+    close_fd(fd);
+    ck_assert_str_eq(text, has ? "4096" : "");
+    return has;
+}
+
+static bool rests(void)
+{
+    return !timer_armed(&group->cell->pool.slots[0]->reclaim_timer) && is_reclaimed();
+}
+
+TEST(memory_is_reclaimed_once_whenever_a_worker_has_become_idle)
+{
+    struct slot *slot;
+    int fd;
+
+    strcpy(directory, "/tmp/test-cell-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    fd = open_file("memory.current", O_WRONLY);
+    ck_assert_int_eq(write(fd, "4096", 4), 4);
+    close_fd(fd);
+    ck_assert(!is_reclaimed()); /* makes the file */
+    config->memory_reclaim = USEC_PER_MSEC;
+    group_resize(group, 1);
+    group_start(group);
+    slot = group->cell->pool.slots[0];
+    run_until(is_settled);
+    slot->worker.process.cgroup.fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (unsigned i = 0; i < 3; i++) {
+        accepted("hello");
+        run_jobs();
+        run_until(rests);
+    }
+    slot->worker.process.cgroup.fd = close_fd(slot->worker.process.cgroup.fd);
+    (void)is_reclaimed();
+    for (size_t i = 0; i < 2; i++) {
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "%s/%s", directory,
+                       i == 0 ? "memory.current" : "memory.reclaim");
+        ck_assert_int_eq(unlink(path), 0);
+    }
+    ck_assert_int_eq(rmdir(directory), 0);
+}
+
 TEST(beyond_its_bounds_the_queue_is_busy)
 {
     struct job *job;
