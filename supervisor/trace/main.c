@@ -37,6 +37,8 @@
 
 /* For the process that traces: a death that it hides is reported all the same after 900 ms. */
 #define SAMPLE_USEC (700 * USEC_PER_MSEC)
+/* More than the supervisor lets it run. A supervisor that has been replaced does not end it. */
+#define LIFETIME_SEC 15
 
 static size_t open_targets(struct target *targets, pid_t pid, bool family)
 {
@@ -120,7 +122,8 @@ static int parse(char *argv[], pid_t *ret_pid, struct hints *ret)
 static int trace(pid_t pid, const struct hints *hints, struct trace_output *output)
 {
     struct target targets[SAMPLE_TARGETS_MAX];
-    struct trace_text text = {.data = output->text, .max = sizeof(output->text)};
+    struct trace_text text = {
+        .data = output->text, .size = &output->size, .max = sizeof(output->text)};
     const size_t n = open_targets(targets, pid, hints->crashed == 0);
     int files[SAMPLE_TARGETS_MAX];
     int r = n == 0 ? -errno : is_same() ? sample(targets, n, hints) : -ESRCH;
@@ -131,12 +134,11 @@ static int trace(pid_t pid, const struct hints *hints, struct trace_output *outp
         return r;
     for (size_t i = 0; i < n; i++)
         files[i] = vdso_file(targets[i].sample);
+    unwind_prepare();
     r = confine();
-    for (size_t i = 0; r == 0 && i < n; i++) {
+    for (size_t i = 0; r == 0 && i < n; i++)
         if (targets[i].sample->complete)
             unwind(&targets[i], files[i], &text);
-        output->size = (uint32_t)text.size;
-    }
     return r;
 }
 
@@ -153,6 +155,7 @@ int main(int argc, char *argv[])
         return EXIT_FAILURE;
     }
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* workers of this user must not trace it */
+    (void)alarm(LIFETIME_SEC);
     output->size = 0;
     r = trace(pid, &hints, output);
     output->error = r;

@@ -104,7 +104,8 @@ size_t target_children(const struct target *target, pid_t *ret, size_t max);
 int sample_take(struct target *targets, size_t n, const struct hints *hints);
 
 /* Gives up all capabilities, and all system calls but those that read, work on memory, and end the
- * process; opening is possible for reading only. Returns 0 or -errno. */
+ * process; opening is possible for reading only, and relative to a directory that is open. Returns
+ * 0 or -errno. */
 int confine(void);
 
 /* Reads `size` bytes of the process at this address. Returns whether all could be read. */

@@ -4,10 +4,12 @@
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LINE_SIZE 1024
@@ -34,13 +36,13 @@ __attribute__((format(printf, 2, 3))) static bool append(struct trace_text *text
     va_start(arguments, format);
     n = vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
-    if (n < 0 || (size_t)n >= sizeof(line) || text->max - text->size <= (size_t)n)
+    if (n < 0 || (size_t)n >= sizeof(line) || text->max - *text->size <= (size_t)n)
         return false;
     for (int i = 0; i < n - 1; i++)
         if ((unsigned char)line[i] < ' ' && line[i] != '\t')
             line[i] = '?';
-    memcpy(text->data + text->size, line, (size_t)n);
-    text->size += (size_t)n;
+    memcpy(text->data + *text->size, line, (size_t)n);
+    *text->size += (uint32_t)n;
     return true;
 }
 
@@ -98,12 +100,57 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* Of this process: its own descriptors in /proc, and files with debugging information by build id.
+ */
+static int own_files = -1, debug_files = -1;
+
+void unwind_prepare(void)
+{
+    own_files = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    debug_files = open("/usr/lib/debug/.build-id", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Opens the regular file for reading. A device, for instance, would notice. */
+static int open_regular(int path_fd)
+{
+    struct stat status;
+    char name[16];
+
+    if (fstat(path_fd, &status) < 0 || !S_ISREG(status.st_mode))
+        return -1;
+    (void)snprintf(name, sizeof(name), "%d", path_fd);
+    return openat(own_files, name, O_RDONLY | O_CLOEXEC);
+}
+
+/* Opens a file below the root of the process. Mappings have no symbolic links in their paths: what
+ * is one now may lead out of that root. */
+static int open_path(const struct target *target, const char *path)
+{
+    _cleanup_close_ int at = -1;
+
+    while (*path != '\0') {
+        const size_t size = strcspn(path, "/");
+        char name[NAME_MAX + 1];
+        int next;
+        if (size > NAME_MAX)
+            return -1;
+        (void)snprintf(name, sizeof(name), "%.*s", (int)size, path);
+        next = openat(at < 0 ? target->root : at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        close_fd(at);
+        at = next;
+        if (at < 0)
+            return -1;
+        path += size + (path[size] == '/');
+    }
+    return at < 0 ? -1 : open_regular(at);
+}
+
 /* Opens the file below the root of the process if it is the one that is mapped there. */
 static int open_mapped(const struct target *target, const struct sample_head *head,
                        const char *path)
 {
     uint8_t bytes[SAMPLE_HEAD_SIZE];
-    const int fd = openat(target->root, path + 1, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    const int fd = open_path(target, path + 1);
 
     if (fd >= 0 && pread(fd, bytes, sizeof(bytes), 0) == (ssize_t)sizeof(bytes) &&
         memcmp(bytes, head->bytes, sizeof(bytes)) == 0)
@@ -327,8 +374,28 @@ static const Dwfl_Thread_Callbacks THREAD_CALLBACKS = {
     .set_initial_registers = set_registers,
 };
 
+/* Finds debugging information by its build id only: a name in a hostile file could be any path. */
+static int find_debuginfo(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
+                          const char *file, const char *link, GElf_Word checksum, char **ret_name)
+{
+    const unsigned char *id;
+    GElf_Addr address;
+    const int n = dwfl_module_build_id(module, &id, &address);
+    char path[160];
+    size_t size = 0;
+
+    (void)userdata, (void)name, (void)base, (void)file, (void)checksum, (void)ret_name;
+    if (n < 3 || n > 64 || (link && strchr(link, '/'))) /* with '/': a supplement of dwz */
+        return -1;
+    for (int i = 0; i < n; i++)
+        size +=
+            (size_t)snprintf(path + size, sizeof(path) - size, i == 1 ? "/%02x" : "%02x", id[i]);
+    (void)snprintf(path + size, sizeof(path) - size, ".debug");
+    return openat(debug_files, path, O_RDONLY | O_CLOEXEC);
+}
+
 static const Dwfl_Callbacks CALLBACKS = {
-    .find_debuginfo = dwfl_standard_find_debuginfo,
+    .find_debuginfo = find_debuginfo,
     .section_address = dwfl_offline_section_address,
 };
 

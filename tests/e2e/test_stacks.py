@@ -8,6 +8,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from troupe import BUILD, LIMIT, SANITIZED, TestCase, can_mount, helper, ini
@@ -43,6 +44,11 @@ def functions(thread):
 
 @unittest.skipUnless(os.path.exists(TRACE), "needs libdw")
 class Program(TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+
     def trace(self, pid, pidfd=None):
         """Runs troupe-trace as the supervisor does. Returns its error and its text."""
         process, release = pidfd or os.pidfd_open(pid), os.eventfd(0)
@@ -94,6 +100,31 @@ class Program(TestCase):
         process.wait()
         error, text = self.trace(os.getpid(), pidfd)
         self.assertEqual((error < 0, text), (True, ""))
+
+    def test_X2_a_symbolic_link_in_the_place_of_a_mapped_file_is_not_followed(self):
+        program = os.path.join(self.directory, "crasher")
+        shutil.copy(CRASHER, program)
+        process = subprocess.Popen([program, "call"], stdout=subprocess.PIPE)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stdout.close)
+        process.stdout.readline()
+        os.unlink(program)
+        os.symlink(CRASHER, f"{program} (deleted)")
+        error, text = self.trace(process.pid)
+        self.assertEqual(error, 0)
+        self.assertNotIn("planted_call", text)
+
+    def test_X2_no_file_is_opened_by_a_name_in_a_file(self):
+        program, fifo, link = (os.path.join(self.directory, name) for name in ("crasher", "fifo", "link"))
+        os.mkfifo(fifo)
+        with open(link, "wb") as file:
+            name = b"../" * 16 + fifo[1:].encode() + b"\0"
+            file.write(name + b"\0" * (-len(name) % 4) + b"\0" * 4)
+        subprocess.run(["objcopy", "--strip-debug", "--add-section", f".gnu_debuglink={link}", CRASHER, program], check=True)
+        _, error, text = self.run_and_trace(program, "call")
+        self.assertEqual(error, 0)
+        self.assertIn("planted_call", text)
 
     def test_X2_children_are_traced_as_well(self):
         script = f"import subprocess; subprocess.run([{CRASHER!r}, 'call'])"
