@@ -21,6 +21,7 @@
 
 /* Threads that do not stop for so long are in the kernel, uninterruptibly. */
 #define STOP_USEC       (100 * USEC_PER_MSEC)
+#define BLOCKED_USEC    (10 * USEC_PER_MSEC) /* if no others are left */
 #define STOP_PAUSE_NSEC 50000
 /* The bytes below the stack pointer that a function may use. */
 #define RED_ZONE 128
@@ -45,6 +46,7 @@ int target_open(struct target *ret, pid_t pid)
 
     if (sample == MAP_FAILED)
         return -errno;
+    sample->budget = SAMPLE_BUDGET;
     *ret = (struct target){
         .pid = pid,
         .sample = sample,
@@ -58,7 +60,12 @@ int target_open(struct target *ret, pid_t pid)
 
 bool target_read(const struct target *target, uint64_t address, void *ret, size_t size)
 {
-    return address <= INT64_MAX && pread(target->mem, ret, size, (off_t)address) == (ssize_t)size;
+    const size_t cost = size + SAMPLE_READ_COST;
+
+    if (address > INT64_MAX || target->sample->budget < cost)
+        return false;
+    target->sample->budget -= cost;
+    return pread(target->mem, ret, size, (off_t)address) == (ssize_t)size;
 }
 
 /* Reads a small file of /proc. Returns its size; the text ends with a NUL. */
@@ -113,6 +120,7 @@ static void describe_thread(const struct target *target, struct sample_thread *t
     (void)snprintf(thread->name, sizeof(thread->name), "%.*s", (int)strcspn(line, "\n"), line);
     line = strstr(text, "\nNSpid:");
     thread->inner_tid = line ? last_number(line + 1) : thread->tid;
+    thread->blocked = strstr(text, "\nState:\tD");
 }
 
 /* The thread that crashed takes the last place if there is no other. */
@@ -190,15 +198,17 @@ static void take_context(const ucontext_t *from, struct registers *ret)
 }
 #endif
 
+/* Returns whether the thread has stopped, or ended. */
 static bool has_stopped(struct sample_thread *thread)
 {
     struct user_regs_struct registers;
     struct iovec part = {.iov_base = &registers, .iov_len = sizeof(registers)};
     int status;
 
-    if (waitpid(thread->tid, &status, __WALL | WNOHANG) != thread->tid || !WIFSTOPPED(status))
+    if (waitpid(thread->tid, &status, __WALL | WNOHANG) != thread->tid)
         return false;
     thread->stopped =
+        WIFSTOPPED(status) &&
         ptrace(PTRACE_GETREGSET, thread->tid, (void *)(uintptr_t)NT_PRSTATUS, &part) == 0 &&
         part.iov_len == sizeof(registers);
     if (thread->stopped)
@@ -206,26 +216,28 @@ static bool has_stopped(struct sample_thread *thread)
     return true;
 }
 
-static int stop_threads(struct sample *sample)
+static int stop_threads(struct sample *sample, usec_t now)
 {
-    const usec_t until = usec_add(clock_now(), STOP_USEC);
+    const usec_t until = usec_add(now, STOP_USEC), until_blocked = usec_add(now, BLOCKED_USEC);
     const struct timespec pause = {.tv_nsec = STOP_PAUSE_NSEC};
     bool seized[SAMPLE_THREADS_MAX];
-    size_t n = 0;
+    size_t n = 0, n_blocked = 0;
 
     for (size_t i = 0; i < sample->n_threads; i++) {
         const pid_t tid = sample->threads[i].tid;
         seized[i] =
             ptrace(PTRACE_SEIZE, tid, 0, 0) == 0 && ptrace(PTRACE_INTERRUPT, tid, 0, 0) == 0;
         n += seized[i];
+        n_blocked += seized[i] && sample->threads[i].blocked;
     }
     if (n == 0)
         return errno == 0 ? -ESRCH : -errno;
-    while (n > 0 && clock_now() < until) {
+    while (n > 0 && clock_now() < (n > n_blocked ? until : until_blocked)) {
         for (size_t i = 0; i < sample->n_threads; i++)
             if (seized[i] && has_stopped(&sample->threads[i])) {
                 seized[i] = false;
                 n--;
+                n_blocked -= sample->threads[i].blocked;
             }
         if (n > 0)
             (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
@@ -282,15 +294,24 @@ static void copy_maps(const struct target *target)
     sample->maps[sample->maps_size] = '\0';
 }
 
+/* Not sscanf(), which measures all of the text for each line. */
 bool mapping_parse(const char *line, struct mapping *ret)
 {
-    unsigned long long begin, end, offset;
-    int path = 0;
+    char *at;
 
-    if (sscanf(line, "%llx-%llx %*4s %llx %*s %*s %n", &begin, &end, &offset, &path) < 3 ||
-        path == 0)
+    ret->begin = strtoull(line, &at, 16);
+    if (*at != '-')
         return false;
-    *ret = (struct mapping){begin, end, offset, line + path, strcspn(line + path, "\n")};
+    ret->end = strtoull(at + 1, &at, 16);
+    at += strspn(at, " ");
+    at += strcspn(at, " \n"); /* the permissions */
+    ret->offset = strtoull(at, &at, 16);
+    for (unsigned i = 0; i < 2; i++) { /* the device and the inode */
+        at += strspn(at, " ");
+        at += strcspn(at, " \n");
+    }
+    ret->path = at + strspn(at, " ");
+    ret->path_size = strcspn(ret->path, "\n");
     return true;
 }
 
@@ -353,12 +374,13 @@ static void copy_target(const struct target *target, const struct hints *hints)
 
 int sample_take(struct target *targets, size_t n, const struct hints *hints)
 {
+    const usec_t now = clock_now();
     int r = -ESRCH;
 
     for (size_t i = 0; i < n; i++) {
         list_threads(&targets[i], i == 0 ? hints->crashed : 0);
         /* The registers of a thread that crashes are in its memory. */
-        if (stop_threads(targets[i].sample) == 0 || (i == 0 && hints->context != 0))
+        if (stop_threads(targets[i].sample, now) == 0 || (i == 0 && hints->context != 0))
             r = 0;
         else if (i == 0)
             return -errno;

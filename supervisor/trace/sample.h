@@ -24,6 +24,10 @@
 #define SAMPLE_FUNCTION_MAX 96
 #define SAMPLE_FILE_MAX     160
 #define SAMPLE_TARGETS_MAX  4
+/* What may be read of a process while it is stopped: a read costs its bytes and as much again as
+ * SAMPLE_READ_COST. */
+#define SAMPLE_BUDGET    ((size_t)32 * 1024 * 1024)
+#define SAMPLE_READ_COST 1024
 
 #if defined(__x86_64__)
 #define SAMPLE_REGISTERS 16
@@ -50,6 +54,7 @@ struct sample_thread {
     char name[16];
     bool crashed; /* its registers are those of the fault */
     bool stopped; /* its registers are known */
+    bool blocked; /* it waits uninterruptibly, as after vfork(), and may never stop */
     struct registers registers;
     uint64_t stack_at; /* address of the copied bytes */
     size_t stack_offset, stack_size;
@@ -65,6 +70,7 @@ struct sample_head {
 
 struct sample {
     bool complete;
+    size_t budget; /* SAMPLE_BUDGET at first */
     size_t n_threads;
     struct sample_thread threads[SAMPLE_THREADS_MAX];
     size_t maps_size;
@@ -108,7 +114,8 @@ int sample_take(struct target *targets, size_t n, const struct hints *hints);
  * 0 or -errno. */
 int confine(void);
 
-/* Reads `size` bytes of the process at this address. Returns whether all could be read. */
+/* Reads `size` bytes of the process at this address, within its budget. Returns whether all could
+ * be read. */
 bool target_read(const struct target *target, uint64_t address, void *ret, size_t size);
 
 /* A line of /proc/PID/maps; the path is part of it. */

@@ -21,6 +21,26 @@ CRASHES = {"null": "SIGSEGV", "jump": "SIGSEGV", "overflow": "SIGSEGV", "heap": 
            "division": "SIGFPE", "handler": "SIGSEGV", "thread": "SIGSEGV"}
 HANGS = ("call", "lock", "loop")
 
+# Forges an interpreter of Python 3.13 with one thread and one frame, each of which follows itself.
+ENDLESS = """
+import ctypes, os, struct, time
+buffer = ctypes.create_string_buffer(1 << 20)
+start = ctypes.addressof(buffer)
+
+def put(where, word):
+    ctypes.memmove(where, struct.pack("<Q", word), 8)
+
+interpreter, thread, frame = start + 16384, start + 32768, start + 65536
+ctypes.memmove(start, b"xdebugpy", 8)
+for index, offset in {5: 4096, 8: 4104, 9: 4112, 21: 24, 23: 32, 25: 40, 33: 24}.items():
+    put(start + 8 * index, offset)
+for where, word in ((start + 4096, interpreter), (interpreter + 4104, interpreter), (interpreter + 4112, thread),
+                    (thread + 24, thread), (thread + 32, frame), (thread + 40, os.getpid()), (frame, frame), (frame + 24, 3)):
+    put(where, word)
+print(start, flush=True)
+time.sleep(1000)
+"""
+
 
 def threads(text):
     """What troupe-trace has written, as a list of (thread id, name, state, frames)."""
@@ -49,7 +69,7 @@ class Program(TestCase):
         self.addCleanup(directory.cleanup)
         self.directory = directory.name
 
-    def trace(self, pid, pidfd=None):
+    def trace(self, pid, pidfd=None, python=(0, 0)):
         """Runs troupe-trace as the supervisor does. Returns its error and its text."""
         process, release = pidfd or os.pidfd_open(pid), os.eventfd(0)
         output = os.memfd_create("output")
@@ -61,7 +81,7 @@ class Program(TestCase):
             for number, fd in above.items():
                 os.dup2(fd, number)
 
-        traced = subprocess.Popen([TRACE, str(pid), "0", "0", "0", "0"], preexec_fn=inherit, close_fds=False, env={})
+        traced = subprocess.Popen([TRACE, str(pid), "0", "0", *map(str, python)], preexec_fn=inherit, close_fds=False, env={})
         self.assertTrue(select.select([release], [], [], LIMIT)[0], "the process is never let go")
         traced.wait(LIMIT)
         error, size = struct.unpack("iI", os.pread(output, 8, 0))
@@ -70,13 +90,15 @@ class Program(TestCase):
             os.close(fd)
         return error, text
 
-    def run_and_trace(self, *argv):
+    def run_and_trace(self, *argv, python=(0, 0)):
         process = subprocess.Popen(argv, stdout=subprocess.PIPE)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         self.addCleanup(process.stdout.close)
-        process.stdout.readline()
-        return process, *self.trace(process.pid)
+        word = process.stdout.readline()
+        if python == "told":
+            python = int(word), 0x030d0000
+        return process, *self.trace(process.pid, python=python)
 
     def test_X2_a_thread_that_waits_computes_or_holds_a_lock_is_found_with_its_function(self):
         for how in HANGS:
@@ -125,6 +147,11 @@ class Program(TestCase):
         _, error, text = self.run_and_trace(program, "call")
         self.assertEqual(error, 0)
         self.assertIn("planted_call", text)
+
+    def test_X2_an_interpreter_whose_lists_never_end_is_left_in_time(self):
+        _, error, text = self.run_and_trace(sys.executable, "-c", ENDLESS, python="told")
+        self.assertEqual(error, 0)
+        self.assertTrue(threads(text))
 
     def test_X2_children_are_traced_as_well(self):
         script = f"import subprocess; subprocess.run([{CRASHER!r}, 'call'])"
