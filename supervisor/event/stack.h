@@ -15,7 +15,7 @@ struct stack_line {
     char name[STACK_FIELD_MAX];
     bool crashed, running; /* `running`: it could not be stopped, so it has no frames of C */
 
-    /* Of a frame. "" and 0 = not known. */
+    /* For a frame; "" and 0 = not known. */
     bool python;
     char module[STACK_FIELD_MAX], function[STACK_FIELD_MAX], file[STACK_FIELD_MAX];
     uint64_t offset;
@@ -30,7 +30,7 @@ struct stack_reader {
  * end, or where the text makes no sense. */
 bool stack_next(struct stack_reader *reader, struct stack_line *ret);
 
-/* Writes where the first thread is, or the one that crashed: "parse_chunk, image.c:311". That is
+/* Writes where the first thread is, or the one that crashed: "parse_chunk, image.c:311". It names
  * the innermost function that belongs neither to the C library nor to Python's interpreter. Returns
  * false if no function is known. */
 bool stack_top(const char *text, size_t size, char *buffer, size_t buffer_size);

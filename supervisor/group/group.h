@@ -117,7 +117,7 @@ void group_stop(struct group *group, bool hurry);
 void group_restart(struct group *group);
 /* Its limits were changed at run time. */
 void group_review_limits(struct group *group);
-/* Likewise of one of its keys. */
+/* The limits of one of its keys were changed at run time. */
 void group_review_key_limits(struct group *group);
 /* The settings of earlier runs are known, or without `read` cannot be read soon. */
 void group_know_limits(struct group *group, bool read);

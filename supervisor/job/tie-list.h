@@ -35,7 +35,7 @@ static inline bool tie_key_is_durable(int64_t key)
     return key > 0;
 }
 
-/* What a job is tied to. */
+/* One other job that a job is tied to: a parent, or its batch. */
 struct tie {
     char id[PROTOCOL_ID_TEXT]; /* "" = none */
     int64_t key;

@@ -34,7 +34,7 @@ enum toll_verdict {
 };
 
 /* Judges the calls since toll_begin(), which are the fault of the owner (as in taker.h; 0 =
- * nobody). */
+ * none). */
 enum toll_verdict toll_end(struct toll toll, usec_t now, uint64_t owner);
 
 /* Whether the owner is still barred: for 100 times as long as its long calls took. */

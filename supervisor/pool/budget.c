@@ -82,7 +82,7 @@ static void call_waiter(const struct budget *budget)
         budget->decide_again(list_entry(list_first(&budget->waiters), struct budget_part, waiter));
 }
 
-/* What the pools want, or the total, has changed. */
+/* Call it when the pools want another number, or the total has changed. */
 static void find_level(struct budget *budget)
 {
     const size_t level = budget->level, before = budget->ceiling;

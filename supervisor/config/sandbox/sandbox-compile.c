@@ -171,7 +171,7 @@ static bool may_mount(const struct config_group *group, const struct sandbox *sa
 static void take_scopes(const struct config_group *group, struct sandbox *sandbox)
 {
     /* Processes outside the domain can also not be traced: a template that loads could be, by a
-     * worker that runs meanwhile. */
+     * worker that runs at that time. */
     if (group->template == CONFIG_TEMPLATE_SLOT)
         sandbox->scopes = LANDLOCK_SCOPE_SIGNALS;
     if (group->profile == CONFIG_PROFILE_STRICT && !may_mount(group, sandbox))

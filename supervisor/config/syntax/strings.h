@@ -35,7 +35,7 @@ size_t strv_length(char *const *strings);
 
 /* Appends a copy, in time linear in the length. Returns 0 or -ENOMEM (then nothing has changed). */
 int strv_append(config_strv *strings, const char *text);
-/* Likewise the file NAME.suffix; `strings` NULL = it is not wanted. */
+/* Appends the name of the file NAME.suffix; `strings` NULL = it is not wanted. */
 int strv_append_file(config_strv *strings, const char *name, const char *suffix);
 
 /* Copies. Returns 0 or -ENOMEM. */

@@ -14,8 +14,8 @@
  *          jobs behind it go on. In its turn it returns to the queue, where the other
  *          limits are asked as for any job
  *
- * Of the keys that have no jobs, LIMIT_IDLE_MAX are kept, so that new keys do not take memory
- * without end.
+ * At most LIMIT_IDLE_MAX keys without jobs are kept, so that new keys do not take memory without
+ * end.
  */
 
 #include "shared/base/clock.h"
