@@ -242,7 +242,7 @@ static void walk_on(struct walk *walk, const struct job_fate *fate)
     list_for_each (node, &fate->children) {
         const struct job *child = list_entry(node, struct job_edge, of_parent)->child;
 
-        if (walk->found || walk->n_edges++ == TIES_CIRCLE_MAX)
+        if (walk->found || walk->n_edges++ >= TIES_CIRCLE_MAX)
             return;
         walk_to_job(walk, child);
         walk_to(walk, job_own_fate(child));

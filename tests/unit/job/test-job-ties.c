@@ -275,6 +275,25 @@ TEST(Q9_a_parent_with_many_children_is_decided_over_many_turns)
     ck_assert_uint_eq(job_own_fate(parent)->n_children, CHILDREN / 2);
 }
 
+/* ---- circles ---- */
+
+TEST(Q9_a_search_for_a_circle_looks_at_a_bounded_number_of_jobs)
+{
+    struct job *batch = new_batch(), *near, *far;
+    struct tie tie = parent_of(batch, TIE_END);
+    struct tie_list list = {.n = 1};
+
+    near = new_job(&tie, 1, NULL);
+    for (unsigned i = 1; i <= TIES_CIRCLE_MAX; i++)
+        (void)new_job(&tie, 1, NULL);
+    tie = parent_of(near, TIE_END);
+    far = new_job(&tie, 1, NULL);
+    list.parents[0] = tie;
+    ck_assert(ties_circle(job_own_fate(batch), &list));
+    list.parents[0] = parent_of(far, TIE_END);
+    ck_assert(!ties_circle(job_own_fate(batch), &list));
+}
+
 /* ---- succession ---- */
 
 static struct tie_list read_list(const char *text)
