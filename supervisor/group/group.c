@@ -51,6 +51,7 @@ static int group_open_limits(struct group *group)
     int r = limit_table_reserve(table, group->config);
 
     limits_init(&group->limits, group->name, table, &group->counts);
+    group->limits.n_ending = held_n_ending(&group->context->pools->process->held, group->name);
     if (r < 0)
         return r;
     limits_change(&group->limits, group->config);

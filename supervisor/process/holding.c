@@ -241,16 +241,36 @@ const struct held *held_next(const struct held_table *table, enum holding_kind k
     return NULL;
 }
 
+static bool is_of_group(const struct held *held, const char *group)
+{
+    const size_t size = strlen(group);
+
+    return strncmp(held->name, group, size) == 0 && held->name[size] == '/';
+}
+
 bool held_has_group(const struct held_table *table, const char *group)
 {
     static const enum holding_kind kinds[] = {HOLDING_WORKER, HOLDING_SERVICE};
-    const size_t size = strlen(group);
 
     for (size_t i = 0; i < ELEMENTS(kinds); i++)
         for (const struct held *held = NULL; (held = held_next(table, kinds[i], held));)
-            if (strncmp(held->name, group, size) == 0 && held->name[size] == '/')
+            if (is_of_group(held, group))
                 return true;
     return false;
+}
+
+uint32_t held_n_ending(const struct held_table *table, const char *group)
+{
+    uint32_t n = 0;
+
+    if (!table->spawner)
+        return 0;
+    list_for_each (node, &table->discarded) {
+        const struct held *held = list_entry(node, struct held, link);
+
+        n += held->kind == HOLDING_WORKER && is_of_group(held, group);
+    }
+    return n;
 }
 
 struct held *held_take_any(struct held_table *table, enum holding_kind kind)

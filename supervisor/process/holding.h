@@ -162,5 +162,8 @@ struct held *held_take_any(struct held_table *table, enum holding_kind kind);
 void held_adopt(struct held *held, struct spawner_client *client, struct holding *holding);
 /* Kills the process and drops what is held. */
 void held_discard(struct held *held);
+/* Returns how many workers of the group were discarded and have not ended: for a new group, which
+ * worker_ends() did not find. */
+uint32_t held_n_ending(const struct held_table *table, const char *group);
 /* Discards what has not been taken. */
 void held_discard_rest(struct held_table *table);

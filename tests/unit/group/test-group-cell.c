@@ -291,4 +291,23 @@ TEST(in_a_group_without_cells_a_number_is_a_worker)
     ck_assert_int_eq(resolve("mail/1/1", &target), -ENOENT);
 }
 
+TEST(a_new_group_waits_for_workers_of_its_name_that_have_not_ended)
+{
+    struct held_table *table = &parts.process.held;
+    static struct held held = {.kind = HOLDING_WORKER, .name = "mail/0", .pid = 1};
+
+    drop_group();
+    table->spawner = &parts.process.spawner;
+    list_init(&table->waiting);
+    list_init(&table->discarded);
+    groups_resume(&parts.groups);
+    list_push_back(&table->discarded, &held.link);
+    make_group(CONFIG_CELLS_NONE);
+    ck_assert_uint_eq(group->limits.n_ending, 1);
+    table->worker_ends(table->userdata, held.name, -1);
+    ck_assert_uint_eq(group->limits.n_ending, 0);
+    list_unlink(&held.link);
+    table->spawner = NULL;
+}
+
 const struct suite suite = {.setup = setup, .teardown = teardown};
