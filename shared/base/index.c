@@ -79,11 +79,16 @@ void index_remove(struct index *index, struct index_entry *entry)
     index->n_entries--;
 }
 
+void index_clear(struct index *index)
+{
+    free(index->more);
+    *index = (struct index)INDEX_NULL;
+}
+
 void index_deinit(struct index *index)
 {
     assert(index->n_entries == 0);
-    free(index->more);
-    *index = (struct index)INDEX_NULL;
+    index_clear(index);
 }
 
 static struct index_entry *find_from(struct index_entry *entry, uint64_t key)

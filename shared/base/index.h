@@ -26,6 +26,8 @@ struct index {
 /* clang-format on */
 
 void index_deinit(struct index *index); /* the index must be empty */
+/* Forgets all entries, without a look at them. */
+void index_clear(struct index *index);
 
 /* Cannot fail: without memory to grow it becomes slower. */
 void index_add(struct index *index, struct index_entry *entry, uint64_t key);

@@ -12,6 +12,7 @@
 #include "supervisor/job/submitter.h"
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <search.h>
 #include <stddef.h>
@@ -43,6 +44,52 @@ static const char *const STATES[_JOB_N_STATES] = {
     [JOB_CANCELLED] = "cancelled", [JOB_DEAD] = "dead",           [JOB_PENDING] = "pending",
 };
 
+/* ---- nodes to be freed ---- */
+
+#define DISCARDED_PER_TURN 256
+
+static void link_discarded(struct job_table *table, struct heap_node *node)
+{
+    if (!node)
+        return;
+    node->parent = table->discarded;
+    table->discarded = node;
+}
+
+static void free_discarded(struct job_table *table, unsigned max)
+{
+    struct heap_node *node;
+
+    while (max-- > 0 && (node = table->discarded)) {
+        table->discarded = node->parent;
+        link_discarded(table, node->left);
+        link_discarded(table, node->right);
+        free(node);
+    }
+}
+
+static void on_discard(struct loop_deferred *deferred)
+{
+    struct job_table *table = list_entry(deferred, struct job_table, discard);
+
+    free_discarded(table, DISCARDED_PER_TURN);
+    if (table->discarded)
+        loop_defer(table->loop, deferred);
+}
+
+void job_table_discard(struct job_table *table, struct heap *heap)
+{
+    link_discarded(table, heap->first);
+    heap->first = NULL;
+    heap->n_nodes = 0;
+    if (!table->loop)
+        free_discarded(table, UINT_MAX);
+    else if (table->discarded)
+        loop_defer(table->loop, &table->discard);
+}
+
+/* ---- the table ---- */
+
 int job_table_init(struct job_table *table)
 {
     uint64_t seed[2];
@@ -51,6 +98,7 @@ int job_table_init(struct job_table *table)
     list_init(&table->unused);
     list_init(&table->unused_waiters);
     job_table_init_telling(table);
+    loop_deferred_init(&table->discard, on_discard);
     job_ties_init(&table->ties);
     if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
         return -errno;
@@ -81,6 +129,9 @@ void job_table_deinit(struct job_table *table)
     size_t cursor = 0;
 
     job_tell_rest(table);
+    if (table->discarded)
+        loop_undefer(&table->discard);
+    free_discarded(table, UINT_MAX);
     while ((job = handle_table_next(&table->handles, &cursor))) {
         job->references = 1;
         list_unlink(&job->link);

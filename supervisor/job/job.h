@@ -174,7 +174,7 @@ struct job_table {
     struct list unused; /* memory of former jobs, kept for the next ones */
     struct list unused_waiters;
     unsigned n_unused_waiters;
-    struct loop *loop;   /* tells many waiters in several turns; NULL = always all at once */
+    struct loop *loop;   /* tells waiters and frees memory in turns; NULL = always all at once */
     struct list telling; /* ended jobs with waiters that are not yet told */
     struct loop_deferred tell;
     uint64_t most_live;   /* since memory was last given back */
@@ -186,6 +186,8 @@ struct job_table {
     /* Frees the record of a durable job that is freed. */
     void (*free_record)(struct job *job);
     uint64_t n_live;
+    struct heap_node *discarded; /* the first one, linked by its parent; NULL = none */
+    struct loop_deferred discard;
     struct blob_quota blobs; /* of payloads, results and messages alike */
     uint64_t random_high;    /* makes ids */
     uint64_t random_state;
@@ -199,6 +201,9 @@ enum {
 /* 0 or -errno of getrandom(2). */
 int job_table_init(struct job_table *table);
 void job_table_deinit(struct job_table *table);
+
+/* Empties the heap, and frees its nodes in later turns, with what each is the first member of. */
+void job_table_discard(struct job_table *table, struct heap *heap);
 
 /* Makes a queued job, in no list, with one reference. Its id is `name`, which must be valid
  * (protocol_name_valid()), or is made if that is empty. Returns 0, JOB_E_EXISTS (`*ret` is the job

@@ -6,7 +6,6 @@
 #include "supervisor/job/job-ties.h"
 #include "supervisor/job/job-unique.h"
 #include "supervisor/store/durable-job.h"
-#include <limits.h>
 #include <stdlib.h>
 
 /* A job that begins sooner stays in memory. */
@@ -16,12 +15,12 @@
 /* Pause when memory is short. */
 #define LATER_RETRY USEC_PER_SEC
 
-/* How many jobs go to the backlog or to the disk, or are freed, in a turn. */
+/* How many jobs go to the backlog or to the disk in a turn. */
 #define LATER_PER_TURN 256
 
 struct later_job {
+    struct heap_node by_time; /* first: for job_table_discard() */
     struct index_entry by_number;
-    struct heap_node by_time;
     bool has_date;
     uint8_t priority;
 };
@@ -143,20 +142,6 @@ static bool add(struct cell *cell, int64_t number, uint8_t priority, usec_t due,
     return true;
 }
 
-/* Frees at most so many jobs. Returns whether there are more. */
-static bool free_left(struct cell *cell, unsigned max)
-{
-    struct later_jobs *left = &cell->later.left;
-    struct later_job *job;
-
-    while ((job = first_of(left, true)) || (job = first_of(left, false))) {
-        if (max-- == 0)
-            return true;
-        later_job_free(left, job);
-    }
-    return false;
-}
-
 /* ---- from memory to disk ---- */
 
 void cell_later_review(struct job *job)
@@ -185,7 +170,7 @@ void cell_later_turn(struct cell *cell)
         job_count(&cell->counts, JOBS_BACKOFF, -1);
         cell_drop_from_memory(cell, job);
     }
-    if (!list_empty(&cell->later.in_review) || free_left(cell, LATER_PER_TURN))
+    if (!list_empty(&cell->later.in_review))
         cell_wake(cell);
 }
 
@@ -229,20 +214,14 @@ void cell_later_leave(struct cell *cell)
     struct cell_later *later = &cell->later;
     const int64_t n = later->jobs.by_number.n_entries;
 
+    alarm_stop(&later->date);
+    alarm_stop(&later->delay);
     if (n == 0)
         return;
-    cell_later_deinit(cell);
-    later->left = later->jobs;
-    later->jobs = (struct later_jobs){0};
+    index_clear(&later->jobs.by_number);
+    job_table_discard(cell->context->jobs, &later->jobs.dates);
+    job_table_discard(cell->context->jobs, &later->jobs.delays);
     job_count(&cell->counts, JOBS_BACKOFF, -n);
     job_count(&cell->counts, JOBS_LIVE, -n);
     job_count(&cell->counts, JOBS_ON_DISK, -n);
-    cell_wake(cell);
-}
-
-void cell_later_deinit(struct cell *cell)
-{
-    alarm_stop(&cell->later.date);
-    alarm_stop(&cell->later.delay);
-    (void)free_left(cell, UINT_MAX);
 }

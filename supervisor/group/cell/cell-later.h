@@ -29,14 +29,13 @@ struct cell_later {
     struct later_jobs jobs;
     struct alarm date, delay; /* shortly before the first of each kind */
     struct list in_review;    /* struct job.link: jobs that may be dropped from memory */
-    struct later_jobs left;   /* not the cell's any more: to be freed */
 };
 
 void cell_later_init(struct cell *cell);
 
 /* A job of which something was written may be dropped from memory, unless it begins soon. */
 void cell_later_review(struct job *job);
-/* Called at the end of a turn: drops jobs in review from memory, and frees those that have left. */
+/* Called at the end of a turn: drops jobs in review from memory. */
 void cell_later_turn(struct cell *cell);
 
 /* Takes a job that is not in memory, of a group that is being restored. Returns false if it begins
@@ -48,7 +47,5 @@ bool cell_later_has(const struct cell *cell, int64_t number);
  * Returns false if it has come. */
 bool cell_later_resume(struct cell *cell, struct job *job, const struct job_row *row);
 
-/* Drops it all from memory, in the next turns: the jobs stay on disk. */
+/* Drops it all from memory, in the next turns: the jobs stay on disk. The cell may go before. */
 void cell_later_leave(struct cell *cell);
-/* Frees what cell_later_leave() has left. */
-void cell_later_deinit(struct cell *cell);

@@ -481,7 +481,7 @@ struct cell *cell_free(struct cell *cell)
     if (!cell)
         return NULL;
     assert(cell->counts.n[JOBS_LIVE] == 0);
-    cell_later_deinit(cell);
+    cell_later_leave(cell);
     cell_backlog_leave(cell);
     cell_turn_away(cell);
     limits_leave(&cell->group->limits, cell);
