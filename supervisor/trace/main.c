@@ -37,8 +37,6 @@
 
 /* For the process that traces: a death that it hides is reported all the same after 900 ms. */
 #define SAMPLE_USEC (700 * USEC_PER_MSEC)
-/* More than the supervisor lets it run. A supervisor that has been replaced does not end it. */
-#define LIFETIME_SEC 15
 
 static size_t open_targets(struct target *targets, pid_t pid, bool family)
 {
@@ -155,7 +153,6 @@ int main(int argc, char *argv[])
         return EXIT_FAILURE;
     }
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* workers of this user must not trace it */
-    (void)alarm(LIFETIME_SEC);
     output->size = 0;
     r = trace(pid, &hints, output);
     output->error = r;

@@ -119,7 +119,7 @@ static int open_regular(int path_fd)
     if (fstat(path_fd, &status) < 0 || !S_ISREG(status.st_mode))
         return -1;
     (void)snprintf(name, sizeof(name), "%d", path_fd);
-    return openat(own_files, name, O_RDONLY | O_CLOEXEC);
+    return openat(own_files, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* leased: fails */
 }
 
 /* Opens a file below the root of the process. Mappings have no symbolic links in their paths: what
