@@ -26,7 +26,7 @@
 #define SAMPLE_TARGETS_MAX  4
 /* What may be read of a process while it is stopped: a read costs its bytes and as much again as
  * SAMPLE_READ_COST. */
-#define SAMPLE_BUDGET    ((size_t)32 * 1024 * 1024)
+#define SAMPLE_BUDGET    ((size_t)16 * 1024 * 1024)
 #define SAMPLE_READ_COST 1024
 
 #if defined(__x86_64__)
