@@ -357,6 +357,17 @@ class Submitters(TestCase):
                 s.call("Cancel", id=later)
                 self.assertEqual(s.job(later)["state"], "cancelled")
 
+    def test_X3_a_submitter_does_not_see_the_stack_of_the_job_before_its_own(self):
+        self.s = s = self.started({"mail": ini(ACTOR, Group={"SubmitUser": SUBMITTER_NAME}, Pool={"Prefetch": 2})})
+        go = Bell(s, "go")
+        other = self.blocked(go)
+        with user(SUBMITTER_ID):
+            waiting = s.create("mail", "echo")
+            self.assertEqual(s.job(waiting).get("worker"), s.job(other)["worker"])
+            self.refused("BadOption", s.call, "io.troupe.Supervisor.GetStack", job=waiting)
+        go.ring()
+        s.wait_job(waiting)
+
     def test_Q17_a_submitter_does_not_fill_the_queue_for_others(self):
         later = {"delay_usec": 10**12}
         for jobs, data, most in ({"QueueMax": 40}, "echo", 20), ({"QueueMemoryMax": "40K"}, "#" * 1024, 20):

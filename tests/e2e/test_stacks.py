@@ -244,7 +244,7 @@ class Crashes(TestCase):
 
     def test_X3_a_worker_and_a_running_job_are_found(self):
         job = self.s.create("crasher", "call")
-        self.s.until(lambda: self.s.job(job).get("worker"))
+        self.s.until(lambda: self.s.job(job).get("started_at"))
         for target in {"target": "crasher/0"}, {"job": job}:
             reply = self.s.until(lambda: (lambda reply: reply if "planted_call" in str(reply) else None)(
                 self.s.call("io.troupe.Supervisor.GetStack", **target)))

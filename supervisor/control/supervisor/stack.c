@@ -22,6 +22,8 @@ struct stack_call {
     struct trace *trace;
     char worker[DEATH_WORKER_MAX];
     pid_t pid;
+    struct protocol_id job; /* at which the worker was to be, if `of_job` */
+    bool of_job, ended; /* `ended`: it may have been at another one's job when it was looked at */
     struct death *last; /* of this worker; NULL = none */
 };
 
@@ -54,9 +56,17 @@ static void answer(struct stack_call *call, const char *text, size_t size, const
     request_end(request);
 }
 
+/* The worker has at most one job that has started. */
+static bool is_at(const struct job *job)
+{
+    return job && job->group && job->slot && job->started;
+}
+
 static void on_released(void *userdata)
 {
-    (void)userdata;
+    struct stack_call *call = userdata;
+
+    call->ended = call->of_job && !is_at(job_by_id(call->request->context->jobs, &call->job));
 }
 
 static void on_ended(void *userdata, char *text, size_t size, const char *missing)
@@ -64,14 +74,17 @@ static void on_ended(void *userdata, char *text, size_t size, const char *missin
     struct stack_call *call = userdata;
 
     call->trace = NULL;
-    answer(call, text, size, missing);
+    if (call->ended)
+        answer(call, NULL, 0, "the job ended meanwhile");
+    else
+        answer(call, text, size, missing);
     free(text);
 }
 
 static const struct trace_handler HANDLER = {.released = on_released, .ended = on_ended};
 
-/* Answers now, or when the stacks have come. */
-static void look_at(struct request *request, struct slot *slot)
+/* Answers now, or when the stacks have come. `job` NULL = whatever the worker does. */
+static void look_at(struct request *request, struct slot *slot, const struct job *job)
 {
     struct stack_call *call = request_allocate(request, sizeof(*call));
     const char *missing;
@@ -81,6 +94,9 @@ static void look_at(struct request *request, struct slot *slot)
     request->state = call;
     request->drop = drop;
     call->request = request;
+    call->of_job = job;
+    if (job)
+        (void)protocol_id_parse(&call->job, request_string(request, "job"));
     call->pid = slot->worker.process.pid;
     call->last = slot->last_death ? death_ref(slot->last_death) : NULL;
     (void)snprintf(call->worker, sizeof(call->worker), "%s", slot->name);
@@ -100,8 +116,8 @@ static void look_at_job(struct request *request)
 
     if (!job || (!access_job(request, job) && !access_demand(request, job->group, WHY)))
         return;
-    if (job->slot)
-        look_at(request, job->slot);
+    if (is_at(job))
+        look_at(request, job->slot, job);
     else
         refuse_job(request, 0);
 }
@@ -120,7 +136,7 @@ static void get_stack(struct request *request)
     else if (!target.slot)
         (void)request_refuse(request, "target", "a worker");
     else
-        look_at(request, target.slot);
+        look_at(request, target.slot, NULL);
 }
 
 const struct request_method control_stack_methods[] = {
