@@ -100,9 +100,11 @@ static size_t base_memory(const struct dead_letter *letter, size_t texts)
 {
     size_t memory = sizeof(*letter) + texts;
 
-    for (size_t i = 0; i < letter->n_deaths; i++)
-        memory +=
-            sizeof(struct death) + letter->deaths[i]->state_size + letter->deaths[i]->stderr_size;
+    for (size_t i = 0; i < letter->n_deaths; i++) {
+        const struct death *death = letter->deaths[i];
+
+        memory += sizeof(*death) + death->state_size + death->stderr_size + death->stack_size;
+    }
     return memory;
 }
 

@@ -378,4 +378,17 @@ TEST(a_dead_job_keeps_its_death_reports_for_as_long_as_it_is_kept)
     death_unref(death);
 }
 
+TEST(stacks_in_death_reports_count_as_memory)
+{
+    struct dead_letter about = facts(DEAD_JOB);
+    struct death *death = death_new();
+
+    ck_assert_ptr_nonnull(death);
+    death_set_stack(death, calloc(1, 60000), 60000, NULL);
+    about.deaths[about.n_deaths++] = death;
+    ck_assert_uint_gt(dead_letter_add(&letters, &about, NULL), 0);
+    ck_assert_uint_ge(letters.shares.used[DEAD_SHARE_MEMORY], 60000);
+    death_unref(death);
+}
+
 const struct suite suite = {.setup = setup, .teardown = teardown};
