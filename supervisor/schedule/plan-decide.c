@@ -224,13 +224,14 @@ static bool take_up(struct plan *plan, int64_t slot, usec_t now)
     } else if (is_occupied(plan)) {
         return overlap(plan, slot);
     } else {
-        plan_fire(plan, slot, late ? SLOT_CAUSE_LATE : SLOT_CAUSE_NONE);
+        return plan_fire(plan, slot, late ? SLOT_CAUSE_LATE : SLOT_CAUSE_NONE);
     }
     return true;
 }
 
-/* The supervisor has ended while the group was accepting the slot's job. */
-static void fire_again(struct plan *plan, int64_t slot, usec_t now)
+/* The supervisor has ended while the group was accepting the slot's job. Returns false if it stays
+ * as it is. */
+static bool fire_again(struct plan *plan, int64_t slot, usec_t now)
 {
     struct decided_slot decided;
 
@@ -239,7 +240,8 @@ static void fire_again(struct plan *plan, int64_t slot, usec_t now)
     else if (is_late(plan, slot, now) && is_lost(plan, slot, now) && !plan_has_job(plan, slot))
         plan_decide(plan, slot, SLOT_MISSED, SLOT_CAUSE_NONE);
     else
-        plan_fire(plan, slot, SLOT_CAUSE_NONE);
+        return plan_fire(plan, slot, SLOT_CAUSE_NONE);
+    return true;
 }
 
 /* Takes up the next slot that is due. Returns false if there is nothing to do now. */
@@ -251,16 +253,12 @@ static bool take_next(struct plan *plan, usec_t now)
 
     if (plan->context->stopped || plan_obstacle(plan) || !plan_attach(plan))
         return false;
-    if (row->firing > 0) {
-        fire_again(plan, row->firing, now);
-        return true;
-    }
+    if (row->firing > 0)
+        return fire_again(plan, row->firing, now);
     if (row->waiting > 0 && find_decided(plan, row->waiting, &decided))
         row->waiting = 0;
-    if (row->waiting > 0 && row->pause == PLAN_RUNS && !plan_is_running(plan)) {
-        plan_fire(plan, row->waiting, SLOT_CAUSE_NONE);
-        return true;
-    }
+    if (row->waiting > 0 && row->pause == PLAN_RUNS && !plan_is_running(plan))
+        return plan_fire(plan, row->waiting, SLOT_CAUSE_NONE);
     slot = plan_next(plan, row->reached);
     return slot != 0 && plan_due(plan, slot) <= now && take_up(plan, slot, now);
 }

@@ -226,24 +226,34 @@ static void on_written(struct job_waiter *waiter, struct job *job)
     plan_review(plan);
 }
 
-void plan_fire(struct plan *plan, int64_t slot, enum slot_cause cause)
+static bool is_durable(const struct plan *plan)
+{
+    const struct group *group = plan_group(plan);
+
+    return group && group->config->durable;
+}
+
+bool plan_fire(struct plan *plan, int64_t slot, enum slot_cause cause)
 {
     struct cell_request request = {.changed = on_written, .owner = plan, .cookie = (uint64_t)cause};
     struct job *job;
     int r;
 
+    if (plan->write && is_durable(plan))
+        return false;
     plan->row->firing = slot;
     if (plan->row->waiting == slot)
         plan->row->waiting = 0;
     if (plan->row->reached < slot)
         plan->row->reached = slot;
+    plan_write_row(plan);
     FAULT_POINT("schedule.firing");
     r = plan_has_job(plan, slot) ? CELL_E_EXISTS : plan_submit(plan, slot, &request, &job);
     FAULT_POINT("schedule.submitted");
     if (r == 0 && job->record) {
         plan->submission = job_first_waiter(job);
         durable_job_await(job, plan->submission);
-        return;
+        return true;
     }
     if (r == 0) {
         job_waiter_free(jobs_of(plan), job_first_waiter(job));
@@ -256,4 +266,5 @@ void plan_fire(struct plan *plan, int64_t slot, enum slot_cause cause)
     else
         plan_decide(plan, slot, SLOT_REFUSED, slot_cause_of(r));
     FAULT_POINT("schedule.decided");
+    return true;
 }

@@ -18,8 +18,10 @@ void plan_note(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum 
 /* Notes what became of a slot that is taken up now, or was before. */
 void plan_decide(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum slot_cause cause);
 
-/* Gives the slot to its group, and decides it when the group has answered. */
-void plan_fire(struct plan *plan, int64_t slot, enum slot_cause cause);
+/* Gives the slot to its group, and decides it when the group has answered. The store gets the row
+ * before a durable job, which is then known after a power cut, whatever the clock shows. Returns
+ * false while an earlier row is being written: the slot stays as it is. */
+bool plan_fire(struct plan *plan, int64_t slot, enum slot_cause cause);
 /* Whether the slot has a job that was accepted; then takes note of it. */
 bool plan_has_job(struct plan *plan, int64_t slot);
 /* Cancels the live jobs. */

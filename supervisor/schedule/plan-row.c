@@ -37,8 +37,11 @@ static void on_written(struct store_task *task, int result)
     if (!plan)
         return;
     plan->write = NULL;
-    if (plan->changed && result != -ECANCELED)
+    if (result == -ECANCELED)
+        return;
+    if (plan->changed)
         plan_write_row(plan);
+    plan_review(plan); /* a slot may wait for this */
 }
 
 static struct plan_write *new_write(const char *name)

@@ -3,8 +3,10 @@
 #include "supervisor/group/group.h"
 #include "supervisor/schedule/plan-private.h"
 #include "supervisor/schedule/plans.h"
+#include "supervisor/store/store.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/parts-fixture.h"
+#include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
 
 /* 2026-11-22 00:00:00 UTC, a Sunday. */
@@ -508,6 +510,97 @@ TEST(a_slot_that_was_being_fired_is_fired_after_a_crash)
     ck_assert_str_eq(counts(), "1 0 0 0 0");
     ck_assert_ptr_nonnull(job_of(MIDNIGHT));
     ck_assert_int_eq(plan->row->waiting, 0);
+}
+
+/* ---- a power cut ---- */
+
+static void stop_on_change(void *userdata, enum store_state state)
+{
+    (void)userdata;
+    if (state == STORE_OPEN)
+        loop_stop(parts.loop);
+}
+
+static int note_reached(void *userdata, const char *name, const struct schedule_row *row)
+{
+    (void)name;
+    *(int64_t *)userdata = row->reached;
+    return 0;
+}
+
+struct look {
+    struct store_task task;
+    int64_t reached;
+};
+
+static int apply_look(struct store_task *task, struct database *database)
+{
+    return schedule_rows_scan(database, note_reached,
+                              &list_entry(task, struct look, task)->reached);
+}
+
+static void on_looked(struct store_task *task, int result)
+{
+    (void)task;
+    ck_assert_int_eq(result, 0);
+    loop_stop(parts.loop);
+}
+
+static void stop_when_submitted(struct loop_deferred *deferred)
+{
+    if (plan->submission || plan->row->counts[SLOT_FIRED] > 0)
+        loop_stop(parts.loop);
+    else
+        loop_defer(parts.loop, deferred);
+}
+
+static void open_store(struct scratch *scratch)
+{
+    struct durable_jobs *durable = &parts.durable;
+    const struct store_options options = {.path = scratch->path, .changed = stop_on_change};
+
+    list_init(&durable->unread);
+    list_init(&durable->queries);
+    names_on_disk_init(&durable->names);
+    names_on_disk_init(&durable->unique);
+    parts.jobs.free_record = durable_job_free;
+    ck_assert_int_eq(store_new(&durable->store, parts.loop, &options), 0);
+    ck_assert_int_eq(loop_run(parts.loop), 0);
+    group->config->durable = true;
+}
+
+static void close_store(void)
+{
+    struct durable_jobs *durable = &parts.durable;
+
+    group_close(group, "it is over");
+    durable->store = store_free(durable->store);
+    durable_jobs_close(durable);
+    names_on_disk_deinit(&durable->names);
+    names_on_disk_deinit(&durable->unique);
+}
+
+TEST(the_row_is_on_disk_before_the_job_is)
+{
+    struct look look = {.task = {.apply = apply_look, .done = on_looked}};
+    struct loop_deferred deferred;
+    struct scratch scratch;
+
+    scratch_init(&scratch);
+    open_store(&scratch);
+    begin(HOURLY);
+    plan_begin(plan, NULL);
+    at(MIDNIGHT + 2 * HOUR + 60); /* the two slots before that are missed in the same turn */
+    loop_deferred_init(&deferred, stop_when_submitted);
+    loop_defer(parts.loop, &deferred);
+    ck_assert_int_eq(loop_run(parts.loop), 0);
+    ck_assert_str_eq(counts(), "0 0 2 0 0");
+    list_init(&look.task.link);
+    store_add(parts.durable.store, &look.task);
+    ck_assert_int_eq(loop_run(parts.loop), 0);
+    ck_assert_int_eq(look.reached, MIDNIGHT + 2 * HOUR);
+    close_store();
+    scratch_deinit(&scratch);
 }
 
 /* ---- configuration ---- */
