@@ -80,6 +80,7 @@ static void fate_review(struct job_table *table, struct job_fate *fate)
 static struct job_ties *ties_make(struct job *job, unsigned n)
 {
     struct job_ties *ties = job_own_ties(job);
+    const bool is_new = !ties;
 
     if (ties && n == 0)
         return ties;
@@ -88,7 +89,7 @@ static struct job_ties *ties_make(struct job *job, unsigned n)
     ties = realloc(ties, sizeof(*ties) + n * sizeof(ties->edges[0]));
     if (!ties)
         return NULL;
-    if (!job->rare->ties)
+    if (is_new)
         *ties = (struct job_ties){0};
     return job->rare->ties = ties;
 }
