@@ -511,14 +511,15 @@ static void note_rest(struct store *store)
     wake_loop(store);
 }
 
-/* Waits for tasks, for the time to retry, or for the end. */
+/* Waits for tasks, for the time to retry, for another answer to whether it is to rest, or for the
+ * end. */
 static void wait_for_work(struct store *store)
 {
     const usec_t retry_at = retry_time(&store->worker);
     const struct timespec until = usec_to_timespec(retry_at);
     int r = 0;
 
-    while (!has_work(store) && r == 0) {
+    while (!has_work(store) && store->worker.rests == store->resting && r == 0) {
         note_rest(store);
         r = retry_at != USEC_INFINITY ? pthread_cond_timedwait(&store->wake, &store->mutex, &until)
                                       : pthread_cond_wait(&store->wake, &store->mutex);

@@ -368,6 +368,28 @@ TEST(a_failed_store_refuses_additions_and_keeps_the_rest)
     end();
 }
 
+/* As for an upgrade that fails. */
+TEST(a_failed_store_opens_again_after_it_has_rested)
+{
+    begin();
+    run_lanes(1, 1);
+    fake_disk_fail(FAKE_EIO_ON_SYNC, 1, UINT32_MAX);
+    lanes[0].number = 1;
+    n_running = 1;
+    store_add(store, &lanes[0].remove);
+    run_until(STORE_FAILED);
+    store_rest(store);
+    while (!store_rests(store))
+        store_work(store, USEC_PER_SEC);
+    ck_assert_int_eq(usleep(20 * USEC_PER_MSEC), 0); /* when it would have retried */
+    store_resume(store);
+    fake_disk_fail(FAKE_NO_FAULT, 0, 0);
+    while (n_running > 0)
+        ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_int_eq(promises[1], GONE);
+    end();
+}
+
 static int cancelled;
 
 static void on_cancelled(struct store_task *task, int result)
