@@ -156,6 +156,7 @@ void slot_trace_reset(struct slot *slot)
     slot->trace.trace = trace_forget(slot->trace.trace);
     free(slot->trace.text);
     slot->trace.text = NULL;
+    slot->trace.size = 0;
     slot->trace.missing = NULL;
     slot->trace.taken = false;
     slot->trace.signal = 0;
@@ -191,4 +192,5 @@ void slot_trace_report(struct slot *slot, struct death *death)
         death_set_stack(death, trace->text, trace->size, trace->missing);
     trace->trace = NULL;
     trace->text = NULL;
+    trace->size = 0;
 }
