@@ -225,7 +225,8 @@ void death_set_stack(struct death *death, char *text, size_t size, const char *m
     free(death->stack);
     death->stack = text;
     death->stack_size = size;
-    death->stack_missing = missing;
+    (void)snprintf(death->stack_missing, sizeof(death->stack_missing), "%s",
+                   missing ? missing : "");
 }
 
 /* ---- across an upgrade ---- */
@@ -272,7 +273,8 @@ static const struct record MESSAGE_RECORD = RECORD("death-message", MESSAGE_FIEL
     F(UPGRADE, submitter_uid, NUMBER(submitter_uid))                                               \
     F(UPGRADE, attempt, NUMBER(attempt))                                                           \
     F(UPGRADE, n_messages, BELOW(n_messages, DEATH_MESSAGES_MAX))                                  \
-    F(UPGRADE, state_of_job, NUMBER(state_of_job))
+    F(UPGRADE, state_of_job, NUMBER(state_of_job))                                                 \
+    F(UPGRADE, stack_missing, STRING(stack_missing))
 const struct record DEATH_RECORD = RECORD(DEATH_ROW, DEATH_FIELDS);
 
 /* Returns whether there was memory for the list. */

@@ -107,7 +107,7 @@ struct death {
     size_t stack_size;
     char
         *stack; /* where its threads were (stack.h), which may come after the report; NULL = none */
-    const char *stack_missing; /* why there is none; static; NULL = none was wanted, or it comes */
+    char stack_missing[DEATH_DETAIL_MAX]; /* why there is none; "" = none was wanted, or it comes */
 };
 
 /* The log shares its room among the groups: when it is full, it drops the oldest report of a
