@@ -33,6 +33,8 @@ class TroupeBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
     A task whose process dies fails with troupe.WorkerDied, or is tried again up to `retries` times; no other task is affected.
     The workers stay from one call of joblib.Parallel to the next."""
     supports_timeout = True
+    supports_retrieve_callback = True  # since joblib 1.3: results come with the callback, and may be a generator
+    supports_return_generator = True
     supports_inner_max_num_threads = True
 
     def __init__(self, nesting_level: int | None = None, inner_max_num_threads: int | None = None,
@@ -69,6 +71,9 @@ class TroupeBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
         return Task(future)
 
     apply_async = submit  # its name before joblib 1.5
+
+    def retrieve_result_callback(self, out: Any) -> Any:
+        return out.result()
 
     def terminate(self) -> None:
         self.reset_batch_stats()
