@@ -144,6 +144,7 @@ class Checkpoints(Case):
         self.assertEqual(s.group("plain")["queue_bytes"], 0)
         waiting = s.create("kept", "before 2 checkpoint far\nbefore 2 retry 1 later\nlast", backoff_min_usec=3 * 10**6)
         s.until(lambda: s.job(waiting)["state"] == "backoff")
+        s.until(lambda: self.rows(s, "bytes", "checkpoint") == [(b"far",)])
         fault.write_text("job-rare:1", encoding="ascii")
         s.crash()
         self.assertEqual(self.last(s, waiting), "far")

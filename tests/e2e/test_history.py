@@ -349,7 +349,7 @@ class History(Case):
                 s.do("past", "echo")
             self.assertEqual(s.supervisor_pid, pid)
         self.refused("Restarting", upgrade.reply)
-        self.assertNotEqual(s.supervisor_pid, pid)
+        s.until(lambda: s.supervisor_pid != pid)
         s.do("past", "echo", id="after")
         self.assertEqual(len(self.found(s)), 6)
 
