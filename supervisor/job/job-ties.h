@@ -102,10 +102,10 @@ static inline bool job_waits_for_others(const struct job *job)
 
 /* ---- new jobs ---- */
 
-/* Whether a new member of the batch that waits for the jobs of the list would wait for itself, as
- * one of these waits for the batch, perhaps through others. Looks at so many: a longer circle is
- * not found. */
 #define TIES_CIRCLE_MAX 1000u
+/* Returns whether a new member of the batch that waits for the jobs of the list would wait for
+ * itself, as one of these waits for the batch, perhaps through others. Looks at TIES_CIRCLE_MAX
+ * edges at most: a longer circle is not found. */
 bool ties_circle(struct job_fate *batch, const struct tie_list *list);
 /* Ties a job that is new, or is restored, to what the list names by ids and keys. Returns 0 or
  * -ENOMEM: the job keeps what it has got until it is freed. */

@@ -10,10 +10,10 @@
 /* Starts the thread. Until then closer_close() is close(2). 0 or -errno. */
 int closer_start(void);
 
-/* Writes `text` to the file, and closes it: in another thread, which the first call after
- * closer_start() starts, since the kernel may work on it for long. With thousands of them waiting,
- * it only closes the file. */
-#define CLOSER_TEXT_SIZE 24
+#define CLOSER_TEXT_SIZE 24 /* bytes, with the NUL */
+/* Takes over `fd`: writes `text`, which is copied, to the file, and closes it. This happens in
+ * another thread, which the first call after closer_start() starts, since the kernel may work on it
+ * for long. With thousands of them waiting, the file is only closed. Errors are not reported. */
 void closer_write(int fd, const char *text);
 
 /* Closes `fd` soon, -1 allowed; keeps errno. */

@@ -3,8 +3,8 @@
 
 /*
  * Shares PoolMax= among the pools of a group by max-min fairness: there is a level up to which each
- * pool may have the workers that it wants, as high as the sum allows. What the level leaves over
- * are less workers than pools, so single pools have one above it in turns, for as long as others
+ * pool may have the workers that it wants, as high as the sum allows. It leaves fewer workers
+ * over than there are pools, so single pools have one above it in turns, for as long as others
  * can have none. If no other pool waits for workers, a pool keeps those that it has.
  *
  * Its owner calls budget_want() before each decision about a pool, budget_limit() for it, and
@@ -19,7 +19,7 @@
 
 #define BUDGET_MAX 4096u
 
-/* Of a pool. */
+/* A pool keeps this. */
 struct budget_part {
     size_t wanted;    /* workers that it has a use for, up to BUDGET_MAX */
     size_t n_workers; /* that it has, with those that are to stop and still run */

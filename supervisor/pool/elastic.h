@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of the configuration, and of other pools. */
+/* The configuration and other pools set these bounds. */
 struct elastic_bounds {
     size_t low, high;
     bool shared; /* `high` is the pool's share of PoolMax= */
@@ -49,7 +49,7 @@ struct elastic_view {
     unsigned n_reliefs;   /* how often it was to become smaller by a quarter, ever */
 };
 
-/* What has been measured. Valid when zeroed. */
+/* Measurements. Valid when zeroed. */
 struct elastic {
     usec_t seen_at; /* monotonic; 0 = never */
     uint64_t n_entered, n_done;

@@ -39,7 +39,7 @@ struct trace {
     struct loop_watch release_watch;
     struct timer limit;
     bool released, killed;
-    const struct trace_handler *handler; /* NULL = nobody waits */
+    const struct trace_handler *handler; /* NULL = no caller waits */
     void *userdata;
     struct death *death; /* to which the text goes; NULL = to the handler */
 };

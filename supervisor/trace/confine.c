@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Gives up all capabilities and nearly all system calls: see sample.h. */
+
 #include "shared/base/cleanup.h"
 #include "supervisor/trace/sample.h"
 #include <errno.h>

@@ -75,7 +75,7 @@ static void on_ended(void *userdata, char *text, size_t size, const char *missin
 
     call->trace = NULL;
     if (call->ended)
-        answer(call, NULL, 0, "the job ended meanwhile");
+        answer(call, NULL, 0, "the job has ended");
     else
         answer(call, text, size, missing);
     free(text);

@@ -111,7 +111,7 @@ static bool hangs(const struct slot *slot)
     }
 }
 
-/* What is known of a worker that does not crash. */
+/* Returns what helps to look at a worker that does not crash. */
 static struct memory_crash read_hints(const struct slot *slot)
 {
     const struct memory_crash crash = read_crash(slot);

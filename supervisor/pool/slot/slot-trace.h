@@ -12,7 +12,7 @@ struct death;
 struct trace;
 struct trace_handler;
 
-/* Of the present worker. */
+/* The look at the present worker. */
 struct slot_trace {
     struct trace *trace; /* under way; NULL = none */
     bool taken;          /* it has been looked at, or could not be */
@@ -37,7 +37,7 @@ bool slot_trace_first(struct slot *slot, void (*then)(struct slot *slot));
 /* Looks at the worker for somebody else: as trace_start(). */
 int slot_trace_now(struct slot *slot, struct trace **ret, const struct trace_handler *handler,
                    void *userdata, const char **ret_missing);
-/* What was put off is not needed any more. */
+/* Drops what was put off: it is not needed any more. */
 void slot_trace_cancel(struct slot *slot);
 /* Adds the stacks to the report, perhaps later. */
 void slot_trace_report(struct slot *slot, struct death *death);
