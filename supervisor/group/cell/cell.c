@@ -68,16 +68,17 @@ void cell_requeue(struct cell *cell, struct job *job, bool first)
 
 /* ---- dispatch ---- */
 
-static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
+/* `limits`: NULL = none exist. */
+static void cell_assign(struct cell *cell, struct slot *slot, struct job *job,
+                        struct limits *limits)
 {
-    struct limits *limits = &cell->group->limits;
     int r;
 
     queue_remove(&cell->queue, job);
     job_set_state(job, JOB_RUNNING);
     job->attempt++;
     job_count(&cell->counts, JOBS_RUNNING, 1);
-    r = limits_exist(limits) ? limits_begin(limits, job, true) : 0;
+    r = limits ? limits_begin(limits, job, true) : 0;
     if (r == 0)
         r = slot_assign(slot, job);
     if (r == 0) {
@@ -118,18 +119,17 @@ static struct job *cell_next(const struct cell *cell)
     return job && job->record && durable_job_may_exist(job) ? NULL : job;
 }
 
-static enum limit_verdict cell_review_next(struct cell *cell, struct job *job)
+static enum limit_verdict cell_review_next(struct cell *cell, struct job *job,
+                                           struct limits *limits)
 {
-    struct limits *limits = &cell->group->limits;
-
     if (unique_waits(job)) {
         queue_remove(&cell->queue, job);
-        limits_leave_queue(limits, job);
+        limits_leave_queue(&cell->group->limits, job);
         job->aside = true;
         list_push_back(&cell->aside, &job->link);
         return LIMIT_ASIDE;
     }
-    return limits_exist(limits) ? limits_review(limits, cell, job) : LIMIT_PASSES;
+    return limits ? limits_review(limits, cell, job) : LIMIT_PASSES;
 }
 
 /* The supervisor lacks memory to set the job aside. */
@@ -142,12 +142,12 @@ static void cell_put_off(struct cell *cell, struct job *job)
 
 /* Sets the next jobs aside while a gate holds them. Returns the first that no gate holds; NULL =
  * none, or none in this turn. `n_aside`: jobs that were set aside in this turn. */
-static struct job *cell_next_ready(struct cell *cell, unsigned *n_aside)
+static struct job *cell_next_ready(struct cell *cell, struct limits *limits, unsigned *n_aside)
 {
     struct job *job;
 
     while ((job = cell_next(cell))) {
-        const enum limit_verdict verdict = cell_review_next(cell, job);
+        const enum limit_verdict verdict = cell_review_next(cell, job, limits);
 
         if (verdict == LIMIT_PASSES)
             return job;
@@ -202,20 +202,22 @@ static void cell_note_queue(struct cell *cell)
 static void cell_dispatch(struct loop_deferred *deferred)
 {
     struct cell *cell = list_entry(deferred, struct cell, dispatch);
-    struct limits *limits = &cell->group->limits;
+    struct limits *limits;
     unsigned n_aside = 0;
     struct slot *slot;
     struct job *job;
 
     pool_step(&cell->pool);
+    limits = limits_exist(&cell->group->limits) ? &cell->group->limits : NULL;
     if (cell->config->durable || cell->backlog)
         cell_backlog_shorten_queue(cell);
-    while ((job = cell_next_ready(cell, &n_aside)) && !cell_awaits_idle(cell, job) &&
+    while ((job = cell_next_ready(cell, limits, &n_aside)) && !cell_awaits_idle(cell, job) &&
            cell_may_begin(cell, job) && (slot = pool_take_slot(&cell->pool)))
-        cell_assign(cell, slot, job);
-    if (limits_exist(limits))
+        cell_assign(cell, slot, job, limits);
+    if (limits)
         limits_end_turn(limits, cell);
-    cell_later_turn(cell);
+    if (!list_empty(&cell->later.in_review))
+        cell_later_turn(cell);
     if (cell->backlog)
         cell_backlog_turn(cell);
     if (config_is_elastic(cell->config))

@@ -31,10 +31,11 @@ static struct memory_header *header_of(const struct slot *slot)
 
 static usec_t deadline_of(const struct job *job)
 {
-    const usec_t now = clock_now();
+    usec_t now;
 
     if (!job->timers || !timer_armed(&job->timers->deadline))
         return 0;
+    now = clock_now();
     return usec_add(clock_steady(), usec_sub(timer_at(&job->timers->deadline), now));
 }
 
