@@ -4,9 +4,11 @@ import json
 import os
 import signal
 import subprocess
+import unittest
 from pathlib import Path
 
-from troupe import ACTOR, LIMIT, TROUPE_EXEC, Bell, TestCase, Varlink, helper, ini, text
+from troupe import (ACTOR, LIMIT, SANITIZED, TROUPE_EXEC, Bell, TestCase, Varlink, helper, ini,
+                    limit_address_space, text)
 
 FAST = {"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms"}
 
@@ -141,6 +143,16 @@ class Ends(TestCase):
         self.assertRegex(job["result"]["data"], r"\A7 [0-9a-f]{16}\Z")
         job = self.s.do("actor", "blob 252")
         self.assertEqual(job["result"]["encoding"], "base64")
+
+    @unittest.skipIf(SANITIZED, "a sanitizer needs more address space than the limit leaves")
+    def test_an_attempt_without_address_space_for_the_payload_fails_with_that_reason(self):
+        pid = self.s.worker("actor/0")["pid"]
+        limit_address_space(pid, 1 << 18)
+        job = self.s.do("actor", "x" * 700000, max_retries=1)
+        self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
+        self.assertIn("payload", job["reason"])
+        self.assertEqual(self.s.do("actor", "echo fine")["result"], text("fine"))
+        self.assertEqual(self.s.worker("actor/0")["pid"], pid)
 
     def test_several_jobs_at_a_time_come_back_to_those_who_asked(self):
         with Varlink(self.s.socket_path) as connection:

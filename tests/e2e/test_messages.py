@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Messages between workers: order, mailboxes that outlive workers, policies, asks, monitors, timers."""
+import errno
 import os
 import signal
+import unittest
 
 from test_actors import PLAYER, read_notes
-from troupe import QUICK, Bell, TestCase, helper, ini, text
+from troupe import QUICK, SANITIZED, Bell, TestCase, helper, ini, limit_address_space, text
 
 ACTORS = "io.troupe.Actors."
 
@@ -82,6 +84,21 @@ class Telling(Case):
         self.said(s, "tell actor/0 note -", "x" * 3000)
         self.said(s, "tell actor/0 note -", "y" * 100)
         self.assertEqual(self.wait_lines(s, 2), ["actor/0 note " + "x" * 3000, "actor/0 note " + "y" * 100])
+
+    @unittest.skipIf(SANITIZED, "a sanitizer needs more address space than the limit leaves")
+    def test_a_worker_without_address_space_for_a_payload_refuses_the_message_and_continues(self):
+        s = self.cast()
+        pid = s.worker("actor/0")["pid"]
+        limit_address_space(pid, 1 << 18)
+        large = text("x" * 700000)
+        failure = self.refused("Failed", s.call, ACTORS + "Ask", to="actor/0", type="note", payload=large)
+        self.assertIn("payload", failure["reason"])
+        s.call(ACTORS + "Tell", to="actor/0", type="note", payload=large)
+        self.said(s, "tell actor/0 note - fine")
+        self.assertEqual(self.wait_lines(s, 1), ["actor/0 note fine"])
+        letters = s.call(ACTORS + "ListDeadLetters", filter={"queue": "errors"})["letters"]
+        self.assertEqual([(letter["reason"], letter["code"]) for letter in letters], [("error", errno.ENOMEM)] * 2)
+        self.assertEqual(s.worker("actor/0")["pid"], pid)
 
 
 class Crashes(Case):

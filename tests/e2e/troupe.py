@@ -11,6 +11,7 @@ import json
 import os
 import random
 import re
+import resource
 import select
 import shutil
 import signal
@@ -165,6 +166,12 @@ JOBS_METHODS = {"Create", "Do", "Get", "List", "Cancel", "Wait", "Attach", "Stre
 def text(data):
     """A payload as the methods take it."""
     return {"encoding": "utf8", "data": data}
+
+
+def limit_address_space(pid, room):
+    """Leaves the process room for so many more bytes."""
+    size = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize() + room
+    resource.prlimit(pid, resource.RLIMIT_AS, (size, size))
 
 
 @contextlib.contextmanager

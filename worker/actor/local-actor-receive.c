@@ -26,10 +26,11 @@ static int mail_new(struct troupe_message **ret, const void *body, uint32_t size
     list_init(&message->link);
     list_init(&message->held_link);
     r = content_place(&message->content, &wire.content, message->bytes, control);
-    if (r < 0) {
+    if (r == -EPROTO) {
         free(message);
         return r;
     }
+    message->error = r;
     *ret = message;
     return 0;
 }

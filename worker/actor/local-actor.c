@@ -129,6 +129,8 @@ static int call_handler(struct troupe_actor *actor, struct troupe_message *messa
 {
     const struct handler *handler;
 
+    if (message->error < 0)
+        return troupe_message_fail(message, -message->error, content_problem(message->error));
     if (actor->became)
         return actor->behaviour ? actor->behaviour(actor, message, actor->behaviour_userdata)
                                 : TROUPE_NOT_HANDLED;

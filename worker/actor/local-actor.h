@@ -31,6 +31,7 @@ struct troupe_message {
     struct troupe_message *outer; /* its handler waits while this one is handled */
     struct protocol_message wire; /* without its content, which the ring may have lost */
     struct content content;
+    int error;           /* of content_place(): no handler gets the message */
     uint32_t begin, end; /* cursors around it in the inbox */
     enum mail_stage stage;
     bool shadowed; /* the supervisor keeps a copy */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/base/content.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -47,6 +48,15 @@ int content_place(struct content *ret, const struct protocol_content *wire, void
     }
     (void)place(key, topic->key, topic->key ? topic->key_size : 0);
     return wire->payload.form == PAYLOAD_BLOB ? map_blob(ret, &wire->payload, control) : 0;
+}
+
+const char *content_problem(int error)
+{
+    if (error == -ENOMEM)
+        return "the payload does not fit into the worker's memory or address space (LimitAS=)";
+    if (error == -EMFILE)
+        return "the worker has no descriptor left for the payload (LimitNOFILE=)";
+    return strerrordesc_np(-error);
 }
 
 int content_discard(const struct protocol_content *wire, int control)

@@ -24,6 +24,9 @@ size_t content_room(const struct protocol_content *wire);
 int content_place(struct content *ret, const struct protocol_content *wire, void *room,
                   int control);
 
+/* Describes an error of content_place(). Returns NULL for an unknown one. */
+const char *content_problem(int error);
+
 /* Receives the descriptor of an unwanted blob, since that of the next blob follows it. Returns like
  * payload_receive_fd(). */
 int content_discard(const struct protocol_content *wire, int control);

@@ -4,6 +4,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/protocol/job-options.h"
+#include "worker/base/content.h"
 #include "worker/base/sized.h"
 #include "worker/public.h"
 #include "worker/worker/worker.h"
@@ -347,7 +348,9 @@ static int handle(struct troupe_worker *worker, const struct ring_record *record
     /* A broken record ends the worker; a lack of memory or descriptors ends this attempt. */
     if (r == -EPROTO)
         return r;
-    if (r == 0)
+    if (r < 0)
+        r = troupe_job_retry(&job, -r, content_problem(r));
+    else
         r = worker->on_job ? worker->on_job(&job, worker->on_job_userdata) : no_handler(&job);
     return job_settle(&job, r);
 }
