@@ -30,6 +30,7 @@ void parts_connect(struct parts *parts)
         .events = &parts->events,
         .log = &parts->log,
         .limits = &parts->limits,
+        .stops = &parts->stops,
         .deaths = &parts->deaths,
         .messages = &parts->messages,
         .random = &parts->random,

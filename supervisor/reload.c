@@ -61,7 +61,7 @@ static int reload_add_group(struct parts *parts, struct config_group *config)
     if (r < 0)
         group_free(group);
     else
-        group_set_pending(group, group->config->autostart);
+        group_enlist(group);
     return r;
 }
 

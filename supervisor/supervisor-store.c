@@ -8,6 +8,7 @@
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
+#include "supervisor/group/order.h"
 #include "supervisor/history/history.h"
 #include "supervisor/store/removal.h"
 #include "supervisor/supervisor-private.h"
@@ -109,13 +110,18 @@ static void know_limits(const struct parts *parts, bool read)
     size_t cursor = 0;
     struct group *group;
 
-    while ((group = registry_next(&parts->registry, &cursor)))
+    while ((group = registry_next(&parts->registry, &cursor))) {
         group_know_limits(group, read);
+        group_review_stop(group);
+    }
 }
 
 static void on_limits_known(struct limit_table *table)
 {
-    know_limits(list_entry(table, struct parts, limits), true);
+    struct parts *parts = list_entry(table, struct parts, limits);
+
+    know_limits(parts, true);
+    order_start(&parts->registry);
 }
 
 /* Groups do not need the store for their limits, unless it is known that something was set. */
@@ -133,12 +139,15 @@ static void on_changed(void *userdata, enum store_state state)
     const char *problem = store_problem(supervisor->parts.durable.store);
 
     if (is_working(state)) {
+        kept_stops_read(&supervisor->parts.stops, supervisor->parts.durable.store);
         limit_table_read(&supervisor->parts.limits, supervisor->parts.durable.store,
                          on_limits_known);
         restore_begin(&supervisor->restore);
     }
-    if (!is_working(state))
+    if (!is_working(state)) {
         give_up_limits(&supervisor->parts);
+        order_start(&supervisor->parts.registry);
+    }
     if (state == STORE_FAILED)
         durable_jobs_refuse(&supervisor->parts.durable);
     if (state == STORE_OPEN)
@@ -268,6 +277,7 @@ void supervisor_on_opening_timeout(struct timer *timer, usec_t now)
 
     (void)now;
     give_up_limits(&supervisor->parts);
+    order_start(&supervisor->parts.registry);
     if (supervisor_store_is_opening(supervisor))
         log_warning("the store of durable jobs is still being opened; its groups accept no jobs "
                     "before that");

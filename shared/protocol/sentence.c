@@ -68,7 +68,7 @@ static const struct sentence SENTENCES[] = {
      "it may be on disk, which could not be read: {problem}"},
     {"Draining", .error = -EHOSTDOWN,
      "group '{group}' is drained and takes no new jobs; 'troupectl resume {group}' ends that"},
-    {"NotKept", .error = -EIO, "the limit stays as it was, as it cannot be kept on disk: {problem}"},
+    {"NotKept", .error = -EIO, "this cannot be kept on disk: {problem}"},
     {"HistoryOff", .error = -EIO, "there is no history of ended jobs: {problem}"},
     {"TooManySearches", .error = -EUSERS,
      "this user has {maximum:count} unfinished searches, as many as are allowed"},

@@ -421,6 +421,8 @@ void report_group_begin(struct reply *reply, const struct request *request,
                    group->config->results_max > 0 ? group->config->result_ttl : 0);
     if (group->drain != GROUP_OPEN)
         reply_bool(reply, "drained", group->drain == GROUP_WORKED_OFF);
+    if (group_stays_stopped(group))
+        reply_bool(reply, "stays_stopped", true);
     if (group_is_behind(group))
         reply_bool(reply, "behind", true);
     report_size(reply, group->config, group->size, group->cell);

@@ -97,7 +97,9 @@ static bool add_group(struct reply *reply, const struct group *group)
     if (add_after(reply, group) || group_is_blocked(group))
         return true;
     if (!group->wanted)
-        add_cause(reply, "stopped", group->name);
+        add(reply, &(struct wait){.cause = "stopped",
+                                  .target = group->name,
+                                  .text = group_stays_stopped(group) ? "keep" : NULL});
     return !group->wanted;
 }
 

@@ -13,6 +13,7 @@ struct group;
 struct job;
 struct job_lookup;
 struct job_table;
+struct kept_stops;
 struct limit_table;
 struct limited_log;
 struct loop;
@@ -30,6 +31,7 @@ struct group_context {
     struct event_bus *events;
     struct limited_log *log;
     struct limit_table *limits;
+    struct kept_stops *stops;
     struct death_log *deaths;
     struct message_context *messages;
     struct backoff_random *random;

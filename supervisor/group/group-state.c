@@ -3,6 +3,7 @@
 
 #include "supervisor/group/cell/state.h"
 #include "supervisor/group/group.h"
+#include "supervisor/group/kept-stops.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/undescribed.h"
 #include "supervisor/store/durable-job.h"
@@ -15,6 +16,22 @@ void group_set_pending(struct group *group, bool pending)
         list_push_back(&group->context->registry->pending, &group->pending_link);
     else
         list_unlink(&group->pending_link);
+}
+
+bool group_stays_stopped(const struct group *group)
+{
+    return kept_stops_have(group->context->stops, group->name);
+}
+
+void group_enlist(struct group *group)
+{
+    group_set_pending(group, group->config->autostart && !group_stays_stopped(group));
+}
+
+void group_review_stop(struct group *group)
+{
+    if (group_stays_stopped(group) && (group->wanted || group_is_pending(group)))
+        group_stop(group, false);
 }
 
 const struct job_history *group_history(const struct group *group)

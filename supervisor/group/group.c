@@ -443,7 +443,7 @@ void group_restore(struct group *group)
     group->removal = GROUP_STAYS;
     list_unlink(&group->removed_link);
     group_reopen(group);
-    group_set_pending(group, group->config->autostart);
+    group_enlist(group);
 }
 
 void group_drained(struct group *group)

@@ -195,6 +195,12 @@ static inline bool group_is_pending(const struct group *group)
 }
 /* A pending group starts once the groups of its After= have come up. */
 void group_set_pending(struct group *group, bool pending);
+/* It is pending unless Autostart= or a stop that is kept keep it stopped. */
+void group_enlist(struct group *group);
+/* Whether it stays stopped when the supervisor starts, until it is started on request. */
+bool group_stays_stopped(const struct group *group);
+/* This is known of an earlier run, or has changed: stops the group if it stays stopped. */
+void group_review_stop(struct group *group);
 
 /* Accepts no new job; once the last one has ended the slots stop, and the group is down. */
 void group_remove(struct group *group);

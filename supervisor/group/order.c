@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/order.h"
 
+#include "supervisor/group/cell/limit-table.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 
-/* A removed group is not waited for. */
+/* A removed group is not waited for. Until the settings of earlier runs are known, the group may be
+ * one that stays stopped. */
 static bool may_start(const struct registry *registry, const struct group *group)
 {
     config_strv after = group->config->after.strings;
 
+    if (group->context->limits->awaited)
+        return false;
     for (size_t i = 0; after && after[i]; i++) {
         const struct group *before = registry_find(registry, after[i]);
         if (before && !group_decided(before))

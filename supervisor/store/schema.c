@@ -30,6 +30,9 @@
     " name TEXT PRIMARY KEY, rate INTEGER NOT NULL, period INTEGER NOT NULL,"                      \
     " burst INTEGER NOT NULL, running INTEGER NOT NULL) WITHOUT ROWID;"
 
+/* Groups that stay stopped: stop-rows.h. */
+#define CREATE_STOPPED "CREATE TABLE stopped (name TEXT PRIMARY KEY) WITHOUT ROWID;"
+
 /* Checkpoints of jobs in "job". The trigger tests a column, so that the end of any other job costs
  * no look-up. */
 #define CREATE_CHECKPOINTS                                                                         \
@@ -78,7 +81,7 @@ static const char CREATE[] =
     " asked_cost INTEGER, cause INTEGER, unique_high INTEGER, unique_low INTEGER, tags TEXT,"
     " payload BLOB);"
     "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_LIMITS
-        CREATE_CHECKPOINTS CREATE_TIES
+        CREATE_STOPPED CREATE_CHECKPOINTS CREATE_TIES
     "PRAGMA application_id = 1416786021; PRAGMA user_version = 7;"
     "COMMIT";
 
@@ -111,7 +114,7 @@ static const char STEP[] =
     "ALTER TABLE ended ADD COLUMN ties TEXT;"
     "ALTER TABLE ended ADD COLUMN tags TEXT;"
     "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_LIMITS
-        CREATE_CHECKPOINTS CREATE_TIES "PRAGMA user_version = 7;"
+        CREATE_STOPPED CREATE_CHECKPOINTS CREATE_TIES "PRAGMA user_version = 7;"
     "COMMIT";
 
 _Static_assert(SCHEMA_APPLICATION == 1416786021 && SCHEMA_VERSION == 7 && SCHEMA_OLDEST == 6,

@@ -6,7 +6,7 @@ import socket
 import sys
 import unittest
 
-from troupe import TestCase, service
+from troupe import ACTOR, TestCase, ini, service
 
 ROOT = os.geteuid() == 0
 
@@ -242,6 +242,73 @@ class Autostart(Services):
         s.call("Stop", target="a", wait=True)
         s.ctl("upgrade", check=True)
         self.assertEqual(s.group("a")["state"], "stopped")
+
+
+class KeptStops(Services):
+    """stop --keep."""
+
+    def restart(self, s):
+        s.stop()
+        s.start()
+
+    def every_start(self, s):
+        return s.crash, lambda: s.ctl("upgrade", check=True), lambda: self.restart(s)
+
+    def kept(self, name="a"):
+        s = self.supervisor({"a": ini(ACTOR), "b": service("/bin/sleep 1000000")}, state=True)
+        s.start()
+        s.ctl("stop", "--keep", "--wait", name, check=True)
+        return s
+
+    def test_a_stop_that_is_kept_lasts_until_the_group_is_started(self):
+        for name in "a", "b":
+            s = self.kept(name)
+            other = "b" if name == "a" else "a"
+            for happens in self.every_start(s):
+                with self.subTest(name=name):
+                    happens()
+                    s.wait_for(lambda: self.state(s, other + "/0") == "idle")
+                    s.wait_for(lambda: s.group(name).get("stays_stopped"))
+                    self.assertEqual((s.group(name)["state"], self.state(s, name + "/0")), ("stopped", "stopped"))
+                    self.assertIn("stopped, also after a restart of trouped", s.ctl("why", name, check=True).stdout)
+                    self.assertIn("also after a restart of trouped", s.ctl("status", name).stdout)
+            s.ctl("start", "--wait", name, check=True)
+            self.assertNotIn("stays_stopped", s.group(name))
+            for happens in self.every_start(s):
+                happens()
+                s.wait_for(lambda: self.state(s, name + "/0") == "idle")
+
+    def test_a_restart_on_request_ends_it(self):
+        s = self.kept()
+        s.ctl("restart", "--wait", "a", check=True)
+        self.restart(s)
+        s.wait_for(lambda: self.state(s) == "idle")
+
+    def test_a_file_that_comes_back_describes_a_group_that_is_still_stopped(self):
+        s = self.kept()
+        path = os.path.join(s.config, "a.group")
+        text = open(path, encoding="utf-8").read()
+        os.unlink(path)
+        s.call("Reload")
+        s.write("a.group", text)
+        s.call("Reload")
+        self.assertEqual((s.group("a")["state"], s.group("a")["stays_stopped"]), ("stopped", True))
+
+    def test_jobs_wait_while_the_group_stays_stopped(self):
+        s = self.kept()
+        job = s.create("a", "echo")
+        s.ctl("start", "a", check=True)
+        self.assertEqual(s.wait_job(job)["state"], "succeeded")
+
+    def test_only_a_group_can_stay_stopped_and_only_where_this_can_be_written(self):
+        s = self.kept("b")
+        self.assertIn("with a group as target", s.ctl("stop", "--keep", "a/0").stderr)
+        self.assertEqual(self.state(s), "idle")
+        s = self.supervisor({"a": ini(ACTOR)})
+        s.environment.pop("STATE_DIRECTORY", None)
+        s.start()
+        self.assertIn("cannot be kept on disk: it would not survive", s.ctl("stop", "--keep", "a").stderr)
+        self.assertEqual(s.group("a")["state"], "running")
 
 
 class Ends(Services):

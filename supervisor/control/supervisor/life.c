@@ -7,9 +7,15 @@
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/target.h"
 #include "supervisor/event/event.h"
+#include "supervisor/group/group-context.h"
 #include "supervisor/group/group.h"
+#include "supervisor/group/kept-stops.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/pool/slot/slot.h"
+#include "supervisor/store/durable-job.h"
+#include "supervisor/store/stop-rows.h"
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -290,33 +296,162 @@ static const struct life_change {
     {"Reset", group_reset, cell_reset, slot_reset, WAIT_GOAL_NONE, false},
 };
 
-static void change_life(struct request *request)
+static const struct life_change *change_of(const struct request *request)
 {
-    const char *name = request_string(request, "target");
     const struct life_change *change = life_changes;
-    struct registry_target target;
 
     while (strcmp(change->method, request->method->name) != 0)
         change++;
-    if ((change->takes_within && !request_range(request, "within_usec", 1, INT64_MAX)) ||
-        !control_find_target(request, name, &target))
-        return;
-    control_log_change(request, name);
-    if (target.slot)
-        change->slot(target.slot);
-    else if (target.cell)
-        change->cell(target.cell);
+    return change;
+}
+
+static void make_change(const struct request *request, const struct registry_target *target)
+{
+    const struct life_change *change = change_of(request);
+
+    if (target->slot)
+        change->slot(target->slot);
+    else if (target->cell)
+        change->cell(target->cell);
     else
-        change->group(target.group);
-    group_review_drain(target.group);
+        change->group(target->group);
+    group_review_drain(target->group);
     if (request->method->begins)
-        group_fault_retry(target.group);
+        group_fault_retry(target->group);
     if (change->takes_within && request_has(request, "within_usec"))
-        stop_within(&target, (usec_t)request_int(request, "within_usec", 0));
+        stop_within(target, (usec_t)request_int(request, "within_usec", 0));
+}
+
+static void end_change(struct request *request)
+{
+    const struct life_change *change = change_of(request);
+
     if (change->goal != WAIT_GOAL_NONE && request_bool(request, "wait"))
         (void)wait_for(request, change->goal);
     else
         request_done(request);
+}
+
+/* ---- stops that are kept ---- */
+
+/* Owned by the store until it is written; then it takes effect. */
+struct keep_call {
+    struct store_task task;
+    struct request *request; /* NULL = the client has left */
+    struct control_context *context;
+    bool stops;
+    char name[CONFIG_GROUP_NAME_MAX + 1];
+};
+
+static int apply_keep(struct store_task *task, struct database *database)
+{
+    const struct keep_call *call = list_entry(task, struct keep_call, task);
+
+    return stop_rows_set(database, call->name, call->stops);
+}
+
+/* Those of earlier runs may have been read while it was written, and have stopped the group. */
+static int take_effect(const struct keep_call *call)
+{
+    const struct control_context *context = call->context;
+    struct group *group = registry_find(context->registry, call->name);
+    const int r = kept_stops_set(context->groups->stops, call->name, call->stops);
+
+    if (r < 0 || !group)
+        return r;
+    if (call->request && call->stops)
+        make_change(call->request, &(struct registry_target){.group = group});
+    else if (call->stops)
+        group_stop(group, false);
+    else if (!group->wanted)
+        group_start(group);
+    return 0;
+}
+
+static void on_kept(struct store_task *task, int result)
+{
+    struct keep_call *call = list_entry(task, struct keep_call, task);
+    const int r = result == 0 ? take_effect(call) : result;
+
+    if (call->request) {
+        call->request->state = NULL;
+        call->request->drop = NULL;
+        if (r == 0)
+            end_change(call->request);
+        else
+            control_fail_kept(call->request, r);
+    }
+    free(call);
+}
+
+static void drop_keep(struct request *request)
+{
+    struct keep_call *call = request->state;
+
+    call->request = NULL;
+}
+
+static void keep(struct request *request, const char *name, bool stops)
+{
+    struct control_context *context = request->context;
+    const char *problem = context->want_store(context->userdata);
+    struct keep_call *call;
+
+    if (problem) {
+        request_fail_string(request, "NotKept", "problem", problem);
+        return;
+    }
+    call = calloc(1, sizeof(*call));
+    if (!call) {
+        request_internal(request, -ENOMEM);
+        return;
+    }
+    call->task = (struct store_task){.addition = stops, .apply = apply_keep, .done = on_kept};
+    list_init(&call->task.link);
+    (void)snprintf(call->name, sizeof(call->name), "%s", name);
+    call->request = request;
+    call->context = context;
+    call->stops = stops;
+    request->state = call;
+    request->drop = drop_keep;
+    store_add(context->durable->store, &call->task);
+}
+
+/* Whether the group stays stopped, or may, as long as that is not known. */
+static bool may_stay_stopped(const struct request *request, const struct group *group)
+{
+    const struct store *store = request->context->durable->store;
+
+    if (request->context->groups->stops->read || !store)
+        return group_stays_stopped(group);
+    return store_state(store) == STORE_OPENING || store_state(store) == STORE_OPEN;
+}
+
+static void change_life(struct request *request)
+{
+    const char *name = request_string(request, "target");
+    const struct life_change *change = change_of(request);
+    struct registry_target target;
+
+    if ((change->takes_within && !request_range(request, "within_usec", 1, INT64_MAX)) ||
+        !control_find_target(request, name, &target))
+        return;
+    if (change->goal == WAIT_GOAL_DOWN && request_bool(request, "keep")) {
+        if (target.cell || target.slot) {
+            (void)request_refuse(request, "keep", "with a group as target");
+            return;
+        }
+        control_log_change(request, name);
+        keep(request, name, true);
+        return;
+    }
+    control_log_change(request, name);
+    make_change(request, &target);
+    if (change->goal == WAIT_GOAL_UP && !target.cell && !target.slot &&
+        may_stay_stopped(request, target.group))
+        keep(request, name, false);
+    else
+        end_change(request);
 }
 
 /* Returns how many workers got the signal. */

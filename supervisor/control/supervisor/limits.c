@@ -6,6 +6,7 @@
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/report.h"
+#include "supervisor/control/target.h"
 #include "supervisor/group/cell/cell-limit-key.h"
 #include "supervisor/group/cell/limit-table.h"
 #include "supervisor/group/group-context.h"
@@ -251,18 +252,14 @@ static int take_effect(const struct set_call *call)
     return r;
 }
 
-static void answer_set(struct request *request, const struct set_call *call, int r)
+static void answer_set(struct request *request, int r)
 {
-    const char *problem;
-
     request->state = NULL;
     request->drop = NULL;
-    if (r == 0) {
+    if (r == 0)
         request_done(request);
-        return;
-    }
-    problem = store_problem(call->context->durable->store);
-    request_fail_string(request, "NotKept", "problem", *problem != '\0' ? problem : strerror(-r));
+    else
+        control_fail_kept(request, r);
 }
 
 static void on_set(struct store_task *task, int result)
@@ -273,7 +270,7 @@ static void on_set(struct store_task *task, int result)
     if (r == 0)
         r = take_effect(call);
     if (call->request)
-        answer_set(call->request, call, r > 0 ? -ENOSPC : r);
+        answer_set(call->request, r > 0 ? -ENOSPC : r);
     free(call);
 }
 

@@ -125,6 +125,7 @@ const struct option option_table[] = {
     FLAG(OPTIONS_WAIT, 'w', "wait", wait, "return when the change is complete"),
     VALUE(OPTIONS_WITHIN, OPTION_SPAN, 0, "within", "SPAN", within,
           "then terminate busy workers; their jobs are queued again", ),
+    FLAG(OPTIONS_WITHIN, 0, "keep", keep, "groups stay stopped when the supervisor starts again"),
     FLAG(OPTIONS_FOLLOW, 'f', "follow", follow, "keep running and show what is new"),
     FLAG(OPTIONS_EVENTS, 0, "jobs", jobs, "with --follow: show also events of every job"),
     FLAG(OPTIONS_ALL, 'a', "all", all, "show every worker and cell"),

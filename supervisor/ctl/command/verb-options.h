@@ -51,6 +51,7 @@ struct options {
     bool help, version, json, quiet;
     const char *socket; /* NULL = the usual place */
     usec_t within;      /* how long jobs in hand may take; 0 = not given */
+    bool keep;          /* a stop lasts beyond the supervisor's */
     usec_t timeout;     /* for an answer; 0 = the default of the verb */
     usec_t reconnect;   /* how long to try; USEC_INFINITY = for ever */
     bool reconnect_given;

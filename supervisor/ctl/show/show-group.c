@@ -24,6 +24,7 @@
     "(since {failing_since_at:clock})"                                                             \
     "|accepts no jobs: {store_problem}"                                                            \
     "|{state=failed}{members_are.failed:count} worker{members_are.failed:s} given up"              \
+    "|{state=stopped}{stays_stopped}also after a restart of trouped"                               \
     "|{state=degraded}<[, {behind}the new program did not come up"                                 \
     "[{type=actor}, the old one continues]]"                                                       \
     "[, {members_are.failed>0:count} failed]"                                                      \

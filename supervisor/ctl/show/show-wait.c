@@ -31,7 +31,11 @@ static const struct {
     {"store_failed", "the store of {target}'s durable jobs has failed: {text}", true},
     {"store_reading", "older jobs of {target} are being read from disk", false},
     {"after", "it starts after the group {target} (After=), which is not up yet", true},
-    {"stopped", "{target} is stopped: 'troupectl start {target}' starts it", true},
+    {"stopped",
+     "{target} is stopped[{text=keep}, also after a restart of trouped]: 'troupectl start "
+     "{target}' "
+     "starts it",
+     true},
     {"starting",
      "[{count>1:count} workers of {target} are|{count>0}a worker of {target} is|{target} is] "
      "starting and not ready yet",

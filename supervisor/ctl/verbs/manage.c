@@ -52,8 +52,9 @@ static int make_change(struct invocation *invocation, const char *target, json_t
 static int change_one(struct invocation *invocation, const char *target)
 {
     return make_change(invocation, target,
-                       json_pack("{s:s, s:o*}", "target", target, "within_usec",
-                                 field_given(invocation->options.within)),
+                       json_pack("{s:s, s:o*, s:o*}", "target", target, "within_usec",
+                                 field_given(invocation->options.within), "keep",
+                                 invocation->options.keep ? json_true() : NULL),
                        NULL);
 }
 
