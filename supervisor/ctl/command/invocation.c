@@ -188,30 +188,47 @@ static mode_t file_mode(void)
     return 0644 & ~mask;
 }
 
-int output_replace_file(const char *path, const char *text, size_t size)
+int output_file_open(struct output_file *ret, const char *path)
 {
-    _cleanup_free_ char *new = NULL;
-    FILE *file;
-    int fd, r = 0;
+    int fd, r;
 
-    if (asprintf(&new, "%s.XXXXXX", path) < 0) {
-        new = NULL;
+    *ret = (struct output_file){.path = path};
+    if (asprintf(&ret->new, "%s.XXXXXX", path) < 0) {
+        ret->new = NULL;
         return -ENOMEM;
     }
-    fd = mkostemp(new, O_CLOEXEC);
-    file = fd < 0 ? NULL : fdopen(fd, "w");
-    if (!file) {
+    fd = mkostemp(ret->new, O_CLOEXEC);
+    ret->file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (ret->file)
+        return 0;
+    r = -errno;
+    close_fd(fd);
+    free(ret->new);
+    return r;
+}
+
+int output_file_close(struct output_file *file, int error)
+{
+    int r = error;
+
+    if (r == 0 && (fflush(file->file) != 0 || fchmod(fileno(file->file), file_mode()) < 0))
         r = -errno;
-        close_fd(fd);
-        return r;
-    }
-    if (fwrite(text, 1, size, file) != size || fchmod(fd, file_mode()) < 0)
+    if (fclose(file->file) != 0 && r == 0)
         r = -errno;
-    if (fclose(file) != 0 && r == 0)
-        r = -errno;
-    if (r == 0 && rename(new, path) < 0)
+    if (r == 0 && rename(file->new, file->path) < 0)
         r = -errno;
     if (r < 0)
-        (void)unlink(new);
+        (void)unlink(file->new);
+    free(file->new);
     return r;
+}
+
+int output_replace_file(const char *path, const char *text, size_t size)
+{
+    struct output_file file;
+    int r = output_file_open(&file, path);
+
+    if (r < 0)
+        return r;
+    return output_file_close(&file, fwrite(text, 1, size, file.file) == size ? 0 : -errno);
 }

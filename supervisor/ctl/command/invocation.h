@@ -9,6 +9,7 @@
 #include "supervisor/ctl/text/terminal.h"
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 struct invocation;
 
@@ -106,6 +107,18 @@ enum exit_status {
     EXIT_INTERRUPTED = 130, /* as a shell reports SIGINT */
 };
 
-/* Replaces a file atomically: writes another one beside it, under a name with six more letters, and
- * renames it. Returns 0 or -errno. */
+/* A file that is written beside the one that it replaces, under a name with six more letters. */
+struct output_file {
+    FILE *file;
+    const char *path; /* borrowed */
+    char *new;
+};
+
+/* Returns 0 or -errno; after 0, call output_file_close(). */
+int output_file_open(struct output_file *ret, const char *path);
+/* Replaces the file atomically if `error` is 0, else drops what was written. Returns 0, `error`, or
+ * -errno. */
+int output_file_close(struct output_file *file, int error);
+
+/* Replaces a file atomically. Returns 0 or -errno. */
 int output_replace_file(const char *path, const char *data, size_t size);

@@ -142,6 +142,7 @@ const struct option option_table[] = {
           "time between two pictures (default: 1s)", ),
     VALUE(OPTIONS_TOP, OPTION_NUMBER, 'n', "count", "N", count, "end after N pictures",
           .minimum = 1, .maximum = INT32_MAX),
+    VALUE(OPTIONS_FOR, OPTION_SPAN, 0, "for", "SPAN", duration, "how long (default: 10s)", ),
     VALUE(OPTIONS_METRICS, OPTION_TEXT, 'o', "output", "FILE", output,
           "replace this file atomically instead of writing to standard output", ),
     VALUE(OPTIONS_IMPORT, OPTION_TEXT, 'o', "output", "DIR", output,

@@ -44,6 +44,7 @@ enum option_set {
     OPTIONS_RELOAD = 1u << 30,   /* --allow-empty */
     OPTIONS_HISTORY = 1u << 31,  /* which ended jobs */
     OPTIONS_DEMO = 1ull << 32,   /* of init */
+    OPTIONS_FOR = 1ull << 33,    /* how long to look */
 };
 
 /* Strings are borrowed from the command line. */
@@ -92,6 +93,7 @@ struct options {
     bool demo;       /* of init */
     int64_t count;   /* of pictures of top; 0 = no limit */
     usec_t interval; /* between them; 0 = the default */
+    usec_t duration; /* of record; 0 = the default */
 };
 
 #define OPTIONS_DEFAULTS                                                                           \
