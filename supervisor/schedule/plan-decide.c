@@ -70,25 +70,30 @@ void plan_decide(struct plan *plan, int64_t slot, enum slot_outcome outcome, enu
 
 /* Returns which of the last slots to forget: the oldest one, but for those whose jobs are live.
  * After a takeover, live jobs are found by their slots. */
-static size_t choose_forgotten(const struct plan *plan)
+static size_t choose_forgotten(const struct plan *plan, const struct schedule_row *row)
 {
     struct decided_slot slot;
 
     for (size_t i = SCHEDULE_LAST_MAX; i-- > 0;)
-        if (!slot_unpack(plan->row->last[i], &slot) || slot.outcome != SLOT_FIRED ||
+        if (!slot_unpack(row->last[i], &slot) || slot.outcome != SLOT_FIRED ||
             !plan_job_is_live(plan, slot.time))
             return i;
     return SCHEDULE_LAST_MAX - 1;
 }
 
+void plan_note_in(const struct plan *plan, struct schedule_row *row,
+                  const struct decided_slot *slot)
+{
+    memmove(row->last + 1, row->last, choose_forgotten(plan, row) * sizeof(row->last[0]));
+    row->last[0] = slot_pack(slot);
+    row->counts[slot->outcome]++;
+}
+
 void plan_note(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum slot_cause cause)
 {
-    struct schedule_row *row = plan->row;
     const struct decided_slot decided = {slot, outcome, cause};
 
-    memmove(row->last + 1, row->last, choose_forgotten(plan) * sizeof(row->last[0]));
-    row->last[0] = slot_pack(&decided);
-    row->counts[outcome]++;
+    plan_note_in(plan, plan->row, &decided);
     plan_write_row(plan);
     tell_untold(plan, outcome != plan->untold.outcome);
     if (is_one_of_many(outcome)) {
@@ -224,14 +229,13 @@ static bool take_up(struct plan *plan, int64_t slot, usec_t now)
     } else if (is_occupied(plan)) {
         return overlap(plan, slot);
     } else {
-        return plan_fire(plan, slot, late ? SLOT_CAUSE_LATE : SLOT_CAUSE_NONE);
+        plan_fire(plan, slot, late ? SLOT_CAUSE_LATE : SLOT_CAUSE_NONE);
     }
     return true;
 }
 
-/* The supervisor has ended while the group was accepting the slot's job. Returns false if it stays
- * as it is. */
-static bool fire_again(struct plan *plan, int64_t slot, usec_t now)
+/* The supervisor has ended while the group was accepting the slot's job. */
+static void fire_again(struct plan *plan, int64_t slot, usec_t now)
 {
     struct decided_slot decided;
 
@@ -240,8 +244,7 @@ static bool fire_again(struct plan *plan, int64_t slot, usec_t now)
     else if (is_late(plan, slot, now) && is_lost(plan, slot, now) && !plan_has_job(plan, slot))
         plan_decide(plan, slot, SLOT_MISSED, SLOT_CAUSE_NONE);
     else
-        return plan_fire(plan, slot, SLOT_CAUSE_NONE);
-    return true;
+        plan_fire(plan, slot, SLOT_CAUSE_NONE);
 }
 
 /* Takes up the next slot that is due. Returns false if there is nothing to do now. */
@@ -253,12 +256,16 @@ static bool take_next(struct plan *plan, usec_t now)
 
     if (plan->context->stopped || plan_obstacle(plan) || !plan_attach(plan))
         return false;
-    if (row->firing > 0)
-        return fire_again(plan, row->firing, now);
+    if (row->firing > 0) {
+        fire_again(plan, row->firing, now);
+        return true;
+    }
     if (row->waiting > 0 && find_decided(plan, row->waiting, &decided))
         row->waiting = 0;
-    if (row->waiting > 0 && row->pause == PLAN_RUNS && !plan_is_running(plan))
-        return plan_fire(plan, row->waiting, SLOT_CAUSE_NONE);
+    if (row->waiting > 0 && row->pause == PLAN_RUNS && !plan_is_running(plan)) {
+        plan_fire(plan, row->waiting, SLOT_CAUSE_NONE);
+        return true;
+    }
     slot = plan_next(plan, row->reached);
     return slot != 0 && plan_due(plan, slot) <= now && take_up(plan, slot, now);
 }

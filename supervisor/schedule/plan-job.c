@@ -199,11 +199,58 @@ int plan_submit(struct plan *plan, int64_t slot, struct cell_request *request, s
     return group_submit(group, request, ret);
 }
 
-void plan_note_run(struct plan *plan, int64_t slot, struct job *job)
+/* ---- a job on request ---- */
+
+static void note_run(struct plan *plan, int64_t slot, struct job *job)
 {
     watch(plan, job);
     plan_note(plan, slot, SLOT_FIRED, SLOT_CAUSE_RUN);
 }
+
+static void on_run_written(struct job_waiter *waiter, struct job *job)
+{
+    struct plan *plan = waiter->owner;
+    const int64_t slot = (int64_t)waiter->cookie;
+
+    job_waiter_free(jobs_of(plan), waiter);
+    plan->n_jobs--;
+    if (job->refusal == 0)
+        note_run(plan, slot, job);
+    plan_review(plan);
+}
+
+/* Until it is written, the job counts as live. Returns false without memory. */
+static bool await_run(struct plan *plan, int64_t slot, struct job *job)
+{
+    struct job_waiter *waiter = job_waiter_new(jobs_of(plan), job);
+
+    if (!waiter)
+        return false;
+    plan->n_jobs++;
+    waiter->changed = on_run_written;
+    waiter->owner = plan;
+    waiter->cookie = (uint64_t)slot;
+    list_push_back(&plan->jobs, &waiter->owner_link);
+    durable_job_await(job, waiter);
+    return true;
+}
+
+int plan_run(struct plan *plan, int64_t slot, struct cell_request *request, struct job **ret)
+{
+    const struct decided_slot run = {slot, SLOT_FIRED, SLOT_CAUSE_RUN};
+    const int r = plan_submit(plan, slot, request, ret);
+    struct schedule_row row = *plan->row;
+
+    if (r != 0)
+        return r;
+    plan_note_in(plan, &row, &run);
+    plan_write_row_with(plan, *ret, &row);
+    if (!(*ret)->record || !await_run(plan, slot, *ret))
+        note_run(plan, slot, *ret);
+    return 0;
+}
+
+/* ---- the job of a slot ---- */
 
 /* The job of the slot that is being fired is on disk, or was refused. */
 static void on_written(struct job_waiter *waiter, struct job *job)
@@ -226,34 +273,25 @@ static void on_written(struct job_waiter *waiter, struct job *job)
     plan_review(plan);
 }
 
-static bool is_durable(const struct plan *plan)
-{
-    const struct group *group = plan_group(plan);
-
-    return group && group->config->durable;
-}
-
-bool plan_fire(struct plan *plan, int64_t slot, enum slot_cause cause)
+void plan_fire(struct plan *plan, int64_t slot, enum slot_cause cause)
 {
     struct cell_request request = {.changed = on_written, .owner = plan, .cookie = (uint64_t)cause};
     struct job *job;
     int r;
 
-    if (plan->write && is_durable(plan))
-        return false;
     plan->row->firing = slot;
     if (plan->row->waiting == slot)
         plan->row->waiting = 0;
     if (plan->row->reached < slot)
         plan->row->reached = slot;
-    plan_write_row(plan);
     FAULT_POINT("schedule.firing");
     r = plan_has_job(plan, slot) ? CELL_E_EXISTS : plan_submit(plan, slot, &request, &job);
     FAULT_POINT("schedule.submitted");
     if (r == 0 && job->record) {
+        plan_write_row_with(plan, job, plan->row);
         plan->submission = job_first_waiter(job);
         durable_job_await(job, plan->submission);
-        return true;
+        return;
     }
     if (r == 0) {
         job_waiter_free(jobs_of(plan), job_first_waiter(job));
@@ -266,5 +304,4 @@ bool plan_fire(struct plan *plan, int64_t slot, enum slot_cause cause)
     else
         plan_decide(plan, slot, SLOT_REFUSED, slot_cause_of(r));
     FAULT_POINT("schedule.decided");
-    return true;
 }

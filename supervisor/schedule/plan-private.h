@@ -15,13 +15,14 @@ static inline usec_t usec_of(int64_t seconds)
 void plan_step(struct plan *plan);
 /* Notes what became of a job that was created on request. */
 void plan_note(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum slot_cause cause);
+/* Notes it in this row, and nowhere else. */
+void plan_note_in(const struct plan *plan, struct schedule_row *row,
+                  const struct decided_slot *slot);
 /* Notes what became of a slot that is taken up now, or was before. */
 void plan_decide(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum slot_cause cause);
 
-/* Gives the slot to its group, and decides it when the group has answered. The store gets the row
- * before a durable job, which is then known after a power cut, whatever the clock shows. Returns
- * false while an earlier row is being written: the slot stays as it is. */
-bool plan_fire(struct plan *plan, int64_t slot, enum slot_cause cause);
+/* Gives the slot to its group, and decides it when the group has answered. */
+void plan_fire(struct plan *plan, int64_t slot, enum slot_cause cause);
 /* Whether the slot has a job that was accepted; then takes note of it. */
 bool plan_has_job(struct plan *plan, int64_t slot);
 /* Cancels the live jobs. */
@@ -35,5 +36,8 @@ void plan_drop_jobs(struct plan *plan);
 
 /* The row has changed: it is written, as often as the store gets round to it. */
 void plan_write_row(struct plan *plan);
+/* The row changes to `row` with the job that was created in this turn: if it is durable, both are
+ * written in one transaction. */
+void plan_write_row_with(struct plan *plan, struct job *job, const struct schedule_row *row);
 /* The schedule ends; its row stays. */
 void plan_forget_write(struct plan *plan);

@@ -37,11 +37,8 @@ static void on_written(struct store_task *task, int result)
     if (!plan)
         return;
     plan->write = NULL;
-    if (result == -ECANCELED)
-        return;
-    if (plan->changed)
+    if ((plan->changed || result != 0) && result != -ECANCELED)
         plan_write_row(plan);
-    plan_review(plan); /* a slot may wait for this */
 }
 
 static struct plan_write *new_write(const char *name)
@@ -70,6 +67,20 @@ void plan_write_row(struct plan *plan)
     plan->write->plan = plan;
     plan->write->row = *plan->row;
     store_add(store, &plan->write->task);
+}
+
+void plan_write_row_with(struct plan *plan, struct job *job, const struct schedule_row *row)
+{
+    struct plan_write *write = job->record && plan->known ? new_write(plan->config->name) : NULL;
+
+    if (!write)
+        return;
+    plan_forget_write(plan); /* the store has it, and applies it first */
+    plan->changed = false;
+    plan->write = write;
+    write->plan = plan;
+    write->row = *row;
+    durable_job_join(job, &write->task);
 }
 
 void plan_forget_write(struct plan *plan)

@@ -127,5 +127,6 @@ int plan_skip(struct plan *plan, int64_t slot);
  * what the caller needs: waiter, changed, owner. Returns as group_submit(), or CELL_E_MISSING
  * without a group. */
 int plan_submit(struct plan *plan, int64_t slot, struct cell_request *request, struct job **ret);
-/* Notes a job that was created on request. */
-void plan_note_run(struct plan *plan, int64_t slot, struct job *job);
+/* Like plan_submit(), for a job on request, which is noted when it is accepted. On disk, the
+ * schedule knows a durable job from the beginning. */
+int plan_run(struct plan *plan, int64_t slot, struct cell_request *request, struct job **ret);

@@ -205,5 +205,7 @@ int durable_write(struct store_task *task, struct database *database)
         return STORE_E_MORE;
     if (r == 0)
         r = write_change(database, durable);
+    if (r == 0 && durable->given & DURABLE_ADD && durable->joined)
+        r = durable->joined->apply(durable->joined, database);
     return r == 0 ? write_checkpoint(database, durable) : r;
 }

@@ -64,6 +64,22 @@ static void hold_end(struct durable_job *durable, bool paid)
     hold->credit = credit < -CREDIT_MAX ? -CREDIT_MAX : credit > CREDIT_MAX ? CREDIT_MAX : credit;
 }
 
+/* ---- a task that has joined the addition ---- */
+
+void durable_job_join(struct job *job, struct store_task *task)
+{
+    struct durable_job *durable = durable_of(job);
+
+    assert(durable->given & DURABLE_ADD && !durable->joined);
+    durable->joined = task;
+}
+
+static void durable_end_joined(struct store_task *joined, int result)
+{
+    if (joined)
+        joined->done(joined, result);
+}
+
 /* ---- giving ---- */
 
 /* Gives the store what is noted. */
@@ -157,11 +173,13 @@ static void durable_done(struct store_task *task, int result)
 {
     struct durable_job *durable = list_entry(task, struct durable_job, task);
     const unsigned changes = durable->given;
+    struct store_task *joined = NULL;
 
     durable_got(durable);
     durable_drop_payload(durable);
     if (changes & DURABLE_ADD) {
         hold_end(durable, false);
+        joined = TAKE_PTR(durable->joined);
         durable->stored = result == 0;
         /* The row may be on disk, or pieces of the payload are. */
         if (result == -EIO ||
@@ -179,6 +197,7 @@ static void durable_done(struct store_task *task, int result)
     else if (result == 0)
         durable_forget_attempt(durable);
     durable->jobs->written(durable->record.job, changes, result);
+    durable_end_joined(joined, result);
 }
 
 /* ---- the job ---- */
@@ -420,6 +439,7 @@ bool durable_job_end(struct job *job, enum job_state end, unsigned keeps, uint64
         ((keeps == 0 && durable->replaces == 0) || job->refusal != 0)) {
         durable->noted = 0;
         durable_forget_attempt(durable);
+        durable_end_joined(TAKE_PTR(durable->joined), 0);
         return false;
     }
     durable->ended = true;

@@ -116,8 +116,9 @@ struct durable_job {
     unsigned keeps;                /* enum durable_rest */
     int unkept; /* the thread's, until done(): why the result, or the payload of the dead letter,
                    could not be written, -errno; 0 = it was, or need not be */
-    uint64_t letter;  /* id of its dead letter */
-    bool leaves;      /* memory, once all is written */
+    uint64_t letter;           /* id of its dead letter */
+    bool leaves;               /* memory, once all is written */
+    struct store_task *joined; /* is applied with the addition; NULL = none */
     int64_t replaces; /* row of the dead letter that goes when this one is added; 0 = none */
     int64_t cancels;  /* row of the job that is to be cancelled when this one is added; 0 = none */
     struct kept_attempt *kept; /* the end of an attempt, until it is written; NULL = none */
@@ -164,6 +165,11 @@ struct job *durable_job_find(const struct durable_jobs *jobs, const struct job_r
 
 /* Notes that a complete job is to be added. `hold` is its cell's; NULL = it does not begin now. */
 void durable_job_add(struct job *job, struct durable_hold *hold);
+
+/* Has the task applied in the transaction that adds the job, whose addition was noted in this turn.
+ * done() follows written(), with the same result; it gets 0 if the job ends without being written.
+ */
+void durable_job_join(struct job *job, struct store_task *task);
 
 /* The job is about to drop its payload: the store may still read it. */
 void durable_job_take_payload(struct job *job);

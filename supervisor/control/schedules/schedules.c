@@ -251,13 +251,8 @@ static void drop_waiter(struct request *request)
     job_waiter_free(request->context->jobs, request->state);
 }
 
-/* The schedule may have gone in the meantime. */
-static void answer_run(struct request *request, const struct job_waiter *waiter, struct job *job)
+static void answer_run(struct request *request, const struct job *job)
 {
-    struct plan *plan = plans_find(request->context->plans, request_string(request, "name"));
-
-    if (plan)
-        plan_note_run(plan, (int64_t)waiter->cookie, job);
     reply_string(request_begin(request), "id", job->name);
     request_end(request);
 }
@@ -267,7 +262,7 @@ static void on_accepted(struct job_waiter *waiter, struct job *job)
     if (job->refusal != 0)
         refuse(waiter->owner, job->refusal);
     else
-        answer_run(waiter->owner, waiter, job);
+        answer_run(waiter->owner, job);
 }
 
 static void run(struct request *request)
@@ -279,8 +274,7 @@ static void run(struct request *request)
 
     if (!plan)
         return;
-    wanted.cookie = (uint64_t)plan_now(plan);
-    r = plan_submit(plan, (int64_t)wanted.cookie, &wanted, &job);
+    r = plan_run(plan, plan_now(plan), &wanted, &job);
     if (r != 0) {
         refuse(request, r);
         return;
@@ -290,7 +284,7 @@ static void run(struct request *request)
     if (job->record)
         durable_job_await(job, request->state);
     else
-        answer_run(request, request->state, job);
+        answer_run(request, job);
 }
 
 /* ---- Backfill ---- */

@@ -521,22 +521,24 @@ static void stop_on_change(void *userdata, enum store_state state)
         loop_stop(parts.loop);
 }
 
-static int note_reached(void *userdata, const char *name, const struct schedule_row *row)
+static int note_row(void *userdata, const char *name, const struct schedule_row *row)
 {
     (void)name;
-    *(int64_t *)userdata = row->reached;
+    *(struct schedule_row *)userdata = *row;
     return 0;
 }
 
+/* Reads the row when all that was added before is written. */
 struct look {
     struct store_task task;
-    int64_t reached;
+    struct schedule_row row;
 };
 
 static int apply_look(struct store_task *task, struct database *database)
 {
-    return schedule_rows_scan(database, note_reached,
-                              &list_entry(task, struct look, task)->reached);
+    struct look *look = list_entry(task, struct look, task);
+
+    return schedule_rows_scan(database, note_row, &look->row);
 }
 
 static void on_looked(struct store_task *task, int result)
@@ -546,12 +548,14 @@ static void on_looked(struct store_task *task, int result)
     loop_stop(parts.loop);
 }
 
-static void stop_when_submitted(struct loop_deferred *deferred)
+static struct schedule_row look_at_disk(void)
 {
-    if (plan->submission || plan->row->counts[SLOT_FIRED] > 0)
-        loop_stop(parts.loop);
-    else
-        loop_defer(parts.loop, deferred);
+    struct look look = {.task = {.apply = apply_look, .done = on_looked}};
+
+    list_init(&look.task.link);
+    store_add(parts.durable.store, &look.task);
+    ck_assert_int_eq(loop_run(parts.loop), 0);
+    return look.row;
 }
 
 static void open_store(struct scratch *scratch)
@@ -559,6 +563,7 @@ static void open_store(struct scratch *scratch)
     struct durable_jobs *durable = &parts.durable;
     const struct store_options options = {.path = scratch->path, .changed = stop_on_change};
 
+    scratch_init(scratch);
     list_init(&durable->unread);
     list_init(&durable->queries);
     names_on_disk_init(&durable->names);
@@ -567,9 +572,11 @@ static void open_store(struct scratch *scratch)
     ck_assert_int_eq(store_new(&durable->store, parts.loop, &options), 0);
     ck_assert_int_eq(loop_run(parts.loop), 0);
     group->config->durable = true;
+    begin(HOURLY);
+    plan_begin(plan, NULL);
 }
 
-static void close_store(void)
+static void close_store(struct scratch *scratch)
 {
     struct durable_jobs *durable = &parts.durable;
 
@@ -578,29 +585,60 @@ static void close_store(void)
     durable_jobs_close(durable);
     names_on_disk_deinit(&durable->names);
     names_on_disk_deinit(&durable->unique);
+    scratch_deinit(scratch);
 }
 
-TEST(the_row_is_on_disk_before_the_job_is)
+TEST(a_slot_is_written_with_its_job)
 {
-    struct look look = {.task = {.apply = apply_look, .done = on_looked}};
-    struct loop_deferred deferred;
     struct scratch scratch;
+    struct schedule_row row;
 
-    scratch_init(&scratch);
     open_store(&scratch);
-    begin(HOURLY);
-    plan_begin(plan, NULL);
     at(MIDNIGHT + 2 * HOUR + 60); /* the two slots before that are missed in the same turn */
-    loop_deferred_init(&deferred, stop_when_submitted);
-    loop_defer(parts.loop, &deferred);
-    ck_assert_int_eq(loop_run(parts.loop), 0);
-    ck_assert_str_eq(counts(), "0 0 2 0 0");
-    list_init(&look.task.link);
-    store_add(parts.durable.store, &look.task);
-    ck_assert_int_eq(loop_run(parts.loop), 0);
-    ck_assert_int_eq(look.reached, MIDNIGHT + 2 * HOUR);
-    close_store();
-    scratch_deinit(&scratch);
+    ck_assert_ptr_nonnull(plan->submission);
+    row = look_at_disk();
+    ck_assert_int_eq(row.firing, MIDNIGHT + 2 * HOUR);
+    ck_assert_int_eq(row.reached, MIDNIGHT + 2 * HOUR);
+    ck_assert_uint_eq(row.counts[SLOT_MISSED], 2);
+    row = look_at_disk();
+    ck_assert_int_eq(row.firing, 0);
+    ck_assert_uint_eq(row.counts[SLOT_FIRED], 1);
+    close_store(&scratch);
+}
+
+TEST(a_run_on_request_is_written_with_its_job)
+{
+    struct cell_request request = {0};
+    struct schedule_row row;
+    struct scratch scratch;
+    struct job *job;
+
+    open_store(&scratch);
+    ck_assert_int_eq(plan_run(plan, clock_shows, &request, &job), 0);
+    ck_assert(plan_is_running(plan));
+    ck_assert_str_eq(counts(), "0 0 0 0 0");
+    row = look_at_disk();
+    ck_assert_uint_eq(row.counts[SLOT_FIRED], 1);
+    ck_assert_int_eq(row.last[0], plan->row->last[0]);
+    ck_assert_str_eq(counts(), "1 0 0 0 0");
+    ck_assert_uint_eq(look_at_disk().counts[SLOT_FIRED], 1);
+    ck_assert(plan_is_running(plan));
+    close_store(&scratch);
+}
+
+TEST(a_run_that_is_cancelled_before_it_is_written_is_noted)
+{
+    struct cell_request request = {0};
+    struct scratch scratch;
+    struct job *job;
+
+    open_store(&scratch);
+    group->config->results_max = 0;
+    ck_assert_int_eq(plan_run(plan, clock_shows, &request, &job), 0);
+    (void)cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, JOB_NOBODY);
+    ck_assert(!plan_is_running(plan));
+    ck_assert_uint_eq(look_at_disk().counts[SLOT_FIRED], 1);
+    close_store(&scratch);
 }
 
 /* ---- configuration ---- */
