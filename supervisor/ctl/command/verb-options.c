@@ -146,7 +146,7 @@ const struct option option_table[] = {
     VALUE(OPTIONS_METRICS, OPTION_TEXT, 'o', "output", "FILE", output,
           "replace this file atomically instead of writing to standard output", ),
     VALUE(OPTIONS_IMPORT, OPTION_TEXT, 'o', "output", "DIR", output,
-          "write the files into this directory instead of to standard output", ),
+          "write the files into this new directory, not to standard output", ),
     VALUE(OPTIONS_IMPORT, OPTION_TEXT, 'u', "user", "USER", user,
           "the user of programs for which the input names none, as in a user's crontab", ),
     VALUE(OPTIONS_CONFIG, OPTION_TEXT, 0, "config", "DIR", config,

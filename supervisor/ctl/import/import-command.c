@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/import/import-command.h"
+
+/* Command lines for ExecStart=, which may need a shell. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/import/import.h"
@@ -7,124 +8,86 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether a word needs no quotes, neither here nor in a shell. */
+const char *import_quote(struct import *import, const char *word)
+{
+    struct buffer buffer = BUFFER_NULL;
+    const char quote = strpbrk(word, "'\n") ? '"' : '\'';
+    bool plain = *word != '\0';
+    char escape[8];
+
+    for (const char *at = word; *at != '\0'; at++)
+        plain = plain && !strchr(" '\"\\", *at) && !iscntrl((unsigned char)*at);
+    if (plain)
+        return word;
+    buffer_add_char(&buffer, quote);
+    for (const char *at = word; *at != '\0'; at++) {
+        (void)snprintf(escape, sizeof(escape), "\\x%02x", (unsigned char)*at);
+        if (*at == '\n')
+            buffer_add_string(&buffer, "\\n");
+        else if (iscntrl((unsigned char)*at) && isascii(*at))
+            buffer_add_string(&buffer, escape);
+        else if (*at == '\\' || *at == quote)
+            buffer_add(&buffer, (const char[]){'\\', *at}, 2);
+        else
+            buffer_add_char(&buffer, *at);
+    }
+    buffer_add_char(&buffer, quote);
+    return import_take(import, &buffer);
+}
+
+void import_script_word(struct import_script *script)
+{
+    if (script->text.size > 0)
+        buffer_add_char(&script->text, ' ');
+}
+
+/* Whether a word needs no quotes. */
 static bool is_plain(const char *word, size_t size)
 {
     for (size_t i = 0; i < size; i++)
         if (isascii(word[i]) && !isalnum(word[i]) && !strchr("_-./:=,@%+", word[i]))
             return false;
-    return true;
+    return size > 0;
 }
 
-void import_quote(struct buffer *buffer, const char *word)
+void import_script_text(struct import_script *script, const char *text, size_t size)
 {
-    const size_t size = strlen(word);
-    const char quote = strpbrk(word, "'\n") ? '"' : '\'';
-    bool plain = size > 0 && strcmp(word, ";") != 0;
-    char escape[8];
+    const char *quote = is_plain(text, size) ? "" : "'";
 
-    for (size_t i = 0; i < size; i++)
-        plain = plain && !strchr(" '\"\\", word[i]) && !iscntrl((unsigned char)word[i]);
-    if (plain) {
-        buffer_add(buffer, word, size);
-        return;
-    }
-    buffer_add_char(buffer, quote);
-    for (const char *at = word; *at != '\0'; at++) {
-        (void)snprintf(escape, sizeof(escape), "\\x%02x", (unsigned char)*at);
-        if (*at == '\n')
-            buffer_add_string(buffer, "\\n");
-        else if (iscntrl((unsigned char)*at) && isascii(*at))
-            buffer_add_string(buffer, escape);
-        else if (*at == '\\' || *at == quote)
-            buffer_add(buffer, (const char[]){'\\', *at}, 2);
-        else
-            buffer_add_char(buffer, *at);
-    }
-    buffer_add_char(buffer, quote);
-}
-
-/* Adds text in quotes of a shell, with each "%" doubled. */
-static void quote_for_shell(struct buffer *buffer, const char *text, size_t size)
-{
-    const bool plain = is_plain(text, size);
-
-    if (!plain)
-        buffer_add_char(buffer, '\'');
+    buffer_add_string(&script->text, quote);
     for (size_t i = 0; i < size; i++)
         if (text[i] == '\'')
-            buffer_add_string(buffer, "'\\''");
+            buffer_add_string(&script->text, "'\\''");
         else
-            buffer_add(buffer, text[i] == '%' ? "%%" : &text[i], text[i] == '%' ? 2 : 1);
-    if (!plain)
-        buffer_add_char(buffer, '\'');
+            buffer_add(&script->text, text[i] == '%' ? "%%" : &text[i], text[i] == '%' ? 2 : 1);
+    buffer_add_string(&script->text, quote);
 }
 
-void import_command_text(struct import_command *command, const char *text, size_t size)
+void import_script_shell(struct import_script *script, const char *text)
 {
-    command->in_word = true;
-    for (size_t i = 0; i < size; i++)
-        buffer_add(&command->word, text[i] == '%' ? "%%" : &text[i], text[i] == '%' ? 2 : 1);
-    quote_for_shell(&command->shell_word, text, size);
+    script->needs_shell = true;
+    script->splits = script->splits || *text == '$';
+    buffer_add_string(&script->text, text);
 }
 
-void import_command_shell(struct import_command *command, const char *text)
+/* Whether ExecStart= reads the text as a shell does. */
+static bool is_same_here(const char *text)
 {
-    command->in_word = command->needs_shell = true;
-    command->splits = command->splits || *text == '$';
-    buffer_add_string(&command->shell_word, text);
+    while (*text != '\0' && *text != '\\' && !iscntrl((unsigned char)*text))
+        text++;
+    return *text == '\0';
 }
 
-void import_command_specifier(struct import_command *command, const char *specifier)
+const char *import_script_take(struct import *import, struct import_script *script, bool exec)
 {
-    command->in_word = true;
-    buffer_add_string(&command->word, specifier);
-    buffer_add_string(&command->shell_word, specifier);
-}
-
-void import_command_end_word(struct import_command *command)
-{
-    _cleanup_free_ char *word = buffer_take(&command->word, NULL),
-                        *shell_word = buffer_take(&command->shell_word, NULL);
-
-    if (!command->in_word || !word || !shell_word)
-        return;
-    if (command->line.size > 0) {
-        buffer_add_char(&command->line, ' ');
-        buffer_add_char(&command->script, ' ');
-    }
-    import_quote(&command->line, word);
-    buffer_add_string(&command->script, *shell_word != '\0' ? shell_word : "''");
-    command->in_word = false;
-}
-
-const char *import_command_take(struct import *import, struct import_command *command, bool exec)
-{
-    const char *line = import_take(import, &command->line);
-    const char *script = import_take(import, &command->script);
-    struct buffer quoted = BUFFER_NULL;
+    const char *text = import_take(import, &script->text);
 
     /* Variables are split into words, but these are no patterns. */
-    import_quote(&quoted, import_text(import, "%s%s%s", command->splits ? "set -f; " : "",
-                                      exec ? "exec " : "", script));
-    script = import_text(import, "/bin/sh -c %s", import_take(import, &quoted));
-    if (command->needs_shell)
-        line = script;
-    buffer_deinit(&command->word);
-    buffer_deinit(&command->shell_word);
-    *command = (struct import_command){0};
-    return line;
-}
-
-const char *import_command_of_script(struct import *import, const char *shell, const char *script)
-{
-    struct import_command command = {0};
-
-    import_command_text(&command, shell, strlen(shell));
-    import_command_end_word(&command);
-    import_command_text(&command, "-c", 2);
-    import_command_end_word(&command);
-    import_command_text(&command, script, strlen(script));
-    import_command_end_word(&command);
-    return import_command_take(import, &command, false);
+    if (script->needs_shell || !is_same_here(text))
+        text = import_text(
+            import, "/bin/sh -c %s",
+            import_quote(import, import_text(import, "%s%s%s", script->splits ? "set -f; " : "",
+                                             exec ? "exec " : "", text)));
+    *script = (struct import_script){0};
+    return text;
 }

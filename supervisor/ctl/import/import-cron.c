@@ -4,27 +4,30 @@
  */
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/config-directory.h"
-#include "supervisor/config/config-group.h"
 #include "supervisor/config/config-load.h"
 #include "supervisor/config/syntax/values.h"
-#include "supervisor/ctl/import/import-command.h"
 #include "supervisor/ctl/import/import.h"
 #include <ctype.h>
 #include <pwd.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define BLANK   " \t"
 #define NO_MAIL "troupectl deaths, troupectl dead-letters, alerts"
 
+/* Words before the program of a command, and variables that are not for commands. */
+#define WRAPPERS                                                                                   \
+    "cd test [[] [[][[] . source set export umask if then ! sh bash dash ksh zsh python* perl "    \
+    "php "                                                                                         \
+    "ruby node env sudo nice ionice nohup time exec chronic run-parts timeout flock -* [0-9]*"
+#define FOR_CRON "MAIL* CONTENT_* CRON_TZ RANDOM_DELAY"
+
 struct crontab {
-    struct import *import;
-    const char *owner;                /* NULL = each line names a user */
-    struct import_settings variables; /* so far */
-    struct import_setting place;      /* of the line */
-    const char *comment;              /* in the line before; NULL = none */
+    struct import_unit unit;     /* its settings are the variables so far */
+    const char *owner;           /* NULL = each line names a user */
+    struct import_setting place; /* of the line; the value is its times */
+    const char *comment;         /* in the line before; NULL = none */
 };
 
 /* Behind `n` words and the blanks after them. */
@@ -38,25 +41,19 @@ static const char *behind_words(const char *text, unsigned n)
     return text;
 }
 
+static const char *behind_times(const char *line)
+{
+    return behind_words(line, *line == '@' ? 1 : 5);
+}
+
 static const char *word_at(struct import *import, const char *text)
 {
     return import_text(import, "%.*s", (int)strcspn(text, BLANK), text);
 }
 
-/* How many words the times are. */
-static unsigned count_times(const char *line)
-{
-    return *line == '@' ? 1 : 5;
-}
-
-/* ---- variables ---- */
-
 static const char *variable(const struct crontab *tab, const char *name, const char *otherwise)
 {
-    for (size_t i = tab->variables.n; i-- > 0;)
-        if (strcmp(tab->variables.items[i].key, name) == 0)
-            return tab->variables.items[i].value;
-    return otherwise;
+    return import_value(&tab->unit, NULL, name, otherwise);
 }
 
 /* Without blanks around it, and without quotes. */
@@ -75,91 +72,46 @@ static const char *unquoted(struct import *import, const char *text, size_t size
 
 static void take_variable(struct crontab *tab, const char *line)
 {
+    struct import *import = tab->unit.import;
     const char *equals = strchr(line, '=');
     struct import_setting *place = &tab->place;
 
     if (!equals) {
-        import_mistake(tab->import, place->path, place->line,
-                       "neither NAME=VALUE nor the times of a command");
+        import_mistake(import, place, "neither NAME=VALUE nor the times of a command");
         return;
     }
-    place->key = unquoted(tab->import, line, (size_t)(equals - line));
-    place->value = unquoted(tab->import, equals + 1, strlen(equals + 1));
-    import_add(tab->import, &tab->variables, *place);
-    if (strcmp(place->key, "MAILTO") == 0 && *place->value != '\0')
-        import_leave(tab->import, NULL, NULL, place, NO_MAIL);
-}
-
-/* Variables of cron itself, which the commands need not have. */
-static bool is_for_cron(const char *name)
-{
-    return strncmp(name, "MAIL", 4) == 0 || strncmp(name, "CONTENT_", 8) == 0 ||
-           strcmp(name, "CRON_TZ") == 0 || strcmp(name, "RANDOM_DELAY") == 0;
-}
-
-static void set_variables(struct crontab *tab, struct import_file *group)
-{
-    for (size_t i = 0; i < tab->variables.n; i++) {
-        const struct import_setting *set = &tab->variables.items[i];
-        struct buffer word = BUFFER_NULL;
-
-        if (is_for_cron(set->key) || variable(tab, set->key, "") != set->value)
-            continue;
-        import_quote(&word, import_text(tab->import, "%s=%s", set->key, set->value));
-        import_set(tab->import, group, set, "Environment", import_take(tab->import, &word));
-    }
+    place->key = unquoted(import, line, (size_t)(equals - line));
+    place->value = unquoted(import, equals + 1, strlen(equals + 1));
+    import_add(&tab->unit, *place);
+    tab->unit.file = NULL;
+    if (import_matches("MAILTO RANDOM_DELAY", place->key) && *place->value != '\0')
+        import_leave(&tab->unit, place, *place->key == 'M' ? NO_MAIL : "RandomizedDelaySec=");
 }
 
 /* ---- commands ---- */
 
-static bool is_one_of(const char *words, const char *word, size_t size)
-{
-    char padded[32];
-
-    return snprintf(padded, sizeof(padded), " %.*s ", (int)size, word) < (int)sizeof(padded) &&
-           strstr(words, padded);
-}
-
-/* Names a command after its first word that says what it does, without directory and suffix. */
+/* Names a command after the first word behind the last "&&" that is no wrapper, without directory
+ * and suffix. */
 static const char *name_of(struct import *import, const char *command)
 {
-    bool prepares = false, skips = false;
-
+    for (const char *and; (and = strstr(command, "&&"));)
+        command = and+2;
     for (const char *word = behind_words(command, 0); *word != '\0'; word = behind_words(word, 1)) {
-        const char *base = word + strspn(word, "({'\"`$");
-        size_t size = strcspn(base, " \t;|&()'\"`<>");
-        const char *slash = memrchr(base, '/', size > 0 ? size - 1 : 0), *dot;
+        const char *start = word + strspn(word, "({'\"`$");
+        const char *text =
+            import_text(import, "%.*s", (int)strcspn(start, " \t;|&()'\"`<>"), start);
+        const char *base = basename(text), *dot = strrchr(base, '.');
 
-        if (slash) {
-            size -= (size_t)(slash + 1 - base);
-            base = slash + 1;
-        }
-        dot = memrchr(base, '.', size);
-        if (*word == '-') {
-            skips = skips || strncmp(word, "-u ", 3) == 0;
-            prepares = prepares || strncmp(word, "-e ", 3) == 0 || strncmp(word, "-r ", 3) == 0;
-        } else if (prepares || skips || size == 0 || isdigit((unsigned char)*base) ||
-                   memchr(base, '=', size)) {
-            skips = false;
-        } else if (is_one_of(" cd test [ [[ . source set export umask if ! ", base, size)) {
-            prepares = true;
-        } else if (is_one_of(
-                       " sh bash dash ksh zsh python python2 python3 perl php ruby node env sudo "
-                       "nice ionice nohup time exec chronic run-parts timeout flock then ",
-                       base, size)) {
-            skips = is_one_of(" flock ", base, size);
-        } else {
-            if (dot > base && base + size - dot <= 4)
-                size = (size_t)(dot - base);
-            return import_text(import, "%.*s", (int)size, base);
-        }
-        if (strchr(";|&", word[strcspn(word, BLANK) - 1]))
-            prepares = false;
+        if (*base == '\0' || strchr(text, '=') || import_matches(WRAPPERS, base))
+            continue;
+        return dot > base && strlen(dot) <= 4 ? import_text(import, "%.*s", (int)(dot - base), base)
+                                              : base;
     }
     return "job";
 }
 
-/* Splits at "%", which cron replaces by newlines: what follows the first one is input. */
+/* Splits at "%", which cron replaces by newlines: what follows the first one is input. In both,
+ * ExecStart= needs "%" doubled. */
 static void split(struct import *import, const char *text, const char **ret_command,
                   const char **ret_input)
 {
@@ -168,7 +120,7 @@ static void split(struct import *import, const char *text, const char **ret_comm
 
     for (; *text != '\0'; text++)
         if (text[0] == '\\' && text[1] == '%')
-            buffer_add_char(&parts[n], *++text);
+            buffer_add_string(&parts[n], (text++, "%%"));
         else if (*text != '%')
             buffer_add_char(&parts[n], *text);
         else if (n == 0)
@@ -181,73 +133,76 @@ static void split(struct import *import, const char *text, const char **ret_comm
         *ret_input = NULL;
 }
 
-static const char *command_line(struct crontab *tab, const char *command, const char *input)
+static const char *command_line(const struct crontab *tab, const char *command, const char *input)
 {
+    struct import *import = tab->unit.import;
     const size_t size = strlen(command);
 
     if (input)
-        command = import_text(tab->import, "{\n%s\n} <<'END-OF-INPUT'\n%s\nEND-OF-INPUT\n", command,
-                              input);
+        command =
+            import_text(import, "{\n%s\n} <<'END-OF-INPUT'\n%s\nEND-OF-INPUT\n", command, input);
     else if (*command == '/' &&
              strspn(command, BLANK "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs"
                                    "tuvwxyz0123456789_-./:=,@+") == size)
         return command;
-    return import_command_of_script(tab->import, variable(tab, "SHELL", "/bin/sh"), command);
+    return import_text(import, "%s -c %s", import_quote(import, variable(tab, "SHELL", "/bin/sh")),
+                       import_quote(import, command));
 }
 
 /* ---- lines ---- */
 
-/* What both kinds of groups have. */
-static struct import_file *begin_group(struct crontab *tab, const char *name, const char *user)
+static bool begin_group(struct crontab *tab, const char *name, const char *user)
 {
-    struct import *import = tab->import;
-    struct import_file *group = import_file(import, name, CONFIG_GROUP_SUFFIX, &tab->place);
+    struct import_unit *unit = &tab->unit;
     const struct passwd *entry = getpwnam(user);
     const char *home = variable(tab, "HOME", entry ? entry->pw_dir : "");
     const char *mail_to = variable(tab, "MAILTO", "");
 
-    if (!group)
-        return NULL;
+    if (!import_begin(unit, name, CONFIG_GROUP_SUFFIX, &tab->place))
+        return false;
     if (tab->comment)
-        import_set(import, group, &tab->place, "Description", tab->comment);
-    import_user(import, group, &tab->place, user);
+        import_set(unit, &tab->place, "Description", tab->comment);
+    import_user(unit, &tab->place, user);
     if (access(home, X_OK) == 0)
-        import_set(import, group, &tab->place, "WorkingDirectory", home);
-    set_variables(tab, group);
+        import_set(unit, &tab->place, "WorkingDirectory", home);
     if (*mail_to != '\0')
-        import_remark(import, group, "Group",
-                      import_text(import, "Not imported: MAILTO=%s. Instead: " NO_MAIL, mail_to));
-    return group;
+        import_remark(
+            unit, import_text(unit->import, "Not imported: MAILTO=%s. Instead: " NO_MAIL, mail_to));
+    for (size_t i = 0; i < unit->settings.n; i++) {
+        const struct import_setting *set = &unit->settings.items[i];
+
+        if (!import_matches(FOR_CRON, set->key) && import_find(unit, NULL, set->key) == set)
+            import_set(unit, set, "Environment",
+                       import_quote(unit->import,
+                                    import_text(unit->import, "%s=%s", set->key, set->value)));
+    }
+    return true;
 }
 
 static void add_boot(struct crontab *tab, const char *name, const char *user, const char *command)
 {
-    struct import_file *group = begin_group(tab, name, user);
-
-    if (!group)
+    if (!begin_group(tab, name, user))
         return;
-    import_set(tab->import, group, &tab->place, "Type", "service");
-    import_set(tab->import, group, &tab->place, "ExecStart", command);
-    import_set(tab->import, group, &tab->place, "Restart", "no");
-    import_leave(tab->import, group, "Group", &tab->place,
+    tab->unit.is_job = false;
+    import_set(&tab->unit, &tab->place, "Type", "service");
+    import_command(&tab->unit, &tab->place, command);
+    import_set(&tab->unit, &tab->place, "Restart", "no");
+    import_leave(&tab->unit, &tab->place,
                  "it runs when the supervisor starts, which is not only at boot");
 }
 
 static void add_job(struct crontab *tab, const char *name, const char *user, const char *command)
 {
-    struct import_file *group = begin_group(tab, name, user), *schedule;
-    const char *delay = variable(tab, "RANDOM_DELAY", "");
+    struct import_unit *unit = &tab->unit;
 
-    schedule =
-        group ? import_file(tab->import, group->name, CONFIG_SCHEDULE_SUFFIX, &tab->place) : NULL;
-    if (!schedule)
+    if (!begin_group(tab, name, user))
         return;
-    import_job(tab->import, group, &tab->place, command);
-    import_set(tab->import, schedule, &tab->place, "OnCalendar", tab->place.value);
-    if (*delay != '\0')
-        import_set(tab->import, schedule, &tab->place, "RandomizedDelaySec",
-                   import_text(tab->import, "%smin", delay));
-    import_set(tab->import, schedule, &tab->place, "CatchUp", "none");
+    unit->is_job = true;
+    import_command(unit, &tab->place, command);
+    if (!import_begin(unit, unit->file->name, CONFIG_SCHEDULE_SUFFIX, &tab->place))
+        return;
+    import_set(unit, &tab->place, "OnCalendar", tab->place.value);
+    import_set(unit, &tab->place, "CatchUp", "none");
 }
 
 /* Returns false if the times are a mistake, or have no counterpart; has told of that then. */
@@ -256,52 +211,43 @@ static bool check_times(struct crontab *tab, const char *times)
     const char *reason;
     unsigned moments;
 
-    if (strchr(times, '~')) {
-        import_leave(tab->import, NULL, NULL, &tab->place,
+    tab->unit.file = NULL;
+    if (strchr(times, '~'))
+        import_leave(&tab->unit, &tab->place,
                      "choose a time, and RandomizedDelaySec= for a random delay");
-        return false;
-    }
-    if (values_calendar(times, &moments, &reason) == 0)
+    else if (values_calendar(times, &moments, &reason) == 0)
         return true;
-    import_mistake(tab->import, tab->place.path, tab->place.line, "'%s': %s", times, reason);
+    else
+        import_mistake(tab->unit.import, &tab->place, "'%s': %s", times, reason);
     return false;
 }
 
 static void take_job(struct crontab *tab, const char *line)
 {
-    struct import *import = tab->import;
-    const char *command = behind_words(line, count_times(line)), *user = tab->owner, *input;
+    struct import *import = tab->unit.import;
+    const char *command = behind_times(line), *user = tab->owner, *input, *name;
+    const char *times = unquoted(import, line, (size_t)(command - line));
     const char *zone = variable(tab, "CRON_TZ", "");
-    struct buffer times = BUFFER_NULL;
 
-    for (unsigned i = 0; i < count_times(line); i++) {
-        const char *word = behind_words(line, i);
-
-        buffer_add_string(&times, i > 0 ? " " : "");
-        buffer_add(&times, word, strcspn(word, BLANK));
-    }
-    if (*zone != '\0')
-        buffer_add_string(&times, import_text(import, " %s", zone));
     if (!user) {
         user = word_at(import, command);
         command = behind_words(command, 1);
     }
     tab->place.key = "";
-    tab->place.value = import_take(import, &times);
+    tab->place.value = *zone != '\0' ? import_text(import, "%s %s", times, zone) : times;
     if (*command == '\0') {
-        import_mistake(import, tab->place.path, tab->place.line,
+        import_mistake(import, &tab->place,
                        tab->owner ? "no command follows the times"
                                   : "no user and command follow the times");
         return;
     }
     split(import, command, &command, &input);
-    const char *name = name_of(import, command), *execute = command_line(tab, command, input);
-
-    name = import_name(import, name, CONFIG_SCHEDULE_SUFFIX);
-    if (strncmp(tab->place.value, "@reboot", strlen("@reboot")) == 0)
-        add_boot(tab, name, user, execute);
+    name = import_name(import, name_of(import, command), CONFIG_SCHEDULE_SUFFIX);
+    command = command_line(tab, command, input);
+    if (import_matches("@reboot", times))
+        add_boot(tab, name, user, command);
     else if (check_times(tab, tab->place.value))
-        add_job(tab, name, user, execute);
+        add_job(tab, name, user, command);
 }
 
 /* ---- the file ---- */
@@ -322,7 +268,7 @@ static bool is_of_system(struct import *import, const char *path, const char *te
         line += strspn(line, BLANK "-");
         if (!is_job(line))
             continue;
-        line = behind_words(line, count_times(line));
+        line = behind_times(line);
         all = getpwnam(word_at(import, line)) && *behind_words(line, 1) != '\0';
         any = !all || strncmp(line, "root ", 5) == 0;
     }
@@ -342,10 +288,9 @@ static const char *owner_of(struct import *import, const char *path)
 
 void import_cron(struct import *import, const char *path, const char *text)
 {
-    struct crontab tab = {.import = import, .place = {.path = path}};
+    struct crontab tab = {.unit = {.import = import}, .place = {.path = path}};
     const char *line;
 
-    import->moves |= IMPORT_FROM_CRON;
     if (!is_of_system(import, path, text))
         tab.owner = import->user ? import->user : owner_of(import, path);
     while ((line = import_line(import, &text))) {
@@ -360,5 +305,5 @@ void import_cron(struct import *import, const char *path, const char *text)
             tab.comment = unquoted(import, line + strspn(line, "# \t"),
                                    strcspn(line + strspn(line, "# \t"), "\\"));
     }
-    free(tab.variables.items);
+    free(tab.unit.settings.items);
 }

@@ -3,9 +3,9 @@
 
 /*
  * Translates configurations of other programs into NAME.group and NAME.schedule. A setting without
- * a counterpart becomes a comment at its place, is reported on standard error, and is counted.
+ * a counterpart becomes a comment, is reported on standard error, and is counted.
  *
- * Functions that allocate note a failure in `failed`, and return an empty text or NULL.
+ * Functions that allocate note a failure in `failed`, and return an empty text.
  */
 
 #include "shared/base/buffer.h"
@@ -18,7 +18,7 @@
 struct import_setting {
     const char *section, *key, *value;
     const char *path;
-    unsigned line;
+    unsigned line; /* 0 = the whole file */
 };
 
 struct import_settings {
@@ -39,13 +39,6 @@ struct import_file {
     struct import_file *next;
 };
 
-/* Where programs run so far. */
-enum import_from {
-    IMPORT_FROM_SUPERVISORD = 1 << 0,
-    IMPORT_FROM_CRON = 1 << 1,
-    IMPORT_FROM_SYSTEMD = 1 << 2,
-};
-
 struct import {
     const char *user; /* of whatever names no user; NULL = see there */
     bool quiet;
@@ -54,7 +47,6 @@ struct import {
     size_t n_texts;
     unsigned n_left;     /* settings without a counterpart */
     unsigned n_mistakes; /* in the input */
-    unsigned moves;      /* enum import_from */
     bool failed;         /* out of memory */
 };
 
@@ -68,74 +60,96 @@ void import_deinit(struct import *import);
 const char *import_text(struct import *import, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 const char *import_take(struct import *import, struct buffer *buffer);
-
-/* Adds a setting, whose strings belong to the import. */
-void import_add(struct import *import, struct import_settings *settings,
-                struct import_setting setting);
-
-/* Begins a file with a name like `name` that no other file of its kind has. NULL: no memory. */
-struct import_file *import_file(struct import *import, const char *name, const char *suffix,
-                                const struct import_setting *place);
-/* The name that a group gets from `name`. */
+/* The name that a file gets from `name`. */
 const char *import_name(struct import *import, const char *name, const char *suffix);
-/* Writes a key. If its value is not allowed, the setting is left out. */
-void import_set(struct import *import, struct import_file *file,
-                const struct import_setting *setting, const char *key, const char *value);
-/* Writes a comment into a section. */
-void import_remark(struct import *import, struct import_file *file, const char *section,
-                   const char *text);
-/* Leaves a setting out: `instead` is what to do. `file` may be NULL. */
-void import_leave(struct import *import, struct import_file *file, const char *section,
-                  const struct import_setting *setting, const char *instead);
-/* Reports a mistake in the input. */
-void import_mistake(struct import *import, const char *path, unsigned line, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-/* Sets User=, and says so if that is root. `user` is NULL if the input names none. */
-void import_user(struct import *import, struct import_file *file,
-                 const struct import_setting *setting, const char *user);
-/* Sets the keys of a group whose jobs run the command. */
-void import_job(struct import *import, struct import_file *file,
-                const struct import_setting *setting, const char *command);
-
-/* Returns the file's text, which belongs to the import, or NULL after a mistake. */
+/* Returns the file's text, or NULL after a mistake. */
 const char *import_read(struct import *import, const char *path);
-/* Returns the next line, which belongs to the import, and moves `*at` behind it; NULL = no more. */
+/* Returns the next line, and moves `*at` behind it; NULL = no more. */
 const char *import_line(struct import *import, const char **at);
 
-/* ---- programs that have settings with names ---- */
+/* Reports a mistake in the input. */
+void import_mistake(struct import *import, const struct import_setting *place, const char *format,
+                    ...) __attribute__((format(printf, 3, 4)));
+
+/* ---- what is translated ---- */
 
 struct import_unit {
     struct import *import;
-    struct import_file *file;
-    const struct import_settings *settings;
-    const char *section; /* whose settings are translated; NULL = all */
+    struct import_file *file;        /* that is written now; NULL = none yet */
+    struct import_settings settings; /* freed by the reader */
+    const char *section;             /* whose settings are translated; NULL = all */
+    bool is_job;                     /* a group with jobs: not with a service */
     /* Returns a value in which what stands for something else is expanded; NULL if it has none. */
     const char *(*expand)(const struct import_unit *unit, const struct import_setting *setting,
                           const char *text);
 };
 
+/* Adds a setting, whose strings belong to the import. */
+void import_add(struct import_unit *unit, struct import_setting setting);
+/* The last setting of that name in a section (NULL = all); NULL if there is none. */
+const struct import_setting *import_find(const struct import_unit *unit, const char *section,
+                                         const char *key);
+const char *import_value(const struct import_unit *unit, const char *section, const char *key,
+                         const char *otherwise);
+
+/* Begins a file with a name like `name` that no other file of its kind has. Returns false without
+ * memory. */
+bool import_begin(struct import_unit *unit, const char *name, const char *suffix,
+                  const struct import_setting *place);
+/* Writes a key. If its value is not allowed, the setting is left out. */
+void import_set(struct import_unit *unit, const struct import_setting *setting, const char *key,
+                const char *value);
+/* Writes a comment. */
+void import_remark(struct import_unit *unit, const char *text);
+/* Leaves a setting out: `instead` is what to do. */
+void import_leave(struct import_unit *unit, const struct import_setting *setting,
+                  const char *instead);
+/* Sets User=, and says so if that is root. `user` is NULL if the input names none. */
+void import_user(struct import_unit *unit, const struct import_setting *setting, const char *user);
+/* Sets ExecStart= of a service, or of a group whose jobs run the command. */
+void import_command(struct import_unit *unit, const struct import_setting *setting,
+                    const char *command);
+
+/* ---- rules ---- */
+
 /* What becomes of a setting that the file has no key of that name for. */
 struct import_rule {
     const char *keys; /* patterns, separated by spaces */
-    /* One of these; none = nothing is to be done. */
+    const char *fine; /* patterns of values for which nothing is to be done */
+    /* One of these, for other values; none = nothing is to be done. */
     void (*convert)(struct import_unit *unit, const struct import_setting *setting);
-    const char *same;              /* the key that means the same */
-    const char *section, *instead; /* it is left out */
+    const char *same;    /* the keys that mean the same, separated by spaces */
+    const char *instead; /* it is left out */
+    const char *job;     /* `same` of a group with jobs, if that differs */
 };
 
-/* The last setting of that name in a section (NULL = all); NULL if there is none. */
-const struct import_setting *import_find(const struct import_settings *settings,
-                                         const char *section, const char *key);
-const char *import_value(const struct import_settings *settings, const char *section,
-                         const char *key, const char *otherwise);
 bool import_is_true(const char *value);
 /* Whether one of the patterns, which are separated by spaces, is that of the key. */
 bool import_matches(const char *patterns, const char *key);
-/* Like import_set(), with a value that is expanded and in which "true" is "yes". */
+/* Writes the keys, with a value that is expanded and in which "true" is "yes". */
 void import_set_same(struct import_unit *unit, const struct import_setting *setting,
-                     const char *key);
+                     const char *keys);
 /* Translates all settings. */
 void import_convert(struct import_unit *unit, const struct import_rule *rules, size_t n_rules);
+
+/* ---- command lines ---- */
+
+/* Valid when zeroed. */
+struct import_script {
+    struct buffer text;       /* in the syntax of a shell, with each "%" doubled */
+    bool needs_shell, splits; /* whether only a shell understands it, or splits variables */
+};
+
+/* Begins the next word. */
+void import_script_word(struct import_script *script);
+/* Add to the word: text as it is, and what only a shell expands. */
+void import_script_text(struct import_script *script, const char *text, size_t size);
+void import_script_shell(struct import_script *script, const char *text);
+/* Returns the whole for ExecStart=: without a shell if it needs none. It is empty then. With
+ * `exec`, the shell is replaced by the program. */
+const char *import_script_take(struct import *import, struct import_script *script, bool exec);
+/* Returns a word with quotes and escapes if it needs them. */
+const char *import_quote(struct import *import, const char *word);
 
 /* ---- the kinds of input; `text` is UTF-8 ---- */
 

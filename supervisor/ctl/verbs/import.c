@@ -49,7 +49,8 @@ static void import_one(struct import *import, const char *path)
     else
         import_cron(import, path, text);
     if (import->last == last && import->n_mistakes == mistakes && import->n_left == 0)
-        import_mistake(import, path, 0, "no program and no command to import");
+        import_mistake(import, &(struct import_setting){.path = path},
+                       "no program and no command to import");
 }
 
 /* ---- output ---- */
@@ -71,66 +72,35 @@ static void print_file(FILE *stream, const struct import_file *file)
     }
 }
 
-static int write_file(const struct import_file *file, const char *directory)
+/* Writes the files into a new directory. */
+static int write_files(const struct import *import, const char *directory)
 {
-    char path[PATH_MAX];
-    bool written = false;
-    FILE *stream;
-    int fd;
-
-    (void)snprintf(path, sizeof(path), "%s/%s%s", directory, file->name, file->suffix);
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    stream = fd < 0 ? NULL : fdopen(fd, "w");
-    if (stream) {
-        print_file(stream, file);
-        written = !ferror(stream);
-        written = fclose(stream) == 0 && written;
-    }
-    if (!written)
-        complain("cannot write %s: %s", path, strerror(errno));
-    return written ? EXIT_OK : EXIT_FAILED;
-}
-
-/* Writes all files, or none if one of them exists. */
-static int write_files(const struct invocation *invocation, const struct import *import)
-{
-    const char *directory = invocation->options.output;
     unsigned n = 0;
-    int r = EXIT_OK;
 
-    if (mkdir(directory, 0755) < 0 && errno != EEXIST) {
+    if (mkdir(directory, 0755) < 0) {
         complain("cannot make the directory %s: %s", directory, strerror(errno));
         return EXIT_FAILED;
     }
-    for (const struct import_file *file = import->files; file; file = file->next) {
+    for (const struct import_file *file = import->files; file; file = file->next, n++) {
         char path[PATH_MAX];
+        FILE *stream;
 
         (void)snprintf(path, sizeof(path), "%s/%s%s", directory, file->name, file->suffix);
-        if (access(path, F_OK) == 0) {
-            complain("%s exists, so nothing is written", path);
-            r = EXIT_FAILED;
+        stream = fopen(path, "wxe");
+        if (stream)
+            print_file(stream, file);
+        if (!stream || (ferror(stream) | fclose(stream))) {
+            complain("cannot write %s: %s", path, strerror(errno));
+            return EXIT_FAILED;
         }
     }
-    for (const struct import_file *file = import->files; r == EXIT_OK && file; file = file->next) {
-        r = write_file(file, directory);
-        n++;
-    }
-    if (r != EXIT_OK || invocation->options.quiet)
-        return r;
-    printf("%u file%s in %s. Read %s; then, as root:\n", n, plural(n), directory,
-           n == 1 ? "it" : "them");
-    if (strcmp(directory, CONFIG_DIRECTORY) != 0)
-        printf("  troupectl verify %s/*\n", directory);
-    if (import->moves & IMPORT_FROM_SUPERVISORD)
-        puts("  supervisorctl stop all && systemctl disable --now supervisor");
-    if (import->moves & IMPORT_FROM_CRON)
-        puts("  crontab -e, or an editor: remove the lines");
-    for (size_t i = 0; (import->moves & IMPORT_FROM_SYSTEMD) && i < invocation->n_operands; i++)
-        if (is_unit(invocation->operands[i]))
-            printf("  systemctl disable --now %s\n", basename(invocation->operands[i]));
-    if (strcmp(directory, CONFIG_DIRECTORY) != 0)
-        printf("  cp -n %s/* " CONFIG_DIRECTORY "/\n", directory);
-    puts("  troupectl reload");
+    if (!import->quiet)
+        printf("%u file%s in %s. Read %s; then, as root:\n"
+               "  troupectl verify %s/*\n"
+               "  end and disable what runs these programs so far\n"
+               "  cp -n %s/* " CONFIG_DIRECTORY "/\n"
+               "  troupectl reload\n",
+               n, plural(n), directory, n == 1 ? "it" : "them", directory, directory);
     return EXIT_OK;
 }
 
@@ -162,7 +132,7 @@ int verb_import(struct invocation *invocation)
     else if (import.n_mistakes > 0)
         r = EXIT_INVALID;
     else if (invocation->options.output)
-        r = write_files(invocation, &import);
+        r = write_files(&import, invocation->options.output);
     else
         print_files(&import);
     if (r == EXIT_OK && import.n_left > 0) {
