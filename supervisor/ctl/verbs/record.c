@@ -30,7 +30,8 @@ struct recorder {
     json_t *counted; /* the last numbers of each group */
     bool begun;
     usec_t deadline, next_count; /* monotonic */
-    usec_t lost_at;              /* realtime; 0 = the connection is not lost */
+    usec_t known_at;             /* realtime: all events until then have come */
+    usec_t lost_at;              /* a former known_at; 0 = the connection is not lost */
     usec_t lost_usec;            /* how long it was lost in all */
 };
 
@@ -175,11 +176,11 @@ static int take_counts(struct recorder *recorder, struct invocation *asks)
     for (size_t i = 0; i < json_array_size(groups); i++) {
         const json_t *group = json_array_get(groups, i);
         const char *name = field_text(group, "name");
-        json_t *counts =
-            json_pack("{s:I, s:I}", "waiting",
-                      (json_int_t)(field_count(group, "queued") + field_count(group, "waiting") +
-                                   field_count(group, "pending")),
-                      "running", (json_int_t)field_count(group, "running"));
+        const uint64_t waiting = field_count(group, "queued") + field_count(group, "waiting") +
+                                 field_count(group, "pending");
+        json_t *counts = json_pack("{s:I, s:I}", "waiting", (json_int_t)waiting, "running",
+                                   (json_int_t)field_count(group, "running"));
+
         if (!json_equal(counts, json_object_get(recorder->counted, name))) {
             json_object_set(recorder->counted, name, counts);
             timeline_count(&recorder->timeline, name, "jobs", at, counts);
@@ -208,13 +209,17 @@ static int receive(struct recorder *recorder, struct varlink_client *events, use
 
     events->timeout = timeout;
     r = varlink_client_receive(events, &reply);
-    if (r == -ETIMEDOUT)
+    if (r == -ETIMEDOUT) {
+        recorder->known_at = clock_realtime();
         return EXIT_TIMEOUT;
+    }
     if (r < 0)
         return EXIT_UNREACHABLE;
     items = json_object_get(reply.parameters, "events");
-    for (size_t i = 0; i < json_array_size(items); i++)
+    for (size_t i = 0; i < json_array_size(items); i++) {
         take_event(&recorder->timeline, json_array_get(items, i));
+        recorder->known_at = field_usec(json_array_get(items, i), "at");
+    }
     if (reply.error && !varlink_reply_is(&reply, CALL_SUPERVISOR "Stopping") &&
         !varlink_reply_is(&reply, CALL_SUPERVISOR "Restarting"))
         r = explain_error(reply.error, reply.parameters);
@@ -306,7 +311,7 @@ static int record_once(struct invocation *invocation, struct reconnect *reconnec
         return r;
     varlink_client_deinit(&invocation->client);
     if (recorder->begun && recorder->lost_at == 0) {
-        recorder->lost_at = clock_realtime();
+        recorder->lost_at = recorder->known_at;
         timeline_mark(&recorder->timeline, &(struct timeline_place){0},
                       "events lost: connection lost", "lost", recorder->lost_at, json_object());
     }
