@@ -652,6 +652,7 @@ INSTALLED = \
 	$(foreach section,1 3 5 7 8,$(call install_all,in,$(filter %.$(section),$(MANUALS)),$(MANDIR)/man$(section))) \
 	$(call install_all,644,$(filter-out %/org.varlink.service.varlink,$(INTERFACES)),$(PREFIX)/share/troupe/varlink) \
 	$(call install_all,644,$(wildcard units/monitoring/*),$(PREFIX)/share/troupe/monitoring) \
+	$(call install_all,in,$(wildcard units/bpftrace/*),$(PREFIX)/share/troupe/bpftrace) \
 	$(call install_all,in,$(wildcard units/*.service units/*.socket units/*.timer),$(SYSTEMDDIR)/systemd/system) \
 	$(call install_all,644,$(wildcard units/*.catalog),$(SYSTEMDDIR)/systemd/catalog) \
 	$(call install_all,644,$(filter-out $(if $(NATS),,%/troupe-nats.conf),$(wildcard units/sysusers.d/*)),$(SYSTEMDDIR)/sysusers.d) \
@@ -683,10 +684,11 @@ uninstall:
 	@rm -rf '$(DESTDIR)$(PYTHONDIR)/troupe/__pycache__' '$(DESTDIR)$(PYTHONDIR)/troupe/executor/__pycache__'
 	@rmdir '$(DESTDIR)$(PYTHONDIR)/troupe/executor' '$(DESTDIR)$(PYTHONDIR)/troupe' 2>/dev/null || true
 	@rmdir '$(DESTDIR)$(LIBEXECDIR)' '$(DESTDIR)$(DOCDIR)/examples' '$(DESTDIR)$(DOCDIR)/guides' '$(DESTDIR)$(DOCDIR)' \
-		'$(DESTDIR)$(PREFIX)/share/troupe/varlink' '$(DESTDIR)$(PREFIX)/share/troupe/monitoring' '$(DESTDIR)$(PREFIX)/share/troupe' 2>/dev/null || true
+		'$(DESTDIR)$(PREFIX)/share/troupe/varlink' '$(DESTDIR)$(PREFIX)/share/troupe/monitoring' \
+		'$(DESTDIR)$(PREFIX)/share/troupe/bpftrace' '$(DESTDIR)$(PREFIX)/share/troupe' 2>/dev/null || true
 
 deb-deps: deps
-	@.ci/deps build-essential debhelper dh-python dpkg-dev libnats-dev python3-dev systemd
+	@.ci/deps build-essential debhelper dh-python dpkg-dev libnats-dev python3-dev systemd systemtap-sdt-dev
 
 # Debian packages of this tree. VERSION= gives them, and the programs, another version.
 deb: deb-deps

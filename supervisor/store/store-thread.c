@@ -3,6 +3,7 @@
 /* The thread of the store. */
 
 #include "shared/base/cleanup.h"
+#include "shared/base/probe.h"
 #include "supervisor/store/job-number.h"
 #include "supervisor/store/pieces.h"
 #include "supervisor/store/store-private.h"
@@ -315,7 +316,7 @@ static int apply(struct store_worker *worker, struct list *applied)
     struct database *database = &worker->database;
     const usec_t until = clock_now() + TRANSACTION_USEC;
     struct list *node;
-    usec_t began;
+    usec_t took;
     bool sweeps = false;
     int r;
 
@@ -329,12 +330,14 @@ static int apply(struct store_worker *worker, struct list *applied)
     if (database->error == 0 && !store_of(worker)->format &&
         (state_of(worker) != STORE_FULL || list_empty(applied)))
         sweeps = pieces_sweep(database) == PIECES_E_MORE;
-    began = clock_now();
+    took = clock_now();
     r = database_commit(database);
+    took = usec_sub(clock_now(), took);
     worker->sweeps = r == 0 && sweeps;
     note_writing(worker, 0);
     if (r == 0)
-        store_note_commit(store_of(worker), usec_sub(clock_now(), began));
+        store_note_commit(store_of(worker), took);
+    PROBE(store_synced, took);
     return r;
 }
 

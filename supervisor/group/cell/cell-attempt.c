@@ -2,6 +2,7 @@
 /* Handles the end of an attempt: a result, a retry after a pause, or a dead job. */
 
 #include "shared/base/fault.h"
+#include "shared/base/probe.h"
 #include "supervisor/event/death.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell/cell-private.h"
@@ -262,6 +263,8 @@ void cell_job_started(struct pool *pool, struct job *job)
     job->started_at = loop_realtime(cell->context->loop);
     job_event(job, "job.started", job->slot->name, "is begun by %s, attempt %u", job->slot->name,
               job->attempt);
+    PROBE(job_started, PROBE_JOB(job), (const char *)job->slot->name,
+          usec_sub(job->started_at, job->created_at));
     if (job->record)
         durable_job_update(job, true);
     if (job->rare && cell->config->unique_until == CONFIG_UNIQUE_UNTIL_START)

@@ -3,6 +3,7 @@
 /* Ends jobs: counts them, notifies waiters, keeps results and dead letters. */
 
 #include "shared/base/fault.h"
+#include "shared/base/probe.h"
 #include "supervisor/event/death.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/cell/cell-private.h"
@@ -293,6 +294,10 @@ void cell_tell_end(struct cell *cell, struct job *job, enum job_state state)
     job_event(job, "job.ended", NULL, "has ended: %s, %" PRIu64 " ms after it was accepted",
               job_state_to_string(job->state),
               usec_sub(job->ended_at, job->created_at) / USEC_PER_MSEC);
+    PROBE(job_ended, PROBE_JOB(job), job_state_to_string(job->state),
+          usec_sub(job->ended_at, job->created_at));
+    if (state == JOB_DEAD)
+        PROBE(job_died, PROBE_JOB(job), attempt_cause_to_string(job->failed_by), job->attempt);
     cell_finish(cell, job);
 }
 

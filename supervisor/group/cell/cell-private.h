@@ -197,6 +197,10 @@ void job_event_tell(const struct job *job, const char *type, const char *worker,
             job_event_tell((job), __VA_ARGS__);                                                    \
     } while (0)
 
+/* The arguments with which each probe of a job begins: see probe.h. */
+#define PROBE_JOB(job)                                                                             \
+    (const char *)(job)->cell->group->name, (job)->id_high, (job)->id_low, (job)->name
+
 /* ---- cell-room.c ---- */
 
 /* Returns whether the job of a `bounded` request exceeds its submitter's share. It does not wait:

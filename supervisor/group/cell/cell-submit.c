@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/cell/cell-submit.h"
+#include "shared/base/probe.h"
 
 #include "shared/base/fault.h"
 #include "supervisor/group/cell/cell-private.h"
@@ -250,6 +251,7 @@ int cell_submit(struct cell *cell, const struct cell_request *request, struct jo
         cell_end_replaced(job);
     FAULT_POINT("job.given");
     job_event(job, "job.accepted", NULL, "is accepted");
+    PROBE(job_accepted, PROBE_JOB(job), job->priority);
     *ret = job;
     return 0;
 }

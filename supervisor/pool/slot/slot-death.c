@@ -2,6 +2,7 @@
 /* Handles the end of a worker: its cause, its report, its jobs and messages; and reports the deaths
  * of processes that workers ran. */
 
+#include "shared/base/probe.h"
 #include "supervisor/event/death.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/job/job.h"
@@ -123,6 +124,10 @@ static void slot_publish_report(struct slot *slot, struct death *death)
         slot->pool->set->n_deaths++;
     }
     slot_tell_death(slot, death);
+    if (death->command[0] == '\0')
+        PROBE(worker_died, slot->pool->config->name, (const char *)slot->name, death->pid,
+              death_cause_to_string(death->cause),
+              death->exit.signalled ? -death->exit.code : death->exit.code, death->uptime);
 }
 
 /* Whether an actor's program has ended like one that knows nothing of the supervisor. */

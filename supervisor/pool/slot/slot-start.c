@@ -2,6 +2,7 @@
 /* Starts a worker: its rings or its notify socket, its environment, its process. */
 
 #include "shared/base/cleanup.h"
+#include "shared/base/probe.h"
 #include "shared/base/utf8.h"
 #include "supervisor/config/sandbox/files-compile.h"
 #include "supervisor/event/limited-log.h"
@@ -111,6 +112,8 @@ static void slot_on_spawned(struct process *process)
     struct slot *slot = slot_of(process, worker.process);
 
     slot_tell(slot, (struct event){.level = LOG_LEVEL_DEBUG, .type = "worker.started"}, "started");
+    PROBE(worker_started, slot->pool->config->name, (const char *)slot->name, process->pid,
+          slot->generation, (int)process->forked);
     slot_hold(slot);
     if (process->forked)
         slot_template_forked(slot, 0);

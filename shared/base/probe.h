@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Probes for tracers such as bpftrace: user statically-defined tracing (USDT). Each is one nop in
+ * the code, and an ELF note that says where it is and where its arguments are. A tracer replaces
+ * the nop by a breakpoint while it looks. Without <sys/sdt.h> (systemtap-sdt-dev) at build time
+ * there are none.
+ *
+ *     job_accepted    JOB  priority
+ *     job_started     JOB  worker  microseconds since it was accepted
+ *     job_ended       JOB  state  microseconds since it was accepted
+ *     job_died        JOB  cause of the last failure  attempts
+ *     worker_started  group  worker  pid  generation  1 = forked by a template
+ *     worker_died     group  worker  pid  cause  exit status, or minus the signal
+ *                     microseconds of its life
+ *     store_synced    microseconds of a commit to disk
+ *
+ * bpftrace reads six arguments on x86, so none has more.
+ * JOB: group, the id's high and low half, and the id if the submitter chose it, else NULL. All
+ * names are pointers to text. trouped(8) documents this list; a test compares it with the program.
+ */
+
+#if defined(__has_include)
+#if __has_include(<sys/sdt.h>)
+#define SDT_USE_VARIADIC
+#include <sys/sdt.h>
+#endif
+#endif
+
+#ifdef STAP_PROBEV
+#define PROBE(name, ...) STAP_PROBEV(troupe, name, __VA_ARGS__)
+#else
+#define PROBE(name, ...) ((void)0)
+#endif
