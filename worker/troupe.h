@@ -244,6 +244,11 @@ int troupe_job_checkpoint(struct troupe_job *job, const void *data, size_t size)
  * of these jobs are kept until this one has ended: troupe_client_wait() gets them. */
 const char *troupe_job_parents(const struct troupe_job *job, size_t *ret_size);
 
+/* Returns the span of this attempt, to which spans of the handler belong, as a header traceparent
+ * of W3C Trace Context; NULL = the job has none (`traceparent` of struct troupe_job_options). The
+ * first attempt's is a child of the submitter's span, a later one's begins a trace of its own. */
+const char *troupe_job_traceparent(const struct troupe_job *job);
+
 /* Returns the last checkpoint of an earlier attempt; size 0 = there is none. */
 const void *troupe_job_last_checkpoint(const struct troupe_job *job, size_t *ret_size);
 
@@ -390,13 +395,17 @@ struct troupe_job_options {
     const char *batch;
     /* Up to 8 words with blanks between, by which the history finds it; NULL = none. */
     const char *tags;
+    /* The submitter's span, "00-TRACE-SPAN-FLAGS" as in a header traceparent of W3C Trace Context,
+     * version 00: 32, 16 and 2 digits of 0-9 a-f. NULL = none. */
+    const char *traceparent;
 };
 
 /* In the order of the members: C++ has designated initializers only since 2020. */
 #define TROUPE_JOB_DEFAULTS                                                                        \
     {                                                                                              \
         sizeof(struct troupe_job_options), NULL, NULL, 0, -1, 0, 0, 0, -1, 0, 0, 0, 0, false,      \
-            NULL, 0, TROUPE_CONFLICT_DEFAULT, 0, 0, 0, NULL, TROUPE_CONDITION_SUCCESS, NULL, NULL  \
+            NULL, 0, TROUPE_CONFLICT_DEFAULT, 0, 0, 0, NULL, TROUPE_CONDITION_SUCCESS, NULL, NULL, \
+            NULL                                                                                   \
     }
 
 struct troupe_result {

@@ -63,7 +63,7 @@ PROTOCOL_RECORD(answer)
 /* All records of the protocol. */
 /* clang-format off */
 #define PROTOCOL_RECORDS(R)                                                                        \
-    R(job) R(started) R(result) R(emitted) R(checkpoint) R(crashed) R(lookup) R(found) R(submit_rare) R(submit) R(by_id) \
+    R(job_rare) R(job) R(started) R(result) R(emitted) R(checkpoint) R(crashed) R(lookup) R(found) R(submit_rare) R(submit) R(by_id) \
     R(accepted) R(refused) R(done)                                                                 \
     R(tell) R(ask) R(reply) R(forward) R(leave) R(verdict) R(stash) R(message) R(replied)          \
     R(terminated)                                                                                  \

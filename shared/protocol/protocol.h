@@ -25,6 +25,7 @@
 #include "shared/protocol/fields.h"
 #include "shared/protocol/job-id.h"
 #include "shared/protocol/payload-wire.h"
+#include "shared/protocol/traceparent.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -110,6 +111,15 @@ enum protocol_condition {
  * checkpoint, ids of jobs that it waits for and `rare`. */
 #define PROTOCOL_BODY_MAX 2048u
 
+/* What few jobs have: the bytes of `rare` in JOB. */
+#define PROTOCOL_FIELDS_job_rare(F)                                                                \
+    F(bytes, parents, PROTOCOL_AFTER_MAX) /* jobs that it has waited for, if there is room */      \
+    F(bytes, traceparent, TRACEPARENT_SIZE + 1) /* the attempt's span, and NUL; size 0 = none */
+PROTOCOL_RECORD(job_rare)
+enum {
+    PROTOCOL_JOB_RARE_MAX = PROTOCOL_ROOM(job_rare)
+};
+
 #define PROTOCOL_FIELDS_job(F)                                                                     \
     F(u64, handle) /* names the job on this channel, also in STARTED and RESULT */                 \
     F(u32, attempt)                                                                                \
@@ -118,7 +128,7 @@ enum protocol_condition {
     F(id, id)                                                                                      \
     F(bytes, key, PROTOCOL_KEY_MAX)                                                                \
     F(bytes, checkpoint, PROTOCOL_CHECKPOINT_MAX) /* the last one; size 0 = none */                \
-    F(bytes, parents, PROTOCOL_AFTER_MAX) /* jobs that it has waited for, if there is room */      \
+    F(bytes, rare, PROTOCOL_JOB_RARE_MAX)         /* size 0 = nothing of it */                     \
     F(payload, payload)
 PROTOCOL_RECORD(job)
 
@@ -207,7 +217,8 @@ enum protocol_submit_flags {
     F(bytes, after, PROTOCOL_AFTER_MAX) /* it waits for these; size 0 = none */                    \
     F(enumeration, condition, enum protocol_condition, PROTOCOL_CONDITION_END)                     \
     F(bytes, batch, PROTOCOL_NAME_MAX) /* of which it becomes a member; size 0 = none */           \
-    F(bytes, tags, PROTOCOL_TAGS_MAX)
+    F(bytes, tags, PROTOCOL_TAGS_MAX)                                                              \
+    F(bytes, traceparent, TRACEPARENT_SIZE) /* the submitter's span; size 0 = none */
 PROTOCOL_RECORD(submit_rare)
 enum {
     PROTOCOL_RARE_MAX = PROTOCOL_ROOM(submit_rare)

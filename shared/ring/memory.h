@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #define MEMORY_MAGIC         UINT32_C(0x50554f54) /* "TOUP" */
-#define MEMORY_VERSION       13
+#define MEMORY_VERSION       14
 #define MEMORY_HEADER_SIZE   36864
 #define MEMORY_STATE_MAX     4096
 #define MEMORY_OWNER_SIZE    64

@@ -98,6 +98,8 @@ static int take_rare(struct attachment *attachment, const struct protocol_submit
         .debounce_max = read.debounce_max,
         .tags = read.tags,
         .tags_size = read.tags_size,
+        .traceparent = read.traceparent_size > 0 ? read.traceparent : NULL,
+        .traceparent_size = read.traceparent_size,
     };
     if (read.after_size == 0 && read.batch_size == 0)
         return 0;

@@ -447,6 +447,9 @@ void report_event(struct reply *reply, const struct request *request, const stru
     reply_string_if(reply, "job", event->job);
     reply_string_if(reply, "job_state", event->job_state);
     reply_uint_if(reply, "attempt", event->attempt);
+    reply_string_if(reply, "cause", event->cause);
+    reply_string_if(reply, "traceparent", event->traceparent);
+    reply_string_if(reply, "span", event->span);
     if (event->quotes && !access_event(request, event))
         reply_bool(reply, "restricted", true);
     else

@@ -5,6 +5,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/standard.h"
 #include "shared/base/utf8.h"
+#include "shared/protocol/traceparent.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verb.h"
@@ -50,6 +51,15 @@ static int check_operands(const struct invocation *invocation)
     return EXIT_OK;
 }
 
+/* Like other programs of OpenTelemetry: a variable of another version or form is ignored. */
+static void take_traceparent(struct invocation *invocation)
+{
+    const char **option = &invocation->options.job.traceparent, *text = getenv("TRACEPARENT");
+
+    if (!*option && text && traceparent_valid(text, strlen(text)))
+        *option = text;
+}
+
 static int run(struct invocation *invocation)
 {
     int r;
@@ -62,6 +72,7 @@ static int run(struct invocation *invocation)
         verb_print_help(invocation->verb);
         return EXIT_OK;
     }
+    take_traceparent(invocation);
     r = check_operands(invocation);
     return r == EXIT_OK ? invocation->verb->run(invocation) : r;
 }

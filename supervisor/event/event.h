@@ -26,9 +26,11 @@ struct event {
     const char *worker;
     uint64_t generation; /* of the worker; 0 = none */
     const char *job;
-    const char *job_state;  /* in events of single jobs; static */
-    uint32_t attempt;       /* likewise; 0 = none yet */
-    const char *message_id; /* in the journal's catalog; static */
+    const char *job_state; /* in events of single jobs; static */
+    uint32_t attempt;      /* likewise; 0 = none yet */
+    const char *cause;     /* likewise: why the attempt has failed, or the job was cancelled */
+    const char *traceparent, *span; /* likewise: the submitter's, and that of the attempt */
+    const char *message_id;         /* in the journal's catalog; static */
     const char *message;
     bool quotes;         /* the message quotes a worker, so not everyone may read it */
     struct death *death; /* a reference is taken */
@@ -47,6 +49,7 @@ struct event_bus {
     uint64_t last_id;
     struct list subscribers;
     struct list job_subscribers;  /* to events of single jobs */
+    unsigned n_untraced;          /* of those: not only to events of jobs with a traceparent */
     struct list line_subscribers; /* to output lines of workers: `worker` and `message` */
     struct limited_log *log;      /* limits lines; NULL = no limit. Subscribers get all lines */
 };

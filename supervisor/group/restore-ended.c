@@ -67,6 +67,7 @@ void restore_take_letter(const struct restore *restore, struct loaded_job *copy)
         .unique_high = row->unique_high,
         .unique_low = row->unique_low,
         .tags = row->tags_size > 0 ? row->tags : NULL,
+        .traceparent = row->traceparent_size > 0 ? row->traceparent : NULL,
         .text = row->reason_size > 0 ? row->reason : NULL,
         .attempts = row->n_failed,
         .cause = row->failed_by,
@@ -104,6 +105,8 @@ static int fill_result(struct group *group, struct job *job, const struct job_ro
     r = job_set_key(job, row->key, row->key_size);
     if (r == 0)
         r = job_set_tags(job, row->tags, row->tags_size);
+    if (r == 0)
+        r = job_set_traceparent(job, row->traceparent, row->traceparent_size);
     if (r < 0)
         return r;
     payload_move(&job->result, result);

@@ -270,6 +270,7 @@ static void job_free_rare(struct job_table *table, struct job *job)
     free(job->rare->attempts);
     free(job->rare->past);
     free(job->rare->tags);
+    free(job->rare->traceparent);
     (void)checkpoint_unref(job->rare->checkpoint);
     free(job->rare);
 }
@@ -502,6 +503,41 @@ int job_set_tags(struct job *job, const char *tags, size_t size)
         return -ENOMEM;
     job->rare->tags = strndup(tags, size);
     return job->rare->tags ? 0 : -ENOMEM;
+}
+
+int job_set_traceparent(struct job *job, const char *text, size_t size)
+{
+    if (job_traceparent(job) || !traceparent_valid(text, size))
+        return 0;
+    if (job_make_rare(job) < 0)
+        return -ENOMEM;
+    job->rare->traceparent = strndup(text, size);
+    return job->rare->traceparent ? 0 : -ENOMEM;
+}
+
+static void write_digits(char *at, uint64_t value)
+{
+    for (int shift = 60; shift >= 0; shift -= 4)
+        *at++ = "0123456789abcdef"[value >> shift & 0xf];
+}
+
+void job_attempt_traceparent(const struct job *job, char ret[TRACEPARENT_SIZE + 1])
+{
+    char id[PROTOCOL_ID_TEXT];
+    uint64_t digest;
+
+    memcpy(ret, job->rare->traceparent, TRACEPARENT_SIZE + 1);
+    job_format_id(job, id);
+    digest = digest_bytes(DIGEST_NONE, id, strlen(id));
+    digest = digest_bytes(digest, ret, TRACEPARENT_SIZE);
+    digest = digest_bytes(digest, &job->created_at, sizeof(job->created_at));
+    digest = digest_bytes(digest, &job->attempt, sizeof(job->attempt));
+    /* Not 0, which no span has. */
+    write_digits(ret + TRACEPARENT_SPAN, hash_mix(digest) | 1);
+    if (job->attempt <= 1)
+        return;
+    write_digits(ret + TRACEPARENT_TRACE, hash_mix(digest + 1) | 1);
+    write_digits(ret + TRACEPARENT_TRACE + 16, hash_mix(digest + 2));
 }
 
 static int make_attempts(struct job *job)

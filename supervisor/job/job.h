@@ -84,6 +84,7 @@ struct job_rare {
     struct job_ties *ties;         /* to other jobs; NULL = none */
     struct unique_id unique;       /* job-unique.h */
     char *tags;                    /* words with blanks; NULL = none */
+    char *traceparent;             /* the submitter's span; NULL = none */
     struct history_row *past;      /* what History= keeps of it, once it ends; NULL = nothing */
     struct job *replaces;          /* with a reference: it is cancelled once this job is on disk */
     struct job *replaced_by; /* which is being written: this job does not begin; NULL = none */
@@ -319,8 +320,18 @@ struct job_options_problem {
 /* Returns the first problem, or NULL. */
 const struct job_options_problem *job_options_check(const struct job_options *options);
 
-/* Copies the tags to a job that has none; size 0 = none. Returns 0 or -ENOMEM. */
+/* Copy the tags and the traceparent to a job that has none; size 0 = none, as is an invalid
+ * traceparent: the file may be damaged. Return 0 or -ENOMEM. */
 int job_set_tags(struct job *job, const char *tags, size_t size);
+int job_set_traceparent(struct job *job, const char *text, size_t size);
+static inline const char *job_traceparent(const struct job *job)
+{
+    return job->rare ? job->rare->traceparent : NULL;
+}
+/* Writes the span of the present attempt, which begins a trace of its own unless it is the first;
+ * only for a job with a traceparent. The same in each supervisor, as it follows from what it knows
+ * of the job. */
+void job_attempt_traceparent(const struct job *job, char ret[TRACEPARENT_SIZE + 1]);
 
 /* Make job->timers and job->rare, unless they exist. Return 0 or -ENOMEM. */
 int job_make_timers(struct job *job);

@@ -41,8 +41,8 @@ static void copy_text(char **place, const char **text, uint32_t size)
 int loaded_job_new(struct loaded_job **ret, const struct job_row *row)
 {
     const size_t texts = (size_t)row->group_size + row->key_size + row->name_size +
-                         row->reason_size + row->ties_size + row->tags_size;
-    struct loaded_job *job = malloc(sizeof(*job) + texts + 6);
+                         row->reason_size + row->ties_size + row->tags_size + row->traceparent_size;
+    struct loaded_job *job = malloc(sizeof(*job) + texts + 7);
     char *place;
     int r = 0;
 
@@ -59,6 +59,7 @@ int loaded_job_new(struct loaded_job **ret, const struct job_row *row)
     copy_text(&place, &job->row.reason, row->reason_size);
     copy_text(&place, &job->row.ties, row->ties_size);
     copy_text(&place, &job->row.tags, row->tags_size);
+    copy_text(&place, &job->row.traceparent, row->traceparent_size);
     job->row.payload = NULL;
     payload_init(&job->payload);
     job->checkpoint =

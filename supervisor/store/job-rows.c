@@ -23,6 +23,7 @@
 #define CHOSEN(F)                                                                                  \
     F(STORED, unique_high, OPTIONAL(unique_high, 0))                                               \
     F(STORED, unique_low, OPTIONAL(unique_low, 0))                                                 \
+    F(STORED, traceparent, TEXT(traceparent))                                                      \
     ROW_ASKED(F)
 #define FIELDS(F)                                                                                  \
     PROGRESS(F)                                                                                    \
@@ -470,7 +471,7 @@ static const char SCAN_ALL[] = "SELECT " COLUMNS "unclean, " SIZE(
              " UNION ALL SELECT created, started, uid, NULL, "
              "attempt, max_retries, failed, priority, 0,"
              " NULL, 1, NULL, NULL, state, NULL, NULL, NULL, number, grp, "
-             "key, name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,"
+             "key, name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,"
              " NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT unclean FROM store), " SIZE(
                  result) " FROM ended WHERE number > ?1"
                          " ORDER BY number LIMIT ?2";

@@ -63,6 +63,8 @@ struct job_row {
     uint32_t group_size, key_size, name_size, reason_size;
     const char *tags;
     uint32_t tags_size;
+    const char *traceparent;
+    uint32_t traceparent_size;
     struct job_options asked;
     usec_t deadline;                  /* clock_steady(); 0 = none */
     usec_t time_left;                 /* until `deadline`, when it was set; 0 = not known */

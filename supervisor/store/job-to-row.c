@@ -52,6 +52,8 @@ void job_to_row(struct job_row *row, const struct job *job, const char *group)
             ties_to_row(row, job->rare->ties);
         row->tags = job->rare->tags;
         row->tags_size = size_of(job->rare->tags);
+        row->traceparent = job->rare->traceparent;
+        row->traceparent_size = size_of(job->rare->traceparent);
     }
     deadline_to_row(row, job);
     row->payload_size = job->payload.size;

@@ -58,7 +58,7 @@ static const char CREATE[] =
     " cause INTEGER, moved INTEGER, canceller INTEGER, delay INTEGER, time_left INTEGER,"
     " unclean INTEGER, unique_high INTEGER, unique_low INTEGER, progressed INTEGER,"
     " checkpoint INTEGER, debounced INTEGER, ties TEXT, tags TEXT,"
-    " batch INTEGER, members_succeeded INTEGER, members_failed INTEGER,"
+    " traceparent TEXT, batch INTEGER, members_succeeded INTEGER, members_failed INTEGER,"
     " payload BLOB);"
     "CREATE UNIQUE INDEX job_name ON job (name) WHERE name IS NOT NULL;"
     /* Results of jobs that have ended, until they expire. */
@@ -79,7 +79,7 @@ static const char CREATE[] =
     " ended INTEGER NOT NULL, asked_retries INTEGER, asked_timeout INTEGER,"
     " asked_backoff_min INTEGER, asked_backoff_max INTEGER, asked_priority INTEGER,"
     " asked_cost INTEGER, cause INTEGER, unique_high INTEGER, unique_low INTEGER, tags TEXT,"
-    " payload BLOB);"
+    " traceparent TEXT, payload BLOB);"
     "CREATE INDEX dead_letter ON dead (letter);" CREATE_PIECES CREATE_SCHEDULE CREATE_LIMITS
         CREATE_STOPPED CREATE_CHECKPOINTS CREATE_TIES
     "PRAGMA application_id = 1416786021; PRAGMA user_version = 7;"
@@ -103,10 +103,12 @@ static const char STEP[] =
     "ALTER TABLE job ADD COLUMN debounced INTEGER;"
     "ALTER TABLE job ADD COLUMN asked_cost INTEGER;"
     "ALTER TABLE job ADD COLUMN tags TEXT;"
+    "ALTER TABLE job ADD COLUMN traceparent TEXT;"
     "ALTER TABLE dead ADD COLUMN asked_cost INTEGER;"
     "ALTER TABLE dead ADD COLUMN unique_high INTEGER;"
     "ALTER TABLE dead ADD COLUMN unique_low INTEGER;"
     "ALTER TABLE dead ADD COLUMN tags TEXT;"
+    "ALTER TABLE dead ADD COLUMN traceparent TEXT;"
     "ALTER TABLE job ADD COLUMN ties TEXT;"
     "ALTER TABLE job ADD COLUMN batch INTEGER;"
     "ALTER TABLE job ADD COLUMN members_succeeded INTEGER;"

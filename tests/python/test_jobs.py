@@ -330,6 +330,18 @@ class Workers(Jobs):
         self.assertIn("troupe works only in the main interpreter", ended.stderr)
         self.assertEqual(ended.returncode, 1)
 
+    def test_X4_a_function_sees_the_span_of_its_attempt(self):
+        self.started_with("traced")
+        client = self.connected()
+        parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+        span = json.loads(client.do("traced", "", traceparent=parent).data)["traceparent"]
+        self.assertEqual((span[:36], span[52:]), (parent[:36], parent[52:]))
+        self.assertNotEqual(span, parent)
+        self.assertEqual(json.loads(client.do("traced", "").data), {"traceparent": None})
+        for bad in "00", parent.upper():
+            with self.assertRaisesRegex(OSError, "traceparent: 00-TRACE-SPAN-FLAGS, as of W3C Trace Context"):
+                client.do("traced", "", traceparent=bad)
+
     def test_one_killed_worker_costs_one_attempt(self):
         self.started_with("echo", Pool={"Size": 2}, Jobs={**JOBS, "MaxRetries": 50})
         client = self.connected()

@@ -196,6 +196,10 @@ static const char *find_problem(const struct troupe_job_options *options)
         return "max_retries: 0 to 1000000";
     if (options->tags && !protocol_tags_valid(options->tags, strlen(options->tags)))
         return "tags: 1 to 8 words of A-Z a-z 0-9 . _ : @ -, with a blank between two";
+    if (options->traceparent &&
+        !traceparent_valid(options->traceparent,
+                           strnlen(options->traceparent, TRACEPARENT_SIZE + 1)))
+        return "traceparent: " TRACEPARENT_ALLOWED;
     if (options->cost > JOB_COST_MAX)
         return "cost: 1 to 255";
     if (options->priority < -1 || options->priority >= PROTOCOL_DEFAULT_PRIORITY)
@@ -229,10 +233,13 @@ static int put_rare(const struct troupe_job_options *options, char *rare)
         .batch_size = size_of(options->batch),
         .tags = options->tags,
         .tags_size = size_of(options->tags),
+        .traceparent = options->traceparent,
+        .traceparent_size = size_of(options->traceparent),
     };
 
     if ((record.delay | record.at | record.unique_size | record.on_conflict | record.debounce |
-         record.debounce_max | record.after_size | record.batch_size | record.tags_size) == 0)
+         record.debounce_max | record.after_size | record.batch_size | record.tags_size |
+         record.traceparent_size) == 0)
         return 0;
     return protocol_put_submit_rare(rare, PROTOCOL_RARE_MAX, &record);
 }

@@ -52,6 +52,12 @@ static int set_parents(const struct template_values *values)
                             : unsetenv("TROUPE_JOB_PARENTS");
 }
 
+/* That of an earlier job does not stay. */
+static int set_traceparent(const char *traceparent)
+{
+    return traceparent ? setenv("TRACEPARENT", traceparent, 1) : unsetenv("TRACEPARENT");
+}
+
 /* Passes on an item or a checkpoint. The first one that is too large is logged. */
 static void take(void *userdata, const struct reader_message *message)
 {
@@ -88,7 +94,8 @@ static int set_variables(const struct template_values *values)
 
     snprintf(id, sizeof(id), "TROUPE_JOB_ID=%s", values->id);
     snprintf(attempt, sizeof(attempt), "TROUPE_JOB_ATTEMPT=%u", values->attempt);
-    if (putenv(id) != 0 || putenv(attempt) != 0 || set_parents(values) != 0)
+    if (putenv(id) != 0 || putenv(attempt) != 0 || set_parents(values) != 0 ||
+        set_traceparent(values->traceparent) != 0)
         return -ENOMEM;
     /* A variable cannot hold a NUL byte. */
     if (values->key_size == 0 || memchr(values->key, '\0', values->key_size))
@@ -170,6 +177,7 @@ int run_job(struct troupe_job *job, void *userdata)
     struct template_values values = {
         .id = troupe_job_id(job),
         .attempt = troupe_job_attempt(job),
+        .traceparent = troupe_job_traceparent(job),
     };
     char **argv;
     int r;

@@ -24,6 +24,7 @@ struct template_values {
     size_t key_size;
     const char *parents; /* ids, separated by commas */
     size_t parents_size;
+    const char *traceparent; /* NULL = none */
     unsigned attempt;
 };
 

@@ -184,10 +184,29 @@ _public_ int troupe_job_checkpoint(struct troupe_job *job, const void *data, siz
     return send_checkpoint(job, data, (uint32_t)size);
 }
 
+/* All zero, if there is nothing. */
+static struct protocol_job_rare read_rare(const struct troupe_job *job)
+{
+    struct protocol_job_rare rare = {0};
+
+    if (job->wire.rare_size > 0)
+        (void)protocol_get_job_rare(job->wire.rare, job->wire.rare_size, &rare);
+    return rare;
+}
+
 _public_ const char *troupe_job_parents(const struct troupe_job *job, size_t *ret_size)
 {
-    *ret_size = job->wire.parents_size;
-    return job->wire.parents_size > 0 ? job->wire.parents : "";
+    const struct protocol_job_rare rare = read_rare(job);
+
+    *ret_size = rare.parents_size;
+    return rare.parents_size > 0 ? rare.parents : "";
+}
+
+_public_ const char *troupe_job_traceparent(const struct troupe_job *job)
+{
+    const struct protocol_job_rare rare = read_rare(job);
+
+    return rare.traceparent_size == TRACEPARENT_SIZE + 1 ? rare.traceparent : NULL;
 }
 
 _public_ const void *troupe_job_last_checkpoint(const struct troupe_job *job, size_t *ret_size)

@@ -74,6 +74,8 @@ static int submit(struct group *group, struct dead_letter *letter, struct bulk_w
         .on_conflict = PROTOCOL_CONFLICT_REJECT,
         .tags = letter->tags,
         .tags_size = letter->tags ? (uint32_t)strlen(letter->tags) : 0,
+        .traceparent = letter->traceparent,
+        .traceparent_size = letter->traceparent ? (uint32_t)strlen(letter->traceparent) : 0,
     };
     struct cell_request wanted = {
         .name = "",

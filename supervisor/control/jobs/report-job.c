@@ -275,6 +275,7 @@ void report_job_as(struct reply *reply, const char *key, const struct request *r
     reply_uint_if(reply, "cost", job->cost);
     if (open && job->rare)
         reply_string_if(reply, "tags", job->rare->tags);
+    reply_string_if(reply, "traceparent", job_traceparent(job));
     report_times(reply, job);
     reply_string_if(reply, "worker", last_worker(job));
     reply_bool(reply, "cancel_requested", job_cancel_requested(job));
@@ -345,6 +346,7 @@ void report_dead_job(struct reply *reply, const char *key, const struct request 
                asked->priority != PROTOCOL_DEFAULT_PRIORITY ? asked->priority
                                                             : QUEUE_PRIORITY_DEFAULT);
     reply_uint_if(reply, "cost", asked->cost);
+    reply_string_if(reply, "traceparent", letter->traceparent);
     reply_uint(reply, "created_at", letter->sent_at);
     reply_uint(reply, "ended_at", letter->at);
     if (letter->n_deaths > 0)

@@ -176,6 +176,8 @@ static bool take_rare(struct request *request, const struct varlink_object *give
     ret->debounce_max = varlink_usec(given, "debounce_max_usec", 0);
     ret->tags = varlink_string(given, "tags");
     ret->tags_size = ret->tags ? (uint32_t)strlen(ret->tags) : 0;
+    ret->traceparent = varlink_string(given, "traceparent");
+    ret->traceparent_size = ret->traceparent ? (uint32_t)strlen(ret->traceparent) : 0;
     return take_unique(request, given, ret) && take_ties(request, given, ties, ret);
 }
 

@@ -15,6 +15,7 @@
 struct watch {
     struct request_parts parts;
     struct event_subscriber subscriber, jobs;
+    bool untraced; /* also events of single jobs without a traceparent */
 };
 
 #define watch_of(pointer, member) list_entry(pointer, struct watch, member)
@@ -55,9 +56,17 @@ static void on_event(struct event_subscriber *subscriber, const struct event *ev
     watch_tell(watch_of(subscriber, subscriber), event);
 }
 
+static bool wants_jobs(const struct request *request)
+{
+    return request_bool(request, "jobs") || request_bool(request, "traced");
+}
+
 static void on_job_event(struct event_subscriber *subscriber, const struct event *event)
 {
-    watch_tell(watch_of(subscriber, jobs), event);
+    const struct watch *watch = watch_of(subscriber, jobs);
+
+    if (event->traceparent || watch->untraced)
+        watch_tell(watch, event);
 }
 
 static void stay_for_events(struct request_parts *parts)
@@ -66,15 +75,22 @@ static void stay_for_events(struct request_parts *parts)
     struct watch *watch = watch_of(parts, parts);
 
     event_subscribe(&bus->subscribers, &watch->subscriber);
-    if (request_bool(parts->request, "jobs"))
-        event_subscribe(&bus->job_subscribers, &watch->jobs);
+    if (!wants_jobs(parts->request))
+        return;
+    event_subscribe(&bus->job_subscribers, &watch->jobs);
+    watch->untraced = request_bool(parts->request, "jobs");
+    bus->n_untraced += watch->untraced;
 }
 
 static void free_watch(struct request_parts *parts)
 {
-    event_unsubscribe(&watch_of(parts, parts)->subscriber);
-    event_unsubscribe(&watch_of(parts, parts)->jobs);
-    free(watch_of(parts, parts));
+    struct watch *watch = watch_of(parts, parts);
+
+    event_unsubscribe(&watch->subscriber);
+    if (watch->untraced)
+        parts->request->context->events->n_untraced--;
+    event_unsubscribe(&watch->jobs);
+    free(watch);
 }
 
 static void watch(struct request *request)
@@ -85,7 +101,7 @@ static void watch(struct request *request)
     if (target && !control_find_ever(request, target))
         return;
     /* Events of single jobs slow down every job. */
-    if (request_bool(request, "jobs") &&
+    if (wants_jobs(request) &&
         !access_demand(request, registry_group_of(request->context->registry, target),
                        "events of single jobs slow all down"))
         return;

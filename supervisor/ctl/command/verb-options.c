@@ -110,6 +110,8 @@ const struct option option_table[] = {
           "do not begin before [YYYY-MM-DD] HH:MM[:SS], or @SECONDS", ),
     VALUE(OPTIONS_JOB, OPTION_PATIENCE, 0, "wait", "[=SPAN]", job.wait_usec,
           "wait for room if the queue is full (default: do not wait)", ),
+    VALUE(OPTIONS_JOB, OPTION_TEXT, 0, "traceparent", "00-...", job.traceparent,
+          "the span of which the job is a child, as of W3C Trace Context (or $TRACEPARENT)", ),
     VALUE(OPTIONS_JOB, OPTION_SPAN, 0, "deadline", "SPAN", job.deadline_usec,
           "cancel the job if it has not ended after this time", ),
     FLAG(OPTIONS_MAP, '0', "null", null, "NUL instead of newline, in and out"),

@@ -81,6 +81,7 @@ static const char FACTS[] =
     "  Priority: {priority:count}\n"
     "[      Cost: {cost:count} units of each limit]\n"
     "[      Tags: {tags}]\n"
+    "[     Trace: {traceparent}]\n"
     "[    Source: {from_history}from the history]";
 
 /* The payload's beginning is at most 60 bytes. */

@@ -21,13 +21,15 @@ static json_t *options_json(const struct options *options)
     const struct troupe_job_options *job = &options->job;
 
     return json_pack(
-        "{s:s*, s:o*, s:o*, s:o*, s:s*, s:s*, s:s*, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, "
+        "{s:s*, s:s*, s:o*, s:o*, s:o*, s:s*, s:s*, s:s*, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, "
+        "s:o*, "
         "s:o*, "
         "s:o*, s:o*, s:s*, s:s*, s:s*}",
-        "tags", job->tags, "cost", options->cost > 0 ? json_integer(options->cost) : NULL,
-        "debounce_usec", field_given(job->debounce_usec), "debounce_max_usec",
-        field_given(job->debounce_max_usec), "id", job->id, "key", (const char *)job->key, "unique",
-        (const char *)job->unique, "on_conflict", options->on_conflict, "max_retries",
+        "traceparent", job->traceparent, "tags", job->tags, "cost",
+        options->cost > 0 ? json_integer(options->cost) : NULL, "debounce_usec",
+        field_given(job->debounce_usec), "debounce_max_usec", field_given(job->debounce_max_usec),
+        "id", job->id, "key", (const char *)job->key, "unique", (const char *)job->unique,
+        "on_conflict", options->on_conflict, "max_retries",
         job->max_retries >= 0 ? json_integer(job->max_retries) : NULL, "priority",
         options->priority >= 0 ? json_integer(options->priority) : NULL, "timeout_usec",
         field_given(job->timeout_usec), "backoff_min_usec", field_given(job->backoff_min_usec),

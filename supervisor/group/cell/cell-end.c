@@ -22,13 +22,30 @@
 
 /* ---- events of single jobs ---- */
 
+/* NULL = it was not cancelled, and its present attempt has not failed. */
+static const char *failure_of(const struct job *job)
+{
+    const struct job_attempt *last =
+        job->n_attempts > 0 ? &job->rare->attempts[job->n_attempts - 1] : NULL;
+
+    if (job->state == JOB_CANCELLED && job->cause != PROTOCOL_CAUSE_NONE)
+        return protocol_cause_name(job->cause);
+    return last && last->number == job->attempt ? last->cause : NULL;
+}
+
 void job_event_tell(const struct job *job, const char *type, const char *worker, const char *format,
                     ...)
 {
     struct cell *cell = job->cell;
+    const char *traceparent = job_traceparent(job);
     char id[PROTOCOL_ID_TEXT], text[256], message[CELL_NAME_MAX + PROTOCOL_ID_TEXT + 272];
+    char span[TRACEPARENT_SIZE + 1];
     va_list arguments;
 
+    if (!traceparent && cell->context->events->n_untraced == 0)
+        return;
+    if (traceparent)
+        job_attempt_traceparent(job, span);
     job_format_id(job, id);
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof(text), format, arguments);
@@ -45,6 +62,9 @@ void job_event_tell(const struct job *job, const char *type, const char *worker,
                       .job = id,
                       .job_state = job_state_to_string(job->state),
                       .attempt = job->attempt,
+                      .cause = failure_of(job),
+                      .traceparent = traceparent,
+                      .span = traceparent && job->attempt > 0 ? span : NULL,
                       .message = message,
                   });
 }
@@ -114,6 +134,7 @@ static void cell_write_dead_letter(struct cell *cell, struct job *job)
         .unique_high = job->rare ? job->rare->unique.high : 0,
         .unique_low = job->rare ? job->rare->unique.low : 0,
         .tags = job->rare ? job->rare->tags : NULL,
+        .traceparent = job_traceparent(job),
         .text = job->reason,
         .attempts = job->n_failed,
         .cause = job->failed_by,

@@ -173,6 +173,8 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
         job->rare->debounced = row->debounced;
     if (r == 0)
         r = job_set_tags(job, row->tags, row->tags_size);
+    if (r == 0)
+        r = job_set_traceparent(job, row->traceparent, row->traceparent_size);
     if (r == 0 && !saved)
         r = durable_job_take(cell->context->durable, job, cell->group->name, row->number);
     if (r == 0 && !saved) {
@@ -273,7 +275,8 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
     const bool ended = job->record && durable_job_is_ending(job);
 
     if ((loaded->checkpoint && job_make_rare(job) < 0) || cell_claim_ties(job, row) == -ENOMEM ||
-        job_set_tags(job, row->tags, row->tags_size) < 0)
+        job_set_tags(job, row->tags, row->tags_size) < 0 ||
+        job_set_traceparent(job, row->traceparent, row->traceparent_size) < 0)
         return -ENOMEM;
     restore_move(cell, job, row);
     if (job->record)

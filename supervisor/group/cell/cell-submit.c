@@ -60,6 +60,15 @@ static const struct job_options_problem *check_tags(const struct cell_request_ra
                                                                                     : NULL;
 }
 
+static const struct job_options_problem *check_traceparent(const struct cell_request_rare *rare)
+{
+    static const struct job_options_problem invalid = {"traceparent", TRACEPARENT_ALLOWED};
+
+    return rare->traceparent && !traceparent_valid(rare->traceparent, rare->traceparent_size)
+               ? &invalid
+               : NULL;
+}
+
 const struct job_options_problem *cell_request_check(const struct cell_request *request)
 {
     const struct job_options_problem *problem =
@@ -67,6 +76,8 @@ const struct job_options_problem *cell_request_check(const struct cell_request *
 
     if (!problem && request->rare)
         problem = check_tags(request->rare);
+    if (!problem && request->rare)
+        problem = check_traceparent(request->rare);
     if (!problem)
         problem = job_options_check(&request->options);
     return problem || !request->rare ? problem : check_start(request->rare);
@@ -104,7 +115,9 @@ static int cell_fill_rare(struct job *job, const struct cell_request_rare *rare)
 
     if (r == 0 && job->rare)
         job->rare->debounced = rare->debounced;
-    return r == 0 ? job_set_tags(job, rare->tags, rare->tags_size) : r;
+    if (r == 0)
+        r = job_set_tags(job, rare->tags, rare->tags_size);
+    return r == 0 ? job_set_traceparent(job, rare->traceparent, rare->traceparent_size) : r;
 }
 
 /* Fills in everything but a blob, which is taken over when nothing can fail any more. */

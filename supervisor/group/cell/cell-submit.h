@@ -60,6 +60,8 @@ struct cell_request_rare {
     enum protocol_conflict on_conflict;
     const char *tags; /* protocol_tags_valid() is checked */
     uint32_t tags_size;
+    const char *traceparent; /* traceparent_valid() is checked */
+    uint32_t traceparent_size;
     /* With a unique key: how long it begins after the last job with the key, and at most after the
      * first; `delay` is unset. 0 = not debounced; without limit. */
     usec_t debounce, debounce_max;

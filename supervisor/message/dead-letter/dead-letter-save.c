@@ -18,6 +18,7 @@
     F(UPGRADE, job, WORD(job))                                                                     \
     F(UPGRADE, text, WORD(text))                                                                   \
     F(UPGRADE, tags, WORD(tags))                                                                   \
+    F(UPGRADE, traceparent, WORD(traceparent))                                                     \
     F(UPGRADE, unique_high, NUMBER(unique_high))                                                   \
     F(UPGRADE, unique_low, NUMBER(unique_low))                                                     \
     F(UPGRADE, max_retries, NUMBER(options.max_retries))                                           \

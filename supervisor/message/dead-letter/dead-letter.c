@@ -82,6 +82,7 @@ static void copy_texts(struct dead_letter *letter, const struct dead_letter *lik
     letter->job = append_text(&end, like->job);
     letter->text = append_text(&end, like->text);
     letter->tags = append_text(&end, like->tags);
+    letter->traceparent = append_text(&end, like->traceparent);
     letter->topic.type = append(&end, topic->type, topic->type_size);
     if (topic->key)
         letter->topic.key = append(&end, topic->key, topic->key_size);
@@ -112,7 +113,8 @@ static struct dead_letter *letter_new(const struct dead_letter *like)
 {
     const size_t texts = text_size(like->sender) + text_size(like->recipient) +
                          text_size(like->job) + text_size(like->text) + text_size(like->tags) +
-                         like->topic.type_size + like->topic.key_size + 2;
+                         text_size(like->traceparent) + like->topic.type_size +
+                         like->topic.key_size + 2;
     struct dead_letter *letter = calloc(1, sizeof(*letter) + texts);
 
     if (!letter)

@@ -69,12 +69,13 @@ struct dead_letter {
     const char *sender, *recipient; /* as addresses */
     uint64_t sender_ref, recipient_ref;
     struct topic topic;
-    uint64_t message;           /* id; 0 = none */
-    usec_t sent_at;             /* realtime */
-    const char *job;            /* id, for DEAD_JOB */
-    struct job_options options; /* that job's, as are its unique key and its tags */
+    uint64_t message; /* id; 0 = none */
+    usec_t sent_at;   /* realtime */
+    const char *job;  /* id, for DEAD_JOB */
+    struct job_options
+        options; /* that job's, as are its unique key, its tags and its traceparent */
     uint64_t unique_high, unique_low;
-    const char *tags;
+    const char *tags, *traceparent;
     uid_t submitter_uid; /* of that job, which this user may read */
     int32_t code;        /* the handler's own; DEAD_ERROR, DEAD_JOB */
     const char *text;    /* the handler's error, or the reason */

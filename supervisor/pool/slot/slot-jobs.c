@@ -184,16 +184,35 @@ static char *list_parents(const struct slot *slot, const struct job *job)
     return ids;
 }
 
-static int write_job(struct slot *slot, const struct job *job, const char *parents)
+/* Writes what few jobs have into `rare`, of PROTOCOL_JOB_RARE_MAX bytes. Returns its size, 0 =
+ * nothing of it. */
+static uint32_t put_rare(const struct slot *slot, const struct job *job, char *rare)
+{
+    _cleanup_free_ char *parents = job_own_ties(job) ? list_parents(slot, job) : NULL;
+    const bool traced = job_traceparent(job) != NULL;
+    char traceparent[TRACEPARENT_SIZE + 1];
+    const struct protocol_job_rare record = {
+        .parents = parents,
+        .parents_size = parents ? (uint32_t)strlen(parents) : 0,
+        .traceparent = traceparent,
+        .traceparent_size = traced ? sizeof(traceparent) : 0,
+    };
+
+    if (traced)
+        job_attempt_traceparent(job, traceparent);
+    return parents || traced ? (uint32_t)protocol_put_job_rare(rare, PROTOCOL_JOB_RARE_MAX, &record)
+                             : 0;
+}
+
+static int write_job(struct slot *slot, const struct job *job, const char *rare, uint32_t rare_size)
 {
     /* As the worker was started; the configuration may have changed. */
     const uint32_t inline_max = slot->worker.endpoint.channel.mine.header->inline_max;
     const uint32_t inline_size = job->payload.size > inline_max ? 0 : (uint32_t)job->payload.size;
     const struct checkpoint *checkpoint = checkpoint_that_fits(slot, job);
     const uint32_t checkpoint_size = checkpoint ? checkpoint->size : 0;
-    const uint32_t parents_size = parents ? (uint32_t)strlen(parents) : 0;
     const uint32_t room =
-        JOB_RECORD_FIXED + job->key_size + checkpoint_size + parents_size + inline_size;
+        JOB_RECORD_FIXED + job->key_size + checkpoint_size + rare_size + inline_size;
     struct protocol_job record; /* not cleared: a name in its id takes most of it */
     void *body;
     int r;
@@ -213,8 +232,8 @@ static int write_job(struct slot *slot, const struct job *job, const char *paren
     record.key_size = job->key_size;
     record.checkpoint = checkpoint ? checkpoint->bytes : NULL;
     record.checkpoint_size = checkpoint_size;
-    record.parents = parents;
-    record.parents_size = parents_size;
+    record.rare = rare;
+    record.rare_size = rare_size;
     r = protocol_put_job(body, room, &record);
     if (r < 0)
         return r;
@@ -222,14 +241,17 @@ static int write_job(struct slot *slot, const struct job *job, const char *paren
     return 0;
 }
 
+static int send_rare_job(struct slot *slot, const struct job *job)
+{
+    char rare[PROTOCOL_JOB_RARE_MAX];
+    const uint32_t size = put_rare(slot, job, rare);
+
+    return write_job(slot, job, rare, size);
+}
+
 static int slot_send_job(struct slot *slot, const struct job *job)
 {
-    char *parents = job_own_ties(job) ? list_parents(slot, job) : NULL;
-    int r = write_job(slot, job, parents);
-
-    if (parents)
-        free(parents);
-    return r;
+    return job->rare ? send_rare_job(slot, job) : write_job(slot, job, NULL, 0);
 }
 
 bool slot_job_waits(const struct slot *slot)

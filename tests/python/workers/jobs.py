@@ -29,6 +29,11 @@ def order(job):
 
 
 @troupe.job
+def traced(job):
+    return {"traceparent": job.traceparent}
+
+
+@troupe.job
 def say(job):
     """What each kind of value becomes."""
     return {"text": "text", "nothing": None, "json": {"n": [1]}, "bytes": bytearray(b"bytes")}[job.text]

@@ -38,6 +38,7 @@ static void setup(void)
 {
     set_up_parts(&parts, &daemon_config, -1);
     event_subscribe(&parts.events.job_subscribers, &subscriber);
+    parts.events.n_untraced++;
     from = make_group("small", "big");
     big = make_group("big", NULL);
 }

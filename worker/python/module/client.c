@@ -449,7 +449,8 @@ static PyObject *wake(struct client *self, PyObject *unused)
 
 #define OPTIONS                                                                                    \
     "*, id=None, key=None, max_retries=-1, timeout=None, backoff_min=None, backoff_max=None, "     \
-    "priority=-1, delay=0, at=0, wait=0, deadline=0, keep_result=False, cost=1, tags=None)"
+    "priority=-1, delay=0, at=0, wait=0, deadline=0, keep_result=False, cost=1, tags=None, "       \
+    "traceparent=None)"
 
 static PyMethodDef METHODS[] = {
     {"actor", METHOD(get_actor), METH_NOARGS, "actor(): the client as an actor."},

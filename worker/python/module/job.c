@@ -17,6 +17,7 @@ enum attribute {
     PAYLOAD,
     LAST_CHECKPOINT,
     PARENTS,
+    TRACEPARENT,
     CANCELLED,
 };
 
@@ -47,6 +48,9 @@ static PyObject *get(struct held *self, void *attribute)
     case PARENTS:
         data = troupe_job_parents(self->thing, &size);
         return PyUnicode_FromStringAndSize(data, (Py_ssize_t)size);
+    case TRACEPARENT:
+        data = troupe_job_traceparent(self->thing);
+        return data ? PyUnicode_FromString(data) : Py_NewRef(Py_None);
     default:
         return PyBool_FromLong(troupe_job_is_cancelled(self->thing));
     }
@@ -62,6 +66,7 @@ static PyGetSetDef ATTRIBUTES[] = {
      (void *)LAST_CHECKPOINT},
     {"parents", (getter)get, NULL, "Ids of the jobs that it has waited for, separated by commas.",
      (void *)PARENTS},
+    {"traceparent", (getter)get, NULL, "The span of this attempt, or None.", (void *)TRACEPARENT},
     {"cancelled", (getter)get, NULL, "Whether cancellation was requested. Any thread.",
      (void *)CANCELLED},
     {NULL, NULL, NULL, NULL, NULL},

@@ -78,8 +78,8 @@ static int ids_or_none(PyObject *ids, PyObject **ret)
 #define OPTIONS                                                                                    \
     "id", "key", "max_retries", "timeout", "backoff_min", "backoff_max", "priority", "delay",      \
         "at", "wait", "deadline", "keep_result", "unique", "on_conflict", "debounce",              \
-        "debounce_max", "cost", "after", "condition", "batch", "tags", NULL
-#define FORMAT "|$zz*LO&O&O&iO&O&O&O&pz*O&O&O&IO&O&zz"
+        "debounce_max", "cost", "after", "condition", "batch", "tags", "traceparent", NULL
+#define FORMAT "|$zz*LO&O&O&iO&O&O&O&pz*O&O&O&IO&O&zzz"
 
 int submission_parse(struct submission *submission, PyObject *args, PyObject *kwargs,
                      bool with_cookie)
@@ -98,7 +98,8 @@ int submission_parse(struct submission *submission, PyObject *args, PyObject *kw
         &options->deadline_usec, &keep_result, &submission->unique, conflict_or_none,              \
         &options->on_conflict, moment_or_zero, &options->debounce_usec, moment_or_zero,            \
         &options->debounce_max_usec, &options->cost, ids_or_none, &submission->after,              \
-        condition_or_none, &options->condition, &options->batch, &options->tags
+        condition_or_none, &options->condition, &options->batch, &options->tags,                   \
+        &options->traceparent
 
     *submission = (struct submission){.options = TROUPE_JOB_DEFAULTS};
     r = with_cookie

@@ -37,6 +37,7 @@ class Options(TypedDict, total=False):
                    is cancelled
     batch          the id of a batch of which the job becomes a member
     tags           up to eight words with blanks between, by which the history finds the job
+    traceparent    the submitter's span, as a header traceparent of W3C Trace Context (version 00)
     keep_result    with do() and map(): also keep the result for ResultTTLSec=, like create()
     """
 
@@ -61,6 +62,7 @@ class Options(TypedDict, total=False):
     condition: str | None
     batch: str | None
     tags: str | None
+    traceparent: str | None
 
 
 class Content(ABC):

@@ -77,6 +77,11 @@ class Job(Content):
         """The ids of the jobs that this one has waited for. Client.wait() gets their results until this job has ended."""
         return [id for id in self._job.parents.split(",") if id]
 
+    @property
+    def traceparent(self) -> str | None:
+        """The span of this attempt as a header traceparent of W3C Trace Context, or None: the submitter gave none."""
+        return self._job.traceparent
+
     def checkpoint(self, data: object) -> None:
         """Keeps up to 64 KiB from which the next attempt is to continue, after check()."""
         self.check()

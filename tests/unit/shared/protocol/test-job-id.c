@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/protocol/job-id.h"
+
+#include "shared/protocol/traceparent.h"
 #include "tests/unit/suite.h"
+#include <stdlib.h>
 #include <string.h>
 
 static const struct protocol_id made_id = {.high = UINT64_C(0x0123456789abcdef),
@@ -34,6 +37,37 @@ TEST(text_forms_are_read_back)
         ck_assert_str_eq(id.name, names[i]);
         ck_assert_uint_eq(id.high, 0);
         ck_assert_uint_eq(id.low, 0);
+    }
+}
+
+TEST(X4_a_traceparent_is_of_version_00_and_not_all_zero)
+{
+#define TRACE "4bf92f3577b34da6a3ce929d0e0e4736"
+#define SPAN  "00f067aa0ba902b7"
+    static const char *const invalid[] = {
+        "",
+        "00-" TRACE "-" SPAN "-0",
+        "00-" TRACE "-" SPAN "-011",
+        "ff-" TRACE "-" SPAN "-01",
+        "01-" TRACE "-" SPAN "-01",
+        "00_" TRACE "-" SPAN "-01",
+        "00-" TRACE "_" SPAN "-01",
+        "00-" TRACE "-" SPAN "_01",
+        "00-4BF92F3577B34DA6A3CE929D0E0E4736-" SPAN "-01",
+        "00-" TRACE "-00f067aa0ba902bg-01",
+        "00-" TRACE "-" SPAN "-0x",
+        "00-00000000000000000000000000000000-" SPAN "-01",
+        "00-" TRACE "-0000000000000000-01",
+    };
+    static const char *const flags[] = {"00", "01", "02", "03", "0a", "0f", "ff"};
+    char text[TRACEPARENT_SIZE + 1] = "00-" TRACE "-" SPAN "-01";
+
+    for (size_t i = 0; i < sizeof(invalid) / sizeof(*invalid); i++)
+        ck_assert_msg(!traceparent_valid(invalid[i], strlen(invalid[i])), "%s", invalid[i]);
+    for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
+        memcpy(text + TRACEPARENT_FLAGS, flags[i], 2);
+        ck_assert_msg(traceparent_valid(text, TRACEPARENT_SIZE), "%s", text);
+        ck_assert_int_eq(traceparent_is_sampled(text), strtoul(flags[i], NULL, 16) & 1);
     }
 }
 

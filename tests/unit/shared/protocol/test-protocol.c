@@ -10,7 +10,8 @@
 #define ROUNDS     20
 #define INLINE_MAX 100
 
-static _Alignas(8) uint8_t body[PROTOCOL_CHECKPOINT_MAX + 2 * PROTOCOL_BODY_MAX];
+static _Alignas(
+    8) uint8_t body[PROTOCOL_CHECKPOINT_MAX + PROTOCOL_JOB_RARE_MAX + PROTOCOL_BODY_MAX];
 
 /* ---- random values ---- */
 
