@@ -6,7 +6,7 @@ import signal
 import time
 
 import nats
-from troupe import ACTOR, QUICK, Bell, TestCase, ended, ini
+from troupe import ACTOR, QUICK, TROUPE_EXEC, Bell, TestCase, ended, ini
 
 JOBS = "JOBS"
 
@@ -143,6 +143,13 @@ class Work(Case):
         s.client.store("jobs.actor.acme", "until-cancelled", {"Troupe-Timeout": "100ms"})
         self.assertEqual(self.result(s)[1]["Troupe-End"], "dead")
 
+    def test_X4_the_header_traceparent_names_the_senders_span(self):
+        s = self.bridged(ini(f"{TROUPE_EXEC} -- /bin/sh -c {{}}"))
+        parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+        for header, seen in (parent, parent[:36] + "[0-9a-f]{16}-01"), (parent[:-1], "none"):
+            s.client.store("jobs.actor.any", "printf %s ${TRACEPARENT-none}", {"traceparent": header})
+            self.assertRegex(self.result(s)[2], f"^{seen}$")
+
     def test_the_header_Troupe_Priority_chooses_who_is_first(self):
         s = self.bridged()
         bell = self.hold(s, "echo first")
@@ -220,10 +227,10 @@ class Work(Case):
 
     def test_a_dead_letter_has_the_headers_of_its_sender_that_are_for_jobs(self):
         s = self.bridged()
-        letter = self.refused(s, "x", ["Troupe-Priority: 64", "Troupe-Deaths: {}", "Troupe-Key: mine", "NATS-Rollup: all", "My: own"])
+        letter = self.refused(s, "x", ["Troupe-Priority: 64", "traceparent: any", "Troupe-Deaths: {}", "Troupe-Key: mine", "NATS-Rollup: all", "My: own"])
         self.assertEqual({name: value for name, value in letter.headers.items() if name not in
                           ("", "Nats-Msg-Id", "Troupe-Job", "Troupe-End", "Troupe-Reason", "Troupe-Subject")},
-                         {"Troupe-Priority": "64", "Troupe-Key": "mine"})
+                         {"Troupe-Priority": "64", "Troupe-Key": "mine", "traceparent": "any"})
 
     def test_a_message_with_malformed_headers_becomes_a_dead_letter(self):
         s = self.bridged()

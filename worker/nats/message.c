@@ -3,6 +3,7 @@
 
 #include "shared/base/quantity.h"
 #include "shared/protocol/job-options.h"
+#include "shared/protocol/traceparent.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -226,12 +227,22 @@ static const char *set_times(natsMsg *message, struct troupe_job_options *option
     return NULL;
 }
 
+/* An invalid one is ignored, as W3C Trace Context says: it is no reason to refuse the job. */
+static void set_traceparent(natsMsg *message, struct troupe_job_options *options)
+{
+    const char *text = header(message, MESSAGE_HEADER_TRACE);
+
+    if (text && traceparent_valid(text, strnlen(text, TRACEPARENT_SIZE + 1)))
+        options->traceparent = text;
+}
+
 const char *message_options(natsMsg *message, struct troupe_job_options *ret)
 {
     const char *problem;
 
     *ret = (struct troupe_job_options)TROUPE_JOB_DEFAULTS;
     ret->keep_result = true;
+    set_traceparent(message, ret);
     problem = set_key(message, ret);
     if (!problem)
         problem = set_priority(message, ret);

@@ -17,6 +17,7 @@
 #define MESSAGE_HEADER_PRIORITY "Troupe-Priority"
 #define MESSAGE_HEADER_DELAY    "Troupe-Delay"
 #define MESSAGE_HEADER_TIMEOUT  "Troupe-Timeout"
+#define MESSAGE_HEADER_TRACE    "traceparent" /* of W3C Trace Context */
 
 /* Finds the sequence of the message in its stream. Returns 0, or -EBADMSG if this consumer has not
  * delivered it: others can make another consumer deliver messages here. */

@@ -184,7 +184,8 @@ static const struct version *version_of(const struct flight *flight)
 static void copy_headers(struct draft *to, natsMsg *from)
 {
     static const char *const for_jobs[] = {MESSAGE_HEADER_KEY, MESSAGE_HEADER_PRIORITY,
-                                           MESSAGE_HEADER_DELAY, MESSAGE_HEADER_TIMEOUT};
+                                           MESSAGE_HEADER_DELAY, MESSAGE_HEADER_TIMEOUT,
+                                           MESSAGE_HEADER_TRACE};
     const char *value;
 
     for (size_t i = 0; i < ELEMENTS(for_jobs); i++)
