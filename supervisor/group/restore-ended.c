@@ -43,7 +43,7 @@ static const char *job_of_letter(const struct restore *restore, const struct job
     return protocol_id_format(&made, text);
 }
 
-void restore_take_letter(const struct restore *restore, struct loaded_job *copy)
+int restore_take_letter(struct restore *restore, struct loaded_job *copy)
 {
     struct dead_letters *letters = &restore->context->messages->dead_letters;
     const struct job_row *row = &copy->row;
@@ -76,7 +76,7 @@ void restore_take_letter(const struct restore *restore, struct loaded_job *copy)
 
     if (dead_letter_claim(letters, restore->context->deaths, restore->context->durable->inherited,
                           &letter, &copy->payload))
-        return;
+        return 0;
     letter.id = id_of_letter(letters, row->letter);
     (void)snprintf(recipient, sizeof(recipient), "%s%s%s", row->group,
                    group && group_is_keyed(group) && keyed ? "/" : "",
@@ -86,6 +86,7 @@ void restore_take_letter(const struct restore *restore, struct loaded_job *copy)
                     "; assigning a new one",
                     row->number, row->letter);
     (void)dead_letter_restore(letters, &letter, &copy->payload);
+    return 0;
 }
 
 /* Returns 0, -ENOMEM or -EMSGSIZE. */
@@ -151,7 +152,7 @@ static int fill_durable_result(struct group *group, struct job *job, struct load
     return durable_job_take_result(durable, job, group->name, number);
 }
 
-int restore_take_result(const struct restore *restore, struct loaded_job *copy)
+int restore_take_result(struct restore *restore, struct loaded_job *copy)
 {
     const struct group_context *context = restore->context;
     const struct job_row *row = &copy->row;

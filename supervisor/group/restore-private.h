@@ -12,6 +12,7 @@ struct saved_job;
 enum {
     _RESTORE_E_SUCCESS,
     RESTORE_E_AGAIN, /* to be read again: the store is about to refuse the job that has its id */
+    RESTORE_E_MORE,  /* the rest follows in later turns */
 };
 
 /* Returns the group of a row, if it is being restored. If there is no group of that name, makes one
@@ -27,18 +28,17 @@ bool restore_is_free_soon(const struct restore *restore, const struct job_row *r
 
 /* ---- restore-ties.c ---- */
 
-/* Takes rows of the stage RESTORE_TIES. Returns 0 or -ENOMEM: they are to be read again, from the
- * last one that was taken on. */
-int restore_take_ties(struct restore *restore);
+/* Takes a row of the stage RESTORE_TIES. Returns 0 or -ENOMEM: it is to be read again. */
+int restore_take_ties(struct restore *restore, struct loaded_job *row);
 /* All jobs have been read. */
 void restore_settle_ties(const struct restore *restore);
 
 /* ---- restore-ended.c ---- */
 
-/* The next two take over the payload of a row. */
-void restore_take_letter(const struct restore *restore, struct loaded_job *row);
+/* The next two take over the payload of a row. Returns 0. */
+int restore_take_letter(struct restore *restore, struct loaded_job *row);
 /* Returns 0, RESTORE_E_AGAIN or -ENOMEM: the row is to be read again. */
-int restore_take_result(const struct restore *restore, struct loaded_job *row);
+int restore_take_result(struct restore *restore, struct loaded_job *row);
 
 /* Keeps the result of a job that was made only for this, and ends the job. Returns 0 or -ENOMEM. */
 int restore_saved_result(struct group *group, struct job *job, const struct saved_job *saved,

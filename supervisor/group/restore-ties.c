@@ -10,9 +10,10 @@
 #include <errno.h>
 #include <inttypes.h>
 
-static int take_row(const struct restore *restore, const struct job_row *row)
+int restore_take_ties(struct restore *restore, struct loaded_job *loaded)
 {
     struct job_table *jobs = restore->context->jobs;
+    const struct job_row *row = &loaded->row;
     struct tie_list list;
 
     if (row->number >= restore->end) /* of this run */
@@ -24,21 +25,6 @@ static int take_row(const struct restore *restore, const struct job_row *row)
                   row->number);
     else if (!job_state_is_end(row->state) || !ties_expect_end(jobs, row->number, row->state))
         removal_add(restore->context->durable->store, row->number, ROWS_FATE);
-    return 0;
-}
-
-int restore_take_ties(struct restore *restore)
-{
-    const struct job_load *load = restore->load;
-
-    for (size_t i = 0; i < load->n_read; i++) {
-        const struct job_row *row = &load->entries[i].job->row;
-        int r = take_row(restore, row);
-
-        if (r < 0)
-            return r;
-        restore->after = row->number;
-    }
     return 0;
 }
 

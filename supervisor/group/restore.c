@@ -24,6 +24,9 @@
 #define ROWS_MAX    8192
 #define RESULTS_MAX 256
 
+/* How many of them are taken at a time, twice in a turn: a job may have many ties. */
+#define TAKEN_MAX 256
+
 /* How many bytes of payloads are read at a time. */
 #define RESTORE_BYTES (UINT64_C(16) << 20)
 /* Pause when memory is short. */
@@ -233,27 +236,40 @@ static void complete_unwritten(const struct restore *restore, bool ended_only)
     }
 }
 
-/* Takes the live jobs that were read with their payloads. Returns 0; or RESTORE_E_AGAIN or -ENOMEM:
- * the others, to which it reduces the load, are to be read again. */
+/* Returns the end of those of `n` entries that are taken now. */
+static size_t end_of_part(const struct restore *restore, size_t n)
+{
+    return n - restore->taken < TAKEN_MAX ? n : restore->taken + TAKEN_MAX;
+}
+
+static void take_job(struct restore *restore)
+{
+    struct job_load *load = restore->load;
+    const size_t i = restore->taken++;
+    struct job_load_entry *entry = &load->entries[i];
+    const int r = i >= load->n_read ? RESTORE_E_AGAIN : entry->job ? resume_job(restore, entry) : 0;
+
+    entry->job = loaded_job_free(entry->job);
+    restore->is_short = restore->is_short || r < 0;
+    if (r != 0)
+        load->entries[restore->n_again++] = *entry;
+}
+
+/* Takes the live jobs that were read with their payloads. Returns 0, RESTORE_E_MORE; or
+ * RESTORE_E_AGAIN or -ENOMEM: the others, to which it reduces the load, are to be read again. */
 static int take_jobs(struct restore *restore)
 {
     struct job_load *load = restore->load;
-    bool is_short = load->n_read == 0;
-    size_t n = 0;
+    const size_t end = end_of_part(restore, load->n);
 
-    for (size_t i = 0; i < load->n; i++) {
-        struct job_load_entry *entry = &load->entries[i];
-        int r = i >= load->n_read ? RESTORE_E_AGAIN : entry->job ? resume_job(restore, entry) : 0;
-
-        entry->job = loaded_job_free(entry->job);
-        is_short = is_short || r < 0;
-        if (r != 0)
-            load->entries[n++] = *entry;
-    }
-    load->n = n;
-    if (n == 0)
+    while (restore->taken < end)
+        take_job(restore);
+    if (end < load->n)
+        return RESTORE_E_MORE;
+    load->n = restore->n_again;
+    if (load->n == 0)
         return 0;
-    return is_short ? -ENOMEM : RESTORE_E_AGAIN;
+    return restore->is_short || load->n_read == 0 ? -ENOMEM : RESTORE_E_AGAIN;
 }
 
 /* The group has become one with Cells=by-key. */
@@ -266,19 +282,20 @@ static void leave_without_cell(const struct restore *restore, const struct group
     leave_out(restore);
 }
 
-/* Takes the rows of live jobs. Returns 0, or RESTORE_E_AGAIN: it has reduced the load to those that
- * are to be read with their payloads. */
+/* Takes the rows of live jobs. Returns 0, RESTORE_E_MORE, or RESTORE_E_AGAIN: it has reduced the
+ * load to those that are to be read with their payloads. */
 static int take_rows(struct restore *restore)
 {
     struct job_load *load = restore->load;
+    const size_t end = end_of_part(restore, load->n_read);
     struct loaded_job *before = NULL;
     struct group *group = NULL;
     struct cell *cell = NULL;
-    size_t n = 0;
 
-    for (size_t i = 0; i < load->n_read; i++) {
-        struct loaded_job *loaded = TAKE_PTR(load->entries[i].job);
+    for (; restore->taken < end; restore->taken++) {
+        struct loaded_job *loaded = TAKE_PTR(load->entries[restore->taken].job);
         const struct job_row *row = &loaded->row;
+        struct job_load_entry *again = &load->entries[restore->n_again];
 
         if (!before || !has_same_cell(row, &before->row)) {
             group = restore_group_of_row(restore, row);
@@ -287,18 +304,21 @@ static int take_rows(struct restore *restore)
         if (group && !group->closed && !cell && !lacks_cell(group, cell, row))
             leave_without_cell(restore, group);
         if (restore_is_old(restore, group, row->number) &&
-            (is_to_be_read(restore, cell, row, &load->entries[n].mark) ||
-             lacks_cell(group, cell, row)))
-            load->entries[n++].number = row->number;
+            (is_to_be_read(restore, cell, row, &again->mark) || lacks_cell(group, cell, row))) {
+            again->number = row->number;
+            restore->n_again++;
+        }
         restore->after = row->number;
         (void)loaded_job_free(before);
         before = loaded;
     }
     (void)loaded_job_free(before);
-    if (n == 0)
+    if (end < load->n_read)
+        return RESTORE_E_MORE;
+    if (restore->n_again == 0)
         return 0;
     load->kind = LOAD_NUMBERS;
-    load->n = n;
+    load->n = restore->n_again;
     return RESTORE_E_AGAIN;
 }
 
@@ -345,37 +365,36 @@ static void finish(struct restore *restore)
         restore->done(restore);
 }
 
-static void take_letters(struct restore *restore)
+/* Takes rows of the other stages. Returns 0, RESTORE_E_MORE, or what `take` has returned. */
+static int take_each(struct restore *restore,
+                     int (*take)(struct restore *restore, struct loaded_job *row))
 {
     const struct job_load *load = restore->load;
+    const size_t end = end_of_part(restore, load->n_read);
 
-    for (size_t i = 0; i < load->n_read; i++) {
-        struct loaded_job *letter = load->entries[i].job;
-
-        restore_take_letter(restore, letter);
-        restore->after = letter->row.number;
-        restore->after_key = (int64_t)letter->row.letter;
-    }
-    if (load->more)
-        return;
-    (void)waiting_room_settle(restore->context->durable->inherited, DEAD_LETTER_ROW, NULL, NULL);
-    restore->context->durable->letters_unread = false;
-}
-
-/* Returns 0, RESTORE_E_AGAIN or -ENOMEM. */
-static int take_results(struct restore *restore)
-{
-    const struct job_load *load = restore->load;
-
-    for (size_t i = 0; i < load->n_read; i++) {
-        struct loaded_job *result = load->entries[i].job;
-        int r = restore_take_result(restore, result);
+    for (; restore->taken < end; restore->taken++) {
+        struct loaded_job *loaded = load->entries[restore->taken].job;
+        int r = take(restore, loaded);
 
         if (r != 0)
             return r;
-        restore->after = result->row.number;
-        restore->after_key = (int64_t)result->row.ended_at;
+        restore->after = loaded->row.number;
+        if (load->kind == LOAD_LETTERS)
+            restore->after_key = (int64_t)loaded->row.letter;
+        else if (load->kind == LOAD_RESULTS)
+            restore->after_key = (int64_t)loaded->row.ended_at;
     }
+    return end < load->n_read ? RESTORE_E_MORE : 0;
+}
+
+static int take_letters(struct restore *restore)
+{
+    int r = take_each(restore, restore_take_letter);
+
+    if (r != 0 || restore->load->more)
+        return r;
+    (void)waiting_room_settle(restore->context->durable->inherited, DEAD_LETTER_ROW, NULL, NULL);
+    restore->context->durable->letters_unread = false;
     return 0;
 }
 
@@ -492,17 +511,16 @@ static void read_on(struct restore *restore)
     read_next(restore);
 }
 
-/* Returns 0; or RESTORE_E_AGAIN or -ENOMEM: the rest is to be read again. */
+/* Returns 0; RESTORE_E_MORE; or RESTORE_E_AGAIN or -ENOMEM: the rest is to be read again. */
 static int take(struct restore *restore)
 {
     switch (restore->load->kind) {
     case LOAD_TIES:
-        return restore_take_ties(restore);
+        return take_each(restore, restore_take_ties);
     case LOAD_LETTERS:
-        take_letters(restore);
-        return 0;
+        return take_letters(restore);
     case LOAD_RESULTS:
-        return take_results(restore);
+        return take_each(restore, restore_take_result);
     case LOAD_JOBS:
         return take_rows(restore);
     default:
@@ -510,16 +528,13 @@ static int take(struct restore *restore)
     }
 }
 
-static void on_read(struct store_task *task, int result)
+/* Continues after a part of the load was taken, or could not be. */
+static void go_on(struct restore *restore, int r)
 {
-    struct restore *restore = job_load_of(task)->owner;
-    const int fault = fault_inject("restore");
-    int r = result < 0 ? result : fault;
-
-    if (r == 0)
-        r = take(restore);
     if (r == 0)
         read_on(restore);
+    else if (r == RESTORE_E_MORE)
+        loop_defer(restore->context->loop, &restore->more);
     else if (r == -EAGAIN || r == RESTORE_E_AGAIN) /* -EAGAIN: as if the transaction had failed */
         read_next(restore);
     else if (r == -ENOMEM)
@@ -528,10 +543,30 @@ static void on_read(struct store_task *task, int result)
         stop(restore, r);
 }
 
+static void on_more(struct loop_deferred *deferred)
+{
+    struct restore *restore = list_entry(deferred, struct restore, more);
+
+    FAULT_POINT("restore.part");
+    go_on(restore, take(restore));
+}
+
+static void on_read(struct store_task *task, int result)
+{
+    struct restore *restore = job_load_of(task)->owner;
+    const int fault = fault_inject("restore");
+    int r = result < 0 ? result : fault;
+
+    restore->taken = restore->n_again = 0;
+    restore->is_short = false;
+    go_on(restore, r == 0 ? take(restore) : r);
+}
+
 void restore_init(struct restore *restore, const struct group_context *context)
 {
     *restore = (struct restore){.context = context};
     timer_init(&restore->retry, on_retry);
+    loop_deferred_init(&restore->more, on_more);
 }
 
 void restore_begin(struct restore *restore)
@@ -556,7 +591,9 @@ void restore_again(struct restore *restore)
 
 void restore_deinit(struct restore *restore)
 {
-    if (timer_armed(&restore->retry))
-        timer_disarm(loop_timers(restore->context->loop), &restore->retry);
+    if (!restore->context)
+        return;
+    timer_disarm(loop_timers(restore->context->loop), &restore->retry);
+    loop_undefer(&restore->more);
     restore->load = job_load_free(restore->load);
 }

@@ -8,6 +8,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"
+#include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
 #include "supervisor/store/store.h"
 #include <stdbool.h>
@@ -26,8 +27,8 @@ enum restore_stage {
     RESTORE_DONE,
 };
 
-/* The storage thread reads rows while the load is in the store; the loop takes them afterwards, and
- * says what is read next. */
+/* The storage thread reads rows while the load is in the store; the loop takes them afterwards,
+ * some in each turn, and says what is read next. */
 struct restore {
     const struct group_context *context;
     enum restore_stage stage;
@@ -35,6 +36,10 @@ struct restore {
     int64_t after;     /* the number of the last row that was taken in this stage */
     int64_t after_key; /* the id of that letter, or the end of that job; of ties: enum row_ties */
     struct job_load *load;                 /* NULL = nothing is read */
+    size_t taken;                          /* entries of the load */
+    size_t n_again;                        /* of these, those that are to be read again, … */
+    bool is_short;                         /* … some of them because memory is short */
+    struct loop_deferred more;             /* takes the next entries */
     struct timer retry;                    /* continues after memory was short */
     bool ties_read;                        /* those of earlier runs */
     bool scanned;                          /* each row has been seen, so the group of each exists */
@@ -49,7 +54,7 @@ void restore_begin(struct restore *restore);
 /* Like restore_begin(), after the removal of a group that may have left jobs on disk. */
 void restore_again(struct restore *restore);
 
-/* Call it once the store is closed. */
+/* Call it once the store is closed. Valid when zeroed. */
 void restore_deinit(struct restore *restore);
 
 /* Brings back a job that the last supervisor has saved for an upgrade (upgrade/save.h). Workers

@@ -396,6 +396,27 @@ class Survives(Case):
             listed = s.call("List")["jobs"]
             self.assertEqual({job["id"]: job["next_attempt_at"] for job in listed}, dates)
 
+    def test_D4_a_crash_between_the_turns_that_take_rows_loses_no_job(self):
+        s = self.durable(QueueMax=1000).with_faults()
+        s.environment["TROUPE_FAULT_POINT"] = f"@{s.path('point')}"
+        s.start()
+        first = s.create("kept", "echo", delay_usec=HOUR)
+        for _ in range(3):  # of what is read twice, once, and before all others
+            for options in {"delay_usec": HOUR, "deadline_usec": 2 * HOUR}, {"delay_usec": HOUR}, {"after": first}:
+                for _ in range(100):
+                    s.create("kept", "echo", **options)
+        for n in range(1, 4):
+            Path(s.path("point")).write_text(f"restore.part:{n}", encoding="ascii")
+            s.crash()
+            limit = time.monotonic() + LIMIT
+            while os.path.exists(s.path("point")):  # the next supervisor removes it, and kills itself
+                self.assertLess(time.monotonic(), limit, "all rows were taken in one turn")
+                os.sched_yield()
+            with contextlib.suppress(OSError, EOFError):  # of a connection to it
+                s.call("GetInfo")
+            s.until(lambda: [s.group("kept").get(jobs) for jobs in ("waiting", "pending")] == [601, 300])
+            s.call("Reload")  # leaves safe mode
+
     def test_D4_an_attempt_that_the_supervisor_took_along_has_failed(self):
         s = self.durable(MaxRetries=1).start()
         for id in "once", "twice":
