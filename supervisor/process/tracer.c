@@ -18,7 +18,9 @@
 #define TRACES_MAX  8
 #define TRACE_LIMIT (10 * USEC_PER_SEC)
 
+/* Files that it maps count as memory; what it unpacks of hostile ones also counts as data. */
 #define TRACE_MEMORY  ((rlim_t)1 << 30)
+#define TRACE_DATA    ((rlim_t)128 << 20)
 #define TRACE_CPU_SEC 8
 #define TRACE_FILES   1024
 /* It is killed before any worker. */
@@ -219,8 +221,9 @@ static int request(struct trace *trace, const struct process *process,
                                    {trace->release_fd, TRACE_FD_RELEASE},
                                    {trace->output_fd, TRACE_FD_OUTPUT}};
     const struct spawn_rlimit limits[] = {
-        LIMIT_TO(RLIMIT_AS, TRACE_MEMORY), LIMIT_TO(RLIMIT_CPU, TRACE_CPU_SEC),
-        LIMIT_TO(RLIMIT_NOFILE, TRACE_FILES), LIMIT_TO(RLIMIT_CORE, 0)};
+        LIMIT_TO(RLIMIT_AS, TRACE_MEMORY), LIMIT_TO(RLIMIT_DATA, TRACE_DATA),
+        LIMIT_TO(RLIMIT_CPU, TRACE_CPU_SEC), LIMIT_TO(RLIMIT_NOFILE, TRACE_FILES),
+        LIMIT_TO(RLIMIT_CORE, 0)};
     const struct sandbox sandbox = trace_sandbox(config);
     static char *const no_variables[] = {NULL};
     char numbers[5][24];

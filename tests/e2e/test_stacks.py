@@ -3,6 +3,7 @@
 import collections
 import fcntl
 import os
+import resource
 import select
 import shutil
 import struct
@@ -10,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zlib
+from pathlib import Path
 
 from troupe import BUILD, LIMIT, SANITIZED, TestCase, can_mount, helper, ini
 
@@ -60,6 +63,25 @@ def all_known(deaths):
 
 def functions(thread):
     return [frame["function"] for frame in thread[3]]
+
+
+def swell(source, target, size):
+    """Copies a program; its strings for debuggers become zeros, of so many bytes once they are unpacked."""
+    image = bytearray(Path(source).read_bytes())
+    [table] = struct.unpack_from("<Q", image, 40)
+    entry, n, names = struct.unpack_from("<HHH", image, 58)
+    [strings] = struct.unpack_from("<Q", image, table + names * entry + 24)
+    packer = zlib.compressobj(1)
+    packed = b"".join([packer.compress(bytes(1 << 20)) for _ in range(size >> 20)]) + packer.flush()
+    for header in range(table, table + n * entry, entry):
+        name, kind, flags = struct.unpack_from("<IIQ", image, header)
+        if image[strings + name:].startswith(b".debug_str\0"):
+            content = struct.pack("<IIQQ", 1, 0, size, 1) + packed
+            struct.pack_into("<IIQQQQ", image, header, name, kind, flags | 0x800, 0, len(image), len(content))
+            Path(target).write_bytes(image + content)
+            os.chmod(target, 0o755)
+            return
+    raise unittest.SkipTest("the workers are built without debugging information")
 
 
 @unittest.skipUnless(os.path.exists(TRACE), "needs libdw")
@@ -241,6 +263,15 @@ class Crashes(TestCase):
                              {None, "too many other processes were being looked at", "troupe-trace could not look at the process"})
         self.assertIn("too many other processes were being looked at", {death.get("stack_missing") for death in deaths})
         self.assertTrue(any("stack" in death for death in deaths))
+
+    def test_X2_a_program_whose_debugging_information_swells_takes_little_memory(self):
+        self.s = self.supervisor()
+        swell(CRASHER, self.s.path("swollen"), 1 << 29)
+        self.s.write("crasher.group", ini(self.s.path("swollen"), Jobs={"MaxRetries": 0}))
+        self.s.start()
+        self.assertTrue(self.seen("null")["top"].startswith("planted_null"))
+        self.s.stop()
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 1 << 18)  # of any process of this program, in KiB
 
     def test_X3_a_worker_and_a_running_job_are_found(self):
         job = self.s.create("crasher", "call")
