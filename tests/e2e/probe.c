@@ -207,6 +207,11 @@ static int io_uring(void)
     return error_of(syscall(SYS_io_uring_setup, 1, NULL));
 }
 
+static int wait_at_several(void)
+{
+    return error_of(syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0));
+}
+
 static int user_faults(void)
 {
     return error_of(syscall(SYS_userfaultfd, 1 /* UFFD_USER_MODE_ONLY */));
@@ -614,6 +619,7 @@ static const struct {
     {"same-cpus", same_cpus},
     {"program-in-memory", program_in_memory},
     {"io-uring", io_uring},
+    {"wait-at-several", wait_at_several},
     {"userfaultfd", user_faults},
     {"personality", personality_of_others},
     {"chroot", change_root},

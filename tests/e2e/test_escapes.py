@@ -42,6 +42,7 @@ TABLE = {
     "bpf": (("EPERM", "EINVAL", "ENOSYS"), ("EPERM", "EINVAL", "ENOSYS"), "EPERM"),
     "perf-event": (("ok", *ABSENT), "EPERM", "EPERM"),
     "io-uring": (("EFAULT", "EPERM", "ENOSYS"), ("EFAULT", "EPERM", "ENOSYS"), "EPERM"),  # EFAULT: it would be one
+    "wait-at-several": (("EINVAL", "ENOSYS"), ("EINVAL", "ENOSYS"), "EPERM"),  # EINVAL: there is nothing to wait for
     "userfaultfd": (("ok", "EPERM", "ENOSYS"), ("ok", "EPERM", "ENOSYS"), "EPERM"),
     "add-key": (("ok", "ENOSYS"), ("ok", "ENOSYS"), "EPERM"),
     "join-keyring": (("ok", "ENOSYS"), ("ok", "ENOSYS"), "EPERM"),

@@ -64,11 +64,14 @@ static void list_word(struct listing *listing, const char *word)
     list_name(listing, name, add, error);
 }
 
-/* The first word says whether the words list what is in the set, or all but what is in it. */
-static void read_list(struct listing *listing, const char *words)
+/* The first word says whether the words list what is in the set, or all but what is in it. The
+ * `implied` group comes first if the words list what is in it. */
+static void read_list(struct listing *listing, const char *words, const char *implied)
 {
     memset(listing, 0, sizeof(*listing));
     listing->allows = *words != '~';
+    if (listing->allows)
+        list_name(listing, implied, true, -1);
     for (size_t n; (n = strcspn(words, " ")) > 0; words += n + (words[n] == ' ')) {
         char word[128];
 
@@ -184,10 +187,8 @@ static int read_settings(struct lists *lists, const char *settings)
     log = strstr(words, LOG_FOLLOWS);
     if (log)
         *log = '\0';
-    read_list(&lists->filter, words);
-    if (lists->filter.allows)
-        list_name(&lists->filter, "@default", true, -1);
-    read_list(&lists->log, log ? log + strlen(LOG_FOLLOWS) : "@none");
+    read_list(&lists->filter, words, "@default");
+    read_list(&lists->log, log ? log + strlen(LOG_FOLLOWS) : "@none", "@none");
     free(words);
     return 0;
 }

@@ -23,7 +23,8 @@ static const struct line BASIC[] = {
 
 /* Leaves a program that converts files of strangers its payload, its result, the installed
  * programs, and a private /tmp. With READ_IMPLIES_EXEC, personality() would get around
- * MemoryDenyWriteExecute=. The lists of paths are empty, so that those of a group add to what
+ * MemoryDenyWriteExecute=. futex_waitv() lets a thread wait at 128 futexes, all of which a wake-up
+ * may pass. The lists of paths are empty, so that those of a group add to what
  * PrivateRoot= leaves. */
 static const struct line STRICT[] = {
     {"NoNewPrivileges", "yes"},
@@ -43,7 +44,7 @@ static const struct line STRICT[] = {
     {"MemoryDenyWriteExecute", "yes"},
     {"SystemCallFilter", "@system-service"},
     {"SystemCallFilter", "~@privileged @resources @keyring personality userfaultfd "
-                         "io_uring_enter io_uring_register io_uring_setup "
+                         "io_uring_enter io_uring_register io_uring_setup futex_waitv "
                          "mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedreceive_time64 "
                          "mq_timedsend mq_timedsend_time64 mq_unlink "
                          "ipc msgctl msgget msgrcv msgsnd semctl semget semop semtimedop "

@@ -172,6 +172,16 @@ TEST(what_a_list_allows_or_logs_is_still_restricted_by_its_arguments)
     ck_assert_int_eq(filter_compile(families + 1, &filter), -EINVAL);
 }
 
+TEST(a_call_that_every_list_allows_can_be_taken_out)
+{
+    ck_assert_int_eq(filter_compile("calls 1 read", &filter), 0);
+    ck_assert_uint_eq(answer_to("futex_waitv"), ALLOW);
+    free(filter.code);
+    ck_assert_int_eq(filter_compile("calls 1 read ~futex_waitv", &filter), 0);
+    ck_assert_uint_eq(answer_to("futex_waitv"), ERROR(EPERM));
+    ck_assert_uint_eq(answer_to("futex"), ALLOW);
+}
+
 TEST(pages_of_files_stay_where_they_are_under_a_strict_profile)
 {
     ck_assert_int_eq(filter_compile("arguments 0 1 ffffffffffffffff ffffffffffffffff ", &filter),
