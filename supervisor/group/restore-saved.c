@@ -65,7 +65,7 @@ static int restore_whole(const struct group_context *context, const struct saved
 
     if (job) {
         job_restore_attempts(job, saved->attempts, saved->n_attempts);
-        return saved->payload_lost ? cell_claim_ties(job, row)
+        return saved->payload_lost ? cell_complete_ties(job->cell, job, row)
                                    : cell_complete_job(job->cell, job, loaded);
     }
     group = registry_find_text(context->registry, row->group, row->group_size);

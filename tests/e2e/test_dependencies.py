@@ -187,6 +187,19 @@ class Dependencies(Ties):
                 self.assertEqual(s.wait_job(child)["state"], "succeeded")
                 self.assertEqual(s.wait_job(other)["cause"], "dependency")
 
+    def test_Q9_the_bytes_of_a_child_in_hand_are_counted_once(self):
+        for s, group in self.both():
+            for happens in self.disasters(s, group)[:2]:
+                parent = s.create(group, "echo")
+                s.wait_job(parent)
+                child, go = s.busy(group, after=parent, condition="end")
+                happens()
+                s.until_restored()
+                self.assertLess(s.group(group)["queue_bytes"], 10000)
+                go.ring()
+                s.wait_job(child)
+                self.assertEqual(s.group(group)["queue_bytes"], 0)
+
     def test_Q9_an_upgrade_without_memory_for_what_a_job_waits_for_is_refused(self):
         s = self.supervisor({"actor": actor(2)})
         fault = Path(s.path("fault"))

@@ -269,12 +269,28 @@ static void restore_move(struct cell *cell, struct job *job, const struct job_ro
         durable_job_move(job, name);
 }
 
+static bool is_ending(const struct job *job)
+{
+    return job->record && durable_job_is_ending(job);
+}
+
+int cell_complete_ties(struct cell *cell, struct job *job, const struct job_row *row)
+{
+    const uint64_t before = job_bytes(job);
+    int r = cell_claim_ties(job, row);
+
+    if (!is_ending(job))
+        job_count(&cell->counts, JOBS_BYTES, (int64_t)(job_bytes(job) - before));
+    return r;
+}
+
 int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loaded)
 {
     const struct job_row *row = &loaded->row;
-    const bool ended = job->record && durable_job_is_ending(job);
+    const bool ended = is_ending(job);
 
-    if ((loaded->checkpoint && job_make_rare(job) < 0) || cell_claim_ties(job, row) == -ENOMEM ||
+    if ((loaded->checkpoint && job_make_rare(job) < 0) ||
+        cell_complete_ties(cell, job, row) == -ENOMEM ||
         job_set_tags(job, row->tags, row->tags_size) < 0 ||
         job_set_traceparent(job, row->traceparent, row->traceparent_size) < 0)
         return -ENOMEM;

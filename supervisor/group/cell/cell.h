@@ -203,8 +203,9 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
 /* Ends such a job if its row is damaged: it is dead, and says why. Returns whether it is. */
 bool cell_end_damaged(struct cell *cell, struct job *job, const struct loaded_job *loaded);
 
-/* Gives a job that a worker of the last supervisor has, or had, in hand its payload and options
- * back. Returns 0 or -ENOMEM. */
+/* Gives a job that a worker of the last supervisor has, or had, in hand the jobs that it waited for
+ * back; or its whole row: payload and options too. Return 0 or -ENOMEM, the first also -EBADMSG. */
+int cell_complete_ties(struct cell *cell, struct job *job, const struct job_row *row);
 int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loaded);
 
 /* Makes a live job of any row, and continues where it stood. Returns as
