@@ -6,7 +6,7 @@
 
 #include "supervisor/event/event-id.h"
 #include "supervisor/event/event.h"
-#include "supervisor/group/group-context.h"
+#include "supervisor/group/group.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -234,17 +234,29 @@ static bool take_up(struct plan *plan, int64_t slot, usec_t now)
     return true;
 }
 
-/* The supervisor has ended while the group was accepting the slot's job. */
+/* Whether the slot's job was perhaps accepted, and was then lost with all that is not on disk. */
+static bool has_lost_job(struct plan *plan, int64_t slot)
+{
+    const struct group *group = plan_group(plan);
+
+    return slot == plan->lost && group && !group->config->durable && !plan_has_job(plan, slot);
+}
+
+/* The row was being written, or the supervisor has ended while the group was accepting the slot's
+ * job. */
 static void fire_again(struct plan *plan, int64_t slot, usec_t now)
 {
+    const bool late = is_late(plan, slot, now);
     struct decided_slot decided;
 
     if (find_decided(plan, slot, &decided))
         plan->row->firing = 0;
-    else if (is_late(plan, slot, now) && is_lost(plan, slot, now) && !plan_has_job(plan, slot))
+    else if (has_lost_job(plan, slot))
+        plan_decide(plan, slot, SLOT_FIRED, SLOT_CAUSE_LOST);
+    else if (late && is_lost(plan, slot, now) && !plan_has_job(plan, slot))
         plan_decide(plan, slot, SLOT_MISSED, SLOT_CAUSE_NONE);
     else
-        plan_fire(plan, slot, SLOT_CAUSE_NONE);
+        plan_fire(plan, slot, late ? SLOT_CAUSE_LATE : SLOT_CAUSE_NONE);
 }
 
 /* Takes up the next slot that is due. Returns false if there is nothing to do now. */

@@ -273,17 +273,32 @@ static void on_written(struct job_waiter *waiter, struct job *job)
     plan_review(plan);
 }
 
+/* Returns false if the slot has to wait for its row: a job that is not durable runs at once, and
+ * may be lost. */
+static bool note_firing(struct plan *plan, int64_t slot)
+{
+    const struct group *group = plan_group(plan);
+
+    plan->lost = 0;
+    plan->row->firing = slot;
+    if (plan->row->waiting == slot)
+        plan->row->waiting = 0;
+    if (plan->row->reached < slot)
+        plan->row->reached = slot;
+    if (group && group->config->durable)
+        return true;
+    plan_write_row(plan);
+    return !plan_awaits_row(plan);
+}
+
 void plan_fire(struct plan *plan, int64_t slot, enum slot_cause cause)
 {
     struct cell_request request = {.changed = on_written, .owner = plan, .cookie = (uint64_t)cause};
     struct job *job;
     int r;
 
-    plan->row->firing = slot;
-    if (plan->row->waiting == slot)
-        plan->row->waiting = 0;
-    if (plan->row->reached < slot)
-        plan->row->reached = slot;
+    if (plan->row->firing != slot && !note_firing(plan, slot))
+        return;
     FAULT_POINT("schedule.firing");
     r = plan_has_job(plan, slot) ? CELL_E_EXISTS : plan_submit(plan, slot, &request, &job);
     FAULT_POINT("schedule.submitted");

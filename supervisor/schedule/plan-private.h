@@ -21,7 +21,8 @@ void plan_note_in(const struct plan *plan, struct schedule_row *row,
 /* Notes what became of a slot that is taken up now, or was before. */
 void plan_decide(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum slot_cause cause);
 
-/* Gives the slot to its group, and decides it when the group has answered. */
+/* Gives the slot to its group, and decides it when the group has answered; unless the group is
+ * durable, once the row that says so is written. */
 void plan_fire(struct plan *plan, int64_t slot, enum slot_cause cause);
 /* Whether the slot has a job that was accepted; then takes note of it. */
 bool plan_has_job(struct plan *plan, int64_t slot);
@@ -39,5 +40,7 @@ void plan_write_row(struct plan *plan);
 /* The row changes to `row` with the job that was created in this turn: if it is durable, both are
  * written in one transaction. */
 void plan_write_row_with(struct plan *plan, struct job *job, const struct schedule_row *row);
+/* Whether the row is being written. A store that has failed is not waited for. */
+bool plan_awaits_row(const struct plan *plan);
 /* The schedule ends; its row stays. */
 void plan_forget_write(struct plan *plan);

@@ -39,6 +39,7 @@ static void on_written(struct store_task *task, int result)
     plan->write = NULL;
     if ((plan->changed || result != 0) && result != -ECANCELED)
         plan_write_row(plan);
+    plan_review(plan); /* a slot is fired after this */
 }
 
 static struct plan_write *new_write(const char *name)
@@ -81,6 +82,14 @@ void plan_write_row_with(struct plan *plan, struct job *job, const struct schedu
     write->plan = plan;
     write->row = *row;
     durable_job_join(job, &write->task);
+}
+
+bool plan_awaits_row(const struct plan *plan)
+{
+    const struct store *store = plan->context->groups->durable->store;
+
+    return plan->write && store_state(store) != STORE_FAILED &&
+           store_state(store) != STORE_UNUSABLE;
 }
 
 void plan_forget_write(struct plan *plan)

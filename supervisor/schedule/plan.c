@@ -254,7 +254,7 @@ const char *plan_obstacle(const struct plan *plan)
     if (group && group->config->durable &&
         (group_store_is_opening(group) || group_awaits_restore(group)))
         return "the durable jobs of its group are being read from disk";
-    if (plan->submission)
+    if (plan->submission || (plan->row->firing > 0 && plan_awaits_row(plan)))
         return "its job is being written to disk";
     return NULL;
 }
@@ -274,8 +274,10 @@ void plan_review(struct plan *plan)
 
 void plan_begin(struct plan *plan, const struct schedule_row *row)
 {
-    if (!plan->known && row)
+    if (!plan->known && row) {
         *plan->row = *row;
+        plan->lost = row->firing;
+    }
     if (plan->row->reached <= 0)
         plan->row->reached = plan_now(plan);
     plan->known = true;

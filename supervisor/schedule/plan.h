@@ -69,8 +69,9 @@ struct plan {
     struct job_waiter *submission; /* of row->firing, while its job is being written; or NULL */
     struct alarm alarm;            /* for the next slot */
     struct loop_deferred step;
-    struct plan_write *write;   /* the store has it; NULL = nothing is being written */
-    bool changed;               /* since then */
+    struct plan_write *write; /* the store has it; NULL = nothing is being written */
+    bool changed;             /* since then */
+    int64_t lost; /* row->firing as it was on disk when everything had ended; 0 = none */
     struct decided_slot untold; /* the last of `n_untold` that the log does not know yet */
     unsigned n_untold;
     usec_t on_time; /* when a slot was taken up last that was not late */

@@ -70,6 +70,7 @@ static const struct {
     [SLOT_CAUSE_STORE_FULL] = {NULL, CELL_E_STORE_FULL},
     [SLOT_CAUSE_STORE_FAILED] = {NULL, CELL_E_STORE_FAILED},
     [SLOT_CAUSE_FILE] = {NULL, CELL_E_BAD_FILE},
+    [SLOT_CAUSE_LOST] = {"its job was lost if it had not run", 0},
 };
 
 const char *slot_cause_to_string(enum slot_cause cause)

@@ -54,6 +54,7 @@ enum slot_cause {
     SLOT_CAUSE_STORE_FULL,
     SLOT_CAUSE_STORE_FAILED,
     SLOT_CAUSE_FILE,
+    SLOT_CAUSE_LOST, /* everything ended at once while it was being fired */
     _SLOT_N_CAUSES,
 };
 /* A clause; NULL = none is needed. Static. */

@@ -641,6 +641,36 @@ TEST(a_run_that_is_cancelled_before_it_is_written_is_noted)
     close_store(&scratch);
 }
 
+TEST(a_job_that_is_not_durable_waits_for_the_row)
+{
+    struct scratch scratch;
+
+    open_store(&scratch);
+    group->config->durable = false;
+    while (plan->write)
+        (void)look_at_disk();
+    at(MIDNIGHT);
+    ck_assert_ptr_null(job_of(MIDNIGHT));
+    ck_assert_int_eq(look_at_disk().firing, MIDNIGHT);
+    at(MIDNIGHT);
+    ck_assert_ptr_nonnull(job_of(MIDNIGHT));
+    ck_assert_str_eq(counts(), "1 0 0 0 0");
+    close_store(&scratch);
+}
+
+TEST(a_slot_that_was_being_fired_when_everything_ended_is_not_fired_again)
+{
+    const struct schedule_row row = {.reached = MIDNIGHT, .firing = MIDNIGHT};
+
+    begin(HOURLY);
+    plan->known = false;
+    plan_begin(plan, &row);
+    at(MIDNIGHT + 60);
+    ck_assert_str_eq(counts(), "1 0 0 0 0");
+    ck_assert_int_eq(last(0).cause, SLOT_CAUSE_LOST);
+    ck_assert_ptr_null(job_of(MIDNIGHT));
+}
+
 /* ---- configuration ---- */
 
 TEST(other_times_begin_at_the_change)
