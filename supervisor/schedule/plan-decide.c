@@ -106,13 +106,18 @@ void plan_note(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum 
 
 /* ---- the decision ---- */
 
-/* With RandomizedDelaySec=, a slot may have to wait for the one before it. */
-static bool is_late(const struct plan *plan, int64_t slot, usec_t now)
+/* Asked in the order of the slots. With RandomizedDelaySec=, a slot may have to wait for the one
+ * before it: it is late if both were due long ago. */
+static bool is_late(struct plan *plan, int64_t slot, usec_t now)
 {
-    const usec_t due = plan_due(plan, slot);
+    usec_t due = plan_due(plan, slot);
 
-    return slot > plan->row->seen &&
-           usec_sub(now, due > plan->on_time ? due : plan->on_time) > PLAN_LATE;
+    if (due < plan->on_time)
+        due = plan->on_time;
+    if (slot > plan->row->seen && usec_sub(now, due) > PLAN_LATE)
+        return true;
+    plan->on_time = due;
+    return false;
 }
 
 /* Whether CatchUp= does not ask for a slot that was late. */
@@ -213,8 +218,6 @@ static bool take_up(struct plan *plan, int64_t slot, usec_t now)
 {
     const bool late = is_late(plan, slot, now), paused = plan->row->pause != PLAN_RUNS;
 
-    if (!late)
-        plan->on_time = now;
     if (was_decided(plan, slot)) {
         plan->row->reached = slot;
     } else if (is_to_be_skipped(plan, slot)) {
@@ -285,10 +288,12 @@ static bool take_next(struct plan *plan, usec_t now)
 /* ---- time ---- */
 
 /* The clock was set back by a lot: the slots until `reached` come again. */
-static void begin_again(struct plan *plan, int64_t now)
+static void begin_again(struct plan *plan, usec_t realtime)
 {
+    const int64_t now = plan_now(plan);
     struct schedule_row *row = plan->row;
 
+    plan->on_time = usec_min(plan->on_time, realtime);
     if (row->seen > now)
         row->seen = now;
     if (!plan->known || row->reached <= now + PLAN_CLOCK_BACK)
@@ -329,7 +334,7 @@ void plan_step(struct plan *plan)
 
     if (plan->context->stopped || !plan->known)
         return;
-    begin_again(plan, plan_now(plan));
+    begin_again(plan, now);
     while (n < SLOTS_PER_TURN && take_next(plan, now))
         n++;
     tell_untold(plan, true);

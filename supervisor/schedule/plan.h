@@ -74,7 +74,7 @@ struct plan {
     int64_t lost; /* row->firing as it was on disk when everything had ended; 0 = none */
     struct decided_slot untold; /* the last of `n_untold` that the log does not know yet */
     unsigned n_untold;
-    usec_t on_time; /* when a slot was taken up last that was not late */
+    usec_t on_time; /* the latest that a slot was due that was not late */
 };
 
 /* Takes `config` over on success. Returns 0 or -errno. plan_begin() follows. */

@@ -261,6 +261,18 @@ TEST(late_slots_that_wait_stay_late_when_others_come_on_time)
     ck_assert_int_eq(last(0).cause, SLOT_CAUSE_LATE);
 }
 
+TEST(slots_that_the_clock_jumps_over_are_late_while_another_one_waits)
+{
+    begin(HOURLY "CatchUp=none\nOverlap=buffer\n");
+    at(MIDNIGHT);
+    at(MIDNIGHT + HOUR); /* waits */
+    at(MIDNIGHT + HOUR + 60);
+    at(MIDNIGHT + 10 * HOUR + 60);
+    end_job(MIDNIGHT);
+    end_job(MIDNIGHT + HOUR);
+    ck_assert_str_eq(counts(), "2 0 9 0 0");
+}
+
 TEST(very_many_late_slots_take_several_turns)
 {
     begin("OnCalendar=*:*:* UTC\n");
