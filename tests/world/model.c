@@ -6,6 +6,7 @@
 #include "worker/troupe.h"
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,9 +84,14 @@ static unsigned crash_of_now(void)
 
 void model_stops(uint32_t index)
 {
-    for (unsigned i = n_at_work; i-- > 0;)
-        if (at_work[i].index == index || at_work[i].worker->dead)
-            at_work[i] = at_work[--n_at_work];
+    for (unsigned i = n_at_work; i-- > 0;) {
+        const struct sim_process *worker = at_work[i].worker;
+
+        if (at_work[i].index != index && !worker->dead)
+            continue;
+        jobs[at_work[i].index].n_killed += worker->dead && worker->code == SIGKILL;
+        at_work[i] = at_work[--n_at_work];
+    }
 }
 
 static bool is_same_group(const struct model_job *a, const struct model_job *b, bool per_key)
@@ -231,8 +237,9 @@ void model_run(uint32_t index, unsigned attempt, bool right_payload)
     job->began_at = sim_now();
     job->run_since = machine_ready_time();
     expect(index,
-           job->n_runs <= MODEL_ATTEMPTS + n_cuts || model_allowed & MODEL_STOPS ||
-               (*job->slot && slots_may_return()),
+           job->n_runs <=
+                   MODEL_ATTEMPTS + n_cuts + job->n_killed * model_groups[job->durable].shrinks ||
+               model_allowed & MODEL_STOPS || (*job->slot && slots_may_return()),
            "run %u, with %u retries", job->n_runs, MODEL_ATTEMPTS - 1);
 }
 

@@ -31,6 +31,7 @@ struct model_group {
     bool running_per_key, rate_per_key;
     bool until_start; /* UniqueUntil= */
     bool shares;      /* the named limit */
+    bool shrinks;     /* a worker that is killed may have been about to stop */
 };
 extern struct model_group model_groups[2];
 /* How many units of jobs of these run at the same time. */
@@ -65,8 +66,8 @@ struct model_job {
     char slot[64];         /* of a schedule, or "" */
     bool fired, not_fired; /* as the supervisor says of that */
     bool misses_parent;
-    uint64_t runs; /* a bit per attempt */
-    unsigned n_runs;
+    uint64_t runs;                          /* a bit per attempt */
+    unsigned n_runs, n_killed;              /* of them, how many workers were killed */
     usec_t submitted_at, told_at, began_at; /* 0 = not yet; the last run */
     usec_t run_since, end_by, saved_at;     /* by machine_ready_time(); USEC_INFINITY = never */
     usec_t pauses_until;

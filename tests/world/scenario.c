@@ -70,6 +70,7 @@ static void write_group(const char *directory, const char *name)
     group->running_per_key = sim_one_in(2);
     group->rate_per_key = sim_one_in(2);
     group->until_start = sim_one_in(4);
+    group->shrinks = low < size;
     group->shares = model_shared > 0 && sim_one_in(2);
     fprintf(file,
             "[Group]\nExecStart=/bin/true %s\n[Worker]\nTimeoutStopSec=2s\n"
