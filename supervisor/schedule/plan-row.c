@@ -37,7 +37,10 @@ static void on_written(struct store_task *task, int result)
     if (!plan)
         return;
     plan->write = NULL;
-    if ((plan->changed || result != 0) && result != -ECANCELED)
+    /* It was refused with the job that it had joined. */
+    if (result == -ENOSPC || result == -EIO)
+        plan->changed = true;
+    if (plan->changed && result != -ECANCELED)
         plan_write_row(plan);
     plan_review(plan); /* a slot is fired after this */
 }

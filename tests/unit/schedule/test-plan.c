@@ -8,6 +8,8 @@
 #include "tests/unit/parts-fixture.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
+#include <errno.h>
+#include <sys/stat.h>
 
 /* 2026-11-22 00:00:00 UTC, a Sunday. */
 #define MIDNIGHT INT64_C(1795305600)
@@ -529,7 +531,7 @@ TEST(a_slot_that_was_being_fired_is_fired_after_a_crash)
 static void stop_on_change(void *userdata, enum store_state state)
 {
     (void)userdata;
-    if (state == STORE_OPEN)
+    if (state == STORE_OPEN || state == STORE_UNUSABLE)
         loop_stop(parts.loop);
 }
 
@@ -544,6 +546,7 @@ static int note_row(void *userdata, const char *name, const struct schedule_row 
 struct look {
     struct store_task task;
     struct schedule_row row;
+    int result;
 };
 
 static int apply_look(struct store_task *task, struct database *database)
@@ -555,27 +558,33 @@ static int apply_look(struct store_task *task, struct database *database)
 
 static void on_looked(struct store_task *task, int result)
 {
-    (void)task;
-    ck_assert_int_eq(result, 0);
+    list_entry(task, struct look, task)->result = result;
     loop_stop(parts.loop);
 }
 
-static struct schedule_row look_at_disk(void)
+static struct look look(void)
 {
     struct look look = {.task = {.apply = apply_look, .done = on_looked}};
 
     list_init(&look.task.link);
     store_add(parts.durable.store, &look.task);
     ck_assert_int_eq(loop_run(parts.loop), 0);
-    return look.row;
+    return look;
 }
 
-static void open_store(struct scratch *scratch)
+static struct schedule_row look_at_disk(void)
+{
+    const struct look found = look();
+
+    ck_assert_int_eq(found.result, 0);
+    return found.row;
+}
+
+static void open_file(struct scratch *scratch)
 {
     struct durable_jobs *durable = &parts.durable;
     const struct store_options options = {.path = scratch->path, .changed = stop_on_change};
 
-    scratch_init(scratch);
     list_init(&durable->unread);
     list_init(&durable->queries);
     names_on_disk_init(&durable->names);
@@ -586,6 +595,12 @@ static void open_store(struct scratch *scratch)
     group->config->durable = true;
     begin(HOURLY);
     plan_begin(plan, NULL);
+}
+
+static void open_store(struct scratch *scratch)
+{
+    scratch_init(scratch);
+    open_file(scratch);
 }
 
 static void close_store(struct scratch *scratch)
@@ -667,6 +682,22 @@ TEST(a_job_that_is_not_durable_waits_for_the_row)
     at(MIDNIGHT);
     ck_assert_ptr_nonnull(job_of(MIDNIGHT));
     ck_assert_str_eq(counts(), "1 0 0 0 0");
+    close_store(&scratch);
+}
+
+TEST(a_store_that_is_unusable_is_not_asked_again_and_again)
+{
+    struct scratch scratch;
+
+    scratch_init(&scratch);
+    ck_assert_int_eq(mkdir(scratch.directory, 0700), 0);
+    write_file(scratch.path, "this is no database, and is larger than the header of one: it has "
+                             "more than a hundred bytes, after which it is looked at");
+    open_file(&scratch);
+    ck_assert_int_eq(store_state(parts.durable.store), STORE_UNUSABLE);
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_int_eq(look().result, -EUCLEAN);
+    ck_assert_ptr_null(plan->write);
     close_store(&scratch);
 }
 
