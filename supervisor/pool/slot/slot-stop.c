@@ -73,6 +73,9 @@ void slot_action_terminate(struct slot *slot)
 {
     if (slot_trace_first(slot, slot_action_terminate))
         return;
+    /* Not earlier: a worker that gives up would hide where it hung. */
+    if (slot->worker.kill_reason == DEATH_JOB_TIMEOUT && slot->n_jobs > 0)
+        endpoint_mark(&slot->worker.endpoint, slot_job_at_work(slot)->handle);
     if (slot->worker.signalled == SIGNALLED)
         slot_action_kill(slot);
     else if (slot_signals_all(slot)) {

@@ -184,9 +184,6 @@ static bool slot_job_is_late(struct slot *slot, usec_t now)
 
 static void slot_ran_out_of_time(struct slot *slot)
 {
-    const struct job *job = list_entry(list_first(&slot->jobs), struct job, link);
-
-    endpoint_mark(&slot->worker.endpoint, job->handle);
     slot->worker.job_deadline = USEC_INFINITY;
     slot_end_worker(slot, DEATH_JOB_TIMEOUT, LIFECYCLE_EVENT_JOB_TIMEOUT);
 }
