@@ -5,6 +5,9 @@
 
 #include <stdint.h>
 
+/* Instead of a pidfd, `troupe-trace watch` has a SOCK_SEQPACKET socket for orders and notices. */
+#define TRACE_FD_ORDERS 3
+
 #define TRACE_FD_PROCESS 3 /* pidfd */
 #define TRACE_FD_RELEASE 4 /* eventfd */
 #define TRACE_FD_OUTPUT  5 /* memfd of the size of struct trace_output */
@@ -26,4 +29,39 @@ struct trace_output {
     char start[512]; /* where the new process reports what it reports before it executes the program
                         (struct spawn_report) */
     char text[TRACE_TEXT_MAX];
+};
+
+/* ---- of a process that is watched for crashes ---- */
+
+enum watch_order_kind {
+    WATCH_ATTACH = 1, /* `pid`, with its pidfd: watch it and all processes that it has or starts */
+    WATCH_LOOK,   /* take the stacks of the process and its children now, as `troupe-trace PID` */
+    WATCH_UNWIND, /* what was sampled of the process of the last WATCH_CRASHED */
+    WATCH_DROP,   /* that is not wanted */
+};
+
+/* From the supervisor. */
+struct watch_order {
+    uint32_t kind;
+    int32_t pid;
+    int32_t crashed; /* this and the next three as struct hints */
+    uint32_t python_version;
+    uint64_t context, python;
+};
+
+enum watch_notice_kind {
+    WATCH_ATTACHED = 1, /* or `error`: it watches nothing */
+    WATCH_CRASHED,      /* `pid` gets a fatal signal. Answered by UNWIND or DROP; until then, and
+                           until UNWOUND, no further one is told of */
+    WATCH_RELEASED,     /* the process of WATCH_LOOK may end */
+    WATCH_UNWOUND,      /* the text is there; or `error` */
+};
+
+/* Hostile: the watcher has the user of what it watches. */
+struct watch_notice {
+    uint32_t kind;
+    int32_t error;          /* -errno */
+    int32_t pid, inner_pid; /* the second one in its own PID namespace */
+    int32_t signal;
+    char name[16]; /* of the process */
 };

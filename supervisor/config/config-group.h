@@ -240,6 +240,7 @@ struct config_group {
     usec_t timeout_start;            /* 30 s */
     usec_t timeout_stop;             /* 10 s */
     usec_t watchdog;                 /* USEC_INFINITY = off (default) */
+    bool crash_stacks;               /* its processes are watched for crashes; no */
     int kill_signal;                 /* SIGTERM */
     int reload_signal;               /* -1 = none (default) */
     enum config_kill_mode kill_mode; /* control-group */

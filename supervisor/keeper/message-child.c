@@ -99,6 +99,7 @@ static void take_descriptors(struct message *message, struct message_spawn *ret)
         TAKE(message, ret->fds[at].number);
     }
     ret->options.network = take_network(message, &i, &ret->network);
+    ret->options.gate_fd = take_bool(message) ? take_fd(message, &i) : 0;
     if (i != message->n_fds)
         message->error = -EBADMSG;
 }

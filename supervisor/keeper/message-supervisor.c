@@ -67,7 +67,7 @@ static void put_head(struct message *message, uint64_t id, const struct spawn_op
 
 static void put_descriptors(struct message *message, const struct spawn_options *options)
 {
-    const bool has_network = options->network;
+    const bool has_network = options->network, has_gate = options->gate_fd > 0;
     put_count(message, options->n_fds, SPAWN_FDS_MAX);
     for (size_t i = 0; i < options->n_fds && message->error == 0; i++) {
         message_put_fd(message, options->fds[i].fd);
@@ -76,6 +76,9 @@ static void put_descriptors(struct message *message, const struct spawn_options 
     PUT(message, has_network);
     for (size_t i = 0; has_network && i < ELEMENTS(options->network->storage); i++)
         message_put_fd(message, options->network->storage[i]);
+    PUT(message, has_gate);
+    if (has_gate)
+        message_put_fd(message, options->gate_fd);
 }
 
 static void put_sandbox(struct message *message, const struct sandbox *sandbox)

@@ -38,10 +38,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MESSAGE_VERSION 11
+#define MESSAGE_VERSION 12
 
 #define MESSAGE_SIZE_MAX    ((size_t)128 * 1024)
-#define MESSAGE_FDS_MAX     (SPAWN_FDS_MAX + 5)
+#define MESSAGE_FDS_MAX     (SPAWN_FDS_MAX + 6)
 #define MESSAGE_STRINGS_MAX 8192 /* arguments and variables together */
 
 #define HOLD_BYTES_MAX 256

@@ -19,6 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define GATE_MSEC 500
+
 static _Noreturn void fail_at(const struct spawn_child *child, enum spawn_step step, int error,
                               uint32_t path)
 {
@@ -320,6 +322,14 @@ static bool parent_has_ended(struct spawn_child *child)
     return ended;
 }
 
+/* By then, or when the time is over, a watcher traces this process. */
+static void wait_at_gate(const struct spawn_child *child)
+{
+    struct pollfd gate = {.fd = child->options->gate_fd, .events = POLLIN};
+    if (gate.fd > 0)
+        (void)poll(&gate, 1, GATE_MSEC);
+}
+
 _Noreturn void spawn_child_main(struct spawn_child *child)
 {
     const struct spawn_options *options = child->options;
@@ -328,6 +338,7 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     const int error = options->complete ? -options->complete() : 0;
     if (error != 0)
         spawn_fail(child, SPAWN_CLONE, error);
+    wait_at_gate(child);
     child->state.namespaces = options->private_pids ? SANDBOX_OWN_PIDS : 0;
     if (child->pids_error != 0)
         fail_enforcing(child, SPAWN_PIDS, SPAWN_STRICT_PIDS, child->pids_error);

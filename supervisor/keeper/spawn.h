@@ -52,6 +52,8 @@ struct spawn_options {
                       `files`, beside its first report, and the listener of the filter
                       (sandbox_apply()) */
     int cgroup_fd; /* -1 = the caller's cgroup */
+    int gate_fd;   /* before anything else, the process waits until this is readable, for a moment
+                      at most; 0 = it does not */
     bool set_user; /* also drops all capabilities and sets no_new_privs, unless `sandbox` */
     uid_t uid;
     gid_t gid;

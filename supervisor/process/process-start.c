@@ -5,6 +5,7 @@
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/event/death.h"
 #include "supervisor/process/process.h"
+#include "supervisor/process/watch.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -128,6 +129,7 @@ static int process_request(struct process *process, const struct process_options
         .n_rlimits = process_limits(process, config, limits),
         .report_fd = report,
         .cgroup_fd = process->cgroup.fd,
+        .gate_fd = watch_gate(process),
         .set_user = config->user || config->group_name,
         .uid = config->uid,
         .gid = config->gid,

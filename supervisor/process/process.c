@@ -12,6 +12,7 @@
 #include "supervisor/event/output-log.h"
 #include "supervisor/process/journal.h"
 #include "supervisor/process/procfs.h"
+#include "supervisor/process/watch.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -343,6 +344,7 @@ static void process_on_spawned(struct spawner_client *client, pid_t pid, int pid
     }
     process->pid = pid;
     process->pidfd = pidfd;
+    watch_attach(process);
     r = pidfd < 0 ? -EMFILE : process_watch_exit(process, pidfd);
     if (r == 0 && !process->forking)
         timer_arm(loop_timers(loop), &process->report, usec_add(loop_now(loop), REPORT_AFTER));
@@ -419,6 +421,7 @@ void process_context_deinit(struct process_context *context)
     if (!context->loop)
         return;
     held_deinit(&context->held);
+    watch_deinit(&context->tracer);
     tracer_deinit(&context->tracer);
     spawner_deinit(&context->spawner);
     work_queue_deinit(&context->reaps);
@@ -517,6 +520,7 @@ size_t process_last_output(const struct process *process, size_t since, char *bu
 void process_release(struct process *process)
 {
     process_close_report(process);
+    watch_end(process);
     call_listener_deinit(&process->calls);
     loop_close(process->context->loop, TAKE_FD(process->mounts_fd));
     process_kill_cgroup(process);

@@ -33,6 +33,7 @@ struct event_bus;
 struct journal;
 struct limited_log;
 struct output_log;
+struct watch;
 
 /* Shared by all processes. */
 struct process_context {
@@ -118,8 +119,10 @@ struct process {
     struct forbidden_call forbidden; /* the last one; of the worker itself if it has made one */
     struct process_rest *rest;       /* the others of process_signal_all(), owned; NULL = none */
     struct timer rest_timer;
-    struct timer overdue; /* armed while it is dead and not reaped */
-    unsigned n_overdue;   /* how often `overdue` has fired */
+    struct watch *watch;       /* for crashes (watch.h); NULL = nothing does */
+    const char *watch_missing; /* why there is none, static; NULL = none is wanted */
+    struct timer overdue;      /* armed while it is dead and not reaped */
+    unsigned n_overdue;        /* how often `overdue` has fired */
     struct task reap;
     struct capture output; /* stdout and stderr; its tail outlives the process */
     bool level_prefix;     /* of SyslogLevelPrefix= */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,6 @@
 /* It is killed before any worker. */
 #define TRACE_OOM_SCORE 800
 
-static const char BUSY[] = "too many other processes were being looked at";
 static const char NOT_STARTED[] = "troupe-trace could not be started";
 static const char FAILED[] = "troupe-trace could not look at the process";
 static const char NO_MEMORY[] = "out of memory";
@@ -43,13 +43,32 @@ struct trace {
     bool released, killed;
     const struct trace_handler *handler; /* NULL = no caller waits */
     void *userdata;
-    struct death *death; /* to which the text goes; NULL = to the handler */
+    struct death *death;   /* to which the text goes; NULL = to the handler */
+    struct trace **holder; /* of a watcher: NULL once this is gone */
 };
+
+/* The keeper, this process's parent, gives what it has. */
+static bool keeper_may_trace(void)
+{
+    char path[32], text[4096];
+    const char *line;
+    ssize_t n = 0;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)getppid());
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0)
+        n = read(fd, text, sizeof(text) - 1);
+    text[n > 0 ? n : 0] = '\0';
+    line = strstr(text, "\nCapPrm:");
+    return line && strtoull(line + 8, NULL, 16) >> CAP_SYS_PTRACE & 1;
+}
 
 void tracer_init(struct tracer *tracer, const char *program)
 {
-    *tracer = (struct tracer){.program = access(program, X_OK) == 0 ? program : NULL};
+    *tracer = (struct tracer){.program = access(program, X_OK) == 0 ? program : NULL,
+                              .may_trace = keeper_may_trace()};
     list_init(&tracer->traces);
+    list_init(&tracer->watches);
 }
 
 static void trace_free(struct trace *trace)
@@ -64,6 +83,8 @@ static void trace_free(struct trace *trace)
     death_unref(trace->death);
     list_unlink(&trace->link);
     trace->context->tracer.n--;
+    if (trace->holder)
+        *trace->holder = NULL;
     free(trace);
 }
 
@@ -162,6 +183,10 @@ static void on_limit(struct timer *timer, usec_t now)
     struct trace *trace = list_entry(timer, struct trace, limit);
 
     (void)now;
+    if (trace->holder) {
+        finish(trace, NULL);
+        return;
+    }
     trace->killed = true;
     release(trace);
     if (trace->pid != 0)
@@ -171,7 +196,7 @@ static void on_limit(struct timer *timer, usec_t now)
 /* ---- the start ---- */
 
 /* A group has no more than remain free for all others. */
-static bool has_room(const struct tracer *tracer, const char *group)
+bool tracer_has_room(const struct tracer *tracer, const char *group)
 {
     size_t n = 0;
 
@@ -180,8 +205,8 @@ static bool has_room(const struct tracer *tracer, const char *group)
     return n < TRACES_MAX - tracer->n;
 }
 
-/* Makes the memory for the text. What a new process reports goes to its beginning. */
-static int open_output(void)
+/* What a new process reports goes to its beginning. */
+int trace_open_output(void)
 {
     _cleanup_close_ int fd = memfd_create("troupe-trace", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -193,15 +218,16 @@ static int open_output(void)
 }
 
 /* Of the worker's sandbox, only the capabilities: troupe-trace confines itself. */
-static struct sandbox trace_sandbox(const struct config_group *config)
+static struct sandbox trace_sandbox(const struct config_group *config, uint64_t more)
 {
     const bool ordinary = (config->user || config->group_name) && config->uid != 0;
+    const uint64_t bounding = config->sandbox ? config->sandbox->bounding
+                              : ordinary      ? 0
+                                              : UINT64_MAX;
 
     return (struct sandbox){
-        .bounding = config->sandbox ? config->sandbox->bounding
-                    : ordinary      ? 0
-                                    : UINT64_MAX,
-        .ambient = config->sandbox ? config->sandbox->ambient : 0,
+        .bounding = bounding | more,
+        .ambient = (config->sandbox ? config->sandbox->ambient : 0) | more,
         .no_new_privileges = true,
     };
 }
@@ -214,18 +240,41 @@ static struct sandbox trace_sandbox(const struct config_group *config)
         }                                                                                          \
     }
 
+static const struct spawn_rlimit LIMITS[] = {
+    LIMIT_TO(RLIMIT_CPU, TRACE_CPU_SEC), LIMIT_TO(RLIMIT_AS, TRACE_MEMORY),
+    LIMIT_TO(RLIMIT_DATA, TRACE_DATA), LIMIT_TO(RLIMIT_NOFILE, TRACE_FILES),
+    LIMIT_TO(RLIMIT_CORE, 0)};
+
+struct spawn_options trace_options(const struct config_group *config, uint64_t more,
+                                   struct sandbox *sandbox)
+{
+    static char *const no_variables[] = {NULL};
+
+    *sandbox = trace_sandbox(config, more);
+    return (struct spawn_options){
+        .environment = no_variables,
+        .cgroup_fd = -1,
+        .set_user = config->user || config->group_name,
+        .uid = config->uid,
+        .gid = config->gid,
+        .groups = config->groups,
+        .n_groups = config->n_groups,
+        .rlimits = LIMITS + 1,
+        .n_rlimits = ELEMENTS(LIMITS) - 1,
+        .sandbox = sandbox,
+        .set_oom_score_adjust = true,
+        .oom_score_adjust = TRACE_OOM_SCORE,
+    };
+}
+
 static int request(struct trace *trace, const struct process *process,
                    const struct config_group *config, const struct memory_crash *crash)
 {
     const struct spawn_fd fds[] = {{process->pidfd, TRACE_FD_PROCESS},
                                    {trace->release_fd, TRACE_FD_RELEASE},
                                    {trace->output_fd, TRACE_FD_OUTPUT}};
-    const struct spawn_rlimit limits[] = {
-        LIMIT_TO(RLIMIT_AS, TRACE_MEMORY), LIMIT_TO(RLIMIT_DATA, TRACE_DATA),
-        LIMIT_TO(RLIMIT_CPU, TRACE_CPU_SEC), LIMIT_TO(RLIMIT_NOFILE, TRACE_FILES),
-        LIMIT_TO(RLIMIT_CORE, 0)};
-    const struct sandbox sandbox = trace_sandbox(config);
-    static char *const no_variables[] = {NULL};
+    struct sandbox sandbox;
+    struct spawn_options options = trace_options(config, 0, &sandbox);
     char numbers[5][24];
     char *argv[7] = {(char *)trace->context->tracer.program};
     const uint64_t values[] = {(uint64_t)process->pid, crash ? crash->tid : 0,
@@ -236,25 +285,13 @@ static int request(struct trace *trace, const struct process *process,
         (void)snprintf(numbers[i], sizeof(numbers[i]), "%" PRIu64, values[i]);
         argv[i + 1] = numbers[i];
     }
-    return spawner_request(&trace->context->spawner, &trace->client,
-                           &(struct spawn_options){
-                               .argv = argv,
-                               .environment = no_variables,
-                               .fds = fds,
-                               .n_fds = ELEMENTS(fds),
-                               .rlimits = limits,
-                               .n_rlimits = ELEMENTS(limits),
-                               .report_fd = trace->output_fd,
-                               .cgroup_fd = -1,
-                               .set_user = config->user || config->group_name,
-                               .uid = config->uid,
-                               .gid = config->gid,
-                               .groups = config->groups,
-                               .n_groups = config->n_groups,
-                               .sandbox = &sandbox,
-                               .set_oom_score_adjust = true,
-                               .oom_score_adjust = TRACE_OOM_SCORE,
-                           });
+    options.argv = argv;
+    options.fds = fds;
+    options.n_fds = ELEMENTS(fds);
+    options.rlimits = LIMITS;
+    options.n_rlimits = ELEMENTS(LIMITS);
+    options.report_fd = trace->output_fd;
+    return spawner_request(&trace->context->spawner, &trace->client, &options);
 }
 
 static int begin(struct trace *trace, const struct process *process,
@@ -263,7 +300,7 @@ static int begin(struct trace *trace, const struct process *process,
     struct loop *loop = trace->context->loop;
     int r;
 
-    trace->output_fd = open_output();
+    trace->output_fd = trace_open_output();
     trace->release_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (trace->output_fd < 0 || trace->release_fd < 0)
         return -EMFILE;
@@ -274,19 +311,14 @@ static int begin(struct trace *trace, const struct process *process,
     return request(trace, process, config, crash);
 }
 
-int trace_start(struct trace **ret, struct process *process, const struct config_group *config,
-                const struct memory_crash *crash, const struct trace_handler *handler,
-                void *userdata, const char **ret_missing)
+/* Returns one that is listed, or -errno with the reason. */
+static int trace_new(struct trace **ret, struct process *process, const char **ret_missing)
 {
     struct tracer *tracer = &process->context->tracer;
     struct trace *trace;
-    int r;
 
-    *ret_missing = TRACE_NOT_INSTALLED;
-    if (!tracer->program)
-        return -ENOENT;
-    *ret_missing = BUSY;
-    if (!has_room(tracer, process->subject.group))
+    *ret_missing = TRACE_BUSY;
+    if (!tracer_has_room(tracer, process->subject.group))
         return -EBUSY;
     *ret_missing = NOT_STARTED;
     if (process->pid <= 0 || process->pidfd < 0)
@@ -294,13 +326,30 @@ int trace_start(struct trace **ret, struct process *process, const struct config
     trace = calloc(1, sizeof(*trace));
     if (!trace)
         return -ENOMEM;
-    trace->client.handler = &TRACE_SPAWNER;
     trace->context = process->context;
     trace->group = process->subject.group;
     trace->release_fd = trace->output_fd = -1;
     timer_init(&trace->limit, on_limit);
     list_push_back(&tracer->traces, &trace->link);
     tracer->n++;
+    *ret = trace;
+    return 0;
+}
+
+int trace_start(struct trace **ret, struct process *process, const struct config_group *config,
+                const struct memory_crash *crash, const struct trace_handler *handler,
+                void *userdata, const char **ret_missing)
+{
+    struct trace *trace;
+    int r;
+
+    *ret_missing = TRACE_NOT_INSTALLED;
+    if (!process->context->tracer.program)
+        return -ENOENT;
+    r = trace_new(&trace, process, ret_missing);
+    if (r < 0)
+        return r;
+    trace->client.handler = &TRACE_SPAWNER;
     r = begin(trace, process, config, crash);
     if (r < 0) {
         trace_free(trace);
@@ -310,6 +359,42 @@ int trace_start(struct trace **ret, struct process *process, const struct config
     trace->userdata = userdata;
     *ret = trace;
     return 0;
+}
+
+/* ---- by a watcher ---- */
+
+int trace_expect(struct trace **ret, struct process *process, int output_fd,
+                 const struct trace_handler *handler, void *userdata, const char **ret_missing)
+{
+    struct loop *loop = process->context->loop;
+    struct trace *trace;
+    int r = trace_new(&trace, process, ret_missing);
+
+    if (r < 0)
+        return r;
+    trace->output_fd = fcntl(output_fd, F_DUPFD_CLOEXEC, 3);
+    if (trace->output_fd < 0) {
+        trace_free(trace);
+        return -EMFILE;
+    }
+    timer_arm(loop_timers(loop), &trace->limit, usec_add(loop_now(loop), TRACE_LIMIT));
+    trace->handler = handler;
+    trace->userdata = userdata;
+    trace->holder = ret;
+    *ret = trace;
+    return 0;
+}
+
+void trace_release(struct trace *trace)
+{
+    if (trace)
+        release(trace);
+}
+
+void trace_end(struct trace *trace)
+{
+    if (trace)
+        finish(trace, NULL);
 }
 
 void trace_report_to(struct trace *trace, struct death *death)

@@ -19,11 +19,14 @@ struct death;
 struct trace;
 
 #define TRACE_NOT_INSTALLED "troupe-trace is not installed"
+#define TRACE_BUSY          "too many other processes were being looked at"
 
 struct tracer {
     const char *program; /* of troupe-trace; NULL = it is not installed */
+    bool may_trace;      /* the keeper has CAP_SYS_PTRACE */
     struct list traces;
     size_t n;
+    struct list watches; /* of watch.c */
 };
 
 struct trace_handler {
@@ -48,3 +51,22 @@ int trace_start(struct trace **ret, struct process *process, const struct config
 void trace_report_to(struct trace *trace, struct death *death);
 /* No further call. NULL allowed; returns NULL. */
 struct trace *trace_forget(struct trace *trace);
+
+/* ---- for watch.c ---- */
+
+/* Whether another process of the group may be looked at. */
+bool tracer_has_room(const struct tracer *tracer, const char *group);
+/* Like trace_start(), but a watcher looks, which writes to `output_fd` (borrowed). `*ret` becomes
+ * NULL when the trace is gone. */
+int trace_expect(struct trace **ret, struct process *process, int output_fd,
+                 const struct trace_handler *handler, void *userdata, const char **ret_missing);
+/* What the watcher has told: trace_end() if it will write no more. NULL allowed. */
+void trace_release(struct trace *trace);
+void trace_end(struct trace *trace);
+/* Arguments of a program that looks at processes with this configuration: its user, its
+ * capabilities and `more`, all limits but that of CPU time. `sandbox` and `ret` stay the caller's.
+ */
+struct spawn_options trace_options(const struct config_group *config, uint64_t more,
+                                   struct sandbox *sandbox);
+/* Makes the memory for struct trace_output. Returns its descriptor or -errno. */
+int trace_open_output(void);

@@ -6,6 +6,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,8 @@
 #define STOP_USEC       (100 * USEC_PER_MSEC)
 #define BLOCKED_USEC    (10 * USEC_PER_MSEC) /* if no others are left */
 #define STOP_PAUSE_NSEC 50000
+/* Of the processes that a worker has started, how many are considered. */
+#define FAMILY_MAX 16
 /* The bytes below the stack pointer that a function may use. */
 #define RED_ZONE 128
 #define PAGE     4096u
@@ -55,7 +58,19 @@ int target_open(struct target *ret, pid_t pid)
         .task = open_below(pid, "task", O_RDONLY | O_DIRECTORY),
         .root = open_below(pid, "root", O_PATH),
     };
-    return ret->mem < 0 || ret->maps < 0 || ret->task < 0 || ret->root < 0 ? -errno : 0;
+    if (ret->mem >= 0 && ret->maps >= 0 && ret->task >= 0 && ret->root >= 0)
+        return 0;
+    target_close(ret);
+    return -EACCES;
+}
+
+void target_close(struct target *target)
+{
+    close_fd(target->mem);
+    close_fd(target->maps);
+    close_fd(target->task);
+    close_fd(target->root);
+    (void)munmap(target->sample, sizeof(*target->sample));
 }
 
 bool target_read(const struct target *target, uint64_t address, void *ret, size_t size)
@@ -78,48 +93,114 @@ static size_t read_text(int directory, const char *path, char *buffer, size_t si
     return n > 0 ? (size_t)n : 0;
 }
 
-size_t target_children(const struct target *target, pid_t *ret, size_t max)
+/* ---- what /proc says ---- */
+
+/* Returns the last number of the line that begins so, or 0. */
+static uint64_t last_number(const char *text, const char *begin, int base)
 {
-    char path[32], text[512], *next = text;
+    const char *line = strstr(text, begin);
+    size_t i;
+
+    if (!line)
+        return 0;
+    i = strcspn(line + 1, "\n") + 1;
+    while (i > 0 && line[i - 1] != ' ' && line[i - 1] != '\t')
+        i--;
+    return strtoull(line + i, NULL, base);
+}
+
+static void take_name(const char *text, char ret[16])
+{
+    const char *line = strncmp(text, "Name:\t", 6) == 0 ? text + 6 : "";
+
+    (void)snprintf(ret, 16, "%.*s", (int)strcspn(line, "\n"), line);
+}
+
+bool facts_read(pid_t tid, struct facts *ret)
+{
+    char path[64], text[4096];
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+    if (read_text(AT_FDCWD, path, text, sizeof(text)) == 0)
+        return false;
+    take_name(text, ret->name);
+    ret->pid = (pid_t)last_number(text, "\nTgid:", 10);
+    ret->inner_pid = (pid_t)last_number(text, "\nNStgid:", 10);
+    ret->inner_tid = (pid_t)last_number(text, "\nNSpid:", 10);
+    ret->caught = last_number(text, "\nSigCgt:", 16);
+    ret->ignored = last_number(text, "\nSigIgn:", 16);
+    return true;
+}
+
+/* ---- processes ---- */
+
+size_t thread_children(pid_t pid, pid_t tid, pid_t *ret, size_t max)
+{
+    char path[64], text[4096], *next = text;
     size_t n = 0;
 
-    (void)snprintf(path, sizeof(path), "%d/children", (int)target->pid);
-    (void)read_text(target->task, path, text, sizeof(text));
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)tid);
+    (void)read_text(AT_FDCWD, path, text, sizeof(text));
     while (n < max) {
         char *end;
-        const long pid = strtol(next, &end, 10);
+        const long child = strtol(next, &end, 10);
         if (end == next || *end != ' ')
             break;
-        ret[n++] = (pid_t)pid;
+        ret[n++] = (pid_t)child;
         next = end;
     }
     return n;
 }
 
-/* ---- stopping ---- */
-
-/* Returns the last number of the line, or 0. */
-static pid_t last_number(const char *line)
+/* Lists the process and those that its main threads have started, itself first. */
+static size_t list_family(pid_t pid, pid_t *ret, size_t max)
 {
-    const size_t size = strcspn(line, "\n");
-    size_t i = size;
+    size_t n = 1;
 
-    while (i > 0 && line[i - 1] >= '0' && line[i - 1] <= '9')
-        i--;
-    return (pid_t)strtol(line + i, NULL, 10);
+    ret[0] = pid;
+    for (size_t i = 0; i < n && n < max; i++)
+        n += thread_children(ret[i], ret[i], ret + n, max - n);
+    return n;
 }
+
+/* The worker of commands, which waits for them, and the reader of their output. */
+static bool is_their_worker(pid_t pid)
+{
+    struct facts facts;
+
+    return facts_read(pid, &facts) &&
+           (strcmp(facts.name, "troupe-exec") == 0 || strcmp(facts.name, "exec-reader") == 0);
+}
+
+int targets_open(struct target *targets, pid_t pid, bool family)
+{
+    pid_t pids[FAMILY_MAX];
+    const size_t n_pids = list_family(pid, pids, family ? FAMILY_MAX : 1);
+    size_t n = 0;
+    int r = -ESRCH;
+
+    for (unsigned pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < n_pids && n < SAMPLE_TARGETS_MAX; i++) {
+            if (is_their_worker(pids[i]) != (pass == 1))
+                continue;
+            r = target_open(&targets[n], pids[i]);
+            n += r == 0;
+        }
+    return n > 0 ? (int)n : r;
+}
+
+/* ---- stopping ---- */
 
 static void describe_thread(const struct target *target, struct sample_thread *thread)
 {
     char path[32], text[2048];
-    const char *line;
 
     (void)snprintf(path, sizeof(path), "%d/status", (int)thread->tid);
     (void)read_text(target->task, path, text, sizeof(text));
-    line = strncmp(text, "Name:\t", 6) == 0 ? text + 6 : "";
-    (void)snprintf(thread->name, sizeof(thread->name), "%.*s", (int)strcspn(line, "\n"), line);
-    line = strstr(text, "\nNSpid:");
-    thread->inner_tid = line ? last_number(line + 1) : thread->tid;
+    take_name(text, thread->name);
+    thread->inner_tid = (pid_t)last_number(text, "\nNSpid:", 10);
+    if (thread->inner_tid == 0)
+        thread->inner_tid = thread->tid;
     thread->blocked = strstr(text, "\nState:\tD");
 }
 
@@ -198,17 +279,20 @@ static void take_context(const ucontext_t *from, struct registers *ret)
 }
 #endif
 
-/* Returns whether the thread has stopped, or ended. */
+/* Returns whether the thread has stopped, or ended. The stop stays: with it, a signal that the
+ * thread is about to get. */
 static bool has_stopped(struct sample_thread *thread)
 {
     struct user_regs_struct registers;
     struct iovec part = {.iov_base = &registers, .iov_len = sizeof(registers)};
-    int status;
+    siginfo_t info = {0};
 
-    if (waitpid(thread->tid, &status, __WALL | WNOHANG) != thread->tid)
+    if (waitid(P_PID, (id_t)thread->tid, &info, WSTOPPED | WEXITED | WNOWAIT | WNOHANG | __WALL) <
+            0 ||
+        info.si_pid != thread->tid)
         return false;
     thread->stopped =
-        WIFSTOPPED(status) &&
+        (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED) &&
         ptrace(PTRACE_GETREGSET, thread->tid, (void *)(uintptr_t)NT_PRSTATUS, &part) == 0 &&
         part.iov_len == sizeof(registers);
     if (thread->stopped)
@@ -225,8 +309,9 @@ static int stop_threads(struct sample *sample, usec_t now)
 
     for (size_t i = 0; i < sample->n_threads; i++) {
         const pid_t tid = sample->threads[i].tid;
-        seized[i] =
-            ptrace(PTRACE_SEIZE, tid, 0, 0) == 0 && ptrace(PTRACE_INTERRUPT, tid, 0, 0) == 0;
+        /* EPERM: it is traced, perhaps by this process. */
+        seized[i] = (ptrace(PTRACE_SEIZE, tid, 0, 0) == 0 || errno == EPERM) &&
+                    ptrace(PTRACE_INTERRUPT, tid, 0, 0) == 0;
         n += seized[i];
         n_blocked += seized[i] && sample->threads[i].blocked;
     }
@@ -253,9 +338,10 @@ static void copy_context(const struct target *target, const struct hints *hints,
     ucontext_t context;
 
     if (hints->crashed == 0 || thread->inner_tid != hints->crashed ||
-        !target_read(target, hints->context, &context, sizeof(context)))
+        (hints->context != 0 && !target_read(target, hints->context, &context, sizeof(context))))
         return;
-    take_context(&context, &thread->registers);
+    if (hints->context != 0)
+        take_context(&context, &thread->registers);
     thread->crashed = thread->stopped = true;
 }
 
@@ -372,22 +458,43 @@ static void copy_target(const struct target *target, const struct hints *hints)
     sample->complete = true;
 }
 
-int sample_take(struct target *targets, size_t n, const struct hints *hints)
+/* Those for this process. */
+static const struct hints *hints_for(const struct target *target, const struct hints *hints)
+{
+    static const struct hints none;
+
+    return target->pid == hints->pid ? hints : &none;
+}
+
+int sample_stop(struct target *targets, size_t n, const struct hints *hints)
 {
     const usec_t now = clock_now();
-    int r = -ESRCH;
+    int r = -ESRCH, error;
 
     for (size_t i = 0; i < n; i++) {
-        list_threads(&targets[i], i == 0 ? hints->crashed : 0);
+        const struct hints *own = hints_for(&targets[i], hints);
+        list_threads(&targets[i], own->crashed);
+        error = stop_threads(targets[i].sample, now);
         /* The registers of a thread that crashes are in its memory. */
-        if (stop_threads(targets[i].sample, now) == 0 || (i == 0 && hints->context != 0))
-            r = 0;
-        else if (i == 0)
-            return -errno;
+        r = error == 0 || own->context != 0 ? 0 : r < 0 ? error : r;
     }
-    if (r == 0)
-        r = confine();
-    for (size_t i = 0; r == 0 && i < n; i++)
-        copy_target(&targets[i], i == 0 ? hints : &(struct hints){0});
     return r;
+}
+
+void sample_copy(struct target *targets, size_t n, const struct hints *hints)
+{
+    for (size_t i = 0; i < n; i++)
+        copy_target(&targets[i], hints_for(&targets[i], hints));
+}
+
+void sample_await(pid_t pid, usec_t limit)
+{
+    const usec_t until = usec_add(clock_now(), limit);
+    const struct timespec pause = {.tv_nsec = 100000};
+
+    while (waitpid(pid, NULL, WNOHANG) != pid) {
+        if (clock_now() >= until)
+            (void)kill(pid, SIGKILL);
+        (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+    }
 }

@@ -8,6 +8,7 @@
  * unwind.h works on the copy. Everything in it but the registers is hostile.
  */
 
+#include "shared/base/clock.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -91,10 +92,12 @@ struct target {
     struct sample *sample;     /* shared with the process that takes it */
 };
 
-/* A worker's own word, which may be wrong: the thread that crashed, the ucontext_t of its signal,
- * and the interpreter's _PyRuntime and Py_Version. 0 = none. */
+/* A worker's own word, which may be wrong: the process, its thread that crashed, the ucontext_t of
+ * its signal, and the interpreter's _PyRuntime and Py_Version. 0 = none; without a context, the
+ * crashed thread is stopped at its signal. */
 struct hints {
-    pid_t crashed;
+    pid_t pid;
+    pid_t crashed; /* in the PID namespace of the process */
     uint64_t context;
     uint64_t python;
     uint32_t python_version;
@@ -102,12 +105,32 @@ struct hints {
 
 /* Opens the process's files, and makes room for its sample. Returns 0 or -errno. */
 int target_open(struct target *ret, pid_t pid);
-/* Lists children of the process. Returns their number. */
-size_t target_children(const struct target *target, pid_t *ret, size_t max);
+void target_close(struct target *target);
+/* Opens the process and, with `family`, those that it has started, as far as they permit it, up to
+ * SAMPLE_TARGETS_MAX. Processes of troupe-exec come last: what matters is its command. Returns the
+ * number, or -errno if none could be opened. */
+int targets_open(struct target *targets, pid_t pid, bool family);
+/* Lists the children that a thread has started. Returns their number. */
+size_t thread_children(pid_t pid, pid_t tid, pid_t *ret, size_t max);
 
-/* Stops all threads of the targets, confines this process, and copies. The end of this process lets
- * the threads go on. Returns 0 or -errno. */
-int sample_take(struct target *targets, size_t n, const struct hints *hints);
+/* Of a process, from /proc/PID/status. */
+struct facts {
+    char name[16];
+    pid_t pid;                  /* of its process */
+    pid_t inner_pid, inner_tid; /* in the PID namespace of that */
+    uint64_t caught, ignored;   /* signals: bit 0 is signal 1 */
+};
+/* Returns false if there is no such thread. */
+bool facts_read(pid_t tid, struct facts *ret);
+
+/* Stops all threads of the targets that this process does not trace yet, or that run, and reads
+ * their registers. What has stopped is still there to be waited for. Returns 0, or -errno if none
+ * has been stopped. */
+int sample_stop(struct target *targets, size_t n, const struct hints *hints);
+/* Copies from the stopped targets, after confine(). */
+void sample_copy(struct target *targets, size_t n, const struct hints *hints);
+/* Waits for a child of this process, and kills it after `limit`. */
+void sample_await(pid_t pid, usec_t limit);
 
 /* Gives up all capabilities, and all system calls but those that read, work on memory, and end the
  * process; opening is possible for reading only, and relative to a directory that is open. Returns

@@ -9,10 +9,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define LINE_SIZE 1024
+
+/* Text of bounded size that takes no more once it is full; see struct trace_output. */
+struct trace_text {
+    char *data;
+    uint32_t *size; /* shared with the supervisor: what is there if this process is killed counts */
+    size_t max;
+};
 
 struct unwinder {
     const struct target *target;
@@ -104,7 +113,7 @@ static const char *base_name(const char *path)
  */
 static int own_files = -1, debug_files = -1;
 
-void unwind_prepare(void)
+static void prepare(void)
 {
     own_files = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     debug_files = open("/usr/lib/debug/.build-id", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -417,7 +426,7 @@ static void unwind_thread(Dwfl *dwfl, struct unwinder *unwinder)
         write_python(unwinder);
 }
 
-void unwind(const struct target *target, int vdso, struct trace_text *text)
+static void unwind(const struct target *target, int vdso, struct trace_text *text)
 {
     struct unwinder unwinder = {.target = target, .text = text};
     Dwfl *dwfl = dwfl_begin(&CALLBACKS);
@@ -433,4 +442,32 @@ void unwind(const struct target *target, int vdso, struct trace_text *text)
             if (unwinder.thread->crashed == (pass == 0))
                 unwind_thread(dwfl, &unwinder);
         }
+}
+
+/* The library reads files only. */
+static int vdso_file(const struct sample *sample)
+{
+    const int fd = memfd_create("vdso", MFD_CLOEXEC);
+
+    if (fd >= 0 && write(fd, sample->vdso, sample->vdso_size) < 0)
+        return close_fd(fd);
+    return fd;
+}
+
+int unwind_all(const struct target *targets, size_t n, struct trace_output *output)
+{
+    struct trace_text text = {
+        .data = output->text, .size = &output->size, .max = sizeof(output->text)};
+    int files[SAMPLE_TARGETS_MAX];
+    int r;
+
+    (void)setpriority(PRIO_PROCESS, 0, 10); /* nobody waits for it */
+    for (size_t i = 0; i < n; i++)
+        files[i] = vdso_file(targets[i].sample);
+    prepare();
+    r = confine();
+    for (size_t i = 0; r == 0 && i < n; i++)
+        if (targets[i].sample->complete)
+            unwind(&targets[i], files[i], &text);
+    return r;
 }

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
+#include "shared/protocol/trace.h"
 #include "supervisor/trace/sample.h"
 
-/* Text of bounded size that takes no more once it is full; see struct trace_output. */
-struct trace_text {
-    char *data;
-    uint32_t *size; /* shared with the supervisor: what is there if this process is killed counts */
-    size_t max;
-};
-
-/* Opens what unwind() needs of this process. To be called before confine(). */
-void unwind_prepare(void);
-/* Unwinds the threads of a sample, the one that crashed first, and appends them. Reads files of the
- * process, any of which may be hostile or never answer. */
-void unwind(const struct target *target, int vdso, struct trace_text *text);
+/* Confines this process, unwinds the threads of the samples, those that crashed first, and writes
+ * them. Reads files of the processes, any of which may be hostile or never answer. Returns 0 or
+ * -errno. */
+int unwind_all(const struct target *targets, size_t n, struct trace_output *output);

@@ -14,7 +14,7 @@ import unittest
 import zlib
 from pathlib import Path
 
-from troupe import BUILD, LIMIT, SANITIZED, TestCase, can_mount, helper, ini
+from troupe import BUILD, LIMIT, SANITIZED, TROUPE_EXEC, TestCase, can_mount, helper, ini
 
 TRACE = os.path.join(BUILD, "troupe-trace")
 CRASHER = helper("workers/crasher")
@@ -22,6 +22,7 @@ OUTPUT = 65536
 COUNT = int(os.environ.get("TESTS_STACKS", 0))
 CRASHES = {"null": "SIGSEGV", "jump": "SIGSEGV", "overflow": "SIGSEGV", "heap": "SIGABRT", "bus": "SIGBUS",
            "division": "SIGFPE", "handler": "SIGSEGV", "thread": "SIGSEGV"}
+COMMANDS = {**CRASHES, "abort": "SIGABRT", "child": "SIGSEGV"}
 HANGS = ("call", "lock", "loop")
 
 # Forges an interpreter of Python 3.13 with one thread and one frame, each of which follows itself.
@@ -57,8 +58,17 @@ def threads(text):
     return ret
 
 
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(pid) for pid in file.read().split()]
+
+
 def all_known(deaths):
     return all("stack" in death or "stack_missing" in death for death in deaths)
+
+
+def planted(how):
+    return "planted_null" if how in ("thread", "child") else f"planted_{how}"
 
 
 def functions(thread):
@@ -182,14 +192,9 @@ class Program(TestCase):
         self.assertTrue(any("planted_call" in functions(thread) for thread in threads(text)), text)
 
 
-@unittest.skipUnless(os.path.exists(TRACE), "needs libdw")
-@unittest.skipIf(SANITIZED, "the sanitizer handles these signals")
-class Crashes(TestCase):
-    def setUp(self):
-        self.s = self.started({"crasher": ini(CRASHER, Worker={"TimeoutStopSec": "200ms"}, Jobs={"MaxRetries": 0})})
-
+class Deaths(TestCase):
     def death(self, how, **options):
-        """The report of a worker that died of this, once its stacks have come, or are known to be missing."""
+        """The report of a worker or command that died of this, once its stacks have come, or are known to be missing."""
         job = self.s.create("crasher", how, **options)
         self.s.until(lambda: self.s.job(job)["state"] == "dead")
 
@@ -203,13 +208,30 @@ class Crashes(TestCase):
         """Like death(), with stacks: a machine under load may be too slow for the time that a worker waits."""
         return self.s.until(lambda: (lambda death: death if death.get("top") else None)(self.death(how, **options)))
 
+    def measure(self, hows):
+        right = collections.Counter()
+        missing = collections.Counter()
+        for how in hows:
+            for _ in range(COUNT):
+                death = self.death(how, **({"timeout_usec": 100_000} if how in HANGS else {}))
+                right[how] += death.get("top", "").startswith(planted(how))
+                missing[death.get("stack_missing") or ("" if "top" in death else "no function")] += 1
+        print(right, missing, file=sys.stderr)
+        self.assertGreaterEqual(right.total(), 0.99 * COUNT * len(right))
+
+
+@unittest.skipUnless(os.path.exists(TRACE), "needs libdw")
+@unittest.skipIf(SANITIZED, "the sanitizer handles these signals")
+class Crashes(Deaths):
+    def setUp(self):
+        self.s = self.started({"crasher": ini(CRASHER, Worker={"TimeoutStopSec": "200ms"}, Jobs={"MaxRetries": 0})})
+
     def test_X1_a_crash_is_reported_with_its_function_file_and_line(self):
         for how, signal in CRASHES.items():
             with self.subTest(how=how):
                 death = self.seen(how)
                 self.assertEqual((death["cause"], death["signal"]), ("signal", signal))
-                function = "planted_null" if how == "thread" else f"planted_{how}"
-                self.assertRegex(death["top"], rf"^{function}, crasher\.c:\d+$")
+                self.assertRegex(death["top"], rf"^{planted(how)}, crasher\.c:\d+$")
                 self.assertIn(f"in {death['top']}", self.s.ctl("why", death["job"], check=True).stdout)
                 self.assertIn(death["top"], self.s.ctl("deaths", "crasher", check=True).stdout)
                 first = death["stack"][0]
@@ -252,6 +274,14 @@ class Crashes(TestCase):
                 self.assertRegex(self.seen("null")["top"], r"^planted_null, crasher\.c:\d+$")
                 self.assertIn("crasher.c:", self.seen("loop", timeout_usec=100_000)["top"])
 
+    def test_X1_a_command_that_hangs_is_found_without_crash_stacks(self):
+        for user in (None, "nobody") if os.getuid() == 0 else (None,):
+            self.s = self.started({"crasher": commands(user=user, crash_stacks="no")})
+            for how in HANGS:
+                with self.subTest(how=how, user=user):
+                    self.s.wait_worker("crasher/0", "idle")
+                    self.assertRegex(self.seen(how, timeout_usec=300_000)["top"], rf"^planted_{how}, crasher\.c:\d+$")
+
     def test_X1_when_many_die_at_once_the_others_reports_say_so(self):
         self.s = self.started({"crasher": ini(CRASHER, Pool={"Size": 24}, Jobs={"MaxRetries": 0})})
         jobs = [self.s.create("crasher", "call", timeout_usec=300_000) for _ in range(24)]
@@ -291,16 +321,128 @@ class Crashes(TestCase):
 
     @unittest.skipUnless(COUNT, "only with TESTS_STACKS=N, for N deaths of each kind")
     def test_X1_the_rate(self):
-        right = collections.Counter()
-        missing = collections.Counter()
-        for how in (*CRASHES, *HANGS):
-            for _ in range(COUNT):
-                death = self.death(how, **({"timeout_usec": 100_000} if how in HANGS else {}))
-                function = "planted_null" if how == "thread" else f"planted_{how}"
-                right[how] += death.get("top", "").startswith(function)
-                missing[death.get("stack_missing") or ("" if "top" in death else "no function")] += 1
-        print(right, missing, file=sys.stderr)
-        self.assertGreaterEqual(right.total(), 0.99 * COUNT * len(right))
+        self.measure((*CRASHES, *HANGS))
+
+
+def commands(sandbox=None, user=None, command=f"{CRASHER} {{}}", crash_stacks="yes"):
+    return ini(f"{TROUPE_EXEC} -- {command}", Group={"User": user} if user else {}, Sandbox=sandbox or {},
+               Worker={"CrashStacks": crash_stacks, "TimeoutStopSec": "200ms"}, Jobs={"MaxRetries": 0})
+
+
+def tracer_of(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        return int(next(line for line in file if line.startswith("TracerPid:")).split()[1])
+
+
+@unittest.skipUnless(os.path.exists(TRACE), "needs libdw")
+@unittest.skipIf(SANITIZED, "the sanitizer handles these signals")
+class Commands(Deaths):
+    """CrashStacks=yes"""
+
+    def begin(self, **groups):
+        self.s = self.started(groups or {"crasher": commands()})
+        self.s.wait_worker("crasher/0", "idle")
+        self.s.until(self.tracer)
+
+    def tracer(self):
+        return tracer_of(self.s.worker("crasher/0")["pid"])
+
+    def test_X1_a_command_or_a_process_of_it_that_crashes_is_reported_with_its_function_file_and_line(self):
+        self.begin()
+        for how, signal in COMMANDS.items():
+            with self.subTest(how=how):
+                death = self.death(how)
+                self.assertEqual((death["cause"], death.get("signal")), ("signal", signal))
+                self.assertRegex(death["top"], rf"^{planted(how)}, crasher\.c:\d+$")
+                self.assertEqual(death["command"], "crasher" if how == "child" else f"{CRASHER} {{}}")
+                self.assertEqual(death["stack"][0]["state"], "crashed")
+                self.assertEqual(len(death["stack"]), 2 if how == "thread" else 1)
+                self.assertIn(f"in {death['top']}", self.s.ctl("why", death["job"], check=True).stdout)
+
+    @unittest.skipUnless(os.getuid() == 0, "needs another user")
+    def test_X2_a_command_of_another_user_is_found_in_its_sandbox(self):
+        for sandbox in {}, {"Profile": "strict"}:
+            with self.subTest(sandbox=sandbox):
+                self.begin(crasher=commands(sandbox, "nobody"))
+                self.assertRegex(self.death("null")["top"], r"^planted_null, crasher\.c:\d+$")
+                self.assertRegex(self.death("child")["top"], r"^planted_null, crasher\.c:\d+$")
+                capabilities = {line for line in open(f"/proc/{self.tracer()}/status", encoding="utf-8") if line.startswith("CapPrm")}
+                self.assertEqual(capabilities, {"CapPrm:\t0000000000000000\n"})
+
+    def test_X1_a_command_that_hangs_is_looked_at_before_it_is_killed(self):
+        self.begin()
+        for how in HANGS:
+            with self.subTest(how=how):
+                self.assertRegex(self.seen(how, timeout_usec=300_000)["top"], rf"^planted_{how}, crasher\.c:\d+$")
+                self.s.until(self.tracer)
+
+    def test_X3_a_command_is_found_while_it_is_watched_and_goes_on(self):
+        self.begin(crasher=commands(command="/bin/sh -c 'sleep 1; exec {} null'".format(CRASHER)))
+        job = self.s.create("crasher")
+        self.s.until(lambda: self.s.job(job).get("started_at"))
+        stack = self.s.until(lambda: (lambda reply: reply if "sleep" in str(reply) else None)(
+            self.s.call("io.troupe.Supervisor.GetStack", job=job)))["stack"]
+        self.assertIn("sleep", {thread["name"] for thread in stack})
+        self.s.until(lambda: self.s.job(job)["state"] == "dead")
+        self.s.until(lambda: self.s.call("ListDeaths")["deaths"][0].get("top", "").startswith("planted_null"))
+
+    def test_X1_a_handler_of_the_command_has_its_effect(self):
+        script = "import os, signal; signal.signal(signal.SIGSEGV, lambda *_: os._exit(0)); os.kill(os.getpid(), signal.SIGSEGV)"
+        self.begin(crasher=commands(command=f'{sys.executable} -c "{script}"'))
+        self.assertEqual(self.s.do("crasher")["state"], "succeeded")
+        self.assertEqual(self.s.call("ListDeaths")["deaths"], [])
+
+    def test_X2_the_death_of_the_watcher_changes_nothing_for_the_command(self):
+        self.begin(crasher=commands(command="/bin/sleep 1"))
+        job = self.s.create("crasher")
+        self.s.until(lambda: self.s.job(job).get("started_at"))
+        os.kill(self.tracer(), 9)
+        self.s.until(lambda: not self.tracer())
+        self.s.until(lambda: self.s.job(job)["state"] == "succeeded")
+
+    def test_X2_of_processes_without_end_a_bounded_number_is_watched(self):
+        self.begin(crasher=commands(command="/bin/sh -c 'for i in $(seq 300); do sleep 1000 & done; wait'"))
+        job = self.s.create("crasher")
+        shell = self.s.until(lambda: next(iter(self.commands()), None))
+        children = self.s.until(lambda: (lambda pids: pids if len(pids) == 300 else None)(children_of(shell)))
+        watched = sum(tracer_of(pid) != 0 for pid in children)
+        self.assertLess(watched, 256)
+        self.assertGreater(watched, 200)
+        self.s.call("Cancel", id=job)
+        self.s.until(lambda: self.s.job(job)["state"] == "cancelled")
+
+    def commands(self):
+        for pid in children_of(self.s.worker("crasher/0")["pid"]):
+            with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+                if file.read() == "sh\n":
+                    yield pid
+
+    def test_X1_after_an_upgrade_and_a_crash_of_the_supervisor_commands_are_watched(self):
+        for end in self.upgrade, lambda: self.s.crash():
+            self.begin(crasher=commands(command="/bin/sh -c 'while [ ! -e {} ]; do sleep 0.1; done; exec %s null'" % CRASHER))
+            go = self.s.path("go")
+            job = self.s.create("crasher", go)
+            self.s.until(lambda: self.s.job(job).get("started_at"))
+            before = self.tracer()
+            end()
+            self.s.until(lambda: self.tracer() not in (0, before))
+            open(go, "w", encoding="utf-8").close()
+            self.s.until(lambda: self.s.job(job)["state"] == "dead")
+            self.s.until(lambda: self.s.call("ListDeaths")["deaths"][0].get("top", "").startswith("planted_null"))
+
+    def upgrade(self):
+        self.s.ctl("upgrade", check=True)
+
+    def test_X1_a_service_that_crashes_at_any_time_is_found(self):
+        self.s = self.started({"service": ini(f"{CRASHER} null", Group={"Type": "service"}, Worker={"CrashStacks": "yes"},
+                                              Restart={"Restart": "no"})})
+        death = self.s.until(lambda: (lambda deaths: deaths[0] if deaths and all_known(deaths) else None)(self.s.call("ListDeaths")["deaths"]))
+        self.assertRegex(death.get("top", death.get("stack_missing")), r"^planted_null, crasher\.c:\d+$")
+
+    @unittest.skipUnless(COUNT, "only with TESTS_STACKS=N, for N deaths of each kind")
+    def test_X1_the_rate(self):
+        self.begin()
+        self.measure(COMMANDS)
 
 
 @unittest.skipIf(SANITIZED, "the sanitizer handles these signals")

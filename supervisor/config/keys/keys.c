@@ -180,6 +180,7 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_WORKER("TimeoutStartSec", TIMEOUT, timeout_start), LIVE, DEFAULT("30s"), TIME_OR_INFINITY},
     {IN_WORKER("TimeoutStopSec", TIMEOUT, timeout_stop), LIVE, DEFAULT("10s"), TIME_OR_INFINITY},
     {IN_WORKER("WatchdogSec", TIMEOUT, watchdog), DEFAULT("infinity"), TIME_OR_INFINITY},
+    {IN_WORKER("CrashStacks", BOOL, crash_stacks), DEFAULT("no"), .allowed = "no, yes"},
     {IN_WORKER("KillSignal", SIGNAL, kill_signal), LIVE, DEFAULT("SIGTERM"),
      .allowed = "the name or number of a signal, such as SIGINT, TERM, 15, RTMIN+3"},
     {IN_WORKER("ReloadSignal", SIGNAL, reload_signal), LIVE,

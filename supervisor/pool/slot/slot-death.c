@@ -108,8 +108,7 @@ static void slot_tell_death(struct slot *slot, struct death *death)
               death->job[0] ? ", in hand: job " : "", death->job);
 }
 
-/* Keeps the report and emits its event. */
-static void slot_publish_report(struct slot *slot, struct death *death)
+void slot_publish_report(struct slot *slot, struct death *death)
 {
     bool expected = death->cause == DEATH_STOP;
     /* The report of a predecessor, which is about to be freed, goes to the member. */
@@ -192,6 +191,20 @@ static void slot_describe_crash(struct slot *slot, const struct protocol_crashed
     slot_describe(slot, death);
 }
 
+struct death *slot_report_crash(struct slot *slot, const struct watch_crash *crash)
+{
+    struct death *death = slot_new_report(slot);
+
+    if (!death)
+        return NULL;
+    (void)snprintf(death->command, sizeof(death->command), "%s", crash->name);
+    death->pid = crash->inner_pid;
+    death->exit = (struct spawn_exit){.signalled = true, .code = crash->signal};
+    death->cause = DEATH_SIGNAL;
+    slot_describe(slot, death);
+    return death;
+}
+
 int slot_on_crashed(struct slot *slot, const struct ring_record *record)
 {
     struct protocol_crashed crashed;
@@ -216,6 +229,7 @@ int slot_on_crashed(struct slot *slot, const struct ring_record *record)
     if (!death)
         return 0;
     slot_describe_crash(slot, &crashed, death);
+    slot_trace_claim(slot, death);
     job->crash = (uint8_t)death->cause;
     slot_hand_update(slot, job);
     slot_publish_report(slot, death);

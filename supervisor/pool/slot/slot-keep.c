@@ -315,8 +315,10 @@ static int adopt_worker(struct slot *slot, struct held *held)
             slot_hand_lose(slot, slot->worker.endpoint.channel.mine.fd);
         slot_close_endpoint(slot);
         notify_server_deinit(&slot->worker.notify);
-    } else if (!slot->worker.process.ended)
+    } else if (!slot->worker.process.ended) {
         adopt_submits(slot);
+        slot_trace_watch(slot, true);
+    }
     return r;
 }
 

@@ -159,6 +159,12 @@ void slot_action_reap(struct slot *slot);
 /* Handles PROTOCOL_CRASHED. Returns 0 or -EBADMSG. */
 int slot_on_crashed(struct slot *slot, const struct ring_record *record);
 
+/* Returns a report of a process that the worker runs and that is about to die of this; the caller
+ * owns one reference. NULL when out of memory. */
+struct death *slot_report_crash(struct slot *slot, const struct watch_crash *crash);
+/* Keeps the report and emits its event. */
+void slot_publish_report(struct slot *slot, struct death *death);
+
 /* ---- slot-health.c ---- */
 
 /* The worker has done some work. */

@@ -197,6 +197,7 @@ static int slot_launch(struct slot *slot, const struct spawn_fd *fds, size_t n_f
     };
 
     slot_keep_config(slot);
+    slot_trace_watch(slot, false);
     return process_start(&slot->worker.process, &options, &SLOT_PROCESS, ret_step);
 }
 

@@ -72,11 +72,20 @@ static void on_ended(void *userdata, char *text, size_t size, const char *missin
 
 static const struct trace_handler HANDLER = {.released = on_released, .ended = on_ended};
 
+static int start(struct slot *slot, struct trace **ret, const struct memory_crash *crash,
+                 const struct trace_handler *handler, void *userdata, const char **ret_missing)
+{
+    struct process *process = &slot->worker.process;
+
+    if (watch_is_attached(process))
+        return watch_look(ret, process, crash, handler, userdata, ret_missing);
+    return trace_start(ret, process, slot->pool->config, crash, handler, userdata, ret_missing);
+}
+
 static bool look(struct slot *slot, const struct memory_crash *crash)
 {
     slot->trace.taken = true;
-    return trace_start(&slot->trace.trace, &slot->worker.process, slot->pool->config, crash,
-                       &HANDLER, slot, &slot->trace.missing) == 0;
+    return start(slot, &slot->trace.trace, crash, &HANDLER, slot, &slot->trace.missing) == 0;
 }
 
 void slot_trace_want(struct slot *slot)
@@ -124,8 +133,7 @@ int slot_trace_now(struct slot *slot, struct trace **ret, const struct trace_han
 {
     const struct memory_crash hints = read_hints(slot);
 
-    return trace_start(ret, &slot->worker.process, slot->pool->config, &hints, handler, userdata,
-                       ret_missing);
+    return start(slot, ret, &hints, handler, userdata, ret_missing);
 }
 
 bool slot_trace_first(struct slot *slot, void (*then)(struct slot *slot))
@@ -143,26 +151,102 @@ bool slot_trace_first(struct slot *slot, void (*then)(struct slot *slot))
     return true;
 }
 
-/* ---- for the slot ---- */
+/* ---- crashes that a watcher tells of ---- */
 
-void slot_trace_init(struct slot *slot)
+static void on_crash_released(void *userdata)
 {
-    timer_init(&slot->trace.timer, on_timer);
+    (void)userdata;
 }
 
-void slot_trace_reset(struct slot *slot)
+static void on_crash_ended(void *userdata, char *text, size_t size, const char *missing)
 {
-    slot_trace_cancel(slot);
-    slot->trace.trace = trace_forget(slot->trace.trace);
-    free(slot->trace.text);
-    slot->trace.text = NULL;
-    slot->trace.size = 0;
-    slot->trace.missing = NULL;
-    slot->trace.taken = false;
-    slot->trace.signal = 0;
+    struct slot_crash *crash = &((struct slot *)userdata)->trace.crash;
+
+    crash->trace = NULL;
+    crash->text = text;
+    crash->size = size;
+    crash->missing = missing;
 }
 
-/* Whether it died of a signal of which libtroupe would have told. */
+static const struct trace_handler CRASH_HANDLER = {.released = on_crash_released,
+                                                   .ended = on_crash_ended};
+
+static void forget_crash(struct slot *slot)
+{
+    struct slot_crash *crash = &slot->trace.crash;
+
+    trace_forget(crash->trace);
+    free(crash->text);
+    *crash = (struct slot_crash){0};
+}
+
+/* Moves what is known of the crash to the report. */
+static void give_crash(struct slot *slot, struct death *death)
+{
+    struct slot_crash *crash = &slot->trace.crash;
+
+    if (crash->trace)
+        trace_report_to(crash->trace, death);
+    else
+        death_set_stack(death, crash->text, crash->size, crash->missing);
+    *crash = (struct slot_crash){0};
+}
+
+static bool is_of(const struct slot_crash *crash, const struct death *death)
+{
+    return crash->what.pid != 0 && death->exit.signalled &&
+           crash->what.signal == death->exit.code &&
+           (crash->what.inner_pid == death->pid || crash->what.pid == death->pid);
+}
+
+/* The worker's own death has a report anyway. */
+static void settle(struct slot *slot)
+{
+    const struct slot_crash *crash = &slot->trace.crash;
+    struct death *death;
+
+    if (crash->what.pid == 0 || crash->what.pid == slot->worker.process.pid)
+        return;
+    death = slot_report_crash(slot, &crash->what);
+    if (!death) {
+        forget_crash(slot);
+        return;
+    }
+    give_crash(slot, death);
+    slot_publish_report(slot, death);
+    death_unref(death);
+}
+
+static void on_crashed(void *userdata, const struct watch_crash *what, struct trace *trace,
+                       const char *missing)
+{
+    struct slot *slot = userdata;
+
+    settle(slot);
+    forget_crash(slot);
+    slot->trace.crash = (struct slot_crash){.what = *what, .trace = trace, .missing = missing};
+    if (slot->n_jobs == 0)
+        settle(slot); /* no report of a worker follows */
+}
+
+static const struct watch_handler WATCH_HANDLER = {.crashed = on_crashed, .trace = &CRASH_HANDLER};
+
+void slot_trace_watch(struct slot *slot, bool runs)
+{
+    if (!slot->pool->config->crash_stacks)
+        return;
+    watch_start(&slot->worker.process, slot->pool->config, &WATCH_HANDLER, slot);
+    if (runs)
+        watch_attach(&slot->worker.process);
+}
+
+void slot_trace_settle(struct slot *slot)
+{
+    watch_catch_up(&slot->worker.process);
+    settle(slot);
+}
+
+/* Whether it died of a signal of which libtroupe, or the watcher, would have told. */
 static bool has_crashed(const struct death *death)
 {
     switch (death->exit.signalled ? death->exit.code : 0) {
@@ -177,10 +261,46 @@ static bool has_crashed(const struct death *death)
     }
 }
 
+void slot_trace_claim(struct slot *slot, struct death *death)
+{
+    const char *missing = watch_missing(&slot->worker.process);
+
+    watch_catch_up(&slot->worker.process);
+    if (is_of(&slot->trace.crash, death))
+        give_crash(slot, death);
+    else if (missing && has_crashed(death))
+        death_set_stack(death, NULL, 0, missing);
+}
+
+/* ---- for the slot ---- */
+
+void slot_trace_init(struct slot *slot)
+{
+    timer_init(&slot->trace.timer, on_timer);
+}
+
+void slot_trace_reset(struct slot *slot)
+{
+    slot_trace_cancel(slot);
+    forget_crash(slot);
+    slot->trace.trace = trace_forget(slot->trace.trace);
+    free(slot->trace.text);
+    slot->trace.text = NULL;
+    slot->trace.size = 0;
+    slot->trace.missing = NULL;
+    slot->trace.taken = false;
+    slot->trace.signal = 0;
+}
+
 void slot_trace_report(struct slot *slot, struct death *death)
 {
     struct slot_trace *trace = &slot->trace;
 
+    slot_trace_settle(slot);
+    if (!trace->taken && slot->pool->config->crash_stacks) {
+        slot_trace_claim(slot, death);
+        return;
+    }
     if (!trace->taken && has_crashed(death) && !slot_context(slot)->process->tracer.program)
         death_set_stack(death, NULL, 0, TRACE_NOT_INSTALLED);
     if (!trace->taken ||

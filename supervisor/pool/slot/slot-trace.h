@@ -4,6 +4,7 @@
 /* Where a worker's threads were when it crashed, or before it is ended because it hangs. */
 
 #include "supervisor/loop/timer.h"
+#include "supervisor/process/watch.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -11,6 +12,15 @@ struct slot;
 struct death;
 struct trace;
 struct trace_handler;
+
+/* A crash that the watcher of CrashStacks= has told of, and no report has yet. */
+struct slot_crash {
+    struct watch_crash what; /* pid 0 = there is none */
+    struct trace *trace;     /* the next four as in struct slot_trace */
+    char *text;
+    size_t size;
+    const char *missing;
+};
 
 /* The look at the present worker. */
 struct slot_trace {
@@ -22,6 +32,7 @@ struct slot_trace {
     const char *missing;
     struct timer timer;              /* armed while `then` waits */
     void (*then)(struct slot *slot); /* what was put off; NULL = nothing */
+    struct slot_crash crash;
 };
 
 void slot_trace_init(struct slot *slot);
@@ -29,6 +40,13 @@ void slot_trace_init(struct slot *slot);
 void slot_trace_reset(struct slot *slot);
 /* A new worker, or one that was taken over, is to wait when it crashes. */
 void slot_trace_want(struct slot *slot);
+/* CrashStacks=: a process that is about to start is to be watched, or one that runs. */
+void slot_trace_watch(struct slot *slot, bool runs);
+/* Adds the stacks of a process of the worker that died of this signal. `pid`: in its own PID
+ * namespace. */
+void slot_trace_claim(struct slot *slot, struct death *death);
+/* A crash that no report has gets one of its own, before the job in hand ends. */
+void slot_trace_settle(struct slot *slot);
 /* The worker says that it crashes. */
 void slot_trace_crash(struct slot *slot);
 /* Before the worker is ended by `then`: looks at it first if it hangs. Returns whether `then` is

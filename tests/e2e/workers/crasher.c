@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define PLANTED __attribute__((noinline, noclone))
@@ -73,6 +74,11 @@ PLANTED static void planted_division(void)
     counter = 1000 / zero;
 }
 
+PLANTED static void planted_abort(void)
+{
+    abort();
+}
+
 PLANTED static void *planted_thread(void *argument)
 {
     planted_null();
@@ -106,8 +112,23 @@ static void in_thread(void)
         pthread_join(thread, NULL);
 }
 
+/* The parent ends by itself. */
+static void in_child(void)
+{
+    const pid_t pid = fork();
+
+    if (pid == 0)
+        planted_null();
+    (void)waitpid(pid, NULL, 0);
+    _exit(3);
+}
+
 static void plant(const char *how)
 {
+    if (strcmp(how, "abort") == 0)
+        planted_abort();
+    if (strcmp(how, "child") == 0)
+        in_child();
     if (strcmp(how, "null") == 0)
         planted_null();
     if (strcmp(how, "jump") == 0)
