@@ -11,7 +11,6 @@
 #include "supervisor/loop/taker.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/upgrade/kinds.h"
-#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>

@@ -8,8 +8,6 @@
 #include "supervisor/supervisor-private.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>

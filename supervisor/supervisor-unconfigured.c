@@ -8,7 +8,6 @@
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/control/control.h"
 #include "supervisor/supervisor-private.h"
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

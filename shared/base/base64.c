@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdint.h>
-#include <string.h>
 
 static const char DIGITS[64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

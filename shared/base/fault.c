@@ -6,7 +6,6 @@
 #include "shared/base/cleanup.h"
 #include <signal.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -9,8 +9,6 @@
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/message-save.h"
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- rows ---- */
 

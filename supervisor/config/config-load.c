@@ -10,7 +10,6 @@
 #include "supervisor/config/config-directory.h"
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/keys/draft.h"
-#include "supervisor/config/keys/types.h"
 #include "supervisor/config/syntax/strings.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -9,7 +9,6 @@
 #include "shared/protocol/protocol.h"
 #include "supervisor/config/config-file.h"
 #include "supervisor/config/keys/draft.h"
-#include "supervisor/config/keys/types.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,6 @@
 #include "supervisor/message/router.h"
 #include "supervisor/pool/slot/slot.h"
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
 
 bool group_is_keyed(const struct group *group)

@@ -2,7 +2,6 @@
 /* Keeps what was asked of a group for the next supervisor, and continues from what the last one
  * kept. */
 
-#include "shared/base/cleanup.h"
 #include "supervisor/config/keys/draft.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-private.h"

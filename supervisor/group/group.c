@@ -8,9 +8,7 @@
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 
-#include "shared/base/cleanup.h"
 #include "shared/base/log.h"
-#include "supervisor/event/event-id.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/process/process.h"
 #include <errno.h>

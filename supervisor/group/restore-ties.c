@@ -7,7 +7,6 @@
 #include "supervisor/job/job-ties.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/removal.h"
-#include <errno.h>
 #include <inttypes.h>
 
 int restore_take_ties(struct restore *restore, struct loaded_job *loaded)

@@ -16,7 +16,6 @@
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-to-row.h"
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 /* How many rows are read at a time. Each read waits for the commit of concurrent writes, so a

@@ -4,7 +4,6 @@
 #include "shared/base/fault.h"
 #include "supervisor/job/job-ties.h"
 #include "supervisor/loop/loop.h"
-#include <stdio.h>
 #include <stdlib.h>
 
 #define kept_of(node) list_entry(node, struct kept_result, link)

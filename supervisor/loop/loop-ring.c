@@ -6,7 +6,6 @@
 #include "supervisor/loop/loop-slot.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>

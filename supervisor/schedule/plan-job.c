@@ -4,11 +4,9 @@
 
 #include "supervisor/schedule/plan-private.h"
 
-#include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
 #include "supervisor/group/group.h"
 #include "supervisor/job/job-waiter.h"
-#include <errno.h>
 #include <string.h>
 
 static struct job_table *jobs_of(const struct plan *plan)

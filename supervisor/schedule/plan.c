@@ -4,7 +4,6 @@
 
 #include "supervisor/schedule/plan-private.h"
 
-#include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/group/group.h"

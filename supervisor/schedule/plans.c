@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/schedule/plans.h"
 
-#include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/store/durable-job.h"

@@ -3,7 +3,6 @@
 
 #include "shared/base/hash.h"
 #include <stdlib.h>
-#include <string.h>
 
 struct name_on_disk {
     struct index_entry by_name;

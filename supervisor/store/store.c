@@ -7,7 +7,6 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/store/job-number.h"
 #include "supervisor/store/store-private.h"
-#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

@@ -5,9 +5,7 @@
 #include "shared/base/log.h"
 #include "worker/nats/bridge.h"
 #include "worker/nats/message.h"
-#include "worker/troupe-query.h"
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 /* The pause before held messages are submitted again, unless a job ends before. */

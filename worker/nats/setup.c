@@ -8,7 +8,6 @@
 #include "worker/nats/publication.h"
 #include "worker/nats/report.h"
 #include <stdio.h>
-#include <string.h>
 
 #define NSEC_PER_SEC (INT64_C(1000) * 1000 * 1000)
 

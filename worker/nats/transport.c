@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/nats/transport.h"
 
-#include <errno.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 

@@ -3,7 +3,6 @@
 
 #include "supervisor/config/keys/types-private.h"
 
-#include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "supervisor/config/sandbox/sandbox-words.h"
 #include "supervisor/config/syntax/strings.h"

@@ -3,7 +3,6 @@
 /* io.troupe.Jobs.History and PurgeHistory, and jobs that only the history knows. */
 
 #include "supervisor/history/history.h"
-#include "shared/base/cleanup.h"
 #include "shared/protocol/payload-wire.h"
 #include "supervisor/control/access.h"
 #include "supervisor/control/control-context.h"

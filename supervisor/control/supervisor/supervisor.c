@@ -14,8 +14,6 @@
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/store.h"
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

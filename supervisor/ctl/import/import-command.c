@@ -2,7 +2,6 @@
 
 /* Command lines for ExecStart=, which may need a shell. */
 
-#include "shared/base/cleanup.h"
 #include "supervisor/ctl/import/import.h"
 #include <ctype.h>
 #include <stdio.h>

@@ -3,7 +3,6 @@
 
 #include "supervisor/ctl/text/field.h"
 #include <errno.h>
-#include <string.h>
 
 /* Rows of one worker whose bars overlap. */
 #define LANES_MAX 8

@@ -2,7 +2,6 @@
 
 /* Shows the status of groups and cells. */
 
-#include "shared/base/cleanup.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"

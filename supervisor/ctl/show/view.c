@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/show/view.h"
 
-#include "shared/base/cleanup.h"
 #include "supervisor/ctl/text/field.h"
 #include <string.h>
 

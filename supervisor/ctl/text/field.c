@@ -4,7 +4,6 @@
 #include "shared/base/base64.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"
-#include <stdio.h>
 #include <string.h>
 
 const char *field_text(const json_t *object, const char *name)

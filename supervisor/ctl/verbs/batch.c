@@ -2,7 +2,6 @@
 
 /* The verb batch, and map --background: jobs that end together. */
 
-#include "shared/base/cleanup.h"
 #include "shared/base/reader.h"
 #include "supervisor/ctl/call/attach.h"
 #include "supervisor/ctl/call/call.h"

@@ -2,7 +2,6 @@
 
 /* The verbs jobs, job, cancel, move, set and run-now. */
 
-#include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/reconnect.h"

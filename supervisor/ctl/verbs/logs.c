@@ -12,7 +12,6 @@
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verbs/verbs.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

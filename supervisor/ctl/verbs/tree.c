@@ -9,7 +9,6 @@
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/pattern.h"
 #include "supervisor/ctl/text/field.h"
-#include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verbs/verbs.h"
 

@@ -4,7 +4,6 @@
 #include "supervisor/group/cell/cell-limit-key.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/limit-table.h"
-#include <errno.h>
 
 /* ---- the turns of cells ---- */
 

@@ -7,7 +7,6 @@
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/job/kept-results.h"
 #include "supervisor/store/removal.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/cell/limit-table.h"
 
-#include "shared/base/cleanup.h"
 #include "shared/base/hash.h"
 #include "shared/base/log.h"
 #include <errno.h>

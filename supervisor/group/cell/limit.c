@@ -2,7 +2,6 @@
 #include "supervisor/group/cell/limit.h"
 
 #include "supervisor/loop/loop.h"
-#include <errno.h>
 
 /* A claim lasts for so many times the usual wait. During a longer one, too many units would be free
  * that no job gets. */

@@ -2,7 +2,6 @@
 #include "supervisor/group/cell/refusal.h"
 
 #include "shared/base/cleanup.h"
-#include "shared/protocol/protocol.h"
 #include "supervisor/group/cell/cell-submit.h"
 #include <errno.h>
 

@@ -3,7 +3,6 @@
 
 #include "shared/base/hash.h"
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

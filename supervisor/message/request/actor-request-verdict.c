@@ -8,7 +8,6 @@
 #include "supervisor/message/dead-letter/undeliverable.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/exchange/forward.h"
-#include "supervisor/message/message-context.h"
 #include "supervisor/message/request/actor-request-private.h"
 #include "supervisor/message/router.h"
 #include <errno.h>

@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The first descriptor of a worker's mailbox; its environment names them all. */
 #define WORKER_FIRST_FD 3

@@ -7,7 +7,6 @@
 
 #include "supervisor/pool/slot/slot-private.h"
 
-#include "shared/base/log.h"
 #include "supervisor/job/job.h"
 #include "supervisor/message/actor.h"
 
