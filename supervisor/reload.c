@@ -213,7 +213,7 @@ static int check_group(struct parts *parts, const struct config *config,
     const struct exchange *exchange = actor ? actor_exchange(actor) : NULL;
 
     if (!exchange || exchange->creator != 0 ||
-        (exchange->declared && !config_find_exchange(config, wanted->name)))
+        (exchange->declared && !config_find_file(config, CONFIG_EXCHANGE, wanted->name)))
         return 0;
     return config_problem_add(problems, wanted->path, 0,
                               "an exchange has that name: groups, exchanges and registered names "
@@ -243,8 +243,13 @@ static void take_name(struct parts *parts, const char *name, int kind)
 /* Takes the names that files declare from actors that have them at run time; logged. */
 static void take_names(struct parts *parts, const struct config *config)
 {
-    for (size_t i = 0; i < config->n_exchanges; i++)
-        take_name(parts, config->exchanges[i]->name, (int)config->exchanges[i]->type);
+    const struct config_files *exchanges = &config->files[CONFIG_EXCHANGE];
+
+    for (size_t i = 0; i < exchanges->n; i++) {
+        const struct config_exchange *exchange = exchanges->all[i];
+
+        take_name(parts, exchange->name, (int)exchange->type);
+    }
     for (size_t i = 0; i < config->n_groups; i++)
         take_name(parts, config->groups[i]->name, -1);
 }
@@ -253,16 +258,17 @@ static void take_names(struct parts *parts, const struct config *config)
 static int check_number(struct parts *parts, const struct config *config,
                         struct config_problems *problems)
 {
-    size_t n = config->n_exchanges, cursor = 0;
+    const struct config_files *exchanges = &config->files[CONFIG_EXCHANGE];
+    size_t n = exchanges->n, cursor = 0;
     const struct actor *actor;
 
     while ((actor = actor_next(&parts->messages.actors, &cursor)))
         n += actor_exchange(actor) && !actor_exchange(actor)->declared &&
-             !config_find_exchange(config, actor->name);
+             !config_find_file(config, CONFIG_EXCHANGE, actor->name);
     if (n <= EXCHANGES_MAX)
         return 0;
     return config_problem_add(
-        problems, config->exchanges[config->n_exchanges - 1]->path, 0,
+        problems, ((const struct config_file *)exchanges->all[exchanges->n - 1])->path, 0,
         "that would make %zu exchanges, with those made at run time; allowed: "
         "at most %u",
         n, EXCHANGES_MAX);
@@ -274,8 +280,8 @@ static int check_names(struct parts *parts, const struct config *config,
 {
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < config->n_exchanges; i++)
-        r = check_exchange(parts, config->exchanges[i], problems);
+    for (size_t i = 0; r == 0 && i < config->files[CONFIG_EXCHANGE].n; i++)
+        r = check_exchange(parts, config->files[CONFIG_EXCHANGE].all[i], problems);
     for (size_t i = 0; r == 0 && i < config->n_groups; i++)
         r = check_group(parts, config, config->groups[i], problems);
     return r < 0 ? r : check_number(parts, config, problems);
@@ -291,7 +297,7 @@ static int remove_exchanges(struct parts *parts, const struct config *config,
 
     while (r == 0 && (actor = actor_next(&parts->messages.actors, &cursor))) {
         if (!actor_exchange(actor) || !actor_exchange(actor)->declared ||
-            config_find_exchange(config, actor->name))
+            config_find_file(config, CONFIG_EXCHANGE, actor->name))
             continue;
         r = strv_append(&changes->removed, actor->name);
         actor_end(actor, "its file was removed");
@@ -346,8 +352,8 @@ int reload_take_exchanges(struct parts *parts, const struct config *config,
 {
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < config->n_exchanges; i++) {
-        const struct config_exchange *wanted = config->exchanges[i];
+    for (size_t i = 0; r == 0 && i < config->files[CONFIG_EXCHANGE].n; i++) {
+        const struct config_exchange *wanted = config->files[CONFIG_EXCHANGE].all[i];
         struct actor *actor = actor_by_name(&parts->messages, wanted->name);
 
         r = actor ? update_exchange(actor, wanted, changes) : add_exchange(parts, wanted, changes);

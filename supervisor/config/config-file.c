@@ -1,28 +1,70 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/config-file.h"
 
+#include "shared/base/list.h"
 #include "supervisor/config/config-directory.h"
-#include "supervisor/config/config-load.h"
 #include "supervisor/config/config-problem.h"
+#include "supervisor/config/config.h"
 #include "supervisor/config/keys/draft.h"
+#include "supervisor/config/keys/keys.h"
 #include "supervisor/config/keys/types.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- any kind ---- */
-
-void *config_file_free(const struct config_file_kind *kind, void *file)
+static int check_limit(struct config_file *file, struct config_draft **draft)
 {
-    char **texts = file;
+    const struct config_limit *limit = list_entry(file, struct config_limit, file);
+
+    if (file->broken || limit->bounds.rate.n > 0 || limit->bounds.running != CONFIG_UNSET)
+        return 0;
+    return config_draft_problem(*draft, "Rate",
+                                "[Limit] limits nothing; allowed: Rate= or Running=");
+}
+
+const struct config_file_kind CONFIG_KINDS[_CONFIG_N_KINDS] = {
+    [CONFIG_EXCHANGE] =
+        {
+            .schema = &CONFIG_EXCHANGE_SCHEMA,
+            .suffix = CONFIG_EXCHANGE_SUFFIX,
+            .noun = "an exchange",
+            .size = sizeof(struct config_exchange),
+            .name_max = CONFIG_GROUP_NAME_MAX,
+            .clash = ": groups and exchanges share one name space",
+        },
+    [CONFIG_SCHEDULE] =
+        {
+            .schema = &CONFIG_SCHEDULE_SCHEMA,
+            .suffix = CONFIG_SCHEDULE_SUFFIX,
+            .noun = "a schedule",
+            .size = sizeof(struct config_schedule),
+            .name_max = CONFIG_SCHEDULE_NAME_MAX,
+            .check = config_schedule_check,
+            .clear = config_schedule_clear,
+        },
+    [CONFIG_LIMIT] =
+        {
+            .schema = &CONFIG_LIMIT_SCHEMA,
+            .suffix = CONFIG_LIMIT_SUFFIX,
+            .noun = "a limit",
+            .size = sizeof(struct config_limit),
+            .name_max = CONFIG_GROUP_NAME_MAX,
+            .clash = ", whose own limits are in its section [Limits]; allowed: another name",
+            .check = check_limit,
+        },
+};
+
+void *config_file_free(enum config_kind kind, void *file)
+{
+    struct config_file *head = file;
 
     if (!file)
         return NULL;
-    config_schema_clear(kind->schema, file);
-    if (kind->clear)
-        kind->clear(file);
-    free(texts[0]);
-    free(texts[1]);
+    config_schema_clear(CONFIG_KINDS[kind].schema, file);
+    if (CONFIG_KINDS[kind].clear)
+        CONFIG_KINDS[kind].clear(head);
+    free(head->name);
+    free(head->path);
     free(file);
     return NULL;
 }
@@ -32,7 +74,7 @@ static bool is_name(const struct config_file_kind *kind, const char *name)
     return config_name_valid(name) && !strchr(name, '@') && strlen(name) <= kind->name_max;
 }
 
-static int read_into(const struct config_file_kind *kind, void *file, const char *path,
+static int read_into(const struct config_file_kind *kind, struct config_file *file,
                      struct config_problems *problems)
 {
     const size_t n_before = problems->n_problems;
@@ -42,100 +84,50 @@ static int read_into(const struct config_file_kind *kind, void *file, const char
     if (r < 0)
         return r;
     draft = config_draft_new(kind->schema, file, problems);
-    r = draft ? config_draft_read(draft, path) : -ENOMEM;
+    r = draft ? config_draft_read(draft, file->path) : -ENOMEM;
+    file->broken = problems->n_problems > n_before;
     if (r == 0 && kind->check)
-        r = kind->check(file, &draft, problems->n_problems == n_before);
+        r = kind->check(file, &draft);
+    file->broken = problems->n_problems > n_before;
     config_draft_free(draft);
     return r;
 }
 
-int config_file_read(const struct config_file_kind *kind, const char *path,
-                     struct config_problems *problems, void *ret)
+int config_file_read(enum config_kind number, const char *path, struct config_problems *problems,
+                     void *ret)
 {
-    char **file = calloc(1, kind->size);
+    const struct config_file_kind *kind = &CONFIG_KINDS[number];
+    struct config_file *file = calloc(1, kind->size);
     bool named = false;
     int r = -ENOMEM;
 
-    if (file && (file[0] = config_stem(path, kind->suffix)) && (file[1] = strdup(path))) {
-        named = is_name(kind, file[0]);
-        r = named ? read_into(kind, file, path, problems)
+    if (file && (file->name = config_stem(path, kind->suffix)) && (file->path = strdup(path))) {
+        named = is_name(kind, file->name);
+        r = named ? read_into(kind, file, problems)
                   : config_problem_add(problems, path, 0,
                                        "not a possible name of %s; allowed: up to %u characters "
                                        "of A-Z a-z 0-9 _ . -, the first one a letter or a digit",
                                        kind->noun, kind->name_max);
     }
     if (r < 0 || !named)
-        file = config_file_free(kind, file);
+        file = config_file_free(number, file);
     memcpy(ret, &file, sizeof(file));
     return r;
 }
 
-/* ---- exchanges ---- */
-
-static const struct config_file_kind EXCHANGE = {
-    .schema = &CONFIG_EXCHANGE_SCHEMA,
-    .suffix = CONFIG_EXCHANGE_SUFFIX,
-    .noun = "an exchange",
-    .size = sizeof(struct config_exchange),
-    .name_max = CONFIG_GROUP_NAME_MAX,
-};
-
-int config_read_exchange(const char *path, struct config_problems *problems,
-                         struct config_exchange **ret)
+static int compare_name(const void *name, const void *element)
 {
-    return config_file_read(&EXCHANGE, path, problems, ret);
+    const struct config_file *const *file = element;
+
+    return strcmp(name, (*file)->name);
 }
 
-struct config_exchange *config_exchange_free(struct config_exchange *exchange)
+const void *config_find_file(const struct config *config, enum config_kind kind, const char *name)
 {
-    return config_file_free(&EXCHANGE, exchange);
-}
+    const struct config_files *files = &config->files[kind];
+    void **found = files->n > 0
+                       ? bsearch(name, files->all, files->n, sizeof(*files->all), compare_name)
+                       : NULL;
 
-const struct config_exchange *config_find_exchange(const struct config *config, const char *name)
-{
-    for (size_t i = 0; i < config->n_exchanges; i++)
-        if (strcmp(config->exchanges[i]->name, name) == 0)
-            return config->exchanges[i];
-    return NULL;
-}
-
-/* ---- limits ---- */
-
-static int check_limit(void *file, struct config_draft **draft, bool sound)
-{
-    struct config_limit *limit = file;
-
-    limit->broken = !sound;
-    if (!sound || limit->bounds.rate.n > 0 || limit->bounds.running != CONFIG_UNSET)
-        return 0;
-    limit->broken = true;
-    return config_draft_problem(*draft, "Rate",
-                                "[Limit] limits nothing; allowed: Rate= or Running=");
-}
-
-static const struct config_file_kind LIMIT = {
-    .schema = &CONFIG_LIMIT_SCHEMA,
-    .suffix = CONFIG_LIMIT_SUFFIX,
-    .noun = "a limit",
-    .size = sizeof(struct config_limit),
-    .name_max = CONFIG_GROUP_NAME_MAX,
-    .check = check_limit,
-};
-
-int config_read_limit(const char *path, struct config_problems *problems, struct config_limit **ret)
-{
-    return config_file_read(&LIMIT, path, problems, ret);
-}
-
-struct config_limit *config_limit_free(struct config_limit *limit)
-{
-    return config_file_free(&LIMIT, limit);
-}
-
-const struct config_limit *config_find_limit(const struct config *config, const char *name)
-{
-    for (size_t i = 0; i < config->n_limits; i++)
-        if (strcmp(config->limits[i]->name, name) == 0)
-            return config->limits[i];
-    return NULL;
+    return found ? *found : NULL;
 }

@@ -19,6 +19,7 @@ struct loader {
     struct config *config;
     struct config_problems *problems;
     const char *directory;
+    enum config_kind kind; /* that is read now */
 };
 
 /* ---- groups ---- */
@@ -230,70 +231,37 @@ int config_add_group(struct config *config, struct config_group *group)
 
 /* ---- exchanges, schedules and limits ---- */
 
-static int load_exchange(void *userdata, const char *path)
+static int load_file(void *userdata, const char *path)
 {
     struct loader *loader = userdata;
-    struct config *config = loader->config;
-    struct config_exchange *exchange;
-    int r = config_read_exchange(path, loader->problems, &exchange);
+    struct config_files *files = &loader->config->files[loader->kind];
+    const char *clash = CONFIG_KINDS[loader->kind].clash;
+    struct config_file *file;
+    int r = config_file_read(loader->kind, path, loader->problems, &file);
 
-    if (r < 0 || !exchange)
+    if (r < 0 || !file)
         return r;
-    config->exchanges[config->n_exchanges++] = exchange;
-    if (!config_find_group(config, exchange->name))
+    files->all[files->n++] = file;
+    if (!clash || !config_find_group(loader->config, file->name))
         return 0;
+    file->broken = true;
     return config_problem_add(loader->problems, path, 0,
-                              "there is a group of that name (%s.group): groups and exchanges "
-                              "share one name space",
-                              exchange->name);
+                              "there is a group of that name (%s.group)%s", file->name, clash);
 }
 
-static int load_schedule(void *userdata, const char *path)
+static int load_files(struct loader *loader, enum config_kind kind)
 {
-    struct loader *loader = userdata;
-    struct config_schedule *schedule;
-    int r = config_read_schedule(path, loader->problems, &schedule);
-
-    if (r == 0 && schedule)
-        loader->config->schedules[loader->config->n_schedules++] = schedule;
-    return r;
-}
-
-static int load_limit(void *userdata, const char *path)
-{
-    struct loader *loader = userdata;
-    struct config *config = loader->config;
-    struct config_limit *limit;
-    int r = config_read_limit(path, loader->problems, &limit);
-
-    if (r < 0 || !limit)
-        return r;
-    config->limits[config->n_limits++] = limit;
-    if (!config_find_group(config, limit->name))
-        return 0;
-    limit->broken = true;
-    return config_problem_add(loader->problems, path, 0,
-                              "there is a group of that name (%s.group), whose own limits are in "
-                              "its section [Limits]; allowed: another name",
-                              limit->name);
-}
-
-/* Loads all files with the suffix. `array`: of pointers to what they become, for which it makes
- * room. */
-static int load_files(struct loader *loader, const char *suffix, void *array,
-                      int (*load)(void *userdata, const char *path))
-{
+    const char *suffix = CONFIG_KINDS[kind].suffix;
     _cleanup_strv_ config_strv names = NULL;
     int r = config_list_stems(loader->directory, suffix, &names);
-    void *room;
 
     if (r < 0)
         return r;
-    room = calloc(strv_length(names) + 1, sizeof(void *));
-    if (!room)
+    loader->kind = kind;
+    loader->config->files[kind].all = calloc(strv_length(names) + 1, sizeof(void *));
+    if (!loader->config->files[kind].all)
         return -ENOMEM;
-    memcpy(array, &room, sizeof(room));
-    return config_each_file(loader->directory, names, suffix, loader->problems, load, loader);
+    return config_each_file(loader->directory, names, suffix, loader->problems, load_file, loader);
 }
 
 /* ---- the daemon ---- */
@@ -354,44 +322,38 @@ static const struct config_problem *first_problem(const struct loader *loader, c
     return NULL;
 }
 
-/* Marks the groups that have a problem, and removes exchanges, schedules and limits. Returns 0 or
- * -ENOMEM.
- */
+/* Removes the files that have a problem. */
+static void remove_broken(const struct loader *loader, enum config_kind kind)
+{
+    struct config_files *files = &loader->config->files[kind];
+    size_t n = 0;
+
+    for (size_t i = 0; i < files->n; i++) {
+        const struct config_file *file = files->all[i];
+
+        if (first_problem(loader, file->name, CONFIG_KINDS[kind].suffix))
+            config_file_free(kind, files->all[i]);
+        else
+            files->all[n++] = files->all[i];
+    }
+    files->n = n;
+}
+
+/* Marks the groups that have a problem, and removes other files. Returns 0 or -ENOMEM. */
 static int set_aside_broken(const struct loader *loader)
 {
     struct config *config = loader->config;
-    const struct config_problem *problem;
-    size_t n = 0;
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < config->n_groups; i++) {
-        problem = first_problem(loader, config->groups[i]->name, CONFIG_GROUP_SUFFIX);
+        const struct config_problem *problem =
+            first_problem(loader, config->groups[i]->name, CONFIG_GROUP_SUFFIX);
+
         if (problem)
             r = mark_unread(config->groups[i], problem);
     }
-    for (size_t i = 0; i < config->n_exchanges; i++) {
-        if (first_problem(loader, config->exchanges[i]->name, CONFIG_EXCHANGE_SUFFIX))
-            config_exchange_free(config->exchanges[i]);
-        else
-            config->exchanges[n++] = config->exchanges[i];
-    }
-    config->n_exchanges = n;
-    n = 0;
-    for (size_t i = 0; i < config->n_schedules; i++) {
-        if (first_problem(loader, config->schedules[i]->name, CONFIG_SCHEDULE_SUFFIX))
-            config_schedule_free(config->schedules[i]);
-        else
-            config->schedules[n++] = config->schedules[i];
-    }
-    config->n_schedules = n;
-    n = 0;
-    for (size_t i = 0; i < config->n_limits; i++) {
-        if (config->limits[i]->broken)
-            config_limit_free(config->limits[i]);
-        else
-            config->limits[n++] = config->limits[i];
-    }
-    config->n_limits = n;
+    for (enum config_kind kind = 0; kind < _CONFIG_N_KINDS; kind++)
+        remove_broken(loader, kind);
     return r;
 }
 
@@ -409,13 +371,13 @@ static int read_all(struct loader *loader)
     if (r == 0)
         r = load_groups(loader);
     if (r == 0)
-        r = load_files(loader, CONFIG_EXCHANGE_SUFFIX, &config->exchanges, load_exchange);
+        r = load_files(loader, CONFIG_EXCHANGE);
     if (r == 0)
-        r = load_files(loader, CONFIG_SCHEDULE_SUFFIX, &config->schedules, load_schedule);
+        r = load_files(loader, CONFIG_SCHEDULE);
     if (r == 0)
         r = config_check_schedules(config, false);
     if (r == 0)
-        r = load_files(loader, CONFIG_LIMIT_SUFFIX, &config->limits, load_limit);
+        r = load_files(loader, CONFIG_LIMIT);
     if (r == 0)
         r = config_check_uses(config);
     if (r < 0)
@@ -475,15 +437,11 @@ struct config *config_free(struct config *config)
     for (size_t i = 0; i < config->n_groups; i++)
         config_group_free(config->groups[i]);
     free(config->groups);
-    for (size_t i = 0; i < config->n_exchanges; i++)
-        config_exchange_free(config->exchanges[i]);
-    free(config->exchanges);
-    for (size_t i = 0; i < config->n_schedules; i++)
-        config_schedule_free(config->schedules[i]);
-    free(config->schedules);
-    for (size_t i = 0; i < config->n_limits; i++)
-        config_limit_free(config->limits[i]);
-    free(config->limits);
+    for (enum config_kind kind = 0; kind < _CONFIG_N_KINDS; kind++) {
+        for (size_t i = 0; i < config->files[kind].n; i++)
+            config_file_free(kind, config->files[kind].all[i]);
+        free(config->files[kind].all);
+    }
     config_schema_clear(&CONFIG_DAEMON_SCHEMA, &config->daemon);
     config_draft_free(config->daemon_draft);
     free(config);

@@ -5,9 +5,9 @@
 #include "supervisor/config/config-schedule.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/list.h"
 #include "shared/base/unitfile.h"
 #include "shared/protocol/protocol.h"
-#include "supervisor/config/config-file.h"
 #include "supervisor/config/keys/draft.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -72,12 +72,11 @@ static int read_data(struct config_schedule *schedule)
                                 schedule->data_file, problem);
 }
 
-static int check(void *file, struct config_draft **draft, bool sound)
+int config_schedule_check(struct config_file *file, struct config_draft **draft)
 {
-    struct config_schedule *schedule = file;
+    struct config_schedule *schedule = list_entry(file, struct config_schedule, file);
     int r;
 
-    (void)sound;
     schedule->draft = TAKE_PTR(*draft);
     if (!schedule->draft->paths)
         return 0;
@@ -89,33 +88,12 @@ static int check(void *file, struct config_draft **draft, bool sound)
     return r < 0 ? r : read_data(schedule);
 }
 
-static void clear(void *file)
+void config_schedule_clear(struct config_file *file)
 {
-    struct config_schedule *schedule = file;
+    struct config_schedule *schedule = list_entry(file, struct config_schedule, file);
 
     config_draft_free(schedule->draft);
     free(schedule->file_bytes);
-}
-
-static const struct config_file_kind SCHEDULE = {
-    .schema = &CONFIG_SCHEDULE_SCHEMA,
-    .suffix = CONFIG_SCHEDULE_SUFFIX,
-    .noun = "a schedule",
-    .size = sizeof(struct config_schedule),
-    .name_max = CONFIG_SCHEDULE_NAME_MAX,
-    .check = check,
-    .clear = clear,
-};
-
-int config_read_schedule(const char *path, struct config_problems *problems,
-                         struct config_schedule **ret)
-{
-    return config_file_read(&SCHEDULE, path, problems, ret);
-}
-
-struct config_schedule *config_schedule_free(struct config_schedule *schedule)
-{
-    return config_file_free(&SCHEDULE, schedule);
 }
 
 const char *config_schedule_group(const struct config_schedule *schedule)
@@ -139,21 +117,4 @@ bool config_schedule_equal(const struct config_schedule *a, const struct config_
 
     return config_schema_equal(&CONFIG_SCHEDULE_SCHEMA, a, b, false) && size_a == size_b &&
            memcmp(data_a, data_b, size_a) == 0;
-}
-
-static int compare_name(const void *name, const void *element)
-{
-    const struct config_schedule *const *schedule = element;
-
-    return strcmp(name, (*schedule)->name);
-}
-
-const struct config_schedule *config_find_schedule(const struct config *config, const char *name)
-{
-    struct config_schedule **found = config->n_schedules > 0
-                                         ? bsearch(name, config->schedules, config->n_schedules,
-                                                   sizeof(*config->schedules), compare_name)
-                                         : NULL;
-
-    return found ? *found : NULL;
 }

@@ -4,15 +4,12 @@
 /* The contents of NAME.schedule. troupe.schedule(5) has the meaning of the keys. */
 
 #include "shared/base/clock.h"
+#include "supervisor/config/config-file.h"
 #include "supervisor/config/config-group.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct config;
-struct config_problems;
-
-#define CONFIG_SCHEDULE_SUFFIX ".schedule"
 /* Leaves room for "@2026-11-22T02:00:00Z" in the id of a job. */
 #define CONFIG_SCHEDULE_NAME_MAX 43
 #define CONFIG_SCHEDULES_MAX     10000
@@ -36,8 +33,7 @@ enum config_overlap {
 };
 
 struct config_schedule {
-    char *name; /* the file's name without ".schedule": of an exchange, but shorter */
-    char *path;
+    CONFIG_FILE_MEMBERS
 
     /* [Schedule] */
     char *description;
@@ -64,13 +60,9 @@ struct config_schedule {
     struct config_draft *draft; /* where its keys were given; owned */
 };
 
-/*
- * Reads a file and what its DataFile= names. Errors become problems. Returns 0 with `*ret` (NULL
- * for an invalid name), or -errno (-ENOENT).
- */
-int config_read_schedule(const char *path, struct config_problems *problems,
-                         struct config_schedule **ret);
-struct config_schedule *config_schedule_free(struct config_schedule *schedule); /* NULL allowed */
+/* For struct config_file_kind. The former also reads what DataFile= names. */
+int config_schedule_check(struct config_file *file, struct config_draft **draft);
+void config_schedule_clear(struct config_file *file);
 
 /* Returns the name of the group that gets its jobs. */
 const char *config_schedule_group(const struct config_schedule *schedule);
@@ -79,6 +71,3 @@ const char *config_schedule_data(const struct config_schedule *schedule, size_t 
 
 /* Whether both are equal except for the path. */
 bool config_schedule_equal(const struct config_schedule *a, const struct config_schedule *b);
-
-/* Returns the schedule of this name, or NULL. */
-const struct config_schedule *config_find_schedule(const struct config *config, const char *name);

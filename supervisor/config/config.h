@@ -9,6 +9,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/protocol/exchange-kind.h"
+#include "supervisor/config/config-file.h"
 #include "supervisor/config/config-group.h"
 #include "supervisor/config/config-limit.h"
 #include "supervisor/config/config-schedule.h"
@@ -42,8 +43,7 @@ struct config_daemon {
 
 /* NAME.exchange, section [Exchange]. */
 struct config_exchange {
-    char *name; /* the file's name without ".exchange": as of a group, without '@' */
-    char *path;
+    CONFIG_FILE_MEMBERS
     char *description;
     enum exchange_kind type;             /* Type= */
     struct config_strings may_subscribe; /* MaySubscribe=: names of groups */
@@ -56,12 +56,7 @@ struct config {
     struct config_draft *daemon_draft; /* places of its keys */
     struct config_group **groups;      /* sorted by name */
     size_t n_groups;
-    struct config_exchange **exchanges; /* sorted by name */
-    size_t n_exchanges;
-    struct config_schedule **schedules; /* sorted by name */
-    size_t n_schedules;
-    struct config_limit **limits; /* sorted by name */
-    size_t n_limits;
+    struct config_files files[_CONFIG_N_KINDS];
 };
 
 /* One problem. */

@@ -136,7 +136,7 @@ struct plan *plan_free(struct plan *plan)
     plan_forget_write(plan);
     kept_state_free(plan->context->kept, plan->kept);
     forget_calendars(plan);
-    config_schedule_free(plan->config);
+    config_file_free(CONFIG_SCHEDULE, plan->config);
     free(plan);
     return NULL;
 }
@@ -172,7 +172,7 @@ int plan_reconfigure(struct plan *plan, struct config_schedule *config)
     r = parse_calendars(plan, config);
     if (r < 0)
         return r;
-    config_schedule_free(plan->config);
+    config_file_free(CONFIG_SCHEDULE, plan->config);
     plan->config = config;
     plan_review(plan);
     return 0;

@@ -193,7 +193,7 @@ static int remove_missing(struct plans *plans, const struct config *config, conf
     for (size_t i = 0; i < plans->n_plans; i++) {
         struct plan *plan = plans->sorted[i];
 
-        if (config_find_schedule(config, plan->config->name)) {
+        if (config_find_file(config, CONFIG_SCHEDULE, plan->config->name)) {
             plans->sorted[n++] = plan;
             continue;
         }
@@ -225,23 +225,20 @@ static int take(struct plans *plans, struct config_schedule *config, config_strv
         r = -EALREADY;
     }
     if (r < 0)
-        config_schedule_free(config);
+        config_file_free(CONFIG_SCHEDULE, config);
     return r == -EALREADY ? 0 : r;
 }
 
 int plans_take(struct plans *plans, struct config *config, config_strv *added, config_strv *changed,
                config_strv *removed)
 {
+    struct config_files *files = &config->files[CONFIG_SCHEDULE];
     int r = remove_missing(plans, config, removed);
 
-    for (size_t i = 0; r == 0 && i < config->n_schedules; i++) {
-        struct config_schedule *schedule = config->schedules[i];
-
-        config->schedules[i] = NULL;
-        r = take(plans, schedule, added, changed);
-    }
+    for (size_t i = 0; r == 0 && i < files->n; i++)
+        r = take(plans, TAKE_PTR(files->all[i]), added, changed);
     if (r == 0)
-        config->n_schedules = 0;
+        files->n = 0;
     return r;
 }
 

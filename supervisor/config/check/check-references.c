@@ -178,15 +178,16 @@ static int check_oom(const struct graph *graph, const struct config_group *group
 static int has_limit(const struct config_group *group, const char *name,
                      const struct config *limits)
 {
-    return limits ? config_find_limit(limits, name) != NULL
+    return limits ? config_find_file(limits, CONFIG_LIMIT, name) != NULL
                   : exists_beside(group->draft->paths[0], name, CONFIG_LIMIT_SUFFIX);
 }
 
 static int check_use(const struct config_group *group, const char *name,
                      const struct config *limits)
 {
-    const struct config_limit *limit = limits ? config_find_limit(limits, name) : NULL;
-    _cleanup_free_ const char **names = calloc(limits ? limits->n_limits + 1 : 1, sizeof(*names));
+    const struct config_file *limit = limits ? config_find_file(limits, CONFIG_LIMIT, name) : NULL;
+    const struct config_files all = limits ? limits->files[CONFIG_LIMIT] : (struct config_files){0};
+    _cleanup_free_ const char **names = calloc(all.n + 1, sizeof(*names));
     int r = names ? has_limit(group, name, limits) : -ENOMEM;
     const char *nearest;
 
@@ -195,8 +196,8 @@ static int check_use(const struct config_group *group, const char *name,
                                     limit->path);
     if (r != 0)
         return r < 0 ? r : 0;
-    for (size_t i = 0; limits && i < limits->n_limits; i++)
-        names[i] = limits->limits[i]->name;
+    for (size_t i = 0; i < all.n; i++)
+        names[i] = ((const struct config_file *)all.all[i])->name;
     nearest = suggest_nearest(name, names);
     return config_draft_problem(group->draft, "Uses", "Uses=%s: unknown limit%s%s%s", name,
                                 nearest ? "; did you mean '"
@@ -272,10 +273,14 @@ int config_check_schedules(const struct config *config, bool alone)
 {
     const struct graph graph = {
         .groups = config->groups, .n_groups = config->n_groups, .alone = alone};
+    const struct config_files *files = &config->files[CONFIG_SCHEDULE];
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < config->n_schedules; i++)
-        if (config->schedules[i]->draft->paths)
-            r = check_schedule(&graph, config->schedules[i]);
+    for (size_t i = 0; r == 0 && i < files->n; i++) {
+        const struct config_schedule *schedule = files->all[i];
+
+        if (schedule->draft->paths)
+            r = check_schedule(&graph, schedule);
+    }
     return r;
 }

@@ -27,33 +27,15 @@ static int verify_group(const char *path, struct config_problems *problems)
     return r;
 }
 
-static int verify_exchange(const char *path, struct config_problems *problems)
+static int verify_file(enum config_kind kind, const char *path, struct config_problems *problems)
 {
-    struct config_exchange *exchange;
-    int r = config_read_exchange(path, problems, &exchange);
+    void *file;
+    struct config config = {.files[CONFIG_SCHEDULE] = {&file, 1}};
+    int r = config_file_read(kind, path, problems, &file);
 
-    config_exchange_free(exchange);
-    return r;
-}
-
-static int verify_limit(const char *path, struct config_problems *problems)
-{
-    struct config_limit *limit;
-    int r = config_read_limit(path, problems, &limit);
-
-    config_limit_free(limit);
-    return r;
-}
-
-static int verify_schedule(const char *path, struct config_problems *problems)
-{
-    struct config_schedule *schedule;
-    struct config config = {.schedules = &schedule, .n_schedules = 1};
-    int r = config_read_schedule(path, problems, &schedule);
-
-    if (r == 0 && schedule)
+    if (r == 0 && file && kind == CONFIG_SCHEDULE)
         r = config_check_schedules(&config, true);
-    config_schedule_free(schedule);
+    config_file_free(kind, file);
     return r;
 }
 
@@ -98,9 +80,12 @@ int config_verify_file(const char *path, struct config_problems *problems)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     size_t n_before = problems->n_problems;
+    enum config_kind kind = 0;
     struct stat status;
     int r;
 
+    while (kind < _CONFIG_N_KINDS && !config_ends_with(name, CONFIG_KINDS[kind].suffix))
+        kind++;
     if (stat(path, &status) < 0)
         return -errno;
     if (S_ISDIR(status.st_mode))
@@ -109,12 +94,8 @@ int config_verify_file(const char *path, struct config_problems *problems)
         r = verify_daemon(path, problems);
     else if (config_ends_with(name, CONFIG_GROUP_SUFFIX))
         r = verify_group(path, problems);
-    else if (config_ends_with(name, CONFIG_EXCHANGE_SUFFIX))
-        r = verify_exchange(path, problems);
-    else if (config_ends_with(name, CONFIG_SCHEDULE_SUFFIX))
-        r = verify_schedule(path, problems);
-    else if (config_ends_with(name, CONFIG_LIMIT_SUFFIX))
-        r = verify_limit(path, problems);
+    else if (kind < _CONFIG_N_KINDS)
+        r = verify_file(kind, path, problems);
     else if (config_ends_with(name, CONFIG_DROPIN_SUFFIX))
         r = verify_dropin(path, problems);
     else

@@ -323,7 +323,7 @@ static int drop_missing(struct limit_table *table, const struct config *config,
     list_for_each_safe (node, &table->limits) {
         struct named_limit *limit = limit_of(node);
 
-        if (config_find_limit(config, limit->name))
+        if (config_find_file(config, CONFIG_LIMIT, limit->name))
             continue;
         if (limit->described && r == 0)
             r = strv_append_file(removed, limit->name, CONFIG_LIMIT_SUFFIX);
@@ -363,7 +363,7 @@ int limit_table_take(struct limit_table *table, const struct config *config, con
 {
     int r = drop_missing(table, config, removed);
 
-    for (size_t i = 0; r == 0 && i < config->n_limits; i++)
-        r = take(table, config->limits[i], added, changed);
+    for (size_t i = 0; r == 0 && i < config->files[CONFIG_LIMIT].n; i++)
+        r = take(table, config->files[CONFIG_LIMIT].all[i], added, changed);
     return r;
 }

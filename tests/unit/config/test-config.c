@@ -121,14 +121,17 @@ TEST(exchanges_are_read_sorted_by_name)
     write_file("b-1.exchange", "[Exchange]\nType=pattern\nDescription=two\n");
     write_file("b.exchange", "[Exchange]\nType=single\n");
     struct config *config = load();
-    ck_assert_uint_eq(config->n_exchanges, 2);
-    ck_assert_str_eq(config->exchanges[0]->name, "b");
-    ck_assert_int_eq(config->exchanges[0]->type, EXCHANGE_SINGLE);
-    ck_assert_str_eq(config->exchanges[1]->name, "b-1");
-    ck_assert_int_eq(config->exchanges[1]->type, EXCHANGE_PATTERN);
-    ck_assert_str_eq(config->exchanges[1]->description, "two");
-    ck_assert_ptr_eq(config_find_exchange(config, "b-1"), config->exchanges[1]);
-    ck_assert_ptr_null(config_find_exchange(config, "c"));
+    struct config_exchange *first, *second;
+    ck_assert_uint_eq(config->files[CONFIG_EXCHANGE].n, 2);
+    first = config->files[CONFIG_EXCHANGE].all[0];
+    second = config->files[CONFIG_EXCHANGE].all[1];
+    ck_assert_str_eq(first->name, "b");
+    ck_assert_int_eq(first->type, EXCHANGE_SINGLE);
+    ck_assert_str_eq(second->name, "b-1");
+    ck_assert_int_eq(second->type, EXCHANGE_PATTERN);
+    ck_assert_str_eq(second->description, "two");
+    ck_assert_ptr_eq(config_find_file(config, CONFIG_EXCHANGE, "b-1"), second);
+    ck_assert_ptr_null(config_find_file(config, CONFIG_EXCHANGE, "c"));
 }
 
 const struct suite suite = {.setup = config_test_enter, .teardown = config_test_leave};

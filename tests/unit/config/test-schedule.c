@@ -11,8 +11,8 @@ static const struct config_schedule *load_schedule(const char *text)
     write_group("a", "");
     write_file("a.schedule", text);
     struct config *config = load();
-    ck_assert_uint_eq(config->n_schedules, 1);
-    return config->schedules[0];
+    ck_assert_uint_eq(config->files[CONFIG_SCHEDULE].n, 1);
+    return config->files[CONFIG_SCHEDULE].all[0];
 }
 
 static const char *problems_of(const char *name, const char *text)
@@ -134,9 +134,10 @@ TEST(a_bad_schedule_is_missing_and_groups_are_not)
     ck_assert_int_eq(config_read(&config, config_test_directory, &problems), CONFIG_E_INVALID);
     ck_assert_uint_eq(config->n_groups, 1);
     ck_assert(!config->groups[0]->unread);
-    ck_assert_uint_eq(config->n_schedules, 1);
-    ck_assert_ptr_eq(config_find_schedule(config, "b"), config->schedules[0]);
-    ck_assert_ptr_null(config_find_schedule(config, "a"));
+    ck_assert_uint_eq(config->files[CONFIG_SCHEDULE].n, 1);
+    ck_assert_ptr_eq(config_find_file(config, CONFIG_SCHEDULE, "b"),
+                     config->files[CONFIG_SCHEDULE].all[0]);
+    ck_assert_ptr_null(config_find_file(config, CONFIG_SCHEDULE, "a"));
     config_free(config);
     config_problems_deinit(&problems);
 }

@@ -53,7 +53,7 @@ static struct config_schedule *read_schedule(const char *name, const char *text)
 
     snprintf(file, sizeof(file), "%s.schedule", name);
     write_file(file, text);
-    ck_assert_int_eq(config_read_schedule(file, &problems, &schedule), 0);
+    ck_assert_int_eq(config_file_read(CONFIG_SCHEDULE, file, &problems, &schedule), 0);
     ck_assert_str_eq(describe(&problems), "");
     return schedule;
 }
@@ -66,7 +66,7 @@ static void begin(const char *text)
 
     snprintf(whole, sizeof(whole), "[Job]\nGroup=a\n[Schedule]\n%s", text);
     schedule = read_schedule("s", whole);
-    struct config config = {.schedules = &schedule, .n_schedules = 1};
+    struct config config = {.files[CONFIG_SCHEDULE] = {(void *[]){schedule}, 1}};
     ck_assert_int_eq(plans_take(&parts.plans, &config, NULL, NULL, NULL), 0);
     plans_start(&parts.plans);
     plan = plans_find(&parts.plans, "s");
@@ -135,7 +135,7 @@ TEST(a_zone_that_has_gone_leaves_the_times_as_they_were)
     free(config->on_calendar.strings[0]);
     config->on_calendar.strings[0] = strdup("*:30 Nowhere/Else");
     ck_assert_int_eq(plan_reconfigure(plan, config), -EINVAL);
-    config_schedule_free(config);
+    config_file_free(CONFIG_SCHEDULE, config);
     ck_assert_int_eq(plan_next(plan, MIDNIGHT - 1), MIDNIGHT);
 }
 

@@ -124,9 +124,10 @@ TEST(the_uncommented_examples_are_valid_and_change_nothing)
     write_file("example.schedule", text);
     free(text);
     struct config *config = load();
-    ck_assert_uint_eq(config->n_exchanges, 1);
-    ck_assert_int_eq(config->exchanges[0]->type, EXCHANGE_TYPED_MULTI);
-    ck_assert_uint_eq(config->n_schedules, 1);
+    ck_assert_uint_eq(config->files[CONFIG_EXCHANGE].n, 1);
+    struct config_exchange *exchange = config->files[CONFIG_EXCHANGE].all[0];
+    ck_assert_int_eq(exchange->type, EXCHANGE_TYPED_MULTI);
+    ck_assert_uint_eq(config->files[CONFIG_SCHEDULE].n, 1);
     ck_assert_int_eq(config_defaults(&defaults, "example"), 0);
     ck_assert_int_eq(strv_append(&defaults->exec_start, config->groups[0]->exec_start[0]), 0);
     for (char **word = config->groups[0]->exec_start + 1; *word; word++)
