@@ -520,6 +520,8 @@ check-world-mutants: deps
 	+@$(again) $(BUILD)/tests/world/world
 	+@BUILD='$(BUILD)' tests/world/mutants/run $(MUTANTS)
 
+# While the loop waits with io_uring, valgrind lets no other thread run.
+check-valgrind: LOOP = epoll
 check-valgrind: deps
 	@.ci/deps valgrind
 	+@$(again) unit-programs

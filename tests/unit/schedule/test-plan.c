@@ -6,6 +6,7 @@
 #include "supervisor/store/store.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/parts-fixture.h"
+#include "tests/unit/store/fake-disk.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
 #include <errno.h>
@@ -583,8 +584,10 @@ static struct schedule_row look_at_disk(void)
 static void open_file(struct scratch *scratch)
 {
     struct durable_jobs *durable = &parts.durable;
-    const struct store_options options = {.path = scratch->path, .changed = stop_on_change};
+    const struct store_options options = {
+        .path = scratch->path, .vfs = FAKE_DISK, .changed = stop_on_change};
 
+    fake_disk_init();
     list_init(&durable->unread);
     list_init(&durable->queries);
     names_on_disk_init(&durable->names);
@@ -613,6 +616,7 @@ static void close_store(struct scratch *scratch)
     names_on_disk_deinit(&durable->names);
     names_on_disk_deinit(&durable->unique);
     scratch_deinit(scratch);
+    fake_disk_deinit();
 }
 
 TEST(a_slot_is_written_with_its_job)
@@ -712,6 +716,33 @@ TEST(a_slot_that_was_being_fired_when_everything_ended_is_not_fired_again)
     ck_assert_str_eq(counts(), "1 0 0 0 0");
     ck_assert_int_eq(last(0).cause, SLOT_CAUSE_LOST);
     ck_assert_ptr_null(job_of(MIDNIGHT));
+}
+
+static void on_refused(struct store_task *task, int result)
+{
+    (void)task;
+    ck_assert_int_eq(result, -EIO);
+    loop_stop(parts.loop);
+}
+
+TEST(slots_do_not_wait_for_a_store_that_has_failed)
+{
+    struct look refused = {.task = {.apply = apply_look, .done = on_refused, .addition = true}};
+    struct scratch scratch;
+
+    open_store(&scratch);
+    (void)look_at_disk();
+    fake_disk_fail(FAKE_EIO_ON_SYNC, 1, UINT32_MAX);
+    at(MIDNIGHT);
+    list_init(&refused.task.link);
+    store_add(parts.durable.store, &refused.task); /* behind the job */
+    ck_assert_int_eq(loop_run(parts.loop), 0);
+    ck_assert_int_eq(store_state(parts.durable.store), STORE_FAILED);
+    ck_assert_str_eq(counts(), "0 0 0 0 1");
+    at(MIDNIGHT + HOUR);
+    ck_assert_str_eq(counts(), "0 0 0 0 2");
+    ck_assert_int_eq(last(0).cause, SLOT_CAUSE_STORE_FAILED);
+    close_store(&scratch);
 }
 
 /* ---- configuration ---- */
