@@ -20,6 +20,9 @@ from celery import Celery, signals
 app = Celery("project", broker="redis+socket://{directory}/redis.sock", backend="redis+socket://{directory}/redis.sock")
 app.conf.worker_pool = "troupe.celery:Pool"
 app.conf.broker_connection_retry_on_startup = True
+if os.environ.get("POLLED"):  # a broker without an event loop
+    app.conf.broker_url = "filesystem://"
+    app.conf.broker_transport_options = {"data_folder_in": "{directory}", "data_folder_out": "{directory}"}
 prepared = []
 
 @signals.worker_process_init.connect
@@ -116,12 +119,12 @@ class Pool(unittest.TestCase):
         self.environment = {**os.environ, **troupe_python.ENVIRONMENT,
                             "PATH": f"{troupe_python.e2e.BUILD}:{os.environ['PATH']}",
                             "PYTHONPATH": f"{troupe_python.PACKAGES}:{self.directory}"}
-        self.redis = self.begin("redis-server", "--port", "0", "--unixsocket", "redis.sock", "--save", "",
+        self.begin("redis-server", "--port", "0", "--unixsocket", "redis.sock", "--save", "",
                                 ready="eady to accept connections")
 
     def begin(self, *command, ready):
-        log = os.path.join(self.directory, "log-" + os.path.basename(command[0]))
-        with open(log, "w", encoding="utf-8") as output:
+        handle, log = tempfile.mkstemp(prefix="log-" + os.path.basename(command[0]), dir=self.directory)
+        with open(handle, "w", encoding="utf-8") as output:
             process = subprocess.Popen(command, cwd=self.directory, env=self.environment, stdout=output, stderr=output)
         self.addCleanup(process.wait)
         self.addCleanup(process.terminate)
@@ -130,17 +133,17 @@ class Pool(unittest.TestCase):
             while ready not in text:
                 self.assertIsNone(process.poll(), text)
                 text += lines.read(1) or ""
-        return process
+        return process, log
 
     def run_with(self, body, *options):
         """Returns what the program writes as JSON while a worker with these options does its tasks."""
-        self.begin(PYTHON, "-m", "celery", "-A", "project", "worker", "--concurrency", "1", "--loglevel", "info", *options,
-                   ready="ready.")
+        self.worker, log = self.begin(PYTHON, "-m", "celery", "-A", "project", "worker", "--concurrency", "1",
+                                      "--loglevel", "info", *options, ready="ready.")
         ended = subprocess.run([PYTHON, "-c", PRELUDE + "print(json.dumps(" + textwrap.dedent(body).strip() + "))"],
                                cwd=self.directory, env=self.environment, text=True, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, check=False, timeout=600)
-        with open(os.path.join(self.directory, "log-python3"), encoding="utf-8") as log:
-            self.assertEqual(ended.returncode, 0, ended.stdout + log.read())
+        with open(log, encoding="utf-8") as lines:
+            self.assertEqual(ended.returncode, 0, ended.stdout + lines.read())
         return json.loads(ended.stdout)
 
     def test_tasks_end_as_with_celerys_own_pool_also_when_their_process_dies(self):
@@ -162,6 +165,37 @@ class Pool(unittest.TestCase):
              second.revoke(), first.revoke(terminate=True), ends(first, second, third))[-1]
             """)
         self.assertEqual((stopped, waited, done), ("TaskRevokedError: terminated", "TaskRevokedError: revoked", 3))
+
+    def test_a_task_that_expires_while_it_waits_does_not_begin(self):
+        first, late, last = self.run_with("ends(sleep.delay(3), add.apply_async((1, 2), expires=1), add.delay(1, 2))")
+        self.assertEqual((first, late, last), (None, "TaskRevokedError: expired", 3))
+
+    def test_a_worker_that_must_stop_finishes_what_it_has_begun_and_leaves_the_rest_to_others(self):
+        self.assertEqual(self.run_with("""
+            (first := sleep.delay(3), rest := [add.delay(i, 1) for i in range(20)],
+             until(lambda: any(app.control.inspect(timeout=10, limit=1).active().values())),
+             app.control.shutdown(), ends(first))[-1]
+            """), [None])
+        self.assertEqual(self.worker.wait(), 0)
+        self.assertEqual(self.run_with("ends(*[add.delay(i, 1) for i in range(20)])"), list(range(1, 21)))
+
+    def test_a_broker_without_an_event_loop(self):
+        self.environment["POLLED"] = "1"
+        done, died, late, again, pids = self.run_with("""
+            ends(add.delay(1, 2), die.delay(), sleep_for_a_second.delay(), die_once.delay("here")) +
+            [ends(*[pid.delay() for _ in range(5)])]
+            """)
+        self.assertEqual((done, died, again, len(set(pids))),
+                         (3, "WorkerLostError: the worker process ended: killed by SIGSEGV", "done", 1))
+        self.assertTrue(late.startswith("TimeLimitExceeded"), late)
+
+    def test_each_task_ends_once_while_processes_are_killed(self):
+        """The whole of it: tests/python/celery_kills.py."""
+        ended = subprocess.run([PYTHON, os.path.join(troupe_python.TOP, "tests", "python", "celery_kills.py"), "1000", "0.2"],
+                               env=self.environment | {"TESTS_BUILD": troupe_python.e2e.BUILD}, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, check=False, timeout=600)
+        self.assertEqual(ended.returncode, 0, ended.stdout)
+        self.assertGreater(json.loads(ended.stdout)["killed"], 1)
 
     def test_the_pool_grows_and_shrinks_on_request(self):
         sizes = self.run_with("""

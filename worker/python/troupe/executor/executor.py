@@ -117,7 +117,9 @@ class Executor(concurrent.futures.Executor):
         self._timeout = timeout
         self._program = b""
         if group is None:
-            place: Place = Supervisor(self._max_workers, initializer, initargs, max_tasks_per_child or 0, template)
+            max_tasks = max_tasks_per_child or 0
+            place: Place = Supervisor(self._max_workers, initializer, initargs, max_tasks=max_tasks,
+                                      max_jobs=int(max_tasks == 1), template=template)
         else:
             place = Group(socket, group)
             self._program = pack_program(initializer, initargs)

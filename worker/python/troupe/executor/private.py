@@ -95,11 +95,13 @@ def standard(fd: int) -> int:
 
 
 class Supervisor:
-    def __init__(self, size: int, initializer: Callable[..., object] | None, initargs: tuple[Any, ...],
-                 max_tasks: int, template: bool) -> None:
+    """Workers end after `max_tasks` by themselves, or are replaced by the supervisor after `max_jobs`; 0: no limit."""
+
+    def __init__(self, size: int, initializer: Callable[..., object] | None, initargs: tuple[Any, ...], *,
+                 max_tasks: int = 0, max_jobs: int = 0, max_memory: str = "infinity", template: bool = False) -> None:
         self.size, self.template = size, "slot" if template else "no"
         self.program, self.command = (initializer, initargs, max_tasks), [find_trouped(), "--log-level", "error"]
-        self.name, self.directory, self.max_memory = GROUP, "", "infinity"
+        self.name, self.directory, self.max_jobs, self.max_memory = GROUP, "", max_jobs, max_memory
         self.socket: str | None = None
 
     def start(self) -> None:
@@ -123,8 +125,7 @@ class Supervisor:
         return {"command": self.command,
                 "files": {"troupe.conf": "[Supervisor]\nStateDirectory=@directory@\n", "environment": environment(),
                           GROUP + ".group": TASKS.format(command=command, size=self.size, template=self.template,
-                                                          max_jobs=int(self.program[2] == 1),
-                                                          max_memory=self.max_memory)}}
+                                                          max_jobs=self.max_jobs, max_memory=self.max_memory)}}
 
     def connect(self) -> tuple[Client, int]:
         said = self.lifeline.recv(PATH_MAX)

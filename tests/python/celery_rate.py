@@ -1,0 +1,98 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Prints how many empty tasks Celery does per second with each pool, and the CPU time that each takes.
+
+    tests/python/celery_rate.py [POOL...]    prefork, troupe, nothing (a pool that only answers); by default each twice
+
+TESTS_BUILD: where the program and the package are, by default build. TASKS: how many, by default 12000. The first 2000 do not count.
+"""
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import redis
+
+from celery_kills import BUILD, running
+
+POOLS = {"prefork": "prefork", "troupe": "troupe.celery:Pool", "nothing": "project:Nothing"}
+TASKS, FIRST = int(os.environ.get("TASKS", "12000")), 2000
+
+PROJECT = '''
+import os, time
+from celery import Celery
+from celery.concurrency.base import BasePool
+
+app = Celery("project", broker=os.environ["REDIS"], backend=os.environ["REDIS"])
+app.conf.worker_pool = os.environ["POOL"]
+
+class Nothing(BasePool):
+    def on_apply(self, target, args, kwargs, callback=None, accept_callback=None, **_):
+        accept_callback(os.getpid(), time.monotonic())
+        callback((0, "None", 0.0))
+
+@app.task
+def add(a, b):
+    return a + b
+'''
+
+SEND = '''
+import sys
+from project import add, app
+with app.producer_pool.acquire() as producer:
+    for i in range(int(sys.argv[1])):
+        add.apply_async((i, 1), producer=producer)
+'''
+
+
+def processes():
+    """Each process's parent and CPU time in microseconds."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+            fields = stat.read().rpartition(")")[2].split()
+            found[int(pid)] = int(fields[1]), (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
+    return found
+
+
+def cpu_time(main):
+    """That of the process, and of those below it."""
+    found = processes()
+    own, below, new = found[main][1], set(), {main}
+    while new:
+        new = {pid for pid, (parent, _) in found.items() if parent in new} - below
+        below |= new
+    return own, sum(found[pid][1] for pid in below)
+
+
+def measure(pool):
+    """Returns the rate, and per task the CPU time of Celery's process and of all processes below it."""
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory())
+        with open(os.path.join(directory, "project.py"), "w", encoding="ascii") as file:
+            file.write(PROJECT)
+        path = os.path.join(directory, "redis")
+        environment = {**os.environ, "REDIS": "redis+socket://" + path, "POOL": POOLS[pool], "C_FORCE_ROOT": "1",
+                       "PYTHONPATH": f"{BUILD}/python:{directory}", "PATH": f"{BUILD}:{os.environ['PATH']}"}
+        stack.enter_context(running(["redis-server", "--port", "0", "--unixsocket", path, "--save", ""], cwd=directory))
+        broker = redis.Redis(unix_socket_path=path)
+        while not os.path.exists(path):
+            time.sleep(0.01)
+        subprocess.run([sys.executable, "-c", SEND, str(TASKS)], env=environment, check=True)
+        worker = stack.enter_context(running([sys.executable, "-m", "celery", "-A", "project", "worker", "--concurrency", "2",
+                                              "--loglevel", "critical"], env=environment, cwd=directory, stderr=subprocess.DEVNULL))
+        while broker.llen("celery") > TASKS - FIRST:
+            time.sleep(0.005)
+        begin, left, before = time.monotonic(), broker.llen("celery"), cpu_time(worker.pid)
+        while broker.llen("celery") > 0:
+            time.sleep(0.005)
+        seconds, after = time.monotonic() - begin, cpu_time(worker.pid)
+        return left / seconds, *((now - then) / left for now, then in zip(after, before))
+
+
+if __name__ == "__main__":
+    for one in sys.argv[1:] or [*POOLS, *POOLS]:
+        print("{:10}{:6.0f} tasks/s, CPU time per task: {:4.0f} us in Celery's process, {:4.0f} us below it".format(one, *measure(one)),
+              flush=True)
