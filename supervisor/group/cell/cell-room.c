@@ -2,7 +2,8 @@
 /*
  * Room in a cell's queue, and senders that wait for it: first come, first served. When there is
  * room the next one is called, and the room is kept for it until it submits its job again. As long
- * as any wait, the queue is full for others.
+ * as any wait, the queue is full for others. But a submitter whose job does not fit yet holds up
+ * nobody: others may go on for ever, and the room that is left may never suffice.
  */
 
 #include "shared/base/cleanup.h"
@@ -78,10 +79,24 @@ static bool has_room_beside_called(const struct cell *cell, uint64_t size)
            cell->counts.n[JOBS_BYTES] + cell->called_bytes + size <= config->queue_memory_max;
 }
 
+/* Returns the sender whose turn is next, perhaps not yet; NULL = none. Small jobs do not overtake a
+ * large one, unless that is a submitter's. */
+static struct cell_waiter *first_in_line(const struct cell *cell)
+{
+    list_for_each (node, &cell->waiting) {
+        struct cell_waiter *waiter = list_entry(node, struct cell_waiter, link);
+
+        if (!waiter->bounded ||
+            (has_room_beside_called(cell, waiter->size) && cell_fits_in_group(cell, waiter->size)))
+            return waiter;
+    }
+    return NULL;
+}
+
 bool cell_has_room(const struct cell *cell, uint64_t size)
 {
-    return cell_may_ever_fit(cell, size) && list_empty(&cell->waiting) &&
-           has_room_beside_called(cell, size) && cell_room(cell, size) == ROOM_FREE;
+    return cell_may_ever_fit(cell, size) && has_room_beside_called(cell, size) &&
+           cell_room(cell, size) == ROOM_FREE && !first_in_line(cell);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -215,6 +230,7 @@ static void cell_join(struct cell *cell, const struct cell_request *request, boo
 
     waiter->cell = cell;
     waiter->size = request->size;
+    waiter->bounded = request->bounded;
     if (first)
         list_push_front(&cell->waiting, &waiter->link);
     else
@@ -260,9 +276,9 @@ int cell_await_store(struct cell *cell, const struct cell_request *request)
 /* Whether those who wait have room, and were not called yet: they waited for the store. */
 static bool is_about_to_call(const struct cell *cell)
 {
-    const struct list *node = list_first(&cell->waiting);
+    const struct cell_waiter *next = first_in_line(cell);
 
-    return node && has_room_beside_called(cell, list_entry(node, struct cell_waiter, link)->size);
+    return next && has_room_beside_called(cell, next->size);
 }
 
 int cell_find_room(struct cell *cell, const struct cell_request *request)
@@ -280,7 +296,7 @@ int cell_find_room(struct cell *cell, const struct cell_request *request)
         else
             cell_waiter_stop(waiter);
     }
-    if (called || (list_empty(&cell->waiting) && has_room_beside_called(cell, request->size)))
+    if (called || (has_room_beside_called(cell, request->size) && !first_in_line(cell)))
         room = cell_room(cell, request->size);
     if (room == ROOM_FREE)
         return 0;
@@ -293,18 +309,12 @@ int cell_find_room(struct cell *cell, const struct cell_request *request)
 
 void cell_call_waiters(struct cell *cell)
 {
-    struct list *node;
+    struct cell_waiter *next;
 
     if (group_store_is_opening(cell->group))
         return;
-    while ((node = list_first(&cell->waiting))) {
-        struct cell_waiter *waiter = list_entry(node, struct cell_waiter, link);
-
-        /* Small jobs do not overtake a large one. */
-        if (!has_room_beside_called(cell, waiter->size))
-            return;
-        cell_call(waiter);
-    }
+    while ((next = first_in_line(cell)) && has_room_beside_called(cell, next->size))
+        cell_call(next);
 }
 
 void cell_turn_away_misfits(struct cell *cell)

@@ -39,6 +39,7 @@ struct cell_waiter {
     usec_t deadline; /* monotonic; 0 = has not begun to wait */
     uint64_t size;   /* of the payload */
     bool called, expired;
+    bool bounded; /* as in struct cell_request */
     void *search; /* for jobs on disk: group_search(); NULL = none */
     void (*end_search)(struct cell_waiter *waiter);
     void (*turn)(struct cell_waiter *waiter);

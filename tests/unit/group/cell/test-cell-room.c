@@ -115,15 +115,20 @@ static void on_turn(struct cell_waiter *waiter)
     loop_defer(parts.loop, &list_entry(waiter, struct sender, waiter)->again);
 }
 
-static void sender_start(struct sender *sender, const char *data, usec_t wait)
+static void sender_begin(struct sender *sender, const char *data, usec_t wait)
 {
-    sender->request = request_of("");
     sender->request.data = data;
     sender->request.size = strlen(data);
     sender->request.wait = wait;
     cell_waiter_init(&sender->waiter, on_turn);
     loop_deferred_init(&sender->again, on_again);
     sender_try(sender);
+}
+
+static void sender_start(struct sender *sender, const char *data, usec_t wait)
+{
+    sender->request = request_of("");
+    sender_begin(sender, data, wait);
 }
 
 static void run_until_answered(unsigned n)
@@ -297,6 +302,28 @@ TEST(a_large_one_is_not_overtaken_by_small_ones_while_it_waits_for_memory)
     ck_assert_ptr_eq(order[3], &small);
     ck_assert_int_eq(big.result, 0);
     ck_assert_int_eq(small.result, 0);
+}
+
+TEST(a_large_one_of_a_submitter_holds_up_nobody_while_it_waits_for_memory)
+{
+    static char large[1001];
+    struct cell_request impatient = request_of("");
+    struct sender first, small, big;
+
+    n_answered = 0;
+    memset(large, 'x', 1000);
+    sender_start(&first, "first", 0);
+    sender_start(&small, "small", 0);
+    big.request = request_of("");
+    big.request.bounded = true;
+    big.request.submitter_uid = 1;
+    sender_begin(&big, large, USEC_INFINITY);
+    ck_assert_int_eq(big.result, CELL_E_WAIT);
+    (void)accepted(&impatient);
+    ck_assert_int_eq(cell_cancel(small.job, PROTOCOL_CAUSE_REQUESTED, 0), 0);
+    ck_assert_int_eq(cell_cancel(first.job, PROTOCOL_CAUSE_REQUESTED, 0), 0);
+    run_until_answered(3);
+    ck_assert_int_eq(big.result, 0);
 }
 
 TEST(a_group_that_is_removed_tells_those_who_wait)
