@@ -508,14 +508,20 @@ check-world: deps
 	@$(BUILD)/tests/world/world $(if $(WORLD_SECONDS),--seconds=$(WORLD_SECONDS),$(or $(WORLD_SEEDS),1-200))
 	$(if $(WORLD_SECONDS)$(WORLD_SEEDS),,+@BUILD='$(BUILD)' tests/world/mutants/run)
 
-# Puts real, fixed faults back; MUTANTS='NAME…' chooses, MUTANT_SECONDS=N bounds the CPU time for each.
 # One seed is the same world in all builds, which are as different as compilers make them.
 check-world-builds: deps
+	@.ci/deps clang
 	+@$(again) $(BUILD)/tests/world/world
-	+@$(MAKE) --no-print-directory BUILD='$(BUILD)/asan' SAN=address,undefined CFLAGS='-O1 -g' '$(BUILD)/asan/tests/world/world'
-	@$(BUILD)/tests/world/world 1-100 --hash 2>&1 | grep ^seed | sort > $(BUILD)/tests/world/hashes
-	@ASAN_OPTIONS=detect_leaks=0 $(BUILD)/asan/tests/world/world 1-100 --hash 2>&1 | grep ^seed | sort | diff $(BUILD)/tests/world/hashes -
+	+@$(again) BUILD='$(BUILD)/asan' SAN=address,undefined CFLAGS='-O1 -g' '$(BUILD)/asan/tests/world/world'
+	+@$(again) BUILD='$(BUILD)/clang' CC=clang '$(BUILD)/clang/tests/world/world'
+	@for build in . asan clang; do \
+		ASAN_OPTIONS=detect_leaks=0 $(BUILD)/$$build/tests/world/world $(or $(WORLD_SEEDS),1-100) --hash --no-shrink 2>&1 | \
+			grep '^seed .* hash' | sort >$(BUILD)/$$build/tests/world/hashes; \
+		[ -s $(BUILD)/$$build/tests/world/hashes ] && \
+			diff $(BUILD)/tests/world/hashes $(BUILD)/$$build/tests/world/hashes || exit 1; \
+	done
 
+# Puts real, fixed faults back; MUTANTS='NAME…' chooses, MUTANT_SECONDS=N bounds the CPU time for each.
 check-world-mutants: deps
 	+@$(again) $(BUILD)/tests/world/world
 	+@BUILD='$(BUILD)' tests/world/mutants/run $(MUTANTS)

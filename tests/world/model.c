@@ -306,7 +306,7 @@ void model_ended(uint32_t index, const struct troupe_result *result, bool right_
 
     close_job(job, MODEL_ENDED);
     check_end_by(job);
-    job->end = result->end;
+    job->end = (int)result->end;
     job->misses_parent = result->cause == TROUPE_CAUSE_DEPENDENCY;
     expect(index, right_result, "wrong result");
     expect(index, !succeeds || job->n_runs > 0, "succeeded without a run");
