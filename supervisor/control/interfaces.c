@@ -63,7 +63,7 @@ static const struct request_method service_methods[] = {
 INTERFACE(service, "org.varlink.service", service_methods);
 INTERFACE(supervisor, "io.troupe.Supervisor", control_supervisor_methods, control_life_methods,
           control_limit_methods, control_status_methods, control_watch_methods, control_log_methods,
-          control_stack_methods, control_metrics_methods);
+          control_stack_methods, control_place_methods, control_metrics_methods);
 INTERFACE(jobs, "io.troupe.Jobs", control_job_methods, control_list_jobs_methods,
           control_history_methods, control_stream_methods, control_change_methods,
           control_attach_methods);

@@ -14,7 +14,8 @@ extern struct request_interface *const control_interfaces[];
 /* Their methods, a table per file; the name NULL ends each. */
 extern const struct request_method control_supervisor_methods[], control_life_methods[],
     control_limit_methods[], control_status_methods[], control_watch_methods[],
-    control_log_methods[], control_stack_methods[], control_metrics_methods[];
+    control_log_methods[], control_stack_methods[], control_place_methods[],
+    control_metrics_methods[];
 extern const struct request_method control_job_methods[], control_list_jobs_methods[],
     control_history_methods[], control_stream_methods[], control_change_methods[],
     control_attach_methods[];

@@ -112,12 +112,9 @@ void report_stack(struct reply *reply, const char *text, size_t size)
     reply_end_array(reply);
 }
 
-const char *report_top(const struct request *request, const struct death *death,
-                       char buffer[REPORT_TOP_MAX])
+const char *report_top(const struct request *request, const struct death *death)
 {
-    if (!death->stack || !access_death(request, death))
-        return NULL;
-    return stack_top(death->stack, death->stack_size, buffer, REPORT_TOP_MAX) ? buffer : NULL;
+    return access_death(request, death) ? death->top : NULL;
 }
 
 /* Reports how the worker ended, followed by its own words if the client may read them (`open`). */
@@ -129,12 +126,21 @@ static void report_detail(struct reply *reply, const struct death *death, bool o
     reply_string(reply, "detail", open && death->reason[0] ? text : death->detail);
 }
 
+void report_exit(struct reply *reply, const struct death *death)
+{
+    char buffer[16];
+
+    if (death->exit.signalled)
+        reply_string(reply, "signal", death_signal_name(death->exit.code, buffer));
+    else if (!death->exit.unknown)
+        reply_int(reply, "exit_status", death->exit.code);
+}
+
 void report_death(struct reply *reply, const char *key, const struct request *request,
                   const struct death *death)
 {
     const struct rusage *usage = &death->exit.usage;
     const bool open = access_death(request, death);
-    char buffer[16];
 
     reply_object(reply, key);
     reply_string(reply, "worker", death->worker);
@@ -143,10 +149,7 @@ void report_death(struct reply *reply, const char *key, const struct request *re
     reply_uint(reply, "at", death->at);
     reply_string(reply, "cause", death_cause_to_string(death->cause));
     report_detail(reply, death, open);
-    if (death->exit.signalled)
-        reply_string(reply, "signal", death_signal_name(death->exit.code, buffer));
-    else if (!death->exit.unknown)
-        reply_int(reply, "exit_status", death->exit.code);
+    report_exit(reply, death);
     reply_bool(reply, "core_dumped", death->exit.core_dumped);
     reply_uint(reply, "uptime_usec", death->uptime);
     reply_uint(reply, "user_usec", usec_of_timeval(usage->ru_utime));

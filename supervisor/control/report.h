@@ -36,12 +36,13 @@ struct slot;
 void report_death(struct reply *reply, const char *key, const struct request *request,
                   const struct death *death);
 #define REPORT_TOP_MAX 1600
-/* Returns where the worker crashed or hung, in one line, in `buffer`; NULL if that is not known, or
- * the client may not read it. */
-const char *report_top(const struct request *request, const struct death *death,
-                       char buffer[REPORT_TOP_MAX]);
+/* Returns where the worker crashed or hung, in one line; NULL if that is not known, or the client
+ * may not read it. */
+const char *report_top(const struct request *request, const struct death *death);
 /* Writes the members "top" and "stack" from the text of troupe-trace. */
 void report_stack(struct reply *reply, const char *text, size_t size);
+/* Writes "signal" or "exit_status". */
+void report_exit(struct reply *reply, const struct death *death);
 void report_worker(struct reply *reply, const struct request *request, struct slot *slot);
 /* Without cells, workers and the end of the object. */
 void report_group_begin(struct reply *reply, const struct request *request,

@@ -132,7 +132,7 @@ const struct verb verb_table[] = {
      OPTIONS_PATIENCE},
     {"deaths", "[TARGET]", verb_deaths,
      "Reports of how and why workers died, newest first",
-     OPTIONS_CONNECT | OPTIONS_LIMIT},
+     OPTIONS_CONNECT | OPTIONS_LIMIT | OPTIONS_PLACES},
     {"sandbox", "suggest GROUP", verb_sandbox,
      "Suggests keys that permit what was recorded",
      OPTIONS_CONNECT},

@@ -2,6 +2,8 @@
 #include "supervisor/event/death.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/hash.h"
+#include "supervisor/event/stack.h"
 #include "supervisor/succession/record.h"
 #include <assert.h>
 #include <signal.h>
@@ -120,6 +122,7 @@ struct death *death_unref(struct death *death)
     free(death->state);
     free(death->stderr_text);
     free(death->stack);
+    free(death->top);
     free(death);
     return NULL;
 }
@@ -182,6 +185,62 @@ size_t death_log_find_message(const struct death_log *log, uint64_t message, str
     return n;
 }
 
+/* ---- the same deaths ---- */
+
+static uint64_t hash_of(const struct death *death, bool open)
+{
+    const struct {
+        uint64_t group, top;
+        int64_t cause, signalled, code;
+    } key = {
+        .group = hash_bytes(death->worker, share_owner_size(death->worker)),
+        .top = open && death->top ? hash_bytes(death->top, strlen(death->top)) : 0,
+        .cause = death->cause,
+        .signalled = death->exit.signalled - death->exit.unknown,
+        .code = death->exit.code,
+    };
+
+    return hash_bytes(&key, sizeof(key));
+}
+
+/* Returns the number of places. Those beyond the maximum are older than all that are listed. */
+static size_t count_one(const struct death *death, bool open, struct death_place *places, size_t n)
+{
+    const uint64_t hash = hash_of(death, open);
+
+    for (size_t i = 0; i < n; i++)
+        if (places[i].hash == hash) {
+            places[i].first_at = death->at;
+            places[i].n++;
+            return n;
+        }
+    if (n == DEATH_PLACES_MAX)
+        return n;
+    places[n] = (struct death_place){
+        .hash = hash, .last = death, .first_at = death->at, .n = 1, .open = open};
+    return n + 1;
+}
+
+size_t death_count(const struct death_log *log,
+                   bool (*wanted)(const struct death *death, const void *userdata),
+                   bool (*open)(const struct death *death, const void *userdata),
+                   const void *userdata, struct death_place ret[DEATH_PLACES_MAX])
+{
+    size_t n = 0, n_counted = 0, n_searched = 0;
+
+    list_for_each (node, &log->deaths) {
+        const struct death *death = list_entry(node, struct death, link);
+
+        if (n_counted == DEATHS_COUNTED || n_searched++ == DEATHS_SEARCHED)
+            break;
+        if (death->cause == DEATH_STOP || !wanted(death, userdata))
+            continue;
+        n = count_one(death, open(death, userdata), ret, n);
+        n_counted++;
+    }
+    return n;
+}
+
 const char *death_cause_text(enum death_cause cause)
 {
     return PREFIXES[cause];
@@ -220,11 +279,22 @@ void death_describe(struct death *death, const char *why)
                    prefix ? ": " : "", why ? why : "", why ? ": " : "", end);
 }
 
+static void find_top(struct death *death)
+{
+    char top[3 * STACK_FIELD_MAX];
+
+    free(death->top);
+    death->top = NULL;
+    if (death->stack && stack_top(death->stack, death->stack_size, top, sizeof(top)))
+        death->top = strdup(top);
+}
+
 void death_set_stack(struct death *death, char *text, size_t size, const char *missing)
 {
     free(death->stack);
     death->stack = text;
     death->stack_size = size;
+    find_top(death);
     (void)snprintf(death->stack_missing, sizeof(death->stack_missing), "%s",
                    missing ? missing : "");
 }
@@ -321,6 +391,7 @@ static bool get_fields(struct saved_reader *row, struct death *death)
     death->stderr_text = copy_bytes(row, &death->stderr_size, &ok);
     if (saved_has_more(row)) /* 1.0.0 had none */
         death->stack = copy_bytes(row, &death->stack_size, &ok);
+    find_top(death);
     return ok && !row->damaged && death->state_size <= MEMORY_STATE_MAX;
 }
 

@@ -107,6 +107,7 @@ struct death {
     size_t stack_size;
     char
         *stack; /* where its threads were (stack.h), which may come after the report; NULL = none */
+    char *top;  /* where it was, in one line, as of stack_top(); NULL = not known */
     char stack_missing[DEATH_DETAIL_MAX]; /* why there is none; "" = none was wanted, or it comes */
 };
 
@@ -148,6 +149,27 @@ const char *death_cause_text(enum death_cause cause);
 
 /* Fills `detail` from cause and exit; `why` (NULL = none) explains the cause. */
 void death_describe(struct death *death, const char *why);
+
+/* The most that one call counts. */
+#define DEATH_PLACES_MAX 64
+#define DEATHS_COUNTED   1000
+
+/* Deaths of a group that ended in the same way at the same place. */
+struct death_place {
+    uint64_t hash;
+    const struct death *last; /* borrowed */
+    usec_t first_at;          /* realtime */
+    uint64_t n;
+    bool open; /* by its place; otherwise the caller of death_count() may not know the place */
+};
+
+/* Fills in `ret` with the places of deaths that `wanted` selects, the one of the last death first:
+ * of the newest DEATHS_COUNTED of these, without stops, among the newest DEATHS_SEARCHED. `open`
+ * says whether a place may be told. Returns the number. */
+size_t death_count(const struct death_log *log,
+                   bool (*wanted)(const struct death *death, const void *userdata),
+                   bool (*open)(const struct death *death, const void *userdata),
+                   const void *userdata, struct death_place ret[DEATH_PLACES_MAX]);
 
 /* Takes over the text; NULL = there is none, because of `missing`. */
 void death_set_stack(struct death *death, char *text, size_t size, const char *missing);

@@ -108,6 +108,28 @@ void event_tell(struct event_bus *bus, struct event event, const char *subject, 
     event_emit(bus, event);
 }
 
+void event_locate(struct event_bus *bus, struct death *death)
+{
+    char group[DEATH_WORKER_MAX], message[1024];
+
+    if (!death->top)
+        return;
+    (void)snprintf(group, sizeof(group), "%.*s", (int)share_owner_size(death->worker),
+                   death->worker);
+    (void)snprintf(message, sizeof(message), "%s was in %s", death->worker, death->top);
+    event_emit(bus, (struct event){
+                        .level = LOG_LEVEL_INFO,
+                        .type = "worker.located",
+                        .group = group,
+                        .worker = death->worker,
+                        .generation = death->generation,
+                        .job = death->job[0] != '\0' ? death->job : NULL,
+                        .message = message,
+                        .quotes = true,
+                        .death = death,
+                    });
+}
+
 const struct event *event_kept(const struct event_bus *bus, size_t i)
 {
     if (i >= bus->n_kept)

@@ -63,6 +63,10 @@ void event_emit(struct event_bus *bus, struct event event);
 void event_tell(struct event_bus *bus, struct event event, const char *subject, const char *format,
                 va_list arguments) __attribute__((format(printf, 4, 0)));
 
+/* Emits where the worker of this report, which has its stacks, crashed or hung; nothing if that is
+ * not known. */
+void event_locate(struct event_bus *bus, struct death *death);
+
 /* Calls the subscribers of one list; neither logs nor keeps the event. */
 void event_publish(struct list *subscribers, const struct event *event);
 

@@ -3,6 +3,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/protocol/trace.h"
 #include "supervisor/event/death.h"
+#include "supervisor/event/event.h"
 #include "supervisor/process/process.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -150,6 +151,7 @@ static void finish(struct trace *trace, const char *missing)
     release(trace);
     if (trace->death) {
         death_set_stack(trace->death, text, size, missing);
+        event_locate(trace->context->events, trace->death);
     } else if (trace->handler) {
         trace->handler->ended(trace->userdata, text, size, missing);
     } else {

@@ -208,6 +208,7 @@ static const struct route routes[] = {
     LOOK("/api/history", SUPERVISOR "GetHistory", NULL, ),
     LOOK("/api/limits", SUPERVISOR "GetLimits", NULL, ),
     LOOK("/api/deaths", SUPERVISOR "ListDeaths", NULL, TEXT("target") PAGE),
+    LOOK("/api/death-places", SUPERVISOR "CountDeaths", NULL, TEXT("target")),
     LOOK("/api/past-events", SUPERVISOR "Watch", view_events, TEXT("target") PAGE),
     LOOK("/api/log", SUPERVISOR "GetLog", NULL, TEXT("target") TEXT("job")),
     LOOK("/api/jobs", JOBS "List", NULL, TEXT("group") TEXT("state") FLAG("ended") PAGE),

@@ -149,7 +149,7 @@ class Methods(TestCase):
         for interface in call(SERVICE + ".GetInfo")["interfaces"]:
             call(SERVICE + ".GetInterfaceDescription", interface=interface)
         self.s.create("keyed", "echo", key="one")
-        for method in "GetInfo", "GetHistory", "GetMetrics", "GetStatus", "GetLimits", "Watch", "Reload":
+        for method in "GetInfo", "GetHistory", "GetMetrics", "GetStatus", "GetLimits", "CountDeaths", "Watch", "Reload":
             call(method)
         call("GetLog", target="actor")
         call("GetStack", target="actor/0")

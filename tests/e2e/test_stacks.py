@@ -238,6 +238,28 @@ class Crashes(Deaths):
                 self.assertEqual(first["state"], "crashed")
                 self.assertEqual(len(death["stack"]), 2 if how == "thread" else 1)
 
+    def test_X1_the_same_deaths_are_counted_together(self):
+        for how in ("null", "null", "division", "null"):
+            top = {how: self.seen(how)["top"] for how in (how,)}[how]
+        deaths = self.s.call("ListDeaths")["deaths"]
+        nulls = [death for death in deaths if death.get("top") == top]
+        place = next(place for place in self.s.call("CountDeaths", target="crasher")["places"] if place.get("top") == top)
+        self.assertEqual(place, {"group": "crasher", "cause": "signal", "signal": "SIGSEGV", "count": len(nulls), "top": top,
+                                 "first_at": nulls[-1]["at"], "last_at": nulls[0]["at"], "last_worker": "crasher/0"})
+        self.assertGreaterEqual(place["count"], 3)
+        line = rf"(?m)^{{}}{place['count']} × SIGSEGV in {top}, first .*, last .*$"
+        self.assertRegex(self.s.ctl("deaths", "--by-place", check=True).stdout, line.format("crasher: "))
+        self.assertRegex(self.s.ctl("why", "crasher", check=True).stdout, line.format(""))
+        self.s.ctl("upgrade", check=True)
+        self.assertIn(place, self.s.call("CountDeaths")["places"])
+        self.s.ctl("stop", "crasher", check=True)
+        self.assertNotIn("stop", [place["cause"] for place in self.s.call("CountDeaths")["places"]])
+
+    def test_X1_an_event_says_where_it_was(self):
+        death = self.seen("null")
+        [event, *_] = [event for event in self.s.call("Watch")["events"] if event["type"] == "worker.located"]
+        self.assertEqual((event["message"], event["death"]["top"]), (f"crasher/0 was in {death['top']}", death["top"]))
+
     def test_X1_what_hangs_is_looked_at_before_it_is_killed(self):
         for how in HANGS:
             with self.subTest(how=how):
@@ -377,12 +399,23 @@ class Commands(Deaths):
                 self.s.until(self.tracer)
 
     def test_X3_a_command_is_found_while_it_is_watched_and_goes_on(self):
-        self.begin(crasher=commands(command="/bin/sh -c 'sleep 1; exec {} null'".format(CRASHER)))
-        job = self.s.create("crasher")
-        self.s.until(lambda: self.s.job(job).get("started_at"))
-        stack = self.s.until(lambda: (lambda reply: reply if "sleep" in str(reply) else None)(
+        job, go = self.waiting()
+        stack = self.s.until(lambda: (lambda reply: reply if "'sh'" in str(reply) else None)(
             self.s.call("io.troupe.Supervisor.GetStack", job=job)))["stack"]
-        self.assertIn("sleep", {thread["name"] for thread in stack})
+        self.assertIn("sh", {thread["name"] for thread in stack})
+        self.crash_now(job, go)
+
+    def waiting(self):
+        """A job that crashes once there is a file, and the path of that."""
+        self.begin(crasher=commands(command="/bin/sh -c 'while [ ! -e {} ]; do sleep 0.1; done; exec %s null'" % CRASHER))
+        go = self.s.path("go")
+        job = self.s.create("crasher", go)
+        self.s.until(lambda: self.s.job(job).get("started_at"))
+        return job, go
+
+    def crash_now(self, job, go):
+        with open(go, "w", encoding="utf-8"):
+            pass
         self.s.until(lambda: self.s.job(job)["state"] == "dead")
         self.s.until(lambda: self.s.call("ListDeaths")["deaths"][0].get("top", "").startswith("planted_null"))
 
@@ -393,12 +426,13 @@ class Commands(Deaths):
         self.assertEqual(self.s.call("ListDeaths")["deaths"], [])
 
     def test_X2_the_death_of_the_watcher_changes_nothing_for_the_command(self):
-        self.begin(crasher=commands(command="/bin/sleep 1"))
-        job = self.s.create("crasher")
-        self.s.until(lambda: self.s.job(job).get("started_at"))
+        job, go = self.waiting()
         os.kill(self.tracer(), 9)
         self.s.until(lambda: not self.tracer())
-        self.s.until(lambda: self.s.job(job)["state"] == "succeeded")
+        with open(go, "w", encoding="utf-8"):
+            pass
+        self.s.until(lambda: self.s.job(job)["state"] == "dead")
+        self.assertEqual(self.s.call("ListDeaths")["deaths"][0]["stack_missing"], "the watcher for CrashStacks= has ended")
 
     def test_X2_of_processes_without_end_a_bounded_number_is_watched(self):
         self.begin(crasher=commands(command="/bin/sh -c 'for i in $(seq 300); do sleep 1000 & done; wait'"))
@@ -419,16 +453,11 @@ class Commands(Deaths):
 
     def test_X1_after_an_upgrade_and_a_crash_of_the_supervisor_commands_are_watched(self):
         for end in self.upgrade, lambda: self.s.crash():
-            self.begin(crasher=commands(command="/bin/sh -c 'while [ ! -e {} ]; do sleep 0.1; done; exec %s null'" % CRASHER))
-            go = self.s.path("go")
-            job = self.s.create("crasher", go)
-            self.s.until(lambda: self.s.job(job).get("started_at"))
+            job, go = self.waiting()
             before = self.tracer()
             end()
             self.s.until(lambda: self.tracer() not in (0, before))
-            open(go, "w", encoding="utf-8").close()
-            self.s.until(lambda: self.s.job(job)["state"] == "dead")
-            self.s.until(lambda: self.s.call("ListDeaths")["deaths"][0].get("top", "").startswith("planted_null"))
+            self.crash_now(job, go)
 
     def upgrade(self):
         self.s.ctl("upgrade", check=True)

@@ -88,7 +88,7 @@ class FakeSupervisor:
                 elif method == "GetInfo":
                     answer = {"version": "1", "state": "running", "workers": len(self.group["workers"]), "groups": 1, "started_at": 1, "recent_turn_usec": 1}
                 else:
-                    answer = {"events": [], "deaths": [], "letters": [], "counts": [], "jobs": [], "lines": []}
+                    answer = {"events": [], "deaths": [], "letters": [], "counts": [], "jobs": [], "lines": [], "places": []}
                 if not (method == "Watch" and call.get("more")):
                     file.write(json.dumps({"parameters": answer}).encode() + b"\0")
                     file.flush()

@@ -110,7 +110,6 @@ static void report_attempts(struct reply *reply, const struct request *request,
 {
     const struct death *death =
         open && limit == REPORT_SINGLE_MAX ? find_death(request->context, job) : NULL;
-    char top[REPORT_TOP_MAX];
 
     reply_array(reply, "attempts");
     for (size_t i = 0; i < job->n_attempts && reply->size < limit; i++) {
@@ -119,7 +118,7 @@ static void report_attempts(struct reply *reply, const struct request *request,
 
         report_attempt(reply, attempt->number, attempt->worker, attempt->at, attempt->cause,
                        readable ? attempt->detail : NULL,
-                       death && attempt->number == death->attempt ? report_top(request, death, top)
+                       death && attempt->number == death->attempt ? report_top(request, death)
                                                                   : NULL);
     }
     reply_end_array(reply);
@@ -309,7 +308,6 @@ void report_job(struct reply *reply, const char *key, const struct request *requ
 static void report_letter_attempts(struct reply *reply, const struct request *request,
                                    const struct dead_letter *letter)
 {
-    char top[REPORT_TOP_MAX];
 
     reply_array(reply, "attempts");
     for (size_t i = 0; i < letter->n_deaths; i++) {
@@ -317,7 +315,7 @@ static void report_letter_attempts(struct reply *reply, const struct request *re
 
         report_attempt(reply, death->attempt, death->worker, death->at,
                        death_cause_to_string(death->cause), death->detail,
-                       report_top(request, death, top));
+                       report_top(request, death));
     }
     reply_end_array(reply);
 }

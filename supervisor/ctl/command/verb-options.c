@@ -76,6 +76,8 @@ const struct option option_table[] = {
     FLAG(OPTIONS_CHANGE, 'a', "all", everything, "all of them, without a filter"),
     VALUE(OPTIONS_KIND, OPTION_TEXT, 0, "kind", "KIND", kind,
           "those of this kind: slot, pool, group, exchange, client", ),
+    FLAG(OPTIONS_PLACES, 0, "by-place", by_place,
+         "count deaths of the same kind at the same place"),
     FLAG(OPTIONS_ACTOR, 0, "actor", actor, "messages of an actor or exchange instead of jobs"),
     VALUE(OPTIONS_MESSAGES, OPTION_TEXT, 0, "messages", "WHAT", messages,
           "switch the message log: enqueued, dispatched, unhandled (with commas), all, none", ),

@@ -45,6 +45,7 @@ enum option_set {
     OPTIONS_HISTORY = 1u << 31,  /* which ended jobs */
     OPTIONS_DEMO = 1ull << 32,   /* of init */
     OPTIONS_FOR = 1ull << 33,    /* how long to look */
+    OPTIONS_PLACES = 1ull << 34, /* of deaths */
 };
 
 /* Strings are borrowed from the command line. */
@@ -81,6 +82,7 @@ struct options {
     bool everything;
     const char *kind, *messages, *state;
     bool actor;
+    bool by_place;
     bool dry_run;
     usec_t older_than;
     const char *cause, *of_key;

@@ -95,6 +95,15 @@ void show_death(const struct terminal *terminal, const json_t *death, usec_t now
     show_quoted(terminal, "            ", field_text(death, "stderr"), UINT32_MAX);
 }
 
+#define PLACE                                                                                      \
+    "{count:count} × [{signal}|status {exit_status}|{cause}][{cause=signal}|{cause=exit}| "       \
+    "({cause})][ in {top}], [{count=1}{last_at:time}|first {first_at:time}, last {last_at:time}]"
+
+void show_death_place(const struct terminal *terminal, const json_t *place, bool named)
+{
+    pattern_print(terminal, named ? "{group}: " PLACE : PLACE, place, 0);
+}
+
 /* ---- stacks ---- */
 
 static void show_threads(const struct terminal *terminal, const json_t *threads, usec_t now)

@@ -28,6 +28,8 @@ void show_stack(const struct terminal *terminal, const json_t *reply, usec_t now
 
 /* Shows a death report. */
 void show_death(const struct terminal *terminal, const json_t *death, usec_t now);
+/* A line: how many deaths were the same; `named`: with their group. */
+void show_death_place(const struct terminal *terminal, const json_t *place, bool named);
 
 /* Shows an event in one line. */
 void show_event(const struct terminal *terminal, const json_t *event);

@@ -108,6 +108,26 @@ int verb_events(struct invocation *invocation)
 /* The default of --limit. */
 #define DEATHS_SHOWN 10
 
+static void show_places(const struct invocation *invocation, const json_t *reply)
+{
+    const json_t *places = json_object_get(reply, "places");
+
+    if (json_array_size(places) == 0 && !invocation->options.quiet)
+        terminal_print(&invocation->out, "No deaths.");
+    for (size_t i = 0; i < json_array_size(places); i++)
+        show_death_place(&invocation->out, json_array_get(places, i), true);
+}
+
+static int count_deaths(struct invocation *invocation)
+{
+    json_auto_t *reply = NULL;
+    const int r =
+        call(invocation, CALL_SUPERVISOR "CountDeaths",
+             json_pack("{s:s*}", "target", invocation_operand(invocation, 0)), false, &reply);
+
+    return r == EXIT_OK ? output_reply(invocation, reply, show_places) : r;
+}
+
 int verb_deaths(struct invocation *invocation)
 {
     static const struct listing listing = {.method = CALL_SUPERVISOR "ListDeaths",
@@ -116,6 +136,8 @@ int verb_deaths(struct invocation *invocation)
                                            .show = show_death};
     const int64_t limit = invocation->options.limit;
 
+    if (invocation->options.by_place)
+        return count_deaths(invocation);
     return listing_run(invocation, &listing,
                        json_pack("{s:s*}", "target", invocation_operand(invocation, 0)),
                        limit > 0 ? limit : DEATHS_SHOWN);

@@ -46,6 +46,26 @@ static bool has_ended(const json_t *reply)
            !field_is(reply, "state", "queued");
 }
 
+/* The last ones are enough: `deaths --by-place` shows all. */
+#define PLACES_SHOWN 3
+
+/* Shows of what workers of the group have died. */
+static int show_deaths(struct invocation *invocation, const char *group)
+{
+    json_auto_t *reply = NULL;
+    const json_t *places;
+    int r = call(invocation, CALL_SUPERVISOR "CountDeaths", json_pack("{s:s}", "target", group),
+                 false, &reply);
+
+    places = json_object_get(reply, "places");
+    for (size_t i = 0; i < json_array_size(places) && i < PLACES_SHOWN; i++) {
+        const json_t *place = json_array_get(places, i);
+        if (field_has(place, "top"))
+            show_death_place(&invocation->out, place, false);
+    }
+    return r;
+}
+
 static void show_said(const struct invocation *invocation, const json_t *group)
 {
     const json_t *workers = json_object_get(group, "workers");
@@ -73,7 +93,7 @@ static int ask_workers(struct invocation *invocation, const char *target, bool w
         if (!waits)
             show_said(invocation, group);
     }
-    return r;
+    return r == EXIT_OK && !strchr(target, '/') ? show_deaths(invocation, target) : r;
 }
 
 /* A target, or if there is none of that name, a job. */

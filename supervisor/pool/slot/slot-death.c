@@ -127,6 +127,7 @@ void slot_publish_report(struct slot *slot, struct death *death)
         PROBE(worker_died, slot->pool->config->name, (const char *)slot->name, death->pid,
               death_cause_to_string(death->cause),
               death->exit.signalled ? -death->exit.code : death->exit.code, death->uptime);
+    event_locate(slot_context(slot)->events, death);
 }
 
 /* Whether an actor's program has ended like one that knows nothing of the supervisor. */

@@ -4,6 +4,21 @@
 import {h, show, facts, pagedList} from './element.js';
 import {number, span, bytes, cause, payload, link, moment, ago} from './format.js';
 
+const frame = ({function: name, offset, file, line, module}) =>
+    `  ${name || `(no symbol at ${offset})`}${file ? `, ${file}:${line ?? ''}` : module ? `, ${module}` : ''}`;
+
+/** All threads of a report, as text. */
+const stack = threads =>
+    threads.map(({name, thread, state, frames}) => [`${name} (${thread})${state === 'crashed' ? ', crashed' : ''}:`, ...frames.map(frame)].join('\n')).join('\n');
+
+/** How many deaths were the same. */
+export function placeItem(place) {
+  const how = place.signal ?? (place.exit_status !== undefined ? `status ${place.exit_status}` : cause(place.cause));
+  const when = place.count === 1 ? moment(place.last_at) : `first ${moment(place.first_at)}, last ${moment(place.last_at)}`;
+  return h('li', {}, h('span', {class: 'strong'}, `${number(place.count)} × ${how}`),
+           h('span', {class: 'muted grow'}, place.top ? `in ${place.top}` : cause(place.cause)), h('span', {class: 'when'}, when));
+}
+
 /** A report, closed at first. */
 export function deathItem(death) {
   const how = death.signal ?? (death.exit_status !== undefined ? `status ${death.exit_status}` : '');
@@ -15,13 +30,14 @@ export function deathItem(death) {
           h('span', {class : 'chip', 'data-tone' : death.cause === 'stop' ? 'quiet' : 'bad'},
             death.signal ?? cause(death.cause)),
           h('span', {class : 'muted grow'},
-            death.command ? `${death.command}: ${death.detail}` : death.detail)),
+            `${death.command ? `${death.command}: ` : ''}${death.detail}${death.top ? `, in ${death.top}` : ''}`)),
         h('div', {class : 'inside'},
           facts(
               [
                   'Job',
                   death.job && h('a', {class : 'id', href : link('job', death.job)}, death.job)
               ],
+              [ 'In', death.top ?? (death.stack_missing && `not known, as ${death.stack_missing}`) ],
               [ 'Attempt', death.attempt ], [ 'Ended with', how ], [ 'Command', death.command ],
               [ 'Process', death.pid ], [ 'Lived', span(death.uptime_usec) ],
               [ 'Processor', `${span(death.user_usec)} + ${span(death.system_usec)}` ],
@@ -35,6 +51,11 @@ export function deathItem(death) {
               [
                   h('h4', {}, 'Last output'),
                   h('pre', {tabindex : '0', 'aria-label' : 'Last output'}, death.stderr)
+              ],
+          death.stack?.length > 0 &&
+              [
+                  h('h4', {}, 'Stacks'),
+                  h('pre', {tabindex : '0', 'aria-label' : 'Stacks'}, stack(death.stack))
               ],
           death.state &&
               [

@@ -6,8 +6,10 @@ import {number, rate, span, since, bytes, ago, plural, link} from './format.js';
 import {line, workersBar} from './chart.js';
 import {workersTable} from './worker.js';
 import {limitsTable} from './limit.js';
+import {placeItem} from './death.js';
 
 const PAGE = 50;
+const PLACES = 10;
 
 /** The state as troupectl calls it. */
 const stateOf = group => group.fault && group.state === 'failed' ? 'cannot start' : group.state;
@@ -213,6 +215,8 @@ export function groupView(app, name) {
   const details = h('div');
   const buttons = h('div');
   const limits = limitsTable('Limits');
+  const places = h('ul', {class: 'list'});
+  const placesCard = h('section', {class: 'card', 'aria-label': 'Deaths by place', hidden: true}, h('div', {class: 'bar-title'}, h('h2', {}, 'Deaths by place')), places);
   const limitsCard = h('section', {class: 'card', 'aria-label': 'Limits', hidden: true}, limits.node);
   const list = h('div');
   const listTitle = h('h2');
@@ -245,7 +249,7 @@ export function groupView(app, name) {
       h('nav', {class: 'crumbs', 'aria-label': 'Path'}, h('a', {href: '#/'}, 'Groups'), key && [' / ', h('a', {href: link('group', groupName)}, groupName)]),
       h('div', {class: 'headline'}, h('h1', {}, key ?? groupName), state, buttons), description, problem,
       charts && h('section', {class: 'tiles', 'aria-label': 'Charts'}, Object.values(charts).map(t => t.node)),
-      h('section', {class: 'card pad', 'aria-label': 'Numbers'}, details), limitsCard,
+      h('section', {class: 'card pad', 'aria-label': 'Numbers'}, details), limitsCard, placesCard,
       h('p', {class: 'links'}, h('a', {href: `${link('jobs', name)}`}, 'Jobs'), ' · ', h('a', {href: link('dead-letters', name)}, 'Dead letters'), ' · ',
         h('a', {href: link('deaths', name)}, 'Deaths'), ' · ', h('a', {href: link('log', name)}, 'Output')),
       h('section', {class: 'card', 'aria-label': 'Workers and cells'}, h('div', {class: 'bar-title'}, listTitle, pages.node), list)),
@@ -262,6 +266,9 @@ export function groupView(app, name) {
       if (charts) updateCharts();
       limits.update(group.limits ?? []);
       show(limitsCard, (group.limits ?? []).length > 0);
+      const same = group.deaths > 0 ? (await app.client.get('death-places', {target: name})).places : [];
+      become(places, same.slice(0, PLACES).map(placeItem));
+      show(placesCard, same.length > 0);
       if (cell) showList('workers', cell.workers ?? [], cell.workers_total ?? 0);
       else if (group.cells) showList('cells', group.cells, group.cells_total ?? group.cells.length);
       else showList('workers', group.workers ?? [], group.workers_total ?? 0);

@@ -83,7 +83,7 @@ function stepsOf(job) {
   const steps = [{at: job.created_at, title: 'Accepted', detail: `in ${job.group}${job.key ? `, key ${job.key}` : ''}, priority ${job.priority}`, tone: 'quiet'}];
   for (const attempt of job.attempts)
     steps.push({at: attempt.at, title: `Attempt ${attempt.number} failed`, tone: 'bad',
-                detail: `on ${attempt.worker}: ${attempt.detail ?? cause(attempt.cause)}`});
+                detail: `on ${attempt.worker}: ${attempt.detail ?? cause(attempt.cause)}${attempt.top ? `, in ${attempt.top}` : ''}`});
   const started = job.started_at && !job.attempts.some(attempt => attempt.number === job.attempt);
   if (started) steps.push({at: job.started_at, title: `Attempt ${job.attempt} began`, detail: job.worker ? `on ${job.worker}` : '', tone: 'busy'});
   if (job.next_attempt_at && !job.ended_at)

@@ -79,7 +79,7 @@ export function workerView(app, name) {
         ['Job', worker.job && h('a', {class: 'id', href: link('job', worker.job)}, worker.job)], ['Busy with it for', since(worker.job_since_at)],
         ['Status', worker.status], ['Jobs done', number(worker.jobs_done)], ['Restarts', number(worker.restarts)], ['Recycled', number(worker.recycled)],
         ['Failures in a row', worker.failures], ['Starts again at', worker.restart_at && moment(worker.restart_at)],
-        ['Last death', worker.last_death && `${worker.last_death.detail}, ${ago(worker.last_death.at)}`]));
+        ['Last death', worker.last_death && `${worker.last_death.detail}${worker.last_death.top ? `, in ${worker.last_death.top}` : ''}, ${ago(worker.last_death.at)}`]));
       show(publishedCard, Boolean(worker.published));
       setText(published, worker.published ? payload(worker.published) : '');
       show(restart, app.mayChange);

@@ -6,6 +6,7 @@
 #include "supervisor/succession/record.h"
 #include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
+#include <signal.h>
 
 static struct death *death_number(uint64_t generation)
 {
@@ -66,6 +67,69 @@ TEST(a_group_that_crashes_all_the_time_leaves_the_reports_of_others)
         add_death(&log, "stock/0", 300 + i);
     ck_assert_uint_eq(list_entry(cursor.at, struct death, link)->generation, 2);
     list_cursor_end(&cursor);
+    death_log_deinit(&log);
+}
+
+static void add_crash(struct death_log *log, const char *worker, usec_t at, const char *function)
+{
+    struct death *death = death_number(1);
+    char text[128];
+
+    (void)snprintf(text, sizeof(text), "T\t1\tmill\tcrashed\nF\tc\tmill\t%s\t0\tmill.c\t7\n",
+                   function);
+    (void)snprintf(death->worker, sizeof(death->worker), "%s", worker);
+    death->at = at;
+    death->cause = DEATH_SIGNAL;
+    death->exit = (struct spawn_exit){.signalled = true, .code = SIGSEGV};
+    death_set_stack(death, strdup(text), strlen(text), NULL);
+    death_log_add(log, death);
+    death_unref(death);
+}
+
+static bool is_of_mill(const struct death *death, const void *userdata)
+{
+    return strncmp(death->worker, userdata, strlen(userdata)) == 0;
+}
+
+static bool is_always(const struct death *death, const void *userdata)
+{
+    return death && userdata;
+}
+
+static bool is_never(const struct death *death, const void *userdata)
+{
+    return !death && !userdata;
+}
+
+TEST(deaths_at_the_same_place_are_counted_together_within_bounds)
+{
+    struct death_place places[DEATH_PLACES_MAX];
+    struct death_log log;
+    char function[32];
+
+    death_log_init(&log, 2000);
+    add_crash(&log, "mill/0", 10, "grind");
+    add_crash(&log, "shop/0", 11, "grind");
+    add_crash(&log, "mill/1", 12, "sift");
+    add_crash(&log, "mill/1", 13, "grind");
+    add_death(&log, "mill/1", 2);
+    ck_assert_uint_eq(death_count(&log, is_of_mill, is_always, "mill/", places), 3);
+    ck_assert_int_eq(places[0].last->cause, DEATH_EXIT);
+    ck_assert_str_eq(places[1].last->top, "grind, mill.c:7");
+    ck_assert_uint_eq(places[1].n, 2);
+    ck_assert_uint_eq(places[1].first_at, 10);
+    ck_assert_uint_eq(places[1].last->at, 13);
+    ck_assert_uint_eq(places[2].n, 1);
+    ck_assert_uint_eq(death_count(&log, is_always, is_always, "", places), 4);
+    ck_assert_uint_eq(death_count(&log, is_of_mill, is_never, "mill/", places), 2);
+    ck_assert_uint_eq(places[1].n, 3);
+    for (unsigned i = 0; i < 1100; i++) {
+        (void)snprintf(function, sizeof(function), "f%u", i % 100);
+        add_crash(&log, "mill/0", 100 + i, function);
+    }
+    ck_assert_uint_eq(death_count(&log, is_of_mill, is_always, "mill/", places), DEATH_PLACES_MAX);
+    ck_assert_str_eq(places[0].last->top, "f99, mill.c:7");
+    ck_assert_uint_eq(places[0].n, DEATHS_COUNTED / 100);
     death_log_deinit(&log);
 }
 
