@@ -2,8 +2,8 @@
 # One non-recursive Makefile; it calls itself again only for builds of another kind (sanitizers) and
 # after it has installed what was missing. `make help` lists what there is.
 
-VERSION := 1.0.0
-SONAME := libtroupe.so.1
+VERSION := 2.0.0
+SONAME := libtroupe.so.2
 
 BUILD ?= build
 ifeq ($(origin CC),default)

@@ -75,7 +75,7 @@ extern "C" {
 #define TROUPE_CHECKPOINT_MAX 65536
 #define TROUPE_USEC_INFINITY  UINT64_MAX
 
-/* "1.0.0". Static. */
+/* Such as "2.0.0". Static. */
 const char *troupe_version(void);
 
 /* ---- template ---- */

@@ -9,7 +9,7 @@
 
 _public_ const char *troupe_version(void)
 {
-    return "1.0.0";
+    return TROUPE_VERSION;
 }
 
 _public_ const char *troupe_end_name(enum troupe_end end)

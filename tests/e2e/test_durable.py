@@ -5,6 +5,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -15,7 +16,7 @@ import time
 import unittest
 from pathlib import Path
 
-from troupe import (ACTOR, LIMIT, QUICK, SANITIZED, TROUPECTL, TROUPE_EXEC, Bell, TestCase, Varlink, VarlinkError, ended, helper, ini,
+from troupe import (ACTOR, LIMIT, QUICK, SANITIZED, TOP, TROUPECTL, TROUPE_EXEC, Bell, TestCase, Varlink, VarlinkError, ended, helper, ini,
                     text)
 
 HOUR = 3600 * 1000000
@@ -386,6 +387,27 @@ class Survives(Case):
                 self.assertEqual(job.get(member), before[name].get(member), (name, member))
             # For all that is known, the next attempt has begun.
             self.assertEqual(job["attempt"], before[name]["attempt"] + 1)
+
+    def test_D4_the_database_of_version_1_0_0_is_migrated(self):
+        s = self.supervisor({"mail": ini(f"{TROUPE_EXEC} -- sh", Restart=QUICK, Jobs={"Durable": "yes", "ResultTTLSec": "1d"})})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.database = s.path("state/troupe.db")
+        os.mkdir(s.path("state"))
+        passed = int(time.time() * 1000000) - 1796070434000000  # since then
+        dump = Path(TOP, "tests", "e2e", "old", "troupe-1.0.0.sql").read_text(encoding="ascii")
+        with contextlib.closing(sqlite3.connect(s.database)) as connection:
+            connection.executescript(re.sub(r"\b17960\d{11}\b", lambda time: str(int(time[0]) + passed), dump))
+        for _ in range(2):  # the second time it is migrated already
+            s.start()
+            for name in "waits", "later", "big", "kept":
+                self.assertEqual((s.wait_job(name)["state"], s.job(name)["result"]), ("succeeded", text(name + "\n")))
+            self.assertEqual(s.job("gone")["state"], "cancelled")
+            self.assertEqual((s.job("long")["state"], s.job("dies")["state"]), ("delayed", "dead"))
+            s.stop()
+        self.assertEqual(self.rows(s, "name, due IS NOT NULL"), [("long", 1)])
+        self.assertEqual(self.rows(s, "name, letter", "dead"), [("dies", 1)])
+        with contextlib.closing(sqlite3.connect(s.database)) as connection:
+            self.assertEqual(connection.execute("PRAGMA user_version").fetchone(), (7,))
 
     def test_D4_delayed_jobs_are_listed_with_their_dates_while_they_are_loaded(self):
         s = self.durable().start()

@@ -218,7 +218,7 @@ class Installed(TestCase):
                 text_of_it = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
                 functions = re.sub(r"#define (?:.*\\\n)*.*", "", text_of_it)
                 declared.update(re.findall(r"\b(troupe_\w+)\(", functions))
-        out = subprocess.run(["nm", "-D", "--defined-only", os.path.join(BUILD, "libtroupe.so.1")], check=True,
+        out = subprocess.run(["nm", "-D", "--defined-only", os.path.join(BUILD, "libtroupe.so.2")], check=True,
                              capture_output=True, text=True).stdout
         symbols = [line.split()[2] for line in out.splitlines() if line.split()[1] != "A"]
         self.assertEqual({symbol.split("@")[0] for symbol in symbols}, declared)

@@ -21,7 +21,7 @@ class Library(TestCase):
                 text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
             text = re.sub(r"#define(.*\\\n)*.*\n", "", text)
             declared |= set(re.findall(r"\b(troupe_\w+)\(", text))
-        shown = subprocess.run(["nm", "-D", "--defined-only", f"{BUILD}/libtroupe.so.1"], capture_output=True, text=True,
+        shown = subprocess.run(["nm", "-D", "--defined-only", f"{BUILD}/libtroupe.so.2"], capture_output=True, text=True,
                                check=True).stdout
         exported = {line.split()[2].split("@")[0] for line in shown.splitlines() if " A " not in line}
         self.assertEqual(exported, declared)

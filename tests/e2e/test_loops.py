@@ -74,7 +74,7 @@ class Loops(TestCase):
 @unittest.skipIf(SANITIZED, "the interpreter does not load a library with a sanitizer")
 class Threads(TestCase):
     def waiting(self, s):
-        process = subprocess.Popen([sys.executable, "-c", WAITING, f"{BUILD}/libtroupe.so.1", s.socket_path],
+        process = subprocess.Popen([sys.executable, "-c", WAITING, f"{BUILD}/libtroupe.so.2", s.socket_path],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
