@@ -110,7 +110,7 @@ CASES = {
         {"front.group": r"""
              Type=service
              User=nobody
-             ExecStart=/bin/sh -c "exec /srv/bin/front --port=80\"$(printf %%02d $((10 + %i)))\" --name=front': front' --slot \"$(printf %%01d $((10 + %i)))\""
+             ExecStart=/bin/sh -c "exec /srv/bin/front --port=80$(printf %%02d $((10 + %i))) --name='front: front' --slot $((10 + %i))"
              Size=4
              KillMode=mixed
              """,
@@ -160,7 +160,7 @@ CASES = {
              Type=service
              User=root
              Environment=TZ=Europe/Berlin
-             ExecStart=/srv/bin/nginx -g 'daemon off;'
+             ExecStart=/srv/bin/nginx -g "daemon off;"
              Restart=no
              StartLimitBurst=3
              StartLimitIntervalSec=148
@@ -171,7 +171,7 @@ CASES = {
              Type=service
              User=nobody
              Environment=TZ=Europe/Berlin
-             ExecStart=/bin/sh -c "exec /bin/sh -c 'exec /srv/bin/celery beat --pidfile= --loglevel='\"${LEVEL}\"' -n beat.'%%h"
+             ExecStart=/bin/sh -c 'exec /bin/sh -c "exec /srv/bin/celery beat --pidfile= --loglevel=${LEVEL} -n beat.%%h"'
              KillMode=mixed
              """}),
     "supervisord: long values, comments, listeners": (
@@ -206,7 +206,7 @@ CASES = {
         {"The-app.group": """\
              Type=service
              User=nobody
-             ExecStart=/srv/etc/../bin/app --config /srv/etc/app.ini --verbose
+             ExecStart=/srv/etc/../bin/app --config "/srv/etc/app.ini" --verbose
              Environment='GREETING=hello, world'
              Environment=RATIO=50%
              Environment=HOST=HOSTNAME
@@ -386,7 +386,7 @@ CASES = {
              """}, ["node-app.service"], 1,
         {"node-app.group": """\
              Type=service
-             ExecStart=/srv/bin/node server.js
+             ExecStart=/srv/bin/node      server.js
              User=nobody
              Description=Our Node.js application
              WorkingDirectory=/srv/app
@@ -423,7 +423,7 @@ CASES = {
              """}, ["sshd.service", "--user", "root"], 6,
         {"sshd.group": r"""
              Type=notify
-             ExecStart=/bin/sh -c "set -f; exec /srv/bin/sshd -D $SSHD_OPTS --pid=\"${DIR}\"/pid '$'5 'a b'"
+             ExecStart=/bin/sh -c "set -f; exec /srv/bin/sshd -D $SSHD_OPTS --pid=${DIR}/pid \\$5 'a b'"
              User=root
              Description=Shell server
              EnvironmentFile=-/etc/default/ssh
@@ -476,13 +476,13 @@ CASES = {
              ExecStart=/srv/bin/worker --number %i --host %H
              ExecStart=
              ExecStart=/srv/bin/worker --number %i --state %S/%p --share 100%%
-             WorkingDirectory=-/srv/app
+             WorkingDirectory=/srv/app
              Nice=5
              CPUWeight=50
              """,
          "worker@.service.d/10-nice.conf": "[Service]\nNice=10\nEnvironment=A=1\n",
          "worker@3.service.d/local.conf": "[Service]\nMemoryMax=512M\nRestart=always\n",
-         "queue.service": "[Service]\nUser=nobody\nExecStart=/srv/bin/queue\n"}, ["worker@3.service", "queue.service"], 0,
+         "queue.service": "[Service]\nUser=nobody\nExecStart=/srv/bin/queue\nRestart=no\n"}, ["worker@3.service", "queue.service"], 0,
         {"worker@3.group": """\
              Type=service
              ExecStart=/srv/bin/worker --number 3 --state /var/lib/worker --share 100%%
@@ -496,7 +496,7 @@ CASES = {
              Nice=10
              MemoryMax=512M
              """,
-         "queue.group": "Type=service\nExecStart=/srv/bin/queue\nUser=nobody\n"}),
+         "queue.group": "Type=service\nExecStart=/srv/bin/queue\nUser=nobody\nRestart=no\n"}),
     "systemd: a timer": (
         {"backup.service": """\
              [Unit]
@@ -542,7 +542,7 @@ CASES = {
         {"poll.service": "[Service]\nUser=nobody\nExecStart=/srv/bin/poll ${URL} %b\nRestart=on-failure\nRestartSec=30\n",
          "every.timer": "[Timer]\nOnBootSec=1min\nOnUnitActiveSec=5min\nUnit=poll.service\n"}, ["every.timer"], 3,
         {"poll.group": r"""
-             ExecStart=exec /bin/sh -c 'exec /srv/bin/poll "${URL}" %%b'
+             ExecStart=exec /bin/sh -c 'set -f; exec /srv/bin/poll ${URL} %%b'
              User=nobody
              MaxRetries=0
              BackoffMinSec=30
@@ -561,7 +561,7 @@ CASES = {
              WantedBy=multi-user.target
              """}, ["prepare.service"], 2,
         {"prepare.group": r"""
-             ExecStart=exec /bin/sh -c "set -f; /srv/bin/prepare one 'two words' && /srv/bin/prepare %% $HOME"
+             ExecStart=exec /bin/sh -c 'set -f; /srv/bin/prepare one "two words" && /srv/bin/prepare %% $HOME'
              User=nobody
              MaxRetries=0
              """}),
@@ -595,7 +595,7 @@ CASES = {
              """}, ["exporter.service"], 6,
         {"exporter.group": """\
              Type=service
-             ExecStart=/usr/bin/env exporter --web=:9100 '$'literal
+             ExecStart=/usr/bin/env exporter --web=:9100 $literal
              User=nobody
              NoNewPrivileges=yes
              ProtectSystem=strict
@@ -801,7 +801,7 @@ class Refusals(Import):
         self.refused("a.conf", "[program:x]\ncommand\n[program:y\n", "2: neither [section], key=value, nor a comment",
                      "3: a section is written [name]")
         self.refused("b.conf", "[supervisord]\nuser=nobody\n[program:x]\ncommand=/bin/sh \"a\n[program:y]\n",
-                     "4: a quote is not closed, or an expression with % is unknown", "5: [program:y] has no command=")
+                     "4: command: a quote is not closed", "5: [program:y] has no command=")
         self.refused("c.service", "[Service]\nUser=nobody\nExecStart=/bin/sh 'a\nbad\n", "4: neither [Section], Key=value, nor a comment (# or ;)")
         self.refused("d.service", "[Service]\nUser=nobody\nExecStart=/bin/sh 'a\n", "3: ExecStart: a quote is not closed")
         self.refused("e.service", "[Service]\nUser=nobody\nExecStart=/bin/a\nExecStart=/bin/b\n", "4: a second ExecStart=, which only Type=oneshot may have")

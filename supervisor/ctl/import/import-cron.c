@@ -145,8 +145,7 @@ static const char *command_line(const struct crontab *tab, const char *command, 
              strspn(command, BLANK "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs"
                                    "tuvwxyz0123456789_-./:=,@+") == size)
         return command;
-    return import_text(import, "%s -c %s", import_quote(import, variable(tab, "SHELL", "/bin/sh")),
-                       import_quote(import, command));
+    return import_shell(import, variable(tab, "SHELL", "/bin/sh"), command);
 }
 
 /* ---- lines ---- */

@@ -95,67 +95,64 @@ static const char *value_of(const struct import_unit *unit, const struct import_
     return host;
 }
 
-/* What expands %(name)s in a command when that is started. `width`: of a number. */
+/* Adds what expands %(name)s in a command when that is started. `width`: of a number. */
 static bool add_late(const struct import_unit *unit, const struct import_setting *setting,
-                     const char *name, unsigned width, struct import_script *script)
+                     const char *name, unsigned width, struct buffer *text, bool *shell)
 {
     const char *start = import_value(unit, setting->section, "numprocs_start", "0");
-    const bool from_0 = strcmp(start, "0") == 0;
+    const char *number = strcmp(start, "0") == 0 && width == 0
+                             ? "%i"
+                             : import_text(unit->import, "$((%s + %%i))", start);
 
     if (strncmp(name, "ENV_", 4) == 0)
-        import_script_shell(script, import_text(unit->import, "\"${%s}\"", name + 4));
+        number = import_text(unit->import, "${%s}", name + 4);
     else if (strcmp(name, "process_num") != 0)
         return false;
-    else if (width == 0 && from_0)
-        buffer_add_string(&script->text, "%i");
-    else
-        import_script_shell(
-            script, import_text(unit->import, "\"$(printf %%%%0%ud %s)\"", width > 0 ? width : 1,
-                                from_0 ? "%i" : import_text(unit->import, "$((%s + %%i))", start)));
+    else if (width > 0)
+        number = import_text(unit->import, "$(printf %%%%0%ud %s)", width, number);
+    *shell = *shell || *number == '$';
+    buffer_add_string(text, number);
     return true;
 }
 
-/* Adds a text with %(…)s expanded to `plain`, or if that is NULL to `script`. Returns false if
- * something in it is unknown. */
-static bool add_text(const struct import_unit *unit, const struct import_setting *setting,
-                     const char *text, struct import_script *script, struct buffer *plain)
+/* Expands %(…)s; in a command, with `shell` = whether it needs one, otherwise NULL. Returns NULL if
+ * something is unknown. */
+static const char *expand_text(const struct import_unit *unit, const struct import_setting *setting,
+                               const char *text, bool *shell)
 {
-    for (const char *end; *text != '\0'; text = end) {
+    struct buffer expanded = BUFFER_NULL;
+    bool known = true;
+
+    for (const char *end; *text != '\0' && known; text = end) {
         char name[64] = "";
         unsigned width = 0;
         const char *value;
 
         end = *text == '%' ? text + 2 : strchrnul(text, '%');
-        value = *text == '%' ? "%" : import_text(unit->import, "%.*s", (int)(end - text), text);
+        value = import_text(unit->import, "%.*s", (int)(end - text), text);
         if (strncmp(text, "%(", 2) == 0) {
-            end = strchr(text, ')');
-            if (!end || sscanf(text, "%%(%63[^)])%u", name, &width) < 1)
-                return false;
-            end += 1 + strspn(end + 1, "0123456789");
+            end = strchrnul(text, ')');
+            known = *end != '\0' && sscanf(text, "%%(%63[^)])%u", name, &width) >= 1;
+            end += known ? 1 + strspn(end + 1, "0123456789") : 0;
             end += *end != '\0'; /* "s" or "d" */
             value = value_of(unit, setting, name);
-        } else if (*text == '%' && text[1] != '%') {
-            return false;
+        } else if (*text == '%') {
+            known = text[1] == '%';
+            value = shell ? "%%" : "%";
         }
-        if (value && plain)
-            buffer_add_string(plain, value);
-        else if (value)
-            import_script_text(script, value, strlen(value));
-        else if (plain || !add_late(unit, setting, name, width, script))
-            return false;
+        if (value)
+            buffer_add_string(&expanded, value);
+        else
+            known = known && shell && add_late(unit, setting, name, width, &expanded, shell);
     }
-    return true;
+    text = import_take(unit->import, &expanded);
+    return known ? text : NULL;
 }
 
-/* Expands what is not part of a command. */
 static const char *expand(const struct import_unit *unit, const struct import_setting *setting,
                           const char *text)
 {
-    struct buffer plain = BUFFER_NULL;
-    const bool known = add_text(unit, setting, text, NULL, &plain);
-
-    text = import_take(unit->import, &plain);
-    return known ? text : NULL;
+    return expand_text(unit, setting, text, NULL);
 }
 
 /* Splits as supervisord does: '…', "…" with backslashes, backslashes. Returns false at the end; or
@@ -187,27 +184,24 @@ static bool next_word(struct import *import, const char **at, const char *separa
 
 static void set_command(struct import_unit *unit, const struct import_setting *setting)
 {
-    struct import_script script = {0};
-    const char *at = setting->value, *word;
-    bool valid = true;
+    const char *slash = strchr(setting->value, '/');
+    /* A shell finds a program by a path that begins at WorkingDirectory=. */
+    bool shell = !strchr("/%", *setting->value) && slash &&
+                 slash < setting->value + strcspn(setting->value, " \t");
+    const char *command = expand_text(unit, setting, setting->value, &shell);
 
-    while (valid && next_word(unit->import, &at, " \t", &word)) {
-        /* A shell finds a program by a path that begins at WorkingDirectory=. */
-        script.needs_shell |=
-            word && script.text.size == 0 && !strchr("/%", *word) && strchr(word, '/');
-        import_script_word(&script);
-        if (word && *word == '\0')
-            import_script_text(&script, "", 0);
-        valid = word && add_text(unit, setting, word, &script, NULL);
+    if (!command) {
+        import_mistake(unit->import, setting, "an expression with %% is unknown");
+        return;
     }
     if (strstr(setting->value, "%(ENV_"))
         import_leave(unit, setting, "Environment= with the variables of supervisord that it needs");
-    word = import_script_take(unit->import, &script, true);
-    if (valid)
-        import_command(unit, setting, word);
-    else
-        import_mistake(unit->import, setting,
-                       "a quote is not closed, or an expression with %% is unknown");
+    if (shell && strpbrk(setting->value, "$`;&|<>*?"))
+        import_leave(unit, setting, "the same, and '' around what a shell expands");
+    if (shell)
+        command =
+            import_shell(unit->import, "/bin/sh", import_text(unit->import, "exec %s", command));
+    import_command(unit, setting, command);
 }
 
 /* KEY="value",KEY=value */

@@ -11,10 +11,8 @@
 #include "supervisor/config/config-load.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/config/syntax/values.h"
-#include "supervisor/config/syntax/words.h"
 #include "supervisor/ctl/import/import.h"
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +31,6 @@ struct systemd_unit {
     const char *path;              /* of the file that is read */
     const char *name, *stem;       /* "web@8080.service", "web@8080" */
     const char *prefix, *instance; /* "web", "8080"; "" = no instance */
-    const char *user;
     bool found;
 };
 
@@ -202,93 +199,69 @@ static const char *expand(const struct import_unit *base, const struct import_se
 #define OUTPUT   "output goes to the log; a shell redirects it elsewhere"
 #define STOPPING "handle KillSignal= in the program, or with trap in a shell that starts it"
 
-/* Adds a word, in which a shell expands variables: "${NAME}", and "$NAME" if that is the word. */
-static void add_word(struct import *import, struct import_script *script, const char *word,
-                     bool plain)
+/* Returns a command line with specifiers replaced, for a shell if `shell`. */
+static const char *command_of(struct import_unit *base, const struct import_setting *setting,
+                              const char *text, bool shell)
 {
-    const size_t name = *word == '$' ? strspn(word + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                                        "abcdefghijklmnopqrstuvwxyz_0123456789")
-                                     : 0;
+    struct buffer line = BUFFER_NULL;
 
-    import_script_word(script);
-    if (!plain && name > 0 && word[1 + name] == '\0') {
-        import_script_shell(script, word);
-        return;
+    for (; *text != '\0'; text++) {
+        const char *value =
+            *text == '%' && text[1] != '%' ? specifier(systemd_unit_of(base), text[1]) : NULL;
+
+        if (value) {
+            buffer_add_string(&line, value);
+            text++;
+        } else if (*text == '%') {
+            buffer_add_string(&line, "%%");
+            if (text[1] == '%')
+                text++;
+            else
+                import_leave(base, setting, "ExecStart= without its % specifier");
+        } else if (shell && strncmp(text, "$$", 2) == 0) {
+            buffer_add_string(&line, "\\$");
+            text++;
+        } else {
+            buffer_add_char(&line, *text);
+        }
     }
-    do {
-        const char *end = word + strcspn(word, "$");
-        const char *close = !plain && strncmp(end, "${", 2) == 0 ? strchr(end, '}') : NULL;
-        const bool doubled = !plain && strncmp(end, "$$", 2) == 0;
-
-        if (!close && *end == '$')
-            end++;
-        if (end > word || *word == '\0')
-            import_script_text(script, word, (size_t)(end - word));
-        if (close)
-            import_script_shell(script,
-                                import_text(import, "\"%.*s\"", (int)(close + 1 - end), end));
-        word = close ? close + 1 : end + doubled;
-    } while (*word != '\0');
+    return import_take(base->import, &line);
 }
 
-/* Translates one command line, which is added to `script`. Returns false if it cannot be. */
-static bool add_command(struct import_unit *base, const struct import_setting *setting,
-                        struct import_script *script)
-{
-    struct import *import = base->import;
-    const char *line = setting->value + strspn(setting->value, "-@+!:|"), *reason;
-    const char *prefixes =
-        import_text(import, "%.*s", (int)(line - setting->value), setting->value);
-    _cleanup_strv_ config_strv words = NULL;
-    int r = words_split(line, true, &words, &reason);
-
-    if (r < 0)
-        import->failed = true;
-    if (r == WORDS_E_INVALID)
-        import_mistake(import, setting, "%s: %s", setting->key, reason);
-    if (r != 0 || !words)
-        return false;
-    if (strpbrk(prefixes, "-@+!|"))
-        import_leave(
-            base, setting,
-            "SuccessExitStatus= for -, User= for + and !, sh -c 'exec -a NAME' in bash for @");
-    for (size_t i = 0; words[i]; i++) {
-        const char *word = expand(base, setting, words[i]);
-
-        if (!word)
-            import_leave(base, setting, "ExecStart= without its % specifier");
-        if (i != 1 || !strchr(prefixes, '@'))
-            add_word(import, script, word ? word : words[i], strchr(prefixes, ':'));
-    }
-    return true;
-}
-
+/* Several commands, and variables, need a shell. These are split into words, but are no patterns.
+ */
 static void set_command(struct systemd_unit *unit)
 {
     struct import_unit *base = &unit->base;
-    const struct import_setting *setting = NULL;
-    struct import_script script = {0};
-    bool valid = true;
+    const struct import_setting *setting = NULL, *items = base->settings.items;
+    const char *script = "", *command = "";
+    bool shell = false;
     unsigned n = 0;
-    const char *line;
 
     for (size_t i = 0; i < base->settings.n; i++) {
-        if (strcmp(base->settings.items[i].key, "ExecStart") != 0)
+        if (strcmp(items[i].key, "ExecStart") != 0)
             continue;
-        setting = &base->settings.items[i];
-        if (n++ > 0)
-            import_script_shell(&script, " &&");
-        valid = add_command(base, setting, &script) && valid;
-        if (n == 2 && !base->is_job)
+        setting = &items[i];
+        command = setting->value + strspn(setting->value, "-@+!:|");
+        if (strcspn(setting->value, "-@+!|") < (size_t)(command - setting->value))
+            import_leave(base, setting,
+                         "SuccessExitStatus= for -, User= for + and !, the program once for @");
+        if (++n == 2 && !base->is_job)
             import_mistake(base->import, setting,
                            "a second ExecStart=, which only Type=oneshot may have");
+        shell = shell || n > 1 || (*setting->value != ':' && strchr(command, '$'));
+        command = command_of(base, setting, command, shell);
+        script = import_text(base->import, "%s%s%s", script, n > 1 ? " && " : "", command);
     }
-    line = import_script_take(base->import, &script, n == 1);
     if (n == 0)
         import_mistake(base->import, &(struct import_setting){.path = unit->path},
                        "no ExecStart= in [Service]");
-    else if (valid)
-        import_command(base, setting, line);
+    else
+        import_command(base, setting,
+                       shell ? import_shell(base->import, "/bin/sh",
+                                            import_text(base->import, "set -f; %s%s",
+                                                        n == 1 ? "exec " : "", script))
+                             : command);
 }
 
 /* ---- keys that are not taken over as they are ---- */
@@ -326,10 +299,11 @@ static void convert_restart(struct import_unit *unit, const struct import_settin
     const char *value = setting->value;
 
     if (unit->is_job) {
-        import_leave(unit, setting, "MaxRetries=");
+        if (strcmp(value, "no") != 0)
+            import_leave(unit, setting, "MaxRetries=");
         return;
     }
-    if (!import_matches("always on-failure", value)) {
+    if (!import_matches("always no on-failure", value)) {
         import_leave(unit, setting, "Restart= is on-failure, always or no only");
         value = strcmp(value, "on-success") == 0 ? "always" : "on-failure";
     }
@@ -377,25 +351,6 @@ static void convert_dependency(struct import_unit *unit, const struct import_set
                      "After= orders groups; trouped.service waits for units by a drop-in");
 }
 
-static void convert_directory(struct import_unit *unit, const struct import_setting *setting)
-{
-    const struct passwd *user = getpwnam(systemd_unit_of(unit)->user);
-    struct import_setting path = *setting;
-
-    path.value += *path.value == '-';
-    if (strcmp(path.value, "~") == 0 && user && access(user->pw_dir, F_OK) == 0)
-        path.value = user->pw_dir;
-    import_set_same(unit, &path, "WorkingDirectory");
-}
-
-static void convert_file(struct import_unit *unit, const struct import_setting *setting)
-{
-    if (strpbrk(setting->value, "*?["))
-        import_leave(unit, setting, "EnvironmentFile= for each file");
-    else
-        import_set_same(unit, setting, "EnvironmentFile");
-}
-
 /* clang-format off */
 static const struct import_rule RULES[] = {
     /* Read elsewhere, or without effect. */
@@ -404,7 +359,7 @@ static const struct import_rule RULES[] = {
              "AccuracySec FixedRandomDelay RemainAfterElapse SourcePath"},
     {.keys = "Type", .fine = "simple exec idle notify* oneshot", .instead = "a program in the foreground, with Type=service or notify"},
     {.keys = "ExecStop ExecReload", .convert = convert_exec},
-    {.keys = "Restart", .fine = "no", .convert = convert_restart},
+    {.keys = "Restart", .convert = convert_restart},
     {.keys = "RestartSec", .convert = convert_pause},
     {.keys = "RuntimeMaxSec", .same = "MaxAgeSec", .job = "TimeoutSec"},
     {.keys = "TimeoutStartSec", .same = "TimeoutStartSec", .job = "TimeoutSec"},
@@ -412,8 +367,6 @@ static const struct import_rule RULES[] = {
     {.keys = "After Wants Requires Requisite BindsTo PartOf", .convert = convert_dependency},
     {.keys = "StandardInput", .fine = "null", .instead = OUTPUT},
     {.keys = "StandardOutput StandardError", .fine = "journal* syslog* inherit kmsg*", .instead = OUTPUT},
-    {.keys = "WorkingDirectory", .convert = convert_directory},
-    {.keys = "EnvironmentFile", .convert = convert_file},
     {.keys = "DynamicUser", .fine = "no false off 0", .instead = "sysusers.d(5) for a user of its own, and User= with its name"},
     {.keys = "StartLimitInterval", .same = "StartLimitIntervalSec"},
     {.keys = "MemoryLimit", .same = "MemoryMax"},
@@ -471,12 +424,13 @@ static void add_service(struct systemd_unit *unit, struct systemd_unit *timer)
         return;
     if (!base->is_job)
         import_set(base, &place, "Type", import_matches("notify*", type) ? "notify" : "service");
-    if (strcmp(type, "notify-reload") == 0)
+    if (!base->is_job && strcmp(type, "notify-reload") == 0)
         import_set(base, &place, "ReloadSignal", "SIGHUP");
     set_command(unit);
-    unit->user = user ? expand(base, user, user->value) : dynamic ? "nobody" : base->import->user;
-    import_user(base, user ? user : &place, unit->user);
-    unit->user = unit->user ? unit->user : "root";
+    import_user(base, user ? user : &place,
+                user      ? expand(base, user, user->value)
+                : dynamic ? "nobody"
+                          : NULL);
     import_convert(base, RULES, ELEMENTS(RULES));
     if (import_find(&timer->base, NULL, "OnCalendar") ||
         import_find(&timer->base, NULL, "OnUnitActiveSec") ||
@@ -487,16 +441,15 @@ static void add_service(struct systemd_unit *unit, struct systemd_unit *timer)
                      import_text(base->import, "troupectl do %s", base->file->name));
 }
 
-/* A service may be named twice: by itself, and by its timer. */
-static bool is_imported(const struct systemd_unit *unit)
+/* Whether an operand before this one has imported it: a service, or its timer. */
+static bool is_imported(const char *const *paths, size_t i)
 {
-    const char *name = import_name(unit->base.import, unit->stem, CONFIG_GROUP_SUFFIX);
-    const char *from = unit->base.settings.items[0].path;
-    const struct import_file *file = unit->base.import->files;
+    const size_t stem = (size_t)(strrchr(paths[i], '.') - paths[i]) + 1;
+    size_t n = 0;
 
-    while (file && (strcmp(file->name, name) != 0 || strcmp(file->from, from) != 0))
-        file = file->next;
-    return file;
+    while (n < i && strncmp(paths[n], paths[i], stem) != 0)
+        n++;
+    return n < i;
 }
 
 /* Reads a service and its timer, which may name another service. Returns what is wrong with them,
@@ -534,7 +487,7 @@ void import_systemd(struct import *import, const char *const *paths, size_t n_pa
 
         if (problem)
             import_mistake(import, &(struct import_setting){.path = paths[i]}, "%s", problem);
-        else if (import->n_mistakes == 0 && !is_imported(&unit))
+        else if (import->n_mistakes == 0 && !is_imported(paths, i))
             add_service(&unit, &timer);
         free(unit.base.settings.items);
         free(timer.base.settings.items);

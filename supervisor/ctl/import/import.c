@@ -247,6 +247,41 @@ void import_command(struct import_unit *unit, const struct import_setting *setti
     import_set(unit, setting, "ExecStart", command);
 }
 
+/* ---- command lines ---- */
+
+const char *import_quote(struct import *import, const char *word)
+{
+    struct buffer buffer = BUFFER_NULL;
+    const char quote = strpbrk(word, "'\n") ? '"' : '\'';
+    bool plain = *word != '\0';
+    char escape[8];
+
+    for (const char *at = word; *at != '\0'; at++)
+        plain = plain && !strchr(" '\"\\", *at) && !iscntrl((unsigned char)*at);
+    if (plain)
+        return word;
+    buffer_add_char(&buffer, quote);
+    for (const char *at = word; *at != '\0'; at++) {
+        (void)snprintf(escape, sizeof(escape), "\\x%02x", (unsigned char)*at);
+        if (*at == '\n')
+            buffer_add_string(&buffer, "\\n");
+        else if (iscntrl((unsigned char)*at) && isascii(*at))
+            buffer_add_string(&buffer, escape);
+        else if (*at == '\\' || *at == quote)
+            buffer_add(&buffer, (const char[]){'\\', *at}, 2);
+        else
+            buffer_add_char(&buffer, *at);
+    }
+    buffer_add_char(&buffer, quote);
+    return import_take(import, &buffer);
+}
+
+const char *import_shell(struct import *import, const char *shell, const char *script)
+{
+    return import_text(import, "%s -c %s", import_quote(import, shell),
+                       import_quote(import, script));
+}
+
 /* ---- settings ---- */
 
 void import_add(struct import_unit *unit, struct import_setting setting)

@@ -132,24 +132,12 @@ void import_set_same(struct import_unit *unit, const struct import_setting *sett
 /* Translates all settings. */
 void import_convert(struct import_unit *unit, const struct import_rule *rules, size_t n_rules);
 
-/* ---- command lines ---- */
+/* ---- command lines, which ExecStart= reads as systemd and supervisord do ---- */
 
-/* Valid when zeroed. */
-struct import_script {
-    struct buffer text;       /* in the syntax of a shell, with each "%" doubled */
-    bool needs_shell, splits; /* whether only a shell understands it, or splits variables */
-};
-
-/* Begins the next word. */
-void import_script_word(struct import_script *script);
-/* Add to the word: text as it is, and what only a shell expands. */
-void import_script_text(struct import_script *script, const char *text, size_t size);
-void import_script_shell(struct import_script *script, const char *text);
-/* Returns the whole for ExecStart=: without a shell if it needs none. It is empty then. With
- * `exec`, the shell is replaced by the program. */
-const char *import_script_take(struct import *import, struct import_script *script, bool exec);
 /* Returns a word with quotes and escapes if it needs them. */
 const char *import_quote(struct import *import, const char *word);
+/* Returns a shell that runs the script, which may contain anything. In it, "%" is doubled. */
+const char *import_shell(struct import *import, const char *shell, const char *script);
 
 /* ---- the kinds of input; `text` is UTF-8 ---- */
 
