@@ -265,13 +265,44 @@ static void take_thread(const struct target *target, const struct layout *layout
     }
 }
 
-void sample_take_python(const struct target *target, const struct hints *hints)
+static bool is_interpreter(const struct mapping *mapping)
 {
+    const char *name = memrchr(mapping->path, '/', mapping->path_size);
+
+    return name && mapping->offset == 0 &&
+           (strncmp(name, "/python3", 8) == 0 || strncmp(name, "/libpython3", 11) == 0);
+}
+
+/* What is no worker of Python has told nothing. Returns false without an interpreter. */
+static bool find_interpreter(const struct target *target, struct hints *ret)
+{
+    const char *line = target->sample->maps;
+    struct mapping mapping;
+
+    *ret = (struct hints){0};
+    while (*line != '\0' && ret->python == 0 && mapping_parse(line, &mapping)) {
+        if (is_interpreter(&mapping)) {
+            const uint64_t version = sample_symbol(target, mapping.begin, "Py_Version");
+            ret->python_version = version != 0 ? (uint32_t)word_at(target, version) : 0;
+            ret->python = sample_symbol(target, mapping.begin, "_PyRuntime");
+        }
+        line = strchrnul(line, '\n');
+        line += *line != '\0';
+    }
+    return ret->python != 0;
+}
+
+void sample_take_python(const struct target *target, const struct hints *told)
+{
+    struct hints found;
+    const struct hints *hints = told->python != 0                  ? told
+                                : find_interpreter(target, &found) ? &found
+                                                                   : NULL;
     struct layout layout;
     uint64_t interpreter, state;
     unsigned n_threads = 0;
 
-    if (!layout_of(target, hints, &layout))
+    if (!hints || !layout_of(target, hints, &layout))
         return;
     interpreter = word_at(target, hints->python + layout.interpreters);
     for (unsigned i = 0; i < INTERPRETERS_MAX && interpreter != 0; i++) {

@@ -453,8 +453,7 @@ static void copy_target(const struct target *target, const struct hints *hints)
             copy_stack(target, &sample->threads[i]);
     copy_maps(target);
     copy_mappings(target);
-    if (hints->python != 0)
-        sample_take_python(target, hints);
+    sample_take_python(target, hints);
     sample->complete = true;
 }
 

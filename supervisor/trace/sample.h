@@ -151,5 +151,10 @@ struct mapping {
 /* Returns false if it is not such a line, as at the end of too long a text. */
 bool mapping_parse(const char *line, struct mapping *ret);
 
-/* Fills in the frames of Python of the stopped threads (sample-python.c). */
+/* Returns the address of a symbol that the file mapped at `begin` exports; 0 = none
+ * (sample-symbol.c). */
+uint64_t sample_symbol(const struct target *target, uint64_t begin, const char *name);
+
+/* Fills in the frames of Python of the stopped threads, if there is an interpreter
+ * (sample-python.c). */
 void sample_take_python(const struct target *target, const struct hints *hints);

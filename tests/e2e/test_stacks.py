@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """X1, X2, X3: where workers are, and were when they died."""
 import collections
+import contextlib
 import fcntl
 import os
 import resource
@@ -18,6 +19,7 @@ from troupe import BUILD, LIMIT, SANITIZED, TROUPE_EXEC, TestCase, can_mount, he
 
 TRACE = os.path.join(BUILD, "troupe-trace")
 CRASHER = helper("workers/crasher")
+PYTHON = "/usr/bin/python3"
 OUTPUT = 65536
 COUNT = int(os.environ.get("TESTS_STACKS", 0))
 CRASHES = {"null": "SIGSEGV", "jump": "SIGSEGV", "overflow": "SIGSEGV", "heap": "SIGABRT", "bus": "SIGBUS",
@@ -43,6 +45,19 @@ for where, word in ((start + 4096, interpreter), (interpreter + 4104, interprete
     put(where, word)
 print(start, flush=True)
 time.sleep(1000)
+"""
+
+
+SCRIPT = """
+import os, sys, time
+
+def planted_crash():
+    os.abort()
+
+def planted_hang():
+    time.sleep(1000)
+
+{"crash": planted_crash, "hang": planted_hang}[sys.argv[1]]()
 """
 
 
@@ -351,6 +366,11 @@ def commands(sandbox=None, user=None, command=f"{CRASHER} {{}}", crash_stacks="y
                Worker={"CrashStacks": crash_stacks, "TimeoutStopSec": "200ms"}, Jobs={"MaxRetries": 0})
 
 
+def state_of(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        return next(line for line in file if line.startswith("State:")).split()[1]
+
+
 def tracer_of(pid):
     with open(f"/proc/{pid}/status", encoding="utf-8") as file:
         return int(next(line for line in file if line.startswith("TracerPid:")).split()[1])
@@ -367,7 +387,10 @@ class Commands(Deaths):
         self.s.until(self.tracer)
 
     def tracer(self):
-        return tracer_of(self.s.worker("crasher/0")["pid"])
+        pid = self.s.worker("crasher/0").get("pid")  # none between two workers
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            return tracer_of(pid) if pid else 0
+        return 0
 
     def test_X1_a_command_or_a_process_of_it_that_crashes_is_reported_with_its_function_file_and_line(self):
         self.begin()
@@ -383,7 +406,7 @@ class Commands(Deaths):
 
     @unittest.skipUnless(os.getuid() == 0, "needs another user")
     def test_X2_a_command_of_another_user_is_found_in_its_sandbox(self):
-        for sandbox in {}, {"Profile": "strict"}:
+        for sandbox in {}, {"Profile": "strict"}, *([{"PrivatePIDs": "yes"}] if can_mount() else []):
             with self.subTest(sandbox=sandbox):
                 self.begin(crasher=commands(sandbox, "nobody"))
                 self.assertRegex(self.death("null")["top"], r"^planted_null, crasher\.c:\d+$")
@@ -416,6 +439,36 @@ class Commands(Deaths):
     def crash_now(self, job, go):
         with open(go, "w", encoding="utf-8"):
             pass
+        self.s.until(lambda: self.s.job(job)["state"] == "dead")
+        self.s.until(lambda: self.s.call("ListDeaths")["deaths"][0].get("top", "").startswith("planted_null"))
+
+    def test_X1_the_functions_of_a_script_of_python_are_found(self):
+        script = self.script()
+        self.begin(crasher=commands(command=f"{PYTHON} {script} {{}}"))
+        self.assertEqual(self.death("crash")["top"], "planted_crash, script.py:5")
+        self.assertEqual(self.seen("hang", timeout_usec=1_000_000)["top"], "planted_hang, script.py:8")
+
+    def script(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        script = os.path.join(directory.name, "script.py")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(SCRIPT)
+        return script
+
+    def test_X1_a_worker_of_libtroupe_may_also_be_watched(self):
+        for pool in {}, {"Template": "slot"}:
+            self.begin(crasher=ini(CRASHER, Pool=pool, Worker={"CrashStacks": "yes", "TimeoutStopSec": "200ms"}, Jobs={"MaxRetries": 0}))
+            for how in "null", "thread", "call":
+                with self.subTest(how=how, pool=pool):
+                    self.assertRegex(self.seen(how, timeout_usec=300_000)["top"], rf"^{planted(how)}, crasher\.c:\d+$")
+                    self.s.until(self.tracer)
+
+    def test_X1_a_command_that_stops_itself_continues(self):
+        self.begin(crasher=commands(command=f"/bin/sh -c 'kill -STOP $$; exec {CRASHER} null'"))
+        job = self.s.create("crasher")
+        shell = self.s.until(lambda: next((pid for pid in self.commands() if state_of(pid) in "tT"), None))
+        os.kill(shell, 18)
         self.s.until(lambda: self.s.job(job)["state"] == "dead")
         self.s.until(lambda: self.s.call("ListDeaths")["deaths"][0].get("top", "").startswith("planted_null"))
 
