@@ -41,6 +41,7 @@ void parts_connect(struct parts *parts)
         .end_lookup = job_lookup_end,
     };
     limit_table_init(&parts->limits, parts->loop);
+    kept_stops_init(&parts->stops);
     plans_init(&parts->plans, &parts->groups, &parts->process.kept);
     parts->durable.jobs = &parts->jobs;
     parts->durable.inherited = &parts->messages.inherited;
