@@ -233,7 +233,8 @@ static bool await_run(struct plan *plan, int64_t slot, struct job *job)
     return true;
 }
 
-int plan_run(struct plan *plan, int64_t slot, struct cell_request *request, struct job **ret)
+int plan_run(struct plan *plan, int64_t slot, struct cell_request *request, struct job **ret,
+             struct job_waiter **ret_waiter)
 {
     const struct decided_slot run = {slot, SLOT_FIRED, SLOT_CAUSE_RUN};
     const int r = plan_submit(plan, slot, request, ret);
@@ -241,6 +242,7 @@ int plan_run(struct plan *plan, int64_t slot, struct cell_request *request, stru
 
     if (r != 0)
         return r;
+    *ret_waiter = request->changed ? job_first_waiter(*ret) : NULL; /* before that of the plan */
     plan_note_in(plan, &row, &run);
     plan_write_row_with(plan, *ret, &row);
     if (!(*ret)->record || !await_run(plan, slot, *ret))

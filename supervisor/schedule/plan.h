@@ -129,5 +129,7 @@ int plan_skip(struct plan *plan, int64_t slot);
  * without a group. */
 int plan_submit(struct plan *plan, int64_t slot, struct cell_request *request, struct job **ret);
 /* Like plan_submit(), for a job on request, which is noted when it is accepted. On disk, the
- * schedule knows a durable job from the beginning. */
-int plan_run(struct plan *plan, int64_t slot, struct cell_request *request, struct job **ret);
+ * schedule knows a durable job from the beginning. `*ret_waiter`: the caller's; NULL without
+ * `changed`. */
+int plan_run(struct plan *plan, int64_t slot, struct cell_request *request, struct job **ret,
+             struct job_waiter **ret_waiter);

@@ -269,17 +269,18 @@ static void run(struct request *request)
 {
     struct cell_request wanted = {.changed = on_accepted, .owner = request};
     struct plan *plan = find_plan(request);
+    struct job_waiter *waiter;
     struct job *job;
     int r;
 
     if (!plan)
         return;
-    r = plan_run(plan, plan_now(plan), &wanted, &job);
+    r = plan_run(plan, plan_now(plan), &wanted, &job, &waiter);
     if (r != 0) {
         refuse(request, r);
         return;
     }
-    request->state = job_first_waiter(job);
+    request->state = waiter;
     request->drop = drop_waiter;
     if (job->record)
         durable_job_await(job, request->state);

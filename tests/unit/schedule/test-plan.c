@@ -642,10 +642,11 @@ TEST(a_run_on_request_is_written_with_its_job)
     struct cell_request request = {0};
     struct schedule_row row;
     struct scratch scratch;
+    struct job_waiter *waiter;
     struct job *job;
 
     open_store(&scratch);
-    ck_assert_int_eq(plan_run(plan, clock_shows, &request, &job), 0);
+    ck_assert_int_eq(plan_run(plan, clock_shows, &request, &job, &waiter), 0);
     ck_assert(plan_is_running(plan));
     ck_assert_str_eq(counts(), "0 0 0 0 0");
     row = look_at_disk();
@@ -661,11 +662,12 @@ TEST(a_run_that_is_cancelled_before_it_is_written_is_noted)
 {
     struct cell_request request = {0};
     struct scratch scratch;
+    struct job_waiter *waiter;
     struct job *job;
 
     open_store(&scratch);
     group->config->results_max = 0;
-    ck_assert_int_eq(plan_run(plan, clock_shows, &request, &job), 0);
+    ck_assert_int_eq(plan_run(plan, clock_shows, &request, &job, &waiter), 0);
     (void)cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, JOB_NOBODY);
     ck_assert(!plan_is_running(plan));
     ck_assert_uint_eq(look_at_disk().counts[SLOT_FIRED], 1);
