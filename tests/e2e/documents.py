@@ -124,7 +124,7 @@ class Reader:
             text = text.replace("Profile=strict\n", f"Profile=strict\nReadOnlyPaths={os.path.realpath(BUILD)} {self.folder}\nProtectHome=no\n")
         if not can_mount():
             text = re.sub("^Profile=.*\n", "", text, flags=re.MULTILINE)
-        text = re.sub("^ExecStart=/usr/bin/python3 .*\n", rf"\g<0>Environment=PYTHONPATH={BUILD}/python\n", text, flags=re.MULTILINE)
+        text = re.sub("^ExecStart=/usr/bin/python3 .*\n", rf"\g<0>Environment=PYTHONPATH={BUILD}/python PATH={BUILD}:/usr/bin:/bin\n", text, flags=re.MULTILINE)
         return re.sub("^User=(troupe|www-data)\n", user, text, flags=re.MULTILINE)
 
     def follow(self, blocks):

@@ -5,6 +5,7 @@ import pwd
 import re
 import shutil
 import socket
+import subprocess
 import unittest
 from pathlib import Path
 
@@ -88,6 +89,19 @@ class Documents(TestCase):
     @unittest.skipUnless(*PYTHON)
     def test_guide_a_Python_worker(self):
         self.guide("python-worker")
+
+    @unittest.skipUnless(*PYTHON)
+    @unittest.skipUnless(shutil.which("redis-server") and os.path.exists("/usr/lib/python3/dist-packages/celery"),
+                         "redis-server or python3-celery is not installed")
+    def test_guide_a_Celery_project(self):
+        s = self.supervisor(state=True)
+        redis = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", s.path("redis"), "--save", ""], stdout=subprocess.DEVNULL)
+        self.addCleanup(redis.wait)
+        self.addCleanup(redis.terminate)
+        s.start().until(lambda: os.path.exists(s.path("redis")))
+        os.chmod(s.path("redis"), 0o777)
+        Reader(self, s, places={"redis://localhost": "redis+socket://" + s.path("redis"), "python3 /srv": "/usr/bin/python3 " + s.path("srv")}
+               ).follow(indented("units/guides/celery.md"))
 
     @unittest.skipIf(SANITIZED, "the library then needs the sanitizer's")
     def test_guide_actors_in_C(self):
