@@ -59,6 +59,7 @@ SQLITE_LIBS = $(eval SQLITE_LIBS := -Wl,-Bstatic $$(call pkg,sqlite3) -Wl,-Bdyna
 SYSTEMD_LIBS = $(eval SYSTEMD_LIBS := $$(call pkg,libsystemd))$(SYSTEMD_LIBS)
 NETTLE_LIBS = $(eval NETTLE_LIBS := $$(call pkg,nettle))$(NETTLE_LIBS)
 TRACE_LIBS = $(eval TRACE_LIBS := $$(call pkg,libdw libelf))$(TRACE_LIBS)
+OTLP_LIBS = $(eval OTLP_LIBS := $$(call pkg,libcurl jansson))$(OTLP_LIBS)
 NATS_LIBS = $(eval NATS_LIBS := $$(call pkg,libnats jansson))$(NATS_LIBS)
 JANSSON_LIBS = $(eval JANSSON_LIBS := $$(call pkg,jansson))$(JANSSON_LIBS)
 
@@ -67,12 +68,14 @@ JANSSON_LIBS = $(eval JANSSON_LIBS := $$(call pkg,jansson))$(JANSSON_LIBS)
 below = $(sort $(shell find $(1) -name '$(2)'))
 SHARED := $(call below,shared,*.c)
 KEEPER := $(filter-out %/main.c,$(call below,supervisor/keeper,*.c))
-SUPERVISOR := $(filter-out %/main.c supervisor/caller/% supervisor/ctl/% supervisor/web/% supervisor/trace/%,$(call below,supervisor,*.c))
+SUPERVISOR := $(filter-out %/main.c supervisor/caller/% supervisor/ctl/% supervisor/web/% supervisor/trace/% supervisor/otlp/%,$(call below,supervisor,*.c))
 CALLER := $(call below,supervisor/caller,*.c)
 CTL := $(filter-out %/main.c,$(call below,supervisor/ctl,*.c))
 WEB := $(filter-out %/main.c,$(call below,supervisor/web,*.c))
 # Needs libdw (libdw-dev): without it, troupe-trace is left out, and reports of deaths carry no stacks.
 TRACE := $(if $(wildcard /usr/include/elfutils/libdwfl.h),$(wildcard supervisor/trace/*.c))
+# Needs libcurl (libcurl4-openssl-dev): without it, troupe-otlp is left out.
+OTLP := $(if $(wildcard /usr/include/curl/curl.h /usr/include/*/curl/curl.h),$(wildcard supervisor/otlp/*.c))
 WORKER := $(filter-out worker/exec/% worker/examples/% worker/nats/% worker/python/%,$(call below,worker,*.c))
 # The extension for Python keeps to the stable ABI, so any headers will do; without them it is left out.
 PYTHON_INCLUDE ?= $(patsubst %/Python.h,%,$(lastword $(sort $(wildcard /usr/include/python3*/Python.h))))
@@ -100,10 +103,10 @@ FUZZERS := $(wildcard tests/fuzz/fuzz-*.c)
 EXAMPLES := $(basename $(notdir $(wildcard worker/examples/*.c))) \
 	$(notdir $(patsubst %/,%,$(sort $(dir $(wildcard worker/examples/*/*.c)))))
 
-MANUALS := $(filter-out $(if $(NATS),,worker/nats/%),$(call below,supervisor worker,*.[1-8]))
+MANUALS := $(filter-out $(if $(NATS),,worker/nats/%) $(if $(OTLP),,supervisor/otlp/%),$(call below,supervisor worker,*.[1-8]))
 INTERFACES := $(wildcard supervisor/control/*.varlink)
 OURS := $(call below,shared supervisor worker tests,*.[ch])
-PRODUCT := $(filter-out tests/% $(if $(PYTHON_INCLUDE),,worker/python/%) $(if $(NATS),,worker/nats/%) $(if $(TRACE),,supervisor/trace/%),$(filter %.c,$(OURS)))
+PRODUCT := $(filter-out tests/% $(if $(PYTHON_INCLUDE),,worker/python/%) $(if $(NATS),,worker/nats/%) $(if $(TRACE),,supervisor/trace/%) $(if $(OTLP),,supervisor/otlp/%),$(filter %.c,$(OURS)))
 SCRIPTS := $(shell grep -lE '^\#!.*(/| )(ba|da)?sh' .ci/* units/* units/debian/* units/debian/tests/* tests/*/* worker/examples/* 2>/dev/null)
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -111,7 +114,7 @@ fault_object = $(patsubst %.c,$(BUILD)/faults/obj/%.o,$(1))
 program = $(patsubst %.c,$(BUILD)/%,$(1))
 
 PROGRAMS := $(BUILD)/trouped $(BUILD)/trouped-supervisor $(BUILD)/troupectl $(BUILD)/troupe-web $(BUILD)/troupe-exec \
-	$(if $(NATS),$(BUILD)/troupe-nats) $(if $(TRACE),$(BUILD)/troupe-trace)
+	$(if $(NATS),$(BUILD)/troupe-nats) $(if $(TRACE),$(BUILD)/troupe-trace) $(if $(OTLP),$(BUILD)/troupe-otlp)
 LIBRARIES := $(BUILD)/$(SONAME) $(BUILD)/libtroupe.so $(BUILD)/libtroupe.a
 EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
@@ -226,6 +229,9 @@ $(BUILD)/troupe-exec: $(BUILD)/obj/worker/exec/troupe-exec.o $(BUILD)/libexec.a 
 
 $(BUILD)/troupe-trace: $(call object,$(TRACE)) $(BUILD)/libshared.a
 	$(link) $(TRACE_LIBS)
+
+$(BUILD)/troupe-otlp: $(call object,$(OTLP)) $(BUILD)/libcaller.a $(BUILD)/libshared.a
+	$(link) $(OTLP_LIBS)
 
 $(BUILD)/troupe-nats: $(call object,$(NATS)) $(BUILD)/libtroupe.a $(BUILD)/libshared.a
 	$(link) $(NATS_LIBS)
@@ -644,7 +650,7 @@ COMPLETION := supervisor/ctl/complete
 install_all = $(foreach file,$(2),$(1):$(file):$(3)/$(notdir $(file:.in=)))
 INSTALLED = \
 	$(call install_all,755,$(BUILD)/trouped,$(SBINDIR)) \
-	$(call install_all,755,$(BUILD)/troupectl $(BUILD)/troupe-web $(if $(NATS),$(BUILD)/troupe-nats),$(BINDIR)) \
+	$(call install_all,755,$(BUILD)/troupectl $(BUILD)/troupe-web $(if $(NATS),$(BUILD)/troupe-nats) $(if $(OTLP),$(BUILD)/troupe-otlp),$(BINDIR)) \
 	$(call install_all,755,$(BUILD)/trouped-supervisor $(BUILD)/troupe-exec $(EXAMPLE_PROGRAMS) units/after-upgrade units/demo,$(LIBEXECDIR)) \
 	$(if $(TRACE),$(call install_all,711,$(BUILD)/troupe-trace,$(LIBEXECDIR))) \
 	$(call install_all,644,$(BUILD)/$(SONAME) $(BUILD)/libtroupe.a,$(LIBDIR)) \
@@ -661,9 +667,9 @@ INSTALLED = \
 	$(call install_all,644,$(filter-out %/org.varlink.service.varlink,$(INTERFACES)),$(PREFIX)/share/troupe/varlink) \
 	$(call install_all,644,$(wildcard units/monitoring/*),$(PREFIX)/share/troupe/monitoring) \
 	$(call install_all,in,$(wildcard units/bpftrace/*),$(PREFIX)/share/troupe/bpftrace) \
-	$(call install_all,in,$(wildcard units/*.service units/*.socket units/*.timer),$(SYSTEMDDIR)/systemd/system) \
+	$(call install_all,in,$(filter-out $(if $(OTLP),,%/troupe-otlp.service),$(wildcard units/*.service units/*.socket units/*.timer)),$(SYSTEMDDIR)/systemd/system) \
 	$(call install_all,644,$(wildcard units/*.catalog),$(SYSTEMDDIR)/systemd/catalog) \
-	$(call install_all,644,$(filter-out $(if $(NATS),,%/troupe-nats.conf),$(wildcard units/sysusers.d/*)),$(SYSTEMDDIR)/sysusers.d) \
+	$(call install_all,644,$(filter-out $(if $(NATS),,%/troupe-nats.conf) $(if $(OTLP),,%/troupe-otlp.conf),$(wildcard units/sysusers.d/*)),$(SYSTEMDDIR)/sysusers.d) \
 	$(call install_all,644,$(wildcard units/tmpfiles.d/*),$(SYSTEMDDIR)/tmpfiles.d) \
 	644:$(COMPLETION)/troupectl.bash:$(PREFIX)/share/bash-completion/completions/troupectl \
 	644:$(COMPLETION)/_troupectl:$(PREFIX)/share/zsh/vendor-completions/_troupectl \

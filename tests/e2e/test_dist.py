@@ -57,7 +57,7 @@ class Dist(unittest.TestCase):
             bill = json.load(file)
         names = {package["name"] for package in bill["packages"]} - {"troupe"}
         with open(os.path.join(TOP, "Makefile"), encoding="utf-8") as file:
-            linked = set(re.findall(r"\b(liburing|libsystemd|jansson|libseccomp|libmicrohttpd|libdw|libnats|nettle|sqlite3)\b",
+            linked = set(re.findall(r"\b(liburing|libsystemd|jansson|libseccomp|libmicrohttpd|libcurl|libdw|libnats|nettle|sqlite3)\b",
                                     file.read()))
         self.assertEqual(names, {"elfutils" if name == "libdw" else name for name in linked})
 

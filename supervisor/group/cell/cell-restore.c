@@ -421,9 +421,13 @@ void cell_tell_restored(struct cell *cell, const struct job *job)
     char id[PROTOCOL_ID_TEXT];
 
     pool_tell(&cell->pool,
-              (struct event){.level = LOG_LEVEL_NOTICE,
-                             .type = "job.recovered",
-                             .job = job_format_id(job, id)},
+              (struct event){
+                  .level = LOG_LEVEL_NOTICE,
+                  .type = "job.recovered",
+                  .job = job_format_id(job, id),
+                  .job_state = job_state_to_string(job->state),
+                  .attempt = job->attempt,
+                  .cause = job->state == JOB_DEAD ? attempt_cause_to_string(job->failed_by) : NULL},
               "job %s, in hand when the supervisor ended, has ended: %s", id,
               job_state_to_string(job->state));
 }
