@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define EXCHANGE  "news"
-#define DELAY_MAX (10 * USEC_PER_SEC)
+#define DELAY_MAX (2 * USEC_PER_SEC)
 #define BYTES_MAX 100000
 
 /* Begins each message. A session is a connection of a talker. */
