@@ -329,9 +329,9 @@ WORLD_WRAPS := clock_gettime recvmsg send sched_yield poll ppoll epoll_pwait2 sy
 WORLD_OTHERS := closer_start=sim_nothing taker_start=sim_nothing malloc_trim=sim_nothing prctl=sim_nothing timerfd_settime=sim_nothing \
 	names_start=names_look_up names_wait=names_look_up fault_point=sim_fault_point fdatasync=__wrap_fsync
 world_others = $(foreach pair,$(WORLD_OTHERS),-Wl,--wrap=$(firstword $(subst =, ,$(pair))) -Wl,--defsym=__wrap_$(pair))
-$(BUILD)/tests/world/world: $(call fault_object,$(wildcard tests/world/*.c) $(KEEPER)) $(BUILD)/faults/libtroupe.o \
+$(BUILD)/tests/world/world: $(call fault_object,$(wildcard tests/world/*.c) $(KEEPER) $(CALLER)) $(BUILD)/faults/libtroupe.o \
 		$(BUILD)/faults/libsupervisor.a $(BUILD)/faults/libshared.a
-	$(link) $(addprefix -Wl$(comma)--wrap=,$(WORLD_WRAPS)) $(world_others) $(SUPERVISOR_LIBS)
+	$(link) $(addprefix -Wl$(comma)--wrap=,$(WORLD_WRAPS)) $(world_others) $(SUPERVISOR_LIBS) $(JANSSON_LIBS)
 
 $(BUILD)/tests/e2e/preload/%.so: tests/e2e/preload/%.c $(STAMP)
 	$(call say,LD,$@)

@@ -2,6 +2,7 @@
 #include "tests/world/operator.h"
 
 #include "shared/base/cleanup.h"
+#include "supervisor/caller/varlink-client.h"
 #include "tests/world/machine.h"
 #include "tests/world/model.h"
 #include "tests/world/sched.h"
@@ -9,13 +10,8 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
-#define ANSWER_MAX     65536
 #define ANSWER_TIMEOUT 30000 /* ms */
 /* Seconds until all workers are up again, whatever happened. */
 #define IDLE_AFTER 300
@@ -29,9 +25,9 @@ static struct {
     /* Of the schedule: the seconds between its slots, 0 = there is none; the last slot. */
     unsigned period;
     time_t until;
-    uint64_t first, n_before; /* a slot, and how many were decided then; 0 = not known yet */
-    usec_t ready_before;      /* the last slot: machine_ready_time() */
-    char answer[ANSWER_MAX];
+    json_int_t first, n_before; /* a slot, and how many were decided then; 0 = not known yet */
+    usec_t ready_before;        /* the last slot: machine_ready_time() */
+    json_t *answer;             /* its parameters; NULL = there was none */
 } operator;
 
 #define TARGET "{\"target\":\"%s\"}"
@@ -39,81 +35,72 @@ static struct {
 
 static const char *const GROUPS[] = {"plain", "durable"};
 
-static int connect_to(const char *path)
+/* Waits for the answer in the world: with a time-out of its own, the client would not. */
+static int receive(struct varlink_client *client, struct varlink_reply *ret)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct pollfd poller = {.fd = client->fd, .events = POLLIN};
+    int r;
 
-    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-        return -errno;
-    return TAKE_FD(fd);
+    while ((r = varlink_client_receive(client, ret)) == -ETIMEDOUT)
+        if (poll(&poller, 1, ANSWER_TIMEOUT) <= 0)
+            break;
+    return r;
 }
 
 /* Takes the parameters like printf(). Returns whether there was an answer that is no error. */
 __attribute__((format(printf, 2, 3))) static bool call(const char *method, const char *format, ...)
 {
-    char *text = operator.answer, parameters[128];
-    _cleanup_close_ int fd = connect_to(operator.socket_path);
-    struct pollfd poller = {.fd = fd, .events = POLLIN};
-    size_t size = 0;
+    _cleanup_(varlink_client_deinit)
+    struct varlink_client client = VARLINK_CLIENT_NULL;
+    _cleanup_(varlink_reply_deinit)
+    struct varlink_reply reply = VARLINK_REPLY_NULL;
+    char name[64], parameters[128];
     va_list list;
-    ssize_t n;
+    int r;
 
     va_start(list, format);
     (void)vsnprintf(parameters, sizeof(parameters), format, list);
     va_end(list);
     sim_trace("calls %s %s", method, parameters);
-    n = snprintf(text, ANSWER_MAX, "{\"method\":\"io.troupe.%s\",\"parameters\":%s}", method,
-                 parameters);
-    if (fd < 0 || send(fd, text, (size_t)n + 1, MSG_NOSIGNAL) < 0)
-        return false;
-    do {
-        if (poll(&poller, 1, ANSWER_TIMEOUT) <= 0)
-            break;
-        n = recv(fd, text + size, ANSWER_MAX - 1 - size, MSG_DONTWAIT);
-        size += n > 0 ? (size_t)n : 0;
-    } while (n > 0 && !memchr(text, '\0', size));
-    text[size] = '\0';
-    /* What follows the name of an error may contain paths. */
-    n = strstr(text, "\"error\"") ? (ssize_t)strcspn(text, ",") : 100;
-    sim_trace("answer: %.*s", (int)n, text);
-    return size > 0 && !strstr(text, "\"error\"");
+    (void)snprintf(name, sizeof(name), "io.troupe.%s", method);
+    r = varlink_client_init(&client, operator.socket_path, 0);
+    if (r == 0)
+        r = varlink_client_send(&client, name, json_loads(parameters, 0, NULL), false);
+    if (r == 0)
+        r = receive(&client, &reply);
+    json_decref(operator.answer);
+    operator.answer = json_incref(reply.parameters);
+    /* What comes with an error may contain paths. */
+    sim_trace("answer: %d %.100s", r, reply.error ? reply.error : json_dumps(operator.answer, 0));
+    return r == 0 && !reply.error;
+}
+
+static json_int_t number(const json_t *object, const char *name)
+{
+    return json_integer_value(json_object_get(object, name));
 }
 
 /* ---- the schedule ---- */
 
-/* Returns a number of the answer; 0 = it is not there. */
-static uint64_t number(const char *name)
-{
-    char text[32];
-    const char *at;
-
-    (void)snprintf(text, sizeof(text), "\"%s\":", name);
-    at = strstr(operator.answer, text);
-    return at ? strtoull(at + strlen(text), NULL, 10) : 0;
-}
-
 /* Notes what became of the slots that were decided last. Returns the latest one. */
-static uint64_t note_slots(void)
+static json_int_t note_slots(void)
 {
-    static const char begin[] = "{\"slot\":", outcome[] = "\"outcome\":\"fired";
-    unsigned long long slot;
-    uint64_t latest = 0;
-    char id[64];
+    json_int_t latest = 0;
+    const json_t *slot;
+    size_t i;
 
-    for (const char *at = operator.answer; (at = strstr(at, begin)); at++) {
-        const char *end = strchr(at, '}');
+    json_array_foreach(json_object_get(operator.answer, "decided"), i, slot)
+    {
+        const char *outcome = json_string_value(json_object_get(slot, "outcome"));
 
-        if (sscanf(at, "{\"slot\":%llu,\"id\":\"%63[^\"]\",\"outcome", &slot, id) != 2 ||
-            !memmem(at, (size_t)(end - at), "outcome", 7))
-            continue;
         /* The row of a job that a failing disk has refused may be there. */
-        if (!(model_allowed & MODEL_DISK_FAULTS) || !memmem(at, (size_t)(end - at), "refused", 7))
-            model_slot_decided(id, memmem(at, (size_t)(end - at), outcome, strlen(outcome)));
-        latest = slot > latest ? slot : latest;
+        if (!(model_allowed & MODEL_DISK_FAULTS) || strcmp(outcome, "refused") != 0)
+            model_slot_decided(json_string_value(json_object_get(slot, "id")),
+                               strcmp(outcome, "fired") == 0);
+        if (number(slot, "slot") > latest)
+            latest = number(slot, "slot");
     }
-    return latest / USEC_PER_SEC;
+    return latest / (json_int_t)USEC_PER_SEC;
 }
 
 static void rest(usec_t span)
@@ -133,26 +120,29 @@ static bool may_have_no_slots(void)
 static bool is_schedule_over(const char *unused)
 {
     const bool called = call("Schedules.Get", TICK);
-    const uint64_t slot = note_slots();
-    const uint64_t n = number("fired") + number("skipped") + number("missed") + number("paused") +
-                       number("refused");
+    const json_int_t slot = note_slots();
+    const json_t *schedule = json_object_get(operator.answer, "schedule");
+    const json_int_t n = number(schedule, "fired") + number(schedule, "skipped") +
+                         number(schedule, "missed") + number(schedule, "paused") +
+                         number(schedule, "refused");
+    const char *state = json_string_value(json_object_get(schedule, "state"));
 
     (void)unused;
     if (called && slot == 0 && may_have_no_slots())
         return true;
-    if (!called || slot == 0 || number("waiting") > 0 ||
-        !strstr(operator.answer, "\"state\":\"active\""))
+    if (!called || slot == 0 || json_object_get(schedule, "waiting") ||
+        strcmp(state, "active") != 0)
         return model_allowed & MODEL_DISK_FAULTS;
     if (operator.first == 0) {
         operator.first = slot;
         operator.n_before = n;
     }
-    if (slot < (uint64_t) operator.until)
+    if (slot < operator.until)
         return model_allowed & MODEL_DISK_FAULTS;
     sim_expect(n - operator.n_before ==(slot - operator.first) / operator.period ||
                                                                  model_allowed & MODEL_DISK_FAULTS,
-               "%llu slots were decided since %llu", (unsigned long long)(n - operator.n_before),
-               (unsigned long long)operator.first);
+               "%lld slots were decided since %lld", (long long)(n - operator.n_before),
+               (long long)operator.first);
     return true;
 }
 
@@ -208,27 +198,26 @@ static void insist(const char *method, const char *key, const char *name)
         sim_rest(USEC_PER_SEC);
 }
 
-static bool is_idle(const char *group)
+static bool is_idle(const char *name)
 {
-    const char *size;
+    static const char *const none[] = {"queued", "running", "waiting", "ending", "queue_bytes"};
+    const bool called = call("Supervisor.GetStatus", "{\"target\":\"%s\",\"brief\":true}", name);
+    const json_t *group = json_array_get(json_object_get(operator.answer, "groups"), 0);
+    const json_int_t size = number(group, "size"), members = number(group, "members");
 
-    if (!call("Supervisor.GetStatus", "{\"target\":\"%s\",\"brief\":true}", group))
-        return false;
-    size = strstr(operator.answer, "\"size\":");
-    if (size) /* what precedes it has numbers of limits */
-        memmove(operator.answer, size, strlen(size) + 1);
-    return number("up") == number("members") &&
-           (strstr(operator.answer, "\"size_max\"") || number("members") % number("size") == 0) &&
-           (strstr(operator.answer, "\"cells\"") || number("members") == number("size")) &&
-           number("queued") + number("running") + number("waiting") + number("ending") +
-                   number("queue_bytes") ==
-               0;
+    for (size_t i = 0; i < ELEMENTS(none); i++)
+        if (number(group, none[i]) != 0)
+            return false;
+    return called && number(group, "up") == members &&
+           (json_object_get(group, "size_max") || members % size == 0) &&
+           (json_object_get(group, "cells") || members == size);
 }
 
 static void await(bool (*is_right)(const char *group), const char *group)
 {
     for (unsigned i = 0; !is_right(group); i++) {
-        sim_expect(i < IDLE_AFTER, "%s is not right in the end: %.600s", group, operator.answer);
+        sim_expect(i < IDLE_AFTER, "%s is not right in the end: %.600s", group,
+                   json_dumps(operator.answer, 0));
         sim_rest(USEC_PER_SEC);
     }
 }
