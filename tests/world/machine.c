@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "shared/base/scm.h"
+#include "shared/protocol/payload-wire.h"
 #include "supervisor/keeper/keeper-private.h"
 #include "supervisor/supervisor.h"
 #include "tests/world/disk.h"
@@ -92,14 +93,14 @@ static void on_task_end(struct sim_process *process)
     (void)!write(machine.signals[1], &info, sizeof(info));
 }
 
-/* Starts what `task` describes. Returns 0 or -errno. */
-static int start_task(struct task *task, const char *name, sim_fn run)
+/* Starts what `task` describes. */
+static void start_task(struct task *task, const char *name, sim_fn run)
 {
     struct stat stat;
     int pair[2];
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0 || fstat(pair[0], &stat) < 0)
-        return -errno;
+        abort();
     task->pid = ++machine.last_pid;
     task->pidfd = pair[0];
     task->inode = stat.st_ino;
@@ -108,7 +109,6 @@ static int start_task(struct task *task, const char *name, sim_fn run)
     task->process = sim_start(name, run, task, on_task_end);
     close_fd(SIM_LIFE);
     sim_trace("starts %s as %d", name, (int)task->pid - FIRST_PID);
-    return 0;
 }
 
 static void run_program(void *task)
@@ -124,10 +124,9 @@ int __wrap_spawn(const struct spawn_options *options, struct spawn_result *ret)
     if (r < 0)
         return r;
     program_prepare(&task->start, options);
-    r = start_task(task, task->start.name, run_program);
-    if (r == 0)
-        *ret = (struct spawn_result){.pid = task->pid, .pidfd = machine_open_pidfd(task->pid)};
-    return r;
+    start_task(task, task->start.name, run_program);
+    *ret = (struct spawn_result){.pid = task->pid, .pidfd = machine_open_pidfd(task->pid)};
+    return 0;
 }
 
 pid_t __wrap_spawn_find_ended(struct spawn_exit *ret)
@@ -156,31 +155,22 @@ int __wrap_spawn_reap(pid_t pid, struct spawn_exit *ret)
 
 /* ---- templates ---- */
 
-int machine_fork(struct program_start *start)
+void machine_fork(struct program_start *start)
 {
     struct task *task = new_task();
     const int life = fcntl(SIM_LIFE, F_DUPFD_CLOEXEC, 0);
     uint8_t number;
-    int r;
 
     if (!task)
-        return -EAGAIN;
+        abort();
     number = start->task = (uint8_t)(task - machine.tasks);
     task->start = *start;
-    r = start_task(task, start->name, run_program);
+    start_task(task, start->name, run_program);
     (void)dup3(life, SIM_LIFE, O_CLOEXEC);
     close_fd(life);
-    if (r < 0)
-        return r;
     (void)scm_send(SIM_FORKS, (struct iovec){&number, 1}, &task->pidfd, 1, 0);
     close_fd(task->pidfd);
     task->pidfd = -1;
-    return 0;
-}
-
-static void drop(int fd)
-{
-    close_fd(fd);
 }
 
 bool __wrap_spawn_is_child(pid_t pid)
@@ -199,7 +189,7 @@ bool __wrap_spawn_is_child(pid_t pid)
                                   .msg_controllen = sizeof(control)};
         if (recvmsg(SIM_FORKS + 1, &message, MSG_DONTWAIT) <= 0)
             break;
-        if (scm_take(&message, &fd, 1, drop) == 1 && machine.tasks[number].pidfd < 0)
+        if (scm_take(&message, &fd, 1, payload_drop_fd) == 1 && machine.tasks[number].pidfd < 0)
             machine.tasks[number].pidfd = fd;
         else
             close_fd(fd);
@@ -260,16 +250,16 @@ pid_t __wrap_supervisor_process_start(const struct program *program, int notify_
                                       int *ret_channel)
 {
     struct task *task = new_task();
-    int fds[2], r;
+    int fds[2];
 
     (void)program, (void)notify_fd;
     if (!task || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
         abort();
     *task = (struct task){.channel = fds[1]};
-    r = start_task(task, "supervisor", run_supervisor);
+    start_task(task, "supervisor", run_supervisor);
     close_fd(fds[1]);
     *ret_channel = fds[0];
-    return r < 0 ? r : task->pid;
+    return task->pid;
 }
 
 void __real_keeper_supervisor_ready(void);
@@ -378,7 +368,7 @@ static void on_keeper_end(struct sim_process *process)
     sim_trace("%s ends: %s %d", process->name, process->signalled ? "signal" : "status",
               process->code);
     kill_all();
-    model_cut();
+    model_n_cuts++;
     close_fd(machine.signals[0]);
     close_fd(machine.signals[1]);
     start_keeper();

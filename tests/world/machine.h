@@ -24,7 +24,7 @@ usec_t machine_ready_time(void);
 
 /* fork(2), by a template, of a process that begins with `start`, whose strings it takes. */
 struct program_start;
-int machine_fork(struct program_start *start);
+void machine_fork(struct program_start *start);
 /* Writes the pid into a message's credentials, as the kernel does. */
 struct msghdr;
 void machine_name_sender(struct msghdr *message);

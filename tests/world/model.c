@@ -27,7 +27,8 @@ static struct model_job jobs[JOBS_MAX];
 static uint32_t n_jobs = 1; /* the job 0 is none */
 uint32_t model_n_open;
 unsigned model_allowed;
-static unsigned n_cuts, n_crashes;
+unsigned model_n_cuts;
+static unsigned n_crashes;
 static usec_t ended_at; /* the last supervisor; machine_ready_time() */
 struct model_group model_groups[2];
 unsigned model_shared;
@@ -57,11 +58,6 @@ uint32_t model_add(struct model_job *job)
 struct model_job *model_job(uint32_t index)
 {
     return &jobs[index];
-}
-
-void model_cut(void)
-{
-    n_cuts++;
 }
 
 void model_supervisor_ends(bool crashes)
@@ -94,11 +90,6 @@ void model_stops(uint32_t index)
     }
 }
 
-static bool is_same_group(const struct model_job *a, const struct model_job *b, bool per_key)
-{
-    return a->durable == b->durable && (!per_key || a->key == b->key);
-}
-
 /* Without memory or disk, a schedule may not know that a job of it is live. */
 static bool is_same_unique(const struct model_job *a, const struct model_job *b)
 {
@@ -111,7 +102,7 @@ static bool is_same_unique(const struct model_job *a, const struct model_job *b)
 /* Everything has ended, and what was decided about slots was perhaps not written. */
 static bool slots_may_return(void)
 {
-    return n_cuts > 0 && model_allowed & MODEL_DISK_FAULTS;
+    return model_n_cuts > 0 && model_allowed & MODEL_DISK_FAULTS;
 }
 
 /* Looks at the others that are at work. */
@@ -125,7 +116,7 @@ static void check_limits(uint32_t index)
     for (unsigned i = 0; i < n_at_work; i++) {
         const struct model_job *other = &jobs[at_work[i].index];
 
-        n += is_same_group(job, other, group->running_per_key);
+        n += other->durable == job->durable && (other->key == job->key || !group->running_per_key);
         n_sharers += model_groups[other->durable].shares;
         n_units += model_groups[other->durable].shares ? other->cost : 0;
         expect(index, !is_same_unique(job, other), "runs beside job %u, which has its unique key",
@@ -237,8 +228,8 @@ void model_run(uint32_t index, unsigned attempt, bool right_payload)
     job->began_at = sim_now();
     job->run_since = machine_ready_time();
     expect(index,
-           job->n_runs <=
-                   MODEL_ATTEMPTS + n_cuts + job->n_killed * model_groups[job->durable].shrinks ||
+           job->n_runs <= MODEL_ATTEMPTS + model_n_cuts +
+                              job->n_killed * model_groups[job->durable].shrinks ||
                model_allowed & MODEL_STOPS || (*job->slot && slots_may_return()),
            "run %u, with %u retries", job->n_runs, MODEL_ATTEMPTS - 1);
 }

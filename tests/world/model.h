@@ -90,7 +90,7 @@ enum {
 extern unsigned model_allowed;
 /* All but clients ended at once: which attempts had begun may not be known, and their numbers are
  * not used again. */
-void model_cut(void);
+extern unsigned model_n_cuts;
 /* The supervisor has died, or has made room for its successor. */
 void model_supervisor_ends(bool crashes);
 /* A worker has begun an attempt; it is still at work. */

@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/scm.h"
+#include "shared/protocol/payload-wire.h"
 #include "shared/protocol/template-wire.h"
 #include "supervisor/keeper/spawn.h"
 #include "tests/world/machine.h"
@@ -66,12 +67,6 @@ void program_prepare(struct program_start *ret, const struct spawn_options *opti
     memcpy(ret->fds, options->fds, options->n_fds * sizeof(*options->fds));
     (void)snprintf(ret->name, sizeof(ret->name), "%s",
                    options->argv[1] ? options->argv[1] : options->argv[0]);
-}
-
-void program_forget(struct program_start *start)
-{
-    while (start->n_variables > 0)
-        free(start->variables[--start->n_variables]);
 }
 
 void program_keep_fds(const struct spawn_fd *fds, size_t n)
@@ -231,11 +226,6 @@ static bool is_template(const struct program_start *start)
     return false;
 }
 
-static void drop(int fd)
-{
-    close_fd(fd);
-}
-
 /* Forks what it is asked for: the gate, the output, and what the variables refer to. */
 static void fork_worker(const struct program_start *start, const char *text, size_t size,
                         const int *fds, size_t n)
@@ -251,8 +241,7 @@ static void fork_worker(const struct program_start *start, const char *text, siz
     for (size_t i = 2; i < n; i++)
         worker.fds[worker.n_fds++] = (struct spawn_fd){fds[i], TEMPLATE_FIRST_FD + (int)i - 2};
     worker.fds[worker.n_fds++] = (struct spawn_fd){fds[0], TEMPLATE_FIRST_FD + TEMPLATE_FDS_MAX};
-    if (machine_fork(&worker) < 0)
-        program_forget(&worker);
+    machine_fork(&worker);
 }
 
 /* Now and then a fork fails, kills the template, or makes it hang. */
@@ -269,7 +258,7 @@ static void serve(const struct program_start *start)
                              .msg_controllen = sizeof(control)};
     int fds[TEMPLATE_PASSED_MAX];
     const ssize_t size = recvmsg(TEMPLATE_FIRST_FD, &message, MSG_CMSG_CLOEXEC);
-    const size_t n = size > 0 ? scm_take(&message, fds, ELEMENTS(fds), drop) : 0;
+    const size_t n = size > 0 ? scm_take(&message, fds, ELEMENTS(fds), payload_drop_fd) : 0;
 
     if (n < 2 || (failure && *failure == 'd'))
         sim_exit(size > 0);

@@ -26,9 +26,6 @@ void program_main(struct program_start *start);
 /* The payload of slots. */
 #define PROGRAM_SLOT_DATA "a slot"
 
-/* Frees what it was prepared with. */
-void program_forget(struct program_start *start);
-
 /* Closes all descriptors but these, the standard ones and those of the world. */
 void program_keep_fds(const struct spawn_fd *fds, size_t n);
 

@@ -9,10 +9,8 @@
 #include "tests/world/sched.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <poll.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +22,6 @@
 
 /* Only the linker knows their names. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
-
-#define FUTEX_WAITV 449
 
 static long fail(int error)
 {
@@ -182,50 +178,7 @@ int __wrap_posix_fallocate(int fd, off_t from, off_t size)
 
 long __real_syscall(long number, ...);
 
-struct waited {
-    uint64_t value, address;
-    uint32_t flags, reserved;
-};
-
-struct wait {
-    const struct waited *words;
-    size_t n;
-};
-
-static bool has_changed(const void *argument)
-{
-    const struct wait *wait = argument;
-
-    for (size_t i = 0; i < wait->n; i++)
-        if (atomic_load((const _Atomic uint32_t *)(uintptr_t)wait->words[i].address) !=
-            (uint32_t)wait->words[i].value)
-            return true;
-    return false;
-}
-
-static long wait_words(const struct waited *words, size_t n, usec_t deadline)
-{
-    const struct wait wait = {.words = words, .n = n};
-
-    if (has_changed(&wait))
-        return fail(EAGAIN);
-    while (!has_changed(&wait)) {
-        if (sim_now() >= deadline)
-            return fail(ETIMEDOUT);
-        sim_block_until(has_changed, &wait, deadline);
-    }
-    return 0;
-}
-
-static long futex(const long *a)
-{
-    const struct waited word = {.address = (uint64_t)a[0], .value = (uint64_t)a[2]};
-
-    if ((a[1] & FUTEX_CMD_MASK) == FUTEX_WAKE)
-        return 0; /* the scheduler looks at the words */
-    return wait_words(&word, 1, deadline_of((const struct timespec *)a[3]));
-}
-
+/* With eventfds, nobody waits in futex(2). */
 long __wrap_syscall(long number, ...)
 {
     long a[6], r;
@@ -237,10 +190,7 @@ long __wrap_syscall(long number, ...)
     va_end(list);
     switch (number) {
     case SYS_futex:
-        return futex(a);
-    case FUTEX_WAITV:
-        return wait_words((const struct waited *)a[0], (size_t)a[1],
-                          a[3] ? from_timespec((const struct timespec *)a[3]) : USEC_INFINITY);
+        abort();
     case SYS_pidfd_send_signal:
         return machine_signal_pidfd((int)a[0], (int)a[1]) < 0 ? fail(ESRCH) : 0;
     case SYS_pidfd_open:
