@@ -121,6 +121,7 @@ static void process_on_line(void *userdata, const char *line)
  */
 #define OVERDUE_FIRST (15 * USEC_PER_MSEC)
 #define OVERDUE_MAX   6
+#define OVERDUE_WATCH 3
 /* How long to wait for the output of a service that has ended. Only a process that holds the lock
  * of the pipe makes it take long. */
 #define OUTPUT_WAIT USEC_PER_SEC
@@ -149,6 +150,8 @@ static void process_on_overdue(struct timer *timer, usec_t now)
         return;
     }
     delay = OVERDUE_FIRST << (last ? OVERDUE_MAX : ++process->n_overdue);
+    if (process->n_overdue == OVERDUE_WATCH)
+        watch_kill(process);
     if (!process->rest || last)
         process_kill_all(process);
     if (!process->rest && !last)

@@ -14,9 +14,12 @@
 #include <sys/socket.h>
 
 #define NOTICES_MAX 16 /* in a turn */
+/* More than any look takes. */
+#define LAST_LIMIT (12 * USEC_PER_SEC)
 
 static const char NOT_STARTED[] = "the watcher for CrashStacks= could not be started";
-static const char NOT_ATTACHED[] = "the watcher for CrashStacks= may not trace it";
+static const char NOT_ATTACHED[] =
+    "the watcher for CrashStacks= may not trace it: troupe.group(5), CrashStacks=";
 static const char TOO_EARLY[] = "it ended before it was watched";
 static const char GONE[] = "the watcher for CrashStacks= has ended";
 static const char FAILED[] = "troupe-trace could not look at the process";
@@ -32,6 +35,7 @@ struct watch {
     struct loop_watch readable;
     bool attached, ended;
     struct trace *trace; /* what it is looking at; NULL = nothing */
+    struct timer limit;  /* armed once the process is gone: the watcher may have been stopped */
     const struct watch_handler *handler;
     void *userdata;
 };
@@ -46,6 +50,7 @@ static void watch_free(struct watch *watch, const char *missing)
     }
     trace_end(watch->trace);
     loop_unwatch(watch->context->loop, &watch->readable);
+    timer_disarm(loop_timers(watch->context->loop), &watch->limit);
     if (watch->pid > 0 && !watch->ended)
         spawner_kill(&watch->context->spawner, &watch->client, watch->pid);
     spawner_forget(&watch->context->spawner, &watch->client);
@@ -66,6 +71,18 @@ void watch_deinit(struct tracer *tracer)
         watch_free(list_entry(node, struct watch, link), NULL);
 }
 
+static void on_limit(struct timer *timer, usec_t now)
+{
+    (void)now;
+    watch_free(list_entry(timer, struct watch, limit), NULL);
+}
+
+void watch_kill(struct process *process)
+{
+    if (process->watch)
+        watch_free(process->watch, GONE);
+}
+
 void watch_end(struct process *process)
 {
     struct watch *watch = process->watch;
@@ -77,6 +94,9 @@ void watch_end(struct process *process)
     process->watch_missing = TOO_EARLY;
     if (!watch->trace)
         watch_free(watch, NULL);
+    else
+        timer_arm(loop_timers(watch->context->loop), &watch->limit,
+                  usec_add(loop_now(watch->context->loop), LAST_LIMIT));
 }
 
 static void on_exited(struct spawner_client *client, const struct spawn_exit *how)
@@ -237,6 +257,7 @@ void watch_start(struct process *process, const struct config_group *config,
         return;
     watch->context = process->context;
     watch->client.handler = &WATCH_SPAWNER;
+    timer_init(&watch->limit, on_limit);
     watch->fd = watch->output_fd = watch->gate_fd = -1;
     watch->handler = handler;
     watch->userdata = userdata;

@@ -42,6 +42,8 @@ void watch_attach(struct process *process);
 void watch_catch_up(struct process *process);
 /* The process is gone: the watcher ends when it has finished. */
 void watch_end(struct process *process);
+/* The process has ended, but is not reaped: a watcher that was stopped keeps it. */
+void watch_kill(struct process *process);
 /* Ends the watchers whose processes are gone. Before tracer_deinit(). */
 void watch_deinit(struct tracer *tracer);
 /* Whether the watcher traces the process, so that no other can. */

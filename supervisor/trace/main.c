@@ -39,6 +39,8 @@
 
 /* For the process that traces: a death that it hides is reported all the same after 900 ms. */
 #define SAMPLE_USEC (700 * USEC_PER_MSEC)
+/* Of these, until threads that are in the kernel, uninterruptibly, count as running. */
+#define STOP_USEC (100 * USEC_PER_MSEC)
 
 /* Returns whether the number that was looked up is still that of the process behind the pidfd. */
 static bool is_same(void)
@@ -56,7 +58,7 @@ static int sample(struct target *targets, size_t n, const struct hints *hints)
         return -errno;
     if (pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-        r = sample_stop(targets, n, hints);
+        r = sample_stop(targets, n, hints, STOP_USEC);
         if (r == 0)
             r = confine();
         if (r == 0)

@@ -20,9 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Threads that do not stop for so long are in the kernel, uninterruptibly. */
-#define STOP_USEC       (100 * USEC_PER_MSEC)
-#define BLOCKED_USEC    (10 * USEC_PER_MSEC) /* if no others are left */
+/* How long to wait for threads that are in the kernel, uninterruptibly, if no others are left. */
+#define BLOCKED_USEC    (10 * USEC_PER_MSEC)
 #define STOP_PAUSE_NSEC 50000
 /* Of the processes that a worker has started, how many are considered. */
 #define FAMILY_MAX 16
@@ -300,9 +299,9 @@ static bool has_stopped(struct sample_thread *thread)
     return true;
 }
 
-static int stop_threads(struct sample *sample, usec_t now)
+static int stop_threads(struct sample *sample, usec_t now, usec_t limit)
 {
-    const usec_t until = usec_add(now, STOP_USEC), until_blocked = usec_add(now, BLOCKED_USEC);
+    const usec_t until = usec_add(now, limit), until_blocked = usec_add(now, BLOCKED_USEC);
     const struct timespec pause = {.tv_nsec = STOP_PAUSE_NSEC};
     bool seized[SAMPLE_THREADS_MAX];
     size_t n = 0, n_blocked = 0;
@@ -465,7 +464,7 @@ static const struct hints *hints_for(const struct target *target, const struct h
     return target->pid == hints->pid ? hints : &none;
 }
 
-int sample_stop(struct target *targets, size_t n, const struct hints *hints)
+int sample_stop(struct target *targets, size_t n, const struct hints *hints, usec_t limit)
 {
     const usec_t now = clock_now();
     int r = -ESRCH, error;
@@ -473,7 +472,7 @@ int sample_stop(struct target *targets, size_t n, const struct hints *hints)
     for (size_t i = 0; i < n; i++) {
         const struct hints *own = hints_for(&targets[i], hints);
         list_threads(&targets[i], own->crashed);
-        error = stop_threads(targets[i].sample, now);
+        error = stop_threads(targets[i].sample, now, limit);
         /* The registers of a thread that crashes are in its memory. */
         r = error == 0 || own->context != 0 ? 0 : r < 0 ? error : r;
     }

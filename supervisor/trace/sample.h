@@ -124,9 +124,9 @@ struct facts {
 bool facts_read(pid_t tid, struct facts *ret);
 
 /* Stops all threads of the targets that this process does not trace yet, or that run, and reads
- * their registers. What has stopped is still there to be waited for. Returns 0, or -errno if none
- * has been stopped. */
-int sample_stop(struct target *targets, size_t n, const struct hints *hints);
+ * their registers; one that has not stopped within `limit` counts as running. What has stopped is
+ * still there to be waited for. Returns 0, or -errno if none has been stopped. */
+int sample_stop(struct target *targets, size_t n, const struct hints *hints, usec_t limit);
 /* Copies from the stopped targets, after confine(). */
 void sample_copy(struct target *targets, size_t n, const struct hints *hints);
 /* Waits for a child of this process, and kills it after `limit`. */

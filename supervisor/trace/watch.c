@@ -25,10 +25,12 @@
 /* Threads. Those beyond, as of a process that forks without end, are not traced, nor what these
  * start. */
 #define TRACED_MAX 256
-/* How long a process that has crashed is held up, at most. */
-#define COPY_USEC  (40 * USEC_PER_MSEC)
-#define UNWIND_SEC 10
-#define UNWIND_CPU 8
+/* How long a process that has crashed is held up, at most: by its other threads, and then. */
+#define STOP_USEC   (20 * USEC_PER_MSEC)
+#define COPY_USEC   (25 * USEC_PER_MSEC)
+#define ATTACH_USEC (500 * USEC_PER_MSEC)
+#define UNWIND_SEC  10
+#define UNWIND_CPU  8
 /* Crashes that are told of: what crashes without end gets no more. */
 #define BURST       100
 #define REFILL_USEC (100 * USEC_PER_MSEC)
@@ -56,10 +58,10 @@ struct watcher {
     usec_t filled_at;
 };
 
-static void tell(const struct watch_notice *notice)
+/* Returns whether it was sent. */
+static bool tell(const struct watch_notice *notice)
 {
-    /* The supervisor reads; if not, it gives this up. */
-    (void)send(TRACE_FD_ORDERS, notice, sizeof(*notice), MSG_DONTWAIT | MSG_NOSIGNAL);
+    return send(TRACE_FD_ORDERS, notice, sizeof(*notice), MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
 }
 
 /* ---- what it traces ---- */
@@ -168,7 +170,7 @@ static int take(struct watcher *watcher, const struct hints *hints)
 
     watcher->n_targets = n > 0 ? (size_t)n : 0;
     if (r == 0)
-        r = sample_stop(watcher->targets, watcher->n_targets, hints);
+        r = sample_stop(watcher->targets, watcher->n_targets, hints, STOP_USEC);
     copier = r == 0 ? fork() : -1;
     if (copier == 0) {
         begin_child();
@@ -188,7 +190,7 @@ static int take(struct watcher *watcher, const struct hints *hints)
 static void on_unwound(struct watcher *watcher, int error)
 {
     forget(watcher);
-    tell(&(struct watch_notice){.kind = WATCH_UNWOUND, .error = error});
+    (void)tell(&(struct watch_notice){.kind = WATCH_UNWOUND, .error = error});
 }
 
 static void start_unwinding(struct watcher *watcher)
@@ -246,7 +248,8 @@ static void on_signal(struct watcher *watcher, pid_t tid, int signal)
     notice.inner_pid = facts.inner_pid;
     notice.error = take(watcher, &(struct hints){.pid = facts.pid, .crashed = facts.inner_tid});
     memcpy(notice.name, facts.name, sizeof(notice.name));
-    tell(&notice);
+    if (!tell(&notice))
+        forget(watcher);
 }
 
 static bool is_group_stop(int signal)
@@ -325,8 +328,17 @@ static int drop_capability(void)
 
 static int attach(struct watcher *watcher, pid_t pid, int pidfd)
 {
+    const usec_t until = usec_add(clock_now(), ATTACH_USEC);
+    const struct timespec pause = {.tv_nsec = 1000000};
     struct pollfd end = {.fd = pidfd, .events = POLLIN};
     int r = pidfd < 0 ? -EBADF : attach_all(watcher, pid);
+
+    /* Without privileges, this is possible only once it runs its program. */
+    while (r == -EPERM && clock_now() < until) {
+        (void)eventfd_write(TRACE_FD_RELEASE, 1);
+        (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+        r = attach_all(watcher, pid);
+    }
 
     /* While it has not ended, the number is its own. */
     if (r == 0 && poll(&end, 1, 0) != 0)
@@ -334,7 +346,7 @@ static int attach(struct watcher *watcher, pid_t pid, int pidfd)
     if (r == 0 && watcher->drops)
         r = drop_capability();
     (void)eventfd_write(TRACE_FD_RELEASE, 1); /* the process waits for this */
-    tell(&(struct watch_notice){.kind = WATCH_ATTACHED, .error = r});
+    (void)tell(&(struct watch_notice){.kind = WATCH_ATTACHED, .error = r});
     return r;
 }
 
@@ -344,11 +356,11 @@ static void look(struct watcher *watcher, const struct watch_order *order)
                                 order->python_version};
     const int r = is_busy(watcher) ? -EBUSY : take(watcher, &hints);
 
-    tell(&(struct watch_notice){.kind = WATCH_RELEASED});
+    (void)tell(&(struct watch_notice){.kind = WATCH_RELEASED});
     if (r == 0)
         start_unwinding(watcher);
     else
-        tell(&(struct watch_notice){.kind = WATCH_UNWOUND, .error = r});
+        (void)tell(&(struct watch_notice){.kind = WATCH_UNWOUND, .error = r});
 }
 
 static int obey(struct watcher *watcher, const struct watch_order *order, int fd)

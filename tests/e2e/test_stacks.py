@@ -448,10 +448,14 @@ class Commands(Deaths):
         self.assertEqual(self.death("crash")["top"], "planted_crash, script.py:5")
         self.assertEqual(self.seen("hang", timeout_usec=1_000_000)["top"], "planted_hang, script.py:8")
 
-    def script(self):
+    def directory(self):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
-        script = os.path.join(directory.name, "script.py")
+        os.chmod(directory.name, 0o755)
+        return directory.name
+
+    def script(self):
+        script = os.path.join(self.directory(), "script.py")
         with open(script, "w", encoding="utf-8") as file:
             file.write(SCRIPT)
         return script
@@ -486,6 +490,29 @@ class Commands(Deaths):
             pass
         self.s.until(lambda: self.s.job(job)["state"] == "dead")
         self.assertEqual(self.s.call("ListDeaths")["deaths"][0]["stack_missing"], "the watcher for CrashStacks= has ended")
+
+    def test_X2_a_watcher_that_was_stopped_holds_up_nothing(self):
+        self.waiting()
+        worker = self.s.worker("crasher/0")
+        os.kill(self.tracer(), 19)
+        os.kill(worker["pid"], 9)
+        self.s.until(lambda: self.s.worker("crasher/0")["generation"] > worker["generation"])
+        self.assertEqual(self.s.call("ListDeaths")["deaths"][-1].get("signal"), "SIGKILL")
+        self.s.until(self.tracer)
+
+    @unittest.skipUnless(os.getuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
+    def test_X2_without_the_capability_services_are_watched_and_commands_say_so(self):
+        go = os.path.join(self.directory(), "go")
+        service = ini(f"/bin/sh -c 'while [ ! -e {go} ]; do sleep 0.1; done; exec {CRASHER} null'", Group={"Type": "service", "User": "nobody"},
+                      Worker={"CrashStacks": "yes"}, Restart={"Restart": "no"})
+        self.s = self.started({"service": service, "crasher": commands(user="nobody")},
+                              wrapper=["setpriv", "--bounding-set", "-sys_ptrace"])
+        self.s.until(lambda: tracer_of(self.s.worker("service/0")["pid"]))
+        with open(go, "w", encoding="utf-8"):
+            pass
+        self.s.until(lambda: self.s.call("ListDeaths", target="service")["deaths"])
+        self.s.until(lambda: self.s.call("ListDeaths", target="service")["deaths"][0].get("top", "").startswith("planted_null"))
+        self.s.until(lambda: "may not trace it" in self.death("null")["stack_missing"])
 
     def test_X2_of_processes_without_end_a_bounded_number_is_watched(self):
         self.begin(crasher=commands(command="/bin/sh -c 'for i in $(seq 300); do sleep 1000 & done; wait'"))
