@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/message-context.h"
-#include "supervisor/message/actor-end.h"
 
 #include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/exchange-actor.h"

@@ -4,7 +4,6 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/event/limited-log.h"
-#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/pool/slot/slot-private.h"
 #include "supervisor/pool/slot/slot-template.h"
