@@ -121,7 +121,6 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     names_on_disk_init(&supervisor->parts.durable.names);
     names_on_disk_init(&supervisor->parts.durable.unique);
     registry_init(&supervisor->parts.registry);
-    limit_table_init(&supervisor->parts.limits, NULL);
     kept_stops_init(&supervisor->parts.stops);
     supervisor->on_event.fn = on_event;
     list_init(&supervisor->on_event.link);
