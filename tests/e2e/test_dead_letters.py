@@ -321,7 +321,8 @@ class DeadLetters(Letters):
 
     def test_J4_a_requeued_job_keeps_all_options_but_id_times_and_ties(self):
         kept = {"key": "k", "max_retries": 1, "timeout_usec": HOUR, "backoff_min_usec": 1000, "backoff_max_usec": 2000, "priority": 7,
-                "cost": 3, "tags": "nightly mail", "unique": "u"}
+                "cost": 3, "tags": "nightly mail", "unique": "u",
+                "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
         dropped = {"id", "delay_usec", "at", "deadline_usec", "after", "condition", "batch"}
         about_submission = {"on_conflict", "debounce_usec", "debounce_max_usec", "wait_usec"}
         s = self.supervisor({group: ini(ACTOR, Jobs={"Durable": durable}, Restart=QUICK)
@@ -346,8 +347,8 @@ class DeadLetters(Letters):
                     s.call("Pause", target=letter["recipient"])
                     again = s.call(ACTORS + "Requeue", id=letter["id"])["job"]
                     job = s.job(again)
-                    self.assertEqual([job.get(name) for name in ("key", "max_attempts", "priority", "cost", "tags", "after", "batch")],
-                                     ["k", 2, 7, 3, "nightly mail", None, None])
+                    self.assertEqual([job.get(name) for name in ("key", "max_attempts", "priority", "cost", "tags", "traceparent", "after", "batch")],
+                                     ["k", 2, 7, 3, "nightly mail", kept["traceparent"], None, None])
                     taken = self.refused("UniqueTaken", s.create, letter["recipient"], "echo", unique="u")
                     self.assertEqual(taken["holder"], again)
                     s.call("Resume", target=letter["recipient"])

@@ -268,7 +268,7 @@ class KeptStops(Services):
                 with self.subTest(name=name):
                     happens()
                     s.wait_for(lambda: self.state(s, other + "/0") == "idle")
-                    s.wait_for(lambda: s.group(name).get("stays_stopped"))
+                    s.until(lambda: s.group(name).get("stays_stopped"))  # read from disk: no event tells it
                     self.assertEqual((s.group(name)["state"], self.state(s, name + "/0")), ("stopped", "stopped"))
                     self.assertIn("stopped, also after a restart of trouped", s.ctl("why", name, check=True).stdout)
                     self.assertIn("also after a restart of trouped", s.ctl("status", name).stdout)
