@@ -10,7 +10,7 @@ from rq.worker import WorkerStatus
 
 from troupe.executor import Executor
 
-now = getattr(utils, "now", None) or utils.utcnow  # its name since RQ 2
+now = getattr(utils, "now", None) or utils.utcnow  # type: ignore[attr-defined] # before RQ 2
 
 GRACE = 60  # seconds after a job's time-out: the process, which should have ended the job, is killed
 
@@ -87,4 +87,4 @@ class Worker(rq.Worker):  # type: ignore[misc]
         if self._executor is not None:
             self._executor.shutdown()
             self._executor = None
-        super().teardown()
+        super().teardown()  # type: ignore[no-untyped-call]
