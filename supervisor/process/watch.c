@@ -164,9 +164,10 @@ static bool take_notice(struct watch *watch, const struct watch_notice *notice)
         return true;
     case WATCH_UNWOUND:
         trace_end(watch->trace);
-        if (!watch->process)
-            watch_free(watch, NULL);
-        return watch->process;
+        if (watch->process)
+            return true;
+        watch_free(watch, NULL);
+        return false;
     default:
         return true;
     }
