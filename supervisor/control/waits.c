@@ -3,6 +3,8 @@
 #include "supervisor/control/report.h"
 
 #include "supervisor/group/cell/cell-backlog.h"
+#include "supervisor/group/cell/limit-table.h"
+#include "supervisor/group/group-context.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/undescribed.h"
@@ -94,6 +96,10 @@ static bool add_group(struct reply *reply, const struct group *group)
         add(reply, &(struct wait){.cause = store_cause(group->context->durable->store),
                                   .target = group->name,
                                   .text = problem});
+    else if (group_is_pending(group) && group->context->limits->awaited)
+        add(reply, &(struct wait){.cause = "store_opening",
+                                  .target = group->name,
+                                  .text = STORE_OPENING_TEXT});
     if (add_after(reply, group) || group_is_blocked(group))
         return true;
     if (!group->wanted)

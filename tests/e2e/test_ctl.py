@@ -379,7 +379,7 @@ class Jobs(Ctl):
 
     def test_init_takes_a_kind_and_a_name_or_the_demonstration(self):
         for arguments in (), ("python",), ("--demo", "python", "new"):
-            self.assertIn("usage: troupectl init KIND NAME, or troupectl init --demo", self.exits(2, "init", *arguments).stderr)
+            self.assertIn("usage: troupectl init command|python|c|service|schedule NAME, or troupectl init --demo", self.exits(2, "init", *arguments).stderr)
 
     def test_a_job_is_followed_to_its_end(self):
         bell = Bell(self.s, "bell")

@@ -182,6 +182,18 @@ class Accepted(Case):
         s.wait_told("STATUS=2 of 2 workers up in 2 groups")
         self.assertEqual(s.do("kept", "echo a")["result"], text("a"))
 
+    def test_a_group_that_stays_stopped_starts_when_the_store_cannot_be_opened_and_stops_once_it_is(self):
+        s = self.durable({"actor": actor()}).start()
+        s.ctl("stop", "--keep", "--wait", "actor", check=True)
+        s.stop()
+        with self.blocked(s):
+            s.spawn()
+            while not os.path.exists(s.socket_path):
+                time.sleep(0.01)
+            self.assertIn("actor waits for the database", s.ctl("why", "actor", check=True).stdout)
+            s.wait_for(lambda: s.group("actor")["up"] == 1)
+        s.wait_for(lambda: s.group("actor")["up"] == 0 and s.group("actor")["stays_stopped"])
+
     def test_D1_an_id_is_told_only_when_the_job_is_on_disk(self):
         s = self.durable().start()
         with Varlink(s.socket_path) as connection:

@@ -32,7 +32,7 @@
     "[, {members_are.halted>0:count} stopped]>"                                                    \
     "|{state=starting}{members_are.there>0}{members_are.up:count} of {size:count} up"              \
     "[, not ready for {starting_since:age}]"                                                       \
-    "|{state=starting}waits for the groups of After="                                              \
+    "|{state=starting}waits for the database, or for the groups of After="                         \
     "|{state=stopping}{members_are.there:count} of {workers:count} worker{workers:s} "             \
     "not ended yet"                                                                                \
     "|{some_cells_fail}{cells_failing:count} of {cells_total:count} cells failing "                \

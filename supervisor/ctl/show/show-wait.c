@@ -25,7 +25,7 @@ static const struct {
      true},
     {"paused", "{target} is paused: 'troupectl resume {target}' ends the pause", true},
     {"fault", "{target} cannot start: {text}; after a correction, run 'troupectl reload'", true},
-    {"store_opening", "the store of {target}'s durable jobs is not open yet: {text}", false},
+    {"store_opening", "{target} waits for the database: {text}", false},
     {"store_slow", "the store of {target}'s durable jobs has been stuck for seconds: {text}", true},
     {"store_full", "the disk of {target}'s durable jobs is full: {text}", true},
     {"store_failed", "the store of {target}'s durable jobs has failed: {text}", true},

@@ -257,7 +257,8 @@ int verb_init(struct invocation *invocation)
     const size_t wanted = invocation->options.demo ? 0 : 2;
 
     if (invocation->n_operands != wanted) {
-        complain("usage: troupectl init KIND NAME, or troupectl init --demo");
+        complain("usage: troupectl init command|python|c|service|schedule NAME, or troupectl init "
+                 "--demo");
         return EXIT_USAGE;
     }
     return invocation->options.demo ? demonstrate() : write_files(invocation);
