@@ -5,7 +5,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/config/check/resolve.h"
 #include "supervisor/config/config-directory.h"
-#include "supervisor/config/config.h"
+#include "supervisor/config/config-load.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/control/control.h"
 #include "supervisor/supervisor-private.h"

@@ -2,7 +2,7 @@
 #include "supervisor/config/config-directory.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/config.h"
+#include "supervisor/config/config-problem.h"
 #include "supervisor/config/syntax/strings.h"
 #include <dirent.h>
 #include <errno.h>

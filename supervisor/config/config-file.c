@@ -3,6 +3,7 @@
 
 #include "shared/base/list.h"
 #include "supervisor/config/config-directory.h"
+#include "supervisor/config/config-problem.h"
 #include "supervisor/config/config.h"
 #include "supervisor/config/keys/draft.h"
 #include "supervisor/config/keys/keys.h"

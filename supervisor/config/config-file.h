@@ -12,8 +12,6 @@ struct config_draft;
 struct config_problems;
 struct config_schema;
 
-#define CONFIG_GROUP_SUFFIX    ".group"
-#define CONFIG_DROPIN_SUFFIX   ".conf"
 #define CONFIG_EXCHANGE_SUFFIX ".exchange"
 #define CONFIG_SCHEDULE_SUFFIX ".schedule"
 #define CONFIG_LIMIT_SUFFIX    ".limit"

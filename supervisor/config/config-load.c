@@ -2,12 +2,13 @@
 
 /* Reads a configuration directory: config_read(), config_load(), config_free(). */
 
+#include "supervisor/config/config-load.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "supervisor/config/check/check.h"
 #include "supervisor/config/check/resolve.h"
 #include "supervisor/config/config-directory.h"
-#include "supervisor/config/config.h"
+#include "supervisor/config/config-problem.h"
 #include "supervisor/config/keys/draft.h"
 #include "supervisor/config/syntax/strings.h"
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/config.h"
+#include "supervisor/config/config-problem.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"

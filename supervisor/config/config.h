@@ -11,9 +11,9 @@
 #include "shared/protocol/exchange-kind.h"
 #include "supervisor/config/config-file.h"
 #include "supervisor/config/config-group.h"
+#include "supervisor/config/config-limit.h"
 #include "supervisor/config/config-schedule.h"
 #include <limits.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -49,13 +49,6 @@ struct config_exchange {
     struct config_strings may_subscribe; /* MaySubscribe=: names of groups */
 };
 
-/* NAME.limit, section [Limit]. */
-struct config_limit {
-    CONFIG_FILE_MEMBERS
-    char *description;
-    struct config_bounds bounds;
-};
-
 struct config_draft;
 
 struct config {
@@ -84,18 +77,6 @@ struct config_problems {
 
 void config_problems_deinit(struct config_problems *problems);
 
-/*
- * Adds a problem; those of one file stay together, in the order of their lines. Control characters
- * in the text become '?', a long text is cut. 0 or -ENOMEM.
- */
-int config_problem_add(struct config_problems *problems, const char *path, unsigned line,
-                       const char *format, ...) __attribute__((format(printf, 4, 5)));
-int config_problem_add_list(struct config_problems *problems, const char *path, unsigned line,
-                            const char *format, va_list arguments)
-    __attribute__((format(printf, 4, 0)));
-/* Moves all of them to `to`, to those of the same file. 0 or -ENOMEM (then nothing is moved). */
-int config_problems_move(struct config_problems *to, struct config_problems *from);
-
 enum {
     _CONFIG_E_SUCCESS,
     CONFIG_E_INVALID, /* see the problems */
@@ -109,13 +90,6 @@ enum {
  * completes `*ret`, which the caller frees.
  */
 int config_read(struct config **ret, const char *directory, struct config_problems *problems);
-
-/* Reads and checks a group's file and drop-ins. Returns 0 with `*ret` (NULL for an invalid name),
- * or -errno. */
-int config_read_group(const char *path, struct config_problems *problems,
-                      struct config_group **ret);
-/* Reads troupe.conf into a zeroed config. Returns 0 or -errno (-ENOENT, with the defaults set). */
-int config_read_daemon(const char *path, struct config_problems *problems, struct config *config);
 
 /*
  * Reads only one group's files, and checks its references to other groups. Returns 0 with `*ret`,

@@ -5,6 +5,7 @@
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/undescribed.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 
 #include "shared/base/log.h"

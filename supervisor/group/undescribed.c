@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/undescribed.h"
 
-#include "supervisor/config/config.h"
+#include "supervisor/config/config-load.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/message/actor.h"
+#include "supervisor/message/actor-end.h"
 
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/dead-letter/undeliverable.h"

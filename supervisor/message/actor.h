@@ -113,12 +113,6 @@ struct actor_options {
 /* 0 or -ENOMEM. End it with actor_end(). */
 int actor_new(struct actor **ret, struct message_context *context,
               const struct actor_options *options);
-/*
- * Permanently ends an actor and frees it. Its waiting messages become dead letters, many of them
- * in later turns; its observers are notified of `cause`; its asks, names, monitors, subscriptions
- * and the timers for it end.
- */
-void actor_end(struct actor *actor, const char *cause);
 /* Frees an actor without asks, names or messages: the last step of actor_end(). */
 void actor_free(struct actor *actor);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/actor-end.h"
 
 #include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/exchange-actor.h"

@@ -3,7 +3,7 @@
 
 #include "shared/base/buffer.h"
 #include "shared/base/cleanup.h"
-#include "supervisor/config/config.h"
+#include "supervisor/config/config-problem.h"
 #include "supervisor/config/keys/draft.h"
 #include "supervisor/config/sandbox/files-compile.h"
 #include "supervisor/config/sandbox/sandbox-compile.h"

@@ -5,7 +5,8 @@
 #include "supervisor/config/check/check.h"
 #include "supervisor/config/check/resolve.h"
 #include "supervisor/config/config-directory.h"
-#include "supervisor/config/config.h"
+#include "supervisor/config/config-load.h"
+#include "supervisor/config/config-problem.h"
 #include "supervisor/config/keys/draft.h"
 #include <errno.h>
 #include <stdlib.h>

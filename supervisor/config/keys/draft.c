@@ -3,7 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/unitfile.h"
-#include "supervisor/config/config.h"
+#include "supervisor/config/config-problem.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/config/syntax/suggest.h"
 #include <errno.h>

@@ -8,6 +8,7 @@
 #include "supervisor/control/report.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor.h"

@@ -4,7 +4,7 @@
  */
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/config.h"
+#include "supervisor/config/config-load.h"
 #include "supervisor/config/syntax/values.h"
 #include "supervisor/ctl/import/import.h"
 #include <ctype.h>

@@ -3,7 +3,7 @@
 /* Translates the programs of supervisord.conf. */
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/config.h"
+#include "supervisor/config/config-load.h"
 #include "supervisor/ctl/import/import.h"
 #include <ctype.h>
 #include <glob.h>

@@ -8,7 +8,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/unitfile.h"
 #include "supervisor/config/config-directory.h"
-#include "supervisor/config/config.h"
+#include "supervisor/config/config-load.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/config/syntax/values.h"
 #include "supervisor/ctl/import/import.h"

@@ -4,7 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"
 #include "supervisor/config/config-directory.h"
-#include "supervisor/config/config.h"
+#include "supervisor/config/config-load.h"
 #include "supervisor/ctl/text/terminal.h"
 #include <ctype.h>
 #include <errno.h>

@@ -3,6 +3,8 @@
 /* The verb backup, which copies the databases while the supervisor writes them. */
 
 #include "shared/base/cleanup.h"
+#include "supervisor/config/config-load.h"
+#include "supervisor/config/config-problem.h"
 #include "supervisor/config/config.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/ctl/call/call.h"

@@ -7,6 +7,8 @@
 #include "supervisor/config/cgroup-limits.h"
 #include "supervisor/config/check/check.h"
 #include "supervisor/config/config-directory.h"
+#include "supervisor/config/config-load.h"
+#include "supervisor/config/config-problem.h"
 #include "supervisor/config/config.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"

@@ -10,6 +10,7 @@
 #include "supervisor/loop/alarm.h"
 
 #include "supervisor/group/group.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot/slot.h"

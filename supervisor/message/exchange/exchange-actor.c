@@ -6,6 +6,7 @@
 #include "shared/base/share.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/event/event.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/dead-letter/undeliverable.h"

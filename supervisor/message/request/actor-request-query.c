@@ -4,6 +4,7 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/channel/endpoint.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor.h"

@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/event/limited-log.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/pool/slot/slot-private.h"
 #include "supervisor/pool/slot/slot-template.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/log.h"
-#include "supervisor/config/config.h"
+#include "supervisor/config/config-load.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
 

@@ -2,6 +2,7 @@
 
 /* Tests that lists in pages are complete whatever changes meanwhile, and take many turns. */
 
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/exchange-actor.h"
 #include "tests/unit/control/calls.h"

@@ -3,8 +3,8 @@
 /* Records of a sender with rings; its recipients have none. */
 
 #include "shared/protocol/protocol-requests.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
-#include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/request/actor-request.h"

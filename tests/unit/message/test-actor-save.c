@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
-#include "supervisor/message/actor.h"
 #include "supervisor/message/message-save.h"
 #include "tests/unit/message/message-fixture.h"
 #include "tests/unit/suite.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/message/actor.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "tests/unit/fake-peer.h"
 #include "tests/unit/message/message-fixture.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/death.h"
-#include "supervisor/message/actor.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-save.h"
 #include "supervisor/message/monitor.h"

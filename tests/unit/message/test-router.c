@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/log.h"
 #include "supervisor/loop/alarm.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
-#include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/monitor.h"
