@@ -45,7 +45,7 @@ static void report_messages(struct reply *reply, const struct death *death)
 }
 
 /* The worker's published state, its output, and its command. */
-static void report_contents(struct reply *reply, const struct death *death)
+static void report_contents(struct reply *reply, const struct death *death, bool stack)
 {
     bool details = reply->size < REPORT_DETAIL_MAX;
 
@@ -54,8 +54,10 @@ static void report_contents(struct reply *reply, const struct death *death)
         reply_payload(reply, "state", death->state, death->state_size);
     if (details && (death->stderr_text || death->stderr_size == 0))
         reply_text(reply, "stderr", death->stderr_text, death->stderr_size);
-    if (details && death->stack)
+    if (details && death->stack && stack)
         report_stack(reply, death->stack, death->stack_size);
+    else if (death->stack)
+        reply_string(reply, "stack_missing", "the answer would be too large: see ListDeaths");
     else
         reply_string_if(reply, "stack_missing", death->stack_missing);
 }
@@ -137,7 +139,7 @@ void report_exit(struct reply *reply, const struct death *death)
 }
 
 void report_death(struct reply *reply, const char *key, const struct request *request,
-                  const struct death *death)
+                  const struct death *death, bool stack)
 {
     const struct rusage *usage = &death->exit.usage;
     const bool open = access_death(request, death);
@@ -162,7 +164,7 @@ void report_death(struct reply *reply, const char *key, const struct request *re
     }
     report_messages(reply, death);
     if (open)
-        report_contents(reply, death);
+        report_contents(reply, death, stack);
     else
         reply_bool(reply, "restricted", true);
     reply_end_object(reply);
@@ -267,7 +269,7 @@ void report_worker(struct reply *reply, const struct request *request, struct sl
     report_template(reply, request, slot);
     report_words(reply, request, slot);
     if (slot->last_death)
-        report_death(reply, "last_death", request, slot->last_death);
+        report_death(reply, "last_death", request, slot->last_death, true);
     reply_end_object(reply);
 }
 
@@ -458,7 +460,7 @@ void report_event(struct reply *reply, const struct request *request, const stru
     else
         reply_string(reply, "message", event->message ? event->message : "");
     if (event->death)
-        report_death(reply, "death", request, event->death);
+        report_death(reply, "death", request, event->death, true);
     reply_end_object(reply);
 }
 

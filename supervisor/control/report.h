@@ -33,8 +33,9 @@ struct slot;
  * without the contents that the client of `request` may not read has "restricted": true. A reply
  * without room fails as a whole, see reply.h.
  */
+/* `stack`: with all threads, which may take a millisecond. */
 void report_death(struct reply *reply, const char *key, const struct request *request,
-                  const struct death *death);
+                  const struct death *death, bool stack);
 #define REPORT_TOP_MAX 1600
 /* Returns where the worker crashed or hung, in one line; NULL if that is not known, or the client
  * may not read it. */

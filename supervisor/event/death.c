@@ -68,12 +68,29 @@ const char *attempt_cause_to_string(enum attempt_cause cause)
     return WORDS[cause];
 }
 
+/* The kinds of shares. */
+enum {
+    SHARE_REPORTS,
+    SHARE_STACKS, /* in bytes */
+};
+
+static void death_drop_stack(struct death *death)
+{
+    if (death->stack_share)
+        share_sub(death->stack_share, SHARE_STACKS, death->stack_size);
+    list_unlink(&death->stack_link);
+    death->stack_share = share_unref(death->stack_share);
+    free(death->stack);
+    death->stack = NULL;
+    death->stack_size = 0;
+}
+
 static void death_log_remove(struct death_log *log, struct death *death)
 {
     list_cursors_pass(&log->cursors, &death->link);
     list_unlink(&death->link);
     list_unlink(&death->share_link);
-    share_sub(death->share, 0, 1);
+    share_sub(death->share, SHARE_REPORTS, 1);
     death->share = share_unref(death->share);
     log->n_deaths--;
     death_unref(death);
@@ -87,21 +104,38 @@ void death_log_init(struct death_log *log, size_t max)
     shares_init(&log->shares);
 }
 
+/* Drops stacks until they have at most `max` bytes. */
+static void death_log_shrink_stacks(struct death_log *log, uint64_t max)
+{
+    while (log->shares.used[SHARE_STACKS] > max) {
+        const struct share *share = share_victim(&log->shares, SHARE_STACKS);
+        struct death *death =
+            list_entry(list_first(&share->entries[SHARE_STACKS]), struct death, stack_link);
+
+        death_drop_stack(death);
+        (void)snprintf(death->stack_missing, sizeof(death->stack_missing),
+                       "it was dropped, as others needed the memory");
+    }
+}
+
 void death_log_deinit(struct death_log *log)
 {
     list_cursors_end(&log->cursors);
     list_for_each_safe (node, &log->deaths)
         death_log_remove(log, list_entry(node, struct death, link));
+    death_log_shrink_stacks(log, 0);
     shares_deinit(&log->shares);
 }
 
-struct death *death_new(void)
+struct death *death_new(struct death_log *log)
 {
     struct death *death = calloc(1, sizeof(*death));
 
     if (!death)
         return NULL;
     death->references = 1;
+    death->log = log;
+    list_init(&death->stack_link);
     list_init(&death->link);
     list_init(&death->share_link);
     return death;
@@ -121,8 +155,8 @@ struct death *death_unref(struct death *death)
     free(death->messages);
     free(death->state);
     free(death->stderr_text);
-    free(death->stack);
     free(death->top);
+    death_drop_stack(death);
     free(death);
     return NULL;
 }
@@ -130,8 +164,9 @@ struct death *death_unref(struct death *death)
 static void death_log_shrink(struct death_log *log, size_t n)
 {
     while (log->n_deaths > n) {
-        const struct share *share = share_victim(&log->shares, 0);
-        death_log_remove(log, list_entry(list_first(&share->entries[0]), struct death, share_link));
+        const struct share *share = share_victim(&log->shares, SHARE_REPORTS);
+        death_log_remove(
+            log, list_entry(list_first(&share->entries[SHARE_REPORTS]), struct death, share_link));
     }
 }
 
@@ -149,8 +184,8 @@ void death_log_add(struct death_log *log, struct death *death)
     death->share = share_get(&log->shares, death->worker, share_owner_size(death->worker));
     if (!death->share)
         return;
-    share_add(death->share, 0, 1);
-    list_push_back(&death->share->entries[0], &death->share_link);
+    share_add(death->share, SHARE_REPORTS, 1);
+    list_push_back(&death->share->entries[SHARE_REPORTS], &death->share_link);
     list_push_front(&log->deaths, &death_ref(death)->link);
     log->n_deaths++;
     death_log_shrink(log, log->max);
@@ -283,20 +318,34 @@ static void find_top(struct death *death)
 {
     char top[3 * STACK_FIELD_MAX];
 
-    free(death->top);
-    death->top = NULL;
-    if (death->stack && stack_top(death->stack, death->stack_size, top, sizeof(top)))
+    if (stack_top(death->stack, death->stack_size, top, sizeof(top)))
         death->top = strdup(top);
 }
 
 void death_set_stack(struct death *death, char *text, size_t size, const char *missing)
 {
-    free(death->stack);
+    struct death_log *log = death->log;
+
+    death_drop_stack(death);
+    free(death->top);
+    death->top = NULL;
+    if (text)
+        death->stack_share =
+            share_get(&log->shares, death->worker, share_owner_size(death->worker));
+    (void)snprintf(death->stack_missing, sizeof(death->stack_missing), "%s",
+                   missing                       ? missing
+                   : text && !death->stack_share ? "out of memory"
+                                                 : "");
+    if (!death->stack_share) {
+        free(text);
+        return;
+    }
     death->stack = text;
     death->stack_size = size;
+    list_push_back(&death->stack_share->entries[SHARE_STACKS], &death->stack_link);
+    share_add(death->stack_share, SHARE_STACKS, size);
     find_top(death);
-    (void)snprintf(death->stack_missing, sizeof(death->stack_missing), "%s",
-                   missing ? missing : "");
+    death_log_shrink_stacks(log, DEATH_STACKS_MAX);
 }
 
 /* ---- across an upgrade ---- */
@@ -383,21 +432,25 @@ static void put_report(struct saved_writer *row, const struct death *death)
 /* Returns whether all fields are intact, and there was memory for them. */
 static bool get_fields(struct saved_reader *row, struct death *death)
 {
+    size_t stack_size;
+    char *stack;
     bool ok;
 
     record_get(row, &DEATH_RECORD, death);
     ok = get_messages(row, death);
     death->state = copy_bytes(row, &death->state_size, &ok);
     death->stderr_text = copy_bytes(row, &death->stderr_size, &ok);
-    if (saved_has_more(row)) /* 1.0.0 had none */
-        death->stack = copy_bytes(row, &death->stack_size, &ok);
-    find_top(death);
+    if (saved_has_more(row)) { /* 1.0.0 had none */
+        stack = copy_bytes(row, &stack_size, &ok);
+        if (stack)
+            death_set_stack(death, stack, stack_size, NULL);
+    }
     return ok && !row->damaged && death->state_size <= MEMORY_STATE_MAX;
 }
 
-static struct death *get_report(struct saved_reader *row)
+static struct death *get_report(struct saved_reader *row, struct death_log *log)
 {
-    struct death *death = death_new();
+    struct death *death = death_new(log);
 
     return death && get_fields(row, death) ? death : death_unref(death);
 }
@@ -425,7 +478,7 @@ void death_put(struct saved_writer *row, const struct death *death)
     saved_end(row, fields);
 }
 
-struct death *death_get(struct saved_reader *row, const struct death_log *log)
+struct death *death_get(struct saved_reader *row, struct death_log *log)
 {
     const uint64_t serial = saved_get_number(row);
     struct saved_reader fields = saved_get_fields(row);
@@ -433,7 +486,7 @@ struct death *death_get(struct saved_reader *row, const struct death_log *log)
 
     if (death)
         return death_ref(death);
-    return saved_has_more(&fields) ? get_report(&fields) : NULL;
+    return saved_has_more(&fields) ? get_report(&fields, log) : NULL;
 }
 
 void death_log_save(const struct death_log *log, struct saver *saver)
@@ -448,7 +501,7 @@ void death_log_save(const struct death_log *log, struct saver *saver)
 
 int death_log_restore(struct death_log *log, struct saved_reader *row)
 {
-    struct death *death = get_report(row);
+    struct death *death = get_report(row, log);
 
     if (!death)
         return row->damaged ? -EBADMSG : -ENOMEM;

@@ -109,7 +109,14 @@ struct death {
         *stack; /* where its threads were (stack.h), which may come after the report; NULL = none */
     char *top;  /* where it was, in one line, as of stack_top(); NULL = not known */
     char stack_missing[DEATH_DETAIL_MAX]; /* why there is none; "" = none was wanted, or it comes */
+    struct death_log *log;
+    struct list stack_link;    /* in its group's share of the stacks, as the next one */
+    struct share *stack_share; /* NULL = no stack */
 };
+
+/* How many bytes of stacks all reports have together, whoever refers to them. Beyond that, the
+ * oldest stack of a group that has at least an equal share is dropped. */
+#define DEATH_STACKS_MAX (UINT64_C(16) << 20)
 
 /* The log shares its room among the groups: when it is full, it drops the oldest report of a
  * group that has at least an equal share. */
@@ -126,8 +133,9 @@ void death_log_init(struct death_log *log, size_t max);
 void death_log_resize(struct death_log *log, size_t max);
 void death_log_deinit(struct death_log *log);
 
-/* Returns a zeroed report with one reference, the caller's; NULL when out of memory. */
-struct death *death_new(void);
+/* Returns a zeroed report with one reference, the caller's; NULL when out of memory. It is not in
+ * the log yet, which bounds its stack. */
+struct death *death_new(struct death_log *log);
 struct death *death_ref(struct death *death);
 struct death *death_unref(struct death *death); /* NULL allowed; returns NULL */
 
@@ -171,7 +179,7 @@ size_t death_count(const struct death_log *log,
                    bool (*open)(const struct death *death, const void *userdata),
                    const void *userdata, struct death_place ret[DEATH_PLACES_MAX]);
 
-/* Takes over the text; NULL = there is none, because of `missing`. */
+/* Takes over the text; NULL = there is none, because of `missing`. The worker is known. */
 void death_set_stack(struct death *death, char *text, size_t size, const char *missing);
 
 /* Returns "SIGSEGV", or for a signal without a name "signal 77", in `buffer` of 16 bytes. */
@@ -191,4 +199,4 @@ int death_log_restore(struct death_log *log, struct saved_reader *row);
  * the log any more. `death` NULL = none. The reader returns a reference of the caller's; NULL =
  * none, damaged, or out of memory. */
 void death_put(struct saved_writer *row, const struct death *death);
-struct death *death_get(struct saved_reader *row, const struct death_log *log);
+struct death *death_get(struct saved_reader *row, struct death_log *log);

@@ -97,10 +97,10 @@ int topic_get(struct saved_reader *row, struct topic *ret);
 
 /* The disk has those of durable jobs with their payloads, but without their deaths: their rows wait
  * until they are read from disk. `deaths` has been restored. Returns 0, -EBADMSG or -ENOMEM. */
-int dead_letter_restore_row(struct dead_letters *letters, const struct death_log *deaths,
+int dead_letter_restore_row(struct dead_letters *letters, struct death_log *deaths,
                             struct waiting_room *room, struct saved_reader *row);
 /* Adds the letter that waits, if it has the row and the id of `like`, which was read from disk, and
  * takes over the payload. Returns false, and leaves the payload to the caller, if there is none. */
-bool dead_letter_claim(struct dead_letters *letters, const struct death_log *deaths,
+bool dead_letter_claim(struct dead_letters *letters, struct death_log *deaths,
                        struct waiting_room *room, const struct dead_letter *like,
                        struct payload *payload);

@@ -2,6 +2,7 @@
 
 #include "supervisor/control/actors/actors.h"
 
+#include "shared/protocol/trace.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/jobs/jobs.h"
 #include "supervisor/control/report.h"
@@ -180,14 +181,29 @@ void report_exchange(struct reply *reply, const struct actor *actor)
     reply_end_object(reply);
 }
 
+/* How many bytes of stacks a letter reports, of its last deaths. */
+#define STACKS_MAX (TRACE_TEXT_MAX + TRACE_TEXT_MAX / 2)
+
+/* Returns the first of its reports that is shown with its stack. */
+static size_t first_with_stack(const struct dead_letter *letter)
+{
+    size_t i = letter->n_deaths, size = 0;
+
+    while (i > 0 && size + letter->deaths[i - 1]->stack_size <= STACKS_MAX)
+        size += letter->deaths[--i]->stack_size;
+    return i;
+}
+
 static void report_details(struct reply *reply, const struct request *request,
                            const struct dead_letter *letter)
 {
+    const size_t first = first_with_stack(letter);
+
     if (!letter->payload_dropped && access_letter(request, letter))
         (void)report_payload(reply, "payload", &letter->payload, REPORT_SINGLE_MAX);
     reply_array(reply, "deaths");
     for (size_t i = 0; i < letter->n_deaths; i++)
-        report_death(reply, NULL, request, letter->deaths[i]);
+        report_death(reply, NULL, request, letter->deaths[i], i >= first);
     reply_end_array(reply);
 }
 

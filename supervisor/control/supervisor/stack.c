@@ -52,7 +52,7 @@ static void answer(struct stack_call *call, const char *text, size_t size, const
     else
         reply_string(reply, "stack_missing", missing);
     if (call->last)
-        report_death(reply, "last_death", request, call->last);
+        report_death(reply, "last_death", request, call->last, true);
     request_end(request);
 }
 

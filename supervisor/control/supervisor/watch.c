@@ -152,7 +152,7 @@ static bool step_deaths(struct request_parts *parts)
         return true; /* on an earlier page */
     parts->cursor = death->serial;
     if (matches(death, parts->request))
-        report_death(request_part_item(parts), NULL, parts->request, death);
+        report_death(request_part_item(parts), NULL, parts->request, death, true);
     return true;
 }
 

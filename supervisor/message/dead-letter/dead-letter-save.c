@@ -70,8 +70,7 @@ void dead_letters_save(const struct dead_letters *letters, struct saver *saver)
 
 /* ---- restoring ---- */
 
-static void get_deaths(struct saved_reader *row, const struct death_log *log,
-                       struct dead_letter *letter)
+static void get_deaths(struct saved_reader *row, struct death_log *log, struct dead_letter *letter)
 {
     struct saved_reader list = saved_get_fields(row);
 
@@ -82,8 +81,7 @@ static void get_deaths(struct saved_reader *row, const struct death_log *log,
 }
 
 /* Reads a letter, with references to its deaths. Returns 0 or -EBADMSG. */
-static int get_letter(struct saved_reader *row, const struct death_log *log,
-                      struct dead_letter *ret)
+static int get_letter(struct saved_reader *row, struct death_log *log, struct dead_letter *ret)
 {
     int r;
 
@@ -100,7 +98,7 @@ static void drop_deaths(const struct dead_letter *letter)
         death_unref(letter->deaths[i]);
 }
 
-int dead_letter_restore_row(struct dead_letters *letters, const struct death_log *deaths,
+int dead_letter_restore_row(struct dead_letters *letters, struct death_log *deaths,
                             struct waiting_room *room, struct saved_reader *row)
 {
     const struct saved_reader whole = *row;
@@ -118,7 +116,7 @@ int dead_letter_restore_row(struct dead_letters *letters, const struct death_log
     return r;
 }
 
-bool dead_letter_claim(struct dead_letters *letters, const struct death_log *deaths,
+bool dead_letter_claim(struct dead_letters *letters, struct death_log *deaths,
                        struct waiting_room *room, const struct dead_letter *like,
                        struct payload *payload)
 {

@@ -95,16 +95,15 @@ static enum attempt_cause cause_of(const struct dead_letter *like)
         death_cause_to_string(like->deaths[like->n_deaths - 1]->cause));
 }
 
-/* The memory of a letter, without the payload. */
+/* The memory of a letter, without the payload, and without stacks, which have a bound of their own.
+ */
 static size_t base_memory(const struct dead_letter *letter, size_t texts)
 {
     size_t memory = sizeof(*letter) + texts;
 
-    for (size_t i = 0; i < letter->n_deaths; i++) {
-        const struct death *death = letter->deaths[i];
-
-        memory += sizeof(*death) + death->state_size + death->stderr_size + death->stack_size;
-    }
+    for (size_t i = 0; i < letter->n_deaths; i++)
+        memory +=
+            sizeof(struct death) + letter->deaths[i]->state_size + letter->deaths[i]->stderr_size;
     return memory;
 }
 

@@ -66,7 +66,7 @@ static void slot_report_output(const struct slot *slot, struct death *death)
  * one reference. NULL when out of memory. */
 static struct death *slot_new_report(struct slot *slot)
 {
-    struct death *death = death_new();
+    struct death *death = death_new(slot_context(slot)->deaths);
 
     if (!death)
         return NULL;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "shared/base/cleanup.h"
 #include "supervisor/channel/payload.h"
 #include "supervisor/event/death.h"
 #include "supervisor/event/event.h"
@@ -8,9 +9,9 @@
 #include "tests/unit/suite.h"
 #include <signal.h>
 
-static struct death *death_number(uint64_t generation)
+static struct death *death_number(struct death_log *log, uint64_t generation)
 {
-    struct death *death = death_new();
+    struct death *death = death_new(log);
 
     ck_assert_ptr_nonnull(death);
     death->generation = generation;
@@ -24,7 +25,7 @@ TEST(the_log_keeps_the_newest_first_and_drops_the_oldest)
 
     death_log_init(&log, 3);
     for (uint64_t i = 1; i <= 5; i++) {
-        struct death *death = death_number(i);
+        struct death *death = death_number(&log, i);
         death_log_add(&log, death);
         death_unref(death);
     }
@@ -38,7 +39,7 @@ TEST(the_log_keeps_the_newest_first_and_drops_the_oldest)
 
 static void add_death(struct death_log *log, const char *worker, uint64_t generation)
 {
-    struct death *death = death_number(generation);
+    struct death *death = death_number(log, generation);
 
     (void)snprintf(death->worker, sizeof(death->worker), "%s", worker);
     death_log_add(log, death);
@@ -72,7 +73,7 @@ TEST(a_group_that_crashes_all_the_time_leaves_the_reports_of_others)
 
 static void add_crash(struct death_log *log, const char *worker, usec_t at, const char *function)
 {
-    struct death *death = death_number(1);
+    struct death *death = death_number(log, 1);
     char text[128];
 
     (void)snprintf(text, sizeof(text), "T\t1\tmill\tcrashed\nF\tc\tmill\t%s\t0\tmill.c\t7\n",
@@ -136,14 +137,48 @@ TEST(deaths_at_the_same_place_are_counted_together_within_bounds)
 TEST(a_report_that_somebody_holds_outlives_the_log)
 {
     struct death_log log;
-    struct death *death = death_number(7);
+    struct death *death;
 
     death_log_init(&log, 1);
+    death = death_number(&log, 7);
     death_log_add(&log, death);
     death_log_deinit(&log);
     ck_assert_uint_eq(death->references, 1);
     ck_assert_uint_eq(death->generation, 7);
     ck_assert_ptr_null(death_unref(death));
+}
+
+static struct death *add_stack(struct death_log *log, const char *worker, size_t size)
+{
+    struct death *death = death_number(log, 1);
+
+    (void)snprintf(death->worker, sizeof(death->worker), "%s", worker);
+    death_set_stack(death, calloc(1, size), size, NULL);
+    return death;
+}
+
+TEST(the_stacks_of_all_reports_have_a_bound_which_groups_share)
+{
+    const size_t size = 64 << 10;
+    struct death *one, *many[DEATH_STACKS_MAX / (64 << 10) + 10];
+    const size_t n = ELEMENTS(many);
+    struct death_log log;
+
+    death_log_init(&log, 1);
+    one = add_stack(&log, "shop/0", size);
+    for (size_t i = 0; i < n; i++)
+        many[i] = add_stack(&log, "mill/0", size); /* held, as by a dead letter */
+    ck_assert_uint_le(log.shares.used[1], DEATH_STACKS_MAX);
+    ck_assert_ptr_nonnull(one->stack);
+    ck_assert_ptr_nonnull(many[n - 1]->stack);
+    ck_assert_ptr_null(many[0]->stack);
+    ck_assert_ptr_nonnull(strstr(many[0]->stack_missing, "dropped"));
+    for (size_t i = 0; i < n; i++)
+        death_unref(many[i]);
+    ck_assert_uint_eq(log.shares.used[1], size);
+    death_log_deinit(&log);
+    ck_assert_ptr_null(one->stack);
+    death_unref(one);
 }
 
 static const char *described(enum death_cause cause, bool signalled, int code, bool core)
@@ -262,7 +297,7 @@ static void *copy(const char *text)
 
 static struct death *make_death(uint64_t generation)
 {
-    struct death *death = death_new();
+    struct death *death = death_new(&before);
 
     ck_assert_ptr_nonnull(death);
     (void)snprintf(death->worker, sizeof(death->worker), "shop/key/1");

@@ -30,7 +30,7 @@ static void teardown(void)
 static void add_letter(enum dead_letter_reason reason, int64_t row)
 {
     struct payload payload = PAYLOAD_NULL;
-    struct death *death = death_new();
+    struct death *death = death_new(&deaths);
     const struct dead_letter letter = {
         .reason = reason,
         .row = row,

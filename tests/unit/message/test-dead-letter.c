@@ -3,12 +3,14 @@
 #include "tests/unit/suite.h"
 #include <sys/mman.h>
 
+static struct death_log deaths;
 static struct dead_letters letters;
 
 #define ANY &(struct dead_letter_filter)DEAD_LETTER_FILTER_ANY
 
 static void setup(void)
 {
+    death_log_init(&deaths, 10);
     dead_letters_init(&letters, 10, 1 << 20);
 }
 
@@ -17,6 +19,7 @@ static void teardown(void)
     dead_letters_deinit(&letters);
     ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_MEMORY], 0);
     ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], 0);
+    death_log_deinit(&deaths);
 }
 
 static struct dead_letter facts(enum dead_letter_reason reason)
@@ -291,6 +294,7 @@ TEST(blobs_of_moderate_size_are_copied_and_all_kept)
         ck_assert_mem_eq(payload_data(&letter->payload), bytes, sizeof(bytes));
     }
     ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], 0);
+    death_log_deinit(&deaths);
 }
 
 TEST(a_letter_that_was_taken_is_not_found_and_can_be_put_back_in_its_place)
@@ -316,6 +320,7 @@ TEST(a_blob_that_was_put_back_counts_again)
 
     dead_letter_take(&letters, letter);
     ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], 0);
+    death_log_deinit(&deaths);
     ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_MEMORY], 0);
     dead_letter_put(&letters, letter);
     ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], 1);
@@ -367,7 +372,7 @@ TEST(filters_narrow_and_add_up)
 TEST(a_dead_job_keeps_its_death_reports_for_as_long_as_it_is_kept)
 {
     struct dead_letter about = facts(DEAD_JOB);
-    struct death *death = death_new();
+    struct death *death = death_new(&deaths);
 
     ck_assert_ptr_nonnull(death);
     about.deaths[about.n_deaths++] = death;
@@ -375,19 +380,6 @@ TEST(a_dead_job_keeps_its_death_reports_for_as_long_as_it_is_kept)
     ck_assert_uint_eq(death->references, 2);
     purge(ANY);
     ck_assert_uint_eq(death->references, 1);
-    death_unref(death);
-}
-
-TEST(stacks_in_death_reports_count_as_memory)
-{
-    struct dead_letter about = facts(DEAD_JOB);
-    struct death *death = death_new();
-
-    ck_assert_ptr_nonnull(death);
-    death_set_stack(death, calloc(1, 60000), 60000, NULL);
-    about.deaths[about.n_deaths++] = death;
-    ck_assert_uint_gt(dead_letter_add(&letters, &about, NULL), 0);
-    ck_assert_uint_ge(letters.shares.used[DEAD_SHARE_MEMORY], 60000);
     death_unref(death);
 }
 
