@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Prints how many empty tasks Celery does per second with each pool, and the CPU time that each takes.
 
-    tests/python/celery_rate.py [POOL...]    prefork, troupe, nothing (a pool that only answers); by default each twice
+    tests/python/celery_rate.py [--first] [POOL...]    prefork, troupe, nothing (a pool that only answers); by default each twice
 
+--first, for root: in front of all else that runs on the machine, as on one with nothing else to do; for seconds, that stands still.
 TESTS_BUILD: where the program and the package are, by default build. TASKS: how many, by default 12000. The first 2000 do not count.
 """
 import contextlib
@@ -57,17 +58,29 @@ def processes():
     return found
 
 
+def below(main, found):
+    inside, new = set(), {main}
+    while new:
+        new = {pid for pid, (parent, _) in found.items() if parent in new} - inside
+        inside |= new
+    return inside
+
+
 def cpu_time(main):
     """That of the process, and of those below it."""
     found = processes()
-    own, below, new = found[main][1], set(), {main}
-    while new:
-        new = {pid for pid, (parent, _) in found.items() if parent in new} - below
-        below |= new
-    return own, sum(found[pid][1] for pid in below)
+    return found[main][1], sum(found[pid][1] for pid in below(main, found))
 
 
-def measure(pool):
+def put_first(*mains):
+    """With all threads, and all processes below."""
+    for pid in set(mains).union(*(below(main, processes()) for main in mains)):
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                os.sched_setscheduler(int(thread), os.SCHED_RR, os.sched_param(1))
+
+
+def measure(pool, first):
     """Returns the rate, and per task the CPU time of Celery's process and of all processes below it."""
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory())
@@ -76,13 +89,17 @@ def measure(pool):
         path = os.path.join(directory, "redis")
         environment = {**os.environ, "REDIS": "redis+socket://" + path, "POOL": POOLS[pool], "C_FORCE_ROOT": "1",
                        "PYTHONPATH": f"{BUILD}/python:{directory}", "PATH": f"{BUILD}:{os.environ['PATH']}"}
-        stack.enter_context(running(["redis-server", "--port", "0", "--unixsocket", path, "--save", ""], cwd=directory))
+        server = stack.enter_context(running(["redis-server", "--port", "0", "--unixsocket", path, "--save", ""], cwd=directory))
         broker = redis.Redis(unix_socket_path=path)
         while not os.path.exists(path):
             time.sleep(0.01)
         subprocess.run([sys.executable, "-c", SEND, str(TASKS)], env=environment, check=True)
         worker = stack.enter_context(running([sys.executable, "-m", "celery", "-A", "project", "worker", "--concurrency", "2",
                                               "--loglevel", "critical"], env=environment, cwd=directory, stderr=subprocess.DEVNULL))
+        while broker.llen("celery") > TASKS - 100:
+            time.sleep(0.005)
+        if first:
+            put_first(os.getpid(), server.pid, worker.pid)
         while broker.llen("celery") > TASKS - FIRST:
             time.sleep(0.005)
         begin, left, before = time.monotonic(), broker.llen("celery"), cpu_time(worker.pid)
@@ -93,6 +110,7 @@ def measure(pool):
 
 
 if __name__ == "__main__":
-    for one in sys.argv[1:] or [*POOLS, *POOLS]:
-        print("{:10}{:6.0f} tasks/s, CPU time per task: {:4.0f} us in Celery's process, {:4.0f} us below it".format(one, *measure(one)),
-              flush=True)
+    pools = [word for word in sys.argv[1:] if word != "--first"] or [*POOLS, *POOLS]
+    for one in pools:
+        print("{:10}{:6.0f} tasks/s, CPU time per task: {:4.0f} us in Celery's process, {:4.0f} us below it".format(
+            one, *measure(one, "--first" in sys.argv)), flush=True)
