@@ -30,16 +30,27 @@ struct cell *group_find_cell(const struct group *group, const char *key, size_t 
     return cell_table_find(&group->cells, key, size);
 }
 
-static int group_make_cell(struct group *group, const char *key, size_t size, struct cell **ret)
+/* Whether there would be more cells because of a submitter than remain for others. */
+static bool exceeds_cells(const struct group *group, const struct cell_request *request)
+{
+    const struct submitter *own =
+        request->bounded ? submitter_find(&group->submitters, request->submitter_uid) : NULL;
+
+    return own && own->n_cells > 0 &&
+           own->n_cells + 1 + group->cells.n_cells > group->config->cells_max;
+}
+
+static int group_make_cell(struct group *group, const struct cell_request *request,
+                           struct cell **ret)
 {
     char name[PROTOCOL_NAME_MAX + 1];
 
     if (group->closed || group->removal != GROUP_STAYS)
         return CELL_E_STOPPING;
-    if (group->cells.n_cells >= group->config->cells_max)
+    if (group->cells.n_cells >= group->config->cells_max || exceeds_cells(group, request))
         return CELL_E_TOO_MANY;
-    memcpy(name, key, size);
-    name[size] = '\0';
+    memcpy(name, request->key, request->key_size);
+    name[request->key_size] = '\0';
     return cell_new(ret, group, name);
 }
 
@@ -57,7 +68,7 @@ static int group_pick_cell(struct group *group, const struct cell_request *reque
         return CELL_E_BAD_KEY;
     *ret = group_find_cell(group, request->key, request->key_size);
     if (!*ret)
-        return group_make_cell(group, request->key, request->key_size, ret);
+        return group_make_cell(group, request, ret);
     return cell_is_retiring(*ret) ? cell_call_back(*ret) : 0;
 }
 
@@ -68,6 +79,17 @@ static void group_begin_cell(struct group *group, struct cell *cell)
     if (group->wanted)
         cell_start(cell);
     cell_watch_idle(cell);
+}
+
+/* Without memory, nobody is counted as the reason. */
+static void note_maker(struct cell *cell, const struct cell_request *request)
+{
+    struct submitters *submitters = &cell->group->submitters;
+
+    if (request->bounded)
+        cell->maker = submitter_get(submitters, request->submitter_uid);
+    if (cell->maker)
+        cell->maker->n_cells++;
 }
 
 static int group_submit_to_keyed(struct group *group, const struct cell_request *request,
@@ -90,6 +112,7 @@ static int group_submit_to_keyed(struct group *group, const struct cell_request 
         cell_table_remove(&group->cells, cell);
         cell_free(cell);
     } else if (made) {
+        note_maker(cell, request);
         group_begin_cell(group, cell);
     } else if (r != 0) {
         cell_watch_idle(cell);

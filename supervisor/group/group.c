@@ -89,7 +89,7 @@ int group_new(struct group **ret, const struct group_context *context, struct co
     job_streams_init(&group->streams);
     kept_results_set_bounds(&group->results, config->result_ttl, config->results_max,
                             config->results_memory_max);
-    submitters_init(&group->submitters);
+    submitters_init(&group->submitters, NULL);
     cell_table_init(&group->cells);
     group_open_kept(group);
     r = group_open_limits(group);

@@ -129,7 +129,7 @@ static bool is_to_be_read(const struct restore *restore, struct cell *cell,
     *on_disk = leave_on_disk(restore, cell, row);
     if (!*on_disk)
         return true;
-    submitter_adopt_on_disk(&cell->group->submitters, row->facts.submitter_uid, row->payload_size);
+    submitter_adopt_on_disk(&cell->submitters, row->facts.submitter_uid, row->payload_size);
     waiting_room_keep(durable->inherited, SAVED_JOB_ROW, (uint64_t)row->number);
     ties_found(restore->context->jobs, row->number);
     return row->deadline != 0; /* its job stays in memory until then */

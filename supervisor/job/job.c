@@ -278,8 +278,7 @@ static void job_free_rare(struct job_table *table, struct job *job)
 static void job_free(struct job_table *table, struct job *job)
 {
     give_back(table, job);
-    if (job->submitter)
-        job_leave_submitter(job);
+    submitter_leave(job);
     if (job->record)
         table->free_record(job);
     if (job->rare)
@@ -418,26 +417,11 @@ char *job_format_id(const struct job *job, char *text)
     return protocol_id_format(&id, text);
 }
 
-void job_leave_submitter(struct job *job)
-{
-    if (job->submitter && job_waits(job->state))
-        submitter_note(job, false);
-    job->submitter = NULL;
-}
-
-static void tell_submitter(struct job *job, enum job_state state)
-{
-    if (job_waits(job->state) != job_waits(state))
-        submitter_note(job, job_waits(state));
-    if (job_state_is_end(state))
-        job->submitter = NULL;
-}
-
 void job_set_state(struct job *job, enum job_state state)
 {
     assert(FOLLOWING[job->state] & BIT(state));
     if (job->submitter)
-        tell_submitter(job, state);
+        submitter_note(job, state);
     job->state = state;
 }
 

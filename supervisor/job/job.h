@@ -265,8 +265,6 @@ static inline bool job_ended(const struct job *job)
 {
     return job_state_is_end(job->state);
 }
-/* Its submitter does not count it any more. */
-void job_leave_submitter(struct job *job);
 /* Returns the name that clients see; static. */
 const char *job_state_to_string(enum job_state state);
 /* Whether it is to be cancelled, or was. */

@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/job/submitter.h"
 
-#include "supervisor/job/job.h"
 #include <stdlib.h>
 
-void submitters_init(struct submitters *submitters)
+void submitters_init(struct submitters *submitters, struct submitters *parent)
 {
-    *submitters = (struct submitters){0};
+    *submitters = (struct submitters){.parent = parent};
     list_init(&submitters->all);
+}
+
+static void subtract(uint64_t *from, uint64_t n)
+{
+    *from = *from > n ? *from - n : 0;
+}
+
+static void subtract_jobs(struct submitter_jobs *from, const struct submitter_jobs *jobs)
+{
+    subtract(&from->n, jobs->n);
+    subtract(&from->bytes, jobs->bytes);
 }
 
 void submitters_deinit(struct submitters *submitters)
@@ -15,6 +25,8 @@ void submitters_deinit(struct submitters *submitters)
     list_for_each_safe (node, &submitters->all) {
         struct submitter *submitter = list_entry(node, struct submitter, link);
 
+        if (submitter->parent)
+            subtract_jobs(&submitter->parent->waiting, &submitter->waiting);
         index_remove(&submitters->by_uid, &submitter->by_uid);
         free(submitter);
     }
@@ -30,13 +42,16 @@ struct submitter *submitter_find(const struct submitters *submitters, uid_t uid)
 
 struct submitter *submitter_get(struct submitters *submitters, uid_t uid)
 {
-    struct submitter *submitter = submitter_find(submitters, uid);
+    struct submitter *submitter = submitter_find(submitters, uid), *parent = NULL;
 
     if (submitter)
         return submitter;
+    if (submitters->parent && !(parent = submitter_get(submitters->parent, uid)))
+        return NULL;
     submitter = calloc(1, sizeof(*submitter));
     if (!submitter)
         return NULL;
+    submitter->parent = parent;
     list_push_back(&submitters->all, &submitter->link);
     index_add(&submitters->by_uid, &submitter->by_uid, uid);
     return submitter;
@@ -47,12 +62,35 @@ static uint32_t size_of(uint64_t bytes)
     return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
 }
 
+/* Counts the job once more, or once less, where jobs in the state are counted. */
+static void count(const struct job *job, enum job_state state, bool more)
+{
+    const struct submitter_jobs one = {1, job->charged};
+
+    if (job_state_is_end(state))
+        return;
+    for (struct submitter *submitter = job->submitter; submitter; submitter = submitter->parent) {
+        struct submitter_jobs *jobs = job_waits(state) ? &submitter->waiting : &submitter->running;
+
+        if (more) {
+            jobs->n++;
+            jobs->bytes += one.bytes;
+        } else {
+            subtract_jobs(jobs, &one);
+        }
+    }
+}
+
+static uint32_t charge_of(const struct job *job)
+{
+    return size_of(job->payload.size + (job->rare ? job->rare->ties_bytes : 0));
+}
+
 void submitter_charge(struct submitter *submitter, struct job *job)
 {
     job->submitter = submitter;
-    job->charged = size_of(job->payload.size + (job->rare ? job->rare->ties_bytes : 0));
-    if (job_waits(job->state))
-        submitter_note(job, true);
+    job->charged = charge_of(job);
+    count(job, job->state, true);
 }
 
 static struct submitter *get_adopted(struct submitters *submitters, uid_t uid)
@@ -72,32 +110,28 @@ void submitter_adopt_on_disk(struct submitters *submitters, uid_t uid, uint64_t 
 {
     struct submitter *submitter = get_adopted(submitters, uid);
 
-    if (!submitter)
-        return;
-    submitter->n_waiting++;
-    submitter->bytes += size_of(bytes);
+    for (; submitter; submitter = submitter->parent) {
+        submitter->waiting.n++;
+        submitter->waiting.bytes += size_of(bytes);
+    }
 }
 
 void submitter_resume(const struct submitters *submitters, struct job *job)
 {
     job->submitter = submitter_find(submitters, job->submitter_uid);
-    job->charged = size_of(job->payload.size + (job->rare ? job->rare->ties_bytes : 0));
+    job->charged = charge_of(job);
 }
 
-static void subtract(uint64_t *from, uint64_t n)
+void submitter_note(struct job *job, enum job_state state)
 {
-    *from = *from > n ? *from - n : 0;
+    count(job, job->state, false);
+    count(job, state, true);
+    if (job_state_is_end(state))
+        job->submitter = NULL;
 }
 
-void submitter_note(const struct job *job, bool waits)
+void submitter_leave(struct job *job)
 {
-    struct submitter *submitter = job->submitter;
-
-    if (waits) {
-        submitter->n_waiting++;
-        submitter->bytes += job->charged;
-    } else {
-        subtract(&submitter->n_waiting, 1);
-        subtract(&submitter->bytes, job->charged);
-    }
+    count(job, job->state, false);
+    job->submitter = NULL;
 }

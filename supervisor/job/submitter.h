@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The waiting jobs of each user without permission to change things, in one group. A user may have
- * as many waiting as remain free for all others, so no user fills a queue.
+ * The live jobs of each user without permission to change things, in one group, and in each of its
+ * cells. A user may have as many as remain free for all others, so no user fills a queue.
  *
  * After a start, the jobs of earlier supervisors are also counted, except those of root. A job
  * that waits only on disk may remain counted after its end, so compare the count to the total.
@@ -11,26 +11,34 @@
 
 #include "shared/base/index.h"
 #include "shared/base/list.h"
+#include "supervisor/job/job.h"
 #include <stdint.h>
 #include <sys/types.h>
 
-struct job;
+struct submitter_jobs {
+    uint64_t n;
+    uint64_t bytes; /* their payloads */
+};
 
 struct submitter {
     struct index_entry by_uid;
     struct list link;
-    uint64_t n_waiting; /* jobs queued, delayed, or between attempts */
-    uint64_t bytes;     /* their payloads */
+    struct submitter *parent;      /* of the cell's: that of the group; NULL = this is it */
+    struct submitter_jobs waiting; /* jobs queued, delayed, pending, or between attempts */
+    struct submitter_jobs running;
+    uint64_t n_cells; /* of the group's: that exist because of the user */
 };
 
-/* The submitters of a group. */
+/* The submitters of a group or a cell. */
 struct submitters {
     struct index by_uid;
     struct list all; /* struct submitter.link */
+    struct submitters *parent;
 };
 
-void submitters_init(struct submitters *submitters);
-/* No live job belongs to one of them. */
+/* `parent`: of the cell's: those of its group; NULL = these are the group's. */
+void submitters_init(struct submitters *submitters, struct submitters *parent);
+/* No job in memory belongs to one of them. */
 void submitters_deinit(struct submitters *submitters);
 
 /* Returns the entry, which lives as long as the table; NULL = there is none. */
@@ -38,7 +46,9 @@ struct submitter *submitter_find(const struct submitters *submitters, uid_t uid)
 /* Like submitter_find(), but makes the entry if there is none. Returns NULL without memory. */
 struct submitter *submitter_get(struct submitters *submitters, uid_t uid);
 
-/* Counts a new job, which waits. */
+/* The other functions take the submitters of the job's cell. */
+
+/* Counts a new job. */
 void submitter_charge(struct submitter *submitter, struct job *job);
 /* Counts a job of an earlier supervisor in its present state. Without memory it is not counted. */
 void submitter_adopt(struct submitters *submitters, struct job *job);
@@ -46,5 +56,7 @@ void submitter_adopt(struct submitters *submitters, struct job *job);
 void submitter_adopt_on_disk(struct submitters *submitters, uid_t uid, uint64_t bytes);
 /* Continues with a job that is counted, and was not in memory. */
 void submitter_resume(const struct submitters *submitters, struct job *job);
-/* Counts a job that does not wait any more, or waits again. */
-void submitter_note(const struct job *job, bool waits);
+/* Counts a job that has a submitter in the state that it is about to get. */
+void submitter_note(struct job *job, enum job_state state);
+/* Does not count the job any more, if it has a submitter. */
+void submitter_leave(struct job *job);

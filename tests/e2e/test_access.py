@@ -388,6 +388,36 @@ class Submitters(TestCase):
                 s.create("mail", data, **later)
             s.stop()
 
+    def test_Q17_a_job_of_a_submitter_leaves_half_of_the_bytes_to_others_while_it_runs(self):
+        s = self.begin(QueueMemoryMax="8K")
+        go = Bell(s, "go")
+        with user(SUBMITTER_ID):
+            self.refused("BadPayload", s.create, "mail", "#" * 4097)
+            job = s.create("mail", f"wait {go.path}\necho ".ljust(4096, "#"))
+            s.wait_job_state(job, "running")
+            self.refused("Busy", s.create, "mail", "echo")
+        other = s.create("mail", "echo ".ljust(4096, "#"))
+        go.ring()
+        self.assertEqual([s.wait_job(id)["state"] for id in (job, other)], ["succeeded", "succeeded"])
+        with user(SUBMITTER_ID):
+            s.do("mail", "echo ".ljust(4096, "#"))
+
+    def test_Q17_a_submitter_leaves_half_of_each_cell_and_half_of_the_cells_to_others(self):
+        later = {"delay_usec": 10**12}
+        mail = ini(ACTOR, Group={"SubmitUser": SUBMITTER_NAME}, Pool={"Cells": "by-key", "CellsMax": 6}, Jobs={"QueueMax": 10})
+        s = self.started({"mail": mail})
+        for uid, n in (SUBMITTER_ID, 5), (0, 5):
+            with user(uid):
+                for _ in range(n):
+                    s.create("mail", "echo", key="a", **later)
+                self.refused("Busy", s.create, "mail", "echo", key="a", **later)
+        with user(SUBMITTER_ID):
+            for key in "bc":
+                s.create("mail", "echo", key=key, **later)
+            self.refused("TooManyCells", s.create, "mail", "echo", key="d", **later)
+        for key in "def":
+            s.create("mail", "echo", key=key, **later)
+
     def test_Q17_a_map_of_a_submitter_waits_for_its_share_of_the_queue(self):
         s = self.begin(QueueMax=40)
         go = Bell(s, "go")

@@ -530,7 +530,7 @@ class Map(Ctl):
         process = self.exits(2, "map", "full", "--json", "--quiet", input="echo " + 100000 * "x" + "\n")
         refused = json.loads(process.stdout)
         self.assertEqual(refused["state"], "refused")
-        reason = "group 'full' refused the job: the payload is above QueueMemoryMax= of the group"
+        reason = "group 'full' refused the job: the payload is above QueueMemoryMax= of the group, or above half of it for a submitter"
         self.assertEqual(refused["reason"], reason)
         self.assertEqual(process.stderr, "")
         process = self.exits(2, "map", "full", "--quiet", input="echo " + 100000 * "x" + "\n")

@@ -275,7 +275,7 @@ static int restore(struct cell *cell, struct loaded_job *loaded, struct job **re
         return r;
     job_count(&cell->counts, JOBS_ON_DISK, -1);
     job_count(&cell->counts, JOBS_BYTES, (int64_t)job_bytes(*ret));
-    submitter_resume(&cell->group->submitters, *ret);
+    submitter_resume(&cell->submitters, *ret);
     return 0;
 }
 

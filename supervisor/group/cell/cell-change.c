@@ -34,7 +34,7 @@ static void count_out(struct cell *cell, struct job *job)
     cell_progress_moved(cell);
     job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
     job_count(&cell->counts, JOBS_LIVE, -1);
-    job_leave_submitter(job);
+    submitter_leave(job);
 }
 
 static void count_in(struct cell *cell, struct job *job, bool is_bounded)
@@ -42,7 +42,7 @@ static void count_in(struct cell *cell, struct job *job, bool is_bounded)
     job_count(&cell->counts, JOBS_BYTES, (int64_t)job_bytes(job));
     cell_count_live(cell);
     if (is_bounded)
-        submitter_adopt(&cell->group->submitters, job);
+        submitter_adopt(&cell->submitters, job);
 }
 
 void cell_transfer(struct job *job, struct cell *to)

@@ -234,7 +234,7 @@ int cell_resume_job(struct cell *cell, struct loaded_job *loaded, const struct s
     FAULT_POINT("job.restored");
     cell_count_live(cell);
     job_count(&cell->counts, JOBS_BYTES, (int64_t)job_bytes(job));
-    submitter_adopt(&cell->group->submitters, job);
+    submitter_adopt(&cell->submitters, job);
     n_missed = job->record ? durable_job_missed_ends(job, &loaded->row) : 0;
     if (cell_end_damaged(cell, job, loaded))
         return 0;
@@ -306,7 +306,7 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
         if (!job_checkpoint(job)) /* otherwise the worker has made one since */
             (void)job_set_checkpoint(job, TAKE_PTR(loaded->checkpoint));
         job_count(&cell->counts, JOBS_BYTES, (int64_t)job_bytes(job));
-        submitter_adopt(&cell->group->submitters, job);
+        submitter_adopt(&cell->submitters, job);
     }
     if (!job->record)
         return 0;

@@ -104,22 +104,42 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* With keys, a submitter's jobs may be in any cell, and CellsQueueMemoryMax= bounds them all. */
+/* Returns the jobs of a user that wait, and the bytes of these and of those that run. */
+static struct submitter_jobs jobs_of(const struct submitters *submitters, uid_t uid,
+                                     const struct job_counts *all)
+{
+    const struct submitter *own = submitter_find(submitters, uid);
+    struct submitter_jobs jobs = {0};
+
+    if (!own)
+        return jobs;
+    jobs.n = least(own->waiting.n, job_counts_waiting(all));
+    jobs.bytes = own->running.bytes + (jobs.n > 0 ? own->waiting.bytes : 0);
+    return jobs;
+}
+
+/* With keys, CellsQueueMemoryMax= bounds the jobs in all cells. */
+static bool exceeds_share_of_group(const struct cell *cell, uid_t uid, uint64_t more)
+{
+    const struct job_counts *all = &cell->group->counts;
+    const struct submitter_jobs own = jobs_of(&cell->group->submitters, uid, all);
+
+    return *cell->key != '\0' && (own.n > 0 || own.bytes > 0) &&
+           own.bytes + more + (own.n + 1) * JOB_COST + cost_of(all) >
+               cell->config->cells_queue_memory_max;
+}
+
 bool cell_exceeds_share(const struct cell *cell, const struct cell_request *request)
 {
     const struct config_group *config = cell->config;
-    const struct job_counts *all = &cell->group->counts;
-    const struct submitter *own = submitter_find(&cell->group->submitters, request->submitter_uid);
-    const uint64_t n = own ? least(own->n_waiting, job_counts_waiting(all)) : 0;
-    const uint64_t bytes = own ? own->bytes : 0;
+    const struct job_counts *here = &cell->counts;
+    const uid_t uid = request->submitter_uid;
+    const struct submitter_jobs own = jobs_of(&cell->submitters, uid, here);
+    const uint64_t more = 2 * request->size; /* as much remains for others */
 
-    if (n == 0)
-        return false;
-    if (*cell->key != '\0')
-        return bytes + request->size + (n + 1) * JOB_COST + cost_of(all) >
-               config->cells_queue_memory_max;
-    return n + 1 + job_counts_waiting(all) > config->queue_max ||
-           bytes + request->size + all->n[JOBS_BYTES] > config->queue_memory_max;
+    return (own.n > 0 && own.n + 1 + job_counts_waiting(here) > config->queue_max) ||
+           (own.bytes > 0 && own.bytes + more + here->n[JOBS_BYTES] > config->queue_memory_max) ||
+           exceeds_share_of_group(cell, uid, more);
 }
 
 static void cell_waiter_leave(struct cell_waiter *waiter)

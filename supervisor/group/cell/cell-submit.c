@@ -97,7 +97,7 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
         return CELL_E_DRAINING;
     if (request->name[0] != '\0' && !is_permitted_name(request))
         return CELL_E_BAD_ID;
-    if (!cell_may_ever_fit(cell, request->size))
+    if (!cell_may_ever_fit(cell, request->bounded ? 2 * request->size : request->size))
         return CELL_E_TOO_LARGE;
     r = cell->config->durable ? cell_admit_durable(cell, request) : 0;
     if (r != 0)
@@ -237,7 +237,7 @@ int cell_submit(struct cell *cell, const struct cell_request *request, struct jo
     if (r != 0)
         return r;
     if (request->bounded)
-        submitter = submitter_get(&cell->group->submitters, request->submitter_uid);
+        submitter = submitter_get(&cell->submitters, request->submitter_uid);
     if (request->bounded && !submitter)
         return -ENOMEM;
     cell_wake(cell); /* the next waiter may have room even if this fails */

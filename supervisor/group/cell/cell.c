@@ -460,6 +460,7 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     cell->limit_waiter.turn = cell_on_limit_turn;
     list_init(&cell->waiting);
     list_init(&cell->called);
+    submitters_init(&cell->submitters, &group->submitters);
     timer_init(&cell->idle_timer, cell_on_idle_timer);
     loop_deferred_init(&cell->dispatch, cell_dispatch);
     cell_progress_init(cell);
@@ -486,6 +487,9 @@ struct cell *cell_free(struct cell *cell)
     cell_later_leave(cell);
     cell_backlog_leave(cell);
     cell_turn_away(cell);
+    submitters_deinit(&cell->submitters);
+    if (cell->maker)
+        cell->maker->n_cells--;
     limits_leave(&cell->group->limits, cell);
     timer_disarm(cell_timers(cell), &cell->idle_timer);
     timer_disarm(cell_timers(cell), &cell->size_timer);

@@ -24,6 +24,7 @@
 #include "supervisor/group/group-context.h"
 #include "supervisor/job/job.h"
 #include "supervisor/job/queue.h"
+#include "supervisor/job/submitter.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
 #include "supervisor/pool/budget.h"
@@ -86,6 +87,8 @@ struct cell {
     struct list called;  /* waiters whose turn it is, and for which room is kept */
     uint64_t n_called;
     uint64_t called_bytes; /* their payloads */
+    struct submitters submitters;
+    struct submitter *maker; /* of the group: for whose job it was made; NULL = another's */
     enum cell_pause pause;
     const char *closed;        /* why no job is accepted or retried; NULL = open */
     struct kept_state *kept;   /* for the next supervisor; NULL = nothing is kept */

@@ -11,7 +11,8 @@
 static const struct refusal REFUSALS[] = {
     [CELL_E_BUSY] = {EBUSY, "Busy", "its queue is full (QueueMax=, QueueMemoryMax=)"},
     [CELL_E_TOO_LARGE] = {EMSGSIZE, "BadPayload",
-                          "the payload is above QueueMemoryMax= of the group"},
+                          "the payload is above QueueMemoryMax= of the group, or above half of it "
+                          "for a submitter"},
     [CELL_E_EXISTS] = {EEXIST, "JobExists",
                        "a job with this id exists: it is live, or its result is still kept"},
     [CELL_E_BAD_ID] = {EINVAL, "BadId",

@@ -306,18 +306,18 @@ TEST(a_large_one_is_not_overtaken_by_small_ones_while_it_waits_for_memory)
 
 TEST(a_large_one_of_a_submitter_holds_up_nobody_while_it_waits_for_memory)
 {
-    static char large[1001];
+    static char half[501];
     struct cell_request impatient = request_of("");
     struct sender first, small, big;
 
     n_answered = 0;
-    memset(large, 'x', 1000);
-    sender_start(&first, "first", 0);
+    memset(half, 'x', 500);
+    sender_start(&first, half, 0);
     sender_start(&small, "small", 0);
     big.request = request_of("");
     big.request.bounded = true;
     big.request.submitter_uid = 1;
-    sender_begin(&big, large, USEC_INFINITY);
+    sender_begin(&big, half, USEC_INFINITY);
     ck_assert_int_eq(big.result, CELL_E_WAIT);
     (void)accepted(&impatient);
     ck_assert_int_eq(cell_cancel(small.job, PROTOCOL_CAUSE_REQUESTED, 0), 0);
