@@ -70,6 +70,10 @@ def die_once(path):
     return "done"
 
 @app.task
+def supervisor():
+    return os.getppid()
+
+@app.task
 def eat():
     global eaten
     eaten = b"x" * (64 << 20)
@@ -178,6 +182,14 @@ class Pool(unittest.TestCase):
             """), [None])
         self.assertEqual(self.worker.wait(), 0)
         self.assertEqual(self.run_with("ends(*[add.delay(i, 1) for i in range(20)])"), list(range(1, 21)))
+
+    def test_a_worker_whose_supervisor_is_killed_ends(self):
+        lost, = self.run_with("""
+            (pid := supervisor.delay().get(timeout=60), task := sleep.delay(),
+             until(lambda: any(app.control.inspect(timeout=10, limit=1).active().values())), os.kill(pid, 9), ends(task))[-1]
+            """)
+        self.assertTrue(lost.startswith("WorkerLostError"), lost)
+        self.assertIn(self.worker.wait(), (0, 1))  # Celery 5.2 drops the status
 
     def test_a_broker_without_an_event_loop(self):
         self.environment["POLLED"] = "1"
