@@ -183,9 +183,10 @@ static json_t *span_of(const char *traceparent)
 
 static json_t *new_span_id(void)
 {
-    uint64_t id = 0;
+    uint64_t id;
 
-    (void)getrandom(&id, sizeof(id), GRND_NONBLOCK);
+    if (getrandom(&id, sizeof(id), GRND_NONBLOCK) != sizeof(id))
+        id = hash_mix(clock_now()); /* too early in the boot */
     return json_sprintf("%016" PRIx64, id | 1);
 }
 

@@ -16,6 +16,8 @@
 
 #define STATUS_USAGE 2
 #define SOCKET       "/run/troupe/troupe.sock"
+/* Of one call: libcurl counts milliseconds as int. */
+#define WAIT_MAX (3600 * USEC_PER_SEC)
 /* How long spans may take that are left at the end. */
 #define STOP_MAX (10 * USEC_PER_SEC)
 
@@ -68,9 +70,9 @@ static bool wait_for(struct program *program, int signals, int events, usec_t de
 {
     struct curl_waitfd fds[2] = {{.fd = signals, .events = CURL_WAIT_POLLIN},
                                  {.fd = events, .events = CURL_WAIT_POLLIN}};
-    const usec_t left = deadline == USEC_INFINITY ? 60 * USEC_PER_SEC : clock_left(deadline);
+    const usec_t left = deadline == USEC_INFINITY ? WAIT_MAX : clock_left(deadline);
     /* Rounded up, so that it is not too early. */
-    const int msec = (int)(usec_min(left, 60 * USEC_PER_SEC) / USEC_PER_MSEC) + (left > 0);
+    const int msec = (int)(usec_min(left, WAIT_MAX) / USEC_PER_MSEC) + (left > 0);
 
     (void)curl_multi_poll(program->exporter.multi, fds, 2, msec, NULL);
     return fds[0].revents != 0;

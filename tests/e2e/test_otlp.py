@@ -130,6 +130,8 @@ class Exported(Case):
         uid = pwd.getpwnam("nobody").pw_uid
         program = otlp.Otlp(self, s.socket_path, "http://127.0.0.1:9", user=uid, group=uid, extra_groups=[])
         s.until(lambda: "a member of the group www-data (ReadGroup=)" in program.log())
+        otlp.Otlp(self, s.socket_path, "http://127.0.0.1:9", user=uid, group="www-data", extra_groups=[])
+        s.until(lambda: "watching jobs" in program.log())
 
 
 class Misbehaving(Case):
