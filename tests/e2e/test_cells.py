@@ -39,6 +39,14 @@ class Names(TestCase):
         self.assertEqual([w["name"] for w in s.workers("mail")],
                          ["mail/acme/0", "mail/acme/1", "mail/b:0@c/0", "mail/b:0@c/1"])
 
+    def test_a_signal_reaches_the_workers_of_all_cells_or_of_one(self):
+        s = self.started({"mail": keyed(2, Pool={"CellsMax": 100}), "plain": plain()})
+        for i in range(20):
+            s.do("mail", "echo", key=f"k{i}")
+        s.wait_for(lambda: all(w["state"] == "idle" for w in s.workers("mail")), "mail")
+        for target, n in ("mail", 40), ("mail/k7", 2), ("mail/k7/1", 1), ("plain", 1):
+            self.assertEqual(s.call("Signal", target=target, signal="SIGCONT"), {"workers": n}, target)
+
     def test_a_job_that_names_no_cell_is_refused_and_says_what_is_allowed(self):
         s = self.started({"mail": keyed(), "plain": plain()})
         for options in {}, {"key": ""}, {"key": "a/b"}, {"key": "-x"}, {"key": "ä"}, {"key": "x" * 65}:

@@ -14,6 +14,7 @@
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/stop-rows.h"
+#include "supervisor/varlink/request-parts.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -454,26 +455,74 @@ static void change_life(struct request *request)
         end_change(request);
 }
 
-/* Returns how many workers got the signal. */
-static unsigned send_signal(const struct registry_target *target, int signal)
+/* ---- Signal ---- */
+
+/* A group with keys may have very many cells: those get the signal in several turns. */
+struct signal_call {
+    struct request_parts parts;
+    struct list_cursor cells;
+    uint64_t group; /* reference */
+    int signal;
+    unsigned n; /* workers that got it */
+};
+
+static unsigned signal_cell(const struct cell *cell, int signal)
 {
     struct slot *slot;
     unsigned n = 0;
 
-    if (target->slot)
-        return slot_send_signal(target->slot, signal);
-    group_each_cell (cell, target->group)
-        for (size_t i = 0;
-             (!target->cell || target->cell == cell) && (slot = pool_next_slot(&cell->pool, &i));)
-            n += slot_send_signal(slot, signal);
+    for (size_t i = 0; (slot = pool_next_slot(&cell->pool, &i));)
+        n += slot_send_signal(slot, signal);
     return n;
+}
+
+static bool signal_next(struct request_parts *parts)
+{
+    struct signal_call *call = list_entry(parts, struct signal_call, parts);
+    const struct group *group = registry_get(parts->request->context->registry, call->group);
+    const struct cell *cell = group ? cell_table_at(&group->cells, &call->cells) : NULL;
+
+    if (!cell)
+        return false;
+    list_cursor_advance(&call->cells);
+    call->n += signal_cell(cell, call->signal);
+    (void)request_part_full(parts, cell->pool.n_slots);
+    return true;
+}
+
+static void answer_signal(struct request_parts *parts)
+{
+    const struct signal_call *call = list_entry(parts, struct signal_call, parts);
+
+    reply_uint(request_part_reply(parts), "workers", call->n);
+}
+
+static void free_signal(struct request_parts *parts)
+{
+    struct signal_call *call = list_entry(parts, struct signal_call, parts);
+
+    list_cursor_end(&call->cells);
+    free(call);
+}
+
+static void signal_all_cells(struct request *request, struct group *group, int signal)
+{
+    struct signal_call *call = request_allocate(request, sizeof(*call));
+
+    if (!call)
+        return;
+    call->parts =
+        (struct request_parts){.step = signal_next, .finish = answer_signal, .free = free_signal};
+    call->group = group->reference;
+    call->signal = signal;
+    list_cursor_begin(&call->cells, &group->cells.cursors, &group->cells.cells, false);
+    request_in_parts(request, &call->parts);
 }
 
 static void signal_target(struct request *request)
 {
     const char *name = request_string(request, "target"), *text = request_string(request, "signal");
     struct registry_target target;
-    unsigned n;
     int signal;
 
     if (!control_find_target(request, name, &target))
@@ -489,8 +538,13 @@ static void signal_target(struct request *request)
         return;
     }
     control_log_change(request, name);
-    n = send_signal(&target, signal);
-    reply_uint(request_begin(request), "workers", n);
+    if (!target.cell && !target.slot && group_is_keyed(target.group)) {
+        signal_all_cells(request, target.group, signal);
+        return;
+    }
+    reply_uint(request_begin(request), "workers",
+               target.slot ? slot_send_signal(target.slot, signal)
+                           : signal_cell(target.cell ? target.cell : target.group->cell, signal));
     request_end(request);
 }
 
