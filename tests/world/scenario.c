@@ -317,6 +317,6 @@ void scenario_run(uint64_t seed, uint64_t allowed)
     drain(sim_now() + DRAINED_USEC);
     while (!operator_check() && !sim_run(sim_now() + USEC_PER_SEC))
         continue;
-    check_rest();
     model_judge();
+    check_rest();
 }
