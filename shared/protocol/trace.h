@@ -12,7 +12,13 @@
 #define TRACE_FD_RELEASE 4 /* eventfd */
 #define TRACE_FD_OUTPUT  5 /* memfd of the size of struct trace_output */
 
-#define TRACE_TEXT_MAX 65016u
+#define TRACE_FD_ANSWER 6 /* eventfd, for a profile: TRACE_GO_ON, or anything else */
+
+#define TRACE_GO_ON 1
+
+/* The most that a look at a process yields, or a profile. */
+#define TRACE_TEXT_MAX    65016u
+#define TRACE_PROFILE_MAX 261624u
 
 /*
  * Hostile: sizes are checked. The text has lines of fields that are separated by tabs:
@@ -21,14 +27,22 @@
  *     F  language ("c", "python")  module  function  offset in it  file  line
  *
  * A field that is not known is empty, or 0; a frame without a function has its offset in the
- * module, or its address.
+ * module, or its address. The text of a profile begins with a line of fixed size,
+ *
+ *     P  samples  missed  left out  microseconds for which the process was stopped, and in all
+ *
+ * and has a line for each stack:
+ *
+ *     how often  name of the thread  "runs" or "waits"  functions, outermost first
  */
+#define TRACE_PROFILE_HEAD 67u
+
 struct trace_output {
     int32_t error; /* -errno */
     uint32_t size;
     char start[512]; /* where the new process reports what it reports before it executes the program
                         (struct spawn_report) */
-    char text[TRACE_TEXT_MAX];
+    char text[TRACE_PROFILE_MAX];
 };
 
 /* ---- of a process that is watched for crashes ---- */

@@ -17,8 +17,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define TRACES_MAX  8
-#define TRACE_LIMIT (10 * USEC_PER_SEC)
+#define TRACES_MAX 8
+/* Those that last: all, and of one user. */
+#define PROFILES_MAX          4
+#define PROFILES_PER_USER_MAX 2
+#define TRACE_LIMIT           (10 * USEC_PER_SEC)
 
 /* Files that it maps count as memory; what it unpacks of hostile ones also counts as data. */
 #define TRACE_MEMORY  ((rlim_t)1 << 30)
@@ -28,6 +31,7 @@
 /* It is killed before any worker. */
 #define TRACE_OOM_SCORE 800
 
+static const char BUSY_PROFILES[] = "too many other profiles are being taken";
 static const char NOT_STARTED[] = "troupe-trace could not be started";
 static const char FAILED[] = "troupe-trace could not look at the process";
 static const char NO_MEMORY[] = "out of memory";
@@ -37,8 +41,10 @@ struct trace {
     struct process_context *context;
     struct list link;
     const char *group; /* compared only, as the group may go */
+    usec_t duration;   /* of a profile; 0 = one look */
+    uid_t uid;         /* for whom the profile is */
     pid_t pid;
-    int release_fd, output_fd;
+    int release_fd, output_fd, answer_fd;
     struct loop_watch release_watch;
     struct timer limit;
     bool released, killed;
@@ -81,9 +87,10 @@ static void trace_free(struct trace *trace)
     timer_disarm(loop_timers(loop), &trace->limit);
     close_fd(trace->release_fd);
     close_fd(trace->output_fd);
+    close_fd(trace->answer_fd);
     death_unref(trace->death);
     list_unlink(&trace->link);
-    trace->context->tracer.n--;
+    trace->context->tracer.n -= trace->duration == 0;
     if (trace->holder)
         *trace->holder = NULL;
     free(trace);
@@ -105,7 +112,7 @@ static void release(struct trace *trace)
     if (trace->released)
         return;
     trace->released = true;
-    if (trace->handler)
+    if (trace->handler && trace->handler->released)
         trace->handler->released(trace->userdata);
 }
 
@@ -113,6 +120,18 @@ static void on_release(void *userdata, uint32_t events)
 {
     (void)events;
     release(userdata);
+}
+
+static void on_sampled(void *userdata, uint32_t events)
+{
+    struct trace *trace = userdata;
+    eventfd_t value;
+    bool counts;
+
+    (void)events;
+    (void)eventfd_read(trace->release_fd, &value);
+    counts = trace->handler && trace->handler->sampled(trace->userdata);
+    (void)eventfd_write(trace->answer_fd, counts ? TRACE_GO_ON : TRACE_GO_ON + 1);
 }
 
 /* Returns the text, which the caller owns, or NULL with the reason. */
@@ -125,7 +144,7 @@ static char *read_output(const struct trace *trace, size_t *ret_size, const char
     *ret_size = 0;
     *ret_missing = FAILED;
     if (pread(trace->output_fd, &head, before, 0) != (ssize_t)before || head.size == 0 ||
-        head.size > TRACE_TEXT_MAX)
+        head.size > (trace->duration > 0 ? TRACE_PROFILE_MAX : TRACE_TEXT_MAX))
         return NULL;
     *ret_missing = NO_MEMORY;
     text = malloc(head.size);
@@ -180,6 +199,13 @@ static void on_spawned(struct spawner_client *client, pid_t pid, int pidfd, int 
 
 static const struct spawner_handler TRACE_SPAWNER = {.spawned = on_spawned, .exited = on_exited};
 
+static void kill_trace(struct trace *trace)
+{
+    trace->killed = true;
+    if (trace->pid != 0)
+        spawner_kill(&trace->context->spawner, &trace->client, trace->pid);
+}
+
 static void on_limit(struct timer *timer, usec_t now)
 {
     struct trace *trace = list_entry(timer, struct trace, limit);
@@ -189,10 +215,8 @@ static void on_limit(struct timer *timer, usec_t now)
         finish(trace, NULL);
         return;
     }
-    trace->killed = true;
     release(trace);
-    if (trace->pid != 0)
-        spawner_kill(&trace->context->spawner, &trace->client, trace->pid);
+    kill_trace(trace);
 }
 
 /* ---- the start ---- */
@@ -203,8 +227,21 @@ bool tracer_has_room(const struct tracer *tracer, const char *group)
     size_t n = 0;
 
     list_for_each (node, &tracer->traces)
-        n += list_entry(node, struct trace, link)->group == group;
+        n += list_entry(node, struct trace, link)->group == group &&
+             list_entry(node, struct trace, link)->duration == 0;
     return n < TRACES_MAX - tracer->n;
+}
+
+static bool has_room_for_profile(const struct tracer *tracer, uid_t uid)
+{
+    size_t n = 0, n_of_user = 0;
+
+    list_for_each (node, &tracer->traces) {
+        const struct trace *trace = list_entry(node, struct trace, link);
+        n += trace->duration > 0;
+        n_of_user += trace->duration > 0 && trace->uid == uid;
+    }
+    return n < PROFILES_MAX && n_of_user < PROFILES_PER_USER_MAX;
 }
 
 /* What a new process reports goes to its beginning. */
@@ -274,23 +311,32 @@ static int request(struct trace *trace, const struct process *process,
 {
     const struct spawn_fd fds[] = {{process->pidfd, TRACE_FD_PROCESS},
                                    {trace->release_fd, TRACE_FD_RELEASE},
-                                   {trace->output_fd, TRACE_FD_OUTPUT}};
+                                   {trace->output_fd, TRACE_FD_OUTPUT},
+                                   {trace->answer_fd, TRACE_FD_ANSWER}};
+    const bool profile = trace->duration > 0;
+    struct spawn_rlimit limits[ELEMENTS(LIMITS)];
     struct sandbox sandbox;
     struct spawn_options options = trace_options(config, 0, &sandbox);
-    char numbers[5][24];
-    char *argv[7] = {(char *)trace->context->tracer.program};
-    const uint64_t values[] = {(uint64_t)process->pid, crash ? crash->tid : 0,
-                               crash ? crash->context : 0, crash ? crash->python : 0,
-                               crash ? crash->python_version : 0};
+    char numbers[6][24];
+    char *argv[8] = {(char *)trace->context->tracer.program};
+    const uint64_t values[] = {(uint64_t)process->pid,
+                               crash ? crash->tid : 0,
+                               crash ? crash->context : 0,
+                               crash ? crash->python : 0,
+                               crash ? crash->python_version : 0,
+                               trace->duration};
 
-    for (size_t i = 0; i < ELEMENTS(values); i++) {
+    for (size_t i = 0; i < ELEMENTS(values) - !profile; i++) {
         (void)snprintf(numbers[i], sizeof(numbers[i]), "%" PRIu64, values[i]);
         argv[i + 1] = numbers[i];
     }
     options.argv = argv;
     options.fds = fds;
-    options.n_fds = ELEMENTS(fds);
-    options.rlimits = LIMITS;
+    options.n_fds = ELEMENTS(fds) - !profile;
+    memcpy(limits, LIMITS, sizeof(limits));
+    limits[0].limit.rlim_cur += trace->duration / USEC_PER_SEC; /* of CPU time */
+    limits[0].limit.rlim_max += trace->duration / USEC_PER_SEC;
+    options.rlimits = limits;
     options.n_rlimits = ELEMENTS(LIMITS);
     options.report_fd = trace->output_fd;
     return spawner_request(&trace->context->spawner, &trace->client, &options);
@@ -304,23 +350,29 @@ static int begin(struct trace *trace, const struct process *process,
 
     trace->output_fd = trace_open_output();
     trace->release_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (trace->output_fd < 0 || trace->release_fd < 0)
+    trace->answer_fd = trace->duration > 0 ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
+    if (trace->output_fd < 0 || trace->release_fd < 0 ||
+        (trace->duration > 0 && trace->answer_fd < 0))
         return -EMFILE;
-    r = loop_watch_fd(loop, &trace->release_watch, trace->release_fd, POLLIN, on_release, trace);
+    r = loop_watch_fd(loop, &trace->release_watch, trace->release_fd, POLLIN,
+                      trace->duration > 0 ? on_sampled : on_release, trace);
     if (r < 0)
         return r;
-    timer_arm(loop_timers(loop), &trace->limit, usec_add(loop_now(loop), TRACE_LIMIT));
+    timer_arm(loop_timers(loop), &trace->limit,
+              usec_add(loop_now(loop), TRACE_LIMIT + trace->duration));
     return request(trace, process, config, crash);
 }
 
 /* Returns one that is listed, or -errno with the reason. */
-static int trace_new(struct trace **ret, struct process *process, const char **ret_missing)
+static int trace_new(struct trace **ret, struct process *process, const struct trace_look *look,
+                     const char **ret_missing)
 {
     struct tracer *tracer = &process->context->tracer;
     struct trace *trace;
 
-    *ret_missing = TRACE_BUSY;
-    if (!tracer_has_room(tracer, process->subject.group))
+    *ret_missing = look->duration > 0 ? BUSY_PROFILES : TRACE_BUSY;
+    if (look->duration > 0 ? !has_room_for_profile(tracer, look->uid)
+                           : !tracer_has_room(tracer, process->subject.group))
         return -EBUSY;
     *ret_missing = NOT_STARTED;
     if (process->pid <= 0 || process->pidfd < 0)
@@ -330,17 +382,19 @@ static int trace_new(struct trace **ret, struct process *process, const char **r
         return -ENOMEM;
     trace->context = process->context;
     trace->group = process->subject.group;
-    trace->release_fd = trace->output_fd = -1;
+    trace->duration = look->duration;
+    trace->uid = look->uid;
+    trace->release_fd = trace->output_fd = trace->answer_fd = -1;
     timer_init(&trace->limit, on_limit);
     list_push_back(&tracer->traces, &trace->link);
-    tracer->n++;
+    tracer->n += look->duration == 0;
     *ret = trace;
     return 0;
 }
 
 int trace_start(struct trace **ret, struct process *process, const struct config_group *config,
-                const struct memory_crash *crash, const struct trace_handler *handler,
-                void *userdata, const char **ret_missing)
+                const struct trace_look *look, const struct trace_handler *handler, void *userdata,
+                const char **ret_missing)
 {
     struct trace *trace;
     int r;
@@ -348,11 +402,11 @@ int trace_start(struct trace **ret, struct process *process, const struct config
     *ret_missing = TRACE_NOT_INSTALLED;
     if (!process->context->tracer.program)
         return -ENOENT;
-    r = trace_new(&trace, process, ret_missing);
+    r = trace_new(&trace, process, look, ret_missing);
     if (r < 0)
         return r;
     trace->client.handler = &TRACE_SPAWNER;
-    r = begin(trace, process, config, crash);
+    r = begin(trace, process, config, look->crash);
     if (r < 0) {
         trace_free(trace);
         return r;
@@ -370,7 +424,7 @@ int trace_expect(struct trace **ret, struct process *process, int output_fd,
 {
     struct loop *loop = process->context->loop;
     struct trace *trace;
-    int r = trace_new(&trace, process, ret_missing);
+    int r = trace_new(&trace, process, &(struct trace_look){0}, ret_missing);
 
     if (r < 0)
         return r;
@@ -409,5 +463,7 @@ struct trace *trace_forget(struct trace *trace)
 {
     if (trace)
         trace->handler = NULL;
+    if (trace && trace->duration > 0)
+        kill_trace(trace);
     return NULL;
 }

@@ -25,31 +25,39 @@ struct tracer {
     const char *program; /* of troupe-trace; NULL = it is not installed */
     bool may_trace;      /* the keeper has CAP_SYS_PTRACE */
     struct list traces;
-    size_t n;
+    size_t n;            /* without profiles */
     struct list watches; /* of watch.c */
 };
 
 struct trace_handler {
-    /* The process may go on, or end. Called once, before ended(). */
+    /* The process may go on, or end. Called once, before ended(). NULL allowed. */
     void (*released)(void *userdata);
-    /* The last call. The text is as in struct trace_output; NULL = there is none, and `missing`,
-     * static, says why. The callee owns the text. */
+    /* For a profile: another sample was taken. Returns whether it counts and the profile goes on.
+     * Must not call trace_forget(). */
+    bool (*sampled)(void *userdata);
+    /* The last call. The text is as in struct trace_output, and of a profile may be cut at any
+     * line; NULL = there is none, and `missing`, static, says why. The callee owns the text. */
     void (*ended)(void *userdata, char *text, size_t size, const char *missing);
+};
+
+struct trace_look {
+    const struct memory_crash *crash; /* NULL = it has not crashed */
+    usec_t duration;                  /* of a profile; 0 = one look */
+    uid_t uid;                        /* for whom the profile is */
 };
 
 void tracer_init(struct tracer *tracer, const char *program);
 void tracer_deinit(struct tracer *tracer);
 
-/* Begins to look at the process, which runs; `crash` NULL = it has not crashed. Both are the
- * worker's words. Returns 0 with `*ret`, which is valid until ended() or trace_forget(). Returns
- * -ENOENT without troupe-trace, -EBUSY if too many are looked at, or -errno; `*ret_missing` says so
- * in words, static. */
+/* Begins to look at the process, which runs; the crash is the worker's word. Returns 0 with `*ret`,
+ * which is valid until ended() or trace_forget(). Returns -ENOENT without troupe-trace, -EBUSY if
+ * too many are looked at, or -errno; `*ret_missing` says so in words, static. */
 int trace_start(struct trace **ret, struct process *process, const struct config_group *config,
-                const struct memory_crash *crash, const struct trace_handler *handler,
-                void *userdata, const char **ret_missing);
+                const struct trace_look *look, const struct trace_handler *handler, void *userdata,
+                const char **ret_missing);
 /* The text goes to the report, when it comes, instead of to ended(). */
 void trace_report_to(struct trace *trace, struct death *death);
-/* No further call. NULL allowed; returns NULL. */
+/* No further call; a profile ends. NULL allowed; returns NULL. */
 struct trace *trace_forget(struct trace *trace);
 
 /* ---- for watch.c ---- */

@@ -11,6 +11,7 @@
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -34,6 +35,11 @@
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)AT_FDCWD, 3, 0), LOAD(ARGUMENT(2)),          \
         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_ACCMODE | O_CREAT | O_TRUNC | __O_TMPFILE, 1, 0),   \
         RETURN(SECCOMP_RET_ALLOW), REFUSE
+/* Allows ptrace(2) to let a thread go. */
+#define ALLOW_DETACHING                                                                            \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 4), LOAD(ARGUMENT(0)),                      \
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PTRACE_DETACH, 0, 1), RETURN(SECCOMP_RET_ALLOW),       \
+        REFUSE
 /* Allows the call if none of these bits is set in the low half of an argument. */
 #define ALLOW_WITHOUT(call, n, bits)                                                               \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 4), LOAD(ARGUMENT(n)),                          \
@@ -80,6 +86,7 @@ int confine(void)
         ALLOW_WITHOUT(SYS_mmap, 2, PROT_EXEC),
         ALLOW_WITHOUT(SYS_mprotect, 2, PROT_EXEC),
         ALLOW_OPENING,
+        ALLOW_DETACHING,
         REFUSE,
     };
     const struct sock_fprog program = {.len = (unsigned short)ELEMENTS(code), .filter = code};

@@ -4,12 +4,14 @@
  * capabilities of a worker:
  *
  *     troupe-trace PID CRASHED CONTEXT PYTHON VERSION
- *     troupe-trace watch keep|drop        see watch.h
+ *     troupe-trace PID CRASHED CONTEXT PYTHON VERSION DURATION     see profile.h
+ *     troupe-trace watch keep|drop                                 see watch.h
  *
  * with struct hints as numbers, and three descriptors: a pidfd of the process, an eventfd that it
  * writes once the process may go on or end, and a sealed memfd for what it finds, as in struct
  * trace_output. What it does with the process before that takes milliseconds; what follows may take
- * as long as the supervisor lets it run.
+ * as long as the supervisor lets it run. For a profile, it writes the eventfd after each sample,
+ * and reads from another one, the fourth, whether that counts.
  *
  * Memory and files of the process are hostile. They are read only after the process that reads them
  * has given up its capabilities and nearly all system calls. The process that traces ends before
@@ -19,11 +21,11 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 #include "shared/protocol/trace.h"
+#include "supervisor/trace/look.h"
+#include "supervisor/trace/profile.h"
 #include "supervisor/trace/unwind.h"
 #include "supervisor/trace/watch.h"
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,61 +33,21 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-/* For the process that traces: a death that it hides is reported all the same after 900 ms. */
-#define SAMPLE_USEC (700 * USEC_PER_MSEC)
-/* Of these, until threads that are in the kernel, uninterruptibly, count as running. */
-#define STOP_USEC (100 * USEC_PER_MSEC)
-
-/* Returns whether the number that was looked up is still that of the process behind the pidfd. */
-static bool is_same(void)
+static int parse(char *argv[], size_t n, struct hints *ret, usec_t *ret_duration)
 {
-    return syscall(SYS_pidfd_send_signal, TRACE_FD_PROCESS, 0, NULL, 0) == 0;
-}
+    unsigned long long numbers[6] = {0};
 
-/* Takes the samples in a process of its own, whose end lets the targets go on. */
-static int sample(struct target *targets, size_t n, const struct hints *hints)
-{
-    const pid_t pid = fork();
-    int r;
-
-    if (pid < 0)
-        return -errno;
-    if (pid == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-        r = sample_stop(targets, n, hints, STOP_USEC);
-        if (r == 0)
-            r = confine();
-        if (r == 0)
-            sample_copy(targets, n, hints);
-        _exit(-r);
-    }
-    sample_await(pid, SAMPLE_USEC);
-    for (size_t i = 0; i < n; i++)
-        if (targets[i].sample->complete)
-            return 0;
-    return -ESRCH;
-}
-
-static int parse(char *argv[], struct hints *ret)
-{
-    unsigned long long numbers[5];
-
-    for (size_t i = 0; i < ELEMENTS(numbers); i++) {
+    for (size_t i = 0; i < n; i++) {
         char *end;
-        if (!argv[i])
-            return -EINVAL;
         numbers[i] = strtoull(argv[i], &end, 10);
         if (*end != '\0')
             return -EINVAL;
     }
     *ret = (struct hints){(pid_t)numbers[0], (pid_t)numbers[1], numbers[2], numbers[3],
                           (uint32_t)numbers[4]};
+    *ret_duration = numbers[5];
     return 0;
 }
 
@@ -93,7 +55,7 @@ static int trace(const struct hints *hints, struct trace_output *output)
 {
     struct target targets[SAMPLE_TARGETS_MAX];
     const int n = targets_open(targets, hints->pid, hints->crashed == 0);
-    const int r = n < 0 ? n : is_same() ? sample(targets, (size_t)n, hints) : -ESRCH;
+    const int r = n < 0 ? n : is_same() ? take_samples(targets, (size_t)n, hints) : -ESRCH;
 
     (void)eventfd_write(TRACE_FD_RELEASE, 1);
     return r < 0 ? r : unwind_all(targets, (size_t)n, output);
@@ -105,9 +67,12 @@ int main(int argc, char *argv[])
         mmap(NULL, sizeof(*output), PROT_READ | PROT_WRITE, MAP_SHARED, TRACE_FD_OUTPUT, 0);
     const bool watches = argc == 3 && strcmp(argv[1], "watch") == 0;
     struct hints hints;
+    usec_t duration = 0;
     int r;
 
-    if (output == MAP_FAILED || (!watches && (argc != 6 || parse(argv + 1, &hints) < 0))) {
+    if (output == MAP_FAILED ||
+        (!watches &&
+         ((argc != 6 && argc != 7) || parse(argv + 1, (size_t)argc - 1, &hints, &duration) < 0))) {
         (void)fprintf(stderr, "troupe-trace is started by trouped.\n");
         return EXIT_FAILURE;
     }
@@ -115,7 +80,7 @@ int main(int argc, char *argv[])
     if (watches)
         return watch(output, strcmp(argv[2], "drop") == 0) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
     output->size = 0;
-    r = trace(&hints, output);
+    r = duration > 0 ? profile(&hints, duration, output) : trace(&hints, output);
     output->error = r;
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

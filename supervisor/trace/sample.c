@@ -201,6 +201,7 @@ static void describe_thread(const struct target *target, struct sample_thread *t
     if (thread->inner_tid == 0)
         thread->inner_tid = thread->tid;
     thread->blocked = strstr(text, "\nState:\tD");
+    thread->waits = !strstr(text, "\nState:\tR");
 }
 
 /* The thread that crashed takes the last place if there is no other. */
@@ -210,6 +211,8 @@ static void list_threads(const struct target *target, pid_t crashed)
     DIR *directory = fdopendir(dup(target->task));
     const struct dirent *entry;
 
+    if (directory)
+        rewinddir(directory);
     while (directory && (entry = readdir(directory))) {
         struct sample_thread thread = {.tid = (pid_t)strtol(entry->d_name, NULL, 10)};
         if (thread.tid <= 0)
@@ -294,6 +297,7 @@ static bool has_stopped(struct sample_thread *thread)
         (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED) &&
         ptrace(PTRACE_GETREGSET, thread->tid, (void *)(uintptr_t)NT_PRSTATUS, &part) == 0 &&
         part.iov_len == sizeof(registers);
+    thread->by_us = thread->stopped && info.si_status >> 8 == PTRACE_EVENT_STOP;
     if (thread->stopped)
         take_registers(&registers, &thread->registers);
     return true;
@@ -303,8 +307,9 @@ static int stop_threads(struct sample *sample, usec_t now, usec_t limit)
 {
     const usec_t until = usec_add(now, limit), until_blocked = usec_add(now, BLOCKED_USEC);
     const struct timespec pause = {.tv_nsec = STOP_PAUSE_NSEC};
+    usec_t looked_at = now;
     bool seized[SAMPLE_THREADS_MAX];
-    size_t n = 0, n_blocked = 0;
+    size_t n = 0, n_blocked = 0, n_seized;
 
     for (size_t i = 0; i < sample->n_threads; i++) {
         const pid_t tid = sample->threads[i].tid;
@@ -316,7 +321,11 @@ static int stop_threads(struct sample *sample, usec_t now, usec_t limit)
     }
     if (n == 0)
         return errno == 0 ? -ESRCH : -errno;
+    n_seized = n;
     while (n > 0 && clock_now() < (n > n_blocked ? until : until_blocked)) {
+        if (n == n_seized)
+            sample->stopped_at = looked_at;
+        looked_at = clock_now();
         for (size_t i = 0; i < sample->n_threads; i++)
             if (seized[i] && has_stopped(&sample->threads[i])) {
                 seized[i] = false;
@@ -372,6 +381,7 @@ static void copy_maps(const struct target *target)
     struct sample *sample = target->sample;
     ssize_t n;
 
+    (void)lseek(target->maps, 0, SEEK_SET);
     while (sample->maps_size < SAMPLE_MAPS_MAX &&
            (n = read(target->maps, sample->maps + sample->maps_size,
                      SAMPLE_MAPS_MAX - sample->maps_size)) > 0)
@@ -450,10 +460,33 @@ static void copy_target(const struct target *target, const struct hints *hints)
     for (size_t i = 0; i < sample->n_threads; i++)
         if (sample->threads[i].stopped)
             copy_stack(target, &sample->threads[i]);
-    copy_maps(target);
-    copy_mappings(target);
+    if (sample->maps_size == 0) {
+        copy_maps(target);
+        copy_mappings(target);
+    }
     sample_take_python(target, hints);
     sample->complete = true;
+}
+
+void sample_let_go(struct target *targets, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct sample *sample = targets[i].sample;
+        for (size_t k = 0; k < sample->n_threads; k++)
+            if (sample->threads[k].by_us)
+                (void)ptrace(PTRACE_DETACH, sample->threads[k].tid, 0, 0);
+        sample->stopped = usec_sub(clock_now(), sample->stopped_at);
+    }
+}
+
+void sample_reset(struct sample *sample, bool mappings)
+{
+    sample->complete = false;
+    sample->budget = SAMPLE_BUDGET;
+    sample->n_threads = 0;
+    sample->stacks_size = 0;
+    if (mappings)
+        sample->maps_size = sample->n_heads = 0;
 }
 
 /* Those for this process. */

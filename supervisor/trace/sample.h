@@ -55,6 +55,8 @@ struct sample_thread {
     char name[16];
     bool crashed; /* its registers are those of the fault */
     bool stopped; /* its registers are known */
+    bool waits;   /* before it was stopped, it did not run */
+    bool by_us;   /* it was stopped for the look only, not by a signal */
     bool blocked; /* it waits uninterruptibly, as after vfork(), and may never stop */
     struct registers registers;
     uint64_t stack_at; /* address of the copied bytes */
@@ -71,7 +73,9 @@ struct sample_head {
 
 struct sample {
     bool complete;
-    size_t budget; /* SAMPLE_BUDGET at first */
+    usec_t stopped_at; /* when the first of its threads had stopped, at the earliest */
+    usec_t stopped;    /* for how long, after sample_let_go() */
+    size_t budget;     /* SAMPLE_BUDGET at first */
     size_t n_threads;
     struct sample_thread threads[SAMPLE_THREADS_MAX];
     size_t maps_size;
@@ -129,6 +133,11 @@ bool facts_read(pid_t tid, struct facts *ret);
 int sample_stop(struct target *targets, size_t n, const struct hints *hints, usec_t limit);
 /* Copies from the stopped targets, after confine(). */
 void sample_copy(struct target *targets, size_t n, const struct hints *hints);
+/* Lets threads go on that were stopped for the look only; the others do with this process's end. */
+void sample_let_go(struct target *targets, size_t n);
+/* Prepares for another sample in the same memory. Without `mappings`, those of the last one are
+ * kept, which takes less time. */
+void sample_reset(struct sample *sample, bool mappings);
 /* Waits for a child of this process, and kills it after `limit`. */
 void sample_await(pid_t pid, usec_t limit);
 

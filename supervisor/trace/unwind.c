@@ -28,6 +28,7 @@ struct unwinder {
     struct trace_text *text;
     const struct sample_thread *thread;
     unsigned n_frames;
+    char (*labels)[UNWIND_LABEL_MAX]; /* instead of text, for folder_add() */
     bool in_python; /* the frames of Python are written: those of its interpreter are not */
     bool failed;    /* the text is full */
 };
@@ -72,12 +73,40 @@ static const char *field(const char *text, char *buffer, size_t size)
     return buffer;
 }
 
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* Names a function in one word: "parse_chunk", "main (job.py)", "[libfoo.so]". */
+static void write_label(const struct frame *frame, char ret[UNWIND_LABEL_MAX])
+{
+    const char *module = frame->module ? frame->module : "unknown";
+    const char *function = frame->function ? frame->function : "";
+
+    if (strcmp(frame->language, "python") == 0)
+        (void)snprintf(ret, UNWIND_LABEL_MAX, "%s (%s)", function, base_name(frame->file));
+    else if (function[0] != '\0')
+        (void)snprintf(ret, UNWIND_LABEL_MAX, "%s", function);
+    else
+        (void)snprintf(ret, UNWIND_LABEL_MAX, "[%s]", base_name(module));
+    for (char *c = ret; *c != '\0'; c++)
+        if ((unsigned char)*c < ' ')
+            *c = '?';
+}
+
 static void write_frame(struct unwinder *unwinder, const struct frame *frame)
 {
     char module[SAMPLE_FILE_MAX], function[SAMPLE_FUNCTION_MAX * 2], file[SAMPLE_FILE_MAX * 2];
 
     if (unwinder->n_frames >= SAMPLE_FRAMES_MAX || unwinder->failed)
         return;
+    if (unwinder->labels) {
+        write_label(frame, unwinder->labels[unwinder->n_frames++]);
+        return;
+    }
     unwinder->failed = !append(unwinder->text, "F\t%s\t%s\t%s\t%llu\t%s\t%d\n", frame->language,
                                field(frame->module, module, sizeof(module)),
                                field(frame->function, function, sizeof(function)),
@@ -101,13 +130,6 @@ static void write_python(struct unwinder *unwinder)
 }
 
 /* ---- modules ---- */
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
 
 /* Of this process: its own descriptors in /proc, and files with debugging information by build id.
  */
@@ -426,15 +448,27 @@ static void unwind_thread(Dwfl *dwfl, struct unwinder *unwinder)
         write_python(unwinder);
 }
 
-static void unwind(const struct target *target, int vdso, struct trace_text *text)
+/* Returns NULL if nothing can be unwound. The caller ends it with dwfl_end(). */
+static Dwfl *open_modules(struct unwinder *unwinder, int vdso)
 {
-    struct unwinder unwinder = {.target = target, .text = text};
+    const struct target *target = unwinder->target;
     Dwfl *dwfl = dwfl_begin(&CALLBACKS);
 
     if (!dwfl)
-        return;
+        return NULL;
     report_modules(dwfl, target, vdso);
-    if (!dwfl_attach_state(dwfl, NULL, target->pid, &THREAD_CALLBACKS, &unwinder))
+    if (dwfl_attach_state(dwfl, NULL, target->pid, &THREAD_CALLBACKS, unwinder))
+        return dwfl;
+    dwfl_end(dwfl);
+    return NULL;
+}
+
+static void unwind(const struct target *target, int vdso, struct trace_text *text)
+{
+    struct unwinder unwinder = {.target = target, .text = text};
+    Dwfl *dwfl = open_modules(&unwinder, vdso);
+
+    if (!dwfl)
         return;
     for (unsigned pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < target->sample->n_threads; i++) {
@@ -456,8 +490,7 @@ static int vdso_file(const struct sample *sample)
 
 int unwind_all(const struct target *targets, size_t n, struct trace_output *output)
 {
-    struct trace_text text = {
-        .data = output->text, .size = &output->size, .max = sizeof(output->text)};
+    struct trace_text text = {.data = output->text, .size = &output->size, .max = TRACE_TEXT_MAX};
     int files[SAMPLE_TARGETS_MAX];
     int r;
 
@@ -470,4 +503,83 @@ int unwind_all(const struct target *targets, size_t n, struct trace_output *outp
         if (targets[i].sample->complete)
             unwind(&targets[i], files[i], &text);
     return r;
+}
+
+/* ---- many samples ---- */
+
+struct folder {
+    struct unwinder unwinder;
+    Dwfl *dwfl; /* NULL = nothing can be unwound */
+    int vdso;
+    uint64_t modules; /* a digest of where they are */
+    char labels[SAMPLE_FRAMES_MAX][UNWIND_LABEL_MAX];
+};
+
+int folders_confine(void)
+{
+    (void)setpriority(PRIO_PROCESS, 0, 10); /* nobody waits for it */
+    prepare();
+    return confine();
+}
+
+/* FNV-1a of the addresses of the mapped files. */
+static uint64_t digest(const struct sample *sample)
+{
+    uint64_t value = 14695981039346656037u;
+
+    for (size_t i = 0; i < sample->n_heads; i++)
+        value = (value ^ sample->heads[i].address) * 1099511628211u;
+    return value;
+}
+
+struct folder *folder_new(const struct target *target)
+{
+    struct folder *folder = calloc(1, sizeof(*folder));
+
+    if (folder) {
+        folder->unwinder = (struct unwinder){.target = target, .labels = folder->labels};
+        folder->vdso = vdso_file(target->sample);
+    }
+    return folder;
+}
+
+/* Writes the thread's line, outermost function first. */
+static size_t fold_thread(struct folder *folder, char *line, size_t max)
+{
+    struct unwinder *unwinder = &folder->unwinder;
+    const struct sample_thread *thread = unwinder->thread;
+    char name[sizeof(thread->name)];
+    size_t size;
+
+    unwinder->n_frames = 0;
+    unwinder->in_python = false;
+    (void)dwfl_getthread_frames(folder->dwfl, thread->tid, on_frame, unwinder);
+    if (!unwinder->in_python)
+        write_python(unwinder);
+    size = (size_t)snprintf(line, max, "%s\t%s", field(thread->name, name, sizeof(name)),
+                            thread->waits ? "waits" : "runs");
+    for (unsigned i = unwinder->n_frames; i-- > 0 && size < max;)
+        size += (size_t)snprintf(line + size, max - size, "\t%s", folder->labels[i]);
+    return unwinder->n_frames > 0 && size < max ? size : 0;
+}
+
+void folder_add(struct folder *folder, void (*add)(void *userdata, const char *line, size_t size),
+                void *userdata)
+{
+    const struct sample *sample = folder->unwinder.target->sample;
+    const uint64_t modules = digest(sample);
+    char line[UNWIND_LINE_MAX];
+
+    if (!folder->dwfl || modules != folder->modules) {
+        dwfl_end(folder->dwfl);
+        folder->dwfl = open_modules(&folder->unwinder, folder->vdso);
+        folder->modules = modules;
+    }
+    for (size_t i = 0; folder->dwfl && i < sample->n_threads; i++) {
+        size_t size;
+        folder->unwinder.thread = &sample->threads[i];
+        size = sample->threads[i].stopped ? fold_thread(folder, line, sizeof(line)) : 0;
+        if (size > 0)
+            add(userdata, line, size);
+    }
 }

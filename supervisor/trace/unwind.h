@@ -8,3 +8,20 @@
  * them. Reads files of the processes, any of which may be hostile or never answer. Returns 0 or
  * -errno. */
 int unwind_all(const struct target *targets, size_t n, struct trace_output *output);
+
+/* ---- many samples of one process ---- */
+
+#define UNWIND_LABEL_MAX 128
+#define UNWIND_LINE_MAX  (SAMPLE_FRAMES_MAX * UNWIND_LABEL_MAX + 64)
+
+/* What is known of the modules of a process, beyond one sample. */
+struct folder;
+
+/* Returns NULL without memory; lives as long as this process. */
+struct folder *folder_new(const struct target *target);
+/* Confines this process, after folder_new() and before folder_add(). Returns 0 or -errno. */
+int folders_confine(void);
+/* Unwinds the present sample of the target, and calls `add` with a line for each thread: its name,
+ * "runs" or "waits", and its functions, outermost first, separated by tabs. */
+void folder_add(struct folder *folder, void (*add)(void *userdata, const char *line, size_t size),
+                void *userdata);

@@ -103,6 +103,7 @@ class Contents(TestCase):
             "io.troupe.Supervisor.ListDeaths": [{}, {"target": "secret"}],
             "io.troupe.Supervisor.CountDeaths": [{}, {"target": "secret"}],
             "io.troupe.Supervisor.GetStack": [{"target": "secret/0"}, {"target": "secret/1"}, {"job": self.live}],
+            "io.troupe.Supervisor.Profile": [{"target": "secret/0", "for_usec": 1}],
             "io.troupe.Supervisor.GetLog": [{"target": "secret"}, {"target": "secret/0"}, {"target": "owned"},
                                              *({"job": id} for id in (self.kept, self.dead, self.erred, self.live))],
             "io.troupe.Jobs.Get": [{"id": id} for id in (self.kept, self.dead, self.erred, self.live)],

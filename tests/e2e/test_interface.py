@@ -155,6 +155,7 @@ class Methods(TestCase):
             call(method)
         call("GetLog", target="actor")
         call("GetStack", target="actor/0")
+        call("Profile", target="actor/0", for_usec=1)
         call("Signal", target="actor", signal="SIGCONT")
         call("Explain", target="actor")
         for method in "Start", "Pause", "Drain", "Resume", "Reset":

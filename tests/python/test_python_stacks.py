@@ -70,6 +70,21 @@ class Stacks(troupe_python.TestCase):
                 self.assertEqual(death["cause"], cause)
                 self.assertRegex(death.get("top", ""), rf"^planted_{how}, planted\.py:\d+$", death)
 
+    def test_X3_a_profile_shows_the_functions_in_Python(self):
+        for python in PYTHONS:
+            for how, waits in ("loop", False), ("call", True):
+                with self.subTest(python=python, how=how):
+                    server = self.begin(python=python)
+                    job = server.create("planted", how)
+                    server.until(lambda: server.job(job).get("started_at"))
+                    stack = server.until(lambda: next((stack for stack in server.call(
+                        "io.troupe.Supervisor.Profile", job=job, for_usec=300_000).get("stacks", ())
+                        if f"planted_{how} (planted.py)" in stack["functions"]), None))
+                    names = stack["functions"]
+                    self.assertEqual(stack["waits"], waits)
+                    self.assertEqual(names.count("deep (planted.py)"), 4)
+                    self.assertLess(names.index("planted (planted.py)"), names.index(f"planted_{how} (planted.py)"))
+
     @unittest.skipUnless(COUNT, "only with TESTS_STACKS=N, for N deaths of each kind")
     def test_X1_the_rate(self):
         right = collections.Counter()

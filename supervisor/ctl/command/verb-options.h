@@ -46,6 +46,7 @@ enum option_set {
     OPTIONS_DEMO = 1ull << 32,   /* of init */
     OPTIONS_FOR = 1ull << 33,    /* how long to look */
     OPTIONS_PLACES = 1ull << 34, /* of deaths */
+    OPTIONS_PROFILE = 1ull << 35,
 };
 
 /* Strings are borrowed from the command line. */
@@ -91,11 +92,12 @@ struct options {
     const char *user;   /* of import */
     usec_t since_at, until_at;
     const char *of_tag, *text;
-    bool purge;      /* of history */
-    bool demo;       /* of init */
-    int64_t count;   /* of pictures of top; 0 = no limit */
-    usec_t interval; /* between them; 0 = the default */
-    usec_t duration; /* of record; 0 = the default */
+    bool purge;               /* of history */
+    bool demo;                /* of init */
+    int64_t count;            /* of pictures of top; 0 = no limit */
+    usec_t interval;          /* between them; 0 = the default */
+    usec_t duration;          /* of record and profile; 0 = the default */
+    const char *folded, *svg; /* of profile; NULL = none */
 };
 
 #define OPTIONS_DEFAULTS                                                                           \

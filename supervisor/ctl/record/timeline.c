@@ -123,8 +123,8 @@ void timeline_open(struct timeline *timeline, const struct timeline_place *place
         json_decref(args);
         return;
     }
-    bar = json_pack("{s:s*, s:s, s:s, s:s, s:I, s:o}", "group", place->group, "row", row, "name",
-                    key, "cat", category, "ts", (json_int_t)at, "args", args);
+    bar = json_pack("{s:s*, s:s, s:s, s:s, s:I, s:o}", "group", place->group, "worker", row, "name",
+                    key, "type", category, "at", (json_int_t)at, "args", args);
     if (!bar || json_object_set(timeline->open, key, bar) < 0 ||
         json_object_set(timeline->busy, row, json_object_get(bar, "name")) < 0)
         timeline->failed = true;
@@ -134,13 +134,13 @@ void timeline_open(struct timeline *timeline, const struct timeline_place *place
 /* Writes the part of the bar that is behind the beginning. */
 static void write_bar(struct timeline *timeline, const json_t *bar, usec_t end)
 {
-    const usec_t at = field_usec(bar, "ts"), from = at < timeline->begin ? timeline->begin : at;
+    const usec_t at = field_usec(bar, "at"), from = at < timeline->begin ? timeline->begin : at;
     const json_int_t pid = process_of(timeline, json_string_value(json_object_get(bar, "group")));
     json_int_t tid;
 
     if (end <= timeline->begin && at < timeline->begin)
         return;
-    tid = row_of(timeline, pid, field_text(bar, "row"));
+    tid = row_of(timeline, pid, field_text(bar, "worker"));
     if (tid == 0) {
         timeline->n_left_out++;
         return;
@@ -150,7 +150,7 @@ static void write_bar(struct timeline *timeline, const json_t *bar, usec_t end)
                             json_integer((json_int_t)usec_sub(timeline->begin, at)));
     write_event(timeline,
                 json_pack("{s:s, s:O, s:O, s:I, s:I, s:I, s:I, s:O}", "ph", "X", "name",
-                          json_object_get(bar, "name"), "cat", json_object_get(bar, "cat"), "pid",
+                          json_object_get(bar, "name"), "cat", json_object_get(bar, "type"), "pid",
                           pid, "tid", tid, "ts", since_begin(timeline, from), "dur",
                           (json_int_t)usec_sub(end, from), "args", json_object_get(bar, "args")));
     timeline->n_bars++;
@@ -163,7 +163,7 @@ void timeline_close(struct timeline *timeline, const char *key, usec_t at, json_
     if (bar) {
         (void)json_object_update_missing(json_object_get(bar, "args"), args);
         write_bar(timeline, bar, at);
-        (void)json_object_del(timeline->busy, field_text(bar, "row"));
+        (void)json_object_del(timeline->busy, field_text(bar, "worker"));
         (void)json_object_del(timeline->open, key);
     }
     json_decref(bar);

@@ -22,7 +22,7 @@ struct timeline {
     FILE *file; /* borrowed */
     usec_t begin;
     json_t *processes, *rows; /* numbers by name */
-    json_t *open;             /* bars by key, with "pid", "tid", "name", "cat", "ts" and "args" */
+    json_t *open;             /* bars by key, with group, worker (a row), name, type, at, args */
     json_t *busy;             /* keys of open bars, by row */
     uint64_t n_left_out;      /* bars and marks for which there was no row */
     uint64_t n_events, n_bars;

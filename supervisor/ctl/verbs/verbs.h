@@ -35,6 +35,7 @@ int verb_deaths(struct invocation *invocation);
 int verb_logs(struct invocation *invocation);
 int verb_metrics(struct invocation *invocation);
 int verb_stack(struct invocation *invocation);
+int verb_profile(struct invocation *invocation);
 int verb_record(struct invocation *invocation);
 int verb_why(struct invocation *invocation);
 int verb_top(struct invocation *invocation);

@@ -72,20 +72,24 @@ static void on_ended(void *userdata, char *text, size_t size, const char *missin
 
 static const struct trace_handler HANDLER = {.released = on_released, .ended = on_ended};
 
-static int start(struct slot *slot, struct trace **ret, const struct memory_crash *crash,
+static int start(struct slot *slot, struct trace **ret, const struct trace_look *look,
                  const struct trace_handler *handler, void *userdata, const char **ret_missing)
 {
     struct process *process = &slot->worker.process;
 
-    if (watch_is_attached(process))
-        return watch_look(ret, process, crash, handler, userdata, ret_missing);
-    return trace_start(ret, process, slot->pool->config, crash, handler, userdata, ret_missing);
+    if (!watch_is_attached(process))
+        return trace_start(ret, process, slot->pool->config, look, handler, userdata, ret_missing);
+    if (look->duration == 0)
+        return watch_look(ret, process, look->crash, handler, userdata, ret_missing);
+    *ret_missing = "the processes of a group with CrashStacks=yes are traced already";
+    return -EBUSY;
 }
 
 static bool look(struct slot *slot, const struct memory_crash *crash)
 {
     slot->trace.taken = true;
-    return start(slot, &slot->trace.trace, crash, &HANDLER, slot, &slot->trace.missing) == 0;
+    return start(slot, &slot->trace.trace, &(struct trace_look){.crash = crash}, &HANDLER, slot,
+                 &slot->trace.missing) == 0;
 }
 
 void slot_trace_want(struct slot *slot)
@@ -128,12 +132,13 @@ static struct memory_crash read_hints(const struct slot *slot)
     return (struct memory_crash){.python = crash.python, .python_version = crash.python_version};
 }
 
-int slot_trace_now(struct slot *slot, struct trace **ret, const struct trace_handler *handler,
-                   void *userdata, const char **ret_missing)
+int slot_trace_now(struct slot *slot, struct trace_look look, struct trace **ret,
+                   const struct trace_handler *handler, void *userdata, const char **ret_missing)
 {
     const struct memory_crash hints = read_hints(slot);
 
-    return start(slot, ret, &hints, handler, userdata, ret_missing);
+    look.crash = &hints;
+    return start(slot, ret, &look, handler, userdata, ret_missing);
 }
 
 bool slot_trace_first(struct slot *slot, void (*then)(struct slot *slot))

@@ -4,6 +4,7 @@
 /* Where a worker's threads were when it crashed, or before it is ended because it hangs. */
 
 #include "supervisor/loop/timer.h"
+#include "supervisor/process/tracer.h"
 #include "supervisor/process/watch.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,9 +53,9 @@ void slot_trace_crash(struct slot *slot);
 /* Before the worker is ended by `then`: looks at it first if it hangs. Returns whether `then` is
  * called later, 45 ms at most. */
 bool slot_trace_first(struct slot *slot, void (*then)(struct slot *slot));
-/* Looks at the worker for somebody else: as trace_start(). */
-int slot_trace_now(struct slot *slot, struct trace **ret, const struct trace_handler *handler,
-                   void *userdata, const char **ret_missing);
+/* Looks at the worker for somebody else: as trace_start(), with a `look` without a crash. */
+int slot_trace_now(struct slot *slot, struct trace_look look, struct trace **ret,
+                   const struct trace_handler *handler, void *userdata, const char **ret_missing);
 /* Drops what was put off: it is not needed any more. */
 void slot_trace_cancel(struct slot *slot);
 /* Adds the stacks to the report, perhaps later. */
