@@ -316,7 +316,8 @@ int cell_find_room(struct cell *cell, const struct cell_request *request)
         else
             cell_waiter_stop(waiter);
     }
-    if (called || (has_room_beside_called(cell, request->size) && !first_in_line(cell)))
+    if (called || (has_room_beside_called(cell, request->size) &&
+                   (list_empty(&cell->waiting) || !first_in_line(cell))))
         room = cell_room(cell, request->size);
     if (room == ROOM_FREE)
         return 0;
@@ -331,7 +332,7 @@ void cell_call_waiters(struct cell *cell)
 {
     struct cell_waiter *next;
 
-    if (group_store_is_opening(cell->group))
+    if (list_empty(&cell->waiting) || group_store_is_opening(cell->group))
         return;
     while ((next = first_in_line(cell)) && has_room_beside_called(cell, next->size))
         cell_call(next);

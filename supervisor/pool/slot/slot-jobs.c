@@ -240,17 +240,12 @@ static int write_job(struct slot *slot, const struct job *job, const char *rare,
     return 0;
 }
 
-static int send_rare_job(struct slot *slot, const struct job *job)
-{
-    char rare[PROTOCOL_JOB_RARE_MAX];
-    const uint32_t size = put_rare(slot, job, rare);
-
-    return write_job(slot, job, rare, size);
-}
-
 static int slot_send_job(struct slot *slot, const struct job *job)
 {
-    return job->rare ? send_rare_job(slot, job) : write_job(slot, job, NULL, 0);
+    static char rare[PROTOCOL_JOB_RARE_MAX]; /* on the stack it would cost something for each job */
+    const uint32_t size = job->rare ? put_rare(slot, job, rare) : 0;
+
+    return write_job(slot, job, rare, size);
 }
 
 bool slot_job_waits(const struct slot *slot)

@@ -205,7 +205,8 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
         if (job->record)
             durable_job_keep_attempt(job, true);
         slot_end_output(slot);
-        slot_trace_settle(slot);
+        if (slot->worker.process.watch || slot->trace.crash.what.pid != 0)
+            slot_trace_settle(slot);
         slot_let_go(slot, job);
         slot->worker.jobs_done++;
         slot->pool->handler->job_answered(slot->pool, job, slot->name,
