@@ -4,6 +4,7 @@
 #include "shared/base/fault.h"
 #include "supervisor/job/job-ties.h"
 #include "supervisor/loop/loop.h"
+#include <stdio.h>
 #include <stdlib.h>
 
 #define kept_of(node) list_entry(node, struct kept_result, link)
@@ -11,17 +12,48 @@
 /* A reload can lower the bounds of a million results. */
 #define DROPS_PER_TURN 8192
 
-static uint64_t *bytes_of(const struct kept_result *kept)
+/* What is shared. */
+enum {
+    SHARED_NUMBER,
+    SHARED_BYTES,
+};
+
+/* The bytes of the result are not counted. */
+static void uncount_bytes(struct kept_result *kept)
 {
-    return kept->aside ? &kept->results->aside_bytes : &kept->results->bytes;
+    const uint64_t size = kept->job->result.size;
+
+    if (!kept->share) {
+        kept->results->aside_bytes -= size;
+        return;
+    }
+    kept->results->bytes -= size;
+    share_sub(kept->share, SHARED_BYTES, size);
 }
 
-/* The result leaves its list, and is not counted. */
+/* The result leaves its lists, and is not counted. */
 static void leave(struct kept_result *kept)
 {
+    uncount_bytes(kept);
     list_unlink(&kept->link);
-    kept->results->n_jobs -= !kept->aside;
-    *bytes_of(kept) -= kept->job->result.size;
+    if (!kept->share)
+        return;
+    kept->results->n_jobs--;
+    list_unlink(&kept->share_link);
+    share_sub(kept->share, SHARED_NUMBER, 1);
+    kept->share = share_unref(kept->share);
+}
+
+static void enter(struct kept_results *results, struct kept_result *kept)
+{
+    const uint64_t size = kept->job->result.size;
+
+    list_push_back(&results->jobs, &kept->link);
+    results->n_jobs++;
+    results->bytes += size;
+    list_push_back(&kept->share->entries[0], &kept->share_link);
+    share_add(kept->share, SHARED_NUMBER, 1);
+    share_add(kept->share, SHARED_BYTES, size);
 }
 
 void kept_results_drop(struct job *job)
@@ -45,10 +77,24 @@ static void kept_results_arm(struct kept_results *results)
                   usec_add(kept_of(oldest)->since, results->ttl));
 }
 
-static bool is_due(const struct kept_results *results, const struct kept_result *oldest, usec_t now)
+/* Returns the oldest result of a user with at least an equal share. */
+static struct kept_result *oldest_of_most(struct kept_results *results, unsigned kind)
 {
-    return results->n_jobs > results->max || results->bytes > results->memory_max ||
-           usec_add(oldest->since, results->ttl) <= now;
+    const struct share *share = share_victim(&results->shares, kind);
+
+    return list_entry(list_first(&share->entries[0]), struct kept_result, share_link);
+}
+
+/* Returns a result that is to go; NULL = none. */
+static struct kept_result *find_due(struct kept_results *results, usec_t now)
+{
+    struct list *oldest = list_first(&results->jobs);
+
+    if (results->n_jobs > results->max)
+        return oldest_of_most(results, SHARED_NUMBER);
+    if (results->bytes > results->memory_max)
+        return oldest_of_most(results, SHARED_BYTES);
+    return oldest && usec_add(kept_of(oldest)->since, results->ttl) <= now ? kept_of(oldest) : NULL;
 }
 
 static void kept_results_refuse(struct job *job)
@@ -71,7 +117,6 @@ static void kept_results_end(struct kept_result *kept)
         return;
     }
     leave(kept);
-    kept->aside = true;
     if (results->aside_bytes + job->result.size > results->memory_max) {
         list_unlink(&kept->blob_link);
         kept_results_refuse(job);
@@ -82,22 +127,22 @@ static void kept_results_end(struct kept_result *kept)
 
 void kept_results_review(struct job *job)
 {
-    if (job->kept && (job->kept->aside || !job->keep_result))
+    if (job->kept && (!job->kept->share || !job->keep_result))
         kept_results_drop(job);
 }
 
 static void kept_results_expire(struct kept_results *results, usec_t now)
 {
-    struct list *oldest;
+    struct kept_result *due;
     unsigned n = 0;
 
-    while ((oldest = list_first(&results->jobs)) && is_due(results, kept_of(oldest), now)) {
+    while ((due = find_due(results, now))) {
         if (n++ == DROPS_PER_TURN) {
             timer_disarm(loop_timers(results->loop), &results->timer);
             timer_arm(loop_timers(results->loop), &results->timer, usec_add(now, 1));
             return;
         }
-        kept_results_end(kept_of(oldest));
+        kept_results_end(due);
     }
     kept_results_arm(results);
 }
@@ -128,7 +173,7 @@ static void spare_oldest(struct blob_share *share)
         kept_results_drop(oldest->job);
         return;
     }
-    *bytes_of(oldest) -= oldest->job->result.size;
+    uncount_bytes(oldest);
     list_unlink(&oldest->blob_link);
     kept_results_refuse(oldest->job);
 }
@@ -139,6 +184,7 @@ void kept_results_init(struct kept_results *results, struct loop *loop, struct j
     table->blobs.spare = spare_oldest;
     list_init(&results->jobs);
     list_init(&results->aside);
+    shares_init(&results->shares);
     timer_init(&results->timer, kept_results_on_timer);
 }
 
@@ -148,15 +194,26 @@ void kept_results_deinit(struct kept_results *results)
 
     while ((oldest = list_first(&results->jobs)) || (oldest = list_first(&results->aside)))
         kept_results_drop(kept_of(oldest)->job);
+    shares_deinit(&results->shares);
     timer_disarm(loop_timers(results->loop), &results->timer);
+}
+
+static struct share *share_of(struct kept_results *results, const struct job *job)
+{
+    char uid[12];
+    const int size = snprintf(uid, sizeof(uid), "%u", (unsigned)job->submitter_uid);
+
+    return share_get(&results->shares, uid, (size_t)size);
 }
 
 void kept_results_restore(struct kept_results *results, struct job *job, usec_t since)
 {
     const struct held_blob *blob;
     struct kept_result *kept = fault_inject("kept-result") < 0 ? NULL : malloc(sizeof(*kept));
+    struct share *share = kept ? share_of(results, job) : NULL;
 
-    if (!kept) {
+    if (!share) {
+        free(kept);
         job->forgotten = true;
         job_let_go(results->table, job);
         return;
@@ -165,12 +222,10 @@ void kept_results_restore(struct kept_results *results, struct job *job, usec_t 
         payload_deinit(&job->result);
     if (job->result.size > results->memory_max)
         kept_results_refuse(job);
-    *kept = (struct kept_result){.results = results, .job = job, .since = since};
+    *kept = (struct kept_result){.results = results, .job = job, .since = since, .share = share};
     list_init(&kept->blob_link);
-    list_push_back(&results->jobs, &kept->link);
+    enter(results, kept);
     job->kept = kept;
-    results->n_jobs++;
-    results->bytes += job->result.size;
     blob = payload_held_blob(&job->result);
     if (blob)
         list_push_back(&blob->share->kept, &kept->blob_link);

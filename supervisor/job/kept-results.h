@@ -2,10 +2,12 @@
 #pragma once
 
 /* The results of background jobs that a group keeps, oldest first. They belong to the group because
- * their cell may go away before. */
+ * their cell may go away before. Each submitter has a share: a flood of one user displaces only its
+ * own results. */
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"
+#include "shared/base/share.h"
 #include "supervisor/loop/timer.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,12 +17,13 @@ struct job_table;
 struct loop;
 
 struct kept_result {
-    struct list link;      /* among the group's */
-    struct list blob_link; /* in its share's list of blobs that can be spared */
+    struct list link;       /* among the group's */
+    struct share *share;    /* of its submitter; NULL = in `aside` of the results */
+    struct list share_link; /* in the share's entries[0], whatever the kind */
+    struct list blob_link;  /* in its share's list of blobs that can be spared */
     struct kept_results *results;
     struct job *job;
     usec_t since; /* monotonic */
-    bool aside;   /* in `aside` of the results */
 };
 
 struct kept_results {
@@ -29,6 +32,7 @@ struct kept_results {
     struct list jobs; /* struct kept_result.link */
     uint64_t n_jobs;
     uint64_t bytes; /* of the results */
+    struct shares shares;
     /* Beyond the bounds, but jobs that wait for them have not ended: struct kept_result.link. Their
      * results may take `memory_max` once more. */
     struct list aside;

@@ -77,6 +77,26 @@ static struct job *sized(const char *name, size_t size)
     return job;
 }
 
+static struct job *of_user(struct job *job, uid_t uid)
+{
+    job->submitter_uid = uid;
+    return job;
+}
+
+TEST(a_user_displaces_only_its_own)
+{
+    kept_results_set_bounds(&results, USEC_PER_SEC, 3, 1000);
+    kept_results_add(&results, of_user(sized("other", 400), 1));
+    for (char name[] = "a"; *name <= 'e'; ++*name)
+        kept_results_add(&results, of_user(ended(name, NULL), 2));
+    ck_assert(is_known("other") && is_known("d") && is_known("e"));
+    kept_results_add(&results, of_user(sized("f", 600), 2));
+    kept_results_add(&results, of_user(sized("g", 600), 2));
+    ck_assert(is_known("other") && !is_known("f") && is_known("g"));
+    ck_assert_uint_eq(results.bytes, 1000);
+    ck_assert_uint_eq(results.n_jobs, 2);
+}
+
 TEST(beyond_the_memory_the_oldest_go)
 {
     kept_results_set_bounds(&results, USEC_PER_SEC, 10, 1000);
