@@ -357,7 +357,7 @@ int verb_record(struct invocation *invocation)
     const usec_t duration = invocation->options.duration;
     struct recorder recorder = {.invocation = invocation, .counted = json_object()};
     struct output_file file;
-    int status, r = output_file_open(&file, path);
+    int status = EXIT_FAILED, r = output_file_open(&file, path);
 
     if (r == 0) {
         recorder.deadline = clock_deadline(duration > 0 ? duration : DURATION);
