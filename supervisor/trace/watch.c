@@ -32,8 +32,8 @@
 #define UNWIND_SEC  10
 #define UNWIND_CPU  8
 /* Crashes that are told of: what crashes without end gets no more. */
-#define BURST       100
-#define REFILL_USEC (100 * USEC_PER_MSEC)
+#define BURST       1000
+#define REFILL_USEC (50 * USEC_PER_MSEC)
 
 /* Between two orders. */
 #define STOPS_MAX 256
