@@ -354,7 +354,7 @@ int client_adopt(struct control *control, struct held *held)
     return r;
 }
 
-void client_drain(struct client *client, const char *farewell, usec_t end)
+void client_bid_farewell(struct client *client, const char *farewell)
 {
     struct connection *connection = &client->connection;
 
@@ -363,6 +363,14 @@ void client_drain(struct client *client, const char *farewell, usec_t end)
     request_answer_now(&client->request);
     if (client->request.active && !connection->dead)
         request_fail(&client->request, farewell);
+    if (!connection->dead)
+        connection_flush(connection);
+}
+
+void client_drain(struct client *client, usec_t end)
+{
+    struct connection *connection = &client->connection;
+
     while (connection_unread(connection) > 0 && !connection->dead) {
         struct pollfd poll_fd = {.fd = connection->fd, .events = POLLOUT};
         usec_t left = usec_sub(end, clock_now());

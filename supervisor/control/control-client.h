@@ -56,6 +56,7 @@ int client_adopt(struct control *control, struct held *held);
  * for it. */
 void client_review(struct client *client);
 
-/* Sends what waits in its rings, fails an open call with the error `farewell`, then waits until the
- * client has read everything, or until `end` (monotonic). */
-void client_drain(struct client *client, const char *farewell, usec_t end);
+/* Sends what waits in its rings, and fails an open call with the error `farewell`. */
+void client_bid_farewell(struct client *client, const char *farewell);
+/* Waits until the client's socket has taken everything, or until `end` (monotonic). */
+void client_drain(struct client *client, usec_t end);

@@ -26,7 +26,8 @@
 #include <unistd.h>
 
 #define ACCEPTS_PER_TURN 16
-#define DRAIN_MAX        USEC_PER_SEC
+/* For the clients that read their last answers slowly, all together: everything else waits, too. */
+#define DRAIN_MAX (200 * USEC_PER_MSEC)
 /* The pause in accepting when no descriptor or memory is left. */
 #define ACCEPT_PAUSE (100 * USEC_PER_MSEC)
 
@@ -219,13 +220,17 @@ static void stop_accepting(struct control *control)
 
 void control_drain(struct control *control, bool restarting)
 {
-    usec_t end = usec_add(clock_now(), DRAIN_MAX);
+    usec_t end;
 
     if (restarting)
         free(TAKE_PTR(control->path)); /* the successor's */
     stop_accepting(control);
     list_for_each (node, &control->clients) {
-        client_drain(client_of(node, link), restarting ? "Restarting" : "Stopping", end);
+        client_bid_farewell(client_of(node, link), restarting ? "Restarting" : "Stopping");
+    }
+    end = usec_add(clock_now(), DRAIN_MAX);
+    list_for_each (node, &control->clients) {
+        client_drain(client_of(node, link), end);
     }
 }
 
