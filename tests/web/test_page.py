@@ -106,12 +106,12 @@ class Page(unittest.TestCase):
         self.go("")
         self.browser.until("document.querySelectorAll('tbody tr').length > 0")
 
-    def start_changing(self):
+    def start_changing(self, **options):
         token = tempfile.NamedTemporaryFile(prefix="troupe-token-")
         self.addCleanup(token.close)
         token.write(TOKEN.encode() + b"\n")
         token.flush()
-        self.start("--allow-changes", "--token-file", token.name)
+        self.start("--allow-changes", "--token-file", token.name, **options)
 
     def unlock(self):
         self.press("Unlock changes")
@@ -308,6 +308,19 @@ class Page(unittest.TestCase):
         self.browser.until("document.querySelector('.headline .state').innerText === 'paused'")
         self.assertEqual(self.supervisor.group("work")["state"], "paused")
         self.assertNotIn(TOKEN, self.browser.evaluate("location.href"))
+
+    def test_E1_a_pool_whose_size_follows_the_work_is_not_resized(self):
+        elastic = WORK.replace("Size=2", "Size=1..4")
+        self.start_changing(groups={"fixed": WORK, "elastic": elastic, "cells": elastic + "[Pool]\nCells=by-key\n"})
+        self.supervisor.do("cells", "echo", key="acme")
+        self.unlock()
+        for view, resizable in ("group/fixed", True), ("group/elastic", False), ("group/cells", False), ("group/cells/acme", False):
+            with self.subTest(view):
+                self.go(view)
+                self.browser.until(f"document.querySelector('h1').innerText.includes({json.dumps(view.rpartition('/')[2])})")
+                self.says("Restart …")
+                self.assertEqual(self.browser.evaluate("document.body.innerText.includes('Resize …')"), resizable)
+        self.fine()
 
     def test_M5_a_screen_reader_gets_names_and_roles(self):
         self.start()

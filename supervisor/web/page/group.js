@@ -168,7 +168,7 @@ function pager(onChange) {
   };
 }
 
-function actions(app, name, isGroup, state) {
+function actions(app, name, isGroup, state, elastic) {
   const target = name;
   const change = (verb, question) => () => app.change(verb, {target}, question);
   const resize = () => app.ask({title: `Resize ${name}`, label: 'Workers', value: '', action: 'Resize', pattern: '[0-9]{1,4}'})
@@ -176,7 +176,7 @@ function actions(app, name, isGroup, state) {
   const paused = state === 'paused';
   return h('div', {class: 'actions'},
     isGroup && h('button', {type: 'button', onclick: change(paused ? 'resume' : 'pause')}, paused ? 'Resume' : 'Pause'),
-    isGroup && h('button', {type: 'button', onclick: resize}, 'Resize …'),
+    isGroup && !elastic && h('button', {type: 'button', onclick: resize}, 'Resize …'),
     h('button', {type: 'button', onclick: change('reset')}, 'Reset'),
     h('button', {type: 'button', onclick: change('restart', `Restart all workers of ${name}? Each finishes its job first.`)}, 'Restart …'),
     h('button', {type: 'button', class: 'danger', onclick: change(state === 'stopped' ? 'start' : 'stop', state === 'stopped' ? null : `Stop ${name}?`)},
@@ -272,10 +272,11 @@ export function groupView(app, name) {
       if (cell) showList('workers', cell.workers ?? [], cell.workers_total ?? 0);
       else if (group.cells) showList('cells', group.cells, group.cells_total ?? group.cells.length);
       else showList('workers', group.workers ?? [], group.workers_total ?? 0);
-      const wanted = `${app.mayChange} ${of.state}`;
+      const elastic = (of.size_max ?? group.size_max) !== undefined; // its size follows the work
+      const wanted = `${app.mayChange} ${of.state} ${elastic}`;
       if (wanted !== described) {
         described = wanted;
-        buttons.replaceChildren(...(app.mayChange ? [actions(app, name, true, of.state)] : []));
+        buttons.replaceChildren(...(app.mayChange ? [actions(app, name, true, of.state, elastic)] : []));
       }
     },
   };
