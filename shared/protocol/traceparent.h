@@ -20,6 +20,7 @@ enum {
     "00-TRACE-SPAN-FLAGS, as of W3C Trace Context: 32, 16 and 2 digits of 0-9 a-f; trace and "     \
     "span are not all 0"
 
+/* Whether `text`, without a NUL byte, is one that the specification allows. */
 bool traceparent_valid(const char *text, size_t size);
 /* Whether the sender of a valid one records the trace. */
 bool traceparent_is_sampled(const char *text);

@@ -26,7 +26,8 @@
 #include <unistd.h>
 
 #define ACCEPTS_PER_TURN 16
-/* For the clients that read their last answers slowly, all together: everything else waits, too. */
+/* How long all clients together may take to read their last answers, while everything else waits.
+ */
 #define DRAIN_MAX (200 * USEC_PER_MSEC)
 /* The pause in accepting when no descriptor or memory is left. */
 #define ACCEPT_PAUSE (100 * USEC_PER_MSEC)

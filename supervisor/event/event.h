@@ -28,7 +28,8 @@ struct event {
     const char *job;
     const char *job_state; /* in events of single jobs; static */
     uint32_t attempt;      /* likewise; 0 = none yet */
-    /* Likewise: why the attempt has failed, or the job was cancelled. Static in kept events. */
+    /* Likewise: why the attempt has failed, or why the job was cancelled. Kept events have static
+     * texts. */
     const char *cause;
     const char *traceparent, *span; /* likewise: the submitter's, and that of the attempt */
     const char *message_id;         /* in the journal's catalog; static */

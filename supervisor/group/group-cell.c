@@ -81,7 +81,7 @@ static void group_begin_cell(struct group *group, struct cell *cell)
     cell_watch_idle(cell);
 }
 
-/* Without memory, nobody is counted as the reason. */
+/* Without memory, no submitter is counted as the reason. */
 static void note_maker(struct cell *cell, const struct cell_request *request)
 {
     struct submitters *submitters = &cell->group->submitters;

@@ -327,8 +327,8 @@ static inline const char *job_traceparent(const struct job *job)
     return job->rare ? job->rare->traceparent : NULL;
 }
 /* Writes the span of the present attempt, which begins a trace of its own unless it is the first;
- * only for a job with a traceparent. The same in each supervisor, as it follows from what it knows
- * of the job. */
+ * only for a job with a traceparent. Every supervisor computes the same span, as it follows from
+ * the job's id, time and attempt. */
 void job_attempt_traceparent(const struct job *job, char ret[TRACEPARENT_SIZE + 1]);
 
 /* Make job->timers and job->rare, unless they exist. Return 0 or -ENOMEM. */

@@ -12,7 +12,7 @@
 /* A reload can lower the bounds of a million results. */
 #define DROPS_PER_TURN 8192
 
-/* What is shared. */
+/* The sums of which each submitter has a share. */
 enum {
     SHARED_NUMBER,
     SHARED_BYTES,

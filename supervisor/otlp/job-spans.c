@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Of the protocol. */
+/* Numbers of the protocol, opentelemetry/proto/trace/v1/trace.proto. */
 enum kind {
     KIND_INTERNAL = 1,
     KIND_PRODUCER = 4,

@@ -159,7 +159,7 @@ static char *read_output(const struct trace *trace, size_t *ret_size, const char
     return text;
 }
 
-/* What it had found when it was killed counts. */
+/* A process that was killed has found what it has written until then. */
 static void finish(struct trace *trace, const char *missing)
 {
     size_t size = 0;
