@@ -217,12 +217,14 @@ static int attachment_look(struct endpoint *endpoint, const struct ring_record *
 static int attachment_on_record(struct endpoint *endpoint, const struct ring_record *record)
 {
     struct attachment *attachment = attachment_of(endpoint, endpoint);
+    const struct cell_waiter *room = &attachment->room;
     int r = attachment_handle(attachment, record);
+    const bool looks = r == ENDPOINT_E_FULL && (room->row || room->search);
 
     if ((r != ENDPOINT_E_FULL || attachment->finish) &&
-        (attachment->room.deadline != 0 || attachment->has_blob))
+        (room->deadline != 0 || attachment->has_blob))
         attachment_forget_submit(attachment);
-    else if (attachment->room.called)
+    else if (room->called && !looks)
         cell_waiter_stop(&attachment->room); /* the queue has room, but the answer has none */
     return r;
 }
