@@ -6,6 +6,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/process/process.h"
 #include "supervisor/process/procfs.h"
+#include "supervisor/process/watch.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -301,6 +302,7 @@ void process_kill_all(struct process *process)
         process_kill_cgroup(process);
     /* The keeper kills the process group before it reaps the process. */
     process_signal(process, SIGKILL);
+    watch_limit(process);
 }
 
 /* ---- which they are ---- */

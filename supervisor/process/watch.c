@@ -16,6 +16,8 @@
 #define NOTICES_MAX 16 /* in a turn */
 /* More than any look takes. */
 #define LAST_LIMIT (12 * USEC_PER_SEC)
+/* How long a watcher that does not look at anything has for the death of its process. */
+#define KILL_LIMIT (100 * USEC_PER_MSEC)
 
 static const char NOT_STARTED[] = "the watcher for CrashStacks= could not be started";
 static const char NOT_ATTACHED[] =
@@ -35,7 +37,7 @@ struct watch {
     struct loop_watch readable;
     bool attached, ended;
     struct trace *trace; /* what it is looking at; NULL = nothing */
-    struct timer limit;  /* armed once the process is gone: the watcher may have been stopped */
+    struct timer limit;  /* armed once the process is killed or gone: the watcher may be stopped */
     const struct watch_handler *handler;
     void *userdata;
 };
@@ -74,7 +76,17 @@ void watch_deinit(struct tracer *tracer)
 static void on_limit(struct timer *timer, usec_t now)
 {
     (void)now;
-    watch_free(list_entry(timer, struct watch, limit), NULL);
+    watch_free(list_entry(timer, struct watch, limit), GONE);
+}
+
+void watch_limit(struct process *process)
+{
+    struct watch *watch = process->watch;
+    struct loop *loop = process->context->loop;
+
+    if (watch && !timer_armed(&watch->limit))
+        timer_arm(loop_timers(loop), &watch->limit,
+                  usec_add(loop_now(loop), watch->trace ? LAST_LIMIT : KILL_LIMIT));
 }
 
 void watch_kill(struct process *process)

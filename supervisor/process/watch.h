@@ -42,6 +42,9 @@ void watch_attach(struct process *process);
 void watch_catch_up(struct process *process);
 /* The process is gone: the watcher ends when it has finished. */
 void watch_end(struct process *process);
+/* The process has got SIGKILL. Its end shows only once its tracer has reaped its threads, which a
+ * watcher that was stopped never does. */
+void watch_limit(struct process *process);
 /* The process has ended, but is not reaped: a watcher that was stopped keeps it. */
 void watch_kill(struct process *process);
 /* Ends the watchers whose processes are gone. Before tracer_deinit(). */

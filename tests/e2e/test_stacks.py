@@ -15,7 +15,7 @@ import unittest
 import zlib
 from pathlib import Path
 
-from troupe import BUILD, LIMIT, SANITIZED, TROUPE_EXEC, TestCase, can_mount, helper, ini
+from troupe import BUILD, HAS_IO_URING, LIMIT, SANITIZED, TROUPE_EXEC, TestCase, can_mount, helper, ini
 
 TRACE = os.path.join(BUILD, "troupe-trace")
 CRASHER = helper("workers/crasher")
@@ -497,6 +497,17 @@ class Commands(Deaths):
         self.s.until(lambda: self.s.worker("crasher/0")["generation"] > worker["generation"])
         self.assertEqual(self.s.call("ListDeaths")["deaths"][-1].get("signal"), "SIGKILL")
         self.s.until(self.tracer)
+
+    def test_X2_a_watcher_that_was_stopped_does_not_hide_the_death_of_threads(self):
+        script = "import threading, time; threading.Thread(target=time.sleep, args=(1000,)).start(); time.sleep(1000)"
+        for loop in ("epoll", "io_uring") if HAS_IO_URING else ("epoll",):
+            with self.subTest(loop=loop):
+                service = ini(f'{sys.executable} -c "{script}"', Group={"Type": "service"}, Worker={"CrashStacks": "yes", "TimeoutStopSec": "100ms"})
+                self.s = self.started({"service": service}, environment={"TROUPE_LOOP": loop})
+                worker = self.s.worker("service/0")
+                self.s.until(lambda: len(os.listdir(f"/proc/{worker['pid']}/task")) == 2)
+                os.kill(self.s.until(lambda: tracer_of(worker["pid"])), 19)
+                self.s.call("Stop", target="service", wait=True)
 
     @unittest.skipUnless(os.getuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
     def test_X2_without_the_capability_services_are_watched_and_commands_perhaps(self):
