@@ -279,6 +279,8 @@ static enum MHD_Result serve_route(struct exchange *exchange)
         return answer_session(exchange);
     if (exchange->route->kind == ROUTE_EVENTS)
         return feed_answer(&exchange->site->feed, exchange->connection, exchange->head);
+    if (exchange->route->kind == ROUTE_JOB_EVENTS)
+        return feed_answer(&exchange->site->job_feed, exchange->connection, exchange->head);
     if (exchange->route->kind == ROUTE_ITEMS)
         return serve_items(exchange);
     ask(exchange);

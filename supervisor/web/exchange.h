@@ -12,7 +12,7 @@
 struct site {
     struct guard guard;
     struct questions questions;
-    struct feed feed;
+    struct feed feed, job_feed;
     struct item_streams items;
 };
 

@@ -14,6 +14,9 @@
 
 /* What each stream begins with. */
 #define GREETING "event: here\ndata: {}\n\n"
+#define REFUSAL  "event: refused\ndata: {}\n\n"
+
+#define NOT_PERMITTED "io.troupe.Supervisor.NotPermitted"
 
 /* ---- the streams to browsers, and what is kept for them ---- */
 
@@ -171,7 +174,8 @@ static ssize_t read_stream(void *userdata, uint64_t position, char *buffer, size
 
 static void make_room(const struct feed *feed)
 {
-    struct seat *given_up = seat_make_room(&feed->streams, FEED_STREAMS_MAX);
+    struct seat *given_up =
+        seat_make_room(&feed->streams, feed->jobs ? FEED_JOBS_STREAMS_MAX : FEED_STREAMS_MAX);
 
     if (given_up)
         wake(list_entry(given_up, struct stream, seat));
@@ -224,8 +228,8 @@ static struct MHD_Response *make_response(struct feed *feed, struct MHD_Connecti
 static int connect_feed(struct feed *feed)
 {
     if (!question_is_pending(&feed->question))
-        questions_ask(feed->questions, &feed->question, "io.troupe.Supervisor.Watch", json_object(),
-                      clock_now());
+        questions_ask(feed->questions, &feed->question, "io.troupe.Supervisor.Watch",
+                      feed->jobs ? json_pack("{s:b}", "jobs", true) : json_object(), clock_now());
     return question_is_pending(&feed->question) ? 0 : feed->question.failure;
 }
 
@@ -263,16 +267,21 @@ static int forward(struct question *question, const json_t *reply)
     return 0;
 }
 
-/* Ends all streams; browsers connect again. */
+/* Ends all streams, so that browsers connect again; not if they would be refused again. */
 static void on_end(struct question *question)
 {
-    end_streams(list_entry(question, struct feed, question));
+    struct feed *feed = list_entry(question, struct feed, question);
+
+    if (question->failure == 0 && varlink_reply_is(&question->reply, NOT_PERMITTED))
+        add_piece(feed, strdup(REFUSAL));
+    else
+        end_streams(feed);
     varlink_reply_deinit(&question->reply);
 }
 
-void feed_init(struct feed *feed, struct questions *questions)
+void feed_init(struct feed *feed, struct questions *questions, bool jobs)
 {
-    *feed = (struct feed){.questions = questions};
+    *feed = (struct feed){.questions = questions, .jobs = jobs};
     question_init(&feed->question, on_end);
     feed->question.part = forward;
     feed->question.timeout = USEC_INFINITY;

@@ -7,20 +7,23 @@
  * last events; a browser that falls further behind is disconnected, and connects again.
  *
  * Events of the stream: "here" at first, then "event" with an Event of io.troupe.Supervisor. When
- * the connection to the supervisor is lost, the streams end.
+ * the connection to the supervisor is lost, the streams end. A feed with the events of single jobs
+ * sends "refused" if the user of troupe-web may not read them.
  */
 
 #include "shared/base/list.h"
 #include "supervisor/web/question.h"
 #include <microhttpd.h>
 
-#define FEED_STREAMS_MAX 48
-#define FEED_KEPT        512
-#define FEED_KEPT_BYTES  ((size_t)4 << 20)
+#define FEED_STREAMS_MAX      48
+#define FEED_JOBS_STREAMS_MAX 8
+#define FEED_KEPT             512
+#define FEED_KEPT_BYTES       ((size_t)4 << 20)
 
 struct feed {
     struct questions *questions; /* borrowed */
     struct question question;    /* pending while there are streams */
+    bool jobs;                   /* also events of single jobs */
     usec_t heartbeat_at;
     struct list streams;
     unsigned n_streams;
@@ -30,7 +33,7 @@ struct feed {
     size_t bytes;
 };
 
-void feed_init(struct feed *feed, struct questions *questions);
+void feed_init(struct feed *feed, struct questions *questions, bool jobs);
 void feed_deinit(struct feed *feed);
 
 /* Begins a stream, or refuses it if there is no supervisor. If all places are taken, ends the

@@ -171,6 +171,7 @@ static void loop(struct server *server, struct site *site, int signals)
         poller_reset(&poller);
         place = poller_add(&poller, signals, POLLIN);
         feed_prepare(&site->feed, &poller);
+        feed_prepare(&site->job_feed, &poller);
         item_streams_prepare(&site->items, &poller);
         questions_prepare(&site->questions, &poller);
         server_prepare(server, &poller);
@@ -178,6 +179,7 @@ static void loop(struct server *server, struct site *site, int signals)
         now = clock_now();
         questions_run(&site->questions, now);
         feed_run(&site->feed, &poller, now);
+        feed_run(&site->job_feed, &poller, now);
         item_streams_run(&site->items, &poller, now);
         server_run(server, now);
     } while (poller_events(&poller, place) == 0);
@@ -191,6 +193,7 @@ static void stop(struct server *server, struct site *site)
     server_run(server, clock_now());
     server_deinit(server);
     feed_deinit(&site->feed);
+    feed_deinit(&site->job_feed);
 }
 
 static int serve(const struct options *options, struct site *site)
@@ -203,7 +206,8 @@ static int serve(const struct options *options, struct site *site)
     if (n < 0 || server_init(&server, site, fds, n) < 0)
         return EXIT_FAILURE;
     questions_init(&site->questions, options->socket);
-    feed_init(&site->feed, &site->questions);
+    feed_init(&site->feed, &site->questions, false);
+    feed_init(&site->job_feed, &site->questions, true);
     item_streams_init(&site->items, &site->questions);
     (void)sd_notify(0, "READY=1");
     loop(&server, site, signals);

@@ -235,6 +235,7 @@ static const struct route routes[] = {
     CHANGE("/api/resize", SUPERVISOR "Resize", TARGET NUMBER("size")),
     {.path = "/api/session", .kind = ROUTE_SESSION, .parameters = PARAMETERS()},
     {.path = "/api/events", .kind = ROUTE_EVENTS, .parameters = PARAMETERS()},
+    {.path = "/api/job-events", .kind = ROUTE_JOB_EVENTS, .parameters = PARAMETERS()},
     {.path = "/api/job-stream",
      .kind = ROUTE_ITEMS,
      .parameters = PARAMETERS(TEXT("id") NUMBER("after"))},

@@ -10,11 +10,12 @@
 typedef json_t *(*route_view_fn)(json_t *reply, const json_t *local);
 
 enum route_kind {
-    ROUTE_CALL,    /* forwards a call */
-    ROUTE_METRICS, /* forwards a call, and answers with text for Prometheus */
-    ROUTE_EVENTS,  /* a stream of events */
-    ROUTE_ITEMS,   /* a stream of what one job emits */
-    ROUTE_SESSION, /* the rights of this browser */
+    ROUTE_CALL,       /* forwards a call */
+    ROUTE_METRICS,    /* forwards a call, and answers with text for Prometheus */
+    ROUTE_EVENTS,     /* a stream of events */
+    ROUTE_JOB_EVENTS, /* the same, with those of single jobs */
+    ROUTE_ITEMS,      /* a stream of what one job emits */
+    ROUTE_SESSION,    /* the rights of this browser */
 };
 
 struct route {

@@ -102,6 +102,38 @@ class Telling(WebTest):
         self.assertEqual(died["death"]["signal"], "SIGKILL")
         self.assertNotIn("stderr", died["death"])
 
+    def test_X7_events_of_single_jobs_come_only_over_their_own_stream(self):
+        supervisor, web = self.begin()
+        events, jobs = web.events(), web.events("/api/job-events")
+        self.assertEqual([events.next()[0], jobs.next()[0]], ["here", "here"])
+        supervisor.do("work", "echo", id="good")
+        self.assertEqual(jobs.wait("event", type="job.started", job="good")["worker"][:5], "work/")
+        self.assertEqual(jobs.wait("event", type="job.ended", job="good")["job_state"], "succeeded")
+        supervisor.call("Pause", target="work")
+        jobs.wait("event", type="group.paused")
+        seen = events.next()[1]
+        while seen["type"] != "group.paused":
+            self.assertNotEqual(seen.get("job"), "good")
+            seen = events.next()[1]
+        jobs.close()
+        supervisor.until(lambda: supervisor.call("GetInfo")["clients"] == 2)
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to be another user")
+    def test_X7_events_of_single_jobs_are_only_for_those_who_may_read_contents(self):
+        supervisor, _ = self.begin()
+        web = Web(self, supervisor.socket_path, user=65534, group=65534, extra_groups=[])
+        for _ in range(2):
+            stream = web.events("/api/job-events")
+            self.assertEqual([stream.next()[0], stream.next()[0]], ["here", "refused"])
+
+    def test_X7_streams_of_events_of_jobs_are_bounded_and_the_oldest_makes_room(self):
+        _, web = self.begin()
+        streams = [web.events("/api/job-events") for _ in range(9)]
+        self.assertEqual({stream.next()[0] for stream in streams[1:]}, {"here"})
+        with self.assertRaises((EOFError, OSError, http.client.HTTPException)):
+            while streams[0].next():
+                pass
+
     def test_Q13_what_a_job_emits_comes_as_it_happens_and_continues_after_the_last_id(self):
         supervisor, web = self.begin()
         bell = Bell(supervisor, "go")
