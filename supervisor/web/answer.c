@@ -267,7 +267,8 @@ enum MHD_Result answer_error(struct MHD_Connection *connection, const struct var
     FILE(limit, "limit.js", "/limit.js", SCRIPT)                                                   \
     FILE(schedule, "schedule.js", "/schedule.js", SCRIPT)                                          \
     FILE(ended, "ended.js", "/ended.js", SCRIPT)                                                   \
-    FILE(tree, "tree.js", "/tree.js", SCRIPT)
+    FILE(tree, "tree.js", "/tree.js", SCRIPT)                                                      \
+    FILE(timeline, "timeline.js", "/timeline.js", SCRIPT)
 #define SCRIPT "text/javascript; charset=utf-8"
 
 #define FILE_TEXT(symbol, name, path, type)                                                        \

@@ -2,6 +2,7 @@
 """The page of troupe-web in a real browser."""
 import json
 import os
+import queue
 import signal
 import socket
 import sys
@@ -21,7 +22,7 @@ EVIL = "<img src=x onerror=document.title='evil'><script>document.title='evil'</
 WORK = f"[Group]\nDescription=Work\nExecStart={ACTOR}\n[Pool]\nSize=2\n[Jobs]\nMaxRetries=0\n"
 ECHO = f"[Group]\nDescription={EVIL}\nExecStart={TROUPE_EXEC} -- sh -c 'cat >&2; exit 3'\n[Jobs]\nMaxRetries=0\n"
 VIEWS = ("", "jobs", "jobs/work", "dead-letters", "dead-letters/work", "deaths", "deaths/work", "events", "group/work", "group/cells", "group/cells/acme",
-         "worker/work/0", "log/work", "job/the-job", "schedules", "limits", "schedule/nightly", "schedule/none", "history", "history/work", "nothing", "group/%", "job/<img src=x>")
+         "worker/work/0", "log/work", "job/the-job", "schedules", "limits", "schedule/nightly", "schedule/none", "history", "history/work", "timeline", "timeline/work", "nothing", "group/%", "job/<img src=x>")
 
 # Texts whose contrast with what is behind them is below 4.5, as WCAG 2 (AA) counts it.
 FAINT = """(() => {
@@ -54,6 +55,7 @@ class FakeSupervisor:
         self.listener.listen(64)
         test.addCleanup(self.listener.close)
         self.asked = {}
+        self.events = queue.SimpleQueue()  # batches for whoever watches jobs
         now = int(time.time() * 1e6)
         workers = [{"name": f"many/{n}", "slot": n, "generation": 1, "state": ("busy", "idle", "backoff")[n % 3], "pid": 1000 + n, "since_at": now,
                     "restarts": 0, "job": f"job-{n}", "job_since_at": now, "jobs_done": n, "recycled": 0} for n in range(n_workers)]
@@ -88,10 +90,15 @@ class FakeSupervisor:
                 elif method == "GetInfo":
                     answer = {"version": "1", "state": "running", "workers": len(self.group["workers"]), "groups": 1, "started_at": 1, "recent_turn_usec": 1}
                 else:
-                    answer = {"events": [], "deaths": [], "letters": [], "counts": [], "jobs": [], "lines": [], "places": []}
+                    answer = {"events": [], "deaths": [], "letters": [], "counts": [], "jobs": [], "lines": [], "places": [], "groups": []}
                 if not (method == "Watch" and call.get("more")):
                     file.write(json.dumps({"parameters": answer}).encode() + b"\0")
                     file.flush()
+                elif call["parameters"].get("jobs"):
+                    while batch := self.events.get():
+                        for event in batch:
+                            file.write(json.dumps({"parameters": {"events": [event]}, "continues": True}).encode() + b"\0")
+                        file.flush()
 
 
 @unittest.skipUnless(PROGRAM, "there is no chromium here")
@@ -217,6 +224,101 @@ class Page(unittest.TestCase):
         self.assertEqual(self.browser.evaluate("document.querySelectorAll('main img, main script').length"), 0)
         self.fine()
 
+    def attempts(self):
+        """How many attempts of each outcome the timeline shows."""
+        return dict(self.browser.evaluate("[...document.querySelectorAll('tbody tr')].map(e => [e.children[0].innerText, e.children[1].innerText])"))
+
+    def point(self, row, from_right=3, **options):
+        """Moves the mouse to a row of the timeline, or does something else there."""
+        box = self.browser.evaluate("(() => { const b = document.querySelector('canvas').getBoundingClientRect(); return {right: b.right, top: b.top}; })()")
+        self.browser.call("Input.dispatchMouseEvent", **{"type": "mouseMoved", "x": box["right"] - from_right, "y": box["top"] + 22 + 18 * row + 8, **options})
+
+    def test_X7_jobs_are_bars_and_deaths_are_marks_of_a_timeline_that_zooms(self):
+        self.start(groups={"work": WORK})
+        bell = Bell(self.supervisor, "go")
+        self.supervisor.create("work", f"wait {bell.path}", id="early")
+        self.supervisor.until(lambda: self.supervisor.call("Get", id="early")["job"].get("worker"))
+        self.go("timeline")
+        self.browser.until("document.querySelector('canvas').ariaLabel.includes('2 workers')")
+        self.supervisor.do("work", "echo", id="good")
+        self.supervisor.do("work", "crash", id="bad")
+        self.browser.until("document.querySelector('canvas').ariaLabel.includes('3 attempts and 1 death')")
+        self.assertEqual(self.attempts(), {"dead": "1", "running": "1", "succeeded": "1"})
+        worker = self.supervisor.call("Get", id="early")["job"]["worker"]
+        self.point(1 + int(worker[-1]))
+        self.browser.until("document.querySelector('.tip').innerText.startsWith('early\\n')")
+        self.assertIn(worker, self.browser.evaluate("document.querySelector('.tip').innerText"))
+        self.browser.until("document.querySelector('canvas').ariaLabel.includes('1 min 0 s')")
+        self.point(1, type="mouseWheel", deltaX=0, deltaY=-400)
+        self.browser.until("!document.querySelector('canvas').ariaLabel.includes('1 min 0 s')")
+        self.press("Zoom out")
+        self.press("Zoom out")
+        self.browser.until("document.querySelector('canvas').ariaLabel.includes('1 min')")
+        # Two minutes back, there is nothing.
+        self.browser.evaluate("document.querySelector('canvas').focus()")
+        for _ in range(20):
+            self.browser.key("ArrowLeft")
+        self.browser.until("document.querySelector('canvas').ariaLabel.includes('0 attempts and 0 deaths')")
+        self.press("Now")
+        self.browser.until("document.querySelector('canvas').ariaLabel.includes('3 attempts and 1 death')")
+        for scheme in ("light", "dark"):
+            self.browser.scheme(scheme)
+            self.assertEqual(self.browser.evaluate(FAINT), [], scheme)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.point(1 + int(worker[-1]), type=kind, button="left", clickCount=1)
+        self.browser.until("location.hash === '#/job/early'")
+        bell.ring()
+        self.says("Ended: succeeded")
+        self.fine()
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to be another user")
+    def test_X7_a_timeline_without_the_right_to_read_contents_shows_deaths_alone(self):
+        self.supervisor = Supervisor(self, {"work": WORK})
+        self.supervisor.start()
+        self.web = Web(self, self.supervisor.socket_path, user=65534, group=65534, extra_groups=[])
+        self.browser = Browser(self)
+        self.go("timeline")
+        self.says("Attempts of jobs are only for users who may read contents")
+        self.supervisor.do("work", "crash", id="bad")
+        self.browser.until("document.querySelector('canvas').ariaLabel.includes('0 attempts and 1 death')")
+        self.fine()
+
+    def test_X7_a_timeline_of_a_thousand_workers_draws_the_rows_that_are_seen(self):
+        fake = FakeSupervisor(self, 1000)
+        self.addCleanup(fake.events.put, None)
+        self.web = Web(self, fake.path)
+        self.browser = Browser(self)
+        self.go("timeline")
+        self.browser.until("document.querySelector('canvas')?.ariaLabel.includes('of 1\u202f000 workers')")
+        # 334 of them work; names of workers and of the group are drawn only in rows that are seen.
+        self.assertIn("running", self.attempts())
+        self.browser.evaluate("""{
+            window.most = window.names = window.draws = window.frames = 0;
+            const {fillText, clearRect} = CanvasRenderingContext2D.prototype;
+            CanvasRenderingContext2D.prototype.fillText = function(text, ...rest) { if (text.startsWith('many')) most = Math.max(most, ++names); fillText.call(this, text, ...rest); };
+            CanvasRenderingContext2D.prototype.setTransform = new Proxy(CanvasRenderingContext2D.prototype.setTransform, {apply(f, self, a) { draws++; names = 0; return f.apply(self, a); }});
+            const frame = () => { frames++; requestAnimationFrame(frame); };
+            frame();
+        }""")
+        now = int(time.time() * 1e6)
+        for n in range(0, 3000, 100):
+            fake.events.put([{"id": 0, "at": now + k, "type": kind, "group": "many", "worker": f"many/{3 * (k % 5) + 1}", "job": f"quick-{k}", "attempt": 1,
+                              **({"job_state": "succeeded"} if kind == "job.ended" else {})} for k in range(n, n + 100) for kind in ("job.started", "job.ended")])
+        fake.events.put([{"id": 0, "at": now, "type": "job.started", "group": EVIL, "worker": EVIL, "job": EVIL, "attempt": 1}])
+        self.browser.until("document.querySelector('canvas').ariaLabel.includes('of 1\u202f001 workers')")
+        self.browser.until("[...document.querySelectorAll('tbody tr')].some(e => e.innerText.includes('succeeded') && e.children[1].innerText === '3\u202f000')")
+        self.assertLess(self.browser.evaluate("most"), 60)
+        self.assertGreater(self.browser.evaluate("most"), 10)
+        self.assertLessEqual(self.browser.evaluate("draws - frames"), 1)
+        self.point(1)
+        self.browser.until(f"document.querySelector('.tip').innerText.startsWith({json.dumps(EVIL)})")
+        self.assertEqual(self.browser.evaluate("document.querySelectorAll('main img, main script').length"), 0)
+        self.browser.evaluate("document.querySelector('.timeline').scrollTop = 1e6")
+        height = self.browser.evaluate("document.querySelector('canvas').clientHeight")
+        self.point((height - 22 - 12) / 18 - 0.4)
+        self.browser.until("document.querySelector('.tip').innerText.includes('many/999')")
+        self.fine()
+
     def test_M5_a_change_shows_by_itself(self):
         self.start()
         self.browser.until("[...document.querySelectorAll('.state')].every(e => e.innerText === 'running')")
@@ -327,7 +429,7 @@ class Page(unittest.TestCase):
         self.supervisor.wait_job(self.supervisor.create("work", "complain a line\ncrash", id="the-job"))
         self.supervisor.do("cells", "x", key="acme")
         for view, text in (("", "work"), ("group/work", "process"), ("group/cells", "acme"), ("worker/work/0", "Last output"), ("jobs", "State"),
-                           ("job/the-job", "Ended: dead"), ("log/work", "a line"), ("deaths", "killed by"), ("dead-letters", "the-job"), ("events", "job dead")):
+                           ("job/the-job", "Ended: dead"), ("log/work", "a line"), ("deaths", "killed by"), ("dead-letters", "the-job"), ("events", "job dead"), ("timeline", "Zoom in")):
             self.go(view)
             self.says(text)
             nodes = [n for n in self.browser.call("Accessibility.getFullAXTree")["nodes"] if not n.get("ignored")]
@@ -335,7 +437,7 @@ class Page(unittest.TestCase):
             self.assertLessEqual({"banner", "navigation", "main", "search", "status", "contentinfo", "heading"}, roles, view)
             if view in ("", "group/work", "group/cells"):
                 self.assertLessEqual({"table", "columnheader", "row", "cell"}, roles, view)
-            nameless = [n["role"]["value"] for n in nodes if n["role"]["value"] in ("button", "link", "searchbox", "textbox", "combobox", "image", "table")
+            nameless = [n["role"]["value"] for n in nodes if n["role"]["value"] in ("button", "link", "searchbox", "textbox", "combobox", "image", "img", "table")
                         and not n.get("name", {}).get("value")]
             self.assertEqual(nameless, [], view)
         self.assertEqual(self.browser.evaluate("document.getElementById('summary').getAttribute('aria-live')"), "polite")

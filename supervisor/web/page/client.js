@@ -62,17 +62,18 @@ export class Client {
     return this.request(`/api/${path}`, {method: 'POST', headers: this.headers({'Content-Type': 'application/json'}), body: JSON.stringify(parameters)});
   }
 
-  /** Calls on(type, data) for each event, for ever; connects again by itself. An EventSource could not send the token. */
-  async listen(on) {
+  /** Calls on(type, data) for each event, until the signal; connects again by itself. An EventSource could not send the token. */
+  async listen(on, path = '/api/events', signal = null) {
     let pause = 500;
-    for (;;) {
+    while (!signal?.aborted) {
       try {
-        const response = await fetch('/api/events', {credentials: 'omit', cache: 'no-store', headers: this.headers()});
+        const response = await fetch(path, {credentials: 'omit', cache: 'no-store', headers: this.headers(), signal});
         if (response.ok) {
           pause = 500;
           await this.read(response.body.getReader(), on);
         }
       } catch { /* connects again */ }
+      if (signal?.aborted) return;
       on('closed', {});
       await new Promise(resolve => setTimeout(resolve, pause));
       pause = Math.min(pause * 2, 8000);

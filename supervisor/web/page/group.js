@@ -250,7 +250,7 @@ export function groupView(app, name) {
       h('div', {class: 'headline'}, h('h1', {}, key ?? groupName), state, buttons), description, problem,
       charts && h('section', {class: 'tiles', 'aria-label': 'Charts'}, Object.values(charts).map(t => t.node)),
       h('section', {class: 'card pad', 'aria-label': 'Numbers'}, details), limitsCard, placesCard,
-      h('p', {class: 'links'}, h('a', {href: `${link('jobs', name)}`}, 'Jobs'), ' · ', h('a', {href: link('dead-letters', name)}, 'Dead letters'), ' · ',
+      h('p', {class: 'links'}, h('a', {href: `${link('jobs', name)}`}, 'Jobs'), ' · ', h('a', {href: link('timeline', groupName)}, 'Timeline'), ' · ', h('a', {href: link('dead-letters', name)}, 'Dead letters'), ' · ',
         h('a', {href: link('deaths', name)}, 'Deaths'), ' · ', h('a', {href: link('log', name)}, 'Output')),
       h('section', {class: 'card', 'aria-label': 'Workers and cells'}, h('div', {class: 'bar-title'}, listTitle, pages.node), list)),
     async tick() {

@@ -14,6 +14,7 @@ import {eventsView} from './event.js';
 import {schedulesView, scheduleView} from './schedule.js';
 import {endedView} from './ended.js';
 import {limitsView} from './limit.js';
+import {timelineView} from './timeline.js';
 
 const EVENTS_KEPT = 1000;
 const find = id => document.getElementById(id);
@@ -21,6 +22,7 @@ const find = id => document.getElementById(id);
 const VIEWS = {
   '': groupsView, group: groupView, worker: workerView, log: logView, jobs: jobsView, job: jobView, deaths: deathsView,
   'dead-letters': lettersView, events: eventsView, schedules: schedulesView, schedule: scheduleView, history: endedView, limits: limitsView,
+  timeline: timelineView,
 };
 /** The entry of the navigation that a view belongs to. */
 const ENTRIES = {'': 'groups', group: 'groups', worker: 'groups', log: 'groups', job: 'jobs', schedule: 'schedules'};
