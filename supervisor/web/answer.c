@@ -267,6 +267,7 @@ enum MHD_Result answer_error(struct MHD_Connection *connection, const struct var
     FILE(limit, "limit.js", "/limit.js", SCRIPT)                                                   \
     FILE(schedule, "schedule.js", "/schedule.js", SCRIPT)                                          \
     FILE(ended, "ended.js", "/ended.js", SCRIPT)                                                   \
+    FILE(stack, "stack.js", "/stack.js", SCRIPT)                                                   \
     FILE(tree, "tree.js", "/tree.js", SCRIPT)                                                      \
     FILE(timeline, "timeline.js", "/timeline.js", SCRIPT)
 #define SCRIPT "text/javascript; charset=utf-8"

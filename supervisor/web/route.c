@@ -211,6 +211,8 @@ static const struct route routes[] = {
     LOOK("/api/death-places", SUPERVISOR "CountDeaths", NULL, TEXT("target")),
     LOOK("/api/past-events", SUPERVISOR "Watch", view_events, TEXT("target") PAGE),
     LOOK("/api/log", SUPERVISOR "GetLog", NULL, TEXT("target") TEXT("job")),
+    LOOK("/api/stack", SUPERVISOR "GetStack", NULL, TEXT("target") TEXT("job")),
+    LOOK("/api/profile", SUPERVISOR "Profile", NULL, TEXT("target") TEXT("job") NUMBER("for_usec")),
     LOOK("/api/jobs", JOBS "List", NULL, TEXT("group") TEXT("state") FLAG("ended") PAGE),
     LOOK("/api/job", JOBS "Get", NULL, TEXT("id")),
     LOOK("/api/ended-jobs", JOBS "History", NULL,

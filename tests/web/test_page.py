@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from browser import PROGRAM, Browser  # noqa: E402
-from troupe import ACTOR, TROUPE_EXEC, Bell, Supervisor  # noqa: E402
+from troupe import ACTOR, BUILD, SANITIZED, TROUPE_EXEC, Bell, Supervisor, helper  # noqa: E402
 from web_client import TOKEN, Web  # noqa: E402
 
 EVIL = "<img src=x onerror=document.title='evil'><script>document.title='evil'</script>"
@@ -282,6 +282,39 @@ class Page(unittest.TestCase):
         self.supervisor.do("work", "crash", id="bad")
         self.browser.until("document.querySelector('canvas').ariaLabel.includes('0 attempts and 1 death')")
         self.fine()
+
+    @unittest.skipUnless(os.path.exists(os.path.join(BUILD, "troupe-trace")), "needs libdw")
+    @unittest.skipIf(SANITIZED, "the sanitizer's processes are too large to be traced")
+    def test_X7_stacks_and_a_flame_graph_of_a_running_worker_are_shown_on_request(self):
+        self.start(groups={"crasher": f"[Group]\nExecStart={helper('workers/crasher')}\n"})
+        self.supervisor.create("crasher", "loop", id="the-job")
+        self.supervisor.until(lambda: "planted_loop" in str(self.supervisor.call("GetStack", job="the-job")))
+        for view in "worker/crasher/0", "job/the-job":
+            self.go(view)
+            self.press("Stacks")
+            self.says("planted_loop")
+            self.press("Profile for 3 s")
+            self.browser.until("!document.querySelector('.flame').hidden")
+            self.assertIn("planted_loop", self.browser.evaluate("document.querySelector('.flame').ariaLabel"))
+            titles = self.browser.evaluate("[...document.querySelectorAll('.frame span')].map(e => e.title)")
+            self.assertRegex(titles[0], r"^all \(\d+ samples?, 100.0 %\)$")
+            self.assertTrue(any(title.startswith("planted_loop (") for title in titles), titles)
+            for scheme in ("light", "dark"):
+                self.browser.scheme(scheme)
+                self.assertEqual(self.browser.evaluate(FAINT), [], f"{view} {scheme}")
+        self.fine()
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to be another user")
+    def test_X7_stacks_are_only_for_those_who_may_read_contents(self):
+        self.supervisor = Supervisor(self, {"work": WORK})
+        self.supervisor.start()
+        self.web = Web(self, self.supervisor.socket_path, user=65534, group=65534, extra_groups=[])
+        self.browser = Browser(self)
+        self.go("worker/work/0")
+        for button in "Stacks", "Profile for 3 s":
+            self.press(button)
+            self.says("Stacks are only for users who may read contents")
+        self.assertEqual([self.web.status(f"/api/{path}?target=work/0") for path in ("stack", "profile")], [403, 403])
 
     def test_X7_a_timeline_of_a_thousand_workers_draws_the_rows_that_are_seen(self):
         fake = FakeSupervisor(self, 1000)

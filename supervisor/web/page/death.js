@@ -8,7 +8,7 @@ const frame = ({function: name, offset, file, line, module}) =>
     `  ${name || `(no symbol at ${offset})`}${file ? `, ${file}:${line ?? ''}` : module ? `, ${module}` : ''}`;
 
 /** All threads of a report, as text. */
-const stack = threads =>
+export const threadsText = threads =>
     threads.map(({name, thread, state, frames}) => [`${name} (${thread})${state === 'crashed' ? ', crashed' : ''}:`, ...frames.map(frame)].join('\n')).join('\n');
 
 /** How many deaths were the same. */
@@ -55,7 +55,7 @@ export function deathItem(death) {
           death.stack?.length > 0 &&
               [
                   h('h4', {}, 'Stacks'),
-                  h('pre', {tabindex : '0', 'aria-label' : 'Stacks'}, stack(death.stack))
+                  h('pre', {tabindex : '0', 'aria-label' : 'Stacks'}, threadsText(death.stack))
               ],
           death.state &&
               [

@@ -3,6 +3,7 @@
 
 import {h, become, sync, svg, setText, setState, show, stateMark, table, row, facts} from './element.js';
 import {parentsTree} from './tree.js';
+import {stackCard} from './stack.js';
 import {number, span, since, cause, payload, link, clock, moment, ago} from './format.js';
 
 const LIVE = ['queued', 'running', 'backoff', 'delayed', 'pending'];
@@ -135,6 +136,7 @@ export function jobView(app, id) {
   const parents = parentsTree(app);
   const state = stateMark('');
   const cancel = h('button', {type: 'button', class: 'danger', hidden: true, onclick: () => app.change('cancel', {id}, `Cancel the job ${id}?`)}, 'Cancel …');
+  const stacks = stackCard(app, {job: id});
   const bar = h('div');
   const steps = h('ol', {class: 'steps'});
   const details = h('div');
@@ -144,6 +146,7 @@ export function jobView(app, id) {
 
   function draw(job) {
     setState(state, job.state);
+    show(stacks, job.state === 'running');
     show(cancel, app.mayChange && !job.ended_at && !job.cancel_requested);
     const list = stepsOf(job);
     become(bar, lifeBar(list, job.ended_at ?? Math.max(Date.now() * 1000, list.at(-1).at)));
@@ -172,7 +175,7 @@ export function jobView(app, id) {
     title: id,
     node: h('div', {}, h('nav', {class: 'crumbs', 'aria-label': 'Path'}, h('a', {href: '#/jobs'}, 'Jobs')),
             h('div', {class: 'headline'}, h('h1', {class: 'id'}, id), state, h('div', {class: 'actions'}, cancel)),
-            h('section', {class: 'card pad'}, h('h2', {}, 'Life'), bar, steps), h('section', {class: 'card pad', 'aria-label': 'Numbers'}, details), parents.node, items.node, contents),
+            h('section', {class: 'card pad'}, h('h2', {}, 'Life'), bar, steps), h('section', {class: 'card pad', 'aria-label': 'Numbers'}, details), parents.node, stacks, items.node, contents),
     close: items.close,
     async tick() {
       if (ended) return;

@@ -9,12 +9,10 @@ const BARS_MAX = 20000;
 const ROWS_MAX = 5000;
 const LANES_MAX = 8;
 const PAGE = 200;
-
 const ROW = 18;
 const AXIS = 22;
 const SPAN_MIN = 1e3;
 const SPAN_BEGIN = 60e6;
-
 const order = new Intl.Collator('en', {numeric: true}).compare;
 
 /** Rows with bars. Bounded: older bars go first. */
@@ -236,7 +234,6 @@ export function timelineView(app, target = '') {
   const note = h('p', {class: 'muted', hidden: true});
   const counts = summaryTable();
   const abort = new AbortController();
-  const scheme = matchMedia('(prefers-color-scheme: dark)');
   let [length, fixedEnd] = [SPAN_BEGIN, null]; // null: the end is now
   let pending = []; // events until it is known what ran before them; null: it is
   let lostAt = 0;
@@ -247,7 +244,7 @@ export function timelineView(app, target = '') {
   let pointer = null; // where the mouse is: bars move below it
 
   const now = () => Math.max(Date.now() * 1000, timeline.latest);
-  const window_ = () => {
+  const visibleTime = () => {
     const at = now();
     const to = fixedEnd ?? at;
     return {now: at, from: to - length, to, top: scroller.scrollTop};
@@ -266,7 +263,7 @@ export function timelineView(app, target = '') {
     const height = Math.min(total, Math.max(200, innerHeight * 0.65));
     scroller.style.height = canvas.style.height = `${height}px`;
     spacer.style.height = `${total - height}px`;
-    const shown = window_();
+    const shown = visibleTime();
     const drawn = paint(canvas, timeline, shown);
     counts.update(drawn.bars, at);
     setAttribute(canvas, 'aria-label', `Timeline of ${plural(timeline.rows.size, 'worker')} from ${clock(shown.from, true)} to ${clock(shown.to, true)}, ${
@@ -329,7 +326,7 @@ export function timelineView(app, target = '') {
   // ---- zoom, drag and tooltip
 
   function move(newLength, anchor) {
-    const shown = window_();
+    const shown = visibleTime();
     newLength = Math.min(KEPT_USEC, Math.max(SPAN_MIN, newLength));
     const end = anchor + (shown.to - anchor) * newLength / length;
     length = newLength;
@@ -340,10 +337,10 @@ export function timelineView(app, target = '') {
     fixedEnd = end >= at - length / 100 ? null : Math.max(end, at - KEPT_USEC);
     later();
   }
-  const zoom = factor => move(length * factor, window_().to);
+  const zoom = factor => move(length * factor, visibleTime().to);
   const live = () => place(Infinity);
   const timeAt = x => {
-    const {from, to} = window_();
+    const {from, to} = visibleTime();
     const left = gutter(canvas.clientWidth);
     return from + (x - left) / (canvas.clientWidth - left) * (to - from);
   };
@@ -378,7 +375,7 @@ export function timelineView(app, target = '') {
   }, {passive: false});
   canvas.addEventListener('pointerdown', event => {
     canvas.setPointerCapture(event.pointerId);
-    drag = {x: event.clientX, y: event.clientY, end: window_().to, top: scroller.scrollTop, far: false};
+    drag = {x: event.clientX, y: event.clientY, end: visibleTime().to, top: scroller.scrollTop, far: false};
   });
   canvas.addEventListener('pointermove', event => {
     if (drag) {
@@ -404,7 +401,7 @@ export function timelineView(app, target = '') {
   });
   canvas.addEventListener('keydown', event => {
     const keys = {
-      '+': () => zoom(0.5), '-': () => zoom(2), Home: live, ArrowLeft: () => place(window_().to - length / 10), ArrowRight: () => place(window_().to + length / 10),
+      '+': () => zoom(0.5), '-': () => zoom(2), Home: live, ArrowLeft: () => place(visibleTime().to - length / 10), ArrowRight: () => place(visibleTime().to + length / 10),
       ArrowUp: () => { scroller.scrollTop -= ROW; }, ArrowDown: () => { scroller.scrollTop += ROW; },
     };
     if (!Object.hasOwn(keys, event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -412,8 +409,6 @@ export function timelineView(app, target = '') {
     keys[event.key]();
   });
   scroller.addEventListener('scroll', later);
-  window.addEventListener('resize', later);
-  scheme.addEventListener('change', later);
 
   return {
     title: target ? `Timeline of ${target}` : 'Timeline',
@@ -424,11 +419,7 @@ export function timelineView(app, target = '') {
           h('button', {type: 'button', onclick: live}, 'Now'))),
       note, h('section', {class: 'card'}, scroller), h('section', {class: 'card'}, counts.node), tip),
     onEvent: later,
-    close() {
-      abort.abort();
-      window.removeEventListener('resize', later);
-      scheme.removeEventListener('change', later);
-    },
+    close: () => abort.abort(),
     tick: later,
   };
 }

@@ -3,6 +3,7 @@
 
 import {h, become, sync, setText, setState, show, stateMark, table, row, facts} from './element.js';
 import {number, since, ago, cause, payload, link, moment} from './format.js';
+import {stackCard} from './stack.js';
 
 const COLUMNS = [
   {title: 'Worker', class: 'name'}, {title: 'State'}, {title: 'Since', class: 'number'}, {title: 'Job'}, {title: 'Jobs done', class: 'number'},
@@ -67,7 +68,7 @@ export function workerView(app, name) {
     node: h('div', {},
       h('nav', {class: 'crumbs', 'aria-label': 'Path'}, h('a', {href: '#/'}, 'Groups'), ' / ', h('a', {href: link('group', group)}, group)),
       h('div', {class: 'headline'}, h('h1', {}, name), state, h('div', {class: 'actions'}, restart)),
-      h('section', {class: 'card pad', 'aria-label': 'Numbers'}, details), publishedCard,
+      h('section', {class: 'card pad', 'aria-label': 'Numbers'}, details), publishedCard, stackCard(app, {target: name}),
       h('section', {class: 'card pad'}, h('h2', {}, 'Last output'), outputNote, output)),
     async tick() {
       const reply = await app.client.get('status', {target: name, limit: 200});
