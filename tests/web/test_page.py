@@ -59,6 +59,7 @@ class FakeSupervisor:
         now = int(time.time() * 1e6)
         workers = [{"name": f"many/{n}", "slot": n, "generation": 1, "state": ("busy", "idle", "backoff")[n % 3], "pid": 1000 + n, "since_at": now,
                     "restarts": 0, "job": f"job-{n}", "job_since_at": now, "jobs_done": n, "recycled": 0} for n in range(n_workers)]
+        del workers[0]["job_since_at"]  # its worker has the job, but has not begun it
         counters = ("queued", "queue_bytes", "running", "waiting", "senders", "results", "results_bytes", "succeeded", "rejected", "cancelled", "dead",
                     "retries", "refused", "deaths")
         self.group = {"name": "many", "description": "", "type": "actor", "state": "running", "size": n_workers, "workers": workers,
@@ -237,14 +238,14 @@ class Page(unittest.TestCase):
         self.start(groups={"work": WORK})
         bell = Bell(self.supervisor, "go")
         self.supervisor.create("work", f"wait {bell.path}", id="early")
-        self.supervisor.until(lambda: self.supervisor.call("Get", id="early")["job"].get("worker"))
+        self.supervisor.until(lambda: self.supervisor.job("early").get("worker"))
         self.go("timeline")
         self.browser.until("document.querySelector('canvas').ariaLabel.includes('2 workers')")
         self.supervisor.do("work", "echo", id="good")
         self.supervisor.do("work", "crash", id="bad")
         self.browser.until("document.querySelector('canvas').ariaLabel.includes('3 attempts and 1 death')")
         self.assertEqual(self.attempts(), {"dead": "1", "running": "1", "succeeded": "1"})
-        worker = self.supervisor.call("Get", id="early")["job"]["worker"]
+        worker = self.supervisor.job("early")["worker"]
         self.point(1 + int(worker[-1]))
         self.browser.until("document.querySelector('.tip').innerText.startsWith('early\\n')")
         self.assertIn(worker, self.browser.evaluate("document.querySelector('.tip').innerText"))
@@ -288,7 +289,7 @@ class Page(unittest.TestCase):
     def test_X7_stacks_and_a_flame_graph_of_a_running_worker_are_shown_on_request(self):
         self.start(groups={"crasher": f"[Group]\nExecStart={helper('workers/crasher')}\n"})
         self.supervisor.create("crasher", "loop", id="the-job")
-        self.supervisor.until(lambda: "planted_loop" in str(self.supervisor.call("GetStack", job="the-job")))
+        self.supervisor.until(lambda: "planted_loop" in str(self.supervisor.call("GetStack", target="crasher/0")))
         for view in "worker/crasher/0", "job/the-job":
             self.go(view)
             self.press("Stacks")
@@ -325,6 +326,7 @@ class Page(unittest.TestCase):
         self.browser.until("document.querySelector('canvas')?.ariaLabel.includes('of 1\u202f000 workers')")
         # 334 of them work; names of workers and of the group are drawn only in rows that are seen.
         self.assertIn("running", self.attempts())
+        self.assertNotIn("NaN", self.browser.text())
         self.browser.evaluate("""{
             window.most = window.names = window.draws = window.frames = 0;
             const {fillText, clearRect} = CanvasRenderingContext2D.prototype;

@@ -283,7 +283,7 @@ export function timelineView(app, target = '') {
     for (const worker of workers ?? []) {
       const row = timeline.row(group, worker.name);
       if (row) row.kept = true;
-      if (!worker.job || refused) continue;
+      if (!worker.job_since_at || refused) continue; // an event will say that it begins
       running.add(worker.job);
       timeline.begin(group, worker.name, worker.job, worker.job_since_at);
     }
