@@ -120,6 +120,22 @@ class Record(TestCase):
             self.assertEqual(bar["ts"] == 0, begin)
         self.assertEqual(max(event["args"]["running"] for event in trace["traceEvents"] if event["ph"] == "C"), 2)
 
+    def test_X5_a_job_that_its_worker_had_not_begun_at_the_beginning_is_not_cut(self):
+        s = self.started({"mail": actor()})
+        pid = s.worker("mail/0")["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            job = s.create("mail", "echo done")
+            s.until(lambda: s.worker("mail/0").get("job") == job)
+            self.assertNotIn("job_since_at", s.worker("mail/0"))
+            recording = Recording(self, s)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        s.wait_job(job)
+        trace, _ = recording.stop()
+        [bar] = bars(trace, job=job)
+        self.assertEqual(("cut_before_usec" in bar["args"], bar["args"].get("attempt")), (False, 1), bar)
+
     def test_X5_a_lost_connection_is_said_and_what_runs_on_is_in_the_file(self):
         s = self.started({"mail": actor(2)})
         recording = Recording(self, s)

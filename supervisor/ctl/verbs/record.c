@@ -129,7 +129,8 @@ static void take_workers(struct timeline *timeline, const char *group, const jso
         const char *job = field_text(worker, "job");
 
         timeline_add_row(timeline, &place);
-        if (*job == '\0')
+        /* It may have a job that it has not begun. */
+        if (!field_has(worker, "job_since_at"))
             continue;
         json_object_set_new(running, job, json_true());
         timeline_open(timeline, &place, job, "job", field_usec(worker, "job_since_at"),
