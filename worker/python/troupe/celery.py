@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Runs the tasks of Celery in supervised processes: worker_pool = "troupe.celery:Pool"."""
+import bisect
 import collections
 import contextlib
 import functools
@@ -111,10 +112,10 @@ def info_of(error: BaseException) -> ExceptionInfo:
 
 class Task:
     """What Celery expects of a task that it has given to a pool."""
-    __slots__ = "__weakref__", "callbacks", "timeout", "packed", "pid", "begun", "ended_by", "held"
+    __slots__ = "__weakref__", "callbacks", "timeout", "hold", "packed", "pid", "begun", "ended_by", "held"
 
-    def __init__(self, callbacks: dict[str, Any], timeout: float | None) -> None:
-        self.callbacks, self.timeout = callbacks, timeout
+    def __init__(self, callbacks: dict[str, Any], timeout: float | None, hold: Callable[[], None]) -> None:
+        self.callbacks, self.timeout, self.hold = callbacks, timeout, hold
         self.packed = b""
         self.pid: int | None = None
         self.begun = 0.0
@@ -134,6 +135,7 @@ class Task:
     def terminate(self, number: int) -> None:
         self.ended_by = number
         if self.pid is not None:
+            self.hold()
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
@@ -227,7 +229,7 @@ class Pool(BasePool):  # type: ignore[misc]
 
     def on_apply(self, target: Callable[..., Any], args: Any = (), kwargs: Any = None, soft_timeout: float | None = None,
                  timeout: float | None = None, **callbacks: Any) -> Task:
-        task = Task(callbacks, timeout or self.options.get("timeout") or None)
+        task = Task(callbacks, timeout or self.options.get("timeout") or None, self._hold)
         soft_timeout = soft_timeout or self.options.get("soft_timeout") or None
         with self._lock:
             self._n = number = self._n + 1
@@ -285,18 +287,24 @@ class Pool(BasePool):  # type: ignore[misc]
         self._looks = False
         self._take()
 
-    def _take_back(self) -> None:
-        """Takes tasks back that no worker has, as they may have to wait for long."""
+    def _take_back(self, n: int) -> None:
+        """Takes back at most n tasks that no worker has, as they may have to wait for long: the last first, so that none
+        begins before an earlier one."""
         self._stuck_at, self._short = 0, False
-        for number in [number for number, task in self._sent.items() if task.pid is None]:
-            with contextlib.suppress(BlockingIOError):  # it waits where it is
+        for number in [number for number, task in self._sent.items() if task.pid is None][::-1][:max(n, 0)]:
+            with contextlib.suppress(OSError):  # it waits where it is
                 self._client.withdraw(self._prefix + str(number))
+
+    def _hold(self) -> None:
+        """Called before a process is killed: tasks that were sent ahead may have been revoked since, and would begin."""
+        with self._lock:
+            self._take_back(len(self._sent))
 
     def flush(self) -> None:
         """The connection to the broker is closed: it delivers again what has not begun."""
         with self._lock:
             self._forgotten.update(number for number, task in self._sent.items() if task.pid is None)
-            self._take_back()
+            self._take_back(len(self._sent))
             while self._waiting:
                 self._drop(self._waiting.popleft())
 
@@ -314,7 +322,7 @@ class Pool(BasePool):  # type: ignore[misc]
                 if reason := self._starts.look():
                     raise RuntimeError(f"a worker process ended before it was ready: {reason}")
                 if 0 < self._stuck_at <= time.monotonic():
-                    self._take_back()
+                    self._take_back(len(self._sent) - self.limit)
                 self._send()
             except (OSError, RuntimeError) as error:
                 self._break(error)
@@ -351,7 +359,7 @@ class Pool(BasePool):  # type: ignore[misc]
             self._drop(number)
         else:
             task.held = True
-            self._waiting.appendleft(number)
+            self._waiting.insert(bisect.bisect(self._waiting, number), number)  # they begin in their order
         self._forgotten.discard(number)
 
     def _end(self, number: int, value: Any, error: BaseException | None) -> None:
