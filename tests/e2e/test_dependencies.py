@@ -200,6 +200,21 @@ class Dependencies(Ties):
                 s.wait_job(child)
                 self.assertEqual(s.group(group)["queue_bytes"], 0)
 
+    def test_Q9_the_bytes_of_a_cancelled_child_whose_worker_died_in_a_crash_are_counted_once(self):
+        s = self.supervisor({"kept": ini(ACTOR, Jobs={"Durable": "yes"}, Worker={"TimeoutStopSec": "1h"})}, state=True)
+        s.start()
+        parent = s.create("kept", "echo")
+        s.wait_job(parent)
+        child, _ = s.busy("kept", after=parent, condition="end")
+        s.call("Cancel", id=child)
+        worker = s.worker("kept/0")["pid"]
+        os.kill(s.supervisor_pid, signal.SIGSTOP)
+        os.kill(worker, signal.SIGKILL)
+        s.crash()
+        s.until_restored()
+        self.assertEqual(s.wait_job(child)["state"], "cancelled")
+        s.until(lambda: s.group("kept")["queue_bytes"] == 0)
+
     def test_Q9_an_upgrade_without_memory_for_what_a_job_waits_for_is_refused(self):
         s = self.supervisor({"actor": actor(2)})
         fault = Path(s.path("fault"))

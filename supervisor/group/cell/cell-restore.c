@@ -281,6 +281,8 @@ int cell_complete_ties(struct cell *cell, struct job *job, const struct job_row 
 
     if (!is_ending(job))
         job_count(&cell->counts, JOBS_BYTES, (int64_t)(job_bytes(job) - before));
+    else if (job->rare)
+        job->rare->ties_bytes = 0; /* its bytes do not count any more */
     return r;
 }
 
