@@ -314,14 +314,14 @@ CASES = {
         {"tab": """\
              HOME=/srv/app
              ODD="a\x01 b"
-             @daily cat%Good morning,%%it is 100\\% "ready".
+             @daily cat%Good morning,%%it is 100\\% "ready".%END-OF-INPUT
              """}, ["tab", "--user", "nobody"], 0,
         {"cat.group": r"""
              User=nobody
              WorkingDirectory=/srv/app
              Environment=HOME=/srv/app
              Environment='ODD=a\x01 b'
-             ExecStart=exec /bin/sh -c "{\ncat\n} <<'END-OF-INPUT'\nGood morning,\n\nit is 100%% \"ready\".\nEND-OF-INPUT\n"
+             ExecStart=exec /bin/sh -c "{\ncat\n} <<'END-OF-INPUT-'\nGood morning,\n\nit is 100%% \"ready\".\nEND-OF-INPUT\nEND-OF-INPUT-\n"
              MaxRetries=0
              """,
          "cat.schedule": "OnCalendar=@daily\nCatchUp=none\n"}),
@@ -765,7 +765,7 @@ class Started(Import):
 
     def test_input_of_a_command_of_cron_arrives(self):
         s = self.start(self.imported("cron: input"))
-        self.assertEqual(self.slot(s, "cat"), 'Good morning,\n\nit is 100% "ready".\n')
+        self.assertEqual(self.slot(s, "cat"), 'Good morning,\n\nit is 100% "ready".\nEND-OF-INPUT\n')
 
     def test_variables_of_a_unit_are_expanded(self):
         self.program("prepare", 'for word; do echo "<$word>"; done')

@@ -138,12 +138,15 @@ static const char *command_line(const struct crontab *tab, const char *command, 
     struct import *import = tab->unit.import;
     const size_t size = strlen(command);
 
-    if (input)
-        command =
-            import_text(import, "{\n%s\n} <<'END-OF-INPUT'\n%s\nEND-OF-INPUT\n", command, input);
-    else if (*command == '/' &&
-             strspn(command, BLANK "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs"
-                                   "tuvwxyz0123456789_-./:=,@+") == size)
+    if (input) {
+        const char *word = "END-OF-INPUT";
+
+        while (*word != '\0' && strstr(input, word)) /* empty: out of memory */
+            word = import_text(import, "%s-", word);
+        command = import_text(import, "{\n%s\n} <<'%s'\n%s\n%s\n", command, word, input, word);
+    } else if (*command == '/' &&
+               strspn(command, BLANK "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs"
+                                     "tuvwxyz0123456789_-./:=,@+") == size)
         return command;
     return import_shell(import, variable(tab, "SHELL", "/bin/sh"), command);
 }
