@@ -29,6 +29,17 @@ static size_t on_answer(const char *data, size_t one, size_t size, void *userdat
     return size;
 }
 
+/* Trailers have no limit of libcurl's own. Anything but `size` ends the transfer. */
+static size_t on_header(const char *data, size_t one, size_t size, void *userdata)
+{
+    struct exporter *exporter = userdata;
+
+    (void)data;
+    (void)one;
+    exporter->header_bytes += size;
+    return exporter->header_bytes <= ANSWER_MAX ? size : 0;
+}
+
 int exporter_init(struct exporter *exporter, const struct collector *collector)
 {
     *exporter = (struct exporter){.collector = collector, .send_at = USEC_INFINITY};
@@ -45,6 +56,8 @@ int exporter_init(struct exporter *exporter, const struct collector *collector)
     (void)curl_easy_setopt(exporter->request, CURLOPT_USERAGENT, "troupe-otlp/" TROUPE_VERSION);
     (void)curl_easy_setopt(exporter->request, CURLOPT_WRITEFUNCTION, on_answer);
     (void)curl_easy_setopt(exporter->request, CURLOPT_WRITEDATA, exporter);
+    (void)curl_easy_setopt(exporter->request, CURLOPT_HEADERFUNCTION, on_header);
+    (void)curl_easy_setopt(exporter->request, CURLOPT_HEADERDATA, exporter);
     return 0;
 }
 
@@ -184,7 +197,7 @@ static void begin(struct exporter *exporter, usec_t now)
         fail(exporter, 0, now, "out of memory");
         return;
     }
-    exporter->answer.size = 0;
+    exporter->answer.size = exporter->header_bytes = 0;
     (void)curl_easy_setopt(exporter->request, CURLOPT_POSTFIELDSIZE_LARGE,
                            (curl_off_t)exporter->body.size);
     (void)curl_easy_setopt(exporter->request, CURLOPT_POSTFIELDS, exporter->body.bytes);

@@ -21,6 +21,7 @@ struct exporter {
     unsigned first, n, n_sent; /* a ring; the first n_sent are being exported */
     size_t bytes;
     struct buffer body, answer;
+    size_t header_bytes;        /* of the answer */
     usec_t send_at;             /* when the next batch is due; USEC_INFINITY = there is none */
     usec_t pause;               /* after the last failure; 0 = it was none */
     bool stopping;              /* there is no other attempt */

@@ -168,6 +168,7 @@ class Misbehaving(Case):
         s.collector.answers += [(503, {"Retry-After": "3600"}, b"")] * 2
         s.do("actor", "echo", traceparent=PARENT)
         s.collector.next_request()
+        s.until(lambda: "trying again" in s.otlp.log())
         s.otlp.stop()  # which makes a last attempt
         self.assertIn("3 spans are dropped, 3 since the start", s.otlp.log())
         self.assertEqual(len(s.collector.requests), 2)
