@@ -7,12 +7,11 @@
 #include "shared/base/log.h"
 #include "shared/base/service-manager.h"
 #include "shared/base/standard.h"
+#include "supervisor/caller/end-signals.h"
 #include "supervisor/otlp/event-source.h"
 #include "supervisor/otlp/job-spans.h"
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/signalfd.h>
 
 #define STATUS_USAGE 2
 #define SOCKET       "/run/troupe/troupe.sock"
@@ -42,21 +41,6 @@ struct program {
     struct job_spans spans;
     struct event_source source;
 };
-
-/* Returns a descriptor that becomes readable when the program must end, or -errno. */
-static int catch_signals(void)
-{
-    sigset_t signals;
-    int fd;
-
-    (void)signal(SIGPIPE, SIG_IGN);
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    (void)sigprocmask(SIG_BLOCK, &signals, NULL);
-    fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    return fd < 0 ? -errno : fd;
-}
 
 static void take_event(void *userdata, const json_t *event)
 {
@@ -107,7 +91,7 @@ static void finish(struct program *program)
 static int run(struct program *program)
 {
     struct service_manager manager = SERVICE_MANAGER_NULL;
-    _cleanup_close_ int signals = catch_signals();
+    _cleanup_close_ int signals = end_signals_open();
 
     if (signals < 0)
         return EXIT_FAILURE;

@@ -9,14 +9,13 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "shared/base/standard.h"
+#include "supervisor/caller/end-signals.h"
 #include "supervisor/web/exchange.h"
 #include "supervisor/web/options.h"
 #include "supervisor/web/visitor.h"
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
 
 #define STATUS_USAGE 2
@@ -138,21 +137,6 @@ static int read_token(const struct options *options, struct token *ret)
     return r;
 }
 
-/* Returns a descriptor that becomes readable when the program must end, or -errno. */
-static int catch_signals(void)
-{
-    sigset_t signals;
-    int fd;
-
-    (void)signal(SIGPIPE, SIG_IGN);
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    (void)sigprocmask(SIG_BLOCK, &signals, NULL);
-    fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    return fd < 0 ? -errno : fd;
-}
-
 static void wait_for(struct poller *poller)
 {
     struct timespec left = usec_to_timespec(clock_left(poller->deadline));
@@ -200,7 +184,7 @@ static int serve(const struct options *options, struct site *site)
 {
     struct server server;
     int fds[OPTIONS_LISTEN_MAX];
-    _cleanup_close_ int signals = catch_signals();
+    _cleanup_close_ int signals = end_signals_open();
     int n = signals < 0 ? signals : listen_open(options, fds);
 
     if (n < 0 || server_init(&server, site, fds, n) < 0)
