@@ -244,7 +244,7 @@ static bool has_room_for_profile(const struct tracer *tracer, uid_t uid)
     return n < PROFILES_MAX && n_of_user < PROFILES_PER_USER_MAX;
 }
 
-/* What a new process reports goes to its beginning. */
+/* A new process writes its report at the beginning of the file. */
 int trace_open_output(void)
 {
     _cleanup_close_ int fd = memfd_create("troupe-trace", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -256,7 +256,7 @@ int trace_open_output(void)
     return TAKE_FD(fd);
 }
 
-/* Of the worker's sandbox, only the capabilities: troupe-trace confines itself. */
+/* Takes only the capabilities from the worker's sandbox: troupe-trace confines itself. */
 static struct sandbox trace_sandbox(const struct config_group *config, uint64_t more)
 {
     const bool ordinary = (config->user || config->group_name) && config->uid != 0;

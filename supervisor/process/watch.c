@@ -59,7 +59,7 @@ static void watch_free(struct watch *watch, const char *missing)
     if (watch->gate_fd > 0)
         (void)eventfd_write(watch->gate_fd, 1);
     close_fd(watch->gate_fd);
-    close_fd(watch->fd); /* without that, it ends as well */
+    close_fd(watch->fd); /* the watcher ends when this is closed */
     close_fd(watch->output_fd);
     list_unlink(&watch->link);
     free(watch);
@@ -185,7 +185,7 @@ static bool take_notice(struct watch *watch, const struct watch_notice *notice)
     }
 }
 
-/* What it tells further waits for the next turn. */
+/* Further notices of the watcher wait for the next turn. */
 static void read_notices(struct watch *watch)
 {
     struct watch_notice notice;

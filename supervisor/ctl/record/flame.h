@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* What the innermost function of a stack seems to call if its thread waits. */
+/* A frame of this name ends a stack whose thread waits. */
 #define FLAME_WAITS "(waits)"
 
 /* Writes a line for each stack: thread and functions, outermost first, with semicolons between, and

@@ -365,7 +365,7 @@ int verb_record(struct invocation *invocation)
         timeline_init(&recorder.timeline, file.file, clock_realtime());
         interrupt_catch();
         status = reconnect_run(invocation, USEC_INFINITY, record_once, &recorder);
-        /* What was recorded counts, also if the supervisor has not come back. */
+        /* A recording that has begun is kept, even if the supervisor has not come back. */
         if (recorder.begun && status == EXIT_UNREACHABLE)
             status = EXIT_OK;
         r = finish(&recorder);

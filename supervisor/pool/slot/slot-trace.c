@@ -156,7 +156,7 @@ bool slot_trace_first(struct slot *slot, void (*then)(struct slot *slot))
     return true;
 }
 
-/* ---- crashes that a watcher tells of ---- */
+/* ---- crashes that a watcher reports ---- */
 
 static void on_crash_released(void *userdata)
 {
