@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * Probes for tracers such as bpftrace: user statically-defined tracing (USDT). Each is one nop in
- * the code, and an ELF note that says where it is and where its arguments are. A tracer replaces
- * the nop by a breakpoint while it looks. Without <sys/sdt.h> (systemtap-sdt-dev) at build time
- * there are none.
+ * Probes for tracers such as bpftrace: user statically-defined tracing (USDT). Each is a nop in the
+ * code, a counter of the tracers that listen, and an ELF note that says where these and the
+ * arguments are. A tracer replaces the nop by a breakpoint and lets the kernel count it. Arguments
+ * are evaluated only while a tracer listens. Without <sys/sdt.h> (systemtap-sdt-dev) at build time
+ * there are none. A name stands in one place of the code, where its counter is defined.
  *
  *     job_accepted    JOB  priority
  *     job_started     JOB  worker  microseconds since it was accepted
@@ -24,12 +25,19 @@
 #if defined(__has_include)
 #if __has_include(<sys/sdt.h>)
 #define SDT_USE_VARIADIC
+#define _SDT_HAS_SEMAPHORES 1
 #include <sys/sdt.h>
 #endif
 #endif
 
 #ifdef STAP_PROBEV
-#define PROBE(name, ...) STAP_PROBEV(troupe, name, __VA_ARGS__)
+#define PROBE(name, ...)                                                                           \
+    do {                                                                                           \
+        static volatile unsigned short troupe_##name##_semaphore __asm__(                          \
+            "troupe_" #name "_semaphore") __attribute__((section(".probes"), used));               \
+        if (__builtin_expect(troupe_##name##_semaphore != 0, 0))                                   \
+            STAP_PROBEV(troupe, name, __VA_ARGS__);                                                \
+    } while (0)
 #else
 #define PROBE(name, ...) ((void)0)
 #endif
