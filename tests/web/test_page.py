@@ -459,6 +459,24 @@ class Page(unittest.TestCase):
                 self.assertEqual(self.browser.evaluate("document.body.innerText.includes('Resize …')"), resizable)
         self.fine()
 
+    def test_E1_workers_wanted_and_up_waiting_time_and_pressure_are_charts(self):
+        self.supervisor = FakeSupervisor(self, 3)
+        group = self.supervisor.group
+        self.web = Web(self, self.supervisor.path)
+        self.browser = Browser(self)
+        drawn = "[...document.querySelectorAll('.tile')].filter(e => e.offsetParent).map(e => e.innerText.split('\\n')[0] + ' ' + [...e.querySelectorAll('.dashed, .marks')].filter(p => p.getAttribute('d')).length)"
+        self.go("group/many")
+        self.says("Jobs running")
+        self.assertEqual(self.browser.evaluate(drawn), ["Jobs per second 0", "Jobs waiting 0", "Jobs running 0"])
+        group.update(size_min=1, size_max=8, wanted=8, up=3, held="pressure", pressure="cpu", pressure_usec=180000, queued=2,
+                     oldest_queued_at=int(time.time() * 1e6) - 5000000)
+        self.says("8 wanted (dashed), held by CPU pressure, 180 ms/s")
+        self.browser.until(f"{drawn}.includes('Workers 2') && {drawn}.includes('Longest wait 0')")
+        self.browser.until("[...document.querySelectorAll('.tile')].some(e => /^Longest wait\\n[5-9][.]/.test(e.innerText))")
+        group.update(held="share", pool_max=6)
+        self.says("held by its share of PoolMax=6")
+        self.fine()
+
     def test_M5_a_screen_reader_gets_names_and_roles(self):
         self.start()
         self.supervisor.wait_job(self.supervisor.create("work", "complain a line\ncrash", id="the-job"))

@@ -15,23 +15,27 @@ function points(values, maximum) {
   return values.map((value, i) => `${(first + i * step).toFixed(1)},${(HEIGHT - 4 - value / maximum * (HEIGHT - 10)).toFixed(1)}`);
 }
 
-/** A line with the area below it; update(values) draws it, from 0 to the largest value or `floor`. */
+/** A line with the area below it; update() draws it, from 0 to the largest value. other: values of a dashed line on the same scale; marked: where a bar above the line is. */
 export function line(className = '') {
   const area = svg('path', {class: 'area'});
-  const stroke = svg('path', {class: 'stroke', 'vector-effect': 'non-scaling-stroke'});
+  const path = kind => svg('path', {class: kind, 'vector-effect': 'non-scaling-stroke'});
+  const [stroke, dashes, marks] = [path('stroke'), path('stroke dashed'), path('stroke marks')];
   const node = svg('svg', {class: `chart ${className}`, viewBox: `0 0 1000 ${HEIGHT}`, preserveAspectRatio: 'none',
-                           'aria-hidden': 'true', focusable: 'false'}, area, stroke);
+                           'aria-hidden': 'true', focusable: 'false'}, area, marks, dashes, stroke);
   return {
     node,
-    update(values, floor = 1) {
+    update(values, {other = [], marked = []} = {}) {
       if (values.length < 2) {
-        setAttribute(area, 'd', '');
-        setAttribute(stroke, 'd', '');
+        for (const part of [area, stroke, dashes, marks]) setAttribute(part, 'd', '');
         return;
       }
-      const line = points(values, Math.max(floor, ...values));
+      const maximum = Math.max(1, ...values, ...other);
+      const line = points(values, maximum);
+      const top = points(marked.map(() => maximum), maximum);
       setAttribute(stroke, 'd', `M${line.join('L')}`);
       setAttribute(area, 'd', `M${line[0].split(',')[0]},${HEIGHT}L${line.join('L')}L1000,${HEIGHT}Z`);
+      setAttribute(dashes, 'd', other.length > 1 ? `M${points(other, maximum).join('L')}` : '');
+      setAttribute(marks, 'd', top.map((point, i) => i > 0 && marked[i] ? `M${top[i - 1]}L${point}` : '').join(''));
     },
   };
 }

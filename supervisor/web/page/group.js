@@ -202,6 +202,7 @@ function groupFacts(group, cell) {
 /** Why a pool whose size follows its work does not have as many workers as are wanted. */
 function heldBy(of) {
   if (of.held === 'pressure') return `${{cpu: 'CPU', io: 'I/O'}[of.pressure] ?? of.pressure} pressure, ${span(of.pressure_usec)}/s`;
+  if (of.held === 'share') return `its share of PoolMax=${of.pool_max}`;
   return of.held === 'starting' ? 'workers that are not up yet' : 'Size=';
 }
 
@@ -211,7 +212,7 @@ export function groupView(app, name) {
   const state = stateMark('');
   const description = h('p', {class: 'muted'});
   const problem = h('p', {class: 'problem', hidden: true});
-  const charts = key ? null : {rate: tile('Jobs per second'), waiting: tile('Jobs waiting'), running: tile('Jobs running')};
+  const charts = key ? null : {rate: tile('Jobs per second'), waiting: tile('Jobs waiting'), running: tile('Jobs running'), workers: tile('Workers'), wait: tile('Longest wait')};
   const details = h('div');
   const buttons = h('div');
   const limits = limitsTable('Limits');
@@ -235,8 +236,18 @@ export function groupView(app, name) {
     pages.update(total);
   }
 
-  function updateCharts() {
+  function updateCharts(group) {
     const track = app.history.of(groupName);
+    const elastic = group.wanted !== undefined; // its size follows the work, and it has no cells
+    show(charts.workers.node, elastic);
+    show(charts.wait.node, elastic);
+    if (elastic) {
+      setText(charts.workers.value, `${number(group.up)} up`);
+      setText(charts.workers.note, `${number(group.wanted)} wanted (dashed)${group.held ? `, held by ${heldBy(group)}` : ''}`);
+      charts.workers.chart.update(track.up.values, {other: track.wanted.values, marked: track.pressed.values});
+      setText(charts.wait.value, span(track.wait.last ?? 0));
+      charts.wait.chart.update(track.wait.values);
+    }
     for (const [tileName, series, format] of [['rate', track.rate, rate], ['waiting', track.queue, number], ['running', track.busy, number]]) {
       setText(charts[tileName].value, format(series.last ?? 0));
       charts[tileName].chart.update(series.values);
@@ -263,7 +274,7 @@ export function groupView(app, name) {
       setText(problem, key ? '' : trouble(group) ?? '');
       show(problem, !key && trouble(group) !== null);
       become(details, groupFacts(group, cell));
-      if (charts) updateCharts();
+      if (charts) updateCharts(group);
       limits.update(group.limits ?? []);
       show(limitsCard, (group.limits ?? []).length > 0);
       const same = group.deaths > 0 ? (await app.client.get('death-places', {target: name})).places : [];

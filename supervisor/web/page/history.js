@@ -18,13 +18,17 @@ class Series {
 
 const ended = group => group.succeeded + group.rejected + group.cancelled + group.dead;
 
-/** Rates of jobs that end and of those that die, and the length of the queue. */
+/** Rates of jobs that end and of those that die, the length of the queue, and the size of an elastic pool. */
 class Track {
   constructor() {
     this.rate = new Series();
     this.dead = new Series();
     this.queue = new Series();
     this.busy = new Series();
+    this.up = new Series();
+    this.wanted = new Series();
+    this.pressed = new Series();
+    this.wait = new Series();
   }
   add(group, now) {
     const n = ended(group);
@@ -36,6 +40,12 @@ class Track {
     }
     this.queue.push(group.queued + group.waiting);
     this.busy.push(group.running);
+    if (group.wanted !== undefined) {
+      this.up.push(group.up);
+      this.wanted.push(group.wanted);
+      this.pressed.push(group.held === 'pressure');
+      this.wait.push(group.queued > 0 && group.oldest_queued_at ? Math.max(0, Date.now() * 1000 - group.oldest_queued_at) : 0);
+    }
     [this.at, this.ended, this.died] = [now, n, group.dead];
   }
 }
@@ -43,7 +53,7 @@ class Track {
 /** The group at the beginning of that second. */
 function before(group, samples, second) {
   const sample = samples.find(sample => sample.second >= second);
-  if (!sample) return group;
+  if (!sample) return {...group, wanted: undefined};
   return {name: group.name, succeeded: sample.ended - sample.dead, rejected: 0, cancelled: 0, dead: sample.dead, queued: sample.waiting, waiting: 0, running: sample.running};
 }
 
