@@ -477,6 +477,21 @@ class Page(unittest.TestCase):
         self.says("held by its share of PoolMax=6")
         self.fine()
 
+    def test_W1_a_template_shows_what_it_is_and_what_it_saves(self):
+        mode = tempfile.NamedTemporaryFile("w", encoding="ascii")
+        self.addCleanup(mode.close)
+        print("socket", file=mode, flush=True)
+        warm = f"[Group]\nExecStart={helper('workers/warm')}\n[Pool]\nTemplate=slot\n"
+        self.start(groups={"warm": warm, "cold": f"{warm}[Group]\nEnvironment=WARM={mode.name}\n"})
+        self.supervisor.wait_event("template.ready", "warm")
+        os.kill(self.supervisor.worker("warm/0")["pid"], signal.SIGKILL)
+        self.go("worker/warm/0")
+        self.says(f"ready, process {self.supervisor.worker('warm/0')['template']['pid']}")
+        self.says(" by fork")
+        self.go("worker/cold/0")
+        self.says("unsafe, as it cannot be forked: descriptor")
+        self.fine()
+
     def test_M5_a_screen_reader_gets_names_and_roles(self):
         self.start()
         self.supervisor.wait_job(self.supervisor.create("work", "complain a line\ncrash", id="the-job"))

@@ -2,7 +2,7 @@
 // Workers: the table of a group's workers, one of them, and their output.
 
 import {h, become, sync, setText, setState, show, stateMark, table, row, facts} from './element.js';
-import {number, since, ago, cause, payload, link, moment} from './format.js';
+import {number, since, ago, cause, payload, link, moment, span} from './format.js';
 import {stackCard} from './stack.js';
 
 const COLUMNS = [
@@ -11,6 +11,12 @@ const COLUMNS = [
 ];
 
 export const identity = worker => `${worker.name}:${worker.generation}:${worker.replacement ?? ''}`;
+
+/** What a worker's template does, and how long starts take without and with it. */
+function template(of) {
+  const times = [of.exec_usec && `${span(of.exec_usec)} to start by exec`, of.fork_usec && `${span(of.fork_usec)} by fork`].filter(Boolean);
+  return `${of.state}${of.pid ? `, process ${of.pid}` : ''}${of.reason ? `, as it ${of.reason}` : ''}${times.length ? `; ${times.join(', ')}` : ''}`;
+}
 
 export function workersTable() {
   const workers = table('Workers', COLUMNS);
@@ -79,7 +85,7 @@ export function workerView(app, name) {
         ['Process', worker.pid && `${worker.pid} (number ${worker.generation})`], ['In this state for', since(worker.since_at)],
         ['Job', worker.job && h('a', {class: 'id', href: link('job', worker.job)}, worker.job)], ['Busy with it for', since(worker.job_since_at)],
         ['Status', worker.status], ['Jobs done', number(worker.jobs_done)], ['Restarts', number(worker.restarts)], ['Recycled', number(worker.recycled)],
-        ['Failures in a row', worker.failures], ['Starts again at', worker.restart_at && moment(worker.restart_at)],
+        ['Template', worker.template && template(worker.template)], ['Failures in a row', worker.failures], ['Starts again at', worker.restart_at && moment(worker.restart_at)],
         ['Last death', worker.last_death && `${worker.last_death.detail}${worker.last_death.top ? `, in ${worker.last_death.top}` : ''}, ${ago(worker.last_death.at)}`]));
       show(publishedCard, Boolean(worker.published));
       setText(published, worker.published ? payload(worker.published) : '');
