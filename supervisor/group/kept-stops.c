@@ -93,7 +93,13 @@ static int apply(struct store_task *task, struct database *database)
     return stop_rows_scan(database, note, stops);
 }
 
-/* Changes since then were added to the store later: they are applied after this. */
+static void take(struct kept_stops *stops, struct kept_stop *stop)
+{
+    list_unlink(&stop->link);
+    list_push_back(&stops->names, &stop->link);
+}
+
+/* A stop may have been written, and known, before this was read. */
 static void on_read(struct store_task *task, int result)
 {
     struct kept_stops *stops = list_entry(task, struct kept_stops, reading);
@@ -101,10 +107,9 @@ static void on_read(struct store_task *task, int result)
     stops->is_reading = false;
     if (result == 0) {
         stops->read = true;
-        list_for_each_safe (node, &stops->fresh) {
-            list_unlink(node);
-            list_push_back(&stops->names, node);
-        }
+        list_for_each_safe (node, &stops->fresh)
+            if (!find(stops, stop_of(node)->name))
+                take(stops, stop_of(node));
     } else if (result != -ECANCELED) {
         log_error("which groups stay stopped cannot be read from disk: %s", strerror(-result));
     }

@@ -278,6 +278,12 @@ class KeptStops(Services):
                 happens()
                 s.wait_for(lambda: self.state(s, name + "/0") == "idle")
 
+    def test_a_start_ends_one_whose_store_was_opened_for_it(self):
+        s = self.kept()
+        s.wait_event("store.open")
+        s.ctl("start", "--wait", "a", check=True)
+        self.assertNotIn("stays_stopped", s.group("a"))
+
     def test_a_restart_on_request_ends_it(self):
         s = self.kept()
         s.ctl("restart", "--wait", "a", check=True)
