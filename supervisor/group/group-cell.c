@@ -81,17 +81,6 @@ static void group_begin_cell(struct group *group, struct cell *cell)
     cell_watch_idle(cell);
 }
 
-/* Without memory, no submitter is counted as the reason. */
-static void note_maker(struct cell *cell, const struct cell_request *request)
-{
-    struct submitters *submitters = &cell->group->submitters;
-
-    if (request->bounded)
-        cell->maker = submitter_get(submitters, request->submitter_uid);
-    if (cell->maker)
-        cell->maker->n_cells++;
-}
-
 static int group_submit_to_keyed(struct group *group, const struct cell_request *request,
                                  struct job **ret)
 {
@@ -112,7 +101,8 @@ static int group_submit_to_keyed(struct group *group, const struct cell_request 
         cell_table_remove(&group->cells, cell);
         cell_free(cell);
     } else if (made) {
-        note_maker(cell, request);
+        if (request->bounded)
+            submitters_set_maker(&cell->submitters, request->submitter_uid);
         group_begin_cell(group, cell);
     } else if (r != 0) {
         cell_watch_idle(cell);

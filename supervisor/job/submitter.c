@@ -31,6 +31,8 @@ void submitters_deinit(struct submitters *submitters)
         free(submitter);
     }
     index_deinit(&submitters->by_uid);
+    if (submitters->maker)
+        submitters->maker->n_cells--;
 }
 
 struct submitter *submitter_find(const struct submitters *submitters, uid_t uid)
@@ -93,8 +95,17 @@ void submitter_charge(struct submitter *submitter, struct job *job)
     count(job, job->state, true);
 }
 
+void submitters_set_maker(struct submitters *submitters, uid_t uid)
+{
+    submitters->maker = submitter_get(submitters->parent, uid);
+    if (submitters->maker)
+        submitters->maker->n_cells++;
+}
+
 static struct submitter *get_adopted(struct submitters *submitters, uid_t uid)
 {
+    if (uid != 0 && !submitters->maker && list_empty(&submitters->all))
+        submitters_set_maker(submitters, uid);
     return uid == 0 ? NULL : submitter_get(submitters, uid);
 }
 

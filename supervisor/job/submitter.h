@@ -26,7 +26,7 @@ struct submitter {
     struct submitter *parent;      /* of the cell's: that of the group; NULL = this is it */
     struct submitter_jobs waiting; /* jobs queued, delayed, pending, or between attempts */
     struct submitter_jobs running;
-    uint64_t n_cells; /* of the group's: that exist because of the user */
+    uint64_t n_cells; /* of the group's: those of which it is the maker */
 };
 
 /* The submitters of a group or a cell. */
@@ -34,6 +34,7 @@ struct submitters {
     struct index by_uid;
     struct list all; /* struct submitter.link */
     struct submitters *parent;
+    struct submitter *maker; /* of the group: because of whom the cell exists; NULL = another */
 };
 
 /* `parent`: of the cell's: those of its group; NULL = these are the group's. */
@@ -47,6 +48,10 @@ struct submitter *submitter_find(const struct submitters *submitters, uid_t uid)
 struct submitter *submitter_get(struct submitters *submitters, uid_t uid);
 
 /* The other functions take the submitters of the job's cell. */
+
+/* The cell was made for a job of the user. Without memory, it counts as made for another. After a
+ * start, the first user of whom the cell has a job is the maker. */
+void submitters_set_maker(struct submitters *submitters, uid_t uid);
 
 /* Counts a new job. */
 void submitter_charge(struct submitter *submitter, struct job *job);

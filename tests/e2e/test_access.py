@@ -456,6 +456,21 @@ class Submitters(TestCase):
             s.create("mail", "echo", **later)
         go.ring()
 
+    def test_Q17_a_submitter_has_used_its_share_of_the_cells_after_a_restart(self):
+        later = {"delay_usec": 10**12}
+        s = self.supervisor({"mail": ini(ACTOR, Group={"SubmitUser": SUBMITTER_NAME}, Pool={"Cells": "by-key", "CellsMax": 4},
+                                         Jobs={"Durable": "yes"})}, state=True).start()
+        with user(SUBMITTER_ID):
+            for key in "ab":
+                s.create("mail", "echo", key=key, **later)
+        for end in lambda: (s.stop(), s.start()), s.crash, lambda: self.refused("Restarting", s.call, "Upgrade"):
+            end()
+            s.until(lambda: s.group("mail")["waiting"] == 2)
+            with user(SUBMITTER_ID):
+                self.refused("TooManyCells", s.create, "mail", "echo", key="c", **later)
+        for key in "cd":
+            s.create("mail", "echo", key=key, **later)
+
     def test_Q17_a_submitter_may_do_nothing_else(self):
         s = self.begin()
         go = Bell(s, "go")

@@ -488,8 +488,6 @@ struct cell *cell_free(struct cell *cell)
     cell_backlog_leave(cell);
     cell_turn_away(cell);
     submitters_deinit(&cell->submitters);
-    if (cell->maker)
-        cell->maker->n_cells--;
     limits_leave(&cell->group->limits, cell);
     timer_disarm(cell_timers(cell), &cell->idle_timer);
     timer_disarm(cell_timers(cell), &cell->size_timer);

@@ -88,7 +88,6 @@ struct cell {
     uint64_t n_called;
     uint64_t called_bytes; /* their payloads */
     struct submitters submitters;
-    struct submitter *maker; /* of the group: for whose job it was made; NULL = another's */
     enum cell_pause pause;
     const char *closed;        /* why no job is accepted or retried; NULL = open */
     struct kept_state *kept;   /* for the next supervisor; NULL = nothing is kept */
