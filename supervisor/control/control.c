@@ -26,9 +26,10 @@
 #include <unistd.h>
 
 #define ACCEPTS_PER_TURN 16
-/* How long all clients together may take to read their last answers, while everything else waits.
- */
-#define DRAIN_MAX (200 * USEC_PER_MSEC)
+/* How long all clients together may take to read their last answers. Before a restart, everything
+ * else waits for them. */
+#define DRAIN_RESTART (200 * USEC_PER_MSEC)
+#define DRAIN_STOP    (2 * USEC_PER_SEC)
 /* The pause in accepting when no descriptor or memory is left. */
 #define ACCEPT_PAUSE (100 * USEC_PER_MSEC)
 
@@ -229,7 +230,7 @@ void control_drain(struct control *control, bool restarting)
     list_for_each (node, &control->clients) {
         client_bid_farewell(client_of(node, link), restarting ? "Restarting" : "Stopping");
     }
-    end = usec_add(clock_now(), DRAIN_MAX);
+    end = usec_add(clock_now(), restarting ? DRAIN_RESTART : DRAIN_STOP);
     list_for_each (node, &control->clients) {
         client_drain(client_of(node, link), end);
     }
