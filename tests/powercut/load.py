@@ -77,8 +77,8 @@ class Client(threading.Thread):
             job.options["id"] = job.id = "chosen-" + job.text
         return job, {"group": self.load.group, "payload": text(job.payload), "options": job.options}
 
-    def submit(self, method, parameters):
-        """None if the job is refused because the store does not work. Returns when it works again."""
+    def call(self, method, parameters):
+        """None if the call is refused because the store does not work. Returns when it works again."""
         try:
             return self.varlink.call(method, **parameters)
         except VarlinkError as error:
@@ -92,18 +92,19 @@ class Client(threading.Thread):
 
     def create(self):
         job, parameters = self.new_job(list(KINDS))
-        reply = self.submit("Create", parameters)
+        reply = self.call("Create", parameters)
         if not reply:
             return
         job.id = reply["id"]
         job.created = self.load.position()
         self.own.append(job)
-        job.shown = self.varlink.call("Get", id=job.id)["job"]
+        found = self.call("Get", {"id": job.id})
+        job.shown = found and found["job"]
 
     def do(self):
         self.release_workers()
         job, parameters = self.new_job([name for name, kind in KINDS.items() if kind.worker_ends])
-        reply = self.submit("Do", parameters)
+        reply = self.call("Do", parameters)
         if reply:
             self.note_end(job, reply["job"])
 

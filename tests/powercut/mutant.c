@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void begin(struct database *database);
+static int try_begin(struct database *database);
 static int commit_later(struct database *database);
 
-#define database_begin  begin
-#define database_commit commit_later
+#define database_try_begin try_begin
+#define database_commit    commit_later
 #include "supervisor/store/store-thread.c"
-#undef database_begin
+#undef database_try_begin
 #undef database_commit
 
 static struct {
@@ -54,14 +54,14 @@ static void prepare(struct database *database)
     (void)sqlite3_update_hook(database->handle, on_change, NULL);
 }
 
-static void begin(struct database *database)
+static int try_begin(struct database *database)
 {
     if (!mutant.prepared)
         prepare(database);
     if (mutant.open)
         (void)database_commit(database);
     mutant.open = mutant.has_that = false;
-    database_begin(database);
+    return database_try_begin(database);
 }
 
 static int commit_later(struct database *database)

@@ -85,7 +85,7 @@ class BadDisk(TestCase):
             self.refused("StoreFailed", s.create, "kept", "echo no")
             s.wait_event("store.failed")
             may_end.ring()
-            s.wait_for(lambda: s.group("kept")["running"] == 0)
+            s.until(lambda: s.group("kept")["running"] == 0)  # no event tells of it
             self.assertEqual(s.do("plain", "echo fine")["state"], "succeeded")
             self.refused("StoreFailed", s.create, "kept", "echo no")
             waiter.send("Get", {"id": id})
