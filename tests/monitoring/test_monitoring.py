@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from prometheus import ALERTS, PROGRAM, PROMTOOL, Prometheus  # noqa: E402
 from test_cells import keyed  # noqa: E402
 from test_metrics import Chaos, tough  # noqa: E402
-from troupe import TOP, limit  # noqa: E402
+from troupe import ACTOR, TOP, ini, limit  # noqa: E402
 from web_client import Web  # noqa: E402
 
 DEBIANS = "/etc/prometheus/prometheus.yml"
@@ -63,8 +63,10 @@ class Rules(unittest.TestCase):
 @unittest.skipUnless(PROGRAM and PROMTOOL, "Prometheus is missing (package prometheus)")
 class Scraped(Chaos):
     def monitored(self):
-        """A supervisor with groups of all kinds, its page, and a Prometheus that has begun to scrape that."""
-        s = self.supervisor({"tough": tough(3), "mail": keyed(), "kept": tough(1, Durable="yes")})
+        """A supervisor with groups of all kinds, a limit, a schedule, its page, and a Prometheus that has begun to scrape that."""
+        s = self.supervisor({"tough": tough(3), "mail": keyed(), "kept": tough(1, Durable="yes"), "limited": ini(ACTOR, Limits={"Uses": "mail"})})
+        s.write("mail.limit", "[Limit]\nRunning=1\n")
+        s.write("nightly.schedule", "[Schedule]\nOnCalendar=02:00\n[Job]\nGroup=kept\n")
         s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
         s.start()
         s.wait_for(lambda: "store_problem" not in s.group("kept"))
