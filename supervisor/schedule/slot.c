@@ -71,6 +71,7 @@ static const struct {
     [SLOT_CAUSE_STORE_FAILED] = {NULL, CELL_E_STORE_FAILED},
     [SLOT_CAUSE_FILE] = {NULL, CELL_E_BAD_FILE},
     [SLOT_CAUSE_LOST] = {"its job was lost if it had not run", 0},
+    [SLOT_CAUSE_TAKEN] = {NULL, CELL_E_TAKEN},
 };
 
 const char *slot_cause_to_string(enum slot_cause cause)
@@ -83,6 +84,8 @@ enum slot_cause slot_cause_of(int refusal)
 {
     if (refusal == CELL_E_NO_KEY)
         return SLOT_CAUSE_KEY;
+    if (refusal == CELL_E_EXISTING) /* the slot has no job of its own */
+        return SLOT_CAUSE_TAKEN;
     for (size_t i = 0; refusal > 0 && i < ELEMENTS(CAUSES); i++)
         if (CAUSES[i].refusal == refusal)
             return (enum slot_cause)i;

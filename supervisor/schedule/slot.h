@@ -55,6 +55,7 @@ enum slot_cause {
     SLOT_CAUSE_STORE_FAILED,
     SLOT_CAUSE_FILE,
     SLOT_CAUSE_LOST, /* everything ended at once while it was being fired */
+    SLOT_CAUSE_TAKEN,
     _SLOT_N_CAUSES,
 };
 /* A clause; NULL = none is needed. Static. */

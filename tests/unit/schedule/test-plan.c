@@ -440,6 +440,21 @@ TEST(a_refused_slot_has_a_reason)
     ck_assert_str_eq(counts(), "1 0 0 0 1");
 }
 
+TEST(a_slot_whose_key_another_job_holds_is_refused_and_says_so)
+{
+    group->config->unique = CONFIG_UNIQUE_PAYLOAD;
+    begin(HOURLY "Overlap=allow\n");
+    at(MIDNIGHT);
+    for (unsigned conflict = PROTOCOL_CONFLICT_EXISTING; conflict <= PROTOCOL_CONFLICT_REJECT;
+         conflict++) {
+        group->config->on_conflict = conflict - 1;
+        at(clock_shows + HOUR);
+        ck_assert_int_eq(last(0).outcome, SLOT_REFUSED);
+        ck_assert_str_eq(slot_cause_to_string(last(0).cause),
+                         "another live job has the same unique key");
+    }
+}
+
 TEST(a_slot_without_a_group_is_refused)
 {
     begin(HOURLY);
