@@ -480,6 +480,7 @@ int reload_apply(struct parts *parts, struct config **config, struct config *loa
                              &changes->removed);
     if (r == 0)
         r = each_group(loaded, parts, reload_take_group, changes);
+    limit_table_forget_unused(&parts->limits);
     if (r == 0)
         r = reload_take_exchanges(parts, loaded, changes);
     if (r == 0)

@@ -3,6 +3,7 @@
 /* Follows the state of all groups: readiness, status line, removed groups. */
 
 #include "supervisor/event/event-id.h"
+#include "supervisor/group/cell/limit-table.h"
 #include "supervisor/group/group-fault.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/order.h"
@@ -146,6 +147,7 @@ static void reap_groups(struct supervisor *supervisor)
         leaves_rows = leaves_rows || (group->config->durable && !group_is_undescribed(group));
         registry_remove(registry, group);
         group_free(group);
+        limit_table_forget_unused(&supervisor->parts.limits);
     }
     if (leaves_rows)
         supervisor_scan_store(supervisor);

@@ -458,6 +458,7 @@ class Limits(Case):
         for name in "a", "b":
             s.write(f"{name}.group", ini(ACTOR, Pool={"Size": 4}))
         self.assertEqual(s.call("Reload")["removed"], ["shared.limit"])
+        self.assertEqual(s.call("GetLimits")["limits"], [])
         go.ring()
         s.wait_job(first)
 

@@ -315,12 +315,12 @@ int limit_table_reserve(struct limit_table *table, const struct config_group *co
 }
 
 /* A limit that groups in removal still use keeps its bounds. */
-static int drop_missing(struct limit_table *table, const struct config *config,
+static int note_missing(struct limit_table *table, const struct config *config,
                         config_strv *removed)
 {
     int r = 0;
 
-    list_for_each_safe (node, &table->limits) {
+    list_for_each (node, &table->limits) {
         struct named_limit *limit = limit_of(node);
 
         if (config_find_file(config, CONFIG_LIMIT, limit->name))
@@ -328,10 +328,18 @@ static int drop_missing(struct limit_table *table, const struct config *config,
         if (limit->described && r == 0)
             r = strv_append_file(removed, limit->name, CONFIG_LIMIT_SUFFIX);
         limit->described = false;
-        if (list_empty(&limit->limit.uses))
-            free_limit(limit);
     }
     return r;
+}
+
+void limit_table_forget_unused(struct limit_table *table)
+{
+    list_for_each_safe (node, &table->limits) {
+        struct named_limit *limit = limit_of(node);
+
+        if (!limit->described && list_empty(&limit->limit.uses))
+            free_limit(limit);
+    }
 }
 
 static bool bounds_equal(const struct config_bounds *a, const struct config_bounds *b)
@@ -361,7 +369,7 @@ static int take(struct limit_table *table, const struct config_limit *config, co
 int limit_table_take(struct limit_table *table, const struct config *config, config_strv *added,
                      config_strv *changed, config_strv *removed)
 {
-    int r = drop_missing(table, config, removed);
+    int r = note_missing(table, config, removed);
 
     for (size_t i = 0; r == 0 && i < config->files[CONFIG_LIMIT].n; i++)
         r = take(table, config->files[CONFIG_LIMIT].all[i], added, changed);

@@ -16,7 +16,7 @@
 
 struct loop;
 
-/* It is freed once no file describes it and no group uses it. */
+/* Freed by limit_table_forget_unused(). */
 struct named_limit {
     struct limit limit;
     struct list link;          /* in limit_table.limits */
@@ -60,6 +60,8 @@ void limit_table_deinit(struct limit_table *table);
  * wanted). Returns 0 or -ENOMEM. */
 int limit_table_take(struct limit_table *table, const struct config *config, config_strv *added,
                      config_strv *changed, config_strv *removed);
+/* Frees the limits that no file describes any more and no group uses. */
+void limit_table_forget_unused(struct limit_table *table);
 /* Makes the limits that the group is to use, if no file describes them: such a limit holds all
  * jobs. Returns 0 or -ENOMEM. */
 int limit_table_reserve(struct limit_table *table, const struct config_group *config);
