@@ -360,6 +360,17 @@ class History(Case):
         s.until(lambda: self.found(s) == ["after", "late", "before"])
         s.ctl("upgrade", check=True)
 
+    def test_Q14_searches_that_were_ended_for_an_upgrade_are_answered_if_it_is_refused(self):
+        with self.hanging() as s:
+            calls = [s.connect() for _ in range(3)]
+            calls[0].send(JOBS + "History", {})
+            calls[1].send(JOBS + "Get", {"id": "unknown"})
+            calls[2].send(JOBS + "PurgeHistory", {"group": "past"})
+            self.refused("NotUpgraded", s.call, "Upgrade")
+        for call in calls:
+            self.refused("Restarting", call.reply)
+        self.assertEqual(self.found(s), ["late", "before"])
+
     def test_Q14_a_stop_waits_for_a_slow_history_and_answers(self):
         with self.hanging() as s:
             s.terminate()

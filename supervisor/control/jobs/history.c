@@ -129,7 +129,8 @@ static void free_call(struct request *request)
     history_call_free(&past->call);
 }
 
-/* The request frees the call when it ends. If the supervisor ends, it answers open calls itself. */
+/* The request frees the call when it ends. A supervisor that stops answers open calls itself. One
+ * that was to be upgraded, and had the call ended for that, may go on. */
 static void on_done(struct history_call *call)
 {
     struct past_call *past = list_entry(call, struct past_call, call);
@@ -146,6 +147,8 @@ static void on_done(struct history_call *call)
     request->drop = free_call;
     if (call->error != -ECANCELED)
         (void)request_answer_in_turn(request, answer_in_turn, past);
+    else if (request->context->state != CONTROL_STOPPING)
+        request_fail(request, "Restarting");
 }
 
 static void drop(struct request *request)
