@@ -810,6 +810,7 @@ class Refusals(Import):
         self.refused("e4.timer", "[Timer]\nOnCalendar=Mon-Fry 10:00\n", "2: OnCalendar: column 5: the weekday must be Mon to Sun")
         self.refused("e3.timer", "[Timer]\nUnit=e3.target\n", "Unit=e3.target is no service")
         self.refused("f.service", "[Service]\nUser=nobody\n", "no ExecStart= in [Service]")
+        self.refused("f.conf", "[program:x]\nuser=nobody\ncommand=/bin/a %\n", "3: an expression with % is unknown")
         self.refused("g@.service", "[Service]\nExecStart=/bin/a\n", "a template: name an instance, such as g@NAME.service")
         self.refused("h", "# nothing\n", "no program and no command to import")
         Path(self.path("i")).write_bytes(b"0 0 * * * x\n0 0 * * * \xff\n")
@@ -842,6 +843,14 @@ class Refusals(Import):
         ended = self.run_import("x.service", "x.timer")
         self.assertEqual((ended.returncode, re.findall(r"^# ---- (.*) ----$", ended.stdout, re.M)), (0, ["x.group", "x.schedule"]))
         self.assertIn("\nNice=1\n", ended.stdout)
+
+    def test_units_whose_names_begin_alike_are_different_groups(self):
+        for name, after in ("x.y", "z.timer z.service"), ("x", "z.service"), ("z", ""):
+            self.write(f"{name}.service", f"[Unit]\nAfter={after}\n[Service]\nUser=nobody\nExecStart=/bin/{name}\n")
+        self.write("z.timer", "[Timer]\nOnCalendar=daily\n")
+        ended = self.run_import("x.y.service", "x.service", "z.timer")
+        self.assertEqual(re.findall(r"^# ---- (.*) ----$", ended.stdout, re.M), ["x.y.group", "x.group", "z.group", "z.schedule"])
+        self.assertEqual(re.findall(r"^After=.*$", ended.stdout, re.M), 2 * ["After=z"])
 
     def test_each_workaround_of_the_manual_is_in_the_comments(self):
         source = Path(TOP, "supervisor/config/troupe.group.5").read_text(encoding="utf-8")

@@ -123,7 +123,7 @@ static const char *expand_text(const struct import_unit *unit, const struct impo
     struct buffer expanded = BUFFER_NULL;
     bool known = true;
 
-    for (const char *end; *text != '\0' && known; text = end) {
+    for (const char *end; known && *text != '\0'; text = end) {
         char name[64] = "";
         unsigned width = 0;
         const char *value;
@@ -250,11 +250,12 @@ static void set_exit_codes(struct import_unit *unit, const struct import_setting
  * pauses. */
 static void set_retries(struct import_unit *unit, const struct import_setting *setting)
 {
-    const int room = 36 + atoi(import_value(unit, setting->section, "startsecs", "1"));
+    const unsigned long room =
+        36 + strtoul(import_value(unit, setting->section, "startsecs", "1"), NULL, 10);
 
     import_set(unit, setting, "StartLimitBurst", setting->value);
     import_set(unit, setting, "StartLimitIntervalSec",
-               import_text(unit->import, "%d", (1 + atoi(setting->value)) * room));
+               import_text(unit->import, "%lu", (1 + strtoul(setting->value, NULL, 10)) * room));
 }
 
 /* clang-format off */

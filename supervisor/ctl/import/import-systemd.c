@@ -320,7 +320,16 @@ static void convert_pause(struct import_unit *unit, const struct import_setting 
                import_value(unit, NULL, "RestartMaxDelaySec", setting->value));
 }
 
-/* Units that become groups are named in After=; targets have been reached when trouped starts. */
+/* Whether two names of units are equal but for their suffixes. */
+static bool is_same_stem(const char *a, const char *b)
+{
+    const size_t size = (size_t)(strrchr(a, '.') - a);
+
+    return (size_t)(strrchr(b, '.') - b) == size && strncmp(a, b, size) == 0;
+}
+
+/* Services that become groups are named in After=; targets have been reached when trouped starts.
+ */
 static void convert_dependency(struct import_unit *unit, const struct import_setting *setting)
 {
     const struct operands *operands = systemd_unit_of(unit)->operands;
@@ -330,10 +339,11 @@ static void convert_dependency(struct import_unit *unit, const struct import_set
     char name[256];
 
     for (int n; sscanf(value, " %255s%n", name, &n) == 1; value += n) {
+        const bool is_service = config_ends_with(name, SERVICE);
         bool own = false;
 
-        for (size_t i = 0; i < operands->n; i++)
-            own = own || strcmp(basename(operands->paths[i]), name) == 0;
+        for (size_t i = 0; is_service && i < operands->n; i++)
+            own = own || is_same_stem(basename(operands->paths[i]), name);
         others =
             others || (own ? !import_matches("After Wants", setting->key)
                            : !config_ends_with(name, ".target") || strstr(name, "network-online"));
@@ -444,10 +454,9 @@ static void add_service(struct systemd_unit *unit, struct systemd_unit *timer)
 /* Whether an operand before this one has imported it: a service, or its timer. */
 static bool is_imported(const char *const *paths, size_t i)
 {
-    const size_t stem = (size_t)(strrchr(paths[i], '.') - paths[i]) + 1;
     size_t n = 0;
 
-    while (n < i && strncmp(paths[n], paths[i], stem) != 0)
+    while (n < i && !is_same_stem(paths[n], paths[i]))
         n++;
     return n < i;
 }
