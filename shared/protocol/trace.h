@@ -12,9 +12,7 @@
 #define TRACE_FD_RELEASE 4 /* eventfd */
 #define TRACE_FD_OUTPUT  5 /* memfd of the size of struct trace_output */
 
-#define TRACE_FD_ANSWER 6 /* eventfd, for a profile: TRACE_GO_ON, or anything else */
-
-#define TRACE_GO_ON 1
+#define TRACE_FD_ANSWER 6 /* socket, for a profile: a bool for each sample, whether it counts */
 
 /* The most that a look at a process yields, or a profile. */
 #define TRACE_TEXT_MAX    65016u

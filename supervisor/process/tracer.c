@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define TRACES_MAX 8
@@ -124,14 +125,11 @@ static void on_release(void *userdata, uint32_t events)
 
 static void on_sampled(void *userdata, uint32_t events)
 {
-    struct trace *trace = userdata;
-    eventfd_t value;
-    bool counts;
+    const struct trace *trace = userdata;
+    const bool counts = trace->handler && trace->handler->sampled(trace->userdata);
 
     (void)events;
-    (void)eventfd_read(trace->release_fd, &value);
-    counts = trace->handler && trace->handler->sampled(trace->userdata);
-    (void)eventfd_write(trace->answer_fd, counts ? TRACE_GO_ON : TRACE_GO_ON + 1);
+    (void)send(trace->answer_fd, &counts, sizeof(counts), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* Returns the text, which the caller owns, or NULL with the reason. */
@@ -307,12 +305,13 @@ struct spawn_options trace_options(const struct config_group *config, uint64_t m
 }
 
 static int request(struct trace *trace, const struct process *process,
-                   const struct config_group *config, const struct memory_crash *crash)
+                   const struct config_group *config, const struct memory_crash *crash,
+                   int answer_fd)
 {
     const struct spawn_fd fds[] = {{process->pidfd, TRACE_FD_PROCESS},
                                    {trace->release_fd, TRACE_FD_RELEASE},
                                    {trace->output_fd, TRACE_FD_OUTPUT},
-                                   {trace->answer_fd, TRACE_FD_ANSWER}};
+                                   {answer_fd, TRACE_FD_ANSWER}};
     const bool profile = trace->duration > 0;
     struct spawn_rlimit limits[ELEMENTS(LIMITS)];
     struct sandbox sandbox;
@@ -342,25 +341,38 @@ static int request(struct trace *trace, const struct process *process,
     return spawner_request(&trace->context->spawner, &trace->client, &options);
 }
 
+/* Nothing can be sent back: see channel_create(). */
+static int open_answer(struct trace *trace, int *ret_theirs)
+{
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return -errno;
+    trace->answer_fd = ends[0];
+    *ret_theirs = ends[1];
+    return shutdown(ends[0], SHUT_RD) < 0 ? -errno : 0;
+}
+
 static int begin(struct trace *trace, const struct process *process,
                  const struct config_group *config, const struct memory_crash *crash)
 {
     struct loop *loop = trace->context->loop;
+    _cleanup_close_ int answer_fd = -1;
     int r;
 
     trace->output_fd = trace_open_output();
-    trace->release_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    trace->answer_fd = trace->duration > 0 ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
-    if (trace->output_fd < 0 || trace->release_fd < 0 ||
-        (trace->duration > 0 && trace->answer_fd < 0))
+    trace->release_fd = eventfd(0, EFD_CLOEXEC);
+    if (trace->output_fd < 0 || trace->release_fd < 0)
         return -EMFILE;
-    r = loop_watch_fd(loop, &trace->release_watch, trace->release_fd, POLLIN,
-                      trace->duration > 0 ? on_sampled : on_release, trace);
+    r = trace->duration > 0 ? open_answer(trace, &answer_fd) : 0;
+    if (r == 0)
+        r = loop_watch_eventfd(loop, &trace->release_watch, trace->release_fd,
+                               trace->duration > 0 ? on_sampled : on_release, trace);
     if (r < 0)
         return r;
     timer_arm(loop_timers(loop), &trace->limit,
               usec_add(loop_now(loop), TRACE_LIMIT + trace->duration));
-    return request(trace, process, config, crash);
+    return request(trace, process, config, crash, answer_fd);
 }
 
 /* Returns one that is listed, or -errno with the reason. */

@@ -56,8 +56,6 @@ static void watch_free(struct watch *watch, const char *missing)
     if (watch->pid > 0 && !watch->ended)
         spawner_kill(&watch->context->spawner, &watch->client, watch->pid);
     spawner_forget(&watch->context->spawner, &watch->client);
-    if (watch->gate_fd > 0)
-        (void)eventfd_write(watch->gate_fd, 1);
     close_fd(watch->gate_fd);
     close_fd(watch->fd); /* the watcher ends when this is closed */
     close_fd(watch->output_fd);
@@ -126,8 +124,11 @@ static void on_spawned(struct spawner_client *client, pid_t pid, int pidfd, int 
 
     close_fd(pidfd);
     watch->pid = pid;
-    if (error < 0)
-        watch_free(watch, NOT_STARTED);
+    if (error == 0)
+        return;
+    /* Nobody else has the gate, in whose hands this could block. */
+    (void)eventfd_write(watch->gate_fd, 1);
+    watch_free(watch, NOT_STARTED);
 }
 
 static const struct spawner_handler WATCH_SPAWNER = {.spawned = on_spawned, .exited = on_exited};

@@ -11,7 +11,7 @@
  * writes once the process may go on or end, and a sealed memfd for what it finds, as in struct
  * trace_output. What it does with the process before that takes milliseconds; what follows may take
  * as long as the supervisor lets it run. For a profile, it writes the eventfd after each sample,
- * and reads from another one, the fourth, whether that counts.
+ * and reads from a socket, the fourth, whether that counts.
  *
  * Memory and files of the process are hostile. They are read only after the process that reads them
  * has given up its capabilities and nearly all system calls. The process that traces ends before

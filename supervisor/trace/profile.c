@@ -144,10 +144,10 @@ static bool is_idle(const struct profiler *profiler)
 static bool is_counted(void)
 {
     struct pollfd answer = {.fd = TRACE_FD_ANSWER, .events = POLLIN};
-    eventfd_t value;
+    bool counts;
 
     return eventfd_write(TRACE_FD_RELEASE, 1) == 0 && poll(&answer, 1, ANSWER_MS) == 1 &&
-           eventfd_read(TRACE_FD_ANSWER, &value) == 0 && value == TRACE_GO_ON;
+           read(TRACE_FD_ANSWER, &counts, sizeof(counts)) == sizeof(counts) && counts;
 }
 
 /* Looks for children that have come or gone. The process that unwinds has the files of the former

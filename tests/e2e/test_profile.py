@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """X3: in which functions workers spend their time."""
 import contextlib
+import ctypes
 import os
 import re
+import signal
+import struct
 import unittest
 import xml.etree.ElementTree as ET
 
@@ -12,6 +15,7 @@ TRACE = os.path.join(BUILD, "troupe-trace")
 CRASHER = helper("workers/crasher")
 PROFILE = "io.troupe.Supervisor.Profile"
 SHORT, LONG = 300_000, 300_000_000
+PIDFD_GETFD = 438
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -26,12 +30,12 @@ class Profiles(TestCase):
         self.s.until(lambda: f"planted_{how}" in str(self.s.call("io.troupe.Supervisor.GetStack", job=job)))
         return job
 
-    def is_tracing(self):
+    def tracer(self):
         for pid in self.s.children():
             with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", encoding="utf-8") as file:
                 if file.read() == "troupe-trace\n":
-                    return True
-        return False
+                    return pid
+        return None
 
     def profile(self, **parameters):
         """A profile with samples: a machine under load may be too slow for one in a short time."""
@@ -78,7 +82,7 @@ class Profiles(TestCase):
         job = self.hanging("call", Jobs={"MaxRetries": 0})
         with Varlink(self.s.socket_path) as watcher:
             watcher.send(PROFILE, {"job": job, "for_usec": LONG})
-            self.s.until(self.is_tracing)
+            self.s.until(self.tracer)
             os.kill(self.s.worker("crasher/0")["pid"], 9)
             self.assertLess(watcher.reply()[0].get("took_usec", 0), LONG)
 
@@ -95,6 +99,27 @@ class Profiles(TestCase):
             # A look at a worker that crashes, or a stack, has its own places.
             self.s.until(lambda: "planted_loop" in str(self.s.call("io.troupe.Supervisor.GetStack", target="crasher/0")))
         self.profile(target="crasher/0")
+
+    @unittest.skipUnless(os.getuid() == 0, "needs to look into troupe-trace")
+    def test_X3_whoever_has_descriptors_of_the_profiler_holds_up_nothing(self):
+        self.hanging("loop")
+        with Varlink(self.s.socket_path) as client:
+            client.send(PROFILE, {"target": "crasher/0", "for_usec": LONG})
+            pid = self.s.until(self.tracer)
+            with os.fdopen(os.pidfd_open(pid)) as process:
+                release, answer = (self.s.until(lambda number=number: max(0, ctypes.CDLL(None).syscall(PIDFD_GETFD, process.fileno(), number, 0)))
+                                   for number in (4, 6))
+            self.addCleanup(os.close, release)
+            self.addCleanup(os.close, answer)
+            os.kill(pid, signal.SIGSTOP)
+            os.set_blocking(release, True)
+            os.set_blocking(answer, True)
+            with contextlib.suppress(OSError):
+                os.write(answer, struct.pack("Q", 2**64 - 2))
+            for _ in range(2000):
+                os.write(release, struct.pack("Q", 1))
+            self.s.call("GetInfo")
+        self.s.until(lambda: not self.tracer())
 
     def test_X3_what_is_no_worker_and_no_time_is_refused(self):
         self.s = self.started({"crasher": ini(CRASHER)})
@@ -115,7 +140,7 @@ class Profiles(TestCase):
             watcher = Varlink(s.socket_path)
         with watcher:
             watcher.send(PROFILE, {"job": job, "for_usec": LONG})
-            s.until(self.is_tracing)
+            s.until(self.tracer)
             go.ring()
             self.assertLess(watcher.reply()[0].get("took_usec", 0), LONG)
         with user(65534):
