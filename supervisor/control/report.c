@@ -54,12 +54,14 @@ static void report_contents(struct reply *reply, const struct death *death, bool
         reply_payload(reply, "state", death->state, death->state_size);
     if (details && (death->stderr_text || death->stderr_size == 0))
         reply_text(reply, "stderr", death->stderr_text, death->stderr_size);
-    if (details && death->stack && stack)
+    if (details && death->stack && stack) {
         report_stack(reply, death->stack, death->stack_size);
-    else if (death->stack)
-        reply_string(reply, "stack_missing", "the answer would be too large: see ListDeaths");
-    else
-        reply_string_if(reply, "stack_missing", death->stack_missing);
+        return;
+    }
+    reply_string_if(reply, "top", death->top);
+    reply_string_if(reply, "stack_missing",
+                    death->stack ? "it is too large for this answer: see ListDeaths"
+                                 : death->stack_missing);
 }
 
 static void report_frame(struct reply *reply, const struct stack_line *line)
@@ -459,8 +461,8 @@ void report_event(struct reply *reply, const struct request *request, const stru
         reply_bool(reply, "restricted", true);
     else
         reply_string(reply, "message", event->message ? event->message : "");
-    if (event->death)
-        report_death(reply, "death", request, event->death, true);
+    if (event->death) /* without its stacks: an event is written for each that watches at once */
+        report_death(reply, "death", request, event->death, false);
     reply_end_object(reply);
 }
 

@@ -274,6 +274,8 @@ class Crashes(Deaths):
         death = self.seen("null")
         [event, *_] = [event for event in self.s.call("Watch")["events"] if event["type"] == "worker.located"]
         self.assertEqual((event["message"], event["death"]["top"]), (f"crasher/0 was in {death['top']}", death["top"]))
+        self.assertNotIn("stack", event["death"], "however many watch, it is not written for each")
+        self.assertIn("see ListDeaths", event["death"]["stack_missing"])
 
     def test_X1_what_hangs_is_looked_at_before_it_is_killed(self):
         for how in HANGS:
