@@ -509,6 +509,24 @@ class Limits(Case):
             for id in (first, *held):
                 self.assertEqual(s.wait_job(id)["state"], "succeeded")
 
+    def paused(self, **sections):
+        """A paused durable group whose key "a" has as many jobs as may run, and the bell that ends these."""
+        s = self.durable({"kept": ini(ACTOR, Pool={"Size": 2}, Limits={"Running": 1, "RunningPer": "key"},
+                                      Jobs={"Durable": "yes", "QueueMemoryMax": "40K"}, **sections)}).start()
+        _, go = s.busy("kept", key="a")
+        s.call("Pause", target="kept")
+        return s, go
+
+    def test_Q7_what_is_set_aside_takes_no_more_memory_than_permitted(self):
+        s, go = self.paused()
+        ids = [s.create("kept", "echo ".ljust(1024, "#"), key="a") for _ in range(100)]
+        s.call("Resume", target="kept")
+        s.until(lambda: s.group("kept")["queue_bytes"] > 39 << 10)
+        self.assertLessEqual(s.group("kept")["queue_bytes"], 42 << 10)
+        go.ring()
+        for id in ids:
+            self.assertEqual(s.wait_job(id)["state"], "succeeded")
+
     def test_Q7_a_returned_job_that_is_cancelled_on_disk_holds_nobody(self):
         s = self.durable({"kept": ini(ACTOR, Jobs={"Durable": "yes"}, Limits={"Running": 1, "RunningPer": "key"})}).start()
         first, go = s.busy("kept", key="a")

@@ -10,10 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Durable jobs that wait on disk are read to be set aside, and then stay in memory: no more than
- * so many. */
-#define ASIDE_MAX 10000
-
 /* Keys that are looked at in one turn after a change. */
 #define KEYS_PER_TURN 256u
 
@@ -242,7 +238,8 @@ static enum limit_verdict set_aside(struct limit_key *key, struct cell *cell, st
 {
     struct limits *limits = key->limits;
 
-    if (job->record && limits->n_aside >= ASIDE_MAX) {
+    /* Durable jobs that wait on disk are read to be set aside, and then stay in memory. */
+    if (job->record && !cell_may_grow(cell, 0)) {
         limit_wait(&key->limit, &cell->limit_waiter, job_cost(job), false);
         return LIMIT_STOPS;
     }
