@@ -4,9 +4,11 @@ import contextlib
 import os
 import signal
 import time
+import unittest
 
+from test_access import SUBMITTER_ID, SUBMITTER_NAME
 from test_durable import Case
-from troupe import ACTOR, QUICK, Bell, VarlinkError, ini, text
+from troupe import ACTOR, QUICK, Bell, VarlinkError, ini, text, user
 
 # Of each kind of group; 600 for what is promised.
 SECONDS = float(os.environ.get("TESTS_LIMIT_SECONDS", "2"))
@@ -526,6 +528,20 @@ class Limits(Case):
         go.ring()
         for id in ids:
             self.assertEqual(s.wait_job(id)["state"], "succeeded")
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to be several users")
+    def test_Q17_what_is_set_aside_leaves_half_of_the_memory_to_others(self):
+        s, go = self.paused(Group={"SubmitUser": SUBMITTER_NAME})
+        s.call("Resume", target="kept")
+        with user(SUBMITTER_ID), contextlib.suppress(VarlinkError):
+            for _ in range(40):
+                s.create("kept", "#" * 1024, key="a", delay_usec=3600 * SECOND)
+        with user(SUBMITTER_ID):
+            n = s.call(JOBS + "RunNow", filter={"group": "kept"})["changed"]
+        s.until(lambda: s.group("kept")["queue_bytes"] > n << 10)
+        for _ in range(4):
+            self.assertEqual(s.do("kept", "echo ".ljust(4 << 10, "#"), key="b")["state"], "succeeded")
+        go.ring()
 
     def test_Q7_a_returned_job_that_is_cancelled_on_disk_holds_nobody(self):
         s = self.durable({"kept": ini(ACTOR, Jobs={"Durable": "yes"}, Limits={"Running": 1, "RunningPer": "key"})}).start()

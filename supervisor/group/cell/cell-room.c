@@ -104,6 +104,11 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Returns the jobs of a user that wait, and the bytes of these and of those that run. */
 static struct submitter_jobs jobs_of(const struct submitters *submitters, uid_t uid,
                                      const struct job_counts *all)
@@ -123,10 +128,10 @@ static bool exceeds_share_of_group(const struct cell *cell, uid_t uid, uint64_t 
 {
     const struct job_counts *all = &cell->group->counts;
     const struct submitter_jobs own = jobs_of(&cell->group->submitters, uid, all);
+    const uint64_t cost = own.bytes + own.n * JOB_COST;
 
-    return *cell->key != '\0' && (own.n > 0 || own.bytes > 0) &&
-           own.bytes + more + (own.n + 1) * JOB_COST + cost_of(all) >
-               cell->config->cells_queue_memory_max;
+    return *cell->key != '\0' && cost > 0 &&
+           cost + more + JOB_COST + most(cost_of(all), cost) > cell->config->cells_queue_memory_max;
 }
 
 bool cell_exceeds_share(const struct cell *cell, const struct cell_request *request)
@@ -136,9 +141,11 @@ bool cell_exceeds_share(const struct cell *cell, const struct cell_request *requ
     const uid_t uid = request->submitter_uid;
     const struct submitter_jobs own = jobs_of(&cell->submitters, uid, here);
     const uint64_t more = 2 * request->size; /* as much remains for others */
+    /* Those that wait on disk may all come into memory. */
+    const uint64_t all = most(here->n[JOBS_BYTES], own.bytes);
 
     return (own.n > 0 && own.n + 1 + job_counts_waiting(here) > config->queue_max) ||
-           (own.bytes > 0 && own.bytes + more + here->n[JOBS_BYTES] > config->queue_memory_max) ||
+           (own.bytes > 0 && own.bytes + more + all > config->queue_memory_max) ||
            exceeds_share_of_group(cell, uid, more);
 }
 
