@@ -143,7 +143,7 @@ static struct group *make_way(struct parts *parts, struct group *group,
 {
     if (!group || !group->config->unread || !is_of_other_kind(group, config))
         return group;
-    group_close(group, "its files could not be read before");
+    group_close_now(group, "its files could not be read before");
     if (group->counts.n[JOBS_LIVE] > 0)
         return group;
     registry_remove(&parts->registry, group);

@@ -324,10 +324,14 @@ static void on_lookup_done(struct lookup *lookup)
     finish(supervisor, apply(supervisor));
 }
 
-static bool may_begin(const struct control_context *control)
+/* A group must not come back while its jobs are ended. */
+static bool may_begin(const struct parts *parts)
 {
-    return control->state == CONTROL_RUNNING ||
-           (control->state == CONTROL_STARTING && control->config_problem);
+    const struct control_context *control = &parts->control;
+
+    return list_empty(&parts->registry.closings.groups) &&
+           (control->state == CONTROL_RUNNING ||
+            (control->state == CONTROL_STARTING && control->config_problem));
 }
 
 /* Reads the configuration like at a start. Returns like reload_read(). */
@@ -348,7 +352,7 @@ static void begin(struct loop_deferred *deferred)
     struct reload_call *call = first_call(supervisor);
     int r;
 
-    if (!call || !may_begin(&parts->control))
+    if (!call || !may_begin(parts))
         return;
     supervisor_review_socket(supervisor);
     notify_tell(&supervisor->notify, SERVICE_RELOADING, loop_now(parts->loop));
@@ -375,7 +379,7 @@ static void supervisor_reload(void *userdata, struct reload_call *call)
     struct supervisor *supervisor = userdata;
 
     list_push_back(&supervisor->reloads, &call->link);
-    if (may_begin(&supervisor->parts.control))
+    if (may_begin(&supervisor->parts))
         begin(&supervisor->reload);
 }
 
@@ -420,8 +424,18 @@ static const char *want_store(void *userdata)
     return supervisor->parts.durable.store ? NULL : "the store cannot be opened";
 }
 
+/* A reload, or a stop, may wait for that. */
+static void on_closed(struct group_closings *closings)
+{
+    struct supervisor *supervisor = supervisor_of(closings, parts.registry.closings);
+
+    supervisor_resume_reload(supervisor);
+    loop_defer(loop_of(supervisor), &supervisor->review);
+}
+
 void supervisor_init_reload(struct supervisor *supervisor)
 {
+    supervisor->parts.registry.closings.done = on_closed;
     supervisor->parts.control.reload = supervisor_reload;
     supervisor->parts.control.want_store = want_store;
     supervisor->parts.control.userdata = supervisor;

@@ -159,7 +159,9 @@ void supervisor_review(struct loop_deferred *deferred)
     struct loop *loop = loop_of(supervisor);
 
     if (supervisor->parts.control.state == CONTROL_STOPPING) {
-        if (!order_stop(&supervisor->parts.registry) && supervisor_end_stores(supervisor))
+        if (!order_stop(&supervisor->parts.registry) &&
+            list_empty(&supervisor->parts.registry.closings.groups) &&
+            supervisor_end_stores(supervisor))
             loop_stop(loop);
         return;
     }

@@ -254,7 +254,7 @@ static void begin(struct loop_deferred *deferred)
     int r;
 
     if (upgrade->checking || upgrade->approved || list_empty(&upgrade->calls) ||
-        supervisor->parts.control.state != CONTROL_RUNNING ||
+        supervisor->parts.control.state != CONTROL_RUNNING || !list_empty(&supervisor->reloads) ||
         supervisor_store_is_restoring(supervisor))
         return;
     upgrade->checking = true;

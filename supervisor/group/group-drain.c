@@ -59,8 +59,7 @@ void group_drain(struct group *group)
     group->drain = GROUP_DRAINS;
     group_tell(group, LOG_LEVEL_NOTICE, "group.draining",
                "drains: it takes no new jobs, and works off what it has");
-    group_each_cell (cell, group)
-        cell_turn_away(cell);
+    group_closing_begin(group, NULL);
     group_keep(group);
     group_review_drain(group);
 }

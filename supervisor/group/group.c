@@ -85,6 +85,7 @@ int group_new(struct group **ret, const struct group_context *context, struct co
     list_init(&group->pending_link);
     list_init(&group->removed_link);
     list_init(&group->down_link);
+    list_init(&group->closing.link);
     kept_results_init(&group->results, context->loop, context->jobs);
     job_streams_init(&group->streams);
     kept_results_set_bounds(&group->results, config->result_ttl, config->results_max,
@@ -120,6 +121,7 @@ struct group *group_free(struct group *group)
 
     if (!group)
         return NULL;
+    group_closing_end(group);
     while ((first = list_first(&group->cells.cells))) {
         struct cell *cell = list_entry(first, struct cell, link);
         cell_table_remove(&group->cells, cell);
@@ -238,22 +240,6 @@ int group_set_cell_paused(struct cell *cell, bool paused)
     return 0;
 }
 
-/* Logs what has become of the jobs that waited. */
-static void group_log_cancelled(const struct group *group, const struct job_counts *before,
-                                const char *why)
-{
-    const uint64_t n = group->counts.n[JOBS_CANCELLED] - before->n[JOBS_CANCELLED];
-    const uint64_t n_left = before->n[JOBS_LIVE] - group->counts.n[JOBS_LIVE] - n;
-    const struct log_fields fields = LOG_FIELDS({"TROUPE_GROUP", group->name});
-
-    if (n > 0)
-        log_write(LOG_LEVEL_WARNING, fields, "%s: %" PRIu64 " job%s that waited %s cancelled: %s",
-                  group->name, n, n == 1 ? "" : "s", n == 1 ? "is" : "are", why);
-    if (n_left > 0)
-        log_write(LOG_LEVEL_NOTICE, fields, "%s: %" PRIu64 " job%s on disk: %s", group->name,
-                  n_left, n_left == 1 ? " that waits stays" : "s that wait stay", why);
-}
-
 static void group_log_in_hand(const struct group *group)
 {
     struct job_id_log ids = {0}, durable = {0};
@@ -275,24 +261,17 @@ static void group_log_in_hand(const struct group *group)
     job_id_log_end(&durable, group->name);
 }
 
-/* Closes all cells, or only those that are stopped. */
-static void group_close_cells(struct group *group, const char *why, bool all)
-{
-    const struct job_counts before = group->counts;
-
-    group_each_cell (cell, group)
-        if (all || !cell->pool.wanted)
-            cell_close(cell, why);
-        else
-            cell_turn_away(cell);
-    group_log_cancelled(group, &before, why);
-}
-
 void group_close(struct group *group, const char *why)
 {
     group->closed = why;
-    group_close_cells(group, why, true);
+    group_closing_begin(group, why);
     group_log_in_hand(group);
+}
+
+void group_close_now(struct group *group, const char *why)
+{
+    group_close(group, why);
+    group_closing_finish(group);
 }
 
 void group_reopen(struct group *group)
@@ -425,8 +404,7 @@ void group_remove(struct group *group)
     group_tell(group, LOG_LEVEL_NOTICE, "group.removed", "is removed: it drains");
     if (!group->wanted || blocked)
         group->closed = REMOVED;
-    /* Stopped cells would never run their queues. */
-    group_close_cells(group, REMOVED, blocked);
+    group_closing_begin(group, REMOVED); /* of other groups, it closes stopped cells */
     group_review_removal(group);
 }
 

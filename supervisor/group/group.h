@@ -10,6 +10,7 @@
 #include "supervisor/group/cell/cell-submit.h"
 #include "supervisor/group/cell/cell-table.h"
 #include "supervisor/group/cell/cell.h"
+#include "supervisor/group/group-close.h"
 #include "supervisor/group/group-fault.h"
 #include "supervisor/group/order.h"
 #include "supervisor/job/job-id-log.h"
@@ -98,8 +99,9 @@ struct group {
     bool resumes;                      /* `kept` is the last supervisor's */
     bool wanted;                       /* new slots are started */
     enum cell_pause pause;             /* of new cells */
-    const char *closed;                /* as of a cell */
-    struct job_id_log cut_off;         /* jobs that are not retried because of a close */
+    const char *closed;                /* why none of its cells takes a job; NULL = open */
+    struct group_closing closing;
+    struct job_id_log cut_off; /* jobs that are not retried because of a close */
     enum group_rows rows;
     int64_t new_from; /* the number of the first durable job of this run; 0 = not known yet */
     enum group_drain drain;
@@ -144,8 +146,17 @@ static inline bool group_awaits_restore(const struct group *group)
 bool group_is_unread(const struct group *group);
 /* This cell alone; one that retires is called back. Returns 0 or -ENOMEM. */
 int group_set_cell_paused(struct cell *cell, bool paused);
-/* Closes every cell there is and will be, as cell_close(), and logs the jobs concerned. */
+/* Closes every cell there is and will be: accepts and retries no job, and cancels those that are
+ * not running, in several turns. Logs the jobs concerned. `why` is static. */
 void group_close(struct group *group, const char *why);
+/* Likewise, but all in this turn. */
+void group_close_now(struct group *group, const char *why);
+/* Why no job of the cell is accepted, begun or retried; NULL = it is open. Inline: see
+ * group_awaits_restore(). */
+static inline const char *group_cell_closed(const struct cell *cell)
+{
+    return cell->group->closed ? cell->group->closed : cell->closed;
+}
 void group_reopen(struct group *group);
 
 #define GROUP_SIZE_MAX 4096

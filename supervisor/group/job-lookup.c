@@ -21,7 +21,7 @@ int job_lookup_take(const struct group_context *context, struct loaded_job *load
         return CELL_E_MISSING; /* no group is in charge of the row */
     cell = group->cell ? group->cell : group_find_cell(group, row->key, row->key_size);
     /* A cell that has left its jobs on disk retires. */
-    if (group->closed || (cell && cell->closed))
+    if (group->closed || (cell && group_cell_closed(cell)))
         return CELL_E_ON_DISK;
     /* The row predates the job's return to the queue. */
     return cell ? cell_backlog_restore(cell, loaded, ret) : CELL_E_MISSING;

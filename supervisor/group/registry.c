@@ -18,6 +18,7 @@ void registry_init(struct registry *registry)
     list_init(&registry->removed);
     list_init(&registry->down);
     group_faults_init(&registry->faults);
+    group_closings_init(&registry->closings);
 }
 
 void registry_deinit(struct registry *registry)

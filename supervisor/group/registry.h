@@ -6,6 +6,7 @@
 
 #include "shared/base/index.h"
 #include "shared/base/list.h"
+#include "supervisor/group/group-close.h"
 #include "supervisor/group/group-fault.h"
 #include "supervisor/pool/census.h"
 #include <stdbool.h>
@@ -28,8 +29,9 @@ struct registry {
     struct list removed;
     struct list down;           /* at shutdown: groups that went down */
     struct group_faults faults; /* of groups that cannot start, to be tried again */
-    bool stopping;              /* shutdown has begun */
-    size_t n_up;                /* at shutdown: groups that are not known to be down */
+    struct group_closings closings;
+    bool stopping; /* shutdown has begun */
+    size_t n_up;   /* at shutdown: groups that are not known to be down */
 };
 
 void registry_init(struct registry *registry);

@@ -126,6 +126,24 @@ class Later(Case):
         self.assertEqual((job["cause"], job["cancel_requested"]), ("group", False))
         self.assertIn("actor: 1 job that waited is cancelled: the group was removed by a reload", s.log())
 
+    def test_a_reload_brings_a_group_back_once_the_jobs_of_the_removed_one_have_ended(self):
+        s = self.supervisor({"actor": actor(), "other": actor()})
+        fault = s.write("../fault", "closing:1+")  # while it exists, no job is ended
+        s.with_faults(f"@{fault}").start()
+        s.call("Stop", target="actor", wait=True)
+        id = s.create("actor", "echo")
+        os.unlink(os.path.join(s.config, "actor.group"))
+        s.call("Reload")
+        s.write("actor.group", actor())
+        with Varlink(s.socket_path) as reload:
+            reload.send("Reload")
+            s.call("GetInfo")
+            self.assertEqual((s.group("actor")["state"], s.job(id)["state"]), ("draining", "queued"))
+            os.unlink(fault)
+            reload.reply()
+        self.assertEqual(s.do("actor", "echo")["state"], "succeeded")
+        self.assertIn("actor: 1 job that waited is cancelled: the group was removed by a reload", s.log())
+
     def test_troupectl_takes_all_of_it(self):
         create = ["create", "actor", "-d", "echo"]
         self.s.ctl(*create, "--id=a", "--delay=1h", "--priority", "5", check=True)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+from pathlib import Path
 
 from test_cells import keyed
 from troupe import Bell, TestCase, Varlink, actor, ended, service, text
@@ -202,6 +203,31 @@ class Takeover:
             s.until(lambda group=group, size=size: self.states(s, group) == ["idle"] * size)
         self.assertGreater(s.worker("actor/2")["generation"], 3)
         self.assertGreater(s.worker("mail/a/1")["generation"], 3)
+
+
+    def test_a_removed_group_goes_on_ending_the_jobs_that_waited(self):
+        s = self.supervisor({"plain": actor(), "kept": actor(Jobs={"Durable": "yes"}), "other": actor()}, state=True)
+        Path(s.path("fault")).write_text("closing:1+", encoding="ascii")  # while it exists, no part of that is done
+        s.with_faults(f"@{s.path('fault')}").start()
+        for name in "plain", "kept":
+            s.call("Stop", target=name, wait=True)
+        ids = [s.create(name, "echo") for name in ("plain", "kept") for _ in range(2)]
+        files = {name: Path(s.config, f"{name}.group") for name in ("plain", "kept")}
+        kept = files["kept"].read_text(encoding="utf-8")
+        for path in files.values():
+            path.unlink()
+        s.call("Reload")
+        for name in files:
+            self.assertEqual((s.group(name)["state"], s.group(name)["queued"]), ("draining", 2))
+            self.refused("NoSuchGroup", s.create, name)
+        self.take_over(s)
+        os.unlink(s.path("fault"))
+        s.until(lambda: {group["name"]: group["state"] for group in s.call("GetStatus")["groups"]} ==
+                {"kept": "failed", "other": "running"})  # no file describes it, and its jobs are on disk
+        files["kept"].write_text(kept, encoding="utf-8")
+        s.call("Reload")
+        for id in ids[2:]:
+            self.assertEqual(s.wait_job(id)["state"], "succeeded")
 
 
 class Upgrade(Takeover, TestCase):

@@ -58,7 +58,7 @@ struct group *add_group(struct parts *parts, struct config_group *config)
 
 void remove_group(struct parts *parts, struct group *group)
 {
-    group_close(group, "it is over");
+    group_close_now(group, "it is over");
     registry_remove(&parts->registry, group);
     group_free(group);
 }

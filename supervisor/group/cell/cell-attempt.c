@@ -201,8 +201,9 @@ static void decide_next(struct cell *cell, struct job *job, const char *worker, 
 
     if (job_cancel_requested(job)) {
         cell_end_cancelled(cell, job);
-    } else if (cell->closed && !job->record) {
-        (void)snprintf(reason, sizeof(reason), "not retried: %s; %s", cell->closed, detail);
+    } else if (group_cell_closed(cell) && !job->record) {
+        (void)snprintf(reason, sizeof(reason), "not retried: %s; %s", group_cell_closed(cell),
+                       detail);
         cell_note_cut_off(cell, job);
         cell_end_job(cell, job, JOB_CANCELLED, reason);
     } else if (cell_fails_after_oom(job) || !(leaves || has_attempts_left(job))) {
@@ -425,9 +426,9 @@ void cell_job_returned(struct pool *pool, struct job *job)
         cell_end_cancelled(cell, job);
         return;
     }
-    if (cell->closed && !job->record) {
+    if (group_cell_closed(cell) && !job->record) {
         cell_note_cut_off(cell, job);
-        cell_end_job(cell, job, JOB_CANCELLED, cell->closed);
+        cell_end_job(cell, job, JOB_CANCELLED, group_cell_closed(cell));
         return;
     }
     job->attempt--; /* the worker never began this attempt */
@@ -439,7 +440,8 @@ void cell_job_lost(struct pool *pool, struct job *job, const struct death *death
     struct cell *cell = cell_of_pool(pool);
 
     count_returned(cell, job);
-    if (death->cause != DEATH_STOP || job_cancel_requested(job) || (cell->closed && !job->record)) {
+    if (death->cause != DEATH_STOP || job_cancel_requested(job) ||
+        (group_cell_closed(cell) && !job->record)) {
         cell_attempt_failed(cell, job, death->worker, death_cause_to_string(death->cause),
                             death->detail, 0);
         return;

@@ -437,7 +437,7 @@ static void begin_loading(struct cell *cell)
 
 void cell_backlog_turn(struct cell *cell)
 {
-    if (!cell->closed && is_loading_due(cell))
+    if (!group_cell_closed(cell) && is_loading_due(cell))
         begin_loading(cell);
     review_parked(cell);
 }

@@ -176,7 +176,7 @@ void cell_on_written(struct job *job, unsigned changes, int result)
 
 void cell_leave_on_disk(struct cell *cell, struct job *job)
 {
-    if (!job->record || !cell->closed)
+    if (!job->record || !group_cell_closed(cell))
         return;
     cell_take_out(cell, job);
     durable_of(job)->leaves = true;

@@ -15,7 +15,8 @@
 
 static bool hands_out(const struct cell *cell)
 {
-    return cell->pause == CELL_RUNS && cell->group->drain != GROUP_WORKED_OFF;
+    return cell->pause == CELL_RUNS && !group_cell_closed(cell) &&
+           cell->group->drain != GROUP_WORKED_OFF;
 }
 
 /* Without the jobs on disk that begin much later. */

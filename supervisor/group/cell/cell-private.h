@@ -217,6 +217,8 @@ bool cell_has_room(const struct cell *cell, uint64_t size);
 bool cell_may_grow(const struct cell *cell, uint64_t size);
 /* Whether a payload of this size fits into an empty queue. */
 bool cell_may_ever_fit(const struct cell *cell, uint64_t size);
+/* Calls the next waiter: there will be no room here any more. Returns false if none waits. */
+bool cell_turn_away_next(struct cell *cell);
 /* Calls all waiters whose job does not fit any more after a change of the limits. */
 void cell_turn_away_misfits(struct cell *cell);
 /* Calls as many waiters as there is room for. */

@@ -357,14 +357,15 @@ void cell_turn_away_misfits(struct cell *cell)
     }
 }
 
-void cell_turn_away(struct cell *cell)
+bool cell_turn_away_next(struct cell *cell)
 {
-    struct list *node;
+    struct list *node = list_first(list_empty(&cell->waiting) ? &cell->called : &cell->waiting);
+    struct cell_waiter *waiter;
 
-    while ((node = list_first(&cell->waiting)) || (node = list_first(&cell->called))) {
-        struct cell_waiter *waiter = list_entry(node, struct cell_waiter, link);
-
-        cell_waiter_leave(waiter);
-        waiter->turn(waiter);
-    }
+    if (!node)
+        return false;
+    waiter = list_entry(node, struct cell_waiter, link);
+    cell_waiter_leave(waiter);
+    waiter->turn(waiter);
+    return true;
 }

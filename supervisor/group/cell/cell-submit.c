@@ -87,7 +87,7 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
 {
     int r;
 
-    if (cell->closed)
+    if (group_cell_closed(cell))
         return CELL_E_STOPPING;
     if (cell->config->unread)
         return CELL_E_BAD_FILE;

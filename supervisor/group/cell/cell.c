@@ -107,8 +107,8 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job,
  * be taken over, its jobs run, and nothing else knows of their keys. */
 static bool cell_holds(const struct cell *cell)
 {
-    return cell->pause != CELL_RUNS || cell->group->drain == GROUP_WORKED_OFF ||
-           cell->group->limits.n_ending > 0;
+    return cell->pause != CELL_RUNS || group_cell_closed(cell) ||
+           cell->group->drain == GROUP_WORKED_OFF || cell->group->limits.n_ending > 0;
 }
 
 /* The next job for a worker; NULL = none. */
@@ -390,23 +390,41 @@ static struct job *cell_first_waiting(const struct cell *cell)
     return queue_first(&cell->queue);
 }
 
-void cell_close(struct cell *cell, const char *why)
+static void close_job(struct cell *cell, struct job *job, struct cell_ends *ends)
 {
-    struct job *job;
-
-    cell->closed = why;
-    while ((job = cell_first_waiting(cell))) {
-        if (job->record) {
-            cell_leave_on_disk(cell, job);
-            continue;
-        }
-        cell_take_out(cell, job);
-        cell_end_job(cell, job, JOB_CANCELLED, why);
+    if (job->record) {
+        ends->n_left++;
+        cell_leave_on_disk(cell, job);
+        return;
     }
+    ends->n_cancelled++;
+    cell_take_out(cell, job);
+    cell_end_job(cell, job, JOB_CANCELLED, group_cell_closed(cell));
+}
+
+/* No job that waits is in memory. */
+static void leave_rows(struct cell *cell, struct cell_ends *ends)
+{
+    ends->n_left += cell->counts.n[JOBS_ON_DISK];
     cell_later_leave(cell);
     cell_backlog_leave(cell);
     cell_note_gone(cell);
-    cell_turn_away(cell);
+}
+
+bool cell_close_next(struct cell *cell, struct cell_ends *ends)
+{
+    const bool closed = group_cell_closed(cell);
+    struct job *job = closed ? cell_first_waiting(cell) : NULL;
+
+    if (job) {
+        close_job(cell, job, ends);
+        return true;
+    }
+    if (cell_turn_away_next(cell))
+        return true;
+    if (closed)
+        leave_rows(cell, ends);
+    return false;
 }
 
 /* ---- life ---- */
@@ -435,7 +453,6 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     cell->group = group;
     cell->config = group->config;
     cell->pause = group->pause;
-    cell->closed = group->closed;
     cell->idle_since = cell_now(cell);
     cell->counts.parent = &group->counts;
     cell->history.parent = *key ? &group->history : NULL;
@@ -486,7 +503,8 @@ struct cell *cell_free(struct cell *cell)
     assert(cell->counts.n[JOBS_LIVE] == 0);
     cell_later_leave(cell);
     cell_backlog_leave(cell);
-    cell_turn_away(cell);
+    while (cell_turn_away_next(cell)) {
+    }
     submitters_deinit(&cell->submitters);
     limits_leave(&cell->group->limits, cell);
     timer_disarm(cell_timers(cell), &cell->idle_timer);

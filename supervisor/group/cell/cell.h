@@ -89,7 +89,7 @@ struct cell {
     uint64_t called_bytes; /* their payloads */
     struct submitters submitters;
     enum cell_pause pause;
-    const char *closed;        /* why no job is accepted or retried; NULL = open */
+    const char *closed;        /* group_cell_closed(), of this cell alone */
     struct kept_state *kept;   /* for the next supervisor; NULL = nothing is kept */
     bool resumes;              /* `kept` is the last supervisor's */
     struct elastic elastic;    /* of an elastic pool: decides about its size */
@@ -121,9 +121,6 @@ bool cell_has_own_size(const struct cell *cell);
 int cell_new(struct cell **ret, struct group *group, const char *key);
 /* Frees a cell whose slots are all stopped and that has no live job. NULL allowed; returns NULL. */
 struct cell *cell_free(struct cell *cell);
-
-/* Calls all waiters: there will be no room here any more. */
-void cell_turn_away(struct cell *cell);
 
 enum {
     _CELL_CANCEL_E_SUCCESS,
@@ -183,8 +180,13 @@ void cell_review(struct cell *cell);
 /* Ends a cell's retirement. Returns 0 or -ENOMEM. */
 int cell_call_back(struct cell *cell);
 
-/* Stops accepting and retrying jobs, and cancels those that are not running. `why` is static. */
-void cell_close(struct cell *cell, const char *why);
+/* What has become of jobs that waited in closed cells. */
+struct cell_ends {
+    uint64_t n_cancelled, n_left; /* on disk */
+};
+/* If the cell is closed, cancels the next job that is not running, or leaves it on disk; otherwise
+ * turns away the next sender that waits for room. Returns false when none is left. */
+bool cell_close_next(struct cell *cell, struct cell_ends *ends);
 
 /* ---- durable jobs ---- */
 

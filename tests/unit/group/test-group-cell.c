@@ -154,12 +154,116 @@ TEST(a_refused_job_leaves_no_cell_behind)
 TEST(a_group_that_goes_away_makes_no_cells)
 {
     ck_assert_int_eq(submit("a"), 0);
-    group_close(group, "it is over");
+    group_close_now(group, "it is over");
     ck_assert_int_eq(submit("a"), CELL_E_STOPPING);
     ck_assert_int_eq(submit("b"), CELL_E_STOPPING);
     ck_assert_uint_eq(group->counts.n[JOBS_LIVE], 0);
     group_reopen(group);
     ck_assert_int_eq(submit("b"), 0);
+}
+
+/* ---- closed cells ---- */
+
+static unsigned n_turned_away;
+
+static void on_turned_away(struct cell_waiter *waiter)
+{
+    (void)waiter;
+    n_turned_away++;
+}
+
+static void submit_many(const char *key, unsigned n)
+{
+    config->queue_max = n;
+    for (unsigned i = 0; i < n; i++)
+        ck_assert_int_eq(submit(key), 0);
+}
+
+/* Returns whether another turn follows. */
+static bool close_turn(void)
+{
+    struct loop_deferred *turn = &parts.registry.closings.turn;
+
+    loop_undefer(turn);
+    turn->fn(turn);
+    return list_linked(&turn->link);
+}
+
+TEST(the_jobs_of_a_closed_group_end_in_several_turns_and_none_begins)
+{
+    uint64_t before = 3000;
+    unsigned n_turns = 1;
+
+    submit_many("a", 2000);
+    submit_many("b", 1000);
+    group_close(group, "it is over");
+    ck_assert_int_eq(submit("a"), CELL_E_STOPPING);
+    ck_assert_uint_eq(group->counts.n[JOBS_LIVE], before);
+    ck_assert(!cell_of("a")->pool.handler->has_job(&cell_of("a")->pool));
+    for (; close_turn(); n_turns++) {
+        ck_assert_uint_gt(group->counts.n[JOBS_LIVE], before - 1025);
+        before = group->counts.n[JOBS_LIVE];
+    }
+    ck_assert_uint_eq(n_turns, 3);
+    ck_assert_uint_eq(group->counts.n[JOBS_LIVE], 0);
+    ck_assert_uint_eq(group->counts.n[JOBS_CANCELLED], 3000);
+}
+
+TEST(a_group_that_takes_jobs_again_keeps_those_that_have_not_ended)
+{
+    submit_many("a", 2000);
+    group_close(group, "it is over");
+    ck_assert(close_turn());
+    group_reopen(group);
+    ck_assert(!close_turn());
+    ck_assert_uint_gt(group->counts.n[JOBS_LIVE], 900);
+    ck_assert(cell_of("a")->pool.handler->has_job(&cell_of("a")->pool));
+    ck_assert(!close_turn());
+}
+
+TEST(a_group_that_is_removed_is_over_once_its_last_job_has_ended)
+{
+    submit_many("a", 2000);
+    group_remove(group);
+    ck_assert(close_turn());
+    end_turn(cell_of("a"));
+    ck_assert_int_eq(group->removal, GROUP_REMOVED);
+    ck_assert(!close_turn());
+    end_turn(cell_of("a"));
+    ck_assert_int_eq(group->removal, GROUP_OVER);
+}
+
+TEST(a_group_that_is_stopped_while_its_jobs_end_ends_the_others)
+{
+    submit_many("a", 2000);
+    group_remove(group);
+    ck_assert(close_turn());
+    group_close(group, "the supervisor is stopping");
+    ck_assert(!close_turn());
+    ck_assert_uint_eq(group->counts.n[JOBS_CANCELLED], 2000);
+}
+
+TEST(senders_that_wait_for_a_group_that_drains_are_turned_away_in_several_turns)
+{
+    static struct cell_waiter waiters[1500];
+    struct cell_request request = {
+        .name = "", .key = "a", .key_size = 1, .options = JOB_OPTIONS_DEFAULT, .data = ""};
+    struct job *job;
+
+    submit_many("a", 1);
+    request.wait = USEC_PER_SEC;
+    for (unsigned i = 0; i < ELEMENTS(waiters); i++) {
+        cell_waiter_init(&waiters[i], on_turned_away);
+        request.waiter = &waiters[i];
+        ck_assert_int_eq(group_submit(group, &request, &job), CELL_E_WAIT);
+    }
+    group_drain(group);
+    n_turned_away = 0;
+    ck_assert(close_turn());
+    ck_assert_uint_gt(n_turned_away, 1000);
+    ck_assert_uint_lt(n_turned_away, ELEMENTS(waiters));
+    ck_assert(!close_turn());
+    ck_assert_uint_eq(n_turned_away, ELEMENTS(waiters));
 }
 
 TEST(an_idle_cell_retires_and_its_counters_stay_with_the_group)

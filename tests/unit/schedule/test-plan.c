@@ -625,7 +625,7 @@ static void close_store(struct scratch *scratch)
 {
     struct durable_jobs *durable = &parts.durable;
 
-    group_close(group, "it is over");
+    group_close_now(group, "it is over");
     durable->store = store_free(durable->store);
     durable_jobs_close(durable);
     names_on_disk_deinit(&durable->names);
