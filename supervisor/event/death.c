@@ -191,7 +191,7 @@ void death_log_add(struct death_log *log, struct death *death)
     death_log_shrink(log, log->max);
 }
 
-static bool death_had_in_hand(const struct death *death, uint64_t message)
+bool death_had_in_hand(const struct death *death, uint64_t message)
 {
     for (size_t i = 0; i < death->n_messages; i++)
         if (death->messages[i].id == message)

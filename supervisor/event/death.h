@@ -142,6 +142,9 @@ struct death *death_unref(struct death *death); /* NULL allowed; returns NULL */
 /* Adds a reference (unless out of memory), and drops reports beyond the maximum. */
 void death_log_add(struct death_log *log, struct death *death);
 
+/* Whether the report lists the message as one that the worker was handling. */
+bool death_had_in_hand(const struct death *death, uint64_t message);
+
 /* How many of the newest reports a search looks at. */
 #define DEATHS_SEARCHED 4096
 

@@ -143,13 +143,16 @@ void delivery_settle(struct actor *actor)
     endpoint->checking = false;
 }
 
-/* Finds the deaths of workers that were handling the message. Returns their number. */
+/* Finds the deaths of workers that were handling the message. Returns their number. There is no
+ * search for messages that this death does not list, which may be many. */
 static size_t find_killed(const struct actor *actor, const struct envelope *envelope,
                           struct death *death, struct death *ret[DEAD_LETTER_DEATHS_MAX])
 {
-    const size_t n =
-        death_log_find_message(actor->context->deaths, envelope->id, ret, DEAD_LETTER_DEATHS_MAX);
+    size_t n = 0;
 
+    if (!death || death_had_in_hand(death, envelope->id))
+        n = death_log_find_message(actor->context->deaths, envelope->id, ret,
+                                   DEAD_LETTER_DEATHS_MAX);
     if (n > 0 || !death)
         return n;
     ret[0] = death;

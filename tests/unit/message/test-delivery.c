@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include "supervisor/event/death.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "tests/unit/fake-peer.h"
 #include "tests/unit/message/message-fixture.h"
 #include "tests/unit/suite.h"
+#include <stdlib.h>
 
 /* An actor and the rings of its worker, which lives in this process. */
 
@@ -159,6 +161,49 @@ TEST(senders_that_wait_go_on_when_a_death_makes_room_in_the_stash)
     fake_peer_turns(context.loop, 2);
     ck_assert(!list_linked(&sender->blocked_link));
     actor_end(sender, "the test is over");
+}
+
+/* Adds a report of a worker that had this message in hand. Borrowed. */
+static struct death *die(uint64_t message)
+{
+    struct death *death = death_new(context.deaths);
+
+    ck_assert_ptr_nonnull(death);
+    death->messages = calloc(1, sizeof(*death->messages));
+    ck_assert_ptr_nonnull(death->messages);
+    death->messages->id = message;
+    death->n_messages = 1;
+    death_log_add(context.deaths, death);
+    death_unref(death);
+    return death;
+}
+
+/* It lists 16: a search for each of thousands that a worker has in hand would take long. */
+TEST(only_for_messages_that_the_report_lists_earlier_deaths_are_searched)
+{
+    const uint64_t listed = send_message("listed"), beyond = send_message("beyond");
+    struct death *first, *last;
+
+    death_log_resize(context.deaths, 3);
+    actor->class = &NARROW_CLIENT;
+    for (uint64_t id = listed; id <= beyond; id++)
+        ck_assert_int_eq(
+            delivery_stash(
+                actor, &(struct protocol_stash){.message = id, .flags = PROTOCOL_STASH_IN_HAND}),
+            0);
+    consume_all();
+    first = die(listed);
+    (void)die(beyond);
+    last = die(listed);
+    delivery_recover(actor, last);
+    list_for_each (node, &context.dead_letters.rings[DEAD_ERRORS]) {
+        const struct dead_letter *letter = list_entry(node, struct dead_letter, link);
+
+        ck_assert_uint_eq(letter->n_deaths, letter->message == listed ? 2 : 1);
+        ck_assert_ptr_eq(letter->deaths[0], letter->message == listed ? first : last);
+        ck_assert_ptr_eq(letter->deaths[letter->n_deaths - 1], last);
+    }
+    ck_assert_uint_eq(context.dead_letters.by_id.n_entries, 2);
 }
 
 const struct suite suite = {.setup = setup, .teardown = teardown};
