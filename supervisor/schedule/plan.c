@@ -100,9 +100,9 @@ static void on_alarm(struct alarm *alarm)
     plan_step(list_entry(alarm, struct plan, alarm));
 }
 
-static void on_step(struct loop_deferred *deferred)
+static void on_step(struct task *task)
 {
-    plan_step(list_entry(deferred, struct plan, step));
+    plan_step(list_entry(task, struct plan, step));
 }
 
 int plan_new(struct plan **ret, const struct plan_context *context, struct config_schedule *config)
@@ -116,7 +116,7 @@ int plan_new(struct plan **ret, const struct plan_context *context, struct confi
     plan->row = &plan->own_row;
     list_init(&plan->jobs);
     alarm_init(&plan->alarm, context->groups->alarms, on_alarm);
-    loop_deferred_init(&plan->step, on_step);
+    task_init(&plan->step, context->steps, on_step);
     r = parse_calendars(plan, config);
     if (r < 0) {
         plan_free(plan);
@@ -132,7 +132,7 @@ struct plan *plan_free(struct plan *plan)
 {
     plan_drop_jobs(plan);
     alarm_stop(&plan->alarm);
-    loop_undefer(&plan->step);
+    task_cancel(&plan->step);
     plan_forget_write(plan);
     kept_state_free(plan->context->kept, plan->kept);
     forget_calendars(plan);
@@ -268,7 +268,7 @@ const char *plan_state(const struct plan *plan)
 
 void plan_review(struct plan *plan)
 {
-    loop_defer(plan->context->groups->loop, &plan->step);
+    task_queue(&plan->step);
 }
 
 void plan_begin(struct plan *plan, const struct schedule_row *row)

@@ -15,7 +15,7 @@
 #include "supervisor/config/config-schedule.h"
 #include "supervisor/group/job-lookup.h"
 #include "supervisor/loop/alarm.h"
-#include "supervisor/loop/loop.h"
+#include "supervisor/loop/work-queue.h"
 #include "supervisor/schedule/slot.h"
 #include "supervisor/store/schedule-rows.h"
 #include <stdbool.h>
@@ -46,7 +46,8 @@ enum plan_pause {
 struct plan_context {
     const struct group_context *groups;
     struct kept_states *kept;
-    bool stopped; /* the supervisor stops: no slot is taken up */
+    struct work_queue *steps; /* each takes up many slots, and there may be many schedules */
+    bool stopped;             /* the supervisor stops: no slot is taken up */
 };
 
 struct plan {
@@ -68,7 +69,7 @@ struct plan {
     unsigned n_jobs;               /* of them; at most PLAN_JOBS_MAX */
     struct job_waiter *submission; /* of row->firing, while its job is being written; or NULL */
     struct alarm alarm;            /* for the next slot */
-    struct loop_deferred step;
+    struct task step;
     struct plan_write *write; /* the store has it; NULL = nothing is being written */
     bool changed;             /* since then */
     int64_t lost; /* row->firing as it was on disk when everything had ended; 0 = none */

@@ -10,7 +10,8 @@
 
 void plans_init(struct plans *plans, const struct group_context *groups, struct kept_states *kept)
 {
-    *plans = (struct plans){.context = {.groups = groups, .kept = kept}};
+    *plans = (struct plans){.context = {.groups = groups, .kept = kept, .steps = &plans->steps}};
+    work_queue_init(&plans->steps, groups->loop);
 }
 
 static struct store *store_of(const struct plans *plans)
@@ -294,6 +295,8 @@ void plans_deinit(struct plans *plans)
 {
     for (size_t i = 0; i < plans->n_plans; i++)
         plan_free(plans->sorted[i]);
+    if (plans->context.steps)
+        work_queue_deinit(&plans->steps);
     free(plans->sorted);
     handle_table_deinit(&plans->handles);
     free_rows(plans->rows);

@@ -15,6 +15,7 @@ struct plan_rows;
 
 struct plans {
     struct plan_context context;
+    struct work_queue steps;
     struct plan **sorted; /* by name */
     size_t n_plans;
     struct handle_table handles; /* of the same, for lists */

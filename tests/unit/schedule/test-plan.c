@@ -288,6 +288,37 @@ TEST(very_many_late_slots_take_several_turns)
     ck_assert_str_eq(counts(), "1 10 86390 0 0");
 }
 
+#define MANY 300
+
+/* Stops the loop after the turn in which the first schedule was looked at. */
+static void watch_first(struct loop_deferred *deferred)
+{
+    if (parts.plans.sorted[0]->row->counts[SLOT_MISSED] > 0)
+        loop_stop(parts.loop);
+    else
+        loop_defer(parts.loop, deferred);
+}
+
+TEST(late_slots_of_very_many_schedules_take_several_turns)
+{
+    void *schedules[MANY];
+    struct config config = {.files[CONFIG_SCHEDULE] = {schedules, MANY}};
+    struct loop_deferred watch;
+    char name[8];
+
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), "s%u", i);
+        schedules[i] = read_schedule(name, "[Job]\nGroup=a\n[Schedule]\nOnCalendar=*:*:* UTC\n");
+    }
+    ck_assert_int_eq(plans_take(&parts.plans, &config, NULL, NULL, NULL), 0);
+    plans_start(&parts.plans);
+    clock_shows = MIDNIGHT + DAY;
+    loop_deferred_init(&watch, watch_first);
+    loop_defer(parts.loop, &watch);
+    ck_assert_int_eq(loop_run(parts.loop), 0);
+    ck_assert_uint_eq(parts.plans.sorted[MANY - 1]->row->counts[SLOT_MISSED], 0);
+}
+
 /* ---- overlap ---- */
 
 TEST(a_slot_is_skipped_while_a_job_is_live)
@@ -413,7 +444,7 @@ TEST(a_clock_that_was_years_ahead_does_not_stop_the_schedule)
     at(MIDNIGHT + 60 * DAY);
     while (plan->row->reached < clock_shows)
         at(clock_shows);
-    loop_undefer(&plan->step);
+    task_cancel(&plan->step);
     clock_shows = MIDNIGHT + 1;
     alarms_review(&parts.alarms);
     ck_assert(list_linked(&plan->step.link));
