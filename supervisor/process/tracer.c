@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define TRACES_MAX 8
-/* Those that last: all, and of one user. */
+/* Profiles at a time, in all and of one user. */
 #define PROFILES_MAX          4
 #define PROFILES_PER_USER_MAX 2
 #define TRACE_LIMIT           (10 * USEC_PER_SEC)
@@ -41,7 +41,7 @@ struct trace {
     struct spawner_client client;
     struct process_context *context;
     struct list link;
-    const char *group; /* compared only, as the group may go */
+    const char *group; /* only compared: the group may be gone */
     usec_t duration;   /* of a profile; 0 = one look */
     uid_t uid;         /* for whom the profile is */
     pid_t pid;
@@ -55,7 +55,7 @@ struct trace {
     struct trace **holder; /* of a watcher: NULL once this is gone */
 };
 
-/* The keeper, this process's parent, gives what it has. */
+/* The keeper, which is this process's parent, can only pass on capabilities that it has. */
 static bool keeper_may_trace(void)
 {
     char path[32], text[4096];
@@ -157,7 +157,7 @@ static char *read_output(const struct trace *trace, size_t *ret_size, const char
     return text;
 }
 
-/* A process that was killed has found what it has written until then. */
+/* Takes what was written, even if the process was killed. */
 static void finish(struct trace *trace, const char *missing)
 {
     size_t size = 0;

@@ -14,9 +14,9 @@
 #include <sys/socket.h>
 
 #define NOTICES_MAX 16 /* in a turn */
-/* More than any look takes. */
+/* Longer than any look takes. */
 #define LAST_LIMIT (12 * USEC_PER_SEC)
-/* How long a watcher that does not look at anything has for the death of its process. */
+/* How long a watcher that is not busy may take to notice the death of its process. */
 #define KILL_LIMIT (100 * USEC_PER_MSEC)
 
 static const char NOT_STARTED[] = "the watcher for CrashStacks= could not be started";

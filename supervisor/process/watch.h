@@ -14,7 +14,7 @@
 struct process;
 struct watch;
 
-/* By the word of the watcher, which has the user of the process. */
+/* As the watcher says, which may be wrong: it has the user of the process. */
 struct watch_crash {
     pid_t pid, inner_pid; /* the second one in its own PID namespace */
     int signal;
@@ -33,19 +33,20 @@ struct watch_handler {
  * watch_missing() says why there is none. */
 void watch_start(struct process *process, const struct config_group *config,
                  const struct watch_handler *handler, void *userdata);
-/* Returns what becomes readable when the process may go on: it is traced, or will not be; 0 = there
- * is no watcher. */
+/* Returns the descriptor that becomes readable when the process may continue, traced or not; 0 =
+ * there is no watcher. */
 int watch_gate(const struct process *process);
-/* The process exists. */
+/* Has the watcher attach to the process, which exists now. */
 void watch_attach(struct process *process);
 /* Reads what the watcher has told so far. */
 void watch_catch_up(struct process *process);
 /* The process is gone: the watcher ends when it has finished. */
 void watch_end(struct process *process);
-/* The process has got SIGKILL. Its end shows only once its tracer has reaped its threads, which a
- * watcher that was stopped never does. */
+/* To be called when the process has got SIGKILL. Its end shows only once its tracer has reaped its
+ * threads: a watcher that does not, because it was stopped, is killed after a time limit. */
 void watch_limit(struct process *process);
-/* The process has ended, but is not reaped: a watcher that was stopped keeps it. */
+/* Kills the watcher: the process has ended, but a watcher that was stopped keeps it from being
+ * reaped. */
 void watch_kill(struct process *process);
 /* Ends the watchers whose processes are gone. Before tracer_deinit(). */
 void watch_deinit(struct tracer *tracer);

@@ -28,14 +28,14 @@
 #define RETURN(how)    BPF_STMT(BPF_RET | BPF_K, (how))
 #define REFUSE         RETURN(SECCOMP_RET_ERRNO | EPERM)
 #define ALLOW_IF(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 1), RETURN(SECCOMP_RET_ALLOW)
-/* Allows openat(2) for reading, below a descriptor: by paths of their own choice, libraries would
- * follow what a hostile file says. */
+/* Allows openat(2) for reading, below a descriptor: without this, libraries could open any path
+ * that a hostile file names. */
 #define ALLOW_OPENING                                                                              \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 6), LOAD(ARGUMENT(0)),                      \
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)AT_FDCWD, 3, 0), LOAD(ARGUMENT(2)),          \
         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_ACCMODE | O_CREAT | O_TRUNC | __O_TMPFILE, 1, 0),   \
         RETURN(SECCOMP_RET_ALLOW), REFUSE
-/* Allows ptrace(2) to let a thread go. */
+/* Allows ptrace(2) for detaching only. */
 #define ALLOW_DETACHING                                                                            \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 4), LOAD(ARGUMENT(0)),                      \
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PTRACE_DETACH, 0, 1), RETURN(SECCOMP_RET_ALLOW),       \

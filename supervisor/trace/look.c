@@ -8,17 +8,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* For the process that traces: a death that it hides is reported all the same after 900 ms. */
+/* The limit of the process that traces. A tracer hides the death of its target, and the supervisor
+ * waits for such a death for 900 ms. */
 #define SAMPLE_USEC (700 * USEC_PER_MSEC)
-/* Of these, until threads that are in the kernel, uninterruptibly, count as running. */
+/* How long threads may be uninterruptible in the kernel before they count as running. */
 #define STOP_USEC (100 * USEC_PER_MSEC)
 
-bool is_same(void)
+bool look_is_valid(void)
 {
     return syscall(SYS_pidfd_send_signal, TRACE_FD_PROCESS, 0, NULL, 0) == 0;
 }
 
-int take_samples(struct target *targets, size_t n, const struct hints *hints)
+int look_take(struct target *targets, size_t n, const struct hints *hints)
 {
     const pid_t pid = fork();
     int r;

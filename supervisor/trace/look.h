@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* One look at processes. */
+/* Takes one sample of each of some processes. */
 
 #include "supervisor/trace/sample.h"
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns whether the number that was looked up is still that of the process behind the pidfd. */
-bool is_same(void);
-/* Takes the samples in a process of its own, whose end lets the targets go on. Returns 0, or -errno
- * if none is complete. */
-int take_samples(struct target *targets, size_t n, const struct hints *hints);
+/* Returns whether the process behind the pidfd exists: then its pid has not been reused. */
+bool look_is_valid(void);
+/* Takes the samples in a new process; when that ends, the targets continue. Returns 0, or -errno if
+ * no sample is complete. */
+int look_take(struct target *targets, size_t n, const struct hints *hints);

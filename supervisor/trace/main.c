@@ -55,7 +55,7 @@ static int trace(const struct hints *hints, struct trace_output *output)
 {
     struct target targets[SAMPLE_TARGETS_MAX];
     const int n = targets_open(targets, hints->pid, hints->crashed == 0);
-    const int r = n < 0 ? n : is_same() ? take_samples(targets, (size_t)n, hints) : -ESRCH;
+    const int r = n < 0 ? n : look_is_valid() ? look_take(targets, (size_t)n, hints) : -ESRCH;
 
     (void)eventfd_write(TRACE_FD_RELEASE, 1);
     return r < 0 ? r : unwind_all(targets, (size_t)n, output);

@@ -57,7 +57,7 @@ static char *find_line(char *text, size_t size, const char *key, size_t key_size
     return NULL;
 }
 
-/* Counts a stack: a line of its own has its number, in digits of fixed width. */
+/* Counts a stack. Each stack has a line, which begins with its count in digits of fixed width. */
 static void count_stack(void *userdata, const char *line, size_t size)
 {
     struct profiler *profiler = userdata;
@@ -150,8 +150,8 @@ static bool is_counted(void)
            read(TRACE_FD_ANSWER, &counts, sizeof(counts)) == sizeof(counts) && counts;
 }
 
-/* Looks for children that have come or gone. The process that unwinds has the files of the former
- * ones. */
+/* Looks for children that have started or ended. If there are any, the process that unwinds must
+ * end: it has the files of the previous targets. */
 static void refresh_family(struct profiler *profiler, const struct hints *hints)
 {
     struct target now[SAMPLE_TARGETS_MAX];
@@ -183,7 +183,7 @@ static usec_t longest_stop(const struct profiler *profiler)
     return longest;
 }
 
-/* Returns whether the profile goes on. A process that cannot be stopped now may be later. */
+/* Returns whether the profile continues. A process that cannot be stopped now may be later. */
 static bool take_one(struct profiler *profiler, const struct hints *hints, bool mappings)
 {
     const usec_t begin = clock_now();
@@ -192,10 +192,10 @@ static bool take_one(struct profiler *profiler, const struct hints *hints, bool 
 
     for (size_t i = 0; i < profiler->n_targets; i++)
         sample_reset(profiler->targets[i].sample, mappings);
-    if (!is_same() || profiler->n_targets == 0)
+    if (!look_is_valid() || profiler->n_targets == 0)
         return false;
-    r = take_samples(profiler->targets, profiler->n_targets, hints);
-    /* What the other process says is bounded by what it took. */
+    r = look_take(profiler->targets, profiler->n_targets, hints);
+    /* The other process may have been taken over: it cannot say more than the time that it took. */
     took = usec_sub(clock_now(), begin);
     said = longest_stop(profiler);
     profiler->stopped += r == 0 && said < took ? said : took;

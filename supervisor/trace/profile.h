@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Takes many samples of a process and counts its stacks. Three processes do it: this one takes the
- * time, and never reads what is hostile; a new one for each sample stops the threads and copies; a
- * third one, which is confined and stays, unwinds the copies, and knows the modules by then. The
+ * Takes many samples of a process and counts its stacks. Three processes share the work: this one
+ * keeps the time, and reads nothing hostile; a new one for each sample stops the threads and copies
+ * their stacks; a confined one, which stays, unwinds the copies, and so loads each module once. The
  * threads are stopped for at most one part in PROFILE_SHARE of the time.
  */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The frames of Python, from the structures of its interpreter: 3.11, whose layout is fixed, and
- * from 3.13 on by the table of offsets with which _PyRuntime begins. Whatever is read there is
- * hostile: each list is bounded, and a pointer that cannot be read ends it.
+ * Reads the frames of Python from the structures of its interpreter. The layout of 3.11 is fixed;
+ * 3.13 has a table of offsets at the beginning of _PyRuntime. Everything that is read is hostile:
+ * each list is bounded, and a pointer that cannot be read ends it.
  */
 
 #include "shared/base/cleanup.h"
@@ -11,7 +11,7 @@
 
 #define INTERPRETERS_MAX 16
 #define THREADS_MAX      1024
-#define STEPS_MAX        256 /* frames, also those of no function */
+#define STEPS_MAX        256 /* frames, including those without a function */
 #define LINE_TABLE_MAX   65536
 #define TEXT_MAX         512
 
@@ -52,8 +52,7 @@ static const struct layout LAYOUT_3_11 = {
     .compact = 72,
 };
 
-/* Where _Py_DebugOffsets of 3.13 has them, in words of 8 bytes; 3.14 has one more for interpreters,
- * and others for frames. */
+/* Positions in _Py_DebugOffsets of 3.13, in words of 8 bytes; those of 3.14 differ. */
 enum {
     AT_INTERPRETERS = 5,
     AT_NEXT_INTERPRETER = 8,
@@ -217,7 +216,7 @@ static int line_of(const struct target *target, const struct layout *layout, uin
 
     if (!target_read(target, code + layout->first_line, &first, sizeof(first)))
         return 0;
-    if (instruction < begin) /* before the first one */
+    if (instruction < begin) /* the first one was not executed yet */
         return first;
     if (size > sizeof(table) || !target_read(target, object + BYTES_DATA, table, size))
         return 0;
@@ -273,7 +272,8 @@ static bool is_interpreter(const struct mapping *mapping)
            (strncmp(name, "/python3", 8) == 0 || strncmp(name, "/libpython3", 11) == 0);
 }
 
-/* What is no worker of Python has told nothing. Returns false without an interpreter. */
+/* Finds the interpreter of a process that has not said where it is, such as a command. Returns
+ * false if there is none. */
 static bool find_interpreter(const struct target *target, struct hints *ret)
 {
     const char *line = target->sample->maps;

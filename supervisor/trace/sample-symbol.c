@@ -24,7 +24,7 @@ static bool read_tables(const struct target *target, uint64_t dynamic, struct ta
         if (!target_read(target, dynamic + i * sizeof(entry), &entry, sizeof(entry)) ||
             entry.d_tag == DT_NULL)
             break;
-        /* The dynamic linker may have changed these already. */
+        /* The dynamic linker may have relocated these already. */
         const uint64_t address = entry.d_un.d_ptr + (entry.d_un.d_ptr < ret->bias ? ret->bias : 0);
         if (entry.d_tag == DT_SYMTAB)
             ret->symbols = address;

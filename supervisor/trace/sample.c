@@ -23,12 +23,12 @@
 /* How long to wait for threads that are in the kernel, uninterruptibly, if no others are left. */
 #define BLOCKED_USEC    (10 * USEC_PER_MSEC)
 #define STOP_PAUSE_NSEC 50000
-/* Of the processes that a worker has started, how many are considered. */
+/* How many processes are considered: the worker and those that it has started. */
 #define FAMILY_MAX 16
 /* The bytes below the stack pointer that a function may use. */
 #define RED_ZONE 128
 #define PAGE     4096u
-/* How far above an overflown stack's pointer its first mapped page may be. */
+/* How far above the stack pointer the first mapped page may be after an overflow. */
 #define GUARD_PAGES 64
 
 /* ---- opening ---- */
@@ -162,8 +162,9 @@ static size_t list_family(pid_t pid, pid_t *ret, size_t max)
     return n;
 }
 
-/* The worker of commands, which waits for them, and the reader of their output. */
-static bool is_their_worker(pid_t pid)
+/* Whether the process is troupe-exec, which only waits for a command, or the reader of its output.
+ */
+static bool is_troupe_exec(pid_t pid)
 {
     struct facts facts;
 
@@ -180,7 +181,7 @@ int targets_open(struct target *targets, pid_t pid, bool family)
 
     for (unsigned pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < n_pids && n < SAMPLE_TARGETS_MAX; i++) {
-            if (is_their_worker(pids[i]) != (pass == 1))
+            if (is_troupe_exec(pids[i]) != (pass == 1))
                 continue;
             r = target_open(&targets[n], pids[i]);
             n += r == 0;
@@ -281,8 +282,8 @@ static void take_context(const ucontext_t *from, struct registers *ret)
 }
 #endif
 
-/* Returns whether the thread has stopped, or ended. The stop stays: with it, a signal that the
- * thread is about to get. */
+/* Returns whether the thread has stopped, or ended. The stop remains to be waited for, so a signal
+ * that the thread is about to get is not lost. */
 static bool has_stopped(struct sample_thread *thread)
 {
     struct user_regs_struct registers;
@@ -353,7 +354,8 @@ static void copy_context(const struct target *target, const struct hints *hints,
     thread->crashed = thread->stopped = true;
 }
 
-/* Reads up to the end of the mapping. Below the pages of an overflown stack, nothing is mapped. */
+/* Reads from the stack pointer to the end of the mapping. After an overflow, the pointer is below
+ * the mapped pages. */
 static void copy_stack(const struct target *target, struct sample_thread *thread)
 {
     struct sample *sample = target->sample;
@@ -389,7 +391,7 @@ static void copy_maps(const struct target *target)
     sample->maps[sample->maps_size] = '\0';
 }
 
-/* Not sscanf(), which measures all of the text for each line. */
+/* Avoids sscanf(), which would measure all of the text for each line. */
 bool mapping_parse(const char *line, struct mapping *ret)
 {
     char *at;
@@ -489,7 +491,7 @@ void sample_reset(struct sample *sample, bool mappings)
         sample->maps_size = sample->n_heads = 0;
 }
 
-/* Those for this process. */
+/* The hints are about one process: others have none. */
 static const struct hints *hints_for(const struct target *target, const struct hints *hints)
 {
     static const struct hints none;

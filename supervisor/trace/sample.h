@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * What is taken of a process while it is stopped: registers and the tops of the stacks of its
- * threads, the list of its mappings, the first page of each mapped file, and the frames of Python.
- * All of it is copied into memory of bounded size, so the process runs on, or ends, while
- * unwind.h works on the copy. Everything in it but the registers is hostile.
+ * A copy of a stopped process: registers and the tops of the stacks of its threads, the list of its
+ * mappings, the first page of each mapped file, and the frames of Python. Its size is bounded. The
+ * process can continue, or end, while unwind.h works on the copy. Everything in the copy but the
+ * registers is hostile.
  */
 
 #include "shared/base/clock.h"
@@ -25,8 +25,7 @@
 #define SAMPLE_FUNCTION_MAX 96
 #define SAMPLE_FILE_MAX     160
 #define SAMPLE_TARGETS_MAX  4
-/* What may be read of a process while it is stopped: a read costs its bytes and as much again as
- * SAMPLE_READ_COST. */
+/* The budget for reads from a stopped process. A read costs its size and SAMPLE_READ_COST. */
 #define SAMPLE_BUDGET    ((size_t)16 * 1024 * 1024)
 #define SAMPLE_READ_COST 1024
 
@@ -73,8 +72,8 @@ struct sample_head {
 
 struct sample {
     bool complete;
-    usec_t stopped_at; /* when the first of its threads had stopped, at the earliest */
-    usec_t stopped;    /* for how long, after sample_let_go() */
+    usec_t stopped_at; /* before this time, no thread had stopped */
+    usec_t stopped;    /* how long it was stopped; set by sample_let_go() */
     size_t budget;     /* SAMPLE_BUDGET at first */
     size_t n_threads;
     struct sample_thread threads[SAMPLE_THREADS_MAX];
@@ -96,9 +95,9 @@ struct target {
     struct sample *sample;     /* shared with the process that takes it */
 };
 
-/* A worker's own word, which may be wrong: the process, its thread that crashed, the ucontext_t of
- * its signal, and the interpreter's _PyRuntime and Py_Version. 0 = none; without a context, the
- * crashed thread is stopped at its signal. */
+/* What a worker says of itself, which may be wrong: the process, its thread that crashed, the
+ * ucontext_t of its signal, and the interpreter's _PyRuntime and Py_Version. 0 = none; without a
+ * context, the crashed thread is stopped at its signal. */
 struct hints {
     pid_t pid;
     pid_t crashed; /* in the PID namespace of the process */
@@ -117,7 +116,7 @@ int targets_open(struct target *targets, pid_t pid, bool family);
 /* Lists the children that a thread has started. Returns their number. */
 size_t thread_children(pid_t pid, pid_t tid, pid_t *ret, size_t max);
 
-/* Of a process, from /proc/PID/status. */
+/* What /proc/TID/status says of a thread. */
 struct facts {
     char name[16];
     pid_t pid;                  /* of its process */
@@ -128,12 +127,12 @@ struct facts {
 bool facts_read(pid_t tid, struct facts *ret);
 
 /* Stops all threads of the targets that this process does not trace yet, or that run, and reads
- * their registers; one that has not stopped within `limit` counts as running. What has stopped is
- * still there to be waited for. Returns 0, or -errno if none has been stopped. */
+ * their registers; one that has not stopped within `limit` counts as running. The stops remain to
+ * be waited for. Returns 0, or -errno if none has been stopped. */
 int sample_stop(struct target *targets, size_t n, const struct hints *hints, usec_t limit);
 /* Copies from the stopped targets, after confine(). */
 void sample_copy(struct target *targets, size_t n, const struct hints *hints);
-/* Lets threads go on that were stopped for the look only; the others do with this process's end. */
+/* Lets threads continue that were stopped only for the sample; others do when this process ends. */
 void sample_let_go(struct target *targets, size_t n);
 /* Prepares for another sample in the same memory. Without `mappings`, those of the last one are
  * kept, which takes less time. */
@@ -157,7 +156,7 @@ struct mapping {
     size_t path_size; /* 0 = none */
 };
 
-/* Returns false if it is not such a line, as at the end of too long a text. */
+/* Returns false if the line is invalid, for instance because the text was cut. */
 bool mapping_parse(const char *line, struct mapping *ret);
 
 /* Returns the address of a symbol that the file mapped at `begin` exports; 0 = none

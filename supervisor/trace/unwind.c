@@ -19,7 +19,7 @@
 /* Text of bounded size that takes no more once it is full; see struct trace_output. */
 struct trace_text {
     char *data;
-    uint32_t *size; /* shared with the supervisor: what is there if this process is killed counts */
+    uint32_t *size; /* shared with the supervisor, which uses the text if this process is killed */
     size_t max;
 };
 
@@ -29,13 +29,13 @@ struct unwinder {
     const struct sample_thread *thread;
     unsigned n_frames;
     char (*labels)[UNWIND_LABEL_MAX]; /* instead of text, for folder_add() */
-    bool in_python; /* the frames of Python are written: those of its interpreter are not */
+    bool in_python; /* the frames of Python are written, in place of those of its interpreter */
     bool failed;    /* the text is full */
 };
 
 /* ---- text ---- */
 
-/* Appends a line. Of a field, control characters become '?'; the tabs are those of the format. */
+/* Appends a line. Control characters in fields become '?'; tabs separate fields. */
 __attribute__((format(printf, 2, 3))) static bool append(struct trace_text *text,
                                                          const char *format, ...)
 {
@@ -131,8 +131,7 @@ static void write_python(struct unwinder *unwinder)
 
 /* ---- modules ---- */
 
-/* Of this process: its own descriptors in /proc, and files with debugging information by build id.
- */
+/* Directories: this process's own descriptors in /proc, and debugging information by build id. */
 static int own_files = -1, debug_files = -1;
 
 static void prepare(void)
@@ -141,7 +140,7 @@ static void prepare(void)
     debug_files = open("/usr/lib/debug/.build-id", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Opens the regular file for reading. A device, for instance, would notice. */
+/* Opens the file for reading if it is a regular one: opening a device could have an effect. */
 static int open_regular(int path_fd)
 {
     struct stat status;
@@ -150,11 +149,11 @@ static int open_regular(int path_fd)
     if (fstat(path_fd, &status) < 0 || !S_ISREG(status.st_mode))
         return -1;
     (void)snprintf(name, sizeof(name), "%d", path_fd);
-    return openat(own_files, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* leased: fails */
+    return openat(own_files, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* fails if it is leased */
 }
 
-/* Opens a file below the root of the process. Mappings have no symbolic links in their paths: what
- * is one now may lead out of that root. */
+/* Opens a file below the root of the process. The path of a mapping has no symbolic links; one that
+ * is there now could lead out of the root. */
 static int open_path(const struct target *target, const char *path)
 {
     _cleanup_close_ int at = -1;
@@ -246,8 +245,8 @@ static bool is_evaluation(const char *module, const char *function)
     return is_interpreter(module) && function && strncmp(function, "_PyEval_", 8) == 0;
 }
 
-/* Writes the inlined functions at this address, innermost first, and the one that has them. `frame`
- * has the line of the address. Returns false if nothing is known of them. */
+/* Writes the inlined functions at this address, innermost first, and the function that contains
+ * them. `frame` has the line of the address. Returns false if nothing is known of them. */
 static bool write_inlined(struct unwinder *unwinder, Dwfl_Module *module, Dwarf_Addr pc,
                           struct frame frame)
 {
@@ -362,7 +361,7 @@ static bool read_memory(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret, void *u
     return true;
 }
 
-/* After a jump to where no code is, the function that has jumped is the caller. */
+/* If the thread has jumped to an address without code, begins with the function that has jumped. */
 static struct registers start_registers(struct unwinder *unwinder, Dwfl *dwfl)
 {
     struct registers registers = unwinder->thread->registers;
@@ -478,7 +477,7 @@ static void unwind(const struct target *target, int vdso, struct trace_text *tex
         }
 }
 
-/* The library reads files only. */
+/* Writes the vDSO to a file, since libdw reads only files. */
 static int vdso_file(const struct sample *sample)
 {
     const int fd = memfd_create("vdso", MFD_CLOEXEC);

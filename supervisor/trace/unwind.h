@@ -14,7 +14,7 @@ int unwind_all(const struct target *targets, size_t n, struct trace_output *outp
 #define UNWIND_LABEL_MAX 128
 #define UNWIND_LINE_MAX  (SAMPLE_FRAMES_MAX * UNWIND_LABEL_MAX + 64)
 
-/* What is known of the modules of a process, beyond one sample. */
+/* Unwinds samples of one process, and keeps what it has learned of its modules. */
 struct folder;
 
 /* Returns NULL without memory; lives as long as this process. */

@@ -22,20 +22,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Threads. Those beyond, as of a process that forks without end, are not traced, nor what these
- * start. */
+/* Threads. Further ones, such as those of a process that forks without end, are not traced, nor are
+ * their children. */
 #define TRACED_MAX 256
-/* How long a process that has crashed is held up, at most: by its other threads, and then. */
+/* How long a process that has crashed is held up: until its threads have stopped, and by copying.
+ */
 #define STOP_USEC   (20 * USEC_PER_MSEC)
 #define COPY_USEC   (25 * USEC_PER_MSEC)
 #define ATTACH_USEC (500 * USEC_PER_MSEC)
 #define UNWIND_SEC  10
 #define UNWIND_CPU  8
-/* Crashes that are told of: what crashes without end gets no more. */
+/* Crashes that are reported, and the pause after which another one may be. */
 #define BURST       1000
 #define REFILL_USEC (50 * USEC_PER_MSEC)
 
-/* Between two orders. */
+/* Stops that are handled between two orders. */
 #define STOPS_MAX 256
 
 #define OPTIONS                                                                                    \
@@ -49,7 +50,7 @@ struct watcher {
     pid_t traced[TRACED_MAX]; /* threads */
     size_t n_traced;
 
-    /* The sample that is wanted, or being unwound by `unwinder`. */
+    /* The sample that waits for an order, or is being unwound by `unwinder`. */
     struct target targets[SAMPLE_TARGETS_MAX];
     size_t n_targets;
     pid_t unwinder;
@@ -160,8 +161,8 @@ static void begin_child(void)
     (void)close(TRACE_FD_ORDERS);
 }
 
-/* Copies in a process that has nothing but what it reads. The threads that are stopped go on when
- * their stops are handled. */
+/* Copies in a process that may do nothing but read. The stopped threads continue when their stops
+ * are handled. */
 static int take(struct watcher *watcher, const struct hints *hints)
 {
     const int n = targets_open(watcher->targets, hints->pid, hints->crashed == 0);
@@ -231,8 +232,8 @@ static bool may_tell(struct watcher *watcher)
     return true;
 }
 
-/* A signal that the process handles has its effect first: if that ends the process, it comes again,
- * or another one. */
+/* A signal that the process handles is no crash. A handler that then ends the process does so by a
+ * signal without a handler. */
 static void on_signal(struct watcher *watcher, pid_t tid, int signal)
 {
     struct watch_notice notice = {.kind = WATCH_CRASHED, .signal = signal};
@@ -271,7 +272,7 @@ static void on_stop(struct watcher *watcher, pid_t tid, int status)
         (void)ptrace(PTRACE_LISTEN, tid, 0, 0);
         return;
     }
-    /* A thread that executes a program takes the number of the first. */
+    /* A thread that executes a program takes the number of the process's first thread. */
     if (event == PTRACE_EVENT_EXEC && ptrace(PTRACE_GETEVENTMSG, tid, 0, &former) == 0 &&
         (pid_t)former != tid)
         drop(watcher, (pid_t)former);
@@ -291,8 +292,8 @@ static void on_end(struct watcher *watcher, pid_t pid)
         drop(watcher, pid);
 }
 
-/* A stop that is only looked at is not lost if this process is killed before it has been handled:
- * with the stop goes the signal. Returns whether there may be more. */
+/* Only looks at stops (WNOWAIT): if this process is killed before it has handled a stop, the thread
+ * still gets its signal. Returns whether there may be more. */
 static bool handle_all(struct watcher *watcher)
 {
     for (unsigned i = 0; i < STOPS_MAX; i++) {
@@ -311,7 +312,7 @@ static bool handle_all(struct watcher *watcher)
 
 /* ---- orders ---- */
 
-/* The worker, of the same user, has not CAP_SYS_PTRACE. */
+/* Gives up CAP_SYS_PTRACE, which the worker lacks: it could take over a process of its user. */
 static int drop_capability(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -340,7 +341,7 @@ static int attach(struct watcher *watcher, pid_t pid, int pidfd)
         r = attach_all(watcher, pid);
     }
 
-    /* While it has not ended, the number is its own. */
+    /* If the process has not ended, its pid was not reused. */
     if (r == 0 && poll(&end, 1, 0) != 0)
         r = -ESRCH;
     if (r == 0 && watcher->drops)

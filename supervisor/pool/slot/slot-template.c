@@ -433,7 +433,7 @@ int slot_template_socket(const struct slot *slot)
                : 0;
 }
 
-/* It may have said why. */
+/* The template may have said why. */
 static void fork_failed(struct slot_template *template, int error)
 {
     on_message(template, 0);

@@ -6,10 +6,10 @@
 #include <signal.h>
 #include <stdlib.h>
 
-/* How long the end of a worker that hangs is put off, at most. */
+/* How long the end of a worker that hangs is delayed, at most. */
 #define HANG_WAIT (45 * USEC_PER_MSEC)
 
-/* Whether a worker that crashes waits. */
+/* Tells the worker whether to wait if it crashes. */
 static void set_wanted(const struct slot *slot, bool wanted)
 {
     struct memory_header *inbox = slot->worker.endpoint.channel.mine.header;
@@ -19,7 +19,7 @@ static void set_wanted(const struct slot *slot, bool wanted)
         atomic_store_explicit(&inbox->evidence, wanted, memory_order_release);
 }
 
-/* By the worker's own word. */
+/* Returns what the worker says of its crash. */
 static struct memory_crash read_crash(const struct slot *slot)
 {
     const struct memory_header *outbox = slot->worker.endpoint.channel.theirs.header;
@@ -27,7 +27,7 @@ static struct memory_crash read_crash(const struct slot *slot)
     return slot->worker.endpoint_open && outbox ? outbox->crash : (struct memory_crash){0};
 }
 
-/* ---- what was put off ---- */
+/* ---- what was delayed ---- */
 
 void slot_trace_cancel(struct slot *slot)
 {
@@ -204,7 +204,7 @@ static bool is_of(const struct slot_crash *crash, const struct death *death)
            (crash->what.inner_pid == death->pid || crash->what.pid == death->pid);
 }
 
-/* The worker's own death has a report anyway. */
+/* Reports the crash of another process than the worker, whose own death has a report anyway. */
 static void settle(struct slot *slot)
 {
     const struct slot_crash *crash = &slot->trace.crash;
@@ -251,7 +251,7 @@ void slot_trace_settle(struct slot *slot)
     settle(slot);
 }
 
-/* Whether it died of a signal of which libtroupe, or the watcher, would have told. */
+/* Whether it died of a signal that libtroupe or the watcher reports. */
 static bool has_crashed(const struct death *death)
 {
     switch (death->exit.signalled ? death->exit.code : 0) {
