@@ -128,7 +128,7 @@ static int read_headers(struct collector *collector)
     int r = copy ? add_header(collector, "Content-Type: application/json") : -ENOMEM;
     char *rest;
 
-    /* Without a question before each body. */
+    /* Keeps libcurl from asking before each body (100-continue). */
     if (r == 0)
         r = add_header(collector, "Expect:");
     for (char *pair = copy ? strtok_r(copy, ",", &rest) : NULL; r == 0 && pair;

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* So many replies are taken before the exporter has its turn. */
+/* Replies that are taken before the exporter has its turn. */
 #define REPLIES_PER_TURN 64
 #define CONNECT_AGAIN    USEC_PER_SEC
-/* After an error of the supervisor, which a reload may mend. */
+/* After an error reply: a reload may remove its cause. */
 #define ASK_AGAIN (10 * USEC_PER_SEC)
 
 void event_source_init(struct event_source *source, const char *socket,
@@ -40,7 +40,8 @@ static void connect_source(struct event_source *source, usec_t now)
 {
     int r = varlink_client_init(&source->client, source->socket, 0);
 
-    /* With past events, of which there is at least one, the reply shows that the others come. */
+    /* There is at least one past event, so the first reply comes at once, and shows that the call
+     * is accepted. */
     if (r == 0)
         r = varlink_client_send(&source->client, "io.troupe.Supervisor.Watch",
                                 json_pack("{s:b, s:b}", "traced", 1, "replay", 1), true);
@@ -58,7 +59,7 @@ static void take_reply(struct event_source *source, const struct varlink_reply *
 
     if (reply->error || !reply->continues) {
         (void)snprintf(text, sizeof(text), "%s%s%s",
-                       reply->error ? reply->error : "they have ended",
+                       reply->error ? reply->error : "the stream has ended",
                        needed ? ": this needs " : "", needed ? needed : "");
         lose(source, usec_add(now, ASK_AGAIN), text);
         return;

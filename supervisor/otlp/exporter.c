@@ -29,7 +29,7 @@ static size_t on_answer(const char *data, size_t one, size_t size, void *userdat
     return size;
 }
 
-/* Trailers have no limit of libcurl's own. Anything but `size` ends the transfer. */
+/* libcurl does not limit trailers. A return value other than `size` ends the transfer. */
 static size_t on_header(const char *data, size_t one, size_t size, void *userdata)
 {
     struct exporter *exporter = userdata;
@@ -127,7 +127,7 @@ static void tell_dropped(struct exporter *exporter, usec_t now)
 
 /* ---- requests ---- */
 
-/* Everything but the spans is the same for all. */
+/* Adds what comes before the spans. */
 static bool add_envelope(const struct exporter *exporter, struct buffer *body)
 {
     char host[256] = "";
@@ -174,7 +174,8 @@ static bool make_body(struct exporter *exporter, unsigned n)
     return false;
 }
 
-/* The next attempt is after `pause`, or after a random part of a growing time. */
+/* Schedules the next attempt after `pause`, or if that is 0, after a random part of a growing time.
+ */
 static void fail(struct exporter *exporter, usec_t pause, usec_t now, const char *problem)
 {
     if (exporter->pause == 0)
@@ -233,7 +234,7 @@ static void finish_batch(struct exporter *exporter, unsigned n_lost, usec_t now)
                                                   : now;
 }
 
-/* As the protocol says, these say that a later attempt may succeed. */
+/* The statuses after which the protocol permits another attempt. */
 static bool may_retry(long status)
 {
     return status == 429 || status == 502 || status == 503 || status == 504;

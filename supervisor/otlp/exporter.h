@@ -2,8 +2,8 @@
 #pragma once
 
 /* Sends spans to the collector in batches, one request at a time, over OTLP/HTTP with JSON. Spans
- * wait in bounded memory; those that find no room are dropped and counted. Nothing waits: libcurl's
- * multi interface shares the loop, so there is no thread. */
+ * wait in bounded memory; those that find no room are dropped and counted. No call blocks:
+ * libcurl's multi interface shares the loop, so there is no thread. */
 
 #include "shared/base/buffer.h"
 #include "supervisor/otlp/collector.h"
@@ -23,9 +23,9 @@ struct exporter {
     struct buffer body, answer;
     size_t header_bytes;        /* of the answer */
     usec_t send_at;             /* when the next batch is due; USEC_INFINITY = there is none */
-    usec_t pause;               /* after the last failure; 0 = it was none */
-    bool stopping;              /* there is no other attempt */
-    uint64_t n_dropped, n_told; /* since the start; and how many the log knows of */
+    usec_t pause;               /* grows with each failure; 0 = the last request succeeded */
+    bool stopping;              /* a batch that fails is dropped */
+    uint64_t n_dropped, n_told; /* since the start; n_told of these are in the log */
     usec_t told_at;
 };
 
@@ -33,9 +33,9 @@ struct exporter {
 int exporter_init(struct exporter *exporter, const struct collector *collector);
 void exporter_deinit(struct exporter *exporter);
 
-/* Takes over a span as JSON; NULL = without memory for it. */
+/* Takes over a span as JSON. NULL = there was no memory for it: it counts as dropped. */
 void exporter_add(struct exporter *exporter, char *span, usec_t now);
-/* Counts spans that cannot be made, or exported. */
+/* Counts spans that the caller has dropped. */
 void exporter_drop(struct exporter *exporter, unsigned n);
 
 /* Continues the request, or begins the next one. */

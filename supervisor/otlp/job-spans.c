@@ -32,7 +32,7 @@ struct traced_job {
     char attempt[TRACEPARENT_SIZE + 1]; /* the span of the present one; empty = there is none */
     char first[TRACEPARENT_SIZE + 1];   /* that of the first attempt; empty = it was not seen */
     long long number;                   /* of the attempt */
-    usec_t waits_since, began_at;       /* realtime; 0 = it does not wait, or that was not seen */
+    usec_t waits_since, began_at;       /* realtime; 0 = it does not wait, or this was not seen */
     /* The death of its worker or command, and the reason, in the words of the supervisor. */
     char signal[16];
     long long exit_status; /* -1 = none */
@@ -48,7 +48,7 @@ static const char *text_of(const json_t *object, const char *name)
 
 static void set_text(char *to, size_t size, const char *text)
 {
-    /* Not within a character: what is cut there would be no JSON. */
+    /* Cuts between characters: JSON must be valid UTF-8. */
     size_t length = strnlen(text, size);
 
     if (length == size)
@@ -85,7 +85,7 @@ static void forget(struct job_spans *spans, struct traced_job *job)
     free(job);
 }
 
-/* Finds the job of an event, or makes one. NULL = without memory. */
+/* Finds the job of an event, or makes one. Returns NULL without memory. */
 static struct traced_job *find_or_make(struct job_spans *spans, const char *id)
 {
     struct traced_job *job = find(spans, id);
@@ -132,7 +132,7 @@ static void add_text(json_t *attributes, const char *key, const char *value)
             attributes, json_pack("{s:s, s:{s:s}}", "key", key, "value", "stringValue", value));
 }
 
-/* As text: numbers of JSON have 53 bits. */
+/* OTLP writes integers as text, since numbers of JSON have 53 bits. */
 static void add_number(json_t *attributes, const char *key, long long value)
 {
     (void)json_array_append_new(attributes, json_pack("{s:s, s:{s:o}}", "key", key, "value",
@@ -155,15 +155,15 @@ static json_t *make_attributes(const struct traced_job *job, const char *operati
 }
 
 struct span {
-    const char *context; /* its trace and, unless `id` is set, itself */
+    const char *context; /* its trace; for an attempt, also its own id */
     const char *parent;  /* NULL = none */
     const char *link;    /* NULL = none */
     const char *operation;
     enum kind kind;
     usec_t from, to;
     json_t *attributes; /* taken over */
-    const char *error;  /* NULL = it has succeeded, or goes on */
-    const char *text;   /* with it; NULL = none */
+    const char *error;  /* NULL = none */
+    const char *text;   /* of the error; NULL = none */
 };
 
 static json_t *digits(const char *traceparent, size_t at, size_t n)
@@ -244,8 +244,8 @@ static void export_create(struct job_spans *spans, const struct traced_job *job,
                 now);
 }
 
-/* `end` NULL = a worker has begun the job. */
-static void end_wait(struct job_spans *spans, struct traced_job *job, usec_t at, const char *end,
+/* `error` NULL = a worker has begun the job. */
+static void end_wait(struct job_spans *spans, struct traced_job *job, usec_t at, const char *error,
                      usec_t now)
 {
     if (job->waits_since == 0)
@@ -258,7 +258,7 @@ static void end_wait(struct job_spans *spans, struct traced_job *job, usec_t at,
                                .from = job->waits_since,
                                .to = at,
                                .attributes = make_attributes(job, "wait"),
-                               .error = end},
+                               .error = error},
                 now);
     job->waits_since = 0;
 }
@@ -306,7 +306,8 @@ static void end_attempt(struct job_spans *spans, struct traced_job *job, usec_t 
 static void begin_attempt(struct job_spans *spans, struct traced_job *job, const json_t *event,
                           usec_t at, usec_t now)
 {
-    /* That of a worker that was stopped has not failed, and there is no event of its end. */
+    /* If an attempt is still open, its worker was stopped: it has not failed, and no event tells
+     * of its end. */
     end_attempt(spans, job, at, "stopped", NULL, now);
     job->number = json_integer_value(json_object_get(event, "attempt"));
     end_wait(spans, job, at, NULL, now);
@@ -380,7 +381,7 @@ void job_spans_take(struct job_spans *spans, const json_t *event, usec_t now)
     if (is_traced) {
         set_text(job->parent, sizeof(job->parent), parent);
         take_job_event(spans, job, type, event, now);
-    } else if (strcmp(type, "job.recovered") == 0) { /* its traceparent is lost: a crash */
+    } else if (strcmp(type, "job.recovered") == 0) { /* a crash has lost its traceparent */
         take_job_event(spans, job, "job.ended", event, now);
     } else if (death) {
         note_death(job, event, death);

@@ -11,7 +11,7 @@
 #include "supervisor/otlp/exporter.h"
 #include <jansson.h>
 
-/* Jobs that have not ended. Beyond, that of the oldest event is forgotten. */
+/* Jobs that have not ended. Beyond that number, the job with the oldest event is forgotten. */
 #define JOB_SPANS_MAX 10000u
 
 struct job_spans {

@@ -15,9 +15,9 @@
 
 #define STATUS_USAGE 2
 #define SOCKET       "/run/troupe/troupe.sock"
-/* Of one call: libcurl counts milliseconds as int. */
+/* The longest wait: libcurl counts milliseconds as int. */
 #define WAIT_MAX (3600 * USEC_PER_SEC)
-/* How long spans may take that are left at the end. */
+/* How long the export of the remaining spans may take at the end. */
 #define STOP_MAX (10 * USEC_PER_SEC)
 
 static const char help[] =
@@ -102,7 +102,7 @@ static int run(struct program *program)
     log_info("exporting to %s", program->collector.name);
     loop(program, signals);
     service_manager_tell(&manager, SERVICE_STOPPING, clock_now());
-    do /* what has come until now */
+    do /* take what has arrived */
         event_source_run(&program->source, clock_now());
     while (program->source.unfinished);
     event_source_deinit(&program->source);
@@ -113,7 +113,7 @@ static int run(struct program *program)
     return EXIT_SUCCESS;
 }
 
-/* Returns an exit status, or -1 to go on. */
+/* Returns an exit status, or -1 to continue. */
 static int parse(struct program *program, int argc, char *argv[])
 {
     const struct option options[] = {
