@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* io.troupe.Supervisor: GetLimits, SetLimit. GetLimits: limits, and what is taken of them. The time
- * does not depend on the number of keys, cells or jobs. */
+/* io.troupe.Supervisor: GetLimits and SetLimit. The time of GetLimits does not depend on the
+ * numbers of keys, cells and jobs. */
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
@@ -52,7 +52,7 @@ static void end_limit(struct reply *reply, uint64_t n_waiting, usec_t held, bool
     reply_end_object(reply);
 }
 
-/* Jobs in the queues of groups with cells that wait. */
+/* Counts the queued jobs of groups in which cells wait for the limit. */
 static uint64_t count_waiting(const struct limit *limit)
 {
     uint64_t n = 0;
@@ -114,7 +114,7 @@ void report_limits_of(struct reply *reply, const struct group *group)
     reply_end_array(reply);
 }
 
-/* All but those of keys. */
+/* Reports all limits but those of keys. */
 static void report_shared(struct reply *reply, const struct control_context *context)
 {
     const struct limit_table *table = context->groups->limits;
@@ -135,7 +135,7 @@ void report_limits(struct reply *reply, const struct control_context *context)
     reply_end_array(reply);
 }
 
-/* ---- what was set, of keys and of what is gone ---- */
+/* ---- limits that were set: of keys, and without a file ---- */
 
 static void report_key(struct reply *reply, const struct group *group, const char *name)
 {
@@ -150,7 +150,7 @@ static void report_key(struct reply *reply, const struct group *group, const cha
     end_limit(reply, n_waiting, n_waiting > 0 ? limit_held(&key->limit) : 0, true);
 }
 
-/* It was set, and no file describes it any more: a reset removes it. */
+/* Reports a limit that was set and that no file describes any more: a reset removes it. */
 static void report_gone(struct reply *reply, const struct limit_setting *setting)
 {
     const struct config_bounds none = LIMIT_NO_BOUNDS;
@@ -305,7 +305,7 @@ static bool check_set(struct request *request)
     return true;
 }
 
-/* A limit of a key is one that the group has for each key. */
+/* A key can have only those limits that the group has for each key. */
 static bool check_key(struct request *request, const struct group *group, const char *name)
 {
     const struct config_group *config = group ? group->config : NULL;

@@ -22,7 +22,7 @@
 #define PROFILE_USEC     (10 * (int64_t)USEC_PER_SEC)
 #define PROFILE_USEC_MAX (300 * (int64_t)USEC_PER_SEC)
 #define PROFILE_NAME_MAX 512
-/* Of hostile text, no more is read. */
+/* How much of the text is read, which is hostile. */
 #define PROFILE_STACKS_MAX    8192
 #define PROFILE_FUNCTIONS_MAX 64
 
@@ -33,9 +33,9 @@ struct stack_call {
     struct trace *trace;
     char worker[DEATH_WORKER_MAX];
     pid_t pid;
-    struct protocol_id job; /* at which the worker was to be, if `of_job` */
-    bool of_job, ended; /* `ended`: it may have been at another one's job when it was looked at */
-    struct death *last; /* of this worker; NULL = none */
+    struct protocol_id job; /* which was asked for, if `of_job` */
+    bool of_job, ended;     /* `ended`: the job had ended, so the stacks may be of another one */
+    struct death *last;     /* of this worker; NULL = none */
 };
 
 static void call_free(struct stack_call *call)
@@ -73,7 +73,7 @@ static bool is_at(const struct job *job)
     return job && job->group && job->slot && job->started;
 }
 
-/* Whether the process is still at the job that was asked for, if it was one. */
+/* Whether the process still works on the job that was asked for. True if none was. */
 static bool is_still_at(const struct stack_call *call)
 {
     const struct job *job =
@@ -116,7 +116,7 @@ static const char *printable(const char *field, char buffer[PROFILE_NAME_MAX])
     return buffer;
 }
 
-/* Writes the numbers of the first line, which are hostile as all of the text. */
+/* Writes the numbers of the first line, which are hostile like all of the text. */
 static void report_numbers(struct reply *reply, char *line)
 {
     static const char *const names[] = {"samples", "missed", "left_out", "stopped_usec",

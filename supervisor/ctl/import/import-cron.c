@@ -30,8 +30,8 @@ struct crontab {
     const char *comment;         /* in the line before; NULL = none */
 };
 
-/* Behind `n` words and the blanks after them. */
-static const char *behind_words(const char *text, unsigned n)
+/* Returns what follows `n` words and the blanks after them. */
+static const char *skip_words(const char *text, unsigned n)
 {
     text += strspn(text, BLANK);
     for (; n > 0; n--) {
@@ -41,9 +41,9 @@ static const char *behind_words(const char *text, unsigned n)
     return text;
 }
 
-static const char *behind_times(const char *line)
+static const char *skip_times(const char *line)
 {
-    return behind_words(line, *line == '@' ? 1 : 5);
+    return skip_words(line, *line == '@' ? 1 : 5);
 }
 
 static const char *word_at(struct import *import, const char *text)
@@ -56,7 +56,7 @@ static const char *variable(const struct crontab *tab, const char *name, const c
     return import_value(&tab->unit, NULL, name, otherwise);
 }
 
-/* Without blanks around it, and without quotes. */
+/* Removes blanks around the text, then quotes. */
 static const char *unquoted(struct import *import, const char *text, size_t size)
 {
     for (; size > 0 && isspace((unsigned char)*text); size--)
@@ -90,13 +90,13 @@ static void take_variable(struct crontab *tab, const char *line)
 
 /* ---- commands ---- */
 
-/* Names a command after the first word behind the last "&&" that is no wrapper, without directory
- * and suffix. */
+/* Names a command after the first word behind the last "&&" that is not a wrapper, without
+ * directory and suffix. */
 static const char *name_of(struct import *import, const char *command)
 {
     for (const char *and; (and = strstr(command, "&&"));)
         command = and+2;
-    for (const char *word = behind_words(command, 0); *word != '\0'; word = behind_words(word, 1)) {
+    for (const char *word = skip_words(command, 0); *word != '\0'; word = skip_words(word, 1)) {
         const char *start = word + strspn(word, "({'\"`$");
         const char *text =
             import_text(import, "%.*s", (int)strcspn(start, " \t;|&()'\"`<>"), start);
@@ -207,7 +207,7 @@ static void add_job(struct crontab *tab, const char *name, const char *user, con
     import_set(unit, &tab->place, "CatchUp", "none");
 }
 
-/* Returns false if the times are a mistake, or have no counterpart; has told of that then. */
+/* Returns false after reporting that the times are a mistake, or have no counterpart. */
 static bool check_times(struct crontab *tab, const char *times)
 {
     const char *reason;
@@ -227,13 +227,13 @@ static bool check_times(struct crontab *tab, const char *times)
 static void take_job(struct crontab *tab, const char *line)
 {
     struct import *import = tab->unit.import;
-    const char *command = behind_times(line), *user = tab->owner, *input, *name;
+    const char *command = skip_times(line), *user = tab->owner, *input, *name;
     const char *times = unquoted(import, line, (size_t)(command - line));
     const char *zone = variable(tab, "CRON_TZ", "");
 
     if (!user) {
         user = word_at(import, command);
-        command = behind_words(command, 1);
+        command = skip_words(command, 1);
     }
     tab->place.key = "";
     tab->place.value = *zone != '\0' ? import_text(import, "%s %s", times, zone) : times;
@@ -259,8 +259,7 @@ static bool is_job(const char *line)
     return isdigit((unsigned char)*line) || *line == '*' || *line == '@';
 }
 
-/* Whether its lines name users: because of its place, or since a user is where one must be. A
- * user's crontab has no place. */
+/* Whether its lines name users: because of its path, or because users follow the times of jobs. */
 static bool is_of_system(struct import *import, const char *path, const char *text)
 {
     const char *line;
@@ -270,8 +269,8 @@ static bool is_of_system(struct import *import, const char *path, const char *te
         line += strspn(line, BLANK "-");
         if (!is_job(line))
             continue;
-        line = behind_times(line);
-        all = getpwnam(word_at(import, line)) && *behind_words(line, 1) != '\0';
+        line = skip_times(line);
+        all = getpwnam(word_at(import, line)) && *skip_words(line, 1) != '\0';
         any = !all || strncmp(line, "root ", 5) == 0;
     }
     return all;

@@ -27,7 +27,7 @@ static const char *without_comment(struct import *import, const char *text)
     return import_text(import, "%.*s", (int)size, text);
 }
 
-/* A section begins with a setting without a name. */
+/* The head of a section becomes a setting without a name. */
 static void take_line(struct import_unit *unit, struct import_setting *place, const char *line)
 {
     struct import *import = unit->import;
@@ -70,7 +70,7 @@ static void read_text(struct import_unit *unit, const char *path, const char *te
 
 /* ---- values ---- */
 
-/* What %(name)s stands for; NULL: nothing that is known before the start. */
+/* Returns what %(name)s stands for; NULL if this is not known before the start. */
 static const char *value_of(const struct import_unit *unit, const struct import_setting *setting,
                             const char *name)
 {
@@ -95,7 +95,8 @@ static const char *value_of(const struct import_unit *unit, const struct import_
     return host;
 }
 
-/* Adds what expands %(name)s in a command when that is started. `width`: of a number. */
+/* Adds an expression for %(name)s that is expanded when the command starts. `width`: of a number.
+ */
 static bool add_late(const struct import_unit *unit, const struct import_setting *setting,
                      const char *name, unsigned width, struct buffer *text, bool *shell)
 {
@@ -115,8 +116,8 @@ static bool add_late(const struct import_unit *unit, const struct import_setting
     return true;
 }
 
-/* Expands %(…)s; in a command, with `shell` = whether it needs one, otherwise NULL. Returns NULL if
- * something is unknown. */
+/* Expands %(…)s. `shell` is for a command: it becomes true if the command needs a shell. Returns
+ * NULL if something is unknown. */
 static const char *expand_text(const struct import_unit *unit, const struct import_setting *setting,
                                const char *text, bool *shell)
 {
@@ -185,7 +186,7 @@ static bool next_word(struct import *import, const char **at, const char *separa
 static void set_command(struct import_unit *unit, const struct import_setting *setting)
 {
     const char *slash = strchr(setting->value, '/');
-    /* A shell finds a program by a path that begins at WorkingDirectory=. */
+    /* A path of a program that is relative to WorkingDirectory= needs a shell. */
     bool shell = !strchr("/%", *setting->value) && slash &&
                  slash < setting->value + strcspn(setting->value, " \t");
     const char *command = expand_text(unit, setting, setting->value, &shell);

@@ -19,7 +19,7 @@
 #define SERVICE ".service"
 #define TIMER   ".timer"
 
-/* All that is imported. */
+/* All units that are imported. */
 struct operands {
     const char *const *paths;
     size_t n;
@@ -65,7 +65,7 @@ static int on_problem(void *userdata, unsigned line, const char *text)
     return 0;
 }
 
-/* An empty assignment resets a list, and so does each one of a key that is none. */
+/* An empty assignment resets a list. One to a key that is no list replaces the former value. */
 static int on_assignment(void *userdata, const struct unitfile_assignment *assignment)
 {
     struct systemd_unit *unit = userdata;
@@ -121,8 +121,8 @@ static void read_drop_ins(struct systemd_unit *unit, const char *directory, cons
         (void)read_file(unit, import_text(unit->base.import, "%s/%s", path, names[i]));
 }
 
-/* Reads a unit and its drop-ins: from the directory of `path`, or if that names none, from the
- * present one and then from those of systemd. An instance is read from its template. */
+/* Reads a unit and its drop-ins: from the directory of `path`, or if it has none, from the current
+ * one and then from those of systemd. An instance is read from its template. */
 static void read_unit(struct systemd_unit *unit, const char *path, const char *suffix)
 {
     static const char *const DIRECTORIES[] = {"", "/etc/systemd/system/", "/run/systemd/system/",
@@ -148,7 +148,7 @@ static void read_unit(struct systemd_unit *unit, const char *path, const char *s
         unit->found = read_file(unit, import_text(import, "%s%s", directories[i], name));
     for (size_t i = 0; i < n && !unit->found; i++)
         unit->found = read_file(unit, import_text(import, "%s%s", directories[i], template));
-    /* The strongest last, and those of an instance. */
+    /* Drop-ins that override others come last: those of earlier directories, and of an instance. */
     for (size_t i = n; unit->found && template != name && i-- > 0;)
         read_drop_ins(unit, directories[i], template);
     for (size_t i = n; unit->found && i-- > 0;)
@@ -228,8 +228,8 @@ static const char *command_of(struct import_unit *base, const struct import_sett
     return import_take(base->import, &line);
 }
 
-/* Several commands, and variables, need a shell. These are split into words, but are no patterns.
- */
+/* Several commands, and variables, need a shell. As with systemd, it splits variables into words,
+ * but does not take them for patterns. */
 static void set_command(struct systemd_unit *unit)
 {
     struct import_unit *base = &unit->base;
@@ -308,7 +308,7 @@ static void convert_restart(struct import_unit *unit, const struct import_settin
         value = strcmp(value, "on-success") == 0 ? "always" : "on-failure";
     }
     import_set(unit, setting, "Restart", value);
-    if (strcmp(value, "on-failure") == 0) /* ends that are successes for systemd */
+    if (strcmp(value, "on-failure") == 0) /* systemd counts these as success */
         import_set(unit, setting, "SuccessExitStatus", "SIGHUP SIGINT SIGTERM SIGPIPE");
 }
 

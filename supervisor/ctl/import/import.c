@@ -359,7 +359,7 @@ static void convert(struct import_unit *unit, const struct import_setting *setti
 {
     const bool known = config_schema_find(unit->file->schema, setting->key);
 
-    /* A pattern does not stand for a key that is the same here. */
+    /* A rule that leaves settings out does not apply to a key that the file also has. */
     while (rule < end &&
            (!import_matches(rule->keys, setting->key) || (known && rule->instead && !rule->fine)))
         rule++;

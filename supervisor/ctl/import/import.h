@@ -40,7 +40,7 @@ struct import_file {
 };
 
 struct import {
-    const char *user; /* of whatever names no user; NULL = see there */
+    const char *user; /* for what names no user; NULL = the owner of a crontab, otherwise root */
     bool quiet;
     struct import_file *files, *last;
     char **texts; /* owned */
@@ -60,7 +60,7 @@ void import_deinit(struct import *import);
 const char *import_text(struct import *import, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 const char *import_take(struct import *import, struct buffer *buffer);
-/* The name that a file gets from `name`. */
+/* Returns a valid name of a file that is like `name`. */
 const char *import_name(struct import *import, const char *name, const char *suffix);
 /* Returns the file's text, or NULL after a mistake. */
 const char *import_read(struct import *import, const char *path);
@@ -78,15 +78,15 @@ struct import_unit {
     struct import_file *file;        /* that is written now; NULL = none yet */
     struct import_settings settings; /* freed by the reader */
     const char *section;             /* whose settings are translated; NULL = all */
-    bool is_job;                     /* a group with jobs: not with a service */
-    /* Returns a value in which what stands for something else is expanded; NULL if it has none. */
+    bool is_job;                     /* the group has jobs, and is no service */
+    /* Returns the text with variables or specifiers expanded; NULL if one has no fixed value. */
     const char *(*expand)(const struct import_unit *unit, const struct import_setting *setting,
                           const char *text);
 };
 
 /* Adds a setting, whose strings belong to the import. */
 void import_add(struct import_unit *unit, struct import_setting setting);
-/* The last setting of that name in a section (NULL = all); NULL if there is none. */
+/* Returns the last setting of that name in a section (NULL = all); NULL if there is none. */
 const struct import_setting *import_find(const struct import_unit *unit, const char *section,
                                          const char *key);
 const char *import_value(const struct import_unit *unit, const char *section, const char *key,
@@ -101,7 +101,7 @@ void import_set(struct import_unit *unit, const struct import_setting *setting, 
                 const char *value);
 /* Writes a comment. */
 void import_remark(struct import_unit *unit, const char *text);
-/* Leaves a setting out: `instead` is what to do. */
+/* Leaves a setting out, and reports what to do instead. */
 void import_leave(struct import_unit *unit, const struct import_setting *setting,
                   const char *instead);
 /* Sets User=, and says so if that is root. `user` is NULL if the input names none. */
@@ -112,7 +112,7 @@ void import_command(struct import_unit *unit, const struct import_setting *setti
 
 /* ---- rules ---- */
 
-/* What becomes of a setting that the file has no key of that name for. */
+/* How a setting is translated that has another name in the file, or no counterpart. */
 struct import_rule {
     const char *keys; /* patterns, separated by spaces */
     const char *fine; /* patterns of values for which nothing is to be done */
@@ -124,7 +124,7 @@ struct import_rule {
 };
 
 bool import_is_true(const char *value);
-/* Whether one of the patterns, which are separated by spaces, is that of the key. */
+/* Whether the key matches one of the patterns, which are separated by spaces. */
 bool import_matches(const char *patterns, const char *key);
 /* Writes the keys, with a value that is expanded and in which "true" is "yes". */
 void import_set_same(struct import_unit *unit, const struct import_setting *setting,
@@ -136,7 +136,7 @@ void import_convert(struct import_unit *unit, const struct import_rule *rules, s
 
 /* Returns a word with quotes and escapes if it needs them. */
 const char *import_quote(struct import *import, const char *word);
-/* Returns a shell that runs the script, which may contain anything. In it, "%" is doubled. */
+/* Returns the command line of a shell that runs the script, in which "%" must be doubled. */
 const char *import_shell(struct import *import, const char *shell, const char *script);
 
 /* ---- the kinds of input; `text` is UTF-8 ---- */

@@ -10,7 +10,7 @@
 #define WIDTH       1200.0
 #define ROW         17
 #define TOP         34
-#define LETTER      6.6 /* how wide a character is, about */
+#define LETTER      6.6 /* approximate width of a character */
 #define NARROWEST   0.3 /* narrower boxes are left out */
 #define LETTERS_MAX 160
 
@@ -102,7 +102,7 @@ struct picture {
     int depth;
 };
 
-/* Writes at most so many characters, of UTF-8. */
+/* Writes at most `letters` characters of UTF-8. */
 static void write_text(FILE *file, const char *text, size_t letters)
 {
     for (; *text != '\0'; text++) {

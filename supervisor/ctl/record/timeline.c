@@ -77,20 +77,20 @@ static json_int_t number_of(struct timeline *timeline, json_t *numbers, const ch
 
 static json_int_t process_of(struct timeline *timeline, const char *group)
 {
-    bool new;
-    const json_int_t pid = number_of(timeline, timeline->processes, group ? group : "", &new);
+    bool is_new;
+    const json_int_t pid = number_of(timeline, timeline->processes, group ? group : "", &is_new);
 
-    if (new &&pid > 0)
+    if (is_new && pid > 0)
         describe(timeline, "process", pid, 0, group ? group : "(supervisor)");
     return pid;
 }
 
 static json_int_t row_of(struct timeline *timeline, json_int_t pid, const char *name)
 {
-    bool new;
-    const json_int_t tid = number_of(timeline, timeline->rows, name, &new);
+    bool is_new;
+    const json_int_t tid = number_of(timeline, timeline->rows, name, &is_new);
 
-    if (new &&tid > 0)
+    if (is_new && tid > 0)
         describe(timeline, "thread", pid, tid, name);
     return tid;
 }
@@ -131,7 +131,7 @@ void timeline_open(struct timeline *timeline, const struct timeline_place *place
     json_decref(bar);
 }
 
-/* Writes the part of the bar that is behind the beginning. */
+/* Writes the part of the bar that follows the beginning of the timeline. */
 static void write_bar(struct timeline *timeline, const json_t *bar, usec_t end)
 {
     const usec_t at = field_usec(bar, "at"), from = at < timeline->begin ? timeline->begin : at;

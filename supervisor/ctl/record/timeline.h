@@ -26,7 +26,7 @@ struct timeline {
     json_t *busy;             /* keys of open bars, by row */
     uint64_t n_left_out;      /* bars and marks for which there was no row */
     uint64_t n_events, n_bars;
-    bool failed; /* out of memory; errors of the file are known to it */
+    bool failed; /* out of memory; ferror() tells of errors of the file */
 };
 
 /* Whose bar or mark it is. `worker` NULL = the group's, `group` NULL = the supervisor's. */
@@ -34,7 +34,7 @@ struct timeline_place {
     const char *group, *worker;
 };
 
-/* `begin`: what is older is cut there. */
+/* Bars are cut at `begin`, and marks before it are left out. */
 void timeline_init(struct timeline *timeline, FILE *file, usec_t begin);
 void timeline_deinit(struct timeline *timeline);
 
@@ -54,8 +54,7 @@ void timeline_mark(struct timeline *timeline, const struct timeline_place *place
 void timeline_count(struct timeline *timeline, const char *group, const char *name, usec_t at,
                     json_t *values);
 
-/* Cuts the bars that are open, or those only that are not in `keep`, an object with their keys as
- * names. */
+/* Cuts the open bars, except those whose keys are names in the object `keep`; NULL = none. */
 void timeline_cut(struct timeline *timeline, usec_t at, const char *why, const json_t *keep);
 /* Ends the text. Takes ownership of `about`, texts and numbers about all of it. Returns 0, or
  * -errno if it could not be written. */

@@ -14,10 +14,10 @@
  *                   are met, and if it consists of parts only, one of them applies
  *   <this|that>     likewise; if none applies, the alternative around it does not either
  *
- * A member is given unless it is absent, null, false, or an empty text or array. The number of an
- * array is its size. A member of which its format shows a text that is empty, such as its last
- * line, is not given either. Of ", " and "; ", which separate parts, those that would follow
- * nothing, or a blank or "(" of the pattern, are left out.
+ * A member is given unless it is absent, null, false, or an empty text or array, or its format
+ * yields an empty text, such as a missing last line. The number of an array is its size. A
+ * separator
+ * (", " or "; ") that would follow nothing, or a blank or "(" of the pattern, is left out.
  */
 
 #include "shared/base/clock.h"

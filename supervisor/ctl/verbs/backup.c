@@ -45,7 +45,7 @@ static char *find_state_directory(const char *directory)
     return found;
 }
 
-/* Makes a file durable, or what is in a directory. Returns 0 or -errno. */
+/* Makes a file, or the entries of a directory, durable. Returns 0 or -errno. */
 static int synchronize(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -136,7 +136,7 @@ int verb_backup(struct invocation *invocation)
         if (!from || !new || !to)
             return call_no_memory();
         if (access(from, F_OK) < 0 && errno == ENOENT)
-            continue; /* there is no such job */
+            continue; /* no group needs it */
         status = back_up(from, new, to);
         n++;
     }

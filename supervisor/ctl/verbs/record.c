@@ -2,7 +2,7 @@
 
 /*
  * The verb record: writes the events of some seconds as a timeline. They come over one connection.
- * Over another one come what was running before, and the numbers of jobs that wait and run.
+ * Another one asks what runs at the beginning, and how many jobs wait and run.
  */
 
 #include "shared/base/cleanup.h"
@@ -43,7 +43,7 @@ static struct timeline_place place_of(const json_t *event)
                                    json_string_value(json_object_get(event, "worker"))};
 }
 
-/* `outcome` NULL = it begins. */
+/* `outcome` NULL = the attempt begins. */
 static json_t *attempt_args(const json_t *event, const char *outcome)
 {
     return json_pack("{s:O*, s:O*, s:s*}", "job", json_object_get(event, "job"), "attempt",
@@ -95,7 +95,7 @@ static void take_job_event(struct timeline *timeline, const json_t *event, const
                                                : strchr(type, '.') + 1));
 }
 
-/* A worker's start is a bar, until anything else is said of the process. */
+/* The start of a worker is a bar, which ends with the next event of the process. */
 static void take_event(struct timeline *timeline, const json_t *event)
 {
     const struct timeline_place place = place_of(event);
@@ -252,8 +252,8 @@ static void tell_begin(struct recorder *recorder)
     recorder->lost_at = 0;
 }
 
-/* The second call is answered when the one for events was read for certain, so nothing is missing
- * between what runs and the events. */
+/* The answer to the second call shows that the supervisor has read the call for events, so no event
+ * after that answer is missed. */
 static int subscribe(struct recorder *recorder, struct invocation *asks,
                      struct varlink_client *events)
 {
