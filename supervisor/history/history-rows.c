@@ -127,7 +127,7 @@ static int insert(struct database *database, const struct history_row *row, int6
     return r;
 }
 
-/* Counts rows of a group that have come, or go. */
+/* Counts rows of a group that are added or removed. */
 static int count(struct database *database, const char *group, int64_t n, int64_t bytes)
 {
     static const char sql[] =

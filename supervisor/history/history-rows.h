@@ -11,8 +11,8 @@
  * compares the columns. A word is of ASCII letters and digits, whose case does not count, and of
  * bytes that are not ASCII.
  *
- * Whatever changes the full-text index is a statement of its own for one row, and there is no
- * trigger: FTS5 would write all that it has in memory with each statement that can be undone alone.
+ * Each change of the full-text index is a statement of its own for one row, not a trigger: in a
+ * statement that can be rolled back alone, FTS5 would write all that it has in memory.
  *
  * All functions return 0 or -errno, with `problem` of the database set.
  */
@@ -22,9 +22,8 @@
 
 /* How far the number of a row may be after its end. */
 #define HISTORY_LATE_MAX (2 * (int64_t)USEC_PER_SEC)
-/* The index says nothing of words that no row has together until it has compared all rows. For
- * that, a search gets 16 times as long, then 64 times; then rows are read one by one, as long as
- * its page lasts. */
+/* If no row has all words, the index answers only when it has compared all rows. A search that is
+ * stuck in it gets 16 times as much time, then 64 times; then it reads rows one by one. */
 #define HISTORY_STUCK_MAX 2
 /* Begins words that no text can be searched for: see history-words.c. */
 #define HISTORY_MARK "\037"
@@ -55,20 +54,20 @@ extern const struct database_format HISTORY_FORMAT;
     F(DISK, ended, NUMBER(ended_at))
 extern const struct record HISTORY_RECORD;
 
-/* The bounds of a group, which it keeps until the next call. */
+/* Sets the bounds of a group. */
 int history_rows_use(struct database *database, const char *group, usec_t keep, uint64_t max);
 
-/* Adds a row. `*last` is the number of the row that was added last, moved; 0 = not known. Returns
- * DATABASE_E_EXISTS if no number is free. */
+/* Adds a row. `*last` is the number of the row that was added last, and is updated; 0 = not known.
+ * Returns DATABASE_E_EXISTS if no number is free. */
 int history_rows_add(struct database *database, const struct history_row *row, int64_t *last);
 
 /* Counts the rows of all groups, and finds the shortest time that one of them keeps rows. */
 int history_rows_measure(struct database *database, uint64_t *ret_n, usec_t *ret_keep);
 
-/* Removes rows until `*left` of them, which it lowers, have gone: those that are too old at `now`,
- * and the oldest of groups with too many bytes. */
+/* Removes at most `*left` rows, and lowers `*left` by their number: those that are too old at
+ * `now`, and the oldest of groups with too many bytes. */
 int history_rows_prune(struct database *database, usec_t now, size_t *left);
-/* Removes likewise the rows of a group with numbers up to `until`. */
+/* Likewise removes the rows of a group with numbers up to `until`. */
 int history_rows_purge(struct database *database, const char *group, int64_t until, size_t *left);
 
 /* Returns the text of a row that is indexed, for sqlite3_free(); NULL without memory. A key with a
@@ -76,16 +75,16 @@ int history_rows_purge(struct database *database, const char *group, int64_t unt
 char *history_words_of_row(const struct history_row *row);
 /* Whether the texts of the row have all words of the text, NULL = none. */
 bool history_row_has_words(const struct history_row *row, const char *wanted);
-/* Returns what a row must match, or for a search that is stuck one word of that; NULL = anything,
- * or no memory: then all rows are read. */
+/* Returns the words that a row must have, or one of them if the search is stuck. NULL = none, or no
+ * memory: then all rows are read. */
 char *history_words_of_call(const struct history_call *call);
-/* Whether only rows match whose contents the reader may see. */
+/* Whether the filter compares contents: then only rows match whose contents the reader may see. */
 static inline bool history_is_about_contents(const struct history_filter *filter)
 {
     return filter->key || filter->tag || filter->text;
 }
 
-/* Continues a search until history_rows_enough(): it is complete or has as many hits as wanted; at
- * most for `budget`, or longer if that was too short for the index before. */
+/* Continues a search until history_rows_enough(), which is true if it is complete or has as many
+ * hits as wanted; at most for `budget`, or longer if that was too short for the index before. */
 int history_rows_search(struct database *database, struct history_call *call, usec_t budget);
 bool history_rows_enough(const struct history_call *call);

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* The size of the hits of a call: the loop writes them in one turn, each byte as six at worst. */
+/* Bounds the hits of a call: the loop writes them in one turn, each byte as six at worst. */
 #define HITS_BYTES ((size_t)64 << 10)
 /* Rows, and steps of SQLite's machine within the index, between two looks at the clock. */
 #define GLANCE       64
@@ -62,8 +62,8 @@ static void bind_call(sqlite3_stmt *statement, const struct history_call *call, 
     (void)sqlite3_bind_text(statement, at, filter->key, (int)filter->key_size, SQLITE_STATIC);
 }
 
-/* Leaves out what the client may not read, or cannot be. */
-static void mend(struct history_row *row)
+/* Leaves out what the client may not read, and invalid values. */
+static void sanitize(struct history_row *row)
 {
     if (row->cause > PROTOCOL_CAUSE_DEPENDENCY)
         row->cause = PROTOCOL_CAUSE_NONE;
@@ -86,7 +86,7 @@ static int take_row(struct history_call *call, sqlite3_stmt *statement)
     row.open = sqlite3_column_int(statement, at + 1);
     if (!sqlite3_column_int(statement, at + 2) || !history_row_has_words(&row, call->filter.text))
         return 0;
-    mend(&row);
+    sanitize(&row);
     hit = history_row_copy(&row);
     if (!hit)
         return -ENOMEM;
@@ -101,7 +101,7 @@ bool history_rows_enough(const struct history_call *call)
     return call->complete || call->n_hits >= call->wanted || call->bytes >= HITS_BYTES;
 }
 
-/* As SQLite's progress handler. */
+/* Called by SQLite now and then; true interrupts the search. */
 static int is_over(void *end)
 {
     return clock_now() >= *(const usec_t *)end;

@@ -50,13 +50,13 @@ char *history_words_of_row(const struct history_row *row)
 
 /* ---- of searches ---- */
 
-/* Words that are wanted of a key, a tag or an id, whose columns are compared anyway; those of the
- * text to search for are bounded by its size. FTS5 takes 70 KiB for each. */
+/* How many words of a key, a tag or an id are searched for: FTS5 takes 70 KiB for each, and their
+ * columns are compared anyway. The words of the text are bounded by its size. */
 #define WANTED_MAX 16
-/* Groups whose contents the reader may see: with more, rows are read in their order. */
+/* Groups whose contents the reader may see. With more, the index is not used. */
 #define GROUPS_MAX 64
 
-/* As for FTS5's tokenizer "ascii". */
+/* Like FTS5's tokenizer "ascii". */
 static bool is_part_of_word(unsigned char byte)
 {
     return byte >= 0x80 || isalnum(byte);

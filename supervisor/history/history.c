@@ -43,8 +43,8 @@ struct history {
     struct list active;    /* struct history_call.active */
     int64_t last;          /* the thread's: the number of the row that was added last */
     struct history_stats stats;
-    bool off;                  /* as told last */
-    char full[PATH_MAX + 128]; /* why nothing is added though the store works; "" = it is */
+    bool off;                  /* as last reported */
+    char full[PATH_MAX + 128]; /* why no row is added although the store works; "" = some are */
 };
 
 /* Rows that are written together, or the bounds of a group; old rows are removed with either. */
@@ -206,7 +206,7 @@ static void plan_prune(struct history *history, usec_t after)
     timer_arm(loop_timers(history->loop), &history->prune, loop_now(history->loop) + after);
 }
 
-/* Returns how long after a batch the next rows are looked for that are too old. */
+/* Returns how long after a batch to look for old rows again. */
 static usec_t prune_pause(const struct batch *batch)
 {
     const usec_t share = batch->shortest / PRUNE_SHARE;
@@ -249,7 +249,7 @@ static struct batch *new_batch(struct history *history)
     return batch;
 }
 
-/* Has the batch written that waits for more rows. */
+/* Hands the pending batch to the store. */
 static void hand_over(struct history *history)
 {
     struct batch *batch = TAKE_PTR(history->pending);
@@ -374,7 +374,7 @@ static int purge(struct history_call *call, struct database *database)
     return r == 0 && left == 0 ? STORE_E_MORE : r;
 }
 
-/* A search is a change, in the order of the batches: so it sees the jobs that ended before it. */
+/* Calls are queued with the batches, so a search sees the jobs that ended before it. */
 static int apply_call(struct store_task *task, struct database *database)
 {
     struct history_call *call = list_entry(task, struct history_call, task);

@@ -72,18 +72,17 @@ struct store *history_store(struct history *history);
 /* Hands over the rows that wait, and ends calls with -ECANCELED soon: the store is about to rest,
  * or to end. */
 void history_hurry(struct history *history);
-/* Like history_free(), but the thread hangs: it stays, with all memory. */
+/* Like history_free(), for a thread that hangs: it stays, with all memory. */
 void history_abandon(struct history *history);
 
-/* The rows of the group are kept for `keep`, and within `max` bytes, until the next call: also if
- * the group has gone in the meantime. Call it before the first of its rows. Returns 0 or -ENOMEM.
- */
+/* From now on, the rows of the group are kept for `keep`, and within `max` bytes, even if the group
+ * is removed. Call it before the first of its rows. Returns 0 or -ENOMEM. */
 int history_use(struct history *history, const char *group, usec_t keep, uint64_t max);
 
 /*
- * Notes what is lost when a job ends: its group, its worker, or that of its last attempt (NULL),
- * and with `excerpt` the beginning of its payload. Kept in job->rare->past until history_add();
- * nothing happens if it is there already. Without memory the row is dropped.
+ * Notes what a job loses when it ends: its group, the worker of its last attempt (NULL = none), and
+ * with `excerpt` the beginning of its payload. Kept in job->rare->past until history_add(); has no
+ * effect if that is set. Without memory the row is dropped.
  */
 void history_note(struct history *history, struct job *job, const char *group, const char *worker,
                   bool excerpt);
@@ -133,7 +132,7 @@ struct history_call {
     struct history_filter filter;
     struct history_reader reader;
     uid_t uid;        /* of the client, whose calls are bounded */
-    int64_t before;   /* where the search continues; 0 = with the newest row. Moved */
+    int64_t before;   /* where the search continues; 0 = with the newest row. Updated */
     size_t wanted;    /* hits */
     struct list hits; /* struct history_row.link, newest first */
     size_t n_hits;    /* or rows that were removed */
@@ -151,7 +150,7 @@ bool history_has_room(const struct history *history, uid_t uid);
 /* Makes a zeroed call of a user one without a filter. */
 void history_call_init(struct history_call *call, uid_t uid);
 /* Begins a call, or continues one that has been answered. done() follows in a later turn; then it
- * is the caller's again. It sees all jobs that ended before it. A search has less hits than wanted
+ * is the caller's again. It sees all jobs that ended before it. A search has fewer hits than wanted
  * if it takes long. */
 void history_begin_call(struct history *history, struct history_call *call);
 /* The client of an unfinished call has left: a search ends soon, and done() follows with owner
