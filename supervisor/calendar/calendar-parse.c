@@ -22,8 +22,7 @@ struct parser {
     struct calendar_error *error;
 };
 
-/* Nothing is left then, so no function takes anything after an error, and the first error counts.
- */
+/* Notes the first error. Nothing is left to take then, so parsing ends. */
 __attribute__((format(printf, 3, 4))) static void fail(struct parser *parser, const char *at,
                                                        const char *format, ...)
 {

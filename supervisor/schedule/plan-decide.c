@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What becomes of a slot. */
+/* The outcome of slots. */
 
 #include "supervisor/schedule/plan-private.h"
 
@@ -46,7 +46,7 @@ static bool is_one_of_many(enum slot_outcome outcome)
     return outcome == SLOT_MISSED || outcome == SLOT_PAUSED;
 }
 
-/* Tells of those slots, unless the next one belongs to them. */
+/* Reports the slots that are not in the log yet, if their series ends. */
 static void tell_untold(struct plan *plan, bool ends)
 {
     if (plan->n_untold > 0 && ends)
@@ -57,7 +57,7 @@ void plan_decide(struct plan *plan, int64_t slot, enum slot_outcome outcome, enu
 {
     struct schedule_row *row = plan->row;
 
-    /* First the outcome: after a crash in between, find_decided() tells. */
+    /* The outcome comes first: after a crash in between, find_decided() finds it. */
     plan_note(plan, slot, outcome, cause);
     if (row->reached < slot)
         row->reached = slot;
@@ -179,8 +179,8 @@ static void wait_for_end(struct plan *plan, int64_t slot)
     plan_write_row(plan);
 }
 
-/* Treats a slot that comes while a job is live, or another slot waits for that. Returns false if it
- * stays as it is. */
+/* Applies Overlap= to a slot that comes while a job is live, or another slot waits for its end.
+ * Returns false if the slot remains due. */
 static bool overlap(struct plan *plan, int64_t slot)
 {
     const int64_t waiting = plan->row->waiting;
@@ -213,7 +213,7 @@ static bool is_occupied(const struct plan *plan)
            (plan_is_running(plan) || plan->row->waiting > 0);
 }
 
-/* Decides a slot, or begins to. Returns false if it stays as it is. */
+/* Decides a slot, or begins to. Returns false if it remains due. */
 static bool take_up(struct plan *plan, int64_t slot, usec_t now)
 {
     const bool late = is_late(plan, slot, now), paused = plan->row->pause != PLAN_RUNS;
@@ -245,8 +245,8 @@ static bool has_lost_job(struct plan *plan, int64_t slot)
     return slot == plan->lost && group && !group->config->durable && !plan_has_job(plan, slot);
 }
 
-/* The row was being written, or the supervisor has ended while the group was accepting the slot's
- * job. */
+/* Continues with a slot whose row was being written, or whose job was being accepted when the
+ * supervisor ended. */
 static void fire_again(struct plan *plan, int64_t slot, usec_t now)
 {
     const bool late = is_late(plan, slot, now);

@@ -242,7 +242,7 @@ int plan_run(struct plan *plan, int64_t slot, struct cell_request *request, stru
 
     if (r != 0)
         return r;
-    *ret_waiter = request->changed ? job_first_waiter(*ret) : NULL; /* before that of the plan */
+    *ret_waiter = request->changed ? job_first_waiter(*ret) : NULL; /* the plan's comes later */
     plan_note_in(plan, &row, &run);
     plan_write_row_with(plan, *ret, &row);
     if (!(*ret)->record || !await_run(plan, slot, *ret))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Internal interface between plan.c (when), plan-decide.c (what becomes of a slot), plan-job.c (its
- * job) and plan-row.c (its row). */
+/* Internal interface between plan.c (times), plan-decide.c (the outcome of slots), plan-job.c
+ * (jobs) and plan-row.c (the row in the store). */
 
 #include "supervisor/schedule/plan.h"
 
@@ -13,34 +13,34 @@ static inline usec_t usec_of(int64_t seconds)
 
 /* Takes up the slots that are due, a bounded number, and waits for the next one. */
 void plan_step(struct plan *plan);
-/* Notes what became of a job that was created on request. */
+/* Notes the outcome of a slot, or of a job on request, and reports it. */
 void plan_note(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum slot_cause cause);
-/* Notes it in this row, and nowhere else. */
+/* Notes an outcome in this row only. */
 void plan_note_in(const struct plan *plan, struct schedule_row *row,
                   const struct decided_slot *slot);
-/* Notes what became of a slot that is taken up now, or was before. */
+/* Ends a slot that was taken up: notes its outcome. */
 void plan_decide(struct plan *plan, int64_t slot, enum slot_outcome outcome, enum slot_cause cause);
 
-/* Gives the slot to its group, and decides it when the group has answered; unless the group is
- * durable, once the row that says so is written. */
+/* Submits the slot's job, and decides the slot when the group has answered. If the group is not
+ * durable, a row that says so is written first. */
 void plan_fire(struct plan *plan, int64_t slot, enum slot_cause cause);
-/* Whether the slot has a job that was accepted; then takes note of it. */
+/* Whether the slot has a job that was accepted; then watches it. */
 bool plan_has_job(struct plan *plan, int64_t slot);
 /* Cancels the live jobs. */
 void plan_cancel_jobs(struct plan *plan);
 /* Whether the slot has a job that has not ended, in memory or on disk. */
 bool plan_job_is_live(const struct plan *plan, int64_t slot);
-/* Finds the live jobs of the slots that were fired last. Returns false if that takes longer. */
+/* Finds the live jobs of the slots that were fired last. Returns false while it reads from disk. */
 bool plan_attach(struct plan *plan);
 /* Forgets all jobs. */
 void plan_drop_jobs(struct plan *plan);
 
-/* The row has changed: it is written, as often as the store gets round to it. */
+/* Has the row written, which has changed: now, or after the write that is in progress. */
 void plan_write_row(struct plan *plan);
-/* The row changes to `row` with the job that was created in this turn: if it is durable, both are
- * written in one transaction. */
+/* If the job, which was created in this turn, is durable: has it and `row` written in one
+ * transaction. */
 void plan_write_row_with(struct plan *plan, struct job *job, const struct schedule_row *row);
 /* Whether the row is being written. A store that has failed is not waited for. */
 bool plan_awaits_row(const struct plan *plan);
-/* The schedule ends; its row stays. */
+/* Leaves a write that is in progress to the store. */
 void plan_forget_write(struct plan *plan);

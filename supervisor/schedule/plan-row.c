@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Owned by the store while `busy`. */
+/* Owned by the store. */
 struct plan_write {
     struct store_task task;
     struct plan *plan; /* NULL = it has ended */
@@ -37,7 +37,7 @@ static void on_written(struct store_task *task, int result)
     if (!plan)
         return;
     plan->write = NULL;
-    /* It was refused with the job that it had joined. */
+    /* The job in whose transaction it was has been refused. */
     if (result == -ENOSPC || result == -EIO)
         plan->changed = true;
     if (plan->changed && result != -ECANCELED)
@@ -79,7 +79,7 @@ void plan_write_row_with(struct plan *plan, struct job *job, const struct schedu
 
     if (!write)
         return;
-    plan_forget_write(plan); /* the store has it, and applies it first */
+    plan_forget_write(plan); /* the store applies a former write first */
     plan->changed = false;
     plan->write = write;
     write->plan = plan;

@@ -73,9 +73,9 @@ struct plan {
     struct plan_write *write; /* the store has it; NULL = nothing is being written */
     bool changed;             /* since then */
     int64_t lost; /* row->firing as it was on disk when everything had ended; 0 = none */
-    struct decided_slot untold; /* the last of `n_untold` that the log does not know yet */
+    struct decided_slot untold; /* the last of `n_untold` slots that are not in the log yet */
     unsigned n_untold;
-    usec_t on_time; /* the latest that a slot was due that was not late */
+    usec_t on_time; /* when the last slot that was not late was due */
 };
 
 /* Takes `config` over on success. Returns 0 or -errno. plan_begin() follows. */
@@ -84,12 +84,12 @@ struct plan *plan_free(struct plan *plan); /* returns NULL */
 /* Takes a new configuration over on success. Returns 0 or -errno. */
 int plan_reconfigure(struct plan *plan, struct config_schedule *config);
 
-/* Its file is gone: a later one of that name starts without a past. */
+/* Removes the row of a schedule whose file is gone: a later one of that name has no past. */
 void plan_remove_row(const struct plan_context *context, const char *name);
 
 /* Begins with the state that the last supervisor has left: `row`, or NULL if there is none. */
 void plan_begin(struct plan *plan, const struct schedule_row *row);
-/* Looks again whether a slot can be fired, in a later turn. */
+/* Has the schedule look, in a later turn, whether a slot can be fired. */
 void plan_review(struct plan *plan);
 
 /* Whether a job of the schedule is live. */
@@ -119,18 +119,18 @@ void plan_resume(struct plan *plan);
 
 enum {
     _PLAN_E_SUCCESS,
-    PLAN_E_NO_SLOT,  /* not a slot to come */
+    PLAN_E_NO_SLOT,  /* not a future slot */
     PLAN_E_TOO_MANY, /* SCHEDULE_SKIPS_MAX are to be skipped already */
 };
-/* Skips a slot to come, or the one that waits. Returns 0 or PLAN_E_*. */
+/* Skips a future slot, or the one that waits. Returns 0 or PLAN_E_*. */
 int plan_skip(struct plan *plan, int64_t slot);
 
-/* Creates the job of a slot, or of any other second, without deciding about a slot. `request` has
- * what the caller needs: waiter, changed, owner. Returns as group_submit(), or CELL_E_MISSING
- * without a group. */
+/* Creates the job of a slot, or of any other second, without deciding about a slot. The caller sets
+ * `changed`, `owner` and `cookie` of `request` if it needs them. Returns like group_submit(), or
+ * CELL_E_MISSING without a group. */
 int plan_submit(struct plan *plan, int64_t slot, struct cell_request *request, struct job **ret);
-/* Like plan_submit(), for a job on request, which is noted when it is accepted. On disk, the
- * schedule knows a durable job from the beginning. `*ret_waiter`: the caller's; NULL without
+/* Like plan_submit(), for a job on request, which is noted when it is accepted; a durable job and
+ * the note are written in one transaction. `*ret_waiter` is the caller's waiter; NULL without
  * `changed`. */
 int plan_run(struct plan *plan, int64_t slot, struct cell_request *request, struct job **ret,
              struct job_waiter **ret_waiter);

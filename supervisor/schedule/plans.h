@@ -36,9 +36,9 @@ struct plan *plans_find(const struct plans *plans, const char *name);
 int plans_take(struct plans *plans, struct config *config, config_strv *added, config_strv *changed,
                config_strv *removed);
 
-/* The groups have started. Slots may be fired, once what was decided is known. */
+/* To be called once the groups have started: fires slots once earlier decisions are known. */
 void plans_start(struct plans *plans);
-/* The store's state has changed, or durable jobs have been read from it. */
+/* To be called when the store's state has changed, or durable jobs have been read from it. */
 void plans_review(struct plans *plans);
 /* Fires nothing any more: the supervisor stops. */
 void plans_stop(struct plans *plans);

@@ -48,7 +48,7 @@ const char *slot_outcome_to_string(enum slot_outcome outcome)
 
 /* ---- causes ---- */
 
-/* Those of a refusal have its text. */
+/* A cause that is a refusal has the text of that. */
 static const struct {
     const char *text;
     int refusal; /* CELL_E_*; 0 = none */

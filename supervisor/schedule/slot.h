@@ -34,7 +34,7 @@ enum slot_outcome {
 /* "fired" and so on; static. */
 const char *slot_outcome_to_string(enum slot_outcome outcome);
 
-/* Why. On disk: add new ones at the end. */
+/* Why it had this outcome. On disk: add new ones at the end. */
 enum slot_cause {
     SLOT_CAUSE_NONE,
     SLOT_CAUSE_RUN,      /* fired on request, not by the clock */
@@ -58,7 +58,7 @@ enum slot_cause {
     SLOT_CAUSE_TAKEN,
     _SLOT_N_CAUSES,
 };
-/* A clause; NULL = none is needed. Static. */
+/* Returns a clause; NULL = none is needed. Static. */
 const char *slot_cause_to_string(enum slot_cause cause);
 /* Returns the cause for what group_submit() has returned, which is not 0. */
 enum slot_cause slot_cause_of(int refusal);

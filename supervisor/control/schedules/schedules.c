@@ -18,11 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Slots of one backfill, and slots to come that are listed. */
+/* Slots of one backfill, and future slots that are listed. */
 #define BACKFILL_MAX 1000
 #define COMING_MAX   10
 
-/* Returns the mistake in its file for which the schedule is missing, or NULL. */
+/* Returns the mistake in the file that keeps the schedule from existing, or NULL. */
 static const char *find_mistake(const struct request *request, const char *name)
 {
     char file[CONFIG_SCHEDULE_NAME_MAX + sizeof("/" CONFIG_SCHEDULE_SUFFIX ":")];
