@@ -112,7 +112,7 @@ void cell_back_off(struct cell *cell, struct job *job, usec_t delay)
     list_push_back(&cell->backoff, &job->link);
     job_count(&cell->counts, JOBS_BACKOFF, 1);
     if (cell->group->drain != GROUP_OPEN)
-        cell_wake(cell); /* nothing else may run, and no worker come */
+        cell_wake(cell); /* perhaps nothing else will wake it to find that it is drained */
     if (cell_set_alarm(cell, job, delay, 0) < 0)
         cell_end_wait(job); /* without memory to wait */
     else

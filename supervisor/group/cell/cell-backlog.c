@@ -220,7 +220,7 @@ static bool has_spare_bytes(const struct cell *cell, const struct job *job)
            bytes - job->payload.size > few_bytes(cell);
 }
 
-/* Whether the last job of the queue belongs into the backlog: the queue is too long, or a more
+/* Whether the last job of the queue belongs in the backlog: the queue is too long, or a more
  * urgent job came while this one was read. */
 static bool is_last_too_many(const struct cell *cell, const struct job *last)
 {

@@ -22,7 +22,7 @@ struct job;
 
 /* Puts a durable job into the backlog, if its place is behind others that are there, or that have
  * not been read yet because the group is being restored. `first`: before those of its priority.
- * Returns false if it belongs into the queue. */
+ * Returns false if it belongs in the queue. */
 bool cell_backlog_add(struct cell *cell, struct job *job, bool first);
 
 /* Adds the number of a job that counts as on disk already. Returns 0 or -ENOMEM. */
@@ -39,7 +39,7 @@ void cell_backlog_end_restore(struct cell *cell);
 /* Takes a parked job out. */
 void cell_backlog_take_out(struct cell *cell, struct job *job);
 
-/* Called at the end of a turn, before jobs are handed out: moves what does not belong into the
+/* Called at the end of a turn, before jobs are handed out: moves jobs that do not belong in the
  * queue to the backlog. */
 void cell_backlog_shorten_queue(struct cell *cell);
 /* Called afterwards, if there is a backlog: reads the next jobs, and drops others from memory. */

@@ -57,7 +57,7 @@ void cell_transfer(struct job *job, struct cell *to)
     count_in(to, job, is_bounded);
 }
 
-/* An alarm continues: it asks the job for its cell. The jobs that the job waits for also do. */
+/* The alarm, and the wait for other jobs, continue: they find the cell through the job. */
 static void move_wait(struct job *job, struct cell *to)
 {
     const bool is_pending = job->state == JOB_PENDING;

@@ -109,7 +109,7 @@ static void cell_end_unwritten(struct cell *cell, struct job *job, bool added, i
     cell_drop_job(cell, job, refusal);
 }
 
-/* A change of a live job is not on disk: whoever waits for that hears of it. */
+/* Reports to waiters that a change of a live job could not be written. */
 static void cell_refuse_change(struct job *job, int refusal)
 {
     job->refusal = (uint8_t)refusal;

@@ -19,7 +19,7 @@ static bool hands_out(const struct cell *cell)
            cell->group->drain != GROUP_WORKED_OFF;
 }
 
-/* Without the jobs on disk that begin much later. */
+/* Counts queued jobs, without those on disk that begin much later. */
 static uint64_t n_in_queue(const struct cell *cell)
 {
     const uint64_t n = cell->counts.n[JOBS_ON_DISK], n_later = cell->later.jobs.by_number.n_entries;
@@ -27,8 +27,8 @@ static uint64_t n_in_queue(const struct cell *cell)
     return cell->queue.n_jobs + (n > n_later ? n - n_later : 0);
 }
 
-/* Whether a message waits while the pool has no worker: for any, or for that of the place that
- * rests with its template. */
+/* Whether a message waits while the pool has no worker: one for the pool, or for the slot whose
+ * template rests. */
 static bool has_message(const struct cell *cell)
 {
     const struct pool *pool = &cell->pool;
@@ -130,7 +130,7 @@ static bool cell_take_size(struct cell *cell, size_t size, bool gives_way)
     return true;
 }
 
-/* An earlier call does no harm. */
+/* Leaves a timer that fires earlier as it is: an early decision does no harm. */
 static void arm_for(struct cell *cell, usec_t at)
 {
     struct timer *timer = &cell->size_timer;
@@ -156,7 +156,7 @@ static void find_share(struct cell *cell, const struct elastic_view *view,
         bounds->high = limit;
 }
 
-/* With those that stop. */
+/* Counts workers, including those that stop. */
 static size_t n_workers(const struct cell *cell)
 {
     const struct pool *pool = &cell->pool;

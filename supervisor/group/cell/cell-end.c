@@ -105,7 +105,8 @@ static size_t find_deaths(const struct death_log *log, const struct job *job,
     return n;
 }
 
-/* The job's payload, which is about to go elsewhere, and all that is counted with it. */
+/* No longer counts the job's payload, which is about to go elsewhere, and what is counted with it.
+ */
 static inline void cell_drop_bytes(struct cell *cell, struct job *job)
 {
     job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
@@ -285,7 +286,7 @@ static void cell_end_rare(struct cell *cell, struct job *job)
         history_add(cell->group->past, job);
 }
 
-/* The job is live no more: notifies its waiters, and gives it away. */
+/* The job is no longer live: notifies its waiters, and gives it away. */
 static void cell_finish(struct cell *cell, struct job *job)
 {
     job_count(&cell->counts, JOBS_LIVE, -1);

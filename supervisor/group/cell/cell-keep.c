@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Keeps what was asked of a keyed cell for the next supervisor, and continues from what the last
- * one kept. Of an only cell, its group keeps that. */
+/* Keeps requests about a keyed cell (paused, stopped, resized) for the next supervisor, and
+ * continues with those that the last one kept. A group keeps those about its only cell itself. */
 
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"

@@ -47,5 +47,6 @@ bool cell_later_has(const struct cell *cell, int64_t number);
  * Returns false if it has come. */
 bool cell_later_resume(struct cell *cell, struct job *job, const struct job_row *row);
 
-/* Drops it all from memory, in the next turns: the jobs stay on disk. The cell may go before. */
+/* Drops it all from memory, in the next turns: the jobs stay on disk. The cell may be freed before.
+ */
 void cell_later_leave(struct cell *cell);

@@ -13,7 +13,7 @@
 /* Keys that are looked at in one turn after a change. */
 #define KEYS_PER_TURN 256u
 
-/* As of a job that needs an empty bucket. */
+/* The cost of a job that needs an empty bucket. */
 #define WHOLE_BURST UINT_MAX
 
 /* ---- keys ---- */

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Limits of routing keys: part of cell-limit.h. A key has one while jobs of it run,
- * or are set aside, or its bucket is not empty. The jobs that it holds return to their cell's queue
- * one by one: the next one once the last has left the queue.
+ * Limits of routing keys: part of cell-limit.h. A key has one while jobs of it run, or are set
+ * aside, or its bucket is not empty. The jobs that it holds return to their cell's queue one by
+ * one: the next one once the last has left the queue.
  */
 
 #include "supervisor/group/cell/cell-limit.h"
@@ -25,10 +25,11 @@ struct limit_key {
     char key[];
 };
 
-/* Makes the keys of `limits`, none yet. limit_keys_deinit() follows, and frees them. */
+/* Begins without keys. limit_keys_deinit() frees them. */
 void limit_keys_init(struct limits *limits);
 void limit_keys_deinit(struct limits *limits);
-/* Their bounds have changed: they take effect at once, and all are looked at in later turns. */
+/* The bounds of keys have changed. They take effect at once; keys with waiting jobs are looked at
+ * in later turns. */
 void limit_keys_change(struct limits *limits);
 
 /* See limits_review(), limits_begin() and limits_end(). */
@@ -37,6 +38,6 @@ int limit_keys_begin(struct limits *limits, struct job *job, bool counts);
 void limit_keys_end(struct limits *limits, struct job *job, bool counted);
 /* Returns NULL unless jobs of the key run or wait, or its bucket is not empty. */
 struct limit_key *limit_keys_find(const struct limits *limits, const char *text, size_t size);
-/* Returns a copy of the key's limit without its line, or what it would be. Without a key (size 0)
- * it has no bounds. */
+/* Returns a copy of the key's limit, or of the one that it would get, without its line. Without a
+ * key (size 0) it has no bounds. */
 struct limit limit_keys_look(const struct limits *limits, const char *text, size_t size);

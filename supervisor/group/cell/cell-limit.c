@@ -7,7 +7,7 @@
 
 /* ---- the turns of cells ---- */
 
-/* Returns NULL for the limit of a key, and NULL. */
+/* Returns NULL if `limit` is that of a key, or NULL. */
 static struct limit_use *use_of(struct limits *limits, const struct limit *limit)
 {
     for (size_t i = 0; i < limits->n_uses; i++)
@@ -41,7 +41,7 @@ void limits_end_turn(struct limits *limits, struct cell *cell)
     cell->limit_stops = false;
 }
 
-/* A gate of all limits comes before the next gate; a line of others comes last. */
+/* Asks all limits about one gate before the next gate; the lines of other waiters come last. */
 static struct limit_use *first_that_holds(struct limits *limits, const struct cell *cell,
                                           unsigned cost)
 {

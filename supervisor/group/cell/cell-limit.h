@@ -42,11 +42,11 @@ struct limit_use {
     uint64_t n_cells;      /* of the group that wait */
 };
 
-/* Whether what was set at run time is known: the store may not be open yet. */
+/* Whether the limits that were set at run time are known: the store may not be open yet. */
 enum limits_known {
     LIMITS_KNOWN,
     LIMITS_AWAITED, /* until it turns out that the store cannot be read soon */
-    LIMITS_SET,     /* something was set: until it is known */
+    LIMITS_SET,     /* some were set: until they are known */
 };
 
 struct limits {
@@ -69,7 +69,7 @@ struct limits {
     struct index keys;         /* struct limit_key.by_key */
     struct list all;           /* struct limit_key.all_link: those that are up to date */
     struct list changed;       /* struct limit_key.all_link: the others */
-    struct loop_deferred look; /* at these */
+    struct loop_deferred look; /* at `changed` */
     struct list idle;          /* struct limit_key.link, the one used last at the end */
     uint64_t n_idle;
     uint64_t n_aside;   /* jobs that keys hold */
@@ -79,11 +79,10 @@ struct limits {
 /* `counts`: of the group. limits_change() follows. */
 void limits_init(struct limits *limits, const char *name, const struct limit_table *table,
                  const struct job_counts *counts);
-/* An earlier supervisor has begun jobs, and their number is not known: takes each bucket for full.
- */
+/* An earlier supervisor has begun jobs whose number is not known: fills each bucket. */
 void limits_take_over(struct limits *limits);
-/* Such workers are more or fewer: as long as there is one, the limits of the group are taken for
- * reached. */
+/* Changes the number of workers whose jobs in hand are not known. While there is one, the limits of
+ * the group count as reached. */
 void limits_note_ending(struct limits *limits, int change);
 void limits_deinit(struct limits *limits); /* no job is left */
 /* The bounds change. Before, limits_leave() is called for all cells, and limits_end() for all jobs;
@@ -94,7 +93,7 @@ void limits_end_change(struct limits *limits);
 /* The bounds of a key change, which takes effect at once; its jobs are looked at in later turns.
  * Returns false if jobs have not been counted by their keys so far: limits_change() is needed. */
 bool limits_change_keys(struct limits *limits);
-/* Whether something was set at run time of the limits that its jobs have, or may have been. */
+/* Whether a limit of its jobs was set at run time, or may have been. */
 bool limits_are_set(const struct limits *limits);
 
 /* Inline: asked for each job. A job that is not counted has a key. */
@@ -132,10 +131,10 @@ enum limit_verdict {
 
 /* Decides about the next job of the cell's queue. */
 enum limit_verdict limits_review(struct limits *limits, struct cell *cell, struct job *job);
-/* Jobs of the cell were handed out: unless the last one was held, the cell leaves its turn to
- * others. */
+/* Call it when jobs of the cell were handed out: unless the last one was held, the cell leaves its
+ * turn to others. */
 void limits_end_turn(struct limits *limits, struct cell *cell);
-/* The cell waits no more. Idempotent. */
+/* The cell no longer waits. Idempotent. */
 void limits_leave(struct limits *limits, struct cell *cell);
 
 /* Takes out a job that was set aside. */

@@ -137,8 +137,8 @@ static inline bool cell_is_restored(const struct job *job)
 {
     return job->payload_lost && !(job->record && durable_job_is_unread(job));
 }
-/* Drops a job that no worker has any more, and whose row has not been read. What the row lacks is
- * found when it is read, as after an upgrade; without memory, only which attempts have ended is.
+/* Drops a job that no worker has any more, and whose row has not been read. State that the row
+ * lacks is kept until it is read, as in an upgrade; without memory, only which attempts have ended.
  * `state`: JOB_ROW_WAITING; or JOB_ROW_BACKOFF, and cell_job_failed_unread() follows. */
 void cell_leave_for_row(struct cell *cell, struct job *job, enum job_row_state state, usec_t pause);
 /* Reports the end of such a job, for which no caller waits. */
@@ -150,7 +150,7 @@ void cell_tell_restored(struct cell *cell, const struct job *job);
  * or CELL_E_STORE_*. */
 int cell_admit_durable(struct cell *cell, const struct cell_request *request);
 
-/* Begins to write an end that has been decided. Returns false if it may be told immediately. */
+/* Begins to write an end that has been decided. Returns false if it can be reported immediately. */
 bool cell_write_end(struct cell *cell, struct job *job, enum job_state end);
 
 /* If the cell is closed, takes a durable job that waits out of memory; its row stays. */
@@ -163,7 +163,7 @@ void cell_drop_payload(struct cell *cell, struct job *job);
 /* Ends a job that is in no list of the cell: immediately, or when the end of a durable job has been
  * written. `reason` NULL = none. */
 void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason);
-/* Ends it for everybody. */
+/* Ends the job for all who know it: counts, waiters, history, dead letters. */
 void cell_tell_end(struct cell *cell, struct job *job, enum job_state state);
 /* A live job has gone: calls waiters, and lets the cell become idle. */
 void cell_note_gone(struct cell *cell);
@@ -176,7 +176,7 @@ static inline bool cell_keeps_result(const struct cell *cell, const struct job *
     return (job->keep_result && cell->config->results_max > 0 && cell->config->result_ttl > 0) ||
            (job_has_children(job) && job->refusal == 0);
 }
-/* Ends one whose cancellation was requested. */
+/* Ends a job whose cancellation was requested. */
 void cell_end_cancelled(struct cell *cell, struct job *job);
 
 /*

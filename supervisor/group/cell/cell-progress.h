@@ -4,7 +4,7 @@
 /*
  * NoProgressSec=: restarts the workers of a cell that has work but makes no progress for that long.
  * Progress is a job that is handed out, begun, ended or given back, and a state page that a worker
- * publishes. Arriving jobs are none: they would hide a pool that is stuck.
+ * publishes. The arrival of a job is no progress: it would hide a pool that is stuck.
  *
  * The timer is armed while there is work. Progress only notes the time; the timer, when it fires,
  * finds out whether it is too early.

@@ -30,7 +30,7 @@ static int restore_deadline(struct cell *cell, struct job *job, const struct job
     return cell_arm_deadline(cell, job, usec_add(cell_now(cell), left));
 }
 
-/* Makes a job with the id of the row. Returns 0 or another value. */
+/* Makes a job with the id of the row. Returns 0, JOB_E_EXISTS or -errno. */
 static int make_job(struct cell *cell, const struct job_row *row, const struct saved_job *saved,
                     struct job **ret)
 {
@@ -127,12 +127,12 @@ static void join_unique(const struct cell *cell, struct job *job)
         unique_yield(cell->context->jobs, job);
 }
 
-/* Only for lack of memory a job is not made: one whose row is damaged ends. */
+/* A job whose row is damaged is also made, and then ends; only lack of memory is an error. */
 static int or_problem(struct loaded_job *loaded, int r, const char *what)
 {
     if (r < 0 && r != -ENOMEM) {
         loaded->damaged = what;
-        loaded->row.state = JOB_ROW_WAITING; /* for nothing */
+        loaded->row.state = JOB_ROW_WAITING; /* it has nothing else to wait for */
     }
     return r == -ENOMEM ? r : 0;
 }

@@ -3,7 +3,7 @@
  * Room in a cell's queue, and senders that wait for it: first come, first served. When there is
  * room the next one is called, and the room is kept for it until it submits its job again. As long
  * as any wait, the queue is full for others. But a submitter whose job does not fit yet does
- * not hold up others: those may go on for ever, and the room that is left may never suffice.
+ * not hold up others, even if their jobs never leave enough room for it.
  */
 
 #include "shared/base/cleanup.h"

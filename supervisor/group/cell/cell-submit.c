@@ -217,7 +217,7 @@ static int cell_make_job(struct cell *cell, const struct cell_request *request, 
     return 0;
 }
 
-/* What other jobs know of the new one. */
+/* Lets other jobs know of the new one. */
 static void cell_announce(struct cell *cell, struct job *job, struct job *supersedes)
 {
     if (job->rare->ties)

@@ -53,7 +53,7 @@ void cell_waiter_stop(struct cell_waiter *waiter);
  * refused. */
 void cell_waiter_reset(struct cell_waiter *waiter);
 
-/* What few jobs need: no other job pays for it. */
+/* Options that few jobs have, kept apart so that other jobs do not pay for them. */
 struct cell_request_rare {
     usec_t delay, at;       /* at most JOB_DELAY_MAX from now; 0 = none */
     const void *unique_key; /* of the submitter */
@@ -63,8 +63,8 @@ struct cell_request_rare {
     uint32_t tags_size;
     const char *traceparent; /* traceparent_valid() is checked */
     uint32_t traceparent_size;
-    /* With a unique key: how long it begins after the last job with the key, and at most after the
-     * first; `delay` is unset. 0 = not debounced; without limit. */
+    /* With a unique key: the delay after the last job with the key, and the longest one after the
+     * first; `delay` is unset. 0 = not debounced; no limit. */
     usec_t debounce, debounce_max;
     struct tie_request *ties; /* to other jobs; NULL = none */
     bool opens_batch;         /* it becomes a batch */
@@ -120,7 +120,8 @@ enum {
     CELL_E_MISSING,      /* asked for by its id, or read: there is no such job any more */
     CELL_E_TAKEN,        /* a live job holds its unique key: `*ret` */
     CELL_E_EXISTING,     /* OnConflict=existing: `*ret` takes its place */
-    CELL_E_NO_PARENT, /* there is no such job as `ties` names: ties->problem, as of the next ones */
+    /* With the next six, ties->problem is the id of the job that is meant. */
+    CELL_E_NO_PARENT,   /* there is no such job */
     CELL_E_UNREADABLE,  /* the submitter may not read that job, or not change that batch */
     CELL_E_NOT_DURABLE, /* Durable=yes, but that job is not durable; or for a batch, vice versa */
     CELL_E_NO_BATCH,    /* that job is no batch */

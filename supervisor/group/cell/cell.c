@@ -103,8 +103,8 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job,
         cell_requeue(cell, job, true);
 }
 
-/* Whether no job may begin. As long as a worker of the last supervisor has not ended that could not
- * be taken over, its jobs run, and nothing else knows of their keys. */
+/* Whether no job may begin. Until a worker that could not be taken over from the last supervisor
+ * has ended, its jobs run, and their keys are not known. */
 static bool cell_holds(const struct cell *cell)
 {
     return cell->pause != CELL_RUNS || group_cell_closed(cell) ||
@@ -192,7 +192,7 @@ static bool cell_awaits_idle(const struct cell *cell, const struct job *job)
            timer_armed(&job->timers->deadline);
 }
 
-/* Once in a turn, not with each job. A group's only cell needs no index to be found. */
+/* Called once in a turn, not with each job. A group's only cell is found without this. */
 static void cell_note_queue(struct cell *cell)
 {
     if (*cell->key != '\0')
@@ -357,7 +357,7 @@ static void cell_on_deadline(struct timer *timer, usec_t now)
     struct job *job = list_entry(timer, struct job_timers, deadline)->job;
 
     (void)now;
-    /* It may be under way already. */
+    /* The job may have been cancelled already. */
     (void)cell_cancel(job, PROTOCOL_CAUSE_DEADLINE, JOB_NOBODY);
 }
 

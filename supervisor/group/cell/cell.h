@@ -135,18 +135,18 @@ enum {
 int cell_cancel(struct job *job, enum protocol_cause cause, uid_t canceller);
 
 /*
- * Changes of a live job that waits, of which nothing else is decided. For a durable job, they are
- * being written afterwards. Return 0, CELL_E_*, or -ENOMEM.
+ * Changes of a live job that waits, and whose end is not decided. A durable job is being written
+ * when they return. Return 0, CELL_E_*, or -ENOMEM.
  */
 
 /* Moves it, with its checkpoint and the rest of its wait. It stays unique in its former group, and
  * keeps the attempts that it has left. */
 int cell_move_job(struct job *job, struct cell *to);
-/* It is the last one of that priority. */
+/* Makes it the last one of this priority. */
 int cell_set_priority(struct job *job, uint8_t priority);
-/* It begins so long from now at the earliest. It is not pending. */
+/* Lets it begin no earlier than `delay` from now. It must not be pending. */
 int cell_set_delay(struct job *job, usec_t delay);
-/* It does not wait for its time any more. */
+/* Ends its delay or pause. */
 int cell_run_now(struct job *job);
 
 /* A paused cell hands out no jobs and delivers no messages. */
@@ -157,8 +157,8 @@ const char *cell_state(const struct cell *cell);
 /* Whether most of its last jobs are dead. */
 bool cell_is_failing(const struct cell *cell);
 
-/* Continues as what was asked of it; pool_resume() follows. Without a record, its group says
- * whether it is wanted. */
+/* Continues with the requests that the last supervisor has kept; pool_resume() follows. Without a
+ * record, its group says whether it is wanted. */
 void cell_resume(struct cell *cell);
 /* Sets a size of its own, or its group's; the slots are reserved. */
 void cell_set_size(struct cell *cell, size_t size);
@@ -190,9 +190,9 @@ bool cell_close_next(struct cell *cell, struct cell_ends *ends);
 
 /* ---- durable jobs ---- */
 
-/* As struct durable_jobs.written. */
+/* See struct durable_jobs.written. */
 void cell_on_written(struct job *job, unsigned changes, int result);
-/* What stays of a job with this end: bits of enum durable_rest. */
+/* Returns what is kept of a job with this end: bits of enum durable_rest. */
 unsigned cell_rest_of(const struct cell *cell, const struct job *job, enum job_state end);
 
 /* ---- jobs of rows that were read ---- */
@@ -207,17 +207,17 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
 /* Ends such a job if its row is damaged: it is dead, and says why. Returns whether it is. */
 bool cell_end_damaged(struct cell *cell, struct job *job, const struct loaded_job *loaded);
 
-/* Gives a job that a worker of the last supervisor has, or had, in hand the jobs that it waited for
- * back; or its whole row: payload and options too. Return 0 or -ENOMEM, the first also -EBADMSG. */
+/* Complete a job that a worker of the last supervisor has, or had, in hand: with the jobs that it
+ * waited for, or with its whole row, including payload and options. Return 0 or -ENOMEM, the first
+ * also -EBADMSG. */
 int cell_complete_ties(struct cell *cell, struct job *job, const struct job_row *row);
 int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loaded);
 
-/* Makes a live job of any row, and continues where it stood. Returns as
- * cell_restore_job(). */
+/* Makes a live job of any row, and continues where it stood. Returns like cell_restore_job(). */
 int cell_resume_job(struct cell *cell, struct loaded_job *loaded, const struct saved_job *saved);
 
-/* Gives the job of a kept result, whose row was read, its attempts back, if an upgrade has handed
- * them over. */
+/* Restores the attempts of a kept result, whose row was read, if an upgrade has handed them over.
+ */
 void cell_give_attempts(struct durable_jobs *durable, struct job *job, int64_t number);
 
 static inline struct cell *cell_of_pool(const struct pool *pool)

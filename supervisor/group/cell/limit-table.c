@@ -203,7 +203,7 @@ static int apply_reading(struct store_task *task, struct database *database)
     return limit_rows_scan(database, note_row, table);
 }
 
-/* A setting that was made since then stays. */
+/* A setting that was made in the meantime stays. */
 static void take_fresh(struct limit_table *table)
 {
     list_for_each_safe (node, &table->fresh) {
@@ -233,7 +233,8 @@ static void on_read(struct store_task *task, int result)
         take_fresh(table);
         table->known(table);
     } else if (result != -ECANCELED) {
-        log_error("what was set of limits cannot be read from disk: %s", strerror(-result));
+        log_error("limits that were set at run time cannot be read from disk: %s",
+                  strerror(-result));
     }
     drop_fresh(table);
 }

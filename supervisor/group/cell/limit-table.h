@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The limits that files describe (NAME.limit), which groups use; and what was set at run time of
- * them, of groups' own limits, and of keys ("GROUP/KEY"). */
+/* The limits that files describe (NAME.limit), which groups use; and the settings that were made at
+ * run time: of these limits, of groups' own limits, and of keys ("GROUP/KEY"). */
 
 #include "shared/base/index.h"
 #include "shared/base/list.h"
@@ -41,7 +41,7 @@ struct limit_table {
     struct list limits;   /* struct named_limit.link, by name */
     struct list settings; /* struct limit_setting.link */
     struct index by_name; /* struct limit_setting.by_name */
-    bool wanted;          /* the store, for a setting */
+    bool wanted;          /* the store is wanted, for a setting */
     /* The settings of earlier runs: */
     bool awaited;    /* there may be some: new groups hold their jobs */
     bool read;       /* they are known */
@@ -53,7 +53,7 @@ struct limit_table {
 
 /* Cannot fail. */
 void limit_table_init(struct limit_table *table, struct loop *loop);
-/* No group uses a limit, and the store is closed. {0} is allowed. */
+/* No group may use a limit, and the store is closed. {0} is allowed. */
 void limit_table_deinit(struct limit_table *table);
 
 /* Takes over the limits of a configuration. Appends the files' names to the lists (NULL = not
@@ -62,7 +62,7 @@ int limit_table_take(struct limit_table *table, const struct config *config, con
                      config_strv *changed, config_strv *removed);
 /* Frees the limits that no file describes any more and no group uses. */
 void limit_table_forget_unused(struct limit_table *table);
-/* Makes the limits that the group is to use, if no file describes them: such a limit holds all
+/* Makes the limits that the group is to use and that do not exist: one without a file holds all
  * jobs. Returns 0 or -ENOMEM. */
 int limit_table_reserve(struct limit_table *table, const struct config_group *config);
 /* Returns NULL if there is none. */
@@ -70,10 +70,10 @@ struct named_limit *limit_table_find(const struct limit_table *table, const char
 
 /* ---- settings ---- */
 
-/* Returns what was set, or NULL. */
+/* Returns the setting of this name, or NULL. */
 const struct limit_row *limit_table_setting(const struct limit_table *table, const char *name);
-/* Sets it (NULL = as in the file again), for the limit too if it is a named one; groups are to be
- * told. Returns 0, LIMIT_TABLE_E_FULL, or -ENOMEM. */
+/* Makes a setting (NULL = removes it), and applies it if it is that of a named limit. The caller
+ * tells groups. Returns 0, LIMIT_TABLE_E_FULL, or -ENOMEM. */
 int limit_table_set(struct limit_table *table, const char *name, const struct limit_row *row);
 enum {
     _LIMIT_TABLE_E_SUCCESS,
@@ -83,26 +83,27 @@ static inline bool limit_table_is_full(const struct limit_table *table)
 {
     return table->by_name.n_entries >= LIMIT_SETTINGS_MAX;
 }
-/* Reads them from a store that is open, unless they were read. `known` is called in a later turn;
- * after an error it is tried again with the next call. */
+/* Reads the settings of earlier runs from an open store, unless they were read. `known` is called
+ * in a later turn. After an error, the next call tries again. */
 void limit_table_read(struct limit_table *table, struct store *store,
                       void (*known)(struct limit_table *table));
 
-/* Returns the bounds of a file as the row changes them. */
+/* Returns the bounds of a file, changed by the row. */
 struct config_bounds limit_row_bounds(const struct limit_row *row,
                                       const struct config_bounds *file);
-/* Returns the bounds in force of a limit, or of a group's own, that has these in its file. */
+/* Returns the bounds in force of a named limit, or of a group's own, which are `file` without a
+ * setting. */
 struct config_bounds limit_table_bounds(const struct limit_table *table, const char *name,
                                         const struct config_bounds *file);
 /* Returns the part of a group's bounds that is for the whole group, or for each key. */
 struct config_bounds limit_part(const struct config_group *config, const struct config_bounds *all,
                                 enum config_limit_per per);
-/* Returns the bounds in force of a key of the group, which are `bounds` unless they were set. */
+/* Returns the bounds in force of a key of the group, which are `bounds` without a setting. */
 struct config_bounds limit_table_key_bounds(const struct limit_table *table,
                                             const struct config_group *config,
                                             const struct config_bounds *bounds, const char *key,
                                             size_t size);
-/* Whether something was set of a key of the group. */
+/* Whether there is a setting of a key of the group. */
 bool limit_table_has_keys(const struct limit_table *table, const char *group);
 /* Whether the name is that of a key of the group. */
 bool limit_is_key_of(const char *name, const char *group);

@@ -3,8 +3,8 @@
 
 #include "supervisor/loop/loop.h"
 
-/* A claim lasts for so many times the usual wait. During a longer one, too many units would be free
- * that no job gets. */
+/* A claim lasts for this many times the usual wait. A longer one would leave too many units unused.
+ */
 #define CLAIM_GAPS 4
 #define CLAIM_MIN  (10 * USEC_PER_MSEC)
 
@@ -159,7 +159,7 @@ void limit_unclaim(struct limit *limit)
     limit_review(limit);
 }
 
-/* When to look at it again, whatever happens; USEC_INFINITY = when a job ends. */
+/* Returns when the timer is to look again; USEC_INFINITY = not before a job ends. */
 static usec_t due_at(const struct limit *limit, const struct limit_waiter *first)
 {
     if (first && is_claimed(limit) && limit->claimant != first)

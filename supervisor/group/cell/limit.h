@@ -4,8 +4,8 @@
 /*
  * A limit: how many units of jobs begin within a time (Rate=), and how many run (Running=). There
  * are three kinds: one that a file describes (NAME.limit), which groups share; a group's own; and
- * one of each routing key. What runs is a count over live jobs. A rate is one number, in virtual
- * time (GCRA, ITU-T I.371): when a bucket that leaks at the rate is empty.
+ * one of each routing key. Running= is a count of live jobs. A rate is one number (GCRA, ITU-T
+ * I.371): the time at which a bucket that leaks at the rate is empty.
  *
  * Each limit has a line of waiters. A waiter is in one line at most, and only the first of a line
  * gets room, so none starves. At any time one of these is true of a line that is not empty, so none
@@ -31,7 +31,7 @@ enum limit_gate {
     LIMIT_NONE,
     LIMIT_RATE,
     LIMIT_RUNNING,
-    LIMIT_UNREAD, /* what was set at run time is not known yet */
+    LIMIT_UNREAD, /* the limits that were set at run time are not known yet */
 };
 
 #define LIMIT_NO_BOUNDS                                                                            \
@@ -49,12 +49,12 @@ static inline bool limit_has_bounds(const struct config_bounds *bounds)
     return limit_has_rate(bounds) || bounds->running != CONFIG_UNSET;
 }
 
-/* A cell, for its next job; or a key, for its next job or, without jobs, to be forgotten. */
+/* A cell or a key that waits for its next job; or a key without jobs that waits to be forgotten. */
 struct limit_waiter {
     struct list link; /* in limit.line */
     struct limit *at; /* NULL = it does not wait */
     unsigned cost;    /* units that it needs */
-    /* It is the first, and there is room. It may leave the line. */
+    /* Called for the first waiter when there is room. It may leave the line. */
     void (*turn)(struct limit_waiter *waiter);
 };
 
@@ -69,51 +69,53 @@ struct limit {
     struct list line;            /* struct limit_waiter.link */
     struct timer timer;          /* when the rate has room, or a claim ends */
     struct list uses;            /* struct limit_use.link, of groups that use it */
-    usec_t last_at, gap;         /* monotonic: the last job began; between it and the one before */
-    usec_t held_since;           /* monotonic: no job has begun since, and some wait */
+    usec_t last_at, gap; /* monotonic: the last job began, so long after the one before it */
+    usec_t held_since;   /* monotonic: no job has begun since, and some wait */
     struct limit_waiter *claimant; /* the only one that gets room; NULL = any */
     usec_t claim_until;
 };
 
-/* Without bounds. */
+/* Makes a limit without bounds. */
 void limit_init(struct limit *limit, const char *name, struct loop *loop);
-/* No waiter is in its line. */
+/* No waiter may be in its line. */
 void limit_deinit(struct limit *limit);
-/* Sets other bounds: what the bucket holds does not exceed them. limit_review() is due. */
+/* Sets other bounds, and lowers what the bucket holds to these. Call limit_review() afterwards. */
 void limit_set_bounds(struct limit *limit, const struct config_bounds *bounds);
 /* Fills the bucket as of `now`, monotonic nanoseconds: jobs that an earlier supervisor has begun
  * are not known. */
 void limit_fill(struct limit *limit, uint64_t now);
-/* Monotonic, nanoseconds. */
+/* Returns the beginning of this turn: monotonic, nanoseconds. */
 uint64_t limit_now(const struct limit *limit);
 
-/* Whether it has no room for a job of so many units. A job that needs more units than there are
- * runs alone; one that needs more than the whole burst waits for an empty bucket. */
+/* Whether the gate, LIMIT_RATE or LIMIT_RUNNING, has no room for a job of this cost. A job that
+ * needs more units than there are runs alone; one that needs more than the whole burst waits for an
+ * empty bucket. */
 bool limit_holds(const struct limit *limit, unsigned cost, enum limit_gate gate);
-/* Whether the waiter may begin a job of so many units: there is room, and it is first. */
+/* Whether the waiter may begin a job of this cost: there is room, and it is first. */
 bool limit_lets(const struct limit *limit, const struct limit_waiter *waiter, unsigned cost);
-/* When the rate has room for so many units: monotonic, microseconds. */
+/* Returns when the rate has room for a job of this cost: monotonic, microseconds. */
 usec_t limit_room_at(const struct limit *limit, unsigned cost);
 
-/* Has the waiter wait for so many units: behind the others, or with `first` before them. If it
- * waits here already, it keeps its place. May call its turn() within. */
+/* Has the waiter wait for a job of this cost: behind the others, or with `first` before them. If it
+ * waits here already, it keeps its place. May call its turn(). */
 void limit_wait(struct limit *limit, struct limit_waiter *waiter, unsigned cost, bool first);
 /* Idempotent. */
 void limit_leave(struct limit_waiter *waiter);
-/* The waiter had its turn, but `other` holds it. If jobs begin there at least as often as here, the
- * others get no room here until then: otherwise the waiter would get neither as long as others want
- * both. */
+/* Call it when the waiter had its turn, but `other` holds it. If jobs begin there at least as often
+ * as here, no other waiter gets room here for a time: otherwise, as long as other waiters need both
+ * limits, this one might never get both. */
 void limit_claim(struct limit *limit, struct limit_waiter *waiter, const struct limit *other);
-/* The claimant does not need it. */
+/* Ends a claim. */
 void limit_unclaim(struct limit *limit);
 /* Gives the first waiter its turn, or sets the timer. Called after each change. */
 void limit_review(struct limit *limit);
 
-/* A worker gets a job, or has it no longer; `counts` = it counts for the rate. */
+/* Takes the units of a job that a worker gets, or gives them back when the worker has it no longer.
+ * `counts` = for the rate too. */
 void limit_take(struct limit *limit, unsigned cost, bool counts);
 void limit_give(struct limit *limit, unsigned cost, bool counts);
 
-/* For how long some have waited since a job began; 0 = none waits. */
+/* Returns how long waiters have waited since a job began; 0 = none waits. */
 usec_t limit_held(const struct limit *limit);
-/* How many units the rate permits at this time: at most the burst. */
+/* Returns how many units the rate permits now: at most the burst. */
 uint64_t limit_ready(const struct limit *limit);
