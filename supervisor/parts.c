@@ -18,6 +18,7 @@ void parts_connect(struct parts *parts)
         .process = &parts->process,
         .submits = &parts->submits,
         .announcements = &parts->announcements,
+        .stock = &parts->stock,
         .random = &parts->random,
         .runtime_directory = parts->runtime_directory,
     };

@@ -4,6 +4,7 @@
 /* The parts of the supervisor. Each folder gets a small struct with those that it needs. */
 
 #include "shared/base/clock.h"
+#include "supervisor/channel/endpoint.h"
 #include "supervisor/config/config.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/event/death.h"
@@ -42,6 +43,7 @@ struct parts {
     struct process_context process;
     struct submit_server submits;
     struct work_queue announcements;
+    struct endpoint_stock stock;
     struct control_context control;
     struct backoff_random random;
     const char *runtime_directory; /* for the notify sockets of services */

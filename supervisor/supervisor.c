@@ -231,6 +231,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         timer_disarm(loop_timers(parts->loop), &supervisor->config_timer);
         loop_undefer(&supervisor->review);
         work_queue_deinit(&parts->announcements);
+        endpoint_stock_deinit(&parts->stock);
         process_context_deinit(&parts->process);
         job_table_deinit(&parts->jobs);
         names_on_disk_deinit(&parts->durable.names);

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Internal interface between endpoint.c (reading, writing, sleeping), endpoint-ahead.c (the peer's
- * consumption, and reading before the turn), endpoint-payload.c, and endpoint-adopt.c (taking over
- * a peer of the former supervisor). */
+ * consumption, and reading before the turn), endpoint-payload.c, endpoint-stock.c (making
+ * channels), and endpoint-adopt.c (taking over a peer of the former supervisor). */
 
 #include "supervisor/channel/endpoint.h"
 #include "supervisor/channel/held-blob.h"
@@ -34,6 +34,13 @@ uint32_t endpoint_urgent_end(const struct endpoint *endpoint);
 /* Reads the reports about our records up to the mark, then counts the records as consumed. */
 void endpoint_on_read_ahead(struct loop_deferred *deferred);
 void endpoint_on_announcement(struct task *task);
+
+/* ---- endpoint-stock.c ---- */
+
+/* Takes what the stock has for these options, or makes it. Returns 0 or -errno; the caller owns the
+ * descriptors and the channel. */
+int endpoint_stock_take(const struct loop *loop, const struct endpoint_options *options,
+                        struct endpoint_stock *ret);
 
 /* ---- endpoint-adopt.c ---- */
 

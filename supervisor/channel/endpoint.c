@@ -217,30 +217,19 @@ int endpoint_init(struct endpoint *endpoint, struct loop *loop,
                   const struct endpoint_options *options, const struct endpoint_handler *handler,
                   struct endpoint_fds *ret_fds)
 {
-    const struct channel_options channel_options = {
-        .ring_size = options->ring_size,
-        .inline_max = options->inline_max,
-        .spin_usec = options->spin_usec,
-        .backend = loop_wake_backend(loop),
-    };
-    struct channel channel;
-    int sockets[2], r;
+    struct endpoint_stock made;
+    int r;
 
     /* Otherwise each further peer could leave one more socket that nothing can close. */
     if (options->blobs && taker_is_full(options->blobs->owner))
         return -EUSERS;
     if (options->blobs && toll_bars(options->blobs->owner, loop_now(loop)))
         return -EBUSY;
-    r = channel_create(&channel, &channel_options, &ret_fds->channel);
+    r = endpoint_stock_take(loop, options, &made);
     if (r < 0)
         return r;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets) < 0) {
-        r = -errno;
-        channel_deinit(&channel);
-        return r;
-    }
-    endpoint_set_up(endpoint, loop, handler, &channel, sockets[0], options->blobs);
-    ret_fds->control = sockets[1];
+    endpoint_set_up(endpoint, loop, handler, &made.channel, made.control[0], options->blobs);
+    *ret_fds = made.fds;
     return 0;
 }
 

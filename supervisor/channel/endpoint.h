@@ -109,6 +109,7 @@ struct endpoint_options {
     uint32_t ring_size, inline_max;
     uint32_t spin_usec;       /* how long the peer may spin before it sleeps */
     struct blob_share *blobs; /* share that the peer's blobs count in, borrowed; NULL = no bound */
+    struct endpoint_stock *stock; /* borrowed; NULL = none */
 };
 
 /* Descriptors for the peer. After handing them over, call endpoint_forget_fds(); or close
@@ -117,6 +118,21 @@ struct endpoint_fds {
     struct channel_fds channel;
     int control;
 };
+
+/* The memories and sockets of the next endpoint with the same options, made in advance, while a
+ * process dies whose successor will need them. {0} is empty. */
+struct endpoint_stock {
+    bool full;
+    struct channel_options options;
+    struct channel channel;
+    int control[2]; /* our end, the peer's */
+    struct endpoint_fds fds;
+};
+
+/* Best effort; a full stock stays as it is. `options->stock` is not used. */
+void endpoint_stock_fill(struct endpoint_stock *stock, const struct loop *loop,
+                         const struct endpoint_options *options);
+void endpoint_stock_deinit(struct endpoint_stock *stock);
 
 /* 0 or -errno, nothing left behind: -EUSERS if sockets of the share's owner wait to be closed
  * (taker_is_full()). Reading starts with endpoint_open(). */

@@ -24,6 +24,7 @@ struct pool_context {
     struct process_context *process;
     const struct submit_server *submits; /* for the sockets of workers */
     struct work_queue *announcements;    /* to workers that are adopted */
+    struct endpoint_stock *stock;        /* of the next worker */
     struct backoff_random *random;
     const char *runtime_directory; /* for the notify sockets of services */
 };

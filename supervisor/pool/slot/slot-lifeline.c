@@ -55,6 +55,7 @@ static void slot_on_owner(void *userdata, uint32_t events)
     slot->pool->slot_handler->dying(slot);
     slot->worker.lifeline = LIFELINE_LOST;
     slot_arm(slot, LOST_GRACE);
+    slot_prepare_successor(slot);
     /* A spare that has taken over needs the CPU, and nothing waits for the end of the process. */
     if (!slot->retired)
         loop_stay_awake(slot_context(slot)->loop, usec_add(slot_now(slot), LOST_USEC));

@@ -240,15 +240,30 @@ static int slot_hand_submits_over(struct slot *slot, struct slot_environment *en
     return 0;
 }
 
-static int slot_start_actor(struct slot *slot, const char **ret_step)
+static struct endpoint_options slot_endpoint_options(const struct slot *slot)
 {
     const struct pool *pool = slot->pool;
-    const struct endpoint_options options = {
+
+    return (struct endpoint_options){
         .ring_size = pool->config->mailbox_size,
         .inline_max = pool->config->inline_max,
         .spin_usec = (uint32_t)pool->config->spin,
         .blobs = pool->set->blobs,
+        .stock = slot_context(slot)->stock,
     };
+}
+
+void slot_prepare_successor(const struct slot *slot)
+{
+    const struct endpoint_options options = slot_endpoint_options(slot);
+
+    if (options.stock && slot->plan == SLOT_ON && !slot->retired)
+        endpoint_stock_fill(options.stock, slot_context(slot)->loop, &options);
+}
+
+static int slot_start_actor(struct slot *slot, const char **ret_step)
+{
+    const struct endpoint_options options = slot_endpoint_options(slot);
     struct slot_environment environment = {.n = 0};
     struct endpoint_fds fds;
     _cleanup_close_ int submits = -1;

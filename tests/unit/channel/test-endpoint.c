@@ -656,4 +656,38 @@ TEST(what_is_urgent_passes_a_record_that_waits_whenever_it_comes)
     ck_assert_uint_eq(last_value, 5);
 }
 
+/* Returns the descriptor of the inbox of an endpoint that is made, and gone again. */
+static int made_with(const struct endpoint_options *options)
+{
+    struct endpoint other;
+    struct endpoint_fds fds;
+    int inbox;
+
+    ck_assert_int_eq(endpoint_init(&other, loop, options, &HANDLER, &fds), 0);
+    inbox = fds.channel.inbox;
+    ck_assert_uint_eq(other.channel.mine.ring_size, options->ring_size);
+    endpoint_forget_fds(&other, &fds);
+    endpoint_deinit(&other);
+    return inbox;
+}
+
+TEST(a_stock_is_for_the_next_endpoint_with_the_same_options)
+{
+    struct endpoint_stock stock = {.full = false};
+    const struct endpoint_options options = {
+        .ring_size = RING_SIZE, .inline_max = 1024, .stock = &stock};
+    const struct endpoint_options larger = {
+        .ring_size = 2 * RING_SIZE, .inline_max = 1024, .stock = &stock};
+
+    endpoint_stock_fill(&stock, loop, &options);
+    ck_assert_int_ne(made_with(&larger), stock.fds.channel.inbox);
+    ck_assert(stock.full);
+    ck_assert_int_eq(made_with(&options), stock.fds.channel.inbox);
+    ck_assert(!stock.full);
+    (void)made_with(&options);
+    endpoint_stock_fill(&stock, loop, &options);
+    endpoint_stock_deinit(&stock);
+    ck_assert(!stock.full);
+}
+
 const struct suite suite = {.setup_with = setup, .teardown = teardown};
