@@ -130,6 +130,13 @@ void supervisor_on_status_due(struct timer *timer, usec_t now)
         tell_status(supervisor);
 }
 
+static bool is_over(const struct group *group)
+{
+    return !group_is_unread(group) && group_down(group) && group->limits.n_ending == 0 &&
+           group->counts.n[JOBS_LIVE] == 0 &&
+           (!group_is_undescribed(group) || group->results.n_jobs == 0);
+}
+
 /* Frees removed groups that have drained. */
 static void reap_groups(struct supervisor *supervisor)
 {
@@ -139,10 +146,12 @@ static void reap_groups(struct supervisor *supervisor)
     list_for_each_safe (node, &registry->removed) {
         struct group *group = list_entry(node, struct group, removed_link);
 
-        if (group_is_unread(group) || !group_down(group) || group->limits.n_ending > 0 ||
-            group->counts.n[JOBS_LIVE] > 0 ||
-            (group_is_undescribed(group) && group->results.n_jobs > 0))
+        if (!is_over(group))
             continue;
+        if (!group_clear(group)) {
+            loop_defer(loop_of(supervisor), &supervisor->review); /* the rest */
+            continue;
+        }
         log_notice("group %s is gone", group->name);
         leaves_rows = leaves_rows || (group->config->durable && !group_is_undescribed(group));
         registry_remove(registry, group);

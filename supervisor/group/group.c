@@ -17,6 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Cells and slots that are freed in one turn. */
+#define FREED_PER_TURN 256
+
 static const char REMOVED[] = "the group was removed by a reload";
 
 void group_tell(struct group *group, enum log_level level, const char *type, const char *format,
@@ -115,6 +118,25 @@ int group_new(struct group **ret, const struct group_context *context, struct co
     return 0;
 }
 
+/* Returns how many slots it had. */
+static size_t free_cell(struct cell *cell)
+{
+    const size_t n = cell->pool.n_slots;
+
+    cell_table_remove(&cell->group->cells, cell);
+    cell_free(cell);
+    return n;
+}
+
+bool group_clear(struct group *group)
+{
+    const struct list *cells = &group->cells.cells;
+
+    for (size_t n = 0; group_is_keyed(group) && !list_empty(cells) && n < FREED_PER_TURN; n++)
+        n += free_cell(list_entry(list_first(cells), struct cell, link));
+    return (list_empty(cells) || !group_is_keyed(group)) && kept_results_clear(&group->results);
+}
+
 struct group *group_free(struct group *group)
 {
     struct list *first;
@@ -122,11 +144,8 @@ struct group *group_free(struct group *group)
     if (!group)
         return NULL;
     group_closing_end(group);
-    while ((first = list_first(&group->cells.cells))) {
-        struct cell *cell = list_entry(first, struct cell, link);
-        cell_table_remove(&group->cells, cell);
-        cell_free(cell);
-    }
+    while ((first = list_first(&group->cells.cells)))
+        (void)free_cell(list_entry(first, struct cell, link));
     group_unwatch_pressure(group);
     budget_deinit(&group->budget);
     limits_deinit(&group->limits);
@@ -424,6 +443,9 @@ void group_restore(struct group *group)
 
 void group_drained(struct group *group)
 {
+    /* Each of its cells may say so, again and again until its slots have stopped. */
+    if (group->removal == GROUP_OVER && !group->wanted && group->pools.census.n[CENSUS_WANTED] == 0)
+        return;
     /* Those of a group that no file describes stay on disk when the supervisor stops. */
     if (group->removal != GROUP_OVER && !(group_is_undescribed(group) && group->closed))
         group_tell(group, LOG_LEVEL_NOTICE, "group.drained", "has no more jobs");

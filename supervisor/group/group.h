@@ -112,6 +112,9 @@ struct group {
 /* Takes `config` over on success. Returns 0 or -errno. */
 int group_new(struct group **ret, const struct group_context *context, struct config_group *config);
 struct group *group_free(struct group *group);
+/* Frees what a group that is over has, as much as may go in one turn: keyed cells and kept results.
+ * Returns whether nothing is left. */
+bool group_clear(struct group *group);
 
 void group_start(struct group *group);
 /* Jobs stay queued. */

@@ -188,12 +188,28 @@ void kept_results_init(struct kept_results *results, struct loop *loop, struct j
     timer_init(&results->timer, kept_results_on_timer);
 }
 
+static struct list *any_of(const struct kept_results *results)
+{
+    return list_first(list_empty(&results->jobs) ? &results->aside : &results->jobs);
+}
+
+bool kept_results_clear(struct kept_results *results)
+{
+    struct list *node = any_of(results);
+
+    for (unsigned n = 0; node && n < DROPS_PER_TURN; n++) {
+        kept_results_drop(kept_of(node)->job);
+        node = any_of(results);
+    }
+    return !node;
+}
+
 void kept_results_deinit(struct kept_results *results)
 {
-    struct list *oldest;
+    bool is_clear = false;
 
-    while ((oldest = list_first(&results->jobs)) || (oldest = list_first(&results->aside)))
-        kept_results_drop(kept_of(oldest)->job);
+    while (!is_clear)
+        is_clear = kept_results_clear(results);
     shares_deinit(&results->shares);
     timer_disarm(loop_timers(results->loop), &results->timer);
 }

@@ -45,6 +45,8 @@ struct kept_results {
 
 void kept_results_init(struct kept_results *results, struct loop *loop, struct job_table *table);
 void kept_results_deinit(struct kept_results *results); /* drops them all */
+/* Drops as many as may go in one turn. Returns whether none is left. */
+bool kept_results_clear(struct kept_results *results);
 
 /* Sets the bounds, and drops results beyond them. At first no result is kept. */
 void kept_results_set_bounds(struct kept_results *results, usec_t ttl, uint64_t max,

@@ -233,6 +233,26 @@ TEST(a_group_that_is_removed_is_over_once_its_last_job_has_ended)
     ck_assert_int_eq(group->removal, GROUP_OVER);
 }
 
+TEST(a_group_that_is_over_is_freed_in_several_turns)
+{
+    size_t before = 200;
+    unsigned n_turns = 1;
+    char key[8];
+
+    config->cells_max = before;
+    for (size_t i = 0; i < before; i++) {
+        (void)snprintf(key, sizeof(key), "%zu", i);
+        ck_assert_int_eq(submit(key), 0);
+    }
+    group_close_now(group, "it is over");
+    for (; !group_clear(group); n_turns++) {
+        ck_assert_uint_lt(before - group->cells.n_cells, 100); /* with two slots each */
+        before = group->cells.n_cells;
+    }
+    ck_assert_uint_gt(n_turns, 2);
+    ck_assert_uint_eq(group->cells.n_cells, 0);
+}
+
 TEST(a_group_that_is_stopped_while_its_jobs_end_ends_the_others)
 {
     submit_many("a", 2000);

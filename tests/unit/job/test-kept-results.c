@@ -174,6 +174,19 @@ TEST(when_very_many_go_they_go_in_several_turns)
     }
 }
 
+TEST(those_of_a_group_that_goes_are_dropped_in_several_turns)
+{
+    unsigned turns = 1;
+
+    kept_results_set_bounds(&results, USEC_PER_SEC, 20000, UINT64_MAX);
+    for (int i = 0; i < 20000; i++)
+        kept_results_add(&results, ended("", NULL));
+    for (; !kept_results_clear(&results); turns++)
+        ck_assert_uint_gt(results.n_jobs, 0);
+    ck_assert_uint_eq(turns, 3);
+    ck_assert_uint_eq(results.n_jobs, 0);
+}
+
 TEST(a_dropped_one_belongs_to_no_group_though_somebody_holds_it)
 {
     struct job *job = ended("a", NULL);
