@@ -95,6 +95,21 @@ class Template(Case):
                     self.assertIn("\n77\n", executed)
                     s.stop()
 
+    def test_W5_no_job_reaches_it_under_any_profile(self):
+        """It has no memory or socket of a worker, but the socket by which it is asked to fork."""
+        for profile in ("none", "basic", "strict") if can_mount() else ("none",):
+            with self.subTest(profile=profile):
+                group = {"User": "nobody"} if profile != "none" else {}
+                s = self.warm(Group=group, Pool={"MaxJobs": 1}, Sandbox={"Profile": profile, "PrivatePIDs": "no"} if group else {})
+                template = self.forked(s)
+                answers = {int(self.ask(s, "pid")) for _ in range(20)}
+                self.assertEqual(len(answers), 20)
+                self.assertNotIn(template, answers)
+                sockets = {os.readlink(f"/proc/{template}/fd/{fd}") for fd in os.listdir(f"/proc/{template}/fd") if int(fd) > 2}
+                self.assertEqual(len(sockets), 1, sockets)
+                self.assertNotIn("memfd:", Path(f"/proc/{template}/maps").read_text(encoding="utf-8"))
+                s.stop()
+
     @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_workers_cannot_reach_its_memory(self):
         """Files in /proc of a process that others may not trace belong to root."""
