@@ -348,9 +348,8 @@ static void report_census(struct reply *reply, const struct census *census)
 static void report_elastic(struct reply *reply, const struct cell *cell)
 {
     static const char *const HOLDS[] = {
-        [ELASTIC_STARTING] = "starting",
-        [ELASTIC_HIGHEST] = "highest",
-        [ELASTIC_PRESSURE] = "pressure",
+        [ELASTIC_STARTING] = "starting", [ELASTIC_SETTLING] = "settling",
+        [ELASTIC_HIGHEST] = "highest",   [ELASTIC_PRESSURE] = "pressure",
         [ELASTIC_SHARE] = "share",
     };
     const struct group_pressure *pressure = &cell->group->pressure;

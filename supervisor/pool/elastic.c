@@ -136,6 +136,11 @@ static bool is_urgent(const struct elastic *elastic, const struct elastic_bounds
     return view->n_up == 0 || 2 * work > (double)view->n_up * (double)horizon_of(bounds, view);
 }
 
+static usec_t settled_at(const struct elastic *elastic, const struct elastic_bounds *bounds)
+{
+    return elastic->grown_at > 0 ? usec_add(elastic->grown_at, bounds->settle) : 0;
+}
+
 static bool may_grow(const struct elastic *elastic, const struct elastic_bounds *bounds,
                      const struct elastic_view *view, usec_t now)
 {
@@ -143,17 +148,20 @@ static bool may_grow(const struct elastic *elastic, const struct elastic_bounds 
            is_urgent(elastic, bounds, view);
 }
 
-static size_t grow(const struct elastic_bounds *bounds, const struct elastic_view *view,
-                   uint64_t wanted, enum elastic_hold *ret_hold)
+static size_t grow(struct elastic *elastic, const struct elastic_bounds *bounds,
+                   const struct elastic_view *view, usec_t now, enum elastic_hold *ret_hold)
 {
     const size_t ceiling = view->n_up > 0 ? 2 * view->n_up : 1;
     size_t size = view->size;
 
-    *ret_hold = ELASTIC_FREE;
+    *ret_hold = ELASTIC_SETTLING;
+    if (size > 0 && now < settled_at(elastic, bounds))
+        return size;
     if (ceiling > size)
-        size = (size_t)least(least(wanted, ceiling), bounds->high);
-    if (size < wanted)
-        *ret_hold = ELASTIC_STARTING;
+        size = (size_t)least(least(elastic->wanted, ceiling), bounds->high);
+    if (size > view->size)
+        elastic->grown_at = now;
+    *ret_hold = size < elastic->wanted ? ELASTIC_STARTING : ELASTIC_FREE;
     return size;
 }
 
@@ -197,6 +205,8 @@ static usec_t next_look(const struct elastic *elastic, const struct elastic_boun
         next = usec_add(now, bounds->idle); /* all are busy */
     if (elastic->hold == ELASTIC_PRESSURE)
         return usec_min(next, view->pressed_until);
+    if (elastic->hold == ELASTIC_SETTLING)
+        return usec_min(next, settled_at(elastic, bounds));
     if (view->n_queued > 0 && view->n_queued + view->n_running > size && size < bounds->high)
         next = usec_min(next, usec_add(now, pause > LOOK_MIN ? pause : LOOK_MIN));
     return next;
@@ -220,7 +230,7 @@ struct elastic_decision elastic_decide(struct elastic *elastic, const struct ela
     if (elastic->wanted > size && size > 0 && now < view->pressed_until)
         hold = ELASTIC_PRESSURE;
     else if (elastic->wanted > size && may_grow(elastic, bounds, view, now))
-        size = grow(bounds, view, elastic->wanted, &hold);
+        size = grow(elastic, bounds, view, now, &hold);
     if (elastic->wanted >= view->size)
         elastic->enough_since = now;
     else if (size > bounds->low)

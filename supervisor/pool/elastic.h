@@ -12,7 +12,8 @@
  * twice as many workers as are up, so that it at most doubles in the time that a start takes. It
  * loses one worker whenever it had more than wanted throughout IdleSec=; for the same time, it then
  * grows only if jobs would otherwise wait for more than half of TargetWaitSec=. Under pressure it
- * does not grow, and becomes smaller by a quarter at a time if that does not help. If its highest
+ * does not grow, and becomes smaller by a quarter at a time if that does not help. With a threshold
+ * for pressure, it grows only once that of the last new workers would be known. If its highest
  * number falls, it becomes smaller at once.
  */
 
@@ -26,12 +27,14 @@ struct elastic_bounds {
     size_t low, high;
     bool shared; /* `high` is the pool's share of PoolMax= */
     usec_t target_wait, idle;
+    usec_t settle; /* until the pressure of new workers is known; 0 = without a threshold */
 };
 
 /* What keeps a pool from having as many workers as are wanted. */
 enum elastic_hold {
     ELASTIC_FREE,
     ELASTIC_STARTING, /* until more workers are up */
+    ELASTIC_SETTLING, /* until the pressure of the last new ones would be known */
     ELASTIC_HIGHEST,  /* it has the highest number */
     ELASTIC_PRESSURE, /* it would make a shortage worse */
     ELASTIC_SHARE,    /* it has its share */
@@ -60,6 +63,7 @@ struct elastic {
     uint64_t busy_n;      /* attempts that ended in it */
     usec_t enough_since;  /* since when the pool has had more workers than wanted */
     usec_t shrunk_at;     /* 0 = never */
+    usec_t grown_at;      /* 0 = never */
     unsigned n_reliefs;
     uint64_t wanted;        /* the last result, not bounded */
     enum elastic_hold hold; /* the last result */

@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Size=LOW..HIGH: a pool has as many workers as its jobs need."""
+"""Size=LOW..HIGH: a pool has as many workers as its jobs need.
+
+TESTS_RUNS=100 is the number of runs beside a memory hog for a release."""
 import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 from test_actors import PLAYER
-from troupe import ACTOR, QUICK, TROUPE_EXEC, Bell, TestCase, ini
+from troupe import ACTOR, BUILD, QUICK, TROUPE_EXEC, Bell, Cgroup, TestCase, ini
 
 SOON = {"TargetWaitSec": "1ms", "IdleSec": "100ms"}
 LATER = {"TargetWaitSec": "1ms", "IdleSec": "1h"}
@@ -149,6 +156,82 @@ class Pressure(Case):
         self.assertIn("under pressure", s.wait_event("pool.shrunk", "actor")["message"])
         for id in ids:
             s.call("Cancel", id=id)
+
+
+MIB = 1 << 20
+LIMITED = 160  # MiB, for the hog, the supervisor and its workers
+# Keeps 48 MiB, and reads more than the rest again and again.
+HOG = """
+import os, sys, time
+kept = b"x" * (48 << 20)
+file = open(sys.argv[1], "rb", buffering=0)
+os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+room = bytearray(1 << 20)
+while True:
+    file.seek(0)
+    while file.readinto(room):
+        time.sleep(0.002)
+"""
+
+
+class Hog(TestCase):
+    V1 = "/sys/fs/cgroup/memory"
+
+    def limit(self):
+        """Returns the wrapper of the supervisor, the cgroup of the hog, and the file that counts kills; or skips the test."""
+        if not Cgroup.available():
+            self.skipTest("needs root and cgroups")
+        top = Cgroup(self)
+        if os.access(f"{self.V1}/cgroup.procs", os.W_OK):
+            directory = tempfile.mkdtemp(prefix="troupe-e2e-", dir=self.V1)
+            self.addCleanup(os.rmdir, directory)
+            Path(directory, "memory.limit_in_bytes").write_text(str(LIMITED * MIB), encoding="ascii")
+            return ["/bin/sh", "-c", f'echo $$ >{directory}/cgroup.procs; exec "$0" "$@"', *top.wrapper], directory, f"{directory}/memory.oom_control"
+        if not os.access(f"{top.path}/memory.max", os.W_OK):
+            self.skipTest("needs a memory controller")
+        Path(top.path, "memory.max").write_text(str(LIMITED * MIB), encoding="ascii")
+        for name in "supervisor", "hog":
+            os.mkdir(f"{top.path}/{name}")
+            os.setxattr(f"{top.path}/{name}", "user.delegate", b"1")
+        return ["/bin/sh", "-c", f'echo $$ >{top.path}/supervisor/cgroup.procs; exec "$0" "$@"'], f"{top.path}/hog", f"{top.path}/memory.events"
+
+    def kills(self, size, **pool):
+        """Runs jobs that keep 12 MiB each beside the hog. Returns how many processes were killed for memory."""
+        wrapper, place, events = self.limit()
+        hog = subprocess.Popen(["/bin/sh", "-c", f'echo $$ >{place}/cgroup.procs; exec "$0" "$@"',
+                                sys.executable, "-c", HOG, self.file.name])
+        self.addCleanup(hog.wait)
+        self.addCleanup(hog.kill)
+        job = "{ head -c 12m /dev/zero; sleep 0.3; } | tail -c 12m >/dev/null"
+        s = self.supervisor({"work": ini(f"{TROUPE_EXEC} -- sh -c '{job}'", Pool={"Size": size, **pool}, Restart=QUICK,
+                                         Jobs={"MaxRetries": 100, "BackoffMinSec": "1ms"})}, wrapper=wrapper)
+        s.start()
+        self.until_full(s, place)
+        ids = [s.create("work") for _ in range(20)]
+        self.assertEqual({s.wait_job(id)["state"] for id in ids}, {"succeeded"})
+        [n] = re.findall(r"oom_kill (\d+)", Path(events).read_text(encoding="ascii"))
+        s.stop()
+        self.doCleanups()
+        return int(n)
+
+    def until_full(self, s, place):
+        names = "memory.usage_in_bytes", "../memory.current"
+        used = next(path for path in (Path(place, name) for name in names) if path.exists())
+        s.until(lambda: int(used.read_text(encoding="ascii")) > (LIMITED - 8) * MIB)
+
+    def test_E4_beside_a_memory_hog_nothing_is_killed_where_a_fixed_size_is(self):
+        self.file = tempfile.NamedTemporaryFile(dir=BUILD)
+        self.addClassCleanup(self.file.close)
+        for _ in range(LIMITED):
+            self.file.write(os.urandom(MIB))
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        runs = int(os.environ.get("TESTS_RUNS", "1"))
+        elastic = [self.kills("1..16", TargetWaitSec="100ms", MemoryPressureThresholdSec="1ms") for _ in range(runs)]
+        fixed = [self.kills(16) for _ in range(runs)]
+        print(f"killed for memory: {elastic} with an elastic pool, {fixed} with a fixed one")
+        self.assertEqual(sum(elastic), 0)
+        self.assertGreaterEqual(len([n for n in fixed if n > 0]), 0.9 * runs)
 
 
 class Cells(Case):

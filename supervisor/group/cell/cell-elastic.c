@@ -166,6 +166,12 @@ static size_t n_workers(const struct cell *cell)
     return rests || stopped ? 0 : pool->n_slots;
 }
 
+static bool heeds_pressure(const struct config_group *config)
+{
+    return config->memory_pressure != USEC_INFINITY || config->cpu_pressure != USEC_INFINITY ||
+           config->io_pressure != USEC_INFINITY;
+}
+
 /* Returns when to decide again. */
 static usec_t decide(struct cell *cell)
 {
@@ -175,6 +181,7 @@ static usec_t decide(struct cell *cell)
         .high = cell->config->size.high,
         .target_wait = cell->config->target_wait,
         .idle = cell->config->idle,
+        .settle = heeds_pressure(cell->config) ? PRESSURE_WINDOW : 0,
     };
     struct elastic_decision decision;
 

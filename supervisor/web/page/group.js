@@ -203,6 +203,7 @@ function groupFacts(group, cell) {
 function heldBy(of) {
   if (of.held === 'pressure') return `${{cpu: 'CPU', io: 'I/O'}[of.pressure] ?? of.pressure} pressure, ${span(of.pressure_usec)}/s`;
   if (of.held === 'share') return `its share of PoolMax=${of.pool_max}`;
+  if (of.held === 'settling') return 'pressure that the last workers may cause';
   return of.held === 'starting' ? 'workers that are not up yet' : 'Size=';
 }
 

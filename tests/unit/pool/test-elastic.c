@@ -421,6 +421,26 @@ TEST(E2_pressure_stops_growth_until_it_is_over)
     ck_assert_uint_eq(elastic_decide(&elastic, &zero_to_eight, &view, 20 * SEC).size, 4);
 }
 
+TEST(E2_with_a_threshold_each_step_waits_for_the_pressure_of_the_last_one)
+{
+    const struct elastic_bounds bounds = {
+        .low = 0, .high = 64, .target_wait = SEC, .idle = 30 * SEC, .settle = 2 * SEC};
+    struct elastic elastic = {0};
+    struct elastic_view view = {
+        .n_entered = 100, .n_queued = 96, .n_running = 4, .size = 4, .n_up = 4};
+    struct elastic_decision decision;
+
+    (void)elastic_decide(&elastic, &bounds, &view, SEC);
+    ck_assert_uint_eq(elastic_decide(&elastic, &bounds, &view, 2 * SEC).size, 8);
+    view.size = view.n_up = view.n_running = 8;
+    view.n_queued = 92;
+    decision = elastic_decide(&elastic, &bounds, &view, 3 * SEC);
+    ck_assert_uint_eq(decision.size, 8);
+    ck_assert_int_eq(elastic.hold, ELASTIC_SETTLING);
+    ck_assert_uint_eq(decision.next, 4 * SEC);
+    ck_assert_uint_eq(elastic_decide(&elastic, &bounds, &view, 4 * SEC).size, 16);
+}
+
 TEST(E2_lasting_pressure_makes_it_smaller_down_to_its_lowest_size)
 {
     const struct elastic_bounds bounds = {.low = 2, .high = 16, .target_wait = SEC, .idle = SEC};
