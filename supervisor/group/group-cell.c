@@ -148,14 +148,14 @@ int group_move_job(struct group *to, struct job *job)
     if (r == 0 && job->record && durable_job_is_moving(job))
         r = CELL_E_MOVING;
     if (r == 0)
-        r = group_take_cell(to, job->key, job->key_size, &cell);
+        r = group_take_cell(to, &(struct cell_request){.key = job->key, .key_size = job->key_size},
+                            &cell);
     return r == 0 ? cell_move_job(job, cell) : r;
 }
 
-int group_take_cell(struct group *group, const char *key, size_t size, struct cell **ret)
+int group_take_cell(struct group *group, const struct cell_request *request, struct cell **ret)
 {
-    const struct cell_request request = {.key = key, .key_size = (uint32_t)size};
-    int r = group_pick_cell(group, &request, ret);
+    int r = group_pick_cell(group, request, ret);
 
     if (r != 0)
         return r;
@@ -234,7 +234,9 @@ static int resolve(struct actor *actor, const struct topic *topic, struct actor 
 {
     const struct refusal *refusal;
     struct cell *cell;
-    int r = group_take_cell(actor->owner, topic->key, topic->key_size, &cell);
+    int r = group_take_cell(actor->owner,
+                            &(struct cell_request){.key = topic->key, .key_size = topic->key_size},
+                            &cell);
 
     if (r == 0) {
         *ret = cell->pool.actor;

@@ -248,9 +248,9 @@ struct cell *group_restore_cell(struct group *group, const char *key, size_t siz
 /* As cell_submit(), to the cell of the request's key, which is made or called back if necessary. */
 int group_submit(struct group *group, const struct cell_request *request, struct job **ret);
 
-/* Like group_submit(), but for a message with this routing key (NULL = none). Returns 0, CELL_E_*,
- * or -ENOMEM. */
-int group_take_cell(struct group *group, const char *key, size_t size, struct cell **ret);
+/* Finds or makes the cell of the request's key (NULL = none), like group_submit(), for a message or
+ * a job that moves. Only its key and submitter count. Returns 0, CELL_E_*, or -ENOMEM. */
+int group_take_cell(struct group *group, const struct cell_request *request, struct cell **ret);
 
 /* Whether it accepts jobs at all: 0 or CELL_E_*. */
 int group_takes_jobs(const struct group *group);

@@ -221,10 +221,15 @@ struct cell *registry_find_after_oom(const struct registry *registry, const stru
 {
     const struct group *from = job->group;
     struct group *group = registry_find(registry, from->config->on_oom);
+    const struct cell_request request = {
+        .key = job->key,
+        .key_size = job->key_size,
+        .submitter_uid = job->submitter_uid,
+        .bounded = job->submitter != NULL,
+    };
     struct cell *cell;
 
-    if (!group || !takes_jobs_of(group, from) ||
-        group_take_cell(group, job->key, job->key_size, &cell) != 0)
+    if (!group || !takes_jobs_of(group, from) || group_take_cell(group, &request, &cell) != 0)
         return NULL;
     return cell;
 }

@@ -187,6 +187,52 @@ TEST(I5_without_room_there_it_follows_its_policy_here)
     ck_assert_ptr_eq(job->group, from);
 }
 
+TEST(I5_jobs_of_a_submitter_leave_half_of_the_queue_there_to_others)
+{
+    struct cell_request request = {.name = "",
+                                   .submitter_uid = 7,
+                                   .bounded = true,
+                                   .options = JOB_OPTIONS_DEFAULT,
+                                   .data = ""};
+    struct job *job = NULL;
+
+    big->config->queue_max = 4;
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_int_eq(group_submit(from, &request, &job), 0);
+        die_of(job, DEATH_OOM);
+        end_pause(job);
+    }
+    ck_assert_uint_eq(big->counts.n[JOBS_LIVE], 2);
+    ck_assert_ptr_eq(job->group, from);
+}
+
+TEST(I5_jobs_of_a_submitter_leave_half_of_the_cells_there_to_others)
+{
+    char key[2] = "a";
+    struct cell_request request = {.name = "",
+                                   .key = key,
+                                   .key_size = 1,
+                                   .submitter_uid = 7,
+                                   .bounded = true,
+                                   .options = JOB_OPTIONS_DEFAULT,
+                                   .data = ""};
+    struct job *job = NULL;
+
+    remove_group(&parts, from);
+    remove_group(&parts, big);
+    cells = CONFIG_CELLS_BY_KEY;
+    from = make_group("small", "big");
+    big = make_group("big", NULL);
+    big->config->cells_max = 4;
+    for (; key[0] < 'd'; key[0]++) {
+        ck_assert_int_eq(group_submit(from, &request, &job), 0);
+        die_of(job, DEATH_OOM);
+        end_pause(job);
+    }
+    ck_assert_uint_eq(big->cells.n_cells, 2);
+    ck_assert_ptr_eq(job->group, from);
+}
+
 TEST(I5_a_group_that_drains_or_is_gone_takes_none)
 {
     struct job *job = submit(3);
