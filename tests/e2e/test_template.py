@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 
 from test_sandbox import landlock_abi
-from troupe import LIMIT, QUICK, Cgroup, TestCase, can_mount, ended, helper, ini
+from troupe import LIMIT, QUICK, Cgroup, TestCase, can_mount, ended, example, helper, ini
 
 WARM = helper("workers/warm")
 
@@ -79,6 +79,15 @@ class Template(Case):
                 self.assertRegex(s.ctl("status", "warm/0", check=True).stdout, rf"Template: ready for .*pid {template}; .* by exec, .* by fork")
                 self.assertEqual(s.call("GetMetrics")["groups"][0]["forks"], 2)
                 s.stop()
+
+    def test_the_example_loads_once_for_all_workers_of_a_slot(self):
+        s = self.started({"primes": ini(example("primes"), Pool={"Size": "0..4", "Template": "slot", "MaxJobs": 1}, Restart=QUICK)})
+        self.assertEqual(s.do("primes", "4999999")["result"]["data"], "prime")
+        s.wait_event("template.ready", "primes")
+        for number, answer in ("4999997", "43"), ("2", "prime"), ("4", "2"):
+            self.assertEqual(s.do("primes", number)["result"]["data"], answer)
+        self.assertEqual(s.do("primes", "1")["state"], "rejected")
+        self.assertGreater(s.call("GetMetrics")["groups"][0]["forks"], 0)
 
     def test_a_forked_worker_inherits_what_an_executed_one_does(self):
         sandboxes = {}, {"Profile": "basic"}, {"Profile": "strict", "PrivatePIDs": "no"}
