@@ -35,7 +35,7 @@ static const char FORBIDDEN[] =
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |  \
      CLONE_NEWNET)
 
-/* The half of clone's flags in which these are. */
+/* Where the filter finds the half of clone's flags that has these bits. */
 #ifdef __s390__
 #define FLAGS (offsetof(struct seccomp_data, args[1]) + sizeof(uint32_t))
 #elif __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -44,7 +44,8 @@ static const char FORBIDDEN[] =
 #define FLAGS offsetof(struct seccomp_data, args[0])
 #endif
 
-/* Their calls fail; a list of [Sandbox] would kill for them. */
+/* Calls of other architectures fail. A list of [Sandbox], which this one is compiled as, would kill
+ * the process. */
 static void refuse_other_architectures(struct sock_filter *code, size_t n)
 {
     for (size_t i = 0; i < n; i++)

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* System calls of trouped's own: those that the supervisor, which reads what strangers send, gives
- * up for itself, and those that it needs. */
+/* The supervisor's own system calls. It reads what strangers send, so it gives up calls that it
+ * never makes. */
 
 #include <stdbool.h>
 
 /*
- * Loads a filter of system calls that this process, its threads and what it executes never make: to
- * change users, mounts and namespaces, to trace others, and what is about the machine. They fail
- * with EPERM. Workers are started by the keeper and are not concerned. Call it before the first
- * thread. Returns 0 or -errno.
+ * Forbids this process, its threads and what it executes the system calls that change users, mounts
+ * and namespaces, trace others, or concern the whole machine: they fail with EPERM. Workers, which
+ * the keeper starts, are not affected. Call it before the first thread. Returns 0 or -errno.
  */
 int confinement_apply(void);
 
 /*
- * Returns whether the system calls are permitted that the supervisor needs; logs those that are
- * refused. All supported kernels have them, but the filters of old container engines do not know
- * them.
+ * Returns whether the system calls that the supervisor needs are permitted; logs those that are
+ * not. All supported kernels have them, but the filters of old container engines do not know them.
  */
 bool confinement_permits_start(void);

@@ -164,8 +164,8 @@ static int take_ends(struct supervisor_options *options)
 
 static pid_t keeper;
 
-/* Ends the process later if the loop hangs; otherwise the loop notices that the keeper has closed
- * the channel. */
+/* The loop notices that the keeper has closed the channel. If it hangs, the alarm ends the process.
+ */
 static void on_keeper_death(int signal_number)
 {
     if (getppid() == keeper)
@@ -195,7 +195,7 @@ int main(int argc, char **argv)
 
     (void)standard_open();
     standard_survive_file_limit();
-    /* Never for the keeper, which passes its own arguments on. */
+    /* If the keeper has started this program, the arguments are those of its user. */
     if (argc == 2 && strcmp(argv[1], NAMES_ARGUMENT) == 0 && !getenv(KEEPER_VARIABLE))
         return names_serve();
     if (argc == 2 && strcmp(argv[1], TAKER_ARGUMENT) == 0 && !getenv(KEEPER_VARIABLE))

@@ -136,8 +136,9 @@ static bool is_of_other_kind(const struct group *group, const struct config_grou
     return group->config->type != config->type || group->config->cells != config->cells;
 }
 
-/* Removes a group whose files could not be read if they describe another kind of group now: it has
- * no worker, and its durable jobs are on disk. Returns the group, or NULL if it was removed. */
+/* The files of the group could not be read before. If they now describe another kind of group,
+ * removes it: it has no worker, and its durable jobs are on disk. Returns the group, or NULL if it
+ * was removed. */
 static struct group *make_way(struct parts *parts, struct group *group,
                               const struct config_group *config)
 {
@@ -220,7 +221,7 @@ static int check_group(struct parts *parts, const struct config *config,
                               "share one name space");
 }
 
-/* An exchange of the declared kind (-1 = the file is a group's) keeps it. */
+/* A file declares a group (-1) or an exchange of this kind: takes its name from any other actor. */
 static void take_name(struct parts *parts, const char *name, int kind)
 {
     struct actor *actor = actor_by_name(&parts->messages, name);
@@ -274,7 +275,8 @@ static int check_number(struct parts *parts, const struct config *config,
         n, EXCHANGES_MAX);
 }
 
-/* Adds a problem for each name that a group still has, and for groups named as an exchange. */
+/* Adds a problem for each exchange with the name of a group, and for each group with that of an
+ * exchange. */
 static int check_names(struct parts *parts, const struct config *config,
                        struct config_problems *problems)
 {
@@ -386,7 +388,7 @@ static int reload_check_kinds(struct parts *parts, const struct config *config,
     return r;
 }
 
-/* Returns how many groups would be removed if no group were left; else 0. */
+/* Returns how many groups the reload would remove if it would remove all; else 0. */
 static size_t count_emptied(const struct parts *parts, const struct config *config)
 {
     size_t cursor = 0, n = 0;

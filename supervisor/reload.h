@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Reloads the configuration: reads the files, asks the name service, which may take a while, then
- * applies all differences in one turn of the loop. */
+/* Reloads the configuration: reads the files, looks up users and groups, which may take a while,
+ * then applies all differences in one turn of the loop. */
 
 #include "supervisor/config/config.h"
 #include "supervisor/config/names/names.h"
 #include "supervisor/control/service-change.h"
 #include "supervisor/parts.h"
 
-/* Whether the configuration is empty while workers of the last supervisor wait to be taken over,
- * which would end them. Returns 0, CONFIG_E_INVALID with a problem, or -ENOMEM. */
+/* Refuses an empty configuration while workers of the last supervisor wait to be taken over: it
+ * would end them. Returns 0, CONFIG_E_INVALID with a problem, or -ENOMEM. */
 int reload_check_held(const struct parts *parts, const char *directory, const struct config *config,
                       struct config_problems *problems);
 
@@ -19,8 +19,8 @@ int reload_check_held(const struct parts *parts, const char *directory, const st
 int reload_read(struct parts *parts, const char *directory, struct reload_call *call,
                 struct config **ret);
 
-/* Starts new groups, reconfigures changed ones and drains missing ones. Replaces `*config` by
- * `loaded`. Returns 0, or -ENOMEM half-way: the next reload continues. */
+/* Starts new groups, reconfigures changed ones and removes those without a file. Replaces `*config`
+ * by `loaded`. Returns 0, or -ENOMEM half-way: the next reload continues. */
 int reload_apply(struct parts *parts, struct config **config, struct config *loaded,
                  struct reload_changes *changes);
 
@@ -28,8 +28,8 @@ int reload_apply(struct parts *parts, struct config **config, struct config *loa
  * -errno. */
 int reload_add_groups(struct parts *parts, struct config *config);
 
-/* Makes missing exchanges, and changes the others. Call after adding groups. Returns 0 or -errno.
- */
+/* Makes the exchanges that do not exist yet, and changes the others. Call after adding groups.
+ * Returns 0 or -errno. */
 int reload_take_exchanges(struct parts *parts, const struct config *config,
                           struct reload_changes *changes);
 

@@ -7,7 +7,6 @@
 #include "supervisor/group/group.h"
 #include "supervisor/history/history.h"
 #include "supervisor/supervisor-private.h"
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -40,10 +39,9 @@ static void open_history(struct supervisor *supervisor, bool needed)
         .settled = supervisor_on_settled,
         .userdata = supervisor,
     };
-    const bool is_ours = config->state_directory || getenv("STATE_DIRECTORY");
     int r;
 
-    if (!path || (!needed && !(is_ours && access(path, F_OK) == 0)))
+    if (!path || (!needed && !(supervisor_has_state_directory(config) && access(path, F_OK) == 0)))
         return;
     r = history_new(&supervisor->parts.control.history, loop_of(supervisor), &options);
     if (r < 0)

@@ -39,7 +39,8 @@ static int compare_name(const void *name, const void *element)
     return strcmp(name, (*group)->name);
 }
 
-/* Returns the losses of the group of an address; the last ones are those of no group. */
+/* Returns the losses of the group of an address. The last element is for addresses without a
+ * group. */
 static struct losses *losses_of(struct losses *all, const struct registry *registry,
                                 const char *address)
 {
@@ -51,7 +52,7 @@ static struct losses *losses_of(struct losses *all, const struct registry *regis
     return all + (place ? (size_t)(place - registry->sorted) : registry->n_groups);
 }
 
-/* Those of durable jobs are on disk. */
+/* Counts dead letters in memory. Those of durable jobs are on disk. */
 static void count_letters(struct losses *all, const struct registry *registry,
                           const struct dead_letters *letters)
 {

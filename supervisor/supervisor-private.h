@@ -3,7 +3,7 @@
 
 /* Internal interface between supervisor.c (life, signals, stop), supervisor-start.c (opens the
  * parts), supervisor-socket.c (the control socket), supervisor-store.c (durable jobs),
- * supervisor-history.c (ended jobs), * supervisor-reload.c (reads the configuration),
+ * supervisor-history.c (ended jobs), supervisor-reload.c (reads the configuration),
  * supervisor-unconfigured.c (waits for one without problems), supervisor-review.c (readiness,
  * status, safe mode), supervisor-losses.c (what a stop loses), and supervisor-upgrade.c. */
 
@@ -52,8 +52,8 @@ struct supervisor {
     struct spawner_client socket_client; /* for `socket` */
     struct holding socket;               /* the control socket */
     int socket_lock;                     /* control_lock() of its path; -1 = none */
-    int socket_inotify;             /* tells when the socket or its lock is removed; -1 = not */
-    struct loop_watch socket_watch; /* of it */
+    int socket_inotify;             /* tells when the socket or its lock is removed; -1 = none */
+    struct loop_watch socket_watch; /* of socket_inotify */
     bool has_foreign_socket;        /* the service manager's, at another path than --socket */
     char *runtime_directory;
     char *socket_variable;
@@ -69,7 +69,7 @@ struct supervisor {
     struct timer opening_timer;  /* how long readiness waits for the store */
     struct list reloads;         /* struct reload_call.link; the first one runs */
     struct loop_deferred reload; /* begins the first one */
-    struct config *loaded;       /* by the one that runs, which waits for `lookup` */
+    struct config *loaded;       /* by the reload that runs, which waits for `lookup` */
     struct lookup lookup;
     struct reload_call hangup;       /* SIGHUP's */
     bool hangup_again;               /* another SIGHUP came during a reload */
@@ -140,8 +140,8 @@ int supervisor_open(struct supervisor *supervisor);
 void supervisor_use_cgroups(struct supervisor *supervisor);
 /* Makes the groups of the configuration. 0 or -errno: then some may be missing. */
 int supervisor_make_groups(struct supervisor *supervisor);
-/* Has the groups that were made take over what the last supervisor had, and start. What belongs to
- * others ends. */
+/* Starts the groups that were made: they take over what the last supervisor had of them. What no
+ * group takes over ends. */
 void supervisor_start_groups(struct supervisor *supervisor);
 
 /* ---- supervisor-socket.c ---- */
@@ -159,20 +159,23 @@ void supervisor_close_socket(struct supervisor *supervisor);
  * out of memory. */
 char *supervisor_state_file(const struct config_daemon *config, const char *name);
 char *supervisor_store_path(const struct config_daemon *config);
-/* Whether it is configured, so that the next supervisor finds it. */
+/* Whether the state directory is configured. Otherwise it is the default one, which may be that of
+ * another supervisor. */
 bool supervisor_has_state_directory(const struct config_daemon *config);
-/* Groups that are made from now on hold their jobs if limits may have been set in earlier runs,
- * until those are read, or the store turns out to be of no use. */
+/* If limits may have been set in earlier runs, groups that are made from now on hold back their
+ * jobs until these limits are read, or turn out to be unreadable. */
 void supervisor_await_limits(struct supervisor *supervisor);
 /* Opens the store if a group or a schedule needs it and it is not open. The log says why that
  * fails. */
 void supervisor_open_store(struct supervisor *supervisor);
-/* A group has gone that may have left jobs on disk: they get a group that no file describes. */
+/* Called after the removal of a group that may have left jobs on disk: they get a group that no
+ * file describes. */
 void supervisor_scan_store(struct supervisor *supervisor);
-/* Whether jobs are being read: the ends of those that a worker had in hand wait for that. */
+/* Whether jobs are being read. Until then, the ends of those that a worker had in hand cannot be
+ * written. */
 bool supervisor_store_is_restoring(const struct supervisor *supervisor);
 bool supervisor_store_is_opening(const struct supervisor *supervisor);
-/* Whether readiness waits for that. */
+/* Whether readiness waits until the store is open. */
 bool supervisor_store_is_awaited(const struct supervisor *supervisor);
 void supervisor_on_opening_timeout(struct timer *timer, usec_t now);
 /* Has the threads of the store and of the history rest (store.h), or work again. Returns whether
@@ -196,24 +199,18 @@ void supervisor_close_stores(struct supervisor *supervisor);
 void supervisor_open_history(struct supervisor *supervisor);
 void supervisor_close_history(struct supervisor *supervisor);
 
-/* Pauses all groups, if the keeper says so. Before any job is handed out. */
-void supervisor_enter_safe_mode(struct supervisor *supervisor);
-/* Resumes those that it has paused. In any case earlier crashes do not count any more. Returns
- * whether there was safe mode. */
-bool supervisor_leave_safe_mode(struct supervisor *supervisor);
-
 /* ---- supervisor-upgrade.c ---- */
 
 void supervisor_init_upgrade(struct supervisor *supervisor);
-/* Begins an upgrade that waits: the supervisor runs. */
+/* Begins an upgrade that waits, if the supervisor is ready for it. */
 void supervisor_resume_upgrade(struct supervisor *supervisor);
-/* Gives up the one that runs: the supervisor stops. */
+/* The supervisor stops: gives up the upgrade that runs, and those that wait. */
 void supervisor_end_upgrade(struct supervisor *supervisor);
 /* Saves what only this process knows, while the loop stands still. Returns false if the upgrade has
  * failed, and nothing has changed. */
 bool supervisor_save(struct supervisor *supervisor);
-/* Brings back what the last supervisor has saved, stage by stage. Does not return if this fails in
- * an upgrade: the old program is to try it. */
+/* Brings back a part of what the last supervisor has saved. If the file cannot be used in an
+ * upgrade, ends the process, so that the keeper starts the old program. */
 void supervisor_restore_saved(struct supervisor *supervisor, enum upgrade_stage stage);
 /* Removes the file, once this supervisor serves: until then the old program may need it. */
 void supervisor_forget_saved(struct supervisor *supervisor);
@@ -222,7 +219,14 @@ void supervisor_hand_over(struct supervisor *supervisor);
 
 /* ---- supervisor-review.c ---- */
 
-/* Tells the keeper that this supervisor serves; the first one once all is ready. */
+/* Tells the keeper, once, that this supervisor serves. At a first start, that is when all is ready.
+ */
 void supervisor_report_ready(struct supervisor *supervisor);
 void supervisor_review(struct loop_deferred *deferred);
 void supervisor_on_status_due(struct timer *timer, usec_t now);
+
+/* Pauses all groups if the keeper asks for safe mode. Call it before any job is handed out. */
+void supervisor_enter_safe_mode(struct supervisor *supervisor);
+/* Has the keeper forget earlier crashes. Resumes the groups that safe mode has paused. Returns
+ * whether there was safe mode. */
+bool supervisor_leave_safe_mode(struct supervisor *supervisor);

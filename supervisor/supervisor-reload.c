@@ -41,8 +41,8 @@ static int recall_group(const struct held_table *table, const char *name, const 
     return r < 0 || !held ? r : config_recall_group(name, path, text, size, ret);
 }
 
-/* Replaces groups that cannot continue as their files say, because of a mistake or of another kind
- * of group, by their previous configuration, if that was kept. Returns 0 or -errno. */
+/* If the files of a group have a mistake, or describe another kind of group than the one that runs,
+ * replaces it by its previous configuration, if that was kept. Returns 0 or -errno. */
 static int recall(const struct process_context *process, struct config *config)
 {
     int r = 0;
@@ -324,7 +324,7 @@ static void on_lookup_done(struct lookup *lookup)
     finish(supervisor, apply(supervisor));
 }
 
-/* A group must not come back while its jobs are ended. */
+/* A closed group must not come back before its jobs have been ended. */
 static bool may_begin(const struct parts *parts)
 {
     const struct control_context *control = &parts->control;

@@ -44,7 +44,7 @@ static void hold_socket(struct supervisor *supervisor, int fd)
 {
     struct spawner *spawner = &supervisor->parts.process.spawner;
     struct spawner_client *client = &supervisor->socket_client;
-    const int fds[] = {fd, supervisor->socket_lock}; /* which control_lock() has opened */
+    const int fds[] = {fd, supervisor->socket_lock}; /* control_lock() has opened the lock */
     int r = client->id != 0 ? 0 : spawner_register(spawner, client);
 
     if (r == 0)

@@ -32,8 +32,8 @@ static int failed(const char *what, int r)
     return r;
 }
 
-/* Once threads share the descriptor table, the kernel waits tens of milliseconds whenever it
- * doubles. This many entries take 64 KiB of kernel memory. */
+/* Once threads share the descriptor table, the kernel waits tens of milliseconds whenever the table
+ * doubles. So it gets this many entries before that, which take 64 KiB of kernel memory. */
 #define DESCRIPTOR_TABLE 8192
 
 /* Workers and large payloads need descriptors. */
@@ -118,7 +118,6 @@ static int open_notify(struct supervisor *supervisor)
         return r;
     r = notify_init(&supervisor->notify, loop_timers(loop_of(supervisor)), clock_now(),
                     supervisor->options->notify_fd);
-
     if (r < 0)
         log_error("WATCHDOG_USEC=%s: %s; allowed: a number of microseconds, with a number or "
                   "nothing in WATCHDOG_PID=",
@@ -170,7 +169,7 @@ static void divide_descriptors(struct parts *parts)
     parts->control.fds_for_clients = (int)(limit.rlim_cur - reserve / 2);
 }
 
-/* Beside the supervisor's program. Static. */
+/* Returns the path of troupe-trace, which is beside the supervisor's program. Static. */
 static const char *trace_program(const struct supervisor_options *options)
 {
     static char path[PATH_MAX];
@@ -227,8 +226,8 @@ struct kept_numbers {
     uint8_t store_opened; /* by this supervisor, or one before */
 };
 
-/* Peers continue to be woken as they are used to. io_uring can do both; epoll has no futexes, so
- * workers that know nothing else are replaced: after a crash, but not for an upgrade. */
+/* Workers that continue are woken as before. If that is by futexes, epoll cannot wait for them: the
+ * workers are replaced after a crash, and an upgrade is refused. io_uring can do both. */
 static int resume_wake(struct parts *parts, struct kept_numbers *numbers, bool found)
 {
     const bool eventfd = found && numbers->wake == WAKE_EVENTFD;
@@ -295,7 +294,7 @@ static int refuse_problem(struct supervisor *supervisor)
     return control->predecessors.first ? supervisor->config_error : 0;
 }
 
-/* Services that are clients find this supervisor, also if it is not the only one. */
+/* Sets the variable by which services that are clients find this supervisor, and no other one. */
 static int name_socket(struct supervisor *supervisor)
 {
     const char *path = supervisor->options->socket_path, *slash = strrchr(path, '/');
@@ -345,7 +344,7 @@ void supervisor_use_cgroups(struct supervisor *supervisor)
         log_notice("cgroups: %s", missing);
 }
 
-/* Without cells, nothing else looks at it. */
+/* Only cells ask for a review, so a group without cells gets it here. */
 static void review_drains(const struct registry *registry)
 {
     size_t cursor = 0;

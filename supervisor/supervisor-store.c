@@ -18,11 +18,13 @@
 #include <unistd.h>
 
 #define STORE_FILE "troupe.db"
-/* How long a stop waits for changes to be written once all workers have stopped; later ones are
- * lost, and the rows stay as they are. And for how long an upgrade may stop the loop. */
-#define WRITE_TIMEOUT  (10 * USEC_PER_SEC)
+/* How long a stop waits for changes to be written once all workers have stopped. Changes that are
+ * not written by then are lost. */
+#define WRITE_TIMEOUT (10 * USEC_PER_SEC)
+/* For how long an upgrade may stop the loop. */
 #define SETTLE_TIMEOUT (5 * USEC_PER_SEC)
-/* Groups without durable jobs do not need the store: it may be locked, or on a disk that hangs. */
+/* How long readiness waits for the store, which may be locked, or on a disk that hangs: groups
+ * without durable jobs do not need it. */
 #define OPENING_TIMEOUT (5 * USEC_PER_SEC)
 
 /* The configured directory, or the first that the service manager passes. Returns NULL when out of
@@ -99,7 +101,7 @@ static void call_senders(const struct registry *registry)
             group_call_senders(group);
 }
 
-/* Whether it takes anything but additions. */
+/* Whether the store works, though it may be too full for additions. */
 static bool is_working(enum store_state state)
 {
     return state == STORE_OPEN || state == STORE_FULL;
@@ -124,7 +126,8 @@ static void on_limits_known(struct limit_table *table)
     order_start(&parts->registry);
 }
 
-/* Groups do not need the store for their limits, unless it is known that something was set. */
+/* Lets groups begin that wait for the limits of earlier runs, unless it is known that they have
+ * some. */
 static void give_up_limits(struct parts *parts)
 {
     if (!parts->limits.awaited)
@@ -143,8 +146,7 @@ static void on_changed(void *userdata, enum store_state state)
         limit_table_read(&supervisor->parts.limits, supervisor->parts.durable.store,
                          on_limits_known);
         restore_begin(&supervisor->restore);
-    }
-    if (!is_working(state)) {
+    } else {
         give_up_limits(&supervisor->parts);
         order_start(&supervisor->parts.registry);
     }
@@ -286,8 +288,8 @@ void supervisor_on_opening_timeout(struct timer *timer, usec_t now)
 
 /* ---- the end ---- */
 
-/* Waiting for a disk is a step of the loop. Only what was added since the stores rest is written
- * without it. */
+/* The loop runs while the stores write what waits. Only what is added once they rest is written
+ * while it stands still. */
 
 /* Returns both stores; NULL = there is none. */
 static void stores_of(const struct supervisor *supervisor, struct store *ret[2])
@@ -338,8 +340,8 @@ void supervisor_resume_stores(struct supervisor *supervisor)
             store_resume(stores[i]);
 }
 
-/* An end that a worker reported while its job was being added is written after that, and one of a
- * job in hand once the store is open. */
+/* Whether ends of jobs are still to be written: an end is written after its job has been added, and
+ * that of a job in hand once the store is open. */
 static bool is_awaited(const struct supervisor *supervisor)
 {
     return supervisor->parts.durable.store &&

@@ -85,8 +85,8 @@ static void give_up(struct supervisor *supervisor, const char *reason)
     fail(supervisor, reason);
 }
 
-/* Ends the loop, once the stores rest. A blob would be lost that a taker has received and whose
- * record was not read. */
+/* Ends the loop once the stores rest and no taker is at work, for which it waits SETTLE_TIMEOUT: a
+ * blob that a taker has received is lost if its record is not read. */
 static void stop(struct loop_deferred *deferred)
 {
     struct supervisor *supervisor = supervisor_of(deferred, upgrade.stop);
@@ -355,7 +355,7 @@ static int open_saved(struct supervisor *supervisor)
     if (predecessors->first)
         return 0;
     r = saved_file_open(&supervisor->upgrade.saved, saved_path(supervisor, path), upgrade_layout());
-    /* A failure of the old program is not repeated. */
+    /* After a crash, the file is used only once: it may be the cause. */
     if (!predecessors->upgrading)
         (void)unlink(path);
     return r == -ENOENT ? 0 : r;
@@ -386,8 +386,8 @@ void supervisor_forget_saved(struct supervisor *supervisor)
     (void)unlink(saved_path(supervisor, path));
 }
 
-/* State that is neither held by the keeper, nor saved, nor in the store of durable jobs ends here,
- * as in a crash. */
+/* State that is neither held by the keeper, nor saved, nor in the store of durable jobs is lost
+ * here, as in a crash. */
 void supervisor_hand_over(struct supervisor *supervisor)
 {
     notify_alive(&supervisor->notify, clock_now());
@@ -407,8 +407,8 @@ static bool needs_store(const struct config *config)
     return false;
 }
 
-/* A supervisor also starts if the store is damaged or missing; but none of this version could take
- * durable jobs over from a newer one. */
+/* A damaged or missing store is no error: a supervisor starts without it. Only a store of a newer
+ * version is refused, as this version could not take over the jobs in it. */
 static int check_store(const struct config *config)
 {
     char problem[DATABASE_PROBLEM_MAX];

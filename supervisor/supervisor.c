@@ -146,8 +146,8 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     else
         r = supervisor_make_groups(supervisor);
     if (r < 0) {
-        /* Nothing is freed: what was taken over of the last supervisor's would end with it. So the
-         * next one finds it with the keeper. */
+        /* Nothing is freed, as that would end the workers that the last supervisor has left. The
+         * keeper still holds them for the next supervisor. */
         log_error("cannot start the groups: %s", strerror(-r));
         return r;
     }
@@ -179,7 +179,7 @@ int supervisor_run(struct supervisor *supervisor)
     if (!supervisor->upgrade.approved)
         return 0;
     supervisor_hand_over(supervisor);
-    taker_stop(); /* one that is late must not take what the next supervisor is sent */
+    taker_stop(); /* a late one must not receive what is sent to the next supervisor */
     return SUPERVISOR_E_UPGRADE;
 }
 

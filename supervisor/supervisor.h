@@ -27,8 +27,8 @@ struct supervisor_options {
     const char *program; /* what an upgrade executes */
 };
 
-/* Starts everything up to the first turn of the loop. Returns 0 or -errno, logged; on error nothing
- * is left behind. `options` and its strings must outlive the supervisor. */
+/* Starts everything up to the first turn of the loop. Returns 0 or -errno, logged: then the process
+ * has to end. `options` and its strings must outlive the supervisor. */
 int supervisor_new(struct supervisor **ret, const struct supervisor_options *options);
 
 enum {

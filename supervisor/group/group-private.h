@@ -23,12 +23,12 @@ void group_open_kept(struct group *group);
  * mistake. */
 void group_keep_config(struct group *group);
 void group_forget_config(struct group *group);
-/* Whether something was set of its limits at run time when the last supervisor ended. */
+/* Whether the group had limits that were set at run time when the last supervisor ended. */
 bool group_kept_limits(const struct group *group);
 /* Called after each change of what was asked of the group. */
 void group_keep(struct group *group);
-/* Continues what the last supervisor kept of the group itself. One that waits for those of its
- * After= continues waiting, but its workers run. */
+/* Restores what the last supervisor kept of the group itself. A group that waits for those of its
+ * After= waits on, but its workers run. */
 void group_resume(struct group *group);
 /* Finds the cell with this key, or makes it without starting it. `*ret` is NULL for a key that no
  * cell of the group can have. Returns 0 or -ENOMEM. */
@@ -53,9 +53,9 @@ int group_submit_tied(struct group *group, const struct cell_request *request, s
 
 /* ---- group-search.c ---- */
 
-/* Looks on disk for a job that is not in memory, with the request's waiter. Those that are found
- * stay in memory until the end of the search. Returns 0 = there is none, CELL_E_WAIT while it is
- * looked for, CELL_E_*, or -ENOMEM. */
+/* Looks on disk for a job that is not in memory. The request's waiter is called when the search is
+ * over, and jobs that it has found stay in memory until group_end_search(). Returns 0 = there is
+ * none, CELL_E_WAIT while it is looked for, another CELL_E_*, or -ENOMEM. */
 int group_search(const struct group *group, const struct cell_request *request,
                  const struct protocol_id *id);
 /* The request was accepted or refused. */
@@ -69,13 +69,14 @@ int group_submit_unique(struct group *group, const struct cell_request *request,
 
 /* ---- group-pressure.c ---- */
 
-/* Watches what the configuration says, and nothing else: called after each change of that. */
+/* Watches for the kinds of pressure that the configuration names. Called after each change of it.
+ */
 void group_watch_pressure(struct group *group);
 void group_unwatch_pressure(struct group *group);
 
 /* ---- group-size.c ---- */
 
-/* Makes slots in every cell for a size in this range, or in none. Returns 0 or -ENOMEM. */
+/* Makes slots in every cell for a size in this range. Returns 0; or -ENOMEM, without a change. */
 int group_reserve(struct group *group, struct config_size range);
 /* Gives all cells, also those to come, a reserved size: the nearest in this range. */
 void group_set_size(struct group *group, struct config_size range);

@@ -124,7 +124,7 @@ void group_restart(struct group *group);
 void group_review_limits(struct group *group);
 /* The limits of one of its keys were changed at run time. */
 void group_review_key_limits(struct group *group);
-/* The settings of earlier runs are known, or without `read` cannot be read soon. */
+/* The limits that were set in earlier runs are known, or if not `read`, cannot be read soon. */
 void group_know_limits(struct group *group, bool read);
 void group_reset(struct group *group);
 void group_set_paused(struct group *group, bool paused);
@@ -147,7 +147,7 @@ static inline bool group_awaits_restore(const struct group *group)
 }
 /* Whether there may be jobs on disk that are not counted yet. */
 bool group_is_unread(const struct group *group);
-/* This cell alone; one that retires is called back. Returns 0 or -ENOMEM. */
+/* Pauses or resumes this cell alone. A cell that retires is called back. Returns 0 or -ENOMEM. */
 int group_set_cell_paused(struct cell *cell, bool paused);
 /* Closes every cell there is and will be: accepts and retries no job, and cancels those that are
  * not running, in several turns. Logs the jobs concerned. `why` is static. */
@@ -170,7 +170,7 @@ enum {
 };
 /* Resizes every cell, also those to come. Returns 0; GROUP_E_* or -ENOMEM change nothing. */
 int group_resize(struct group *group, int64_t size);
-/* This cell alone, until its group is resized. */
+/* Resizes this cell alone, until its group is resized. */
 int group_resize_cell(struct cell *cell, int64_t size);
 
 /* Takes a new configuration over: policies apply immediately, and another program rolls the pools
@@ -195,7 +195,7 @@ static inline bool group_store_is_opening(const struct group *group)
 
     return group->config->durable && store && store_state(store) == STORE_OPENING;
 }
-/* It is open, or cannot be opened: they try again. */
+/* The store is open, or cannot be opened: the senders try again. */
 void group_call_senders(struct group *group);
 /* Running or paused. */
 bool group_is_well(const struct group *group);
@@ -209,11 +209,11 @@ static inline bool group_is_pending(const struct group *group)
 }
 /* A pending group starts once the groups of its After= have come up. */
 void group_set_pending(struct group *group, bool pending);
-/* It is pending unless Autostart= or a stop that is kept keep it stopped. */
+/* Makes the group pending, unless it stays stopped. */
 void group_enlist(struct group *group);
 /* Whether it stays stopped when the supervisor starts, until it is started on request. */
 bool group_stays_stopped(const struct group *group);
-/* This is known of an earlier run, or has changed: stops the group if it stays stopped. */
+/* Called when group_stays_stopped() may have changed: stops the group if it stays stopped. */
 void group_review_stop(struct group *group);
 
 /* Accepts no new job; once the last one has ended the slots stop, and the group is down. */
@@ -254,7 +254,7 @@ int group_take_cell(struct group *group, const struct cell_request *request, str
 
 /* Whether it accepts jobs at all: 0 or CELL_E_*. */
 int group_takes_jobs(const struct group *group);
-/* Moves a job that waits to another group, like cell_move_job(). Returns as that. */
+/* Moves a job that waits to another group. Returns what cell_move_job() returns. */
 int group_move_job(struct group *to, struct job *job);
 
 /* ---- all groups, after the last supervisor: resume.c ---- */
@@ -263,6 +263,6 @@ int group_move_job(struct group *to, struct job *job);
  * adopted, whether it is still wanted or not; then the ordinary rules continue: a pool that is too
  * large shrinks, a group that no file describes is removed. */
 void groups_resume(const struct group_context *context);
-/* All of the last supervisor's jobs that are not on disk are there: removes the groups that no file
- * describes. */
+/* Removes the groups that no file describes. The last supervisor's jobs that are not on disk have
+ * been restored. */
 void groups_remove_missing(const struct group_context *context);

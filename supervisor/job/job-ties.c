@@ -170,7 +170,8 @@ static void uncount(struct job_table *table, struct job_fate *parent)
     parent->held = held;
 }
 
-/* The edges and the membership end. `counted`: they count no more. */
+/* Removes the edges and the membership. `counted`: parents and batch have counted the job, and do
+ * not any more. */
 static void drop_edges(struct job_table *table, struct job_ties *ties, bool counted)
 {
     struct job_fate *batch = TAKE_PTR(ties->batch);

@@ -3,7 +3,7 @@
 
 /*
  * Dependencies between jobs. A child waits for the ends of its parents: an edge leads from the one
- * to the other. A batch is a job without a body that waits for the ends of its members.
+ * to the other. A batch is a job without a worker, which waits for the ends of its members.
  *
  *     edge    undecided ── the parent ends as the condition asks ──→ decided
  *                       └─ it ends otherwise ──→ the child is cancelled
@@ -14,8 +14,8 @@
  * jobs that are tied to it, in memory or on disk, and outlives the memory of its own job as long as
  * there are any. A job that ends drops its edges; a text of what they were stays for reports.
  *
- * Ends are decided in a deferred function, within a budget per turn, and ends that follow from
- * these are decided there too: nothing recurs. At a start, durable jobs are counted before any is
+ * Ends are decided in a deferred function, within a budget per turn. Ends that follow from these
+ * are decided there too, without recursion. At a start, durable jobs are counted before any is
  * read.
  */
 
@@ -65,11 +65,11 @@ struct job_ties {
 
 /* Calls to the cells. */
 struct job_ties_handler {
-    void (*released)(struct job *job); /* all parents have ended as it wished */
-    /* This parent has not. */
+    void (*released)(struct job *job); /* all parents have ended as the conditions ask */
+    /* This parent has ended otherwise. */
     void (*doomed)(struct job *job, const struct job_fate *parent);
     void (*complete)(struct job *job); /* a closed batch whose members have ended */
-    /* No live job is a child any more of a job that has ended, which may not be in memory. */
+    /* A job has ended, and no live job is its child any more. It may not be in memory. */
     void (*unneeded)(struct job_table *table, const struct job_fate *fate);
 };
 
@@ -103,9 +103,9 @@ static inline bool job_waits_for_others(const struct job *job)
 /* ---- new jobs ---- */
 
 #define TIES_CIRCLE_MAX 1000u
-/* Returns whether a new member of the batch that waits for the jobs of the list would wait for
- * itself, as one of these waits for the batch, perhaps through others. Looks at TIES_CIRCLE_MAX
- * edges at most: a longer circle is not found. */
+/* Returns whether a job of the list waits for the batch, perhaps through others: a member of the
+ * batch that waits for the list would then wait for itself. Looks at TIES_CIRCLE_MAX edges at most:
+ * a longer circle is not found. */
 bool ties_circle(struct job_fate *batch, const struct tie_list *list);
 /* Ties a job that is new, or is restored, to what the list names by ids and keys. Returns 0 or
  * -ENOMEM: the job keeps what it has got until it is freed. */
@@ -114,14 +114,14 @@ int ties_add(struct job_table *table, struct job *job, const struct tie_list *li
  * or -ENOMEM. */
 int ties_make_batch(struct job_table *table, struct job *job, int64_t key,
                     const struct batch_tally *tally);
-/* The job is accepted: those that it is tied to count it, unless they do. `expected`: they do since
- * ties_expect(). */
+/* The job is accepted: the jobs that it is tied to count it from now on, or already since
+ * ties_expect() if it was `expected`. */
 void ties_count(struct job *job, bool expected);
 
-/* The batch takes no more members but those that its members add. Returns whether it was open. */
+/* From now on only its members can add members to the batch. Returns whether it was open. */
 bool ties_close_batch(struct job_table *table, struct job *job);
-/* The job begins to wait for others: a batch may have been closed, and its members have ended,
- * before that. */
+/* The job begins to wait for others. A batch may already be closed and have no live member: then it
+ * ends soon. */
 void ties_review(struct job_table *table, struct job *job);
 
 /* ---- ends ---- */

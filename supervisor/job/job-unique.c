@@ -29,8 +29,8 @@ struct unique_id unique_id_make(const char *group, const void *key, size_t size)
     return unique_digest_end(&digest);
 }
 
-/* Many jobs with a key may be going at a time, while the disk is slow: none of them is looked at to
- * find the others. So the index has a key for each role. */
+/* While the disk is slow, many jobs with the same key may be about to end at a time. The index has
+ * an entry per role, so that a search for the holder does not walk through these. */
 enum role {
     HOLDER,
     WAITING,

@@ -10,8 +10,8 @@
 #include "supervisor/job/job.h"
 #include <nettle/sha2.h>
 
-/* Makes the id of a group's key. It is that of no other key, nor of one of another group, whatever
- * submitters choose: half of a SHA-256 digest, as the id is also stored. 1 MiB takes about 1 ms. */
+/* Makes the id of a group's key: half of a SHA-256 digest, since it is stored and submitters cannot
+ * choose two keys with the same id. 1 MiB takes about 1 ms. */
 struct unique_id unique_id_make(const char *group, const void *key, size_t size);
 
 /* Makes the id of a key whose bytes come in parts. */
@@ -43,7 +43,7 @@ static inline bool unique_waits(const struct job *job)
     return job_is_unique(job) && (!job->rare->holds || job->rare->replaced_by);
 }
 
-/* Whether a job with a key is about to end without having begun again. */
+/* Whether a job with a key is about to end, and does not begin before that. */
 static inline bool unique_is_going(const struct job *job)
 {
     return job->rare->replaced_by || job_cancel_requested(job);
@@ -53,12 +53,12 @@ static inline bool unique_is_going(const struct job *job)
 int unique_set(struct job *job, const struct unique_id *id);
 /* Lists a job that has an id: it holds the key from now on if no other job does. */
 void unique_join(struct job_table *table, struct job *job);
-/* An earlier job is still to be listed, and will hold the key of this one, which waits for that. */
+/* The job waits: an earlier job, which is still to be listed, will hold its key. */
 void unique_yield(struct job_table *table, struct job *job);
 /* Called when a job may be going that was not before: see unique_is_going(). */
 void unique_review(struct job_table *table, struct job *job);
-/* Takes the job out of the list. Returns the job that holds the key now instead of it, and has
- * waited for that; NULL = none. Idempotent. */
+/* Takes the job out of the list. Returns the job that has waited for the key and holds it now; NULL
+ * = none. Idempotent. */
 struct job *unique_leave(struct job_table *table, struct job *job);
 
 /* Returns the job that holds the key, or one that waits for it; NULL = none. */

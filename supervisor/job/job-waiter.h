@@ -30,8 +30,8 @@ static inline struct job_waiter *job_first_waiter(const struct job *job)
 }
 /* Unlinks the waiter from job and owner. Returns NULL. */
 struct job_waiter *job_waiter_free(struct job_table *table, struct job_waiter *waiter);
-/* Moves the waiter behind all others. It is notified of the end only, and if very many wait, some
- * turns later, when the job may have no group any more. */
+/* Moves the waiter to the end of the job's list. It is notified of the end only. If very many wait,
+ * that is some turns later, when the job may have no group any more. */
 void job_waiter_be_patient(struct job_waiter *waiter);
 #define JOB_TOLD_AT_ONCE 2048u
 /* Notifies all waiters of the change, but of an end at most JOB_TOLD_AT_ONCE patient ones in this

@@ -74,7 +74,7 @@ struct unique_id {
     uint64_t high, low;
 };
 
-/* What few jobs have. */
+/* Facts and timers that only few jobs have. */
 struct job_rare {
     struct index_entry by_unique; /* in job_table.unique, while `listed`: see job-unique.c */
     struct job *job;
@@ -87,16 +87,17 @@ struct job_rare {
     char *traceparent;             /* the submitter's span; NULL = none */
     struct history_row *past;      /* what History= keeps of it, once it ends; NULL = nothing */
     struct job *replaces;          /* with a reference: it is cancelled once this job is on disk */
-    struct job *replaced_by; /* which is being written: this job does not begin; NULL = none */
-    /* When the first of the jobs came that it stands for, by clock_steady(); 0 = not debounced. */
+    struct job *replaced_by;       /* is being written: this job may not begin; NULL = none */
+    /* The job replaces earlier ones: when the first of them came, by clock_steady(); 0 = it is not
+     * debounced. */
     usec_t debounced;
     uint32_t ties_bytes; /* of edges, while they count as the job's */
     bool listed;
-    bool holds;   /* the key; otherwise it waits until the job that does has ended */
+    bool holds;   /* the key; otherwise it waits until the holder has ended */
     uint8_t role; /* private to job-unique.c */
 };
 
-/* A million of them may wait: what few jobs have is allocated when they need it. */
+/* A million jobs may wait: what only few of them have is allocated when they need it. */
 struct job {
     struct list link; /* in the cell's queue, the slot's hand, the cell's backoff list, or the
                          group's kept results */

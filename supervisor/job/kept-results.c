@@ -18,7 +18,7 @@ enum {
     SHARED_BYTES,
 };
 
-/* The bytes of the result are not counted. */
+/* Removes the result's bytes from the counts. */
 static void uncount_bytes(struct kept_result *kept)
 {
     const uint64_t size = kept->job->result.size;

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The results of background jobs that a group keeps, oldest first. They belong to the group because
- * their cell may go away before. Each submitter has a share: a flood of one user displaces only its
- * own results. */
+ * a result may outlive its cell. Each submitter has a share: a flood of one user displaces only
+ * that user's results. */
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"
@@ -33,8 +33,8 @@ struct kept_results {
     uint64_t n_jobs;
     uint64_t bytes; /* of the results */
     struct shares shares;
-    /* Beyond the bounds, but jobs that wait for them have not ended: struct kept_result.link. Their
-     * results may take `memory_max` once more. */
+    /* Results beyond the bounds that are kept since live jobs wait for their jobs: struct
+     * kept_result.link. These may also take `memory_max`. */
     struct list aside;
     uint64_t aside_bytes;
     usec_t ttl;          /* ResultTTLSec= */

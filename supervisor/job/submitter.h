@@ -3,7 +3,8 @@
 
 /*
  * The live jobs of each user without permission to change things, in one group, and in each of its
- * cells. A user may have as many as remain free for all others, so no user fills a queue.
+ * cells. A user may not have more jobs than there are places left for all others, so no user fills
+ * a queue.
  *
  * After a start, the jobs of earlier supervisors are also counted, except those of root. A job
  * that waits only on disk may remain counted after its end, so compare the count to the total.
@@ -23,7 +24,7 @@ struct submitter_jobs {
 struct submitter {
     struct index_entry by_uid;
     struct list link;
-    struct submitter *parent;      /* of the cell's: that of the group; NULL = this is it */
+    struct submitter *parent;      /* of a cell's: the group's; NULL = this is the group's */
     struct submitter_jobs waiting; /* jobs queued, delayed, pending, or between attempts */
     struct submitter_jobs running;
     uint64_t n_cells; /* of the group's: those of which it is the maker */
@@ -37,7 +38,7 @@ struct submitters {
     struct submitter *maker; /* of the group: because of whom the cell exists; NULL = another */
 };
 
-/* `parent`: of the cell's: those of its group; NULL = these are the group's. */
+/* `parent`: for a cell, those of its group; NULL = these are the group's. */
 void submitters_init(struct submitters *submitters, struct submitters *parent);
 /* No job in memory belongs to one of them. */
 void submitters_deinit(struct submitters *submitters);
@@ -59,9 +60,9 @@ void submitter_charge(struct submitter *submitter, struct job *job);
 void submitter_adopt(struct submitters *submitters, struct job *job);
 /* Counts a job of an earlier supervisor that waits on disk, with its payload of `bytes`. */
 void submitter_adopt_on_disk(struct submitters *submitters, uid_t uid, uint64_t bytes);
-/* Continues with a job that is counted, and was not in memory. */
+/* A job that is already counted comes into memory. */
 void submitter_resume(const struct submitters *submitters, struct job *job);
-/* Counts a job that has a submitter in the state that it is about to get. */
+/* If the job has a submitter: counts it in the state that it is about to get. */
 void submitter_note(struct job *job, enum job_state state);
 /* Does not count the job any more, if it has a submitter. */
 void submitter_leave(struct job *job);

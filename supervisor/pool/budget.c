@@ -48,7 +48,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Returns how many workers the pool must give to those that wait. */
+/* Whether the pool must give workers to those that wait. */
 static bool has_too_many(const struct budget *budget, const struct budget_part *part)
 {
     return part->n_workers > least(part->wanted, budget->level);

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Shares PoolMax= among the pools of a group by max-min fairness: there is a level up to which each
- * pool may have the workers that it wants, as high as the sum allows. It leaves fewer workers
- * over than there are pools, so single pools have one above it in turns, for as long as others
- * can have none. If no other pool waits for workers, a pool keeps those that it has.
+ * Shares PoolMax= among the pools of a group by max-min fairness: each pool may have the workers
+ * that it wants up to a level, which is as high as the sum allows. The workers that are left after
+ * that are too few for one more in each pool, so pools take turns to have one more. If no other
+ * pool waits for workers, a pool keeps those that it has.
  *
  * Its owner calls budget_want() before each decision about a pool, budget_limit() for it, and
  * budget_note() afterwards. No call scans all pools: those with workers are at most PoolMax=, and
@@ -32,7 +32,7 @@ struct budget_part {
 
 struct budget {
     size_t total;                               /* PoolMax=; 0 = not shared */
-    void (*decide_again)(struct budget_part *); /* the pool's limit may be another one */
+    void (*decide_again)(struct budget_part *); /* the pool's limit may have changed */
     unsigned *n_above;                          /* [k]: pools that want more than k workers */
     size_t level;
     size_t ceiling;   /* up to where a pool may have workers: the level, or one more */
@@ -49,14 +49,14 @@ void budget_deinit(struct budget *budget);
 void budget_set_total(struct budget *budget, size_t total);
 
 void budget_part_init(struct budget_part *part);
-/* The pool is gone. */
+/* Call it before the pool is freed. */
 void budget_leave(struct budget *budget, struct budget_part *part);
 
 void budget_want(struct budget *budget, struct budget_part *part, size_t wanted);
 /* Returns how many workers the pool may have now. `turn`: how long it may have one more than
  * others. */
 size_t budget_limit(const struct budget *budget, struct budget_part *part, usec_t turn, usec_t now);
-/* The pool has so many workers now. Returns when to decide again. */
+/* Notes how many workers the pool has. Returns when to decide again. */
 usec_t budget_note(struct budget *budget, struct budget_part *part, size_t n_workers, usec_t turn,
                    usec_t now);
 

@@ -97,7 +97,7 @@ static usec_t horizon_of(const struct elastic_bounds *bounds, const struct elast
     return horizon > 0 ? horizon : 1;
 }
 
-/* Workers that are busy all the time. Those with long jobs are it, even if few jobs come. */
+/* Returns how many workers the load keeps busy. Long jobs keep theirs busy even if no job comes. */
 static double load_of(const struct elastic *elastic, usec_t window, usec_t horizon, usec_t now)
 {
     const double job_time = (double)elastic_job_time(elastic);

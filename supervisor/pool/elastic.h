@@ -6,15 +6,15 @@
  * without side effects. Its owner calls it at each turn in which a job has come or ended or a
  * worker has changed, and at the time that it returned last.
  *
- * Wanted are as many workers as the load keeps busy (rate of arrival × time of a job), and those
- * that begin the waiting jobs within TargetWaitSec=. Where a worker takes longer than that to
- * start, this time takes its place: more workers would be ready too late. The pool has at most
- * twice as many workers as are up, so that it at most doubles in the time that a start takes. It
- * loses one worker whenever it had more than wanted throughout IdleSec=; for the same time, it then
- * grows only if jobs would otherwise wait for more than half of TargetWaitSec=. Under pressure it
- * does not grow, and becomes smaller by a quarter at a time if that does not help. With a threshold
- * for pressure, it grows only once that of the last new workers would be known. If its highest
- * number falls, it becomes smaller at once.
+ * A pool wants as many workers as the load keeps busy (rate of arrival × time of a job), and those
+ * that begin the waiting jobs within TargetWaitSec=, or within the time that a worker takes to
+ * start, if that is longer. The pool has at most twice as many workers as are up, so that it at
+ * most doubles in the time that a start takes. It loses one worker whenever it had more than wanted
+ * throughout IdleSec=. For the same time after that, it grows only if jobs would otherwise wait for
+ * more than half of TargetWaitSec=. Under pressure it does not grow, and if that does not help, it
+ * becomes smaller by a quarter at a time. With a threshold for pressure, it grows only after the
+ * time in which the pressure of the last new workers shows. If its highest number falls, it becomes
+ * smaller at once.
  */
 
 #include "shared/base/clock.h"
@@ -27,14 +27,14 @@ struct elastic_bounds {
     size_t low, high;
     bool shared; /* `high` is the pool's share of PoolMax= */
     usec_t target_wait, idle;
-    usec_t settle; /* until the pressure of new workers is known; 0 = without a threshold */
+    usec_t settle; /* how long the pressure of new workers takes to show; 0 = no threshold */
 };
 
-/* What keeps a pool from having as many workers as are wanted. */
+/* What keeps a pool from having as many workers as it wants. */
 enum elastic_hold {
     ELASTIC_FREE,
     ELASTIC_STARTING, /* until more workers are up */
-    ELASTIC_SETTLING, /* until the pressure of the last new ones would be known */
+    ELASTIC_SETTLING, /* until the pressure of the last new workers shows */
     ELASTIC_HIGHEST,  /* it has the highest number */
     ELASTIC_PRESSURE, /* it would make a shortage worse */
     ELASTIC_SHARE,    /* it has its share */
@@ -78,7 +78,8 @@ struct elastic_decision {
 struct elastic_decision elastic_decide(struct elastic *elastic, const struct elastic_bounds *bounds,
                                        const struct elastic_view *view, usec_t now);
 
-/* Returns how many workers are wanted, before a decision at the same time that may depend on it. */
+/* Returns how many workers the pool wants. Call it before a decision at the same time that may
+ * depend on the result. */
 uint64_t elastic_want(struct elastic *elastic, const struct elastic_bounds *bounds,
                       const struct elastic_view *view, usec_t now);
 

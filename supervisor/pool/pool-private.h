@@ -31,8 +31,9 @@ static inline bool slot_has_standby(const struct slot *place, enum slot_role rol
 /* Makes a standby that is not started yet. Returns NULL when out of memory. */
 struct slot *pool_standby_new(struct slot *place, enum slot_role role);
 
-/* Makes the standby again whose worker has outlived the last supervisor, before either is resumed.
- * It may become the member. Best effort: without memory, that worker is ended. */
+/* Makes a standby for the worker that has outlived the last supervisor. Call it before the place or
+ * the standby is resumed. The standby may become the member. Best effort: without memory, that
+ * worker is ended. */
 void pool_standby_restore(struct slot *place);
 /* Its worker continues: as a spare, or until it has ended. */
 void pool_standby_resume(struct slot *place);
@@ -45,7 +46,7 @@ bool pool_standby_is_ready(const struct slot *slot);
 
 /* Makes the standby the member, and the member its predecessor. */
 void pool_standby_swap(struct slot *old);
-/* Has the ready spare take the place of this member, which is wanted no more. */
+/* Has the ready spare take the place of this member, which is to end. */
 void pool_standby_take_over(struct slot *slot);
 
 /* ---- pool-replacement.c ---- */

@@ -58,7 +58,8 @@ static struct restart_policy restart_policy_of(const struct slot *slot)
     };
 }
 
-/* Strict=yes asks for what cannot be enforced here. */
+/* Whether the worker was not started because Strict=yes asks for what this system cannot enforce.
+ */
 static bool is_refused(const struct slot *slot)
 {
     return slot->worker.spawn_failed && slot->worker.process.error.error != 0 &&

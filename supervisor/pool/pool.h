@@ -59,7 +59,8 @@ struct pool_handler {
     void (*job_lost)(struct pool *pool, struct job *job, const struct death *death);
     /* All slots are stopped or failed. */
     void (*down)(struct pool *pool);
-    /* A worker with the new program did not come up: calls pool_halt_roll() of all that roll. */
+    /* A worker with the new program did not come up: the owner calls pool_halt_roll() for each of
+     * its pools that rolls. */
     void (*roll_failed)(struct pool *pool);
 };
 
@@ -146,8 +147,8 @@ int pool_new_actor(struct pool *pool, struct message_context *messages, uint8_t 
 void pool_deinit(struct pool *pool);
 
 void pool_start(struct pool *pool);
-/* Like pool_start() if the pool is wanted, but for slots that the last supervisor did not have; the
- * others continue where they stopped, also those that retire. */
+/* Slots that the last supervisor had continue where they stopped, also those that retire. The
+ * others start if the pool is wanted. */
 void pool_resume(struct pool *pool);
 void pool_stop(struct pool *pool, bool hurry);
 void pool_restart(struct pool *pool);

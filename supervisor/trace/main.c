@@ -8,10 +8,10 @@
  *     troupe-trace watch keep|drop                                 see watch.h
  *
  * with struct hints as numbers, and three descriptors: a pidfd of the process, an eventfd that it
- * writes once the process may go on or end, and a sealed memfd for what it finds, as in struct
- * trace_output. What it does with the process before that takes milliseconds; what follows may take
- * as long as the supervisor lets it run. For a profile, it writes the eventfd after each sample,
- * and reads from a socket, the fourth, whether that counts.
+ * writes once the process may continue or end, and a sealed memfd for struct trace_output. It holds
+ * up the process for milliseconds only; then it takes as long as the supervisor permits. For a
+ * profile, it writes the eventfd after each sample, and reads from a fourth descriptor, a socket,
+ * whether the sample counts.
  *
  * Memory and files of the process are hostile. They are read only after the process that reads them
  * has given up its capabilities and nearly all system calls. The process that traces ends before

@@ -137,9 +137,9 @@ void slot_hold(struct slot *slot);
 int slot_open_notify(struct slot *slot);
 /* Takes over the last supervisor's notify socket on success. Returns 0 or -errno. */
 int slot_adopt_notify(struct slot *slot, int fd);
-/* The service is dead: keeps its notify socket, unread, for the next one. */
+/* The service is dead: keeps its notify socket, unread, for the next process. */
 void slot_rest_notify(struct slot *slot);
-/* Called after each event: closes that socket unless the next one starts immediately. */
+/* Called after each event: closes that socket unless the next process starts immediately. */
 void slot_settle_notify(struct slot *slot);
 
 /* ---- slot-start.c ---- */
@@ -206,8 +206,8 @@ void slot_take_config(struct slot *slot);
 
 /* Watches the ready worker's lifeline, which shows a death early. */
 void slot_watch_owner(struct slot *slot);
-/* Notes whether the worker marked the lifeline itself, while it was alive. Call before it is
- * killed: afterwards this cannot be told. */
+/* If the lifeline is marked: notes whether the kernel did that, as the worker dies, or the worker
+ * itself. Call it before the worker is killed: afterwards this cannot be told. */
 void slot_judge_lost(struct slot *slot);
 /* Its end is proven: the loop need not stay awake for that. */
 void slot_prove_lost(struct slot *slot);
@@ -282,7 +282,7 @@ void slot_lose_jobs(struct slot *slot, const struct death *death);
 /* ---- slot-timeouts.c ---- */
 
 void slot_on_clock(struct timer *timer, usec_t now);
-/* Unless it is armed for an earlier time. */
+/* Arms the clock for the next time-out of the work in hand, unless it fires before that. */
 void slot_arm_clock(struct slot *slot);
 /* The worker begins this job next: its time begins. */
 void slot_clock_job(struct slot *slot, const struct job *job);

@@ -59,7 +59,7 @@ enum worker_lifeline {
 /* Whether KillSignal= was sent to the worker, so that SIGKILL is next. */
 enum worker_signalled {
     SIGNALLED_NOT,
-    SIGNALLED_BEFORE, /* by the last supervisor, or that was about to: this one begins again */
+    SIGNALLED_BEFORE, /* perhaps, by the last supervisor: this one sends it again */
     SIGNALLED,
 };
 
