@@ -42,7 +42,7 @@ void parts_connect(struct parts *parts)
         .end_lookup = job_lookup_end,
     };
     limit_table_init(&parts->limits, parts->loop);
-    kept_stops_init(&parts->stops);
+    settings_init(&parts->stops, &STOP_ROWS);
     plans_init(&parts->plans, &parts->groups, &parts->process.kept);
     parts->durable.jobs = &parts->jobs;
     parts->durable.inherited = &parts->messages.inherited;

@@ -12,7 +12,6 @@
 #include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell/limit-table.h"
 #include "supervisor/group/group-context.h"
-#include "supervisor/group/kept-stops.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/job/job.h"
 #include "supervisor/loop/alarm.h"
@@ -29,7 +28,7 @@ struct parts {
     struct loop *loop;
     struct registry registry;
     struct limit_table limits;
-    struct kept_stops stops;
+    struct settings stops;
     struct job_table jobs;
     struct durable_jobs durable;
     struct message_context messages;

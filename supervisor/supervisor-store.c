@@ -87,7 +87,7 @@ void supervisor_await_limits(struct supervisor *supervisor)
 {
     struct limit_table *limits = &supervisor->parts.limits;
 
-    limits->awaited = !limits->read && is_left(supervisor->parts.control.config);
+    limits->awaited = !limits->settings.read && is_left(supervisor->parts.control.config);
 }
 
 /* Lets senders of durable jobs try again that have waited for the store to be opened. */
@@ -118,10 +118,12 @@ static void know_limits(const struct parts *parts, bool read)
     }
 }
 
-static void on_limits_known(struct limit_table *table)
+static void on_limits_known(struct settings *settings)
 {
-    struct parts *parts = list_entry(table, struct parts, limits);
+    struct parts *parts = list_entry(settings, struct parts, limits.settings);
 
+    parts->limits.awaited = false;
+    limit_table_apply(&parts->limits, NULL);
     know_limits(parts, true);
     order_start(&parts->registry);
 }
@@ -142,9 +144,9 @@ static void on_changed(void *userdata, enum store_state state)
     const char *problem = store_problem(supervisor->parts.durable.store);
 
     if (is_working(state)) {
-        kept_stops_read(&supervisor->parts.stops, supervisor->parts.durable.store);
-        limit_table_read(&supervisor->parts.limits, supervisor->parts.durable.store,
-                         on_limits_known);
+        settings_read(&supervisor->parts.stops, supervisor->parts.durable.store, NULL);
+        settings_read(&supervisor->parts.limits.settings, supervisor->parts.durable.store,
+                      on_limits_known);
         restore_begin(&supervisor->restore);
     } else {
         give_up_limits(&supervisor->parts);

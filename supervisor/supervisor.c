@@ -121,7 +121,7 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     names_on_disk_init(&supervisor->parts.durable.names);
     names_on_disk_init(&supervisor->parts.durable.unique);
     registry_init(&supervisor->parts.registry);
-    kept_stops_init(&supervisor->parts.stops);
+    settings_init(&supervisor->parts.stops, &STOP_ROWS);
     supervisor->on_event.fn = on_event;
     list_init(&supervisor->on_event.link);
     loop_deferred_init(&supervisor->review, supervisor_review);
@@ -200,7 +200,7 @@ static void free_groups(struct supervisor *supervisor)
     }
     registry_deinit(registry);
     limit_table_deinit(&supervisor->parts.limits);
-    kept_stops_deinit(&supervisor->parts.stops);
+    settings_deinit(&supervisor->parts.stops);
     message_context_deinit(&supervisor->parts.messages);
 }
 

@@ -7,7 +7,6 @@
 #include "shared/base/log.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/group/group.h"
-#include "supervisor/store/durable-job.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,13 +22,6 @@ bool control_find_target(struct request *request, const char *target, struct reg
         return true;
     refuse_target(request, target);
     return false;
-}
-
-void control_fail_kept(struct request *request, int r)
-{
-    const char *problem = store_problem(request->context->durable->store);
-
-    request_fail_string(request, "NotKept", "problem", *problem != '\0' ? problem : strerror(-r));
 }
 
 bool control_find_ever(struct request *request, const char *target)

@@ -25,9 +25,6 @@ void control_report_cells(struct reply *reply, const struct group *group);
 /* Replies with Stopping and returns true while the supervisor stops. */
 bool control_refuse_stopping(struct request *request);
 
-/* Replies with NotKept: the store has refused a setting with `r`. */
-void control_fail_kept(struct request *request, int r);
-
 /* Logs which client asked for a change (of `target`; "" = everything): the events do not say. */
 void control_log_change(const struct request *request, const char *target);
 

@@ -13,7 +13,6 @@ struct group;
 struct job;
 struct job_lookup;
 struct job_table;
-struct kept_stops;
 struct limit_table;
 struct limited_log;
 struct loop;
@@ -21,6 +20,7 @@ struct message_context;
 struct pool_context;
 struct protocol_id;
 struct registry;
+struct settings;
 
 struct group_context {
     struct loop *loop;
@@ -31,7 +31,7 @@ struct group_context {
     struct event_bus *events;
     struct limited_log *log;
     struct limit_table *limits;
-    struct kept_stops *stops;
+    struct settings *stops; /* groups that stay stopped when the supervisor starts */
     struct death_log *deaths;
     struct message_context *messages;
     struct backoff_random *random;

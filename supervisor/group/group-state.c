@@ -3,10 +3,11 @@
 
 #include "supervisor/group/cell/state.h"
 #include "supervisor/group/group.h"
-#include "supervisor/group/kept-stops.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/undescribed.h"
 #include "supervisor/store/durable-job.h"
+#include "supervisor/store/settings.h"
+#include <string.h>
 
 void group_set_pending(struct group *group, bool pending)
 {
@@ -20,7 +21,7 @@ void group_set_pending(struct group *group, bool pending)
 
 bool group_stays_stopped(const struct group *group)
 {
-    return kept_stops_have(group->context->stops, group->name);
+    return settings_find(group->context->stops, group->name, strlen(group->name));
 }
 
 void group_enlist(struct group *group)

@@ -61,7 +61,8 @@ static int group_open_limits(struct group *group)
         return 0;
     }
     limits_take_over(&group->limits);
-    group->limits.known = !table->read && group_kept_limits(group) ? LIMITS_SET : LIMITS_KNOWN;
+    group->limits.known =
+        !table->settings.read && group_kept_limits(group) ? LIMITS_SET : LIMITS_KNOWN;
     return 0;
 }
 

@@ -24,13 +24,13 @@
     "CREATE INDEX job_ties ON job (number) WHERE ties IS NOT NULL;"                                \
     "CREATE TABLE fate (number INTEGER PRIMARY KEY, state INTEGER NOT NULL);"
 
-/* Changes of limits that were made at run time: limit-rows.h. */
+/* Changes of limits that were made at run time: setting-rows.h. */
 #define CREATE_LIMITS                                                                              \
     "CREATE TABLE limits ("                                                                        \
     " name TEXT PRIMARY KEY, rate INTEGER NOT NULL, period INTEGER NOT NULL,"                      \
     " burst INTEGER NOT NULL, running INTEGER NOT NULL) WITHOUT ROWID;"
 
-/* Groups that stay stopped: stop-rows.h. */
+/* Groups that stay stopped: setting-rows.h. */
 #define CREATE_STOPPED "CREATE TABLE stopped (name TEXT PRIMARY KEY) WITHOUT ROWID;"
 
 /* Checkpoints of jobs in "job". The trigger tests a column, so that the end of any other job costs

@@ -27,7 +27,7 @@ void tear_down_parts(struct parts *parts)
     give_up_after(parts->loop, USEC_INFINITY);
     registry_deinit(&parts->registry);
     limit_table_deinit(&parts->limits);
-    kept_stops_deinit(&parts->stops);
+    settings_deinit(&parts->stops);
     message_context_deinit(&parts->messages);
     job_table_deinit(&parts->jobs);
     event_bus_deinit(&parts->events);

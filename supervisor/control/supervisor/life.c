@@ -5,18 +5,15 @@
 #include "supervisor/config/syntax/values.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
+#include "supervisor/control/setting-call.h"
 #include "supervisor/control/target.h"
 #include "supervisor/event/event.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/group/group.h"
-#include "supervisor/group/kept-stops.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/store/durable-job.h"
-#include "supervisor/store/stop-rows.h"
 #include "supervisor/varlink/request-parts.h"
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -335,87 +332,28 @@ static void end_change(struct request *request)
 
 /* ---- stops that are kept ---- */
 
-/* Owned by the store until it is written; then it takes effect. */
-struct keep_call {
-    struct store_task task;
-    struct request *request; /* NULL = the client has left */
-    struct control_context *context;
-    bool stops;
-    char name[CONFIG_GROUP_NAME_MAX + 1];
-};
-
-static int apply_keep(struct store_task *task, struct database *database)
+/* Settings of earlier runs may have been read while it was written, and have stopped the group. */
+static void take_effect(const struct setting_call *call)
 {
-    const struct keep_call *call = list_entry(task, struct keep_call, task);
+    struct group *group = registry_find(call->context->registry, call->name);
 
-    return stop_rows_set(database, call->name, call->stops);
-}
-
-/* Those of earlier runs may have been read while it was written, and have stopped the group. */
-static int take_effect(const struct keep_call *call)
-{
-    const struct control_context *context = call->context;
-    struct group *group = registry_find(context->registry, call->name);
-    const int r = kept_stops_set(context->groups->stops, call->name, call->stops);
-
-    if (r < 0 || !group)
-        return r;
-    if (call->request && call->stops)
+    if (!group)
+        return;
+    if (call->request && !call->removes)
         make_change(call->request, &(struct registry_target){.group = group});
-    else if (call->stops)
+    else if (!call->removes)
         group_stop(group, false);
     else if (!group->wanted)
         group_start(group);
-    return 0;
-}
-
-static void on_kept(struct store_task *task, int result)
-{
-    struct keep_call *call = list_entry(task, struct keep_call, task);
-    const int r = result == 0 ? take_effect(call) : result;
-
-    if (call->request) {
-        call->request->state = NULL;
-        call->request->drop = NULL;
-        if (r == 0)
-            end_change(call->request);
-        else
-            control_fail_kept(call->request, r);
-    }
-    free(call);
-}
-
-static void drop_keep(struct request *request)
-{
-    struct keep_call *call = request->state;
-
-    call->request = NULL;
 }
 
 static void keep(struct request *request, const char *name, bool stops)
 {
-    struct control_context *context = request->context;
-    const char *problem = context->want_store(context->userdata);
-    struct keep_call *call;
-
-    if (problem) {
-        request_fail_string(request, "NotKept", "problem", problem);
-        return;
-    }
-    call = calloc(1, sizeof(*call));
-    if (!call) {
-        request_internal(request, -ENOMEM);
-        return;
-    }
-    call->task = (struct store_task){.addition = stops, .apply = apply_keep, .done = on_kept};
-    list_init(&call->task.link);
-    (void)snprintf(call->name, sizeof(call->name), "%s", name);
-    call->request = request;
-    call->context = context;
-    call->stops = stops;
-    request->state = call;
-    request->drop = drop_keep;
-    store_add(context->durable->store, &call->task);
+    control_set(request, &(struct setting_call){.settings = request->context->groups->stops,
+                                                .name = name,
+                                                .removes = !stops,
+                                                .take_effect = take_effect,
+                                                .end = end_change});
 }
 
 /* Whether the group stays stopped, or may, as long as that is not known. */

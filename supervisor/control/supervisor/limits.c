@@ -6,16 +6,13 @@
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/report.h"
+#include "supervisor/control/setting-call.h"
 #include "supervisor/control/target.h"
 #include "supervisor/group/cell/cell-limit-key.h"
 #include "supervisor/group/cell/limit-table.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
-#include "supervisor/store/durable-job.h"
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void report_bounds(struct reply *reply, const struct config_bounds *bounds)
@@ -151,7 +148,7 @@ static void report_key(struct reply *reply, const struct group *group, const cha
 }
 
 /* Reports a limit that was set and that no file describes any more: a reset removes it. */
-static void report_gone(struct reply *reply, const struct limit_setting *setting)
+static void report_gone(struct reply *reply, const struct setting *setting)
 {
     const struct config_bounds none = LIMIT_NO_BOUNDS;
     const struct config_bounds bounds = limit_row_bounds(&setting->row, &none);
@@ -180,7 +177,7 @@ static bool is_described(const struct control_context *context, const char *name
 
 /* Routing keys are contents. */
 static void report_setting(struct reply *reply, const struct request *request,
-                           const struct limit_setting *setting)
+                           const struct setting *setting)
 {
     const struct group *group = group_of(request->context, setting->name);
     const bool is_key = strchr(setting->name, '/');
@@ -200,31 +197,13 @@ static void get_limits(struct request *request)
 
     reply_array(reply, "limits");
     report_shared(reply, context);
-    list_for_each (node, &context->groups->limits->settings)
-        report_setting(reply, request, list_entry(node, struct limit_setting, link));
+    list_for_each (node, &context->groups->limits->settings.all)
+        report_setting(reply, request, list_entry(node, struct setting, link));
     reply_end_array(reply);
     request_end(request);
 }
 
 /* ---- SetLimit ---- */
-
-/* Owned by the store until it is written; then it takes effect. */
-struct set_call {
-    struct store_task task;
-    struct request *request; /* NULL = the client has left */
-    struct control_context *context;
-    struct limit_row row;
-    bool resets;
-    char name[LIMIT_SETTING_NAME_MAX + 1];
-};
-
-static int apply_set(struct store_task *task, struct database *database)
-{
-    const struct set_call *call = list_entry(task, struct set_call, task);
-
-    return call->resets ? limit_rows_remove(database, call->name)
-                        : limit_rows_put(database, call->name, &call->row);
-}
 
 static bool concerns(const char *name, const struct group *group)
 {
@@ -236,49 +215,18 @@ static bool concerns(const char *name, const struct group *group)
     return false;
 }
 
-static int take_effect(const struct set_call *call)
+static void take_effect(const struct setting_call *call)
 {
     const struct control_context *context = call->context;
-    const int r =
-        limit_table_set(context->groups->limits, call->name, call->resets ? NULL : &call->row);
     struct group *group;
     size_t cursor = 0;
 
-    while (r == 0 && (group = registry_next(context->registry, &cursor)))
+    limit_table_apply(context->groups->limits, call->name);
+    while ((group = registry_next(context->registry, &cursor)))
         if (limit_is_key_of(call->name, group->name))
             group_review_key_limits(group);
         else if (concerns(call->name, group))
             group_review_limits(group);
-    return r;
-}
-
-static void answer_set(struct request *request, int r)
-{
-    request->state = NULL;
-    request->drop = NULL;
-    if (r == 0)
-        request_done(request);
-    else
-        control_fail_kept(request, r);
-}
-
-static void on_set(struct store_task *task, int result)
-{
-    struct set_call *call = list_entry(task, struct set_call, task);
-    int r = result;
-
-    if (r == 0)
-        r = take_effect(call);
-    if (call->request)
-        answer_set(call->request, r > 0 ? -ENOSPC : r);
-    free(call);
-}
-
-static void drop_set(struct request *request)
-{
-    struct set_call *call = request->state;
-
-    call->request = NULL;
 }
 
 /* Sets `*ret` to a parameter that was given; 0 becomes LIMIT_ROW_NONE. */
@@ -322,55 +270,35 @@ static bool check_key(struct request *request, const struct group *group, const 
     return true;
 }
 
-static void take_parameters(struct set_call *call, const struct request *request)
-{
-    call->context = request->context;
-    call->resets = request_bool(request, "reset");
-    take_number(request, "rate", &call->row.rate);
-    take_number(request, "period_usec", &call->row.period);
-    take_number(request, "burst", &call->row.burst);
-    take_number(request, "running", &call->row.running);
-}
-
-static void begin_set(struct request *request, const char *name, const struct limit_row *before)
-{
-    struct set_call *call = calloc(1, sizeof(*call));
-
-    if (!call) {
-        request_internal(request, -ENOMEM);
-        return;
-    }
-    call->task = (struct store_task){.addition = true, .apply = apply_set, .done = on_set};
-    list_init(&call->task.link);
-    (void)snprintf(call->name, sizeof(call->name), "%s", name);
-    if (before)
-        call->row = *before;
-    take_parameters(call, request);
-    call->request = request;
-    request->state = call;
-    request->drop = drop_set;
-    store_add(call->context->durable->store, &call->task);
-}
-
 static void set_limit(struct request *request)
 {
     struct control_context *context = request->context;
-    const char *name = request_string(request, "name"), *problem;
-    const struct limit_row *before = limit_table_setting(context->groups->limits, name);
+    struct limit_table *table = context->groups->limits;
+    const char *name = request_string(request, "name");
+    const struct limit_row *before = limit_table_setting(table, name);
+    struct setting_call call = {.settings = &table->settings,
+                                .name = name,
+                                .removes = request_bool(request, "reset"),
+                                .take_effect = take_effect,
+                                .end = request_done};
 
-    if (!is_described(context, name) && !(before && request_bool(request, "reset"))) {
+    if (!is_described(context, name) && !(before && call.removes)) {
         request_fail_string(request, "NoSuchTarget", "target", name);
         return;
     }
     if (!check_key(request, group_of(context, name), name) || !check_set(request))
         return;
-    problem = context->want_store(context->userdata);
-    if (!problem && !before && limit_table_is_full(context->groups->limits))
-        problem = "1000 limits are set already";
-    if (problem)
-        request_fail_string(request, "NotKept", "problem", problem);
-    else
-        begin_set(request, name, before);
+    if (!before && limit_table_is_full(table)) {
+        request_fail_string(request, "NotKept", "problem", "1000 limits are set already");
+        return;
+    }
+    if (before)
+        call.row = *before;
+    take_number(request, "rate", &call.row.rate);
+    take_number(request, "period_usec", &call.row.period);
+    take_number(request, "burst", &call.row.burst);
+    take_number(request, "running", &call.row.running);
+    control_set(request, &call);
 }
 
 const struct request_method control_limit_methods[] = {

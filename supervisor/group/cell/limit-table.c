@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/cell/limit-table.h"
 
-#include "shared/base/hash.h"
-#include "shared/base/log.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define limit_of(node)   list_entry(node, struct named_limit, link)
-#define setting_of(node) list_entry(node, struct limit_setting, link)
+#define limit_of(node) list_entry(node, struct named_limit, link)
 
 static const struct config_bounds CLOSED = {.burst = 1, .running = 0};
 
@@ -16,30 +13,14 @@ void limit_table_init(struct limit_table *table, struct loop *loop)
 {
     *table = (struct limit_table){.loop = loop};
     list_init(&table->limits);
-    list_init(&table->settings);
-    list_init(&table->fresh);
+    settings_init(&table->settings, &LIMIT_ROWS);
 }
 
 /* ---- settings ---- */
 
-static struct limit_setting *find_setting(const struct limit_table *table, const char *name,
-                                          size_t size)
-{
-    struct index_entry *entry =
-        table->by_name.n_entries > 0 ? index_find(&table->by_name, hash_bytes(name, size)) : NULL;
-
-    for (; entry; entry = index_find_next(entry)) {
-        struct limit_setting *setting = list_entry(entry, struct limit_setting, by_name);
-
-        if (strlen(setting->name) == size && memcmp(setting->name, name, size) == 0)
-            return setting;
-    }
-    return NULL;
-}
-
 const struct limit_row *limit_table_setting(const struct limit_table *table, const char *name)
 {
-    const struct limit_setting *setting = find_setting(table, name, strlen(name));
+    const struct setting *setting = settings_find(&table->settings, name, strlen(name));
 
     return setting ? &setting->row : NULL;
 }
@@ -86,11 +67,11 @@ struct config_bounds limit_table_key_bounds(const struct limit_table *table,
 {
     char name[LIMIT_SETTING_NAME_MAX + 1];
     const size_t before = (size_t)(stpcpy(stpcpy(name, config->name), "/") - name);
-    const struct limit_setting *setting;
+    const struct setting *setting;
     struct config_bounds ret = *bounds;
 
     memcpy(name + before, key, size);
-    setting = find_setting(table, name, before + size);
+    setting = settings_find(&table->settings, name, before + size);
     if (setting)
         ret = limit_row_bounds(&setting->row, bounds);
     return limit_part(config, &ret, CONFIG_LIMIT_PER_KEY);
@@ -105,35 +86,10 @@ bool limit_is_key_of(const char *name, const char *group)
 
 bool limit_table_has_keys(const struct limit_table *table, const char *group)
 {
-    list_for_each (node, &table->settings)
-        if (limit_is_key_of(setting_of(node)->name, group))
+    list_for_each (node, &table->settings.all)
+        if (limit_is_key_of(list_entry(node, struct setting, link)->name, group))
             return true;
     return false;
-}
-
-static struct limit_setting *new_setting(const char *name, const struct limit_row *row)
-{
-    struct limit_setting *setting = calloc(1, sizeof(*setting) + strlen(name) + 1);
-
-    if (!setting)
-        return NULL;
-    list_init(&setting->link);
-    setting->row = *row;
-    (void)stpcpy(setting->name, name);
-    return setting;
-}
-
-static void add_setting(struct limit_table *table, struct limit_setting *setting)
-{
-    list_push_back(&table->settings, &setting->link);
-    index_add(&table->by_name, &setting->by_name, hash_bytes(setting->name, strlen(setting->name)));
-}
-
-static void drop_setting(struct limit_table *table, struct limit_setting *setting)
-{
-    list_unlink(&setting->link);
-    index_remove(&table->by_name, &setting->by_name);
-    free(setting);
 }
 
 static void apply(const struct limit_table *table, struct named_limit *limit)
@@ -144,111 +100,12 @@ static void apply(const struct limit_table *table, struct named_limit *limit)
     limit_review(&limit->limit);
 }
 
-static int put_setting(struct limit_table *table, const char *name, const struct limit_row *row)
+void limit_table_apply(struct limit_table *table, const char *name)
 {
-    struct limit_setting *setting = find_setting(table, name, strlen(name));
-
-    if (setting) {
-        setting->row = *row;
-        return 0;
-    }
-    if (limit_table_is_full(table))
-        return LIMIT_TABLE_E_FULL;
-    setting = new_setting(name, row);
-    if (!setting)
-        return -ENOMEM;
-    add_setting(table, setting);
-    return 0;
-}
-
-int limit_table_set(struct limit_table *table, const char *name, const struct limit_row *row)
-{
-    struct limit_setting *setting = row ? NULL : find_setting(table, name, strlen(name));
-    struct named_limit *limit = limit_table_find(table, name);
-    const int r = row ? put_setting(table, name, row) : 0;
-
-    if (setting)
-        drop_setting(table, setting);
-    if (r == 0 && limit)
-        apply(table, limit);
-    return r;
-}
-
-/* ---- settings of earlier runs ---- */
-
-static void drop_fresh(struct limit_table *table)
-{
-    list_for_each_safe (node, &table->fresh) {
-        list_unlink(node);
-        free(setting_of(node));
-    }
-}
-
-static int note_row(void *userdata, const char *name, const struct limit_row *row)
-{
-    struct limit_table *table = userdata;
-    struct limit_setting *setting = new_setting(name, row);
-
-    if (!setting)
-        return -ENOMEM;
-    list_push_back(&table->fresh, &setting->link);
-    return 0;
-}
-
-static int apply_reading(struct store_task *task, struct database *database)
-{
-    struct limit_table *table = list_entry(task, struct limit_table, reading);
-
-    drop_fresh(table);
-    return limit_rows_scan(database, note_row, table);
-}
-
-/* A setting that was made in the meantime stays. */
-static void take_fresh(struct limit_table *table)
-{
-    list_for_each_safe (node, &table->fresh) {
-        struct limit_setting *setting = setting_of(node);
-        struct named_limit *limit = limit_table_find(table, setting->name);
-
-        list_unlink(node);
-        if (limit_table_is_full(table) ||
-            find_setting(table, setting->name, strlen(setting->name))) {
-            free(setting);
-            continue;
-        }
-        add_setting(table, setting);
-        if (limit)
-            apply(table, limit);
-    }
-}
-
-static void on_read(struct store_task *task, int result)
-{
-    struct limit_table *table = list_entry(task, struct limit_table, reading);
-
-    table->is_reading = false;
-    if (result == 0) {
-        table->read = true;
-        table->awaited = false;
-        take_fresh(table);
-        table->known(table);
-    } else if (result != -ECANCELED) {
-        log_error("limits that were set at run time cannot be read from disk: %s",
-                  strerror(-result));
-    }
-    drop_fresh(table);
-}
-
-void limit_table_read(struct limit_table *table, struct store *store,
-                      void (*known)(struct limit_table *table))
-{
-    if (table->read || table->is_reading)
-        return;
-    table->is_reading = true;
-    table->known = known;
-    table->reading = (struct store_task){.apply = apply_reading, .done = on_read};
-    list_init(&table->reading.link);
-    store_add(store, &table->reading);
+    list_for_each (node, &table->limits)
+        if (name ? strcmp(limit_of(node)->name, name) == 0
+                 : limit_table_setting(table, limit_of(node)->name) != NULL)
+            apply(table, limit_of(node));
 }
 
 /* ---- limits ---- */
@@ -266,10 +123,7 @@ void limit_table_deinit(struct limit_table *table)
         return;
     list_for_each_safe (node, &table->limits)
         free_limit(limit_of(node));
-    list_for_each_safe (node, &table->settings)
-        drop_setting(table, setting_of(node));
-    drop_fresh(table);
-    index_deinit(&table->by_name);
+    settings_deinit(&table->settings);
 }
 
 struct named_limit *limit_table_find(const struct limit_table *table, const char *name)

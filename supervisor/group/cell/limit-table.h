@@ -4,14 +4,12 @@
 /* The limits that files describe (NAME.limit), which groups use; and the settings that were made at
  * run time: of these limits, of groups' own limits, and of keys ("GROUP/KEY"). */
 
-#include "shared/base/index.h"
 #include "shared/base/list.h"
 #include "shared/protocol/protocol.h"
 #include "supervisor/config/config.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/group/cell/limit.h"
-#include "supervisor/store/limit-rows.h"
-#include "supervisor/store/store.h"
+#include "supervisor/store/settings.h"
 #include <stdbool.h>
 
 struct loop;
@@ -25,30 +23,15 @@ struct named_limit {
     char name[];
 };
 
-/* A setting made at run time, which replaces what a file says. */
-struct limit_setting {
-    struct list link;           /* in limit_table.settings */
-    struct index_entry by_name; /* in limit_table.by_name */
-    struct limit_row row;
-    char name[];
-};
-
 #define LIMIT_SETTINGS_MAX     1000
 #define LIMIT_SETTING_NAME_MAX (CONFIG_GROUP_NAME_MAX + 1 + PROTOCOL_KEY_MAX)
 
 struct limit_table {
     struct loop *loop;
-    struct list limits;   /* struct named_limit.link, by name */
-    struct list settings; /* struct limit_setting.link */
-    struct index by_name; /* struct limit_setting.by_name */
-    bool wanted;          /* the store is wanted, for a setting */
-    /* The settings of earlier runs: */
-    bool awaited;    /* there may be some: new groups hold their jobs */
-    bool read;       /* they are known */
-    bool is_reading; /* `reading` and `fresh` are the store's */
-    struct store_task reading;
-    struct list fresh; /* struct limit_setting.link: what was read */
-    void (*known)(struct limit_table *table);
+    struct list limits; /* struct named_limit.link, by name */
+    struct settings settings;
+    bool wanted;  /* the store is wanted, for a setting */
+    bool awaited; /* there may be settings of earlier runs: new groups hold their jobs */
 };
 
 /* Cannot fail. */
@@ -72,21 +55,13 @@ struct named_limit *limit_table_find(const struct limit_table *table, const char
 
 /* Returns the setting of this name, or NULL. */
 const struct limit_row *limit_table_setting(const struct limit_table *table, const char *name);
-/* Makes a setting (NULL = removes it), and applies it if it is that of a named limit. The caller
- * tells groups. Returns 0, LIMIT_TABLE_E_FULL, or -ENOMEM. */
-int limit_table_set(struct limit_table *table, const char *name, const struct limit_row *row);
-enum {
-    _LIMIT_TABLE_E_SUCCESS,
-    LIMIT_TABLE_E_FULL,
-};
 static inline bool limit_table_is_full(const struct limit_table *table)
 {
-    return table->by_name.n_entries >= LIMIT_SETTINGS_MAX;
+    return table->settings.by_name.n_entries >= LIMIT_SETTINGS_MAX;
 }
-/* Reads the settings of earlier runs from an open store, unless they were read. `known` is called
- * in a later turn. After an error, the next call tries again. */
-void limit_table_read(struct limit_table *table, struct store *store,
-                      void (*known)(struct limit_table *table));
+/* Applies a setting that was made or removed (NULL = all that settings_read() has found) if it is
+ * that of a named limit. The caller tells groups. */
+void limit_table_apply(struct limit_table *table, const char *name);
 
 /* Returns the bounds of a file, changed by the row. */
 struct config_bounds limit_row_bounds(const struct limit_row *row,

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/store/settings.h"
+
+#include "shared/base/hash.h"
+#include "shared/base/log.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define setting_of(node) list_entry(node, struct setting, link)
+
+void settings_init(struct settings *settings, const struct setting_rows *rows)
+{
+    *settings = (struct settings){.rows = rows};
+    list_init(&settings->all);
+    list_init(&settings->fresh);
+}
+
+static struct setting *find(const struct settings *settings, const char *name, size_t size)
+{
+    struct index_entry *entry = settings->by_name.n_entries > 0
+                                    ? index_find(&settings->by_name, hash_bytes(name, size))
+                                    : NULL;
+
+    for (; entry; entry = index_find_next(entry)) {
+        struct setting *setting = list_entry(entry, struct setting, by_name);
+
+        if (strlen(setting->name) == size && memcmp(setting->name, name, size) == 0)
+            return setting;
+    }
+    return NULL;
+}
+
+const struct setting *settings_find(const struct settings *settings, const char *name, size_t size)
+{
+    return find(settings, name, size);
+}
+
+static struct setting *new_setting(const char *name, const struct limit_row *row)
+{
+    struct setting *setting = calloc(1, sizeof(*setting) + strlen(name) + 1);
+
+    if (!setting)
+        return NULL;
+    list_init(&setting->link);
+    setting->row = *row;
+    (void)stpcpy(setting->name, name);
+    return setting;
+}
+
+static void add(struct settings *settings, struct setting *setting)
+{
+    list_push_back(&settings->all, &setting->link);
+    index_add(&settings->by_name, &setting->by_name,
+              hash_bytes(setting->name, strlen(setting->name)));
+}
+
+static void drop(struct settings *settings, struct setting *setting)
+{
+    list_unlink(&setting->link);
+    index_remove(&settings->by_name, &setting->by_name);
+    free(setting);
+}
+
+static void drop_fresh(struct settings *settings)
+{
+    list_for_each_safe (node, &settings->fresh) {
+        list_unlink(node);
+        free(setting_of(node));
+    }
+}
+
+void settings_deinit(struct settings *settings)
+{
+    if (!settings->all.next)
+        return;
+    list_for_each_safe (node, &settings->all)
+        drop(settings, setting_of(node));
+    drop_fresh(settings);
+    index_deinit(&settings->by_name);
+}
+
+int settings_set(struct settings *settings, const char *name, const struct limit_row *row)
+{
+    struct setting *setting = find(settings, name, strlen(name));
+
+    if (setting && row)
+        setting->row = *row;
+    else if (setting)
+        drop(settings, setting);
+    if (setting || !row)
+        return 0;
+    setting = new_setting(name, row);
+    if (!setting)
+        return -ENOMEM;
+    add(settings, setting);
+    return 0;
+}
+
+/* ---- those of earlier runs ---- */
+
+static int note(void *userdata, const char *name, const struct limit_row *row)
+{
+    struct settings *settings = userdata;
+    struct setting *setting = new_setting(name, row);
+
+    if (!setting)
+        return -ENOMEM;
+    list_push_back(&settings->fresh, &setting->link);
+    return 0;
+}
+
+static int apply(struct store_task *task, struct database *database)
+{
+    struct settings *settings = list_entry(task, struct settings, reading);
+
+    drop_fresh(settings);
+    return setting_rows_scan(database, settings->rows, note, settings);
+}
+
+/* A setting that was made since then stays. */
+static void take_fresh(struct settings *settings)
+{
+    list_for_each_safe (node, &settings->fresh) {
+        struct setting *setting = setting_of(node);
+
+        if (find(settings, setting->name, strlen(setting->name)))
+            continue;
+        list_unlink(node);
+        add(settings, setting);
+    }
+}
+
+static void on_read(struct store_task *task, int result)
+{
+    struct settings *settings = list_entry(task, struct settings, reading);
+
+    settings->is_reading = false;
+    if (result == 0) {
+        settings->read = true;
+        take_fresh(settings);
+        if (settings->known)
+            settings->known(settings);
+    } else if (result != -ECANCELED) {
+        log_error("%s cannot be read from disk: %s", settings->rows->what, strerror(-result));
+    }
+    drop_fresh(settings);
+}
+
+void settings_read(struct settings *settings, struct store *store,
+                   void (*known)(struct settings *settings))
+{
+    if (settings->read || settings->is_reading)
+        return;
+    settings->is_reading = true;
+    settings->known = known;
+    settings->reading = (struct store_task){.apply = apply, .done = on_read};
+    list_init(&settings->reading.link);
+    store_add(store, &settings->reading);
+}
