@@ -51,6 +51,9 @@ struct store {
     struct list pending;           /* added, and not handed to the thread */
     uint64_t batch;                /* that `pending` will be */
     struct loop_deferred handover; /* at the end of the turn */
+    struct list done;              /* taken from `finished`; their done() is due */
+    struct loop_deferred turn;     /* for these */
+    usec_t done_at;                /* loop_now() of the last one that had some */
     struct timer lazy;
     struct list held;  /* tasks that wait for their time, oldest first */
     struct timer hold; /* until the first of them is pending */

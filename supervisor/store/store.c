@@ -21,6 +21,9 @@
 #define HELD UINT64_MAX
 /* From when on a transaction is slow. */
 #define SLOW (5 * USEC_PER_SEC)
+/* How long tasks are ended in one turn, and how many between two looks at the clock. */
+#define DONE_BUDGET (2 * USEC_PER_MSEC)
+#define DONE_MIN    64
 /* Pages in the log before it is copied into the database. */
 #define LOG_PAGES 2000
 
@@ -177,38 +180,51 @@ static bool see_report(struct store *store)
     return store->seen.state != before;
 }
 
-static void call_done(struct store *store, struct list *tasks)
+static void call_done(struct store *store, usec_t until)
 {
     struct list *node;
 
-    while ((node = list_first(tasks))) {
+    for (unsigned n = 1; (node = list_first(&store->done)); n++) {
         list_unlink(node);
         store->n_waiting--;
         task_of(node)->done(task_of(node), task_of(node)->error);
+        if (n % DONE_MIN == 0 && clock_now() >= until)
+            return;
     }
+}
+
+/* When the disk fails, all tasks end at once. */
+static void on_turn(struct loop_deferred *deferred)
+{
+    struct store *store = list_entry(deferred, struct store, turn);
+    const usec_t now = loop_now(store->loop);
+
+    if (store->done_at != now)
+        call_done(store, usec_add(clock_now(), DONE_BUDGET));
+    store->done_at = now;
+    if (!list_empty(&store->done))
+        loop_defer(store->loop, &store->turn);
+    else if (store->settled && (store_rests(store) || store_has_ended(store)))
+        store->settled(store->userdata);
 }
 
 static void on_event(void *userdata, uint32_t events)
 {
     struct store *store = userdata;
-    struct list finished;
     eventfd_t unused;
     bool changed;
 
     (void)events;
     (void)eventfd_read(store->event_fd, &unused);
-    list_init(&finished);
     pthread_mutex_lock(&store->mutex);
-    list_swap(&finished, &store->finished);
+    list_append(&store->done, &store->finished);
     changed = see_report(store);
     store->at_rest = store->rests;
     store->has_ended = store->ended;
     pthread_mutex_unlock(&store->mutex);
     if (changed && store->changed)
         store->changed(store->userdata, store->seen.state);
-    call_done(store, &finished);
-    if (store->settled && (store->at_rest || store->has_ended))
-        store->settled(store->userdata);
+    on_turn(&store->turn);
 }
 
 void store_work(struct store *store, usec_t timeout)
@@ -217,8 +233,9 @@ void store_work(struct store *store, usec_t timeout)
 
     release(store, USEC_INFINITY);
     hand_over(store);
-    if (poll(&wait, 1, (int)(timeout / USEC_PER_MSEC) + 1) > 0)
+    if (list_empty(&store->done) && poll(&wait, 1, (int)(timeout / USEC_PER_MSEC) + 1) > 0)
         on_event(store, POLLIN);
+    call_done(store, USEC_INFINITY);
 }
 
 /* The loop's thread handles all signals. */
@@ -274,6 +291,8 @@ int store_new(struct store **ret, struct loop *loop, const struct store_options 
     list_init(&store->queries);
     list_init(&store->queue);
     list_init(&store->finished);
+    list_init(&store->done);
+    loop_deferred_init(&store->turn, on_turn);
     loop_deferred_init(&store->handover, on_handover);
     timer_init(&store->lazy, on_lazy);
     timer_init(&store->hold, on_hold);
@@ -344,7 +363,7 @@ void store_resume(struct store *store)
 
 bool store_rests(const struct store *store)
 {
-    return store->at_rest;
+    return store->at_rest && list_empty(&store->done);
 }
 
 void store_end(struct store *store, enum store_end how)
@@ -363,12 +382,13 @@ void store_end(struct store *store, enum store_end how)
 
 bool store_has_ended(const struct store *store)
 {
-    return store->has_ended;
+    return store->has_ended && list_empty(&store->done);
 }
 
 void store_abandon(struct store *store)
 {
     loop_undefer(&store->handover);
+    loop_undefer(&store->turn);
     timer_disarm(loop_timers(store->loop), &store->lazy);
     timer_disarm(loop_timers(store->loop), &store->hold);
     loop_unwatch(store->loop, &store->watch);
@@ -381,7 +401,8 @@ struct store *store_free(struct store *store)
     store_end(store, STORE_END);
     (void)pthread_join(store->thread, NULL);
     cancel_queries(store);
-    call_done(store, &store->finished);
+    list_append(&store->done, &store->finished);
+    call_done(store, USEC_INFINITY);
     cancel_pending(store);
     store_abandon(store);
     close_fd(store->event_fd);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "shared/base/cleanup.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/store.h"
 #include "tests/unit/fixture.h"
@@ -6,6 +7,7 @@
 #include "tests/unit/suite.h"
 #include <semaphore.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 static struct scratch scratch;
 static struct loop *loop;
@@ -127,6 +129,36 @@ static int fetch(int64_t number)
     add(&look);
     run_until_done();
     return look.result;
+}
+
+static usec_t turn;
+static unsigned n_in_turn, most_in_turn;
+
+static void on_slow_done(struct store_task *task, int result)
+{
+    if (turn != loop_now(loop))
+        n_in_turn = 0;
+    turn = loop_now(loop);
+    if (++n_in_turn > most_in_turn)
+        most_in_turn = n_in_turn;
+    (void)usleep(100);
+    on_done(task, result);
+}
+
+TEST(tasks_that_end_at_once_take_several_turns)
+{
+    struct change changes[256];
+
+    run_until(STORE_OPEN);
+    for (unsigned i = 0; i < ELEMENTS(changes); i++) {
+        changes[i] = change(i + 1, apply_add);
+        changes[i].task.done = on_slow_done;
+        add(&changes[i]);
+    }
+    run_until_done();
+    ck_assert_uint_le(most_in_turn, 64);
+    for (unsigned i = 1; i < ELEMENTS(changes); i++)
+        ck_assert_uint_eq(changes[i].order, changes[i - 1].order + 1);
 }
 
 TEST(what_is_done_is_there_after_the_next_start)
