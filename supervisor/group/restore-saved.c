@@ -97,7 +97,7 @@ static int restore_job(const struct group_context *context, const struct saved_j
     int r;
 
     if (saved->end == 0)
-        job_row_mend(&loaded.row);
+        job_row_sanitize(&loaded.row);
     loaded.row.payload_size = row->payload_size;
     r = payload_set_lasting(&loaded.payload, row->payload, row->payload_size);
     if (r == 0)

@@ -28,13 +28,13 @@ struct database_query {
     sqlite3_stmt *statement;
 };
 
-/* Tells a file. Once it is closed, its inode may be used again, which the time of its creation
- * shows; 0 on file systems that do not keep that. */
+/* Identifies a file. Once it is removed, another file may get its inode: that has another time of
+ * creation. */
 struct database_file {
     dev_t device;
-    uint64_t inode; /* 0 = there is no file */
-    int64_t born_sec;
-    uint32_t born_nsec;
+    uint64_t inode;     /* 0 = there is no file */
+    int64_t born_sec;   /* 0 = the file system does not keep it */
+    uint32_t born_nsec; /* likewise */
 };
 
 struct database {
@@ -51,8 +51,9 @@ struct database {
     bool bare;        /* the disk is full: ends are written without large bytes; set by the store */
     uint64_t n_bytes; /* of payloads and results, which this transaction has written */
     uint64_t run;     /* how often it was opened */
-    /* The owner's, in memory that outlives it: 0 = no process before this one can still know which
-     * jobs were begun, so the next opening counts an end without a stop, and sets it. */
+    /* The owner's, in memory that outlives a crash of the supervisor: whether it was open in this
+     * run. 0 = no process can still know which jobs were begun, so the next opening counts an end
+     * without a stop, and sets it. */
     uint8_t *opened;
     uint32_t unclean; /* how many runs have ended without a stop */
     uint64_t id_key;  /* for job-number.h */
@@ -97,19 +98,18 @@ int database_open_format(struct database *database, const char *path,
                          const struct database_format *format);
 
 /*
- * Whether this version can read the database at `path`, which another process may be using.
- * Returns 0, also if there is none or it cannot be read: database_open() says so. -ENOTSUP, with
- * `problem` set, if a newer trouped wrote it.
+ * Returns -ENOTSUP, with `problem` set, if a newer trouped wrote the database at `path`, which
+ * another process may be using. Otherwise 0: database_open() reports other problems.
  */
 int database_check_format(const char *path, char problem[DATABASE_PROBLEM_MAX]);
 
-/* Notes that all which was begun is in the rows. Without it, or if it fails, the run counts as one
- * that has ended without a stop. */
+/* Notes that the rows know of all attempts that were begun. Otherwise, the run counts as one that
+ * has ended without a stop. */
 void database_end_run(struct database *database);
 
-/* Closes the connection. With `leave_log`, as after a failure, there is no checkpoint, and the next
- * opening of this struct takes the same file only, and first cuts off what a failed commit has left
- * in the log. Idempotent. */
+/* Closes the connection. With `leave_log`, as after a failure, the log is not copied into the
+ * database. Then the next opening of this struct accepts only the same file, and first cuts off
+ * what a failed commit has left in the log. Idempotent. */
 void database_close(struct database *database, bool leave_log);
 
 void database_begin(struct database *database);
@@ -124,8 +124,8 @@ void database_rollback(struct database *database);
 /* Copies the log into the database. Returns 0 or -errno; 0 also if a reader prevents it. */
 int database_checkpoint(struct database *database);
 
-/* Makes the log's file longer than its contents: a sync that also has to write its new size takes
- * several times as long. For after a commit, while there is space; without effect on error. */
+/* Makes the log's file longer than its contents, since a sync that also has to write the file's new
+ * size takes several times as long. Call it after a commit, while there is space. Best effort. */
 void database_lengthen_log(struct database *database);
 
 /* Space in bytes. All 0 on error. */

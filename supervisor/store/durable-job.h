@@ -23,9 +23,9 @@ enum durable_change {
     DURABLE_UPDATE = 1 << 1, /* its attempts, its state, or the request to cancel it */
     DURABLE_END = 1 << 2,
     DURABLE_MOVE = 1 << 3,       /* its group and its priority; with DURABLE_UPDATE */
+    DURABLE_HAND = 1 << 4,       /* its next attempt may begin; with DURABLE_UPDATE */
     DURABLE_CHECKPOINT = 1 << 5, /* with DURABLE_UPDATE */
-    DURABLE_CLOSE = 1 << 6,      /* a batch; with DURABLE_UPDATE */
-    DURABLE_HAND = 1 << 4, /* its next attempt, which is about to begin; with DURABLE_UPDATE */
+    DURABLE_CLOSE = 1 << 6,      /* the batch is closed; with DURABLE_UPDATE */
 };
 
 /* What stays of a job that has ended; bits. */
@@ -34,7 +34,7 @@ enum durable_rest {
     DURABLE_LETTER = 1 << 1,
     DURABLE_BYTES = 1 << 2, /* with DURABLE_RESULT: the bytes of the result are also written */
     DURABLE_FATE = 1 << 3,  /* how it has ended, for jobs that wait for it */
-    DURABLE_COUNT = 1 << 4, /* in the batch of which it is a member */
+    DURABLE_COUNT = 1 << 4, /* it is counted in its batch */
 };
 
 /* One for the supervisor. */
@@ -63,15 +63,15 @@ struct durable_jobs {
     void (*idle)(struct durable_jobs *jobs);
 };
 
-/* Whether it is not known yet which jobs are on disk. A store that is closed before the loop has
- * heard that it is open still finishes tasks: what they have not found may be there. */
+/* Whether it is not known yet which jobs are on disk. Then a task may not find a job that is there,
+ * even if the store has finished the task. */
 static inline bool durable_jobs_are_unread(const struct durable_jobs *jobs)
 {
     return jobs->restores || store_state(jobs->store) == STORE_OPENING;
 }
 
-/* Whether the answer of a query to the store is conclusive. Before that, the store may have been
- * open for a moment without the loop's noticing. */
+/* Whether the answer of a query to the store is final. Otherwise it is to be asked again later: see
+ * durable_jobs_ask_later(). */
 static inline bool durable_jobs_are_known(const struct durable_jobs *jobs)
 {
     return jobs->known && !jobs->restores;
@@ -83,12 +83,12 @@ static inline void durable_jobs_ask_later(struct durable_jobs *jobs, struct stor
 }
 /* Adds all these queries: the jobs on disk are known, or never will be. */
 void durable_jobs_ask(struct durable_jobs *jobs);
-/* Ends those of them that are impatient with -EIO: the store has failed. */
+/* The store has failed: ends impatient ones of these queries with -EIO. */
 void durable_jobs_refuse(struct durable_jobs *jobs);
 
 /*
- * Learns whether the jobs of a cell end so soon that their additions had better wait for that: then
- * one commit holds both. {0} is one that has learnt nothing yet. Private to durable-job.c.
+ * Learns whether the jobs of a cell end so soon that it pays to hold their additions: then one
+ * commit has both addition and end. Valid when zeroed. Private to durable-job.c.
  */
 struct durable_hold {
     int credit;        /* holds that paid, less those that did not; bounded */
@@ -114,8 +114,8 @@ struct durable_job {
     bool ended;                    /* as `end`, which clients do not see yet */
     enum job_state end;            /* valid if `ended`, as are the next two */
     unsigned keeps;                /* enum durable_rest */
-    int unkept; /* the thread's, until done(): why the result, or the payload of the dead letter,
-                   could not be written, -errno; 0 = it was, or need not be */
+    int unkept; /* why the result, or the payload of the dead letter, could not be written, -errno;
+                   0 = it was, or need not be. The thread's until done() */
     uint64_t letter;           /* id of its dead letter */
     bool leaves;               /* memory, once all is written */
     struct store_task *joined; /* is applied with the addition; NULL = none */
@@ -132,9 +132,9 @@ static inline struct durable_job *durable_of(const struct job *job)
     return list_entry(job->record, struct durable_job, record);
 }
 
-/* Makes a new job durable: gives it a number, and its id unless that was chosen. The store has been
- * open. `group` is valid as long as the job has a record. `replaces`: the row of a dead letter that
- * goes when the job is written; 0 = none. Returns 0 or -ENOMEM. */
+/* Makes a new job durable: gives it a number, and an id unless its submitter has chosen one. The
+ * store has been open before. `group` is borrowed as long as the job has a record. `replaces`: the
+ * row of a dead letter that goes when the job is written; 0 = none. Returns 0 or -ENOMEM. */
 int durable_job_new(struct durable_jobs *jobs, struct job *job, const char *group,
                     int64_t replaces);
 /* Like durable_job_new(), but for a row that was read from disk. */
@@ -152,10 +152,11 @@ static inline bool durable_job_is_unread(const struct job *job)
 {
     return list_linked(&durable_of(job)->unread_link);
 }
-/* The row of such a job has been read into it, or there is none. `keeps`: as of durable_job_end().
- */
+/* The row of an adopted job has been read into it, or there is none. `keeps`: see
+ * durable_job_end(). */
 void durable_job_found(struct job *job, unsigned keeps);
-/* The job leaves memory. If its row has not been read yet, reading it decides how to continue. */
+/* The job leaves memory. If its row has not been read yet, reading it decides what becomes of it.
+ */
 void durable_job_leave(struct job *job);
 /* The store is closed: reports ends that cannot be written, and ends queries that wait. */
 void durable_jobs_close(struct durable_jobs *jobs);
@@ -183,16 +184,16 @@ void durable_job_checkpoint(struct job *job);
 /* Notes that the batch is closed. */
 void durable_job_close(struct job *job);
 
-/* Whether a worker may get the job, by what its row says. */
+/* Whether a worker may get the job before its row is written again. */
 static inline bool durable_job_may_begin(const struct job *job)
 {
     return job->attempt < durable_of(job)->allows;
 }
-/* Otherwise notes that a worker is about to get it: written() follows. */
+/* If not: notes that a worker is about to get it. written() follows. */
 void durable_job_hand(struct job *job);
 
-/* Notes that the job, whose row is on disk, now is in this group, or has another priority: as
- * durable_job_update(). */
+/* Like durable_job_update(), but the job, whose row is on disk, is now in this group, or has
+ * another priority. */
 void durable_job_move(struct job *job, const char *group);
 
 /* Notes the end of a job whose outcome is in `job`; its state follows when it is told. `keeps` are
@@ -200,11 +201,11 @@ void durable_job_move(struct job *job, const char *group);
  * be written: it may be told immediately. */
 bool durable_job_end(struct job *job, enum job_state end, unsigned keeps, uint64_t letter);
 
-/* The attempt is about to end: until that is written, the next supervisor finds it in memory.
- * `counts`: it may not be tried again for nothing. */
+/* The attempt is about to end: until that is written, the next supervisor finds the end in memory.
+ * `counts`: the attempt counts as a failed one. */
 void durable_job_keep_attempt(struct job *job, bool counts);
-/* The row of the job was read. Returns how many attempts have failed of which the row does not
- * know. The number of the last attempt that has ended is in `job` then. */
+/* The row of the job was read. Returns how many failed attempts are kept in memory only, and sets
+ * the job's number of the last attempt that has ended. */
 uint32_t durable_job_missed_ends(struct job *job, const struct job_row *row);
 /* Like durable_job_missed_ends(), but for a job that a worker has in hand: the job counts them. */
 void durable_job_join_ends(struct job *job, const struct job_row *row);
@@ -221,8 +222,8 @@ static inline bool durable_job_is_stored(const struct job *job)
     return durable_of(job)->stored && (durable_of(job)->given | durable_of(job)->noted) == 0;
 }
 
-/* Whether the job may turn out to exist already, when its row is written: a job on disk that is not
- * in memory may have the id that was chosen. */
+/* Whether writing the row may find out that the job exists: a job on disk that is not in memory may
+ * have the chosen id. */
 static inline bool durable_job_may_exist(const struct job *job)
 {
     return job->name && !durable_of(job)->stored;
@@ -273,10 +274,10 @@ void durable_job_answer(struct job *job);
 /* Calls all: the job has ended. */
 void durable_job_answer_all(struct job *job);
 
-/* Frees the record of a job that is not busy, and removes its result from disk, unless it is only
- * forgotten; other rows stay, and guard the ids of their jobs. As struct job_table.free_record. */
+/* Implements struct job_table.free_record. Frees the record of a job that is not busy, and removes
+ * its result from disk, unless only memory is short (job.forgotten). Other rows stay, and keep
+ * other jobs from taking their ids. */
 void durable_job_free(struct job *job);
 
-/* The store_task.apply of a durable job (durable-job-write.c): writes what is `given`. The outcome
- * of a job does not change once its end is noted. */
+/* The store_task.apply of a durable job (durable-job-write.c): writes what is `given`. */
 int durable_write(struct store_task *task, struct database *database);

@@ -31,16 +31,16 @@ void ended_attempts_remove(struct ended_attempts *attempts, struct kept_attempt 
 bool ended_attempts_has(const struct ended_attempts *attempts, int64_t number);
 /* Returns such an entry, which becomes the caller's, or NULL. */
 struct kept_attempt *ended_attempts_take(struct ended_attempts *attempts, int64_t number);
-/* Merges all entries of `number` (and `mine`, which the caller owns; NULL = none) into that of the
- * last attempt before `before`, and returns it: the caller owns it. Frees the others. Entries of
- * attempts from `before` on did not end and are dropped. Returns NULL if none remains. A crash
- * before the next commit loses nothing. */
+/* Merges all entries of `number`, and `mine` (NULL = none), into that of the last attempt before
+ * `before`. Returns that entry, which the caller owns, and frees the others. Drops entries of
+ * attempts from `before` on, which did not end. Returns NULL if none remains. A crash before the
+ * next commit loses nothing. */
 struct kept_attempt *ended_attempts_join(struct ended_attempts *attempts, int64_t number,
                                          struct kept_attempt *mine, uint32_t before);
 /* Adds an entry, as if the last supervisor had. Best effort. */
 void ended_attempts_leave(struct ended_attempts *attempts, int64_t number, uint32_t attempt,
                           uint32_t n_failed);
-/* Takes it back. */
+/* Undoes ended_attempts_take(). */
 void ended_attempts_put_back(struct ended_attempts *attempts, struct kept_attempt *entry);
 /* All rows have been read: forgets the entries that were not taken. */
 void ended_attempts_settle(struct ended_attempts *attempts);

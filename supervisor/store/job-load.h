@@ -47,7 +47,7 @@ struct job_load {
     enum job_load_kind kind;
     struct protocol_id id;
     int64_t after, after_key; /* the next rows follow these: as of job_rows_scan_ends() */
-    bool more;                /* the next rows may not have been all */
+    bool more;                /* further rows may follow */
     size_t n_read;            /* the first `n_read` rows were looked up */
     uint64_t bytes;           /* of their payloads */
     /* The payload of the first row, while its pieces are read. NULL = no pieces are being read.

@@ -299,7 +299,7 @@ int job_rows_remove(struct database *database, unsigned tables, int64_t number)
     return r;
 }
 
-void job_row_mend(struct job_row *row)
+void job_row_sanitize(struct job_row *row)
 {
     static const struct job_options none = JOB_OPTIONS_DEFAULT;
 
@@ -375,7 +375,7 @@ static int read_row(const struct database *database, sqlite3_stmt *statement, en
     if (table == ROWS_JOB)
         count_unclean(row, database->unclean - (uint32_t)sqlite3_column_int64(statement, at++));
     if (table != ROWS_ENDED)
-        job_row_mend(row);
+        job_row_sanitize(row);
     else if (row->cause > PROTOCOL_CAUSE_DEPENDENCY)
         row->cause = PROTOCOL_CAUSE_NONE;
     return at;

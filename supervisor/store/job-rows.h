@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * The rows of durable jobs, in three tables: "job" has those that have not ended, with everything
- * that a new supervisor needs to continue with them; "ended" has kept results, and "dead" dead
- * letters: they are written in the transaction that removes the row of "job", or later. All calls
- * run in the storage thread, within a transaction of the caller's. Updates
- * and removals are idempotent: after a failure it is unknown whether a transaction is on disk, and
- * its tasks are applied again, except additions.
+ * The rows of durable jobs, in three tables. "job" has jobs that have not ended, with everything
+ * that a new supervisor needs to continue with them. "ended" has kept results, and "dead" has dead
+ * letters, which are written in the transaction that removes the row of "job", or later. All calls
+ * run in the storage thread, within a transaction of the caller's. Updates and removals are
+ * idempotent: after a failure it is unknown whether a transaction is on disk, so its tasks are
+ * applied again, except additions.
  *
  * There is no index for the order in which jobs wait: it would cost as much as the rows. The
  * supervisor keeps the numbers of the jobs in their order, and learns them at its start from
@@ -50,10 +50,10 @@ enum batch_state {
 /*
  * All pointers are borrowed. Texts are not terminated.
  *
- * Rows are written some time after an attempt has begun. If everything dies before, no record of
- * the attempt exists: so when a row is read, its attempt is raised by the number of runs of trouped
- * that have ended so since it was written. No run may begin more than one attempt of which the row
- * does not know: job_row_allows().
+ * Rows are written some time after an attempt has begun. If trouped and its keeper die before that,
+ * no record of the attempt exists. So when a row is read, its attempt is raised by the number of
+ * runs of trouped that have ended without a stop since the row was written. No run may begin more
+ * than one attempt of which the row does not know: job_row_allows().
  */
 struct job_row {
     JOB_FACTS_MEMBERS
@@ -100,8 +100,8 @@ enum {
     JOB_ROWS_E_MISSING, /* there is no such row */
 };
 
-/* Returns the last attempt that may begin before the row is written again. A job that may have
- * ended runs before is not tried without its row. */
+/* Returns the last attempt that may begin before the row is written again. If an attempt of the job
+ * may have ended a run of trouped, no further one begins before that. */
 uint32_t job_row_allows(const struct job_row *row);
 
 /* Whether another row has the name of this one, which is to be added. Returns 0, JOB_ROWS_E_EXISTS
@@ -116,9 +116,7 @@ int job_rows_add(struct database *database, const struct job_row *row);
  * yet. Returns 0 or -errno. */
 int job_rows_update(struct database *database, const struct job_row *row);
 
-/* Writes the checkpoint of a job whose row has its size; one of size 0 is none. Returns 0 or
- * -errno.
- */
+/* Writes the checkpoint of a job whose row has its size; 0 = removes it. Returns 0 or -errno. */
 int job_rows_put_checkpoint(struct database *database, int64_t number, const void *bytes,
                             size_t size);
 
@@ -129,17 +127,17 @@ int job_rows_move(struct database *database, const struct job_row *row);
  * is no error. Returns 0 or -errno. */
 int job_rows_cancel(struct database *database, int64_t number);
 
-/* Adds a row to "ended" or "dead", or replaces it. Large bytes are in pieces already, unless the
- * row is to do without. Returns 0 or -errno. */
+/* Adds a row to "ended" or "dead", or replaces it. Large bytes have been written as pieces, unless
+ * the row is written without them. Returns 0 or -errno. */
 int job_rows_put(struct database *database, enum row_table table, const struct job_row *row);
 
 /* Removes the rows of this number from `tables`, bits of 1 << enum row_table, if they are there.
- * All of them are removed of a job that is not accepted: its payload may lack a row. Returns 0 or
- * -errno. */
+ * ROWS_ALL, for a job that is not accepted, also removes pieces of a payload without a row. Returns
+ * 0 or -errno. */
 int job_rows_remove(struct database *database, unsigned tables, int64_t number);
 #define ROWS_ALL ((1u << _ROWS_N_TABLES) - 1)
 
-/* With `tables` alone: removes how a job has ended for those that have waited for it. */
+/* As the only bit of `tables`: removes what job_rows_put_fate() has written. */
 #define ROWS_FATE (1u << 30)
 
 /* Keeps how a job has ended, for those that wait for it: `state` is enum job_state. Returns 0 or
@@ -173,8 +171,8 @@ int job_rows_scan(struct database *database, int64_t after, bool ended, unsigned
                   void *userdata);
 
 /* Reads at most `max` rows of "ended" in the order of their ends, or of "dead" in that of their
- * letters, that follow the row with this end or letter, `key`, and number (INT64_MIN, 0 = from the
- * first). Returns like job_rows_scan(). */
+ * letters. They follow the row with the end or letter `key` and this number; INT64_MIN, 0 = from
+ * the first. Returns like job_rows_scan(). */
 int job_rows_scan_ends(struct database *database, enum row_table table, int64_t key, int64_t number,
                        unsigned max, job_row_fn fn, void *userdata);
 
@@ -184,11 +182,12 @@ enum row_ties {
     ROWS_FATES, /* `state`: enum job_state */
     _ROWS_N_TIES,
 };
-/* Reads the numbers above `after`, and these. Returns like job_rows_scan(). */
+/* Reads only the numbers above `after`, and the member that `which` names. Returns like
+ * job_rows_scan(). */
 int job_rows_scan_ties(struct database *database, enum row_ties which, int64_t after, unsigned max,
                        job_row_fn fn, void *userdata);
 
 /* All of a row but the payload. */
 extern const struct record JOB_ROW_RECORD;
 /* Replaces values that are out of bounds: the file may be damaged. */
-void job_row_mend(struct job_row *row);
+void job_row_sanitize(struct job_row *row);

@@ -12,8 +12,8 @@ void job_to_row(struct job_row *row, const struct job *job, const char *group);
 /* Fills in what changes. */
 void job_progress_to_row(struct job_row *row, const struct job *job);
 
-/* Fills in the end of a job, with its result for a payload. `end`: how the job has ended, which its
- * state may not say yet. */
+/* Fills in the end of a job, and its result in place of the payload. `end`: how the job has ended,
+ * which its state may not say yet. */
 void job_end_to_row(struct job_row *row, const struct job *job, enum job_state end);
 
 /* A job in the file of an upgrade, with its payload or result. For a durable job, which
@@ -34,6 +34,6 @@ extern const struct record SAVED_JOB_RECORD;
 /* Whether the job has a checkpoint that its row in the database, if any, may lack. */
 bool job_lacks_checkpoint_on_disk(const struct job *job);
 
-/* Fills in all but the number. The row points to texts and bytes of the job. Returns 0, or -ENOMEM
- * for a job that is not durable: what it waits for is missing. */
+/* Fills in all but the number. The row points to texts and bytes of the job. Returns 0; or -ENOMEM,
+ * only for a job that is not durable: the row lacks what the job waits for. */
 int saved_job_fill(struct saved_job *saved, const struct job *job, const char *group);

@@ -21,7 +21,7 @@ void names_on_disk_deinit(struct names_on_disk *names);
 
 /* The job with this number leaves memory. Idempotent. Without memory, its name is not guarded. */
 void names_on_disk_add(struct names_on_disk *names, const void *name, size_t size, int64_t number);
-/* It comes into memory. Idempotent. */
+/* The job comes into memory. Idempotent. */
 void names_on_disk_remove(struct names_on_disk *names, const void *name, size_t size,
                           int64_t number);
 

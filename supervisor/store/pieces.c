@@ -50,7 +50,7 @@ uint64_t pieces_left(struct database *database, int64_t number, enum piece_kind 
     return payload->size > n * PIECE_SIZE ? payload->size - n * PIECE_SIZE : 0;
 }
 
-/* Notes in which run the pieces are written; run 0 has ended. */
+/* Notes in which run the pieces are written. Those of run 0 are to be removed. */
 static int note_unused(struct database *database, int64_t number, enum piece_kind kind,
                        uint64_t run)
 {
@@ -93,7 +93,7 @@ static int write_piece(struct database *database, int64_t number, enum piece_kin
     return database_step(database, statement);
 }
 
-/* Whether pieces of an earlier run are still to be removed: they may be those of another result. */
+/* Whether pieces with this number are still to be removed: they may be those of another result. */
 static bool awaits_sweep(struct database *database, int64_t number, enum piece_kind kind)
 {
     static const char sql[] = "SELECT run FROM unused WHERE number = ?1 AND kind = ?2";

@@ -3,10 +3,9 @@
 
 /*
  * Payloads and results that are not in their rows: large ones, which a change of the row would
- * write again, and those in files, because reading a file may fail. The row has only their size. A
- * piece and a row that needs no other piece are written in one transaction. More pieces are written
- * one after the other in several transactions, so that no other change waits for all of them; the
- * last one is written with the row.
+ * write again, and those in files, because reading a file may fail. The row has only their size.
+ * Pieces are written one after the other, a few in each transaction, so that no other change waits
+ * for all of them. The last one is written together with the row.
  *
  * The table "unused" names the pieces that belong to no row: those being written, and those to be
  * removed. Removal takes a few pieces at a time. All calls run in the storage thread, within a
@@ -27,7 +26,7 @@ enum piece_kind {
     PIECES_RESULT,
 };
 
-/* `fd`: of a payload that is in a file; -1 = it is not. */
+/* `fd`: the file that the payload is in; -1 = none. */
 static inline bool in_pieces(uint64_t size, int fd)
 {
     return size > BYTES_IN_ROW_MAX || fd >= 0;
@@ -42,8 +41,8 @@ enum {
 /*
  * Writes the next piece of a payload, unless this transaction has written enough. Returns 0 once
  * all pieces have been written, or if the row itself takes the bytes: the row is to be written in
- * this transaction. Otherwise PIECES_E_MORE, -ENOMEM or the -errno of reading the file, then the
- * transaction can continue, or an error of the database.
+ * this transaction. Returns PIECES_E_MORE if pieces are left. After -ENOMEM or the -errno of
+ * reading the file, the transaction can continue; after an error of the database it cannot.
  */
 int pieces_write(struct database *database, int64_t number, enum piece_kind kind,
                  const struct payload *payload);
@@ -64,9 +63,9 @@ int pieces_abandon(struct database *database, int64_t number);
  * there are none, PIECES_E_MORE or -errno. */
 int pieces_sweep(struct database *database);
 
-/* Needs no transaction. Reads at most `max` pieces of a row to their places in `bytes`, from
- * `*done` on, which it increases; call it again after PIECES_E_MORE. Returns 0 once all have been
- * read, PIECES_E_MORE, PIECES_E_MISSING or -errno. */
+/* Needs no transaction. Continues to read the pieces of a row into `bytes`: at most `max` of them.
+ * `*done`: how many bytes have been read; increased. Returns 0 once all have been read,
+ * PIECES_E_MORE, PIECES_E_MISSING or -errno. */
 int pieces_read(struct database *database, int64_t number, enum piece_kind kind, char *bytes,
                 uint64_t size, uint64_t *done, unsigned max);
 /* Refuses the database, because pieces of an existing row are missing. Returns -EUCLEAN. */

@@ -15,9 +15,9 @@ void removal_add(struct store *store, int64_t number, unsigned tables);
 /* Waits until everything that was added to the store is on disk. */
 struct removal_wait;
 
-/* Calls `done` later, with 0, or -errno if the store has failed; not at the end of the store.
- * `impatient`: also while it may work again. The caller owns the wait. Returns NULL without memory.
- */
+/* Calls `done` later with 0, or with -errno if the store has become unusable, or with `impatient`,
+ * if it has failed and may work again. Does not call it at the end of the store. The caller owns
+ * the wait. Returns NULL without memory. */
 struct removal_wait *removal_await(struct store *store, bool impatient,
                                    void (*done)(void *userdata, int result), void *userdata);
 /* Ends the wait; allowed in `done`. NULL allowed; returns NULL. */

@@ -14,10 +14,10 @@
 
 /* Times are seconds since 1970; 0 = none. */
 struct schedule_row {
-    int64_t reached; /* the last slot that is decided, or waits or is being fired */
-    int64_t seen;    /* slots until this one came while they could be fired */
-    int64_t waiting; /* waits for the end of a job */
-    int64_t firing;  /* its job was given to the group, which has not accepted it yet */
+    int64_t reached; /* the last slot that is decided, waits, or is being fired */
+    int64_t seen;    /* the last slot that came while slots could be fired */
+    int64_t waiting; /* the slot that waits for the end of a job */
+    int64_t firing;  /* the slot whose job the group has got, and not accepted yet */
     int64_t paused_at, resumed_at;
     int64_t ended_at;  /* when a job ended last */
     uint32_t failures; /* in a row */

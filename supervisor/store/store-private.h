@@ -24,7 +24,7 @@ struct store_report {
 struct store_worker {
     struct database database;
     struct list tasks;   /* taken, and not finished */
-    struct list begun;   /* likewise: STORE_E_MORE */
+    struct list begun;   /* likewise, after STORE_E_MORE */
     unsigned n_left;     /* how many tasks this transaction still takes */
     bool sweeps;         /* there may be pieces to remove */
     int pages_copied;    /* in the log, at the last checkpoint */
@@ -32,7 +32,7 @@ struct store_worker {
     usec_t locked_since; /* monotonic: another program holds the lock for writing; 0 = no */
     char reserve[PATH_MAX + 16];
     bool reserved;      /* the reserve is there */
-    bool rests;         /* nothing but changes, as of the last take() */
+    bool rests;         /* does nothing but write changes, as of the last take() */
     usec_t measured_at; /* monotonic: when the sizes in the statistics were read */
 };
 
@@ -74,9 +74,9 @@ struct store {
     struct list finished;
     struct store_report report;
     struct store_stats stats; /* without `n_waiting` */
-    bool resting, stopping;   /* the loop wants it */
+    bool resting, stopping;   /* the loop wants the thread to rest, or to end */
     enum store_end end;       /* set before `stopping` */
-    bool rests, ended;        /* the thread does, or has */
+    bool rests, ended;        /* the thread rests, or has ended */
 
     /* Since when the thread opens the database, writes a transaction, or copies the log; 0 = it
      * does not. note_writing() of the thread stores, writing_since() of the loop loads. */
@@ -87,8 +87,8 @@ struct store {
 
 /* ---- store-stats.c ---- */
 
-/* For the thread: after a commit that took so long, and at times for the sizes of the files; they
- * are read once in a while, or `now`. */
+/* Both are called by the thread. store_note_commit() counts a commit, and how long it took.
+ * store_measure() reads the sizes of the files, if that was long ago, or if `now`. */
 void store_note_commit(struct store *store, usec_t took);
 void store_measure(struct store *store, bool now);
 

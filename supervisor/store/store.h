@@ -7,10 +7,9 @@
  * after the commit: what arrives during a commit is the next transaction.
  *
  * The queue to the thread has no bound of its own, and adding to it never fails: an end must not be
- * refused. A task is embedded in what it concerns, and a job has one, into which all of its changes
- * are merged; the removal of a kept result or a dead letter is one more. So what is in memory
- * bounds the queue: QueueMax=, ResultsMax= and the like bound that. A query is cancelled with its
- * client.
+ * refused. A task is embedded in what it concerns. A job has one task, into which all of its
+ * changes are merged, and at most another one for the removal of its result or dead letter. So
+ * QueueMax=, ResultsMax= and the like also bound the queue. A query is cancelled with its client.
  */
 
 #include "shared/base/clock.h"
@@ -28,14 +27,14 @@ struct saved_reader;
 struct saver;
 struct store;
 
-/* A file that keeps disk space free for the ends of jobs. It is given up when the disk is full:
- * half of it for the ends, half for what the log has not brought into the database yet. */
+/* The size of a file that keeps disk space free. It is removed when the disk is full: half of the
+ * space is for the ends of jobs, half for copying the log into the database. */
 #define RESERVE_SIZE (16 << 20)
 
 enum store_urgency {
     STORE_AT_ONCE,
-    STORE_HELD, /* for STORE_HOLD, whatever else is written: it is likely to be taken back */
-    STORE_LAZY, /* until something else is written, or for STORE_LAZY_MAX */
+    STORE_HELD, /* after STORE_HOLD, whatever else is written: it is likely to be taken back */
+    STORE_LAZY, /* when something else is written, or after STORE_LAZY_MAX */
 };
 #define STORE_HOLD     200 /* microseconds: about one sync of a fast disk */
 #define STORE_LAZY_MAX (20 * USEC_PER_MSEC)
@@ -60,9 +59,9 @@ struct store_task {
      * One that takes long returns STORE_E_MORE from apply(). store_free() ends it with -ECANCELED.
      */
     bool query;
-    bool impatient; /* ends with -EIO when the store has failed, instead of waiting: changes nothing
-                     */
-    /* How long it may wait before it is handed to the thread. */
+    bool impatient; /* a task that changes nothing: ends with -EIO when the store has failed,
+                       instead of waiting */
+    /* When it is handed to the thread. */
     enum store_urgency urgency;
     usec_t held_until; /* private to the store */
     /* Runs in the thread, within a transaction unless it is a query; touches only the task and what
@@ -126,16 +125,16 @@ enum store_end {
 void store_end(struct store *store, enum store_end how);
 bool store_has_ended(const struct store *store);
 
-/* Has the thread finish what it was handed, and then rest, while the loop continues: the process is
- * about to end, and its end would wait for a thread that waits for the disk. Tasks that are added
- * later, and queries, wait for store_resume(); store_work() and store_end() write tasks, without
- * other work on the database. */
+/* Has the thread finish what it was handed, and then rest, while the loop continues. Call it before
+ * the process ends: a process cannot end while one of its threads waits for the disk. Tasks that
+ * are added later, and queries, wait for store_resume(); store_work() and store_end() write tasks,
+ * without other work on the database. */
 void store_rest(struct store *store);
 void store_resume(struct store *store);
 bool store_rests(const struct store *store);
 
-/* Ends what the loop does for it, but not the thread, which hangs: it and its memory stay. For the
- * end of the process. */
+/* The thread hangs, and the process is about to end: the loop forgets the store. The thread and its
+ * memory stay. */
 void store_abandon(struct store *store);
 
 /* Without the loop: hands all tasks to the thread, waits for at most `timeout` until it has
@@ -158,12 +157,11 @@ struct store_stats {
 };
 struct store_stats store_stats(struct store *store);
 
-/* The kind of the row with which an upgrade hands over what of that the next supervisor continues
- * with. */
+/* The kind of the row with which an upgrade hands over these counts. */
 #define STORE_TALLY_ROW "store-tally"
 extern const struct record STORE_STATS_RECORD;
-/* Saves and restores that row. Without a store (NULL) nothing is saved or restored. Returns 0 or
- * -EBADMSG: the row is damaged. */
+/* Save and restore that row; `store` NULL = do nothing. Return 0, or -EBADMSG: the row is damaged.
+ */
 void store_tally_save(struct store *store, struct saver *saver);
 int store_tally_restore_row(struct store *store, struct saved_reader *row);
 
@@ -174,9 +172,9 @@ const char *store_state_to_string(enum store_state state);
  * turn. */
 const char *store_problem(const struct store *store);
 
-/* Whether the thread waits for the disk now: it opens the database, or writes to it. */
+/* Whether the thread opens the database or writes to it now. */
 bool store_is_writing(const struct store *store);
-/* Whether that has taken seconds: the disk hangs, or another program locks the database. */
+/* Whether it has done so for seconds: the disk hangs, or another program locks the database. */
 bool store_is_slow(const struct store *store);
 /* The texts for a slow store, and for one in the state STORE_OPENING. */
 #define STORE_SLOW_TEXT    "the disk does not answer, or another program locks the database"

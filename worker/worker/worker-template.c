@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* With which glibc registers its area for restartable sequences. */
+/* The smallest size with which glibc registers its area for restartable sequences. */
 #define RSEQ_SIZE_MIN 32u
 
 /* The names of variables that workers do not have. */
@@ -109,7 +109,7 @@ static bool check_threads(char *reason)
     return status.st_nlink <= 3;
 }
 
-/* They would end with the first worker. */
+/* Other children would end with the first worker. */
 static bool check_children(char *reason)
 {
     siginfo_t info;
@@ -122,8 +122,9 @@ static bool check_children(char *reason)
 
 /* ---- the new process ---- */
 
-/* Without a session of its own, the worker leads a process group, like one that was executed. Until
- * the keeper knew it, it would have been taken for an orphan. */
+/* Gives the worker a session, if the template has one, or a process group, like a worker that was
+ * executed. Call it once the keeper knows the worker: before that, the keeper would take the leader
+ * of a session or group for an orphan. */
 static void leave_template(pid_t template)
 {
     if (getsid(0) == template)
@@ -132,7 +133,7 @@ static void leave_template(pid_t template)
         (void)setpgid(0, 0);
 }
 
-/* The kernel drops the registration with vfork(), but the C library believes in it. */
+/* The kernel drops the registration with vfork(), and the C library does not know that. */
 static void register_rseq(void)
 {
     unsigned size = RSEQ_SIZE_MIN;
@@ -180,8 +181,8 @@ static int set_variables(const struct request *request)
     return 0;
 }
 
-/* Waits until the keeper has taken the process. Its parent is that only once the process between
- * has ended, which closes `ended`. */
+/* Waits until the keeper has taken the process. The keeper is its parent only after the end of the
+ * process between them, which closes `ended`. */
 static int pass_gate(int gate, int ended)
 {
     char byte = 0;

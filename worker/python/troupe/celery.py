@@ -35,9 +35,9 @@ from troupe.executor.starts import Starts
 from troupe.executor.tasks import PROTOCOL, TaskTimeout, WorkerDied, dumps
 
 LOGGER = get_logger(__name__)
-BEGUN, SOFT = 0, 1  # what a worker tells about its task
-WORD = struct.Struct("=iqid")  # that, the task's number, the pid, and the time or the soft time limit
-LOOK_SEC = 0.01  # between looks at what has begun, or for room in the ring; so the start of a short task wakes nobody
+BEGUN, SOFT = 0, 1  # what a worker reports: its task has begun, or has reached its soft time limit
+WORD = struct.Struct("=iqid")  # one of these, the task's number, the pid, and the time or the soft time limit
+LOOK_SEC = 0.01  # between looks for tasks that have begun, or for room in the ring: the start of a short task wakes nobody
 SHORT_SEC = 0.02  # after a task that took less than this, each worker's next task is sent ahead
 STUCK_SEC = 0.05  # until tasks that were sent ahead are taken back when none ends
 EX_FAILURE = 1  # Celery's exit status
@@ -48,9 +48,9 @@ initialize: Callable[[], None] | None = None
 
 
 def name_of(app: Any) -> str | None:
-    """Where the application is defined, for workers, which import it; None if that is nowhere."""
+    """Returns where workers can import the application from, or None."""
     for module in list(sys.modules.values()):
-        if getattr(module, "__name__", "celery").partition(".")[0] == "celery":  # which knows the current one
+        if getattr(module, "__name__", "celery").partition(".")[0] == "celery":  # it refers to the current application
             continue
         for name, value in list(getattr(module, "__dict__", {}).items()):
             if value is app and name.isidentifier():
@@ -59,14 +59,14 @@ def name_of(app: Any) -> str | None:
 
 
 def begin(app: Any, hostname: str) -> None:
-    """Makes a worker what a process of Celery's own pool is that was not forked from the program."""
+    """Prepares a worker like Celery's own pool prepares a process that is not a fork of the program."""
     os.environ["FORKED_BY_MULTIPROCESSING"] = "1"
     process_initializer(app, hostname)
     del os.environ["FORKED_BY_MULTIPROCESSING"]
 
 
 def enter(connection: Connection, name: str | None, app: Any, hostname: str, path: list[str]) -> None:
-    """Loads the application, in a worker or its template. What opens connections waits for the worker's first task."""
+    """Loads the application, in a worker or its template. begin(), which may open connections, runs before the first task."""
     global begun, initialize  # pylint: disable=global-statement
     begun = connection
     sys.path[:0] = [directory for directory in path if directory not in sys.path]
@@ -77,7 +77,7 @@ def enter(connection: Connection, name: str | None, app: Any, hostname: str, pat
 
 
 def tell(what: int, number: int, value: float) -> None:
-    """Writes it in one piece, even if the process is being killed."""
+    """Reports to the pool, in one write: a kill cannot leave half of a report."""
     os.write(begun.fileno(), WORD.pack(what, number, os.getpid(), value))
 
 
@@ -166,13 +166,13 @@ class Descriptors:
 
 
 class Pool(BasePool):  # type: ignore[misc]
-    """A pool of Celery whose processes are supervised: one that dies, hangs or grows takes nothing else with it.
+    """A pool of Celery whose processes are supervised: one that dies, hangs or grows does not harm other tasks.
 
     Concurrency, time limits, revoke with terminate, maxtasksperchild, autoscale, acks_late and remote control work as with prefork.
     max_memory_per_child limits how much a process grows. A task whose process dies fails with WorkerLostError and the cause.
 
-    Celery's event loop waits for the tasks' ends, so they wake no thread but its own. With a broker that has no event loop,
-    a thread of the pool does that."""
+    Celery's event loop waits for the ends of tasks, so no other thread is woken. If the broker has no event loop, a thread
+    of the pool waits."""
     uses_semaphore = True
 
     def on_start(self) -> None:
@@ -192,9 +192,9 @@ class Pool(BasePool):  # type: ignore[misc]
         self._tasks: dict[int, Task] = {}
         self._waiting: collections.deque[int] = collections.deque()
         self._sent: dict[int, Task] = {}
-        self._short = True  # the last task was
+        self._short = True  # the last task took less than SHORT_SEC
         self._stuck_at = 0.0  # when to take back tasks that were sent ahead; 0: there are none
-        self._looks = False  # the loop will look after LOOK_SEC
+        self._looks = False  # the loop is to look after LOOK_SEC
         self._forgotten: set[int] = set()  # taken back, to be redelivered by the broker
         self._arrived: collections.deque[Result] = collections.deque()
         self._taking = self._broken = self._closing = False
@@ -219,7 +219,7 @@ class Pool(BasePool):  # type: ignore[misc]
             self._loop.remove_reader(fd)
 
     def register_with_event_loop(self, loop: Any) -> None:
-        """All callbacks are then called by the loop, as Celery's connections belong to its thread."""
+        """From now on the loop calls all callbacks, as Celery's connections belong to its thread."""
         if self._thread is None:
             self._loop = loop
             for fd in self._fds:
@@ -252,8 +252,8 @@ class Pool(BasePool):  # type: ignore[misc]
         return task
 
     def _send(self) -> None:
-        """Sends one waiting task to each worker, and ahead of that another one, as long as tasks are short: then no worker
-        waits for this process, and no task waits where Celery can no longer revoke it."""
+        """Sends one waiting task to each worker. As long as tasks are short, sends each worker another one ahead, so that no
+        worker waits for this process. Celery cannot revoke a task that was sent ahead, so long tasks are not."""
         n_sent = len(self._sent)
         while self._waiting and len(self._sent) < (2 * self.limit if self._short else self.limit) and not self._broken:
             number = self._waiting[0]
@@ -288,20 +288,20 @@ class Pool(BasePool):  # type: ignore[misc]
         self._take()
 
     def _take_back(self, n: int) -> None:
-        """Takes back at most n tasks that no worker has, as they may have to wait for long: the last first, so that none
-        begins before an earlier one."""
+        """Takes back at most n tasks that no worker has begun, as they may have to wait for long: the last first, so that
+        none begins before an earlier one."""
         self._stuck_at, self._short = 0, False
         for number in [number for number, task in self._sent.items() if task.pid is None][::-1][:max(n, 0)]:
-            with contextlib.suppress(OSError):  # it waits where it is
+            with contextlib.suppress(OSError):  # then it stays sent
                 self._client.withdraw(self._prefix + str(number))
 
     def _hold(self) -> None:
-        """Called before a process is killed: tasks that were sent ahead may have been revoked since, and would begin."""
+        """Called before a process is killed: otherwise a task that was sent ahead would begin, even if it was revoked since."""
         with self._lock:
             self._take_back(len(self._sent))
 
     def flush(self) -> None:
-        """The connection to the broker is closed: it delivers again what has not begun."""
+        """The connection to the broker is closed: drops the tasks that have not begun, as the broker delivers them again."""
         with self._lock:
             self._forgotten.update(number for number, task in self._sent.items() if task.pid is None)
             self._take_back(len(self._sent))
@@ -309,7 +309,7 @@ class Pool(BasePool):  # type: ignore[misc]
                 self._drop(self._waiting.popleft())
 
     def _take(self, *_: Any) -> None:
-        """Takes what has happened, and sees that the descriptors tell what happens next."""
+        """Handles what the descriptors report, until the next event makes one of them readable."""
         with self._lock:
             if self._taking or self._broken:
                 return
