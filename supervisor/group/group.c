@@ -157,6 +157,7 @@ struct group *group_free(struct group *group)
         actor_end(group->actor, "the group is gone");
     output_log_deinit(&group->pools.output);
     kept_results_deinit(&group->results);
+    job_streams_deinit(&group->streams);
     cell_table_deinit(&group->cells);
     group_fault_end(group);
     kept_state_free(&group->context->pools->process->kept, group->kept);

@@ -5,6 +5,7 @@
 #include "supervisor/job/job.h"
 #include "supervisor/succession/record.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,25 +14,50 @@
 
 void job_streams_init(struct job_streams *set)
 {
-    *set = (struct job_streams){0};
-    list_init(&set->all);
+    shares_init(&set->shares);
+}
+
+void job_streams_deinit(struct job_streams *set)
+{
+    shares_deinit(&set->shares);
+}
+
+static struct share *share_of(struct job_streams *set, const struct job *job)
+{
+    char uid[12];
+    const int size = snprintf(uid, sizeof(uid), "%u", (unsigned)job->submitter_uid);
+
+    return share_get(&set->shares, uid, (size_t)size);
+}
+
+/* Returns false when out of memory. */
+static bool join(const struct job *job, struct job_stream *stream, struct job_streams *set)
+{
+    stream->share = share_of(set, job);
+    if (!stream->share)
+        return false;
+    share_add(stream->share, 0, stream->bytes);
+    if (!list_empty(&stream->items))
+        list_push_back(&stream->share->entries[0], &stream->link);
+    return true;
 }
 
 struct job_stream *job_stream_of(struct job *job, struct job_streams *set)
 {
     struct job_stream *stream = job_own_stream(job);
 
-    if (stream || fault_inject("job-stream") < 0)
-        return stream;
-    stream = job_make_rare(job) == 0 ? calloc(1, sizeof(*stream)) : NULL;
+    if (stream)
+        return stream->share || join(job, stream, set) ? stream : NULL;
+    if (fault_inject("job-stream") < 0 || job_make_rare(job) < 0)
+        return NULL;
+    stream = calloc(1, sizeof(*stream));
     if (!stream)
         return NULL;
-    stream->set = set;
     list_init(&stream->items);
     list_init(&stream->readers);
     list_init(&stream->link);
     job->rare->stream = stream;
-    return stream;
+    return join(job, stream, set) ? stream : NULL;
 }
 
 static size_t size_of(const struct job_item *item)
@@ -45,18 +71,18 @@ static void drop_oldest(struct job_stream *stream)
 
     list_unlink(&item->link);
     stream->bytes -= size_of(item);
-    if (stream->set)
-        stream->set->bytes -= size_of(item);
+    if (stream->share)
+        share_sub(stream->share, 0, size_of(item));
     stream->dropped++;
     free(item);
     if (list_empty(&stream->items))
         list_unlink(&stream->link);
 }
 
-static void make_room(struct job_streams *set)
+static void make_room(struct shares *shares)
 {
-    while (set->bytes > JOB_STREAMS_MAX)
-        drop_oldest(stream_of(list_first(&set->all)));
+    while (shares->used[0] > JOB_STREAMS_MAX)
+        drop_oldest(stream_of(list_first(&share_victim(shares, 0)->entries[0])));
 }
 
 static void tell_readers(const struct job_stream *stream)
@@ -86,12 +112,12 @@ int job_stream_add(struct job *job, struct job_streams *set, usec_t at, const vo
     memcpy(item->bytes, data, size);
     list_push_back(&stream->items, &item->link);
     stream->bytes += size_of(item);
-    stream->set->bytes += size_of(item);
+    share_add(stream->share, 0, size_of(item));
     list_unlink(&stream->link);
-    list_push_back(&stream->set->all, &stream->link);
+    list_push_back(&stream->share->entries[0], &stream->link);
     while (stream->bytes > JOB_STREAM_MAX)
         drop_oldest(stream);
-    make_room(stream->set);
+    make_room(stream->share->shares);
     tell_readers(stream);
     return 0;
 }
@@ -123,26 +149,20 @@ void job_stream_move(struct job *job, struct job_streams *set)
 
     if (!stream)
         return;
-    stream->set->bytes -= stream->bytes;
-    stream->set = set;
-    set->bytes += stream->bytes;
-    if (!list_empty(&stream->items)) {
-        list_unlink(&stream->link);
-        list_push_back(&set->all, &stream->link);
-    }
-    make_room(set);
+    job_stream_leave(job);
+    if (join(job, stream, set))
+        make_room(&set->shares);
 }
 
 void job_stream_leave(struct job *job)
 {
     struct job_stream *stream = job_own_stream(job);
 
-    if (!stream)
+    if (!stream || !stream->share)
         return;
-    if (stream->set)
-        stream->set->bytes -= stream->bytes;
-    stream->set = NULL;
+    share_sub(stream->share, 0, stream->bytes);
     list_unlink(&stream->link);
+    stream->share = share_unref(stream->share);
 }
 
 void job_stream_free(struct job *job)
@@ -153,6 +173,7 @@ void job_stream_free(struct job *job)
         return;
     while (!list_empty(&stream->items))
         drop_oldest(stream);
+    (void)share_unref(stream->share);
     free(stream);
     job->rare->stream = NULL;
 }

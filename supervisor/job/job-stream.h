@@ -2,10 +2,12 @@
 #pragma once
 
 /* A stream holds the items that a job emits while it runs, for clients that watch the job. Its size
- * is bounded: the oldest items are dropped first. */
+ * is bounded: the oldest items are dropped first. Each submitter has a share of the group's bytes:
+ * a flood of one user displaces only items of its own jobs. */
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"
+#include "shared/base/share.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,20 +26,25 @@ struct job_item {
 };
 
 struct job_stream {
-    struct job_streams *set; /* NULL = none any more */
-    struct list link;        /* in the set, while it has items */
-    struct list items;       /* struct job_item.link, oldest first */
-    struct list readers;     /* struct job_reader.link */
+    struct share *share; /* of its submitter in the set; NULL = in none any more */
+    struct list link;    /* in the share's entries[0], while it has items */
+    struct list items;   /* struct job_item.link, oldest first */
+    struct list readers; /* struct job_reader.link */
     size_t bytes;
     usec_t last; /* of the newest item so far; 0 = none */
     uint64_t dropped;
 };
 
-/* The streams of a group. Those that have been written least recently lose items first. */
+/* The streams of a group. Of the submitter with the most, those that have been written least
+ * recently lose items first. */
 struct job_streams {
-    struct list all; /* struct job_stream.link, the one written last at the end */
-    uint64_t bytes;
+    struct shares shares;
 };
+
+static inline uint64_t job_streams_bytes(const struct job_streams *set)
+{
+    return set->shares.used[0];
+}
 
 /* Told of new items. Belongs to its owner, who unlinks it before the job ends. */
 struct job_reader {
@@ -46,6 +53,8 @@ struct job_reader {
 };
 
 void job_streams_init(struct job_streams *set);
+/* No live job and no kept result is left. */
+void job_streams_deinit(struct job_streams *set);
 
 /* Returns the job's stream, which is made if there is none; NULL = out of memory. */
 struct job_stream *job_stream_of(struct job *job, struct job_streams *set);
@@ -59,7 +68,7 @@ const struct job_item *job_stream_after(const struct job *job, usec_t after);
 /* Returns the item after that one; NULL = none. */
 const struct job_item *job_stream_next(const struct job *job, const struct job_item *item);
 
-/* The job belongs to another group now. */
+/* The job belongs to another group now. Without memory, that happens with its next item. */
 void job_stream_move(struct job *job, struct job_streams *set);
 
 /* The job has no group any more: items are left only for clients that are still to be told of its

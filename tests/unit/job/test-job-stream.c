@@ -17,8 +17,9 @@ static void setup(void)
 static void teardown(void)
 {
     job_table_deinit(&table);
-    ck_assert_uint_eq(set.bytes + other.bytes, 0);
-    ck_assert(list_empty(&set.all));
+    ck_assert_uint_eq(job_streams_bytes(&set) + job_streams_bytes(&other), 0);
+    job_streams_deinit(&set);
+    job_streams_deinit(&other);
 }
 
 const struct suite suite = {.setup = setup, .teardown = teardown};
@@ -56,14 +57,13 @@ TEST(streams_without_items_are_not_looked_at_for_room)
     struct job *watched = new_job(), *job = new_job();
 
     ck_assert_ptr_nonnull(job_stream_of(watched, &set));
-    ck_assert(list_empty(&set.all));
+    ck_assert(!list_linked(&watched->rare->stream->link));
     emit(job, 1, 1);
     job_stream_move(watched, &other);
-    ck_assert(list_empty(&other.all));
+    ck_assert(!list_linked(&watched->rare->stream->link));
     job_stream_move(job, &other);
-    ck_assert(list_empty(&set.all) && !list_empty(&other.all));
     emit(watched, 1, 1);
-    ck_assert_ptr_eq(list_first(&other.all), &job->rare->stream->link);
+    ck_assert_ptr_eq(list_first(&job->rare->stream->share->entries[0]), &job->rare->stream->link);
 }
 
 TEST(the_jobs_that_have_emitted_nothing_for_the_longest_time_lose_items_first)
@@ -72,7 +72,7 @@ TEST(the_jobs_that_have_emitted_nothing_for_the_longest_time_lose_items_first)
 
     ck_assert_ptr_nonnull(job_stream_of(watched, &set)); /* without items */
     emit(old, 1, sizeof(data));
-    while (set.bytes + JOB_STREAM_MAX < JOB_STREAMS_MAX) {
+    while (job_streams_bytes(&set) + JOB_STREAM_MAX < JOB_STREAMS_MAX) {
         new = new_job();
         for (unsigned i = 0; i < JOB_STREAM_MAX / sizeof(data); i++)
             emit(new, i, sizeof(data));
@@ -85,7 +85,22 @@ TEST(the_jobs_that_have_emitted_nothing_for_the_longest_time_lose_items_first)
     ck_assert_uint_eq(old->rare->stream->dropped, 1);
     ck_assert_ptr_null(job_stream_after(old, 0));
     ck_assert_ptr_nonnull(job_stream_after(watched, 0));
-    ck_assert_uint_le(set.bytes, JOB_STREAMS_MAX);
+    ck_assert_uint_le(job_streams_bytes(&set), JOB_STREAMS_MAX);
+}
+
+TEST(a_submitter_displaces_only_items_of_its_own_jobs)
+{
+    struct job *job = new_job(), *others = NULL;
+
+    job->submitter_uid = 1;
+    emit(job, 1, sizeof(data));
+    for (unsigned n = 0; n < 2 * JOB_STREAMS_MAX / JOB_STREAM_MAX; n++) {
+        others = new_job();
+        others->submitter_uid = 2;
+        for (unsigned i = 0; i < JOB_STREAM_MAX / sizeof(data); i++)
+            emit(others, i, sizeof(data));
+    }
+    ck_assert_uint_eq(job->rare->stream->dropped, 0);
 }
 
 TEST(a_job_takes_its_items_to_another_group)
@@ -94,8 +109,8 @@ TEST(a_job_takes_its_items_to_another_group)
 
     emit(job, 1, 10);
     job_stream_move(job, &other);
-    ck_assert_uint_eq(set.bytes, 0);
-    ck_assert_uint_gt(other.bytes, 10);
+    ck_assert_uint_eq(job_streams_bytes(&set), 0);
+    ck_assert_uint_gt(job_streams_bytes(&other), 10);
     ck_assert_int_eq(job_stream_add(job, &set, 2, data, 1), 0);
-    ck_assert_uint_eq(set.bytes, 0);
+    ck_assert_uint_eq(job_streams_bytes(&set), 0);
 }
