@@ -5,8 +5,7 @@
 
 #include "shared/base/list.h"
 #include "supervisor/control/control-context.h"
-#include "supervisor/loop/loop.h"
-#include "supervisor/loop/timer.h"
+#include "supervisor/loop/listener.h"
 #include "supervisor/loop/work-queue.h"
 #include "supervisor/process/submit-socket.h"
 #include "supervisor/varlink/request.h"
@@ -24,11 +23,9 @@ struct client {
 
 struct control {
     struct control_context *context;
-    int fd;
-    struct loop_watch watch;
+    struct acceptor acceptor;
     struct work_queue work; /* requests, and replies in parts */
     struct accounts accounts;
-    struct timer accept_timer; /* armed while accepting is paused */
     struct list clients;
     unsigned n_clients, n_refused;
     char *path;     /* NULL = unknown */

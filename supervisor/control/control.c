@@ -8,7 +8,6 @@
 #include "supervisor/control/control-client.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/job/job.h"
-#include "supervisor/loop/listener.h"
 #include "supervisor/process/holding.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -25,17 +24,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define ACCEPTS_PER_TURN 16
 /* How long all clients together may take to read their last answers. Before a restart, everything
  * else waits for them. */
 #define DRAIN_RESTART (200 * USEC_PER_MSEC)
 #define DRAIN_STOP    (2 * USEC_PER_SEC)
-/* The pause in accepting when no descriptor or memory is left. */
-#define ACCEPT_PAUSE (100 * USEC_PER_MSEC)
 
 int control_fd(const struct control *control)
 {
-    return control->fd;
+    return control->acceptor.fd;
 }
 
 unsigned control_n_clients(const struct control *control)
@@ -50,42 +46,23 @@ void control_review_clients(struct control *control)
     }
 }
 
-static void on_accept_timer(struct timer *timer, usec_t now)
+static void on_paused(struct acceptor *acceptor, int error)
 {
-    struct control *control = list_entry(timer, struct control, accept_timer);
-
-    (void)now;
-    (void)loop_watch_events(control->context->loop, &control->watch, POLLIN);
-}
-
-/* Stops polling for a while: the socket stays ready, so each turn of the loop would try again. */
-static void pause_accepting(struct control *control, int error)
-{
-    struct loop *loop = control->context->loop;
+    const struct control *control = list_entry(acceptor, struct control, acceptor);
 
     limited_log_write(control->context->log, NULL, LOG_LEVEL_WARNING,
                       "cannot accept clients for now: %s", strerror(-error));
-    timer_arm(loop_timers(loop), &control->accept_timer, usec_add(loop_now(loop), ACCEPT_PAUSE));
-    (void)loop_watch_events(loop, &control->watch, 0);
 }
 
-static int accept_one(struct control *control)
+static int on_accepted(struct acceptor *acceptor, int fd)
 {
-    int fd, r;
+    struct control *control = list_entry(acceptor, struct control, acceptor);
+    int r = client_new(control, fd, NULL);
 
-    r = fault_inject("accept");
     if (r < 0)
-        return r;
-    fd = accept4(control->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    r = client_new(control, fd, NULL);
-    if (r == 0)
-        return 0;
-    limited_log_write(control->context->log, NULL, LOG_LEVEL_NOTICE, "a client is turned away: %s",
-                      strerror(-r));
-    listener_turn_away(control->context->loop, fd);
-    return 0;
+        limited_log_write(control->context->log, NULL, LOG_LEVEL_NOTICE,
+                          "a client is turned away: %s", strerror(-r));
+    return r;
 }
 
 static int accept_worker(void *userdata, struct submit_socket *socket, int fd)
@@ -98,24 +75,6 @@ static int accept_worker(void *userdata, struct submit_socket *socket, int fd)
                           "a worker of %s is turned away as a client: %s", socket->options.group,
                           strerror(-r));
     return r;
-}
-
-static void on_connection(void *userdata, uint32_t events)
-{
-    struct control *control = userdata;
-
-    (void)events;
-    for (unsigned i = 0; i < ACCEPTS_PER_TURN; i++) {
-        int r = accept_one(control);
-
-        if (r == -EAGAIN)
-            return;
-        if (r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -ENOBUFS) {
-            pause_accepting(control, r);
-            return;
-        }
-        /* Other errors concern one client, which is gone already. */
-    }
 }
 
 int control_new(struct control **ret, struct control_context *context, int listen_fd)
@@ -133,12 +92,12 @@ int control_new(struct control **ret, struct control_context *context, int liste
     for (struct request_interface *const *i = context->interfaces; *i; i++)
         interface_read(&(*i)->description, (*i)->text);
     control->context = context;
-    control->fd = listen_fd;
+    control->acceptor =
+        (struct acceptor){.loop = context->loop, .accepted = on_accepted, .paused = on_paused};
     list_init(&control->clients);
     work_queue_init(&control->work, context->loop);
     accounts_init(&control->accounts, &context->jobs->blobs);
-    timer_init(&control->accept_timer, on_accept_timer);
-    r = loop_watch_fd(context->loop, &control->watch, listen_fd, POLLIN, on_connection, control);
+    r = acceptor_start(&control->acceptor, listen_fd);
     if (r < 0) {
         free(control);
         return r;
@@ -198,25 +157,21 @@ static void remove_path(struct control *control)
 
 int control_replace(struct control *control, int listen_fd)
 {
-    loop_unwatch(control->context->loop, &control->watch);
-    timer_disarm(loop_timers(control->context->loop), &control->accept_timer);
+    acceptor_stop(&control->acceptor);
     if (control->owns_path) /* else the service manager still listens on it */
-        listener_end(control->fd);
-    close_fd(control->fd);
-    control->fd = listen_fd;
-    return loop_watch_fd(control->context->loop, &control->watch, listen_fd, POLLIN, on_connection,
-                         control);
+        listener_end(control->acceptor.fd);
+    close_fd(control->acceptor.fd);
+    return acceptor_start(&control->acceptor, listen_fd);
 }
 
 static void stop_accepting(struct control *control)
 {
-    loop_unwatch(control->context->loop, &control->watch);
-    timer_disarm(loop_timers(control->context->loop), &control->accept_timer);
+    acceptor_stop(&control->acceptor);
     /* Not a socket on which the service manager or the successor still listens. */
     if (control->path && control->owns_path)
-        listener_end(control->fd);
+        listener_end(control->acceptor.fd);
     remove_path(control);
-    control->fd = close_fd(control->fd);
+    control->acceptor.fd = close_fd(control->acceptor.fd);
     control->context->submits->accept = NULL;
 }
 

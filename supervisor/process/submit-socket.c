@@ -5,71 +5,23 @@
 #include "shared/base/fault.h"
 #include "shared/base/scm.h"
 #include "supervisor/loop/listener.h"
-#include "supervisor/loop/loop.h"
-#include "supervisor/loop/timer.h"
 #include "supervisor/process/holding.h"
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#define ACCEPTS_PER_TURN 4
-/* The pause in accepting when no descriptor or memory is left. */
-#define ACCEPT_PAUSE (100 * USEC_PER_MSEC)
-#define BACKLOG      64
+#define BACKLOG 64
 
-/* ---- connections ---- */
-
-static int accept_one(struct submit_socket *self)
+static int on_accepted(struct acceptor *acceptor, int fd)
 {
+    struct submit_socket *self = list_entry(acceptor, struct submit_socket, acceptor);
     const struct submit_server *server = self->options.server;
-    int fd = accept4(self->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), r;
 
-    if (fd < 0)
-        return -errno;
-    r = server->accept ? server->accept(server->userdata, self, fd) : -ECONNREFUSED;
-    if (r < 0)
-        listener_turn_away(self->options.loop, fd);
-    return r;
+    return server->accept ? server->accept(server->userdata, self, fd) : -ECONNREFUSED;
 }
-
-static void pause_accepting(struct submit_socket *self)
-{
-    struct loop *loop = self->options.loop;
-
-    timer_arm(loop_timers(loop), &self->pause, usec_add(loop_now(loop), ACCEPT_PAUSE));
-    (void)loop_watch_events(loop, &self->watch, 0);
-}
-
-static void on_pause_over(struct timer *timer, usec_t now)
-{
-    struct submit_socket *self = list_entry(timer, struct submit_socket, pause);
-
-    (void)now;
-    (void)loop_watch_events(self->options.loop, &self->watch, POLLIN);
-}
-
-static void on_connection(void *userdata, uint32_t events)
-{
-    struct submit_socket *self = userdata;
-
-    (void)events;
-    for (unsigned i = 0; i < ACCEPTS_PER_TURN; i++) {
-        int r = accept_one(self);
-
-        if (r == -EAGAIN)
-            return;
-        if (r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -ENOBUFS) {
-            pause_accepting(self);
-            return;
-        }
-    }
-}
-
-/* ---- the socket ---- */
 
 /* Takes over `fd`, also on error. */
 static int make(struct submit_socket **ret, const struct submit_socket_options *options, int fd)
@@ -82,10 +34,9 @@ static int make(struct submit_socket **ret, const struct submit_socket_options *
         return -ENOMEM;
     }
     self->options = *options;
-    self->fd = fd;
+    self->acceptor = (struct acceptor){.loop = options->loop, .accepted = on_accepted};
     list_init(&self->clients);
-    timer_init(&self->pause, on_pause_over);
-    r = loop_watch_fd(options->loop, &self->watch, fd, POLLIN, on_connection, self);
+    r = acceptor_start(&self->acceptor, fd);
     if (r < 0)
         (void)submit_socket_free(self);
     else
@@ -170,13 +121,12 @@ struct submit_socket *submit_socket_free(struct submit_socket *self)
 
         client->end(client);
     }
-    loop_unwatch(self->options.loop, &self->watch);
-    timer_disarm(loop_timers(self->options.loop), &self->pause);
+    acceptor_stop(&self->acceptor);
     /* The keeper and the worker may hold it for a little longer. */
-    listener_end(self->fd);
+    listener_end(self->acceptor.fd);
     holding_drop(&self->holding, self->options.spawner);
     spawner_forget(self->options.spawner, &self->keeper);
-    close_fd(self->fd);
+    close_fd(self->acceptor.fd);
     free(self);
     return NULL;
 }
@@ -194,7 +144,7 @@ int submit_socket_hold(struct submit_socket *self, const char *name)
                        &(struct holding_content){
                            .kind = HOLDING_SUBMITS,
                            .name = name,
-                           .fds = &self->fd,
+                           .fds = &self->acceptor.fd,
                            .n_fds = 1,
                        });
 }

@@ -10,6 +10,7 @@
  */
 
 #include "shared/base/list.h"
+#include "supervisor/loop/listener.h"
 #include "supervisor/process/holding.h"
 #include <stdbool.h>
 
@@ -23,8 +24,7 @@ struct submit_client {
 
 /* Who serves the connections. */
 struct submit_server {
-    /* Takes a connection over. Returns 0 or -errno: it is closed, and on -EMFILE, -ENFILE, -ENOMEM
-     * and -ENOBUFS the next ones wait for a moment. NULL = there is no control socket. */
+    /* Like acceptor.accepted. NULL = there is no control socket. */
     int (*accept)(void *userdata, struct submit_socket *socket, int fd);
     void *userdata;
 };
@@ -38,9 +38,7 @@ struct submit_socket_options {
 
 struct submit_socket {
     struct submit_socket_options options;
-    int fd;
-    struct loop_watch watch;
-    struct timer pause;
+    struct acceptor acceptor;
     struct list clients; /* struct submit_client.link */
     struct spawner_client keeper;
     struct holding holding;
