@@ -288,17 +288,22 @@ void database_end_run(struct database *database)
         database_rollback(database);
 }
 
-int database_open(struct database *database, const char *path, const char *vfs)
+/* Before the database is opened. */
+static int begin(struct database *database, const char *path)
 {
     int r;
 
     database->path = path;
-    database->vfs = vfs;
     database->problem[0] = '\0';
     database->error = 0;
     r = database_check_file(database);
-    if (r == 0)
-        r = enter_directory(database);
+    return r == 0 ? enter_directory(database) : r;
+}
+
+int database_open(struct database *database, const char *path, const char *vfs)
+{
+    int r = begin(database, path);
+
     if (r == 0)
         r = database_cut_log(database);
     if (r == 0)
@@ -350,14 +355,8 @@ static int touch(struct database *database)
 int database_open_format(struct database *database, const char *path,
                          const struct database_format *format)
 {
-    int r;
+    int r = begin(database, path);
 
-    database->path = path;
-    database->problem[0] = '\0';
-    database->error = 0;
-    r = database_check_file(database);
-    if (r == 0)
-        r = enter_directory(database);
     if (r == 0)
         r = touch(database);
     if (r == 0)

@@ -42,10 +42,9 @@ struct database {
     sqlite3_io_methods methods;            /* of its file: the VFS's own, except xShmMap */
     const sqlite3_io_methods *vfs_methods; /* the VFS's own */
     const char *path;
-    const char *vfs; /* NULL = the system's files */
-    int directory;   /* of its files; -1 = none */
-    int lock;        /* the locked file "troupe.db-lock"; -1 = none */
-    int index;       /* the file with the index of the log; -1 = not opened */
+    int directory; /* of its files; -1 = none */
+    int lock;      /* the locked file "troupe.db-lock"; -1 = none */
+    int index;     /* the file with the index of the log; -1 = not opened */
     struct database_query queries[DATABASE_QUERIES_MAX];
     size_t n_queries;
     bool bare;        /* the disk is full: ends are written without large bytes; set by the store */
