@@ -72,17 +72,34 @@ static PyGetSetDef ATTRIBUTES[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyObject *succeed(struct held *self, PyObject *args)
+/* Calls a function of the job with the bytes that are the only argument. */
+static PyObject *give(struct held *self, PyObject *args, const char *format,
+                      int (*fn)(struct troupe_job *job, const void *data, size_t size))
 {
     PyObject *result = NULL;
     Py_buffer data;
 
-    if (!PyArg_ParseTuple(args, "y*:succeed", &data))
+    if (!PyArg_ParseTuple(args, format, &data))
         return NULL;
     if (held_begin(self))
-        result = held_done(self, troupe_job_succeed(self->thing, data.buf, (size_t)data.len));
+        result = held_done(self, fn(self->thing, data.buf, (size_t)data.len));
     PyBuffer_Release(&data);
     return result;
+}
+
+static PyObject *succeed(struct held *self, PyObject *args)
+{
+    return give(self, args, "y*:succeed", troupe_job_succeed);
+}
+
+static PyObject *checkpoint(struct held *self, PyObject *args)
+{
+    return give(self, args, "y*:checkpoint", troupe_job_checkpoint);
+}
+
+static PyObject *emit(struct held *self, PyObject *args)
+{
+    return give(self, args, "y*:emit", troupe_job_emit);
 }
 
 static PyObject *reject(struct held *self, PyObject *args)
@@ -111,32 +128,6 @@ static PyObject *retry(struct held *self, PyObject *args)
         return held_done(self, troupe_job_retry(self->thing, code, reason));
     return held_done(self,
                      troupe_job_retry_after(self->thing, (uint64_t)(after * 1e6), code, reason));
-}
-
-static PyObject *checkpoint(struct held *self, PyObject *args)
-{
-    PyObject *result = NULL;
-    Py_buffer data;
-
-    if (!PyArg_ParseTuple(args, "y*:checkpoint", &data))
-        return NULL;
-    if (held_begin(self))
-        result = held_done(self, troupe_job_checkpoint(self->thing, data.buf, (size_t)data.len));
-    PyBuffer_Release(&data);
-    return result;
-}
-
-static PyObject *emit(struct held *self, PyObject *args)
-{
-    PyObject *result = NULL;
-    Py_buffer data;
-
-    if (!PyArg_ParseTuple(args, "y*:emit", &data))
-        return NULL;
-    if (held_begin(self))
-        result = held_done(self, troupe_job_emit(self->thing, data.buf, (size_t)data.len));
-    PyBuffer_Release(&data);
-    return result;
 }
 
 static PyObject *cancel(struct held *self, PyObject *unused)
