@@ -181,6 +181,8 @@ void supervisor_on_opening_timeout(struct timer *timer, usec_t now);
 /* Has the threads of the store and of the history rest (store.h), or work again. Returns whether
  * both rest; otherwise supervisor_on_settled() follows. */
 bool supervisor_rest_stores(struct supervisor *supervisor);
+/* Returns the problem of the one that cannot rest (store_is_stuck()); NULL = both can. */
+const char *supervisor_stuck_store(const struct supervisor *supervisor);
 void supervisor_resume_stores(struct supervisor *supervisor);
 void supervisor_on_settled(void *userdata);
 /* Without the loop: waits a while until all ends of jobs are written. Returns whether they are. */

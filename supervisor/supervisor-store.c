@@ -332,6 +332,17 @@ bool supervisor_rest_stores(struct supervisor *supervisor)
     return all(supervisor, store_rests);
 }
 
+const char *supervisor_stuck_store(const struct supervisor *supervisor)
+{
+    struct store *stores[2];
+
+    stores_of(supervisor, stores);
+    for (size_t i = 0; i < 2; i++)
+        if (stores[i] && store_is_stuck(stores[i]))
+            return store_problem(stores[i]);
+    return NULL;
+}
+
 void supervisor_resume_stores(struct supervisor *supervisor)
 {
     struct store *stores[2];
@@ -355,7 +366,8 @@ bool supervisor_settle_store(struct supervisor *supervisor)
     const usec_t end = usec_add(clock_now(), SETTLE_TIMEOUT);
     usec_t left;
 
-    while (is_awaited(supervisor) && fault_inject("settle") == 0 && (left = clock_left(end)) > 0)
+    while (is_awaited(supervisor) && !supervisor_stuck_store(supervisor) &&
+           fault_inject("settle") == 0 && (left = clock_left(end)) > 0)
         store_work(supervisor->parts.durable.store, left);
     return !is_awaited(supervisor);
 }

@@ -81,8 +81,20 @@ static void read_output(int fd, char *buffer, size_t size)
 static void give_up(struct supervisor *supervisor, const char *reason)
 {
     supervisor->upgrade.approved = false;
+    timer_disarm(loop_timers(loop_of(supervisor)), &supervisor->upgrade.timeout);
     supervisor_resume_stores(supervisor);
     fail(supervisor, reason);
+}
+
+/* Whether something cannot be written for lack of space: the next supervisor would not know of it.
+ */
+static bool is_stuck(const struct supervisor *supervisor, char problem[REASON_MAX])
+{
+    const char *text = supervisor_stuck_store(supervisor);
+
+    if (text)
+        (void)snprintf(problem, REASON_MAX, "what has ended is not written yet: %s", text);
+    return text;
 }
 
 /* Ends the loop once the stores rest and no taker is at work, for which it waits SETTLE_TIMEOUT: a
@@ -92,9 +104,13 @@ static void stop(struct loop_deferred *deferred)
     struct supervisor *supervisor = supervisor_of(deferred, upgrade.stop);
     struct upgrade *upgrade = &supervisor->upgrade;
     struct loop *loop = loop_of(supervisor);
+    char problem[REASON_MAX];
 
-    if (!supervisor_rest_stores(supervisor))
+    if (!supervisor_rest_stores(supervisor)) {
+        if (is_stuck(supervisor, problem))
+            give_up(supervisor, problem);
         return;
+    }
     if (upgrade->stop_by == 0)
         upgrade->stop_by = usec_add(loop_now(loop), SETTLE_TIMEOUT);
     if (taker_is_asked() && loop_now(loop) < upgrade->stop_by) {
@@ -325,7 +341,8 @@ static bool save_all(struct supervisor *supervisor, char problem[REASON_MAX])
 
     /* This supervisor answers calls that wait for the disk. */
     if (!supervisor_settle_store(supervisor)) {
-        (void)snprintf(problem, REASON_MAX, "%s", STORE_SLOW_TEXT);
+        if (!is_stuck(supervisor, problem))
+            (void)snprintf(problem, REASON_MAX, "%s", STORE_SLOW_TEXT);
         return false;
     }
     r = save(saved_path(supervisor, path), &supervisor->parts.groups);

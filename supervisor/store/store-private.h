@@ -47,13 +47,13 @@ struct store {
     void (*changed)(void *userdata, enum store_state state);
     void (*settled)(void *userdata);
     void *userdata;
-    bool at_rest, has_ended;       /* `rests` and `ended`, as of the last event */
-    struct list pending;           /* added, and not handed to the thread */
-    uint64_t batch;                /* that `pending` will be */
-    struct loop_deferred handover; /* at the end of the turn */
-    struct list done;              /* taken from `finished`; their done() is due */
-    struct loop_deferred turn;     /* for these */
-    usec_t done_at;                /* loop_now() of the last one that had some */
+    bool at_rest, is_stuck, has_ended; /* `rests`, `stuck` and `ended`, as of the last event */
+    struct list pending;               /* added, and not handed to the thread */
+    uint64_t batch;                    /* that `pending` will be */
+    struct loop_deferred handover;     /* at the end of the turn */
+    struct list done;                  /* taken from `finished`; their done() is due */
+    struct loop_deferred turn;         /* for these */
+    usec_t done_at;                    /* loop_now() of the last one that had some */
     struct timer lazy;
     struct list held;  /* tasks that wait for their time, oldest first */
     struct timer hold; /* until the first of them is pending */
@@ -77,6 +77,7 @@ struct store {
     bool resting, stopping;   /* the loop wants the thread to rest, or to end */
     enum store_end end;       /* set before `stopping` */
     bool rests, ended;        /* the thread rests, or has ended */
+    bool stuck;               /* it cannot rest: changes wait for space on disk */
 
     /* Since when the thread opens the database, writes a transaction, or copies the log; 0 = it
      * does not. note_writing() of the thread stores, writing_since() of the loop loads. */

@@ -507,10 +507,14 @@ static bool has_work(struct store *store)
 /* Tasks that wait until the store is open again do not keep it from resting. */
 static void note_rest(struct store *store)
 {
-    if (!store->resting || store->rests || !list_empty(&store->queue) ||
-        (has_changes(&store->worker) && is_usable(&store->worker)))
+    struct store_worker *worker = &store->worker;
+    const bool waits = has_changes(worker) && is_usable(worker);
+
+    if (!store->resting || store->rests || store->stuck || !list_empty(&store->queue) ||
+        (waits && (state_of(worker) != STORE_FULL || worker->locked_since > 0)))
         return;
-    store->rests = true;
+    store->rests = !waits;
+    store->stuck = waits;
     wake_loop(store);
 }
 
@@ -536,7 +540,7 @@ static bool take(struct store *store)
 
     pthread_mutex_lock(&store->mutex);
     wait_for_work(store);
-    store->rests = false;
+    store->rests = store->stuck = false;
     store->worker.rests = store->resting;
     locked = store->worker.locked_since > 0;
     goes_on = !store->stopping || !list_empty(&store->queue) || locked;

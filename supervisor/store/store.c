@@ -204,7 +204,8 @@ static void on_turn(struct loop_deferred *deferred)
     store->done_at = now;
     if (!list_empty(&store->done))
         loop_defer(store->loop, &store->turn);
-    else if (store->settled && (store_rests(store) || store_has_ended(store)))
+    else if (store->settled &&
+             (store_rests(store) || store_is_stuck(store) || store_has_ended(store)))
         store->settled(store->userdata);
 }
 
@@ -220,6 +221,7 @@ static void on_event(void *userdata, uint32_t events)
     list_append(&store->done, &store->finished);
     changed = see_report(store);
     store->at_rest = store->rests;
+    store->is_stuck = store->stuck;
     store->has_ended = store->ended;
     pthread_mutex_unlock(&store->mutex);
     if (changed && store->changed)
@@ -343,6 +345,7 @@ static void rest(struct store *store, bool resting)
     pthread_mutex_lock(&store->mutex);
     store->resting = resting;
     store->rests = store->at_rest = false;
+    store->stuck = store->is_stuck = false;
     pthread_cond_signal(&store->wake);
     pthread_mutex_unlock(&store->mutex);
 }
@@ -364,6 +367,11 @@ void store_resume(struct store *store)
 bool store_rests(const struct store *store)
 {
     return store->at_rest && list_empty(&store->done);
+}
+
+bool store_is_stuck(const struct store *store)
+{
+    return store->is_stuck;
 }
 
 void store_end(struct store *store, enum store_end how)

@@ -101,7 +101,8 @@ struct store_options {
     int log_pages;
     /* Called in the loop after each change of the state. */
     void (*changed)(void *userdata, enum store_state state);
-    /* Called in the loop when the thread rests, and when it has ended; NULL = not wanted. */
+    /* Called in the loop when the thread rests, or cannot, and when it has ended; NULL = not
+     * wanted. */
     void (*settled)(void *userdata);
     void *userdata;
 };
@@ -132,6 +133,8 @@ bool store_has_ended(const struct store *store);
 void store_rest(struct store *store);
 void store_resume(struct store *store);
 bool store_rests(const struct store *store);
+/* It cannot rest: the disk is full, and changes wait for space. */
+bool store_is_stuck(const struct store *store);
 
 /* The thread hangs, and the process is about to end: the loop forgets the store. The thread and its
  * memory stay. */

@@ -777,6 +777,23 @@ class Failures(Case):
         s.create("kept", "echo", id="again")
         self.assertEqual(s.wait_job("again")["state"], "succeeded")
 
+    def test_D5_an_upgrade_is_refused_while_a_full_disk_keeps_ends_from_being_written(self):
+        s = self.durable({"other": actor()}).with_full_disk().start()
+        id, go = s.busy("kept")
+        Path(s.path("full")).touch()
+        go.ring()
+        s.wait_event("store.full")
+        for _ in range(2):
+            upgrade = s.ctl("upgrade")
+            self.assertEqual(upgrade.returncode, 1)
+            self.assertIn("what has ended is not written yet: " + s.database, upgrade.stderr)
+            self.assertIn("the disk is full", upgrade.stderr)
+            self.assertEqual(s.do("other", "echo fine")["state"], "succeeded")
+        os.unlink(s.path("full"))
+        self.assertEqual(s.wait_job(id)["state"], "succeeded")
+        s.ctl("upgrade", check=True)
+        self.assertEqual((s.job(id)["state"], s.job(id)["attempt"], s.call("GetInfo")["upgrades"]), ("succeeded", 1, 1))
+
     def mounted(self, s, *options, size):
         """A small file system for the state of the supervisor."""
         if os.geteuid() != 0:

@@ -298,6 +298,13 @@ class Supervisor:
         self.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=self.path("fails"))
         return self
 
+    def with_full_disk(self):
+        """The store can write nothing while there is a file "full"."""
+        if SANITIZED:
+            self.test.skipTest("needs a library before all others")
+        self.environment.update(LD_PRELOAD=helper("preload/failing-disk.so"), FULL_DISK=self.path("full"))
+        return self
+
     # ---- life
 
     def spawn(self, **options):

@@ -6,6 +6,7 @@
  *     write  one write in 60 does the same
  *     space  now and then a few writes in a row fail with ENOSPC
  *
+ * And all writes fail with ENOSPC while the file $FULL_DISK exists.
  * Only pwrite() counts as a write: it is what SQLite uses.
  */
 #include <errno.h>
@@ -54,6 +55,10 @@ int fsync(int fd)
 
 ssize_t pwrite64(int fd, const void *data, size_t size, off64_t offset)
 {
+    const char *full = getenv("FULL_DISK");
+
+    if (full && access(full, F_OK) == 0)
+        return fail(ENOSPC);
     if (is("write") && one_in(60))
         return fail(EIO);
     if (n_left == 0 && is("space") && one_in(60))

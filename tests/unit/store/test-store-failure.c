@@ -390,6 +390,28 @@ TEST(a_failed_store_opens_again_after_it_has_rested)
     end();
 }
 
+TEST(a_store_with_changes_for_which_there_is_no_space_cannot_rest_and_says_so)
+{
+    begin();
+    run_lanes(1, 1);
+    fake_disk_fail(FAKE_ENOSPC, 1, UINT32_MAX);
+    lanes[0].number = 1;
+    n_running = 1;
+    store_add(store, &lanes[0].remove);
+    run_until(STORE_FULL);
+    store_rest(store);
+    while (!store_is_stuck(store))
+        store_work(store, USEC_PER_SEC);
+    ck_assert(!store_rests(store));
+    fake_disk_fail(FAKE_NO_FAULT, 0, 0);
+    store_resume(store);
+    ck_assert(!store_is_stuck(store));
+    while (n_running > 0)
+        ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_int_eq(promises[1], GONE);
+    end();
+}
+
 static int cancelled;
 
 static void on_cancelled(struct store_task *task, int result)
