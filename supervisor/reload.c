@@ -137,26 +137,36 @@ static bool is_of_other_kind(const struct group *group, const struct config_grou
 }
 
 /* The files of the group could not be read before. If they now describe another kind of group,
- * removes it: it has no worker, and its durable jobs are on disk. Returns the group, or NULL if it
- * was removed. */
-static struct group *make_way(struct parts *parts, struct group *group,
-                              const struct config_group *config)
+ * removes it, and sets `*group` to NULL: it has no worker, and its durable jobs are on disk.
+ * Returns 0; or -EBUSY while some are being written: it is removed after that. */
+static int make_way(struct parts *parts, struct group **group, const struct config_group *config)
 {
-    if (!group || !group->config->unread || !is_of_other_kind(group, config))
-        return group;
-    group_close_now(group, "its files could not be read before");
-    if (group->counts.n[JOBS_LIVE] > 0)
-        return group;
-    registry_remove(&parts->registry, group);
-    return group_free(group);
+    if (!*group || !(*group)->config->unread || !is_of_other_kind(*group, config))
+        return 0;
+    group_close_now(*group, "its files could not be read before");
+    if ((*group)->counts.n[JOBS_LIVE] > 0) {
+        log_error("%s: it becomes another kind of group, and jobs of it are being written to disk: "
+                  "reload again after that",
+                  config->name);
+        if ((*group)->removal == GROUP_STAYS)
+            group_remove(*group);
+        return -EBUSY;
+    }
+    registry_remove(&parts->registry, *group);
+    *group = group_free(*group);
+    return 0;
 }
 
 static int reload_take_group(struct parts *parts, struct config_group *config,
                              struct reload_changes *changes)
 {
-    struct group *group = make_way(parts, registry_find(&parts->registry, config->name), config);
-    int r;
+    struct group *group = registry_find(&parts->registry, config->name);
+    int r = make_way(parts, &group, config);
 
+    if (r < 0) {
+        config_group_free(config);
+        return r;
+    }
     if (!group) {
         r = strv_append(&changes->added, config->name);
         if (r < 0) {

@@ -182,6 +182,27 @@ class Accepted(Case):
         s.wait_told("STATUS=2 of 2 workers up in 2 groups")
         self.assertEqual(s.do("kept", "echo a")["result"], text("a"))
 
+    def test_a_group_whose_mended_file_is_of_another_kind_is_removed_once_its_jobs_are_written(self):
+        s = self.durable().start()
+        job = s.create("kept", "echo", delay_usec=10**12)
+        s.stop()
+        s.write("kept.group", "[Pool]\nSize=x\n[Jobs]\nDurable=yes\n")
+        s.start()
+        s.until_restored()
+        lock = sqlite3.connect(s.database, isolation_level=None)
+        self.addCleanup(lock.close)
+        lock.execute("BEGIN IMMEDIATE")
+        with s.connect() as connection:
+            connection.send("io.troupe.Jobs.Cancel", {"id": job})
+            s.until(lambda: s.call("io.troupe.Jobs.Explain", id=job)["waits"][0]["cause"] == "writing")
+            s.write("kept.group", ini(ACTOR, Pool={"Cells": "by-key"}, Jobs={"Durable": "yes"}))
+            self.refused("Internal", s.call, "Reload")
+            lock.execute("ROLLBACK")
+            connection.reply()
+        s.until(lambda: not s.call("GetStatus")["groups"])
+        self.assertEqual(s.call("Reload")["added"], ["kept"])
+        self.assertEqual(s.do("kept", "echo", key="a")["state"], "succeeded")
+
     def test_a_group_that_stays_stopped_starts_when_the_store_cannot_be_opened_and_stops_once_it_is(self):
         s = self.durable({"actor": actor()}).start()
         s.ctl("stop", "--keep", "--wait", "actor", check=True)
