@@ -73,6 +73,7 @@ APART = "round-trip-apart"
 FLOOR = "floor: four hops"
 HAND = "Troupe, 64 in hand"
 WARM = "Troupe, Python that loads for 300 ms, from a template"
+EXECUTED = "Troupe, Python that loads for 300 ms, by exec"
 EXECUTOR = "troupe.Executor"
 CELL = "Troupe, the same cell beside idle ones"
 
@@ -93,6 +94,13 @@ def flood_over_best(but):
         best = results.best("window-2", "jobs_per_s", 256, but)
         return results.ratio(("window-2", HAND, "jobs_per_s", 256), ("window-2", best, "jobs_per_s", 256)), \
             f"best peer: {best}"
+    return find
+
+
+def size_to_best(measure):
+    def find(results):
+        best = results.best(measure, "jobs_per_s")
+        return results.ratio((measure, "Size=2..16", "jobs_per_s"), (measure, best, "jobs_per_s")), f"best: {best}"
     return find
 
 
@@ -222,6 +230,10 @@ BUDGETS = [
     Budget("a fresh process for each job, Python from a template", ">=", 1000,
            value("fresh-jobs", WARM, "jobs_per_s"), "jobs/s"),
     Budget("kill -9 to the next answer, Python from a template", "<=", 3, value("fresh-deaths", WARM, "p50_ms"), "ms"),
+    *(Budget(f"an elastic pool, {kind} jobs, to the best fixed size", ">=", 0.95, size_to_best(f"elastic-{kind}"))
+      for kind in ("short", "long", "bimodal", "bursty", "memory-heavy")),
+    Budget("memory of its own of a worker in Python from a template, to one by exec", "<=", 0.15,
+           ratio("fresh-deaths", WARM, EXECUTED, "private_mib")),
     Budget("a worker in Python, to one in C", ">=", 0.3,
            ratio("python-worker", "worker in Python", "worker in C", "jobs_per_s", 256)),
     *(Budget(f"jobs of JetStream, {subject} to {peer}", ">=", target, ratio("nats", subject, peer, "jobs_per_s", 256))

@@ -71,6 +71,13 @@ class Fresh(Subject):
         return programs.python(f"{programs.TOP}/tests/bench/peers/fresh.py", self.system.where, what, count)
 
 
+class Forks(Subject):
+    name, role = "floor: fork() of a Python process that has loaded, one at a time", "floor"
+
+    def turn(self, _point):
+        return programs.measure(*programs.python(f"{programs.TOP}/tests/bench/peers/fresh.py", "-", "forks", 100))
+
+
 def subjects(what, workers, max_jobs, few, many):
     return [Fresh(f"Troupe, {program}, {how}", Group(path, template, workers, max_jobs), what,
                   few if template == "no" and path == HEAVY else many, "troupe")
@@ -81,8 +88,9 @@ def subjects(what, workers, max_jobs, few, many):
 
 
 def measures(quick):
-    return [Measure("fresh-jobs", "A fresh process for each job, two workers", subjects("jobs", 2, 1, 20, 200 if quick else 1000),
+    return [Measure("fresh-jobs", "A fresh process for each job, two workers",
+                    [Forks(), *subjects("jobs", 2, 1, 20, 200 if quick else 1000)],
                     "jobs_per_s", "jobs/s", less_is_better=False,
                     shown={"jobs_per_s": "", "jobs_per_process": "jobs of a process"}),
             Measure("fresh-deaths", "From kill -9 of the only worker to the next one's answer",
-                    subjects("deaths", 1, 0, 5, 10 if quick else 30), "p50_ms", "ms", shown={"p50_ms": "p50", "max_ms": "most"})]
+                    subjects("deaths", 1, 0, 5, 10 if quick else 30), "p50_ms", "ms", shown={"p50_ms": "p50", "max_ms": "most", "private_mib": "memory of its own, MiB"})]
