@@ -145,7 +145,7 @@ class Model:
             raise Wrong(f"nobody is called {to}")
 
     def route(self, envelope):
-        """C9, routing-key."""
+        """Exchanges of the kind routing-key."""
         found = False
         for name, actor in self.actors.items():
             type, key = SUBSCRIPTIONS[actor.group]

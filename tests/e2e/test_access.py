@@ -330,7 +330,7 @@ class Contents(TestCase):
 
 @unittest.skipIf(os.geteuid() != 0, "needs root to be several users")
 class Submitters(TestCase):
-    """Q17: who may create jobs in a group, and do nothing else."""
+    """Users who may create jobs in a group, and do nothing else."""
 
     def begin(self, **jobs):
         mail = ini(ACTOR, Group={"SubmitUser": SUBMITTER_NAME, "SubmitGroup": "daemon"}, Jobs=jobs)
@@ -528,7 +528,7 @@ class Submitters(TestCase):
 
 @unittest.skipIf(os.geteuid() != 0, "needs root to be several users")
 class WorkersThatSubmit(TestCase):
-    """Q17: a worker creates jobs in the groups of MaySubmit=, over a socket of its own."""
+    """A worker creates jobs in the groups of MaySubmit=, over a socket of its own."""
 
     def begin(self, **group):
         self.s = self.started({

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Q15: cancel, move, set and run-now take the same filters, and touch exactly what a dry run has counted (M8)."""
+"""cancel, move, set and run-now take the same filters, and change exactly the jobs that a dry run has counted."""
 import os
 import unittest
 

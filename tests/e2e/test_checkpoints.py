@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Q11: checkpoints, from which the next attempt continues."""
+"""Checkpoints, from which the next attempt continues."""
 import base64
 import os
 import signal

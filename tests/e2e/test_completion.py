@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""M11: what shells offer for a command line of troupectl."""
+"""What shells offer for a command line of troupectl."""
 import os
 import re
 import shutil

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Draining for maintenance: it ends with nothing running and nothing lost (M9)."""
+"""Draining for maintenance: it ends with nothing running and nothing lost."""
 from troupe import QUICK, TestCase, actor, ini
 
 

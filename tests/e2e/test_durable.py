@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Durable jobs: D1 to D7 and D13, with the real database in a directory of its own."""
+"""Durable jobs, with the real database in a directory of its own."""
 import base64
 import contextlib
 import errno

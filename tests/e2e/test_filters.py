@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Filters of cancel, retry and purge touch exactly what a dry run has counted (M8)."""
+"""With a filter, cancel, retry and purge change exactly what a dry run has counted."""
 import contextlib
 import os
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Q14: ended jobs of groups with History= are kept on disk, and found again."""
+"""Ended jobs of groups with History= are kept on disk, and found again."""
 import contextlib
 import os
 import sqlite3

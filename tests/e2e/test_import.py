@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""F4: troupectl import, on configurations of the kinds that people have."""
+"""troupectl import, on configurations of the kinds that people have."""
 import os
 import pwd
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Metrics: M1 to M3. Each number is compared with what the test has counted itself."""
+"""Metrics: each number is compared with what the test has counted itself."""
 import collections
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""troupe-nats: jobs from NATS JetStream, N1 to N8."""
+"""troupe-nats: jobs from NATS JetStream."""
 import json
 import re
 import signal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""X4: troupe-otlp, which exports spans of jobs with a traceparent, and a collector that misbehaves."""
+"""troupe-otlp, which exports spans of jobs with a traceparent, and a collector that misbehaves."""
 import os
 import pwd
 import subprocess

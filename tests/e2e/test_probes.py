@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""X6: probes for tracers, and the scripts that use them."""
+"""Probes for tracers, and the scripts that use them."""
 import glob
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""X3: in which functions workers spend their time."""
+"""In which functions workers spend their time."""
 import contextlib
 import ctypes
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""X5: timelines of jobs, workers and deaths, as troupectl record writes them."""
+"""Timelines of jobs, workers and deaths, as troupectl record writes them."""
 import collections
 import json
 import os

@@ -823,7 +823,7 @@ class Recordings(TestCase):
 
 
 class ForbiddenCalls(TestCase):
-    """I3: the death report names the system call and its arguments."""
+    """The death report names the system call and its arguments."""
     MKDIR = r"^killed: system call mkdir(at)?\(.*, 511, .*\) is not allowed \(SystemCallFilter=\)$"
 
     @unittest.skipUnless(os.geteuid() == 0, "another user takes root")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Schedules: Q1 to Q4. Slots come each second, or at dates that a shifted clock reaches."""
+"""Schedules. Slots come each second, or at dates that a shifted clock reaches."""
 import datetime
 import os
 import sqlite3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""X1, X2, X3: where workers are, and were when they died."""
+"""Where workers are, and were when they died."""
 import collections
 import contextlib
 import fcntl

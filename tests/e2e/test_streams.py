@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Q13: what a job emits while it runs, for clients that watch it."""
+"""What a job emits while it runs, for clients that watch it."""
 import json
 import os
 import signal

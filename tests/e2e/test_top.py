@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""troupectl top: M4, on a terminal and on a pipe."""
+"""troupectl top, on a terminal and on a pipe."""
 import signal
 import subprocess
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""X4: the option traceparent, and the spans of attempts that follow from it."""
+"""The option traceparent, and the spans of attempts that follow from it."""
 import os
 import signal
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Why something waits: a test for each cause there is (M7)."""
+"""Why something waits: a test for each cause there is."""
 import contextlib
 import os
 import re

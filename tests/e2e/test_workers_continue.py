@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""D9: workers outlive a supervisor that crashes, with the jobs that they have in hand."""
+"""Workers outlive a supervisor that crashes, with the jobs that they have in hand."""
 import contextlib
 import os
 import select

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A real Prometheus with the alert rules and the dashboard: M3. Its answers are compared with what the test has counted."""
+"""A real Prometheus with the alert rules and the dashboard. Its answers are compared with what the test has counted."""
 import json
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""X1: where workers in Python were when they died."""
+"""Where workers in Python were when they died."""
 import collections
 import os
 import sys

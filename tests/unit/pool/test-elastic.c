@@ -263,7 +263,7 @@ static double p95(void)
     return waits[sim.n_waits * 95 / 100];
 }
 
-/* ---- E4 ---- */
+/* ---- scenarios ---- */
 
 static double constant(usec_t now)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every record there is, made from its table: random values in all
- * fields come back, and no other number of bytes is taken for the record.
+ * Every record there is, made from its table: random values in all fields come back, and no other
+ * number of bytes is taken for the record.
  */
 
 #include "shared/protocol/protocol-requests.h"
