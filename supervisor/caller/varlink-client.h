@@ -46,8 +46,8 @@ int varlink_client_init(struct varlink_client *client, const char *path, usec_t 
 void varlink_client_deinit(struct varlink_client *client);
 
 /*
- * Takes ownership of `parameters`. Returns 0, -EMSGSIZE, -ENOMEM, -ETIMEDOUT, -EPIPE
- * or another -errno.
+ * Takes ownership of `parameters`. Returns 0, -EMSGSIZE, -ENOMEM, -ETIMEDOUT, -EPIPE or another
+ * -errno.
  */
 int varlink_client_send(struct varlink_client *client, const char *method, json_t *parameters,
                         bool more);

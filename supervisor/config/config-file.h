@@ -24,7 +24,7 @@ enum config_kind {
 };
 
 struct config_file {
-    char *name; /* without the suffix: as of a group, without '@' */
+    char *name; /* without the suffix: like that of a group, but without '@' */
     char *path;
     bool broken; /* it has a mistake */
 };
@@ -48,17 +48,17 @@ struct config_file_kind {
     const char *suffix, *noun; /* "a limit" */
     size_t size;               /* of the struct */
     unsigned name_max;
-    const char *clash; /* ends the sentence that there is a group of that name; NULL = it may be */
-    /* Checks what was read, and may take the draft over. Returns 0 or -errno. NULL = nothing is to
-     * be checked. */
+    const char
+        *clash; /* the end of the sentence for a group of that name; NULL = there may be one */
+    /* Checks what was read, and may take the draft over. Returns 0 or -errno. May be NULL. */
     int (*check)(struct config_file *file, struct config_draft **draft);
-    /* Frees what the schema does not know; NULL = nothing. */
+    /* Frees the members that the schema does not have. May be NULL. */
     void (*clear)(struct config_file *file);
 };
 extern const struct config_file_kind CONFIG_KINDS[_CONFIG_N_KINDS];
 
-/* Reads a file into `ret`, a pointer to a pointer to the struct. Errors in it become problems.
- * Returns 0 with that (NULL for an invalid name), or -errno (-ENOENT). */
+/* Reads a file. Errors in it become problems. Returns 0 with the struct in `ret`, a pointer to a
+ * pointer to it (NULL for an invalid name), or -errno (-ENOENT). */
 int config_file_read(enum config_kind kind, const char *path, struct config_problems *problems,
                      void *ret);
 void *config_file_free(enum config_kind kind, void *file); /* NULL allowed */

@@ -60,7 +60,7 @@ struct config_schedule {
     struct config_draft *draft; /* where its keys were given; owned */
 };
 
-/* For struct config_file_kind. The former also reads what DataFile= names. */
+/* For struct config_file_kind. config_schedule_check() also reads the file of DataFile=. */
 int config_schedule_check(struct config_file *file, struct config_draft **draft);
 void config_schedule_clear(struct config_file *file);
 

@@ -3,8 +3,7 @@
 
 /*
  * The configuration: troupe.conf, groups (NAME.group and drop-ins), exchanges (NAME.exchange),
- * schedules (NAME.schedule) and limits (NAME.limit).
- * Reading collects the problems of all files.
+ * schedules (NAME.schedule) and limits (NAME.limit). Reading collects the problems of all files.
  */
 
 #include "shared/base/clock.h"

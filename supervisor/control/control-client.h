@@ -49,8 +49,8 @@ void client_free(struct client *client);
 struct held;
 int client_adopt(struct control *control, struct held *held);
 
-/* Disconnects a client that may not change things any more. One that may from now on connects again
- * for it. */
+/* Disconnects a client that may not change things any more. A client that gets this permission has
+ * to connect again. */
 void client_review(struct client *client);
 
 /* Sends what waits in its rings, and fails an open call with the error `farewell`. */

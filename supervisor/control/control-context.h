@@ -68,8 +68,8 @@ struct control_context {
     enum control_state state;
     struct message_held_end predecessors; /* crashes, upgrades, safe mode */
     usec_t started_at;                    /* realtime */
-    /* Opens the store, if there is none: a setting is to be written. Returns NULL, or
-     * why that is impossible; static. */
+    /* Opens the store, if there is none: a setting is to be written. Returns NULL, or why that is
+     * impossible; static. */
     const char *(*want_store)(void *userdata);
     /* Requests a reload; calls call->done() in any case. */
     void (*reload)(void *userdata, struct reload_call *call);

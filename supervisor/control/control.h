@@ -37,8 +37,8 @@ void control_unlock(const char *path, int lock);
  */
 int control_listen(const char *path, int patience_ms);
 
-/* Goes on with the socket of a supervisor that has died: it listens in the name of this process
- * from now on. Returns 0 or -errno. */
+/* Continues with the socket of a supervisor that has died: from now on its clients see the
+ * credentials of this process. Returns 0 or -errno. */
 int control_listen_again(int fd);
 
 /* Takes over a listening socket on success and begins to accept. Returns 0 or -errno. */
@@ -55,7 +55,7 @@ bool control_has_path(const struct control *control);
  * and then serves none. */
 int control_replace(struct control *control, int listen_fd);
 
-/* Goes on with the ring clients of the former supervisor. */
+/* Continues with the ring clients of the former supervisor. */
 void control_adopt_clients(struct control *control, struct held_table *held);
 
 /* Disconnects clients that may not change things any more, after a change of AdminGroup=. */

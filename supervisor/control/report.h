@@ -29,9 +29,9 @@ struct slot;
 #define REPORT_EXCERPT_MAX 60
 
 /*
- * Each function writes one object as the member `key` or, without one, as an element. An object
- * without the contents that the client of `request` may not read has "restricted": true. A reply
- * without room fails as a whole, see reply.h.
+ * Each function writes one object: as the member `key`, or if that is NULL, as an element of an
+ * array. If the client of `request` may not read the contents, the object has "restricted": true
+ * instead. A reply that has no room for all fails, see reply.h.
  */
 /* `stack`: with all threads, which may take a millisecond. */
 void report_death(struct reply *reply, const char *key, const struct request *request,
@@ -45,26 +45,27 @@ void report_stack(struct reply *reply, const char *text, size_t size);
 /* Writes "signal" or "exit_status". */
 void report_exit(struct reply *reply, const struct death *death);
 void report_worker(struct reply *reply, const struct request *request, struct slot *slot);
-/* Without cells, workers and the end of the object. */
+/* Writes the object without cells, workers and its end. */
 void report_group_begin(struct reply *reply, const struct request *request,
                         const struct group *group);
 void report_cell_begin(struct reply *reply, const struct cell *cell);
-/* When the oldest queued job of the group was created (realtime); 0 = none is queued. */
+/* Returns when the oldest queued job of the group was created (realtime); 0 = none is queued. */
 usec_t report_oldest(const struct group *group);
-/* "starting", "running", "reloading" or "stopping"; static. */
+/* Returns "starting", "running", "reloading" or "stopping"; static. */
 const char *report_state(const struct control_context *context);
-/* The limits of the group's jobs, its own and those that it uses; nothing if there are none. */
+/* Writes the limits of the group's jobs, its own and those that it uses; nothing if there are none.
+ */
 void report_limits_of(struct reply *reply, const struct group *group);
-/* All limits of jobs. */
+/* Writes all limits of jobs. */
 void report_limits(struct reply *reply, const struct control_context *context);
-/* The limits without effect. */
+/* Writes the group's limits of resources that have no effect on this machine. */
 void report_unmet(struct reply *reply, const struct group *group);
-/* The keys of its sandbox; nothing if it has none. */
+/* Writes the keys of the group's sandbox; nothing if it has none. */
 void report_sandbox(struct reply *reply, const struct group *group);
-/* What confines a process of a worker; nothing if nothing does, or it is not known. */
+/* Writes what confines a process of a worker; nothing if nothing does, or it is not known. */
 void report_confinement(struct reply *reply, const struct process *process);
 void report_event(struct reply *reply, const struct request *request, const struct event *event);
-/* Stands for what a job without a group no longer knows. */
+/* Facts that a job without a group no longer has. */
 struct report_view {
     const char *group; /* its name */
     bool open;         /* the client may read its contents */
@@ -73,7 +74,7 @@ struct report_view {
 /* `limit`: REPORT_DETAIL_MAX or REPORT_SINGLE_MAX. */
 void report_job_as(struct reply *reply, const char *key, const struct request *request,
                    const struct job *job, size_t limit, const struct report_view *view);
-/* Like report_job_as(), as the job is seen now. */
+/* Like report_job_as(), but for a job that has a group. */
 void report_job(struct reply *reply, const char *key, const struct request *request,
                 const struct job *job, size_t limit);
 /* Like report_job(), but reports a job of which only the dead letter is left. */
@@ -87,16 +88,16 @@ void report_dead_job(struct reply *reply, const char *key, const struct request 
 int report_payload(struct reply *reply, const char *key, const struct payload *payload,
                    size_t limit);
 
-/* Whether it is about `target`, a group, a cell or a worker; NULL = everything. */
+/* Whether the event is about `target`, a group, a cell or a worker; NULL = any. */
 bool report_event_matches(const struct event *event, const char *target);
 
 /* Whether an address is `target` or below it: "group" has "group/key" and "group/0". */
 bool report_is_below(const char *address, const char *target);
 
-/* ---- what a group, cell, worker or job waits for: an array of Waits; what decides comes first
- * ---- */
+/* ---- what a group, cell, worker or job waits for: an array of Waits, the decisive one first ----
+ */
 
-/* The reasons why no job of the group would begin, whatever its key. */
+/* Writes the reasons why no job of the group would begin, whatever its key. */
 void waits_of_group(struct reply *reply, const char *key, const struct group *group);
 void waits_of_cell(struct reply *reply, const char *key, const struct cell *cell);
 void waits_of_slot(struct reply *reply, const char *key, const struct slot *slot);

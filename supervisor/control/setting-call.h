@@ -13,10 +13,10 @@ struct setting_call {
     const char *name;
     struct limit_row row;
     bool removes;
-    /* Called when it is on disk and in `settings`. */
+    /* Called when the setting is on disk and in `settings`. */
     void (*take_effect)(const struct setting_call *call);
     void (*end)(struct request *request); /* answers the request; called after that */
-    /* Filled in: */
+    /* Set by control_set(): */
     struct control_context *context;
     struct request *request; /* NULL = the client has left */
 };

@@ -92,8 +92,8 @@ struct death {
     struct spawn_exit exit;
     usec_t uptime;
     uint64_t jobs_done;
-    char command[PROTOCOL_COMMAND_MAX +
-                 1]; /* the command that died, of troupe-exec; empty = the worker itself died */
+    /* The command of troupe-exec that died; empty = the worker itself died. */
+    char command[PROTOCOL_COMMAND_MAX + 1];
     char job[PROTOCOL_ID_TEXT];     /* in hand; empty if none */
     uid_t owner_uid, submitter_uid; /* of the group's User=, of the job; 0 = root or none */
     uint32_t attempt;
@@ -105,13 +105,13 @@ struct death {
     size_t stderr_size; /* output since the job in hand, or the worker, started */
     char *stderr_text;  /* may contain NULs; NULL = none, or out of memory */
     size_t stack_size;
-    char
-        *stack; /* where its threads were (stack.h), which may come after the report; NULL = none */
-    char *top;  /* where it was, in one line, as of stack_top(); NULL = not known */
-    char stack_missing[DEATH_DETAIL_MAX]; /* why there is none; "" = none was wanted, or it comes */
+    char *stack; /* where its threads were (stack.h); may come after the report; NULL = none */
+    char *top;   /* the result of stack_top(); NULL = not known */
+    char stack_missing[DEATH_DETAIL_MAX]; /* why there is no stack; "" = it comes, or is not wanted
+                                           */
     struct death_log *log;
-    struct list stack_link;    /* in its group's share of the stacks, as the next one */
-    struct share *stack_share; /* NULL = no stack */
+    struct list stack_link;    /* in `stack_share` */
+    struct share *stack_share; /* its group's share of the stacks; NULL = no stack */
 };
 
 /* How many bytes of stacks all reports have together, whoever refers to them. Beyond that, the
@@ -121,8 +121,8 @@ struct death {
 /* The log shares its room among the groups: when it is full, it drops the oldest report of a
  * group that has at least an equal share. */
 struct death_log {
-    struct list deaths;  /* of struct list_cursor.link: positions in `deaths` */
-    struct list cursors; /* struct list_cursor.link, in these */
+    struct list deaths;  /* struct death.link */
+    struct list cursors; /* struct list_cursor.link: positions in `deaths` */
     struct shares shares;
     size_t n_deaths, max;
     uint64_t n_total;
@@ -139,7 +139,8 @@ struct death *death_new(struct death_log *log);
 struct death *death_ref(struct death *death);
 struct death *death_unref(struct death *death); /* NULL allowed; returns NULL */
 
-/* Adds a reference (unless out of memory), and drops reports beyond the maximum. */
+/* Adds the report, with a reference of its own, and drops reports beyond the maximum. Without
+ * memory it is not added. */
 void death_log_add(struct death_log *log, struct death *death);
 
 /* Whether the report lists the message as one that the worker was handling. */
@@ -171,18 +172,18 @@ struct death_place {
     const struct death *last; /* borrowed */
     usec_t first_at;          /* realtime */
     uint64_t n;
-    bool open; /* by its place; otherwise the caller of death_count() may not know the place */
+    bool open; /* the client may know the place */
 };
 
-/* Fills in `ret` with the places of deaths that `wanted` selects, the one of the last death first:
- * of the newest DEATHS_COUNTED of these, without stops, among the newest DEATHS_SEARCHED. `open`
- * says whether a place may be told. Returns the number. */
+/* Groups the newest DEATHS_COUNTED deaths that `wanted` selects by their places, and fills in
+ * `ret`, the place of the last death first. Looks at the newest DEATHS_SEARCHED, and skips stops.
+ * `open` says whether the client may know a place. Returns the number of places. */
 size_t death_count(const struct death_log *log,
                    bool (*wanted)(const struct death *death, const void *userdata),
                    bool (*open)(const struct death *death, const void *userdata),
                    const void *userdata, struct death_place ret[DEATH_PLACES_MAX]);
 
-/* Takes over the text; NULL = there is none, because of `missing`. The worker is known. */
+/* Takes over the text of the stack; NULL = there is none, because of `missing`. `worker` is set. */
 void death_set_stack(struct death *death, char *text, size_t size, const char *missing);
 
 /* Returns "SIGSEGV", or for a signal without a name "signal 77", in `buffer` of 16 bytes. */
@@ -191,15 +192,15 @@ const char *death_signal_name(int signal, char *buffer);
 /* ---- across an upgrade ---- */
 
 #define DEATH_ROW "death"
-extern const struct record DEATH_RECORD; /* without what is of any size */
+extern const struct record DEATH_RECORD; /* without the members that have no fixed size */
 
 /* Saves the log, a row of that kind for each report. */
 void death_log_save(const struct death_log *log, struct saver *saver);
 /* Adds the report of a row to the log, under its serial. Returns 0, -EBADMSG or -ENOMEM. */
 int death_log_restore(struct death_log *log, struct saved_reader *row);
 
-/* Write and read the reference to a report that somebody holds: the report itself, if it is not in
- * the log any more. `death` NULL = none. The reader returns a reference of the caller's; NULL =
- * none, damaged, or out of memory. */
+/* Write and read a reference to a report: its serial, or the report itself if it is not in the log
+ * any more. `death` NULL = none. death_get() returns a reference of the caller's; NULL = none,
+ * damaged, or out of memory. */
 void death_put(struct saved_writer *row, const struct death *death);
 struct death *death_get(struct saved_reader *row, struct death_log *log);

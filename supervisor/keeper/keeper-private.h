@@ -59,7 +59,7 @@ struct keeper {
     struct keeper_end ends[KEEPER_ENDS]; /* of processes of this supervisor */
     unsigned next_end;
     size_t n_unheld;  /* processes that were killed as a supervisor ended, and are not reaped: the
-                       * next  one starts after them, ... */
+                       * next supervisor starts after them, ... */
     usec_t unheld_by; /* ... or at this time */
     struct message request, reply;
     struct message_spawn spawn;

@@ -3,11 +3,10 @@
 
 /*
  * Messages between supervisor and keeper, on a SOCK_SEQPACKET pair. Each is one datagram of bounded
- * size, with its descriptors. Numbers are in native form. After an
- * upgrade the two programs are of different versions: change a message only together with
- * MESSAGE_VERSION. The supervisor refuses to run under a keeper of another version. A keeper logs
- * and ignores a request that it does not know: a request on which nothing depends, like SPARE, may
- * be added.
+ * size, with its descriptors. Numbers are in native form. After an upgrade the two programs are of
+ * different versions: change a message only together with MESSAGE_VERSION. The supervisor refuses
+ * to run under a keeper of another version. A keeper logs and ignores a request that it does not
+ * know: a request on which nothing depends, like SPARE, may be added.
  *
  *   supervisor → keeper
  *     SPAWN    id, struct spawn_options; its descriptors

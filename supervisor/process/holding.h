@@ -4,8 +4,7 @@
 /*
  * Things that the keeper holds for the next supervisor: for a worker, a service or a ring client,
  * its descriptors and some bytes that say what they are. After a crash or an upgrade the next
- * supervisor finds them by kind and name. A process that is not held ends with the
- * supervisor.
+ * supervisor finds them by kind and name. A process that is not held ends with the supervisor.
  *
  * The bytes come from the supervisor and go back to the next one, which may be another version: the
  * owner of a kind keeps a version of its data, and reads the version before.
@@ -59,7 +58,7 @@ struct holding {
 };
 
 /*
- * Holds this, instead of what was held before. `client` is the process's, whose pid is `pid`; or
+ * Holds the content, in place of what was held before. `client` is that of the process `pid`; or
  * one of spawner_register(), and `pid` is 0. Returns 0, -ESRCH if the process has ended and was not
  * held, -E2BIG, -ENOMEM or -errno.
  */
@@ -74,8 +73,8 @@ int holding_put_text(struct holding *holding, struct spawner *spawner,
                      const char *text, size_t size);
 
 /*
- * Drops it. Until then the keeper also keeps how the process ended, so the owner calls this once it
- * has dealt with the end. Idempotent.
+ * Drops what is held. Until then the keeper also keeps how the process ended, so the owner calls
+ * this once it has dealt with the end. Idempotent.
  */
 void holding_drop(struct holding *holding, struct spawner *spawner);
 
@@ -102,8 +101,8 @@ struct held_table {
     struct index names;
     struct message_held_end end;
     int lost; /* -errno: the descriptors of some are lost; 0 = of none */
-    /* A worker was discarded and has not ended, so its jobs still run: change 1; or it has: -1.
-     * NULL = not called. */
+    /* Called with change 1 when a worker is discarded, whose jobs run until it has ended, and with
+     * -1 when it has ended. NULL = not called. */
     void (*worker_ends)(void *userdata, const char *name, int change);
     void *userdata;
 };
@@ -129,16 +128,16 @@ struct held {
     uint8_t bytes[];
 };
 
-/* Collects all, blocking for at most `timeout`. Something whose descriptors are lost, because there
- * are too many, has none. Returns 0, -ETIMEDOUT, -EPROTO or -errno: the keeper still holds it all
- * for another supervisor, such as the program before an upgrade. Does nothing without a keeper.
+/* Collects all, blocking for at most `timeout`. If descriptors are lost, because there are too
+ * many, the entry has none. Returns 0, -ETIMEDOUT, -EPROTO or -errno: then the keeper still holds
+ * all for another supervisor, such as the program before an upgrade. Does nothing without a keeper.
  * Call it before the spawner's first request. `table` is valid even after an error. */
 int held_collect(struct held_table *table, struct spawner *spawner, usec_t timeout);
 /* Frees all, and neither kills nor drops anything. Harmless on a zeroed table. */
 void held_deinit(struct held_table *table);
 
-/* Returns what the predecessor held under this kind and name, or NULL. The caller ends it with
- * held_adopt() or held_discard(), immediately or later. Valid until then, if the table is. */
+/* Returns what the predecessor held under this kind and name, or NULL. It is valid as long as the
+ * table, until the caller passes it to held_adopt() or held_discard(). */
 struct held *held_take(struct held_table *table, enum holding_kind kind, const char *name);
 /* Returns what held_take() would, and leaves it there. */
 const struct held *held_find(const struct held_table *table, enum holding_kind kind,
@@ -155,15 +154,15 @@ const struct held *held_next(const struct held_table *table, enum holding_kind k
 struct held *held_take_any(struct held_table *table, enum holding_kind kind);
 
 /*
- * Passes it on: `holding` holds it from now on, and `client`, whose handler is set, is called when
- * the process ends, unless it has `ended`. Frees it, and closes the descriptors that were not
- * taken.
+ * Passes the entry on: `holding` holds it from now on, and `client`, whose handler is set, is
+ * called when the process ends, unless it has `ended`. Frees the entry, and closes the descriptors
+ * that were not taken.
  */
 void held_adopt(struct held *held, struct spawner_client *client, struct holding *holding);
 /* Kills the process and drops what is held. */
 void held_discard(struct held *held);
-/* Returns how many workers of the group were discarded and have not ended: for a new group, which
- * worker_ends() did not find. */
+/* Returns how many workers of the group were discarded and have not ended. For a group that did not
+ * exist when worker_ends() was called. */
 uint32_t held_n_ending(const struct held_table *table, const char *group);
 /* Discards what has not been taken. */
 void held_discard_rest(struct held_table *table);

@@ -69,11 +69,11 @@ _Noreturn void process_context_end_with_keeper(struct process_context *context);
 /* Takes over the kept states of the last supervisor, or begins without any, after held_collect().
  * Returns 0 or -errno. */
 int process_context_adopt(struct process_context *context);
-/* Waits until the keeper has read all, for a limited time in the whole start. Returns whether it
- * has. */
+/* Waits until the keeper has read all messages. All calls together wait for a limited time. Returns
+ * whether it has. */
 bool process_context_flush(struct process_context *context);
-/* All that is wanted of the last supervisor is adopted: ends the rest. Called once, before the
- * first start of a process. */
+/* Ends the processes of the last supervisor that were not adopted. Called once, before the first
+ * start of a process. */
 void process_context_settle(struct process_context *context);
 
 /* Whose output it is. The strings and the log outlive the process. */
@@ -105,8 +105,8 @@ struct process {
     bool report_is_socket; /* which also brings descriptors */
     bool confined;         /* `state` is what the new process has reported */
     struct sandbox_state state;
-    int mounts_fd;        /* its mount namespace, or -1. Held, as the kernel would take it down
-                             before it reports the death. Not kept for the next supervisor. */
+    int mounts_fd;        /* its mount namespace, or -1. Held, since otherwise the kernel takes it
+                             down before it reports the death. Not kept for the next supervisor. */
     int early_signal;     /* to send once there is a process; 0 = none */
     struct cgroup cgroup; /* CGROUP_NULL = process group only */
     struct loop_watch exit_watch, report_watch;
@@ -165,10 +165,10 @@ struct process_options {
                         the process; 0 = the keeper starts it */
 };
 
-/* The output is kept in `memory`; NULL = nowhere. The owner may set `mate` afterwards. */
+/* `memory`: where the output is kept; NULL = nowhere. The owner may set `mate` afterwards. */
 void process_init(struct process *process, struct process_context *context,
                   const struct process_subject *subject, struct capture_memory *memory);
-/* Takes what is configured of its output: at the beginning, and after a change. */
+/* Takes over the settings for its output. Call it after process_init(), and after a change. */
 void process_take_config(struct process *process, const struct config_group *config);
 /* Kills the process if there is one, and forgets it: the handler is not called. */
 void process_abandon(struct process *process);
@@ -193,17 +193,16 @@ int process_hold(struct process *process, enum holding_kind kind, const char *na
                  size_t n_fds);
 
 /*
- * Continues a process of the last supervisor, instead of process_start(). Its program runs, and
- * `started` is not called; if it has `ended` already, neither is that. The owner has taken its
- * own descriptors out of `held`, which is freed in any case. Returns 0, or -errno: the process is
+ * Continues a process of the last supervisor, instead of process_start(). Its program runs, so
+ * `started` is not called; nor is `ended`, if it has ended already. The owner has taken its own
+ * descriptors out of `held`, which is freed in any case. Returns 0, or -errno: the process is
  * killed, and nothing is left.
  */
 int process_adopt(struct process *process, struct held *held,
                   const struct process_handler *handler);
 
-/* Calls `started` if it was not called yet, because the process has shown that it runs. Returns
- * false if the keeper has not answered yet, or the start has failed; then `started` or `failed`
- * follows. */
+/* The process has shown that it runs: calls `started` if it was not called yet. Returns false if
+ * the keeper has not answered yet, or the start has failed; then `started` or `failed` follows. */
 bool process_confirm(struct process *process);
 
 /* Returns whether `pid` is this process or a descendant: in its cgroup, or without cgroups
@@ -254,8 +253,8 @@ static inline bool process_has_mate(const struct process *process)
 {
     return process->mate && process->mate->client.id != 0;
 }
-/* Opens the cgroup of its mate. Kills what a former worker has left there, and after a
- * second the mate. Returns 0, CGROUP_E_UNAVAILABLE, -EBUSY if something was left, or -errno. */
+/* Opens the cgroup of its mate. Kills what a former worker has left there, and after a second the
+ * mate. Returns 0, CGROUP_E_UNAVAILABLE, -EBUSY if something was left, or -errno. */
 int process_share_cgroup(struct process *process);
 
 /* Whether `pid` is in its cgroup; true without cgroups. */
@@ -263,8 +262,8 @@ bool process_shares_cgroup(const struct process *process, pid_t pid);
 
 /* Asks the template to fork the process (process-fork.c). Returns 0 or -errno. */
 int process_fork(struct process *process, const struct process_options *options, int output);
-/* Whether the process that has this pid, and keeps it, is the one that the template has forked:
- * that one still waits behind the gate, so no other process has got its pid. */
+/* Whether this pid is that of the process that the template has forked. That one waits behind the
+ * gate, so no other process can have got its pid. */
 bool process_is_at_gate(const struct process *process, pid_t pid);
 /* The keeper has taken the process: it runs its program from now on. */
 void process_fork_passed(struct process *process);

@@ -65,8 +65,8 @@ int spawner_request(struct spawner *spawner, struct spawner_client *client,
 int spawner_adopt(struct spawner *spawner, const struct spawner_client *client, pid_t pid,
                   bool contained);
 
-/* Gives a client an id without a process, for what is held only (holding.h). spawner_forget() takes
- * it back. Returns 0 or -ENOMEM. */
+/* Gives a client an id without a process, under which the keeper can hold things (holding.h).
+ * spawner_forget() takes it back. Returns 0 or -ENOMEM. */
 int spawner_register(struct spawner *spawner, struct spawner_client *client);
 
 /* Sends SIGKILL to the process, its group, and its orphans. Best effort. */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What was set at run time, a row for each name: which groups stay stopped when the supervisor
- * starts (stop --keep), and the bounds of limits in the place of what their files say. */
+/* Settings that were made at run time, a row for each name: which groups stay stopped when the
+ * supervisor starts (stop --keep), and bounds of limits, which take precedence over their files. */
 
 #include "supervisor/store/database.h"
 #include <stdint.h>
 
 #define LIMIT_ROW_NONE (UINT64_MAX >> 1) /* no limit */
 
-/* 0 = as in the file. */
+/* 0 = the value in the file. */
 struct limit_row {
     uint64_t rate, period; /* so many units in each period, microseconds; both or none */
     uint64_t burst;
@@ -20,16 +20,16 @@ extern const struct record LIMIT_ROW_RECORD;
 
 /* A table of the database. */
 struct setting_rows {
-    const char *what;               /* that is kept, in messages */
+    const char *what;               /* the settings, in messages */
     const char *put, *remove, *get; /* statements: the name is the last parameter or column */
-    bool bounds;                    /* a row has those of a struct limit_row */
+    bool bounds;                    /* a row has the values of a struct limit_row */
 };
 
 extern const struct setting_rows STOP_ROWS, LIMIT_ROWS;
 
 /* All run in the storage thread, within a transaction. Each returns 0 or -errno. */
 
-/* `row` is ignored if rows have none; NULL = removes the name's row. */
+/* Writes the row of a name. `row`: NULL = removes it; ignored in a table without bounds. */
 int setting_rows_put(struct database *database, const struct setting_rows *rows, const char *name,
                      const struct limit_row *row);
 

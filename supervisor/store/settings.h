@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What was set at run time of one kind, by name: setting-rows.h. Also of names that no file
- * describes now. */
+/* Settings of one kind that were made at run time (setting-rows.h), by name, also for names that no
+ * file describes now. */
 
 #include "shared/base/index.h"
 #include "shared/base/list.h"
@@ -32,12 +32,12 @@ struct settings {
 void settings_init(struct settings *settings, const struct setting_rows *rows);
 void settings_deinit(struct settings *settings); /* the store is closed; {0} is allowed */
 
-/* Reads those of earlier runs from a store that is open, unless they were read. `known`, which may
- * be NULL, is called in a later turn; after an error they are read again with the next call. */
+/* Reads the settings of earlier runs from a store that is open, unless they have been read. Calls
+ * `known` (NULL = nothing) in a later turn. After an error, the next call reads them again. */
 void settings_read(struct settings *settings, struct store *store,
                    void (*known)(struct settings *settings));
 
-/* Returns NULL if it is not set. */
+/* Returns NULL if there is no setting for this name. */
 const struct setting *settings_find(const struct settings *settings, const char *name, size_t size);
-/* `row`: NULL = it is not set any more. Returns 0 or -ENOMEM. */
+/* Makes or changes a setting; `row` NULL = removes it. Returns 0 or -ENOMEM. */
 int settings_set(struct settings *settings, const char *name, const struct limit_row *row);

@@ -24,7 +24,7 @@ enum MHD_Result answer_json(struct MHD_Connection *connection, unsigned status, 
 enum MHD_Result answer_text(struct MHD_Connection *connection, const char *type, char *text,
                             size_t size);
 
-/* {"error": short name, "reason": a sentence}. `allow`: methods, for 405. */
+/* Sends {"error": short name, "reason": a sentence}. `allow`: the permitted methods, for 405. */
 enum MHD_Result answer_refusal(struct MHD_Connection *connection, unsigned status,
                                const char *reason, const char *allow);
 
@@ -32,13 +32,11 @@ enum MHD_Result answer_refusal(struct MHD_Connection *connection, unsigned statu
 enum MHD_Result answer_failure(struct MHD_Connection *connection, const char *socket, int failure);
 enum MHD_Result answer_error(struct MHD_Connection *connection, const struct varlink_reply *reply);
 
-/* ---- files ---- */
-
-/* The files of the page, which are part of the program. */
+/* ---- the files of the page, which are part of the program ---- */
 
 struct page_file;
 
-/* The file that is served under a path, "/" being the page itself; NULL = none. */
+/* Returns the file that is served under a path; "/" is the page itself. NULL = none. */
 const struct page_file *page_find(const char *path);
 
 /* Sends it, or replies that the browser's copy is still valid. */

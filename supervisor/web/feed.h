@@ -37,11 +37,11 @@ void feed_init(struct feed *feed, struct questions *questions, bool jobs);
 void feed_deinit(struct feed *feed);
 
 /* Begins a stream, or refuses it if there is no supervisor. If all places are taken, ends the
- * oldest stream of the address with the most. `only_headers`: for HEAD. */
+ * oldest stream of the address that has the most streams. `only_headers`: for HEAD. */
 enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection,
                             bool only_headers);
 
-/* Before and after the loop waits; the former before questions_prepare(). Streams end when the
- * questions are stopped. */
+/* Call feed_prepare() before the loop waits, and before questions_prepare(); feed_run() after it
+ * has waited. Streams end when the questions are stopped. */
 void feed_prepare(struct feed *feed, struct poller *poller);
 void feed_run(struct feed *feed, const struct poller *poller, usec_t now);

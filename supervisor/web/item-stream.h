@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * What one job emits, to one browser (server-sent events): "here" at first, "item" with an Item of
- * io.troupe.Jobs, whose id is its time, "dropped" with a number of items, and "end" with the job,
- * which is the last one. Each stream has a connection to the supervisor. A browser that falls
- * behind, or whose supervisor goes, is disconnected; it connects again with the header
+ * Sends what one job emits to one browser (server-sent events): first "here"; then "item" with an
+ * Item of io.troupe.Jobs, whose time is the id of the event, and "dropped" with a number of items;
+ * last "end" with the job. Each stream has a connection to the supervisor. A browser that falls
+ * behind, or whose supervisor ends, is disconnected; it connects again with the header
  * Last-Event-ID.
  */
 
@@ -13,7 +13,7 @@
 #include <microhttpd.h>
 
 #define ITEM_STREAMS_MAX  16
-#define ITEM_STREAM_BYTES ((size_t)1 << 20) /* that a browser has not read */
+#define ITEM_STREAM_BYTES ((size_t)1 << 20) /* the most that a browser may not have read */
 
 struct item_streams {
     struct questions *questions; /* borrowed */
@@ -32,9 +32,10 @@ struct item_stream *item_stream_new(struct item_streams *streams, struct MHD_Con
 /* NULL allowed; returns NULL. */
 struct item_stream *item_stream_free(struct item_stream *stream);
 
-/* Begins the answer, or refuses the stream as the supervisor has. `only_headers`: for HEAD. */
+/* Begins the answer, or refuses the stream if the supervisor has. `only_headers`: for HEAD. */
 enum MHD_Result item_stream_answer(struct item_stream *stream, bool only_headers);
 
-/* Before and after the loop waits; the former before questions_prepare(). */
+/* Call item_streams_prepare() before the loop waits, and before questions_prepare();
+ * item_streams_run() after it has waited. */
 void item_streams_prepare(struct item_streams *streams, struct poller *poller);
 void item_streams_run(struct item_streams *streams, const struct poller *poller, usec_t now);

@@ -35,9 +35,7 @@ enum {
 /* Returns 0 or OPTIONS_E_*. */
 int options_parse(struct options *ret, int argc, char *argv[]);
 
-/* ---- sockets ---- */
-
-/* Sockets on which browsers connect. */
+/* ---- sockets on which browsers connect ---- */
 
 /*
  * Returns the number of sockets in `fds`, which the caller owns: those that the service manager has

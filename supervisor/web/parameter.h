@@ -44,7 +44,7 @@ struct parameter_reason {
 int parameters_init(struct parameters *parameters);
 void parameters_deinit(struct parameters *parameters);
 
-/* Adds one of a query string. Returns 0, PARAMETER_E_BAD or -ENOMEM. */
+/* Adds a parameter of a query string. Returns 0, PARAMETER_E_BAD or -ENOMEM. */
 int parameters_add_text(struct parameters *parameters, const struct parameter *table,
                         const char *name, const char *value, struct parameter_reason *reason);
 

@@ -20,11 +20,11 @@ struct question {
     struct list node; /* linked while it is pending */
     struct questions *questions;
     struct varlink_client client;
-    /* May be set before it is asked. Called with each reply of a call with "more"; 0, or -errno,
-     * which ends the call. NULL = a call without "more". */
+    /* May be set before the question is asked: takes each reply of a call with "more". Returns 0,
+     * or -errno, which ends the call. NULL = a call without "more". */
     int (*part)(struct question *question, const json_t *parameters);
-    usec_t timeout;  /* may be changed before it is asked; USEC_INFINITY = a stream, without end */
-    usec_t until;    /* when that is over */
+    usec_t timeout;  /* may be changed before it is asked; USEC_INFINITY = none, for a stream */
+    usec_t until;    /* when the time-out is over */
     bool unfinished; /* there may be replies that were read, but not taken */
     /* The outcome: a reply, which may be an error, or -errno in `failure`. */
     struct varlink_reply reply;
@@ -45,7 +45,7 @@ void questions_init(struct questions *questions, const char *socket);
 
 /* Prepares a question that is not asked yet. Release it with question_deinit(). */
 void question_init(struct question *question, void (*done)(struct question *question));
-/* Ends it, if it is pending, without a word. */
+/* Ends it, if it is pending, without calling `done`. */
 void question_deinit(struct question *question);
 
 /* Asks; takes ownership of `parameters`. The failure is -EBUSY if too many calls are in progress.
@@ -59,6 +59,6 @@ bool question_is_pending(const struct question *question);
 /* Ends all pending and future questions with -ECANCELED. */
 void questions_stop(struct questions *questions);
 
-/* Before and after the loop waits. */
+/* Call questions_prepare() before the loop waits, and questions_run() after it has waited. */
 void questions_prepare(const struct questions *questions, struct poller *poller);
 void questions_run(struct questions *questions, usec_t now);

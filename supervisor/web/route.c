@@ -47,7 +47,8 @@ static json_t *with(json_t *object, const char *name, json_t *value)
     return NULL;
 }
 
-/* Returns the copy with a light death in the member of that name. */
+/* Lightens the death in the member of that name, if there is one. Returns the copy, or NULL when
+ * out of memory. */
 static json_t *with_light_death(json_t *copy, const char *name)
 {
     json_t *death = json_object_get(copy, name);
@@ -92,7 +93,7 @@ static json_t *slice_of(const json_t *array, struct slice slice, light_fn light)
     return kept;
 }
 
-/* A group or a cell, counted, without its workers and cells. */
+/* Returns a group or a cell with counts in place of its workers and cells. */
 static json_t *summary_of(json_t *group)
 {
     static const char *const heavy[] = {"workers", "cells", NULL};
@@ -110,7 +111,8 @@ static json_t *summary_of(json_t *group)
                 json_integer((json_int_t)total));
 }
 
-/* A group or a cell with a page of its workers; a single one keeps everything. */
+/* Returns a group or a cell with counts and a page of its workers. If it has a single worker, that
+ * is complete. */
 static json_t *with_workers(json_t *group, struct slice slice)
 {
     const json_t *workers = json_object_get(group, "workers");
@@ -132,9 +134,9 @@ static json_t *detail_of(json_t *group, struct slice slice)
 }
 
 /*
- * For GetStatus. Each group and cell gets "workers_total" and "workers_by_state", an object of
- * counts, instead of its workers and those of its cells; each group loses its cells. With "limit"
- * in `local`, the groups keep cells and workers from "offset" on, at most "limit" of each; a group
+ * For GetStatus. In place of its workers and cells, each group gets "workers_total" and
+ * "workers_by_state", an object of counts, which include the workers of cells. With "limit" in
+ * `local`, the groups keep cells and workers from "offset" on, at most "limit" of each; a group
  * with a single cell in the reply keeps that cell's workers instead. Published states and the last
  * output of dead workers are omitted, unless there is a single worker. "at" of `local` is kept.
  */

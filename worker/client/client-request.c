@@ -214,8 +214,8 @@ static uint32_t size_of(const char *text)
     return text ? (uint32_t)strlen(text) : 0;
 }
 
-/* Writes what few jobs ask for into `rare`, of PROTOCOL_RARE_MAX bytes. Returns its size,
- * 0 = nothing of it, or -EMSGSIZE. */
+/* Writes what few jobs ask for into `rare`, of PROTOCOL_RARE_MAX bytes. Returns its size, 0 =
+ * nothing of it, or -EMSGSIZE. */
 static int put_rare(const struct troupe_job_options *options, char *rare)
 {
     const struct protocol_submit_rare record = {

@@ -11,14 +11,15 @@
  *     fetched → submitted as job STREAM:SEQUENCE → ended, and kept by the supervisor
  *             → result stored by the engine → acknowledged → that confirmed
  *
- * Where the engine's word for one of the last two is late or missing, the result is looked for
- * before the message is acknowledged (again).
+ * If the engine does not answer one of the last two in time, the result is looked for before the
+ * message is acknowledged (again).
  *
- * Nothing is kept here that is not at one of its ends: whenever this program dies, what was fetched
- * is unacknowledged, and comes again; and what was submitted is recognised by its id.
+ * This program keeps nothing that neither the engine nor the supervisor has. Whenever it dies,
+ * messages that were fetched are unacknowledged and come again, and jobs that were submitted are
+ * recognised by their ids.
  *
- * The engine hears that a message is in progress only after the supervisor has said that it has the
- * job: that a worker which lives has it, or that it waits for one that will come. What waits in
+ * The engine is told that a message is in progress only after the supervisor has confirmed that a
+ * live worker has the job, or that the job waits for a worker that will come. A job that waits in
  * vain, because the group has failed or was stopped, is given back for another machine.
  */
 

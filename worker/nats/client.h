@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A short connection to NATS for setup and cluster: it waits for answers instead of
- * running a loop. Functions log why something failed, and return an exit status of troupectl.
+ * A short connection to NATS for setup and cluster: it waits for answers instead of running a loop.
+ * Functions log why something failed, and return an exit status of troupectl.
  */
 
 #include "worker/nats/config.h"

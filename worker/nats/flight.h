@@ -46,12 +46,12 @@ enum flight_state {
     _N_FLIGHT_STATES,
 };
 
-/* How the supervisor got the job. */
+/* How the supervisor got, or gets, the job. */
 enum flight_claim {
-    FLIGHT_SUBMITTED,  /* by a submission, or it will */
-    FLIGHT_RESUMED,    /* by an earlier submission, or by an earlier run: its end is awaited */
-    FLIGHT_RECOGNISED, /* for an earlier delivery: its end is awaited */
-    FLIGHT_SOUGHT,     /* maybe for an earlier delivery: the ids of earlier tries are looked up */
+    FLIGHT_SUBMITTED,  /* it is submitted */
+    FLIGHT_RESUMED,    /* it was submitted before, or by an earlier run: its end is awaited */
+    FLIGHT_RECOGNISED, /* it was submitted for an earlier delivery: its end is awaited */
+    FLIGHT_SOUGHT,     /* that is not known yet: the ids of earlier tries are looked up */
 };
 
 enum flight_message {

@@ -35,7 +35,7 @@ struct node {
 struct graph {
     struct config_group *const *groups;
     size_t n_groups;
-    bool alone; /* others are files beside the only one, or in CONFIG_DIRECTORY */
+    bool alone; /* it has one group only: others are files beside it, or in CONFIG_DIRECTORY */
     struct node *nodes;
 };
 
@@ -73,7 +73,7 @@ static int exists_beside(const char *path, const char *name, const char *suffix)
     return r != 0 ? r : exists_in(CONFIG_DIRECTORY, strlen(CONFIG_DIRECTORY), name, suffix);
 }
 
-/* Checks that a group exists which is none of the graph. */
+/* Checks that a group that is not in the graph exists. */
 static int check_exists(const struct graph *graph, struct config_draft *draft, const char *key,
                         const char *name)
 {

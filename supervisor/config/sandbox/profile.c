@@ -24,8 +24,8 @@ static const struct line BASIC[] = {
 /* Leaves a program that converts files of strangers its payload, its result, the installed
  * programs, and a private /tmp. With READ_IMPLIES_EXEC, personality() would get around
  * MemoryDenyWriteExecute=. futex_waitv() lets a thread wait at 128 futexes, all of which a wake-up
- * may pass. The lists of paths are empty, so that those of a group add to what
- * PrivateRoot= leaves. */
+ * may pass. The lists of paths are empty, so that those of a group add to what PrivateRoot= leaves.
+ */
 static const struct line STRICT[] = {
     {"NoNewPrivileges", "yes"},
     {"UMask", "0077"},

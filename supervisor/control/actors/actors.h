@@ -20,11 +20,11 @@ struct exchange_subscription;
 /* Takes "type" (default: empty) and "key" of the call. On false, an error has been sent. */
 bool control_take_topic(struct request *request, struct topic *ret);
 
-/* NULL = NoSuchActor has been sent. */
+/* Returns NULL after it has sent NoSuchActor. */
 struct actor *control_find_actor(struct request *request, const char *name);
 /* Replies with NoSuchActor. */
 void control_refuse_actor(struct request *request, const char *name);
-/* NULL = NoSuchExchange has been sent. */
+/* Returns NULL after it has sent NoSuchExchange. */
 struct actor *control_find_exchange(struct request *request, const char *name);
 
 /* Replies with the error of a routing result: ROUTER_E_* or -errno. */
@@ -38,19 +38,17 @@ void report_topic(struct reply *reply, const struct topic *topic); /* the member
 void report_exchange(struct reply *reply, const struct actor *actor);
 void report_subscription(struct reply *reply, const struct actor *exchange,
                          const struct exchange_subscription *subscription);
-/* Whole: with payload and death reports, as far as there is room for them. */
+/* `whole`: with payload and death reports, as far as there is room for them. */
 void report_dead_letter(struct reply *reply, const char *key, const struct request *request,
                         const struct dead_letter *letter, bool whole);
 
-/* Dead letters of durable jobs, while they are still to be read from disk after a start. */
+/* ---- after a start, while dead letters of durable jobs are read from disk ---- */
 
-struct request;
-
-/* Whether the call has to wait for them. Then its method is called again once they have been read,
- * or cannot be; or an error has been sent. */
+/* Returns whether the call has to wait for dead letters. Then its method is called again once they
+ * have been read, or cannot be; or an error has been sent. */
 bool control_await_letters(struct request *request);
-/* Waits likewise for all rows, as a job may have the unique key of a letter that is to be sent
- * again. */
+/* Like control_await_letters(), but waits for all rows: a job may have the unique key of a letter
+ * that is to be sent again. */
 bool control_await_rows(struct request *request);
 
 /* ---- requeue.c ---- */
@@ -59,9 +57,10 @@ struct bulk;
 
 /*
  * Sends a dead letter again: a message to its recipient with its sender, a dead job as a new job,
- * whose id `ret_job` gets; `to`: to this address instead (NULL = none). Frees the letter and counts
- * it in the bulk. A letter that cannot be sent stays. A dead job that is sent to a durable group is
- * pending until the new job is on disk, in the transaction that removes the letter.
+ * whose id is copied to `ret_job`. `to`: the address to send it to instead; NULL = none. Frees the
+ * letter and counts it in the bulk. A letter that cannot be sent stays. If a dead job is sent to a
+ * durable group, the transaction that adds the new job removes the letter, which is pending until
+ * then.
  */
 void requeue_letter(struct bulk *bulk, struct dead_letter *letter, const char *to,
                     char ret_job[PROTOCOL_ID_TEXT]);

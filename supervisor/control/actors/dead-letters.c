@@ -29,7 +29,8 @@ static size_t text_size(const char *text)
     return text ? strlen(text) : 0;
 }
 
-/* Whether the text is part of what names the letter, or of its own text, which is restricted. */
+/* Whether the text is part of the letter's job id or key, or of its own text, if the client may
+ * read that. */
 static bool has_text(const struct request *request, const struct dead_letter *letter,
                      const struct varlink_bytes *text)
 {
@@ -52,7 +53,7 @@ static bool take_filter(struct request *request, struct dead_letter_filter *ret)
     key = varlink_bytes(&given, "key");
     if (key.data && strlen(key.data) != key.size)
         return request_refuse(request, "key", "text without NUL");
-    if (varlink_int(&given, "until_at", 1) == 0) /* it would not bound anything */
+    if (varlink_int(&given, "until_at", 1) == 0) /* 0 would mean: no bound */
         return request_refuse(request, "until_at", "1 or more");
     cause = varlink_string(&given, "cause");
     *ret = (struct dead_letter_filter){
@@ -70,8 +71,8 @@ static bool take_filter(struct request *request, struct dead_letter_filter *ret)
     return true;
 }
 
-/* Why dead letters of durable jobs are not known, for people. NULL = they have been read. Valid
- * until the loop's next turn. */
+/* Returns a sentence why dead letters of durable jobs are not known; NULL = they have been read.
+ * Valid until the loop's next turn. */
 static const char *letters_problem(const struct request *request)
 {
     const struct control_context *context = request->context;
@@ -79,7 +80,7 @@ static const char *letters_problem(const struct request *request)
     return context->durable->letters_unread ? job_lookup_problem(context->groups) : NULL;
 }
 
-/* NULL = the call waits for it, or an error has been sent. */
+/* Returns NULL if the call waits for the letter, or an error has been sent. */
 static struct dead_letter *find_letter(struct request *request, int64_t id)
 {
     struct dead_letter *letter = NULL;
@@ -112,9 +113,9 @@ struct letters {
     struct varlink_bytes text;        /* see has_text(); none = any */
     struct dead_letter_walk walk;
     void (*visit)(struct letters *letters, struct dead_letter *letter);
-    uint64_t last;  /* later ids were on an earlier page, or have come since the call */
-    bool unwritten; /* a row of a purged letter may still be on disk */
-    int error;      /* of writing that */
+    uint64_t last;  /* higher ids were on an earlier page, or have come since the call */
+    bool unwritten; /* the row of a purged letter may still be on disk */
+    int error;      /* of removing that row */
     struct removal_wait *wait;
     char job[PROTOCOL_ID_TEXT]; /* the new id of the last job that was sent again */
 };
@@ -220,7 +221,7 @@ static void finish_letters(struct request_parts *parts)
     report_problem(parts);
 }
 
-/* Those of messages can be looked at while the disk does not answer. */
+/* Whether to list only dead letters of messages, because the disk does not answer. */
 static bool is_disk_slow(const struct request *request)
 {
     const struct store *store = request->context->durable->store;
@@ -228,7 +229,7 @@ static bool is_disk_slow(const struct request *request)
     return store && store_is_slow(store);
 }
 
-/* Newest first: the cursor of the call is the id of the last one looked at. */
+/* Lists letters, newest first. The cursor of the call is the id of the last letter looked at. */
 static void list_letters(struct request *request)
 {
     const int64_t cursor = request_int(request, "cursor", 0);
@@ -261,7 +262,7 @@ static void get_letter(struct request *request)
 
 /* ---- Requeue, Purge ---- */
 
-/* Either an id or a filter. */
+/* Checks that the call has either an id or a filter. False: an error has been sent. */
 static bool take_which(struct request *request)
 {
     const bool has_id = request_has(request, "id"), dry_run = request_bool(request, "dry_run");

@@ -145,7 +145,7 @@ static void visit(struct job_walk *walk, struct job *job, struct loaded_job *row
     (void)request_part_full(walk->parts, CHANGE_COST - 1);
 }
 
-/* Whether rows can be read, if only once the store is open. */
+/* Whether rows can be read now, or once the store is open. */
 static bool can_read(const struct group_context *groups)
 {
     const struct store *store = groups->durable->store;
@@ -227,7 +227,7 @@ static bool take_filter(struct request *request, const struct varlink_object *gi
     const int state = word == JOB_SUCCEEDED ? JOB_PENDING : word; /* it follows delayed there */
     const usec_t now = loop_realtime(request->context->loop);
 
-    if (varlink_int(given, "until_at", 1) == 0) /* it would not bound anything */
+    if (varlink_int(given, "until_at", 1) == 0) /* 0 would mean: no bound */
         return request_refuse(request, "until_at", "1 or more");
     if (!job_filter_take_group(ret, request, varlink_string(given, "group")))
         return false;
@@ -250,7 +250,7 @@ static bool take_filter(struct request *request, const struct varlink_object *gi
     return true;
 }
 
-/* Whether jobs of the group wait on disk, or may do so, and cannot be read. */
+/* Whether jobs of the group wait on disk, or may wait there, and cannot be read. */
 static bool is_unreadable(const struct request *request, const struct group *group)
 {
     return group && !can_read(request->context->groups) &&
@@ -266,7 +266,8 @@ static bool may_change_group(struct request *request, const struct group *group)
     return false;
 }
 
-/* `wanted`: apply(), and what it needs. NULL = an error has been sent. */
+/* `wanted` has apply(), and the members that apply() needs. Returns NULL after an error has been
+ * sent. */
 static struct change *change_new(struct request *request, const struct change *wanted)
 {
     struct change *change = request_allocate(request, sizeof(*change));
@@ -324,7 +325,7 @@ static void change_all(struct request *request, const struct varlink_object *giv
     request_in_parts(request, &change->bulk.parts);
 }
 
-/* The filter is the parameters themselves. */
+/* The parameters of this call are those of the filter. */
 static void cancel_all(struct request *request)
 {
     change_all(request, &request->parameters, JOB_FILTER_LIVE, &(struct change){0});

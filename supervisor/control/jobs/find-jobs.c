@@ -143,7 +143,7 @@ static void offer_row(struct job_walk *walk, struct loaded_job *row, bool is_who
     }
 }
 
-/* A bit of the cursor: an index of the job table follows. */
+/* A bit of the cursor: the other bits are an index of the job table. */
 #define IN_MEMORY (UINT64_C(1) << 62)
 
 static void offer_rows(struct job_walk *walk, const struct job_load *load)
@@ -162,7 +162,8 @@ void job_walk_fail(struct request *request)
                         job_lookup_problem(request->context->groups));
 }
 
-/* The store has failed: durable jobs in memory are visited there if no row was. */
+/* The store has failed: continues in the job table. If no row was visited, that includes durable
+ * jobs. */
 static void leave_disk(struct job_walk *walk)
 {
     walk->on_disk = walk->parts->cursor != 0;
@@ -222,7 +223,7 @@ static void read_picked(struct job_walk *walk)
     store_add(walk->parts->request->context->durable->store, &load->task);
 }
 
-/* The rows are those of this turn: a job that is not in memory waits on disk as they say. */
+/* A job that is not in memory in this turn has not changed since its row was read. */
 static void on_rows(struct store_task *task, int result)
 {
     struct job_load *load = job_load_of(task);
@@ -241,7 +242,7 @@ static void on_rows(struct store_task *task, int result)
     end_reading(walk, result);
 }
 
-/* Reads the rows after the cursor, within what the page may still have. */
+/* Reads rows after the cursor: at most as many as the page may still read. */
 static void read_rows(struct job_walk *walk)
 {
     const size_t max = JOB_LOAD_QUERY_MAX;

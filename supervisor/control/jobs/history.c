@@ -129,8 +129,8 @@ static void free_call(struct request *request)
     history_call_free(&past->call);
 }
 
-/* The request frees the call when it ends. A supervisor that stops answers open calls itself. One
- * that was to be upgraded, and had the call ended for that, may go on. */
+/* The request frees the call when it ends. When the supervisor stops, it answers open calls itself.
+ * If an upgrade has ended the call and was then given up, the request is answered here. */
 static void on_done(struct history_call *call)
 {
     struct past_call *past = list_entry(call, struct past_call, call);

@@ -42,21 +42,21 @@ bool job_filter_can_read(const struct group_context *groups);
 /*
  * A walk over the jobs that match a filter, as the steps of a call. First come durable jobs, in the
  * order of their rows, then the others, in that of the job table. The call's cursor is the number
- * of a row, then an index of the job table: both are constant for each job.
+ * of a row, then an index of the job table. Both stay the same for each job.
  */
 struct job_walk {
     struct request_parts *parts;
     struct job_filter filter;
     bool on_disk;     /* durable jobs are read from disk */
-    bool must_read;   /* the call fails if they cannot be; else only those in memory follow */
-    bool changes;     /* visits durable jobs that are in memory again there */
+    bool must_read;   /* if that fails, the call fails; otherwise only jobs in memory follow */
+    bool changes;     /* visits durable jobs a second time if they are also in memory */
     bool ended;       /* also reads rows of jobs that have ended */
     bool whole;       /* rows that are visited have their payloads, as job_lookup_take() needs */
     size_t rows_left; /* how many rows a page may still read */
-    /* Visits a job. `row` is its row if it is not in memory, as it is on disk in this turn: `job`
-     * then borrows from it. */
+    /* Visits a job. `row`: NULL if the job is in memory; otherwise its row, as it is on disk in
+     * this turn, from which `job` borrows. */
     void (*visit)(struct job_walk *walk, struct job *job, struct loaded_job *row);
-    /* Private: what is being read, and the matching rows of a page, which are read next. */
+    /* Private: what is being read; and matching rows, which are then read with their payloads. */
     struct job_load *reading, *picked;
 };
 
@@ -67,19 +67,20 @@ void job_walk_end(struct job_walk *walk);
 void job_walk_fail(struct request *request);
 
 /*
- * Finds a job, live or kept, also one that waits on disk only. Returns it, or NULL; then `missing`
- * has been called, or is called in a later turn, or the call is executed again in one, when the job
- * has been read into memory. `error` is 0 or as of job_lookup_begin().
+ * Finds a job, live or kept, also one that waits on disk only. Returns NULL if the job is not in
+ * memory. Then it is read from disk, and the call is executed again in a later turn; or there is no
+ * such job, and `missing` is called, now or in a later turn. `error`: see job_lookup_begin().
  */
 struct job *control_find_job(struct request *request, const char *id,
                              void (*missing)(struct request *request, int error));
 
-/* For a job that was not found, with `error` as of `missing`: calls the one of these if it has a
- * dead letter, the other one if only the history knows it; or sends an error. */
+/* For a job that was not found, with the `error` of `missing`: calls `dead` if it has a dead
+ * letter, or `past` if only the history knows it, or sends an error. */
 void control_find_ended(struct request *request, int error,
                         void (*dead)(struct request *request, const struct dead_letter *letter),
                         void (*past)(struct request *request, const struct history_row *row));
-/* Such a job cannot be changed. */
+/* For a call that would change a job that was not found: sends an error, which says whether the job
+ * has a dead letter or is in the history. */
 void control_refuse_unknown(struct request *request, int error);
 
 /*
@@ -91,7 +92,7 @@ bool control_find_past_job(struct request *request, int error,
                            void (*missing)(struct request *request, int error));
 void report_past_job(struct reply *reply, const char *key, const struct history_row *row);
 
-/* The end of a job, of which a client is told: the job may have no group any more. */
+/* The end of a job, which a client is told. The job may have no group any more. */
 struct job_end {
     struct job *job;
     uint64_t group; /* reference */
@@ -101,8 +102,8 @@ struct job_end {
     void (*write)(struct reply *reply, const struct job_end *end);
 };
 
-/* Answers a call that has waited for the end of the job, when it is its turn. `write`, `after`: see
- * above. */
+/* Answers a call that has waited for the end of the job, in the request's turn. `write`, `after`:
+ * see struct job_end. */
 void control_tell_end(struct request *request, struct job *job, usec_t after,
                       void (*write)(struct reply *reply, const struct job_end *end));
 
@@ -117,15 +118,15 @@ struct control_submit_options {
     void *owner;
 };
 
-/* NoSuchJob, or why that is not known: `error` as of control_find_job(). */
+/* Sends NoSuchJob, or why the job may exist: `error` as of control_find_job(). */
 void control_refuse_missing(struct request *request, int error);
-/* AlreadyEnded. */
+/* Sends AlreadyEnded. */
 void control_refuse_ended(struct request *request, enum job_state state);
 /* Finds the group that a call names, for its jobs. NULL = an error has been sent. */
 struct group *control_take_group(struct request *request, const char *name);
 /* Whether the client may give a job this priority; if not, an error has been sent. */
 bool control_may_prioritise(struct request *request, uint8_t priority);
-/* Answers with the error of a job that was not accepted after all: job->refusal. */
+/* Sends the error of a job that was not accepted after all: job->refusal. */
 void control_refuse_job(struct request *request, const struct job *job);
 
 /*

@@ -29,7 +29,7 @@ struct invocation {
     struct terminal out;
     struct varlink_client client; /* opened by the first call */
     bool lines;                   /* several JSON documents are printed, each on a line */
-    /* Errors that the caller handles, so that calls print nothing: */
+    /* Errors that the caller handles, for which calls print nothing: */
     bool lenient; /* EXIT_UNREACHABLE */
     bool waits;   /* EXIT_TIMEOUT */
 };
@@ -56,13 +56,11 @@ int invocation_payload(const struct invocation *invocation, const char *operand,
 
 /* ---- signals ---- */
 
-/*
- * Handles SIGINT and SIGTERM for verbs that must finish their work: the first signal is only noted,
- * the second exits immediately with EXIT_INTERRUPTED.
- */
+/* For verbs that must finish their work: the first SIGINT or SIGTERM is only noted, the second one
+ * exits immediately with EXIT_INTERRUPTED. */
 
-/* How long to wait at most between two looks at interrupt_seen(): a signal that comes just before a
- * wait does not interrupt it. */
+/* How long to wait at most before interrupt_seen() is called again: a signal that comes just before
+ * a wait does not interrupt it. */
 #define INTERRUPT_GLANCE (100 * USEC_PER_MSEC)
 
 /* Starts catching signals; the first one interrupts waits (EINTR). Forgets earlier signals. */
@@ -71,7 +69,7 @@ void interrupt_catch(void);
 /* Whether the first signal has arrived. */
 bool interrupt_seen(void);
 
-/* Prints replies on standard output. */
+/* ---- replies on standard output ---- */
 
 /*
  * Prints a JSON document: one line that is flushed immediately if `invocation->lines` is set,

@@ -29,8 +29,8 @@ enum option_set {
     OPTIONS_TIMER = 1u << 15,
     OPTIONS_IMPORT = 1u << 16,
     OPTIONS_LETTERS = 1u << 17,  /* which dead letters */
-    OPTIONS_CHANGE = 1u << 19,   /* how retry and purge change them */
     OPTIONS_KIND = 1u << 18,     /* of actors */
+    OPTIONS_CHANGE = 1u << 19,   /* how retry and purge change dead letters */
     OPTIONS_ACTOR = 1u << 20,    /* --actor: an actor's messages, not a group's jobs */
     OPTIONS_MESSAGES = 1u << 21, /* of the message log */
     OPTIONS_WITHIN = 1u << 22,   /* of a stop */
@@ -54,7 +54,7 @@ struct options {
     bool help, version, json, quiet;
     const char *socket; /* NULL = the usual place */
     usec_t within;      /* how long jobs in hand may take; 0 = not given */
-    bool keep;          /* a stop lasts beyond the supervisor's */
+    bool keep;          /* a stop outlives the supervisor */
     usec_t timeout;     /* for an answer; 0 = the default of the verb */
     usec_t reconnect;   /* how long to try; USEC_INFINITY = for ever */
     bool reconnect_given;
@@ -63,8 +63,8 @@ struct options {
     struct troupe_job_options job; /* without sizes, priority, on_conflict */
     int64_t priority;              /* -1 = the default */
     int64_t cost;                  /* 0 = the default */
-    const char *on_conflict;       /* NULL = the default, as the next one */
-    const char *condition;
+    const char *on_conflict;       /* NULL = the default */
+    const char *condition;         /* NULL = the default */
 
     bool wait, follow, jobs, all, ended;
     int64_t limit; /* 0 = the default of the verb */

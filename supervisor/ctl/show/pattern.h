@@ -16,8 +16,8 @@
  *
  * A member is given unless it is absent, null, false, or an empty text or array, or its format
  * yields an empty text, such as a missing last line. The number of an array is its size. A
- * separator
- * (", " or "; ") that would follow nothing, or a blank or "(" of the pattern, is left out.
+ * separator (", " or "; ") is left out at the beginning of the text, and after a blank or "(" of
+ * the pattern.
  */
 
 #include "shared/base/clock.h"

@@ -55,7 +55,7 @@ static const char LAST_DEAD[] =
 #define HELD                                                                                       \
     "{held:if}held at {size:count} of {size_max:count}: "                                          \
     "[{held=starting}those that it has are not all up yet"                                         \
-    "|{held=settling}it grew less than 2 s ago, and waits for the pressure of that"                \
+    "|{held=settling}it grew less than 2 s ago, and waits until its pressure is known"             \
     "|{held=pressure}[{pressure=cpu}CPU|{pressure=io}I/O|memory] pressure {pressure_usec:span}/s " \
     "for {pressure_since_at:age}"                                                                  \
     "|{held=share}its share of PoolMax={pool_max}, of which {sharing:count} cells want workers"    \

@@ -28,7 +28,7 @@ void show_stack(const struct terminal *terminal, const json_t *reply, usec_t now
 
 /* Shows a death report. */
 void show_death(const struct terminal *terminal, const json_t *death, usec_t now);
-/* A line: how many deaths were the same; `named`: with their group. */
+/* Shows in a line how many deaths were the same; `named`: with their group. */
 void show_death_place(const struct terminal *terminal, const json_t *place, bool named);
 
 /* Shows an event in one line. */
@@ -65,14 +65,14 @@ void show_kept_back(const struct terminal *terminal, const char *label, const js
  * it. NULL when out of memory. */
 char *show_wait(const json_t *wait);
 
-/* Whether it is an obstacle, which may stay until somebody does something; not a wait for a turn, a
- * time or what has begun. */
+/* Whether the wait may last until somebody does something: it is not for a turn, for a time, or for
+ * something that has begun. */
 bool show_wait_is_obstacle(const json_t *wait);
 
 /* Shows why a group is in trouble, or that it is up, then its last failure. If `waits`, shows only
  * the last failure. */
 void show_trouble(const struct terminal *terminal, const json_t *group, usec_t now, bool waits);
-/* Says what keeps a cell, the first one of the group's status, from having more workers. Returns
- * false if nothing does. */
+/* Shows what keeps the first cell of the group's status from having more workers. Returns false if
+ * nothing does. */
 bool show_held_cell(const struct terminal *terminal, const json_t *group, const char *name,
                     usec_t now);

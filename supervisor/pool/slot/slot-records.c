@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles records of an actor's worker: ready, started, checkpoint,
- * emitted, result, leave. */
+/* Handles records of an actor's worker: ready, started, checkpoint, emitted, result, leave. */
 
 #include "supervisor/pool/slot/slot-private.h"
 
