@@ -179,8 +179,8 @@ class Hog(TestCase):
 
     def limit(self):
         """Returns the wrapper of the supervisor, the cgroup of the hog, and the file that counts kills; or skips the test."""
-        if not Cgroup.available():
-            self.skipTest("needs root and cgroups")
+        if not Cgroup.available() or not os.access("/proc/pressure/memory", os.W_OK):
+            self.skipTest("needs root, cgroups, and a kernel that reports pressure")
         top = Cgroup(self)
         if os.access(f"{self.V1}/cgroup.procs", os.W_OK):
             directory = tempfile.mkdtemp(prefix="troupe-e2e-", dir=self.V1)
