@@ -80,6 +80,14 @@ static void cell_note_dead(struct cell *cell, const struct job *job)
     (void)snprintf(dead->reason, sizeof(dead->reason), "%s", job->reason ? job->reason : "");
 }
 
+static bool has_died(const struct job_attempt *attempt)
+{
+    for (int i = 0; i < _DEATH_N_CAUSES; i++)
+        if (strcmp(death_cause_to_string((enum death_cause)i), attempt->cause) == 0)
+            return true;
+    return false;
+}
+
 /* Finds the last reports of workers that had the job in hand, oldest first. Returns their number.
  */
 static size_t find_deaths(const struct death_log *log, const struct job *job,
@@ -90,7 +98,7 @@ static size_t find_deaths(const struct death_log *log, const struct job *job,
     size_t wanted = 0, n = 0, n_searched = 0;
 
     for (size_t i = 0; i < job->n_attempts && wanted < DEAD_LETTER_DEATHS_MAX; i++)
-        wanted += strcmp(job->rare->attempts[i].cause, "retry") != 0;
+        wanted += has_died(&job->rare->attempts[i]);
     job_format_id(job, id);
     list_for_each (node, &log->deaths) {
         struct death *death = list_entry(node, struct death, link);
