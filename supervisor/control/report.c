@@ -460,7 +460,7 @@ void report_event(struct reply *reply, const struct request *request, const stru
         reply_bool(reply, "restricted", true);
     else
         reply_string(reply, "message", event->message ? event->message : "");
-    if (event->death) /* without its stacks: an event is written for each that watches at once */
+    if (event->death) /* without its stacks: each watcher gets the event in the same turn */
         report_death(reply, "death", request, event->death, false);
     reply_end_object(reply);
 }

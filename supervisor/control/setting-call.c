@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Owned by the store until it is written. */
+/* A change that is being written. The store owns it until then. */
 struct pending_set {
     struct store_task task;
     struct setting_call call;

@@ -402,7 +402,7 @@ static void add_pending(struct reply *reply, const struct job *job)
                               .text = total});
 }
 
-/* Its time first: until then, what keeps workers away may be over. */
+/* Adds the job's own time first: by then, the obstacles for workers may be gone. */
 static void add_waiting(struct reply *reply, const struct job *job)
 {
     add(reply, &(struct wait){.cause = job->state == JOB_DELAYED ? "delayed" : "retry",

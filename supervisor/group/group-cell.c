@@ -30,7 +30,7 @@ struct cell *group_find_cell(const struct group *group, const char *key, size_t 
     return cell_table_find(&group->cells, key, size);
 }
 
-/* Whether there would be more cells because of a submitter than remain for others. */
+/* Whether a further cell would give the submitter more cells than remain for others. */
 static bool exceeds_cells(const struct group *group, const struct cell_request *request)
 {
     const struct submitter *own =

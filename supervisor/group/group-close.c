@@ -46,7 +46,7 @@ static bool close_next(struct group *group)
     struct group_closing *closing = &group->closing;
     struct cell *cell = cell_table_at(&group->cells, &closing->cells);
 
-    /* If it takes jobs again, it keeps the others. */
+    /* If the group takes jobs again, it keeps those that are left. */
     if (!cell || group_takes_jobs(group) == 0)
         return false;
     /* It would never run its queue. */

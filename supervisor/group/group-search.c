@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Looks for one job after the other. */
+/* Searches for one job after the other. */
 struct search {
     struct job_lookup lookup;
     struct cell_waiter *waiter;
-    struct protocol_id id; /* of the last one */
-    bool looks;            /* for it */
+    struct protocol_id id; /* of the last job */
+    bool looks;            /* the search for it runs */
     bool missed;           /* it was not found: `error`, 0 = there is none */
     int error;
     size_t n;

@@ -445,7 +445,7 @@ void group_restore(struct group *group)
 
 void group_drained(struct group *group)
 {
-    /* Each of its cells may say so, again and again until its slots have stopped. */
+    /* Each of its cells may report this several times until its slots have stopped. */
     if (group->removal == GROUP_OVER && !group->wanted && group->pools.census.n[CENSUS_WANTED] == 0)
         return;
     /* Those of a group that no file describes stay on disk when the supervisor stops. */

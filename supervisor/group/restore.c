@@ -23,7 +23,7 @@
 #define ROWS_MAX    8192
 #define RESULTS_MAX 256
 
-/* How many of them are taken at a time, twice in a turn: a job may have many ties. */
+/* How many rows are taken at a time, twice in a turn: a job may have many ties. */
 #define TAKEN_MAX 256
 
 /* How many bytes of payloads are read at a time. */
@@ -235,7 +235,7 @@ static void complete_unwritten(const struct restore *restore, bool ended_only)
     }
 }
 
-/* Returns the end of those of `n` entries that are taken now. */
+/* Returns how far the `n` entries are taken now. */
 static size_t end_of_part(const struct restore *restore, size_t n)
 {
     return n - restore->taken < TAKEN_MAX ? n : restore->taken + TAKEN_MAX;
@@ -271,7 +271,7 @@ static int take_jobs(struct restore *restore)
     return restore->is_short || load->n_read == 0 ? -ENOMEM : RESTORE_E_AGAIN;
 }
 
-/* The group has become one with Cells=by-key. */
+/* The group now has Cells=by-key: leaves jobs without a key on disk. */
 static void leave_without_cell(const struct restore *restore, const struct group *group)
 {
     limited_log_write(restore->context->log, group->name, LOG_LEVEL_ERROR,

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long results were to be kept is not known. */
+/* Makes the configuration. It is not known how long results were to be kept. */
 static int make_config(struct config_group **ret, const char *name, size_t size)
 {
     char text[CONFIG_GROUP_NAME_MAX + 1];

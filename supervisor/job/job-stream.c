@@ -122,7 +122,7 @@ int job_stream_add(struct job *job, struct job_streams *set, usec_t at, const vo
     return 0;
 }
 
-/* From the end: readers have had most items already. */
+/* Searches from the end, as readers have had most items already. */
 const struct job_item *job_stream_after(const struct job *job, usec_t after)
 {
     const struct job_stream *stream = job_own_stream(job);

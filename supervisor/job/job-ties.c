@@ -11,7 +11,7 @@
 /* How long edges are decided in one turn. */
 #define TURN_BUDGET (4 * USEC_PER_MSEC)
 
-/* What an edge costs its submitter. Rough: with a share of the ties. */
+/* How many bytes an edge counts for its submitter: with a share of the ties, roughly. */
 #define EDGE_BYTES 256u
 
 /* ---- fates ---- */
@@ -65,7 +65,7 @@ static bool is_complete(const struct job_fate *fate)
     return fate->is_batch && !fate->tally.open && fate->tally.live == 0 && fate->end == 0;
 }
 
-/* Has it decided, if there is anything to decide. */
+/* If there is anything to decide about the fate, queues it. */
 static void fate_review(struct job_table *table, struct job_fate *fate)
 {
     if (!is_complete(fate) && (fate->end == 0 || list_empty(&fate->children)))
@@ -159,7 +159,8 @@ static void add_edge(struct job_table *table, struct job *child, struct job_fate
     fate_review(table, parent);
 }
 
-/* A live job is no child any more. Its result may go, and with it the job. */
+/* A live job is not a child of this parent any more. The parent's result may go, and with it the
+ * parent. */
 static void uncount(struct job_table *table, struct job_fate *parent)
 {
     const bool held = parent->held;

@@ -31,7 +31,7 @@ static void uncount_bytes(struct kept_result *kept)
     share_sub(kept->share, SHARED_BYTES, size);
 }
 
-/* The result leaves its lists, and is not counted. */
+/* Removes the result from its lists and from the counts. */
 static void leave(struct kept_result *kept)
 {
     uncount_bytes(kept);
@@ -105,8 +105,8 @@ static void kept_results_refuse(struct job *job)
     payload_deinit(&job->result);
 }
 
-/* The result is beyond the bounds. While jobs need it, it is set aside; without its bytes if there
- * is no room for them. */
+/* The result is beyond the bounds: drops it. While jobs need it, sets it aside instead, without its
+ * bytes if there is no room for them. */
 static void kept_results_end(struct kept_result *kept)
 {
     struct kept_results *results = kept->results;

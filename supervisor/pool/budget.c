@@ -54,8 +54,8 @@ static bool has_too_many(const struct budget *budget, const struct budget_part *
     return part->n_workers > least(part->wanted, budget->level);
 }
 
-/* Those with too many decide again: immediately, or by a timer when their turn is over. Waiters
- * that are not below the level go behind those that are. */
+/* Makes pools with too many workers decide again: now, or by a timer when their turn is over.
+ * Waiters that have reached the level go behind those that are below it. */
 static void call_in(struct budget *budget)
 {
     list_for_each (node, &budget->holders) {
@@ -82,7 +82,7 @@ static void call_waiter(const struct budget *budget)
         budget->decide_again(list_entry(list_first(&budget->waiters), struct budget_part, waiter));
 }
 
-/* Call it when the pools want another number, or the total has changed. */
+/* Call it when a pool wants another number of workers, or the total has changed. */
 static void find_level(struct budget *budget)
 {
     const size_t level = budget->level, before = budget->ceiling;
@@ -139,7 +139,7 @@ static bool others_wait(const struct budget *budget, const struct budget_part *p
            (list_first(&budget->waiters) != &part->waiter || part->waiter.next != &budget->waiters);
 }
 
-/* Whether it has had one more than the level for long enough. */
+/* Whether the pool has had one more than the level for long enough. */
 static bool turn_is_over(const struct budget_part *part, usec_t turn, usec_t now)
 {
     return now >= usec_add(part->grown_at, turn);
@@ -182,7 +182,7 @@ static void set_workers(struct budget *budget, struct budget_part *part, size_t 
         list_push_back(&budget->holders, &part->holder);
 }
 
-/* Those below the level go first. */
+/* Puts the pool among the waiters: before those that have reached the level, if it is below it. */
 static void wait_for_one(struct budget *budget, struct budget_part *part)
 {
     const bool first = list_empty(&budget->waiters);
@@ -195,7 +195,7 @@ static void wait_for_one(struct budget *budget, struct budget_part *part)
         call_in(budget);
 }
 
-/* A pool that could have more now and does not take them asks again by itself. */
+/* A pool that may have more workers and does not take them now asks again by itself. */
 static void queue_up(struct budget *budget, struct budget_part *part)
 {
     const bool wants = part->n_workers < part->wanted && part->n_workers >= part->limit;

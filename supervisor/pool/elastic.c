@@ -4,10 +4,10 @@
 /* The rate of arrival is that of the last IdleSec=, within these bounds. */
 #define WINDOW_MIN USEC_PER_SEC
 #define WINDOW_MAX (60 * USEC_PER_SEC)
-/* The average time of jobs is that of about so many. */
+/* The average time of jobs is that of about the last JOBS_MAX ones. */
 #define JOBS_MAX 1024u
-/* How often a pool with more jobs than workers is looked at, at least: jobs that have not ended
- * count as longer and longer ones. */
+/* The shortest time between two looks at a pool with more jobs than workers: the longer its jobs
+ * run, the longer they count. */
 #define LOOK_MIN (10 * USEC_PER_MSEC)
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -110,7 +110,8 @@ static double load_of(const struct elastic *elastic, usec_t window, usec_t horiz
     return load > stay ? load : stay;
 }
 
-/* No more workers than there are jobs, and none for a job that one worker does in passing. */
+/* Returns how many workers the pool wants: no more than there are jobs, and none for a job that one
+ * of its workers can do in time. */
 static uint64_t count_wanted(const struct elastic *elastic, const struct elastic_bounds *bounds,
                              const struct elastic_view *view, usec_t now)
 {
@@ -127,7 +128,7 @@ static uint64_t count_wanted(const struct elastic *elastic, const struct elastic
     return wanted <= 1 ? 1 : (uint64_t)(wanted + 0.999);
 }
 
-/* Whether waiting jobs need another worker, and not only a load that wavers. */
+/* Whether jobs would wait too long without another worker, so that the load does not just waver. */
 static bool is_urgent(const struct elastic *elastic, const struct elastic_bounds *bounds,
                       const struct elastic_view *view)
 {

@@ -115,7 +115,7 @@ void pool_on_restart_due(struct slot *slot)
     }
 }
 
-/* The spare takes over now if it would at the death, which is counted now. */
+/* If the spare would take over at the death, it does so now, and the death is counted now. */
 void pool_on_dying(struct slot *slot)
 {
     const struct restart_policy policy = restart_policy_of(slot);

@@ -160,7 +160,7 @@ static void held_on_exited(struct spawner_client *client, const struct spawn_exi
 
 static const struct spawner_handler HELD_SPAWNER = {.exited = held_on_exited};
 
-/* Its id stays taken until its process has ended. */
+/* The entry keeps its id until its process has ended. */
 void held_discard(struct held *held)
 {
     struct spawner *spawner = held->table->spawner;
@@ -348,7 +348,7 @@ static struct held *held_new(struct held_table *table, const struct message *mes
     return held;
 }
 
-/* Whether there are those that are held, and perhaps a pidfd. */
+/* Whether the message has all held descriptors, and at most a pidfd beside them. */
 static bool has_its_descriptors(const struct message *message)
 {
     const size_t n = message->record.n_fds;
@@ -356,8 +356,9 @@ static bool has_its_descriptors(const struct message *message)
     return n <= HOLDING_FDS_MAX && (message->n_fds == n || message->n_fds == n + 1);
 }
 
-/* The place of a process that has ended may be that of a later one: the last supervisor reuses it
- * when it hears of the end, and drops the holding afterwards. Only its id is not given again. */
+/* Gives the entry its id in the spawner. If its process has ended, a later process may have the
+ * place of that id: the last supervisor reuses a place before it drops the holding. Then the id is
+ * only kept from being used again. */
 static int register_held(struct held_table *table, struct held *held)
 {
     struct handle_table *clients = &table->spawner->clients;
@@ -406,8 +407,8 @@ static int add(struct held_table *table)
     return 0;
 }
 
-/* `lost`: -EMFILE if descriptors were lost. Returns 0 when it was the last one, -EAGAIN if not, or
- * another -errno. */
+/* Handles a message. `lost`: -EMFILE if its descriptors were lost. Returns 0 if it was the last
+ * one, -EAGAIN if not, or another -errno. */
 static int take_message(struct held_table *table, int lost)
 {
     int r;

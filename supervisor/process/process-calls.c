@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The report about the worker itself says it; nothing else may say it about other processes. */
+/* Logs a call of a process that the worker runs. Only a call of the worker itself gets a report. */
 static void log_call(const struct process *process, const struct forbidden_call *call)
 {
     if (call->pid > 0 && call->pid != process->pid)
@@ -52,8 +52,8 @@ static void on_forbidden(struct call_listener *listener, const struct forbidden_
     log_call(process, call);
 }
 
-/* A process that could not execute its program writes why, which its filters may forbid. As the
- * call waits, the socket shows reliably whether it has executed it. */
+/* Permits a process that could not execute its program to write the reason, which its filters may
+ * forbid. While the call waits, the socket shows reliably whether the program was executed. */
 static bool permits(struct call_listener *listener, const struct seccomp_data *data)
 {
     const struct process *process = list_entry(listener, struct process, calls);
@@ -113,7 +113,7 @@ static ssize_t receive(struct process *process, struct spawn_report *ret, int *r
     if (n < 0)
         return -errno;
     (void)scm_take(&message, ret_fd, 1, closer_close);
-    /* A process without its mounts only takes longer to die. */
+    /* If only the mounts were lost, the process just takes longer to die. */
     return n == 1 && *ret_fd < 0 && message.msg_flags & MSG_CTRUNC ? -EMFILE : n;
 }
 
@@ -159,7 +159,8 @@ static void log_unmet(const struct process *process)
                           process->subject.worker);
 }
 
-/* Each comes once, if at all: what confines the process, the listener, why it has failed. */
+/* The report has up to three messages, each at most once: what confines the process, the listener,
+ * and why the start has failed. */
 int process_read_report(struct process *process, struct spawn_report *ret)
 {
     ssize_t n;

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* From the request until the keeper has taken the process. */
+/* How long it may take from the request until the keeper has taken the process. */
 #define FORK_TIMEOUT (5 * USEC_PER_SEC)
 
 /* Room for a pid and for nothing else. */

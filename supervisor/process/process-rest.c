@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Signals to a worker and to its other processes: which they are; and those of a service that is
- * stopped with KillMode=control-group get its signals, and its time limit to end. */
+/* Finds the processes of a worker, and signals them. When a service with KillMode=control-group is
+ * stopped, all its processes get the signals, and have the same time limit to end. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/process/process.h"
@@ -130,7 +130,7 @@ static bool signal_member(const struct member *member, int signal)
     return true;
 }
 
-/* Keeps those that got the signal. */
+/* Signals the members, and keeps those that got the signal. */
 static void signal_members(struct process_rest *rest, int signal)
 {
     size_t n = 0;
@@ -218,8 +218,9 @@ void process_rest_end(struct process *process)
 
 /* ---- beside a mate ---- */
 
-/* The mate dies even if the cgroup cannot be killed for lack of descriptors, and if it is cloned
- * only afterwards: until it is gone, no process is started in the cgroup. */
+/* Kills the cgroup and the mate. The mate is also killed if the cgroup cannot be, for lack of
+ * descriptors, or if the mate is cloned only afterwards. Until it is gone, no process is started in
+ * the cgroup. */
 static void kill_with_mate(struct process *process)
 {
     process->mate->cgroup_killed = true;

@@ -166,9 +166,9 @@ static int process_prepare_cgroup(struct process *process, const struct process_
     return r < 0 ? r : 0;
 }
 
-/* Opens the pipe of a failed start; the keeper gets the write end. exec closes that, which shows
- * that the program runs. For descriptors of the new process it is a socket: its mount namespace,
- * the listener of its filters. */
+/* Opens the pipe on which the new process reports a failed start; the keeper gets the write end.
+ * exec closes that end, which shows that the program runs. If the process also sends descriptors
+ * (its mount namespace, the listener of its filters), a socket takes the place of the pipe. */
 static int process_open_report(struct process *process, const struct config_group *config,
                                int *ret_write_fd)
 {

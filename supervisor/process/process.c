@@ -251,8 +251,8 @@ static void process_on_reap(struct task *task)
 
 /* ---- start ---- */
 
-/* exec closes the report. To be woken by that would take the CPU from the new program, before its
- * first instruction. */
+/* How long the report is not watched: exec closes it, and a supervisor that wakes up for that takes
+ * the CPU from the new program before its first instruction. */
 #define REPORT_AFTER (2 * USEC_PER_MSEC)
 
 static void process_close_report(struct process *process)

@@ -14,7 +14,7 @@
 /* How large a result or a payload may be to count as part of its row. */
 #define BARE_MAX 256
 
-/* How large they are before it is checked whether the disk has room for them. */
+/* From which size on it is checked whether the disk has room for them. */
 #define CHECKED_MIN (UINT64_C(512) << 10)
 
 /* ---- large bytes ---- */
@@ -120,7 +120,7 @@ static int remove_job(struct database *database, const struct durable_job *durab
                                            : job_rows_remove(database, 1u << ROWS_JOB, number);
 }
 
-/* For jobs that wait for this one, and the batch that it belongs to. */
+/* Writes the end for jobs that wait for this one, and counts it in its batch. */
 static int write_ties(struct database *database, const struct durable_job *durable)
 {
     const struct job_row *row = &durable->row;
@@ -147,9 +147,9 @@ static int write_end(struct database *database, const struct durable_job *durabl
     return r;
 }
 
-/* Like write_end() or job_rows_add(), but for a job that replaces a dead letter: removes that in
- * the same transaction, so that one of them is always on disk. The row of the job is there if an
- * earlier try has been written after all. */
+/* Like write_end() or job_rows_add(), but for a job that replaces a dead letter: removes the letter
+ * in the same transaction, so that one of them is always on disk. The row of the job exists already
+ * if an earlier try, which seemed to fail, has reached the disk. */
 static int write_replacement(struct database *database, const struct durable_job *durable)
 {
     int r = job_rows_take(database, durable->row.number);

@@ -29,7 +29,7 @@ static void durable_describe(struct durable_job *durable)
     row->payload_fd = durable->payload.fd;
 }
 
-/* A job that was read has none in its row before its end. */
+/* Sets the group in the row. That of a job that was read from disk is set only when it ends. */
 static void durable_set_group(struct durable_job *durable)
 {
     durable->row.group = durable->group;
@@ -82,7 +82,7 @@ static void durable_end_joined(struct store_task *joined, int result)
 
 /* ---- giving ---- */
 
-/* Gives the store what is noted. */
+/* Gives the store the changes that are noted. */
 static void durable_give(struct durable_job *durable)
 {
     durable->jobs->n_busy++;
@@ -103,8 +103,8 @@ static void durable_give(struct durable_job *durable)
         durable->row.state = JOB_ROW_HANDED;
         durable->row.attempt++;
     }
-    /* Nobody has been promised anything yet; but a dead letter is written if possible, and a job
-     * that replaces one takes no more space than that. */
+    /* The store may refuse an addition, as the submitter has no answer yet. It does not refuse one
+     * that is a dead letter by now, or that replaces a dead letter and takes no more space. */
     durable->task.addition = (durable->given & DURABLE_ADD) != 0 && durable->replaces == 0 &&
                              !(durable->ended && !durable->record.job->keep_result);
     durable->task.urgency = durable->hold      ? STORE_HELD
@@ -138,14 +138,15 @@ static bool durable_take_back(struct durable_job *durable)
     return true;
 }
 
-/* The end of its attempt is written, or counts no more. */
+/* The end of its attempt is written, or does not count any more. */
 static void durable_forget_attempt(struct durable_job *durable)
 {
     if (durable->kept)
         ended_attempts_remove(&durable->jobs->attempts, TAKE_PTR(durable->kept));
 }
 
-/* The row does not know the attempt, but a job will be made of it. */
+/* The job leaves memory before its row is read: leaves the end of its attempt to the job that will
+ * be made from the row. */
 static void keep_for_row(struct durable_job *durable)
 {
     if (durable->kept)

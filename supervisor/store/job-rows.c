@@ -71,8 +71,8 @@
     F(DISK, cause, OPTIONAL(failed_by, ATTEMPT_CAUSE_NONE))                                        \
     CHOSEN(F)
 
-/* The column of bytes in pieces holds only their size. SIZE is the size of all, IN_PIECES of such.
- * BYTES are those of the row, or of its only piece. */
+/* If the bytes are in pieces, their column holds only the size. SIZE is the size in any case,
+ * IN_PIECES the size of bytes in pieces. BYTES are those of the row, or of its only piece. */
 #define SIZE(column)      "iif(typeof(" #column ") = 'integer', " #column ", length(" #column "))"
 #define IN_PIECES(column) "iif(typeof(" #column ") = 'integer', " #column ", 0)"
 #define BYTES(table, column, kind)                                                                 \
@@ -321,7 +321,7 @@ uint32_t job_row_allows(const struct job_row *row)
     return row->attempt + !wary;
 }
 
-/* Adds what is not known: see struct job_row. */
+/* Adds the attempts that may have begun unnoticed: see struct job_row. */
 static void count_unclean(struct job_row *row, uint32_t unclean)
 {
     row->n_unclean = unclean;

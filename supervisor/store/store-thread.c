@@ -16,13 +16,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* How long, and how many bytes, a transaction takes tasks: bounds the time until the first of them
- * is done. Those that others have overtaken get a part of it first. */
+/* For how long, and up to how many bytes, a transaction takes tasks: bounds the time until the
+ * first of them is done. Tasks that have been begun get a part of it first. */
 #define TRANSACTION_USEC  (20 * USEC_PER_MSEC)
 #define TRANSACTION_BYTES (4 * PIECE_SIZE)
 #define BEGUN_BYTES       PIECE_SIZE
 
-/* Space within the database's file, and for the log, that does without the reserve. */
+/* With so much space within the database's file, and for the log, the reserve is not needed. */
 #define FREE_MIN (8 << 20)
 #define LOG_MIN  (4 << 20)
 
@@ -239,8 +239,8 @@ static bool has_room_inside(struct store_worker *worker)
     return room.free >= FREE_MIN && room.growth == 0 && room.log + room.disk >= LOG_MIN;
 }
 
-/* There is space when there is space for the reserve, or within the file: the database never gives
- * back what it has filled the disk with. */
+/* The disk is not full any more if there is space for the reserve, or within the database's file,
+ * which never becomes smaller. */
 static void look_for_space(struct store_worker *worker)
 {
     worker->sweeps = !store_of(worker)->format;
@@ -518,8 +518,7 @@ static void note_rest(struct store *store)
     wake_loop(store);
 }
 
-/* Waits for tasks, for the time to retry, for another answer to whether it is to rest, or for the
- * end. */
+/* Waits for tasks, for the time to retry, for the beginning or end of a rest, or for the end. */
 static void wait_for_work(struct store *store)
 {
     const usec_t retry_at = retry_time(&store->worker);

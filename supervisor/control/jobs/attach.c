@@ -80,7 +80,7 @@ int control_adopt_attachment(struct request *request, struct held *held)
     return 0;
 }
 
-/* Takes back the rings that were made if they have taken the descriptors of workers that start. */
+/* Takes back the new rings if they use descriptors that are reserved for starting workers. */
 static int spare_workers(struct request *request, struct endpoint_fds *fds)
 {
     const int reserved = request->context->fds_for_clients;

@@ -22,7 +22,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Changes that are being written at a time, and the payloads of their jobs. */
+/* The most changes that are being written at a time, and the most bytes of their jobs' payloads. */
 #define WRITING_MAX       1024
 #define WRITING_BYTES_MAX (UINT64_C(16) << 20)
 /* The cost of changing a job, relative to looking at one. */
@@ -367,7 +367,7 @@ static void change_by_id(struct request *request, unsigned states, const struct 
     request_in_parts(request, &change->bulk.parts);
 }
 
-/* Either an id or a filter. */
+/* The call has either an id or a filter. */
 static void change_jobs(struct request *request, unsigned states, const struct change *wanted)
 {
     const bool has_id = request_has(request, "id");
@@ -396,7 +396,7 @@ static bool check_target(struct request *request, const struct group *to)
     return r == 0;
 }
 
-/* A filter is of one group, so that the whole call can be refused. */
+/* A filter names one group, so the call can be refused as a whole. */
 static bool check_durability(struct request *request, const struct group *to)
 {
     struct registry_target from = {0};

@@ -57,7 +57,7 @@ static void drop_end(struct request *request)
     free(end);
 }
 
-/* Keeps the end until the request has its turn; without memory it does not wait. */
+/* Keeps the end until the request has its turn. Without memory, answers immediately. */
 static void keep_end(struct request *request, const struct job_end *end)
 {
     struct job_end *kept = malloc(sizeof(*kept));
@@ -368,7 +368,7 @@ static void refuse_second_cancel(struct request *request)
     request_fail_string(request, "CancelAlreadyRequested", "id", request_string(request, "id"));
 }
 
-/* waiter->cookie: whether another client has requested it before. */
+/* waiter->cookie: whether the cancellation was requested before. */
 static void on_cancelled(struct job_waiter *waiter, struct job *job)
 {
     if (job->refusal != 0)
@@ -449,7 +449,7 @@ static void on_closed(struct job_waiter *waiter, struct job *job)
         request_done(waiter->owner);
 }
 
-/* Replies when that is on disk. */
+/* Replies when the change is on disk. */
 static void close_batch(struct request *request)
 {
     const bool submits = access_submits_somewhere(request);

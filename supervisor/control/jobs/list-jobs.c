@@ -72,8 +72,8 @@ static void list_jobs(struct request *request)
 
     if (group && !job_filter_take_group(&walk.filter, request, group))
         return;
-    /* While the store works, a list that has queued jobs takes all durable ones from there: the
-     * numbers of their rows are the only order that stays. */
+    /* While the store works, a list with queued jobs reads all durable jobs from disk: only the
+     * numbers of their rows are an order that does not change between pages. */
     walk.on_disk = (walk.filter.states & 1u << JOB_QUEUED) != 0 &&
                    job_filter_can_read(request->context->groups);
     walk.ended = (walk.filter.states & 1u << JOB_SUCCEEDED) != 0;

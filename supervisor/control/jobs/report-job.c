@@ -224,7 +224,7 @@ static void report_tally(struct reply *reply, const struct batch_tally *tally)
     reply_end_object(reply);
 }
 
-/* To other jobs. */
+/* Reports to which other jobs the job is tied. */
 static void report_ties(struct reply *reply, const struct job_ties *ties)
 {
     struct tie_list list;

@@ -130,7 +130,7 @@ void slot_publish_report(struct slot *slot, struct death *death)
     event_locate(slot_context(slot)->events, death);
 }
 
-/* Whether an actor's program has ended like one that knows nothing of the supervisor. */
+/* Whether the program has ended like one that is no actor, and does not know of the supervisor. */
 static bool is_no_actor(const struct slot *slot, const struct death *death)
 {
     return death->cause == DEATH_EXIT && death->exit.code == 0 &&

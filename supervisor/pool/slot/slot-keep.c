@@ -194,7 +194,8 @@ enum slot_role slot_kept_role(const struct slot *slot)
     return slot->resumes ? (enum slot_role)record->role : SLOT_MEMBER;
 }
 
-/* A worker of a slot whose record is damaged is taken over as one that nothing was asked of. */
+/* If the record of a slot is damaged, its worker is taken over as if nothing had been asked of it.
+ */
 static void check_record(const struct slot *slot)
 {
     struct slot_record *record = record_of(slot);
@@ -418,7 +419,7 @@ void slot_resume(struct slot *slot)
     const usec_t now = clock_steady();
 
     take_record(slot, record);
-    /* A worker is also wanted in a place that was beyond the pool's size, and is not any more. */
+    /* A place that was beyond the pool's size, and is not any more, also wants a worker. */
     slot->plan = !slot->retired && (record->wanted || (record->retired && slot->pool->wanted))
                      ? SLOT_ON
                      : SLOT_OFF;

@@ -61,7 +61,8 @@ static void slot_spawn_failed(struct slot *slot, const char *step, int error)
     slot_event(slot, LIFECYCLE_EVENT_SPAWN_FAILED);
 }
 
-/* Of those with which the process was started. NULL = none, or the configuration has changed. */
+/* Returns the path at which the sandbox of the new process has failed. NULL = at none, or the
+ * configuration has changed since. */
 static const struct sandbox_path *slot_path_of(const struct slot *slot,
                                                const struct spawn_report *report)
 {
@@ -334,7 +335,7 @@ void slot_close_endpoint(struct slot *slot)
     slot->worker.endpoint_open = false;
 }
 
-/* Above all generations of its place. */
+/* Returns a generation above all that the place has had. */
 static uint64_t slot_next_generation(const struct slot *slot)
 {
     const struct slot *other =

@@ -185,7 +185,7 @@ static void forget_crash(struct slot *slot)
     *crash = (struct slot_crash){0};
 }
 
-/* Moves what is known of the crash to the report. */
+/* Moves the facts about the crash to the report. */
 static void give_crash(struct slot *slot, struct death *death)
 {
     struct slot_crash *crash = &slot->trace.crash;
