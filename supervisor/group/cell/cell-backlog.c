@@ -31,6 +31,7 @@ struct cell_backlog {
     struct list parked;            /* struct job.link */
     struct list in_review;         /* parked jobs that may be dropped from memory */
     uint64_t parked_bytes;         /* payloads of both */
+    int64_t last_missing;          /* the highest number read that had no row */
     struct job_load *load;         /* what is being read; NULL = nothing */
     struct cell *cell;
     struct timer retry;             /* nothing is read before */
@@ -85,13 +86,6 @@ void cell_backlog_take_out(struct cell *cell, struct job *job)
     job->parked = false;
     cell->backlog->parked_bytes -= job->payload.size;
     list_unlink(&job->link);
-}
-
-void cell_backlog_review(struct job *job)
-{
-    list_unlink(&job->link);
-    list_push_back(&job->cell->backlog->in_review, &job->link);
-    cell_wake(job->cell);
 }
 
 bool cell_is_needed(const struct job *job)
@@ -267,6 +261,22 @@ static void enqueue_parked(struct cell *cell, struct job *job)
     job_unref(cell->context->jobs, job);
 }
 
+/* A job with a chosen id is not found by its number: if the number was read before the row was
+ * added, it came to nothing. */
+void cell_backlog_on_written(struct job *job, bool added)
+{
+    struct cell *cell = job->cell;
+
+    if (added && job->name && durable_job_number(job) <= cell->backlog->last_missing) {
+        cell_backlog_take_out(cell, job);
+        enqueue(cell, job);
+        return;
+    }
+    list_unlink(&job->link);
+    list_push_back(&cell->backlog->in_review, &job->link);
+    cell_wake(cell);
+}
+
 static int restore(struct cell *cell, struct loaded_job *loaded, struct job **ret)
 {
     int r = cell_restore_job(cell, loaded, NULL, ret);
@@ -323,6 +333,8 @@ static int take_job(struct cell *cell, struct reading *reading, struct loaded_jo
     }
     if (job)
         enqueue_parked(cell, job);
+    else if (!loaded && reading->number.number > cell->backlog->last_missing)
+        cell->backlog->last_missing = reading->number.number;
     return 0;
 }
 

@@ -45,8 +45,9 @@ void cell_backlog_shorten_queue(struct cell *cell);
 /* Called afterwards, if there is a backlog: reads the next jobs, and drops others from memory. */
 void cell_backlog_turn(struct cell *cell);
 
-/* A parked job may be dropped from memory now. */
-void cell_backlog_review(struct job *job);
+/* Changes of a parked job, or its addition, have been written: the job may be dropped from memory
+ * now. */
+void cell_backlog_on_written(struct job *job, bool added);
 
 /* Whether a durable job that waits must stay in memory. */
 bool cell_is_needed(const struct job *job);

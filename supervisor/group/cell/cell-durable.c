@@ -168,7 +168,7 @@ void cell_on_written(struct job *job, unsigned changes, int result)
         if (durable_of(job)->leaves && !durable_job_is_busy(job))
             cell_drop_job(cell, job, CELL_E_LEFT);
         else if (job->parked)
-            cell_backlog_review(job);
+            cell_backlog_on_written(job, changes & DURABLE_ADD);
         else if (job->state == JOB_DELAYED && !durable_job_is_ending(job))
             cell_later_review(job);
     }
