@@ -29,6 +29,8 @@
 #define N_TASKS   256
 /* Until the keeper has started another supervisor. */
 #define RESTART_MAX (200 * USEC_PER_MSEC)
+/* How long a supervisor's beginning is. */
+#define STRAIN (100 * USEC_PER_MSEC)
 /* Until the service manager starts another keeper. */
 #define BOOTS_MAX (2 * USEC_PER_SEC)
 
@@ -257,6 +259,7 @@ pid_t __wrap_supervisor_process_start(const struct program *program, int notify_
         abort();
     *task = (struct task){.channel = fds[1]};
     start_task(task, "supervisor", run_supervisor);
+    sim_strained_until = sim_now() + STRAIN;
     close_fd(fds[1]);
     *ret_channel = fds[0];
     return task->pid;

@@ -247,7 +247,7 @@ void model_works(uint32_t index)
 
     check_end_by(job);
     expect(index,
-           job->kind != MODEL_HANG || machine_ready_time() <= job->run_since + MODEL_LIMIT + LATE,
+           job->kind != MODEL_STUCK || machine_ready_time() <= job->run_since + MODEL_LIMIT + LATE,
            "works beyond its time limit");
 }
 
@@ -272,7 +272,8 @@ void model_refused(uint32_t index, int error)
 
 void model_is_cancelled(uint32_t index)
 {
-    jobs[index].end_by = usec_min(jobs[index].end_by, machine_ready_time() + LATE);
+    jobs[index].end_by = usec_min(
+        jobs[index].end_by, machine_ready_time() + model_groups[jobs[index].durable].behind + LATE);
 }
 
 void model_unknown(uint32_t index)

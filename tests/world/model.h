@@ -16,7 +16,7 @@ enum model_kind {
     MODEL_RETRY, /* until its attempts are used up */
     MODEL_SLOW,
     MODEL_CRASH,   /* the worker dies */
-    MODEL_HANG,    /* beyond the time limit of an attempt */
+    MODEL_STUCK,   /* beyond the time limit of an attempt */
     MODEL_ENDLESS, /* until it is cancelled */
     _MODEL_N_KINDS,
 };
@@ -24,10 +24,13 @@ enum model_kind {
 /* MaxRetries= of the groups, and one; TimeoutSec=. */
 #define MODEL_ATTEMPTS 3
 #define MODEL_LIMIT    (4 * USEC_PER_SEC)
+/* The latest deadline of a job that is endless. */
+#define MODEL_ENDLESS_MAX (60 * USEC_PER_SEC)
 
 /* What a group promises, as its file says; the second one is durable. */
 struct model_group {
     unsigned running, rate; /* at the same time; per second; 0 = no limit */
+    usec_t behind;          /* how long a job may wait for those that its worker has before it */
     bool running_per_key, rate_per_key;
     bool until_start; /* UniqueUntil= */
     bool shares;      /* the named limit */
@@ -50,7 +53,8 @@ enum model_fate {
 
 struct model_job {
     uint32_t kind;
-    bool durable;           /* the group */
+    bool durable; /* the group */
+    uint32_t size, result_size;
     uint8_t key, unique;    /* numbers; unique: 0 = it has none */
     usec_t delay, deadline; /* spans; 0 = none */
     unsigned cost;

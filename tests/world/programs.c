@@ -24,18 +24,19 @@
 
 #define BYTES_MAX 1500000
 
-/* Followed by bytes of fill(). */
-struct payload {
-    uint32_t index, kind, size;
-};
+/* A job's payload is its index, followed by bytes of fill(). */
 
-/* Below and above InlineMax=; the largest one, which is rare, is stored in pieces. */
-static uint32_t size_of(uint64_t number)
+/* Below and above InlineMax=; the largest one is stored in pieces. */
+static uint32_t draw_size(void)
 {
-    static const uint32_t sizes[] = {0, 0, 100, 0, 3000, 0, 0, 100, 100000};
+    static const uint32_t sizes[] = {3000, 100000, 100000, 100000, 100000, BYTES_MAX, 0, 0, 100};
+    const uint64_t large = sim_below(6), small = 6 + sim_below(3);
 
-    return number % 61 == 60 ? BYTES_MAX : sizes[number % ELEMENTS(sizes)];
+    return sizes[sim_one_in(sim_chances[SIM_LARGE]) ? large : small];
 }
+
+/* How long a client waits for ends before it goes on. */
+#define PAUSE_MAX (200 * USEC_PER_MSEC)
 /* How often a client asks for a job that may be on disk, where some rows could not be read. */
 #define ASKED_MAX 1000
 
@@ -98,7 +99,7 @@ static int work_on(struct troupe_job *job, uint32_t index, bool deaf)
 static int succeed(struct troupe_job *job, uint32_t index)
 {
     static uint8_t result[BYTES_MAX];
-    const uint32_t size = size_of(index);
+    const uint32_t size = model_job(index)->result_size;
     int r;
 
     sim_hold();
@@ -146,28 +147,30 @@ static void save(struct troupe_job *job, uint32_t index)
     sim_let_go();
 }
 
-/* The job of a slot has no struct payload: the model knows it. Returns whether the payload is
- * right. */
-static bool look_at(struct troupe_job *job, struct payload *ret)
+/* Returns the job's index, and whether the payload is right. */
+static uint32_t look_at(struct troupe_job *job, bool *ret_right)
 {
     size_t size;
-    const struct payload *payload = troupe_job_payload(job, &size);
+    const uint8_t *payload = troupe_job_payload(job, &size);
+    uint32_t index;
 
     if (strchr(troupe_job_id(job), '@')) {
-        ret->index = model_slot(troupe_job_id(job));
-        ret->kind = model_job(ret->index)->kind;
-        return size == strlen(PROGRAM_SLOT_DATA) && memcmp(payload, PROGRAM_SLOT_DATA, size) == 0;
+        *ret_right =
+            size == strlen(PROGRAM_SLOT_DATA) && memcmp(payload, PROGRAM_SLOT_DATA, size) == 0;
+        return model_slot(troupe_job_id(job));
     }
-    *ret = *payload;
-    return size == sizeof(*payload) + payload->size &&
-           is_filled((const uint8_t *)(payload + 1), payload->size, payload->index);
+    sim_expect(size >= sizeof(index), "%s has no payload", troupe_job_id(job));
+    memcpy(&index, payload, sizeof(index));
+    *ret_right = size == sizeof(index) + model_job(index)->size &&
+                 is_filled(payload + sizeof(index), model_job(index)->size, index);
+    return index;
 }
 
 static int handle(struct troupe_job *job, void *userdata)
 {
-    struct payload payload;
-    const bool right = look_at(job, &payload);
-    const uint32_t index = payload.index;
+    bool right;
+    const uint32_t index = look_at(job, &right);
+    const enum model_kind kind = model_job(index)->kind;
 
     (void)userdata;
     sim_trace("attempt %u of job %u", troupe_job_attempt(job), index);
@@ -175,11 +178,11 @@ static int handle(struct troupe_job *job, void *userdata)
     sim_fault_point("handler");
     if (index % 2)
         save(job, index);
-    if (payload.kind == MODEL_SLOW)
+    if (kind == MODEL_SLOW)
         sim_rest(sim_below(3 * USEC_PER_SEC));
-    if (payload.kind < MODEL_CRASH)
+    if (kind < MODEL_CRASH)
         model_stops(index);
-    switch (payload.kind) {
+    switch (kind) {
     case MODEL_REJECT:
         return troupe_job_reject(job, 3, "no", 2);
     case MODEL_RETRY:
@@ -187,7 +190,7 @@ static int handle(struct troupe_job *job, void *userdata)
     case MODEL_CRASH:
         sim_kill(sim_self, SIGSEGV);
         return 0;
-    case MODEL_HANG:
+    case MODEL_STUCK:
         return work_on(job, index, true);
     case MODEL_ENDLESS:
         return work_on(job, index, index % 2);
@@ -319,6 +322,7 @@ void program_main(struct program_start *start)
 struct client {
     const char *socket_path, *group;
     unsigned n_jobs, n_submitted;
+    usec_t pause_max;
     struct troupe_client *client;
     uint64_t reference;
     uint32_t last;     /* the job that it submitted last */
@@ -366,7 +370,7 @@ static void take_end(struct client *client, const struct troupe_result *result)
         model_ended(
             index, result,
             result->end != TROUPE_SUCCEEDED || is_lost ||
-                (result->size == size_of(index) && is_filled(result->data, result->size, index)));
+                (result->size == job->result_size && is_filled(result->data, result->size, index)));
 }
 
 /* Takes what has ended. Returns false when the connection is over. */
@@ -385,30 +389,31 @@ static bool take_ends(struct client *client, usec_t timeout)
 
 static const char *const KEYS[] = {"red", "green", "blue"};
 
-static usec_t sometimes(usec_t max)
+/* Returns 1 to `max` if the job has this property, else 0. */
+static usec_t draw(enum sim_fault property, usec_t max)
 {
-    return sim_one_in(4) ? 1 + sim_below(max) : 0;
+    return sim_one_in(sim_chances[property]) ? 1 + sim_below(max) : 0;
 }
 
 /* Each draw is a statement of its own: within one, compilers choose the order. */
 static struct model_job draw_job(const struct client *client)
 {
-    struct model_job job = {.kind = (uint32_t)sim_below(_MODEL_N_KINDS),
-                            .durable = strcmp(client->group, "durable") == 0};
+    struct model_job job = {.durable = strcmp(client->group, "durable") == 0};
 
+    for (unsigned kind = MODEL_REJECT; kind < _MODEL_N_KINDS; kind++)
+        if (sim_one_in(sim_chances[SIM_REJECT + kind - MODEL_REJECT]))
+            job.kind = kind;
+    job.size = draw_size();
+    job.result_size = draw_size();
     job.key = (uint8_t)sim_below(ELEMENTS(KEYS));
-    if (sim_one_in(4))
-        job.unique = (uint8_t)sim_below(MODEL_N_UNIQUE);
-    job.delay = sometimes(5 * USEC_PER_SEC);
-    job.deadline = sometimes(20 * USEC_PER_SEC);
-    job.cost = (unsigned)(1 + sometimes(3));
-    job.parent = sim_one_in(4) ? client->last : 0;
+    job.unique = (uint8_t)draw(SIM_UNIQUE, MODEL_N_UNIQUE - 1);
+    job.delay = draw(SIM_DELAY, 5 * USEC_PER_SEC);
+    job.deadline = draw(SIM_DEADLINE, 20 * USEC_PER_SEC);
+    job.cost = 1 + (unsigned)sim_below(3);
+    job.parent = draw(SIM_AFTER, 1) ? client->last : 0;
     job.condition = (unsigned)sim_below(TROUPE_CONDITION_END + 1);
-    /* These take time. */
-    if (job.kind >= MODEL_CRASH && !sim_one_in(4))
-        job.kind = MODEL_SUCCEED;
     if (job.kind == MODEL_ENDLESS && job.deadline == 0)
-        job.deadline = 1 + sim_below(60 * USEC_PER_SEC);
+        job.deadline = 1 + sim_below(MODEL_ENDLESS_MAX);
     return job;
 }
 
@@ -437,8 +442,7 @@ static void set_options(struct troupe_job_options *options, const struct model_j
 
 static void submit(struct client *client)
 {
-    static uint8_t bytes[sizeof(struct payload) + BYTES_MAX];
-    struct payload *payload = (struct payload *)(void *)bytes;
+    static uint8_t bytes[sizeof(uint32_t) + BYTES_MAX];
     struct troupe_job_options options = TROUPE_JOB_DEFAULTS;
     struct model_job job = draw_job(client);
     const uint32_t index = model_add(&job);
@@ -451,10 +455,10 @@ static void submit(struct client *client)
               index, job.kind, job.unique, client->group, (double)job.delay / 1e6,
               (double)job.deadline / 1e6, job.parent);
     sim_hold();
-    *payload = (struct payload){index, job.kind, size_of(sim_below(549))};
-    fill((uint8_t *)(payload + 1), payload->size, index);
-    r = troupe_client_submit(client->client, client->reference, &options, payload,
-                             sizeof(*payload) + payload->size, index);
+    memcpy(bytes, &index, sizeof(index));
+    fill(bytes + sizeof(index), job.size, index);
+    r = troupe_client_submit(client->client, client->reference, &options, bytes,
+                             sizeof(index) + job.size, index);
     sim_let_go();
     client->n_submitted++;
     if (r < 0)
@@ -501,6 +505,7 @@ static void ask_for_unknown(struct client *client)
 static void run_client(void *argument)
 {
     struct client *client = argument;
+    usec_t pause;
 
     while (client->n_submitted < client->n_jobs || model_n_open > 0) {
         if (!connect_client(client)) {
@@ -509,10 +514,13 @@ static void run_client(void *argument)
         }
         do {
             ask_for_unknown(client);
-            if (client->n_submitted < client->n_jobs)
+            pause = PAUSE_MAX;
+            if (client->n_submitted < client->n_jobs) {
                 submit(client);
+                pause = client->pause_max;
+            }
             give_up(client);
-        } while (take_ends(client, sim_below(200 * USEC_PER_MSEC)) &&
+        } while (take_ends(client, sim_below(pause)) &&
                  (client->n_submitted < client->n_jobs || model_n_open > 0));
         troupe_client_free(client->client);
     }
@@ -526,6 +534,7 @@ void program_start_client(const char *socket_path, const char *group, unsigned n
     *client = (struct client){.socket_path = socket_path,
                               .group = group,
                               .n_jobs = n_jobs,
+                              .pause_max = PAUSE_MAX >> sim_below(16),
                               .unknown = calloc(n_jobs, sizeof(uint32_t))};
     program_n_clients++;
     (void)sim_start("client", run_client, client, NULL);

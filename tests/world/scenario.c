@@ -61,7 +61,8 @@ static void write_group(const char *directory, const char *name)
     const bool durable = strcmp(name, "durable.group") == 0;
     struct model_group *group = &model_groups[durable];
     const unsigned running = draw(6), rate = draw(40), size = 1 + draw(3), spare = draw(2);
-    const unsigned ahead = 1 + draw(4), low = sim_one_in(2) ? size : draw(size);
+    const unsigned ahead = 1 + draw(4), prefetch = sim_one_in(2) ? 1 : ahead;
+    const unsigned low = sim_one_in(2) ? size : draw(size);
     const char *cells = sim_one_in(3) ? "Cells=by-key\n" : "";
     FILE *file = create(directory, name);
 
@@ -70,6 +71,7 @@ static void write_group(const char *directory, const char *name)
     group->running_per_key = sim_one_in(2);
     group->rate_per_key = sim_one_in(2);
     group->until_start = sim_one_in(4);
+    group->behind = (prefetch - 1) * MODEL_ENDLESS_MAX;
     group->shrinks = low < size;
     group->shares = model_shared > 0 && sim_one_in(2);
     fprintf(file,
@@ -77,7 +79,7 @@ static void write_group(const char *directory, const char *name)
             "[Pool]\nSize=%u..%u\nIdleSec=3s\nSpare=%u\nPrefetch=%u\n%s%s"
             "[Jobs]\nMaxRetries=%u\nBackoffMinSec=10ms\nBackoffMaxSec=100ms\nDurable=%s\n"
             "TimeoutSec=%us\nUniqueUntil=%s\n[Limits]\nRatePer=%s\nRunningPer=%s\n%s",
-            durable ? "durable" : "plain", low, size, spare, sim_one_in(2) ? 1 : ahead, cells,
+            durable ? "durable" : "plain", low, size, spare, prefetch, cells,
             spare == 0 && ahead > 2 ? "Template=slot\nMaxJobs=3\n" : "", MODEL_ATTEMPTS - 1,
             durable ? "yes" : "no", (unsigned)(MODEL_LIMIT / USEC_PER_SEC),
             group->until_start ? "start" : "end", PER[group->rate_per_key],
@@ -161,6 +163,7 @@ static void draw_chances(uint64_t allowed)
         if (exists && allowed & UINT64_C(1) << i)
             sim_chances[i] = chance;
     }
+    sim_strain = draw_size(6);
 }
 
 /* What may be otherwise because of a kind of faults. */
@@ -240,7 +243,7 @@ static void cause_faults(usec_t until)
 
 static void end_faults(void)
 {
-    for (unsigned i = 0; i < _SIM_N_FAULTS; i++)
+    for (unsigned i = SIM_PREEMPT; i < _SIM_N_FAULTS; i++)
         sim_chances[i] = 0;
     disk_fill(false);
     if (sim_realtime != SIM_EPOCH)

@@ -20,6 +20,8 @@
 
 #define THREADS_MAX 256
 #define STACK_SIZE  ((size_t)1 << 20)
+/* No process dies more often than at one fault point in so many because of sim_strain. */
+#define LIKELIEST 64
 
 extern int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                                  void *(*fn)(void *), void *argument);
@@ -63,8 +65,8 @@ uint64_t sim_chances[_SIM_N_FAULTS];
 #define TEXT(name, text, ...) [SIM_##name] = text,
 const char *const sim_fault_names[_SIM_N_FAULTS] = {SIM_FAULTS(TEXT)};
 bool sim_verbose;
-usec_t sim_realtime = SIM_EPOCH;
-uint64_t sim_n_turns, sim_hash;
+usec_t sim_realtime = SIM_EPOCH, sim_strained_until;
+uint64_t sim_n_turns, sim_hash, sim_strain = 1;
 __thread struct sim_process *sim_self;
 
 /* ---- one seed ---- */
@@ -342,11 +344,14 @@ void sim_let_go(void)
 
 static uint64_t chance_of_death(const struct sim_process *process)
 {
-    if (strcmp(process->name, "supervisor") == 0)
-        return sim_chances[SIM_KILL_SUPERVISOR];
-    if (strcmp(process->name, "keeper") == 0)
-        return sim_chances[SIM_KILL_KEEPER];
-    return process->on_end ? sim_chances[SIM_KILL_WORKER] : 0;
+    const enum sim_fault fault = strcmp(process->name, "supervisor") == 0 ? SIM_KILL_SUPERVISOR
+                                 : strcmp(process->name, "keeper") == 0   ? SIM_KILL_KEEPER
+                                                                          : SIM_KILL_WORKER;
+    const uint64_t chance = process->on_end ? sim_chances[fault] : 0;
+
+    return chance > LIKELIEST && sim.now < sim_strained_until
+               ? LIKELIEST + (chance - LIKELIEST) / sim_strain
+               : chance;
 }
 
 void sim_fault_point(const char *name)

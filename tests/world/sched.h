@@ -111,12 +111,25 @@ void sim_fault_point(const char *name);
  */
 int sim_nothing(void);
 
-/* Kinds of faults, of which a seed has some: name, and the magnitudes between which a seed draws N,
- * where the chance is one in N (powers of two). The first ones happen at fault points, from
- * SHOOT_WORKER on at random times, a second apart on average, from ABANDON on with calls. Those
- * from UPGRADE on are the operator's. DISK_ERROR is EIO; FAIL_CALL is a supervisor that lacks
- * memory or descriptors; STOP_WORKER is SIGSTOP, and SIGCONT. */
+/* Kinds of load and of faults, of which a seed has some: name, and the magnitudes between which a
+ * seed draws N, where the chance is one in N (powers of two). The first ones are properties of
+ * jobs: REJECT to ENDLESS are what they do instead of succeeding. From PREEMPT on, they are faults:
+ * these happen at fault points, from SHOOT_WORKER on at random times, a second apart on average,
+ * from ABANDON on with calls. Those from UPGRADE on are the operator's. DISK_ERROR is EIO;
+ * FAIL_CALL is a supervisor that lacks memory or descriptors; STOP_WORKER is SIGSTOP, and SIGCONT.
+ */
 #define SIM_FAULTS(X)                                                                              \
+    X(LARGE, "large", 0, 6)                                                                        \
+    X(UNIQUE, "unique", 0, 4)                                                                      \
+    X(AFTER, "after", 0, 4)                                                                        \
+    X(DELAY, "delay", 0, 4)                                                                        \
+    X(DEADLINE, "deadline", 0, 4)                                                                  \
+    X(REJECT, "reject", 0, 4)                                                                      \
+    X(RETRY, "retry", 0, 4)                                                                        \
+    X(SLOW, "slow", 0, 4)                                                                          \
+    X(CRASH, "crash", 2, 6)                                                                        \
+    X(STUCK, "stuck", 3, 7)                                                                        \
+    X(ENDLESS, "endless", 2, 6)                                                                    \
     X(PREEMPT, "preempt", 1, 6)                                                                    \
     X(KILL_WORKER, "kill-worker", 5, 12)                                                           \
     X(KILL_SUPERVISOR, "kill-supervisor", 6, 14)                                                   \
@@ -145,6 +158,9 @@ extern const char *const sim_fault_names[_SIM_N_FAULTS];
 
 /* Of this seed: chances of one in N; 0 = never. */
 extern uint64_t sim_chances[_SIM_N_FAULTS];
+/* By this factor, deaths at fault points are more likely until this time. */
+extern uint64_t sim_strain;
+extern usec_t sim_strained_until;
 static inline bool sim_has(enum sim_fault fault)
 {
     return sim_chances[fault] > 0;
