@@ -463,7 +463,7 @@ static void keep_for_later(int fd, uint64_t owner)
     state.later[state.n_later++] = (struct later){fd, owner};
 }
 
-/* Ends the process that holds sockets, which closes them: nothing has kept others from it. */
+/* Ends the process that holds sockets, which closes them. */
 static void end_holder(void)
 {
     look_at_spent();
@@ -471,7 +471,7 @@ static void end_holder(void)
         give_up(&state.takers[ROLE_HOLD]);
 }
 
-/* Tries some of them in turn: those of one owner must not keep the others. */
+/* Tries to drain some of the sockets, in turn: those of one owner must not block the others. */
 static void drain_later(void)
 {
     const bool any = state.n_later > 0;

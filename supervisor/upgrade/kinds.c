@@ -56,7 +56,8 @@ static int restore_store_tally(const struct group_context *context, struct saved
     return store_tally_restore_row(context->durable->store, row);
 }
 
-/* A cell without workers is made when something comes for it, and something is about to. */
+/* Makes the cell of a saved actor that something is about to come for. Otherwise a cell without
+ * workers is made only when something comes. */
 static int make_cell(const struct group_context *context, struct saved_reader *row)
 {
     struct actor_row actor;
@@ -98,7 +99,7 @@ static const struct kind KINDS[] = {
     {UPGRADE_MESSAGES, &CLIENT_WAIT_RECORD, .restore = attachment_wait_restore_row},
 };
 
-/* Of memory that outlives the supervisor, and of parts of rows. */
+/* The records of memory that outlives the supervisor, and of parts of rows. */
 static const struct record *const OTHER_RECORDS[] = {
     &JOB_PAGE_RECORD,   &SLOT_RECORD,     &CELL_KEPT_RECORD,
     &GROUP_KEPT_RECORD, &ENVELOPE_RECORD, &SCHEDULE_ROW_RECORD,

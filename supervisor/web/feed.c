@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A browser that has gone without a word is noticed at the next one. */
+/* How often something is sent: only then is a browser noticed that has gone without closing. */
 #define HEARTBEAT (15 * USEC_PER_SEC)
 
 /* What each stream begins with. */

@@ -36,7 +36,7 @@ static bool parse_area(const char *line, struct area *ret)
     return true;
 }
 
-/* Not if most of it is unused: it would then be filled with zeros. */
+/* Collapses the area, unless most of it is unused: that part would be filled with zeros. */
 static void collapse(const struct area *area, size_t resident)
 {
     const uintptr_t start = (area->start + HUGE_SIZE - 1) & ~(HUGE_SIZE - 1);

@@ -77,7 +77,8 @@ static int check_service(const struct config_group *group)
     return r;
 }
 
-/* A cell without jobs must have no worker: it would take it from others. */
+/* Checks PoolMax=. A cell without jobs must have no worker, which it would take from other cells.
+ */
 static int check_share(const struct config_group *group)
 {
     if (group->pool_max == 0 || (group->cells == CONFIG_CELLS_BY_KEY && group->size.low == 0))

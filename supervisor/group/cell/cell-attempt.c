@@ -180,7 +180,7 @@ static void cell_note_cut_off(struct cell *cell, const struct job *job)
                    "cancelled: the attempt failed, and the group takes no more jobs", job);
 }
 
-/* A durable job waits again after an attempt. */
+/* Writes that a durable job waits again after an attempt. */
 static void cell_write_attempt(struct cell *cell, struct job *job, bool lazy)
 {
     if (!job->record)
@@ -191,7 +191,7 @@ static void cell_write_attempt(struct cell *cell, struct job *job, bool lazy)
 
 #define PAYLOAD_LOST "its payload is lost: the supervisor has crashed"
 
-/* Why there is no other attempt, unless there were enough. */
+/* Returns why there is no other attempt, unless all were used up. */
 static const char *cell_why_last(const struct job *job)
 {
     if (cell_fails_after_oom(job))
@@ -363,7 +363,7 @@ static void cell_end_too_large(struct cell *cell, struct job *job, const char *w
     cell_end_job(cell, job, JOB_DEAD, reason);
 }
 
-/* A worker has the job no longer. */
+/* Counts a job that a worker does not have any more. */
 static void count_returned(struct cell *cell, struct job *job)
 {
     job_samples_note(&cell->group->samples, &cell->group->counts,

@@ -44,7 +44,7 @@ static void on_retry(struct timer *timer, usec_t now)
     cell_wake(list_entry(timer, struct cell_backlog, retry)->cell);
 }
 
-/* Memory is short, or none of the jobs that were read could be taken. */
+/* Reads again later: memory is short, or none of the jobs that were read could be taken. */
 static void read_later(struct cell *cell)
 {
     struct timer *timer = &cell->backlog->retry;
@@ -204,8 +204,8 @@ static uint64_t few_bytes(const struct cell *cell)
     return cell->config->queue_memory_max / 4;
 }
 
-/* Whether memory holds too many bytes, and would hold enough without this job. If it did not, the
- * job would be read again immediately. */
+/* Whether memory holds too many payload bytes, and still holds enough without this job. Otherwise
+ * the job would be read again immediately. */
 static bool has_spare_bytes(const struct cell *cell, const struct job *job)
 {
     const uint64_t bytes = bytes_in_use(cell);
@@ -305,7 +305,7 @@ int cell_backlog_restore(struct cell *cell, struct loaded_job *loaded, struct jo
     return 0;
 }
 
-/* A number stays when its job moves. */
+/* Whether the job still belongs to this group: its number stays in the backlog when it moves. */
 static bool is_of_group(const struct cell *cell, const struct job_row *row)
 {
     const char *name = cell->group->name;
@@ -391,8 +391,8 @@ static void on_loaded(struct store_task *task, int result)
     job_load_free(load);
 }
 
-/* Finds the next numbers. Jobs in memory before the first that is not go into the queue
- * immediately. Returns how many are to be read. */
+/* Finds the next numbers. Their jobs that are in memory go into the queue immediately, up to the
+ * first job that is not. Returns how many are to be read. */
 static size_t begin_readings(struct cell *cell, struct job_load *load)
 {
     struct cell_backlog *backlog = cell->backlog;

@@ -77,7 +77,8 @@ bool cell_write_end(struct cell *cell, struct job *job, enum job_state end)
     return true;
 }
 
-/* A job that could not be added. A worker may have it in hand: then it ends once that is done. */
+/* Refuses a job that could not be added. If a worker has it in hand, it ends when the worker is
+ * done. */
 static void cell_refuse_unwritten(struct cell *cell, struct job *job, int refusal)
 {
     job_count(&cell->counts, JOBS_REFUSED, 1);
@@ -91,7 +92,7 @@ static void cell_refuse_unwritten(struct cell *cell, struct job *job, int refusa
     (void)cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, JOB_NOBODY);
 }
 
-/* A job that has ended, but neither its addition nor its end is written. A sender that waits for
+/* Ends a job of which neither the addition nor the end could be written. A sender that waits for
  * the end gets it: no other caller knows of the job. */
 static void cell_end_unwritten(struct cell *cell, struct job *job, bool added, int refusal)
 {

@@ -89,8 +89,8 @@ static void tell_size(struct cell *cell, size_t before)
               !grows && is_under_pressure(cell) ? "; under pressure" : "");
 }
 
-/* A busy worker stays, except under pressure or if another pool waits for it: then it ends its job.
- */
+/* Whether the pool keeps this worker: a busy one, except under pressure or if another pool waits
+ * for a worker. Then the worker ends its job first. */
 static bool is_missed(const struct slot *slot, bool gives_way)
 {
     if (slot->n_jobs > 0 && gives_way)
@@ -98,7 +98,7 @@ static bool is_missed(const struct slot *slot, bool gives_way)
     return cell_actor_is_missed(slot->actor);
 }
 
-/* Returns how small the pool can become without workers that are missed. */
+/* Returns how small the pool can become while it keeps these workers. */
 static size_t least_size(const struct cell *cell, size_t size, bool gives_way)
 {
     size_t n = cell->pool.size;

@@ -113,8 +113,8 @@ static size_t find_deaths(const struct death_log *log, const struct job *job,
     return n;
 }
 
-/* No longer counts the job's payload, which is about to go elsewhere, and what is counted with it.
- */
+/* Removes the job's payload, which is about to go elsewhere, and what counts with it, from the
+ * counts. */
 static inline void cell_drop_bytes(struct cell *cell, struct job *job)
 {
     job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
@@ -188,7 +188,7 @@ void cell_note_past_now(struct cell *cell, struct job *job, const char *worker)
                      cell->config->history_payload);
 }
 
-/* A job that no worker has answered: notes it for the history, and reports a dead one. */
+/* Notes a job that no worker has answered for the history, and reports it if it is dead. */
 static void cell_end_unanswered(struct cell *cell, struct job *job)
 {
     const unsigned n = job->n_attempts;
@@ -294,7 +294,7 @@ static void cell_end_rare(struct cell *cell, struct job *job)
         history_add(cell->group->past, job);
 }
 
-/* The job is no longer live: notifies its waiters, and gives it away. */
+/* The job is not live any more: notifies its waiters, and lets go of it. */
 static void cell_finish(struct cell *cell, struct job *job)
 {
     job_count(&cell->counts, JOBS_LIVE, -1);

@@ -18,7 +18,8 @@
 
 /* ---- keys ---- */
 
-/* While a job is not counted, no limit of a key can tell what runs. */
+/* Returns the bounds of a key. While a job is not counted, for lack of memory, it is not known how
+ * many jobs of a key run: if that number has a bound, no job of the key begins. */
 static struct config_bounds bounds_of(const struct limits *limits, const char *key, size_t size)
 {
     struct config_bounds bounds = limits->key_bounds;

@@ -41,7 +41,8 @@ void limits_end_turn(struct limits *limits, struct cell *cell)
     cell->limit_stops = false;
 }
 
-/* Asks all limits about one gate before the next gate; the lines of other waiters come last. */
+/* Returns the first limit that holds the cell. Each gate is asked for all limits before the next
+ * gate; the lines of other waiters come last. */
 static struct limit_use *first_that_holds(struct limits *limits, const struct cell *cell,
                                           unsigned cost)
 {
@@ -58,8 +59,8 @@ static struct limit_use *first_that_holds(struct limits *limits, const struct ce
     return &limits->uses[i];
 }
 
-/* Whether a limit of the whole group holds the cell, whose next job needs so many units. It waits
- * in one line: that in which it is, as long as it is held there. */
+/* Whether a limit of the whole group holds the cell, whose next job needs `cost` units. The cell
+ * waits in one line, and stays in it as long as that limit holds it. */
 static bool holds_cell(struct limits *limits, struct cell *cell, unsigned cost)
 {
     struct limit_waiter *waiter = &cell->limit_waiter;

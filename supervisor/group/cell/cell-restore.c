@@ -112,8 +112,8 @@ static void restore_facts(const struct cell *cell, struct job *job, const struct
     job->max_retries = row->max_retries;
 }
 
-/* Jobs that wait are read before those that have begun: if the row of an earlier job with the key
- * is still to be read, that one holds the key. */
+/* Lists the job with its unique key. If the row of an earlier job with the key is still to be read,
+ * that one will hold the key: jobs that wait are read before those that have begun. */
 static void join_unique(const struct cell *cell, struct job *job)
 {
     const struct unique_id *id;
@@ -127,7 +127,8 @@ static void join_unique(const struct cell *cell, struct job *job)
         unique_yield(cell->context->jobs, job);
 }
 
-/* A job whose row is damaged is also made, and then ends; only lack of memory is an error. */
+/* Returns -ENOMEM, or notes any other problem in the loaded job and returns 0: a job with a damaged
+ * row is made, and then ends. */
 static int or_problem(struct loaded_job *loaded, int r, const char *what)
 {
     if (r < 0 && r != -ENOMEM) {
@@ -217,7 +218,8 @@ static void resume_waiting(struct cell *cell, struct job *job, const struct load
         durable_job_update(job, true); /* the numbers of attempts are not used again */
 }
 
-/* Whether nothing is decided after the last attempt: the row was not read when that failed. */
+/* Whether it is still to be decided what follows the last attempt, which failed before the row was
+ * read. */
 static bool is_undecided(const struct job_row *row)
 {
     return row->state == JOB_ROW_BACKOFF && row->due == 0;

@@ -300,7 +300,7 @@ int cell_await_store(struct cell *cell, const struct cell_request *request)
     return CELL_E_WAIT;
 }
 
-/* Whether those who wait have room, and were not called yet: they waited for the store. */
+/* Whether senders that have waited for the store have room, and are still to be called. */
 static bool is_about_to_call(const struct cell *cell)
 {
     const struct cell_waiter *next = first_in_line(cell);

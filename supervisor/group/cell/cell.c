@@ -192,7 +192,8 @@ static bool cell_awaits_idle(const struct cell *cell, const struct job *job)
            timer_armed(&job->timers->deadline);
 }
 
-/* Called once in a turn, not with each job. A group's only cell is found without this. */
+/* Lists the cell at its group while it has queued jobs. Called once in a turn, not with each job. A
+ * group's only cell is found without this. */
 static void cell_note_queue(struct cell *cell)
 {
     if (*cell->key != '\0')
