@@ -122,6 +122,8 @@ static void on_limits_known(struct settings *settings)
 {
     struct parts *parts = list_entry(settings, struct parts, limits.settings);
 
+    if (!settings->read)
+        return;
     parts->limits.awaited = false;
     limit_table_apply(&parts->limits, NULL);
     know_limits(parts, true);

@@ -24,8 +24,8 @@ static int apply_write(struct store_task *task, struct database *database)
 {
     struct plan_write *write = list_entry(task, struct plan_write, task);
 
-    return write->removes ? schedule_rows_remove(database, write->name)
-                          : schedule_rows_put(database, write->name, &write->row);
+    return setting_rows_put(database, &SCHEDULE_ROWS, write->name,
+                            write->removes ? NULL : &write->row);
 }
 
 static void on_written(struct store_task *task, int result)

@@ -12,6 +12,7 @@ void plans_init(struct plans *plans, const struct group_context *groups, struct 
 {
     *plans = (struct plans){.context = {.groups = groups, .kept = kept, .steps = &plans->steps}};
     work_queue_init(&plans->steps, groups->loop);
+    settings_init(&plans->earlier, &SCHEDULE_ROWS);
 }
 
 static struct store *store_of(const struct plans *plans)
@@ -21,112 +22,31 @@ static struct store *store_of(const struct plans *plans)
 
 /* ---- reading ---- */
 
-struct plan_rows {
-    struct store_task task;
-    struct plans *plans; /* NULL = they have ended */
-    struct plan_row {
-        struct schedule_row row;
-        bool claimed;
-        char name[CONFIG_SCHEDULE_NAME_MAX + 1];
-    } * rows;
-    size_t n, n_allocated;
-};
-
-static struct plan_rows *free_rows(struct plan_rows *rows)
+/* Begins with what was decided earlier: the schedule writes it from now on, or removes it. */
+static void begin(struct plans *plans, struct plan *plan)
 {
-    if (rows)
-        free(rows->rows);
-    free(rows);
-    return NULL;
-}
+    const char *name = plan->config->name;
+    const struct setting *setting = settings_find(&plans->earlier, name, strlen(name));
 
-static int note_row(void *userdata, const char *name, const struct schedule_row *row)
-{
-    struct plan_rows *rows = userdata;
-
-    if (strlen(name) > CONFIG_SCHEDULE_NAME_MAX)
-        return 0;
-    if (rows->n == rows->n_allocated) {
-        const size_t n = rows->n_allocated > 0 ? 2 * rows->n_allocated : 64;
-        struct plan_row *grown = reallocarray(rows->rows, n, sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        rows->rows = grown;
-        rows->n_allocated = n;
-    }
-    rows->rows[rows->n].row = *row;
-    rows->rows[rows->n].claimed = false;
-    (void)stpcpy(rows->rows[rows->n++].name, name);
-    return 0;
-}
-
-static int apply_read(struct store_task *task, struct database *database)
-{
-    struct plan_rows *rows = list_entry(task, struct plan_rows, task);
-
-    rows->n = 0;
-    return schedule_rows_scan(database, note_row, rows);
-}
-
-/* Returns the row once: the schedule writes it from now on, or removes it. */
-static const struct schedule_row *claim_row(const struct plans *plans, const char *name)
-{
-    for (size_t i = 0; plans->rows && i < plans->rows->n; i++) {
-        struct plan_row *row = &plans->rows->rows[i];
-
-        if (!row->claimed && strcmp(row->name, name) == 0) {
-            row->claimed = true;
-            return &row->row;
-        }
-    }
-    return NULL;
+    plan_begin(plan, setting ? (const struct schedule_row *)setting->row : NULL);
+    (void)settings_set(&plans->earlier, name, NULL);
 }
 
 static void begin_all(struct plans *plans)
 {
     plans->begun = true;
     for (size_t i = 0; i < plans->n_plans; i++)
-        plan_begin(plans->sorted[i], claim_row(plans, plans->sorted[i]->config->name));
+        begin(plans, plans->sorted[i]);
 }
 
-static void on_read(struct store_task *task, int result)
+static void on_known(struct settings *settings)
 {
-    struct plan_rows *rows = list_entry(task, struct plan_rows, task);
-    struct plans *plans = rows->plans;
+    struct plans *plans = list_entry(settings, struct plans, earlier);
 
-    if (!plans || result == -ECANCELED) {
-        if (plans)
-            plans->reads = false;
-        free_rows(rows);
-        return;
-    }
-    plans->reads = false;
-    if (result == 0) {
-        plans->rows = rows;
-    } else {
-        log_error("what schedules have decided cannot be read from disk: %s; they begin now",
-                  strerror(-result));
-        free_rows(rows);
-    }
-    begin_all(plans);
-}
-
-/* Reads the rows, once the store is open. */
-static void read_rows(struct plans *plans)
-{
-    struct plan_rows *rows = calloc(1, sizeof(*rows));
-
-    if (!rows) {
-        log_error("out of memory: schedules begin now");
+    if (!settings->read)
+        log_error("schedules begin now");
+    if (!plans->begun)
         begin_all(plans);
-        return;
-    }
-    rows->task = (struct store_task){.apply = apply_read, .done = on_read};
-    list_init(&rows->task.link);
-    rows->plans = plans;
-    plans->reads = true;
-    store_add(store_of(plans), &rows->task);
 }
 
 /* ---- the table ---- */
@@ -182,7 +102,7 @@ static int add(struct plans *plans, struct config_schedule *config, config_strv 
     sorted[at] = plan;
     plans->n_plans++;
     if (plans->begun)
-        plan_begin(plan, claim_row(plans, config->name));
+        begin(plans, plan);
     return 0;
 }
 
@@ -252,10 +172,10 @@ static void find_rows(struct plans *plans)
     struct store *store = store_of(plans);
     const enum store_state state = store ? store_state(store) : STORE_UNUSABLE;
 
-    if (plans->begun || plans->reads || state == STORE_OPENING || plans->n_plans == 0)
+    if (plans->begun || state == STORE_OPENING || plans->n_plans == 0)
         return;
     if (state == STORE_OPEN || state == STORE_FULL)
-        read_rows(plans);
+        settings_read(&plans->earlier, store, on_known);
     else
         begin_all(plans);
 }
@@ -299,8 +219,7 @@ void plans_deinit(struct plans *plans)
         work_queue_deinit(&plans->steps);
     free(plans->sorted);
     handle_table_deinit(&plans->handles);
-    free_rows(plans->rows);
+    settings_deinit(&plans->earlier);
     plans->sorted = NULL;
-    plans->rows = NULL;
     plans->n_plans = 0;
 }

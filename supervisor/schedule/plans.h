@@ -7,11 +7,9 @@
 #include "supervisor/config/config.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/schedule/plan.h"
-#include "supervisor/store/store.h"
+#include "supervisor/store/settings.h"
 #include <stdbool.h>
 #include <stddef.h>
-
-struct plan_rows;
 
 struct plans {
     struct plan_context context;
@@ -20,8 +18,7 @@ struct plans {
     size_t n_plans;
     struct handle_table handles; /* of the same, for lists */
     bool begun;                  /* the rows are known, or will never be */
-    struct plan_rows *rows;      /* read from the store, and not claimed yet; NULL = none */
-    bool reads;                  /* the store has the task that reads them */
+    struct settings earlier;     /* rows of earlier runs with which no schedule has begun */
 };
 
 /* {0} has no schedules. `groups` and `kept` outlive them. */

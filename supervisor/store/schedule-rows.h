@@ -4,7 +4,7 @@
 /* A row holds the decisions of a schedule. The same struct is kept in shared memory, which outlives
  * a crash of the supervisor. */
 
-#include "supervisor/store/database.h"
+#include "supervisor/store/setting-rows.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,11 +28,4 @@ struct schedule_row {
 };
 
 extern const struct record SCHEDULE_ROW_RECORD;
-
-/* All run in the storage thread, within a transaction. Each returns 0 or -errno. */
-int schedule_rows_put(struct database *database, const char *name, const struct schedule_row *row);
-int schedule_rows_remove(struct database *database, const char *name);
-
-/* Calls `fn` for each row, until it returns another value than 0, which is returned. */
-typedef int (*schedule_row_fn)(void *userdata, const char *name, const struct schedule_row *row);
-int schedule_rows_scan(struct database *database, schedule_row_fn fn, void *userdata);
+extern const struct setting_rows SCHEDULE_ROWS;

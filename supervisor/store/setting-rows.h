@@ -2,7 +2,8 @@
 #pragma once
 
 /* Settings that were made at run time, a row for each name: which groups stay stopped when the
- * supervisor starts (stop --keep), and bounds of limits, which take precedence over their files. */
+ * supervisor starts (stop --keep), and bounds of limits, which take precedence over their files.
+ * What schedules have decided is kept likewise (schedule-rows.h). */
 
 #include "supervisor/store/database.h"
 #include <stdint.h>
@@ -18,22 +19,24 @@ struct limit_row {
 
 extern const struct record LIMIT_ROW_RECORD;
 
-/* A table of the database. */
+/* A table of the database with a row for each name. */
 struct setting_rows {
     const char *what;               /* the settings, in messages */
     const char *put, *remove, *get; /* statements: the name is the last parameter or column */
-    bool bounds;                    /* a row has the values of a struct limit_row */
+    const struct record *record;    /* columns of a row; NULL = it has only its name */
+    size_t size;                    /* of the row's struct */
+    size_t bytes; /* one more column has all of the struct from here on; 0 = there is none */
 };
 
 extern const struct setting_rows STOP_ROWS, LIMIT_ROWS;
 
 /* All run in the storage thread, within a transaction. Each returns 0 or -errno. */
 
-/* Writes the row of a name. `row`: NULL = removes it; ignored in a table without bounds. */
+/* Writes the row of a name; `row` NULL = removes it. */
 int setting_rows_put(struct database *database, const struct setting_rows *rows, const char *name,
-                     const struct limit_row *row);
+                     const void *row);
 
-/* Calls `fn` for each row, until it returns another value than 0, which is returned. */
-typedef int (*setting_row_fn)(void *userdata, const char *name, const struct limit_row *row);
+/* Calls `fn` for each sound row, until it returns another value than 0, which is returned. */
+typedef int (*setting_row_fn)(void *userdata, const char *name, const void *row);
 int setting_rows_scan(struct database *database, const struct setting_rows *rows, setting_row_fn fn,
                       void *userdata);

@@ -36,15 +36,17 @@ const struct setting *settings_find(const struct settings *settings, const char 
     return find(settings, name, size);
 }
 
-static struct setting *new_setting(const char *name, const struct limit_row *row)
+static struct setting *new_setting(const struct settings *settings, const char *name,
+                                   const void *row)
 {
-    struct setting *setting = calloc(1, sizeof(*setting) + strlen(name) + 1);
+    const size_t size = settings->rows->size, length = strlen(name) + 1;
+    struct setting *setting = calloc(1, sizeof(*setting) + size + length);
 
     if (!setting)
         return NULL;
     list_init(&setting->link);
-    setting->row = *row;
-    (void)stpcpy(setting->name, name);
+    memcpy(setting->row, row, size);
+    setting->name = memcpy((char *)setting->row + size, name, length);
     return setting;
 }
 
@@ -80,17 +82,17 @@ void settings_deinit(struct settings *settings)
     index_deinit(&settings->by_name);
 }
 
-int settings_set(struct settings *settings, const char *name, const struct limit_row *row)
+int settings_set(struct settings *settings, const char *name, const void *row)
 {
     struct setting *setting = find(settings, name, strlen(name));
 
     if (setting && row)
-        setting->row = *row;
+        memcpy(setting->row, row, settings->rows->size);
     else if (setting)
         drop(settings, setting);
     if (setting || !row)
         return 0;
-    setting = new_setting(name, row);
+    setting = new_setting(settings, name, row);
     if (!setting)
         return -ENOMEM;
     add(settings, setting);
@@ -99,10 +101,10 @@ int settings_set(struct settings *settings, const char *name, const struct limit
 
 /* ---- those of earlier runs ---- */
 
-static int note(void *userdata, const char *name, const struct limit_row *row)
+static int note(void *userdata, const char *name, const void *row)
 {
     struct settings *settings = userdata;
-    struct setting *setting = new_setting(name, row);
+    struct setting *setting = new_setting(settings, name, row);
 
     if (!setting)
         return -ENOMEM;
@@ -139,12 +141,12 @@ static void on_read(struct store_task *task, int result)
     if (result == 0) {
         settings->read = true;
         take_fresh(settings);
-        if (settings->known)
-            settings->known(settings);
     } else if (result != -ECANCELED) {
         log_error("%s cannot be read from disk: %s", settings->rows->what, strerror(-result));
     }
     drop_fresh(settings);
+    if (settings->known && result != -ECANCELED)
+        settings->known(settings);
 }
 
 void settings_read(struct settings *settings, struct store *store,

@@ -151,7 +151,8 @@ static void report_key(struct reply *reply, const struct group *group, const cha
 static void report_gone(struct reply *reply, const struct setting *setting)
 {
     const struct config_bounds none = LIMIT_NO_BOUNDS;
-    const struct config_bounds bounds = limit_row_bounds(&setting->row, &none);
+    const struct config_bounds bounds =
+        limit_row_bounds((const struct limit_row *)setting->row, &none);
 
     begin_limit(reply, setting->name, "undescribed");
     report_bounds(reply, &bounds);

@@ -22,7 +22,7 @@ const struct limit_row *limit_table_setting(const struct limit_table *table, con
 {
     const struct setting *setting = settings_find(&table->settings, name, strlen(name));
 
-    return setting ? &setting->row : NULL;
+    return setting ? (const struct limit_row *)setting->row : NULL;
 }
 
 struct config_bounds limit_row_bounds(const struct limit_row *row, const struct config_bounds *file)
@@ -73,7 +73,7 @@ struct config_bounds limit_table_key_bounds(const struct limit_table *table,
     memcpy(name + before, key, size);
     setting = settings_find(&table->settings, name, before + size);
     if (setting)
-        ret = limit_row_bounds(&setting->row, bounds);
+        ret = limit_row_bounds((const struct limit_row *)setting->row, bounds);
     return limit_part(config, &ret, CONFIG_LIMIT_PER_KEY);
 }
 

@@ -582,10 +582,10 @@ static void stop_on_change(void *userdata, enum store_state state)
         loop_stop(parts.loop);
 }
 
-static int note_row(void *userdata, const char *name, const struct schedule_row *row)
+static int note_row(void *userdata, const char *name, const void *row)
 {
     (void)name;
-    *(struct schedule_row *)userdata = *row;
+    memcpy(userdata, row, sizeof(struct schedule_row));
     return 0;
 }
 
@@ -600,7 +600,7 @@ static int apply_look(struct store_task *task, struct database *database)
 {
     struct look *look = list_entry(task, struct look, task);
 
-    return schedule_rows_scan(database, note_row, &look->row);
+    return setting_rows_scan(database, &SCHEDULE_ROWS, note_row, &look->row);
 }
 
 static void on_looked(struct store_task *task, int result)

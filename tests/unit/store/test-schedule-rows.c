@@ -17,7 +17,7 @@ static const struct schedule_row SOME = {
 
 static unsigned n_found;
 
-static int check(void *userdata, const char *name, const struct schedule_row *row)
+static int check(void *userdata, const char *name, const void *row)
 {
     ck_assert_str_eq(name, userdata);
     ck_assert_mem_eq(row, &SOME, sizeof(SOME));
@@ -35,18 +35,18 @@ TEST(a_row_comes_back_as_it_was_written_until_it_is_removed)
     scratch_init(&scratch);
     ck_assert_int_eq(database_open(&database, scratch.path, NULL), 0);
     database_begin(&database);
-    ck_assert_int_eq(schedule_rows_put(&database, name, &SOME), 0);
-    ck_assert_int_eq(schedule_rows_put(&database, name, &SOME), 0);
+    ck_assert_int_eq(setting_rows_put(&database, &SCHEDULE_ROWS, name, &SOME), 0);
+    ck_assert_int_eq(setting_rows_put(&database, &SCHEDULE_ROWS, name, &SOME), 0);
     ck_assert_int_eq(database_commit(&database), 0);
     database_close(&database, false);
     ck_assert_int_eq(database_open(&database, scratch.path, NULL), 0);
-    ck_assert_int_eq(schedule_rows_scan(&database, check, name), 0);
+    ck_assert_int_eq(setting_rows_scan(&database, &SCHEDULE_ROWS, check, name), 0);
     ck_assert_uint_eq(n_found, 1);
     database_begin(&database);
-    ck_assert_int_eq(schedule_rows_remove(&database, name), 0);
-    ck_assert_int_eq(schedule_rows_remove(&database, name), 0);
+    ck_assert_int_eq(setting_rows_put(&database, &SCHEDULE_ROWS, name, NULL), 0);
+    ck_assert_int_eq(setting_rows_put(&database, &SCHEDULE_ROWS, name, NULL), 0);
     ck_assert_int_eq(database_commit(&database), 0);
-    ck_assert_int_eq(schedule_rows_scan(&database, check, name), 0);
+    ck_assert_int_eq(setting_rows_scan(&database, &SCHEDULE_ROWS, check, name), 0);
     ck_assert_uint_eq(n_found, 1);
     database_close(&database, false);
     scratch_deinit(&scratch);
