@@ -53,9 +53,9 @@ int spawner_init(struct spawner *spawner, struct loop *loop, int fd);
 void spawner_deinit(struct spawner *spawner);
 
 /*
- * Requests a process. Returns 0: the loop calls the client later. Returns -E2BIG (arguments,
- * environment and groups exceed MESSAGE_SIZE_MAX), -ENOMEM or -errno: it does not. Descriptors stay
- * the caller's.
+ * Requests a process. Returns 0, and the loop calls the client later; or -E2BIG (arguments,
+ * environment and groups exceed MESSAGE_SIZE_MAX), -ENOMEM or -errno, and the client is not called.
+ * Descriptors stay the caller's.
  */
 int spawner_request(struct spawner *spawner, struct spawner_client *client,
                     const struct spawn_options *options);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* However long a word is, more steps are no slips. */
+/* More steps are not a typing mistake, however long the word is. */
 #define STEPS_MAX 3
 
 /* No locale: keys, verbs and names of groups are ASCII. */
@@ -95,8 +95,8 @@ static bool is_near(size_t distance, size_t length)
     return distance <= (length < 3 ? 1 : (length + 1) / 3) && distance < length;
 }
 
-/* Keys consist of parts that many have, such as Private: what is wrong has to be near by itself.
- * Or the end was left out, such as Sec. */
+/* Whether the known word was meant. Many keys have the same parts, such as Private, so the parts
+ * that differ must be near each other. Or the end was left out, such as Sec. */
 static bool is_meant(const char *word, const char *known, size_t distance)
 {
     const size_t length = strlen(word), known_length = strlen(known);

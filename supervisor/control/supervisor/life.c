@@ -332,7 +332,8 @@ static void end_change(struct request *request)
 
 /* ---- stops that are kept ---- */
 
-/* Settings of earlier runs may have been read while it was written, and have stopped the group. */
+/* While the setting was written, those of earlier runs may have been read, and have stopped the
+ * group. */
 static void take_effect(const struct setting_call *call)
 {
     struct group *group = registry_find(call->context->registry, call->name);
@@ -356,7 +357,7 @@ static void keep(struct request *request, const char *name, bool stops)
                                                 .end = end_change});
 }
 
-/* Whether the group stays stopped, or may, as long as that is not known. */
+/* Whether the group stays stopped, or this is not known yet. */
 static bool may_stay_stopped(const struct request *request, const struct group *group)
 {
     const struct store *store = request->context->durable->store;
