@@ -108,21 +108,26 @@ def check(notes, n_killed):
     return numbers, problems
 
 
+def start_celery(stack, project, send, tasks, concurrency, **environment):
+    """Sends the tasks of a project, and starts a worker for them. Returns redis, its client, and the worker."""
+    directory = stack.enter_context(tempfile.TemporaryDirectory())
+    with open(os.path.join(directory, "project.py"), "w", encoding="ascii") as file:
+        file.write(project)
+    path = os.path.join(directory, "redis")
+    environment = {**os.environ, "REDIS": "redis+socket://" + path, "PYTHONPATH": f"{BUILD}/python:{directory}",
+                   "PATH": f"{BUILD}:{os.environ['PATH']}", "C_FORCE_ROOT": "1", **environment}
+    server = stack.enter_context(running(["redis-server", "--port", "0", "--unixsocket", path, "--save", ""], cwd=directory))
+    while not os.path.exists(path):
+        time.sleep(0.01)
+    subprocess.run([sys.executable, "-c", send, str(tasks)], env=environment, check=True)
+    worker = stack.enter_context(running([sys.executable, "-m", "celery", "-A", "project", "worker", "--concurrency", str(concurrency),
+                                          "--loglevel", "critical"], env=environment, cwd=directory, stderr=subprocess.DEVNULL))
+    return server, redis.Redis(unix_socket_path=path), worker
+
+
 def main(n=100000, pause=1.0):
     with contextlib.ExitStack() as stack:
-        directory = stack.enter_context(tempfile.TemporaryDirectory())
-        with open(os.path.join(directory, "project.py"), "w", encoding="ascii") as file:
-            file.write(PROJECT)
-        path = os.path.join(directory, "redis")
-        environment = {**os.environ, "REDIS": "redis+socket://" + path, "PYTHONPATH": f"{BUILD}/python:{directory}",
-                       "PATH": f"{BUILD}:{os.environ['PATH']}", "C_FORCE_ROOT": "1"}
-        stack.enter_context(running(["redis-server", "--port", "0", "--unixsocket", path, "--save", ""], cwd=directory))
-        notes = redis.Redis(unix_socket_path=path)
-        while not os.path.exists(path):
-            time.sleep(0.01)
-        subprocess.run([sys.executable, "-c", SEND, str(n)], env=environment, check=True)
-        worker = stack.enter_context(running([sys.executable, "-m", "celery", "-A", "project", "worker", "--concurrency", "3",
-                                              "--loglevel", "critical"], env=environment, cwd=directory, stderr=subprocess.DEVNULL))
+        _, notes, worker = start_celery(stack, PROJECT, SEND, n, 3)
         killed = set()
         begin = time.monotonic()
         while not is_over(notes, n):

@@ -9,14 +9,10 @@ TESTS_BUILD: where the program and the package are, by default build. TASKS: how
 """
 import contextlib
 import os
-import subprocess
 import sys
-import tempfile
 import time
 
-import redis
-
-from celery_kills import BUILD, running
+from celery_kills import start_celery
 
 POOLS = {"prefork": "prefork", "troupe": "troupe.celery:Pool", "nothing": "project:Nothing"}
 TASKS, FIRST = int(os.environ.get("TASKS", "12000")), 2000
@@ -83,19 +79,7 @@ def put_first(*mains):
 def measure(pool, first):
     """Returns the rate, and per task the CPU time of Celery's process and of all processes below it."""
     with contextlib.ExitStack() as stack:
-        directory = stack.enter_context(tempfile.TemporaryDirectory())
-        with open(os.path.join(directory, "project.py"), "w", encoding="ascii") as file:
-            file.write(PROJECT)
-        path = os.path.join(directory, "redis")
-        environment = {**os.environ, "REDIS": "redis+socket://" + path, "POOL": POOLS[pool], "C_FORCE_ROOT": "1",
-                       "PYTHONPATH": f"{BUILD}/python:{directory}", "PATH": f"{BUILD}:{os.environ['PATH']}"}
-        server = stack.enter_context(running(["redis-server", "--port", "0", "--unixsocket", path, "--save", ""], cwd=directory))
-        broker = redis.Redis(unix_socket_path=path)
-        while not os.path.exists(path):
-            time.sleep(0.01)
-        subprocess.run([sys.executable, "-c", SEND, str(TASKS)], env=environment, check=True)
-        worker = stack.enter_context(running([sys.executable, "-m", "celery", "-A", "project", "worker", "--concurrency", "2",
-                                              "--loglevel", "critical"], env=environment, cwd=directory, stderr=subprocess.DEVNULL))
+        server, broker, worker = start_celery(stack, PROJECT, SEND, TASKS, 2, POOL=POOLS[pool])
         while broker.llen("celery") > TASKS - 100:
             time.sleep(0.005)
         if first:
