@@ -675,11 +675,11 @@ TEST(Q7_a_long_queue_of_a_key_at_its_limit_takes_several_turns)
     ck_assert_uint_le(largest_rise, 1024);
 }
 
-TEST(Q7_many_keys_whose_rates_permit_a_job_at_the_same_time_take_several_turns)
+static void start_with_keys(usec_t period)
 {
     char key[16];
 
-    config->limits.rate = (struct config_rate){.n = 1, .period = 300 * USEC_PER_MSEC};
+    config->limits.rate = (struct config_rate){.n = 1, .period = period};
     config->rate_per = CONFIG_LIMIT_PER_KEY;
     change_limits();
     limits_take_over(&group->limits);
@@ -688,6 +688,11 @@ TEST(Q7_many_keys_whose_rates_permit_a_job_at_the_same_time_take_several_turns)
         submit_with_key("hello", key);
     }
     group_start(group);
+}
+
+TEST(Q7_many_keys_whose_rates_permit_a_job_at_the_same_time_take_several_turns)
+{
+    start_with_keys(300 * USEC_PER_MSEC);
     run_until_aside(UINT64_MAX);
     ck_assert_uint_eq(n_ended, 2000);
     ck_assert_uint_le(largest_fall, 256);
@@ -695,17 +700,7 @@ TEST(Q7_many_keys_whose_rates_permit_a_job_at_the_same_time_take_several_turns)
 
 TEST(Q7_a_change_of_limits_looks_at_many_keys_in_several_turns)
 {
-    char key[16];
-
-    config->limits.rate = (struct config_rate){.n = 1, .period = 3600 * USEC_PER_SEC};
-    config->rate_per = CONFIG_LIMIT_PER_KEY;
-    change_limits();
-    limits_take_over(&group->limits);
-    for (unsigned i = 0; i < 2000; i++) {
-        (void)snprintf(key, sizeof(key), "%u", i);
-        submit_with_key("hello", key);
-    }
-    group_start(group);
+    start_with_keys(3600 * USEC_PER_SEC);
     run_until_aside(2000);
     config->limits.rate.n = 0;
     change_limits();
