@@ -33,6 +33,7 @@ struct watch {
     struct list link;
     struct process *process; /* NULL = it is gone */
     pid_t pid;               /* the watcher's; 0 = not known yet */
+    uint64_t owner;          /* of what is in `fd`: see taker.h */
     int fd, output_fd, gate_fd;
     struct loop_watch readable;
     bool attached, ended;
@@ -57,7 +58,8 @@ static void watch_free(struct watch *watch, const char *missing)
         spawner_kill(&watch->context->spawner, &watch->client, watch->pid);
     spawner_forget(&watch->context->spawner, &watch->client);
     close_fd(watch->gate_fd);
-    close_fd(watch->fd); /* the watcher ends when this is closed */
+    /* The watcher ends when this is shut down. */
+    loop_close_owned(watch->context->loop, watch->fd, watch->owner);
     close_fd(watch->output_fd);
     list_unlink(&watch->link);
     free(watch);
@@ -186,13 +188,30 @@ static bool take_notice(struct watch *watch, const struct watch_notice *notice)
     }
 }
 
+/* Returns the size of a notice, 0 at the end, or -errno. One with descriptors is not received: see
+ * scm.h. */
+static ssize_t receive(const struct watch *watch, struct watch_notice *ret)
+{
+    size_t size = sizeof(*ret);
+    int r = scm_look(watch->fd, ret, &size);
+
+    if (r != 0)
+        return r < 0 ? r : -EPROTO;
+    const ssize_t n = recv(watch->fd, ret, sizeof(*ret), MSG_DONTWAIT);
+    return n < 0 ? -errno : n;
+}
+
 /* Further notices of the watcher wait for the next turn. */
 static void read_notices(struct watch *watch)
 {
     struct watch_notice notice;
 
     for (unsigned i = 0; i < NOTICES_MAX; i++) {
-        const ssize_t n = recv(watch->fd, &notice, sizeof(notice), MSG_DONTWAIT);
+        const ssize_t n = receive(watch, &notice);
+        if (n == -EPROTO) {
+            watch_free(watch, GONE);
+            return;
+        }
         if (n == 0)
             loop_unwatch(watch->context->loop, &watch->readable); /* it ends */
         if (n != sizeof(notice) || !take_notice(watch, &notice))
@@ -276,6 +295,7 @@ void watch_start(struct process *process, const struct config_group *config,
     watch->handler = handler;
     watch->userdata = userdata;
     watch->process = process;
+    watch->owner = process->output.owner;
     process->watch = watch;
     list_push_back(&process->context->tracer.watches, &watch->link);
     if (begin(watch, config) < 0)

@@ -15,7 +15,7 @@ import unittest
 import zlib
 from pathlib import Path
 
-from troupe import BUILD, HAS_IO_URING, LIMIT, SANITIZED, TROUPE_EXEC, TestCase, can_mount, helper, ini
+from troupe import BUILD, FAULTY_TROUPED, HAS_IO_URING, LIMIT, LOCKED_PIPE, SANITIZED, TROUPE_EXEC, TestCase, can_mount, end_process, helper, ini
 
 TRACE = os.path.join(BUILD, "troupe-trace")
 CRASHER = helper("workers/crasher")
@@ -58,6 +58,18 @@ def planted_hang():
     time.sleep(1000)
 
 {"crash": planted_crash, "hang": planted_hang}[sys.argv[1]]()
+"""
+
+
+# Sends a locked pipe over a descriptor that it takes from a process.
+LOCKER = LOCKED_PIPE + """
+import array, sys, time
+fd = ctypes.CDLL(None).syscall(438, os.pidfd_open(int(sys.argv[1])), 3, 0)  # pidfd_getfd()
+end = locked_pipe()[0]
+socket.socket(fileno=fd).sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [end]))])
+os.close(end)
+print("sent", flush=True)
+time.sleep(1000)
 """
 
 
@@ -490,6 +502,21 @@ class Commands(Deaths):
             pass
         self.s.until(lambda: self.s.job(job)["state"] == "dead")
         self.assertEqual(self.s.call("ListDeaths")["deaths"][0]["stack_missing"], "the watcher for CrashStacks= has ended")
+
+    @unittest.skipUnless(os.getuid() == 0, "needs to look into the watcher")
+    def test_X2_a_watcher_that_sends_a_descriptor_that_cannot_be_closed_holds_up_nothing(self):
+        programs = self.directory()
+        for program in FAULTY_TROUPED, FAULTY_TROUPED + "-supervisor", TRACE:
+            shutil.copy(program, programs)
+        self.s = self.started({"crasher": commands()}, program=os.path.join(programs, "trouped"), environment={"TROUPE_FAULT": "passrights:1+"})
+        self.s.wait_worker("crasher/0", "idle")
+        watcher = self.s.until(self.tracer)
+        with self.s.stopped():
+            locker = subprocess.Popen([PYTHON, "-c", LOCKER, str(watcher)], stdout=subprocess.PIPE)
+            self.addCleanup(end_process, locker)
+            self.assertEqual(locker.stdout.readline(), b"sent\n")
+        self.s.until(lambda: not self.tracer())
+        self.assertEqual(self.death("abort")["stack_missing"], "the watcher for CrashStacks= has ended")
 
     def test_X2_a_watcher_that_was_stopped_holds_up_nothing(self):
         self.waiting()
