@@ -74,6 +74,16 @@ int group_submit_unique(struct group *group, const struct cell_request *request,
 void group_watch_pressure(struct group *group);
 void group_unwatch_pressure(struct group *group);
 
+/* ---- group-limits.c ---- */
+
+void group_count_init(struct group *group);
+/* Ends the walk over its cells, if there is one. */
+void group_count_end(struct group *group);
+/* Its limits have changed, or are those of another configuration. */
+void group_change_limits(struct group *group, const struct config_group *config);
+/* Has all cells look at their jobs, in several turns. */
+void group_wake_cells(struct group *group);
+
 /* ---- group-size.c ---- */
 
 /* Makes slots in every cell for a size in this range. Returns 0; or -ENOMEM, without a change. */

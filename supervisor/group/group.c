@@ -52,7 +52,8 @@ static int group_open_limits(struct group *group)
     int r = limit_table_reserve(table, group->config);
 
     limits_init(&group->limits, group->name, table, &group->counts);
-    group->limits.n_ending = held_n_ending(&group->context->pools->process->held, group->name);
+    limits_note_ending(&group->limits,
+                       (int)held_n_ending(&group->context->pools->process->held, group->name));
     if (r < 0)
         return r;
     limits_change(&group->limits, group->config);
@@ -90,6 +91,7 @@ int group_new(struct group **ret, const struct group_context *context, struct co
     list_init(&group->removed_link);
     list_init(&group->down_link);
     list_init(&group->closing.link);
+    group_count_init(group);
     kept_results_init(&group->results, context->loop, context->jobs);
     job_streams_init(&group->streams);
     kept_results_set_bounds(&group->results, config->result_ttl, config->results_max,
@@ -145,6 +147,7 @@ struct group *group_free(struct group *group)
     if (!group)
         return NULL;
     group_closing_end(group);
+    group_count_end(group);
     while ((first = list_first(&group->cells.cells)))
         (void)free_cell(list_entry(first, struct cell, link));
     group_unwatch_pressure(group);
@@ -300,70 +303,6 @@ void group_reopen(struct group *group)
     group->closed = NULL;
     group_each_cell (cell, group)
         cell->closed = NULL;
-}
-
-static void begin_limited(struct limits *limits, struct job *job)
-{
-    if (limits_exist(limits))
-        (void)limits_begin(limits, job, false);
-}
-
-static void end_limited(struct limits *limits, struct job *job)
-{
-    if (job->limited)
-        limits_end(limits, job, true);
-}
-
-static void each_in_hand(struct cell *cell, void (*fn)(struct limits *limits, struct job *job))
-{
-    struct slot *slot;
-    size_t cursor = 0;
-
-    while ((slot = pool_next_slot(&cell->pool, &cursor)))
-        list_for_each (node, &slot->jobs)
-            fn(&cell->group->limits, list_entry(node, struct job, link));
-}
-
-static void group_change_limits(struct group *group, const struct config_group *config)
-{
-    group_each_cell (cell, group) {
-        limits_leave(&group->limits, cell);
-        each_in_hand(cell, end_limited);
-    }
-    limits_change(&group->limits, config);
-    group_each_cell (cell, group) {
-        each_in_hand(cell, begin_limited);
-        cell_wake(cell);
-    }
-    limits_end_change(&group->limits);
-}
-
-void group_review_key_limits(struct group *group)
-{
-    if (!limits_change_keys(&group->limits))
-        group_change_limits(group, group->config);
-    group_keep(group);
-}
-
-void group_review_limits(struct group *group)
-{
-    group_change_limits(group, group->config);
-    group_keep(group);
-}
-
-void group_know_limits(struct group *group, bool read)
-{
-    struct limits *limits = &group->limits;
-    const bool was_awaited = limits->known == LIMITS_AWAITED;
-
-    if (!read && !was_awaited)
-        return;
-    if (limits->known == LIMITS_KNOWN && !limits_are_set(limits))
-        return;
-    limits->known = LIMITS_KNOWN;
-    group_review_limits(group);
-    if (limits->taken_over > 0)
-        limits_take_over(limits);
 }
 
 /* Replaces all pointers to the old configuration. */

@@ -55,6 +55,20 @@ enum group_drain {
     GROUP_WORKED_OFF, /* likewise, and hands out no job any more: nothing runs */
 };
 
+/* A walk over the cells of a group: group-limits.c. */
+enum group_count_stage {
+    GROUP_COUNTS, /* counts jobs in hand by their keys */
+    GROUP_WAKES,
+};
+
+struct group_count {
+    struct loop_deferred turn;
+    struct list_cursor cells; /* the next one; not in a list = there is no walk */
+    size_t slot;              /* in that cell: pool_next_slot() */
+    enum group_count_stage stage;
+    uint64_t n_counted; /* limits.n_counted when the last walk ended */
+};
+
 enum group_removal {
     GROUP_STAYS,
     GROUP_REMOVED, /* accepts no job; freed once all is down */
@@ -78,6 +92,7 @@ struct group {
     struct job_streams streams;
     struct submitters submitters;
     struct limits limits;
+    struct group_count count;
     struct job_counts counts;
     struct job_samples samples;
     struct job_history history; /* with Cells=by-key */

@@ -113,8 +113,7 @@ static void on_worker_ends(void *userdata, const char *name, int change)
         return;
     limits_note_ending(&group->limits, change);
     if (group->limits.n_ending == 0)
-        group_each_cell (cell, group)
-            cell_wake(cell);
+        group_wake_cells(group);
 }
 
 void groups_resume(const struct group_context *context)

@@ -116,7 +116,7 @@ struct job {
     bool aside : 1;        /* queued, but a gate holds it: in the cell's list `aside` */
     bool in_line : 1;      /* queued, but a limit of its key holds it: in a line */
     bool returned : 1;     /* in the queue again, after a line */
-    bool limited : 1;      /* limits count it: see limits_begin() */
+    bool limited : 1;      /* it is counted by its key: see limits_begin() */
     bool uncounted : 1;    /* its key's line does not: there was no memory */
     bool id_is_free : 1;   /* another job may have `name` */
     bool unkept : 1;       /* its result could not be written, and is not kept; see `reason` */

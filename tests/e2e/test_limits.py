@@ -51,6 +51,29 @@ class Limits(Case):
             for id in ids:
                 s.wait_job(id)
 
+    def test_Q7_jobs_that_run_count_for_a_limit_that_comes_later(self):
+        for s, group in self.both(RunningPer="key"):
+            ids, go = s.busy(group, n=3, key="a")
+            s.call("SetLimit", name=group, running=3)
+            late = s.create(group, "echo late", key="a")
+            self.waiting(s, late, "running_max", group)
+            self.assertEqual(s.do(group, "echo other", key="b")["state"], "succeeded")
+            s.call("SetLimit", name=group, running=4)
+            self.assertEqual(s.wait_job(late)["state"], "succeeded")
+            go.ring(3)
+            for id in ids:
+                s.wait_job(id)
+        for s, group in self.both():
+            ids, go = s.busy(group, n=3)
+            s.call("SetLimit", name=group, running=3)
+            late = s.create(group, "echo late")
+            self.waiting(s, late, "running_max", group)
+            s.call("SetLimit", name=group, reset=True)  # there is no limit any more
+            self.assertEqual(s.wait_job(late)["state"], "succeeded")
+            go.ring(3)
+            for id in ids:
+                s.wait_job(id)
+
     def test_U3_a_mistake_in_a_rate_is_that_of_its_group_alone(self):
         for rate in "200/s", "200/0", "200/2d":
             s = self.started({"good": ini(ACTOR), "bad": ini(ACTOR, Limits={"Rate": rate})})
@@ -486,6 +509,7 @@ class Limits(Case):
             jobs = {"Durable": "yes"} if group == "kept" else {}
             s.write(f"{group}.group", ini(ACTOR, Pool={"Size": 4}, Jobs=jobs, Limits=limits))
             s.call("Reload")
+            s.call("GetInfo")  # by then, it was to be counted
             os.unlink(s.path("fault"))
             held = [s.create(group, "echo", key=key) for key in "ab"]
             for id in held:

@@ -100,7 +100,7 @@ void report_limits_of(struct reply *reply, const struct group *group)
 {
     const struct limits *limits = &group->limits;
 
-    if (!has_own(group) && limits->n_uses == 0)
+    if (!has_own(group) && limits->n_uses == 1)
         return;
     reply_array(reply, "limits");
     if (has_own(group))

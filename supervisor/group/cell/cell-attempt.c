@@ -369,8 +369,7 @@ static void count_returned(struct cell *cell, struct job *job)
     job_samples_note(&cell->group->samples, &cell->group->counts,
                      loop_realtime(cell->context->loop));
     job_count(&cell->counts, JOBS_RUNNING, -1);
-    if (job->limited)
-        limits_end(&cell->group->limits, job, job->started);
+    limits_end_any(&cell->group->limits, job, job->started);
 }
 
 void cell_job_answered(struct pool *pool, struct job *job, const char *worker,

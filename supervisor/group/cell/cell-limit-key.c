@@ -314,6 +314,8 @@ int limit_keys_begin(struct limits *limits, struct job *job, bool counts)
 
     if (limited && !key && counts)
         return -ENOMEM;
+    job->limited = limits->by_key || key;
+    limits->n_counted += job->limited;
     count_uncounted(limits, job, limited && !key);
     if (!key)
         return 0;
@@ -328,6 +330,8 @@ void limit_keys_end(struct limits *limits, struct job *job, bool counted)
 {
     struct limit_key *key = job->uncounted ? NULL : find(limits, job);
 
+    job->limited = false;
+    limits->n_counted--;
     count_uncounted(limits, job, false);
     if (!key)
         return;

@@ -32,7 +32,8 @@ void limit_keys_deinit(struct limits *limits);
  * in later turns. */
 void limit_keys_change(struct limits *limits);
 
-/* See limits_review(), limits_begin() and limits_end(). */
+/* See limits_review(), limits_begin() and limits_end(), which is called only for jobs that are
+ * counted: job->limited. */
 enum limit_verdict limit_keys_review(struct limits *limits, struct cell *cell, struct job *job);
 int limit_keys_begin(struct limits *limits, struct job *job, bool counts);
 void limit_keys_end(struct limits *limits, struct job *job, bool counted);

@@ -105,16 +105,14 @@ int limits_begin(struct limits *limits, struct job *job, bool counts)
         limit_take(limits->uses[i].limit, job_cost(job), counts);
     if (counts)
         limits_leave(limits, job->cell);
-    job->limited = true;
     return 0;
 }
 
 void limits_end(struct limits *limits, struct job *job, bool counted)
 {
-    job->limited = false;
     for (size_t i = 0; i < limits->n_uses; i++)
         limit_give(limits->uses[i].limit, job_cost(job), !counted);
-    if (limit_keys_exist(limits))
+    if (job->limited)
         limit_keys_end(limits, job, counted);
 }
 
@@ -170,18 +168,6 @@ usec_t limits_held_aside(const struct limits *limits)
 
 /* ---- life ---- */
 
-void limits_init(struct limits *limits, const char *name, const struct limit_table *table,
-                 const struct job_counts *counts)
-{
-    *limits = (struct limits){.loop = table->loop,
-                              .table = table,
-                              .counts = counts,
-                              .bounds = LIMIT_NO_BOUNDS,
-                              .key_bounds = LIMIT_NO_BOUNDS};
-    limit_keys_init(limits);
-    limit_init(&limits->own, name, table->loop);
-}
-
 void limits_take_over(struct limits *limits)
 {
     if (limits->taken_over == 0)
@@ -198,14 +184,19 @@ static void note_ending(struct limits *limits, uint32_t change)
     }
 }
 
-static void drop_uses(struct limits *limits)
+/* Gives back what the group has taken of the last one. */
+static void drop_use(struct limits *limits)
 {
-    note_ending(limits, -limits->n_ending);
-    for (size_t i = 0; i < limits->n_uses; i++)
-        list_unlink(&limits->uses[i].link);
-    limits->n_uses = 0;
+    struct limit_use *use = &limits->uses[--limits->n_uses];
+    struct limit *limit = use->limit;
+
+    list_unlink(&use->link);
+    limit->n_ending -= limits->n_ending;
+    if (limit != &limits->own)
+        limit_give(limit, (unsigned)limits->own.taken, false);
 }
 
+/* Each limit that the group uses counts all of its jobs that run. */
 static void add_use(struct limits *limits, struct limit *limit)
 {
     struct limit_use *use = &limits->uses[limits->n_uses];
@@ -215,7 +206,39 @@ static void add_use(struct limits *limits, struct limit *limit)
     limits->n_uses++;
     *use = (struct limit_use){.limit = limit, .limits = limits};
     limit->n_ending += limits->n_ending;
+    if (limit != &limits->own)
+        limit->taken += limits->own.taken;
     list_push_back(&limit->uses, &use->link);
+}
+
+bool limits_use_others(const struct limits *limits, const struct config_group *config)
+{
+    size_t n = 1;
+
+    for (char **name = config->uses.strings; name && *name; name++) {
+        const struct limit *limit = &limit_table_find(limits->table, *name)->limit;
+        size_t i = 1;
+
+        while (i < limits->n_uses && limits->uses[i].limit != limit)
+            i++;
+        if (i > n || i == limits->n_uses)
+            return true;
+        n += i == n; /* else it is named twice */
+    }
+    return n != limits->n_uses;
+}
+
+void limits_init(struct limits *limits, const char *name, const struct limit_table *table,
+                 const struct job_counts *counts)
+{
+    *limits = (struct limits){.loop = table->loop,
+                              .table = table,
+                              .counts = counts,
+                              .bounds = LIMIT_NO_BOUNDS,
+                              .key_bounds = LIMIT_NO_BOUNDS};
+    limit_keys_init(limits);
+    limit_init(&limits->own, name, table->loop);
+    add_use(limits, &limits->own);
 }
 
 void limits_note_ending(struct limits *limits, int change)
@@ -226,13 +249,15 @@ void limits_note_ending(struct limits *limits, int change)
 
 void limits_deinit(struct limits *limits)
 {
-    drop_uses(limits);
+    while (limits->n_uses > 0)
+        drop_use(limits);
     limit_keys_deinit(limits);
     limit_deinit(&limits->own);
 }
 
 void limits_change(struct limits *limits, const struct config_group *config)
 {
+    const bool others = limits_use_others(limits, config);
     struct config_bounds own;
 
     limits->config = config;
@@ -241,13 +266,17 @@ void limits_change(struct limits *limits, const struct config_group *config)
     limits->key_bounds = limit_part(config, &limits->bounds, CONFIG_LIMIT_PER_KEY);
     limits->keys_set = limit_table_has_keys(limits->table, config->name);
     limits->by_key = limit_has_bounds(&limits->key_bounds) || limits->keys_set;
-    drop_uses(limits);
     limit_set_bounds(&limits->own, &own);
-    if (limit_has_bounds(&own))
-        add_use(limits, &limits->own);
+    while (limits->n_uses > 1 && others)
+        drop_use(limits);
     for (char **name = config->uses.strings; name && *name; name++)
         add_use(limits, &limit_table_find(limits->table, *name)->limit);
     limit_keys_change(limits);
+}
+
+bool limits_lack_keys(const struct limits *limits)
+{
+    return limits->by_key && limits->n_counted < limits->counts->n[JOBS_RUNNING];
 }
 
 bool limits_change_keys(struct limits *limits)

@@ -23,6 +23,7 @@
 #include "shared/base/list.h"
 #include "supervisor/group/cell/job-stats.h"
 #include "supervisor/group/cell/limit.h"
+#include "supervisor/job/job.h"
 #include "supervisor/job/queue.h"
 #include "supervisor/loop/loop.h"
 #include <stdbool.h>
@@ -55,7 +56,7 @@ struct limits {
     struct loop *loop;
     const struct job_counts *counts; /* of the group */
     struct limit own;
-    struct limit_use uses[1 + CONFIG_USES_MAX]; /* the first is of `own`, if it has bounds */
+    struct limit_use uses[1 + CONFIG_USES_MAX]; /* the first is of `own` */
     size_t n_uses;
     enum limits_known known;     /* no job begins before LIMITS_KNOWN */
     bool by_key;                 /* there are limits of keys */
@@ -66,6 +67,7 @@ struct limits {
     uint32_t n_changes;        /* of the bounds of keys */
     uint32_t n_ending;         /* workers of the group whose jobs in hand are not known */
     uint32_t n_uncounted;      /* jobs in hand for whose key there was no memory */
+    uint64_t n_counted;        /* jobs in hand that are counted by their keys: job.limited */
     struct index keys;         /* struct limit_key.by_key */
     struct list all;           /* struct limit_key.all_link: those that are up to date */
     struct list changed;       /* struct limit_key.all_link: the others */
@@ -85,11 +87,17 @@ void limits_take_over(struct limits *limits);
  * the group count as reached. */
 void limits_note_ending(struct limits *limits, int change);
 void limits_deinit(struct limits *limits); /* no job is left */
-/* The bounds change. Before, limits_leave() is called for all cells, and limits_end() for all jobs;
- * afterwards limits_begin(), then limits_end_change(). limit_table_reserve() has made the limits of
- * Uses=. */
+/* Whether Uses= of the configuration is another one. */
+bool limits_use_others(const struct limits *limits, const struct config_group *config);
+/* The bounds change; limits_end_change() follows. Before, limits_leave() is called for all cells if
+ * limits_use_others(). limit_table_reserve() has made the limits of Uses=. What runs is counted
+ * already, except by keys: see limits_lack_keys(). */
 void limits_change(struct limits *limits, const struct config_group *config);
 void limits_end_change(struct limits *limits);
+/* Whether there are limits of keys, and jobs in hand that are not counted by theirs. These are to
+ * be counted by limit_keys_begin(); until then, limits_note_ending() keeps others from beginning.
+ */
+bool limits_lack_keys(const struct limits *limits);
 /* The bounds of a key change, which takes effect at once; its jobs are looked at in later turns.
  * Returns false if jobs have not been counted by their keys so far: limits_change() is needed. */
 bool limits_change_keys(struct limits *limits);
@@ -103,7 +111,9 @@ static inline bool limit_keys_exist(const struct limits *limits)
 }
 static inline bool limits_exist(const struct limits *limits)
 {
-    return limits->n_uses > 0 || limit_keys_exist(limits) || limits->known != LIMITS_KNOWN;
+    return limits->n_uses > 1 || limit_has_bounds(&limits->own.bounds) ||
+           !list_empty(&limits->own.line) || limit_keys_exist(limits) ||
+           limits->known != LIMITS_KNOWN;
 }
 
 /* What keeps a job from beginning. */
@@ -147,3 +157,20 @@ void limits_leave_queue(struct limits *limits, struct job *job);
 int limits_begin(struct limits *limits, struct job *job, bool counts);
 /* A worker has the job of limits_begin() no longer. `counted`: false = it had not begun it. */
 void limits_end(struct limits *limits, struct job *job, bool counted);
+
+/* The same of any group: without limits, only the group's units are counted, so that it can have
+ * some later. Inline: called for each job. */
+static inline int limits_begin_any(struct limits *limits, struct job *job, bool counts)
+{
+    if (limits_exist(limits))
+        return limits_begin(limits, job, counts);
+    limits->own.taken += job_cost(job);
+    return 0;
+}
+static inline void limits_end_any(struct limits *limits, struct job *job, bool counted)
+{
+    if (limits_exist(limits) || job->limited)
+        limits_end(limits, job, counted);
+    else
+        limits->own.taken -= job_cost(job);
+}

@@ -367,8 +367,7 @@ static void cell_describe_restored(struct cell *cell, struct job *job, const str
     job_set_state(job, JOB_RUNNING);
     cell_count_live(cell);
     job_count(&cell->counts, JOBS_RUNNING, 1);
-    if (limits_exist(&cell->group->limits))
-        (void)limits_begin(&cell->group->limits, job, false);
+    (void)limits_begin_any(&cell->group->limits, job, false);
     cell_progress_watch(cell);
 }
 

@@ -68,18 +68,19 @@ void cell_requeue(struct cell *cell, struct job *job, bool first)
 
 /* ---- dispatch ---- */
 
-/* `limits`: NULL = none exist. */
-static void cell_assign(struct cell *cell, struct slot *slot, struct job *job,
-                        struct limits *limits)
+static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
 {
+    struct limits *limits = &cell->group->limits;
+    bool begun;
     int r;
 
     queue_remove(&cell->queue, job);
     job_set_state(job, JOB_RUNNING);
     job->attempt++;
     job_count(&cell->counts, JOBS_RUNNING, 1);
-    r = limits ? limits_begin(limits, job, true) : 0;
-    if (r == 0)
+    r = limits_begin_any(limits, job, true);
+    begun = r == 0;
+    if (begun)
         r = slot_assign(slot, job);
     if (r == 0) {
         cell_progress_moved(cell);
@@ -87,8 +88,8 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job,
         return;
     }
     job_count(&cell->counts, JOBS_RUNNING, -1);
-    if (job->limited)
-        limits_end(limits, job, false);
+    if (begun)
+        limits_end_any(limits, job, false);
     job->attempt--; /* the worker has not seen it */
     if (r == ENDPOINT_E_FULL && slot_is_up(slot)) {
         cell_requeue(cell, job, true); /* until the worker's inbox has room */
@@ -214,7 +215,7 @@ static void cell_dispatch(struct loop_deferred *deferred)
         cell_backlog_shorten_queue(cell);
     while ((job = cell_next_ready(cell, limits, &n_aside)) && !cell_awaits_idle(cell, job) &&
            cell_may_begin(cell, job) && (slot = pool_take_slot(&cell->pool)))
-        cell_assign(cell, slot, job, limits);
+        cell_assign(cell, slot, job);
     if (limits)
         limits_end_turn(limits, cell);
     if (!list_empty(&cell->later.in_review))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/group/group.h"
+#include "supervisor/group/group-private.h"
 #include "supervisor/pool/slot/slot.h"
 #include "tests/unit/parts-fixture.h"
 #include "tests/unit/suite.h"
@@ -251,6 +251,32 @@ TEST(a_group_that_is_over_is_freed_in_several_turns)
     }
     ck_assert_uint_gt(n_turns, 2);
     ck_assert_uint_eq(group->cells.n_cells, 0);
+}
+
+TEST(very_many_cells_look_at_their_jobs_in_several_turns)
+{
+    struct loop_deferred *turn = &group->count.turn;
+    size_t n_awake, n_turns = 0;
+    char key[24];
+
+    config->cells_max = 1000;
+    for (size_t i = 0; i < config->cells_max; i++) {
+        (void)snprintf(key, sizeof(key), "%zu", i);
+        ck_assert_int_eq(submit(key), 0);
+    }
+    group_each_cell (cell, group)
+        loop_undefer(&cell->dispatch);
+    group_wake_cells(group);
+    while (list_linked(&turn->link)) {
+        loop_undefer(turn);
+        turn->fn(turn);
+        n_awake = 0;
+        group_each_cell (cell, group)
+            n_awake += list_linked(&cell->dispatch.link);
+        n_turns++;
+        ck_assert_uint_le(n_awake, n_turns * 256);
+    }
+    ck_assert_uint_eq(n_awake, 1000);
 }
 
 TEST(a_group_that_is_stopped_while_its_jobs_end_ends_the_others)
