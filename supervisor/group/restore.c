@@ -530,6 +530,7 @@ static int take(struct restore *restore)
 /* Continues after a part of the load was taken, or could not be. */
 static void go_on(struct restore *restore, int r)
 {
+    restore->context->durable->takes = r == RESTORE_E_MORE;
     if (r == 0)
         read_on(restore);
     else if (r == RESTORE_E_MORE)

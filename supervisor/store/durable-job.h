@@ -48,6 +48,7 @@ struct durable_jobs {
     struct names_on_disk unique;    /* struct unique_id as a name */
     struct waiting_room *inherited; /* message_context.inherited */
     bool restores;                  /* rows are being read */
+    bool takes;                     /* some that were read are still to be taken */
     bool known;                     /* rows have been read, or cannot be */
     struct list queries;            /* struct store_task.link: they wait until `known` */
     bool letters_unread;            /* dead letters are still to be read */

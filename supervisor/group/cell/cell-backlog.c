@@ -12,6 +12,8 @@
 #include <string.h>
 
 #define READ_RETRY USEC_PER_SEC
+/* Pause while rows that were read at a start are still to be taken, which may be more urgent. */
+#define TAKEN_RETRY (10 * USEC_PER_MSEC)
 
 /* How many jobs are read at a time. */
 #define CHUNK (CELL_JOBS_IN_MEMORY / 2)
@@ -44,12 +46,15 @@ static void on_retry(struct timer *timer, usec_t now)
     cell_wake(list_entry(timer, struct cell_backlog, retry)->cell);
 }
 
+static void read_after(struct cell *cell, usec_t pause)
+{
+    timer_arm(cell_timers(cell), &cell->backlog->retry, usec_add(cell_now(cell), pause));
+}
+
 /* Reads again later: memory is short, or none of the jobs that were read could be taken. */
 static void read_later(struct cell *cell)
 {
-    struct timer *timer = &cell->backlog->retry;
-
-    timer_arm(cell_timers(cell), timer, usec_add(cell_now(cell), READ_RETRY));
+    read_after(cell, READ_RETRY);
 }
 
 static struct cell_backlog *make_backlog(struct cell *cell)
@@ -449,8 +454,12 @@ static void begin_loading(struct cell *cell)
 
 void cell_backlog_turn(struct cell *cell)
 {
-    if (!group_cell_closed(cell) && is_loading_due(cell))
-        begin_loading(cell);
+    if (!group_cell_closed(cell) && is_loading_due(cell)) {
+        if (cell->context->durable->takes)
+            read_after(cell, TAKEN_RETRY);
+        else
+            begin_loading(cell);
+    }
     review_parked(cell);
 }
 
