@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Cells that are closed end their jobs that wait, and turn away the senders that wait for room. A
- * group takes no job by then, and its closed cells begin none; the work that is left is done in
- * several turns, of all groups together. A walk over the cells of a group visits each once.
+ * Ends the waiting jobs of closed cells, and turns away senders that wait for room. By then, the
+ * group takes no jobs, and its closed cells begin none. This takes several turns, with one budget
+ * for all groups.
  */
 
 #include "shared/base/list.h"
@@ -32,7 +32,7 @@ void group_closings_init(struct group_closings *closings);
 /* The group has stopped taking jobs: visits all of its cells, perhaps again. `why`: as in
  * group_close(); NULL = it drains, and no cell is closed. */
 void group_closing_begin(struct group *group, const char *why);
-/* Does the rest in this turn. */
+/* Does in this turn all that is left. */
 void group_closing_finish(struct group *group);
-/* Stops where it is. Idempotent. */
+/* Stops the walk where it is, and logs what was done. Idempotent. */
 void group_closing_end(struct group *group);

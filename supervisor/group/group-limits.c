@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Changes of a group's limits. All that a change needs is counted all the time, except what runs of
- * each key: if there are limits of keys from now on, the jobs in hand are counted in several turns,
- * during which none begins.
+ * Changes the limits of a group. All counts that a change needs are always kept, except those of
+ * each key: when limits of keys begin to apply, the jobs in hand are counted over several turns,
+ * and no job begins meanwhile.
  */
 
 #include "supervisor/group/cell/cell-limit-key.h"
@@ -29,7 +29,7 @@ static void begin_walk(struct group *group, enum group_count_stage stage)
     loop_defer(group->context->loop, &count->turn);
 }
 
-/* Returns what it costs. */
+/* Returns what the slot costs. */
 static unsigned count_slot(struct limits *limits, const struct slot *slot)
 {
     list_for_each (node, &slot->jobs) {
@@ -57,7 +57,7 @@ static unsigned visit(struct group *group, struct cell *cell)
     return WAKE_COST;
 }
 
-/* Jobs may have come to slots that it had seen, though none has begun. */
+/* A job may have been taken over by a slot that the walk had passed: counts again. */
 static void end_stage(struct group *group)
 {
     struct group_count *count = &group->count;

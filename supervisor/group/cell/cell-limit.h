@@ -158,8 +158,8 @@ int limits_begin(struct limits *limits, struct job *job, bool counts);
 /* A worker has the job of limits_begin() no longer. `counted`: false = it had not begun it. */
 void limits_end(struct limits *limits, struct job *job, bool counted);
 
-/* The same of any group: without limits, only the group's units are counted, so that it can have
- * some later. Inline: called for each job. */
+/* Like limits_begin() and limits_end(), but also for a group without limits: then, only its units
+ * in hand are counted, in case limits come later. Inline: called for each job. */
 static inline int limits_begin_any(struct limits *limits, struct job *job, bool counts)
 {
     if (limits_exist(limits))

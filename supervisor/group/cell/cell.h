@@ -89,7 +89,7 @@ struct cell {
     uint64_t called_bytes; /* their payloads */
     struct submitters submitters;
     enum cell_pause pause;
-    const char *closed;        /* group_cell_closed(), of this cell alone */
+    const char *closed;        /* why this cell alone is closed; NULL = it is not */
     struct kept_state *kept;   /* for the next supervisor; NULL = nothing is kept */
     bool resumes;              /* `kept` is the last supervisor's */
     struct elastic elastic;    /* of an elastic pool: decides about its size */
