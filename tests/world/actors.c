@@ -93,11 +93,12 @@ static void tell(struct talker *talker)
 {
     static uint8_t bytes[BYTES_MAX];
     const struct words *words = next_words(talker);
+    const bool large = sim_one_in(sim_chances[SIM_LARGE]);
 
     sim_hold();
     memcpy(bytes, words, sizeof(*words));
     (void)troupe_actor_tell(talker->actor, talker->to, "words", .data = bytes,
-                            .size = sim_one_in(8) ? BYTES_MAX : sizeof(*words));
+                            .size = large ? BYTES_MAX : sizeof(*words));
     sim_let_go();
 }
 

@@ -20,7 +20,7 @@
 
 #define THREADS_MAX 256
 #define STACK_SIZE  ((size_t)1 << 20)
-/* No process dies more often than at one fault point in so many because of sim_strain. */
+/* The likeliest death at fault points because of sim_strain. */
 #define LIKELIEST 64
 
 extern int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
@@ -342,16 +342,22 @@ void sim_let_go(void)
     self->holds--;
 }
 
+uint64_t sim_chance_now(enum sim_fault fault, uint64_t likeliest)
+{
+    const uint64_t chance = sim_chances[fault];
+
+    return chance > likeliest && sim.now < sim_strained_until
+               ? likeliest + (chance - likeliest) / sim_strain
+               : chance;
+}
+
 static uint64_t chance_of_death(const struct sim_process *process)
 {
     const enum sim_fault fault = strcmp(process->name, "supervisor") == 0 ? SIM_KILL_SUPERVISOR
                                  : strcmp(process->name, "keeper") == 0   ? SIM_KILL_KEEPER
                                                                           : SIM_KILL_WORKER;
-    const uint64_t chance = process->on_end ? sim_chances[fault] : 0;
 
-    return chance > LIKELIEST && sim.now < sim_strained_until
-               ? LIKELIEST + (chance - LIKELIEST) / sim_strain
-               : chance;
+    return process->on_end ? sim_chance_now(fault, LIKELIEST) : 0;
 }
 
 void sim_fault_point(const char *name)

@@ -119,7 +119,7 @@ int sim_nothing(void);
  * FAIL_CALL is a supervisor that lacks memory or descriptors; STOP_WORKER is SIGSTOP, and SIGCONT.
  */
 #define SIM_FAULTS(X)                                                                              \
-    X(LARGE, "large", 0, 6)                                                                        \
+    X(LARGE, "large", 0, 4)                                                                        \
     X(UNIQUE, "unique", 0, 4)                                                                      \
     X(AFTER, "after", 0, 4)                                                                        \
     X(DELAY, "delay", 0, 4)                                                                        \
@@ -158,9 +158,11 @@ extern const char *const sim_fault_names[_SIM_N_FAULTS];
 
 /* Of this seed: chances of one in N; 0 = never. */
 extern uint64_t sim_chances[_SIM_N_FAULTS];
-/* By this factor, deaths at fault points are more likely until this time. */
+/* By this factor, deaths at fault points and failed calls are more likely until this time. */
 extern uint64_t sim_strain;
 extern usec_t sim_strained_until;
+/* Returns the chance as it is now: the factor makes it no likelier than one in `likeliest`. */
+uint64_t sim_chance_now(enum sim_fault fault, uint64_t likeliest);
 static inline bool sim_has(enum sim_fault fault)
 {
     return sim_chances[fault] > 0;

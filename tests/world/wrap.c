@@ -313,7 +313,7 @@ int __wrap_fault_inject(const char *what)
     if (!sim_self || sim_self != machine_supervisor())
         return 0;
     for (size_t i = 0; i < ELEMENTS(names); i++)
-        if (strcmp(names[i], what) == 0 && sim_one_in(sim_chances[SIM_FAIL_CALL])) {
+        if (strcmp(names[i], what) == 0 && sim_one_in(sim_chance_now(SIM_FAIL_CALL, 8))) {
             sim_trace("%s fails", what);
             return -ENOMEM;
         }
