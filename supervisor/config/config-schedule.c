@@ -27,6 +27,10 @@ static int check_times(const struct config_schedule *schedule)
             r = config_draft_problem(draft, names[i], "%s= is not a whole number of seconds",
                                      names[i]);
     }
+    if (r == 0 && schedule->on_calendar.n > CONFIG_CALENDARS_MAX)
+        r = config_draft_problem(draft, "OnCalendar",
+                                 "more than %d lines of OnCalendar=; allowed: several schedules",
+                                 CONFIG_CALENDARS_MAX);
     if (r < 0 || given)
         return r;
     return config_draft_problem(

@@ -13,6 +13,8 @@
 /* Leaves room for "@2026-11-22T02:00:00Z" in the id of a job. */
 #define CONFIG_SCHEDULE_NAME_MAX 43
 #define CONFIG_SCHEDULES_MAX     10000
+/* Lines of OnCalendar=: each is searched for each slot. */
+#define CONFIG_CALENDARS_MAX 100
 
 /* The order of each enumeration is that of its names in keys.c. */
 

@@ -42,7 +42,7 @@ static int parse_until(struct plan *plan, const char *text)
 
 static void forget_calendars(struct plan *plan)
 {
-    free(plan->calendars);
+    free(plan->times);
     zones_deinit(&plan->zones);
 }
 
@@ -52,12 +52,12 @@ static int parse_all(struct plan *plan, const struct config_schedule *config)
     int r;
 
     plan->zones = (struct zones)ZONES_NULL;
-    plan->n_calendars = 0;
-    plan->calendars = calloc(texts->n + 1, sizeof(*plan->calendars));
-    r = plan->calendars ? parse_until(plan, config->until) : -ENOMEM;
+    plan->n_times = 0;
+    plan->times = calloc(texts->n + 1, sizeof(*plan->times));
+    r = plan->times ? parse_until(plan, config->until) : -ENOMEM;
     for (size_t i = 0; r == 0 && i < texts->n; i++) {
-        r = parse(plan, texts->strings[i], &plan->calendars[i]);
-        plan->n_calendars += r == 0;
+        r = parse(plan, texts->strings[i], &plan->times[i].calendar);
+        plan->n_times += r == 0;
     }
     return r;
 }
@@ -72,8 +72,8 @@ static int parse_calendars(struct plan *plan, const struct config_schedule *conf
     if (r == 0)
         return 0;
     plan->zones = former.zones;
-    plan->calendars = former.calendars;
-    plan->n_calendars = former.n_calendars;
+    plan->times = former.times;
+    plan->n_times = former.n_times;
     plan->until = former.until;
     return r;
 }
@@ -197,18 +197,31 @@ static int64_t within(const struct plan *plan, int64_t slot)
     return slot <= plan->until ? slot : 0;
 }
 
+/* Returns the first second after this one, or INT64_MAX. At most one slot a second: the id has no
+ * fractions. */
+static int64_t find_time(struct plan_times *times, int64_t after)
+{
+    usec_t at;
+
+    if (after >= times->after && after < times->next)
+        return times->next;
+    times->after = after;
+    times->next = INT64_MAX;
+    if (calendar_next(&times->calendar, usec_of(after) + USEC_PER_SEC - 1, &at) == 0)
+        times->next = (int64_t)(at / USEC_PER_SEC);
+    return times->next;
+}
+
 static int64_t by_calendar(const struct plan *plan, int64_t after)
 {
-    int64_t next = 0;
+    int64_t next = INT64_MAX;
 
-    /* At most one slot a second: the id has no fractions. */
-    for (size_t i = 0; i < plan->n_calendars; i++) {
-        usec_t at;
+    for (size_t i = 0; i < plan->n_times; i++) {
+        const int64_t at = find_time(&plan->times[i], after);
 
-        if (calendar_next(&plan->calendars[i], usec_of(after) + USEC_PER_SEC - 1, &at) == 0)
-            next = earlier(next, (int64_t)(at / USEC_PER_SEC));
+        next = at < next ? at : next;
     }
-    return next;
+    return next == INT64_MAX ? 0 : next;
 }
 
 int64_t plan_next_by_calendar(const struct plan *plan, int64_t after)

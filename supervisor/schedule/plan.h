@@ -50,13 +50,19 @@ struct plan_context {
     bool stopped;             /* the supervisor stops: no slot is taken up */
 };
 
+/* A line of OnCalendar=, and what was found for it last: some calendars take long to search. */
+struct plan_times {
+    struct calendar calendar;
+    int64_t after, next; /* nothing comes between these seconds; INT64_MAX = nor ever after */
+};
+
 struct plan {
     const struct plan_context *context;
     struct config_schedule *config; /* owned */
     uint64_t handle;                /* in struct plans */
     struct zones zones;
-    struct calendar *calendars;
-    size_t n_calendars;
+    struct plan_times *times;
+    size_t n_times;
     int64_t until;            /* the last possible slot */
     struct schedule_row *row; /* in `kept`, or `own_row` */
     struct schedule_row own_row;

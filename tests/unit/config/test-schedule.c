@@ -78,6 +78,18 @@ TEST(a_calendar_expression_is_checked)
         strstr(problems_of("a.schedule", DAILY "Until=daily\n"), "Until=daily: comes more than"));
 }
 
+TEST(a_schedule_has_a_bounded_number_of_calendars)
+{
+    char text[sizeof("[Schedule]\n") + 101 * sizeof("OnCalendar=daily\n")];
+    char *at = stpcpy(text, "[Schedule]\n");
+
+    for (unsigned i = 0; i < 101; i++)
+        at = stpcpy(at, "OnCalendar=daily\n");
+    ck_assert_str_eq(
+        problems_of("a.schedule", text),
+        "a.schedule:102: more than 100 lines of OnCalendar=; allowed: several schedules\n");
+}
+
 TEST(a_misspelt_key_has_a_suggestion)
 {
     ck_assert_str_eq(problems_of("a.schedule", DAILY "Overlapp=skip\n"),

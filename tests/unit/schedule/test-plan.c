@@ -157,6 +157,31 @@ TEST(a_slot_is_fired_at_its_time_and_its_job_has_its_id)
     ck_assert_str_eq(counts(), "1 0 0 0 0");
 }
 
+/* Its days are those on which clocks skip that time, so each search goes through all years. */
+#define NEVER  "OnCalendar=Sun *-3-25..31 2:30 Europe/Berlin\n"
+#define NEVER5 NEVER NEVER NEVER NEVER NEVER
+
+TEST(times_that_never_come_are_searched_once)
+{
+    int64_t n = 0;
+
+    begin("OnUnitActiveSec=1s\n" NEVER5 NEVER5 NEVER5 NEVER5);
+    while (n < 400000 && plan_next(plan, MIDNIGHT + n) == MIDNIGHT + n + 1)
+        n++;
+    ck_assert_int_eq(n, 400000);
+}
+
+TEST(times_are_found_in_any_order)
+{
+    begin("OnCalendar=*:00 UTC\nOnCalendar=*:0/20 UTC\n");
+    ck_assert_int_eq(plan_next(plan, MIDNIGHT), MIDNIGHT + 1200);
+    ck_assert_int_eq(plan_next(plan, MIDNIGHT + 1199), MIDNIGHT + 1200);
+    ck_assert_int_eq(plan_next(plan, MIDNIGHT + 1200), MIDNIGHT + 2400);
+    ck_assert_int_eq(plan_next(plan, MIDNIGHT - 1), MIDNIGHT);
+    ck_assert_int_eq(plan_next(plan, MIDNIGHT - HOUR), MIDNIGHT - 2400);
+    ck_assert_int_eq(plan_next(plan, MIDNIGHT + HOUR - 1), MIDNIGHT + HOUR);
+}
+
 TEST(an_interval_counts_from_the_slot_before)
 {
     begin("OnUnitActiveSec=10s\nOverlap=allow\n");
