@@ -201,6 +201,13 @@ void job_event_tell(const struct job *job, const char *type, const char *worker,
 #define PROBE_JOB(job)                                                                             \
     (const char *)(job)->cell->group->name, (job)->id_high, (job)->id_low, (job)->name
 
+/* Called after each step of a job, most of which are in cells without NoProgressSec=. */
+static inline void cell_progress_moved(struct cell *cell)
+{
+    if (cell->config->no_progress != USEC_INFINITY)
+        cell_progress_note(cell);
+}
+
 /* ---- cell-room.c ---- */
 
 /* Returns whether the job of a `bounded` request exceeds its submitter's share. It does not wait:

@@ -112,7 +112,7 @@ void cell_progress_reset(struct cell *cell)
         cell_progress_watch(cell);
 }
 
-void cell_progress_moved(struct cell *cell)
+void cell_progress_note(struct cell *cell)
 {
     cell->progress.moved_at = cell_now(cell);
 }

@@ -42,4 +42,5 @@ void cell_progress_deinit(struct cell *cell);
 void cell_progress_watch(struct cell *cell);
 /* Called after a change of NoProgressSec=. */
 void cell_progress_reset(struct cell *cell);
-void cell_progress_moved(struct cell *cell);
+/* For cell_progress_moved(). */
+void cell_progress_note(struct cell *cell);
