@@ -123,13 +123,13 @@ int sim_nothing(void);
     X(UNIQUE, "unique", 0, 4)                                                                      \
     X(AFTER, "after", 0, 4)                                                                        \
     X(DELAY, "delay", 0, 4)                                                                        \
-    X(DEADLINE, "deadline", 0, 4)                                                                  \
+    X(DEADLINE, "deadline", 0, 3)                                                                  \
     X(REJECT, "reject", 0, 4)                                                                      \
     X(RETRY, "retry", 0, 4)                                                                        \
     X(SLOW, "slow", 0, 4)                                                                          \
     X(CRASH, "crash", 2, 6)                                                                        \
     X(STUCK, "stuck", 3, 7)                                                                        \
-    X(ENDLESS, "endless", 2, 6)                                                                    \
+    X(ENDLESS, "endless", 1, 4)                                                                    \
     X(PREEMPT, "preempt", 1, 6)                                                                    \
     X(KILL_WORKER, "kill-worker", 5, 12)                                                           \
     X(KILL_SUPERVISOR, "kill-supervisor", 6, 14)                                                   \
