@@ -58,10 +58,12 @@ static int reload_add_group(struct parts *parts, struct config_group *config)
     r = registry_add(&parts->registry, group);
     if (r == 0 && (config->fault || next))
         r = group_fault_begin(group, next);
-    if (r < 0)
-        group_free(group);
-    else
+    if (r == 0) {
         group_enlist(group);
+        return 0;
+    }
+    config_group_free(next);
+    group_free(group);
     return r;
 }
 
