@@ -6,6 +6,7 @@
 #include "supervisor/config/check/resolve.h"
 #include "supervisor/config/config-directory.h"
 #include "supervisor/config/config-load.h"
+#include "supervisor/config/config-problem.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/control/control.h"
 #include "supervisor/supervisor-private.h"
@@ -17,11 +18,16 @@ static bool is_of_daemon(const struct config_problem *problem, const char *direc
     return config_problem_is_of(problem, directory, "troupe", ".conf");
 }
 
+static bool is_of_schedule(const struct config_problem *problem)
+{
+    return config_ends_with(problem->path, CONFIG_SCHEDULE_SUFFIX);
+}
+
 /* Faults of groups are events of their own. */
-static void log_faults_of_daemon(const char *directory, const struct config_problems *faults)
+static void log_faults(const char *directory, const struct config_problems *faults)
 {
     for (size_t i = 0; i < faults->n_problems; i++)
-        if (is_of_daemon(&faults->problems[i], directory))
+        if (is_of_daemon(&faults->problems[i], directory) || is_of_schedule(&faults->problems[i]))
             log_error("%s:%u: %s", faults->problems[i].path, faults->problems[i].line,
                       faults->problems[i].text);
 }
@@ -128,21 +134,20 @@ static const struct config_problem *find_obstacle(const struct supervisor *super
 }
 
 /* Notes the mistakes that keep back a schedule or an exchange. Returns 0 or -ENOMEM. */
-static int note_kept_back(struct supervisor *supervisor, const struct config *config,
-                          const struct config_problems *problems)
+static int add_kept_back(struct supervisor *supervisor, const struct config *config,
+                         const struct config_problems *problems)
 {
-    config_strv *kept_back = &supervisor->parts.control.kept_back;
+    const char *directory = supervisor->options->config_directory;
     char text[CONFIG_PROBLEM_MAX];
     int r = 0;
 
-    *kept_back = strv_free(*kept_back);
     for (size_t i = 0; r == 0 && i < problems->n_problems; i++) {
         const struct config_problem *problem = &problems->problems[i];
 
-        if (config_group_of_problem(config, supervisor->options->config_directory, problem))
+        if (config_group_of_problem(config, directory, problem) || is_of_daemon(problem, directory))
             continue;
         config_problem_print(text, sizeof(text), problem);
-        r = strv_append(kept_back, text);
+        r = strv_append(&supervisor->parts.control.kept_back, text);
     }
     return r;
 }
@@ -160,7 +165,8 @@ int supervisor_admit_config(struct supervisor *supervisor, struct config *config
         return r;
     obstacle = find_obstacle(supervisor, config, problems);
     if (!obstacle) {
-        r = note_kept_back(supervisor, config, problems);
+        supervisor->parts.control.kept_back = strv_free(supervisor->parts.control.kept_back);
+        r = add_kept_back(supervisor, config, problems);
         return r < 0 ? r : recall_missing(supervisor, config);
     }
     config_problem_print(supervisor->config_problem, CONFIG_PROBLEM_MAX, obstacle);
@@ -182,7 +188,11 @@ static int resolve(struct supervisor *supervisor)
     }
     if (r == 0)
         r = config_resolve(supervisor->config, &names, &faults);
-    log_faults_of_daemon(supervisor->options->config_directory, &faults);
+    log_faults(supervisor->options->config_directory, &faults);
+    if (r == CONFIG_E_INVALID) {
+        config_remove_broken(supervisor->config, CONFIG_SCHEDULE);
+        r = add_kept_back(supervisor, supervisor->config, &faults);
+    }
     config_problems_deinit(&faults);
     names_deinit(&names);
     return r;
@@ -263,7 +273,7 @@ static void log_outcome(const struct supervisor *supervisor, const struct reload
     const char *directory = supervisor->options->config_directory;
     size_t n = call->problems.n_problems;
 
-    log_faults_of_daemon(directory, &call->faults);
+    log_faults(directory, &call->faults);
     if (call->log)
         reload_log_problems(&call->problems);
     else if (n > 0)
@@ -302,7 +312,9 @@ static int apply(struct supervisor *supervisor)
     struct reload_call *call = first_call(supervisor);
     int r = config_resolve(supervisor->loaded, &supervisor->lookup.names, &call->faults);
 
-    if (r < 0)
+    if (r == CONFIG_E_INVALID && config_problems_move(&call->problems, &call->faults) < 0)
+        r = -ENOMEM;
+    if (r != 0)
         return r;
     if (parts->control.config_problem) {
         supervisor_start_late(supervisor, TAKE_PTR(supervisor->loaded), call);

@@ -322,16 +322,26 @@ static const struct config_problem *first_problem(const struct loader *loader, c
     return NULL;
 }
 
-/* Removes the files that have a problem. */
-static void remove_broken(const struct loader *loader, enum config_kind kind)
+static void mark_broken(const struct loader *loader, enum config_kind kind)
 {
-    struct config_files *files = &loader->config->files[kind];
+    const struct config_files *files = &loader->config->files[kind];
+
+    for (size_t i = 0; i < files->n; i++) {
+        struct config_file *file = files->all[i];
+
+        file->broken |= first_problem(loader, file->name, CONFIG_KINDS[kind].suffix) != NULL;
+    }
+}
+
+void config_remove_broken(struct config *config, enum config_kind kind)
+{
+    struct config_files *files = &config->files[kind];
     size_t n = 0;
 
     for (size_t i = 0; i < files->n; i++) {
         const struct config_file *file = files->all[i];
 
-        if (first_problem(loader, file->name, CONFIG_KINDS[kind].suffix))
+        if (file->broken)
             config_file_free(kind, files->all[i]);
         else
             files->all[n++] = files->all[i];
@@ -352,8 +362,10 @@ static int set_aside_broken(const struct loader *loader)
         if (problem)
             r = mark_unread(config->groups[i], problem);
     }
-    for (enum config_kind kind = 0; kind < _CONFIG_N_KINDS; kind++)
-        remove_broken(loader, kind);
+    for (enum config_kind kind = 0; kind < _CONFIG_N_KINDS; kind++) {
+        mark_broken(loader, kind);
+        config_remove_broken(config, kind);
+    }
     return r;
 }
 

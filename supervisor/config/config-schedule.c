@@ -6,7 +6,6 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/list.h"
-#include "shared/base/unitfile.h"
 #include "shared/protocol/protocol.h"
 #include "supervisor/config/keys/draft.h"
 #include <errno.h>
@@ -56,24 +55,12 @@ static int check_backoff(const struct config_schedule *schedule)
                                 "BackoffMinSec= is above BackoffMaxSec=");
 }
 
-static int read_data(struct config_schedule *schedule)
+static int check_data(const struct config_schedule *schedule)
 {
-    const char *problem;
-    int r;
-
-    if (!schedule->data_file)
+    if (!schedule->data || !schedule->data_file)
         return 0;
-    if (schedule->data)
-        return config_draft_problem(schedule->draft, "DataFile",
-                                    "DataFile= is given beside Data=; allowed: one of the two");
-    r = unitfile_read(schedule->data_file, &schedule->file_bytes, &schedule->file_size);
-    if (r == 0 || r == -ENOMEM)
-        return r;
-    problem = r == UNITFILE_E_TOO_LARGE     ? "larger than 1M"
-              : r == UNITFILE_E_NOT_REGULAR ? "not a regular file"
-                                            : strerror(-r);
-    return config_draft_problem(schedule->draft, "DataFile", "DataFile=%s cannot be read: %s",
-                                schedule->data_file, problem);
+    return config_draft_problem(schedule->draft, "DataFile",
+                                "DataFile= is given beside Data=; allowed: one of the two");
 }
 
 int config_schedule_check(struct config_file *file, struct config_draft **draft)
@@ -89,7 +76,7 @@ int config_schedule_check(struct config_file *file, struct config_draft **draft)
         r = check_key(schedule);
     if (r == 0)
         r = check_backoff(schedule);
-    return r < 0 ? r : read_data(schedule);
+    return r < 0 ? r : check_data(schedule);
 }
 
 void config_schedule_clear(struct config_file *file)

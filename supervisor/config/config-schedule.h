@@ -57,12 +57,12 @@ struct config_schedule {
     bool timeout_set, backoff_min_set, backoff_max_set;
     usec_t deadline; /* USEC_INFINITY = none */
 
-    char *file_bytes; /* what DataFile= contains; owned */
+    char *file_bytes; /* what DataFile= contains, set by config_resolve(); owned */
     size_t file_size;
     struct config_draft *draft; /* where its keys were given; owned */
 };
 
-/* For struct config_file_kind. config_schedule_check() also reads the file of DataFile=. */
+/* For struct config_file_kind. */
 int config_schedule_check(struct config_file *file, struct config_draft **draft);
 void config_schedule_clear(struct config_file *file);
 

@@ -90,6 +90,9 @@ enum {
  */
 int config_read(struct config **ret, const char *directory, struct config_problems *problems);
 
+/* Removes the files of this kind that are `broken`. */
+void config_remove_broken(struct config *config, enum config_kind kind);
+
 /*
  * Reads only one group's files, and checks its references to other groups. Returns 0 with `*ret`,
  * which the caller frees, and which is `unread` if the files have a mistake; or -errno.

@@ -374,6 +374,33 @@ class NameService(Faults):
             self.assert_blocked(group, "no answer from the file system in time")
         self.assert_works("other")
 
+    def schedule(self, path):
+        return f"[Schedule]\nOnCalendar=Mon 03:00 UTC\n[Job]\nGroup=good\nDataFile={path}\n"
+
+    def test_the_data_of_a_schedule_without_an_answer_refuses_a_reload_and_delays_nothing_else(self):
+        data = self.s.write("data", "ping")
+        self.s.write("weekly.schedule", self.schedule(data))
+        self.s.start()
+        self.s.write("weekly.schedule", self.schedule("/slow/file"))
+        connection = self.s.connect()
+        connection.send("Reload")
+        self.works_while_reloading()
+        with self.assertRaises(VarlinkError) as refused:
+            connection.reply()
+        self.assertIn("DataFile=/slow/file cannot be read: no answer from the file system in time", str(refused.exception))
+        self.assertIn("weekly", self.s.ctl("schedule", "list", check=True).stdout)
+
+    def test_the_data_of_a_schedule_without_an_answer_at_the_start_keeps_it_back_alone(self):
+        self.s.write("slow.schedule", self.schedule("/slow/file"))
+        self.s.write("weekly.schedule", self.schedule(self.s.write("data", "ping")))
+        self.s.start()
+        self.assert_works("good")
+        self.assertIn("slow.schedule:5: DataFile=/slow/file cannot be read", self.s.log())
+        self.assertIn("DataFile=/slow/file", self.s.ctl("status").stdout)
+        listed = self.s.ctl("schedule", "list", check=True).stdout
+        self.assertRegex(listed, r"(?m)^weekly ")
+        self.assertNotRegex(listed, r"(?m)^slow ")
+
     def test_no_answer_at_the_start_stops_its_own_group_alone(self):
         self.s.write("slow.group", ini(ACTOR, Group={"User": "slow"}))
         self.s.start()

@@ -411,6 +411,64 @@ int config_want_group_names(const struct config_group *group, struct names *name
     return r;
 }
 
+/* ---- schedules ---- */
+
+static int want_data(const struct config *config, struct names *names)
+{
+    const struct config_files *files = &config->files[CONFIG_SCHEDULE];
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < files->n; i++) {
+        const struct config_schedule *schedule = files->all[i];
+
+        r = names_want(names, NAMES_FILE, schedule->data_file);
+    }
+    return r;
+}
+
+static int resolve_data(struct config_schedule *schedule, const struct names *names,
+                        struct config_problems *faults)
+{
+    const struct name *found = names_find(names, NAMES_FILE, schedule->data_file);
+    int r;
+
+    if (found && found->error == 0) {
+        schedule->file_bytes = malloc(found->size + 1); /* it may be empty */
+        if (!schedule->file_bytes)
+            return -ENOMEM;
+        schedule->file_size = found->size;
+        memcpy(schedule->file_bytes, found->name, found->size);
+        return 0;
+    }
+    schedule->broken = true;
+    schedule->draft->problems = faults;
+    r = config_draft_problem(schedule->draft, "DataFile",
+                             "DataFile=%.200s cannot be read: %s; allowed: a readable file of up "
+                             "to 1M",
+                             schedule->data_file, names_fault(found));
+    schedule->draft->problems = NULL;
+    return r < 0 ? r : CONFIG_E_INVALID;
+}
+
+static int resolve_schedules(struct config *config, const struct names *names,
+                             struct config_problems *faults)
+{
+    const struct config_files *files = &config->files[CONFIG_SCHEDULE];
+    bool invalid = false;
+
+    for (size_t i = 0; i < files->n; i++) {
+        struct config_schedule *schedule = files->all[i];
+        const int r = schedule->data_file ? resolve_data(schedule, names, faults) : 0;
+
+        if (r < 0)
+            return r;
+        invalid |= r == CONFIG_E_INVALID;
+    }
+    return invalid ? CONFIG_E_INVALID : 0;
+}
+
+/* ---- all ---- */
+
 int config_want_names(const struct config *config, struct names *names)
 {
     int r = names_want(names, NAMES_GROUP, config->daemon.admin_group);
@@ -419,7 +477,7 @@ int config_want_names(const struct config *config, struct names *names)
         r = names_want(names, NAMES_GROUP, config->daemon.read_group);
     for (size_t i = 0; r == 0 && i < config->n_groups; i++)
         r = config_want_group_names(config->groups[i], names);
-    return r;
+    return r < 0 ? r : want_data(config, names);
 }
 
 int config_resolve(struct config *config, const struct names *names, struct config_problems *faults)
@@ -428,7 +486,7 @@ int config_resolve(struct config *config, const struct names *names, struct conf
 
     for (size_t i = 0; r == 0 && i < config->n_groups; i++)
         r = config_resolve_group(config->groups[i], names, faults);
-    return r;
+    return r < 0 ? r : resolve_schedules(config, names, faults);
 }
 
 int config_resolve_now(struct config *config, struct config_problems *faults)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Resolves a configuration on this machine: users, groups, programs on the PATH, environment files.
- * A missing item prevents only its own group from starting, and a retry may find it.
+ * Resolves a configuration on this machine: users, groups, programs on the PATH, files. A missing
+ * item prevents only its own group from starting, and a retry may find it.
  */
 
 #include "supervisor/config/config.h"
@@ -14,8 +14,9 @@ int config_want_names(const struct config *config, struct names *names);
 int config_want_group_names(const struct config_group *group, struct names *names);
 
 /*
- * Completes each group, or sets group->fault to why it cannot start. Adds missing items to
- * `faults`. Returns 0 (also with faults) or -ENOMEM.
+ * Completes each group, or sets group->fault to why it cannot start. Completes each schedule, or
+ * marks it as broken. Adds missing items to `faults`. Returns 0 (also with faults of groups),
+ * CONFIG_E_INVALID (a schedule is broken) or -ENOMEM.
  */
 int config_resolve(struct config *config, const struct names *names,
                    struct config_problems *faults);

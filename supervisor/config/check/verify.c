@@ -35,6 +35,8 @@ static int verify_file(enum config_kind kind, const char *path, struct config_pr
 
     if (r == 0 && file && kind == CONFIG_SCHEDULE)
         r = config_check_schedules(&config, true);
+    if (r == 0 && file && kind == CONFIG_SCHEDULE)
+        r = config_resolve_now(&config, problems);
     config_file_free(kind, file);
     return r;
 }

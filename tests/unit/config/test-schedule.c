@@ -124,7 +124,8 @@ TEST(the_data_has_one_source)
     ck_assert_ptr_nonnull(
         strstr(problems_of("a.schedule", DAILY "[Job]\nData=x\nDataFile=/x\n"), "beside Data="));
     ck_assert_ptr_nonnull(strstr(problems_of("a.schedule", DAILY "[Job]\nDataFile=/none\n"),
-                                 "DataFile=/none cannot be read: No such file"));
+                                 "DataFile=/none cannot be read: No such file or directory; "
+                                 "allowed: a readable file of up to 1M"));
 }
 
 TEST(a_name_leaves_room_for_the_time)
