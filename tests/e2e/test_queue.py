@@ -124,7 +124,7 @@ class Later(Case):
             job = waiting.reply()[0]["job"]
         self.assertEqual((job["state"], job["reason"]), ("cancelled", "the group was removed by a reload"))
         self.assertEqual((job["cause"], job["cancel_requested"]), ("group", False))
-        self.assertIn("actor: 1 job that waited is cancelled: the group was removed by a reload", s.log())
+        s.until(lambda: "actor: 1 job that waited is cancelled: the group was removed by a reload" in s.log())
 
     def test_a_reload_brings_a_group_back_once_the_jobs_of_the_removed_one_have_ended(self):
         s = self.supervisor({"actor": actor(), "other": actor()})
@@ -142,7 +142,7 @@ class Later(Case):
             os.unlink(fault)
             reload.reply()
         self.assertEqual(s.do("actor", "echo")["state"], "succeeded")
-        self.assertIn("actor: 1 job that waited is cancelled: the group was removed by a reload", s.log())
+        s.until(lambda: "actor: 1 job that waited is cancelled: the group was removed by a reload" in s.log())
 
     def test_troupectl_takes_all_of_it(self):
         create = ["create", "actor", "-d", "echo"]
