@@ -55,6 +55,7 @@ class Backup(TestCase):
     def test_a_backup_that_fails_leaves_the_last_one(self):
         s = self.started(self.groups, state=True)
         s.do("kept")
+        s.until(lambda: os.path.exists(s.path("state/history.db")))
         self.backup(s, check=True)
         with open(os.path.join(self.copy, "troupe.db"), "rb") as file:
             before = file.read()
