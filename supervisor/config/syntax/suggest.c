@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* More steps are not a typing mistake, however long the word is. */
-#define STEPS_MAX 3
+#define STEPS_MAX ((size_t)3)
 
 /* No locale: keys, verbs and names of groups are ASCII. */
 static char lower(char c)
@@ -19,29 +19,45 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* Fills in a row of the table, as far as the distance can be STEPS_MAX or less: STEPS_MAX places on
+ * each side of the diagonal, and one with a larger number behind each end. Returns the smallest
+ * number of the row. */
+static size_t fill_row(size_t rows[3][SUGGEST_WORD_MAX + 2], const char *a, size_t i, const char *b,
+                       size_t b_length)
+{
+    size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *twice_above = rows[(i + 1) % 3];
+    const size_t first = i > STEPS_MAX ? i - STEPS_MAX : 1, last = smaller(i + STEPS_MAX, b_length);
+    size_t smallest = row[first - 1] = smaller(i, STEPS_MAX + 1);
+
+    for (size_t j = first; j <= last; j++) {
+        size_t other = lower(a[i - 1]) != lower(b[j - 1]);
+
+        row[j] = smaller(smaller(above[j], row[j - 1]) + 1, above[j - 1] + other);
+        if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
+            lower(a[i - 2]) == lower(b[j - 1]))
+            row[j] = smaller(row[j], twice_above[j - 2] + 1);
+        smallest = smaller(smallest, row[j]);
+    }
+    row[last + 1] = STEPS_MAX + 1;
+    return smallest;
+}
+
 /* Optimal string alignment: three rows of the table are enough, the third one for swaps. */
 size_t suggest_distance(const char *a, const char *b)
 {
-    size_t rows[3][SUGGEST_WORD_MAX + 1];
+    size_t rows[3][SUGGEST_WORD_MAX + 2];
     size_t a_length = strnlen(a, SUGGEST_WORD_MAX + 1), b_length = strnlen(b, SUGGEST_WORD_MAX + 1);
+    size_t smallest = 0;
 
-    if (a_length > SUGGEST_WORD_MAX || b_length > SUGGEST_WORD_MAX)
+    if (a_length > SUGGEST_WORD_MAX || b_length > SUGGEST_WORD_MAX ||
+        a_length > b_length + STEPS_MAX || b_length > a_length + STEPS_MAX)
         return SIZE_MAX;
     for (size_t j = 0; j <= b_length; j++)
         rows[0][j] = j;
-    for (size_t i = 1; i <= a_length; i++) {
-        size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *twice_above = rows[(i + 1) % 3];
-
-        row[0] = i;
-        for (size_t j = 1; j <= b_length; j++) {
-            size_t other = lower(a[i - 1]) != lower(b[j - 1]);
-
-            row[j] = smaller(smaller(above[j], row[j - 1]) + 1, above[j - 1] + other);
-            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
-                lower(a[i - 2]) == lower(b[j - 1]))
-                row[j] = smaller(row[j], twice_above[j - 2] + 1);
-        }
-    }
+    for (size_t i = 1; i <= a_length && smallest <= STEPS_MAX; i++)
+        smallest = fill_row(rows, a, i, b, b_length);
+    if (smallest > STEPS_MAX || rows[a_length % 3][b_length] > STEPS_MAX)
+        return SIZE_MAX;
     return rows[a_length % 3][b_length];
 }
 
@@ -101,7 +117,7 @@ static bool is_meant(const char *word, const char *known, size_t distance)
 {
     const size_t length = strlen(word), known_length = strlen(known);
 
-    if (distance > STEPS_MAX)
+    if (distance == SIZE_MAX)
         return false;
     if (is_near(distance, differing_length(word, known)))
         return true;

@@ -9,7 +9,8 @@
 
 /*
  * Counts the characters to insert, delete, replace or swap with their neighbour, ignoring case.
- * Returns SIZE_MAX if either word is longer than SUGGEST_WORD_MAX.
+ * Returns SIZE_MAX for more than three, or if either word is longer than SUGGEST_WORD_MAX: clients
+ * may ask for the nearest of thousands of names, so that must take little time.
  */
 size_t suggest_distance(const char *a, const char *b);
 

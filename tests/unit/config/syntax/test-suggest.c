@@ -22,8 +22,21 @@ TEST(inserting_leaving_out_replacing_and_swapping_is_one_step_each)
     ck_assert_uint_eq(suggest_distance("stop", "sto"), 1);
     ck_assert_uint_eq(suggest_distance("stop", "stip"), 1);
     ck_assert_uint_eq(suggest_distance("stop", "sotp"), 1);
-    ck_assert_uint_eq(suggest_distance("", "stop"), 4);
+    ck_assert_uint_eq(suggest_distance("", "sto"), 3);
     ck_assert_uint_eq(suggest_distance("kitten", "sitting"), 3);
+    ck_assert_uint_eq(suggest_distance("abcdefgh", "abcdexyzfgh"), 3);
+    ck_assert_uint_eq(suggest_distance("xyzabcdefgh", "abcdefgh"), 3);
+    ck_assert_uint_eq(suggest_distance("abcdefgh", "badcfegh"), 3);
+    ck_assert_uint_eq(suggest_distance("xabcdefgh", "abcdefghx"), 2);
+}
+
+TEST(words_further_apart_are_not_measured)
+{
+    ck_assert_uint_eq(suggest_distance("", "stop"), SIZE_MAX);
+    ck_assert_uint_eq(suggest_distance("stop", ""), SIZE_MAX);
+    ck_assert_uint_eq(suggest_distance("abcdefgh", "abcd"), SIZE_MAX);
+    ck_assert_uint_eq(suggest_distance("abcdefgh", "abwxyzgh"), SIZE_MAX);
+    ck_assert_uint_eq(suggest_distance("abcdefgh", "badcfehg"), SIZE_MAX);
 }
 
 TEST(overlong_words_are_near_to_nothing)
