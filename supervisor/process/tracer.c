@@ -24,7 +24,7 @@
 #define PROFILES_PER_USER_MAX 2
 #define TRACE_LIMIT           (10 * USEC_PER_SEC)
 
-/* Files that it maps count as memory; what it unpacks of hostile ones also counts as data. */
+/* The copy of the process counts as memory only; what is read or unpacked of files is also data. */
 #define TRACE_MEMORY  ((rlim_t)1 << 30)
 #define TRACE_DATA    ((rlim_t)128 << 20)
 #define TRACE_CPU_SEC 8

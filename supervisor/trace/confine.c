@@ -35,6 +35,13 @@
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)AT_FDCWD, 3, 0), LOAD(ARGUMENT(2)),          \
         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_ACCMODE | O_CREAT | O_TRUNC | __O_TMPFILE, 1, 0),   \
         RETURN(SECCOMP_RET_ALLOW), REFUSE
+/* Allows mmap(2) without a file and without PROT_EXEC. The libraries then read files instead: to
+ * map a hostile file would give its holes memory, which is not the worker's. */
+#define ALLOW_MAPPING                                                                              \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 6), LOAD(ARGUMENT(2)),                        \
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 3, 0), LOAD(ARGUMENT(3)),                  \
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MAP_ANONYMOUS, 0, 1), RETURN(SECCOMP_RET_ALLOW),      \
+        REFUSE
 /* Allows ptrace(2) for detaching only. */
 #define ALLOW_DETACHING                                                                            \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 4), LOAD(ARGUMENT(0)),                      \
@@ -83,7 +90,7 @@ int confine(void)
         ALLOW_IF(SYS_getpid),
         ALLOW_IF(SYS_exit_group),
         ALLOW_WITHOUT(SYS_fcntl, 1, ~3u), /* F_DUPFD, F_GETFD, F_SETFD, F_GETFL */
-        ALLOW_WITHOUT(SYS_mmap, 2, PROT_EXEC),
+        ALLOW_MAPPING,
         ALLOW_WITHOUT(SYS_mprotect, 2, PROT_EXEC),
         ALLOW_OPENING,
         ALLOW_DETACHING,

@@ -122,6 +122,19 @@ def swell(source, target, size):
     raise unittest.SkipTest("the workers are built without debugging information")
 
 
+def hollow(source, target, size):
+    """Copies a program; its symbols become a hole of so many bytes."""
+    image = bytearray(Path(source).read_bytes())
+    [table] = struct.unpack_from("<Q", image, 40)
+    entry, n = struct.unpack_from("<HH", image, 58)
+    for header in range(table, table + n * entry, entry):
+        if struct.unpack_from("<I", image, header + 4) == (2,):  # SHT_SYMTAB
+            struct.pack_into("<QQ", image, header + 24, -(-len(image) // 4096) * 4096, size // 24 * 24)
+    Path(target).write_bytes(image)
+    os.truncate(target, len(image) + 4096 + size)
+    os.chmod(target, 0o755)
+
+
 @unittest.skipUnless(os.path.exists(TRACE), "needs libdw")
 class Program(TestCase):
     def setUp(self):
@@ -207,6 +220,16 @@ class Program(TestCase):
         _, error, text = self.run_and_trace(program, "call")
         self.assertEqual(error, 0)
         self.assertIn("planted_call", text)
+
+    @unittest.skipUnless(os.access("/dev/shm", os.W_OK), "needs a file system in memory")
+    def test_X2_a_file_with_holes_in_memory_gets_no_memory(self):
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+            program = os.path.join(directory, "crasher")
+            hollow(CRASHER, program, 32 << 20)
+            before = os.stat(program).st_blocks
+            _, error, text = self.run_and_trace(program, "call")
+            self.assertEqual((error, bool(threads(text))), (0, True))
+            self.assertEqual(os.stat(program).st_blocks, before)
 
     def test_X2_an_interpreter_whose_lists_never_end_is_left_in_time(self):
         _, error, text = self.run_and_trace(sys.executable, "-c", ENDLESS, python="told")
