@@ -123,7 +123,8 @@ static bool is_to_be_read(const struct restore *restore, struct cell *cell,
         names_on_disk_add(&durable->names, row->name, row->name_size, row->number);
     if (!cell)
         return false;
-    if (row->unique_low != 0 && !cell_has_released_key(cell, row))
+    if (row->unique_low != 0 && row->cause == PROTOCOL_CAUSE_NONE &&
+        !cell_has_released_key(cell, row))
         names_on_disk_add(&durable->unique, &(struct unique_id){row->unique_high, row->unique_low},
                           sizeof(struct unique_id), row->number);
     *on_disk = leave_on_disk(restore, cell, row);

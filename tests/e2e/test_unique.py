@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Unique jobs: no two live jobs of a group have the same unique key, whatever ends the one that holds it."""
+import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 
 import test_backlog
@@ -205,6 +207,19 @@ class Unique(Case):
         self.restart(s)
         self.assertEqual(s.wait_job(new)["result"], text("new"))
         self.assertEqual(s.wait_job(old)["state"], "cancelled")
+
+    def test_Q5_a_job_that_was_being_replaced_in_a_crash_does_not_hold_its_key(self):
+        s = self.durable().start()
+        replaced = s.create("kept", unique="other", delay_usec=HOUR)
+        held, _ = s.busy("kept", unique="k", backoff_min_usec=HOUR)
+        waiting = s.create("kept", "echo", unique="k", on_conflict="requeue")
+        s.kill()
+        with contextlib.closing(sqlite3.connect(s.database)) as database, database:
+            database.execute("UPDATE job SET cancel = 1, (unique_high, unique_low) = (SELECT unique_high, unique_low FROM job"
+                             " ORDER BY number DESC) WHERE number = (SELECT min(number) FROM job)")
+        s.start()
+        self.assertEqual(s.wait_job(replaced)["state"], "cancelled")
+        s.until(lambda: ("unique", held) in self.waits(s, waiting))
 
     def test_Q17_jobs_of_other_users_are_not_replaced(self):
         s = self.durable({"actor": ini(ACTOR, Group={"SubmitUser": "nobody"})}).start()

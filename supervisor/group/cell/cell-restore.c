@@ -112,18 +112,20 @@ static void restore_facts(const struct cell *cell, struct job *job, const struct
     job->max_retries = row->max_retries;
 }
 
-/* Lists the job with its unique key. If the row of an earlier job with the key is still to be read,
- * that one will hold the key: jobs that wait are read before those that have begun. */
+/* Lists the job with its unique key. It does not hold the key if it is about to end: the job that
+ * has replaced it may have begun. Nor if the row of an earlier job with the key is still to be
+ * read: jobs that wait are read before those that have begun. */
 static void join_unique(const struct cell *cell, struct job *job)
 {
+    const struct names_on_disk *on_disk = &cell->context->durable->unique;
     const struct unique_id *id;
 
     unique_join(cell->context->jobs, job);
     if (!job->record || !job_is_unique(job))
         return;
     id = &job->rare->unique;
-    if (names_on_disk_has_before(&cell->context->durable->unique, id, sizeof(*id),
-                                 durable_job_number(job)))
+    if (job_cancel_requested(job) ||
+        names_on_disk_has_before(on_disk, id, sizeof(*id), durable_job_number(job)))
         unique_yield(cell->context->jobs, job);
 }
 
