@@ -95,6 +95,8 @@ extern unsigned model_allowed;
 /* All but clients ended at once: which attempts had begun may not be known, and their numbers are
  * not used again. */
 extern unsigned model_n_cuts;
+/* When the last fault was, by machine_ready_time(); USEC_INFINITY = there may be more. */
+extern usec_t model_calm_since;
 /* The supervisor has died, or has made room for its successor. */
 void model_supervisor_ends(bool crashes);
 /* A worker has begun an attempt; it is still at work. */

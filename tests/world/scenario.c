@@ -249,6 +249,7 @@ static void end_faults(void)
     if (sim_realtime != SIM_EPOCH)
         sim_set_clock(SIM_EPOCH);
     operator_rest();
+    model_calm_since = machine_ready_time();
 }
 
 static void drain(usec_t until)
