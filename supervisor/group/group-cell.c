@@ -164,6 +164,8 @@ int group_take_cell(struct group *group, const struct cell_request *request, str
         return 0;
     }
     cell_table_add(&group->cells, *ret);
+    if (request->bounded)
+        submitters_set_maker(&(*ret)->submitters, request->submitter_uid);
     group_begin_cell(group, *ret);
     return 0;
 }
@@ -228,14 +230,25 @@ static bool is_stopped(const struct actor *actor)
     return !group->wanted;
 }
 
-/* Finds or makes the cell of the message's routing key. */
+/* The submitter of all messages; no user has this number. */
+#define MESSAGES_UID ((uid_t)-1)
+
+/* Finds or makes the cell of the message's routing key. Where submitters have shares of the cells,
+ * messages have one together. */
 static int resolve(struct actor *actor, const struct topic *topic, struct actor **ret,
                    const char **ret_reason)
 {
+    struct group *group = actor->owner;
+    const struct config_group *config = group->config;
     const struct refusal *refusal;
     struct cell *cell;
-    int r = group_take_cell(actor->owner,
-                            &(struct cell_request){.key = topic->key, .key_size = topic->key_size},
+    int r = group_take_cell(group,
+                            &(struct cell_request){
+                                .key = topic->key,
+                                .key_size = topic->key_size,
+                                .submitter_uid = MESSAGES_UID,
+                                .bounded = config->submit_user || config->submit_group,
+                            },
                             &cell);
 
     if (r == 0) {

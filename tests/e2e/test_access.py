@@ -419,6 +419,18 @@ class Submitters(TestCase):
         for key in "def":
             s.create("mail", "echo", key=key, **later)
 
+    def test_Q17_messages_leave_half_of_the_cells_to_submitters(self):
+        player = helper("workers/player")
+        s = self.started({"mail": ini(player, Group={"SubmitUser": SUBMITTER_NAME}, Pool={"Cells": "by-key", "CellsMax": 6}),
+                          "talking": ini(player)})
+        for key in "abcd":
+            s.do("talking", f"tell mail hello {key} you")
+        s.until(lambda: s.call("io.troupe.Actors.ListDeadLetters")["letters"])
+        self.assertEqual([cell["key"] for cell in s.group("mail")["cells"]], list("abc"))
+        with user(SUBMITTER_ID):
+            for key in "de":
+                s.create("mail", "echo", key=key, delay_usec=10**12)
+
     def test_Q17_a_map_of_a_submitter_waits_for_its_share_of_the_queue(self):
         s = self.begin(QueueMax=40)
         go = Bell(s, "go")
