@@ -20,8 +20,6 @@
 #define IN_HAND  24
 #define AT_WORK  64
 #define KEYS_MAX 4
-/* Dates are rounded and converted. */
-#define ROUNDING USEC_PER_MSEC
 
 static struct model_job jobs[JOBS_MAX];
 static uint32_t n_jobs = 1; /* the job 0 is none */
@@ -200,11 +198,6 @@ void model_found(uint32_t index, unsigned number, bool right)
            "checkpoint %u was found, but %u was saved", number, least);
 }
 
-static bool has_come(usec_t date)
-{
-    return sim_now() + ROUNDING >= date;
-}
-
 void model_run(uint32_t index, unsigned attempt, bool right_payload)
 {
     struct model_job *job = &jobs[index];
@@ -217,9 +210,9 @@ void model_run(uint32_t index, unsigned attempt, bool right_payload)
            "attempt %u began twice", attempt);
     expect(index, job->fate == MODEL_OPEN || job->fate == MODEL_UNKNOWN,
            "attempt %u began after its end was told", attempt);
-    expect(index, has_come(job->submitted_at + job->delay) || other_clock,
+    expect(index, model_has_come(job->submitted_at + job->delay) || other_clock,
            "began before its delay was over");
-    expect(index, has_come(job->pauses_until) || job->pause_crash != n_crashes || other_clock,
+    expect(index, model_has_come(job->pauses_until) || job->pause_crash != n_crashes || other_clock,
            "began before the pause was over that its worker chose");
     check_limits(index);
     check_rate(index);
@@ -291,7 +284,7 @@ static bool may_be_cancelled(const struct model_job *job)
 
     return job->may_be_cancelled || job->unique == TROUPE_CONFLICT_REPLACE ||
            (deadline > 0 &&
-            (has_come(job->submitted_at + deadline) || model_allowed & MODEL_CLOCK));
+            (model_has_come(job->submitted_at + deadline) || model_allowed & MODEL_CLOCK));
 }
 
 void model_ended(uint32_t index, const struct troupe_result *result, bool right_result)
@@ -358,37 +351,6 @@ void model_slot_decided(const char *id, bool fired)
     job->not_fired |= !fired;
     sim_expect(!job->not_fired || (!job->fired && job->n_runs == 0) || slots_may_return(),
                "slot %s has two outcomes", id);
-}
-
-/* ---- messages ---- */
-
-#define SESSIONS_MAX 4096
-
-static struct {
-    uint32_t heard[MODEL_HEARERS]; /* the last number, by hearer */
-    uint32_t cancelled;            /* the last timer that was */
-} sessions[SESSIONS_MAX];
-
-void model_heard(uint32_t session, unsigned hearer, uint32_t number, bool again)
-{
-    uint32_t *last = &sessions[session % SESSIONS_MAX].heard[hearer];
-
-    sim_expect(number > *last || (number == *last && again),
-               "message %u of session %u came after %u", number, session, *last);
-    *last = number;
-}
-
-void model_timer(uint32_t session, uint32_t number, usec_t due)
-{
-    sim_expect(has_come(due) || model_allowed & MODEL_CLOCK, "timer %u of session %u came early",
-               number, session);
-    sim_expect(sessions[session % SESSIONS_MAX].cancelled != number,
-               "timer %u of session %u came after it was cancelled", number, session);
-}
-
-void model_timer_cancelled(uint32_t session, uint32_t number)
-{
-    sessions[session % SESSIONS_MAX].cancelled = number;
 }
 
 void model_judge(void)

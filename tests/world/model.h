@@ -4,6 +4,7 @@
 /* What the world promises: notes what happens to each job, and judges. */
 
 #include "shared/base/clock.h"
+#include "tests/world/sched.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -78,6 +79,12 @@ struct model_job {
     unsigned pause_crash, save_crash; /* how many crashes of the supervisor there were then */
     unsigned saved, written;          /* attempts whose checkpoints are saved, and on disk */
 };
+
+/* Whether the date may have come: dates are rounded and converted. */
+static inline bool model_has_come(usec_t date)
+{
+    return sim_now() + USEC_PER_MSEC >= date;
+}
 
 /* Returns the job's index, from 1 on. */
 uint32_t model_add(struct model_job *job);
