@@ -92,6 +92,19 @@ const char *config_schedule_group(const struct config_schedule *schedule)
     return schedule->group ? schedule->group : schedule->name;
 }
 
+int config_schedule_set_data(struct config_schedule *schedule, const char *data, size_t size)
+{
+    char *bytes = malloc(size + 1); /* it may be empty */
+
+    if (!bytes)
+        return -ENOMEM;
+    memcpy(bytes, data, size);
+    free(schedule->file_bytes);
+    schedule->file_bytes = bytes;
+    schedule->file_size = size;
+    return 0;
+}
+
 const char *config_schedule_data(const struct config_schedule *schedule, size_t *ret_size)
 {
     const char *data = schedule->data ? schedule->data : "";

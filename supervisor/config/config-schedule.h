@@ -68,6 +68,8 @@ void config_schedule_clear(struct config_file *file);
 
 /* Returns the name of the group that gets its jobs. */
 const char *config_schedule_group(const struct config_schedule *schedule);
+/* Copies what DataFile= contains. Returns 0 or -ENOMEM. */
+int config_schedule_set_data(struct config_schedule *schedule, const char *data, size_t size);
 /* The payload of its jobs; borrowed. */
 const char *config_schedule_data(const struct config_schedule *schedule, size_t *ret_size);
 

@@ -72,8 +72,12 @@ static int group_pick_cell(struct group *group, const struct cell_request *reque
     return cell_is_retiring(*ret) ? cell_call_back(*ret) : 0;
 }
 
-static void group_begin_cell(struct group *group, struct cell *cell)
+/* `request`: because of which the cell was made; NULL = it is restored. */
+static void group_begin_cell(struct group *group, const struct cell_request *request,
+                             struct cell *cell)
 {
+    if (request && request->bounded)
+        submitters_set_maker(&cell->submitters, request->submitter_uid);
     pool_tell(&cell->pool, (struct event){.level = LOG_LEVEL_INFO, .type = "cell.created"},
               "is created");
     if (group->wanted)
@@ -101,9 +105,7 @@ static int group_submit_to_keyed(struct group *group, const struct cell_request 
         cell_table_remove(&group->cells, cell);
         cell_free(cell);
     } else if (made) {
-        if (request->bounded)
-            submitters_set_maker(&cell->submitters, request->submitter_uid);
-        group_begin_cell(group, cell);
+        group_begin_cell(group, request, cell);
     } else if (r != 0) {
         cell_watch_idle(cell);
     }
@@ -164,9 +166,7 @@ int group_take_cell(struct group *group, const struct cell_request *request, str
         return 0;
     }
     cell_table_add(&group->cells, *ret);
-    if (request->bounded)
-        submitters_set_maker(&(*ret)->submitters, request->submitter_uid);
-    group_begin_cell(group, *ret);
+    group_begin_cell(group, request, *ret);
     return 0;
 }
 
@@ -183,7 +183,7 @@ struct cell *group_restore_cell(struct group *group, const char *key, size_t siz
     if (cell_new(&cell, group, name) < 0)
         return NULL;
     cell_table_add(&group->cells, cell);
-    group_begin_cell(group, cell);
+    group_begin_cell(group, NULL, cell);
     return cell;
 }
 

@@ -175,6 +175,7 @@ static inline const char *group_cell_closed(const struct cell *cell)
 {
     return cell->group->closed ? cell->group->closed : cell->closed;
 }
+/* Undoes group_close(); jobs that it has ended stay so. */
 void group_reopen(struct group *group);
 
 #define GROUP_SIZE_MAX 4096

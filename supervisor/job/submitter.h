@@ -50,8 +50,8 @@ struct submitter *submitter_get(struct submitters *submitters, uid_t uid);
 
 /* The other functions take the submitters of the job's cell. */
 
-/* The cell was made for a job of the user. Without memory, it counts as made for another. After a
- * start, the first user of whom the cell has a job is the maker. */
+/* The cell was made because of the user. Without memory, it has no maker. After a start, the first
+ * user of whom the cell has a job is the maker. */
 void submitters_set_maker(struct submitters *submitters, uid_t uid);
 
 /* Counts a new job. */

@@ -432,14 +432,8 @@ static int resolve_data(struct config_schedule *schedule, const struct names *na
     const struct name *found = names_find(names, NAMES_FILE, schedule->data_file);
     int r;
 
-    if (found && found->error == 0) {
-        schedule->file_bytes = malloc(found->size + 1); /* it may be empty */
-        if (!schedule->file_bytes)
-            return -ENOMEM;
-        schedule->file_size = found->size;
-        memcpy(schedule->file_bytes, found->name, found->size);
-        return 0;
-    }
+    if (found && found->error == 0)
+        return config_schedule_set_data(schedule, found->name, found->size);
     schedule->broken = true;
     schedule->draft->problems = faults;
     r = config_draft_problem(schedule->draft, "DataFile",
