@@ -368,17 +368,22 @@ TEST(a_failed_store_refuses_additions_and_keeps_the_rest)
     end();
 }
 
-/* As for an upgrade that fails. */
-TEST(a_failed_store_opens_again_after_it_has_rested)
+/* A change meets a disk that always has the fault; then the store is to rest, as for an upgrade. */
+static void rest_in_state(enum fake_fault fault, enum store_state state)
 {
     begin();
     run_lanes(1, 1);
-    fake_disk_fail(FAKE_EIO_ON_SYNC, 1, UINT32_MAX);
+    fake_disk_fail(fault, 1, UINT32_MAX);
     lanes[0].number = 1;
     n_running = 1;
     store_add(store, &lanes[0].remove);
-    run_until(STORE_FAILED);
+    run_until(state);
     store_rest(store);
+}
+
+TEST(a_failed_store_opens_again_after_it_has_rested)
+{
+    rest_in_state(FAKE_EIO_ON_SYNC, STORE_FAILED);
     while (!store_rests(store))
         store_work(store, USEC_PER_SEC);
     ck_assert_int_eq(usleep(20 * USEC_PER_MSEC), 0); /* when it would have retried */
@@ -392,14 +397,7 @@ TEST(a_failed_store_opens_again_after_it_has_rested)
 
 TEST(a_store_with_changes_for_which_there_is_no_space_cannot_rest_and_says_so)
 {
-    begin();
-    run_lanes(1, 1);
-    fake_disk_fail(FAKE_ENOSPC, 1, UINT32_MAX);
-    lanes[0].number = 1;
-    n_running = 1;
-    store_add(store, &lanes[0].remove);
-    run_until(STORE_FULL);
-    store_rest(store);
+    rest_in_state(FAKE_ENOSPC, STORE_FULL);
     while (!store_is_stuck(store))
         store_work(store, USEC_PER_SEC);
     ck_assert(!store_rests(store));
