@@ -59,7 +59,7 @@ static int drain(struct channel *channel, uint64_t count)
         struct ring_record record;
 
         r = ring_next(&channel->in, &record);
-        if (r == RING_E_EMPTY) {
+        while (r == RING_E_EMPTY) {
             channel_release(channel);
             r = channel_wait(channel, USEC_INFINITY);
             if (r == 0)
