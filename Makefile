@@ -319,15 +319,15 @@ $(BUILD)/faults/libtroupe.o: $(call fault_object,$(WORKER))
 
 # The linker gives the world what the product would block in.
 comma := ,
-WORLD_WRAPS := clock_gettime recvmsg send sched_yield poll ppoll epoll_pwait2 syscall getrandom kill \
+WORLD_WRAPS := clock_gettime recvmsg send sched_yield poll ppoll epoll_pwait2 syscall getrandom \
 	pthread_create pthread_join pthread_mutex_lock pthread_cond_wait pthread_cond_timedwait \
 	pthread_cond_signal \
-	fault_inject fsync posix_fallocate open fopen \
+	fault_inject posix_fallocate open fopen \
 	spawn spawn_find_ended spawn_reap spawn_is_child supervisor_process_init supervisor_process_start keeper_supervisor_ready keeper_expect_orphans \
-	crashes_add signalfd timerfd_create hash_secret
+	crashes_add signalfd timerfd_create hash_secret getenv
 # Instead of these, it gets other functions: helpers of the supervisor are processes or threads of their own.
 WORLD_OTHERS := closer_start=sim_nothing taker_start=sim_nothing malloc_trim=sim_nothing prctl=sim_nothing timerfd_settime=sim_nothing \
-	names_start=names_look_up names_wait=names_look_up fault_point=sim_fault_point fdatasync=__wrap_fsync
+	names_start=names_look_up names_wait=names_look_up fault_point=sim_fault_point fsync=disk_on_sync fdatasync=disk_on_sync kill=machine_signal
 world_others = $(foreach pair,$(WORLD_OTHERS),-Wl,--wrap=$(firstword $(subst =, ,$(pair))) -Wl,--defsym=__wrap_$(pair))
 $(BUILD)/tests/world/world: $(call fault_object,$(wildcard tests/world/*.c) $(KEEPER) $(CALLER)) $(BUILD)/faults/libtroupe.o \
 		$(BUILD)/faults/libsupervisor.a $(BUILD)/faults/libshared.a
@@ -507,11 +507,11 @@ check-tsan: deps
 check-model:
 	@CC='$(CC)' tests/model/run || [ $$? = 77 ]
 
-# WORLD_SEEDS=FROM-TO chooses; WORLD_SECONDS=N takes fresh seeds for so long. `build/tests/world/world SEED --trace` repeats one.
+# WORLD_SEEDS=FROM-TO chooses; WORLD_SECONDS=N takes fresh seeds for so long, of CPU time. `build/tests/world/world SEED --trace` repeats one.
 # Without either, the mutants follow.
 check-world: deps
 	+@$(again) $(BUILD)/tests/world/world
-	@$(BUILD)/tests/world/world $(if $(WORLD_SECONDS),--seconds=$(WORLD_SECONDS),$(or $(WORLD_SEEDS),1-200))
+	@$(BUILD)/tests/world/world $(if $(WORLD_SECONDS),--cpu-seconds=$(WORLD_SECONDS),$(or $(WORLD_SEEDS),1-200))
 	$(if $(WORLD_SECONDS)$(WORLD_SEEDS),,+@BUILD='$(BUILD)' tests/world/mutants/run)
 
 # One seed is the same world in all builds, which are as different as compilers make them.
@@ -521,7 +521,7 @@ check-world-builds: deps
 	+@$(again) BUILD='$(BUILD)/asan' SAN=address,undefined CFLAGS='-O1 -g' '$(BUILD)/asan/tests/world/world'
 	+@$(again) BUILD='$(BUILD)/clang' CC=clang '$(BUILD)/clang/tests/world/world'
 	@for build in . asan clang; do \
-		ASAN_OPTIONS=detect_leaks=0 $(BUILD)/$$build/tests/world/world $(or $(WORLD_SEEDS),1-100) --hash --no-shrink 2>&1 | \
+		ASAN_OPTIONS=detect_leaks=0 $(BUILD)/$$build/tests/world/world $(or $(WORLD_SEEDS),1-100) --hash 2>&1 | \
 			grep '^seed .* hash' | sort >$(BUILD)/$$build/tests/world/hashes; \
 		[ -s $(BUILD)/$$build/tests/world/hashes ] && \
 			diff $(BUILD)/tests/world/hashes $(BUILD)/$$build/tests/world/hashes || exit 1; \

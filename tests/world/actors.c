@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/world/programs.h"
 
+#include "shared/base/cleanup.h"
 #include "tests/world/model.h"
 #include "tests/world/sched.h"
 #include "worker/troupe.h"
@@ -91,15 +92,12 @@ static void ask(struct talker *talker)
 
 static void tell(struct talker *talker)
 {
-    static uint8_t bytes[BYTES_MAX];
-    const struct words *words = next_words(talker);
+    _cleanup_free_ struct words *words = calloc(1, BYTES_MAX);
     const bool large = sim_one_in(sim_chances[SIM_LARGE]);
 
-    sim_hold();
-    memcpy(bytes, words, sizeof(*words));
-    (void)troupe_actor_tell(talker->actor, talker->to, "words", .data = bytes,
+    *words = *next_words(talker);
+    (void)troupe_actor_tell(talker->actor, talker->to, "words", .data = words,
                             .size = large ? BYTES_MAX : sizeof(*words));
-    sim_let_go();
 }
 
 static void set_timer(struct talker *talker)
@@ -150,7 +148,7 @@ static void say(struct talker *talker)
     static void (*const ways[])(struct talker * talker) = {ask,     tell,  tell,       set_timer,
                                                            publish, watch, rename_self};
 
-    const uint64_t way = sim_below(sizeof(ways) / sizeof(*ways));
+    const uint64_t way = sim_below(ELEMENTS(ways));
 
     sim_trace("session %u to %s, way %u, after %u", talker->words.session, talker->recipient,
               (unsigned)way, talker->words.number);
@@ -178,7 +176,7 @@ static bool begin(struct talker *talker)
            troupe_actor_lookup(talker->actor, talker->recipient, &talker->to) == 0;
 }
 
-static void run(void *argument)
+static void *run(void *argument)
 {
     struct talker *talker = argument;
 
@@ -197,6 +195,7 @@ static void run(void *argument)
         sim_rest(sim_below(USEC_PER_SEC));
     }
     program_n_clients--;
+    return NULL;
 }
 
 void actors_start_talker(const char *socket_path, const char *recipient, unsigned n)

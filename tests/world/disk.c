@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/world/disk.h"
+#include "tests/world/machine.h"
 
 #include "shared/base/cleanup.h"
 #include "tests/world/sched.h"
@@ -17,7 +17,6 @@
 struct image {
     struct list link;
     char path[256];
-    ino_t inode;
     uint8_t *bytes;
     size_t size;
 };
@@ -73,16 +72,14 @@ static struct image *find_image(const char *path)
 static struct image *take_image(const char *path)
 {
     struct image *image = find_image(path);
-    struct stat status;
 
-    if (!image) {
-        image = calloc(1, sizeof(*image));
-        (void)snprintf(image->path, sizeof(image->path), "%s", path);
-        list_init(&image->link);
-        list_push_back(&images, &image->link);
-        on_synced(image);
-    }
-    image->inode = stat(path, &status) == 0 ? status.st_ino : 0;
+    if (image)
+        return image;
+    image = calloc(1, sizeof(*image));
+    (void)snprintf(image->path, sizeof(image->path), "%s", path);
+    list_init(&image->link);
+    list_push_back(&images, &image->link);
+    on_synced(image);
     return image;
 }
 
@@ -117,15 +114,18 @@ void disk_fill(bool full)
     is_full = full;
 }
 
-void disk_on_sync(int fd)
+int disk_on_sync(int fd)
 {
-    struct stat status;
+    struct stat synced, status;
 
-    if (fstat(fd, &status) < 0)
-        return;
-    list_for_each (node, &images)
-        if (list_entry(node, struct image, link)->inode == status.st_ino)
-            on_synced(list_entry(node, struct image, link));
+    list_for_each (node, &images) {
+        struct image *image = list_entry(node, struct image, link);
+
+        if (fstat(fd, &synced) == 0 && stat(image->path, &status) == 0 &&
+            status.st_ino == synced.st_ino)
+            on_synced(image);
+    }
+    return 0;
 }
 
 /* ---- files ---- */
@@ -165,15 +165,6 @@ static int on_write(sqlite3_file *base, const void *bytes, int n, sqlite3_int64 
     return file->real->xWrite(base, bytes, n, at);
 }
 
-static int on_truncate(sqlite3_file *base, sqlite3_int64 size)
-{
-    struct file *file = file_of(base);
-
-    if (file->image && file->image->size > (size_t)size)
-        file->image->size = (size_t)size;
-    return file->real->xTruncate(base, size);
-}
-
 static int on_sync(sqlite3_file *base, int flags)
 {
     struct file *file = file_of(base);
@@ -201,7 +192,6 @@ static int on_open(sqlite3_vfs *unused, const char *path, sqlite3_file *base, in
     file->methods.xClose = on_close;
     file->methods.xRead = on_read;
     file->methods.xWrite = on_write;
-    file->methods.xTruncate = on_truncate;
     file->methods.xSync = on_sync;
     base->pMethods = &file->methods;
     list_init(&file->link);

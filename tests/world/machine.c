@@ -3,19 +3,18 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
-#include "shared/base/scm.h"
-#include "shared/protocol/payload-wire.h"
 #include "supervisor/keeper/keeper-private.h"
 #include "supervisor/supervisor.h"
-#include "tests/world/disk.h"
 #include "tests/world/model.h"
 #include "tests/world/programs.h"
 #include "tests/world/sched.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -27,6 +26,7 @@
 /* Above any real pid: nothing in /proc has it. */
 #define FIRST_PID 10000000
 #define N_TASKS   256
+#define FIFO_MAX  16
 /* Until the keeper has started another supervisor. */
 #define RESTART_MAX (200 * USEC_PER_MSEC)
 /* How long a supervisor's beginning is. */
@@ -37,8 +37,7 @@
 /* A child of the keeper: a supervisor, a worker, or a check of a command. */
 struct task {
     pid_t pid;   /* 0 = free */
-    int pidfd;   /* the keeper's: one end of a pair, of which only the process has the other */
-    ino_t inode; /* of it */
+    ino_t inode; /* of the FIFO that its pidfds are; when it has ended, there is a byte in it */
     int channel; /* a supervisor's; 0 = it is none */
     struct program_start start; /* of others */
     struct sim_process *process;
@@ -77,10 +76,18 @@ static struct task *new_task(void)
     return NULL;
 }
 
+static char *fifo_of(const struct task *task, char name[FIFO_MAX])
+{
+    (void)snprintf(name, FIFO_MAX, "%d", (int)task->pid);
+    return name;
+}
+
 static void on_task_end(struct sim_process *process)
 {
     const struct signalfd_siginfo info = {.ssi_signo = SIGCHLD};
     struct task *task = process->argument;
+    char fifo[FIFO_MAX];
+    const int fd = open(fifo_of(task, fifo), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 
     sim_trace("%s ends: %s %d", process->name, process->signalled ? "signal" : "status",
               process->code);
@@ -93,29 +100,44 @@ static void on_task_end(struct sim_process *process)
     if (task->channel != 0)
         model_supervisor_ends(process->signalled || process->code != KEEPER_EXIT_UPGRADE);
     (void)!write(machine.signals[1], &info, sizeof(info));
+    (void)!write(fd, "", 1);
+    close_fd(fd);
+    (void)unlink(fifo);
 }
 
 /* Starts what `task` describes. */
 static void start_task(struct task *task, const char *name, sim_fn run)
 {
-    struct stat stat;
-    int pair[2];
+    char fifo[FIFO_MAX];
+    struct stat status;
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0 || fstat(pair[0], &stat) < 0)
-        abort();
     task->pid = ++machine.last_pid;
-    task->pidfd = pair[0];
-    task->inode = stat.st_ino;
-    (void)dup3(pair[1], SIM_LIFE, O_CLOEXEC);
-    close_fd(pair[1]);
+    if (mkfifo(fifo_of(task, fifo), 0600) < 0 || stat(fifo, &status) < 0)
+        abort();
+    task->inode = status.st_ino;
     task->process = sim_start(name, run, task, on_task_end);
-    close_fd(SIM_LIFE);
     sim_trace("starts %s as %d", name, (int)task->pid - FIRST_PID);
 }
 
-static void run_program(void *task)
+/* Processes of the world share the variables of the real one. */
+char *__wrap_getenv(const char *name)
+{
+    const size_t size = strlen(name);
+
+    for_each_task(task) for (size_t i = 0; i < task->start.n_variables; i++)
+    {
+        char *text = task->start.variables[i];
+
+        if (task->process == sim_self && strncmp(text, name, size) == 0 && text[size] == '=')
+            return text + size + 1;
+    }
+    return NULL;
+}
+
+static void *run_program(void *task)
 {
     program_main(&((struct task *)task)->start);
+    return NULL;
 }
 
 int __wrap_spawn(const struct spawn_options *options, struct spawn_result *ret)
@@ -150,53 +172,26 @@ int __wrap_spawn_reap(pid_t pid, struct spawn_exit *ret)
     struct task *task = find_task(pid);
 
     *ret = task->how;
-    close_fd(task->pidfd);
     *task = (struct task){0};
     return 0;
 }
 
 /* ---- templates ---- */
 
-void machine_fork(struct program_start *start)
+void machine_fork(const struct program_start *start)
 {
     struct task *task = new_task();
-    const int life = fcntl(SIM_LIFE, F_DUPFD_CLOEXEC, 0);
-    uint8_t number;
 
     if (!task)
         abort();
-    number = start->task = (uint8_t)(task - machine.tasks);
     task->start = *start;
+    task->start.task = (uint8_t)(task - machine.tasks);
     start_task(task, start->name, run_program);
-    (void)dup3(life, SIM_LIFE, O_CLOEXEC);
-    close_fd(life);
-    (void)scm_send(SIM_FORKS, (struct iovec){&number, 1}, &task->pidfd, 1, 0);
-    close_fd(task->pidfd);
-    task->pidfd = -1;
 }
 
 bool __wrap_spawn_is_child(pid_t pid)
 {
-    union scm_control control;
-    struct msghdr message;
-    struct iovec data;
-    uint8_t number;
-    int fd = -1;
-
-    for (;;) {
-        data = (struct iovec){&number, 1};
-        message = (struct msghdr){.msg_iov = &data,
-                                  .msg_iovlen = 1,
-                                  .msg_control = &control,
-                                  .msg_controllen = sizeof(control)};
-        if (recvmsg(SIM_FORKS + 1, &message, MSG_DONTWAIT) <= 0)
-            break;
-        if (scm_take(&message, &fd, 1, payload_drop_fd) == 1 && machine.tasks[number].pidfd < 0)
-            machine.tasks[number].pidfd = fd;
-        else
-            close_fd(fd);
-    }
-    return find_task(pid) && find_task(pid)->pidfd >= 0;
+    return find_task(pid);
 }
 
 void machine_name_sender(struct msghdr *message)
@@ -214,13 +209,17 @@ void machine_name_sender(struct msghdr *message)
 int machine_open_pidfd(pid_t pid)
 {
     const struct task *task = sim_self == machine.keeper ? find_task(pid) : NULL;
+    char fifo[FIFO_MAX];
 
-    return task ? fcntl(task->pidfd, F_DUPFD_CLOEXEC, 0) : -1;
+    if (!task)
+        return -1;
+    return task->ended ? eventfd(1, EFD_CLOEXEC)
+                       : open(fifo_of(task, fifo), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 }
 
 /* ---- supervisors ---- */
 
-static void run_supervisor(void *argument)
+static void *run_supervisor(void *argument)
 {
     const struct task *task = argument;
     const struct supervisor_options options = {
@@ -269,10 +268,8 @@ void __real_keeper_supervisor_ready(void);
 
 void __wrap_keeper_supervisor_ready(void)
 {
-    const struct task *task = find_task(keeper.supervisor);
-
     sim_trace("the supervisor is ready");
-    if (task && !task->ended && machine.ready_since == 0)
+    if (machine_supervisor() && machine.ready_since == 0)
         machine.ready_since = sim_now();
     __real_keeper_supervisor_ready();
 }
@@ -325,9 +322,8 @@ usec_t __wrap_crashes_add(struct crashes *crashes, usec_t now)
     return usec_add(__real_crashes_add(crashes, now), sim_below(RESTART_MAX));
 }
 
-static bool is_empty(const void *unused)
+static bool is_empty(void)
 {
-    (void)unused;
     for_each_task(task) if (!task->ended) return false;
     return true;
 }
@@ -335,8 +331,8 @@ static bool is_empty(const void *unused)
 /* Waits until nothing is left of the keeper before. */
 static void begin_anew(void)
 {
-    while (!is_empty(NULL))
-        sim_block_until(is_empty, NULL, USEC_INFINITY);
+    while (!is_empty())
+        sim_sleep(USEC_INFINITY);
     if (machine.loses_power)
         disk_cut();
     machine.loses_power = false;
@@ -346,7 +342,7 @@ static void begin_anew(void)
         sim_rest(sim_below(BOOTS_MAX));
 }
 
-static void run_keeper(void *unused)
+static void *run_keeper(void *unused)
 {
     static struct program program;
 
@@ -379,38 +375,18 @@ static void on_keeper_end(struct sim_process *process)
 
 void machine_start(const char *directory, const char *socket_path)
 {
-    int fds[2];
-
-    (void)unsetenv("NOTIFY_SOCKET");
     machine.directory = directory;
     machine.socket_path = socket_path;
     machine.last_pid = FIRST_PID;
-    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, fds) < 0)
-        abort();
-    for (int i = 0; i < 2; i++) {
-        (void)dup3(fds[i], SIM_FORKS + i, O_CLOEXEC);
-        close_fd(fds[i]);
-    }
     start_keeper();
 }
 
-void machine_kill(bool by_power_cut)
+void machine_cut_power(void)
 {
-    sim_trace(by_power_cut ? "power cut" : "kill -9 of the keeper");
-    machine.loses_power |= by_power_cut;
-    if (by_power_cut)
-        kill_all();
+    sim_trace("power cut");
+    machine.loses_power = true;
+    kill_all();
     sim_kill(machine.keeper, SIGKILL);
-}
-
-struct sim_process *machine_any_worker(void)
-{
-    struct sim_process *chosen = NULL;
-    uint64_t n = 0;
-
-    for_each_task(task) if (!task->ended && task->channel == 0 && sim_below(++n) == 0) chosen =
-        task->process;
-    return chosen;
 }
 
 /* ---- signals ---- */
@@ -426,7 +402,10 @@ static int signal_task(const struct task *task, int signal)
 
 int machine_signal(pid_t pid, int signal)
 {
-    return signal_task(find_task(pid < 0 ? -pid : pid), signal);
+    const int r = signal_task(find_task(pid < 0 ? -pid : pid), signal);
+
+    errno = r < 0 ? ESRCH : errno;
+    return r;
 }
 
 int machine_signal_pidfd(int fd, int signal)

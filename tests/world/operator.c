@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/world/operator.h"
+#include "tests/world/programs.h"
 
 #include "shared/base/cleanup.h"
 #include "supervisor/caller/varlink-client.h"
@@ -7,12 +7,11 @@
 #include "tests/world/model.h"
 #include "tests/world/sched.h"
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#define ANSWER_TIMEOUT 30000 /* ms */
+#define ANSWER_TIMEOUT (30 * USEC_PER_SEC)
 /* Seconds until all workers are up again, whatever happened. */
 #define IDLE_AFTER 300
 /* A new schedule is on disk when there has been a supervisor for so long. */
@@ -21,31 +20,19 @@
 static struct {
     const char *socket_path;
     unsigned n_jobs;
-    bool rests, checks, has_checked;
+    bool rests, has_checked;
     /* Of the schedule: the seconds between its slots, 0 = there is none; the last slot. */
     unsigned period;
     time_t until;
     json_int_t first, n_before; /* a slot, and how many were decided then; 0 = not known yet */
     usec_t ready_before;        /* the last slot: machine_ready_time() */
     json_t *answer;             /* its parameters; NULL = there was none */
-} operator;
+} op;
 
 #define TARGET "{\"target\":\"%s\"}"
 #define TICK   "{\"name\":\"tick\"}"
 
 static const char *const GROUPS[] = {"plain", "durable"};
-
-/* Waits for the answer in the world: with a time-out of its own, the client would not. */
-static int receive(struct varlink_client *client, struct varlink_reply *ret)
-{
-    struct pollfd poller = {.fd = client->fd, .events = POLLIN};
-    int r;
-
-    while ((r = varlink_client_receive(client, ret)) == -ETIMEDOUT)
-        if (poll(&poller, 1, ANSWER_TIMEOUT) <= 0)
-            break;
-    return r;
-}
 
 /* Takes the parameters like printf(). Returns whether there was an answer that is no error. */
 __attribute__((format(printf, 2, 3))) static bool call(const char *method, const char *format, ...)
@@ -63,15 +50,16 @@ __attribute__((format(printf, 2, 3))) static bool call(const char *method, const
     va_end(list);
     sim_trace("calls %s %s", method, parameters);
     (void)snprintf(name, sizeof(name), "io.troupe.%s", method);
-    r = varlink_client_init(&client, operator.socket_path, 0);
+    r = varlink_client_init(&client, op.socket_path, 0);
+    client.timeout = ANSWER_TIMEOUT; /* it waits in the world, unlike the kernel */
     if (r == 0)
         r = varlink_client_send(&client, name, json_loads(parameters, 0, NULL), false);
     if (r == 0)
-        r = receive(&client, &reply);
-    json_decref(operator.answer);
-    operator.answer = json_incref(reply.parameters);
+        r = varlink_client_receive(&client, &reply);
+    json_decref(op.answer);
+    op.answer = json_incref(reply.parameters);
     /* What comes with an error may contain paths. */
-    sim_trace("answer: %d %.100s", r, reply.error ? reply.error : json_dumps(operator.answer, 0));
+    sim_trace("answer: %d %.100s", r, reply.error ? reply.error : json_dumps(op.answer, 0));
     return r == 0 && !reply.error;
 }
 
@@ -89,7 +77,7 @@ static json_int_t note_slots(void)
     const json_t *slot;
     size_t i;
 
-    json_array_foreach(json_object_get(operator.answer, "decided"), i, slot)
+    json_array_foreach(json_object_get(op.answer, "decided"), i, slot)
     {
         const char *outcome = json_string_value(json_object_get(slot, "outcome"));
 
@@ -105,15 +93,15 @@ static json_int_t note_slots(void)
 
 static void rest(usec_t span)
 {
-    if (sim_now() + sim_realtime < (usec_t) operator.until * USEC_PER_SEC)
-        operator.ready_before = machine_ready_time();
+    if (sim_now() + sim_realtime < (usec_t)op.until * USEC_PER_SEC)
+        op.ready_before = machine_ready_time();
     sim_rest(span);
 }
 
 /* Whether the schedule may have begun, on disk, after its last slot. */
 static bool may_have_no_slots(void)
 {
-    return model_allowed & MODEL_NO_SLOTS || operator.ready_before<BEGUN_AFTER;
+    return model_allowed & MODEL_NO_SLOTS || op.ready_before < BEGUN_AFTER;
 }
 
 /* Each slot between two looks has one outcome. Returns whether the last slot has one. */
@@ -121,7 +109,7 @@ static bool is_schedule_over(const char *unused)
 {
     const bool called = call("Schedules.Get", TICK);
     const json_int_t slot = note_slots();
-    const json_t *schedule = json_object_get(operator.answer, "schedule");
+    const json_t *schedule = json_object_get(op.answer, "schedule");
     const json_int_t n = number(schedule, "fired") + number(schedule, "skipped") +
                          number(schedule, "missed") + number(schedule, "paused") +
                          number(schedule, "refused");
@@ -133,36 +121,37 @@ static bool is_schedule_over(const char *unused)
     if (!called || slot == 0 || json_object_get(schedule, "waiting") ||
         strcmp(state, "active") != 0)
         return model_allowed & MODEL_DISK_FAULTS;
-    if (operator.first == 0) {
-        operator.first = slot;
-        operator.n_before = n;
+    if (op.first == 0) {
+        op.first = slot;
+        op.n_before = n;
     }
-    if (slot < operator.until)
+    if (slot < op.until)
         return model_allowed & MODEL_DISK_FAULTS;
-    sim_expect(n - operator.n_before ==(slot - operator.first) / operator.period ||
-                                                                 model_allowed & MODEL_DISK_FAULTS,
-               "%lld slots were decided since %lld", (long long)(n - operator.n_before),
-               (long long)operator.first);
+    sim_expect(
+        n - op.n_before == (slot - op.first) / op.period || model_allowed & MODEL_DISK_FAULTS,
+        "%lld slots were decided since %lld", (long long)(n - op.n_before), (long long)op.first);
     return true;
 }
 
 void operator_watch_schedule(unsigned period, time_t until)
 {
-    operator.period = period;
-    operator.until = until;
+    op.period = period;
+    op.until = until;
 }
 
-bool operator_sees_last_slot(void)
+bool operator_is_done(void)
 {
-    return operator.period == 0 || sim_now() + sim_realtime >
-           ((usec_t) operator.until + 5) * USEC_PER_SEC;
+    const bool is_over =
+        op.period == 0 || sim_now() + sim_realtime > ((usec_t)op.until + 5) * USEC_PER_SEC;
+
+    return program_n_clients == 0 && model_n_open == 0 && is_over;
 }
 
 /* ---- anything ---- */
 
 static void cancel(void)
 {
-    const uint32_t index = 1 + (uint32_t)sim_below(operator.n_jobs);
+    const uint32_t index = 1 + (uint32_t)sim_below(op.n_jobs);
 
     model_job(index)->may_be_cancelled = true;
     if (call("Jobs.Cancel", "{\"id\":\"job-%u\"}", index))
@@ -188,7 +177,7 @@ static void call_something(enum sim_fault kind)
         (void)call("Supervisor.Resize", "{\"target\":\"%s\",\"size\":%u}", group, (unsigned)size);
     else if (!sim_one_in(3))
         (void)call(states[state], TARGET, group);
-    else if (operator.period> 0)
+    else if (op.period > 0)
         (void)call(size % 2 ? "Schedules.Pause" : "Schedules.Resume", TICK);
 }
 
@@ -202,7 +191,7 @@ static bool is_idle(const char *name)
 {
     static const char *const none[] = {"queued", "running", "waiting", "ending", "queue_bytes"};
     const bool called = call("Supervisor.GetStatus", "{\"target\":\"%s\",\"brief\":true}", name);
-    const json_t *group = json_array_get(json_object_get(operator.answer, "groups"), 0);
+    const json_t *group = json_array_get(json_object_get(op.answer, "groups"), 0);
     const json_int_t size = number(group, "size"), members = number(group, "members");
 
     for (size_t i = 0; i < ELEMENTS(none); i++)
@@ -217,22 +206,22 @@ static void await(bool (*is_right)(const char *group), const char *group)
 {
     for (unsigned i = 0; !is_right(group); i++) {
         sim_expect(i < IDLE_AFTER, "%s is not right in the end: %.600s", group,
-                   json_dumps(operator.answer, 0));
+                   json_dumps(op.answer, 0));
         sim_rest(USEC_PER_SEC);
     }
 }
 
 static void act(void)
 {
-    while (!operator.rests) {
+    while (!op.rests) {
         rest(sim_below(USEC_PER_SEC));
         call_something(SIM_UPGRADE + (enum sim_fault)sim_below(_SIM_N_FAULTS - SIM_UPGRADE));
-        if (operator.period> 0)
+        if (op.period > 0)
             (void)is_schedule_over(NULL);
     }
 }
 
-static void run(void *unused)
+static void *run(void *unused)
 {
     (void)unused;
     act();
@@ -240,31 +229,31 @@ static void run(void *unused)
         insist("Supervisor.Start", "target", GROUPS[i]);
         insist("Supervisor.Resume", "target", GROUPS[i]);
     }
-    if (operator.period> 0)
+    if (op.period > 0)
         insist("Schedules.Resume", "name", "tick");
-    while (!operator.checks)
+    while (!operator_is_done())
         rest(USEC_PER_SEC);
-    if (operator.period> 0)
+    if (op.period > 0)
         await(is_schedule_over, "the schedule");
     for (size_t i = 0; i < ELEMENTS(GROUPS); i++)
         await(is_idle, GROUPS[i]);
-    operator.has_checked = true;
+    op.has_checked = true;
+    return NULL;
 }
 
 void operator_start(const char *socket_path, unsigned n_jobs)
 {
-    operator.socket_path = socket_path;
-    operator.n_jobs = n_jobs;
+    op.socket_path = socket_path;
+    op.n_jobs = n_jobs;
     (void)sim_start("operator", run, NULL, NULL);
 }
 
 void operator_rest(void)
 {
-    operator.rests = true;
+    op.rests = true;
 }
 
-bool operator_check(void)
+bool operator_has_checked(void)
 {
-    operator.checks = true;
-    return operator.has_checked;
+    return op.has_checked;
 }

@@ -45,10 +45,16 @@ struct saved {
     uint32_t index, attempt;
 };
 
-static void fill(uint8_t *bytes, uint32_t size, uint32_t index)
+/* Returns `head_size` bytes of `head`, followed by `size` others. */
+static uint8_t *fill(const void *head, size_t head_size, uint32_t size, uint32_t index)
 {
+    uint8_t *bytes = malloc(head_size + size + 1);
+
+    for (size_t i = 0; i < head_size; i++)
+        bytes[i] = ((const uint8_t *)head)[i];
     for (uint32_t i = 0; i < size; i++)
-        bytes[i] = (uint8_t)(index * 7 + i);
+        bytes[head_size + i] = (uint8_t)(index * 7 + i);
+    return bytes;
 }
 
 static bool is_filled(const uint8_t *bytes, size_t size, uint32_t index)
@@ -77,7 +83,7 @@ void program_keep_fds(const struct spawn_fd *fds, size_t n)
     for (size_t i = 0; i < n; i++)
         moved[i] = fcntl(fds[i].fd, F_DUPFD_CLOEXEC, MOVED);
     (void)syscall(SYS_close_range, 3, SIM_TRACE_FD - 1, 0);
-    (void)syscall(SYS_close_range, SIM_FORKS + 2, MOVED - 1, 0);
+    (void)syscall(SYS_close_range, SIM_CLOCK + 1, MOVED - 1, 0);
     for (size_t i = 0; i < n; i++)
         (void)dup2(moved[i], fds[i].number);
     (void)syscall(SYS_close_range, MOVED, ~0U, 0);
@@ -98,15 +104,10 @@ static int work_on(struct troupe_job *job, uint32_t index, bool deaf)
 
 static int succeed(struct troupe_job *job, uint32_t index)
 {
-    static uint8_t result[BYTES_MAX];
     const uint32_t size = model_job(index)->result_size;
-    int r;
+    _cleanup_free_ uint8_t *result = fill(NULL, 0, size, index);
 
-    sim_hold();
-    fill(result, size, index);
-    r = troupe_job_succeed(job, result, size);
-    sim_let_go();
-    return r;
+    return troupe_job_succeed(job, result, size);
 }
 
 static int retry(struct troupe_job *job, uint32_t index)
@@ -126,7 +127,7 @@ static int retry(struct troupe_job *job, uint32_t index)
 static void save(struct troupe_job *job, uint32_t index)
 {
     static const uint32_t sizes[] = {0, 100, 20000};
-    static uint8_t bytes[sizeof(struct saved) + 20000];
+    _cleanup_free_ uint8_t *bytes = NULL;
     const uint32_t padding = sizes[index / 2 % ELEMENTS(sizes)];
     struct saved saved = {0};
     size_t size;
@@ -139,12 +140,9 @@ static void save(struct troupe_job *job, uint32_t index)
                               is_filled(found + sizeof(saved), padding, index)));
     saved = (struct saved){index, troupe_job_attempt(job)};
     model_job(index)->maybe_saved = saved.attempt;
-    sim_hold();
-    memcpy(bytes, &saved, sizeof(saved));
-    fill(bytes + sizeof(saved), padding, index);
+    bytes = fill(&saved, sizeof(saved), padding, index);
     if (troupe_job_checkpoint(job, bytes, sizeof(saved) + padding) == 0)
         model_saved(index);
-    sim_let_go();
 }
 
 /* Returns the job's index, and whether the payload is right. */
@@ -199,62 +197,32 @@ static int handle(struct troupe_job *job, void *userdata)
     }
 }
 
-static struct troupe_worker *become_worker(struct program_start *start)
-{
-    struct troupe_worker *worker;
-
-    sim_hold(); /* the environment is that of all processes */
-    for (size_t i = 0; i < start->n_variables; i++)
-        (void)putenv(start->variables[i]);
-    if (troupe_worker_new(&worker) < 0)
-        worker = NULL;
-    for (size_t i = 0; i < start->n_variables; i++)
-        *strchr(start->variables[i], '=') = '\0', (void)unsetenv(start->variables[i]);
-    sim_let_go();
-    return worker;
-}
-
 /* ---- templates ---- */
 
-static bool is_of_template(const char *variable)
-{
-    return strncmp(variable, TEMPLATE_VARIABLE "=", sizeof(TEMPLATE_VARIABLE)) == 0;
-}
-
-static bool is_template(const struct program_start *start)
-{
-    for (size_t i = 0; i < start->n_variables; i++)
-        if (is_of_template(start->variables[i]))
-            return true;
-    return false;
-}
-
 /* Forks what it is asked for: the gate, the output, and what the variables refer to. */
-static void fork_worker(const struct program_start *start, const char *text, size_t size,
-                        const int *fds, size_t n)
+static void fork_worker(const struct program_start *start, char *text, size_t size, const int *fds,
+                        size_t n)
 {
     struct program_start worker = {.is_forked = true};
 
     memcpy(worker.name, start->name, sizeof(worker.name));
     for (size_t at = 0; at < size; at += strlen(text + at) + 1)
-        worker.variables[worker.n_variables++] = strdup(text + at);
+        worker.variables[worker.n_variables++] = text + at;
     for (size_t i = 0; i < start->n_variables; i++)
-        if (!is_of_template(start->variables[i]))
-            worker.variables[worker.n_variables++] = strdup(start->variables[i]);
+        worker.variables[worker.n_variables++] = start->variables[i];
     for (size_t i = 2; i < n; i++)
         worker.fds[worker.n_fds++] = (struct spawn_fd){fds[i], TEMPLATE_FIRST_FD + (int)i - 2};
     worker.fds[worker.n_fds++] = (struct spawn_fd){fds[0], TEMPLATE_FIRST_FD + TEMPLATE_FDS_MAX};
     machine_fork(&worker);
 }
 
-/* Now and then a fork fails, kills the template, or makes it hang. */
+/* Now and then a fork fails. */
 static void serve(const struct program_start *start)
 {
-    static const char *const failures[] = {"f", "d", ""};
-    const char *failure = sim_one_in(8) ? failures[sim_below(ELEMENTS(failures))] : NULL;
+    const bool fails = sim_one_in(16);
     union scm_control control;
-    char text[TEMPLATE_REQUEST_MAX];
-    struct iovec data = {text, sizeof(text)};
+    char *text = malloc(TEMPLATE_REQUEST_MAX); /* stays that of the worker */
+    struct iovec data = {text, TEMPLATE_REQUEST_MAX};
     struct msghdr message = {.msg_iov = &data,
                              .msg_iovlen = 1,
                              .msg_control = &control,
@@ -263,16 +231,14 @@ static void serve(const struct program_start *start)
     const ssize_t size = recvmsg(TEMPLATE_FIRST_FD, &message, MSG_CMSG_CLOEXEC);
     const size_t n = size > 0 ? scm_take(&message, fds, ELEMENTS(fds), payload_drop_fd) : 0;
 
-    if (n < 2 || (failure && *failure == 'd'))
+    if (n < 2)
         sim_exit(size > 0);
-    sim_trace("%s to fork", failure ? "fails" : "is");
+    sim_trace("%s to fork", fails ? "fails" : "is");
     sim_rest(sim_below(2 * USEC_PER_MSEC));
-    if (!failure)
-        fork_worker(start, text, (size_t)size, fds, n);
-    else if (*failure != '\0')
-        (void)send(TEMPLATE_FIRST_FD, failure, 1, MSG_NOSIGNAL);
+    if (fails)
+        (void)send(TEMPLATE_FIRST_FD, "f", 1, MSG_NOSIGNAL);
     else
-        sim_rest(60 * USEC_PER_SEC);
+        fork_worker(start, text, (size_t)size, fds, n);
     for (size_t i = 0; i < n; i++)
         close_fd(fds[i]);
 }
@@ -305,12 +271,11 @@ void program_main(struct program_start *start)
     program_keep_fds(start->fds, start->n_fds);
     if (strcmp(start->name, "--check") == 0)
         sim_exit(0);
-    if (is_template(start))
-        be_template(start);
     if (start->is_forked)
         pass_gate(start);
-    worker = become_worker(start);
-    if (!worker)
+    else if (getenv(TEMPLATE_VARIABLE))
+        be_template(start);
+    if (troupe_worker_new(&worker) < 0)
         sim_exit(1);
     actors_listen(worker);
     troupe_worker_on_job(worker, handle, NULL);
@@ -442,10 +407,10 @@ static void set_options(struct troupe_job_options *options, const struct model_j
 
 static void submit(struct client *client)
 {
-    static uint8_t bytes[sizeof(uint32_t) + BYTES_MAX];
     struct troupe_job_options options = TROUPE_JOB_DEFAULTS;
     struct model_job job = draw_job(client);
     const uint32_t index = model_add(&job);
+    _cleanup_free_ uint8_t *bytes = fill(&index, sizeof(index), job.size, index);
     char id[32], parent[32];
     int r;
 
@@ -454,12 +419,8 @@ static void submit(struct client *client)
     sim_trace("submits job %u of kind %u, unique %u to %s, delay %.6f, deadline %.6f, after %u",
               index, job.kind, job.unique, client->group, (double)job.delay / 1e6,
               (double)job.deadline / 1e6, job.parent);
-    sim_hold();
-    memcpy(bytes, &index, sizeof(index));
-    fill(bytes + sizeof(index), job.size, index);
     r = troupe_client_submit(client->client, client->reference, &options, bytes,
                              sizeof(index) + job.size, index);
-    sim_let_go();
     client->n_submitted++;
     if (r < 0)
         model_refused(index, r);
@@ -502,7 +463,7 @@ static void ask_for_unknown(struct client *client)
         client->n_unknown--;
 }
 
-static void run_client(void *argument)
+static void *run_client(void *argument)
 {
     struct client *client = argument;
     usec_t pause;
@@ -525,6 +486,7 @@ static void run_client(void *argument)
         troupe_client_free(client->client);
     }
     program_n_clients--;
+    return NULL;
 }
 
 void program_start_client(const char *socket_path, const char *group, unsigned n_jobs)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The programs of the world: workers, and clients of the supervisor. */
+/* The programs of the world: workers, clients of the supervisor, and an operator. */
 
 #include "supervisor/keeper/spawn.h"
 #include "tests/world/sched.h"
+#include <time.h>
 
 #define PROGRAM_VARIABLES 64
 
@@ -39,3 +40,16 @@ struct troupe_worker;
 void actors_listen(struct troupe_worker *worker);
 /* Starts a client that sends `n` messages of all kinds to a worker. */
 void actors_start_talker(const char *socket_path, const char *recipient, unsigned n);
+
+/* Has the operator (operator.c) call random methods of the control socket, with random pauses,
+ * until operator_rest(). `n_jobs` bounds the numbers of the jobs that it cancels. */
+void operator_start(const char *socket_path, unsigned n_jobs);
+/* There is a schedule, tick, with a slot each `period` seconds, and with a last one. */
+void operator_watch_schedule(unsigned period, time_t until);
+/* Undoes what keeps jobs from ending, then calls nothing any more. Once all is done, it looks
+ * whether all workers are up, and nothing is left to do. */
+void operator_rest(void);
+/* Whether everything was done. */
+bool operator_is_done(void);
+/* Whether it has looked. */
+bool operator_has_checked(void);

@@ -2,13 +2,10 @@
 #include "tests/world/scenario.h"
 
 #include "shared/base/cleanup.h"
-#include "tests/world/disk.h"
 #include "tests/world/machine.h"
 #include "tests/world/model.h"
-#include "tests/world/operator.h"
 #include "tests/world/programs.h"
 #include "tests/world/sched.h"
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +26,10 @@ static const struct {
 
 /* ---- configuration ---- */
 
-static FILE *create(const char *directory, const char *name)
+static FILE *create(const char *name)
 {
-    char path[256];
-    FILE *file;
+    FILE *file = fopen(name, "we");
 
-    (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
-    file = fopen(path, "we");
     if (!file)
         abort();
     return file;
@@ -56,7 +50,7 @@ static unsigned draw_size(unsigned powers)
 
 static const char *const PER[] = {"group", "key"};
 
-static void write_group(const char *directory, const char *name)
+static void write_group(const char *name)
 {
     const bool durable = strcmp(name, "durable.group") == 0;
     struct model_group *group = &model_groups[durable];
@@ -64,7 +58,7 @@ static void write_group(const char *directory, const char *name)
     const unsigned ahead = 1 + draw(4), prefetch = sim_one_in(2) ? 1 : ahead;
     const unsigned low = sim_one_in(2) ? size : draw(size);
     const char *cells = sim_one_in(3) ? "Cells=by-key\n" : "";
-    FILE *file = create(directory, name);
+    FILE *file = create(name);
 
     group->running = running < 3 ? running : 0;
     group->rate = rate >= 4 && rate < 16 ? rate : 0;
@@ -91,9 +85,9 @@ static void write_group(const char *directory, const char *name)
     (void)fclose(file);
 }
 
-static void write_limit(const char *directory)
+static void write_limit(void)
 {
-    FILE *file = create(directory, "shared.limit");
+    FILE *file = create("shared.limit");
 
     model_shared = 1 + draw(4);
     fprintf(file, "[Limit]\nRunning=%u\n", model_shared);
@@ -101,7 +95,7 @@ static void write_limit(const char *directory)
 }
 
 /* Its slots end at a time that SLOTS_USEC divides. */
-static void write_schedule(const char *directory)
+static void write_schedule(void)
 {
     static const char *const catch_ups[] = {"last", "all", "none"};
     static const char *const overlaps[] = {"skip", "buffer-one", "buffer", "cancel", "allow"};
@@ -113,7 +107,7 @@ static void write_schedule(const char *directory)
     const bool durable = sim_one_in(2), delays = sim_one_in(2);
     const usec_t end = SIM_EPOCH + sim_now() + draw_size(5) * USEC_PER_SEC + SLOTS_USEC;
     const time_t until = (time_t)(end / USEC_PER_SEC / 10 * 10);
-    FILE *file = create(directory, "tick.schedule");
+    FILE *file = create("tick.schedule");
     char moment[32];
     struct tm parts;
 
@@ -136,16 +130,16 @@ static void write_schedule(const char *directory)
 
 static void write_config(const char *directory)
 {
-    FILE *file = create(directory, "troupe.conf");
+    FILE *file = create("troupe.conf");
 
     fprintf(file, "[Supervisor]\nSpinUsec=0\nStateDirectory=%s/state\n", directory);
     (void)fclose(file);
     if (sim_one_in(3))
-        write_limit(directory);
-    write_group(directory, "plain.group");
-    write_group(directory, "durable.group");
+        write_limit();
+    write_group("plain.group");
+    write_group("durable.group");
     if (sim_one_in(2))
-        write_schedule(directory);
+        write_schedule();
 }
 
 /* ---- faults ---- */
@@ -171,7 +165,6 @@ static void allow(void)
 {
     static const unsigned because[_SIM_N_FAULTS] = {
         [SIM_KILL_WORKER] = MODEL_SLOTS_END,
-        [SIM_SHOOT_WORKER] = MODEL_SLOTS_END,
         [SIM_STOP_WORKER] = MODEL_SLOTS_END,
         [SIM_CHANGE_STATE] = MODEL_STOPS,
         [SIM_RESIZE] = MODEL_STOPS,
@@ -185,22 +178,8 @@ static void allow(void)
 
     for (unsigned i = 0; i < _SIM_N_FAULTS; i++)
         model_allowed |= sim_has(i) ? because[i] : 0;
-    if (sim_has(SIM_SET_CLOCK) &&
-        (sim_has(SIM_SHOOT_KEEPER) || sim_has(SIM_KILL_KEEPER) || sim_has(SIM_CUT_POWER)))
+    if (sim_has(SIM_SET_CLOCK) && (sim_has(SIM_KILL_KEEPER) || sim_has(SIM_CUT_POWER)))
         model_allowed |= MODEL_CLOCK;
-}
-
-static void shoot(struct sim_process *process)
-{
-    if (!process)
-        return;
-    sim_trace("kill -9 of %s", process->name);
-    sim_kill(process, SIGKILL);
-}
-
-static bool has_drained(void)
-{
-    return program_n_clients == 0 && model_n_open == 0 && operator_sees_last_slot();
 }
 
 /* By up to half a day, in either direction: after a whole one back, schedules begin anew. */
@@ -214,31 +193,19 @@ static void set_clock(void)
 
 static void cause_one_each(void)
 {
-    struct sim_process *worker = machine_any_worker();
-
-    if (sim_one_in(sim_chances[SIM_SHOOT_WORKER]))
-        shoot(worker);
-    if (sim_one_in(sim_chances[SIM_SHOOT_SUPERVISOR]))
-        shoot(machine_supervisor());
-    if (sim_one_in(sim_chances[SIM_SHOOT_KEEPER]))
-        machine_kill(false);
     if (sim_one_in(sim_chances[SIM_CUT_POWER]))
-        machine_kill(true);
+        machine_cut_power();
     if (sim_has(SIM_FILL_DISK))
         disk_fill(sim_one_in(sim_chances[SIM_FILL_DISK]));
-    if (worker && sim_one_in(sim_chances[SIM_STOP_WORKER]))
-        sim_stop(worker, sim_now() + sim_below(10 * USEC_PER_SEC));
     if (sim_one_in(sim_chances[SIM_SET_CLOCK]))
         set_clock();
 }
 
-static void cause_faults(usec_t until)
+static void run_until(usec_t until, bool (*is_over)(void))
 {
-    while (sim_now() < until && !has_drained()) {
-        if (sim_run(usec_min(until, sim_now() + sim_below(2 * USEC_PER_SEC))))
-            return;
+    while (sim_now() < until && !is_over() &&
+           !sim_run(usec_min(until, sim_now() + sim_below(2 * USEC_PER_SEC))))
         cause_one_each();
-    }
 }
 
 static void end_faults(void)
@@ -250,13 +217,6 @@ static void end_faults(void)
         sim_set_clock(SIM_EPOCH);
     operator_rest();
     model_calm_since = machine_ready_time();
-}
-
-static void drain(usec_t until)
-{
-    while (sim_now() < until && !has_drained())
-        if (sim_run(usec_min(until, sim_now() + USEC_PER_SEC)))
-            return;
 }
 
 /* Nobody has anything to do: nobody wakes up. */
@@ -272,11 +232,6 @@ static void check_rest(void)
 }
 
 /* ---- a seed ---- */
-
-void scenario_directory(pid_t pid, char path[SCENARIO_PATH_MAX])
-{
-    (void)snprintf(path, SCENARIO_PATH_MAX, "/dev/shm/troupe-world-%07d", (int)pid);
-}
 
 /* With by-key cells and without. */
 static const char *const RECIPIENTS[] = {"plain/0", "durable/0", "plain/red/0", "durable/1"};
@@ -300,14 +255,12 @@ static void start_load(const char *socket_path)
     operator_start(socket_path, n_jobs);
 }
 
-void scenario_run(uint64_t seed, uint64_t allowed)
+void scenario_run(uint64_t seed, uint64_t allowed, const char *directory)
 {
-    char directory[SCENARIO_PATH_MAX], path[SCENARIO_PATH_MAX + 16];
+    char path[64];
 
     sim_seed(seed);
-    scenario_directory(getpid(), directory);
-    (void)snprintf(path, sizeof(path), "%s/state", directory);
-    if (mkdir(directory, 0700) < 0 || mkdir(path, 0700) < 0)
+    if (mkdir(directory, 0700) < 0 || chdir(directory) < 0 || mkdir("state", 0700) < 0)
         abort();
     (void)snprintf(path, sizeof(path), "%s/socket", directory);
     write_config(directory);
@@ -316,11 +269,10 @@ void scenario_run(uint64_t seed, uint64_t allowed)
     disk_init();
     machine_start(directory, path);
     start_load(path);
-    cause_faults(sim_now() + draw_size(6) * USEC_PER_SEC);
+    run_until(sim_now() + draw_size(6) * USEC_PER_SEC, operator_is_done);
     end_faults();
-    drain(sim_now() + DRAINED_USEC);
-    while (!operator_check() && !sim_run(sim_now() + USEC_PER_SEC))
-        continue;
+    run_until(sim_now() + DRAINED_USEC, operator_has_checked);
     model_judge();
+    sim_expect(operator_has_checked(), "the operator still waits");
     check_rest();
 }

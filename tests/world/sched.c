@@ -2,7 +2,7 @@
 #include "tests/world/sched.h"
 
 #include "shared/base/cleanup.h"
-#include "tests/world/disk.h"
+#include "tests/world/machine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,20 +37,16 @@ struct sim_thread {
     void *argument;
     sem_t unshared;
     jmp_buf end;
-    bool leads; /* the first thread of its process */
-    bool blocked;
-    usec_t deadline; /* if blocked; the next four as well */
-    bool (*is_ready)(const void *argument);
-    const void *waits_for;
+    bool leads;      /* the first thread of its process */
+    usec_t deadline; /* until which it waits; 0 = it does not */
+    bool sleeps;     /* sim_sleep() */
     const struct pollfd *fds;
     nfds_t n_fds;
-    bool is_polled; /* one of them is ready */
-    unsigned holds; /* sim_hold() */
-    bool dying;
+    bool is_ready; /* one of them is, or sim_wake() was called */
 };
 
 static struct {
-    uint64_t seed, state[2];
+    uint64_t seed, random;
     usec_t now;
     struct list threads;
     uint64_t n_threads; /* that were ever started */
@@ -81,15 +77,7 @@ static void place(int fd, int number)
 
 void sim_seed(uint64_t seed)
 {
-    sim.seed = seed;
-    /* splitmix64, as the authors of xoroshiro128+ recommend. */
-    for (int i = 0; i < 2; i++) {
-        uint64_t z = seed += UINT64_C(0x9e3779b97f4a7c15);
-
-        z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-        z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-        sim.state[i] = z ^ (z >> 31);
-    }
+    sim.seed = sim.random = seed;
     sim_hash = UINT64_C(0xcbf29ce484222325);
     sim.now = 1000 * USEC_PER_SEC;
     list_init(&sim.threads);
@@ -105,18 +93,14 @@ void sim_set_clock(usec_t realtime)
     (void)!write(SIM_CLOCK, &(uint64_t){1}, sizeof(uint64_t));
 }
 
-static uint64_t rotate(uint64_t x, int bits)
-{
-    return x << bits | x >> (64 - bits);
-}
-
+/* splitmix64 */
 uint64_t sim_random(void)
 {
-    const uint64_t a = sim.state[0], result = a + sim.state[1], b = sim.state[1] ^ a;
+    uint64_t z = sim.random += UINT64_C(0x9e3779b97f4a7c15);
 
-    sim.state[0] = rotate(a, 24) ^ b ^ b << 16;
-    sim.state[1] = rotate(b, 37);
-    return result;
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
 }
 
 uint64_t sim_below(uint64_t n)
@@ -176,7 +160,7 @@ static void poll_all(void)
         list_for_each (node, &sim.threads) {
             struct sim_thread *thread = list_entry(node, struct sim_thread, link);
 
-            thread->is_polled |= thread->n_fds > 0 && thread->number == events[i].data.u64;
+            thread->is_ready |= thread->n_fds > 0 && thread->number == events[i].data.u64;
         }
 }
 
@@ -186,9 +170,7 @@ static bool may_run(const struct sim_thread *thread)
         return true;
     if (thread->process->stopped_until > sim.now)
         return false;
-    if (!thread->blocked || thread->deadline <= sim.now)
-        return true;
-    return thread->is_ready ? thread->is_ready(thread->waits_for) : thread->is_polled;
+    return thread->is_ready || thread->deadline <= sim.now;
 }
 
 /* Returns one of those that may run, or NULL and the time of the next. */
@@ -220,11 +202,9 @@ static struct sim_thread *next_thread(void)
     while (sim.now < sim.until) {
         poll_all();
         thread = choose(&next);
-        if (thread) {
-            thread->dying = thread->process->dead;
-            sim_n_turns++;
+        sim_n_turns += thread != NULL;
+        if (thread)
             return thread;
-        }
         sim.all_wait = next == USEC_INFINITY;
         if (sim.all_wait)
             break;
@@ -246,7 +226,6 @@ static _Noreturn void leave(void)
 
     thread->process->n_threads--;
     if (thread->process->n_threads == 0) {
-        thread->holds++;
         disk_forget(thread->process);
         (void)syscall(SYS_close_range, 0, ~0U, 0);
     }
@@ -279,67 +258,52 @@ static void pass_on(void)
         wait_for(&self->turn);
     }
     watch(false);
-    self->blocked = self->is_polled = false;
-    self->is_ready = NULL;
+    self->deadline = 0;
+    self->sleeps = self->is_ready = false;
     self->n_fds = 0;
-    if (self->dying)
+    if (self->process->dead)
         leave();
 }
 
+/* A process whose last thread leaves keeps its turn. */
 void sim_yield(void)
 {
-    if (self && self->holds == 0)
+    if (self && self->process->n_threads > 0)
         pass_on();
 }
 
-static void block(usec_t deadline)
+void sim_sleep(usec_t deadline)
 {
-    if (self->holds > 0) {
-        dprintf(SIM_TRACE_FD, "%s blocks while it keeps its turn\n", self->process->name);
-        abort();
-    }
-    self->blocked = true;
+    self->sleeps = true;
     self->deadline = deadline;
     pass_on();
 }
 
-void sim_block_until(bool (*is_ready)(const void *argument), const void *argument, usec_t deadline)
+void sim_wake(void)
 {
-    self->is_ready = is_ready;
-    self->waits_for = argument;
-    block(deadline);
+    list_for_each (node, &sim.threads) {
+        struct sim_thread *thread = list_entry(node, struct sim_thread, link);
+
+        thread->is_ready |= thread->sleeps;
+    }
 }
 
 void sim_block_fds(const struct pollfd *fds, nfds_t n, usec_t deadline)
 {
     self->fds = fds;
     self->n_fds = n;
+    self->deadline = deadline;
     watch(true);
-    block(deadline);
-}
-
-static bool is_never(const void *unused)
-{
-    (void)unused;
-    return false;
+    pass_on();
 }
 
 void sim_rest(usec_t span)
 {
     const usec_t end = usec_add(sim_now(), span);
 
+    sim_fault_point("rest");
     while (sim_now() < end)
-        sim_block_until(is_never, NULL, end);
-}
-
-void sim_hold(void)
-{
-    self->holds++;
-}
-
-void sim_let_go(void)
-{
-    self->holds--;
+        sim_block_fds(NULL, 0, end);
 }
 
 uint64_t sim_chance_now(enum sim_fault fault, uint64_t likeliest)
@@ -351,24 +315,24 @@ uint64_t sim_chance_now(enum sim_fault fault, uint64_t likeliest)
                : chance;
 }
 
-static uint64_t chance_of_death(const struct sim_process *process)
-{
-    const enum sim_fault fault = strcmp(process->name, "supervisor") == 0 ? SIM_KILL_SUPERVISOR
-                                 : strcmp(process->name, "keeper") == 0   ? SIM_KILL_KEEPER
-                                                                          : SIM_KILL_WORKER;
-
-    return process->on_end ? sim_chance_now(fault, LIKELIEST) : 0;
-}
-
 void sim_fault_point(const char *name)
 {
-    if (!self || self->holds > 0)
+    struct sim_process *process = sim_self;
+    enum sim_fault fault = SIM_KILL_WORKER;
+
+    if (!process || process->n_threads == 0)
         return;
-    if (sim_one_in(chance_of_death(self->process))) {
+    if (strcmp(process->name, "supervisor") == 0)
+        fault = SIM_KILL_SUPERVISOR;
+    else if (strcmp(process->name, "keeper") == 0)
+        fault = SIM_KILL_KEEPER;
+    if (process->on_end && sim_one_in(sim_chance_now(fault, LIKELIEST))) {
         sim_trace("killed at %s", name);
-        sim_kill(self->process, SIGKILL);
+        sim_kill(process, SIGKILL);
     }
-    if (sim_one_in(sim_chances[SIM_PREEMPT]))
+    if (process->on_end && fault == SIM_KILL_WORKER && sim_one_in(sim_chances[SIM_STOP_WORKER]))
+        process->stopped_until = sim_now() + sim_below(10 * USEC_PER_SEC);
+    if (process->stopped_until > sim.now || sim_one_in(sim_chances[SIM_PREEMPT]))
         sim_yield();
 }
 
@@ -396,11 +360,6 @@ void sim_kill(struct sim_process *process, int signal)
         leave();
 }
 
-void sim_stop(struct sim_process *process, usec_t until)
-{
-    process->stopped_until = until;
-}
-
 void sim_exit(int status)
 {
     end(self->process, false, status);
@@ -418,8 +377,8 @@ static void *enter(void *argument)
     wait_for(&self->turn);
     if (setjmp(self->end) != 0)
         return NULL;
-    if (!self->dying)
-        self->run(self->argument);
+    if (!self->process->dead)
+        (void)self->run(self->argument);
     if (self->leads)
         end(self->process, false, 0);
     leave();
@@ -465,10 +424,8 @@ pthread_t sim_add_thread(sim_fn run, void *argument)
     return (pthread_t)add_thread(sim_self, run, argument)->number;
 }
 
-static bool has_ended(const void *argument)
+static bool has_ended(pthread_t id)
 {
-    const pthread_t id = *(const pthread_t *)argument;
-
     list_for_each (node, &sim.threads)
         if (list_entry(node, struct sim_thread, link)->number == id)
             return false;
@@ -477,7 +434,8 @@ static bool has_ended(const void *argument)
 
 void sim_join_thread(pthread_t id)
 {
-    sim_block_until(has_ended, &id, USEC_INFINITY);
+    while (!has_ended(id))
+        sim_sleep(USEC_INFINITY);
 }
 
 /* ---- the scheduler ---- */
@@ -489,10 +447,9 @@ static void bury(struct sim_thread *thread)
     (void)__real_pthread_join(thread->id, NULL);
     list_unlink(&thread->link);
     free(thread);
-    if (process->n_threads > 0)
-        return;
-    if (process->on_end)
+    if (process->n_threads == 0 && process->on_end)
         process->on_end(process);
+    sim_wake();
 }
 
 bool sim_run(usec_t until)

@@ -20,12 +20,8 @@
 /* In every process: standard error of the world itself, and the epoll(7) of all threads. */
 #define SIM_TRACE_FD 1000
 #define SIM_POLL     1001
-/* And what shows others that the process lives. */
-#define SIM_LIFE 1002
 /* An eventfd in the place of timerfds, which tells that the clock was set. */
-#define SIM_CLOCK 1003
-/* And on which the keeper gets pidfds of what templates fork, at the number behind it. */
-#define SIM_FORKS 1004
+#define SIM_CLOCK 1002
 
 /* ---- one seed ---- */
 
@@ -58,7 +54,7 @@ void sim_set_clock(usec_t realtime);
 /* ---- processes ---- */
 
 struct sim_process;
-typedef void (*sim_fn)(void *argument);
+typedef void *(*sim_fn)(void *argument);
 typedef void (*sim_end_fn)(struct sim_process *process);
 
 struct sim_process {
@@ -70,7 +66,7 @@ struct sim_process {
     int code;
     /* The scheduler's: */
     unsigned n_threads;
-    usec_t stopped_until;
+    usec_t stopped_until; /* by SIGSTOP, unless it is killed */
     sim_end_fn on_end;
 };
 
@@ -79,8 +75,6 @@ struct sim_process {
 struct sim_process *sim_start(const char *name, sim_fn run, void *argument, sim_end_fn on_end);
 /* Ends it at its next turn, as if by this signal. Does not return if the caller is of it. */
 void sim_kill(struct sim_process *process, int signal);
-/* Stops it until then, unless it is killed. */
-void sim_stop(struct sim_process *process, usec_t until);
 /* Starts another thread of the calling process. */
 pthread_t sim_add_thread(sim_fn run, void *argument);
 /* Waits for its end. */
@@ -96,14 +90,11 @@ extern __thread struct sim_process *sim_self;
 void sim_yield(void);
 /* Waits for a span of time. */
 void sim_rest(usec_t span);
-/* Gives up the turn until `is_ready` returns true, which the scheduler calls, or the time has come.
- * The caller looks again. */
-void sim_block_until(bool (*is_ready)(const void *argument), const void *argument, usec_t deadline);
+/* Gives up the turn until a thread ends, or anyone calls sim_wake(), or the time has come. */
+void sim_sleep(usec_t deadline);
+void sim_wake(void);
 /* Likewise until one of the descriptors is ready, as for poll(2). */
 void sim_block_fds(const struct pollfd *fds, nfds_t n, usec_t deadline);
-/* Between the two, the calling thread keeps its turn. */
-void sim_hold(void);
-void sim_let_go(void);
 /* A place where the product may be interrupted or killed (shared/base/fault.h). */
 void sim_fault_point(const char *name);
 
@@ -114,9 +105,9 @@ int sim_nothing(void);
 /* Kinds of load and of faults, of which a seed has some: name, and the magnitudes between which a
  * seed draws N, where the chance is one in N (powers of two). The first ones are properties of
  * jobs: REJECT to ENDLESS are what they do instead of succeeding. From PREEMPT on, they are faults:
- * these happen at fault points, from SHOOT_WORKER on at random times, a second apart on average,
- * from ABANDON on with calls. Those from UPGRADE on are the operator's. DISK_ERROR is EIO;
- * FAIL_CALL is a supervisor that lacks memory or descriptors; STOP_WORKER is SIGSTOP, and SIGCONT.
+ * these happen at fault points, from CUT_POWER on at random times, a second apart on average,
+ * from ABANDON on with calls. Those from UPGRADE on are the operator's. STOP_WORKER is SIGSTOP, and
+ * SIGCONT; DISK_ERROR is EIO; FAIL_CALL is a supervisor that lacks memory or descriptors.
  */
 #define SIM_FAULTS(X)                                                                              \
     X(LARGE, "large", 0, 4)                                                                        \
@@ -131,17 +122,14 @@ int sim_nothing(void);
     X(STUCK, "stuck", 3, 7)                                                                        \
     X(ENDLESS, "endless", 1, 4)                                                                    \
     X(PREEMPT, "preempt", 1, 6)                                                                    \
-    X(KILL_WORKER, "kill-worker", 5, 12)                                                           \
-    X(KILL_SUPERVISOR, "kill-supervisor", 6, 14)                                                   \
-    X(KILL_KEEPER, "kill-keeper", 3, 10)                                                           \
+    X(STOP_WORKER, "stop-worker", 5, 12)                                                           \
+    X(KILL_WORKER, "kill-worker", 5, 14)                                                           \
+    X(KILL_SUPERVISOR, "kill-supervisor", 6, 16)                                                   \
+    X(KILL_KEEPER, "kill-keeper", 3, 12)                                                           \
     X(DISK_ERROR, "disk-error", 3, 10)                                                             \
     X(FAIL_CALL, "fail-call", 3, 10)                                                               \
-    X(SHOOT_WORKER, "shoot-worker", 0, 4)                                                          \
-    X(SHOOT_SUPERVISOR, "shoot-supervisor", 1, 5)                                                  \
-    X(SHOOT_KEEPER, "shoot-keeper", 1, 5)                                                          \
     X(CUT_POWER, "cut-power", 1, 5)                                                                \
     X(FILL_DISK, "fill-disk", 1, 5)                                                                \
-    X(STOP_WORKER, "stop-worker", 0, 4)                                                            \
     X(SET_CLOCK, "set-clock", 0, 4)                                                                \
     X(ABANDON, "abandon", 0, 4)                                                                    \
     X(UPGRADE, "upgrade", 0, 3)                                                                    \

@@ -4,7 +4,6 @@
  * the linker redirects these calls here (--wrap). All else is the kernel's. */
 
 #include "shared/base/cleanup.h"
-#include "tests/world/disk.h"
 #include "tests/world/machine.h"
 #include "tests/world/sched.h"
 #include <errno.h>
@@ -66,51 +65,35 @@ int __real_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
                  const sigset_t *mask);
 
 /* A thread that always finds something must not keep its turn for ever. */
-static void lose_patience(void)
-{
-    static unsigned n;
-
-    if (++n % 64 == 0 || sim_one_in(sim_chances[SIM_PREEMPT]))
-        sim_yield();
-}
-
-static int poll_until(struct pollfd *fds, nfds_t n, usec_t deadline)
+int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
     static const struct timespec zero;
+    static unsigned patience;
+    const usec_t deadline = deadline_of(timeout);
     int r;
 
-    lose_patience();
-    while ((r = __real_ppoll(fds, n, &zero, NULL)) == 0 && sim_now() < deadline)
+    sim_fault_point("wait");
+    if (++patience % 64 == 0)
+        sim_yield();
+    while ((r = __real_ppoll(fds, n, &zero, mask)) == 0 && sim_now() < deadline)
         sim_block_fds(fds, n, deadline);
     return r;
 }
 
-int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
-{
-    (void)mask;
-    return poll_until(fds, n, deadline_of(timeout));
-}
-
 int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
 {
-    usec_t deadline = timeout < 0 ? USEC_INFINITY : 0;
+    const struct timespec span = usec_to_timespec((usec_t)timeout * USEC_PER_MSEC);
 
-    if (timeout > 0)
-        deadline = usec_add(sim_now(), (usec_t)timeout * USEC_PER_MSEC);
-    return poll_until(fds, n, deadline);
+    return __wrap_ppoll(fds, n, timeout < 0 ? NULL : &span, NULL);
 }
 
 int __wrap_epoll_pwait2(int fd, struct epoll_event *events, int max, const struct timespec *timeout,
                         const sigset_t *mask)
 {
-    const usec_t deadline = deadline_of(timeout);
-    int n;
+    struct pollfd poller = {.fd = fd, .events = POLLIN};
 
-    (void)mask;
-    lose_patience();
-    while ((n = epoll_wait(fd, events, max, 0)) == 0 && sim_now() < deadline)
-        sim_block_fds(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, deadline);
-    return n;
+    (void)__wrap_ppoll(&poller, 1, timeout, mask);
+    return epoll_wait(fd, events, max, 0);
 }
 
 ssize_t __real_recvmsg(int fd, struct msghdr *message, int flags);
@@ -122,7 +105,7 @@ static void await(int fd, int flags, short events)
     struct pollfd poller = {.fd = fd, .events = events};
 
     if (!(flags & MSG_DONTWAIT) && !(fcntl(fd, F_GETFL) & O_NONBLOCK))
-        (void)poll_until(&poller, 1, USEC_INFINITY);
+        (void)__wrap_ppoll(&poller, 1, NULL, NULL);
 }
 
 ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
@@ -140,13 +123,6 @@ ssize_t __wrap_send(int fd, const void *data, size_t size, int flags)
 {
     await(fd, flags, POLLOUT);
     return __real_send(fd, data, size, flags);
-}
-
-/* And fdatasync(2). */
-int __wrap_fsync(int fd)
-{
-    disk_on_sync(fd);
-    return 0;
 }
 
 /* What the kernel says of this machine and of real processes is no part of the world. */
@@ -215,33 +191,13 @@ uint64_t __wrap_hash_secret(void)
     return sim_self ? sim_self->secret : 1;
 }
 
-int __wrap_kill(pid_t pid, int signal)
-{
-    return machine_signal(pid, signal) < 0 ? (int)fail(ESRCH) : 0;
-}
-
 /* ---- threads ---- */
-
-struct thread {
-    void *(*fn)(void *);
-    void *argument;
-};
-
-static void run_thread(void *argument)
-{
-    const struct thread *thread = argument;
-
-    (void)thread->fn(thread->argument);
-}
 
 int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attributes, void *(*fn)(void *),
                           void *argument)
 {
-    struct thread *thread = malloc(sizeof(*thread));
-
     (void)attributes;
-    *thread = (struct thread){.fn = fn, .argument = argument};
-    *ret = sim_add_thread(run_thread, thread);
+    *ret = sim_add_thread(fn, argument);
     return 0;
 }
 
@@ -261,28 +217,18 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
     return r;
 }
 
-/* Of any condition: waking up without cause is allowed. */
-static uint64_t n_signals;
-
-static bool is_signalled(const void *argument)
-{
-    return *(const uint64_t *)argument != n_signals;
-}
-
 int __real_pthread_cond_signal(pthread_cond_t *condition);
 
 int __wrap_pthread_cond_signal(pthread_cond_t *condition)
 {
-    n_signals++;
+    sim_wake();
     return __real_pthread_cond_signal(condition);
 }
 
 static int wait_signal(pthread_mutex_t *mutex, usec_t deadline)
 {
-    const uint64_t before = n_signals;
-
     (void)pthread_mutex_unlock(mutex);
-    sim_block_until(is_signalled, &before, deadline);
+    sim_sleep(deadline);
     return __wrap_pthread_mutex_lock(mutex);
 }
 
