@@ -71,7 +71,6 @@ static void save_cell(struct saver *saver, const struct cell *cell)
     while ((slot = pool_next_slot(&cell->pool, &cursor)))
         save_list(saver, &slot->jobs);
     save_list(saver, &cell->pending);
-    save_list(saver, &cell->aside);
     list_for_each (node, &cell->lines)
         save_queue(saver, list_entry(node, struct limit_key, link)->held);
     save_queue(saver, &cell->queue);
@@ -84,15 +83,19 @@ static void save_results(struct saver *saver, const struct list *results)
         save_job(saver, list_entry(node, struct kept_result, link)->job);
 }
 
-/* Results follow the jobs that wait for them. */
+/* A job that comes back holds its unique key if no other one does, so jobs that wait for a key
+ * follow those that hold it, of all cells. Results follow the jobs that wait for them. */
 static void save_jobs(struct saver *saver, const struct registry *registry)
 {
     struct group *group;
     size_t cursor = 0;
 
-    while ((group = registry_next(registry, &cursor)))
+    while ((group = registry_next(registry, &cursor))) {
         group_each_cell (cell, group)
             save_cell(saver, cell);
+        group_each_cell (cell, group)
+            save_list(saver, &cell->aside);
+    }
     cursor = 0;
     while ((group = registry_next(registry, &cursor))) {
         save_results(saver, &group->results.jobs);

@@ -175,6 +175,19 @@ class Unique(Case):
             go.ring()
             self.assertEqual(s.wait_job(waiting)["state"], "succeeded")
 
+    def test_Q5_a_job_between_two_attempts_holds_its_key_across_an_upgrade(self):
+        for s, group in self.both():
+            held, go = s.busy(group, unique="k", backoff_min_usec=HOUR)
+            waiting = s.create(group, "echo", unique="k", on_conflict="requeue")
+            os.kill(s.worker(f"{group}/0")["pid"], signal.SIGKILL)
+            s.wait_job_state(held, "backoff")
+            s.ctl("upgrade", check=True)
+            s.until_restored()
+            self.assertEqual(self.waits(s, waiting)[0], ("unique", held))
+            s.call("Cancel", id=held)
+            self.assertEqual(s.wait_job(waiting)["state"], "succeeded")
+            go.ring()
+
     def test_Q5_keys_are_held_across_a_restart(self):
         s = self.durable().start()
         held = {"k": s.create("kept", self.endless(s), unique="k"), "l": s.create("kept", "echo", unique="l", delay_usec=HOUR),
