@@ -9,14 +9,10 @@
 
 #define MIB ((size_t)1 << 20)
 
-struct bounds {
-    size_t user, all;
-};
-
-/* [may_change] */
-static const struct bounds BOUNDS[2][_ACCOUNT_N_KINDS] = {
-    {[ACCOUNT_REQUESTS] = {4 * MIB, 8 * MIB}, [ACCOUNT_ANSWERS] = {16 * MIB, 32 * MIB}},
-    {[ACCOUNT_REQUESTS] = {64 * MIB, 128 * MIB}, [ACCOUNT_ANSWERS] = {128 * MIB, 256 * MIB}},
+/* [may_change], of all users together. */
+static const size_t BOUNDS[2][_ACCOUNT_N_KINDS] = {
+    {[ACCOUNT_REQUESTS] = 8 * MIB, [ACCOUNT_ANSWERS] = 32 * MIB},
+    {[ACCOUNT_REQUESTS] = 128 * MIB, [ACCOUNT_ANSWERS] = 256 * MIB},
 };
 
 void accounts_init(struct accounts *accounts, struct blob_quota *blobs)
@@ -73,11 +69,12 @@ struct account *account_put(struct account *account)
 
 static bool charge(struct account *account, enum account_kind kind, size_t *held, size_t size)
 {
-    const struct bounds *bounds = &BOUNDS[account->may_change][kind];
+    const size_t bound = BOUNDS[account->may_change][kind];
     size_t *of_all = &account->accounts->held[account->may_change][kind];
     const size_t more = size - *held; /* wraps round when it is less */
+    const size_t own = account->held[kind] + more, all = *of_all + more;
 
-    if (size > *held && (more > bounds->user - account->held[kind] || more > bounds->all - *of_all))
+    if (size > *held && (all > bound || own > bound - all))
         return false;
     account->held[kind] += more;
     *of_all += more;

@@ -2,9 +2,9 @@
 #pragma once
 
 /* Memory that the supervisor holds for clients: requests that are incomplete or not begun, and
- * replies that have not been read. Each user has an account with a bound. All users without
- * permission to change things share a small total, so that they cannot use up the memory of the
- * others.
+ * replies that have not been read. All users without permission to change things share a small
+ * total, so that they cannot use up the memory of the others. A user has no more of a total than
+ * remains free for all others, so no number of users takes all of it.
  *
  * A user has two accounts if some of its processes are members of AdminGroup= and others are not.
  */

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import os
+import select
 import shutil
 import subprocess
 import unittest
@@ -157,6 +158,19 @@ class Permissions(TestCase):
         if not SANITIZED:
             self.assertLess(self.s.status_field("VmRSS") - before, 12 * 1024)
         self.assertEqual(self.s.do("actor", "echo\n\n" + "x" * 900000)["state"], "succeeded")
+
+    def test_strangers_with_half_requests_leave_room_for_those_of_others(self):
+        self.s = self.started({"actor": ini(ACTOR)})
+        for uid in 10000, 10001:
+            for n, size in (75, 60000), (30, 10):
+                crowd = [self.connect_as(uid) for _ in range(n)]
+                for stranger in crowd:
+                    with contextlib.suppress(ConnectionError):
+                        stranger.send_raw(b'{"method":"' + b"x" * size)
+                self.assertTrue(select.select([stranger.socket for stranger in crowd], [], [], LIMIT)[0])  # one is cut off
+        other = self.connect_as(10002)
+        for _ in range(3):
+            self.assertEqual(other.call("GetInfo")["state"], "running")
 
     def test_a_client_that_leaves_the_admin_group_is_cut_off(self):
         self.s = self.started({"actor": ini(ACTOR)}, conf="[Supervisor]\nAdminGroup=daemon\n")
