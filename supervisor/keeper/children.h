@@ -18,6 +18,8 @@ struct child {
     bool contained; /* has its own cgroup or PID namespace, which ends its descendants */
     bool spared;    /* its descendants are not killed when it ends (MESSAGE_SPARE) */
     bool ended;     /* is reaped, and only listed because it is `spared` */
+    pid_t pump;     /* through which its output passes; 0 = none */
+    uint32_t owner; /* of a process with a pump, and of a pump */
 };
 
 /* Valid when zeroed. */

@@ -47,6 +47,14 @@ struct spawn_exit keeper_end_of(uint64_t id)
     return (struct spawn_exit){.unknown = true};
 }
 
+/* Notes a pump that continues without the process whose output passes through it. */
+static void note_pump(const struct child *child)
+{
+    const struct child *pump = children_find(keeper.children, child->pump);
+    if (child->pump != 0 && pump && pump->id == 0 && pump->owner == child->owner)
+        left_pumps_add(&keeper.left, child->pump, child->owner, clock_now());
+}
+
 bool keeper_reap_one(void)
 {
     struct spawn_exit how;
@@ -68,6 +76,7 @@ bool keeper_reap_one(void)
         /* The rest of the process group. Its id is not reused before the child is reaped. */
         if (!child->spared)
             (void)kill(-pid, SIGKILL);
+        note_pump(child);
         keep_end(child->id, &how);
         if (keeper.supervisor > 0)
             keeper_reply_exited(child->id, &how);
@@ -76,6 +85,7 @@ bool keeper_reap_one(void)
         keeper_supervisor_ended(&how);
     else if (leaves_orphans(child))
         keeper_expect_orphans();
+    left_pumps_remove(&keeper.left, pid);
     if (child && child->spared)
         child->ended = true;
     else

@@ -11,6 +11,7 @@
 #include "supervisor/keeper/children.h"
 #include "supervisor/keeper/holdings.h"
 #include "supervisor/keeper/message.h"
+#include "supervisor/keeper/pump.h"
 #include "supervisor/keeper/relay.h"
 #include "supervisor/keeper/supervisor-process.h"
 #include <stdbool.h>
@@ -55,6 +56,7 @@ struct keeper {
     uint32_t n_upgrades, n_failed_upgrades;
     struct relay relay;
     struct children *children;
+    struct left_pumps left;
     struct holdings *holdings;
     struct keeper_end ends[KEEPER_ENDS]; /* of processes of this supervisor */
     unsigned next_end;

@@ -96,20 +96,44 @@ void keeper_hand_over(void)
 
 /* ---- requests ---- */
 
+/* Clients can cause it at will, and so can services. */
+static bool may_log(void)
+{
+    static struct rate rate;
+    return rate_take(&rate, clock_now(), 1, NULL);
+}
+
+static void set_pump(pid_t pid, pid_t pump, uint32_t owner)
+{
+    struct child *child = children_find(keeper.children, pid);
+    if (!child)
+        return;
+    child->pump = pump;
+    child->owner = owner;
+}
+
 /* Puts a pump between the new process and its output, instead of which the process gets a socket.
- */
-static int add_pump(struct message *request)
+ * Returns its pid, 0 without a pump, or -errno. */
+static pid_t add_pump(struct message *request)
 {
     int *output = &request->fds[request->record.output], socket;
+    const uint32_t owner = keeper.spawn.options.output_owner;
     if (!keeper.spawn.options.pipe_output)
         return 0;
+    if (!left_pumps_permit(&keeper.left, owner, clock_now())) {
+        if (may_log())
+            log_warning("no service is started while the output of its last processes cannot be "
+                        "closed: another process holds the lock of the pipe");
+        return -EUSERS;
+    }
     const pid_t pid = pump_start(*output, &socket);
     if (pid < 0)
         return pid;
     children_add(keeper.children, pid, 0, true);
+    set_pump(pid, 0, owner);
     close_fd(*output);
     *output = socket;
-    return 0;
+    return pid;
 }
 
 /* Runs in the new process. */
@@ -121,19 +145,24 @@ static int complete(void)
 static void on_spawn(int lost)
 {
     struct spawn_result result = {.pidfd = -1};
+    pid_t pump = 0;
     int r = message_take_spawn_head(&keeper.request, &keeper.spawn);
     if (lost < 0)
         r = lost;
     if (r == 0 && !children_have_room(keeper.children))
         r = -EAGAIN;
-    if (r == 0)
-        r = add_pump(&keeper.request);
+    if (r == 0) {
+        pump = add_pump(&keeper.request);
+        r = pump < 0 ? pump : 0;
+    }
     keeper.spawn.options.complete = complete;
     if (r == 0)
         r = spawn(&keeper.spawn.options, &result);
     if (r == 0)
         children_add(keeper.children, result.pid, keeper.request.record.id,
                      spawn_is_contained(&keeper.spawn.options));
+    if (r == 0 && pump > 0)
+        set_pump(result.pid, pump, keeper.spawn.options.output_owner);
     message_close_fds(&keeper.request);
     reply_spawned(keeper.request.record.id, r, &result);
 }
@@ -192,11 +221,9 @@ static void on_spare(const struct message_record *request)
         keeper_spare(child, request->spared != 0);
 }
 
-/* Clients can cause it at will. */
 static void log_refusal(const char *what, int error)
 {
-    static struct rate rate;
-    if (rate_take(&rate, clock_now(), 1, NULL))
+    if (may_log())
         log_warning("keeper: cannot hold the descriptors of a %s for the next supervisor: %s", what,
                     strerror(-error));
 }

@@ -59,6 +59,7 @@ static void put_head(struct message *message, uint64_t id, const struct spawn_op
     record->private_pids = options->private_pids;
     record->output = output_of(options);
     record->pipe_output = options->pipe_output && record->output > 0;
+    record->pid = (pid_t)options->output_owner;
     record->has_cgroup = options->cgroup_fd >= 0;
     message_put_fd(message, options->report_fd);
     if (record->has_cgroup)

@@ -63,6 +63,7 @@ int message_take_spawn_head(struct message *message, struct message_spawn *ret)
         return -EBADMSG;
     ret->options.private_pids = record->private_pids != 0;
     ret->options.pipe_output = record->pipe_output != 0;
+    ret->options.output_owner = (uint32_t)record->pid;
     ret->options.report_fd = message->fds[0];
     ret->options.cgroup_fd = has_cgroup ? message->fds[1] : -1;
     return 0;

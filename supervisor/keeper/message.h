@@ -83,7 +83,8 @@ struct message_record {
     uint8_t spared; /* SPARE */
     uint8_t contained; /* ADOPT */
     uint64_t id;
-    pid_t pid;     /* 0 = no process; of HELD, another process may have it if `ended` */
+    pid_t pid;     /* 0 = no process; of HELD, another process may have it if `ended`;
+                      SPAWN: spawn_options.output_owner */
     int32_t error; /* SPAWNED: 0 or -errno */
     uint8_t private_pids, pipe_output, has_cgroup; /* SPAWN: its descriptors are report_fd,
                                                       cgroup_fd if there is one, and others */

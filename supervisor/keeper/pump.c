@@ -103,3 +103,36 @@ pid_t pump_start(int output, int *ret_socket)
         *ret_socket = ends[0];
     return pid;
 }
+
+/* ---- those that are left ---- */
+
+/* A pump ends as soon as the supervisor has given up its output, 1 s after the process. */
+#define PATIENCE     (2 * USEC_PER_SEC)
+#define OF_OWNER_MAX 8
+
+bool left_pumps_permit(const struct left_pumps *left, uint32_t owner, usec_t now)
+{
+    unsigned n = 0;
+
+    for (uint32_t i = 0; i < left->n; i++)
+        n += left->at[i].owner == owner && usec_sub(now, left->at[i].since) >= PATIENCE;
+    return n < OF_OWNER_MAX;
+}
+
+void left_pumps_add(struct left_pumps *left, pid_t pid, uint32_t owner, usec_t now)
+{
+    if (left->n == PUMPS_LEFT_MAX)
+        return;
+    left->at[left->n].pid = pid;
+    left->at[left->n].owner = owner;
+    left->at[left->n++].since = now;
+}
+
+void left_pumps_remove(struct left_pumps *left, pid_t pid)
+{
+    for (uint32_t i = 0; i < left->n; i++)
+        if (left->at[i].pid == pid) {
+            left->at[i] = left->at[--left->n];
+            return;
+        }
+}

@@ -45,6 +45,7 @@ struct spawn_options {
     size_t n_fds;
     bool pipe_output; /* 1 is a socket with a pump behind it (pump.h): the new process makes a pipe,
                          sends its read end there, and 1 and 2 become the write end */
+    uint32_t output_owner; /* with pipe_output: a number of its group */
     const struct spawn_rlimit *rlimits;
     size_t n_rlimits;
     int report_fd; /* write end of a close-on-exec pipe, see struct spawn_report; or a

@@ -2,6 +2,7 @@
 /* Starts a process: from its configuration to the request to the keeper. */
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
+#include "shared/base/hash.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/event/death.h"
 #include "supervisor/process/process.h"
@@ -125,6 +126,7 @@ static int process_request(struct process *process, const struct process_options
         .fds = fds,
         .n_fds = n_fds,
         .pipe_output = config->type != CONFIG_ACTOR,
+        .output_owner = (uint32_t)digest_bytes(DIGEST_NONE, config->name, strlen(config->name)),
         .rlimits = limits,
         .n_rlimits = process_limits(process, config, limits),
         .report_fd = report,

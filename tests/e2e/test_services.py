@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Services as users of systemd know them: notifications, failures, and how they are stopped."""
+import contextlib
 import os
 import signal
 import socket
 import sys
+import threading
 import unittest
 
 from troupe import ACTOR, TestCase, ini, service
@@ -165,6 +167,57 @@ class Output(Services):
         for generation in 1, 2:
             s.wait_for(lambda: self.state(s) == "idle" and s.worker("a/0")["generation"] == generation)
             s.call("Restart", target="a")
+
+    def test_a_group_whose_outputs_a_stranger_locks_gets_no_further_service_until_it_lets_go(self):
+        s = self.supervisor()
+        path, empty = os.path.join(s.directory, "stranger"), socket.socketpair()
+        stranger = socket.socket(socket.AF_UNIX)
+        self.addCleanup(stranger.close)
+        stranger.bind(path)
+        stranger.listen()
+
+        def lock():
+            while True:
+                try:
+                    connection = stranger.accept()[0]
+                except OSError:
+                    return
+                _, (fd,), _, _ = socket.recv_fds(connection, 1, 1)
+                thread = threading.Thread(target=hold, args=(fd,))
+                thread.start()
+                while str(thread.native_id) not in waiting(fd):
+                    pass
+                connection.send(b"x")
+                connection.close()
+
+        def hold(fd):
+            with contextlib.suppress(OSError):
+                os.splice(empty[0].fileno(), fd, 4096)
+            os.close(fd)
+
+        def waiting(fd):
+            for thread in os.listdir("/proc/self/task"):
+                with contextlib.suppress(OSError), open(f"/proc/self/task/{thread}/syscall", encoding="ascii") as file:
+                    if file.read().split()[1:4:2] == [hex(empty[0].fileno()), hex(fd)]:
+                        yield thread
+
+        body = f"t = socket.socket(socket.AF_UNIX)\nt.connect({path!r})\nsocket.send_fds(t, [b'x'], [1])\nt.recv(1)\n"
+        s.write("a.group", service(self.program(s, "a", body), Pool={"Size": 4},
+                                   Restart={"Restart": "always", "MinSec": "1ms", "MaxSec": "1ms", "StartLimitBurst": 0}))
+        locker = threading.Thread(target=lock)
+        locker.start()
+        try:
+            s.start()
+            s.until(lambda: "no service is started while the output of its last processes cannot be closed" in s.log())
+            self.assertLess(len(s.pumps()), 30)
+            s.write("b.group", service("/bin/sleep 10000"))
+            s.call("Reload")
+            s.wait_for(lambda: self.state(s, "b/0") == "idle")
+        finally:
+            stranger.shutdown(socket.SHUT_RDWR)
+            locker.join()
+            empty[1].close()
+        s.until(lambda: len(s.pumps()) <= 5)
 
     def test_its_output_goes_on_across_a_crash_and_an_upgrade(self):
         s = self.one("signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b'asked\\n'))\n"
