@@ -84,6 +84,13 @@ struct share *share_unref(struct share *share)
     return NULL;
 }
 
+bool share_permits(const struct share *share, unsigned kind, uint64_t more, uint64_t max)
+{
+    const uint64_t all = share->shares->used[kind], own = share->used[kind];
+
+    return more <= max && all <= max - more && own <= max - more - (own > 0 ? all : 0);
+}
+
 void share_add(struct share *share, unsigned kind, uint64_t amount)
 {
     share->used[kind] += amount;

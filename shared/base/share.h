@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Fair shares of a bounded store. Each entry belongs to an owner, for example a group. When the
- * store is full, an owner with at least an equal share loses its oldest entry, so a flood of one
- * owner displaces only its own entries. */
+/* Fair shares of a bounded store. Each entry belongs to an owner, for example a group. Either an
+ * owner with at least an equal share loses its oldest entry when the store is full, so a flood of
+ * one owner displaces only its own entries: share_victim(). Or no owner gets more than remains free
+ * for all others: share_permits(). */
 
 #include "shared/base/index.h"
 #include "shared/base/list.h"
@@ -40,6 +41,8 @@ void shares_deinit(struct shares *shares); /* no share is left */
 struct share *share_get(struct shares *shares, const char *owner, size_t size);
 struct share *share_unref(struct share *share); /* NULL allowed; returns NULL */
 
+/* Returns whether there is room for `more` of this kind: `max` is for all owners together. */
+bool share_permits(const struct share *share, unsigned kind, uint64_t more, uint64_t max);
 void share_add(struct share *share, unsigned kind, uint64_t amount);
 void share_sub(struct share *share, unsigned kind, uint64_t amount);
 

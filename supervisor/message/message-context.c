@@ -13,6 +13,8 @@ void message_context_init(struct message_context *context)
     remains_init(context);
     waiting_room_init(&context->inherited);
     ask_table_init(&context->asks);
+    schedule_table_init(&context->schedules);
+    shares_init(&context->exchange_shares);
     dead_letters_init(&context->dead_letters, 0, 0);
 }
 
@@ -25,6 +27,7 @@ void message_context_deinit(struct message_context *context)
         actor_end(actor, "the supervisor is stopping");
     remains_settle(context);
     schedule_table_deinit(&context->schedules);
+    shares_deinit(&context->exchange_shares);
     index_deinit(&context->names);
     waiting_room_deinit(&context->inherited);
     handle_table_deinit(&context->actors);

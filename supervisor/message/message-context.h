@@ -47,9 +47,9 @@ struct message_context {
     struct ask_table asks;
     struct schedule_table schedules;
     struct dead_letters dead_letters;
-    struct rate announced; /* events about undeliverable messages */
-    uint32_t n_exchanges;
-    struct list remains; /* of ended actors: struct remains.link */
+    struct rate announced;         /* events about undeliverable messages */
+    struct shares exchange_shares; /* of groups: kind 0 is the number of exchanges */
+    struct list remains;           /* of ended actors: struct remains.link */
     struct loop_deferred free_remains;
     struct forward_budget at_once, fed; /* as messages come, and out of mailboxes */
     struct forward_budget *spending;    /* which of these work counts against now; NULL = none */

@@ -236,7 +236,7 @@ static void cancel_type(struct request *request, const char *to)
         return;
     all->parts = (struct request_parts){.step = cancel_some, .finish = finish_cancelling};
     all->to = actor->reference;
-    all->max = request->context->messages->schedules.all.n;
+    all->max = request->context->messages->schedules.shares.used[SCHEDULE_SHARE_N];
     request_in_parts(request, &all->parts);
 }
 

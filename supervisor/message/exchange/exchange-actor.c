@@ -212,7 +212,8 @@ static void free_exchange(struct actor *actor)
     exchange->replaced = NULL;
     exchange->userdata = NULL;
     exchange->remains.free_some = end_some;
-    context->n_exchanges--;
+    share_sub(exchange->share, 0, 1);
+    exchange->share = share_unref(exchange->share);
     remains_add(context, &exchange->remains);
 }
 
@@ -338,14 +339,15 @@ static const struct actor_class EXCHANGE_ACTOR = {
     .free_owner = free_exchange,
 };
 
-int exchange_actor_new(struct actor **ret, struct message_context *context, const char *name,
-                       enum exchange_kind kind, bool declared)
+/* Takes over a reference to `share` on success. */
+static int new_exchange(struct actor **ret, struct message_context *context, const char *name,
+                        enum exchange_kind kind, bool declared, struct share *share)
 {
     struct exchange *exchange;
     struct actor *actor;
     int r;
 
-    if (context->n_exchanges >= EXCHANGES_MAX)
+    if (share->shares->used[0] >= EXCHANGES_MAX)
         return ACTOR_E_TOO_MANY;
     exchange = malloc(sizeof(*exchange));
     if (!exchange)
@@ -362,18 +364,44 @@ int exchange_actor_new(struct actor **ret, struct message_context *context, cons
         return r;
     }
     exchange->userdata = actor;
-    context->n_exchanges++;
+    exchange->share = share;
+    share_add(share, 0, 1);
     r = actor_register(actor, name);
-    if (r != 0) {
-        actor_end(actor, "it could not be registered");
-        return r;
+    if (r == 0) {
+        *ret = actor;
+        return 0;
     }
-    *ret = actor;
-    return 0;
+    share->references++; /* the caller's */
+    actor_end(actor, "it could not be registered");
+    return r;
 }
 
-int exchange_actor_make(struct actor **ret, struct actor *creator, const char *name,
-                        enum exchange_kind kind)
+/* `creator` NULL = none. */
+static int new_shared(struct actor **ret, struct message_context *context, const char *name,
+                      enum exchange_kind kind, bool declared, const struct actor *creator,
+                      bool bounded)
+{
+    const char *owner = creator ? creator->name : "";
+    struct share *share = share_get(&context->exchange_shares, owner, share_owner_size(owner));
+    int r = -ENOMEM;
+
+    if (share)
+        r = bounded && !share_permits(share, 0, 1, EXCHANGES_MAX)
+                ? ACTOR_E_TOO_MANY
+                : new_exchange(ret, context, name, kind, declared, share);
+    if (r != 0)
+        share_unref(share);
+    return r;
+}
+
+int exchange_actor_new(struct actor **ret, struct message_context *context, const char *name,
+                       enum exchange_kind kind, bool declared)
+{
+    return new_shared(ret, context, name, kind, declared, NULL, false);
+}
+
+static int make(struct actor **ret, struct actor *creator, const char *name,
+                enum exchange_kind kind, bool bounded)
 {
     unsigned n = 0;
     int r;
@@ -383,7 +411,7 @@ int exchange_actor_make(struct actor **ret, struct actor *creator, const char *n
     }
     if (n >= EXCHANGES_PER_ACTOR_MAX)
         return ACTOR_E_TOO_MANY;
-    r = exchange_actor_new(ret, creator->context, name, kind, false);
+    r = new_shared(ret, creator->context, name, kind, false, creator, bounded);
     if (r != 0)
         return r;
     actor_exchange(*ret)->creator = creator->reference;
@@ -392,6 +420,18 @@ int exchange_actor_make(struct actor **ret, struct actor *creator, const char *n
     if (!actor_is(creator, ACTOR_CLIENT))
         (void)claim(actor_exchange(*ret), creator);
     return 0;
+}
+
+int exchange_actor_make(struct actor **ret, struct actor *creator, const char *name,
+                        enum exchange_kind kind)
+{
+    return make(ret, creator, name, kind, true);
+}
+
+int exchange_actor_restore(struct actor **ret, struct actor *creator, const char *name,
+                           enum exchange_kind kind)
+{
+    return make(ret, creator, name, kind, false);
 }
 
 void exchange_actor_disown(struct actor *actor)

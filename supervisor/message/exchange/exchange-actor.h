@@ -11,7 +11,8 @@ enum {
     EXCHANGE_ACTOR_E_FOREIGN, /* the subscriber's group may not subscribe */
 };
 
-/* Any actor may create exchanges, which outlive it. */
+/* Any actor may create exchanges, which outlive it. The actors of one group create no more than
+ * remains free for all others. */
 #define EXCHANGES_MAX           10000u
 #define EXCHANGES_PER_ACTOR_MAX 256u
 
@@ -26,6 +27,9 @@ int exchange_actor_new(struct actor **ret, struct message_context *context, cons
  */
 int exchange_actor_make(struct actor **ret, struct actor *creator, const char *name,
                         enum exchange_kind kind);
+/* Like exchange_actor_make(), but for one that the last supervisor had. */
+int exchange_actor_restore(struct actor **ret, struct actor *creator, const char *name,
+                           enum exchange_kind kind);
 
 /*
  * Checks whether an actor may subscribe. Admitted are clients, and workers of the groups in

@@ -50,9 +50,10 @@ struct exchange {
     uint32_t n_subscriptions;
     uint32_t effort; /* of its patterns */
     uint64_t sequence;
-    char *description; /* for lists; NULL = none; owned */
-    bool declared;     /* by a .exchange file; false: created at run time */
-    uint64_t creator;  /* the actor that created it; 0 = none */
+    char *description;   /* for lists; NULL = none; owned */
+    bool declared;       /* by a .exchange file; false: created at run time */
+    uint64_t creator;    /* the actor that created it; 0 = none */
+    struct share *share; /* of its creator's group */
     char **admitted; /* groups that may subscribe, of MaySubscribe=; NULL = `group` alone; owned */
     char *group;     /* the creator's, else the first subscriber's; NULL = none; owned */
     /* Called when a subscription replaces another actor's. May be NULL. */

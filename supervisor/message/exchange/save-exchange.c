@@ -72,7 +72,7 @@ static int make(struct message_context *context, const char *name, enum exchange
                 uint64_t creator, const char *group)
 {
     struct actor *maker = actor_get(context, creator), *actor;
-    int r = maker ? exchange_actor_make(&actor, maker, name, kind)
+    int r = maker ? exchange_actor_restore(&actor, maker, name, kind)
                   : exchange_actor_new(&actor, context, name, kind, false);
 
     if (r != 0)

@@ -72,7 +72,7 @@ static struct actor_answer refuse_name(int r)
     static const struct actor_answer REFUSALS[] = {
         [ACTOR_E_EXISTS] = {EEXIST, "a group, an exchange or an actor has that name", 0},
         [ACTOR_E_BAD_NAME] = {EINVAL, "malformed name: " ACTOR_NAME_RULE, 0},
-        [ACTOR_E_TOO_MANY] = {EBUSY, "too many names, or exchanges", 0},
+        [ACTOR_E_TOO_MANY] = {EBUSY, "too many names or exchanges, of its own or its group's", 0},
     };
 
     return r < 0 ? ANSWER_ERROR(r) : REFUSALS[r];
@@ -138,7 +138,7 @@ static struct actor_answer set_timer(struct actor *actor, const struct protocol_
     if (answer.error == SCHEDULE_E_TOO_MANY)
         return ANSWER_REFUSE(
             EBUSY, "too many timers: at most 1000000 in all, with 512 MiB of messages, and "
-                   "50000 messages a second");
+                   "50000 messages a second; a group gets no more than remains for others");
     return answer;
 }
 

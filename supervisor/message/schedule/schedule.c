@@ -26,14 +26,21 @@ size_t schedule_count_for(const struct actor *to)
 
 /* ---- shares ---- */
 
-/* NULL = the setter is gone. */
+/* NULL = it is outside, or gone. */
 static struct schedule_share *share_of(struct message_context *context, uint64_t setter)
 {
-    struct actor *actor = actor_get(context, setter);
+    struct actor *actor = setter != 0 ? actor_get(context, setter) : NULL;
 
-    if (setter == 0)
-        return &context->schedules.outside;
     return actor ? &actor->timers : NULL;
+}
+
+/* Returns a reference to the share of the setter's group, or NULL when out of memory. After an
+ * upgrade, the group of a setter that is gone is not known. */
+static struct share *share_of_group(struct message_context *context, uint64_t setter)
+{
+    const char *owner = actor_name_of(context, setter);
+
+    return share_get(&context->schedules.shares, owner, share_owner_size(owner));
 }
 
 /* How often it fires in a span that is long enough to count periods of a few minutes. */
@@ -47,58 +54,65 @@ static uint64_t per_span(uint64_t per_second)
     return per_second * (SCHEDULE_BEATS_SPAN / USEC_PER_SEC);
 }
 
-static bool within(const struct schedule_share *share, const struct schedule_share *more,
-                   const struct schedule_share *max)
+static bool is_within(const struct schedule_share *share, uint64_t bytes, uint64_t beats)
 {
-    return share->n < max->n && share->bytes <= max->bytes &&
-           more->bytes <= max->bytes - share->bytes &&
-           share->beats + more->beats <= per_span(max->beats);
+    return share->n < SCHEDULES_PER_ACTOR_MAX && bytes <= SCHEDULES_PER_ACTOR_MEMORY_MAX &&
+           share->bytes <= SCHEDULES_PER_ACTOR_MEMORY_MAX - bytes &&
+           share->beats + beats <= per_span(SCHEDULES_PER_ACTOR_BEATS_MAX);
 }
 
-/* Whether its beats are few enough for them not to count in the bound of all. */
-static bool is_modest(const struct schedule_share *share, const struct schedule_share *more)
+/* Whether its beats are few enough for them not to count in the bounds of others. */
+static bool is_modest(const struct schedule_share *share, uint64_t beats)
 {
-    return share && share->beats + more->beats <= per_span(SCHEDULES_PER_ACTOR_BEATS_FREE);
+    return share && share->beats + beats <= per_span(SCHEDULES_PER_ACTOR_BEATS_FREE);
 }
 
 /* Checks whether `setter` may set one more, whose message counts `bytes`. 0 or SCHEDULE_E_*. */
 static int check_room(struct message_context *context, const struct schedule_options *options,
-                      uint64_t bytes)
+                      const struct share *group, uint64_t bytes)
 {
-    static const struct schedule_share MAX = {SCHEDULES_MAX, SCHEDULES_MEMORY_MAX,
-                                              SCHEDULES_BEATS_MAX},
-                                       OUTSIDE = {SCHEDULES_MAX / 2, SCHEDULES_MEMORY_MAX / 2,
-                                                  SCHEDULES_BEATS_MAX / 2},
-                                       ACTOR = {SCHEDULES_PER_ACTOR_MAX,
-                                                SCHEDULES_PER_ACTOR_MEMORY_MAX,
-                                                SCHEDULES_PER_ACTOR_BEATS_MAX};
-    const struct schedule_share *share = share_of(context, options->sender);
-    const struct schedule_share more = {1, bytes, beats_of(options->period)};
-    struct schedule_share all = context->schedules.all;
+    const struct schedule_share *own = share_of(context, options->sender);
+    const uint64_t beats = beats_of(options->period);
 
-    if (options->sender != 0 && is_modest(share, &more))
-        all.beats = 0;
-    if (!within(&all, &more, &MAX))
-        return SCHEDULE_E_TOO_MANY;
-    return share && !within(share, &more, options->sender == 0 ? &OUTSIDE : &ACTOR)
-               ? SCHEDULE_E_SHARE
-               : 0;
+    if (own && !is_within(own, bytes, beats))
+        return SCHEDULE_E_SHARE;
+    return share_permits(group, SCHEDULE_SHARE_N, 1, SCHEDULES_MAX) &&
+                   share_permits(group, SCHEDULE_SHARE_BYTES, bytes, SCHEDULES_MEMORY_MAX) &&
+                   (is_modest(own, beats) || share_permits(group, SCHEDULE_SHARE_BEATS, beats,
+                                                           per_span(SCHEDULES_BEATS_MAX)))
+               ? 0
+               : SCHEDULE_E_TOO_MANY;
 }
 
-static void add_to(struct schedule_share *share, const struct schedule *schedule, bool more)
+static void schedule_count(const struct schedule *schedule)
 {
-    share->n += more ? 1 : UINT32_MAX;
-    share->bytes += more ? schedule->bytes : -schedule->bytes;
-    share->beats += more ? beats_of(schedule->period) : -beats_of(schedule->period);
+    struct schedule_share *own = share_of(schedule->context, schedule->setter);
+    const uint64_t beats = beats_of(schedule->period);
+
+    share_add(schedule->share, SCHEDULE_SHARE_N, 1);
+    share_add(schedule->share, SCHEDULE_SHARE_BYTES, schedule->bytes);
+    share_add(schedule->share, SCHEDULE_SHARE_BEATS, beats);
+    if (!own)
+        return;
+    own->n++;
+    own->bytes += schedule->bytes;
+    own->beats += beats;
 }
 
-static void schedule_count(const struct schedule *schedule, bool more)
+static void schedule_discount(const struct schedule *schedule)
 {
-    struct schedule_share *share = share_of(schedule->context, schedule->setter);
+    struct schedule_share *own = share_of(schedule->context, schedule->setter);
+    const uint64_t beats = beats_of(schedule->period);
 
-    add_to(&schedule->context->schedules.all, schedule, more);
-    if (share)
-        add_to(share, schedule, more);
+    share_sub(schedule->share, SCHEDULE_SHARE_N, 1);
+    share_sub(schedule->share, SCHEDULE_SHARE_BYTES, schedule->bytes);
+    share_sub(schedule->share, SCHEDULE_SHARE_BEATS, beats);
+    share_unref(schedule->share);
+    if (!own)
+        return;
+    own->n--;
+    own->bytes -= schedule->bytes;
+    own->beats -= beats;
 }
 
 static void schedule_end(struct schedule *schedule)
@@ -111,7 +125,7 @@ static void schedule_end(struct schedule *schedule)
     index_remove(&schedule->recipient->by_setter, &schedule->by_setter);
     index_remove(&table->by_id, &schedule->by_id);
     handle_table_remove(&table->handles, schedule->handle);
-    schedule_count(schedule, false);
+    schedule_discount(schedule);
     envelope_free(schedule->envelope);
     free(schedule);
 }
@@ -222,8 +236,9 @@ static struct schedule_recipient *recipient_of(struct actor *to)
     return to->scheduled;
 }
 
+/* Takes over `share` on success. */
 static int schedule_new(struct schedule **ret, struct message_context *context,
-                        const struct schedule_options *options)
+                        const struct schedule_options *options, struct share *share)
 {
     struct schedule_recipient *recipient = recipient_of(options->to);
     struct schedule *schedule = recipient ? calloc(1, sizeof(*schedule)) : NULL;
@@ -238,6 +253,7 @@ static int schedule_new(struct schedule **ret, struct message_context *context,
     schedule->context = context;
     schedule->recipient = recipient;
     schedule->setter = options->sender;
+    schedule->share = share;
     schedule->period = options->period;
     schedule->realtime = options->realtime;
     alarm_init(&schedule->alarm, context->alarms, schedule_on_alarm);
@@ -255,7 +271,7 @@ static void schedule_register(struct schedule *schedule, const struct topic *top
     index_add(&recipient->by_type, &schedule->by_type, key);
     index_add(&recipient->by_setter, &schedule->by_setter, setter_key(schedule->setter, key));
     index_add(&table->by_id, &schedule->by_id, schedule->id);
-    schedule_count(schedule, true);
+    schedule_count(schedule);
 }
 
 /* Takes over the message. */
@@ -277,15 +293,17 @@ static int schedule_restore(struct message_context *context, const struct schedu
                             uint64_t id)
 {
     struct envelope *envelope = schedule_envelope(options);
+    struct share *share = share_of_group(context, options->sender);
     struct schedule *schedule;
-    int r = envelope ? 0 : -ENOMEM;
+    int r = envelope && share ? 0 : -ENOMEM;
 
     if (r == 0 && index_find(&context->schedules.by_id, id))
         r = -EBADMSG;
     if (r == 0)
-        r = schedule_new(&schedule, context, options);
+        r = schedule_new(&schedule, context, options, share);
     if (r < 0) {
         envelope_free(envelope);
+        share_unref(share);
         return r;
     }
     if (context->schedules.last_id < id)
@@ -300,15 +318,17 @@ int schedule_add(struct message_context *context, const struct schedule_options 
                  uint64_t *ret)
 {
     struct envelope *envelope = schedule_envelope(options);
+    struct share *share = share_of_group(context, options->sender);
     struct schedule *schedule;
-    int r = envelope ? 0 : -ENOMEM;
+    int r = envelope && share ? 0 : -ENOMEM;
 
     if (r == 0)
-        r = check_room(context, options, envelope_bytes(envelope));
+        r = check_room(context, options, share, envelope_bytes(envelope));
     if (r == 0)
-        r = schedule_new(&schedule, context, options);
+        r = schedule_new(&schedule, context, options, share);
     if (r != 0) {
         envelope_free(envelope);
+        share_unref(share);
         return r;
     }
     schedule->id = ++context->schedules.last_id;
@@ -400,10 +420,16 @@ void schedule_forget(struct actor *to)
     remains_add(to->context, &recipient->remains);
 }
 
+void schedule_table_init(struct schedule_table *table)
+{
+    *table = (struct schedule_table){0};
+    shares_init(&table->shares);
+}
+
 void schedule_table_deinit(struct schedule_table *table)
 {
-    assert(table->all.n == 0);
     handle_table_deinit(&table->handles);
+    shares_deinit(&table->shares);
     index_deinit(&table->by_id);
 }
 

@@ -13,6 +13,7 @@
 #include "shared/base/handle-table.h"
 #include "shared/base/index.h"
 #include "shared/base/list.h"
+#include "shared/base/share.h"
 #include "shared/protocol/topic.h"
 #include "supervisor/loop/alarm.h"
 #include "supervisor/message/envelope.h"
@@ -30,8 +31,8 @@ struct payload;
 #define SCHEDULES_MAX        1000000u
 #define SCHEDULES_MEMORY_MAX (UINT64_C(512) << 20)
 #define SCHEDULES_BEATS_MAX  50000u
-/* Bounds of one setter. All setters from outside together have half of the total bounds. Timers
- * whose setter is gone count for no setter. */
+/* Bounds of one setter. Timers whose setter is gone count for its group only. A group, and all
+ * setters from outside together, have no more than remains free for all others. */
 #define SCHEDULES_PER_ACTOR_MAX        100000u
 #define SCHEDULES_PER_ACTOR_MEMORY_MAX (UINT64_C(64) << 20)
 #define SCHEDULES_PER_ACTOR_BEATS_MAX  10000u
@@ -41,7 +42,14 @@ struct payload;
 
 #define SCHEDULE_BEATS_SPAN (1000 * USEC_PER_SEC)
 
-/* The armed timers of one setter, or of all. */
+/* The kinds of shares of groups. */
+enum {
+    SCHEDULE_SHARE_N,
+    SCHEDULE_SHARE_BYTES,
+    SCHEDULE_SHARE_BEATS, /* in SCHEDULE_BEATS_SPAN */
+};
+
+/* The armed timers of one setter. */
 struct schedule_share {
     uint32_t n;
     uint64_t bytes;
@@ -64,10 +72,11 @@ struct schedule {
     uint64_t handle;                       /* in the table, for lists */
     struct message_context *context;
     struct schedule_recipient *recipient;
-    uint64_t setter;    /* reference; 0 = outside */
-    struct alarm alarm; /* its date: when it fires next, realtime */
-    usec_t due;         /* a date with `realtime`, else monotonic */
-    usec_t period;      /* 0 = once */
+    uint64_t setter;     /* reference; 0 = outside */
+    struct share *share; /* of its group */
+    struct alarm alarm;  /* its date: when it fires next, realtime */
+    usec_t due;          /* a date with `realtime`, else monotonic */
+    usec_t period;       /* 0 = once */
     bool realtime;
     struct envelope *envelope; /* the message to send; owned */
     uint64_t bytes;            /* of envelope_bytes() */
@@ -77,9 +86,10 @@ struct schedule_table {
     struct handle_table handles;
     struct index by_id;
     uint64_t last_id;
-    struct schedule_share all, outside;
+    struct shares shares; /* of groups, by SCHEDULE_SHARE_* */
 };
 
+void schedule_table_init(struct schedule_table *table);
 void schedule_table_deinit(struct schedule_table *table); /* there is no timer */
 
 /* Returns the number of timers for an actor. */
@@ -97,7 +107,7 @@ struct schedule_options {
 
 enum {
     _SCHEDULE_E_SUCCESS,
-    SCHEDULE_E_TOO_MANY, /* a bound of all timers is reached */
+    SCHEDULE_E_TOO_MANY, /* a bound of all timers, or of the setter's group, is reached */
     SCHEDULE_E_SHARE,    /* a bound of the setter is reached */
 };
 

@@ -500,10 +500,10 @@ TEST(timers_of_a_type_are_cancelled_over_many_turns_and_all_are_counted)
     for (unsigned i = 0; i < 5000; i++)
         ck_assert_int_eq(schedule_add(&context, &options, &id), 0);
     commit(PROTOCOL_TIMER_CANCEL, body, protocol_put_timer_cancel(body, sizeof(body), &cancel));
-    ck_assert_uint_gt(context.schedules.all.n, 3000);
+    ck_assert_uint_gt(context.schedules.shares.used[SCHEDULE_SHARE_N], 3000);
     while (waits())
         ;
-    ck_assert_uint_eq(context.schedules.all.n, 0);
+    ck_assert_uint_eq(context.schedules.shares.used[SCHEDULE_SHARE_N], 0);
     ck_assert_int_eq(ring_next(&peer.channel.in, &record), 0);
     ck_assert_int_eq(protocol_get_answer(record.body, record.size, &answer), 0);
     ck_assert_uint_eq(answer.cookie, 7);
@@ -527,11 +527,11 @@ TEST(timers_that_a_dead_worker_has_cancelled_end_over_many_turns)
     n_drainable = 0;
     for (uint64_t n_before = 5000; !endpoint_drain(&peer.endpoint);) {
         ck_assert_uint_eq(n_drainable, 1);
-        ck_assert_uint_le(n_before - context.schedules.all.n, 1000);
-        n_before = context.schedules.all.n;
+        ck_assert_uint_le(n_before - context.schedules.shares.used[SCHEDULE_SHARE_N], 1000);
+        n_before = context.schedules.shares.used[SCHEDULE_SHARE_N];
         n_drainable = 0;
     }
-    ck_assert_uint_eq(context.schedules.all.n, 0);
+    ck_assert_uint_eq(context.schedules.shares.used[SCHEDULE_SHARE_N], 0);
 }
 
 static unsigned random_below(unsigned n)

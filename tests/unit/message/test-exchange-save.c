@@ -200,9 +200,9 @@ TEST(bounds_hold)
     save_all();
     make(&after, "maker");
     other = make(&after, "other");
-    after.n_exchanges = EXCHANGES_MAX;
+    after.exchange_shares.used[0] = EXCHANGES_MAX;
     ck_assert_int_eq(restore(EXCHANGE_RECORD.name, exchange_restore_row), -ENOSPC);
-    after.n_exchanges = 0;
+    after.exchange_shares.used[0] = 0;
     ck_assert_int_eq(restore(EXCHANGE_RECORD.name, exchange_restore_row), 0);
     other->subscriptions.n_subscriptions = EXCHANGE_PER_ACTOR_MAX;
     ck_assert_int_eq(restore(SUBSCRIPTION_ROW, subscription_restore_row), -ENOSPC);

@@ -354,6 +354,26 @@ TEST(there_are_only_so_many_exchanges)
     ck_assert_int_eq(exchange_actor_new(&more, &context, "more", EXCHANGE_SINGLE, false), 0);
 }
 
+TEST(no_group_takes_the_exchanges_of_others)
+{
+    struct actor *exchange, *modest = new_actor("modest");
+    unsigned n = 0;
+    char name[32];
+
+    for (unsigned i = 0; i < EXCHANGES_MAX / EXCHANGES_PER_ACTOR_MAX + 1; i++) {
+        (void)snprintf(name, sizeof(name), "greedy/%u", i);
+        struct actor *greedy = new_actor(name);
+        for (unsigned k = 0; k < EXCHANGES_PER_ACTOR_MAX; k++) {
+            (void)snprintf(name, sizeof(name), "x%u.%u", i, k);
+            n += exchange_actor_make(&exchange, greedy, name, EXCHANGE_SINGLE) == 0;
+        }
+    }
+    ck_assert_uint_eq(n, EXCHANGES_MAX / 2);
+    ck_assert_int_eq(exchange_actor_make(&exchange, modest, "own", EXCHANGE_SINGLE), 0);
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "new", EXCHANGE_SINGLE, true), 0);
+    actor_end(exchange, "gone");
+}
+
 /* ---- asks ---- */
 
 static struct {
@@ -622,7 +642,7 @@ TEST(timers_are_cancelled_by_id_and_by_type)
     ck_assert_uint_eq(schedule_cancel(&context, id, NULL), 0);
     ck_assert_uint_eq(schedule_cancel_type(actor, "b", 1, NULL, UINT_MAX), 2);
     ck_assert_uint_eq(schedule_cancel_type(actor, "b", 1, NULL, UINT_MAX), 0);
-    ck_assert_uint_eq(context.schedules.all.n, 2);
+    ck_assert_uint_eq(context.schedules.shares.used[SCHEDULE_SHARE_N], 2);
 }
 
 TEST(a_timer_is_cancelled_by_who_set_it_and_by_its_recipient)
@@ -651,10 +671,13 @@ TEST(what_timers_are_to_tell_is_bounded)
     struct actor *to = new_actor("to"), *setters[9];
     const struct topic topic = topic_of("tick");
     uint64_t id, n = 0;
+    char name[16];
     int r = 0;
 
-    for (unsigned i = 0; i < 9; i++)
-        setters[i] = new_actor("setter");
+    for (unsigned i = 0; i < 9; i++) {
+        (void)snprintf(name, sizeof(name), "setter%u", i);
+        setters[i] = new_actor(name);
+    }
 
     while (r == 0 && n <= SCHEDULES_MEMORY_MAX >> 20) {
         struct payload payload = PAYLOAD_NULL;
@@ -669,9 +692,9 @@ TEST(what_timers_are_to_tell_is_bounded)
         n++;
     }
     ck_assert_int_eq(r, SCHEDULE_E_TOO_MANY);
-    ck_assert_uint_gt(n, 500);
+    ck_assert_uint_gt(n, 450);
     ck_assert_uint_eq(schedule_cancel_type(to, "tick", 4, NULL, UINT_MAX), n - 1);
-    ck_assert_uint_eq(context.schedules.all.bytes, 0);
+    ck_assert_uint_eq(context.schedules.shares.used[SCHEDULE_SHARE_BYTES], 0);
 }
 
 static int schedule_for(struct actor *setter, struct actor *to, usec_t period, size_t size,
@@ -691,6 +714,16 @@ static int schedule_for(struct actor *setter, struct actor *to, usec_t period, s
     return schedule_add(&context, &options, ret);
 }
 
+/* How many timers of a group there are; those set from outside have the owner "". */
+static uint64_t count_of(const char *owner)
+{
+    struct share *share = share_get(&context.schedules.shares, owner, strlen(owner));
+    const uint64_t n = share->used[SCHEDULE_SHARE_N];
+
+    share_unref(share);
+    return n;
+}
+
 TEST(no_actor_takes_the_timers_of_others)
 {
     struct actor *greedy = new_actor("greedy"), *modest = new_actor("modest");
@@ -707,9 +740,9 @@ TEST(no_actor_takes_the_timers_of_others)
     ck_assert_uint_eq(greedy->timers.n, 0);
     ck_assert_uint_eq(greedy->timers.bytes, 0);
     ck_assert_uint_eq(modest->timers.n, 1);
-    ck_assert_uint_eq(context.schedules.outside.n, 1);
+    ck_assert_uint_eq(count_of(""), 1);
     ck_assert_uint_eq(schedule_cancel(&context, id, NULL), 1);
-    ck_assert_uint_eq(context.schedules.outside.n, 0);
+    ck_assert_uint_eq(count_of(""), 0);
     ck_assert_uint_eq(schedule_cancel_type(greedy, "tick", 4, NULL, UINT_MAX), 1);
     ck_assert_uint_eq(modest->timers.n, 0);
 }
@@ -725,11 +758,33 @@ TEST(no_actor_takes_the_memory_of_others_timers)
     ck_assert_uint_eq(n, (SCHEDULES_PER_ACTOR_MEMORY_MAX >> 20) - 1);
     ck_assert_int_eq(schedule_for(greedy, modest, 0, 1 << 20, &id), SCHEDULE_E_SHARE);
     ck_assert_int_eq(schedule_for(modest, modest, 0, 1 << 20, &id), 0);
-    actor_end(greedy, "gone"); /* what it has set goes on, and counts for all alone */
-    ck_assert_uint_eq(context.schedules.all.n, n + 1);
+    actor_end(greedy, "gone"); /* what it has set continues, and counts for its group */
+    ck_assert_uint_eq(count_of("greedy"), n);
+    ck_assert_uint_eq(context.schedules.shares.used[SCHEDULE_SHARE_N], n + 1);
     ck_assert_uint_eq(schedule_cancel_type(modest, "tick", 4, NULL, UINT_MAX), n + 1);
-    ck_assert_uint_eq(context.schedules.all.bytes, 0);
+    ck_assert_uint_eq(context.schedules.shares.used[SCHEDULE_SHARE_BYTES], 0);
     ck_assert_uint_eq(modest->timers.bytes, 0);
+}
+
+TEST(no_group_takes_the_timers_of_others)
+{
+    struct actor *modest = new_actor("modest");
+    unsigned n = 0;
+    uint64_t id;
+    char name[16];
+
+    for (unsigned i = 0; i < 6; i++) {
+        (void)snprintf(name, sizeof(name), "greedy/%u", i);
+        struct actor *greedy = new_actor(name);
+        for (unsigned k = 0; k < 10; k++)
+            n += schedule_for(greedy, modest, SCHEDULE_PERIOD_MIN, 0, &id) == 0;
+    }
+    /* Half, and the first one of each, which is not refused because of others. */
+    ck_assert_uint_eq(n, 25 + 3);
+    for (unsigned k = 0; k < 10; k++)
+        ck_assert_int_eq(schedule_for(modest, modest, SCHEDULE_PERIOD_MIN, 0, &id), 0);
+    ck_assert_uint_eq(count_of("greedy"), n);
+    ck_assert_uint_eq(count_of("modest"), 10);
 }
 
 TEST(a_date_follows_the_wall_clock)
@@ -759,7 +814,7 @@ TEST(a_type_is_cancelled_by_looking_at_its_own_timers)
     ck_assert_uint_le(longest(&actor->scheduled->by_type), 24);
     ck_assert_uint_eq(schedule_cancel_type(actor, "type.17", 7, NULL, UINT_MAX), 2);
     ck_assert_uint_eq(schedule_cancel_type(actor, "type.17", 7, NULL, UINT_MAX), 0);
-    ck_assert_uint_eq(context.schedules.all.n, 9999);
+    ck_assert_uint_eq(context.schedules.shares.used[SCHEDULE_SHARE_N], 9999);
 }
 
 TEST(C6_a_periodic_timer_does_not_catch_up_on_missed_periods)
@@ -791,14 +846,14 @@ TEST(many_timers_of_a_recipient_that_has_ended_are_freed_over_many_turns)
         schedule(actor, USEC_PER_SEC, 0, false, "a");
     schedule(other, USEC_PER_SEC, 0, false, "a");
     actor_end(actor, "gone");
-    ck_assert_uint_gt(context.schedules.all.n, 19000);
+    ck_assert_uint_gt(context.schedules.shares.used[SCHEDULE_SHARE_N], 19000);
     ck_assert_uint_eq(schedule_cancel(&context, first, NULL), 0);
-    for (; context.schedules.all.n > 1; turns++) {
-        const uint64_t n_before = context.schedules.all.n;
+    for (; context.schedules.shares.used[SCHEDULE_SHARE_N] > 1; turns++) {
+        const uint64_t n_before = context.schedules.shares.used[SCHEDULE_SHARE_N];
 
         fake_peer_turns(context.loop, 1);
-        ck_assert_uint_lt(context.schedules.all.n, n_before);
-        ck_assert_uint_le(n_before - context.schedules.all.n, 2000);
+        ck_assert_uint_lt(context.schedules.shares.used[SCHEDULE_SHARE_N], n_before);
+        ck_assert_uint_le(n_before - context.schedules.shares.used[SCHEDULE_SHARE_N], 2000);
     }
     ck_assert_uint_ge(turns, 10);
     ck_assert_uint_eq(schedule_count_for(other), 1);
@@ -815,9 +870,9 @@ TEST(timers_of_many_recipients_that_end_in_a_turn_are_freed_over_many_turns)
     }
     for (unsigned i = 0; i < 40; i++)
         actor_end(actors[i], "gone");
-    ck_assert_uint_gt(context.schedules.all.n, 8000);
+    ck_assert_uint_gt(context.schedules.shares.used[SCHEDULE_SHARE_N], 8000);
     fake_peer_turns(context.loop, 30);
-    ck_assert_uint_eq(context.schedules.all.n, 0);
+    ck_assert_uint_eq(context.schedules.shares.used[SCHEDULE_SHARE_N], 0);
 }
 
 TEST(timers_of_a_recipient_that_has_ended_do_not_go_off)
@@ -828,10 +883,10 @@ TEST(timers_of_a_recipient_that_has_ended_do_not_go_off)
     for (unsigned i = 0; i < 2000; i++)
         schedule(actor, 1000, i % 500 == 0 ? 1000 : 0, false, "a");
     actor_end(actor, "gone");
-    ck_assert_uint_gt(context.schedules.all.n, 1000);
+    ck_assert_uint_gt(context.schedules.shares.used[SCHEDULE_SHARE_N], 1000);
     run_timers(now + 5000);
-    ck_assert_uint_eq(context.schedules.all.n, 0);
-    ck_assert_uint_eq(context.schedules.all.beats, 0);
+    ck_assert_uint_eq(context.schedules.shares.used[SCHEDULE_SHARE_N], 0);
+    ck_assert_uint_eq(context.schedules.shares.used[SCHEDULE_SHARE_BEATS], 0);
 }
 
 TEST(periodic_timers_of_one_setter_fire_so_often_and_no_more)
@@ -852,14 +907,14 @@ TEST(periodic_timers_of_one_setter_fire_so_often_and_no_more)
     ck_assert_int_eq(schedule_add(&context, &options, &id), SCHEDULE_E_SHARE);
     options.sender = 0;
     options.period = 1000;
-    for (unsigned i = 0; i < 25; i++)
+    for (unsigned i = 0; i < 20; i++)
         ck_assert_int_eq(schedule_add(&context, &options, &id), 0);
-    ck_assert_int_eq(schedule_add(&context, &options, &id), SCHEDULE_E_SHARE);
-    actor_end(owner, "gone"); /* its timers go on, and count */
-    ck_assert_uint_eq(context.schedules.all.beats, 35 * UINT64_C(1000000));
+    ck_assert_int_eq(schedule_add(&context, &options, &id), SCHEDULE_E_TOO_MANY);
+    actor_end(owner, "gone"); /* its timers continue, and count */
+    ck_assert_uint_eq(context.schedules.shares.used[SCHEDULE_SHARE_BEATS], 30 * UINT64_C(1000000));
     schedule_forget(to);
     fake_peer_turns(context.loop, 1);
-    ck_assert_uint_eq(context.schedules.all.beats, 0);
+    ck_assert_uint_eq(context.schedules.shares.used[SCHEDULE_SHARE_BEATS], 0);
 }
 
 TEST(a_setter_of_few_beats_is_not_refused_because_of_the_others)
@@ -869,10 +924,13 @@ TEST(a_setter_of_few_beats_is_not_refused_because_of_the_others)
     struct schedule_options options = {.to = to, .at = 1000, .period = 1000, .topic = &topic};
     uint64_t id;
 
-    for (unsigned i = 0; i < 5; i++) {
-        options.sender = new_actor("greedy")->reference;
-        for (unsigned j = 0; j < 10; j++)
-            ck_assert_int_eq(schedule_add(&context, &options, &id), 0);
+    for (unsigned i = 0; i < 50; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "greedy%u", i);
+        options.sender = new_actor(name)->reference;
+        while (schedule_add(&context, &options, &id) == 0)
+            ;
     }
     options.sender = modest->reference;
     ck_assert_int_eq(schedule_add(&context, &options, &id), 0);
