@@ -387,6 +387,20 @@ class Senders(Case):
             self.assertEqual(self.result(s)[0], mine)
             s.bridge.end(signal.SIGKILL)
 
+    def test_a_key_that_waits_for_its_limit_does_not_hold_up_other_keys(self):
+        s = self.bridged(ini(ACTOR, Restart=QUICK, Pool={"Size": 2}, Limits={"Running": 1, "RunningPer": "key"}),
+                         "AckWaitSec=60min\nInFlight=8\n")
+        bell = Bell(s, "bell")
+        for _ in range(20):
+            s.client.store("jobs.actor.busy", f"wait {bell.path}")
+        mine = s.client.store("jobs.actor.mine", "echo mine")
+        self.assertEqual(self.result(s)[0], mine)
+        s.bridge.end(signal.SIGKILL)
+        s.bridge.start()  # takes over the jobs, with their keys
+        mine = s.client.store("jobs.actor.mine", "echo mine")
+        self.assertEqual(self.result(s)[0], mine)
+        self.assertEqual(len(s.call("List", group="actor")["jobs"]), 4)
+
 
 class Manager(Case):
     def test_N4_a_service_manager_that_does_not_read_holds_up_no_job(self):

@@ -141,6 +141,7 @@ static void on_redelivered(struct bridge *bridge, struct flight *flight, natsMsg
 static void take_on(struct bridge *bridge, uint64_t sequence, natsMsg *message, usec_t now)
 {
     struct flight *flight;
+    const char *key;
 
     if (is_full(bridge)) {
         deliver_after(bridge, message, GIVE_BACK_MAX);
@@ -148,10 +149,15 @@ static void take_on(struct bridge *bridge, uint64_t sequence, natsMsg *message, 
         return;
     }
     flight = flight_new(&bridge->flights, sequence, message, now);
+    key = flight ? message_key(message) : NULL;
+    if (key)
+        flight_set_key(&bridge->flights, flight, key);
     if (!flight)
         natsMsg_Destroy(message); /* it comes again */
     else if (bridge_takes_nothing(bridge))
         bridge_give_back(bridge, flight);
+    else if (bridge->keys_wait && bridge_exceeds_share(bridge, flight, bridge_n_open(bridge)))
+        bridge_give_back_full(bridge, flight, now);
     else
         bridge_begin(bridge, flight, now);
 }

@@ -30,6 +30,7 @@ static const struct {
     {"failed", OBSTACLE_ABSENT},     {"stopped", OBSTACLE_ABSENT},
     {"starting", OBSTACLE_COMING},   {"backoff", OBSTACLE_COMING},
     {"after", OBSTACLE_COMING},      {"busy", OBSTACLE_BUSY},
+    {"key_limits", OBSTACLE_KEYS},
 };
 
 /* `cause` may be NULL. */
@@ -39,7 +40,8 @@ static void note_obstacle(struct obstacles *obstacles, const char *cause)
         if (strcmp(causes[i].cause, cause) != 0)
             continue;
         obstacles->seen |= causes[i].obstacle;
-        if (!obstacles->cause && !(causes[i].obstacle & (OBSTACLE_COMING | OBSTACLE_BUSY)))
+        if (!obstacles->cause &&
+            !(causes[i].obstacle & (OBSTACLE_COMING | OBSTACLE_BUSY | OBSTACLE_KEYS)))
             obstacles->cause = causes[i].cause;
     }
 }
@@ -167,6 +169,35 @@ static void on_here(struct bridge *bridge, struct flight *flight, enum inquiry_a
         on_waits(bridge, flight, query);
 }
 
+/* Withdraws the newest jobs of keys that exceed their shares, if no room is left for others. Skips
+ * jobs of earlier deliveries, which would be submitted again. */
+static void withdraw_excess(struct bridge *bridge)
+{
+    struct list *here = &bridge->flights.lists[FLIGHT_HERE];
+    unsigned n = bridge_n_open(bridge);
+
+    if (n < bridge->limit)
+        return;
+    for (struct list *node = here->prev; node != here; node = node->prev) {
+        struct flight *flight = list_entry(node, struct flight, link);
+
+        if (flight->claim == FLIGHT_RECOGNISED || flight->claim == FLIGHT_SOUGHT ||
+            !bridge_exceeds_share(bridge, flight, n))
+            continue;
+        withdraw(bridge, flight);
+        flight_leave_key(&bridge->flights, flight);
+        n--;
+    }
+}
+
+static void on_obstacles(struct bridge *bridge)
+{
+    bridge->keys_wait = bridge->obstacles.seen & OBSTACLE_KEYS;
+    if (bridge->keys_wait)
+        withdraw_excess(bridge);
+    bridge_set_down(bridge, hinder_new_jobs(&bridge->obstacles), bridge->obstacles.cause);
+}
+
 static void on_group(struct bridge *bridge, enum inquiry_answer answer, struct troupe_query *query)
 {
     if (answer == INQUIRY_BEGIN)
@@ -174,7 +205,7 @@ static void on_group(struct bridge *bridge, enum inquiry_answer answer, struct t
     else if (answer == INQUIRY_RECORD)
         note_obstacle(&bridge->obstacles, troupe_query_text(query, "cause"));
     else if (answer == INQUIRY_END)
-        bridge_set_down(bridge, hinder_new_jobs(&bridge->obstacles), bridge->obstacles.cause);
+        on_obstacles(bridge);
     else if (answer == INQUIRY_UNKNOWN)
         bridge_set_down(bridge, true, "removed");
 }
@@ -204,7 +235,7 @@ static int parse_id(const char *id, const char *stream, uint64_t *ret_sequence, 
 static void adopt(struct bridge *bridge, struct troupe_query *job)
 {
     const struct config *config = bridge->config;
-    const char *id = troupe_query_text(job, "id");
+    const char *id = troupe_query_text(job, "id"), *key = troupe_query_text(job, "key");
     uint64_t sequence, tries;
     struct flight *flight;
     natsMsg *message;
@@ -223,6 +254,8 @@ static void adopt(struct bridge *bridge, struct troupe_query *job)
     flight->kind = FLIGHT_STAND_IN;
     flight->claim = FLIGHT_RESUMED;
     flight->tries = (unsigned)tries;
+    if (key)
+        flight_set_key(&bridge->flights, flight, key);
     bridge->n_adopted++;
     bridge_submit(bridge, flight, now);
 }

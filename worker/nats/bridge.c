@@ -62,7 +62,7 @@ static uint64_t room(const struct bridge *bridge)
 {
     const struct flights *flights = &bridge->flights;
     const unsigned n_done = flights_done(flights);
-    const uint64_t n = flights->n - n_done;
+    const uint64_t n = bridge_n_open(bridge);
 
     if (!bridge->consumer.there || bridge_takes_nothing(bridge) || n >= bridge->limit ||
         n_done >= bridge->config->in_flight || flights->bytes >= BRIDGE_BYTES_MAX / 2)

@@ -51,6 +51,7 @@ enum obstacle {
     OBSTACLE_DOWN = 1 << 3,     /* no job begins until an administrator acts */
     OBSTACLE_ABSENT = 1 << 4,   /* no worker is up */
     OBSTACLE_COMING = 1 << 5,   /* a worker will be up without help */
+    OBSTACLE_KEYS = 1 << 6,     /* jobs wait for limits of their keys */
 };
 
 struct obstacles {
@@ -85,6 +86,7 @@ struct bridge {
     usec_t full_at;       /* when the last message without room for its key comes again */
     usec_t paused_until;  /* requests no messages until then; 0 = does */
     usec_t held_at;       /* when held messages are tried again */
+    bool keys_wait;       /* jobs wait for limits of their keys, so each key has a share */
     unsigned n_adopted;   /* jobs of an earlier run */
     unsigned n_refused;   /* in a row, by the supervisor */
     struct rate refusals; /* of messages that can never be jobs, in the log */
@@ -150,6 +152,20 @@ void bridge_put_off(struct bridge *bridge, struct flight *flight, usec_t pause);
 
 /* ---- both sides ---- */
 
+/* Returns how many messages are in flight, except those that are only to be acknowledged. */
+static inline unsigned bridge_n_open(const struct bridge *bridge)
+{
+    return bridge->flights.n - flights_done(&bridge->flights);
+}
+/* Whether the key of the flight has more messages in flight than remain free for all others, if so
+ * many are. */
+static inline bool bridge_exceeds_share(const struct bridge *bridge, const struct flight *flight,
+                                        unsigned n_open)
+{
+    const unsigned own = flight->key ? flight->key->n : 0;
+
+    return own > 1 && own + n_open > bridge->limit + 1;
+}
 /* Whether this machine takes no messages now, and gives back those that come. */
 static inline bool bridge_takes_nothing(const struct bridge *bridge)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/nats/flight.h"
 
+#include "shared/base/hash.h"
 #include "worker/nats/message.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* What libnats adds to a header that it has read: a hash entry with a copy of the name, and a list
  * of values. */
@@ -51,7 +53,34 @@ void flights_deinit(struct flights *flights)
     while ((node = list_first(&flights->beats)))
         flight_free(flights, list_entry(node, struct flight, beat));
     index_deinit(&flights->index);
+    index_deinit(&flights->keys);
     message_bin_empty(&flights->bin);
+}
+
+void flight_leave_key(struct flights *flights, struct flight *flight)
+{
+    struct flight_key *key = flight->key;
+
+    flight->key = NULL;
+    if (!key || --key->n > 0)
+        return;
+    index_remove(&flights->keys, &key->entry);
+    free(key);
+}
+
+void flight_set_key(struct flights *flights, struct flight *flight, const char *key)
+{
+    const uint64_t hash = hash_bytes(key, strlen(key));
+    struct index_entry *entry = index_find(&flights->keys, hash);
+    struct flight_key *found =
+        entry ? list_entry(entry, struct flight_key, entry) : calloc(1, sizeof(*found));
+
+    if (found && !entry)
+        index_add(&flights->keys, &found->entry, hash);
+    if (found)
+        found->n++;
+    flight_leave_key(flights, flight);
+    flight->key = found;
 }
 
 /* From now on, the flight has this message. */
@@ -98,6 +127,7 @@ void flight_free(struct flights *flights, struct flight *flight)
     flights->counts[flight->state]--;
     flights->n--;
     flights->bytes -= flight->bytes;
+    flight_leave_key(flights, flight);
     troupe_result_release(&flight->result);
     message_bin_put(&flights->bin, flight->message);
     free(flight->problem);
@@ -118,6 +148,8 @@ void flight_set_state(struct flights *flights, struct flight *flight, enum fligh
     flights->counts[flight->state]--;
     flights->counts[state]++;
     flight->state = state;
+    if (state >= FLIGHT_DONE)
+        flight_leave_key(flights, flight);
     list_unlink(&flight->link);
     list_push_back(&flights->lists[state], &flight->link);
 }

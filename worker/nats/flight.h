@@ -76,6 +76,12 @@ struct question {
     enum question_type type; /* unless it is about a flight */
 };
 
+/* A key that has flights. */
+struct flight_key {
+    struct index_entry entry; /* by a hash of the key */
+    unsigned n;               /* its flights, except those that are only to be acknowledged */
+};
+
 struct flight {
     struct index_entry entry;
     struct list link; /* in the list of its state */
@@ -99,7 +105,8 @@ struct flight {
     uint64_t other;     /* the sequence of another message that is stored in its place; 0 = none */
     bool left;          /* a stopping supervisor refused it; it may be on disk */
     natsMsg *message;
-    size_t bytes; /* of it, in memory */
+    struct flight_key *key; /* for which it counts; NULL = none */
+    size_t bytes;           /* of the message, in memory */
     struct troupe_result result;
     char *problem; /* why it cannot be a job */
     char *job;     /* the dead job as JSON */
@@ -112,6 +119,7 @@ struct flight {
 
 struct flights {
     struct index index;
+    struct index keys; /* struct flight_key.entry */
     struct list beats;
     /* By state, those of each in the order in which they have got there, which is that of `sent_at`
      * or `turn`. */
@@ -137,6 +145,11 @@ static inline uint64_t flight_sequence(const struct flight *flight)
 {
     return flight->entry.key;
 }
+
+/* Counts the flight for this key. Without memory it is not counted. */
+void flight_set_key(struct flights *flights, struct flight *flight, const char *key);
+/* Does not count it any more. */
+void flight_leave_key(struct flights *flights, struct flight *flight);
 
 /* Returns whether it ends with a dead letter. */
 static inline bool flight_is_dead(const struct flight *flight)

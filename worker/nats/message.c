@@ -181,12 +181,19 @@ static bool is_any(const char *key)
     return strcmp(dot ? dot + 1 : key, MESSAGE_KEY_ANY) == 0;
 }
 
+const char *message_key(natsMsg *message)
+{
+    const char *chosen = header(message, MESSAGE_HEADER_KEY);
+
+    return chosen ? chosen : key_of_subject(natsMsg_GetSubject(message));
+}
+
 /* A sender with permission for some subjects must not reach other keys by a header. */
 static const char *set_key(natsMsg *message, struct troupe_job_options *options)
 {
     const char *own = key_of_subject(natsMsg_GetSubject(message));
     const char *chosen = header(message, MESSAGE_HEADER_KEY);
-    const char *key = chosen ? chosen : own;
+    const char *key = message_key(message);
 
     if (chosen && own && !is_any(own) && strcmp(chosen, own) != 0)
         return MESSAGE_HEADER_KEY ": the subject has another key; allowed: a subject that ends in "

@@ -40,6 +40,9 @@ usec_t message_due(natsMsg *message, usec_t delay, usec_t received_at);
  * call that reads them. */
 size_t message_headers_size(natsMsg *message, unsigned *ret_n);
 
+/* Returns the key of its job, borrowed from the message; NULL = none. */
+const char *message_key(natsMsg *message);
+
 /* Fills in the options that the sender has set. Texts are borrowed from the message, and `id` stays
  * unset. Returns NULL, or why it can never be a job: what is wrong and what is allowed. */
 const char *message_options(natsMsg *message, struct troupe_job_options *ret);
