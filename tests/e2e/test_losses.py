@@ -94,6 +94,11 @@ class Shortages(TestCase):
         [letter] = s.call("io.troupe.Actors.ListDeadLetters")["letters"]
         self.assertEqual((letter["reason"], letter["recipient"]), ("no_memory", "post"))
 
+    def test_an_asker_learns_later_what_could_not_be_told_for_want_of_memory(self):
+        s = self.faulty("envelope:1,envelope:1")  # asked, refused
+        s.call("io.troupe.Actors.CreateExchange", name="post", kind="typed_multi")
+        self.assertEqual(s.do("actor", "ask post x 0")["result"], text("error ETIMEDOUT no reply in time"))
+
     def test_a_result_that_is_lost_for_want_of_memory_says_so(self):
         s = self.faulty("payload:1", ACTOR, Jobs={"MaxRetries": 0})
         job = s.do("actor", "environment LONG")

@@ -15,6 +15,10 @@
 
 #define ask_of(pointer, member) list_entry(pointer, struct ask, member)
 
+/* Without memory to tell the asker of a failure, the ask stays open, and times out after so long.
+ */
+#define FAIL_AGAIN USEC_PER_SEC
+
 void ask_table_init(struct ask_table *table)
 {
     *table = (struct ask_table){0};
@@ -229,17 +233,16 @@ void ask_fail(struct ask *ask, int error, const char *reason)
     uint8_t body[PROTOCOL_BODY_MAX];
     struct actor *asker = ask->asker;
     void *userdata = ask->userdata;
-    int size;
+    const int size = protocol_put_refused(body, sizeof(body), &refused);
 
-    ask_end(ask);
-    if (!asker) {
-        if (done)
-            done(userdata, NULL, error, reason);
+    if (asker && actor_answer_record(asker, PROTOCOL_ASK_FAILED, body, size) < 0) {
+        timer_arm(loop_timers(ask->context->loop), &ask->timer,
+                  usec_add(loop_now(ask->context->loop), FAIL_AGAIN));
         return;
     }
-    size = protocol_put_refused(body, sizeof(body), &refused);
-    /* Without memory, the library times out by itself. */
-    (void)actor_answer_record(asker, PROTOCOL_ASK_FAILED, body, size);
+    ask_end(ask);
+    if (!asker && done)
+        done(userdata, NULL, error, reason);
 }
 
 void ask_envelope_died(struct message_context *context, uint64_t handle, int error,

@@ -87,7 +87,7 @@ bool ask_share(struct ask *ask, uint32_t n);
 /* Whether the ask waits for a reply of this type. */
 bool ask_wants(const struct ask *ask, const struct topic *topic);
 
-/* Ends an ask with a reply, which it takes over, or with a failure. */
+/* Ends an ask with a reply, which it takes over, or with a failure: without memory, later. */
 void ask_answer(struct ask *ask, struct envelope *reply);
 void ask_fail(struct ask *ask, int error, const char *reason);
 

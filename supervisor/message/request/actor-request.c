@@ -211,6 +211,8 @@ static int fail_ask(struct actor *from, uint64_t cookie, int error, const char *
 
     if (ask_new(&ask, from->context, &options) == 0)
         ask_fail(ask, error, reason);
+    else
+        endpoint_break(from->inbox.endpoint, "cannot be answered: out of memory");
     return 0;
 }
 
