@@ -166,8 +166,8 @@ static void run_all(void)
 
     (void)sched_getaffinity(0, sizeof(cpus), &cpus);
     do
-        for (size_t i = 0; i < CPU_SETSIZE && !is_over(); i++)
-            if (CPU_ISSET(i, &cpus) && running[i].pid == 0) {
+        for (size_t i = 0; i < CPU_SETSIZE; i++)
+            if (CPU_ISSET(i, &cpus) && running[i].pid == 0 && !is_over()) {
                 running[i].seed = options.first++;
                 running[i].pid = start(running[i].seed, i, false);
                 n_seeds++;

@@ -232,9 +232,10 @@ static void check_end_by(const struct model_job *job)
 {
     const usec_t now = machine_ready_time();
     const bool is_calm = now > usec_add(model_calm_since, LATE);
+    const usec_t more = model_allowed & MODEL_CLOCK ? model_n_cuts * job->deadline : 0;
 
     expect((uint32_t)(job - jobs),
-           now <= job->end_by || (model_allowed & MODEL_DISK_FAULTS && !is_calm),
+           now <= usec_add(job->end_by, more) || (model_allowed & MODEL_DISK_FAULTS && !is_calm),
            "should have ended before");
 }
 
@@ -264,7 +265,8 @@ void model_refused(uint32_t index, int error)
     expect(index, job->runs == 0 || job->n_unsure > 0, "refused (%d), but it has run", error);
     expect(index, (error != -ENOTUNIQ && error != -EEXIST) || had_conflict(index),
            "refused, but no job has its unique key");
-    expect(index, error != -EBADMSG, "refused: the group's file has a mistake");
+    expect(index, error != -EBADMSG || model_groups[job->durable].is_away,
+           "refused: the group's file has a mistake");
 }
 
 void model_is_cancelled(uint32_t index)
@@ -280,11 +282,10 @@ void model_unknown(uint32_t index)
 
 static bool may_be_cancelled(const struct model_job *job)
 {
-    const usec_t deadline = job->deadline;
-
     return job->may_be_cancelled || job->unique == TROUPE_CONFLICT_REPLACE ||
-           (deadline > 0 &&
-            (model_has_come(job->submitted_at + deadline) || model_allowed & MODEL_CLOCK));
+           model_allowed & MODEL_REMOVES ||
+           (job->deadline > 0 &&
+            (model_has_come(job->submitted_at + job->deadline) || model_allowed & MODEL_CLOCK));
 }
 
 void model_ended(uint32_t index, const struct troupe_result *result, bool right_result)

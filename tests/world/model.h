@@ -36,6 +36,7 @@ struct model_group {
     bool until_start; /* UniqueUntil= */
     bool shares;      /* the named limit */
     bool shrinks;     /* a worker that is killed may have been about to stop */
+    bool is_away;     /* its file may be; its jobs on disk are then unknown */
 };
 extern struct model_group model_groups[2];
 /* How many units of jobs of these run at the same time. */
@@ -95,8 +96,10 @@ enum {
     MODEL_STOPS = 1,       /* an attempt that a stop has ended does not count */
     MODEL_DISK_FAULTS = 4, /* ends of durable jobs may wait, or not be told */
     MODEL_SLOTS_END = 2,   /* jobs of slots may end before their program has begun */
-    MODEL_CLOCK = 8,       /* a keeper starts with another wall clock: spans may be shorter */
-    MODEL_NO_SLOTS = 16,   /* the clock is beyond the last slot when the schedule is first read */
+    /* A keeper starts with another wall clock: spans may be shorter, or begin anew. */
+    MODEL_CLOCK = 8,
+    MODEL_NO_SLOTS = 16, /* the clock is beyond the last slot when the schedule is first read */
+    MODEL_REMOVES = 32,  /* jobs are cancelled with their group */
 };
 extern unsigned model_allowed;
 /* All but clients ended at once: which attempts had begun may not be known, and their numbers are

@@ -33,6 +33,7 @@ static struct {
 #define TICK   "{\"name\":\"tick\"}"
 
 static const char *const GROUPS[] = {"plain", "durable"};
+static const char *const FILES[] = {"plain.group", "durable.group"};
 
 /* Takes the parameters like printf(). Returns whether there was an answer that is no error. */
 __attribute__((format(printf, 2, 3))) static bool call(const char *method, const char *format, ...)
@@ -158,11 +159,22 @@ static void cancel(void)
         model_is_cancelled(index);
 }
 
+static void remove_or_add(size_t group)
+{
+    model_groups[group].is_away = true; /* or may be */
+    if (sim_one_in(2))                  /* what is stopped does not drain */
+        (void)call("Supervisor.Stop", TARGET, GROUPS[group]);
+    if (rename(FILES[group], GROUPS[group]) < 0)
+        (void)rename(GROUPS[group], FILES[group]);
+    (void)call("Supervisor.Reload", "{}");
+}
+
 static void call_something(enum sim_fault kind)
 {
     static const char *const states[] = {"Supervisor.Pause", "Supervisor.Resume", "Supervisor.Stop",
                                          "Supervisor.Start", "Supervisor.Restart"};
-    const char *group = GROUPS[sim_below(ELEMENTS(GROUPS))];
+    const size_t index = sim_below(ELEMENTS(GROUPS));
+    const char *group = GROUPS[index];
     const uint64_t state = sim_below(ELEMENTS(states)), size = 1 + sim_below(4);
 
     if (!sim_one_in(sim_chances[kind]))
@@ -171,6 +183,8 @@ static void call_something(enum sim_fault kind)
         (void)call("Supervisor.Upgrade", "{}");
     else if (kind == SIM_RELOAD)
         (void)call("Supervisor.Reload", "{}");
+    else if (kind == SIM_REMOVE)
+        remove_or_add(index);
     else if (kind == SIM_CANCEL)
         cancel();
     else if (kind == SIM_RESIZE)
@@ -181,10 +195,23 @@ static void call_something(enum sim_fault kind)
         (void)call(size % 2 ? "Schedules.Pause" : "Schedules.Resume", TICK);
 }
 
-static void insist(const char *method, const char *key, const char *name)
+static void insist(const char *method, const char *parameters)
 {
-    for (unsigned i = 0; !call(method, "{\"%s\":\"%s\"}", key, name) && i < 100; i++)
+    for (unsigned i = 0; !call(method, "%s", parameters) && i < 100; i++)
         sim_rest(USEC_PER_SEC);
+}
+
+/* Undoes what keeps jobs from ending. */
+static void restore(size_t group)
+{
+    char target[32];
+
+    if (rename(GROUPS[group], FILES[group]) == 0)
+        insist("Supervisor.Reload", "{}");
+    model_groups[group].is_away = false;
+    (void)snprintf(target, sizeof(target), TARGET, GROUPS[group]);
+    insist("Supervisor.Start", target);
+    insist("Supervisor.Resume", target);
 }
 
 static bool is_idle(const char *name)
@@ -225,12 +252,10 @@ static void *run(void *unused)
 {
     (void)unused;
     act();
-    for (size_t i = 0; i < ELEMENTS(GROUPS); i++) {
-        insist("Supervisor.Start", "target", GROUPS[i]);
-        insist("Supervisor.Resume", "target", GROUPS[i]);
-    }
+    for (size_t i = 0; i < ELEMENTS(GROUPS); i++)
+        restore(i);
     if (op.period > 0)
-        insist("Schedules.Resume", "name", "tick");
+        insist("Schedules.Resume", TICK);
     while (!operator_is_done())
         rest(USEC_PER_SEC);
     if (op.period > 0)

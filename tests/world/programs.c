@@ -314,7 +314,8 @@ static void take_end(struct client *client, const struct troupe_result *result)
     char id[32];
 
     if (job->durable && (result->error == -ECONNRESET ||
-                         (job->n_unsure > 0 && result->error < 0 && result->error != -ESRCH))) {
+                         (job->n_unsure > 0 && result->error < 0 &&
+                          (result->error != -ESRCH || model_groups[true].is_away)))) {
         if (job->n_unsure > 0)
             sim_rest(100 * USEC_PER_MSEC); /* the store does not work yet */
         if (++job->n_unsure < ASKED_MAX)
@@ -325,6 +326,8 @@ static void take_end(struct client *client, const struct troupe_result *result)
     }
     sim_trace("job %u: error %d, end %d after %u", index, result->error, (int)result->end,
               result->attempts);
+    if (result->error == -ENOENT) /* another group has its name by now */
+        (void)troupe_client_group(client->client, client->group, &client->reference);
     if (result->error == -ECONNRESET)
         model_unknown(index);
     else if (result->error != 0)

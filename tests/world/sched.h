@@ -107,7 +107,8 @@ int sim_nothing(void);
  * jobs: REJECT to ENDLESS are what they do instead of succeeding. From PREEMPT on, they are faults:
  * these happen at fault points, from CUT_POWER on at random times, a second apart on average,
  * from ABANDON on with calls. Those from UPGRADE on are the operator's. STOP_WORKER is SIGSTOP, and
- * SIGCONT; DISK_ERROR is EIO; FAIL_CALL is a supervisor that lacks memory or descriptors.
+ * SIGCONT; DISK_ERROR is EIO; FAIL_CALL is a supervisor that lacks memory or descriptors; REMOVE
+ * moves the file of a group away, or back.
  */
 #define SIM_FAULTS(X)                                                                              \
     X(LARGE, "large", 0, 4)                                                                        \
@@ -122,10 +123,10 @@ int sim_nothing(void);
     X(STUCK, "stuck", 3, 7)                                                                        \
     X(ENDLESS, "endless", 1, 4)                                                                    \
     X(PREEMPT, "preempt", 1, 6)                                                                    \
-    X(STOP_WORKER, "stop-worker", 5, 12)                                                           \
-    X(KILL_WORKER, "kill-worker", 5, 14)                                                           \
-    X(KILL_SUPERVISOR, "kill-supervisor", 6, 16)                                                   \
-    X(KILL_KEEPER, "kill-keeper", 3, 12)                                                           \
+    X(STOP_WORKER, "stop-worker", 4, 11)                                                           \
+    X(KILL_WORKER, "kill-worker", 4, 11)                                                           \
+    X(KILL_SUPERVISOR, "kill-supervisor", 6, 13)                                                   \
+    X(KILL_KEEPER, "kill-keeper", 2, 9)                                                            \
     X(DISK_ERROR, "disk-error", 3, 10)                                                             \
     X(FAIL_CALL, "fail-call", 3, 10)                                                               \
     X(CUT_POWER, "cut-power", 1, 5)                                                                \
@@ -134,6 +135,7 @@ int sim_nothing(void);
     X(ABANDON, "abandon", 0, 4)                                                                    \
     X(UPGRADE, "upgrade", 0, 3)                                                                    \
     X(RELOAD, "reload", 0, 3)                                                                      \
+    X(REMOVE, "remove", 0, 2)                                                                      \
     X(CANCEL, "cancel", 0, 3)                                                                      \
     X(RESIZE, "resize", 0, 3)                                                                      \
     X(CHANGE_STATE, "change-state", 0, 3)
