@@ -7,6 +7,11 @@
 /* How long due timers wait for sources that still have something to read. */
 #define CATCH_UP_USEC USEC_PER_MSEC
 
+/* How long hot sources are polled in one turn, and how many of those that have work between two
+ * looks at the clock. The others come first in the next turn. */
+#define HOT_USEC (4 * USEC_PER_MSEC)
+#define HOT_LOOK 4
+
 /* Timers that fire in one turn; the others wait for the next turn, after its events. */
 #define TIMERS_PER_TURN 256
 
@@ -53,10 +58,11 @@ void loop_told(struct loop *loop, struct loop_hot *hot)
     loop->told = hot;
 }
 
-/* Polls all sources. Returns whether there was any work. */
+/* Polls the sources. Returns whether there was any work. */
 static bool run_hot(struct loop *loop)
 {
-    bool worked = false;
+    const usec_t until = usec_add(loop->now, HOT_USEC);
+    unsigned n = 0;
     loop_take_all(&loop->hot_pass, &loop->hot);
     while (!list_empty(&loop->hot_pass)) {
         struct loop_hot *hot = list_entry(list_first(&loop->hot_pass), struct loop_hot, link);
@@ -64,13 +70,17 @@ static bool run_hot(struct loop *loop)
         list_push_back(&loop->hot, &hot->link);
         loop->current_hot = hot;
         bool found = hot->poll(hot);
-        worked |= found;
+        n += found;
         /* NULL if poll() has unheated the source, which may be freed. */
         if (found && loop->current_hot)
             hot->worked = loop->n_busy_turns;
+        if (found && n % HOT_LOOK == 0 && clock_now() >= until)
+            break;
     }
     loop->current_hot = NULL;
-    return worked;
+    list_append(&loop->hot_pass, &loop->hot);
+    loop_take_all(&loop->hot, &loop->hot_pass);
+    return n > 0;
 }
 
 /* Cools the quiet sources, or all. */

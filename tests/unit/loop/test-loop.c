@@ -507,6 +507,7 @@ TEST(a_word_that_has_fired_can_still_be_unwatched_by_a_descriptor_of_its_turn)
 struct source {
     struct loop_hot hot;
     unsigned work, n_polls, n_cools;
+    usec_t took; /* each poll takes this long */
     bool refuse_to_cool, leave, stop_when_cool;
 };
 
@@ -523,6 +524,8 @@ static bool source_poll(struct loop_hot *hot)
     if (source->work == 0)
         return false;
     source->work--;
+    for (const usec_t until = clock_now() + source->took; clock_now() < until;)
+        continue;
     return true;
 }
 
@@ -574,6 +577,36 @@ TEST(a_quiet_source_is_cooled_while_another_is_busy)
     ck_assert_uint_eq(quiet.n_cools, 1);
     ck_assert_uint_eq(busy.n_cools, 0);
     loop_unheat(loop, &busy.hot);
+}
+
+static void on_turn_end(struct loop_deferred *deferred)
+{
+    loop_stop(loop);
+}
+
+TEST(a_turn_does_not_grow_with_the_number_of_busy_sources)
+{
+    struct source busy[40] = {0};
+    struct loop_deferred end;
+    unsigned n_polls = 0;
+    loop_deferred_init(&end, on_turn_end);
+    for (size_t i = 0; i < ELEMENTS(busy); i++) {
+        busy[i].work = 1000000000;
+        busy[i].took = 1500;
+        loop_hot_init(&busy[i].hot, source_poll, source_cool);
+        loop_heat(loop, &busy[i].hot);
+    }
+    for (unsigned turn = 0; turn < 10; turn++) {
+        loop_defer(loop, &end);
+        run();
+    }
+    for (size_t i = 0; i < ELEMENTS(busy); i++) {
+        ck_assert_uint_le(busy[i].n_polls, busy[0].n_polls);
+        ck_assert_uint_ge(busy[i].n_polls + 1, busy[0].n_polls);
+        n_polls += busy[i].n_polls;
+        loop_unheat(loop, &busy[i].hot);
+    }
+    ck_assert_uint_eq(n_polls, 40);
 }
 
 TEST(a_source_may_leave_and_vanish_in_its_own_poll)
