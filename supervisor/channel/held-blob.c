@@ -15,22 +15,47 @@ void blob_quota_init(struct blob_quota *quota)
     *quota = (struct blob_quota){.max = UINT64_MAX, .fd_max = INT_MAX};
 }
 
+static struct blob_share *find(const struct blob_quota *quota, uint64_t owner)
+{
+    struct index_entry *entry = index_find(&quota->shares, owner);
+
+    return entry ? list_entry(entry, struct blob_share, by_owner) : NULL;
+}
+
+struct blob_share *blob_share_of(struct blob_quota *quota, uint64_t owner)
+{
+    struct blob_share *share = find(quota, owner);
+
+    if (share) {
+        share->references++;
+        return share;
+    }
+    share = calloc(1, sizeof(*share));
+    if (!share)
+        return NULL;
+    *share = (struct blob_share){.quota = quota, .references = 1, .owner = owner};
+    list_init(&share->kept);
+    index_add(&quota->shares, &share->by_owner, owner);
+    return share;
+}
+
 struct blob_share *blob_share_new(struct blob_quota *quota)
 {
     static uint64_t last_owner;
-    struct blob_share *share = calloc(1, sizeof(*share));
 
-    if (!share)
-        return NULL;
-    *share = (struct blob_share){.quota = quota, .references = 1, .owner = ++last_owner};
-    list_init(&share->kept);
-    return share;
+    return blob_share_of(quota, ++last_owner);
 }
 
 struct blob_share *blob_share_unref(struct blob_share *share)
 {
-    if (share && --share->references == 0)
-        free(share);
+    struct index *shares = share ? &share->quota->shares : NULL;
+
+    if (!share || --share->references > 0)
+        return NULL;
+    index_remove(shares, &share->by_owner);
+    if (shares->n_entries == 0)
+        index_clear(shares);
+    free(share);
     return NULL;
 }
 

@@ -3,8 +3,9 @@
 
 /* Payloads that are kept as descriptors. Starting workers and connecting clients also need
  * descriptors, so all blobs together have a bound, and each sender (a group or a user) has a share
- * of it. */
+ * of it. A user that connects again has the share in which its earlier blobs are still counted. */
 
+#include "shared/base/index.h"
 #include "shared/base/list.h"
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ struct blob_quota {
     int fd_max;
     /* Drops the oldest in the share's `kept`, which is not empty. */
     void (*spare)(struct blob_share *share);
+    struct index shares; /* struct blob_share.by_owner */
 };
 
 void blob_quota_init(struct blob_quota *quota); /* no bound */
@@ -27,10 +29,13 @@ struct blob_share {
     struct list kept; /* blobs that can be dropped, oldest first; linked by their owner */
     unsigned references;
     uint64_t owner; /* of what the senders' sockets hold, for the taker: never that of another */
+    struct index_entry by_owner;
 };
 
-/* With one reference; the blobs keep it until they are gone. NULL when out of memory. */
+/* Return a reference to the share of a new owner, or of this one, for example a user; the blobs
+ * keep a share until they are gone. NULL when out of memory. */
 struct blob_share *blob_share_new(struct blob_quota *quota);
+struct blob_share *blob_share_of(struct blob_quota *quota, uint64_t owner);
 struct blob_share *blob_share_unref(struct blob_share *share); /* NULL allowed; returns NULL */
 
 /* A descriptor with references: a message for many recipients needs only one. */

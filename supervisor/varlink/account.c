@@ -40,12 +40,11 @@ struct account *account_get(struct accounts *accounts, uid_t uid, bool may_chang
         account = calloc(1, sizeof(*account));
         if (!account)
             return NULL;
-        account->blobs = blob_share_new(accounts->blobs);
+        account->blobs = blob_share_of(accounts->blobs, taker_owner_of_user(uid));
         if (!account->blobs) {
             free(account);
             return NULL;
         }
-        account->blobs->owner = taker_owner_of_user(uid);
         account->accounts = accounts;
         account->uid = uid;
         account->may_change = may_change;

@@ -64,6 +64,23 @@ TEST(a_share_in_the_place_of_another_has_an_owner_of_its_own)
     ck_assert_uint_ne(share->owner, owner);
 }
 
+TEST(a_user_that_comes_again_has_the_share_with_its_earlier_payloads)
+{
+    struct held_blob *blobs[100];
+    unsigned n = 0;
+
+    quota.max = 60;
+    for (int i = 0; i < 5; i++) {
+        struct blob_share *user = blob_share_of(&quota, 4711);
+
+        n += fill(blobs + n, user);
+        (void)blob_share_unref(user);
+    }
+    ck_assert_uint_eq(n, 30);
+    while (n > 0)
+        (void)held_blob_unref(blobs[--n]);
+}
+
 TEST(a_high_number_shows_that_few_descriptors_are_left)
 {
     struct held_blob *blob;

@@ -236,12 +236,14 @@ TEST(values_that_are_not_allowed_are_refused_with_those_that_are)
 
 /* ---- answers ---- */
 
+static struct blob_quota blobs;
 static struct accounts accounts;
 
 /* The taker counts what hangs by owner. */
 TEST(a_user_who_connects_again_is_the_same_owner)
 {
-    accounts_init(&accounts, NULL);
+    blob_quota_init(&blobs);
+    accounts_init(&accounts, &blobs);
     struct account *account = account_get(&accounts, 1000, false);
     struct account *other = account_get(&accounts, 1001, false);
     uint64_t owner = account->blobs->owner;
@@ -256,7 +258,8 @@ static struct reply reply;
 
 static void setup(void)
 {
-    accounts_init(&accounts, NULL);
+    blob_quota_init(&blobs);
+    accounts_init(&accounts, &blobs);
     reply_init(&reply, account_get(&accounts, 0, true), 1 << 20);
     ck_assert_ptr_nonnull(reply.account);
 }
