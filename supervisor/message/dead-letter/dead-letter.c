@@ -3,6 +3,7 @@
 
 #include "shared/base/hash.h"
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -336,13 +337,19 @@ static void set_payload(const struct dead_letters *letters, struct dead_letter *
     payload_move(&letter->payload, payload);
 }
 
-/* The share of the sender's group, or if there is none, of the recipient's group. */
+/* The share of a job's submitter; else of the sender's group, or if there is none, of the
+ * recipient's. Jobs of root, among them those of schedules, belong to their group. */
 static struct share *share_for(struct dead_letters *letters, const struct dead_letter *letter)
 {
     const char *owner = letter->sender;
+    char user[32];
 
-    if (!owner || *owner == '(')
+    if (letter->reason == DEAD_JOB && letter->submitter_uid != 0) {
+        (void)snprintf(user, sizeof(user), "(user %u)", (unsigned)letter->submitter_uid);
+        owner = user;
+    } else if (!owner || *owner == '(') {
         owner = letter->recipient ? letter->recipient : "";
+    }
     return share_get(&letters->shares, owner, share_owner_size(owner));
 }
 

@@ -5,8 +5,9 @@
  * Messages and jobs that were not handled, kept for administrators: dead letters (undeliverable or
  * unhandled messages, jobs whose retries are exhausted) and the error queue (messages whose handler
  * failed). Each is a ring with a bound on its number; one bound on memory covers both. Each message
- * belongs to the group of its sender, else of its recipient. If a bound is reached, a group with at
- * least an equal share loses its oldest message. Both rings share one sequence of ids.
+ * belongs to the group of its sender, else of its recipient, and each job to its submitter. If a
+ * bound is reached, an owner with at least an equal share loses its oldest one. Both rings share
+ * one sequence of ids.
  */
 
 #include "shared/base/clock.h"

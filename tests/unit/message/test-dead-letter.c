@@ -246,6 +246,26 @@ TEST(a_flood_of_one_group_displaces_only_its_own_letters)
     ck_assert_str_eq(ids(&(struct dead_letter_filter){.queue = -1, .reason = DEAD_JOB}), "2");
 }
 
+static uint64_t add_job_of(uid_t uid)
+{
+    return dead_letter_add(&letters,
+                           &(struct dead_letter){.reason = DEAD_JOB,
+                                                 .recipient = "stock/0",
+                                                 .topic = {.type = ""},
+                                                 .submitter_uid = uid},
+                           NULL);
+}
+
+TEST(a_flood_of_dead_jobs_of_one_user_displaces_only_its_own)
+{
+    add_job_of(1000);
+    add_job_of(0);
+    add_from(NULL, "stock/0", DEAD_GONE);
+    for (unsigned i = 0; i < 100; i++)
+        add_job_of(1001);
+    ck_assert_str_eq(ids(ANY), "1 2 3 97 98 99 100 101 102 103");
+}
+
 TEST(a_flood_of_large_letters_displaces_only_the_floods_own)
 {
     struct payload payload = PAYLOAD_NULL;
