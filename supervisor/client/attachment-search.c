@@ -83,7 +83,7 @@ int attachment_search(struct attachment *attachment, const struct protocol_by_id
     list_push_back(&attachment->searches, &search->link);
     attachment->n_searches++;
     if (!job)
-        r = job_lookup_begin(&search->lookup, context, &wanted->id);
+        r = job_lookup_begin(&search->lookup, context, &wanted->id, attachment->uid);
     if (job || r != 0)
         on_found(&search->lookup, job, r == CELL_E_MISSING ? 0 : r);
     return 0;

@@ -3,6 +3,8 @@
 
 /* What group/ needs of the supervisor; parts.c fills it in. */
 
+#include <sys/types.h>
+
 struct alarms;
 struct backoff_random;
 struct cell;
@@ -40,6 +42,6 @@ struct group_context {
     struct cell *(*find_after_oom)(const struct registry *registry, const struct job *job);
     /* job_lookup_begin() and job_lookup_end(). */
     int (*begin_lookup)(struct job_lookup *lookup, const struct group_context *context,
-                        const struct protocol_id *id);
+                        const struct protocol_id *id, uid_t asker);
     void (*end_lookup)(struct job_lookup *lookup);
 };

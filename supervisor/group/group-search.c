@@ -76,7 +76,7 @@ int group_search(const struct group *group, const struct cell_request *request,
         return CELL_E_WAIT;
     if (search->missed && is_same(&search->id, id))
         return search->error;
-    r = group->context->begin_lookup(&search->lookup, group->context, id);
+    r = group->context->begin_lookup(&search->lookup, group->context, id, request->submitter_uid);
     search->id = *id;
     search->looks = r == 0;
     if (r == CELL_E_MISSING)

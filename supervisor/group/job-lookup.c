@@ -72,7 +72,7 @@ static void on_loaded(struct store_task *task, int result)
 }
 
 int job_lookup_begin(struct job_lookup *lookup, const struct group_context *context,
-                     const struct protocol_id *id)
+                     const struct protocol_id *id, uid_t asker)
 {
     struct store *store = context->durable->store;
     struct job_load *load;
@@ -89,6 +89,7 @@ int job_lookup_begin(struct job_lookup *lookup, const struct group_context *cont
     load->kind = LOAD_ID;
     load->id = *id;
     load->task.query = true;
+    load->task.asker = asker;
     load->task.impatient = true;
     load->task.done = on_loaded;
     lookup->load = load;

@@ -4,6 +4,7 @@
 /* Finds a durable job that waits on disk only, by its id, and brings it into memory. */
 
 #include "shared/protocol/job-id.h"
+#include <sys/types.h>
 
 struct group_context;
 struct job;
@@ -23,10 +24,11 @@ struct job_lookup {
     void (*found)(struct job_lookup *lookup, struct job *job, int error);
 };
 
-/* Looks for a job that is not in memory. Returns 0, CELL_E_MISSING (no group is durable),
- * CELL_E_STORE_FAILED or -ENOMEM; found() follows after 0 only. */
+/* Looks for a job that is not in memory, for a user; 0 = for trouped itself. Returns 0,
+ * CELL_E_MISSING (no group is durable), CELL_E_STORE_FAILED or -ENOMEM; found() follows after 0
+ * only. */
 int job_lookup_begin(struct job_lookup *lookup, const struct group_context *context,
-                     const struct protocol_id *id);
+                     const struct protocol_id *id, uid_t asker);
 
 /* Does not call found() any more. Idempotent. */
 void job_lookup_end(struct job_lookup *lookup);

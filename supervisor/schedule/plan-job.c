@@ -146,7 +146,7 @@ static bool look_for(struct plan *plan, int64_t packed)
     if (job || !is_on_disk(plan, &id))
         return true;
     plan->lookup.found = on_found;
-    return job_lookup_begin(&plan->lookup, plan->context->groups, &id) != 0;
+    return job_lookup_begin(&plan->lookup, plan->context->groups, &id, 0) != 0;
 }
 
 bool plan_attach(struct plan *plan)

@@ -6,6 +6,7 @@
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
 #include "supervisor/store/database.h"
+#include "supervisor/store/query-queue.h"
 #include "supervisor/store/store.h"
 #include <pthread.h>
 
@@ -66,11 +67,11 @@ struct store {
 
     /* Both sides', under the mutex. */
     pthread_mutex_t mutex;
-    pthread_cond_t wake; /* of the thread */
-    struct list queue;   /* for the thread */
-    struct list queries; /* for the thread; it unlinks a query when it takes it */
-    uint64_t handed;     /* the last batch in or through the queue */
-    uint64_t taken;      /* the last batch that the thread has taken */
+    pthread_cond_t wake;        /* of the thread */
+    struct list queue;          /* for the thread */
+    struct query_queue queries; /* for the thread; it unlinks a query when it takes it */
+    uint64_t handed;            /* the last batch in or through the queue */
+    uint64_t taken;             /* the last batch that the thread has taken */
     struct list finished;
     struct store_report report;
     struct store_stats stats; /* without `n_waiting` */

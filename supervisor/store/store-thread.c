@@ -134,17 +134,20 @@ static void finish_all(struct store_worker *worker, int error, bool additions_on
 static void refuse_queries(struct store_worker *worker)
 {
     struct store *store = store_of(worker);
-    struct list refused = LIST_INIT(refused);
+    struct list refused = LIST_INIT(refused), all = LIST_INIT(all);
 
     pthread_mutex_lock(&store->mutex);
-    list_for_each_safe (node, &store->queries) {
+    query_queue_take_all(&store->queries, &all);
+    list_for_each_safe (node, &all) {
         struct store_task *query = task_of(node);
 
-        if (!query->impatient)
+        list_unlink(node);
+        if (!query->impatient) {
+            query_queue_add(&store->queries, query);
             continue;
+        }
         query->taken = true;
         query->error = -EIO;
-        list_unlink(node);
         list_push_back(&refused, node);
     }
     pthread_mutex_unlock(&store->mutex);
@@ -411,16 +414,14 @@ static bool checkpoint(struct store_worker *worker)
 
 static struct store_task *take_query(struct store *store)
 {
-    struct list *node;
+    struct store_task *query;
 
     pthread_mutex_lock(&store->mutex);
-    node = store->resting ? NULL : list_first(&store->queries);
-    if (node) {
-        list_unlink(node);
-        task_of(node)->taken = true;
-    }
+    query = store->resting ? NULL : query_queue_take(&store->queries);
+    if (query)
+        query->taken = true;
     pthread_mutex_unlock(&store->mutex);
-    return node ? task_of(node) : NULL;
+    return query;
 }
 
 static void finish_query(struct store_worker *worker, struct store_task *query, int error)
@@ -432,12 +433,12 @@ static void finish_query(struct store_worker *worker, struct store_task *query, 
     finish(worker, &finished);
 }
 
-/* Puts a query at the end of its queue: other queries, and changes, come first. */
+/* Puts a query behind the others: those, and changes, come first. */
 static void put_back(struct store *store, struct store_task *query)
 {
     pthread_mutex_lock(&store->mutex);
     query->taken = false;
-    list_push_back(&store->queries, &query->link);
+    query_queue_add(&store->queries, query);
     pthread_mutex_unlock(&store->mutex);
 }
 
@@ -501,7 +502,7 @@ static bool has_work(struct store *store)
 
     return (!locked &&
             (!list_empty(&store->queue) || store->stopping || must_sweep(&store->worker))) ||
-           (!store->resting && !list_empty(&store->queries) && may_answer(&store->worker));
+           (!store->resting && !query_queue_empty(&store->queries) && may_answer(&store->worker));
 }
 
 /* Tasks that wait until the store is open again do not keep it from resting. */

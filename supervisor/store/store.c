@@ -104,7 +104,7 @@ static void add_query(struct store *store, struct store_task *task)
 {
     task->taken = false;
     pthread_mutex_lock(&store->mutex);
-    list_push_back(&store->queries, &task->link);
+    query_queue_add(&store->queries, task);
     pthread_cond_signal(&store->wake);
     pthread_mutex_unlock(&store->mutex);
 }
@@ -135,7 +135,7 @@ static bool cancel_query(struct store *store, struct store_task *task)
     pthread_mutex_lock(&store->mutex);
     waits = !task->taken;
     if (waits)
-        list_unlink(&task->link);
+        query_queue_remove(task);
     pthread_mutex_unlock(&store->mutex);
     if (waits)
         store->n_waiting--;
@@ -290,7 +290,7 @@ int store_new(struct store **ret, struct loop *loop, const struct store_options 
     configure_sqlite();
     list_init(&store->pending);
     list_init(&store->held);
-    list_init(&store->queries);
+    query_queue_init(&store->queries);
     list_init(&store->queue);
     list_init(&store->finished);
     list_init(&store->done);
@@ -333,11 +333,13 @@ static void cancel_pending(struct store *store)
 /* Ends all queries: done() gets -ECANCELED. */
 static void cancel_queries(struct store *store)
 {
-    list_for_each (node, &store->queries) {
-        task_of(node)->error = -ECANCELED;
-        task_of(node)->taken = true;
+    struct store_task *query;
+
+    while ((query = query_queue_take(&store->queries))) {
+        query->error = -ECANCELED;
+        query->taken = true;
+        list_push_back(&store->finished, &query->link);
     }
-    list_append(&store->finished, &store->queries);
 }
 
 static void rest(struct store *store, bool resting)

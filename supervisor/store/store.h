@@ -19,6 +19,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct database;
 struct database_format;
@@ -54,11 +55,15 @@ struct store_task {
      * they must not get lost. */
     bool addition;
     /* A task that only reads, for a client that may leave before its turn. Queries have their own
-     * queue: the thread answers one between two transactions. So a query sees committed data, and
-     * never delays a change by more than one apply(), which should take about as long as a sync.
-     * One that takes long returns STORE_E_MORE from apply(). store_free() ends it with -ECANCELED.
+     * queue: the thread answers one between two transactions, of each user in turn. So a query sees
+     * committed data, and never delays a change by more than one apply(), which should take about
+     * as long as a sync. One that takes long returns STORE_E_MORE from apply(). store_free() ends
+     * it with -ECANCELED.
      */
     bool query;
+    bool is_first; /* private to query-queue.c, as is `others` */
+    struct list others;
+    uid_t asker;    /* of a query: each user's are answered in turn */
     bool impatient; /* a task that changes nothing: ends with -EIO when the store has failed,
                        instead of waiting */
     /* When it is handed to the thread. */

@@ -218,6 +218,7 @@ static void read_picked(struct job_walk *walk)
     load->bytes_max = WHOLE_BYTES_MAX;
     load->owner = walk;
     load->task.query = true;
+    load->task.asker = walk->parts->request->connection->peer.uid;
     load->task.done = on_whole;
     walk->reading = load;
     store_add(walk->parts->request->context->durable->store, &load->task);
@@ -258,6 +259,7 @@ static void read_rows(struct job_walk *walk)
     load->after = (int64_t)parts->cursor;
     load->owner = walk;
     load->task.query = true;
+    load->task.asker = parts->request->connection->peer.uid;
     load->task.done = on_rows;
     walk->reading = load;
     store_add(parts->request->context->durable->store, &load->task);
@@ -343,7 +345,8 @@ static int search_job(struct request *request, const struct protocol_id *id,
     search->request = request;
     search->missing = missing;
     search->lookup.found = on_found;
-    r = job_lookup_begin(&search->lookup, request->context->groups, id);
+    r = job_lookup_begin(&search->lookup, request->context->groups, id,
+                         request->connection->peer.uid);
     if (r != 0) {
         free(search);
         return r;

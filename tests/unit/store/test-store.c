@@ -352,6 +352,35 @@ TEST(changes_overtake_queries)
         ck_assert_int_eq(queries[i].result, 0);
 }
 
+TEST(queries_of_one_user_do_not_delay_those_of_another)
+{
+    struct change slow, many[20], other = change(1, apply_fetch);
+
+    run_until(STORE_OPEN);
+    begin_slow_query(&slow);
+    for (unsigned i = 0; i < 20; i++) {
+        many[i] = change(1, apply_fetch);
+        many[i].task.query = true;
+        many[i].task.asker = 1000;
+        add(&many[i]);
+    }
+    other.task.query = true;
+    other.task.asker = 1001;
+    add(&other);
+    /* The first of a user leaves: the next one takes its place. */
+    ck_assert(store_cancel(store, &many[0].task));
+    ck_assert(store_cancel(store, &many[5].task));
+    n_left -= 2;
+    (void)sem_post(&leave);
+    run_until_done();
+    ck_assert_uint_eq(slow.order, 1);
+    ck_assert_uint_eq(many[1].order, 2);
+    ck_assert_uint_eq(other.order, 3);
+    for (unsigned i = 2; i < 20; i++)
+        if (i != 5)
+            ck_assert_uint_eq(many[i].order, i + (i < 5 ? 2 : 1));
+}
+
 TEST(a_query_leaves_with_its_client)
 {
     struct change slow, query = change(1, apply_fetch);
