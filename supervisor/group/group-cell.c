@@ -4,6 +4,7 @@
 
 #include "shared/base/log.h"
 #include "supervisor/event/event-id.h"
+#include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/message/actor.h"
@@ -77,7 +78,7 @@ static void group_begin_cell(struct group *group, const struct cell_request *req
                              struct cell *cell)
 {
     if (request && request->bounded)
-        submitters_set_maker(&cell->submitters, request->submitter_uid);
+        cell_set_maker(cell, request->submitter_uid);
     pool_tell(&cell->pool, (struct event){.level = LOG_LEVEL_INFO, .type = "cell.created"},
               "is created");
     if (group->wanted)

@@ -83,20 +83,29 @@ static void count(const struct job *job, enum job_state state, bool more)
     }
 }
 
-static uint32_t charge_of(const struct job *job)
+static void charge(struct job *job, uint64_t bytes)
 {
-    return size_of(job->payload.size + (job->rare ? job->rare->ties_bytes : 0));
+    count(job, job->state, false);
+    job->charged = size_of(bytes);
+    count(job, job->state, true);
 }
 
 void submitter_charge(struct submitter *submitter, struct job *job)
 {
     job->submitter = submitter;
-    job->charged = charge_of(job);
+    job->charged = size_of(job_bytes(job));
     count(job, job->state, true);
+}
+
+void submitter_recharge(struct job *job)
+{
+    charge(job, job_bytes(job));
 }
 
 void submitters_set_maker(struct submitters *submitters, uid_t uid)
 {
+    if (submitters->maker)
+        return;
     submitters->maker = submitter_get(submitters->parent, uid);
     if (submitters->maker)
         submitters->maker->n_cells++;
@@ -104,7 +113,7 @@ void submitters_set_maker(struct submitters *submitters, uid_t uid)
 
 static struct submitter *get_adopted(struct submitters *submitters, uid_t uid)
 {
-    if (uid != 0 && !submitters->maker && list_empty(&submitters->all))
+    if (uid != 0 && list_empty(&submitters->all))
         submitters_set_maker(submitters, uid);
     return uid == 0 ? NULL : submitter_get(submitters, uid);
 }
@@ -130,7 +139,14 @@ void submitter_adopt_on_disk(struct submitters *submitters, uid_t uid, uint64_t 
 void submitter_resume(const struct submitters *submitters, struct job *job)
 {
     job->submitter = submitter_find(submitters, job->submitter_uid);
-    job->charged = charge_of(job);
+    job->charged = size_of(job->payload.size);
+    submitter_recharge(job);
+}
+
+void submitter_leave_on_disk(struct job *job)
+{
+    charge(job, job->payload.size);
+    job->submitter = NULL;
 }
 
 void submitter_note(struct job *job, enum job_state state)

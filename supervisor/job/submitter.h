@@ -18,7 +18,7 @@
 
 struct submitter_jobs {
     uint64_t n;
-    uint64_t bytes; /* their payloads */
+    uint64_t bytes; /* as of job_bytes(); only their payloads while they wait on disk */
 };
 
 struct submitter {
@@ -29,6 +29,11 @@ struct submitter {
     struct submitter_jobs running;
     uint64_t n_cells; /* of the group's: those of which it is the maker */
 };
+
+static inline uid_t submitter_uid(const struct submitter *submitter)
+{
+    return (uid_t)submitter->by_uid.key;
+}
 
 /* The submitters of a group or a cell. */
 struct submitters {
@@ -50,8 +55,8 @@ struct submitter *submitter_get(struct submitters *submitters, uid_t uid);
 
 /* The other functions take the submitters of the job's cell. */
 
-/* The cell was made because of the user. Without memory, it has no maker. After a start, the first
- * user of whom the cell has a job is the maker. */
+/* The cell was made because of the user, if it has no maker yet. Without memory, it has none. After
+ * a start of which nothing is kept, the first user of whom the cell has a job is the maker. */
 void submitters_set_maker(struct submitters *submitters, uid_t uid);
 
 /* Counts a new job. */
@@ -62,6 +67,10 @@ void submitter_adopt(struct submitters *submitters, struct job *job);
 void submitter_adopt_on_disk(struct submitters *submitters, uid_t uid, uint64_t bytes);
 /* A job that is already counted comes into memory. */
 void submitter_resume(const struct submitters *submitters, struct job *job);
+/* It leaves memory, and waits on disk. */
+void submitter_leave_on_disk(struct job *job);
+/* Its job_bytes() have changed. */
+void submitter_recharge(struct job *job);
 /* If the job has a submitter: counts it in the state that it is about to get. */
 void submitter_note(struct job *job, enum job_state state);
 /* Does not count the job any more, if it has a submitter. */

@@ -483,6 +483,20 @@ class Submitters(TestCase):
         for key in "cd":
             s.create("mail", "echo", key=key, **later)
 
+    def test_Q17_a_submitter_has_used_its_share_of_idle_cells_after_a_takeover(self):
+        s = self.started({"mail": ini(ACTOR, Group={"SubmitUser": SUBMITTER_NAME},
+                                      Pool={"Cells": "by-key", "CellsMax": 4, "CellIdleSec": "infinity"})})
+        with user(SUBMITTER_ID):
+            for key in "ab":
+                s.do("mail", "echo", key=key)
+        for end in s.crash, lambda: self.refused("Restarting", s.call, "Upgrade"):
+            end()
+            s.until(lambda: len(s.group("mail")["cells"]) == 2)
+            with user(SUBMITTER_ID):
+                self.refused("TooManyCells", s.create, "mail", "echo", key="c", delay_usec=10**12)
+        for key in "cd":
+            s.do("mail", "echo", key=key)
+
     def test_Q17_a_submitter_may_do_nothing_else(self):
         s = self.begin()
         go = Bell(s, "go")

@@ -290,17 +290,18 @@ int cell_set_checkpoint(struct cell *cell, struct job *job, const void *data, si
     job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
     r = checkpoint ? job_set_checkpoint(job, checkpoint) : -ENOMEM;
     job_count(&cell->counts, JOBS_BYTES, (int64_t)job_bytes(job));
+    submitter_recharge(job);
     return r;
 }
 
 /* Jobs that wait for another attempt keep their checkpoints: these may take no more memory than
- * payloads may. */
+ * payloads may, also not those of one submitter. */
 static bool has_room(const struct cell *cell, const struct job *job, size_t size)
 {
     const struct checkpoint *former = job_checkpoint(job);
     const size_t former_size = former ? former->size : 0;
 
-    return size <= former_size || cell_may_grow(cell, size - former_size);
+    return size <= former_size || cell_job_may_grow(cell, job, size - former_size);
 }
 
 void cell_job_checkpoint(struct pool *pool, struct job *job, const void *data, size_t size)

@@ -104,7 +104,7 @@ void cell_drop_from_memory(struct cell *cell, struct job *job)
 {
     job_count(&cell->counts, JOBS_BYTES, -(int64_t)job_bytes(job));
     job_count(&cell->counts, JOBS_ON_DISK, 1);
-    job->submitter = NULL; /* which counts it until it has ended */
+    submitter_leave_on_disk(job);
     job->cell = NULL;
     job->group = NULL;
     job_unref(cell->context->jobs, job);

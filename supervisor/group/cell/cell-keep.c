@@ -19,7 +19,8 @@
     F(MEMORY, known, uint8_t, NUMBER(known))                                                       \
     F(MEMORY, wanted, uint8_t, NUMBER(wanted))                                                     \
     F(MEMORY, paused, uint8_t, NUMBER(paused))                                                     \
-    F(MEMORY, retiring, uint8_t, NUMBER(retiring))
+    F(MEMORY, retiring, uint8_t, NUMBER(retiring))                                                 \
+    F(MEMORY, maker, uint64_t, NUMBER(maker)) /* the user of the cell's maker + 1; 0 = none */
 struct cell_record {
     CELL_FIELDS(MEMBER)
 };
@@ -41,6 +42,8 @@ void cell_open_kept(struct cell *cell)
     cell->kept = kept_state_open(&cell->context->pools->process->kept, name, &cell->resumes);
     cell->resumes = cell->resumes && record_of(cell)->known &&
                     record_is_sound(&CELL_KEPT_RECORD, record_of(cell));
+    if (cell->resumes && record_of(cell)->maker > 0)
+        submitters_set_maker(&cell->submitters, (uid_t)(record_of(cell)->maker - 1));
 }
 
 void cell_keep(struct cell *cell)
@@ -56,6 +59,8 @@ void cell_keep(struct cell *cell)
     record->wanted = cell->pool.wanted;
     record->paused = cell->pause == CELL_PAUSED;
     record->retiring = cell_is_retiring(cell);
+    record->maker =
+        cell->submitters.maker ? submitter_uid(cell->submitters.maker) + UINT64_C(1) : 0;
 }
 
 /* Another Size= in the file replaces an earlier resize, as in a reload. */
@@ -65,6 +70,12 @@ static void resume_size(struct cell *cell, const struct cell_record *record)
         pool_reserve(&cell->pool, (size_t)record->size) < 0)
         return;
     pool_set_size(&cell->pool, (size_t)record->size);
+}
+
+void cell_set_maker(struct cell *cell, uid_t uid)
+{
+    submitters_set_maker(&cell->submitters, uid);
+    cell_keep(cell);
 }
 
 void cell_resume(struct cell *cell)

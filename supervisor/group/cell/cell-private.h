@@ -222,6 +222,8 @@ int cell_await_store(struct cell *cell, const struct cell_request *request);
 bool cell_has_room(const struct cell *cell, uint64_t size);
 /* Whether a job of the cell may take so many bytes more. */
 bool cell_may_grow(const struct cell *cell, uint64_t size);
+/* Likewise, and leave as many to others as its submitter then has. */
+bool cell_job_may_grow(const struct cell *cell, const struct job *job, uint64_t size);
 /* Whether a payload of this size fits into an empty queue. */
 bool cell_may_ever_fit(const struct cell *cell, uint64_t size);
 /* Calls the next waiter: there will be no room here any more. Returns false if none waits. */
@@ -239,6 +241,8 @@ extern const struct record CELL_KEPT_RECORD; /* what is kept for the next superv
 void cell_open_kept(struct cell *cell);
 /* Called after each change of what was asked of the cell. */
 void cell_keep(struct cell *cell);
+/* The cell was made because of the user. */
+void cell_set_maker(struct cell *cell, uid_t uid);
 
 /* ---- cell-idle.c ---- */
 

@@ -278,13 +278,19 @@ static bool is_ending(const struct job *job)
     return job->record && durable_job_is_ending(job);
 }
 
+static void count_growth(struct cell *cell, struct job *job, uint64_t before)
+{
+    job_count(&cell->counts, JOBS_BYTES, (int64_t)(job_bytes(job) - before));
+    submitter_recharge(job);
+}
+
 int cell_complete_ties(struct cell *cell, struct job *job, const struct job_row *row)
 {
     const uint64_t before = job_bytes(job);
     int r = cell_claim_ties(job, row);
 
     if (!is_ending(job))
-        job_count(&cell->counts, JOBS_BYTES, (int64_t)(job_bytes(job) - before));
+        count_growth(cell, job, before);
     else if (job->rare)
         job->rare->ties_bytes = 0; /* its bytes do not count any more */
     return r;

@@ -134,19 +134,31 @@ static bool exceeds_share_of_group(const struct cell *cell, uid_t uid, uint64_t 
            cost + more + JOB_COST + most(cost_of(all), cost) > cell->config->cells_queue_memory_max;
 }
 
+/* `more`: the bytes that come, and as many that remain for others. */
+static bool exceeds_bytes(const struct cell *cell, uid_t uid, uint64_t more)
+{
+    const struct submitter_jobs own = jobs_of(&cell->submitters, uid, &cell->counts);
+    /* Those that wait on disk may all come into memory. */
+    const uint64_t all = most(cell->counts.n[JOBS_BYTES], own.bytes);
+
+    return (own.bytes > 0 && own.bytes + more + all > cell->config->queue_memory_max) ||
+           exceeds_share_of_group(cell, uid, more);
+}
+
+bool cell_job_may_grow(const struct cell *cell, const struct job *job, uint64_t size)
+{
+    return cell_may_grow(cell, size) &&
+           !(job->submitter && exceeds_bytes(cell, job->submitter_uid, 2 * size));
+}
+
 bool cell_exceeds_share(const struct cell *cell, const struct cell_request *request)
 {
-    const struct config_group *config = cell->config;
     const struct job_counts *here = &cell->counts;
     const uid_t uid = request->submitter_uid;
     const struct submitter_jobs own = jobs_of(&cell->submitters, uid, here);
-    const uint64_t more = 2 * request->size; /* as much remains for others */
-    /* Those that wait on disk may all come into memory. */
-    const uint64_t all = most(here->n[JOBS_BYTES], own.bytes);
 
-    return (own.n > 0 && own.n + 1 + job_counts_waiting(here) > config->queue_max) ||
-           (own.bytes > 0 && own.bytes + more + all > config->queue_memory_max) ||
-           exceeds_share_of_group(cell, uid, more);
+    return (own.n > 0 && own.n + 1 + job_counts_waiting(here) > cell->config->queue_max) ||
+           exceeds_bytes(cell, uid, 2 * request->size);
 }
 
 static void cell_waiter_leave(struct cell_waiter *waiter)

@@ -459,6 +459,7 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     cell->counts.parent = &group->counts;
     cell->history.parent = *key ? &group->history : NULL;
     cell_set_name(cell, key);
+    submitters_init(&cell->submitters, &group->submitters);
     cell_open_kept(cell);
     pool_init(&cell->pool, &(struct pool_options){
                                .handler = &CELL_POOL,
@@ -479,7 +480,6 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     cell->limit_waiter.turn = cell_on_limit_turn;
     list_init(&cell->waiting);
     list_init(&cell->called);
-    submitters_init(&cell->submitters, &group->submitters);
     timer_init(&cell->idle_timer, cell_on_idle_timer);
     loop_deferred_init(&cell->dispatch, cell_dispatch);
     cell_progress_init(cell);

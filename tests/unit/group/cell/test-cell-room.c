@@ -326,6 +326,33 @@ TEST(a_large_one_of_a_submitter_holds_up_nobody_while_it_waits_for_memory)
     ck_assert_int_eq(big.result, 0);
 }
 
+TEST(checkpoints_of_one_submitter_leave_room_for_the_jobs_of_others)
+{
+    struct cell_request request = request_of("");
+    char bytes[400] = {0};
+    struct job *job[3];
+
+    config->queue_max = 10;
+    request.bounded = true;
+    request.submitter_uid = 1000;
+    for (unsigned i = 0; i < 3; i++) {
+        job[i] = accepted(&request);
+        cell_job_checkpoint(&job[i]->cell->pool, job[i], bytes, sizeof(bytes));
+    }
+    ck_assert_ptr_nonnull(job_checkpoint(job[0]));
+    ck_assert_ptr_null(job_checkpoint(job[1]));
+    request.submitter_uid = 1001;
+    request.data = bytes;
+    request.size = sizeof(bytes);
+    (void)accepted(&request);
+    request.submitter_uid = 1000;
+    request.size = 200;
+    ck_assert_int_eq(submit(&request, &job[2]), CELL_E_BUSY);
+    cell_job_checkpoint(&job[0]->cell->pool, job[0], bytes, 1);
+    request.size = 10;
+    (void)accepted(&request);
+}
+
 TEST(a_group_that_is_removed_tells_those_who_wait)
 {
     struct sender sender;
