@@ -8,6 +8,24 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+static int compare(const void *a, const void *b)
+{
+    const gid_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* The kernel has sorted them, by their numbers in its own user namespace. */
+static void sort_groups(struct peer *peer)
+{
+    for (size_t i = 1; i < peer->n_groups; i++) {
+        if (peer->groups[i - 1] > peer->groups[i]) {
+            qsort(peer->groups, peer->n_groups, sizeof(*peer->groups), compare);
+            return;
+        }
+    }
+}
+
 int peer_init(struct peer *peer, int fd)
 {
     struct ucred credentials;
@@ -34,6 +52,7 @@ int peer_init(struct peer *peer, int fd)
         return error;
     }
     peer->n_groups = size / sizeof(gid_t);
+    sort_groups(peer);
     return 0;
 }
 
@@ -46,12 +65,8 @@ void peer_deinit(struct peer *peer)
 
 bool peer_is_member(const struct peer *peer, gid_t gid)
 {
-    if (peer->gid == gid)
-        return true;
-    for (size_t i = 0; i < peer->n_groups; i++)
-        if (peer->groups[i] == gid)
-            return true;
-    return false;
+    return peer->gid == gid || (peer->n_groups > 0 &&
+                                bsearch(&gid, peer->groups, peer->n_groups, sizeof(gid), compare));
 }
 
 bool peer_may_change(const struct peer *peer, const struct config_daemon *config)

@@ -12,7 +12,7 @@ struct peer {
     pid_t pid;
     uid_t uid;
     gid_t gid;
-    gid_t *groups; /* supplementary */
+    gid_t *groups; /* supplementary: up to 65536, which a subgid(5) range allows; sorted */
     size_t n_groups;
     /* The group of the worker over whose own socket (submit-socket.h) it came; NULL = none. Only
      * what that gives counts then, and neither user nor groups. */
