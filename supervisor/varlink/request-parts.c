@@ -68,16 +68,17 @@ static void send_reply(struct request_parts *parts)
         parts->resume(parts);
 }
 
-/* Sends the last reply of a complete list, and keeps the call open. */
+static void send_items(struct request_parts *parts)
+{
+    if (request_part_reply(parts)->size > parts->empty)
+        send_reply(parts);
+}
+
+/* Sends the last items of a complete list, and keeps the call open. */
 static void stay(struct request_parts *parts)
 {
-    struct request *request = parts->request;
-
-    if (request->reply.size > parts->empty) {
-        reply_end_array(&request->reply);
-        request_end_more(request);
-    }
-    request->sent = NULL;
+    send_items(parts);
+    parts->request->answer = NULL;
     parts->stay(parts);
 }
 
@@ -149,6 +150,35 @@ void request_parts_resume(struct request_parts *parts)
 {
     parts->waits = false;
     task_queue(&parts->task);
+}
+
+static void answer_now(struct request *request, void *what)
+{
+    (void)request;
+    request_parts_flush(what);
+}
+
+void request_parts_wake(struct request_parts *parts)
+{
+    parts->request->answer = answer_now; /* if the supervisor ends before */
+    parts->request->what = parts;
+    if (may_go_on(parts)) /* otherwise on_sent() follows */
+        task_run(&parts->task);
+}
+
+void request_parts_flush(struct request_parts *parts)
+{
+    const struct reply *reply = request_part_reply(parts);
+
+    while (parts->step(parts))
+        if (reply->size >= PART_BYTES)
+            send_reply(parts);
+    send_items(parts);
+}
+
+void request_parts_end(struct request_parts *parts)
+{
+    end_reply(parts);
 }
 
 static void free_state(struct request_parts *parts)

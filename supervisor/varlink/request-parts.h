@@ -32,8 +32,9 @@ struct request_parts {
      * again. NULL = none are. */
     void (*pause)(struct request_parts *parts);
     void (*resume)(struct request_parts *parts);
-    /* Called with "more" when all items are written: the call stays open, and the method sends
-     * further replies itself. NULL = the call ends then. A list in pages is then not cut. */
+    /* Called with "more" each time all items are written: the call stays open, and the method calls
+     * request_parts_wake() when there are more, or ends it. NULL = the call ends then. A list in
+     * pages is then not cut. */
     void (*stay)(struct request_parts *parts);
     /* Writes the fields after the array; may be NULL. */
     void (*finish)(struct request_parts *parts);
@@ -72,6 +73,15 @@ void request_list_table(struct request *request, const char *array,
 
 /* Writes the next part in a later turn. */
 void request_parts_resume(struct request_parts *parts);
+
+/* Of a call that stays open: there are more items, which are written now, or if this turn has spent
+ * its time for clients, in a later one; and not before the client has read most of the earlier
+ * ones. */
+void request_parts_wake(struct request_parts *parts);
+/* Writes all items now. Only stay() and later ones may call it, as is request_parts_end(). */
+void request_parts_flush(struct request_parts *parts);
+/* Ends the call, which frees it. */
+void request_parts_end(struct request_parts *parts);
 
 /* Counts `n` more items, reported or not. Each step counts one already. Returns whether the part is
  * full. */

@@ -3,7 +3,6 @@
 /* io.troupe.Supervisor.GetLog: the last output of workers or what is kept of a job's output, and
  * lines as they come. */
 
-#include "shared/base/utf8.h"
 #include "shared/protocol/job-id.h"
 #include "supervisor/control/access.h"
 #include "supervisor/control/control-context.h"
@@ -27,45 +26,98 @@
 
 /* Embedded in the state of the call, which is on the heap and zeroed. */
 struct line_stream {
-    struct request_parts parts;       /* the owner sets `step` and `free` */
-    struct event_subscriber follower; /* the owner sets `fn`, which calls line_stream_send() */
-    bool over;                        /* private */
+    struct request_parts parts;                /* the owner sets `free` */
+    bool (*step)(struct request_parts *parts); /* of the owner: as in `parts`, for kept lines */
+    struct event_subscriber follower;          /* the owner sets `fn`, which calls add_line() */
+    /* Private: lines that came since, a NUL behind each, which are sent when their turn comes. */
+    char *lines;
+    size_t start, end, allocated;
+    bool over;
 };
 
 #define stream_of(pointer) list_entry(pointer, struct line_stream, parts)
 
-/* Begins a reply with one line; the caller adds that, and calls line_stream_sent(). */
-static struct reply *line_stream_reply(struct line_stream *stream)
+static struct account *account_of(const struct line_stream *stream)
 {
-    struct reply *reply = request_begin(stream->parts.request);
-
-    reply_array(reply, "lines");
-    return reply;
+    return stream->parts.request->connection->account;
 }
 
-static void line_stream_sent(struct line_stream *stream)
+static void free_lines(struct line_stream *stream)
 {
-    reply_end_array(&stream->parts.request->reply);
-    request_end_more(stream->parts.request);
+    stream->start = stream->end = 0;
+    account_free(account_of(stream), ACCOUNT_ANSWERS, &stream->lines, &stream->allocated);
 }
 
-/* No further line comes: ends the call once it has sent those that are kept. May free it. */
+/* Returns room for so many bytes more; NULL = too many wait. */
+static char *make_room(struct line_stream *stream, size_t size)
+{
+    size_t wanted = stream->end + size;
+
+    if (wanted > stream->allocated && stream->start > 0) {
+        memmove(stream->lines, stream->lines + stream->start, stream->end - stream->start);
+        wanted -= stream->start;
+        stream->end -= stream->start;
+        stream->start = 0;
+    }
+    if (wanted > stream->allocated &&
+        (wanted > CONNECTION_OUTPUT_MAX ||
+         account_realloc(account_of(stream), ACCOUNT_ANSWERS, &stream->lines, &stream->allocated,
+                         wanted < 4096 ? 4096 : 2 * wanted) < 0))
+        return NULL;
+    return stream->lines + stream->end;
+}
+
+/* Appends the line to those that are to be sent, with the prefix `worker` if given. */
+static void add_line(struct line_stream *stream, const char *worker, const char *line)
+{
+    struct connection *connection = stream->parts.request->connection;
+    const size_t size = (worker ? strlen(worker) + 2 : 0) + strlen(line) + 1;
+    char *room = make_room(stream, size);
+
+    if (connection->dead)
+        return;
+    if (!room) {
+        connection->handler->cut_off(connection, "it does not read the lines that it follows");
+        connection_close(connection);
+        return;
+    }
+    (void)snprintf(room, size, "%s%s%s", worker ? worker : "", worker ? ": " : "", line);
+    stream->end += size;
+    request_parts_wake(&stream->parts);
+}
+
+/* No further line comes: ends the call once it has sent all. */
 static void line_stream_end(struct line_stream *stream)
 {
     stream->over = true;
+    if (list_linked(&stream->follower.link))
+        request_parts_wake(&stream->parts);
+}
+
+static bool step_lines(struct request_parts *parts)
+{
+    struct line_stream *stream = stream_of(parts);
+    const char *line = stream->lines + stream->start;
+
     if (!list_linked(&stream->follower.link))
-        return;
-    reply_end_array(line_stream_reply(stream));
-    request_end(stream->parts.request);
+        return stream->step(parts);
+    if (stream->start == stream->end)
+        return false;
+    reply_string(request_part_reply(parts), NULL, line);
+    stream->start += strlen(line) + 1;
+    if (stream->start == stream->end)
+        free_lines(stream);
+    return true;
 }
 
 static void stay(struct request_parts *parts)
 {
     struct line_stream *stream = stream_of(parts);
 
-    event_subscribe(&parts->request->context->events->line_subscribers, &stream->follower);
+    if (!list_linked(&stream->follower.link))
+        event_subscribe(&parts->request->context->events->line_subscribers, &stream->follower);
     if (stream->over)
-        line_stream_end(stream);
+        request_parts_end(parts);
 }
 
 /* Answers the request; the first part immediately. */
@@ -73,6 +125,7 @@ static void line_stream_begin(struct line_stream *stream, struct request *reques
 {
     stream->parts.array = "lines";
     stream->parts.may_continue = true;
+    stream->parts.step = step_lines;
     stream->parts.stay = follow ? stay : NULL;
     list_init(&stream->follower.link);
     request_in_parts(request, &stream->parts);
@@ -82,6 +135,7 @@ static void line_stream_begin(struct line_stream *stream, struct request *reques
 static void line_stream_deinit(struct line_stream *stream)
 {
     event_unsubscribe(&stream->follower);
+    free_lines(stream);
 }
 
 /* ---- what a job wrote ---- */
@@ -187,8 +241,7 @@ static void on_job_line(struct event_subscriber *follower, const struct event *e
 
     if (!job || !event->job || strcmp(event->job, log->id) != 0 || !may_read(log, job->group))
         return;
-    reply_string(line_stream_reply(&log->stream), NULL, event->message);
-    line_stream_sent(&log->stream);
+    add_line(&log->stream, NULL, event->message);
 }
 
 /* The job's output was read before its end is reported. */
@@ -237,7 +290,7 @@ static void begin_job_log(struct request *request, struct job *job)
     (void)snprintf(log->job_group, sizeof(log->job_group), "%s", job ? job->group->name : "");
     log->accepted_at = job ? job->created_at : 0;
     log->searches = !job;
-    log->stream.parts.step = step_job_log;
+    log->stream.step = step_job_log;
     log->stream.parts.free = free_job_log;
     log->stream.follower.fn = on_job_line;
     line_stream_begin(&log->stream, request,
@@ -272,14 +325,10 @@ static void get_log_of_job(struct request *request)
 
 /* ---- what workers wrote ---- */
 
-/* Room for a raw line of the tail, or an escaped one as followers get it. */
-#define LINE_MAX_SIZE UTF8_ESCAPED_MAX(CAPTURE_LINE_MAX)
-_Static_assert(LINE_MAX_SIZE >= CAPTURE_TAIL_MAX, "either fits");
-
 /* Writes a line of output, with the prefix `worker` if given. */
 static void report_line(struct reply *reply, const char *worker, const char *line, size_t size)
 {
-    char text[DEATH_WORKER_MAX + LINE_MAX_SIZE + 2];
+    char text[DEATH_WORKER_MAX + CAPTURE_TAIL_MAX + 2];
     size_t length;
 
     if (!worker) {
@@ -373,9 +422,7 @@ static void on_line(struct event_subscriber *follower, const struct event *event
 
     if (!report_is_below(event->worker, target) || !readable_group(log))
         return;
-    report_line(line_stream_reply(&log->stream), log->only_worker ? NULL : event->worker,
-                event->message, strlen(event->message));
-    line_stream_sent(&log->stream);
+    add_line(&log->stream, log->only_worker ? NULL : event->worker, event->message);
 }
 
 static void free_log(struct request_parts *parts)
@@ -398,7 +445,7 @@ static void get_log_of_target(struct request *request)
     log = request_allocate(request, sizeof(*log));
     if (!log)
         return;
-    log->stream.parts.step = step_log;
+    log->stream.step = step_log;
     log->stream.parts.free = free_log;
     log->stream.follower.fn = on_line;
     log->group = target.group->reference;

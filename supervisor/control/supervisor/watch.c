@@ -37,23 +37,17 @@ static bool step_events(struct request_parts *parts)
     return true;
 }
 
-static void watch_tell(const struct watch *watch, const struct event *event)
-{
-    struct request *request = watch->parts.request;
-    struct reply *reply;
-
-    if (!report_event_matches(event, target_of(&watch->parts)))
-        return;
-    reply = request_begin(request);
-    reply_array(reply, "events");
-    report_event(reply, request, event);
-    reply_end_array(reply);
-    request_end_more(request);
-}
+/* Many may watch, so each gets the events when its turn comes, but before they are dropped. */
+#define BEHIND_MAX (EVENTS_KEPT / 2)
 
 static void on_event(struct event_subscriber *subscriber, const struct event *event)
 {
-    watch_tell(watch_of(subscriber, subscriber), event);
+    struct request_parts *parts = &watch_of(subscriber, subscriber)->parts;
+
+    if (event->id - parts->cursor >= BEHIND_MAX)
+        request_parts_flush(parts);
+    else if (report_event_matches(event, target_of(parts)))
+        request_parts_wake(parts);
 }
 
 static bool wants_jobs(const struct request *request)
@@ -63,10 +57,14 @@ static bool wants_jobs(const struct request *request)
 
 static void on_job_event(struct event_subscriber *subscriber, const struct event *event)
 {
-    const struct watch *watch = watch_of(subscriber, jobs);
+    struct watch *watch = watch_of(subscriber, jobs);
+    struct request_parts *parts = &watch->parts;
 
-    if (event->traceparent || watch->untraced)
-        watch_tell(watch, event);
+    if (!(event->traceparent || watch->untraced) || !report_event_matches(event, target_of(parts)))
+        return;
+    request_parts_flush(parts); /* those that came before it */
+    report_event(request_part_item(parts), parts->request, event);
+    request_parts_flush(parts);
 }
 
 static void stay_for_events(struct request_parts *parts)
@@ -74,6 +72,11 @@ static void stay_for_events(struct request_parts *parts)
     struct event_bus *bus = parts->request->context->events;
     struct watch *watch = watch_of(parts, parts);
 
+    if (list_linked(&watch->subscriber.link))
+        return;
+    /* The cursor may be that of an earlier supervisor. */
+    if (parts->cursor > bus->last_id)
+        parts->cursor = bus->last_id;
     event_subscribe(&bus->subscribers, &watch->subscriber);
     if (!wants_jobs(parts->request))
         return;

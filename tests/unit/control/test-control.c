@@ -190,12 +190,41 @@ TEST(a_client_that_is_told_more_than_it_reads_is_cut_off)
     fake_send(client,
               "{\"method\":\"io.troupe.Supervisor.Watch\",\"parameters\":{},\"more\":true}");
     fake_settle();
-    for (unsigned i = 0; i < 100; i++)
+    /* It may read them later, as long as they are kept. */
+    for (unsigned i = 0; i < EVENTS_KEPT; i++)
         event_emit(&fake_parts.events,
                    (struct event){.level = LOG_LEVEL_INFO, .type = "test", .message = message});
     while (fake_receive(client))
         ;
     ck_assert_uint_eq(control_n_clients(fake_control), 0);
+}
+
+TEST(many_who_watch_get_an_event_over_many_turns)
+{
+    enum {
+        N = 6
+    };
+    struct fake_client *clients[N];
+    unsigned n_told = 0;
+    char byte;
+
+    for (unsigned i = 0; i < N; i++) {
+        clients[i] = fake_connect();
+        fake_send(clients[i], MORE("io.troupe.Supervisor.Watch", "{}"));
+    }
+    fake_settle();
+    slow_down();
+    event_emit(&fake_parts.events,
+               (struct event){.level = LOG_LEVEL_INFO, .type = "test", .message = "told"});
+    for (unsigned i = 0; i < N; i++)
+        n_told += recv(clients[i]->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+    ck_assert_uint_lt(n_told, N / 2);
+    for (unsigned i = 0; i < N; i++) {
+        json_t *events = json_object_get(parameters_of(fake_receive(clients[i])), "events");
+
+        ck_assert_str_eq(string(json_array_get(events, 0), "message"), "told");
+        fake_disconnect(clients[i]);
+    }
 }
 
 TEST(an_idle_client_is_closed_and_one_that_waits_is_not)
