@@ -14,7 +14,6 @@
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 int attachment_refuse_submit(struct attachment *attachment, uint64_t cookie, int r)
@@ -73,17 +72,13 @@ static int take_ties(struct attachment *attachment, const struct protocol_submit
     return r;
 }
 
-/* Returns 0, CELL_E_NO_PARENT, -ENOMEM or -EBADMSG. The caller frees `*ret`, also after a failure.
- */
+/* Returns 0, CELL_E_NO_PARENT or -EBADMSG. */
 static int take_rare(struct attachment *attachment, const struct protocol_submit *submit,
-                     struct rare_submit **ret_rare)
+                     struct rare_submit *ret)
 {
-    struct rare_submit *ret = *ret_rare = malloc(sizeof(*ret));
     struct protocol_submit_rare read;
     int r;
 
-    if (!ret)
-        return -ENOMEM;
     memcpy(ret->bytes, submit->rare, submit->rare_size);
     r = protocol_get_submit_rare(ret->bytes, submit->rare_size, &read);
     if (r < 0)
@@ -300,7 +295,7 @@ static int attachment_accept_submit(struct attachment *attachment,
 
 int attachment_on_submit(struct attachment *attachment, const struct ring_record *record)
 {
-    struct rare_submit *rare = NULL;
+    struct rare_submit rare;
     struct protocol_submit submit;
     int r = protocol_get_submit(record->body, record->size, &submit);
 
@@ -313,12 +308,11 @@ int attachment_on_submit(struct attachment *attachment, const struct ring_record
     if (r == 0 && submit.rare_size > 0)
         r = take_rare(attachment, &submit, &rare);
     if (r == 0)
-        r = attachment_accept_submit(attachment, &submit, rare ? &rare->request : NULL);
+        r = attachment_accept_submit(attachment, &submit,
+                                     submit.rare_size > 0 ? &rare.request : NULL);
     else if (r == CELL_E_NO_PARENT)
         r = attachment_refuse_submit(attachment, submit.cookie, r);
     else if (r < 0 && endpoint_is_loss(r))
         r = attachment_refuse_errno(attachment, submit.cookie, r);
-    if (rare)
-        free(rare);
     return r;
 }
