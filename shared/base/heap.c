@@ -24,7 +24,7 @@ static bool rank_children(struct heap_node *node)
         node->left = node->right;
         node->right = left;
     }
-    node->rank = rank_of(node->right) + 1;
+    node->rank = (uint8_t)(rank_of(node->right) + 1);
     return node->rank != before;
 }
 

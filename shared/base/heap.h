@@ -10,16 +10,16 @@
 #include <stdint.h>
 
 struct heap_node {
-    uint64_t key;   /* stays after the node is removed */
-    uint64_t order; /* among those of the same key */
+    uint64_t key;        /* stays after the node is removed */
+    uint64_t order : 56; /* among those of the same key */
+    uint64_t rank : 8;   /* nodes on the way down to the right; 0 = in no heap */
     struct heap_node *parent, *left, *right;
-    unsigned rank; /* nodes on the way down to the right; 0 = in no heap */
 };
 
 struct heap {
     struct heap_node *first; /* NULL = empty */
     size_t n_nodes;
-    uint64_t n_set; /* ever */
+    uint64_t n_set : 56; /* ever */
 };
 
 /* clang-format off */

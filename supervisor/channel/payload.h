@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define PAYLOAD_SMALL 96
+#define PAYLOAD_SMALL 72
 
 struct payload {
     uint64_t size;

@@ -408,7 +408,7 @@ static void add_waiting(struct reply *reply, const struct job *job)
     add(reply, &(struct wait){.cause = job->state == JOB_DELAYED ? "delayed" : "retry",
                               .target = job->cell->name,
                               .count = job->n_failed,
-                              .until = alarm_realtime(&job->timers->alarm)});
+                              .until = alarm_realtime(&job->pause->alarm)});
     add_cell(reply, job->cell, false);
 }
 

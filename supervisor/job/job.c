@@ -290,7 +290,8 @@ static void job_free(struct job_table *table, struct job *job)
     payload_deinit(&job->payload);
     free_rare(job->key);
     free_rare(job->reason);
-    free_rare(job->timers);
+    free_rare(job->pause);
+    free_rare(job->deadline);
     list_push_front(&table->unused, &job->link);
 }
 
@@ -457,14 +458,25 @@ int job_set_checkpoint(struct job *job, struct checkpoint *checkpoint)
     return 0;
 }
 
-int job_make_timers(struct job *job)
+int job_make_pause(struct job *job)
 {
-    if (job->timers)
+    if (job->pause)
         return 0;
-    job->timers = calloc(1, sizeof(*job->timers));
-    if (!job->timers)
+    job->pause = calloc(1, sizeof(*job->pause));
+    if (!job->pause)
         return -ENOMEM;
-    job->timers->job = job;
+    job->pause->job = job;
+    return 0;
+}
+
+int job_make_deadline(struct job *job)
+{
+    if (job->deadline)
+        return 0;
+    job->deadline = calloc(1, sizeof(*job->deadline));
+    if (!job->deadline)
+        return -ENOMEM;
+    job->deadline->job = job;
     return 0;
 }
 

@@ -56,10 +56,15 @@ struct job_attempt {
     char detail[160];
 };
 
-/* The timers of a job that has been delayed, has backed off or has a deadline. */
-struct job_timers {
-    struct alarm alarm;    /* ends backoff or delay */
-    struct timer deadline; /* ends the job in any state */
+/* Of a job that has been delayed or has backed off. */
+struct job_pause {
+    struct alarm alarm; /* ends it */
+    struct job *job;
+};
+
+/* When the job ends in any state. */
+struct job_deadline {
+    struct timer timer;
     struct job *job;
 };
 
@@ -74,7 +79,7 @@ struct unique_id {
     uint64_t high, low;
 };
 
-/* Facts and timers that only few jobs have. */
+/* Facts that only few jobs have. */
 struct job_rare {
     struct index_entry by_unique; /* in job_table.unique, while `listed`: see job-unique.c */
     struct job *job;
@@ -122,18 +127,19 @@ struct job {
     bool unkept : 1;       /* its result could not be written, and is not kept; see `reason` */
     bool forgotten : 1;    /* its result is not kept only because memory is short */
     unsigned references;
-    uint32_t charged;            /* bytes at its submitter; at most UINT32_MAX */
-    struct group *group;         /* NULL once it has ended and its result is not kept */
-    struct cell *cell;           /* while live: it may be gone afterwards */
-    struct slot *slot;           /* while running */
-    char *key;                   /* NULL = none */
-    char *reason;                /* NULL = none */
-    struct job_timers *timers;   /* NULL = none so far */
-    struct job_rare *rare;       /* NULL = none so far */
-    struct job_record *record;   /* of a durable job; NULL = it is not durable */
-    struct kept_result *kept;    /* while the result is kept */
-    struct submitter *submitter; /* that counts it; NULL = none, or it has ended */
-    struct list waiters;         /* struct job_waiter.link */
+    uint32_t charged;              /* bytes at its submitter; at most UINT32_MAX */
+    struct group *group;           /* NULL once it has ended and its result is not kept */
+    struct cell *cell;             /* while live: it may be gone afterwards */
+    struct slot *slot;             /* while running */
+    char *key;                     /* NULL = none */
+    char *reason;                  /* NULL = none */
+    struct job_pause *pause;       /* NULL = none so far */
+    struct job_deadline *deadline; /* NULL = none so far */
+    struct job_rare *rare;         /* NULL = none so far */
+    struct job_record *record;     /* of a durable job; NULL = it is not durable */
+    struct kept_result *kept;      /* while the result is kept */
+    struct submitter *submitter;   /* that counts it; NULL = none, or it has ended */
+    struct list waiters;           /* struct job_waiter.link */
     /* From here on, memory is not cleared as a whole when it is reused. */
     union {
         struct payload payload;
@@ -332,8 +338,14 @@ static inline const char *job_traceparent(const struct job *job)
  * the job's id, time and attempt. */
 void job_attempt_traceparent(const struct job *job, char ret[TRACEPARENT_SIZE + 1]);
 
-/* Make job->timers and job->rare, unless they exist. Return 0 or -ENOMEM. */
-int job_make_timers(struct job *job);
+static inline bool job_has_deadline(const struct job *job)
+{
+    return job->deadline && timer_armed(&job->deadline->timer);
+}
+
+/* Make a member of the job, unless it exists. Return 0 or -ENOMEM. */
+int job_make_pause(struct job *job);
+int job_make_deadline(struct job *job);
 int job_make_rare(struct job *job);
 /* Copies the routing key to a job that has none. Returns 0, -ENOMEM, or -EMSGSIZE above
  * PROTOCOL_KEY_MAX. */

@@ -75,7 +75,7 @@ struct job *queue_last(const struct queue *queue)
 /* A delayed job begins to wait when its alarm goes off. */
 static usec_t waits_since(const struct job *job)
 {
-    const usec_t due = job->put_off && job->timers ? alarm_realtime(&job->timers->alarm) : 0;
+    const usec_t due = job->put_off && job->pause ? alarm_realtime(&job->pause->alarm) : 0;
 
     return due > job->created_at ? due : job->created_at;
 }

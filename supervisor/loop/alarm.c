@@ -147,8 +147,7 @@ void alarm_set_after(struct alarm *alarm, usec_t delay)
 {
     struct alarms *alarms = alarm->alarms;
 
-    alarm->has_date = false;
-    alarm->delay = delay;
+    alarm->delay = delay > 0 ? delay : 1;
     alarm->date = usec_add(clock_steady(), delay);
     timer_arm(&alarms->delays, &alarm->timer, usec_add(now_of(alarms), delay));
     arm_next(alarms);
@@ -159,7 +158,6 @@ void alarm_set_at(struct alarm *alarm, usec_t date)
     struct alarms *alarms = alarm->alarms;
 
     watch_clock(alarms);
-    alarm->has_date = true;
     alarm->delay = 0;
     alarm->date = date;
     timer_arm(&alarms->dates, &alarm->timer, date);
@@ -168,7 +166,7 @@ void alarm_set_at(struct alarm *alarm, usec_t date)
 
 usec_t alarm_realtime(const struct alarm *alarm)
 {
-    return alarm->has_date ? alarm->date : clock_steady_to_realtime(alarm->date);
+    return alarm->delay == 0 ? alarm->date : clock_steady_to_realtime(alarm->date);
 }
 
 void alarm_stop(struct alarm *alarm)
@@ -177,7 +175,7 @@ void alarm_stop(struct alarm *alarm)
 
     if (!alarms)
         return;
-    timer_disarm(alarm->has_date ? &alarms->dates : &alarms->delays, &alarm->timer);
+    timer_disarm(alarm->delay == 0 ? &alarms->dates : &alarms->delays, &alarm->timer);
     /* `next` stays armed, since a review that is too early does no harm. */
 }
 

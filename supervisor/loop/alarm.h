@@ -26,9 +26,8 @@ struct alarms {
 
 struct alarm {
     struct timer timer; /* among the delays or the dates */
-    bool has_date;      /* among the dates; unchanged after it went off */
     struct alarms *alarms;
-    usec_t date;  /* when it goes off: realtime; for a delay, by clock_steady() */
+    usec_t date;  /* when it goes off, or went off: realtime; for a delay, by clock_steady() */
     usec_t delay; /* the whole delay; 0 = it has a date */
     void (*fn)(struct alarm *alarm);
 };

@@ -14,9 +14,9 @@ static uint32_t size_of(const char *text)
 
 static void deadline_to_row(struct job_row *row, const struct job *job)
 {
-    if (!job->timers || !timer_armed(&job->timers->deadline))
+    if (!job_has_deadline(job))
         return;
-    row->time_left = usec_sub(timer_at(&job->timers->deadline), clock_now());
+    row->time_left = usec_sub(timer_at(&job->deadline->timer), clock_now());
     row->deadline = usec_add(clock_steady(), row->time_left);
 }
 
@@ -81,8 +81,8 @@ void job_progress_to_row(struct job_row *row, const struct job *job)
     row->state = row_state(job);
     row->checkpoint_size = checkpoint ? checkpoint->size : 0;
     if (row->state == JOB_ROW_DELAYED || row->state == JOB_ROW_BACKOFF) {
-        row->due = job->timers->alarm.date;
-        row->delay = job->timers->alarm.delay;
+        row->due = job->pause->alarm.date;
+        row->delay = job->pause->alarm.delay;
     } else {
         row->due = row->delay = 0;
     }

@@ -75,7 +75,7 @@ bool job_filter_can_read(const struct group_context *groups)
 /* Room for what a row says of a job that is not in memory. */
 struct row_job {
     struct job job;
-    struct job_timers timers;
+    struct job_pause pause;
     char name[PROTOCOL_ID_TEXT];
 };
 
@@ -96,10 +96,10 @@ static void describe_row(const struct group_context *groups, const struct job_ro
         .group = registry_find_text(groups->registry, row->group, row->group_size),
         .key = (char *)(uintptr_t)row->key,
         .key_size = (uint8_t)row->key_size,
-        .timers = &room->timers,
+        .pause = &room->pause,
     };
-    room->timers.alarm.date = row->due;
-    room->timers.alarm.has_date = row->delay == 0;
+    room->pause.alarm.date = row->due;
+    room->pause.alarm.delay = row->delay;
     if (row->name_size > 0 && row->name_size < PROTOCOL_ID_TEXT) {
         job->name = memcpy(room->name, row->name, row->name_size);
         job->name[row->name_size] = '\0';

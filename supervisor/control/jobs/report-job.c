@@ -130,7 +130,7 @@ static void report_times(struct reply *reply, const struct job *job)
     reply_uint_if(reply, "started_at", job->started_at);
     reply_uint_if(reply, "ended_at", job->ended_at);
     if (job->state == JOB_BACKOFF || job->state == JOB_DELAYED)
-        reply_uint(reply, "next_attempt_at", alarm_realtime(&job->timers->alarm));
+        reply_uint(reply, "next_attempt_at", alarm_realtime(&job->pause->alarm));
 }
 
 /* Writes the result, which exists only if a worker ended the job, or why it is missing. */

@@ -89,7 +89,7 @@ void cell_end_wait(struct job *job)
 
 static void cell_on_alarm(struct alarm *alarm)
 {
-    struct job *job = list_entry(alarm, struct job_timers, alarm)->job;
+    struct job *job = list_entry(alarm, struct job_pause, alarm)->job;
 
     /* A row that is being written for the first time cannot leave before. */
     if (cell_leaves_after_oom(job->cell, job) && job->record && !durable_of(job)->stored)
@@ -102,9 +102,9 @@ int cell_set_alarm(struct cell *cell, struct job *job, usec_t delay, usec_t at)
 {
     struct alarm *alarm;
 
-    if (job_make_timers(job) < 0)
+    if (job_make_pause(job) < 0)
         return -ENOMEM;
-    alarm = &job->timers->alarm;
+    alarm = &job->pause->alarm;
     alarm_init(alarm, cell->context->alarms, cell_on_alarm);
     if (at > 0)
         alarm_set_at(alarm, at);
@@ -151,8 +151,8 @@ void cell_resume_wait(struct cell *cell, struct job *job, enum job_state state,
     }
     /* Keeps the date across supervisors, unless the whole delay ends earlier. */
     if (row->delay > 0 && left < row->delay) {
-        job->timers->alarm.date = row->due;
-        job->timers->alarm.delay = row->delay;
+        job->pause->alarm.date = row->due;
+        job->pause->alarm.delay = row->delay;
     }
     job_set_state(job, state);
     job->put_off = state == JOB_DELAYED;

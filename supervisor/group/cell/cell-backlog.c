@@ -96,7 +96,7 @@ void cell_backlog_take_out(struct cell *cell, struct job *job)
 bool cell_is_needed(const struct job *job)
 {
     return job->references > 1 || job->returned || !list_empty(&job->waiters) ||
-           !durable_job_is_stored(job) || (job->timers && timer_armed(&job->timers->deadline)) ||
+           !durable_job_is_stored(job) || job_has_deadline(job) ||
            unique_is_awaited(job->cell->context->jobs, job);
 }
 

@@ -115,7 +115,7 @@ int cell_set_priority(struct job *job, uint8_t priority)
 /* A job that waits on disk comes into memory, and stays there. */
 static int put_off(struct cell *cell, struct job *job, usec_t delay)
 {
-    int r = job_make_timers(job);
+    int r = job_make_pause(job);
 
     if (r < 0)
         return r;
@@ -136,7 +136,7 @@ int cell_set_delay(struct job *job, usec_t delay)
     if (job->state == JOB_QUEUED) {
         r = put_off(cell, job, delay);
     } else {
-        alarm_stop(&job->timers->alarm);
+        alarm_stop(&job->pause->alarm);
         r = cell_set_alarm(cell, job, delay, 0);
         if (r < 0)
             cell_end_wait(job);
@@ -154,7 +154,7 @@ int cell_run_now(struct job *job)
         return 0;
     if (cell_leaves_after_oom(job->cell, job))
         return cell_set_delay(job, 1); /* then it may leave, or end */
-    alarm_stop(&job->timers->alarm);
+    alarm_stop(&job->pause->alarm);
     cell_end_wait(job);
     write_change(job, false);
     return 0;

@@ -264,8 +264,8 @@ static void cell_decide_end(struct cell *cell, struct job *job, enum job_state e
 {
     assert(!list_linked(&job->link));
     cell_progress_moved(cell);
-    if (job->timers)
-        timer_disarm(cell_timers(cell), &job->timers->deadline);
+    if (job->deadline)
+        timer_disarm(cell_timers(cell), &job->deadline->timer);
     job->ended_at = loop_realtime(cell->context->loop);
     job_samples_note(&cell->group->samples, &cell->group->counts, job->ended_at);
     job->cause = (uint8_t)cause_of(job, end);

@@ -158,7 +158,7 @@ void cell_later_turn(struct cell *cell)
 
     while (n++ < LATER_PER_TURN && (node = list_first(&cell->later.in_review))) {
         struct job *job = job_of(node);
-        const struct alarm *alarm = &job->timers->alarm;
+        const struct alarm *alarm = &job->pause->alarm;
 
         list_unlink(node);
         if (cell_is_needed(job) || job_is_unique(job) || job_waits_for_others(job) ||
@@ -166,7 +166,7 @@ void cell_later_turn(struct cell *cell)
             list_push_back(&cell->backoff, node);
             continue;
         }
-        alarm_stop(&job->timers->alarm);
+        alarm_stop(&job->pause->alarm);
         job_count(&cell->counts, JOBS_BACKOFF, -1);
         cell_drop_from_memory(cell, job);
     }

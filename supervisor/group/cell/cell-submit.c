@@ -208,8 +208,8 @@ static int cell_make_job(struct cell *cell, const struct cell_request *request, 
     if (r == 0 && is_for_later(cell, request->rare))
         r = cell_delay(cell, job, request->rare->delay, request->rare->at);
     if (r < 0) {
-        if (job->timers)
-            timer_disarm(cell_timers(cell), &job->timers->deadline);
+        if (job->deadline)
+            timer_disarm(cell_timers(cell), &job->deadline->timer);
         job_unref(cell->context->jobs, job);
         return r;
     }

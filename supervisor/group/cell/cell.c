@@ -189,8 +189,8 @@ static bool cell_awaits_idle(const struct cell *cell, const struct job *job)
 {
     struct list *node = list_first(&cell->pool.available);
 
-    return node && list_entry(node, struct slot, available_link)->n_jobs > 0 && job->timers &&
-           timer_armed(&job->timers->deadline);
+    return node && list_entry(node, struct slot, available_link)->n_jobs > 0 &&
+           job_has_deadline(job);
 }
 
 /* Lists the cell at its group while it has queued jobs. Called once in a turn, not with each job. A
@@ -283,7 +283,7 @@ void cell_take_out(struct cell *cell, struct job *job)
         list_unlink(&job->link);
         job_count(&cell->counts, JOBS_PENDING, -1);
     } else if (job->state != JOB_QUEUED) {
-        alarm_stop(&job->timers->alarm);
+        alarm_stop(&job->pause->alarm);
         list_unlink(&job->link);
         job_count(&cell->counts, JOBS_BACKOFF, -1);
     } else if (job->parked) {
@@ -356,7 +356,7 @@ int cell_cancel(struct job *job, enum protocol_cause cause, uid_t canceller)
 
 static void cell_on_deadline(struct timer *timer, usec_t now)
 {
-    struct job *job = list_entry(timer, struct job_timers, deadline)->job;
+    struct job *job = list_entry(timer, struct job_deadline, timer)->job;
 
     (void)now;
     /* The job may have been cancelled already. */
@@ -365,10 +365,10 @@ static void cell_on_deadline(struct timer *timer, usec_t now)
 
 int cell_arm_deadline(struct cell *cell, struct job *job, usec_t at)
 {
-    if (job_make_timers(job) < 0)
+    if (job_make_deadline(job) < 0)
         return -ENOMEM;
-    timer_init(&job->timers->deadline, cell_on_deadline);
-    timer_arm(cell_timers(cell), &job->timers->deadline, at);
+    timer_init(&job->deadline->timer, cell_on_deadline);
+    timer_arm(cell_timers(cell), &job->deadline->timer, at);
     return 0;
 }
 

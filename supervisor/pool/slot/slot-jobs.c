@@ -32,10 +32,10 @@ static usec_t deadline_of(const struct job *job)
 {
     usec_t now;
 
-    if (!job->timers || !timer_armed(&job->timers->deadline))
+    if (!job_has_deadline(job))
         return 0;
     now = clock_now();
-    return usec_add(clock_steady(), usec_sub(timer_at(&job->timers->deadline), now));
+    return usec_add(clock_steady(), usec_sub(timer_at(&job->deadline->timer), now));
 }
 
 /* A JOB record was just written. */

@@ -83,7 +83,7 @@ static void die_of(struct job *job, enum death_cause cause)
 
 static void end_pause(struct job *job)
 {
-    struct alarm *alarm = &job->timers->alarm;
+    struct alarm *alarm = &job->pause->alarm;
 
     ck_assert_int_eq(job->state, JOB_BACKOFF);
     alarm_stop(alarm);

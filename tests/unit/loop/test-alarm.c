@@ -97,6 +97,15 @@ TEST(one_that_is_due_too_early_by_the_clock_is_set_again)
     ck_assert_uint_eq(left(), 50 * USEC_PER_SEC + 1);
 }
 
+TEST(one_that_goes_off_at_once_has_no_date)
+{
+    alarm_set_after(&first, 0);
+    ck_assert_uint_gt(first.delay, 0);
+    alarm_stop(&first);
+    ck_assert_uint_eq(alarms.delays.heap.n_nodes, 0);
+    ck_assert_uint_eq(alarms.dates.heap.n_nodes, 0);
+}
+
 TEST(a_stopped_one_does_not_go_off)
 {
     alarm_set_at(&first, NOW);

@@ -78,12 +78,12 @@ TEST(jobs_that_leave_are_not_counted_any_more_and_are_freed_in_pieces)
 
 TEST(jobs_in_review_are_looked_at_in_pieces)
 {
-    static struct job_timers timers;
+    static struct job_pause pause;
     static struct job jobs[N_JOBS];
     unsigned n_turns = 0;
 
     for (unsigned i = 0; i < N_JOBS; i++) {
-        jobs[i] = (struct job){.references = 2, .cell = group->cell, .timers = &timers};
+        jobs[i] = (struct job){.references = 2, .cell = group->cell, .pause = &pause};
         list_init(&jobs[i].link);
         cell_later_review(&jobs[i]);
     }
