@@ -241,7 +241,8 @@ int troupe_job_checkpoint(struct troupe_job *job, const void *data, size_t size)
 
 /* Returns the ids of the jobs that this one has waited for (`after` of struct troupe_job_options),
  * separated by commas, without a NUL; size 0 = none, or they have no room in MailboxSize=. Results
- * of these jobs are kept until this one has ended: troupe_client_wait() gets them. */
+ * of these jobs are kept until this one has ended: troupe_client_wait() gets them if the group has
+ * MaySubmit=. */
 const char *troupe_job_parents(const struct troupe_job *job, size_t *ret_size);
 
 /* Returns the span of this attempt, to which spans of the handler belong, as a header traceparent

@@ -91,7 +91,10 @@ int attachment_watch_job(struct attachment *attachment, uint64_t cookie, struct 
         return attachment_refuse(attachment, cookie, ESRCH, "no such job");
     /* The end of a job carries its result. */
     if (!attachment->may_read(attachment->userdata, job))
-        return attachment_refuse(attachment, cookie, EPERM, "not permitted");
+        return attachment_refuse(
+            attachment, cookie, EPERM,
+            "not permitted: the job's result is for its submitter, User= of its "
+            "group, and ReadGroup=");
     if (job_ended(job)) {
         attachment_send_done(attachment, cookie, job);
         return 0;

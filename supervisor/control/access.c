@@ -8,6 +8,7 @@
 #include "supervisor/group/registry.h"
 #include "supervisor/history/history.h"
 #include "supervisor/message/dead-letter/dead-letter.h"
+#include "supervisor/process/submit-socket.h"
 #include "supervisor/varlink/request.h"
 #include <errno.h>
 #include <stdio.h>
@@ -61,9 +62,18 @@ bool access_is_submitter(const struct request *request, const struct job *job)
            (uid != 0 && request->connection->peer.uid == uid && is_worker_for(request, job->group));
 }
 
+/* Its submitter has let it wait for this job, and could read it. */
+static bool is_worker_that_needs(const struct request *request, const struct job *job)
+{
+    const struct submit_socket *worker = request->connection->peer.worker;
+
+    return worker && worker->options.needs(worker->options.userdata, job);
+}
+
 bool access_job(const struct request *request, const struct job *job)
 {
-    return access_is_submitter(request, job) || access_group(request, job->group);
+    return access_is_submitter(request, job) || is_worker_that_needs(request, job) ||
+           access_group(request, job->group);
 }
 
 bool access_death(const struct request *request, const struct death *death)

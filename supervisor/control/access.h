@@ -5,7 +5,7 @@
  * Read permissions. Everyone who can connect reads numbers and names. Contents (payloads, results,
  * published states, output of workers, texts that quote them) are for root, the supervisor's own
  * user, AdminGroup= and ReadGroup=; those of a group also for its User=, those of a job for its
- * submitter.
+ * submitter, and while a job that has waited for it is in hand, for that job's worker.
  */
 
 #include <stdbool.h>

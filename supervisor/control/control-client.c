@@ -252,6 +252,7 @@ static void on_worker_end(struct submit_client *submits)
     struct client *client = client_of(submits, submits);
 
     list_unlink(&submits->link);
+    client->connection.peer.worker = NULL;
     connection_close(&client->connection);
 }
 
@@ -259,6 +260,7 @@ static int name_worker(struct peer *peer, const struct submit_socket *socket)
 {
     if (!socket)
         return 0;
+    peer->worker = socket;
     peer->worker_of = strdup(socket->options.group);
     return peer->worker_of ? 0 : -ENOMEM;
 }

@@ -253,6 +253,20 @@ static void walk_on(struct walk *walk, const struct job_fate *fate)
     }
 }
 
+bool ties_wait_for(const struct job *job, const struct job *parent)
+{
+    const struct job_ties *ties = job_own_ties(job);
+    char id[PROTOCOL_ID_TEXT];
+
+    if (!ties || ties->n == 0)
+        return false;
+    (void)job_format_id(parent, id);
+    for (unsigned i = 0; i < ties->n; i++)
+        if (strcmp(ties->edges[i].parent->id, id) == 0)
+            return true;
+    return false;
+}
+
 bool ties_circle(struct job_fate *batch, const struct tie_list *list)
 {
     struct walk walk = {.list = list};

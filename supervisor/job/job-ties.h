@@ -94,6 +94,8 @@ static inline bool job_is_batch(const struct job *job)
 {
     return job_own_fate(job) && job_own_fate(job)->is_batch;
 }
+/* Whether a live job waits, or has waited, for `parent`. */
+bool ties_wait_for(const struct job *job, const struct job *parent);
 /* Whether the job may not begin: it waits for others, or is a batch. */
 static inline bool job_waits_for_others(const struct job *job)
 {

@@ -14,6 +14,7 @@
 #include "supervisor/process/holding.h"
 #include <stdbool.h>
 
+struct job;
 struct submit_socket;
 
 /* A connection. Embedded in its owner, who links it to the socket, and unlinks it at its end. */
@@ -34,6 +35,9 @@ struct submit_socket_options {
     struct spawner *spawner;
     const struct submit_server *server;
     const char *group; /* the worker's; outlives the socket */
+    /* Whether the worker has a job in hand that has waited for this one. */
+    bool (*needs)(void *userdata, const struct job *job);
+    void *userdata;
 };
 
 struct submit_socket {

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+struct submit_socket;
+
 struct peer {
     pid_t pid;
     uid_t uid;
@@ -17,6 +19,7 @@ struct peer {
     /* The group of the worker over whose own socket (submit-socket.h) it came; NULL = none. Only
      * what that gives counts then, and neither user nor groups. */
     char *worker_of;
+    const struct submit_socket *worker; /* that socket; NULL = none, or the worker is dead */
 };
 
 /* clang-format off */

@@ -597,6 +597,18 @@ class WorkersThatSubmit(TestCase):
             self.assertEqual((s.job(foreign)["state"], s.group("other")["succeeded"]), ("delayed", 0))
             s.stop()
 
+    def test_Q17_a_worker_reads_the_results_of_jobs_that_its_job_has_waited_for(self):
+        s = self.begin(User=SUBMITTER_NAME)
+        parent, foreign = s.create("other", "echo of the parent"), s.create("other", "echo foreign")
+        s.wait_job(parent)
+        s.wait_job(foreign)
+        lines = f"ctl={TROUPECTL}\n$ctl wait {parent} && ! $ctl wait {foreign} && $ctl job {foreign}"
+        result = s.wait_job(s.create("shop", lines, after=parent))["result"]["data"]
+        self.assertIn("of the parent", result)
+        self.assertNotIn("foreign\n", result)
+        with Varlink(self.socket()) as connection:
+            self.assertNotIn("result", connection.call("Get", id=parent)["job"])
+
     def test_Q17_the_socket_gives_a_process_of_any_user_the_rights_of_the_worker_alone(self):
         s = self.begin()
         with Varlink(self.socket()) as connection:

@@ -151,7 +151,7 @@ void slot_begin_worker(struct slot *slot);
 void slot_action_spawn(struct slot *slot);
 /* Makes the channel of the worker that will follow, while this one's process dies. */
 void slot_prepare_successor(const struct slot *slot);
-struct submit_socket_options slot_submit_options(const struct slot *slot);
+struct submit_socket_options slot_submit_options(struct slot *slot);
 /* Closes all that only the worker used. */
 void slot_close_endpoint(struct slot *slot);
 

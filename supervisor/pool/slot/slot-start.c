@@ -6,6 +6,7 @@
 #include "shared/base/utf8.h"
 #include "supervisor/config/sandbox/files-compile.h"
 #include "supervisor/event/limited-log.h"
+#include "supervisor/job/job-ties.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot/slot-private.h"
 #include "supervisor/pool/slot/slot-template.h"
@@ -210,13 +211,25 @@ static void slot_hand_over(struct slot_environment *environment, struct spawn_fd
     slot_setenv_number(environment, name, (uint64_t)number);
 }
 
-struct submit_socket_options slot_submit_options(const struct slot *slot)
+static bool needs_job(void *userdata, const struct job *job)
+{
+    const struct slot *slot = userdata;
+
+    list_for_each (node, &slot->jobs)
+        if (ties_wait_for(list_entry(node, struct job, link), job))
+            return true;
+    return false;
+}
+
+struct submit_socket_options slot_submit_options(struct slot *slot)
 {
     return (struct submit_socket_options){
         .loop = slot_context(slot)->loop,
         .spawner = &slot_context(slot)->process->spawner,
         .server = slot_context(slot)->submits,
         .group = slot->worker.process.subject.group,
+        .needs = needs_job,
+        .userdata = slot,
     };
 }
 

@@ -74,7 +74,10 @@ class Job(Content):
 
     @property
     def parents(self) -> list[str]:
-        """The ids of the jobs that this one has waited for. Client.wait() gets their results until this job has ended."""
+        """The ids of the jobs that this one has waited for.
+
+        If the group has MaySubmit=, Client.wait() gets their results until this job has ended.
+        """
         return [id for id in self._job.parents.split(",") if id]
 
     @property
