@@ -20,6 +20,14 @@ void shares_deinit(struct shares *shares)
     index_deinit(&shares->by_owner);
 }
 
+void shares_clear(struct shares *shares)
+{
+    list_for_each_safe (node, &shares->all)
+        free(share_of(node));
+    index_clear(&shares->by_owner);
+    shares_init(shares);
+}
+
 static struct share *share_find(const struct shares *shares, uint64_t key, const char *owner,
                                 size_t size)
 {

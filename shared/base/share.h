@@ -36,6 +36,9 @@ struct shares {
 void shares_init(struct shares *shares);
 void shares_deinit(struct shares *shares); /* no share is left */
 
+/* Frees all shares, whatever refers to them. */
+void shares_clear(struct shares *shares);
+
 /* Returns a reference to the owner's share, which is made if necessary; NULL when out of memory.
  * Each entry holds one. The last reference frees the share, which must be empty. */
 struct share *share_get(struct shares *shares, const char *owner, size_t size);

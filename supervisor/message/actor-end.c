@@ -39,6 +39,7 @@ static size_t reject_some(struct message_context *context, struct remains *remai
 
         list_unlink(node);
         envelope->place = ENVELOPE_NOWHERE;
+        envelope->share = NULL;
         envelope->to = ended->reference;
         undeliverable_end(context, envelope, NULL, &why);
     }
@@ -65,9 +66,7 @@ static bool put_off(struct actor *actor, const char *cause)
     ended->remains.free_some = reject_some;
     ended->reference = actor->reference;
     list_init(&ended->messages);
-    list_append(&ended->messages, &actor->mailbox.messages);
-    list_init(&actor->mailbox.messages);
-    actor->mailbox.n = actor->mailbox.bytes = 0;
+    mailbox_give_away(&actor->mailbox, &ended->messages);
     remains_add(actor->context, &ended->remains);
     return true;
 }

@@ -225,7 +225,8 @@ bool actor_has_room(const struct actor *actor, uint64_t bytes)
 {
     const struct actor_policy policy = actor_policy(actor);
 
-    return mailbox_has_room(&actor->mailbox, bytes, policy.mailbox_max, policy.mailbox_memory_max);
+    return mailbox_has_room(&actor->mailbox, NULL, bytes, policy.mailbox_max,
+                            policy.mailbox_memory_max);
 }
 
 bool actor_answer_fits(const struct actor *actor, uint64_t bytes)

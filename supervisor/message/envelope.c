@@ -22,6 +22,7 @@ static struct envelope_block *block_new(uint16_t kind, size_t size)
     if (!block)
         return NULL;
     list_init(&block->envelope.link);
+    list_init(&block->envelope.share_link);
     block->envelope.kind = kind;
     block->envelope.payload = (struct payload)PAYLOAD_NULL;
     block->envelope.topic.type = "";
@@ -59,6 +60,8 @@ static struct envelope *new_like(const struct envelope *envelope, const struct t
         return NULL;
     *copy = *envelope;
     list_init(&copy->link);
+    list_init(&copy->share_link);
+    copy->share = NULL;
     copy->topic = own;
     copy->payload = (struct payload)PAYLOAD_NULL;
     return copy;

@@ -46,6 +46,8 @@ struct envelope {
     const void *head;       /* answers but REPLIED: the record without its payload; owned */
     struct topic topic;     /* bytes owned */
     struct payload payload; /* of DONE: the result */
+    struct share *share;    /* of its sender's group, in the mailbox; NULL = not counted */
+    struct list share_link; /* in that */
 };
 
 /* Makes a message in no list, without payload; the topic is copied. NULL when out of memory. */

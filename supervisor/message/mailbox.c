@@ -10,21 +10,31 @@ void mailbox_init(struct mailbox *mailbox)
     list_init(&mailbox->messages);
     list_init(&mailbox->answers);
     list_init(&mailbox->stash);
+    shares_init(&mailbox->shares);
 }
 
 void mailbox_deinit(struct mailbox *mailbox)
 {
     assert(mailbox->n == 0 && list_empty(&mailbox->answers));
     index_deinit(&mailbox->stash_by_id);
+    shares_deinit(&mailbox->shares);
 }
 
-bool mailbox_has_room(const struct mailbox *mailbox, uint64_t bytes, uint64_t max,
-                      uint64_t memory_max)
+/* Returns what counts of `all` for the group of this share. */
+static uint64_t count_for(const struct share *share, unsigned kind, uint64_t all)
+{
+    return share ? all - (share->shares->used[kind] - share->used[kind]) / 2 : all;
+}
+
+bool mailbox_has_room(const struct mailbox *mailbox, const struct share *share, uint64_t bytes,
+                      uint64_t max, uint64_t memory_max)
 {
     /* A message larger than MailboxMemoryMax= is admitted into an empty mailbox: otherwise it never
      * would be. */
-    return mailbox->n < max &&
-           (mailbox->n == 0 || (bytes <= memory_max && mailbox->bytes <= memory_max - bytes));
+    return count_for(share, MAILBOX_SHARE_N, mailbox->n) < max &&
+           (mailbox->n == 0 ||
+            (bytes <= memory_max &&
+             count_for(share, MAILBOX_SHARE_BYTES, mailbox->bytes) <= memory_max - bytes));
 }
 
 static void mailbox_count(struct mailbox *mailbox, struct envelope *envelope,
@@ -41,6 +51,32 @@ void mailbox_add(struct mailbox *mailbox, struct envelope *envelope)
 {
     mailbox_count(mailbox, envelope, ENVELOPE_WAITS);
     list_push_back(&mailbox->messages, &envelope->link);
+}
+
+void mailbox_count_for(struct envelope *envelope, struct share *share)
+{
+    envelope->share = share;
+    list_push_back(&share->entries[0], &envelope->share_link);
+    share_add(share, MAILBOX_SHARE_N, 1);
+    share_add(share, MAILBOX_SHARE_BYTES, envelope_bytes(envelope));
+}
+
+static void discount(struct envelope *envelope)
+{
+    if (!envelope->share)
+        return;
+    list_unlink(&envelope->share_link);
+    share_sub(envelope->share, MAILBOX_SHARE_N, 1);
+    share_sub(envelope->share, MAILBOX_SHARE_BYTES, envelope_bytes(envelope));
+    envelope->share = share_unref(envelope->share);
+}
+
+void mailbox_give_away(struct mailbox *mailbox, struct list *ret)
+{
+    shares_clear(&mailbox->shares);
+    list_append(ret, &mailbox->messages);
+    list_init(&mailbox->messages);
+    mailbox->n = mailbox->bytes = 0;
 }
 
 void mailbox_add_front(struct mailbox *mailbox, struct envelope *envelope)
@@ -130,6 +166,7 @@ struct envelope *mailbox_stashed(const struct mailbox *mailbox, uint64_t id)
 
 void mailbox_take(struct mailbox *mailbox, struct envelope *envelope)
 {
+    discount(envelope);
     list_unlink(&envelope->link);
     if (envelope->place == ENVELOPE_ANSWERS) {
         mailbox->answer_bytes -= envelope_bytes(envelope);

@@ -18,29 +18,74 @@ static void review_in_pool(struct actor *actor)
 
 /* ---- into the mailbox ---- */
 
-static void drop_oldest(struct actor *to, uint64_t bytes)
+/* A message that is to be enqueued. */
+struct arrival {
+    struct actor *to;
+    struct share *share; /* of its sender's group; NULL = the mailbox is far from full */
+    struct actor_policy policy;
+    uint64_t bytes;
+};
+
+static bool has_room(const struct arrival *arrival)
+{
+    return mailbox_has_room(&arrival->to->mailbox, arrival->share, arrival->bytes,
+                            arrival->policy.mailbox_max, arrival->policy.mailbox_memory_max);
+}
+
+/* The oldest of the sender's group if one is counted for that, else the oldest of all. */
+static struct envelope *find_oldest(const struct arrival *arrival)
+{
+    struct list *node = arrival->share ? list_first(&arrival->share->entries[0]) : NULL;
+
+    return node ? list_entry(node, struct envelope, share_link)
+                : mailbox_oldest(&arrival->to->mailbox);
+}
+
+static void drop_oldest(const struct arrival *arrival)
 {
     const struct undeliverable why = {
         .reason = DEAD_DROPPED, .error = ENOBUFS, .text = "dropped for a later one"};
+    struct actor *to = arrival->to;
     struct envelope *oldest;
 
-    while (!actor_has_room(to, bytes) && (oldest = mailbox_oldest(&to->mailbox))) {
+    while (!has_room(arrival) && (oldest = find_oldest(arrival))) {
         mailbox_take(&to->mailbox, oldest);
         undeliverable_end(to->context, oldest, to, &why);
     }
+}
+
+/* Returns a reference to the share of the sender's group. NULL as long as the mailbox is not half
+ * full and nothing is to be dropped. */
+static struct share *share_of_sender(struct actor *to, const struct actor_policy *policy,
+                                     uint64_t sender)
+{
+    struct mailbox *mailbox = &to->mailbox;
+    const char *owner;
+
+    if (policy->overflow != CONFIG_OVERFLOW_DROP_OLDEST && mailbox->n < policy->mailbox_max / 2 &&
+        mailbox->bytes < policy->mailbox_memory_max / 2)
+        return NULL;
+    owner = actor_name_of(to->context, sender);
+    return share_get(&mailbox->shares, owner, share_owner_size(owner));
 }
 
 int delivery_enqueue(struct actor *to, struct envelope *envelope)
 {
     const struct undeliverable full = {
         .reason = DEAD_MAILBOX_FULL, .error = ENOBUFS, .text = "the mailbox is full"};
-    const uint64_t bytes = envelope_bytes(envelope);
+    struct arrival arrival = {
+        .to = to, .policy = actor_policy(to), .bytes = envelope_bytes(envelope)};
 
-    if (actor_policy(to).overflow == CONFIG_OVERFLOW_DROP_OLDEST)
-        drop_oldest(to, bytes);
-    if (!actor_has_room(to, bytes))
+    arrival.share = share_of_sender(to, &arrival.policy, envelope->sender);
+    if (arrival.policy.overflow == CONFIG_OVERFLOW_DROP_OLDEST)
+        drop_oldest(&arrival);
+    if (!has_room(&arrival)) {
+        share_unref(arrival.share);
         return undeliverable_refuse(to, envelope, &full, ROUTER_E_FULL);
+    }
     mailbox_add(&to->mailbox, envelope);
+    if (arrival.share)
+        mailbox_count_for(envelope, arrival.share);
     if (!to->inbox.full)
         actor_wake(to);
     return 0;

@@ -169,13 +169,87 @@ TEST(a_message_larger_than_the_whole_memory_is_let_in_alone)
     struct envelope *envelope = envelope_new(PROTOCOL_MESSAGE, &none);
 
     mailbox_init(&mailbox);
-    ck_assert(mailbox_has_room(&mailbox, 1000, 10, 100));
+    ck_assert(mailbox_has_room(&mailbox, NULL, 1000, 10, 100));
     mailbox_add_stash(&mailbox, envelope);
-    ck_assert(!mailbox_has_room(&mailbox, 1000, 10, 100));
-    ck_assert(!mailbox_has_room(&mailbox, 0, 1, 1 << 20));
+    ck_assert(!mailbox_has_room(&mailbox, NULL, 1000, 10, 100));
+    ck_assert(!mailbox_has_room(&mailbox, NULL, 0, 1, 1 << 20));
     ck_assert_ptr_eq(mailbox_stashed(&mailbox, 0), envelope);
     mailbox_take(&mailbox, envelope);
     envelope_free(envelope);
+}
+
+static int tell_as(const struct actor *sender, const struct actor *to)
+{
+    const struct router_message message = {
+        .to = to->reference, .sender = sender->reference, .topic = topic_of("t")};
+
+    return router_tell(&context, &message);
+}
+
+TEST(no_group_fills_a_mailbox_for_all_others)
+{
+    struct actor *to = new_actor("to"), *greedy = new_actor("greedy/0"),
+                 *other = new_actor("greedy/1"), *modest = new_actor("modest");
+    const unsigned max = (unsigned)actor_policy(to).mailbox_max;
+    unsigned n = 0;
+
+    while (tell_as(greedy, to) == 0)
+        n++;
+    ck_assert_uint_eq(n, max);
+    ck_assert_int_eq(tell_as(other, to), ROUTER_E_FULL);
+    for (n = 0; tell_as(modest, to) == 0; n++)
+        ck_assert_int_eq(tell_as(greedy, to), ROUTER_E_FULL);
+    ck_assert_uint_eq(n, max / 4);
+    ck_assert_uint_eq(dead(DEAD_MAILBOX_FULL), max / 4 + 3);
+    /* Nothing of that is left behind. */
+    for (struct envelope *envelope; (envelope = mailbox_oldest(&to->mailbox));) {
+        mailbox_take(&to->mailbox, envelope);
+        envelope_free(envelope);
+    }
+    ck_assert_uint_eq(to->mailbox.shares.n, 0);
+    ck_assert_int_eq(tell_as(other, to), 0);
+}
+
+static struct actor_policy drops(const struct actor *self)
+{
+    (void)self;
+    return (struct actor_policy){
+        .mailbox_max = 100, .mailbox_memory_max = 1 << 20, .overflow = CONFIG_OVERFLOW_DROP_OLDEST};
+}
+
+TEST(with_drop_oldest_a_group_displaces_its_own_messages)
+{
+    static struct actor_class class;
+    struct actor *greedy = new_actor("greedy"), *modest = new_actor("modest"), *to;
+    const struct envelope *oldest;
+
+    class = INBOX;
+    class.policy = drops;
+    to = make_actor(&context, &class, "to");
+    for (unsigned i = 0; i < 10; i++)
+        ck_assert_int_eq(tell_as(modest, to), 0);
+    for (unsigned i = 0; i < 1000; i++)
+        ck_assert_int_eq(tell_as(greedy, to), 0);
+    oldest = mailbox_oldest(&to->mailbox);
+    ck_assert_uint_eq(oldest->sender, modest->reference);
+    ck_assert_uint_eq(oldest->share->used[MAILBOX_SHARE_N], 10);
+    ck_assert_uint_eq(to->mailbox.n, 105);
+    ck_assert_uint_eq(dead(DEAD_DROPPED), 10 + 1000 - 105);
+}
+
+TEST(an_actor_ends_whose_mailbox_many_groups_have_filled)
+{
+    struct actor *to = new_actor("to"), *greedy = new_actor("greedy"),
+                 *modest = new_actor("modest");
+
+    while (tell_as(greedy, to) == 0)
+        ;
+    while (tell_as(modest, to) == 0)
+        ;
+    actor_end(to, "gone");
+    fake_peer_turns(context.loop, 200);
+    ck_assert(list_empty(&context.remains));
+    ck_assert_uint_ge(dead(DEAD_GONE), 12000);
 }
 
 /* ---- exchanges ---- */
