@@ -2,6 +2,7 @@
 #include "supervisor/history/history.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/share.h"
 #include "shared/base/utf8.h"
 #include "supervisor/history/history-rows.h"
 #include "supervisor/loop/loop.h"
@@ -13,8 +14,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* The rows that wait may take this much memory. */
-#define QUEUE_BYTES ((size_t)16 << 20)
+/* The rows that wait may take this much memory. A submitter's rows of a group may take as much as
+ * remains free for all others. */
+#define QUEUE_BYTES ((uint64_t)32 << 20)
+/* The kind of shares: bytes of rows that wait. */
+#define SHARED_BYTES 0
 /* Rows in a batch. */
 #define BATCH_MAX 1000u
 /* The history leaves this much of the disk to the store of durable jobs and everything else. */
@@ -39,7 +43,7 @@ struct history {
     struct batch *pending; /* waits for more rows; NULL = none */
     struct timer delay;    /* until it is written */
     struct timer prune;    /* until the next look for old rows */
-    size_t queued;         /* bytes of all rows that wait */
+    struct shares shares;  /* of the rows that wait */
     struct list active;    /* struct history_call.active */
     int64_t last;          /* the thread's: the number of the row that was added last */
     struct history_stats stats;
@@ -52,7 +56,7 @@ struct batch {
     struct store_task task;
     struct history *history;
     struct list rows;
-    size_t n, bytes;
+    size_t n;
     char *group; /* NULL = no bounds */
     usec_t keep;
     uint64_t max;
@@ -65,13 +69,23 @@ struct batch {
 
 /* ---- rows ---- */
 
+/* NULL allowed. */
+static void free_row(struct history_row *row)
+{
+    if (row && row->share) {
+        share_sub(row->share, SHARED_BYTES, row->size);
+        share_unref(row->share);
+    }
+    free(row);
+}
+
 static void free_rows(struct list *rows)
 {
     struct list *node;
 
     while ((node = list_first(rows))) {
         list_unlink(node);
-        free(list_entry(node, struct history_row, link));
+        free_row(list_entry(node, struct history_row, link));
     }
 }
 
@@ -219,7 +233,6 @@ static void on_written(struct store_task *task, int result)
     struct batch *batch = list_entry(task, struct batch, task);
     struct history *history = batch->history;
 
-    history->queued -= batch->bytes;
     history->stats.n_dropped += result != 0 || batch->no_space ? batch->n : batch->n_lost;
     if (result == 0) {
         history->stats.n_rows = batch->n_rows;
@@ -290,18 +303,34 @@ static bool begin_batch(struct history *history)
     return true;
 }
 
+/* Counts the row among those that wait, unless its submitter would exceed its share. */
+static bool take_room(struct history *history, struct history_row *row)
+{
+    char owner[PROTOCOL_NAME_MAX + 16];
+    struct share *share;
+
+    (void)snprintf(owner, sizeof(owner), "%u %s", (unsigned)row->submitter_uid, row->group);
+    share = share_get(&history->shares, owner, strlen(owner));
+    if (!share)
+        return false;
+    if (share->used[SHARED_BYTES] + history->shares.used[SHARED_BYTES] + row->size > QUEUE_BYTES) {
+        share_unref(share);
+        return false;
+    }
+    share_add(share, SHARED_BYTES, row->size);
+    row->share = share;
+    return true;
+}
+
 void history_add(struct history *history, struct job *job)
 {
     struct history_row *row = complete(job);
 
-    if (!row || history->queued + row->size > QUEUE_BYTES ||
-        !(history->pending || begin_batch(history))) {
+    if (!row || !take_room(history, row) || !(history->pending || begin_batch(history))) {
         history->stats.n_dropped++;
-        free(row);
+        free_row(row);
         return;
     }
-    history->queued += row->size;
-    history->pending->bytes += row->size;
     list_push_back(&history->pending->rows, &row->link);
     if (++history->pending->n == BATCH_MAX)
         hand_over(history);
@@ -462,6 +491,7 @@ int history_new(struct history **ret, struct loop *loop, const struct history_op
     history->settled = options->settled;
     history->userdata = options->userdata;
     list_init(&history->active);
+    shares_init(&history->shares);
     timer_init(&history->delay, on_delay);
     timer_init(&history->prune, on_prune);
     r = store_new(&history->store, loop, &store);
@@ -500,6 +530,7 @@ struct history *history_free(struct history *history)
         return NULL;
     history_hurry(history);
     (void)store_free(history->store); /* ends batches, which set the timer */
+    shares_deinit(&history->shares);
     timer_disarm(loop_timers(history->loop), &history->prune);
     free(history->path);
     free(history);

@@ -3,8 +3,9 @@
 
 /*
  * The history: ended jobs of groups with History=, in "history.db" beside "troupe.db", by a store
- * of its own (store.h). It never delays a job: rows wait in a bounded queue, and those that come
- * while it is full, or that cannot be written, are dropped and counted.
+ * of its own (store.h). It never delays a job: rows wait in a bounded queue, of which each
+ * submitter has a share. Those that come while it is full, or that cannot be written, are dropped
+ * and counted.
  *
  * Rows are written in batches, without a sync of each commit. A crash of the supervisor loses those
  * of the last HISTORY_DELAY, a power cut those since the last checkpoint of the log; the file stays
@@ -25,6 +26,7 @@
 
 struct history;
 struct loop;
+struct share;
 
 /* How long rows wait for others before they are written. */
 #define HISTORY_DELAY (100 * USEC_PER_MSEC)
@@ -46,6 +48,7 @@ struct history_row {
     uint32_t key_size, tags_size, excerpt_size, reason_size;
     uint64_t payload_size; /* 0 = not kept; `excerpt` is its beginning */
     bool open;             /* in replies: the client may read its contents */
+    struct share *share;   /* private: in which it is counted while it waits to be written */
     size_t size;           /* memory of a copy */
     char bytes[];
 };
