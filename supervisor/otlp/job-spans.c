@@ -25,7 +25,8 @@ enum kind {
 
 struct traced_job {
     struct index_entry by_id; /* a hash of `id` */
-    struct list link;
+    struct share *share;      /* of the group that it was in first */
+    struct list link;         /* in share->entries[0], the one with the oldest event first */
     char id[PROTOCOL_ID_TEXT];
     char group[NAME_MAX_], worker[NAME_MAX_];
     char parent[TRACEPARENT_SIZE + 1];
@@ -82,44 +83,60 @@ static void forget(struct job_spans *spans, struct traced_job *job)
 {
     index_remove(&spans->by_id, &job->by_id);
     list_unlink(&job->link);
+    share_sub(job->share, 0, 1);
+    share_unref(job->share);
     free(job);
 }
 
+/* Forgets the job with the oldest event of a group with at least an equal share. Returns whether
+ * there was one. */
+static bool forget_oldest(struct job_spans *spans)
+{
+    struct share *share = share_victim(&spans->shares, 0);
+
+    if (!share)
+        return false;
+    forget(spans, list_entry(list_first(&share->entries[0]), struct traced_job, link));
+    exporter_drop(spans->exporter, 1);
+    return true;
+}
+
 /* Finds the job of an event, or makes one. Returns NULL without memory. */
-static struct traced_job *find_or_make(struct job_spans *spans, const char *id)
+static struct traced_job *find_or_make(struct job_spans *spans, const char *id, const char *group)
 {
     struct traced_job *job = find(spans, id);
 
     if (job) {
         list_unlink(&job->link);
-        list_push_back(&spans->jobs, &job->link);
+        list_push_back(&job->share->entries[0], &job->link);
         return job;
     }
-    if (spans->by_id.n_entries >= JOB_SPANS_MAX) {
-        forget(spans, list_entry(list_first(&spans->jobs), struct traced_job, link));
-        exporter_drop(spans->exporter, 1);
-    }
+    if (spans->by_id.n_entries >= JOB_SPANS_MAX)
+        (void)forget_oldest(spans);
     job = calloc(1, sizeof(*job));
-    if (!job)
+    if (!job || !(job->share = share_get(&spans->shares, group, strlen(group)))) {
+        free(job);
         return NULL;
+    }
     set_text(job->id, sizeof(job->id), id);
     job->exit_status = -1;
     index_add(&spans->by_id, &job->by_id, hash_of(job->id));
-    list_push_back(&spans->jobs, &job->link);
+    list_push_back(&job->share->entries[0], &job->link);
+    share_add(job->share, 0, 1);
     return job;
 }
 
 void job_spans_init(struct job_spans *spans, struct exporter *exporter, bool contents)
 {
     *spans = (struct job_spans){.exporter = exporter, .contents = contents};
-    list_init(&spans->jobs);
+    shares_init(&spans->shares);
 }
 
 void job_spans_deinit(struct job_spans *spans)
 {
-    exporter_drop(spans->exporter, spans->by_id.n_entries);
-    while (!list_empty(&spans->jobs))
-        forget(spans, list_entry(list_first(&spans->jobs), struct traced_job, link));
+    while (forget_oldest(spans))
+        ;
+    shares_deinit(&spans->shares);
     index_deinit(&spans->by_id);
 }
 
@@ -373,7 +390,7 @@ void job_spans_take(struct job_spans *spans, const json_t *event, usec_t now)
 
     if (!*id || (is_traced && !traceparent_is_sampled(parent)))
         return;
-    job = is_traced ? find_or_make(spans, id) : find(spans, id);
+    job = is_traced ? find_or_make(spans, id, text_of(event, "group")) : find(spans, id);
     if (!job && is_traced)
         exporter_drop(spans->exporter, 1);
     if (!job)

@@ -8,16 +8,18 @@
 
 #include "shared/base/index.h"
 #include "shared/base/list.h"
+#include "shared/base/share.h"
 #include "supervisor/otlp/exporter.h"
 #include <jansson.h>
 
-/* Jobs that have not ended. Beyond that number, the job with the oldest event is forgotten. */
+/* Jobs that have not ended. Beyond that number, the one with the oldest event is forgotten of a
+ * group with at least an equal share. */
 #define JOB_SPANS_MAX 10000u
 
 struct job_spans {
     struct exporter *exporter; /* borrowed */
     struct index by_id;        /* struct traced_job */
-    struct list jobs;          /* the one with the oldest event first */
+    struct shares shares;      /* of the jobs, by group */
     bool contents;             /* texts of workers and jobs go into spans */
 };
 

@@ -7,7 +7,7 @@ import unittest
 
 import otlp
 from test_takeover import upgrade
-from troupe import ACTOR, QUICK, TROUPE_EXEC, TestCase, ini, user
+from troupe import ACTOR, QUICK, Bell, TROUPE_EXEC, TestCase, ini, user
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 PARENT = f"00-{TRACE}-{SPAN}-01"
@@ -84,6 +84,18 @@ class Exported(Case):
         s.call("Cancel", id=s.create("actor", "echo", traceparent=PARENT, delay_usec=3600 * 10**6))
         _, wait = s.collector.get(2)
         self.assertEqual((wait.name, wait.status, wait.attributes["error.type"]), ("wait actor", {"code": 2}, "requested"))
+
+    def test_a_flood_of_jobs_of_one_group_displaces_none_of_others(self):
+        s = self.exporting()
+        bell = Bell(s, "bell")
+        s.create("actor", f"wait {bell.path}", id="mine", traceparent=PARENT)
+        s.call("Pause", target="sh")
+        with s.connect() as connection:
+            for _ in range(10000):
+                connection.call("Create", group="sh", options={"traceparent": PARENT})
+        bell.ring()
+        while s.collector.get(1)[0].name != "process actor":
+            pass
 
     def test_X4_only_sampled_traces_are_exported(self):
         s = self.exporting()
