@@ -358,10 +358,13 @@ static void look(struct watcher *watcher, const struct watch_order *order)
     const int r = is_busy(watcher) ? -EBUSY : take(watcher, &hints);
 
     (void)tell(&(struct watch_notice){.kind = WATCH_RELEASED});
-    if (r == 0)
+    if (r == 0) {
         start_unwinding(watcher);
-    else
-        (void)tell(&(struct watch_notice){.kind = WATCH_UNWOUND, .error = r});
+        return;
+    }
+    if (watcher->unwinder == 0)
+        watcher->output->size = 0; /* it is that of the last look */
+    (void)tell(&(struct watch_notice){.kind = WATCH_UNWOUND, .error = r});
 }
 
 static int obey(struct watcher *watcher, const struct watch_order *order, int fd)

@@ -516,6 +516,13 @@ class Commands(Deaths):
         self.s.until(ended)
         self.s.until(lambda: self.s.call("ListDeaths")["deaths"][0].get("top", "").startswith("planted_null"))
 
+    @unittest.skipUnless(os.getuid() == 0, "needs root for User=")
+    def test_X1_an_idle_worker_is_not_shown_where_a_command_crashed(self):
+        self.begin(crasher=commands(user="nobody"))
+        self.seen("null")
+        self.s.wait_worker("crasher/0", "idle")
+        self.assertIn("stack_missing", self.s.call("GetStack", target="crasher/0"))
+
     def test_X1_a_handler_of_the_command_has_its_effect(self):
         script = "import os, signal; signal.signal(signal.SIGSEGV, lambda *_: os._exit(0)); os.kill(os.getpid(), signal.SIGSEGV)"
         self.begin(crasher=commands(command=f'{sys.executable} -c "{script}"'))
