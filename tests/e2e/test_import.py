@@ -288,6 +288,7 @@ CASES = {
              MAILTO=""
              * * * * * cd /srv/app && php artisan schedule:run >> /dev/null 2>&1
              5 4 * * 0 find /srv/app -name '*.tmp' -mtime +7 -delete
+             @hourly sleep 1; /usr/bin/flock -n /run/lock/lock timeout 9 /srv/bin/feed
              """}, ["tab", "--user", "nobody"], 1,
         {"mysqldump.group": r"""
              Description=Dump of the shop's database
@@ -309,7 +310,13 @@ CASES = {
              ExecStart=exec /bin/sh -c "find /srv/app -name '*.tmp' -mtime +7 -delete"
              MaxRetries=0
              """,
-         "find.schedule": "OnCalendar=5 4 * * 0\nCatchUp=none\n"}),
+         "find.schedule": "OnCalendar=5 4 * * 0\nCatchUp=none\n",
+         "feed.group": r"""
+             User=nobody
+             ExecStart=exec /bin/sh -c 'sleep 1; /usr/bin/flock -n /run/lock/lock timeout 9 /srv/bin/feed'
+             MaxRetries=0
+             """,
+         "feed.schedule": "OnCalendar=@hourly\nCatchUp=none\n"}),
     "cron: input": (
         {"tab": """\
              HOME=/srv/app
@@ -851,6 +858,13 @@ class Refusals(Import):
         ended = self.run_import("x.y.service", "x.service", "z.timer")
         self.assertEqual(re.findall(r"^# ---- (.*) ----$", ended.stdout, re.M), ["x.y.group", "x.group", "z.group", "z.schedule"])
         self.assertEqual(re.findall(r"^After=.*$", ended.stdout, re.M), 2 * ["After=z"])
+
+    def test_a_directory_of_a_unit_is_a_line_of_tmpfiles_d(self):
+        unit = "[Service]\nUser=nobody\nGroup=daemon\nRuntimeDirectory=app app/cache\nLogsDirectory=app\nExecStart=/bin/sh\n"
+        Path(self.path("app.service")).write_text(unit, encoding="utf-8")
+        printed = self.run_import("app.service").stdout
+        for path in "/run/app", "/run/app/cache", "/var/log/app":
+            self.assertIn(f"Instead: 'd {path} 0755 nobody daemon' in /etc/tmpfiles.d/app.conf", printed)
 
     def test_each_workaround_of_the_manual_is_in_the_comments(self):
         source = Path(TOP, "supervisor/config/troupe.group.5").read_text(encoding="utf-8")

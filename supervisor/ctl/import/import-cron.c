@@ -90,20 +90,30 @@ static void take_variable(struct crontab *tab, const char *line)
 
 /* ---- commands ---- */
 
-/* Names a command after the first word behind the last "&&" that is not a wrapper, without
- * directory and suffix. */
+/* Names a command after the first word behind the last "&&", and behind a sleep, that is neither a
+ * wrapper nor the lock of flock, without directory and suffix. */
 static const char *name_of(struct import *import, const char *command)
 {
+    bool at_lock = false;
+
     for (const char *and; (and = strstr(command, "&&"));)
         command = and+2;
+    if (strncmp(skip_words(command, 0), "sleep ", 6) == 0 && strchr(command, ';'))
+        command = strchr(command, ';') + 1;
     for (const char *word = skip_words(command, 0); *word != '\0'; word = skip_words(word, 1)) {
         const char *start = word + strspn(word, "({'\"`$");
         const char *text =
             import_text(import, "%.*s", (int)strcspn(start, " \t;|&()'\"`<>"), start);
         const char *base = basename(text), *dot = strrchr(base, '.');
 
+        if (strcmp(base, "flock") == 0)
+            at_lock = true;
         if (*base == '\0' || strchr(text, '=') || import_matches(WRAPPERS, base))
             continue;
+        if (at_lock) {
+            at_lock = false;
+            continue;
+        }
         return dot > base && strlen(dot) <= 4 ? import_text(import, "%.*s", (int)(dot - base), base)
                                               : base;
     }

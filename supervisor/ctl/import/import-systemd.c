@@ -320,6 +320,31 @@ static void convert_pause(struct import_unit *unit, const struct import_setting 
                import_value(unit, NULL, "RestartMaxDelaySec", setting->value));
 }
 
+static void convert_directory(struct import_unit *unit, const struct import_setting *setting)
+{
+    static const struct {
+        const char *key, *parent;
+    } parents[] = {
+        {"RuntimeDirectory", "/run"},       {"StateDirectory", "/var/lib"},
+        {"CacheDirectory", "/var/cache"},   {"LogsDirectory", "/var/log"},
+        {"ConfigurationDirectory", "/etc"},
+    };
+    const char *user = import_value(unit, NULL, "User", "root");
+    const char *group = import_value(unit, NULL, "Group", user), *value = setting->value;
+    char name[256];
+    size_t i = 0;
+
+    while (i < ELEMENTS(parents) - 1 && strcmp(parents[i].key, setting->key) != 0)
+        i++;
+    for (int n; sscanf(value, " %255s%n", name, &n) == 1; value += n)
+        import_leave(unit, setting,
+                     import_text(unit->import,
+                                 "'d %s/%.*s 0755 %s %s' in /etc/tmpfiles.d/%s.conf, then "
+                                 "systemd-tmpfiles --create: tmpfiles.d(5)",
+                                 parents[i].parent, (int)strcspn(name, ":"), name, user, group,
+                                 unit->file ? unit->file->name : "troupe"));
+}
+
 /* Whether two names of units are equal but for their suffixes. */
 static bool is_same_stem(const char *a, const char *b)
 {
@@ -393,6 +418,7 @@ static const struct import_rule RULES[] = {
     {.keys = "Sockets FileDescriptorStoreMax", .instead = "the program opens its sockets"},
     {.keys = "TTYPath", .instead = OUTPUT},
     {.keys = "Root* CPUScheduling* IOScheduling* Limit*", .instead = "chroot(8), chrt(1), ionice(1), prlimit(1) in ExecStart="},
+    {.keys = "RuntimeDirectory StateDirectory CacheDirectory LogsDirectory ConfigurationDirectory", .convert = convert_directory},
     {.keys = "RuntimeDirectory* StateDirectory* CacheDirectory* LogsDirectory* ConfigurationDirectory*", .instead = "tmpfiles.d(5)"},
     {.keys = "LoadCredential* SetCredential*", .instead = "EnvironmentFile=, or a file that only User= may read"},
     {.keys = "SupplementaryGroups", .instead = "the groups that User= has in the user database"},
