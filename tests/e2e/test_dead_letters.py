@@ -520,6 +520,8 @@ class Verbs(Letters):
         shown = s.ctl("dead-letters", "show", str(error["id"]), check=True).stdout
         for part in ("error", "Why: broken", "Code: 7", "To: p/0", "Type: a.b", "2"):
             self.assertIn(part, shown)
+        self.assertEqual(s.ctl("dead-letters", "show", "--reason", "error", check=True).stdout, shown)
+        self.assertEqual(s.ctl("dead-letters", "show", "--to", "p", check=True).stdout.count("Payload: "), 2)
         self.assertEqual(s.ctl("retry", "--reason", "unhandled", check=True).stdout, "1 requeued\n")
         s.until(lambda: [x["id"] for x in self.letters(s, queue="dead_letters")] == [3])
         self.assertEqual(s.ctl("purge", "3", check=True).stdout, "1 purged\n")

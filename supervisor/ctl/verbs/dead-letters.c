@@ -156,6 +156,25 @@ static int show_one(struct invocation *invocation, const char *operand)
     return call_print(invocation, CALL_ACTORS "GetDeadLetter", parameters, false, show_letter);
 }
 
+static int show_filtered(struct invocation *invocation)
+{
+    json_auto_t *reply = NULL;
+    const json_t *letters;
+    int r = pages_collect(invocation, CALL_ACTORS "ListDeadLetters",
+                          filter_parameters(&invocation->options), "letters",
+                          invocation->options.limit, &reply);
+
+    invocation->lines = true;
+    letters = json_object_get(reply, "letters");
+    for (size_t i = 0; r == EXIT_OK && i < json_array_size(letters); i++) {
+        const json_int_t id = field_int(json_array_get(letters, i), "id");
+
+        r = call_print(invocation, CALL_ACTORS "GetDeadLetter", json_pack("{s:I}", "id", id), false,
+                       show_letter);
+    }
+    return r;
+}
+
 /* ---- retry and purge ---- */
 
 static bool is_retry(const struct invocation *invocation)
@@ -250,6 +269,8 @@ int verb_dead_letters(struct invocation *invocation)
         return list(invocation);
     if (strcmp(action, "show") == 0 && ids && !has_filter(&invocation->options))
         return invocation_each(invocation, 1, show_one);
-    complain("usage: troupectl dead-letters [list | show ID...]");
+    if (strcmp(action, "show") == 0 && !ids && has_filter(&invocation->options))
+        return show_filtered(invocation);
+    complain("usage: troupectl dead-letters [list | show ID... | show --to GROUP ...]");
     return EXIT_USAGE;
 }
