@@ -99,6 +99,7 @@ class Slots(Case):
         s.start()
         s.until(lambda: self.get(s, "tick")["schedule"]["state"] == "failed")
         self.assertEqual(self.counts(s, "tick")["fired"], 2)
+        self.assertIn("fired, 2 failed in a row", s.ctl("schedule", check=True).stdout)
         s.ctl("schedule", "resume", "tick", check=True)
         self.assertEqual(self.get(s, "tick")["schedule"]["state"], "active")
 
