@@ -34,17 +34,16 @@ SAN ?=
 # ---- flags ----------------------------------------------------------------------------------------
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wvla -Wstrict-prototypes \
-	-Wformat=2 $(if $(filter error,$(W))$(filter true 1,$(CI)),-Werror)
+	-Wformat=2 -Wno-unused-parameter $(if $(filter error,$(W))$(filter true 1,$(CI)),-Werror)
 HARDENING := -fstack-protector-strong -fstack-clash-protection -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 ifneq ($(SAN),)
 HARDENING := -fsanitize=$(SAN) -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 endif
 CFLAGS ?= -O2 -g
-# Callbacks of tests name all of their parameters, whether they use them or not.
 # One set of objects for programs and library: -fno-semantic-interposition takes the price off -fPIC.
 FLAGS = -std=gnu17 -I. -D_GNU_SOURCE -DTROUPE_VERSION='"$(VERSION)"' \
 	-DTROUPE_LIBEXECDIR='"$(LIBEXECDIR)"' -fPIC -fno-semantic-interposition \
-	-pthread -MMD -MP $(WARNINGS)$(if $(filter tests/%,$<), -Wno-unused-parameter) $(HARDENING) $(CPPFLAGS) $(CFLAGS)
+	-pthread -MMD -MP $(WARNINGS) $(HARDENING) $(CPPFLAGS) $(CFLAGS)
 LINK = $(CC) $(CFLAGS) -pthread $(if $(SAN),-fsanitize=$(SAN)) -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
 
 # Asked for when the first recipe needs them: a machine that lacks pkg-config can still `make deps`.

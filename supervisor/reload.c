@@ -85,7 +85,6 @@ static int each_group(struct config *config, struct parts *parts,
 static int add_first(struct parts *parts, struct config_group *config,
                      struct reload_changes *changes)
 {
-    (void)changes;
     return reload_add_group(parts, config);
 }
 

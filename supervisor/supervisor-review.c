@@ -125,7 +125,6 @@ void supervisor_on_status_due(struct timer *timer, usec_t now)
 {
     struct supervisor *supervisor = supervisor_of(timer, status_timer);
 
-    (void)now;
     if (supervisor->parts.control.state != CONTROL_STOPPING)
         tell_status(supervisor);
 }

@@ -165,7 +165,6 @@ static void on_files_changed(void *userdata, uint32_t events)
     struct supervisor *supervisor = userdata;
     char ignored[1024];
 
-    (void)events;
     (void)!read(supervisor->socket_inotify, ignored, sizeof(ignored));
     supervisor_review_socket(supervisor);
 }

@@ -281,7 +281,6 @@ void supervisor_on_opening_timeout(struct timer *timer, usec_t now)
 {
     struct supervisor *supervisor = supervisor_of(timer, opening_timer);
 
-    (void)now;
     give_up_limits(&supervisor->parts);
     order_start(&supervisor->parts.registry);
     if (supervisor_store_is_opening(supervisor))

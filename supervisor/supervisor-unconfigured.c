@@ -52,7 +52,6 @@ static void on_retry(struct timer *timer, usec_t now)
     struct config *config = NULL;
     int r;
 
-    (void)now;
     if (!supervisor->parts.control.config_problem ||
         supervisor->parts.control.state != CONTROL_STARTING)
         return;

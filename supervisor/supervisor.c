@@ -30,7 +30,6 @@ static void on_stop_timeout(struct timer *timer, usec_t now)
 {
     struct supervisor *supervisor = supervisor_of(timer, stop_timer);
 
-    (void)now;
     if (supervisor->end_by > 0) {
         loop_defer(loop_of(supervisor), &supervisor->review);
         return;
@@ -89,7 +88,6 @@ static void on_event(struct event_subscriber *subscriber, const struct event *ev
 {
     struct supervisor *supervisor = supervisor_of(subscriber, on_event);
 
-    (void)event;
     loop_defer(loop_of(supervisor), &supervisor->review);
 }
 

@@ -21,7 +21,6 @@ int standard_open(void)
 
 static void do_nothing(int signo)
 {
-    (void)signo;
 }
 
 /* With a handler, because execve(2) preserves "ignored". */

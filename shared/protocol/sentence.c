@@ -163,8 +163,6 @@ const struct sentence *sentence_find(const char *error, sentence_has_fn has, con
 
 static bool has_all(const void *parameters, const char *member)
 {
-    (void)parameters;
-    (void)member;
     return true;
 }
 

@@ -52,7 +52,6 @@ int endpoint_adopt(struct endpoint *endpoint, struct loop *loop,
 
 static void on_room(void *userdata, uint32_t events)
 {
-    (void)events;
     endpoint_hand_over(userdata);
 }
 

@@ -372,7 +372,6 @@ void endpoint_resume(struct endpoint *endpoint)
 
 static void endpoint_on_space(void *userdata, uint32_t events)
 {
-    (void)events;
     endpoint_space_came(userdata);
 }
 

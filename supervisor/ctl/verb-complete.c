@@ -151,7 +151,6 @@ static void offer_verbs(struct line *line)
 /* A line that begins with a tab: names of files. */
 static void offer_files(struct line *line)
 {
-    (void)line;
     puts("\tfiles");
 }
 

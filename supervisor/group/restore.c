@@ -458,7 +458,6 @@ static void read_next(struct restore *restore)
 
 static void on_retry(struct timer *timer, usec_t now)
 {
-    (void)now;
     read_next(list_entry(timer, struct restore, retry));
 }
 

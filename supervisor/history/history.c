@@ -274,7 +274,6 @@ static void hand_over(struct history *history)
 
 static void on_delay(struct timer *timer, usec_t now)
 {
-    (void)now;
     hand_over(list_entry(timer, struct history, delay));
 }
 
@@ -283,7 +282,6 @@ static void on_prune(struct timer *timer, usec_t now)
     struct history *history = list_entry(timer, struct history, prune);
     struct batch *batch = new_batch(history);
 
-    (void)now;
     if (batch)
         store_add(history->store, &batch->task);
     else
@@ -443,7 +441,6 @@ void history_leave(struct history_call *call)
 
 static void on_changed(void *userdata, enum store_state state)
 {
-    (void)state;
     tell(userdata);
 }
 

@@ -45,7 +45,6 @@ static bool has_proc(void)
 int main(int argc, char **argv)
 {
     static struct program program = {.run = program_run, .next_fd = -1};
-    (void)argc;
     program.argv = argv;
     (void)standard_open();
     standard_survive_file_limit();

@@ -43,7 +43,6 @@ static void on_clock_set(void *userdata, uint32_t events)
     struct alarms *alarms = userdata;
     uint64_t ignored;
 
-    (void)events;
     (void)!read(alarms->fd, &ignored, sizeof(ignored)); /* ECANCELED */
     if (arm_fd(alarms->fd) < 0)
         stop_watching(alarms);
@@ -110,7 +109,6 @@ static void on_timer(struct timer *timer, usec_t now)
 {
     struct alarm *alarm = list_entry(timer, struct alarm, timer);
 
-    (void)now;
     alarm->fn(alarm);
 }
 

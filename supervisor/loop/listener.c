@@ -75,7 +75,6 @@ static void on_pause_over(struct timer *timer, usec_t now)
 {
     struct acceptor *acceptor = list_entry(timer, struct acceptor, pause);
 
-    (void)now;
     (void)loop_watch_events(acceptor->loop, &acceptor->watch, POLLIN);
 }
 
@@ -93,7 +92,6 @@ static void on_connection(void *userdata, uint32_t events)
 {
     struct acceptor *acceptor = userdata;
 
-    (void)events;
     for (unsigned i = 0; i < ACCEPTS_PER_TURN; i++) {
         int r = accept_one(acceptor);
 

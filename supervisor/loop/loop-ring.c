@@ -229,7 +229,6 @@ static bool may_fetch(const struct loop *loop)
 static int fetch(struct loop *loop, bool all)
 {
     struct io_uring *uring = &loop->ring.uring;
-    (void)all;
     if (io_uring_sq_ready(uring) == 0 && !may_fetch(loop))
         return 0;
     return io_uring_submit_and_get_events(uring);

@@ -9,7 +9,6 @@ static void signals_on_ready(void *userdata, uint32_t events)
 {
     struct signals *signals = userdata;
     struct signalfd_siginfo info;
-    (void)events;
     /* One per turn, since `fn` may call signals_deinit(). The watch is level-triggered. */
     if (read(signals->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return;

@@ -289,7 +289,6 @@ static void on_timeout(struct timer *timer, usec_t now)
 {
     struct taker *taker = list_entry(timer, struct taker, timeout);
 
-    (void)now;
     (void)replace(taker);
     deliver(taker, &(struct taker_answer){.result = -EMFILE}, -1);
     ask_next(taker);
@@ -316,7 +315,6 @@ static void on_answer(void *userdata, uint32_t events)
     const ssize_t n = recvmsg(taker->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     int fd = -1;
 
-    (void)events;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n != (ssize_t)sizeof(answer) || taker->pending == 0) {

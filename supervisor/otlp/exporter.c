@@ -23,7 +23,6 @@ static size_t on_answer(const char *data, size_t one, size_t size, void *userdat
 {
     struct exporter *exporter = userdata;
 
-    (void)one;
     if (exporter->answer.size + size <= ANSWER_MAX)
         buffer_add(&exporter->answer, data, size);
     return size;
@@ -34,8 +33,6 @@ static size_t on_header(const char *data, size_t one, size_t size, void *userdat
 {
     struct exporter *exporter = userdata;
 
-    (void)data;
-    (void)one;
     exporter->header_bytes += size;
     return exporter->header_bytes <= ANSWER_MAX ? size : 0;
 }

@@ -163,7 +163,6 @@ static void replacement_retry_later(struct pool *pool)
 
 static void replacement_on_retry(struct timer *timer, usec_t now)
 {
-    (void)now;
     pool_wake(list_entry(timer, struct pool, replacement.retry));
 }
 

@@ -145,7 +145,6 @@ static void standby_on_timer(struct timer *timer, usec_t now)
     struct pool *pool = list_entry(timer, struct pool, spare_timer);
     struct list *node;
 
-    (void)now;
     while ((node = list_first(&pool->spares_due))) {
         struct slot *place = list_entry(node, struct slot, review_link), *spare;
 

@@ -145,7 +145,6 @@ static void on_ready(void *userdata, uint32_t events)
     struct pollfd ready = {.fd = listener->fd, .events = POLLIN};
     union notification notification;
 
-    (void)events;
     if (poll(&ready, 1, 0) <= 0)
         return;
     if (!(ready.revents & POLLIN)) {

@@ -173,7 +173,6 @@ size_t capture_tail(const struct capture *capture, size_t since, char *buffer, s
 static void capture_on_summary(struct timer *timer, usec_t now)
 {
     struct capture *capture = (struct capture *)((char *)timer - offsetof(struct capture, summary));
-    (void)now;
     capture->n_window = 0;
     report_suppressed(capture);
 }
@@ -285,7 +284,6 @@ static void capture_on_turn(struct task *task)
 static void capture_on_ready(void *userdata, uint32_t events)
 {
     struct capture *capture = userdata;
-    (void)events;
     task_run(&capture->reading);
     if (list_linked(&capture->reading.link))
         (void)loop_watch_events(capture->loop, &capture->watch, 0);

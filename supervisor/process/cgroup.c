@@ -145,7 +145,6 @@ static void on_change(void *userdata, uint32_t events)
     struct leftover *leftover = userdata;
     char text[64];
 
-    (void)events;
     if (pread(leftover->fd, text, sizeof(text), 0) < 0 || !is_busy(leftover->tree, leftover->name))
         forget(leftover);
 }

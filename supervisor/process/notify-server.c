@@ -229,7 +229,6 @@ static bool notify_server_read(struct notify_server *server)
 /* One datagram per turn, so that a flood does not block the loop. */
 static void notify_server_on_ready(void *userdata, uint32_t events)
 {
-    (void)events;
     (void)notify_server_read(userdata);
 }
 

@@ -71,7 +71,6 @@ static void on_gate(void *userdata, uint32_t events)
     const pid_t pid = look_for_pid(process->report_fd);
     int r = pid;
 
-    (void)events;
     if (pid == -EAGAIN)
         return;
     loop_unwatch(process->context->loop, &process->report_watch);

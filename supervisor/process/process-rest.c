@@ -153,7 +153,6 @@ static void on_look(struct timer *timer, usec_t now)
     struct process *process = list_entry(timer, struct process, rest_timer);
     struct process_rest *rest = process->rest;
 
-    (void)now;
     while (rest->n > 0 && !is_alive(&rest->members[rest->n - 1]))
         rest->n--;
     if (rest->n == 0)

@@ -185,7 +185,6 @@ static void process_on_exit(void *userdata, uint32_t events)
     struct process *process = userdata;
     struct timer_queue *timers = loop_timers(process->context->loop);
 
-    (void)events;
     process->n_overdue = 0;
     timer_arm(timers, &process->overdue, usec_add(loop_now(process->context->loop), OVERDUE_FIRST));
     process_end(process);
@@ -302,7 +301,6 @@ static void process_on_report(void *userdata, uint32_t events)
     struct spawn_report report;
     int r = process_read_report(process, &report);
 
-    (void)events;
     if (r != -EAGAIN)
         process_take_report(process, r, &report);
 }
@@ -312,7 +310,6 @@ static void process_watch_report(struct timer *timer, usec_t now)
     struct process *process = list_entry(timer, struct process, report);
     int r;
 
-    (void)now;
     if (process->forking) {
         process_fork_failed(process, -ETIMEDOUT);
         return;

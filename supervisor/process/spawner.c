@@ -167,7 +167,6 @@ bool spawner_drain(struct spawner *spawner, usec_t timeout)
 
 static void spawner_on_retry(struct timer *timer, usec_t now)
 {
-    (void)now;
     flush(list_entry(timer, struct spawner, retry));
 }
 

@@ -119,7 +119,6 @@ static void release(struct trace *trace)
 
 static void on_release(void *userdata, uint32_t events)
 {
-    (void)events;
     release(userdata);
 }
 
@@ -128,7 +127,6 @@ static void on_sampled(void *userdata, uint32_t events)
     const struct trace *trace = userdata;
     const bool counts = trace->handler && trace->handler->sampled(trace->userdata);
 
-    (void)events;
     (void)send(trace->answer_fd, &counts, sizeof(counts), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -179,7 +177,6 @@ static void finish(struct trace *trace, const char *missing)
 
 static void on_exited(struct spawner_client *client, const struct spawn_exit *how)
 {
-    (void)how;
     finish(list_entry(client, struct trace, client), NULL);
 }
 
@@ -208,7 +205,6 @@ static void on_limit(struct timer *timer, usec_t now)
 {
     struct trace *trace = list_entry(timer, struct trace, limit);
 
-    (void)now;
     if (trace->holder) {
         finish(trace, NULL);
         return;

@@ -75,7 +75,6 @@ void watch_deinit(struct tracer *tracer)
 
 static void on_limit(struct timer *timer, usec_t now)
 {
-    (void)now;
     watch_free(list_entry(timer, struct watch, limit), GONE);
 }
 
@@ -115,7 +114,6 @@ static void on_exited(struct spawner_client *client, const struct spawn_exit *ho
 {
     struct watch *watch = list_entry(client, struct watch, client);
 
-    (void)how;
     watch->ended = true;
     watch_free(watch, watch->attached ? GONE : NOT_STARTED);
 }
@@ -221,7 +219,6 @@ static void read_notices(struct watch *watch)
 
 static void on_readable(void *userdata, uint32_t events)
 {
-    (void)events;
     read_notices(userdata);
 }
 

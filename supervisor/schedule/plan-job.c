@@ -125,7 +125,6 @@ static void on_found(struct job_lookup *lookup, struct job *job, int error)
 {
     struct plan *plan = list_entry(lookup, struct plan, lookup);
 
-    (void)error;
     if (job && !is_watched(plan, job))
         watch(plan, job);
     plan_review(plan);

@@ -21,7 +21,6 @@ static int removal_apply(struct store_task *task, struct database *database)
 
 static void removal_done(struct store_task *task, int result)
 {
-    (void)result;
     free(list_entry(task, struct removal, task));
 }
 
@@ -50,8 +49,6 @@ struct removal_wait {
 
 static int wait_apply(struct store_task *task, struct database *database)
 {
-    (void)task;
-    (void)database;
     return 0;
 }
 

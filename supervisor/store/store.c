@@ -56,7 +56,6 @@ static void on_handover(struct loop_deferred *deferred)
 
 static void on_lazy(struct timer *timer, usec_t now)
 {
-    (void)now;
     on_handover(&list_entry(timer, struct store, lazy)->handover);
 }
 
@@ -215,7 +214,6 @@ static void on_event(void *userdata, uint32_t events)
     eventfd_t unused;
     bool changed;
 
-    (void)events;
     (void)eventfd_read(store->event_fd, &unused);
     pthread_mutex_lock(&store->mutex);
     list_append(&store->done, &store->finished);

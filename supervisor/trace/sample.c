@@ -271,14 +271,10 @@ static void take_context(const ucontext_t *from, struct registers *ret)
 #else
 static void take_registers(const struct user_regs_struct *from, struct registers *ret)
 {
-    (void)from;
-    (void)ret;
 }
 
 static void take_context(const ucontext_t *from, struct registers *ret)
 {
-    (void)from;
-    (void)ret;
 }
 #endif
 

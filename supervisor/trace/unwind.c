@@ -333,9 +333,6 @@ static int on_frame(Dwfl_Frame *state, void *userdata)
 
 static pid_t next_thread(Dwfl *dwfl, void *userdata, void **state)
 {
-    (void)dwfl;
-    (void)userdata;
-    (void)state;
     return 0;
 }
 
@@ -343,7 +340,6 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *userdata, void **state)
 {
     struct unwinder *unwinder = userdata;
 
-    (void)dwfl;
     *state = unwinder;
     return tid == unwinder->thread->tid;
 }
@@ -354,7 +350,6 @@ static bool read_memory(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret, void *u
     const struct sample_thread *thread = unwinder->thread;
     const uint64_t offset = address - thread->stack_at;
 
-    (void)dwfl;
     if (thread->stack_size < sizeof(*ret) || offset > thread->stack_size - sizeof(*ret))
         return false;
     memcpy(ret, unwinder->target->sample->stacks + thread->stack_offset + offset, sizeof(*ret));

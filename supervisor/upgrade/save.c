@@ -106,7 +106,6 @@ static void save_jobs(struct saver *saver, const struct registry *registry)
 /* Publishes messages that were written to actors: they count as sent. */
 static void flush_actor(const struct actor *actor, struct saver *saver)
 {
-    (void)saver;
     if (actor->inbox.endpoint)
         endpoint_flush(actor->inbox.endpoint);
 }

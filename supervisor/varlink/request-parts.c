@@ -154,7 +154,6 @@ void request_parts_resume(struct request_parts *parts)
 
 static void answer_now(struct request *request, void *what)
 {
-    (void)request;
     request_parts_flush(what);
 }
 

@@ -47,8 +47,6 @@ static enum MHD_Result count_header(void *userdata, enum MHD_ValueKind kind, con
 {
     struct guard_request *request = userdata;
 
-    (void)kind;
-    (void)value;
     request->n_hosts += strcasecmp(name, "Host") == 0;
     request->n_lengths +=
         strcasecmp(name, "Content-Length") == 0 || strcasecmp(name, "Transfer-Encoding") == 0;
@@ -121,7 +119,6 @@ static enum MHD_Result add_argument(void *userdata, enum MHD_ValueKind kind, con
 {
     struct reading *reading = userdata;
 
-    (void)kind;
     reading->r =
         parameters_add_text(&reading->exchange->parameters, reading->exchange->route->parameters,
                             name, value ? value : "", reading->reason);
@@ -318,7 +315,6 @@ enum MHD_Result exchange_handle(void *userdata, struct MHD_Connection *connectio
 {
     struct exchange *exchange = *context;
 
-    (void)version;
     if (!exchange) {
         *context = exchange = exchange_new(userdata, connection);
         return exchange ? admit(exchange, url, method) : MHD_NO;
@@ -340,8 +336,6 @@ void exchange_completed(void *userdata, struct MHD_Connection *connection, void 
 {
     struct exchange *exchange = *context;
 
-    (void)userdata;
-    (void)code;
     *context = NULL;
     visitor_begin(connection, VISITOR_IDLE);
     if (!exchange)

@@ -159,7 +159,6 @@ static ssize_t read_stream(void *userdata, uint64_t position, char *buffer, size
     struct stream *stream = userdata;
     const struct feed *feed = stream->feed;
 
-    (void)position;
     if (stream->seat.over)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (!stream->greeted)

@@ -114,7 +114,6 @@ static ssize_t read_text(void *userdata, uint64_t position, char *buffer, size_t
     struct buffer *text = &stream->text;
     const size_t left = text->size - stream->offset, size = left < max ? left : max;
 
-    (void)position;
     if (size > 0)
         memcpy(buffer, text->bytes + stream->offset, size);
     stream->offset += size;

@@ -42,7 +42,6 @@ __attribute__((format(printf, 2, 0))) static void on_log(void *userdata, const c
 {
     char text[512];
 
-    (void)userdata;
     if (!log_enabled(LOG_LEVEL_DEBUG))
         return;
     vsnprintf(text, sizeof(text), format, arguments);

@@ -170,7 +170,6 @@ static json_t *view_events(json_t *reply, const json_t *local)
 {
     const struct slice all = {.limit = SIZE_MAX};
 
-    (void)local;
     return with(json_copy(reply), "events",
                 slice_of(json_object_get(reply, "events"), all, view_event));
 }

@@ -222,7 +222,6 @@ static int turns(char **argv)
 {
     int c;
 
-    (void)argv;
     while ((c = getchar()) != EOF)
         if (c == '\n')
             print_end(troupe_client_submit(client, group, NULL, "echo", 4, 0));

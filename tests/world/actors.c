@@ -38,7 +38,6 @@ static int on_words(struct troupe_actor *actor, struct troupe_message *message, 
     const struct words *payload = troupe_message_payload(message, &size);
     const struct words words = size >= sizeof(words) ? *payload : (struct words){0};
 
-    (void)actor;
     sim_trace("hears %s %u of session %u", troupe_message_type(message), words.number,
               words.session);
     model_heard(words.session, userdata ? ((struct talker *)userdata)->hearer : 0, words.number,

@@ -182,7 +182,6 @@ static int on_open(sqlite3_vfs *unused, const char *path, sqlite3_file *base, in
     const int r = system_vfs->xOpen(system_vfs, path, base, flags, ret);
     struct file *file = file_of(base);
 
-    (void)unused;
     if (r != SQLITE_OK)
         return r;
     *file = (struct file){.base = base, .real = base->pMethods, .process = sim_self};
@@ -204,7 +203,6 @@ static int on_delete(sqlite3_vfs *unused, const char *path, int syncs)
 {
     struct image *image = find_image(path);
 
-    (void)unused;
     if (image)
         image->size = 0;
     return system_vfs->xDelete(system_vfs, path, syncs);

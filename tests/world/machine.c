@@ -346,7 +346,6 @@ static void *run_keeper(void *unused)
 {
     static struct program program;
 
-    (void)unused;
     program = (struct program){.path = "/dev/null", .fd = -1, .next_fd = -1};
     begin_anew();
     sim_exit(keeper_run(&program));

@@ -116,7 +116,6 @@ static bool is_schedule_over(const char *unused)
                          number(schedule, "refused");
     const char *state = json_string_value(json_object_get(schedule, "state"));
 
-    (void)unused;
     if (called && slot == 0 && may_have_no_slots())
         return true;
     if (!called || slot == 0 || json_object_get(schedule, "waiting") ||
@@ -250,7 +249,6 @@ static void act(void)
 
 static void *run(void *unused)
 {
-    (void)unused;
     act();
     for (size_t i = 0; i < ELEMENTS(GROUPS); i++)
         restore(i);

@@ -170,7 +170,6 @@ static int handle(struct troupe_job *job, void *userdata)
     const uint32_t index = look_at(job, &right);
     const enum model_kind kind = model_job(index)->kind;
 
-    (void)userdata;
     sim_trace("attempt %u of job %u", troupe_job_attempt(job), index);
     model_run(index, troupe_job_attempt(job), right);
     sim_fault_point("handler");

@@ -179,7 +179,6 @@ long __wrap_syscall(long number, ...)
 
 ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned flags)
 {
-    (void)flags;
     for (size_t i = 0; i < size; i++)
         ((uint8_t *)buffer)[i] = (uint8_t)sim_below(256);
     return (ssize_t)size;
@@ -196,14 +195,12 @@ uint64_t __wrap_hash_secret(void)
 int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attributes, void *(*fn)(void *),
                           void *argument)
 {
-    (void)attributes;
     *ret = sim_add_thread(fn, argument);
     return 0;
 }
 
 int __wrap_pthread_join(pthread_t thread, void **ret)
 {
-    (void)ret;
     sim_join_thread(thread);
     return 0;
 }
@@ -234,14 +231,12 @@ static int wait_signal(pthread_mutex_t *mutex, usec_t deadline)
 
 int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 {
-    (void)condition;
     return wait_signal(mutex, USEC_INFINITY);
 }
 
 int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
                                   const struct timespec *until)
 {
-    (void)condition;
     (void)wait_signal(mutex, from_timespec(until));
     return sim_now() >= from_timespec(until) ? ETIMEDOUT : 0;
 }

@@ -61,7 +61,6 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
     struct engine *engine = userdata;
     bool first, added;
 
-    (void)connection;
     pthread_mutex_lock(&engine->lock);
     first = engine->arrived.messages.size == 0;
     added = (subscription == engine->answers || subscription == engine->messages) &&
@@ -100,7 +99,6 @@ static void on_connected(natsConnection *connection, void *userdata)
 {
     struct engine *engine = userdata;
 
-    (void)connection;
     engine->denied = false;
     (void)set_text(engine, engine->notes.refusal, "");
     note(engine, ENGINE_CONNECTED);
@@ -108,7 +106,6 @@ static void on_connected(natsConnection *connection, void *userdata)
 
 static void on_disconnected(natsConnection *connection, void *userdata)
 {
-    (void)connection;
     note(userdata, ENGINE_DISCONNECTED);
 }
 
@@ -124,8 +121,6 @@ static void on_error(natsConnection *connection, natsSubscription *subscription,
 {
     struct engine *engine = userdata;
 
-    (void)connection;
-    (void)subscription;
     if (status != NATS_NOT_PERMITTED || engine->denied)
         return;
     engine->denied = true;

@@ -31,7 +31,6 @@ static void wake(const struct transport *transport)
 
 static natsStatus on_attach(void **userdata, void *loop, natsConnection *connection, natsSock fd)
 {
-    (void)connection;
     *userdata = loop;
     change(loop, fd);
     wake(loop);

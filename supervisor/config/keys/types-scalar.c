@@ -68,7 +68,6 @@ static int parse_rate(const struct config_key *key, const char *value, void *fie
     struct config_rate rate = {0};
     char count[32] = "";
 
-    (void)key;
     if (strcmp(value, "infinity") == 0) {
         *(struct config_rate *)field = rate;
         return 0;
@@ -102,7 +101,6 @@ static int parse_fraction(const struct config_key *key, const char *value, void 
 static int parse_signal(const struct config_key *key, const char *value, void *field,
                         const char **ret_reason)
 {
-    (void)key;
     return config_type_check(values_signal(value, field), ret_reason);
 }
 
@@ -153,7 +151,6 @@ static int parse_mode(const struct config_key *key, const char *value, void *fie
 {
     const size_t length = strlen(value);
 
-    (void)key;
     if (length > 4 || strspn(value, "01234567") != length)
         return config_type_invalid(ret_reason, "not an octal number of up to four digits");
     if (length == 4 && *value != '0')
@@ -167,7 +164,6 @@ static int parse_error(const struct config_key *key, const char *value, void *fi
 {
     const int error = sandbox_error(value);
 
-    (void)key;
     if (error < 0)
         return config_type_invalid(ret_reason, "unknown");
     *(int *)field = error;
@@ -177,7 +173,6 @@ static int parse_error(const struct config_key *key, const char *value, void *fi
 static int parse_log_level(const struct config_key *key, const char *value, void *field,
                            const char **ret_reason)
 {
-    (void)key;
     return log_level_from_string(value, field) < 0 ? config_type_invalid(ret_reason, "unknown") : 0;
 }
 
@@ -193,7 +188,6 @@ static int parse_statuses(const struct config_key *key, const char *value, void 
     _cleanup_strv_ config_strv words = NULL;
     int r = config_type_split(value, false, &words, ret_reason);
 
-    (void)key;
     for (size_t i = 0; r == 0 && words && words[i]; i++)
         r = add_status(&statuses, words[i], ret_reason);
     if (r == 0)

@@ -62,8 +62,6 @@ static int parse_text(const struct config_key *key, const char *value, void *fie
 {
     char *copy = strdup(value);
 
-    (void)key;
-    (void)ret_reason;
     if (!copy)
         return -ENOMEM;
     clear_text(field);
@@ -76,7 +74,6 @@ static int parse_cpus(const struct config_key *key, const char *value, void *fie
 {
     int r = values_cpus(value, field);
 
-    (void)key;
     return r < 0 ? r : config_type_check(r, ret_reason);
 }
 
@@ -168,7 +165,6 @@ static int parse_command(const struct config_key *key, const char *value, void *
     const char *fault;
     int r = config_type_split(value, true, &words, ret_reason);
 
-    (void)key;
     if (r != 0)
         return r;
     fault = find_fault_in_command(words);
@@ -311,7 +307,6 @@ static int parse_file(const struct config_key *key, const char *value, void *fie
 {
     const char *fault = find_fault_in_path(*value == '-' ? value + 1 : value);
 
-    (void)key;
     return fault ? config_type_invalid(ret_reason, fault)
                  : add(field, value, strings_append, ret_reason);
 }
@@ -322,7 +317,6 @@ static int parse_calendar(const struct config_key *key, const char *value, void 
     unsigned n_moments = 0;
     int r = values_calendar(value, &n_moments, ret_reason);
 
-    (void)key;
     if (r > 0)
         return CONFIG_KEY_E_INVALID;
     if (r == 0 && n_moments == 0)

@@ -45,7 +45,6 @@ static void on_readable(void *userdata, uint32_t events)
 {
     struct lookup *lookup = userdata;
 
-    (void)events;
     go_on(lookup, names_read(&lookup->names));
 }
 

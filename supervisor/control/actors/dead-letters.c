@@ -274,7 +274,6 @@ static bool take_which(struct request *request)
 
 static void count_letter(struct letters *letters, struct dead_letter *letter)
 {
-    (void)letter;
     letters->bulk.n_done++;
 }
 
@@ -394,7 +393,6 @@ static void on_turn(void *userdata, int result)
 {
     struct request *request = userdata;
 
-    (void)result;
     drop(request);
     request->drop = NULL;
     request->method->call(request);

@@ -118,7 +118,6 @@ static int set_job(const struct change *change, struct job *job)
 
 static int release_job(const struct change *change, struct job *job)
 {
-    (void)change;
     return cell_run_now(job);
 }
 

@@ -314,7 +314,6 @@ static void explain_state(struct request *request, enum job_state state)
 
 static void explain_dead(struct request *request, const struct dead_letter *letter)
 {
-    (void)letter;
     explain_state(request, JOB_DEAD);
 }
 
@@ -349,7 +348,6 @@ void control_refuse_ended(struct request *request, enum job_state state)
 
 static void refuse_dead(struct request *request, const struct dead_letter *letter)
 {
-    (void)letter;
     control_refuse_ended(request, JOB_DEAD);
 }
 
@@ -432,7 +430,6 @@ static void cancel(struct request *request)
 
 static void refuse_no_batch(struct request *request, const struct dead_letter *letter)
 {
-    (void)letter;
     request_fail_string(request, "NotABatch", "id", request_string(request, "id"));
 }
 

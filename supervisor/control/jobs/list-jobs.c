@@ -23,7 +23,6 @@ struct jobs {
 
 static void list_job(struct job_walk *walk, struct job *job, struct loaded_job *row)
 {
-    (void)row;
     report_job(request_part_item(walk->parts), NULL, walk->parts->request, job, REPORT_DETAIL_MAX);
 }
 

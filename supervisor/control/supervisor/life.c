@@ -213,7 +213,6 @@ static void arm(struct wait *wait)
 
 static void on_event(struct event_subscriber *subscriber, const struct event *event)
 {
-    (void)event;
     arm(list_entry(subscriber, struct wait, subscriber));
 }
 

@@ -256,7 +256,6 @@ static void report_samples(struct reply *reply, const struct control_context *co
     const struct job_samples *samples = &group->samples;
     const unsigned first = samples->n < JOB_SAMPLES_MAX ? 0 : samples->n - JOB_SAMPLES_MAX;
 
-    (void)context;
     reply_array(reply, "samples");
     for (unsigned i = first; i != samples->n; i++) {
         const struct job_sample *sample = &samples->ring[i % JOB_SAMPLES_MAX];

@@ -207,7 +207,6 @@ static void look_at(struct request *request, struct slot *slot, const struct job
 
 static void refuse_job(struct request *request, int error)
 {
-    (void)error;
     (void)request_refuse(request, "job", "the id of a running job");
 }
 

@@ -266,8 +266,6 @@ int parts_add_groups(json_t *groups, const json_t *part)
 static int add_reply(struct invocation *invocation, const json_t *parameters, bool last,
                      void *userdata)
 {
-    (void)invocation;
-    (void)last;
     if (parts_add_groups(userdata, json_object_get(parameters, "groups")) < 0)
         return call_no_memory();
     return EXIT_OK;
@@ -292,8 +290,6 @@ int parts_of_status(struct invocation *invocation, const char *target, bool brie
 static int join_metrics(struct invocation *invocation, const json_t *parameters, bool last,
                         void *userdata)
 {
-    (void)invocation;
-    (void)last;
     return metrics_join(userdata, parameters) < 0 ? call_no_memory() : EXIT_OK;
 }
 

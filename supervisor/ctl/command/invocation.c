@@ -98,7 +98,6 @@ static volatile sig_atomic_t seen;
 
 static void on_signal(int signal)
 {
-    (void)signal;
     if (seen)
         _exit(EXIT_INTERRUPTED);
     seen = 1;
@@ -138,7 +137,6 @@ static int write_piece(const char *data, size_t size, void *userdata)
 {
     const char *plain = data, *end = data + size;
 
-    (void)userdata;
     for (size_t length; data < end; data += length) {
         const size_t left = (size_t)(end - data);
 

@@ -51,8 +51,6 @@ static struct systemd_unit *systemd_unit_of(const struct import_unit *base)
 
 static int on_section(void *userdata, unsigned line, const char *section)
 {
-    (void)userdata;
-    (void)line;
     return strcmp(section, "Install") == 0 || strncmp(section, "X-", 2) == 0 ? UNITFILE_E_SKIP : 0;
 }
 
@@ -183,7 +181,6 @@ static const char *expand(const struct import_unit *base, const struct import_se
     struct buffer expanded = BUFFER_NULL;
     const char *value = "";
 
-    (void)setting;
     for (; *text != '\0' && value; text++)
         if (*text == '%' && text[1] != '\0')
             buffer_add_string(&expanded,

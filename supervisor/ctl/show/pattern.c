@@ -76,7 +76,6 @@ static void write_plain(const struct value *value, char *buffer)
 
 static void write_nothing(const struct value *value, char *buffer)
 {
-    (void)value;
     *buffer = '\0';
 }
 

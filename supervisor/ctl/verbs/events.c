@@ -35,7 +35,6 @@ static int follow_events(struct invocation *invocation, const json_t *parameters
     const json_t *events = json_object_get(parameters, "events");
     struct follower *follower = userdata;
 
-    (void)last;
     if (json_array_size(events) > 0)
         follower->last = field_int(json_array_get(events, json_array_size(events) - 1), "id");
     if (output_reply(invocation, parameters, show_events) != EXIT_OK || fflush(stdout) != 0)

@@ -73,7 +73,6 @@ static void show_lines(const struct invocation *invocation, const json_t *reply)
 {
     const json_t *lines = json_object_get(reply, "lines");
 
-    (void)invocation;
     for (size_t i = 0; i < json_array_size(lines); i++) {
         const char *line = json_string_value(json_array_get(lines, i));
 
@@ -86,7 +85,6 @@ static int follow_lines(struct invocation *invocation, const json_t *parameters,
 {
     int r = output_reply(invocation, parameters, show_lines);
 
-    (void)last;
     reconnect_done(userdata);
     return r == EXIT_OK && fflush(stdout) != 0 ? EXIT_FAILED : r;
 }

@@ -42,7 +42,6 @@ struct cell_backlog {
 
 static void on_retry(struct timer *timer, usec_t now)
 {
-    (void)now;
     cell_wake(list_entry(timer, struct cell_backlog, retry)->cell);
 }
 

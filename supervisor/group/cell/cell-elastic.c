@@ -219,7 +219,6 @@ void cell_decide_again(struct budget_part *part)
 
 static void on_timer(struct timer *timer, usec_t now)
 {
-    (void)now;
     cell_wake(list_entry(timer, struct cell, size_timer));
 }
 

@@ -222,7 +222,6 @@ static void on_row(struct job_waiter *row, struct job *job)
 {
     struct cell_waiter *waiter = row->owner;
 
-    (void)job;
     stop_waiting_for_row(waiter);
     waiter->turn(waiter);
 }

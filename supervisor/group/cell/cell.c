@@ -358,7 +358,6 @@ static void cell_on_deadline(struct timer *timer, usec_t now)
 {
     struct job *job = list_entry(timer, struct job_deadline, timer)->job;
 
-    (void)now;
     /* The job may have been cancelled already. */
     (void)cell_cancel(job, PROTOCOL_CAUSE_DEADLINE, JOB_NOBODY);
 }

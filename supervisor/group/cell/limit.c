@@ -184,7 +184,6 @@ void limit_review(struct limit *limit)
 
 static void on_timer(struct timer *timer, usec_t now)
 {
-    (void)now;
     limit_review(list_entry(timer, struct limit, timer));
 }
 

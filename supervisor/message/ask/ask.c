@@ -45,7 +45,6 @@ static struct ask *ask_find(const struct ask_table *table, uint64_t handle)
 
 static void ask_on_timer(struct timer *timer, usec_t now)
 {
-    (void)now;
     ask_fail(ask_of(timer, timer), ETIMEDOUT, "no reply in time");
 }
 

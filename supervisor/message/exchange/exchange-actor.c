@@ -190,7 +190,6 @@ static size_t end_some(struct message_context *context, struct remains *remains,
     struct exchange *exchange = list_entry(remains, struct exchange, remains);
     const size_t n = exchange_end_some(exchange, max);
 
-    (void)context;
     if (list_empty(&exchange->subscriptions)) {
         list_unlink(&remains->link);
         exchange_deinit(exchange);

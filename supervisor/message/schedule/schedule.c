@@ -397,7 +397,6 @@ static size_t end_some(struct message_context *context, struct remains *remains,
     struct list *node;
     size_t n = 0;
 
-    (void)context;
     for (; n < max && (node = list_first(&recipient->schedules)); n++)
         schedule_end(schedule_of(node, link));
     if (list_empty(&recipient->schedules)) {

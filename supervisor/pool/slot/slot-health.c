@@ -66,7 +66,6 @@ static void slot_on_proven(struct timer *timer, usec_t now)
 {
     struct slot *slot = slot_of(timer, health.timer);
 
-    (void)now;
     if (slot_is_up(slot))
         slot_health_worked(slot);
 }

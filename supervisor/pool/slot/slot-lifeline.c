@@ -44,7 +44,6 @@ static void slot_on_owner(void *userdata, uint32_t events)
 {
     struct slot *slot = userdata;
 
-    (void)events;
     if (!slot_owner_died(slot))
         return;
     endpoint_catch_up(&slot->worker.endpoint); /* earlier answers count */

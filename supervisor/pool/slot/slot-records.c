@@ -291,7 +291,6 @@ static int slot_look(struct endpoint *endpoint, const struct ring_record *record
 {
     struct protocol_result result;
 
-    (void)first;
     if (!slot_is_urgent(record->kind))
         return 0;
     if (record->kind == PROTOCOL_RESULT &&

@@ -71,7 +71,6 @@ void slot_on_idle(struct timer *timer, usec_t now)
 {
     struct slot *slot = slot_of(timer, reclaim_timer);
 
-    (void)now;
     if (slot->n_jobs > 0 || n_handled(slot) != slot->n_seen)
         slot_await_idle(slot);
     else if (cgroup_reclaim(&slot->worker.process.cgroup) == 0)
@@ -98,7 +97,6 @@ void slot_on_age(struct timer *timer, usec_t now)
 {
     struct slot *slot = slot_of(timer, age_timer);
 
-    (void)now;
     if (slot_is_up(slot))
         slot_is_worn(slot, RECYCLE_AGE);
 }

@@ -160,7 +160,6 @@ static void on_message(void *userdata, uint32_t events)
     const struct toll toll = toll_begin(now);
     const ssize_t n = receive(template, text, sizeof(text));
 
-    (void)events;
     (void)toll_end(toll, now, template->process.output.owner);
     if (n == -EAGAIN)
         return;
@@ -203,7 +202,6 @@ static void tell_end(struct slot_template *template)
 
 static void on_started(struct process *process)
 {
-    (void)process;
 }
 
 static void gone(struct slot_template *template)
@@ -301,7 +299,6 @@ static void act_disarm(struct slot_template *template)
 
 static void act_nothing(struct slot_template *template)
 {
-    (void)template;
 }
 
 static void act_review(struct slot_template *template)
@@ -361,7 +358,6 @@ static void on_timer(struct timer *timer, usec_t now)
 {
     struct slot_template *template = list_entry(timer, struct slot_template, timer);
 
-    (void)now;
     if (template->state == TEMPLATE_STATE_WARMING)
         tell_reason(template, false, "was not ready within TimeoutStartSec=");
     feed(template, DUE[template->state]);

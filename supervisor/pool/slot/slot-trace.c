@@ -46,7 +46,6 @@ static void go_on(struct slot *slot)
 
 static void on_timer(struct timer *timer, usec_t now)
 {
-    (void)now;
     go_on(slot_of(timer, trace.timer));
 }
 
@@ -160,7 +159,6 @@ bool slot_trace_first(struct slot *slot, void (*then)(struct slot *slot))
 
 static void on_crash_released(void *userdata)
 {
-    (void)userdata;
 }
 
 static void on_crash_ended(void *userdata, char *text, size_t size, const char *missing)

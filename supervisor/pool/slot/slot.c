@@ -247,7 +247,6 @@ static void slot_on_state_timer(struct timer *timer, usec_t now)
     struct slot *slot = slot_of(timer, state_timer);
     const enum lifecycle_state state = slot->state;
 
-    (void)now;
     if (state == LIFECYCLE_BACKOFF) {
         slot->pool->slot_handler->restart_due(slot);
         return;

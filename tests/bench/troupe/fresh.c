@@ -12,7 +12,6 @@ static int handle(struct troupe_job *job, void *unused)
 {
     char text[24];
 
-    (void)unused;
     (void)snprintf(text, sizeof(text), "%d", (int)getpid());
     return troupe_job_succeed(job, text, strlen(text));
 }

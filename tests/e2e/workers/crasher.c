@@ -161,7 +161,6 @@ static int on_job(struct troupe_job *job, void *userdata)
     size_t size;
     const char *payload = troupe_job_payload(job, &size);
 
-    (void)userdata;
     (void)snprintf(how, sizeof(how), "%.*s", (int)size, payload);
     plant(how);
     return troupe_job_succeed(job, NULL, 0);

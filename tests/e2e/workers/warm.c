@@ -48,13 +48,11 @@ static void on_child(void)
 
 static void stop_template(void *unused)
 {
-    (void)unused;
     (void)raise(SIGSTOP);
 }
 
 static void kill_template(void *unused)
 {
-    (void)unused;
     (void)raise(SIGKILL);
 }
 
@@ -192,7 +190,6 @@ static int handle(struct troupe_job *job, void *unused)
     const char *payload = troupe_job_payload(job, &size);
     char text[64] = "", *all = NULL;
 
-    (void)unused;
     if (size == 5 && memcmp(payload, "facts", size) == 0)
         all = facts(&size);
     else if (memcmp(payload, "warmed", 6) == 0)

@@ -168,7 +168,6 @@ static unsigned n_turned_away;
 
 static void on_turned_away(struct cell_waiter *waiter)
 {
-    (void)waiter;
     n_turned_away++;
 }
 

@@ -37,7 +37,6 @@ static void on_complete(struct job *job)
 
 static void on_unneeded(struct job_table *jobs, const struct job_fate *fate)
 {
-    (void)jobs;
     ck_assert_uint_eq(fate->n_children, 0);
 }
 

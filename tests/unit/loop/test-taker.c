@@ -35,7 +35,6 @@ static void stop(void)
 
 static void on_answered(struct taker_receipt *receipt)
 {
-    (void)receipt;
     loop_stop(loop);
 }
 
@@ -360,8 +359,6 @@ TEST(who_keeps_takers_stuck_gets_no_other)
 
 static void on_notify(void *userdata, const struct notify_message *notify)
 {
-    (void)userdata;
-    (void)notify;
 }
 
 /* A socket of whose queue a taker holds only some at a time (net.unix.max_dgram_qlen). */

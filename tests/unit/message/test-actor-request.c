@@ -34,7 +34,6 @@ static unsigned n_drainable;
 
 static void on_drainable(struct endpoint *endpoint)
 {
-    (void)endpoint;
     n_drainable++;
 }
 

@@ -212,7 +212,6 @@ TEST(no_group_fills_a_mailbox_for_all_others)
 
 static struct actor_policy drops(const struct actor *self)
 {
-    (void)self;
     return (struct actor_policy){
         .mailbox_max = 100, .mailbox_memory_max = 1 << 20, .overflow = CONFIG_OVERFLOW_DROP_OLDEST};
 }

@@ -162,7 +162,6 @@ static int n_ending;
 
 static void on_worker_ends(void *userdata, const char *name, int change)
 {
-    (void)userdata;
     ck_assert_str_eq(name, "group/0");
     n_ending += change;
 }

@@ -602,14 +602,12 @@ TEST(a_slot_that_was_being_fired_is_fired_after_a_crash)
 
 static void stop_on_change(void *userdata, enum store_state state)
 {
-    (void)userdata;
     if (state == STORE_OPEN || state == STORE_UNUSABLE)
         loop_stop(parts.loop);
 }
 
 static int note_row(void *userdata, const char *name, const void *row)
 {
-    (void)name;
     memcpy(userdata, row, sizeof(struct schedule_row));
     return 0;
 }
@@ -793,7 +791,6 @@ TEST(a_slot_that_was_being_fired_when_everything_ended_is_not_fired_again)
 
 static void on_refused(struct store_task *task, int result)
 {
-    (void)task;
     ck_assert_int_eq(result, -EIO);
     loop_stop(parts.loop);
 }

@@ -193,7 +193,6 @@ TEST(pieces_are_written_from_a_file)
 
 static int compare_small(void *userdata, const struct job_row *row)
 {
-    (void)userdata;
     ck_assert_uint_eq(row->payload_size, 5);
     ck_assert_mem_eq(row->payload, "hello", 5);
     return 1;

@@ -22,7 +22,6 @@ static void on_change(void *userdata, enum store_state state)
 
 static void on_settled(void *userdata)
 {
-    (void)userdata;
     loop_stop(loop);
 }
 

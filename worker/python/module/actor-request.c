@@ -23,7 +23,6 @@ PyObject *actor_own(struct actor *self, PyObject *unused)
 {
     troupe_ref found;
 
-    (void)unused;
     if (!actor_begin(self) || actor_finish(self, troupe_actor_self(self->actor, &found), NULL) < 0)
         return NULL;
     return PyLong_FromUnsignedLongLong(found);
@@ -31,7 +30,6 @@ PyObject *actor_own(struct actor *self, PyObject *unused)
 
 PyObject *actor_address(struct actor *self, PyObject *unused)
 {
-    (void)unused;
     return actor_is_open(self) ? PyUnicode_FromString(troupe_actor_address(self->actor)) : NULL;
 }
 

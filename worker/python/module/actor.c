@@ -128,7 +128,6 @@ static int handle(struct troupe_actor *actor, struct troupe_message *message, vo
     PyObject *python, *callable, *returned = NULL;
     int r;
 
-    (void)actor;
     gate_lock(self->gate);
     callable = Py_XNewRef(self->on_message); /* the handler may set another one */
     python = PyErr_Occurred() || !callable ? NULL : message_new(message, self->owner, self->gate);
@@ -162,7 +161,6 @@ static void restarted(struct troupe_actor *actor, void *userdata)
 {
     struct actor *self = userdata;
 
-    (void)actor;
     call(self, &self->on_restart);
 }
 
@@ -170,7 +168,6 @@ static void silent(struct troupe_actor *actor, void *userdata)
 {
     struct actor *self = userdata;
 
-    (void)actor;
     call(self, &self->on_silence);
 }
 
@@ -241,7 +238,6 @@ static PyObject *unstash_all(struct actor *self, PyObject *unused)
 {
     int r = -1;
 
-    (void)unused;
     if (actor_begin(self))
         r = actor_finish(self, troupe_actor_unstash_all(self->actor), NULL);
     return r < 0 ? NULL : PyLong_FromLong(r);

@@ -78,7 +78,6 @@ static void client_dealloc(struct client *self)
 
 static PyObject *client_close(struct client *self, PyObject *unused)
 {
-    (void)unused;
     if (self->gate.generation == 0)
         Py_RETURN_NONE;
     if (!gate_enter(&self->gate))
@@ -146,7 +145,6 @@ static PyObject *create(struct client *self, PyObject *args, PyObject *kwargs)
 
 static PyObject *refusal(struct client *self, PyObject *unused)
 {
-    (void)unused;
     return self->client ? text_new(troupe_client_refusal(self->client)) : PyUnicode_FromString("");
 }
 
@@ -342,7 +340,6 @@ static PyObject *await_idle(struct client *self, PyObject *args)
 
 static PyObject *flush(struct client *self, PyObject *unused)
 {
-    (void)unused;
     if (!gate_enter(&self->gate))
         return NULL;
     troupe_client_flush(self->client);
@@ -402,7 +399,6 @@ static PyObject *fd(struct client *self, PyObject *unused)
 {
     int r;
 
-    (void)unused;
     if (!gate_enter(&self->gate))
         return NULL;
     r = troupe_client_fd(self->client);
@@ -412,7 +408,6 @@ static PyObject *fd(struct client *self, PyObject *unused)
 
 static PyObject *timeout(struct client *self, PyObject *unused)
 {
-    (void)unused;
     return gate_is_open(&self->gate) ? moment_to_python(troupe_client_timeout(self->client)) : NULL;
 }
 
@@ -420,7 +415,6 @@ static PyObject *process(struct client *self, PyObject *unused)
 {
     int r;
 
-    (void)unused;
     if (!gate_begin(&self->gate))
         return NULL;
     r = gate_end(&self->gate, troupe_client_process(self->client), NULL);
@@ -429,7 +423,6 @@ static PyObject *process(struct client *self, PyObject *unused)
 
 static PyObject *get_actor(struct client *self, PyObject *unused)
 {
-    (void)unused;
     if (!gate_enter(&self->gate))
         return NULL;
     if (!self->actor)
@@ -440,7 +433,6 @@ static PyObject *get_actor(struct client *self, PyObject *unused)
 
 static PyObject *wake(struct client *self, PyObject *unused)
 {
-    (void)unused;
     if (!gate_is_open(&self->gate))
         return NULL;
     troupe_client_wake(self->client);

@@ -79,7 +79,6 @@ static bool is_gone(const struct future *self)
 
 static PyObject *drop(struct future *self, PyObject *unused)
 {
-    (void)unused;
     if (self->waiting > 0) {
         PyErr_SetString(PyExc_RuntimeError, "a call of wait() has not returned");
         return NULL;
@@ -97,7 +96,6 @@ static PyObject *drop(struct future *self, PyObject *unused)
 
 static PyObject *done(struct future *self, PyObject *unused)
 {
-    (void)unused;
     return is_open(self) ? PyBool_FromLong(troupe_future_done(self->future)) : NULL;
 }
 
@@ -115,7 +113,6 @@ static PyObject *result(struct future *self, PyObject *unused)
 {
     int r;
 
-    (void)unused;
     if (!enter(self))
         return NULL;
     r = troupe_future_error(self->future);
@@ -150,8 +147,6 @@ static void call(struct troupe_actor *actor, struct troupe_future *future, void 
     PyObject *callable, *returned;
     struct gate *gate;
 
-    (void)actor;
-    (void)future;
     gate_lock(self->gate);
     Py_INCREF((PyObject *)self);
     callable = self->then;

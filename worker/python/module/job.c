@@ -132,7 +132,6 @@ static PyObject *retry(struct held *self, PyObject *args)
 
 static PyObject *cancel(struct held *self, PyObject *unused)
 {
-    (void)unused;
     return held_begin(self) ? held_done(self, troupe_job_cancelled(self->thing)) : NULL;
 }
 

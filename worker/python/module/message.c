@@ -113,7 +113,6 @@ static PyObject *forward(struct held *self, PyObject *args)
 
 static PyObject *stash(struct held *self, PyObject *unused)
 {
-    (void)unused;
     return held_begin(self) ? held_done(self, troupe_message_stash(self->thing)) : NULL;
 }
 

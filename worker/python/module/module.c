@@ -10,8 +10,6 @@
 
 static PyObject *version(PyObject *module, PyObject *unused)
 {
-    (void)module;
-    (void)unused;
     return PyUnicode_FromString(troupe_version());
 }
 
@@ -21,7 +19,6 @@ static PyObject *explain_refused(PyObject *module, PyObject *args)
     char text[SENTENCE_SIZE];
     int error;
 
-    (void)module;
     if (!PyArg_ParseTuple(args, "iss:explain_refused", &error, &group, &reason))
         return NULL;
     return text_new(troupe_explain_refused(-error, group, reason, text, sizeof(text)));
@@ -29,19 +26,16 @@ static PyObject *explain_refused(PyObject *module, PyObject *args)
 
 static void before_fork(void *unused)
 {
-    (void)unused;
     PyOS_BeforeFork();
 }
 
 static void after_fork(void *unused)
 {
-    (void)unused;
     PyOS_AfterFork_Parent();
 }
 
 static void after_fork_in_child(void *unused)
 {
-    (void)unused;
     PyOS_AfterFork_Child();
 }
 
@@ -52,8 +46,6 @@ static PyObject *template_run(PyObject *module, PyObject *unused)
         .before = before_fork, .parent = after_fork, .child = after_fork_in_child};
     int r = troupe_template_run(&hooks);
 
-    (void)module;
-    (void)unused;
     if (r < 0 && r != -ESHUTDOWN)
         return failure_raise(r, NULL);
     if (r < 0)

@@ -86,7 +86,6 @@ static PyObject *next(struct query *self, PyObject *args)
 
 static PyObject *fd(struct query *self, PyObject *unused)
 {
-    (void)unused;
     return gate_is_open(&self->gate) ? PyLong_FromLong(troupe_query_fd(self->query)) : NULL;
 }
 

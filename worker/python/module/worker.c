@@ -181,7 +181,6 @@ static PyObject *worker_turn(struct worker *self, PyObject *args)
 /* Workers that handle only messages have no handler of jobs. */
 static PyObject *get_actor(struct worker *self, PyObject *unused)
 {
-    (void)unused;
     if (!gate_enter(&self->gate))
         return NULL;
     if (!self->actor) {
@@ -198,7 +197,6 @@ static PyObject *process(struct worker *self, PyObject *unused)
 {
     int r;
 
-    (void)unused;
     if (!begin(self, NULL))
         return NULL;
     gate_unlock(&self->gate);
@@ -212,7 +210,6 @@ static PyObject *fd(struct worker *self, PyObject *unused)
 {
     int r;
 
-    (void)unused;
     if (!gate_enter(&self->gate))
         return NULL;
     r = troupe_worker_fd(self->worker);
@@ -222,13 +219,11 @@ static PyObject *fd(struct worker *self, PyObject *unused)
 
 static PyObject *timeout(struct worker *self, PyObject *unused)
 {
-    (void)unused;
     return gate_is_open(&self->gate) ? moment_to_python(troupe_worker_timeout(self->worker)) : NULL;
 }
 
 static PyObject *wake(struct worker *self, PyObject *unused)
 {
-    (void)unused;
     if (!gate_is_open(&self->gate))
         return NULL;
     troupe_worker_wake(self->worker);
@@ -237,7 +232,6 @@ static PyObject *wake(struct worker *self, PyObject *unused)
 
 static PyObject *heartbeat(struct worker *self, PyObject *unused)
 {
-    (void)unused;
     if (!gate_is_open(&self->gate))
         return NULL;
     troupe_worker_heartbeat(self->worker);
@@ -261,14 +255,12 @@ static PyObject *publish(struct worker *self, PyObject *args)
 
 static PyObject *get_name(struct worker *self, void *unused)
 {
-    (void)unused;
     return gate_is_open(&self->gate) ? PyUnicode_FromString(troupe_worker_name(self->worker))
                                      : NULL;
 }
 
 static PyObject *get_generation(struct worker *self, void *unused)
 {
-    (void)unused;
     return gate_is_open(&self->gate)
                ? PyLong_FromUnsignedLongLong(troupe_worker_generation(self->worker))
                : NULL;

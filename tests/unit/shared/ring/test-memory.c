@@ -100,7 +100,6 @@ static unsigned n_found;
 
 static void find(void *userdata, const struct memory_job *job)
 {
-    (void)userdata;
     found[n_found++] = job->cursor;
 }
 
