@@ -4,7 +4,6 @@
 #include "supervisor/control/interfaces.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/job-lookup.h"
-#include "supervisor/group/order.h"
 
 void parts_connect(struct parts *parts)
 {

@@ -3,7 +3,6 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
-#include "supervisor/config/config-load.h"
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/event/event-id.h"
@@ -14,7 +13,6 @@
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/exchange-actor.h"
-#include "supervisor/message/router.h"
 #include "supervisor/process/cgroup.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,6 @@
  * late, at a reload or when it finds the configuration valid. */
 
 #include "supervisor/config/syntax/strings.h"
-#include "supervisor/control/control.h"
 #include "supervisor/supervisor-private.h"
 #include <stdio.h>
 #include <stdlib.h>

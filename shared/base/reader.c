@@ -4,7 +4,6 @@
 #include "shared/base/cleanup.h"
 #include <poll.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define READ_SIZE ((size_t)64 << 10)
 

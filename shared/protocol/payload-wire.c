@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdbool.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 static void wake_at_once(struct channel *channel, const _Atomic uint32_t *word)
 {

@@ -5,7 +5,6 @@
 #include "supervisor/loop/toll.h"
 #include <errno.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 /* Bounds the records that are published together. */
 #define ENDPOINT_LATE_MAX 32

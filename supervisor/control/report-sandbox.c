@@ -10,7 +10,6 @@
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/report.h"
 #include "supervisor/group/group.h"
-#include "supervisor/group/registry.h"
 #include "supervisor/process/cgroup.h"
 #include "supervisor/process/process.h"
 #include <seccomp.h>

@@ -3,7 +3,6 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/hash.h"
-#include "shared/base/index.h"
 #include "shared/base/list.h"
 #include <errno.h>
 #include <stdarg.h>

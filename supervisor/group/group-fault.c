@@ -4,7 +4,6 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "supervisor/config/check/resolve.h"
-#include "supervisor/config/config-problem.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/undescribed.h"

@@ -12,7 +12,6 @@
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/process/process.h"
 #include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

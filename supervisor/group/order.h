@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct group;
 struct registry;
 
 /* What order.c notes in a group. */

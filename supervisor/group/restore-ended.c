@@ -10,7 +10,6 @@
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore-private.h"
-#include "supervisor/group/undescribed.h"
 #include "supervisor/job/job.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/message-save.h"

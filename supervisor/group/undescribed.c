@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Makes the configuration. It is not known how long results were to be kept. */
 static int make_config(struct config_group **ret, const char *name, size_t size)

@@ -7,7 +7,6 @@
 #include "supervisor/history/history-rows.h"
 #include "supervisor/store/row-values.h"
 #include <errno.h>
-#include <string.h>
 
 /* Bounds the hits of a call: the loop writes them in one turn, each byte as six at worst. */
 #define HITS_BYTES ((size_t)64 << 10)

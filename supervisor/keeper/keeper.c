@@ -5,14 +5,12 @@
 #include "supervisor/keeper/keeper-private.h"
 #include "supervisor/keeper/spawn.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 /* Bounds the requests per turn, so that signals and deaths are handled in between. */

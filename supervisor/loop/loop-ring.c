@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <unistd.h>
 
 static void prep_operation(struct io_uring_sqe *sqe, int op, const void *word, __u64 value)

@@ -13,7 +13,6 @@
 #include "shared/protocol/payload-wire.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/taker-request.h"
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>

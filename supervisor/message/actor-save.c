@@ -6,11 +6,9 @@
 #include "shared/base/log.h"
 #include "shared/protocol/protocol-requests.h"
 #include "shared/ring/memory.h"
-#include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/message-save.h"
-#include "supervisor/message/monitor.h"
 #include <errno.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "supervisor/message/actor-end.h"
 
 #include "supervisor/message/actor.h"
-#include "supervisor/message/exchange/exchange-actor.h"
 
 void message_context_init(struct message_context *context)
 {

@@ -10,7 +10,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Room for the upper bounds of buckets. */
 #define BOUNDS_MAX 64

@@ -6,7 +6,6 @@
 #include "shared/protocol/job-id.h"
 #include "shared/protocol/traceparent.h"
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 

@@ -3,7 +3,6 @@
 
 #include "supervisor/event/limited-log.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/pool-private.h"
 #include <inttypes.h>
 

@@ -2,7 +2,6 @@
 #include "supervisor/process/journal.h"
 #include "shared/base/cleanup.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -12,7 +12,6 @@
 #include <sys/types.h>
 
 struct process;
-struct watch;
 
 /* As the watcher says, which may be wrong: it has the user of the process. */
 struct watch_crash {

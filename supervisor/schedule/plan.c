@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 _Static_assert(sizeof(struct schedule_row) <= KEPT_DATA_MAX, "the row is kept in memory");
 _Static_assert(_SLOT_N_OUTCOMES == SCHEDULE_N_OUTCOMES, "a count for each outcome");

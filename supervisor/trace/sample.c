@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/ucontext.h>
 #include <sys/uio.h>
 #include <sys/user.h>

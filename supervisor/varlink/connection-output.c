@@ -8,7 +8,6 @@
 #include "shared/base/scm.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

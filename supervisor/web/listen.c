@@ -6,7 +6,6 @@
 #include "shared/base/log.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>

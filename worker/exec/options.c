@@ -5,7 +5,6 @@
 #include "shared/base/quantity.h"
 #include <getopt.h>
 #include <stdio.h>
-#include <string.h>
 
 #define MAX_OUTPUT_DEFAULT ((size_t)64 << 20)
 #define KILL_AFTER_DEFAULT (5 * USEC_PER_SEC)

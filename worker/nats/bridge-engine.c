@@ -8,8 +8,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The limit of messages in flight, as a multiple of InFlight=. A lost connection whose requests
  * were open can bring half as many. */

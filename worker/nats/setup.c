@@ -3,7 +3,6 @@
 #include "worker/nats/client.h"
 
 #include "shared/base/log.h"
-#include "worker/nats/engine.h"
 #include "worker/nats/message.h"
 #include "worker/nats/publication.h"
 #include "worker/nats/report.h"

@@ -11,7 +11,6 @@
 #include "supervisor/config/syntax/strings.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -12,7 +12,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct dead_letter;
 struct exchange_subscription;
 
 #define CONTROL_TYPE_ALLOWED "a dotted name of at most 128 characters of A-Z a-z 0-9 . _ -"

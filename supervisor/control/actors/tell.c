@@ -16,7 +16,6 @@
 #include "supervisor/message/schedule/schedule.h"
 #include "supervisor/varlink/request-parts.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Checked recipient, type, key and payload; the topic borrows from the call. */

@@ -17,7 +17,6 @@ struct history_row;
 struct job_load;
 struct job_waiter;
 struct loaded_job;
-struct request;
 struct request_parts;
 
 /* The jobs that a call means. Those that wait on disk only are matched by their rows. */

@@ -7,7 +7,6 @@
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/report.h"
 #include "supervisor/control/setting-call.h"
-#include "supervisor/control/target.h"
 #include "supervisor/group/cell/cell-limit-key.h"
 #include "supervisor/group/cell/limit-table.h"
 #include "supervisor/group/group-context.h"

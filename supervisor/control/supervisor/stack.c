@@ -3,7 +3,6 @@
 /* io.troupe.Supervisor: GetStack and Profile. */
 
 #include "shared/base/utf8.h"
-#include "shared/protocol/trace.h"
 #include "supervisor/control/access.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"

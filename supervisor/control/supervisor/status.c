@@ -4,7 +4,6 @@
  * (request-parts.h). */
 
 #include "shared/base/cleanup.h"
-#include "supervisor/config/config.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/report.h"

@@ -15,7 +15,6 @@
 #include "supervisor/store/store.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static void report_kept_back(struct reply *reply, const struct control_context *context)

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct invocation;
 struct varlink_reply;
 
 #define CALL_SUPERVISOR "io.troupe.Supervisor."

@@ -4,7 +4,6 @@
 #include "supervisor/ctl/text/field.h"
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <string.h>
 
 #define WIDTH       1200.0

@@ -3,7 +3,6 @@
 
 #include "shared/base/buffer.h"
 #include "shared/base/cleanup.h"
-#include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include <stdio.h>
 #include <string.h>

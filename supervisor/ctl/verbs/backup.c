@@ -4,7 +4,6 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/config/config-load.h"
-#include "supervisor/config/config-problem.h"
 #include "supervisor/config/config.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/ctl/call/call.h"

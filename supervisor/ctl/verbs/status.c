@@ -7,7 +7,6 @@
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
-#include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <string.h>

@@ -12,7 +12,6 @@
 #include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #define INTERVAL USEC_PER_SEC

@@ -14,7 +14,6 @@
 #include "worker/troupe.h"
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 /* How long a supervisor that has a result may take to hand it over. */
 #define LARGE_USEC (60 * USEC_PER_SEC)

@@ -8,7 +8,6 @@
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot/slot.h"
 #include <inttypes.h>
-#include <string.h>
 
 /* When a pool that could not change its size tries again. */
 #define ELASTIC_RETRY USEC_PER_SEC

@@ -11,7 +11,6 @@
 #include "supervisor/group/group.h"
 #include "supervisor/history/history.h"
 #include "supervisor/job/job-ties.h"
-#include "supervisor/job/job-unique.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/message/message-context.h"

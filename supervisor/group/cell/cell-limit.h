@@ -30,7 +30,6 @@
 #include <stdint.h>
 
 struct cell;
-struct job;
 struct limit_table;
 
 #define LIMIT_IDLE_MAX 100000

@@ -41,8 +41,6 @@ static inline void cell_count_live(struct cell *cell)
         cell_begin_live(cell);
 }
 
-struct job_row;
-
 /* ---- cell-elastic.c ---- */
 
 void cell_elastic_init(struct cell *cell);

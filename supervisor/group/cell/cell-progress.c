@@ -3,7 +3,6 @@
 
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/cell/cell-private.h"
-#include "supervisor/group/group.h"
 #include "supervisor/pool/slot/slot.h"
 #include <inttypes.h>
 

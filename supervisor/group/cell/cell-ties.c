@@ -3,7 +3,6 @@
 
 #include "supervisor/group/cell/cell-ties.h"
 #include "supervisor/group/cell/cell-private.h"
-#include "supervisor/group/group.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/job/kept-results.h"
 #include "supervisor/store/removal.h"

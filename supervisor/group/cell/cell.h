@@ -37,10 +37,7 @@
 
 struct cell;
 struct cell_backlog;
-struct durable_jobs;
 struct group;
-struct job;
-struct kept_state;
 struct loaded_job;
 struct saved_job;
 

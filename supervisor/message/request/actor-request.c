@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/protocol/protocol-requests.h"
 #include "supervisor/channel/endpoint.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/ask/ask.h"

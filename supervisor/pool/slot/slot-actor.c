@@ -8,7 +8,6 @@
 #include "supervisor/pool/slot/slot-private.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static bool is_stopped(const struct actor *actor)
 {

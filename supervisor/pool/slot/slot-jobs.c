@@ -9,7 +9,6 @@
 #include "supervisor/job/job.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor.h"
-#include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot/slot-private.h"
 #include "supervisor/store/durable-job.h"
 #include <inttypes.h>

@@ -5,7 +5,6 @@
 #include "shared/base/probe.h"
 #include "shared/base/utf8.h"
 #include "supervisor/config/sandbox/files-compile.h"
-#include "supervisor/event/limited-log.h"
 #include "supervisor/job/job-ties.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot/slot-private.h"

@@ -12,7 +12,6 @@
 struct slot;
 struct death;
 struct trace;
-struct trace_handler;
 
 /* A crash that the watcher of CrashStacks= has reported, and that no death report has yet. */
 struct slot_crash {

@@ -5,7 +5,6 @@
  */
 #include "worker/troupe.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/log.h"
-#include "supervisor/config/config-load.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
 

@@ -3,7 +3,6 @@
 #include "supervisor/pool/budget.h"
 #include "tests/unit/suite.h"
 #include <stdbool.h>
-#include <string.h>
 
 #define N    40
 #define TURN (30 * USEC_PER_SEC)
