@@ -269,10 +269,9 @@ static int check_number(struct parts *parts, const struct config *config,
                         struct config_problems *problems)
 {
     const struct config_files *exchanges = &config->files[CONFIG_EXCHANGE];
-    size_t n = exchanges->n, cursor = 0;
-    const struct actor *actor;
+    size_t n = exchanges->n;
 
-    while ((actor = actor_next(&parts->messages.actors, &cursor)))
+    actor_each (actor, &parts->messages.actors)
         n += actor_exchange(actor) && !actor_exchange(actor)->declared &&
              !config_find_file(config, CONFIG_EXCHANGE, actor->name);
     if (n <= EXCHANGES_MAX)
@@ -302,16 +301,16 @@ static int check_names(struct parts *parts, const struct config *config,
 static int remove_exchanges(struct parts *parts, const struct config *config,
                             struct reload_changes *changes)
 {
-    struct actor *actor;
-    size_t cursor = 0;
     int r = 0;
 
-    while (r == 0 && (actor = actor_next(&parts->messages.actors, &cursor))) {
+    actor_each (actor, &parts->messages.actors) {
         if (!actor_exchange(actor) || !actor_exchange(actor)->declared ||
             config_find_file(config, CONFIG_EXCHANGE, actor->name))
             continue;
         r = strv_append(&changes->removed, actor->name);
         actor_end(actor, "its file was removed");
+        if (r < 0)
+            break;
     }
     return r;
 }
@@ -400,12 +399,11 @@ static int reload_check_kinds(struct parts *parts, const struct config *config,
 /* Returns how many groups the reload would remove if it would remove all; else 0. */
 static size_t count_emptied(const struct parts *parts, const struct config *config)
 {
-    size_t cursor = 0, n = 0;
-    const struct group *group;
+    size_t n = 0;
 
     if (config->n_groups > 0)
         return 0;
-    while ((group = registry_next(&parts->registry, &cursor)))
+    registry_each_group (group, &parts->registry)
         n += group->removal == GROUP_STAYS;
     return n;
 }

@@ -62,25 +62,21 @@ static void use(struct group *group, struct history *history)
 void supervisor_open_history(struct supervisor *supervisor)
 {
     const struct registry *registry = &supervisor->parts.registry;
-    struct group *group;
     bool needed = false;
-    size_t cursor = 0;
 
-    while ((group = registry_next(registry, &cursor)))
+    registry_each_group (group, registry)
         needed = needed || group->config->history > 0;
     if (!supervisor->parts.control.history)
         open_history(supervisor, needed);
-    for (cursor = 0; (group = registry_next(registry, &cursor));)
+    registry_each_group (group, registry)
         use(group, supervisor->parts.control.history);
 }
 
 void supervisor_close_history(struct supervisor *supervisor)
 {
     struct history *history = TAKE_PTR(supervisor->parts.control.history);
-    size_t cursor = 0;
-    struct group *group;
 
-    while ((group = registry_next(&supervisor->parts.registry, &cursor)))
+    registry_each_group (group, &supervisor->parts.registry)
         use(group, NULL);
     if (history && !store_has_ended(history_store(history)))
         history_abandon(history);

@@ -57,8 +57,7 @@ static void count_letters(struct losses *all, const struct registry *registry,
                           const struct dead_letters *letters)
 {
     for (unsigned i = 0; i < _DEAD_N_QUEUES; i++)
-        list_for_each (node, &letters->rings[i]) {
-            const struct dead_letter *letter = list_entry(node, struct dead_letter, link);
+        list_for_each_entry (letter, &letters->rings[i], struct dead_letter, link) {
             const bool known = registry_group_of(registry, letter->recipient);
 
             if (letter->row == 0)
@@ -70,10 +69,7 @@ static void count_letters(struct losses *all, const struct registry *registry,
 static void count_messages(struct losses *all, const struct registry *registry,
                            const struct message_context *messages)
 {
-    const struct actor *actor;
-    size_t cursor = 0;
-
-    while ((actor = actor_next(&messages->actors, &cursor))) {
+    actor_each (actor, &messages->actors) {
         struct losses *losses = losses_of(all, registry, actor->name);
 
         losses->n[LOSS_MESSAGE] += actor->mailbox.n;

@@ -263,9 +263,7 @@ int supervisor_settle_config(struct supervisor *supervisor)
 
 static struct reload_call *first_call(const struct supervisor *supervisor)
 {
-    const struct list *first = list_first(&supervisor->reloads);
-
-    return first ? list_entry(first, struct reload_call, link) : NULL;
+    return list_first_entry(&supervisor->reloads, struct reload_call, link);
 }
 
 static void log_outcome(const struct supervisor *supervisor, const struct reload_call *call)

@@ -142,9 +142,7 @@ static void reap_groups(struct supervisor *supervisor)
     struct registry *registry = &supervisor->parts.registry;
     bool leaves_rows = false;
 
-    list_for_each_safe (node, &registry->removed) {
-        struct group *group = list_entry(node, struct group, removed_link);
-
+    list_for_each_entry_safe (group, &registry->removed, struct group, removed_link) {
         if (!is_over(group))
             continue;
         if (!group_clear(group)) {
@@ -192,10 +190,8 @@ void supervisor_review(struct loop_deferred *deferred)
 static void hold_back_all(struct supervisor *supervisor, bool held_back)
 {
     struct registry *registry = &supervisor->parts.registry;
-    size_t cursor = 0;
-    struct group *group;
 
-    while ((group = registry_next(registry, &cursor)))
+    registry_each_group (group, registry)
         group_hold_back(group, held_back);
 }
 

@@ -347,10 +347,7 @@ void supervisor_use_cgroups(struct supervisor *supervisor)
 /* Only cells ask for a review, so a group without cells gets it here. */
 static void review_drains(const struct registry *registry)
 {
-    size_t cursor = 0;
-    struct group *group;
-
-    while ((group = registry_next(registry, &cursor)))
+    registry_each_group (group, registry)
         if (group->cells.n_cells == 0)
             group_review_drain(group);
 }

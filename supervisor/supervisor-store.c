@@ -93,10 +93,7 @@ void supervisor_await_limits(struct supervisor *supervisor)
 /* Lets senders of durable jobs try again that have waited for the store to be opened. */
 static void call_senders(const struct registry *registry)
 {
-    size_t cursor = 0;
-    struct group *group;
-
-    while ((group = registry_next(registry, &cursor)))
+    registry_each_group (group, registry)
         if (group->config->durable)
             group_call_senders(group);
 }
@@ -109,10 +106,7 @@ static bool is_working(enum store_state state)
 
 static void know_limits(const struct parts *parts, bool read)
 {
-    size_t cursor = 0;
-    struct group *group;
-
-    while ((group = registry_next(&parts->registry, &cursor))) {
+    registry_each_group (group, &parts->registry) {
         group_know_limits(group, read);
         group_review_stop(group);
     }

@@ -44,9 +44,7 @@ static void end_check(struct upgrade *upgrade, struct loop *loop)
 static void fail(struct supervisor *supervisor, const char *reason)
 {
     log_error("no upgrade: %s", reason);
-    list_for_each_safe (node, &supervisor->upgrade.calls) {
-        struct upgrade_call *call = list_entry(node, struct upgrade_call, link);
-
+    list_for_each_entry_safe (call, &supervisor->upgrade.calls, struct upgrade_call, link) {
         list_unlink(&call->link);
         call->failed(call, reason);
     }

@@ -16,13 +16,9 @@
 
 static void kill_all(struct supervisor *supervisor)
 {
-    size_t cursor = 0;
-    struct group *group;
-    struct slot *slot;
-
-    while ((group = registry_next(&supervisor->parts.registry, &cursor)))
+    registry_each_group (group, &supervisor->parts.registry)
         group_each_cell (cell, group)
-            for (size_t i = 0; (slot = pool_next_slot(&cell->pool, &i));)
+            pool_each_slot (slot, &cell->pool)
                 process_kill_all(&slot->worker.process);
 }
 
@@ -41,8 +37,6 @@ static void on_stop_timeout(struct timer *timer, usec_t now)
 static void stop(struct supervisor *supervisor)
 {
     struct loop *loop = loop_of(supervisor);
-    size_t cursor = 0;
-    struct group *group;
 
     supervisor->parts.control.state = CONTROL_STOPPING;
     supervisor_end_reload(supervisor);
@@ -56,7 +50,7 @@ static void stop(struct supervisor *supervisor)
                                           });
     supervisor_log_losses(supervisor);
     plans_stop(&supervisor->parts.plans);
-    while ((group = registry_next(&supervisor->parts.registry, &cursor)))
+    registry_each_group (group, &supervisor->parts.registry)
         group_close(group, "the supervisor is stopping");
     timer_arm(loop_timers(loop), &supervisor->stop_timer,
               usec_add(loop_now(loop), supervisor->parts.control.config->timeout_stop));
@@ -185,14 +179,13 @@ int supervisor_run(struct supervisor *supervisor)
 static void free_groups(struct supervisor *supervisor)
 {
     struct registry *registry = &supervisor->parts.registry;
-    size_t cursor = 0;
-    struct group *group;
 
-    while ((group = registry_next(registry, &cursor)))
+    registry_each_group (group, registry)
         if (!group_down(group))
             return;
     while (registry->n_groups > 0) {
-        group = registry->sorted[registry->n_groups - 1];
+        struct group *group = registry->sorted[registry->n_groups - 1];
+
         registry_remove(registry, group);
         group_free(group);
     }

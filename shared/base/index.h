@@ -36,3 +36,15 @@ void index_remove(struct index *index, struct index_entry *entry);
 /* Returns an entry with this key, or the next one with the same key; NULL = none. */
 struct index_entry *index_find(const struct index *index, uint64_t key);
 struct index_entry *index_find_next(const struct index_entry *entry);
+
+static inline void *index_container(const struct index_entry *entry, size_t offset)
+{
+    return entry ? (char *)(uintptr_t)entry - offset : NULL;
+}
+/* Like index_find(), for what the entry is a member of. */
+#define index_find_entry(index, key, type, member)                                                 \
+    ((type *)index_container(index_find((index), (key)), offsetof(type, member)))
+/* All objects with this key. The body must not remove the current one. */
+#define index_for_each_entry(object, index, key, type, member)                                     \
+    for (type *object = index_find_entry(index, key, type, member); object;                        \
+         object = index_container(index_find_next(&object->member), offsetof(type, member)))

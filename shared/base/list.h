@@ -27,6 +27,16 @@ struct list {
     for (struct list *node = (head)->next, *node##_next = node->next; node != (head);              \
          node = node##_next, node##_next = node->next)
 
+/* Like list_for_each() and list_for_each_safe(), for what the nodes are members of. */
+#define list_for_each_entry(entry, head, type, member)                                             \
+    for (type *entry = list_entry((head)->next, type, member); &entry->member != (head);           \
+         entry = list_entry(entry->member.next, type, member))
+#define list_for_each_entry_safe(entry, head, type, member)                                        \
+    for (type *entry = list_entry((head)->next, type, member),                                     \
+              *entry##_next = list_entry(entry->member.next, type, member);                        \
+         &entry->member != (head);                                                                 \
+         entry = entry##_next, entry##_next = list_entry(entry->member.next, type, member))
+
 static inline void list_init(struct list *node)
 {
     node->next = node->prev = node;
@@ -98,6 +108,12 @@ static inline struct list *list_first(const struct list *head)
 {
     return list_empty(head) ? NULL : head->next;
 }
+#define list_first_entry(head, type, member)                                                       \
+    (list_empty(head) ? NULL : list_entry((head)->next, type, member))
+
+/* The body unlinks the entry, which is the first one of the list, or leaves the loop. */
+#define list_until_empty(entry, head, type, member)                                                \
+    for (type *entry = NULL; (entry = list_first_entry(head, type, member));)
 
 /* ---- cursors ---- */
 
@@ -132,12 +148,9 @@ static inline void list_cursor_end(struct list_cursor *cursor)
 /* Moves the cursors at `node`, which is about to be unlinked, to the next one. */
 static inline void list_cursors_pass(struct list *cursors, const struct list *node)
 {
-    list_for_each (link, cursors) {
-        struct list_cursor *cursor = list_entry(link, struct list_cursor, link);
-
+    list_for_each_entry (cursor, cursors, struct list_cursor, link)
         if (cursor->at == node)
             list_cursor_advance(cursor);
-    }
 }
 
 static inline void list_cursors_end(struct list *cursors)

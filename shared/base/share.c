@@ -31,13 +31,9 @@ void shares_clear(struct shares *shares)
 static struct share *share_find(const struct shares *shares, uint64_t key, const char *owner,
                                 size_t size)
 {
-    struct index_entry *entry = index_find(&shares->by_owner, key);
-
-    for (; entry; entry = index_find_next(entry)) {
-        struct share *share = list_entry(entry, struct share, by_owner);
+    index_for_each_entry (share, &shares->by_owner, key, struct share, by_owner)
         if (strlen(share->owner) == size && memcmp(share->owner, owner, size) == 0)
             return share;
-    }
     return NULL;
 }
 

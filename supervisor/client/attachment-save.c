@@ -61,8 +61,7 @@ static void save_submit(const struct attachment *attachment, struct saver *saver
 /* If it waits for the disk, the store does not work, and refuses it when it is closed. */
 static void save_waiting(const struct attachment *attachment, struct saver *saver)
 {
-    list_for_each (node, &attachment->waiting) {
-        const struct job_waiter *waiter = list_entry(node, struct job_waiter, owner_link);
+    list_for_each_entry (waiter, &attachment->waiting, struct job_waiter, owner_link) {
         struct wait_row row = {.client = attachment->actor->reference,
                                .cookie = waiter->cookie,
                                .wait = waiter->job->keep_result ? WAIT_FOR_END : WAIT_FOR_OWN_END};
@@ -76,8 +75,7 @@ static void save_waiting(const struct attachment *attachment, struct saver *save
 
 static void save_searches(const struct attachment *attachment, struct saver *saver)
 {
-    list_for_each (node, &attachment->searches) {
-        const struct search *search = list_entry(node, struct search, link);
+    list_for_each_entry (search, &attachment->searches, struct search, link) {
         const struct wait_row row = {.client = attachment->actor->reference,
                                      .cookie = search->cookie,
                                      .wait = search->wait,
@@ -100,10 +98,7 @@ void attachment_save(const struct actor *actor, struct saver *saver)
 
 void attachments_drop_saved(const struct group_context *context)
 {
-    const struct actor *actor;
-    size_t cursor = 0;
-
-    while ((actor = actor_next(&context->messages->actors, &cursor)))
+    actor_each (actor, &context->messages->actors)
         if (actor_is(actor, ACTOR_CLIENT))
             attachment_drop_saved(actor->owner);
 }

@@ -108,10 +108,7 @@ int attachment_find_job(struct attachment *attachment, const struct protocol_by_
 
 void attachment_drop_searches(struct attachment *attachment, bool all)
 {
-    list_for_each_safe (node, &attachment->searches) {
-        struct search *search = list_entry(node, struct search, link);
-
+    list_for_each_entry_safe (search, &attachment->searches, struct search, link)
         if (all || !is_cancel(search->wait))
             search_free(search);
-    }
 }

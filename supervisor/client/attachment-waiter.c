@@ -130,10 +130,7 @@ bool attachment_drop_waiters(struct attachment *attachment, size_t max)
 
 void attachment_drop_saved(struct attachment *attachment)
 {
-    list_for_each_safe (node, &attachment->waiting) {
-        struct job_waiter *waiter = list_entry(node, struct job_waiter, owner_link);
-
+    list_for_each_entry_safe (waiter, &attachment->waiting, struct job_waiter, owner_link)
         if (waiter->wait == WAIT_FOR_END)
             waiter_release(waiter);
-    }
 }

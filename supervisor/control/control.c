@@ -41,9 +41,8 @@ unsigned control_n_clients(const struct control *control)
 
 void control_review_clients(struct control *control)
 {
-    list_for_each (node, &control->clients) {
-        client_review(client_of(node, link));
-    }
+    list_for_each_entry (client, &control->clients, struct client, link)
+        client_review(client);
 }
 
 static void on_paused(struct acceptor *acceptor, int error)
@@ -182,13 +181,11 @@ void control_drain(struct control *control, bool restarting)
     if (restarting)
         free(TAKE_PTR(control->path)); /* the successor's */
     stop_accepting(control);
-    list_for_each (node, &control->clients) {
-        client_bid_farewell(client_of(node, link), restarting ? "Restarting" : "Stopping");
-    }
+    list_for_each_entry (client, &control->clients, struct client, link)
+        client_bid_farewell(client, restarting ? "Restarting" : "Stopping");
     end = usec_add(clock_now(), restarting ? DRAIN_RESTART : DRAIN_STOP);
-    list_for_each (node, &control->clients) {
-        client_drain(client_of(node, link), end);
-    }
+    list_for_each_entry (client, &control->clients, struct client, link)
+        client_drain(client, end);
 }
 
 void control_free(struct control *control)
@@ -196,9 +193,8 @@ void control_free(struct control *control)
     if (!control)
         return;
     stop_accepting(control);
-    list_for_each_safe (node, &control->clients) {
-        client_free(client_of(node, link));
-    }
+    list_for_each_entry_safe (client, &control->clients, struct client, link)
+        client_free(client);
     work_queue_deinit(&control->work);
     free(control);
 }

@@ -203,9 +203,8 @@ struct waits_tally {
 static struct waits_tally tally_of(const struct pool *pool)
 {
     struct waits_tally tally = {.restart_at = 0};
-    const struct slot *slot;
 
-    for (size_t i = 0; (slot = pool_next_slot(pool, &i));) {
+    pool_each_slot (slot, pool) {
         if (slot->role != SLOT_MEMBER || slot->retired)
             continue;
         tally.n[slot->state]++;

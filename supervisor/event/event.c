@@ -62,10 +62,8 @@ static void event_keep(struct event_bus *bus, const struct event *event)
 
 void event_publish(struct list *subscribers, const struct event *event)
 {
-    list_for_each_safe (node, subscribers) {
-        struct event_subscriber *subscriber = list_entry(node, struct event_subscriber, link);
+    list_for_each_entry_safe (subscriber, subscribers, struct event_subscriber, link)
         subscriber->fn(subscriber, event);
-    }
 }
 
 static void event_log(struct event_bus *bus, const struct event *event)

@@ -70,8 +70,8 @@ static void arm(struct limited_log *log)
 {
     usec_t at = USEC_INFINITY;
 
-    list_for_each (node, &log->pending) {
-        const usec_t end = window_end(list_entry(node, struct line_counter, link));
+    list_for_each_entry (counter, &log->pending, struct line_counter, link) {
+        const usec_t end = window_end(counter);
 
         at = end < at ? end : at;
     }
@@ -82,8 +82,8 @@ static void on_timer(struct timer *timer, usec_t now)
 {
     struct limited_log *log = list_entry(timer, struct limited_log, timer);
 
-    list_for_each_safe (node, &log->pending)
-        advance(list_entry(node, struct line_counter, link), now);
+    list_for_each_entry_safe (counter, &log->pending, struct line_counter, link)
+        advance(counter, now);
     arm(log);
 }
 
@@ -226,8 +226,8 @@ void limited_log_deinit(struct limited_log *log)
 {
     if (!log->entries)
         return;
-    list_for_each_safe (node, &log->pending)
-        sum_up(list_entry(node, struct line_counter, link));
+    list_for_each_entry_safe (counter, &log->pending, struct line_counter, link)
+        sum_up(counter);
     timer_disarm(loop_timers(log->loop), &log->timer);
     for (size_t i = 0; i < LIMITED_LOG_ENTRIES; i++)
         free(log->entries[i]);

@@ -12,7 +12,7 @@ void output_log_init(struct output_log *log)
 
 static void drop_oldest(struct output_log *log)
 {
-    struct output_line *line = list_entry(list_first(&log->lines), struct output_line, link);
+    struct output_line *line = list_first_entry(&log->lines, struct output_line, link);
 
     log->size -= line->size;
     list_unlink(&line->link);

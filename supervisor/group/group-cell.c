@@ -290,12 +290,9 @@ void group_set_message_log(struct group *group, uint8_t what)
     if (group->actor)
         group->actor->log = what;
     group_each_cell (cell, group) {
-        struct slot *slot;
-        size_t cursor = 0;
-
         if (cell->pool.actor)
             cell->pool.actor->log = what;
-        while ((slot = pool_next_slot(&cell->pool, &cursor)))
+        pool_each_slot (slot, &cell->pool)
             if (slot->actor)
                 slot->actor->log = what;
     }

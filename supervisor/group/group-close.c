@@ -61,12 +61,9 @@ static void on_turn(struct loop_deferred *deferred)
 {
     struct group_closings *closings = list_entry(deferred, struct group_closings, turn);
     unsigned left = fault_inject("closing") < 0 ? 0 : CLOSES_PER_TURN;
-    struct list *node;
 
     FAULT_POINT("group.closing");
-    while ((node = list_first(&closings->groups))) {
-        struct group *group = list_entry(node, struct group, closing.link);
-
+    list_until_empty (group, &closings->groups, struct group, closing.link) {
         if (left-- == 0) {
             loop_defer(group->context->loop, deferred);
             return;

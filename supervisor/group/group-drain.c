@@ -18,12 +18,9 @@ static bool hands_out(const struct group *group)
 {
     if (!group->wanted || group->pause != CELL_RUNS || group_is_blocked(group))
         return false;
-    list_for_each (node, &group->cells.live) {
-        const struct cell *cell = list_entry(node, struct cell, live_link);
-
+    list_for_each_entry (cell, &group->cells.live, struct cell, live_link)
         if (cell->pool.wanted && cell->pause == CELL_RUNS && job_counts_queued(&cell->counts) > 0)
             return true;
-    }
     return false;
 }
 

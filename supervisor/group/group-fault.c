@@ -64,8 +64,8 @@ static void arm(struct group_faults *faults)
 
     if (faults->tried)
         return;
-    list_for_each (node, &faults->all)
-        at = usec_min(at, list_entry(node, struct group_fault, link)->due);
+    list_for_each_entry (fault, &faults->all, struct group_fault, link)
+        at = usec_min(at, fault->due);
     timer_arm(loop_timers(faults->loop), &faults->timer, at);
 }
 
@@ -85,9 +85,9 @@ static void on_lookup_done(struct lookup *lookup)
 
 static struct group_fault *first_due(const struct group_faults *faults, usec_t now)
 {
-    list_for_each (node, &faults->all)
-        if (list_entry(node, struct group_fault, link)->due <= now)
-            return list_entry(node, struct group_fault, link);
+    list_for_each_entry (fault, &faults->all, struct group_fault, link)
+        if (fault->due <= now)
+            return fault;
     return NULL;
 }
 

@@ -32,12 +32,9 @@ static void begin_walk(struct group *group, enum group_count_stage stage)
 /* Returns what the slot costs. */
 static unsigned count_slot(struct limits *limits, const struct slot *slot)
 {
-    list_for_each (node, &slot->jobs) {
-        struct job *job = list_entry(node, struct job, link);
-
+    list_for_each_entry (job, &slot->jobs, struct job, link)
         if (!job->limited)
             (void)limit_keys_begin(limits, job, false);
-    }
     return 1 + slot->n_jobs;
 }
 

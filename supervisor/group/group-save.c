@@ -84,10 +84,7 @@ static void save_cell(const struct cell *cell, struct saver *saver)
 
 void groups_save(const struct group_context *context, struct saver *saver)
 {
-    struct group *group;
-    size_t cursor = 0;
-
-    while ((group = registry_next(context->registry, &cursor))) {
+    registry_each_group (group, context->registry) {
         save_group(group, saver);
         group_each_cell (cell, group)
             save_cell(cell, saver);

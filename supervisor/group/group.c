@@ -135,20 +135,18 @@ bool group_clear(struct group *group)
     const struct list *cells = &group->cells.cells;
 
     for (size_t n = 0; group_is_keyed(group) && !list_empty(cells) && n < FREED_PER_TURN; n++)
-        n += free_cell(list_entry(list_first(cells), struct cell, link));
+        n += free_cell(list_first_entry(cells, struct cell, link));
     return (list_empty(cells) || !group_is_keyed(group)) && kept_results_clear(&group->results);
 }
 
 struct group *group_free(struct group *group)
 {
-    struct list *first;
-
     if (!group)
         return NULL;
     group_closing_end(group);
     group_count_end(group);
-    while ((first = list_first(&group->cells.cells)))
-        (void)free_cell(list_entry(first, struct cell, link));
+    list_until_empty (cell, &group->cells.cells, struct cell, link)
+        (void)free_cell(cell);
     group_unwatch_pressure(group);
     budget_deinit(&group->budget);
     limits_deinit(&group->limits);
@@ -266,20 +264,16 @@ int group_set_cell_paused(struct cell *cell, bool paused)
 static void group_log_in_hand(const struct group *group)
 {
     struct job_id_log ids = {0}, durable = {0};
-    const struct slot *slot;
-    const struct job *job;
 
     group_each_cell (cell, group)
-        for (size_t i = 0; (slot = pool_next_slot(&cell->pool, &i));)
-            list_for_each (node, &slot->jobs) {
-                job = list_entry(node, struct job, link);
+        pool_each_slot (slot, &cell->pool)
+            list_for_each_entry (job, &slot->jobs, struct job, link)
                 if (job->record)
                     job_id_log_add(&durable, group->name, "in hand; stay on disk unless they end",
                                    job);
                 else
                     job_id_log_add(&ids, group->name, "in hand; not retried if the attempt fails",
                                    job);
-            }
     job_id_log_end(&ids, group->name);
     job_id_log_end(&durable, group->name);
 }

@@ -23,12 +23,9 @@ static bool may_start(const struct registry *registry, const struct group *group
 
 void order_start(struct registry *registry)
 {
-    list_for_each_safe (node, &registry->pending) {
-        struct group *group = list_entry(node, struct group, pending_link);
-
+    list_for_each_entry_safe (group, &registry->pending, struct group, pending_link)
         if (may_start(registry, group))
             group_start(group);
-    }
 }
 
 static void order_stop_group(struct group *group)
@@ -55,15 +52,11 @@ static void order_follow(struct registry *registry, const struct group *group, b
 
 static void order_begin_stop(struct registry *registry)
 {
-    size_t cursor = 0;
-    struct group *group;
-
     registry->stopping = true;
     registry->n_up = registry->n_groups;
-    while ((group = registry_next(registry, &cursor)))
+    registry_each_group (group, registry)
         order_follow(registry, group, true);
-    cursor = 0;
-    while ((group = registry_next(registry, &cursor))) {
+    registry_each_group (group, registry) {
         group_note_down(group);
         order_stop_group(group);
     }
@@ -71,14 +64,10 @@ static void order_begin_stop(struct registry *registry)
 
 bool order_stop(struct registry *registry)
 {
-    struct list *node;
-
     if (!registry->stopping)
         order_begin_stop(registry);
-    while ((node = list_first(&registry->down))) {
-        struct group *group = list_entry(node, struct group, down_link);
-
-        list_unlink(node);
+    list_until_empty (group, &registry->down, struct group, down_link) {
+        list_unlink(&group->down_link);
         if (!group_down(group)) {
             order_stop_group(group); /* it has been restarted; it comes here again */
             continue;

@@ -50,9 +50,12 @@ struct group *registry_group_of(const struct registry *registry, const char *add
 /* Returns the first group whose name is behind this one ("" = the first of all), or NULL. */
 struct group *registry_after(const struct registry *registry, const char *name);
 
-/* Iterates over all groups in the order of their names, while none is added or removed. NULL when
- * done; `cursor` starts at 0. */
+/* Returns the next group in the order of their names; NULL when done. `cursor` starts at 0. */
 struct group *registry_next(const struct registry *registry, size_t *cursor);
+/* The body must not add or remove groups. */
+#define registry_each_group(group, registry)                                                       \
+    for (size_t group##_at = 0; group##_at != SIZE_MAX; group##_at = SIZE_MAX)                     \
+        for (struct group *group = NULL; (group = registry_next((registry), &group##_at));)
 
 /* Finds a target: "group", "group/slot" in a group without keys, "group/key" and "group/key/slot"
  * in one with Cells=by-key. Returns 0 or -ENOENT. */

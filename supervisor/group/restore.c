@@ -193,12 +193,9 @@ static int resume_job(const struct restore *restore, const struct job_load_entry
 /* Marks the groups as read: they are not read again in this run. */
 static void end_groups(const struct restore *restore)
 {
-    size_t cursor = 0;
-    struct group *group;
-
     restore->context->durable->restores = false;
     restore->context->durable->known = true;
-    while ((group = registry_next(restore->context->registry, &cursor))) {
+    registry_each_group (group, restore->context->registry) {
         if (group->rows != GROUP_BEING_READ)
             continue;
         group->rows = GROUP_READ;
@@ -210,14 +207,11 @@ static void end_groups(const struct restore *restore)
 /* Hands out jobs of this run, unless older ones are still to be read. */
 static void resume_groups(const struct restore *restore)
 {
-    size_t cursor = 0;
-    struct group *group;
-
-    while ((group = registry_next(restore->context->registry, &cursor))) {
+    registry_each_group (group, restore->context->registry) {
         if (group_awaits_restore(group))
             continue;
-        list_for_each (node, &group->cells.live)
-            cell_backlog_end_restore(list_entry(node, struct cell, live_link));
+        list_for_each_entry (cell, &group->cells.live, struct cell, live_link)
+            cell_backlog_end_restore(cell);
         group_review_drain(group);
         group_review_removal(group);
     }
@@ -227,8 +221,9 @@ static void resume_groups(const struct restore *restore)
  * results are kept. */
 static void complete_unwritten(const struct restore *restore, bool ended_only)
 {
-    list_for_each_safe (node, &restore->context->durable->unread) {
-        const struct durable_job *durable = list_entry(node, struct durable_job, unread_link);
+    struct list *unread = &restore->context->durable->unread;
+
+    list_for_each_entry_safe (durable, unread, struct durable_job, unread_link) {
         struct job *job = durable->record.job;
 
         if (durable->ended || !ended_only)
@@ -327,21 +322,16 @@ static int take_rows(struct restore *restore)
 /* A group may come while others are restored, and take jobs immediately. */
 static void note_new_groups(const struct restore *restore)
 {
-    size_t cursor = 0;
-    struct group *group;
-
-    while ((group = registry_next(restore->context->registry, &cursor)))
+    registry_each_group (group, restore->context->registry)
         if (group->new_from == 0)
             group->new_from = store_next_number(restore->context->durable->store);
 }
 
 static bool mark_groups(const struct restore *restore)
 {
-    size_t cursor = 0;
-    struct group *group;
     bool any = false;
 
-    while ((group = registry_next(restore->context->registry, &cursor))) {
+    registry_each_group (group, restore->context->registry) {
         if (group->rows == GROUP_UNREAD && group->removal != GROUP_OVER)
             group->rows = GROUP_BEING_READ;
         any = any || group->rows == GROUP_BEING_READ;

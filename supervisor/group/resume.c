@@ -119,28 +119,25 @@ static void on_worker_ends(void *userdata, const char *name, int change)
 void groups_resume(const struct group_context *context)
 {
     struct held_table *held = &context->pools->process->held;
-    struct group *group;
 
     held->worker_ends = on_worker_ends;
     held->userdata = (void *)(uintptr_t)context;
-    for (size_t i = 0; (group = registry_next(context->registry, &i));)
+    registry_each_group (group, context->registry)
         group_resume(group);
     take_left(context, true);
-    for (size_t i = 0; (group = registry_next(context->registry, &i));)
+    registry_each_group (group, context->registry)
         group_each_cell (cell, group)
             cell_resume(cell);
     make_places(context);
     take_left(context, false);
-    for (size_t i = 0; (group = registry_next(context->registry, &i));)
+    registry_each_group (group, context->registry)
         resume_workers(group);
     keep_attempts_of_rest(context);
 }
 
 void groups_remove_missing(const struct group_context *context)
 {
-    struct group *group;
-
-    for (size_t i = 0; (group = registry_next(context->registry, &i));)
+    registry_each_group (group, context->registry)
         if (group->config->missing)
             group_remove(group);
 }

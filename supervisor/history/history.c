@@ -81,11 +81,9 @@ static void free_row(struct history_row *row)
 
 static void free_rows(struct list *rows)
 {
-    struct list *node;
-
-    while ((node = list_first(rows))) {
-        list_unlink(node);
-        free_row(list_entry(node, struct history_row, link));
+    list_until_empty (row, rows, struct history_row, link) {
+        list_unlink(&row->link);
+        free_row(row);
     }
 }
 
@@ -176,9 +174,7 @@ static int put_rows(struct batch *batch, struct database *database)
     int r = 0;
 
     batch->n_lost = 0;
-    list_for_each (node, &batch->rows) {
-        const struct history_row *row = list_entry(node, struct history_row, link);
-
+    list_for_each_entry (row, &batch->rows, struct history_row, link) {
         if (r >= 0)
             r = history_rows_add(database, row, &batch->history->last);
         batch->n_lost += r > 0;
@@ -366,8 +362,8 @@ bool history_has_room(const struct history *history, uid_t uid)
 {
     size_t n = 0;
 
-    list_for_each (node, &history->active)
-        n += list_entry(node, struct history_call, active)->uid == uid;
+    list_for_each_entry (call, &history->active, struct history_call, active)
+        n += call->uid == uid;
     return n < HISTORY_CALLS_MAX;
 }
 
@@ -425,7 +421,6 @@ void history_begin_call(struct history *history, struct history_call *call)
     hand_over(history);
     call->spent = call->bytes = call->n_hits = call->n_stuck = 0;
     call->task = (struct store_task){.apply = apply_call, .done = on_called, .impatient = true};
-    list_init(&call->task.link);
     list_push_back(&history->active, &call->active);
     store_add(history->store, &call->task);
 }
@@ -510,8 +505,8 @@ struct store *history_store(struct history *history)
 void history_hurry(struct history *history)
 {
     hand_over(history);
-    list_for_each (node, &history->active)
-        list_entry(node, struct history_call, active)->left = true;
+    list_for_each_entry (call, &history->active, struct history_call, active)
+        call->left = true;
 }
 
 void history_abandon(struct history *history)

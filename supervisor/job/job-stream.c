@@ -87,11 +87,8 @@ static void make_room(struct shares *shares)
 
 static void tell_readers(const struct job_stream *stream)
 {
-    list_for_each (node, &stream->readers) {
-        struct job_reader *reader = list_entry(node, struct job_reader, link);
-
+    list_for_each_entry (reader, &stream->readers, struct job_reader, link)
         reader->news(reader);
-    }
 }
 
 int job_stream_add(struct job *job, struct job_streams *set, usec_t at, const void *data,
@@ -192,8 +189,7 @@ void job_stream_save(const struct job *job, struct saver *saver)
 {
     if (!job_own_stream(job))
         return;
-    list_for_each (node, &job_own_stream(job)->items) {
-        const struct job_item *item = item_of(node);
+    list_for_each_entry (item, &job_own_stream(job)->items, struct job_item, link) {
         const struct saved_item saved = {
             .handle = job->handle,
             .at = item->at,

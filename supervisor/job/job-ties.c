@@ -18,11 +18,12 @@
 
 static struct job_fate *ties_find(const struct job_table *table, int64_t key)
 {
-    struct index_entry *entry = index_find(&table->ties.by_key, hash_mix((uint64_t)key));
+    const uint64_t hash = hash_mix((uint64_t)key);
 
-    for (; entry && key != 0; entry = index_find_next(entry))
-        if (list_entry(entry, struct job_fate, by_key)->key == key)
-            return list_entry(entry, struct job_fate, by_key);
+    if (key != 0)
+        index_for_each_entry (fate, &table->ties.by_key, hash, struct job_fate, by_key)
+            if (fate->key == key)
+                return fate;
     return NULL;
 }
 
@@ -242,8 +243,8 @@ static void walk_on(struct walk *walk, const struct job_fate *fate)
 
     if (own)
         walk_to(walk, own->batch);
-    list_for_each (node, &fate->children) {
-        const struct job *child = list_entry(node, struct job_edge, of_parent)->child;
+    list_for_each_entry (edge, &fate->children, struct job_edge, of_parent) {
+        const struct job *child = edge->child;
 
         if (walk->found || walk->n_edges++ >= TIES_CIRCLE_MAX)
             return;
@@ -436,12 +437,11 @@ void job_ties_init(struct job_ties_table *ties)
 void job_ties_deinit(struct job_ties_table *ties)
 {
     struct job_table *table = list_entry(ties, struct job_table, ties);
-    struct list *node;
 
     loop_undefer(&ties->decide);
     list_append(&ties->all, &ties->unclaimed);
-    while ((node = list_first(&ties->all)))
-        fate_free(table, list_entry(node, struct job_fate, link));
+    list_until_empty (fate, &ties->all, struct job_fate, link)
+        fate_free(table, fate);
     index_deinit(&ties->by_key);
 }
 
@@ -557,9 +557,7 @@ size_t ties_settle(struct job_table *table, bool durable)
 {
     size_t n = 0;
 
-    list_for_each_safe (node, &table->ties.unclaimed) {
-        struct job_fate *fate = list_entry(node, struct job_fate, link);
-
+    list_for_each_entry_safe (fate, &table->ties.unclaimed, struct job_fate, link) {
         if (tie_key_is_durable(fate->key) != durable)
             continue;
         move_to(&table->ties.all, fate);

@@ -61,14 +61,9 @@ static void relist(struct job_table *table, struct job *job)
 
 static struct job *find(const struct job_table *table, const struct unique_id *id, enum role role)
 {
-    struct index_entry *entry = index_find(&table->unique, index_key(id, role));
-
-    for (; entry; entry = index_find_next(entry)) {
-        const struct job_rare *rare = list_entry(entry, struct job_rare, by_unique);
-
+    index_for_each_entry (rare, &table->unique, index_key(id, role), struct job_rare, by_unique)
         if (rare->role == role && rare->unique.high == id->high && rare->unique.low == id->low)
             return rare->job;
-    }
     return NULL;
 }
 

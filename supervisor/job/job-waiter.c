@@ -104,7 +104,7 @@ void job_tell_waiters(struct job_table *table, struct job *job)
 
 static void tell_some(struct job_table *table, unsigned max)
 {
-    struct telling *telling = list_entry(list_first(&table->telling), struct telling, link);
+    struct telling *telling = list_first_entry(&table->telling, struct telling, link);
 
     if (!tell_end(telling->job, max))
         return;

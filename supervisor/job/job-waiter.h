@@ -26,7 +26,7 @@ struct job_waiter *job_waiter_new(struct job_table *table, struct job *job);
 /* Returns the waiter that was added first. */
 static inline struct job_waiter *job_first_waiter(const struct job *job)
 {
-    return list_entry(list_first(&job->waiters), struct job_waiter, link);
+    return list_first_entry(&job->waiters, struct job_waiter, link);
 }
 /* Unlinks the waiter from job and owner. Returns NULL. */
 struct job_waiter *job_waiter_free(struct job_table *table, struct job_waiter *waiter);

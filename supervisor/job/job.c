@@ -110,15 +110,13 @@ int job_table_init(struct job_table *table)
 
 static void free_unused(struct job_table *table)
 {
-    struct list *node;
-
-    while ((node = list_first(&table->unused))) {
-        list_unlink(node);
-        free(list_entry(node, struct job, link));
+    list_until_empty (job, &table->unused, struct job, link) {
+        list_unlink(&job->link);
+        free(job);
     }
-    while ((node = list_first(&table->unused_waiters))) {
-        list_unlink(node);
-        free(list_entry(node, struct job_waiter, link));
+    list_until_empty (waiter, &table->unused_waiters, struct job_waiter, link) {
+        list_unlink(&waiter->link);
+        free(waiter);
     }
     table->n_unused_waiters = 0;
 }
@@ -223,14 +221,11 @@ void job_drop_record(struct job_table *table, struct job *job)
 
 static struct job *job_by_durable_id(const struct job_table *table, const struct protocol_id *id)
 {
-    struct index_entry *entry = index_find(&table->durable, hash_mix(id->high ^ id->low));
+    const uint64_t hash = hash_mix(id->high ^ id->low);
 
-    for (; entry; entry = index_find_next(entry)) {
-        struct job *job = list_entry(entry, struct job_record, by_id)->job;
-
-        if (job->id_high == id->high && job->id_low == id->low)
-            return job;
-    }
+    index_for_each_entry (record, &table->durable, hash, struct job_record, by_id)
+        if (record->job->id_high == id->high && record->job->id_low == id->low)
+            return record->job;
     return NULL;
 }
 

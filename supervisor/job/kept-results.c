@@ -82,7 +82,7 @@ static struct kept_result *oldest_of_most(struct kept_results *results, unsigned
 {
     const struct share *share = share_victim(&results->shares, kind);
 
-    return list_entry(list_first(&share->entries[0]), struct kept_result, share_link);
+    return list_first_entry(&share->entries[0], struct kept_result, share_link);
 }
 
 /* Returns a result that is to go; NULL = none. */
@@ -166,8 +166,7 @@ void kept_results_set_bounds(struct kept_results *results, usec_t ttl, uint64_t 
  * payload of the same group. */
 static void spare_oldest(struct blob_share *share)
 {
-    struct kept_result *oldest =
-        list_entry(list_first(&share->kept), struct kept_result, blob_link);
+    struct kept_result *oldest = list_first_entry(&share->kept, struct kept_result, blob_link);
 
     if (!job_has_children(oldest->job)) {
         kept_results_drop(oldest->job);

@@ -114,8 +114,8 @@ void disk_queue_init(struct disk_queue *queue)
 void disk_queue_deinit(struct disk_queue *queue)
 {
     for (unsigned i = 0; i < QUEUE_PRIORITIES; i++)
-        list_for_each_safe (node, &queue->bands[i])
-            free(block_of(node));
+        list_for_each_entry_safe (block, &queue->bands[i], struct block, link)
+            free(block);
     disk_queue_init(queue);
 }
 
@@ -176,9 +176,7 @@ size_t disk_queue_peek(const struct disk_queue *queue, struct disk_number *ret, 
     for (uint64_t bands = queue->occupied; bands != 0; bands &= bands - 1) {
         const unsigned priority = (unsigned)__builtin_ctzll(bands);
 
-        list_for_each (node, &queue->bands[priority]) {
-            const struct block *block = block_of(node);
-
+        list_for_each_entry (block, &queue->bands[priority], struct block, link) {
             for (uint32_t i = block->first; i < block->end; i++) {
                 if (n == max)
                     return n;
@@ -206,8 +204,7 @@ void disk_queue_remove(struct disk_queue *queue, const struct disk_number *numbe
 {
     struct list *band = &queue->bands[number->priority];
 
-    list_for_each_safe (node, band) {
-        struct block *block = block_of(node);
+    list_for_each_entry_safe (block, band, struct block, link) {
         uint32_t i = block->first;
 
         while (i < block->end && block->numbers[i] != number->number)

@@ -22,9 +22,7 @@ static void subtract_jobs(struct submitter_jobs *from, const struct submitter_jo
 
 void submitters_deinit(struct submitters *submitters)
 {
-    list_for_each_safe (node, &submitters->all) {
-        struct submitter *submitter = list_entry(node, struct submitter, link);
-
+    list_for_each_entry_safe (submitter, &submitters->all, struct submitter, link) {
         if (submitter->parent)
             subtract_jobs(&submitter->parent->waiting, &submitter->waiting);
         index_remove(&submitters->by_uid, &submitter->by_uid);
@@ -37,9 +35,7 @@ void submitters_deinit(struct submitters *submitters)
 
 struct submitter *submitter_find(const struct submitters *submitters, uid_t uid)
 {
-    struct index_entry *entry = index_find(&submitters->by_uid, uid);
-
-    return entry ? list_entry(entry, struct submitter, by_uid) : NULL;
+    return index_find_entry(&submitters->by_uid, uid, struct submitter, by_uid);
 }
 
 struct submitter *submitter_get(struct submitters *submitters, uid_t uid)

@@ -93,8 +93,8 @@ static bool arm_one(struct loop *loop, struct watch_slot *slot)
 static bool arm_all(struct loop *loop, struct list *list)
 {
     bool all = true;
-    list_for_each_safe (node, list)
-        all &= arm_one(loop, list_entry(node, struct watch_slot, link));
+    list_for_each_entry_safe (slot, list, struct watch_slot, link)
+        all &= arm_one(loop, slot);
     return all;
 }
 

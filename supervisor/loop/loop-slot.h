@@ -48,7 +48,7 @@ static inline uint64_t loop_slot_id(const struct watch_slot *slot)
 /* The slot at the head of a list; the list is not empty. */
 static inline struct watch_slot *loop_slot_first(const struct list *list)
 {
-    return list_entry(list_first(list), struct watch_slot, link);
+    return list_first_entry(list, struct watch_slot, link);
 }
 
 static inline void loop_slot_move(struct watch_slot *slot, enum watch_state state,

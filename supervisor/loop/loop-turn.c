@@ -65,7 +65,7 @@ static bool run_hot(struct loop *loop)
     unsigned n = 0;
     loop_take_all(&loop->hot_pass, &loop->hot);
     while (!list_empty(&loop->hot_pass)) {
-        struct loop_hot *hot = list_entry(list_first(&loop->hot_pass), struct loop_hot, link);
+        struct loop_hot *hot = list_first_entry(&loop->hot_pass, struct loop_hot, link);
         list_unlink(&hot->link);
         list_push_back(&loop->hot, &hot->link);
         loop->current_hot = hot;
@@ -88,7 +88,7 @@ static void cool_hot(struct loop *loop, bool all)
 {
     loop_take_all(&loop->hot_pass, &loop->hot);
     while (!list_empty(&loop->hot_pass)) {
-        struct loop_hot *hot = list_entry(list_first(&loop->hot_pass), struct loop_hot, link);
+        struct loop_hot *hot = list_first_entry(&loop->hot_pass, struct loop_hot, link);
         list_unlink(&hot->link);
         list_push_back(&loop->hot, &hot->link);
         if (!all && loop->n_busy_turns - hot->worked < QUIET_TURNS)

@@ -54,7 +54,7 @@ static int slot_take(struct loop *loop, struct watch_slot **ret)
         if (r < 0)
             return r;
     }
-    *ret = list_entry(list_first(&loop->free), struct watch_slot, link);
+    *ret = list_first_entry(&loop->free, struct watch_slot, link);
     list_unlink(&(*ret)->link);
     return 0;
 }

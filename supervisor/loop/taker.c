@@ -272,7 +272,7 @@ static void ask_next(struct taker *taker)
     struct taker_answer answer = {0};
 
     while (!taker->asked && !list_empty(&taker->waiting)) {
-        taker->current = list_entry(list_first(&taker->waiting), struct taker_receipt, link);
+        taker->current = list_first_entry(&taker->waiting, struct taker_receipt, link);
         list_unlink(&taker->current->link);
         taker->asked = true;
         answer.result = ask(taker, taker->current);

@@ -36,8 +36,7 @@ static void run(struct work_queue *queue, struct task *task)
 /* Runs the first task unless it has already run in this turn. Returns whether it ran one. */
 static bool run_first(struct work_queue *queue, struct list *tasks)
 {
-    struct list *first = list_first(tasks);
-    struct task *task = first ? list_entry(first, struct task, link) : NULL;
+    struct task *task = list_first_entry(tasks, struct task, link);
 
     if (!task || task->ran_at == loop_now(queue->loop) || queue->held)
         return false;

@@ -23,14 +23,11 @@ bool actor_name_valid(const char *name, size_t size)
 
 static struct actor_name *find(const struct message_context *context, const char *name)
 {
-    struct index_entry *entry = index_find(&context->names, hash_bytes(name, strlen(name)));
+    const uint64_t hash = hash_bytes(name, strlen(name));
 
-    for (; entry; entry = index_find_next(entry)) {
-        struct actor_name *found = list_entry(entry, struct actor_name, by_name);
-
+    index_for_each_entry (found, &context->names, hash, struct actor_name, by_name)
         if (strcmp(found->name, name) == 0)
             return found;
-    }
     return NULL;
 }
 
@@ -114,10 +111,8 @@ bool actor_deregister(struct actor *actor, const char *name)
 
 void actor_deregister_all(struct actor *actor)
 {
-    struct list *node;
-
-    while ((node = list_first(&actor->names)))
-        forget(list_entry(node, struct actor_name, link));
+    list_until_empty (name, &actor->names, struct actor_name, link)
+        forget(name);
 }
 
 /* ---- across an upgrade ---- */
@@ -136,9 +131,8 @@ const struct record ACTOR_NAME_RECORD = RECORD("name", NAME_FIELDS);
 /* Without the own names of clients and exchanges, which have them from the start. */
 void actor_names_save(const struct actor *actor, struct saver *saver)
 {
-    list_for_each (node, &actor->names) {
-        const struct name_row row = {actor->reference,
-                                     list_entry(node, struct actor_name, link)->name};
+    list_for_each_entry (name, &actor->names, struct actor_name, link) {
+        const struct name_row row = {actor->reference, name->name};
 
         if (strcmp(row.name, actor->name) != 0)
             record_save(saver, &ACTOR_NAME_RECORD, &row, NULL);

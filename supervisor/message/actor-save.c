@@ -70,10 +70,7 @@ void actor_save(const struct actor *actor, struct saver *saver)
 void actors_save_each(const struct message_context *context, struct saver *saver,
                       void (*save)(const struct actor *actor, struct saver *saver))
 {
-    const struct actor *actor;
-    size_t cursor = 0;
-
-    while ((actor = actor_next(&context->actors, &cursor)))
+    actor_each (actor, &context->actors)
         save(actor, saver);
 }
 

@@ -299,8 +299,6 @@ void actor_unblock(struct actor *sender)
 
 void actor_unblock_all(struct actor *to)
 {
-    struct list *node;
-
-    while ((node = list_first(&to->blocked)))
-        actor_unblock(list_entry(node, struct actor, blocked_link));
+    list_until_empty (actor, &to->blocked, struct actor, blocked_link)
+        actor_unblock(actor);
 }

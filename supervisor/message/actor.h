@@ -122,11 +122,10 @@ void actor_retire_name(struct message_context *context, const char *name);
 /* NULL = the actor has ended, or never was. */
 struct actor *actor_get(struct message_context *context, uint64_t reference);
 
-/* Iterates over all actors; NULL at the end. `cursor` starts at 0. */
-static inline struct actor *actor_next(const struct handle_table *actors, size_t *cursor)
-{
-    return handle_table_next(actors, cursor);
-}
+/* `actors` is a struct handle_table. The body may end actors. */
+#define actor_each(actor, actors)                                                                  \
+    for (size_t actor##_at = 0; actor##_at != SIZE_MAX; actor##_at = SIZE_MAX)                     \
+        for (struct actor *actor = NULL; (actor = handle_table_next((actors), &actor##_at));)
 
 /* The actor's name; "" for 0, "(gone)" for one that has ended. Borrowed. */
 const char *actor_name_of(struct message_context *context, uint64_t reference);

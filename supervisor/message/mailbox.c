@@ -116,10 +116,7 @@ void mailbox_set_in_hand(struct mailbox *mailbox, struct envelope *envelope, boo
 /* Appends `stash`, which belongs to `from`, to the stash of `to`. */
 static void move_stash(struct mailbox *from, struct mailbox *to, struct list *stash)
 {
-    struct list *node;
-
-    while ((node = list_first(stash))) {
-        struct envelope *envelope = list_entry(node, struct envelope, link);
+    list_until_empty (envelope, stash, struct envelope, link) {
         const bool in_hand = envelope->in_hand;
 
         mailbox_take(from, envelope);
@@ -141,15 +138,12 @@ void mailbox_swap_worker(struct mailbox *a, struct mailbox *b)
 
 struct envelope *mailbox_oldest(const struct mailbox *mailbox)
 {
-    struct list *node = list_first(&mailbox->messages);
-
-    return node ? list_entry(node, struct envelope, link) : NULL;
+    return list_first_entry(&mailbox->messages, struct envelope, link);
 }
 
 struct envelope *mailbox_next(const struct mailbox *mailbox, bool paused)
 {
-    struct list *node = list_first(&mailbox->answers);
-    struct envelope *answer = node ? list_entry(node, struct envelope, link) : NULL;
+    struct envelope *answer = list_first_entry(&mailbox->answers, struct envelope, link);
     struct envelope *message = paused ? NULL : mailbox_oldest(mailbox);
 
     if (!answer || !message)
@@ -159,9 +153,7 @@ struct envelope *mailbox_next(const struct mailbox *mailbox, bool paused)
 
 struct envelope *mailbox_stashed(const struct mailbox *mailbox, uint64_t id)
 {
-    struct index_entry *entry = index_find(&mailbox->stash_by_id, id);
-
-    return entry ? list_entry(entry, struct envelope, by_id) : NULL;
+    return index_find_entry(&mailbox->stash_by_id, id, struct envelope, by_id);
 }
 
 void mailbox_take(struct mailbox *mailbox, struct envelope *envelope)

@@ -19,10 +19,7 @@ void message_context_init(struct message_context *context)
 
 void message_context_deinit(struct message_context *context)
 {
-    struct actor *actor;
-    size_t cursor = 0;
-
-    while ((actor = actor_next(&context->actors, &cursor)))
+    actor_each (actor, &context->actors)
         actor_end(actor, "the supervisor is stopping");
     remains_settle(context);
     schedule_table_deinit(&context->schedules);

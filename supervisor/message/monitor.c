@@ -35,10 +35,8 @@ static int send_notice(struct actor *observer, uint64_t reference, const char *c
 
 static struct monitor *monitor_find(const struct actor *observer, const struct actor *monitored)
 {
-    struct index_entry *entry =
-        index_find(&observer->monitoring_by_reference, monitored->reference);
-
-    return entry ? list_entry(entry, struct monitor, by_monitored) : NULL;
+    return index_find_entry(&observer->monitoring_by_reference, monitored->reference,
+                            struct monitor, by_monitored);
 }
 
 int monitor_add(struct actor *observer, uint64_t reference)
@@ -100,16 +98,14 @@ bool monitor_remove(struct actor *observer, uint64_t reference)
 
 void monitor_end_all(struct actor *observer)
 {
-    struct list *node;
-
-    while ((node = list_first(&observer->monitoring)))
-        monitor_free(list_entry(node, struct monitor, own_link));
+    list_until_empty (monitor, &observer->monitoring, struct monitor, own_link)
+        monitor_free(monitor);
 }
 
 static void monitor_adopt_all(struct actor *observer)
 {
-    list_for_each (node, &observer->monitoring)
-        list_entry(node, struct monitor, own_link)->observer = observer;
+    list_for_each_entry (monitor, &observer->monitoring, struct monitor, own_link)
+        monitor->observer = observer;
 }
 
 void monitor_swap_all(struct actor *a, struct actor *b)
@@ -123,10 +119,7 @@ void monitor_swap_all(struct actor *a, struct actor *b)
 
 void monitor_notify(struct actor *monitored, const char *cause)
 {
-    struct list *node;
-
-    while ((node = list_first(&monitored->observers))) {
-        struct monitor *monitor = list_entry(node, struct monitor, link);
+    list_until_empty (monitor, &monitored->observers, struct monitor, link) {
         if (send_notice(monitor->observer, monitored->reference, cause) < 0)
             actor_log(monitor->observer, LOG_LEVEL_ERROR, "a death notice is lost: out of memory");
         monitor_free(monitor);
@@ -148,9 +141,8 @@ const struct record MONITOR_RECORD = RECORD("monitor", MONITOR_FIELDS);
 /* In the order in which they are notified. */
 void monitors_save(const struct actor *monitored, struct saver *saver)
 {
-    list_for_each (node, &monitored->observers) {
-        const struct monitor_row row = {
-            monitored->reference, list_entry(node, struct monitor, link)->observer->reference};
+    list_for_each_entry (monitor, &monitored->observers, struct monitor, link) {
+        const struct monitor_row row = {monitored->reference, monitor->observer->reference};
 
         record_save(saver, &MONITOR_RECORD, &row, NULL);
     }

@@ -67,14 +67,9 @@ static uint64_t hash_of(const char *id)
 
 static struct traced_job *find(const struct job_spans *spans, const char *id)
 {
-    struct index_entry *entry = index_find(&spans->by_id, hash_of(id));
-
-    for (; entry; entry = index_find_next(entry)) {
-        struct traced_job *job = list_entry(entry, struct traced_job, by_id);
-
+    index_for_each_entry (job, &spans->by_id, hash_of(id), struct traced_job, by_id)
         if (strcmp(job->id, id) == 0)
             return job;
-    }
     return NULL;
 }
 

@@ -131,23 +131,20 @@ static void standby_look_at(struct slot *place)
 
 void pool_standby_step(struct pool *pool)
 {
-    struct list *node;
-
-    while ((node = list_first(&pool->reviews))) {
-        list_unlink(node);
-        standby_look_at(list_entry(node, struct slot, review_link));
+    list_until_empty (slot, &pool->reviews, struct slot, review_link) {
+        list_unlink(&slot->review_link);
+        standby_look_at(slot);
     }
 }
 
 static void standby_on_timer(struct timer *timer, usec_t now)
 {
     struct pool *pool = list_entry(timer, struct pool, spare_timer);
-    struct list *node;
 
-    while ((node = list_first(&pool->spares_due))) {
-        struct slot *place = list_entry(node, struct slot, review_link), *spare;
+    list_until_empty (place, &pool->spares_due, struct slot, review_link) {
+        struct slot *spare;
 
-        list_unlink(node);
+        list_unlink(&place->review_link);
         /* Best effort: without memory there is no spare until the next review. */
         if (spare_is_due(place) && (spare = pool_standby_new(place, SLOT_SPARE)))
             slot_start(spare);

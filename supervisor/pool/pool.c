@@ -176,12 +176,8 @@ bool pool_is_trimmed(const struct pool *pool)
 
 struct slot *pool_take_slot(struct pool *pool)
 {
-    struct list *node;
-
-    while ((node = list_first(&pool->available))) {
-        struct slot *slot = list_entry(node, struct slot, available_link);
-
-        list_unlink(node);
+    list_until_empty (slot, &pool->available, struct slot, available_link) {
+        list_unlink(&slot->available_link);
         /* A reload may have changed Prefetch= or MaxJobs= since it became available. */
         if (slot_may_take_job(slot))
             return slot;
@@ -224,11 +220,8 @@ void pool_resume(struct pool *pool)
 
 void pool_stop(struct pool *pool, bool hurry)
 {
-    struct slot *slot;
-    size_t cursor = 0;
-
     pool->wanted = false;
-    while ((slot = pool_next_slot(pool, &cursor)))
+    pool_each_slot (slot, pool)
         slot_stop(slot, hurry);
 }
 
@@ -248,13 +241,11 @@ void pool_reset(struct pool *pool)
 
 void pool_take_config(struct pool *pool, const struct config_group *config)
 {
-    struct slot *slot;
-
     pool->config = config;
     pool->members.batch_max = config->batch_max;
     if (pool->actor)
         pool->actor->config = config;
-    for (size_t cursor = 0; (slot = pool_next_slot(pool, &cursor));)
+    pool_each_slot (slot, pool)
         slot_take_config(slot);
     pool_standby_review_all(pool);
 }

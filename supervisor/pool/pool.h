@@ -179,6 +179,9 @@ struct slot *pool_take_slot(struct pool *pool);
 /* Iterates over all slots: the members, then their standbys. NULL when done; `cursor` starts at 0.
  */
 struct slot *pool_next_slot(const struct pool *pool, size_t *cursor);
+#define pool_each_slot(slot, pool)                                                                 \
+    for (size_t slot##_at = 0; slot##_at != SIZE_MAX; slot##_at = SIZE_MAX)                        \
+        for (struct slot *slot = NULL; (slot = pool_next_slot((pool), &slot##_at));)
 /* Like pool_next_slot(), but for `n` places from `first` on, as far as there are as many. */
 struct slot *pool_next_slot_of(const struct pool *pool, size_t first, size_t n, size_t *cursor);
 

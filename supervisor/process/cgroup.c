@@ -172,18 +172,15 @@ void cgroup_leave_directory(struct cgroup_tree *tree, const char *name)
 /* The slot with this name uses the directory again. */
 static void keep_directory(struct cgroup_tree *tree, const char *name)
 {
-    list_for_each_safe (node, &tree->leftovers) {
-        struct leftover *leftover = list_entry(node, struct leftover, link);
-
+    list_for_each_entry_safe (leftover, &tree->leftovers, struct leftover, link)
         if (strcmp(leftover->name, name) == 0)
             forget(leftover);
-    }
 }
 
 void cgroup_forget_leftovers(struct cgroup_tree *tree)
 {
-    list_for_each_safe (node, &tree->leftovers)
-        forget(list_entry(node, struct leftover, link));
+    list_for_each_entry_safe (leftover, &tree->leftovers, struct leftover, link)
+        forget(leftover);
 }
 
 void cgroup_leave(struct cgroup *cgroup, struct cgroup_tree *tree)

@@ -189,14 +189,9 @@ static struct held *take_out(struct held *held)
 
 static struct held *find(const struct held_table *table, enum holding_kind kind, const char *name)
 {
-    struct index_entry *entry = index_find(&table->names, key_of(kind, name));
-
-    for (; entry; entry = index_find_next(entry)) {
-        struct held *held = list_entry(entry, struct held, entry);
-
+    index_for_each_entry (held, &table->names, key_of(kind, name), struct held, entry)
         if (held->kind == kind && strcmp(held->name, name) == 0)
             return held;
-    }
     return NULL;
 }
 
@@ -265,11 +260,8 @@ uint32_t held_n_ending(const struct held_table *table, const char *group)
 
     if (!table->spawner)
         return 0;
-    list_for_each (node, &table->discarded) {
-        const struct held *held = list_entry(node, struct held, link);
-
+    list_for_each_entry (held, &table->discarded, struct held, link)
         n += held->kind == HOLDING_WORKER && is_of_group(held, group);
-    }
     return n;
 }
 
@@ -295,9 +287,7 @@ void held_adopt(struct held *held, struct spawner_client *client, struct holding
 
 void held_discard_rest(struct held_table *table)
 {
-    list_for_each_safe (node, &table->waiting) {
-        struct held *held = list_entry(node, struct held, link);
-
+    list_for_each_entry_safe (held, &table->waiting, struct held, link) {
         log_notice("%s: left by the previous supervisor, and not wanted any more", held->name);
         held_discard(take_out(held));
     }
@@ -456,10 +446,10 @@ void held_deinit(struct held_table *table)
 {
     if (!table->spawner)
         return;
-    list_for_each_safe (node, &table->waiting)
-        forget(take_out(list_entry(node, struct held, link)));
-    list_for_each_safe (node, &table->discarded)
-        forget(list_entry(node, struct held, link));
+    list_for_each_entry_safe (held, &table->waiting, struct held, link)
+        forget(take_out(held));
+    list_for_each_entry_safe (held, &table->discarded, struct held, link)
+        forget(held);
     index_deinit(&table->names);
     table->spawner = NULL;
 }

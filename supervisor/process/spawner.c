@@ -138,11 +138,9 @@ static void on_lost_request(struct spawner *spawner, uint64_t spawn_id, int erro
 
 static void flush(struct spawner *spawner)
 {
-    struct list *node;
     /* On failure the loop calls once too often, and flush() tries again. */
     (void)loop_watch_events(spawner->loop, &spawner->watch, POLLIN);
-    while ((node = list_first(&spawner->waiting))) {
-        struct waiting *waiting = list_entry(node, struct waiting, link);
+    list_until_empty (waiting, &spawner->waiting, struct waiting, link) {
         const uint64_t spawn_id = waiting->spawn_id;
         int r = message_send(spawner->fd, &waiting->message);
         if ((r == -EAGAIN || r == -ENOBUFS) && expect_room(spawner, r) == 0)
@@ -310,8 +308,8 @@ void spawner_deinit(struct spawner *spawner)
     work_queue_deinit(&spawner->starts);
     loop_unwatch(spawner->loop, &spawner->watch);
     timer_disarm(loop_timers(spawner->loop), &spawner->retry);
-    list_for_each_safe (node, &spawner->waiting)
-        waiting_free(list_entry(node, struct waiting, link));
+    list_for_each_entry_safe (waiting, &spawner->waiting, struct waiting, link)
+        waiting_free(waiting);
     spawner->fd = close_fd(spawner->fd);
     handle_table_deinit(&spawner->clients);
     spawner->loop = NULL;

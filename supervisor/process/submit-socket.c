@@ -116,11 +116,8 @@ struct submit_socket *submit_socket_free(struct submit_socket *self)
 {
     if (!self)
         return NULL;
-    list_for_each_safe (node, &self->clients) {
-        struct submit_client *client = list_entry(node, struct submit_client, link);
-
+    list_for_each_entry_safe (client, &self->clients, struct submit_client, link)
         client->end(client);
-    }
     acceptor_stop(&self->acceptor);
     /* The keeper and the worker may hold it for a little longer. */
     listener_end(self->acceptor.fd);

@@ -69,8 +69,8 @@ void watch_deinit(struct tracer *tracer)
 {
     if (!tracer->watches.next)
         return;
-    list_for_each_safe (node, &tracer->watches)
-        watch_free(list_entry(node, struct watch, link), NULL);
+    list_for_each_entry_safe (watch, &tracer->watches, struct watch, link)
+        watch_free(watch, NULL);
 }
 
 static void on_limit(struct timer *timer, usec_t now)

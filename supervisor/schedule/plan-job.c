@@ -62,15 +62,14 @@ static void watch(struct plan *plan, struct job *job)
 
 void plan_cancel_jobs(struct plan *plan)
 {
-    list_for_each_safe (node, &plan->jobs)
-        (void)cell_cancel(list_entry(node, struct job_waiter, owner_link)->job,
-                          PROTOCOL_CAUSE_REQUESTED, JOB_NOBODY);
+    list_for_each_entry_safe (waiter, &plan->jobs, struct job_waiter, owner_link)
+        (void)cell_cancel(waiter->job, PROTOCOL_CAUSE_REQUESTED, JOB_NOBODY);
 }
 
 void plan_drop_jobs(struct plan *plan)
 {
-    list_for_each_safe (node, &plan->jobs)
-        job_waiter_free(jobs_of(plan), list_entry(node, struct job_waiter, owner_link));
+    list_for_each_entry_safe (waiter, &plan->jobs, struct job_waiter, owner_link)
+        job_waiter_free(jobs_of(plan), waiter);
     plan->n_jobs = 0;
     if (plan->submission)
         plan->submission = job_waiter_free(jobs_of(plan), plan->submission);
@@ -88,8 +87,8 @@ static struct job *find_job(const struct plan *plan, int64_t slot, struct protoc
 
 static bool is_watched(const struct plan *plan, const struct job *job)
 {
-    list_for_each (node, &plan->jobs)
-        if (list_entry(node, struct job_waiter, owner_link)->job == job)
+    list_for_each_entry (waiter, &plan->jobs, struct job_waiter, owner_link)
+        if (waiter->job == job)
             return true;
     return false;
 }

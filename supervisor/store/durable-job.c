@@ -297,17 +297,14 @@ void durable_jobs_ask(struct durable_jobs *jobs)
 void durable_jobs_refuse(struct durable_jobs *jobs)
 {
     struct list refused = LIST_INIT(refused);
-    struct list *node;
 
-    list_for_each_safe (each, &jobs->queries)
-        if (list_entry(each, struct store_task, link)->impatient) {
-            list_unlink(each);
-            list_push_back(&refused, each);
+    list_for_each_entry_safe (query, &jobs->queries, struct store_task, link)
+        if (query->impatient) {
+            list_unlink(&query->link);
+            list_push_back(&refused, &query->link);
         }
-    while ((node = list_first(&refused))) {
-        struct store_task *query = list_entry(node, struct store_task, link);
-
-        list_unlink(node);
+    list_until_empty (query, &refused, struct store_task, link) {
+        list_unlink(&query->link);
         query->done(query, -EIO);
     }
 }
@@ -318,10 +315,8 @@ void durable_jobs_close(struct durable_jobs *jobs)
 
     while ((query = take_query(jobs)))
         query->done(query, -ECANCELED);
-    list_for_each_safe (node, &jobs->unread) {
-        struct durable_job *durable = list_entry(node, struct durable_job, unread_link);
-
-        list_unlink(node);
+    list_for_each_entry_safe (durable, &jobs->unread, struct durable_job, unread_link) {
+        list_unlink(&durable->unread_link);
         durable->noted = 0;
         if (durable->ended)
             jobs->written(durable->record.job, DURABLE_END, -ECANCELED);
@@ -466,12 +461,9 @@ void durable_job_await(struct job *job, struct job_waiter *waiter)
 void durable_job_answer(struct job *job)
 {
     struct durable_job *durable = durable_of(job);
-    struct list *node;
 
-    while ((node = list_first(&durable->answers))) {
-        struct job_waiter *waiter = list_entry(node, struct job_waiter, link);
-
-        list_unlink(node);
+    list_until_empty (waiter, &durable->answers, struct job_waiter, link) {
+        list_unlink(&waiter->link);
         waiter->changed(waiter, job);
     }
     list_swap(&durable->answers, &durable->later);

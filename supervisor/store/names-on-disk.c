@@ -25,21 +25,16 @@ static void forget(struct names_on_disk *names, struct name_on_disk *entry)
 
 void names_on_disk_deinit(struct names_on_disk *names)
 {
-    list_for_each_safe (node, &names->all)
-        forget(names, list_entry(node, struct name_on_disk, link));
+    list_for_each_entry_safe (name, &names->all, struct name_on_disk, link)
+        forget(names, name);
     index_deinit(&names->by_name);
 }
 
 static struct name_on_disk *find(const struct names_on_disk *names, uint64_t hash, int64_t number)
 {
-    struct index_entry *entry = index_find(&names->by_name, hash);
-
-    for (; entry; entry = index_find_next(entry)) {
-        struct name_on_disk *found = list_entry(entry, struct name_on_disk, by_name);
-
+    index_for_each_entry (found, &names->by_name, hash, struct name_on_disk, by_name)
         if (found->number == number)
             return found;
-    }
     return NULL;
 }
 

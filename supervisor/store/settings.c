@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define setting_of(node) list_entry(node, struct setting, link)
-
 void settings_init(struct settings *settings, const struct setting_rows *rows)
 {
     *settings = (struct settings){.rows = rows};
@@ -18,16 +16,12 @@ void settings_init(struct settings *settings, const struct setting_rows *rows)
 
 static struct setting *find(const struct settings *settings, const char *name, size_t size)
 {
-    struct index_entry *entry = settings->by_name.n_entries > 0
-                                    ? index_find(&settings->by_name, hash_bytes(name, size))
-                                    : NULL;
-
-    for (; entry; entry = index_find_next(entry)) {
-        struct setting *setting = list_entry(entry, struct setting, by_name);
-
+    if (settings->by_name.n_entries == 0)
+        return NULL;
+    index_for_each_entry (setting, &settings->by_name, hash_bytes(name, size), struct setting,
+                          by_name)
         if (strlen(setting->name) == size && memcmp(setting->name, name, size) == 0)
             return setting;
-    }
     return NULL;
 }
 
@@ -66,9 +60,9 @@ static void drop(struct settings *settings, struct setting *setting)
 
 static void drop_fresh(struct settings *settings)
 {
-    list_for_each_safe (node, &settings->fresh) {
-        list_unlink(node);
-        free(setting_of(node));
+    list_for_each_entry_safe (setting, &settings->fresh, struct setting, link) {
+        list_unlink(&setting->link);
+        free(setting);
     }
 }
 
@@ -76,8 +70,8 @@ void settings_deinit(struct settings *settings)
 {
     if (!settings->all.next)
         return;
-    list_for_each_safe (node, &settings->all)
-        drop(settings, setting_of(node));
+    list_for_each_entry_safe (setting, &settings->all, struct setting, link)
+        drop(settings, setting);
     drop_fresh(settings);
     index_deinit(&settings->by_name);
 }
@@ -123,12 +117,10 @@ static int apply(struct store_task *task, struct database *database)
 /* A setting that was made since then stays. */
 static void take_fresh(struct settings *settings)
 {
-    list_for_each_safe (node, &settings->fresh) {
-        struct setting *setting = setting_of(node);
-
+    list_for_each_entry_safe (setting, &settings->fresh, struct setting, link) {
         if (find(settings, setting->name, strlen(setting->name)))
             continue;
-        list_unlink(node);
+        list_unlink(&setting->link);
         add(settings, setting);
     }
 }

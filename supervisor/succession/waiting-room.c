@@ -29,21 +29,16 @@ static void forget(struct waiting_room *room, struct waiting *waiting)
 
 void waiting_room_deinit(struct waiting_room *room)
 {
-    list_for_each_safe (node, &room->all)
-        forget(room, list_entry(node, struct waiting, link));
+    list_for_each_entry_safe (waiting, &room->all, struct waiting, link)
+        forget(room, waiting);
     index_deinit(&room->by_number);
 }
 
 static struct waiting *find(const struct waiting_room *room, const char *kind, uint64_t number)
 {
-    struct index_entry *entry = index_find(&room->by_number, number);
-
-    for (; entry; entry = index_find_next(entry)) {
-        struct waiting *waiting = list_entry(entry, struct waiting, by_number);
-
+    index_for_each_entry (waiting, &room->by_number, number, struct waiting, by_number)
         if (strcmp(waiting->kind, kind) == 0)
             return waiting;
-    }
     return NULL;
 }
 
@@ -103,9 +98,7 @@ unsigned waiting_room_settle(struct waiting_room *room, const char *kind,
 {
     unsigned n = 0;
 
-    list_for_each_safe (node, &room->all) {
-        struct waiting *waiting = list_entry(node, struct waiting, link);
-
+    list_for_each_entry_safe (waiting, &room->all, struct waiting, link) {
         if (waiting->stays || strcmp(waiting->kind, kind) != 0)
             continue;
         if (dropped) {
@@ -120,8 +113,7 @@ unsigned waiting_room_settle(struct waiting_room *room, const char *kind,
 
 void waiting_room_save(const struct waiting_room *room, struct saver *saver)
 {
-    list_for_each (node, &room->all) {
-        const struct waiting *waiting = list_entry(node, struct waiting, link);
+    list_for_each_entry (waiting, &room->all, struct waiting, link) {
         struct saved_writer row = {0};
 
         saved_put_raw(&row, waiting->fields, waiting->size);

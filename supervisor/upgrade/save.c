@@ -52,8 +52,8 @@ static void save_job(struct saver *saver, const struct job *job)
 
 static void save_list(struct saver *saver, const struct list *jobs)
 {
-    list_for_each (node, jobs)
-        save_job(saver, list_entry(node, struct job, link));
+    list_for_each_entry (job, jobs, struct job, link)
+        save_job(saver, job);
 }
 
 static void save_queue(struct saver *saver, const struct queue *queue)
@@ -65,39 +65,32 @@ static void save_queue(struct saver *saver, const struct queue *queue)
 /* In the order in which they are handed out: those that a worker has not seen yet come first. */
 static void save_cell(struct saver *saver, const struct cell *cell)
 {
-    struct slot *slot;
-    size_t cursor = 0;
-
-    while ((slot = pool_next_slot(&cell->pool, &cursor)))
+    pool_each_slot (slot, &cell->pool)
         save_list(saver, &slot->jobs);
     save_list(saver, &cell->pending);
-    list_for_each (node, &cell->lines)
-        save_queue(saver, list_entry(node, struct limit_key, link)->held);
+    list_for_each_entry (key, &cell->lines, struct limit_key, link)
+        save_queue(saver, key->held);
     save_queue(saver, &cell->queue);
     save_list(saver, &cell->backoff);
 }
 
 static void save_results(struct saver *saver, const struct list *results)
 {
-    list_for_each (node, results)
-        save_job(saver, list_entry(node, struct kept_result, link)->job);
+    list_for_each_entry (result, results, struct kept_result, link)
+        save_job(saver, result->job);
 }
 
 /* A job that comes back holds its unique key if no other one does, so jobs that wait for a key
  * follow those that hold it, of all cells. Results follow the jobs that wait for them. */
 static void save_jobs(struct saver *saver, const struct registry *registry)
 {
-    struct group *group;
-    size_t cursor = 0;
-
-    while ((group = registry_next(registry, &cursor))) {
+    registry_each_group (group, registry) {
         group_each_cell (cell, group)
             save_cell(saver, cell);
         group_each_cell (cell, group)
             save_list(saver, &cell->aside);
     }
-    cursor = 0;
-    while ((group = registry_next(registry, &cursor))) {
+    registry_each_group (group, registry) {
         save_results(saver, &group->results.jobs);
         save_results(saver, &group->results.aside);
     }

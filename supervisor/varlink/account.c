@@ -23,12 +23,9 @@ void accounts_init(struct accounts *accounts, struct blob_quota *blobs)
 
 static struct account *find(struct accounts *accounts, uid_t uid, bool may_change)
 {
-    list_for_each (node, &accounts->users) {
-        struct account *account = list_entry(node, struct account, link);
-
+    list_for_each_entry (account, &accounts->users, struct account, link)
         if (account->uid == uid && account->may_change == may_change)
             return account;
-    }
     return NULL;
 }
 
@@ -131,13 +128,10 @@ struct list *account_find_place(const struct account *account)
     struct account *most = NULL;
     struct list *place;
 
-    list_for_each (node, &account->accounts->users) {
-        struct account *other = list_entry(node, struct account, link);
-
+    list_for_each_entry (other, &account->accounts->users, struct account, link)
         if ((!other->may_change || account->may_change) &&
             other->n_places > account->n_places + 1 && (!most || other->n_places > most->n_places))
             most = other;
-    }
     if (!most)
         return NULL;
     place = list_first(&most->places[false]);

@@ -74,9 +74,7 @@ static void add_piece(struct feed *feed, char *piece)
     feed->bytes += strlen(piece);
     while (feed->bytes > FEED_KEPT_BYTES)
         drop_first(feed);
-    list_for_each (node, &feed->streams) {
-        struct stream *stream = list_entry(node, struct stream, seat.node);
-
+    list_for_each_entry (stream, &feed->streams, struct stream, seat.node) {
         end_if_behind(stream);
         wake(stream);
     }
@@ -84,32 +82,24 @@ static void add_piece(struct feed *feed, char *piece)
 
 static void prepare_streams(struct feed *feed, struct poller *poller)
 {
-    list_for_each (node, &feed->streams) {
-        struct stream *stream = list_entry(node, struct stream, seat.node);
-
+    list_for_each_entry (stream, &feed->streams, struct stream, seat.node)
         stream->place =
             stream->suspended ? poller_add(poller, stream->seat.fd, POLLRDHUP) : POLLER_MAX;
-    }
 }
 
 /* The library does not look at a connection that is suspended. */
 static void run_streams(struct feed *feed, const struct poller *poller)
 {
-    list_for_each (node, &feed->streams) {
-        struct stream *stream = list_entry(node, struct stream, seat.node);
-
+    list_for_each_entry (stream, &feed->streams, struct stream, seat.node)
         if (poller_events(poller, stream->place) != 0) {
             stream->seat.over = true;
             wake(stream);
         }
-    }
 }
 
 static void end_streams(struct feed *feed)
 {
-    list_for_each (node, &feed->streams) {
-        struct stream *stream = list_entry(node, struct stream, seat.node);
-
+    list_for_each_entry (stream, &feed->streams, struct stream, seat.node) {
         stream->seat.over = true;
         wake(stream);
     }

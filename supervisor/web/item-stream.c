@@ -204,12 +204,9 @@ void item_streams_prepare(struct item_streams *streams, struct poller *poller)
 {
     if (streams->n_streams > 0)
         poller_until(poller, streams->heartbeat_at);
-    list_for_each (node, &streams->streams) {
-        struct item_stream *stream = list_entry(node, struct item_stream, seat.node);
-
+    list_for_each_entry (stream, &streams->streams, struct item_stream, seat.node)
         stream->place =
             stream->suspended ? poller_add(poller, stream->seat.fd, POLLRDHUP) : POLLER_MAX;
-    }
 }
 
 void item_streams_run(struct item_streams *streams, const struct poller *poller, usec_t now)
@@ -218,8 +215,7 @@ void item_streams_run(struct item_streams *streams, const struct poller *poller,
 
     if (beats)
         streams->heartbeat_at = usec_add(now, HEARTBEAT);
-    list_for_each (node, &streams->streams) {
-        struct item_stream *stream = list_entry(node, struct item_stream, seat.node);
+    list_for_each_entry (stream, &streams->streams, struct item_stream, seat.node) {
         const bool gone = poller_events(poller, stream->place) != 0;
 
         stream->seat.over |= gone;

@@ -87,9 +87,7 @@ void questions_ask(struct questions *questions, struct question *question, const
 
 void questions_prepare(const struct questions *questions, struct poller *poller)
 {
-    list_for_each (node, &questions->pending) {
-        const struct question *question = list_entry(node, struct question, node);
-
+    list_for_each_entry (question, &questions->pending, struct question, node) {
         /* Replies that have been read do not make the descriptor readable. */
         poller_until(poller, question->unfinished ? 0 : question->until);
         poller_add(poller, question->client.fd, POLLIN);
@@ -99,8 +97,8 @@ void questions_prepare(const struct questions *questions, struct poller *poller)
 void questions_stop(struct questions *questions)
 {
     questions->stopped = true;
-    list_for_each_safe (node, &questions->pending)
-        finish(list_entry(node, struct question, node), -ECANCELED, 0);
+    list_for_each_entry_safe (question, &questions->pending, struct question, node)
+        finish(question, -ECANCELED, 0);
 }
 
 /* Takes a reply, one of several or the last. */
@@ -139,6 +137,6 @@ static void receive(struct question *question, usec_t now)
 
 void questions_run(struct questions *questions, usec_t now)
 {
-    list_for_each_safe (node, &questions->pending)
-        receive(list_entry(node, struct question, node), now);
+    list_for_each_entry_safe (question, &questions->pending, struct question, node)
+        receive(question, now);
 }

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define seat_of(node) list_entry(node, struct seat, node)
-
 static uint64_t peer_of(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
@@ -37,8 +35,8 @@ static unsigned count_of_peer(const struct list *seats, uint64_t peer)
 {
     unsigned n = 0;
 
-    list_for_each (node, seats)
-        n += !seat_of(node)->over && seat_of(node)->peer == peer;
+    list_for_each_entry (seat, seats, struct seat, node)
+        n += !seat->over && seat->peer == peer;
     return n;
 }
 
@@ -47,8 +45,7 @@ struct seat *seat_make_room(const struct list *seats, unsigned max)
     struct seat *victim = NULL;
     unsigned most = 0, n_live = 0;
 
-    list_for_each (node, seats) {
-        struct seat *seat = seat_of(node);
+    list_for_each_entry (seat, seats, struct seat, node) {
         const unsigned n = seat->over ? 0 : count_of_peer(seats, seat->peer);
 
         n_live += !seat->over;

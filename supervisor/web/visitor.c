@@ -60,7 +60,7 @@ static void make_room(struct visitors *visitors)
 {
     struct list *list = list_empty(&visitors->idle) ? &visitors->busy : &visitors->idle;
 
-    visitor_close(list_entry(list_first(list), struct visitor, node));
+    visitor_close(list_first_entry(list, struct visitor, node));
 }
 
 static void *visitor_new(struct visitors *visitors, struct MHD_Connection *connection)
@@ -122,8 +122,8 @@ void visitor_begin(struct MHD_Connection *connection, enum visitor_step step)
 
 static void prepare(const struct list *list, struct poller *poller)
 {
-    list_for_each (node, list)
-        poller_until(poller, list_entry(node, struct visitor, node)->deadline);
+    list_for_each_entry (visitor, list, struct visitor, node)
+        poller_until(poller, visitor->deadline);
 }
 
 void visitors_prepare(const struct visitors *visitors, struct poller *poller)
@@ -134,12 +134,9 @@ void visitors_prepare(const struct visitors *visitors, struct poller *poller)
 
 static void close_late(struct list *list, usec_t now)
 {
-    list_for_each_safe (node, list) {
-        struct visitor *visitor = list_entry(node, struct visitor, node);
-
+    list_for_each_entry_safe (visitor, list, struct visitor, node)
         if (now >= visitor->deadline)
             visitor_close(visitor);
-    }
 }
 
 void visitors_run(struct visitors *visitors, usec_t now)

@@ -118,13 +118,10 @@ int disk_on_sync(int fd)
 {
     struct stat synced, status;
 
-    list_for_each (node, &images) {
-        struct image *image = list_entry(node, struct image, link);
-
+    list_for_each_entry (image, &images, struct image, link)
         if (fstat(fd, &synced) == 0 && stat(image->path, &status) == 0 &&
             status.st_ino == synced.st_ino)
             on_synced(image);
-    }
     return 0;
 }
 
@@ -223,9 +220,7 @@ void disk_init(void)
 
 void disk_forget(const struct sim_process *process)
 {
-    list_for_each_safe (node, &files) {
-        struct file *file = list_entry(node, struct file, link);
-
+    list_for_each_entry_safe (file, &files, struct file, link) {
         if (file->process != process)
             continue;
         (void)file->real->xShmUnmap(file->base, 0);

@@ -157,11 +157,8 @@ static void poll_all(void)
     const int n = epoll_wait(SIM_POLL, events, THREADS_MAX, 0);
 
     for (int i = 0; i < n; i++)
-        list_for_each (node, &sim.threads) {
-            struct sim_thread *thread = list_entry(node, struct sim_thread, link);
-
+        list_for_each_entry (thread, &sim.threads, struct sim_thread, link)
             thread->is_ready |= thread->n_fds > 0 && thread->number == events[i].data.u64;
-        }
 }
 
 static bool may_run(const struct sim_thread *thread)
@@ -180,16 +177,13 @@ static struct sim_thread *choose(usec_t *ret_next)
     size_t n = 0;
 
     *ret_next = USEC_INFINITY;
-    list_for_each (node, &sim.threads) {
-        struct sim_thread *thread = list_entry(node, struct sim_thread, link);
-
+    list_for_each_entry (thread, &sim.threads, struct sim_thread, link)
         if (may_run(thread) && n < THREADS_MAX)
             ready[n++] = thread;
         else if (thread->process->stopped_until > sim.now)
             *ret_next = usec_min(*ret_next, thread->process->stopped_until);
         else
             *ret_next = usec_min(*ret_next, thread->deadline);
-    }
     return n > 0 ? ready[sim_below(n)] : NULL;
 }
 
@@ -281,11 +275,8 @@ void sim_sleep(usec_t deadline)
 
 void sim_wake(void)
 {
-    list_for_each (node, &sim.threads) {
-        struct sim_thread *thread = list_entry(node, struct sim_thread, link);
-
+    list_for_each_entry (thread, &sim.threads, struct sim_thread, link)
         thread->is_ready |= thread->sleeps;
-    }
 }
 
 void sim_block_fds(const struct pollfd *fds, nfds_t n, usec_t deadline)

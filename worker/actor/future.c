@@ -18,8 +18,8 @@ void futures_init(struct futures *futures)
 
 static void delete_all(struct futures *futures, struct list *list)
 {
-    list_for_each_safe (node, list)
-        future_delete(futures, list_entry(node, struct troupe_future, link));
+    list_for_each_entry_safe (future, list, struct troupe_future, link)
+        future_delete(futures, future);
 }
 
 void futures_deinit(struct futures *futures)

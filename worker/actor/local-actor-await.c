@@ -45,9 +45,7 @@ static void lose(struct troupe_actor *actor, struct list *list, uint64_t read)
 {
     static const char REASON[] = "the supervisor ended before it answered";
 
-    list_for_each_safe (node, list) {
-        struct troupe_future *future = list_entry(node, struct troupe_future, link);
-
+    list_for_each_entry_safe (future, list, struct troupe_future, link) {
         if (future->state != FUTURE_WAITING || future->sent >= read)
             continue;
         future_fail(&actor->futures, future, -ECONNRESET, REASON, sizeof(REASON) - 1);
@@ -177,12 +175,9 @@ static void unmonitor(struct troupe_future *monitor)
 {
     struct troupe_actor *actor = monitor->actor;
 
-    list_for_each (node, &actor->futures.monitors) {
-        struct troupe_future *other = list_entry(node, struct troupe_future, link);
-
+    list_for_each_entry (other, &actor->futures.monitors, struct troupe_future, link)
         if (other != monitor && other->state == FUTURE_WAITING && other->to == monitor->to)
             return;
-    }
     (void)send_by_reference(actor, PROTOCOL_UNMONITOR, monitor->cookie, monitor->to);
 }
 

@@ -201,9 +201,7 @@ static int receive_terminated(struct troupe_actor *actor, const struct ring_reco
         return -EPROTO;
     cause.payload =
         (struct payload_wire){.form = PAYLOAD_INLINE, .data = what.cause, .size = what.cause_size};
-    list_for_each_safe (node, &actor->futures.monitors) {
-        struct troupe_future *future = list_entry(node, struct troupe_future, link);
-
+    list_for_each_entry_safe (future, &actor->futures.monitors, struct troupe_future, link) {
         if (future->state != FUTURE_WAITING || future->to != what.reference)
             continue;
         future_reply(&actor->futures, future, what.reference, &cause, -1);

@@ -19,8 +19,8 @@ void actor_init(struct troupe_actor *actor, struct carrier *carrier, const char 
 
 static void free_mail(struct list *list)
 {
-    list_for_each_safe (node, list)
-        mail_free(list_entry(node, struct troupe_message, link));
+    list_for_each_entry_safe (message, list, struct troupe_message, link)
+        mail_free(message);
 }
 
 void actor_deinit(struct troupe_actor *actor)
@@ -116,8 +116,7 @@ int actor_ease(struct troupe_actor *actor)
         return 0;
     actor->easing = true;
     while (r == 0 && !list_empty(&actor->held))
-        r = actor_shadow(actor,
-                         list_entry(list_first(&actor->held), struct troupe_message, held_link));
+        r = actor_shadow(actor, list_first_entry(&actor->held, struct troupe_message, held_link));
     actor->easing = false;
     actor_release(actor);
     if (r == 0 && actor->pinned && in->head - in->released > in->size / 2)

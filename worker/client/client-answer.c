@@ -73,8 +73,8 @@ bool results_dequeue(struct results *results, struct troupe_result *ret)
 
 static void give_all(struct list *list)
 {
-    list_for_each_safe (node, list)
-        results_give(list_entry(node, struct result_slot, link));
+    list_for_each_entry_safe (slot, list, struct result_slot, link)
+        results_give(slot);
 }
 
 void results_deinit(struct results *results)

@@ -260,11 +260,7 @@ static void beat(struct bridge *bridge, struct flight *flight, usec_t now)
 
 usec_t bridge_beat(struct bridge *bridge, usec_t now)
 {
-    struct list *node;
-
-    while ((node = list_first(&bridge->flights.beats))) {
-        struct flight *flight = list_entry(node, struct flight, beat);
-
+    list_until_empty (flight, &bridge->flights.beats, struct flight, beat) {
         if (flight->beat_at > now)
             return flight->beat_at;
         flight_beat_again(&bridge->flights, flight, now);

@@ -138,14 +138,14 @@ static void give_up(struct bridge *bridge, struct flight *flight,
 
 void bridge_ask_about_all(struct bridge *bridge)
 {
-    list_for_each (node, &bridge->flights.lists[FLIGHT_HERE])
-        inquiry_ask(&bridge->inquiry, list_entry(node, struct flight, link));
+    list_for_each_entry (flight, &bridge->flights.lists[FLIGHT_HERE], struct flight, link)
+        inquiry_ask(&bridge->inquiry, flight);
 }
 
 void bridge_give_back_held(struct bridge *bridge)
 {
-    list_for_each_safe (node, &bridge->flights.lists[FLIGHT_HELD])
-        bridge_give_back(bridge, list_entry(node, struct flight, link));
+    list_for_each_entry_safe (flight, &bridge->flights.lists[FLIGHT_HELD], struct flight, link)
+        bridge_give_back(bridge, flight);
 }
 
 void bridge_set_down(struct bridge *bridge, bool down, const char *cause)
@@ -345,9 +345,7 @@ usec_t bridge_serve_held(struct bridge *bridge, usec_t now)
     bridge->held_at = now + HELD_RETRY;
     list_init(&held);
     list_swap(&held, &bridge->flights.lists[FLIGHT_HELD]);
-    list_for_each_safe (node, &held) {
-        struct flight *flight = list_entry(node, struct flight, link);
-
+    list_for_each_entry_safe (flight, &held, struct flight, link)
         if (usec_sub(now, flight->delivered_at) > bridge->flights.period) {
             bridge_pause(bridge, now);
             bridge_give_back(bridge, flight);
@@ -355,6 +353,5 @@ usec_t bridge_serve_held(struct bridge *bridge, usec_t now)
             bridge_submit(bridge, flight, now);
         else
             flight_set_state(&bridge->flights, flight, FLIGHT_HELD);
-    }
     return list_empty(&bridge->flights.lists[FLIGHT_HELD]) ? USEC_INFINITY : bridge->held_at;
 }

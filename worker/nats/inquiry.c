@@ -93,7 +93,7 @@ static void tell(struct inquiry *inquiry, enum inquiry_answer answer, struct tro
 /* Returns 0 or -errno. */
 static int begin(struct inquiry *inquiry)
 {
-    struct question *question = list_entry(list_first(&inquiry->waiting), struct question, link);
+    struct question *question = list_first_entry(&inquiry->waiting, struct question, link);
     const bool is_other = question == &inquiry->others[question->type];
     struct flight *flight = is_other ? NULL : list_entry(question, struct flight, question);
     const enum question_type type = is_other ? question->type : question_about(flight);

@@ -92,8 +92,8 @@ void publisher_publish(struct publisher *publisher, struct flight *flight, enum 
 void publisher_publish_soon(struct publisher *publisher)
 {
     for (int state = FLIGHT_LETTER; state <= FLIGHT_RESULT_DOUBTED; state++)
-        list_for_each (node, &publisher->flights->lists[state])
-            list_entry(node, struct flight, link)->sent_at = 0;
+        list_for_each_entry (flight, &publisher->flights->lists[state], struct flight, link)
+            flight->sent_at = 0;
 }
 
 /* ---- doubts ---- */
@@ -245,11 +245,7 @@ static void publish_again(struct publisher *publisher, struct flight *flight, us
 /* Returns when to call it again. */
 static usec_t serve_state(struct publisher *publisher, enum flight_state state, usec_t now)
 {
-    struct list *node;
-
-    while ((node = list_first(&publisher->flights->lists[state]))) {
-        struct flight *flight = list_entry(node, struct flight, link);
-
+    list_until_empty (flight, &publisher->flights->lists[state], struct flight, link) {
         if (flight->sent_at > 0 && flight->sent_at + pauses[state] > now)
             return flight->sent_at + pauses[state];
         if (engine_is_full(publisher->engine))
@@ -316,14 +312,12 @@ void publisher_conclude_again(struct publisher *publisher, struct flight *flight
 
 void publisher_acknowledge(struct publisher *publisher)
 {
-    struct list *done = &publisher->flights->lists[FLIGHT_DONE], *node;
+    struct list *done = &publisher->flights->lists[FLIGHT_DONE];
 
     if (!publisher->engine->connected || list_empty(done))
         return;
     publisher->n_turns++;
-    while ((node = list_first(done))) {
-        struct flight *flight = list_entry(node, struct flight, link);
-
+    list_until_empty (flight, done, struct flight, link) {
         flight_set_state(publisher->flights, flight, FLIGHT_ACKNOWLEDGED);
         flight->turn = publisher->n_turns;
         flight->n_turns++;

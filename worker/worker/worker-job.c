@@ -441,7 +441,7 @@ int backlog_run(struct troupe_worker *worker)
 
     if (list_empty(&worker->backlog))
         return 0;
-    job = list_entry(list_first(&worker->backlog), struct backlog_job, link);
+    job = list_first_entry(&worker->backlog, struct backlog_job, link);
     list_unlink(&job->link);
     r = job_handle(worker, &job->record, TAKE_FD(job->blob));
     free_job(job);
@@ -450,6 +450,6 @@ int backlog_run(struct troupe_worker *worker)
 
 void backlog_deinit(struct troupe_worker *worker)
 {
-    list_for_each_safe (node, &worker->backlog)
-        free_job(list_entry(node, struct backlog_job, link));
+    list_for_each_entry_safe (job, &worker->backlog, struct backlog_job, link)
+        free_job(job);
 }

@@ -117,8 +117,8 @@ void control_refuse_routing(struct request *request, const char *to, int result)
 static void report_names(struct reply *reply, const struct actor *actor)
 {
     reply_array(reply, "names");
-    list_for_each (node, &actor->names)
-        reply_string(reply, NULL, list_entry(node, struct actor_name, link)->name);
+    list_for_each_entry (name, &actor->names, struct actor_name, link)
+        reply_string(reply, NULL, name->name);
     reply_end_array(reply);
 }
 

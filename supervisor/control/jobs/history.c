@@ -180,8 +180,8 @@ static void answer_search(struct request *request, struct history_call *call)
     }
     reply = request_begin(request);
     reply_array(reply, "jobs");
-    list_for_each (node, &call->hits)
-        report_past_job(reply, NULL, list_entry(node, struct history_row, link));
+    list_for_each_entry (row, &call->hits, struct history_row, link)
+        report_past_job(reply, NULL, row);
     reply_end_array(reply);
     if (!call->complete)
         reply_uint(reply, "next", (uint64_t)call->before);
@@ -301,7 +301,7 @@ static void answer_find(struct request *request, struct history_call *call)
     const struct past_call *past = list_entry(call, struct past_call, call);
 
     if (call->n_hits > 0)
-        past->found(request, list_entry(list_first(&call->hits), struct history_row, link));
+        past->found(request, list_first_entry(&call->hits, struct history_row, link));
     else
         past->missing(request, past->error);
 }

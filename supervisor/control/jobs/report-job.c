@@ -53,12 +53,9 @@ static const struct death *find_death(const struct control_context *context, con
     if (job->n_attempts == 0)
         return NULL;
     job_format_id(job, id);
-    list_for_each (node, &context->deaths->deaths) {
-        const struct death *death = list_entry(node, struct death, link);
-
+    list_for_each_entry (death, &context->deaths->deaths, struct death, link)
         if (death->attempt == job->attempt && strcmp(death->job, id) == 0)
             return death;
-    }
     return NULL;
 }
 

@@ -53,12 +53,9 @@ static uint64_t count_waiting(const struct limit *limit)
 {
     uint64_t n = 0;
 
-    list_for_each (node, &limit->uses) {
-        const struct limit_use *use = list_entry(node, struct limit_use, link);
-
+    list_for_each_entry (use, &limit->uses, struct limit_use, link)
         if (use->n_cells > 0)
             n += job_counts_queued(use->limits->counts) - use->limits->n_aside;
-    }
     return n;
 }
 
@@ -114,12 +111,10 @@ void report_limits_of(struct reply *reply, const struct group *group)
 static void report_shared(struct reply *reply, const struct control_context *context)
 {
     const struct limit_table *table = context->groups->limits;
-    const struct group *group;
-    size_t cursor = 0;
 
-    list_for_each (node, &table->limits)
-        report_named(reply, table, &list_entry(node, struct named_limit, link)->limit);
-    while ((group = registry_next(context->registry, &cursor)))
+    list_for_each_entry (limit, &table->limits, struct named_limit, link)
+        report_named(reply, table, &limit->limit);
+    registry_each_group (group, context->registry)
         if (has_own(group))
             report_own(reply, group);
 }
@@ -197,8 +192,8 @@ static void get_limits(struct request *request)
 
     reply_array(reply, "limits");
     report_shared(reply, context);
-    list_for_each (node, &context->groups->limits->settings.all)
-        report_setting(reply, request, list_entry(node, struct setting, link));
+    list_for_each_entry (setting, &context->groups->limits->settings.all, struct setting, link)
+        report_setting(reply, request, setting);
     reply_end_array(reply);
     request_end(request);
 }
@@ -218,11 +213,9 @@ static bool concerns(const char *name, const struct group *group)
 static void take_effect(const struct setting_call *call)
 {
     const struct control_context *context = call->context;
-    struct group *group;
-    size_t cursor = 0;
 
     limit_table_apply(context->groups->limits, call->name);
-    while ((group = registry_next(context->registry, &cursor)))
+    registry_each_group (group, context->registry)
         if (limit_is_key_of(call->name, group->name))
             group_review_key_limits(group);
         else if (concerns(call->name, group))

@@ -32,11 +32,9 @@ static void get_info(struct request *request)
     const struct control_context *context = request->context;
     const struct loop_turns turns = loop_turns(context->loop);
     struct reply *reply;
-    struct group *group;
     uint64_t n_jobs = 0;
-    size_t cursor = 0;
 
-    while ((group = registry_next(context->registry, &cursor)))
+    registry_each_group (group, context->registry)
         n_jobs += group->counts.n[JOBS_LIVE];
     reply = request_begin(request);
     reply_string(reply, "version", TROUPE_VERSION);

@@ -464,13 +464,13 @@ void cell_backlog_turn(struct cell *cell)
 
 struct job *cell_backlog_first_parked(const struct cell *cell)
 {
-    struct list *node = NULL;
+    const struct cell_backlog *backlog = cell->backlog;
 
-    if (cell->backlog)
-        node = list_first(&cell->backlog->in_review);
-    if (cell->backlog && !node)
-        node = list_first(&cell->backlog->parked);
-    return node ? job_of(node) : NULL;
+    if (!backlog)
+        return NULL;
+    return list_empty(&backlog->in_review)
+               ? list_first_entry(&backlog->parked, struct job, link)
+               : list_first_entry(&backlog->in_review, struct job, link);
 }
 
 void cell_backlog_leave(struct cell *cell)

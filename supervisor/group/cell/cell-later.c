@@ -49,9 +49,8 @@ static struct later_job *first_of(struct later_jobs *jobs, bool has_date)
 
 static struct later_job *find(const struct cell *cell, int64_t number)
 {
-    struct index_entry *entry = index_find(&cell->later.jobs.by_number, (uint64_t)number);
-
-    return entry ? list_entry(entry, struct later_job, by_number) : NULL;
+    return index_find_entry(&cell->later.jobs.by_number, (uint64_t)number, struct later_job,
+                            by_number);
 }
 
 /* Sets the alarm for the first job. */

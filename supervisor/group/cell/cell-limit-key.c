@@ -129,7 +129,7 @@ static void become_idle(struct limit_key *key)
     struct limits *limits = key->limits;
 
     if (limits->n_idle >= LIMIT_IDLE_MAX)
-        forget(list_entry(list_first(&limits->idle), struct limit_key, link));
+        forget(list_first_entry(&limits->idle, struct limit_key, link));
     key->idle = true;
     limits->n_idle++;
     list_push_back(&limits->idle, &key->link);
@@ -370,8 +370,8 @@ void limit_keys_init(struct limits *limits)
 void limit_keys_deinit(struct limits *limits)
 {
     list_append(&limits->all, &limits->changed);
-    list_for_each_safe (node, &limits->all)
-        forget(list_entry(node, struct limit_key, all_link));
+    list_for_each_entry_safe (key, &limits->all, struct limit_key, all_link)
+        forget(key);
     loop_undefer(&limits->look);
     index_deinit(&limits->keys);
 }

@@ -31,10 +31,8 @@ static struct cell_progress_view cell_progress_view(const struct cell *cell)
         .period = cell->config->no_progress,
         .has_work = cell->queue.n_jobs + cell->counts.n[JOBS_RUNNING] > 0,
     };
-    const struct slot *slot;
-    size_t cursor = 0;
 
-    while ((slot = pool_next_slot(&cell->pool, &cursor))) {
+    pool_each_slot (slot, &cell->pool) {
         if (slot->role == SLOT_SPARE)
             continue; /* does no work */
         view.may_move = view.may_move || slot_is_up(slot) || slot->state == LIFECYCLE_STOPPING;
@@ -62,10 +60,7 @@ static void progress_tell(struct cell *cell)
 /* The death of a worker with a job is an attempt of the job; others merely restart. */
 static void progress_restart(struct cell *cell)
 {
-    struct slot *slot;
-    size_t cursor = 0;
-
-    while ((slot = pool_next_slot(&cell->pool, &cursor)))
+    pool_each_slot (slot, &cell->pool)
         if (slot_kill(slot, slot->n_jobs > 0 ? DEATH_NO_PROGRESS : DEATH_STOP) &&
             slot->plan == SLOT_ON)
             slot->plan = SLOT_AGAIN;

@@ -21,13 +21,9 @@ void cell_table_deinit(struct cell_table *table)
 
 struct cell *cell_table_find(const struct cell_table *table, const char *key, size_t size)
 {
-    struct index_entry *entry = index_find(&table->by_key, hash_bytes(key, size));
-
-    for (; entry; entry = index_find_next(entry)) {
-        struct cell *cell = list_entry(entry, struct cell, by_key);
+    index_for_each_entry (cell, &table->by_key, hash_bytes(key, size), struct cell, by_key)
         if (strncmp(cell->key, key, size) == 0 && cell->key[size] == '\0')
             return cell;
-    }
     return NULL;
 }
 

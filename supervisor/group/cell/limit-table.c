@@ -86,8 +86,8 @@ bool limit_is_key_of(const char *name, const char *group)
 
 bool limit_table_has_keys(const struct limit_table *table, const char *group)
 {
-    list_for_each (node, &table->settings.all)
-        if (limit_is_key_of(list_entry(node, struct setting, link)->name, group))
+    list_for_each_entry (setting, &table->settings.all, struct setting, link)
+        if (limit_is_key_of(setting->name, group))
             return true;
     return false;
 }
@@ -102,10 +102,9 @@ static void apply(const struct limit_table *table, struct named_limit *limit)
 
 void limit_table_apply(struct limit_table *table, const char *name)
 {
-    list_for_each (node, &table->limits)
-        if (name ? strcmp(limit_of(node)->name, name) == 0
-                 : limit_table_setting(table, limit_of(node)->name) != NULL)
-            apply(table, limit_of(node));
+    list_for_each_entry (limit, &table->limits, struct named_limit, link)
+        if (name ? strcmp(limit->name, name) == 0 : limit_table_setting(table, limit->name) != NULL)
+            apply(table, limit);
 }
 
 /* ---- limits ---- */
@@ -121,16 +120,16 @@ void limit_table_deinit(struct limit_table *table)
 {
     if (!table->limits.next)
         return;
-    list_for_each_safe (node, &table->limits)
-        free_limit(limit_of(node));
+    list_for_each_entry_safe (limit, &table->limits, struct named_limit, link)
+        free_limit(limit);
     settings_deinit(&table->settings);
 }
 
 struct named_limit *limit_table_find(const struct limit_table *table, const char *name)
 {
-    list_for_each (node, &table->limits)
-        if (strcmp(limit_of(node)->name, name) == 0)
-            return limit_of(node);
+    list_for_each_entry (limit, &table->limits, struct named_limit, link)
+        if (strcmp(limit->name, name) == 0)
+            return limit;
     return NULL;
 }
 
@@ -175,9 +174,7 @@ static int note_missing(struct limit_table *table, const struct config *config,
 {
     int r = 0;
 
-    list_for_each (node, &table->limits) {
-        struct named_limit *limit = limit_of(node);
-
+    list_for_each_entry (limit, &table->limits, struct named_limit, link) {
         if (config_find_file(config, CONFIG_LIMIT, limit->name))
             continue;
         if (limit->described && r == 0)
@@ -189,9 +186,7 @@ static int note_missing(struct limit_table *table, const struct config *config,
 
 void limit_table_forget_unused(struct limit_table *table)
 {
-    list_for_each_safe (node, &table->limits) {
-        struct named_limit *limit = limit_of(node);
-
+    list_for_each_entry_safe (limit, &table->limits, struct named_limit, link) {
         if (!limit->described && list_empty(&limit->limit.uses))
             free_limit(limit);
     }

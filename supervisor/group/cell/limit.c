@@ -90,9 +90,7 @@ bool limit_holds(const struct limit *limit, unsigned cost, enum limit_gate gate)
 
 static struct limit_waiter *first_of(const struct limit *limit)
 {
-    struct list *node = list_first(&limit->line);
-
-    return node ? list_entry(node, struct limit_waiter, link) : NULL;
+    return list_first_entry(&limit->line, struct limit_waiter, link);
 }
 
 static bool is_claimed(const struct limit *limit)

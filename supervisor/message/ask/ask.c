@@ -28,19 +28,17 @@ void ask_table_init(struct ask_table *table)
 void ask_table_deinit(struct ask_table *table)
 {
     assert(table->n_open == 0);
-    list_for_each_safe (node, &table->ended) {
-        index_remove(&table->by_handle, &ask_of(node, link)->by_handle);
-        list_unlink(node);
-        free(ask_of(node, link));
+    list_for_each_entry_safe (ask, &table->ended, struct ask, link) {
+        index_remove(&table->by_handle, &ask->by_handle);
+        list_unlink(&ask->link);
+        free(ask);
     }
     index_deinit(&table->by_handle);
 }
 
 static struct ask *ask_find(const struct ask_table *table, uint64_t handle)
 {
-    struct index_entry *entry = index_find(&table->by_handle, handle);
-
-    return entry ? ask_of(entry, by_handle) : NULL;
+    return index_find_entry(&table->by_handle, handle, struct ask, by_handle);
 }
 
 static void ask_on_timer(struct timer *timer, usec_t now)
@@ -164,16 +162,16 @@ void ask_end_all(struct actor *asker)
 
 void ask_end_cookie(struct actor *asker, uint64_t cookie)
 {
-    struct index_entry *entry = index_find(&asker->asks_by_cookie, cookie);
+    struct ask *ask = index_find_entry(&asker->asks_by_cookie, cookie, struct ask, by_cookie);
 
-    if (entry)
-        ask_end(ask_of(entry, by_cookie));
+    if (ask)
+        ask_end(ask);
 }
 
 static void ask_adopt_all(struct actor *asker)
 {
-    list_for_each (node, &asker->asks)
-        ask_of(node, link)->asker = asker;
+    list_for_each_entry (ask, &asker->asks, struct ask, link)
+        ask->asker = asker;
 }
 
 void ask_swap_all(struct actor *a, struct actor *b)
@@ -265,8 +263,7 @@ const struct record ASK_RECORD = RECORD("ask", ASK_FIELDS);
 
 void asks_save(const struct actor *asker, struct saver *saver)
 {
-    list_for_each (node, &asker->asks) {
-        const struct ask *ask = ask_of(node, link);
+    list_for_each_entry (ask, &asker->asks, struct ask, link) {
         struct saved_writer row = {0};
 
         saved_put_number(&row, asker->reference);

@@ -64,8 +64,8 @@ static void save_letter(const struct dead_letter *letter, struct saver *saver)
 void dead_letters_save(const struct dead_letters *letters, struct saver *saver)
 {
     for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++)
-        list_for_each (node, &letters->rings[queue])
-            save_letter(list_entry(node, struct dead_letter, link), saver);
+        list_for_each_entry (letter, &letters->rings[queue], struct dead_letter, link)
+            save_letter(letter, saver);
 }
 
 /* ---- restoring ---- */

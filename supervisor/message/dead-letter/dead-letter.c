@@ -190,8 +190,8 @@ void dead_letters_deinit(struct dead_letters *letters)
 {
     list_cursors_end(&letters->cursors);
     for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++)
-        list_for_each_safe (node, &letters->rings[queue])
-            remove_letter(letters, letter_of(node, link));
+        list_for_each_entry_safe (letter, &letters->rings[queue], struct dead_letter, link)
+            remove_letter(letters, letter);
     shares_deinit(&letters->shares);
     index_deinit(&letters->by_id);
     index_deinit(&letters->by_job);
@@ -209,9 +209,7 @@ static void drop_payload(struct dead_letter *letter)
 /* The oldest letter of a share in that ring, or NULL. */
 static struct dead_letter *oldest_in(const struct share *share, unsigned queue)
 {
-    struct list *node = list_first(&share->entries[queue]);
-
-    return node ? letter_of(node, share_link) : NULL;
+    return list_first_entry(&share->entries[queue], struct dead_letter, share_link);
 }
 
 static struct dead_letter *oldest_of(const struct share *share)
@@ -282,22 +280,17 @@ void dead_letter_put(struct dead_letters *letters, struct dead_letter *letter)
 
 struct dead_letter *dead_letter_find(const struct dead_letters *letters, uint64_t id)
 {
-    struct index_entry *entry = index_find(&letters->by_id, id);
-
-    return entry ? letter_of(entry, by_id) : NULL;
+    return index_find_entry(&letters->by_id, id, struct dead_letter, by_id);
 }
 
 struct dead_letter *dead_letter_of_job(const struct dead_letters *letters, const char *job)
 {
-    struct index_entry *entry = index_find(&letters->by_job, hash_bytes(job, strlen(job)));
+    const uint64_t hash = hash_bytes(job, strlen(job));
     struct dead_letter *last = NULL;
 
-    for (; entry; entry = index_find_next(entry)) {
-        struct dead_letter *letter = letter_of(entry, by_job);
-
+    index_for_each_entry (letter, &letters->by_job, hash, struct dead_letter, by_job)
         if (strcmp(letter->job, job) == 0 && (!last || letter->id > last->id))
             last = letter;
-    }
     return last;
 }
 

@@ -74,9 +74,7 @@ bool delivery_is_quiet(const struct actor *actor)
 static size_t add_waiting(const struct actor *actor, struct delivery_taken *ret, size_t n,
                           size_t max)
 {
-    list_for_each (node, &actor->mailbox.stash) {
-        const struct envelope *envelope = list_entry(node, struct envelope, link);
-
+    list_for_each_entry (envelope, &actor->mailbox.stash, struct envelope, link) {
         if (n == max)
             break;
         if (envelope->in_hand && !(n > 0 && ret[0].id == envelope->id))

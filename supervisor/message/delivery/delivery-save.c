@@ -30,8 +30,7 @@ static void save_inbox(const struct actor *actor, struct saver *saver)
 
 static void save_list(const struct actor *actor, const struct list *messages, struct saver *saver)
 {
-    list_for_each (node, messages) {
-        const struct envelope *envelope = list_entry(node, struct envelope, link);
+    list_for_each_entry (envelope, messages, struct envelope, link) {
         struct saved_writer row = {0};
 
         saved_put_number(&row, actor->reference);

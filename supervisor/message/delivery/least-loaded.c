@@ -32,7 +32,7 @@ static struct actor *pool_first(struct least_loaded *pool)
         pool->lowest++;
     if (pool->lowest == LEAST_LOADED_BUCKETS)
         return NULL;
-    return list_entry(list_first(&pool->buckets[pool->lowest]), struct actor, pool_link);
+    return list_first_entry(&pool->buckets[pool->lowest], struct actor, pool_link);
 }
 
 struct actor *least_loaded_pick(struct least_loaded *pool)

@@ -317,14 +317,11 @@ static struct actor_policy share_of_creator(const struct actor *actor)
 
     if (!creator)
         return policy;
-    list_for_each (node, &creator->made) {
-        const struct actor *other = list_entry(node, struct actor, made_link);
-
+    list_for_each_entry (other, &creator->made, struct actor, made_link)
         if (other != actor) {
             policy.mailbox_max = left(policy.mailbox_max, other->mailbox.n);
             policy.mailbox_memory_max = left(policy.mailbox_memory_max, other->mailbox.bytes);
         }
-    }
     return policy;
 }
 
@@ -405,9 +402,8 @@ static int make(struct actor **ret, struct actor *creator, const char *name,
     unsigned n = 0;
     int r;
 
-    list_for_each (node, &creator->made) {
+    list_for_each (node, &creator->made)
         n++;
-    }
     if (n >= EXCHANGES_PER_ACTOR_MAX)
         return ACTOR_E_TOO_MANY;
     r = new_shared(ret, creator->context, name, kind, false, creator, bounded);

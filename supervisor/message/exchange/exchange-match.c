@@ -249,8 +249,7 @@ static void add_if_any(const struct exchange *exchange, const struct topic *labe
 static void add_patterns(const struct exchange *exchange, const struct topic *topic,
                          struct selection *selection)
 {
-    list_for_each (node, &exchange->patterns) {
-        struct exchange_bucket *bucket = list_entry(node, struct exchange_bucket, pattern_link);
+    list_for_each_entry (bucket, &exchange->patterns, struct exchange_bucket, pattern_link) {
         const struct topic *wanted = &bucket->topic;
 
         if (topic_type_is_a(topic->type, topic->type_size, wanted->type, wanted->type_size) &&

@@ -72,14 +72,10 @@ static uint64_t hash_of(const struct topic *label)
 struct exchange_bucket *exchange_find_bucket(const struct exchange *exchange,
                                              const struct topic *label)
 {
-    struct index_entry *entry = index_find(&exchange->buckets, hash_of(label));
-
-    for (; entry; entry = index_find_next(entry)) {
-        struct exchange_bucket *bucket = list_entry(entry, struct exchange_bucket, by_topic);
-
+    index_for_each_entry (bucket, &exchange->buckets, hash_of(label), struct exchange_bucket,
+                          by_topic)
         if (topic_compare(&bucket->topic, label) == 0)
             return bucket;
-    }
     return NULL;
 }
 
@@ -120,15 +116,10 @@ static struct exchange_subscription *find_own(const struct exchange *exchange,
                                               const struct exchange_subscriber *subscriber,
                                               const struct exchange_bucket *bucket)
 {
-    struct index_entry *entry = index_find(&exchange->owned, owner_key(subscriber, bucket));
-
-    for (; entry; entry = index_find_next(entry)) {
-        struct exchange_subscription *subscription =
-            list_entry(entry, struct exchange_subscription, by_owner);
-
+    index_for_each_entry (subscription, &exchange->owned, owner_key(subscriber, bucket),
+                          struct exchange_subscription, by_owner)
         if (subscription->subscriber == subscriber && subscription->bucket == bucket)
             return subscription;
-    }
     return NULL;
 }
 
@@ -140,8 +131,7 @@ static struct exchange_subscription *find_replaced(const struct exchange *exchan
     if (!bucket)
         return NULL;
     if (exchange_picks_one(exchange))
-        return list_entry(list_first(&bucket->subscriptions), struct exchange_subscription,
-                          bucket_link);
+        return list_first_entry(&bucket->subscriptions, struct exchange_subscription, bucket_link);
     return find_own(exchange, subscriber, bucket);
 }
 
@@ -286,19 +276,16 @@ bool exchange_unsubscribe(struct exchange *exchange, struct exchange_subscriber 
 
 void exchange_forget(struct exchange_subscriber *subscriber)
 {
-    list_for_each_safe (node, &subscriber->subscriptions)
-        subscription_end(list_entry(node, struct exchange_subscription, actor_link));
+    list_for_each_entry_safe (own, &subscriber->subscriptions, struct exchange_subscription,
+                              actor_link)
+        subscription_end(own);
 }
 
 void exchange_retain(struct exchange *exchange, bool (*keeps)(void *userdata, uint64_t actor))
 {
-    list_for_each_safe (node, &exchange->subscriptions) {
-        struct exchange_subscription *subscription =
-            list_entry(node, struct exchange_subscription, link);
-
-        if (!keeps(exchange->userdata, subscription->subscriber->actor))
-            subscription_end(subscription);
-    }
+    list_for_each_entry_safe (one, &exchange->subscriptions, struct exchange_subscription, link)
+        if (!keeps(exchange->userdata, one->subscriber->actor))
+            subscription_end(one);
 }
 
 size_t exchange_end_some(struct exchange *exchange, size_t max)

@@ -342,8 +342,8 @@ int schedule_add(struct message_context *context, const struct schedule_options 
 
 unsigned schedule_cancel(struct message_context *context, uint64_t id, const struct actor *by)
 {
-    struct index_entry *entry = index_find(&context->schedules.by_id, id);
-    struct schedule *schedule = entry ? schedule_of(entry, by_id) : NULL;
+    struct schedule *schedule =
+        index_find_entry(&context->schedules.by_id, id, struct schedule, by_id);
 
     if (!schedule || !schedule->recipient->actor ||
         (by && schedule->recipient->actor != by && schedule->setter != by->reference))
@@ -447,8 +447,7 @@ void schedules_save(const struct actor *to, struct saver *saver)
 {
     if (!to->scheduled)
         return;
-    list_for_each (node, &to->scheduled->schedules) {
-        const struct schedule *schedule = schedule_of(node, link);
+    list_for_each_entry (schedule, &to->scheduled->schedules, struct schedule, link) {
         struct saved_writer row = {0};
 
         saved_put_number(&row, to->reference);

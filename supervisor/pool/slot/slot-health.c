@@ -24,7 +24,7 @@ bool slot_has_message_in_hand(const struct slot *slot)
 
 static bool is_at_work(const struct slot *slot)
 {
-    if (slot->n_jobs > 0 && list_entry(list_first(&slot->jobs), struct job, link)->started)
+    if (slot->n_jobs > 0 && list_first_entry(&slot->jobs, struct job, link)->started)
         return true;
     return slot_has_message_in_hand(slot);
 }

@@ -68,7 +68,7 @@ static inline bool slot_is_actor(const struct slot *slot)
 /* The oldest job in hand: jobs are done in the order in which they are assigned. */
 static inline struct job *slot_job_at_work(const struct slot *slot)
 {
-    return list_entry(list_first(&slot->jobs), struct job, link);
+    return list_first_entry(&slot->jobs, struct job, link);
 }
 
 /* Updates the census; called after every change of what slot_traits() reads. */

@@ -174,7 +174,7 @@ static bool slot_job_is_late(struct slot *slot, usec_t now)
 
     if (slot->n_jobs == 0 || now < slot->worker.job_deadline)
         return false;
-    job = list_entry(list_first(&slot->jobs), struct job, link);
+    job = list_first_entry(&slot->jobs, struct job, link);
     if (job->started || job_cancel_requested(job) || !slot_has_message_in_hand(slot))
         return true;
     set_limit(slot, usec_add(now, job->timeout));

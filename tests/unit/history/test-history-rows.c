@@ -192,15 +192,14 @@ TEST(Q14_every_search_finds_what_matches_once_and_newest_first_whatever_its_page
 
         draw_filter(call);
         while (!call->complete) {
-            struct list *node;
 
             call->wanted = 1 + draw(20);
             call->n_hits = call->bytes = 0;
             ck_assert_int_eq(history_rows_search(&database, call, draw(2) ? 0 : 1000000), 0);
-            while ((node = list_first(&call->hits))) {
-                list_unlink(node);
-                check_hit(call, list_entry(node, struct history_row, link), &i);
-                free(list_entry(node, struct history_row, link));
+            list_until_empty (row, &call->hits, struct history_row, link) {
+                list_unlink(&row->link);
+                check_hit(call, row, &i);
+                free(row);
             }
         }
         while (i > 0)

@@ -73,8 +73,7 @@ static void check_messages(const struct list *given, const struct list *taken)
 {
     const struct list *at = taken->next;
 
-    list_for_each (node, given) {
-        const struct envelope *expected = list_entry(node, struct envelope, link);
+    list_for_each_entry (expected, given, struct envelope, link) {
         const struct envelope *found = list_entry(at, struct envelope, link);
 
         ck_assert_ptr_ne(at, taken);
@@ -228,9 +227,7 @@ static unsigned count_notices(const struct actor *observer, const struct actor *
 {
     unsigned n = 0;
 
-    list_for_each (node, &observer->mailbox.answers) {
-        const struct envelope *envelope = list_entry(node, struct envelope, link);
-
+    list_for_each_entry (envelope, &observer->mailbox.answers, struct envelope, link) {
         struct protocol_terminated notice;
 
         n += envelope->kind == PROTOCOL_TERMINATED &&

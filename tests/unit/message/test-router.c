@@ -52,11 +52,9 @@ static const char *waiting(const struct actor *actor)
     size_t size = 0;
 
     text[0] = '\0';
-    list_for_each (node, &actor->mailbox.messages) {
-        const struct envelope *envelope = list_entry(node, struct envelope, link);
+    list_for_each_entry (envelope, &actor->mailbox.messages, struct envelope, link)
         size += (size_t)snprintf(text + size, sizeof(text) - size, "%.*s ",
                                  (int)envelope->topic.type_size, envelope->topic.type);
-    }
     return text;
 }
 
