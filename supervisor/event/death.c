@@ -110,7 +110,7 @@ static void death_log_shrink_stacks(struct death_log *log, uint64_t max)
     while (log->shares.used[SHARE_STACKS] > max) {
         const struct share *share = share_victim(&log->shares, SHARE_STACKS);
         struct death *death =
-            list_entry(list_first(&share->entries[SHARE_STACKS]), struct death, stack_link);
+            list_first_entry(&share->entries[SHARE_STACKS], struct death, stack_link);
 
         death_drop_stack(death);
         (void)snprintf(death->stack_missing, sizeof(death->stack_missing),
@@ -121,8 +121,8 @@ static void death_log_shrink_stacks(struct death_log *log, uint64_t max)
 void death_log_deinit(struct death_log *log)
 {
     list_cursors_end(&log->cursors);
-    list_for_each_safe (node, &log->deaths)
-        death_log_remove(log, list_entry(node, struct death, link));
+    list_for_each_entry_safe (death, &log->deaths, struct death, link)
+        death_log_remove(log, death);
     death_log_shrink_stacks(log, 0);
     shares_deinit(&log->shares);
 }
@@ -166,7 +166,7 @@ static void death_log_shrink(struct death_log *log, size_t n)
     while (log->n_deaths > n) {
         const struct share *share = share_victim(&log->shares, SHARE_REPORTS);
         death_log_remove(
-            log, list_entry(list_first(&share->entries[SHARE_REPORTS]), struct death, share_link));
+            log, list_first_entry(&share->entries[SHARE_REPORTS], struct death, share_link));
     }
 }
 
@@ -199,24 +199,20 @@ bool death_had_in_hand(const struct death *death, uint64_t message)
     return false;
 }
 
-size_t death_log_find_message(const struct death_log *log, uint64_t message, struct death **ret,
-                              size_t max)
+size_t death_log_find(const struct death_log *log,
+                      bool (*wanted)(const struct death *death, const void *userdata),
+                      const void *userdata, struct death **ret, size_t max)
 {
     size_t n = 0, n_searched = 0;
 
-    list_for_each (node, &log->deaths) {
-        struct death *death = list_entry(node, struct death, link);
-
+    list_for_each_entry (death, &log->deaths, struct death, link) {
         if (n == max || n_searched++ == DEATHS_SEARCHED)
             break;
-        if (death_had_in_hand(death, message))
+        if (wanted(death, userdata))
             ret[n++] = death;
     }
-    for (size_t i = 0; i < n / 2; i++) {
-        struct death *other = ret[i];
-        ret[i] = ret[n - 1 - i];
-        ret[n - 1 - i] = other;
-    }
+    for (size_t i = 0; i < n / 2; i++)
+        SWAP(ret[i], ret[n - 1 - i]);
     return n;
 }
 
@@ -263,9 +259,7 @@ size_t death_count(const struct death_log *log,
 {
     size_t n = 0, n_counted = 0, n_searched = 0;
 
-    list_for_each (node, &log->deaths) {
-        const struct death *death = list_entry(node, struct death, link);
-
+    list_for_each_entry (death, &log->deaths, struct death, link) {
         if (n_counted == DEATHS_COUNTED || n_searched++ == DEATHS_SEARCHED)
             break;
         if (death->cause == DEATH_STOP || !wanted(death, userdata))
@@ -457,12 +451,9 @@ static struct death *get_report(struct saved_reader *row, struct death_log *log)
 
 static struct death *find_serial(const struct death_log *log, uint64_t serial)
 {
-    list_for_each (node, &log->deaths) {
-        struct death *death = list_entry(node, struct death, link);
-
+    list_for_each_entry (death, &log->deaths, struct death, link)
         if (death->serial <= serial)
             return death->serial == serial ? death : NULL;
-    }
     return NULL;
 }
 

@@ -149,10 +149,11 @@ bool death_had_in_hand(const struct death *death, uint64_t message);
 /* How many of the newest reports a search looks at. */
 #define DEATHS_SEARCHED 4096
 
-/* Finds the last reports of workers that had this message in hand, oldest first, among the newest
- * DEATHS_SEARCHED. Returns their number, at most `max`; the reports are borrowed. */
-size_t death_log_find_message(const struct death_log *log, uint64_t message, struct death **ret,
-                              size_t max);
+/* Finds the last reports that `wanted` selects, oldest first, among the newest DEATHS_SEARCHED.
+ * Returns their number, at most `max`; the reports are borrowed. */
+size_t death_log_find(const struct death_log *log,
+                      bool (*wanted)(const struct death *death, const void *userdata),
+                      const void *userdata, struct death **ret, size_t max);
 
 /* Returns "exit" … "stop", as in the Varlink interface. Static. */
 const char *death_cause_to_string(enum death_cause cause);

@@ -87,29 +87,22 @@ static bool has_died(const struct job_attempt *attempt)
     return false;
 }
 
+static bool had_job(const struct death *death, const void *id)
+{
+    return strcmp(death->job, id) == 0;
+}
+
 /* Finds the last reports of workers that had the job in hand, oldest first. Returns their number.
  */
 static size_t find_deaths(const struct death_log *log, const struct job *job,
                           struct death *ret[DEAD_LETTER_DEATHS_MAX])
 {
-    struct death *found[DEAD_LETTER_DEATHS_MAX];
     char id[PROTOCOL_ID_TEXT];
-    size_t wanted = 0, n = 0, n_searched = 0;
+    size_t n = 0;
 
-    for (size_t i = 0; i < job->n_attempts && wanted < DEAD_LETTER_DEATHS_MAX; i++)
-        wanted += has_died(&job->rare->attempts[i]);
-    job_format_id(job, id);
-    list_for_each (node, &log->deaths) {
-        struct death *death = list_entry(node, struct death, link);
-
-        if (n == wanted || n_searched++ == DEATHS_SEARCHED)
-            break;
-        if (strcmp(death->job, id) == 0)
-            found[n++] = death;
-    }
-    for (size_t i = 0; i < n; i++)
-        ret[i] = found[n - 1 - i];
-    return n;
+    for (size_t i = 0; i < job->n_attempts && n < DEAD_LETTER_DEATHS_MAX; i++)
+        n += has_died(&job->rare->attempts[i]);
+    return death_log_find(log, had_job, job_format_id(job, id), ret, n);
 }
 
 /* Removes the job's payload, which is about to go elsewhere, and what counts with it, from the

@@ -14,14 +14,10 @@
 /* Finds the kept message at this cursor; frees those before it, since reports come in order. */
 static struct envelope *take_kept(struct actor *actor, uint32_t cursor)
 {
-    struct list *node;
-
-    while ((node = list_first(&actor->blobs))) {
-        struct envelope *envelope = list_entry(node, struct envelope, link);
-
+    list_until_empty (envelope, &actor->blobs, struct envelope, link) {
         if (delivery_is_behind(envelope->cursor, cursor))
             return NULL;
-        list_unlink(node);
+        list_unlink(&envelope->link);
         if (envelope->cursor == cursor)
             return envelope;
         envelope_free(envelope);
@@ -143,6 +139,11 @@ void delivery_settle(struct actor *actor)
     endpoint->checking = false;
 }
 
+static bool had_in_hand(const struct death *death, const void *message)
+{
+    return death_had_in_hand(death, *(const uint64_t *)message);
+}
+
 /* Finds the deaths of workers that were handling the message. Returns their number. There is no
  * search for messages that this death does not list, which may be many. */
 static size_t find_killed(const struct actor *actor, const struct envelope *envelope,
@@ -151,8 +152,8 @@ static size_t find_killed(const struct actor *actor, const struct envelope *enve
     size_t n = 0;
 
     if (!death || death_had_in_hand(death, envelope->id))
-        n = death_log_find_message(actor->context->deaths, envelope->id, ret,
-                                   DEAD_LETTER_DEATHS_MAX);
+        n = death_log_find(actor->context->deaths, had_in_hand, &envelope->id, ret,
+                           DEAD_LETTER_DEATHS_MAX);
     if (n > 0 || !death)
         return n;
     ret[0] = death;
@@ -187,10 +188,7 @@ static void retry_or_fail(struct actor *actor, struct envelope *envelope, struct
 
 static void collect_stash(struct actor *actor, struct list *back, struct death *death)
 {
-    struct list *node;
-
-    while ((node = list_first(&actor->mailbox.stash))) {
-        struct envelope *envelope = list_entry(node, struct envelope, link);
+    list_until_empty (envelope, &actor->mailbox.stash, struct envelope, link) {
         mailbox_take(&actor->mailbox, envelope);
         if (envelope->in_hand)
             retry_or_fail(actor, envelope, back, death);
