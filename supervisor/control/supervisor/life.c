@@ -77,21 +77,24 @@ static struct finding slot_goes_down(const struct slot *slot)
     return found(slot_is_down(slot) ? WAIT_REACHED : WAIT_ON);
 }
 
+/* Adds the finding about one part of the target. Returns whether the goal is missed. */
+static bool is_missed_with(struct finding *all, struct finding one)
+{
+    if (one.verdict != WAIT_REACHED)
+        *all = one;
+    return one.verdict == WAIT_MISSED;
+}
+
 /* The result for the slots from `first` on: a failed one, else one on its way, else success. */
 static struct finding slots_all(const struct cell *cell, size_t first, size_t end,
                                 struct finding (*look)(const struct slot *))
 {
-    struct finding all = {.verdict = WAIT_REACHED};
+    struct finding all = found(WAIT_REACHED);
     const struct slot *slot;
 
-    while (first < end && (slot = pool_next_slot(&cell->pool, &first))) {
-        struct finding one = look(slot);
-
-        if (one.verdict == WAIT_MISSED)
-            return one;
-        if (one.verdict == WAIT_ON)
-            all = one;
-    }
+    while (first < end && (slot = pool_next_slot(&cell->pool, &first)))
+        if (is_missed_with(&all, look(slot)))
+            break;
     return all;
 }
 
@@ -125,15 +128,9 @@ static struct finding look_at_group(const struct wait *wait, const struct group 
 {
     struct finding all = found(WAIT_REACHED);
 
-    group_each_cell (cell, group) {
-        struct finding one =
-            cell_is_retiring(cell) ? found(WAIT_REACHED) : look_at_cell(wait, cell);
-
-        if (one.verdict == WAIT_MISSED)
-            return one;
-        if (one.verdict == WAIT_ON)
-            all = one;
-    }
+    group_each_cell (cell, group)
+        if (!cell_is_retiring(cell) && is_missed_with(&all, look_at_cell(wait, cell)))
+            break;
     return all;
 }
 
@@ -267,16 +264,14 @@ static void stop_slot(struct slot *slot)
 
 static void stop_within(const struct registry_target *target, usec_t time)
 {
-    struct slot *slot;
-
     if (target->slot) {
         slot_stop_within(target->slot, time);
         return;
     }
     group_each_cell (cell, target->group)
-        for (size_t i = 0;
-             (!target->cell || target->cell == cell) && (slot = pool_next_slot(&cell->pool, &i));)
-            slot_stop_within(slot, time);
+        if (!target->cell || target->cell == cell)
+            pool_each_slot (slot, &cell->pool)
+                slot_stop_within(slot, time);
 }
 
 static const struct life_change {
@@ -284,13 +279,13 @@ static const struct life_change {
     void (*group)(struct group *group);
     void (*cell)(struct cell *cell);
     void (*slot)(struct slot *slot);
-    enum wait_goal goal; /* WAIT_GOAL_NONE = the method has no parameter "wait" */
-    bool takes_within;   /* the method has "within_usec" */
+    enum wait_goal goal; /* WAIT_GOAL_NONE = the method has no parameter "wait"; only with
+                            WAIT_GOAL_DOWN it has "within_usec" and "keep" */
 } life_changes[] = {
-    {"Start", group_start, cell_start, slot_start, WAIT_GOAL_UP, false},
-    {"Stop", stop_group, stop_cell, stop_slot, WAIT_GOAL_DOWN, true},
-    {"Restart", group_restart, cell_restart, slot_restart, WAIT_GOAL_UP, false},
-    {"Reset", group_reset, cell_reset, slot_reset, WAIT_GOAL_NONE, false},
+    {"Start", group_start, cell_start, slot_start, WAIT_GOAL_UP},
+    {"Stop", stop_group, stop_cell, stop_slot, WAIT_GOAL_DOWN},
+    {"Restart", group_restart, cell_restart, slot_restart, WAIT_GOAL_UP},
+    {"Reset", group_reset, cell_reset, slot_reset, WAIT_GOAL_NONE},
 };
 
 static const struct life_change *change_of(const struct request *request)
@@ -315,16 +310,16 @@ static void make_change(const struct request *request, const struct registry_tar
     group_review_drain(target->group);
     if (request->method->begins)
         group_fault_retry(target->group);
-    if (change->takes_within && request_has(request, "within_usec"))
+    if (change->goal == WAIT_GOAL_DOWN && request_has(request, "within_usec"))
         stop_within(target, (usec_t)request_int(request, "within_usec", 0));
 }
 
 static void end_change(struct request *request)
 {
-    const struct life_change *change = change_of(request);
+    const enum wait_goal goal = change_of(request)->goal;
 
-    if (change->goal != WAIT_GOAL_NONE && request_bool(request, "wait"))
-        (void)wait_for(request, change->goal);
+    if (goal != WAIT_GOAL_NONE && request_bool(request, "wait"))
+        (void)wait_for(request, goal);
     else
         request_done(request);
 }
@@ -369,25 +364,26 @@ static bool may_stay_stopped(const struct request *request, const struct group *
 static void change_life(struct request *request)
 {
     const char *name = request_string(request, "target");
-    const struct life_change *change = change_of(request);
+    const enum wait_goal goal = change_of(request)->goal;
+    const bool stops = goal == WAIT_GOAL_DOWN, keeps = stops && request_bool(request, "keep");
     struct registry_target target;
+    bool is_group;
 
-    if ((change->takes_within && !request_range(request, "within_usec", 1, INT64_MAX)) ||
+    if ((stops && !request_range(request, "within_usec", 1, INT64_MAX)) ||
         !control_find_target(request, name, &target))
         return;
-    if (change->goal == WAIT_GOAL_DOWN && request_bool(request, "keep")) {
-        if (target.cell || target.slot) {
-            (void)request_refuse(request, "keep", "with a group as target");
-            return;
-        }
-        control_log_change(request, name);
-        keep(request, name, true);
+    is_group = !target.cell && !target.slot;
+    if (keeps && !is_group) {
+        (void)request_refuse(request, "keep", "with a group as target");
         return;
     }
     control_log_change(request, name);
+    if (keeps) {
+        keep(request, name, true);
+        return;
+    }
     make_change(request, &target);
-    if (change->goal == WAIT_GOAL_UP && !target.cell && !target.slot &&
-        may_stay_stopped(request, target.group))
+    if (goal == WAIT_GOAL_UP && is_group && may_stay_stopped(request, target.group))
         keep(request, name, false);
     else
         end_change(request);
@@ -406,10 +402,9 @@ struct signal_call {
 
 static unsigned signal_cell(const struct cell *cell, int signal)
 {
-    struct slot *slot;
     unsigned n = 0;
 
-    for (size_t i = 0; (slot = pool_next_slot(&cell->pool, &i));)
+    pool_each_slot (slot, &cell->pool)
         n += slot_send_signal(slot, signal);
     return n;
 }
@@ -501,13 +496,6 @@ static bool find_queue(struct request *request, struct registry_target *ret)
     return false;
 }
 
-static void set_group_paused(struct group *group, bool paused)
-{
-    if (!paused)
-        group_end_drain(group);
-    group_set_paused(group, paused);
-}
-
 static void set_paused(struct request *request)
 {
     const bool paused = strcmp(request->method->name, "Pause") == 0;
@@ -516,10 +504,12 @@ static void set_paused(struct request *request)
 
     if (!find_queue(request, &target))
         return;
+    if (!target.cell && !paused)
+        group_end_drain(target.group);
     if (target.cell)
         r = group_set_cell_paused(target.cell, paused);
     else
-        set_group_paused(target.group, paused);
+        group_set_paused(target.group, paused);
     if (r < 0)
         request_internal(request, r);
     else
