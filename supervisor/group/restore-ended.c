@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Restores dead letters and kept results. */
+/* Restores dead letters and kept results. Before any job is read, counts what jobs are tied to. */
 
 #include "shared/base/clock.h"
 #include "shared/base/log.h"
@@ -16,11 +16,43 @@
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-number.h"
 #include "supervisor/store/job-to-row.h"
+#include "supervisor/store/removal.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- ties: see job/job-ties.h ---- */
+
+int restore_take_ties(struct restore *restore, struct loaded_job *loaded)
+{
+    struct job_table *jobs = restore->context->jobs;
+    const struct job_row *row = &loaded->row;
+    struct tie_list list;
+
+    if (row->number >= restore->end) /* of this run */
+        return 0;
+    if (restore->after_key == ROWS_TIED && tie_list_read(&list, row->ties, row->ties_size) == 0)
+        return ties_expect(jobs, &list);
+    if (restore->after_key == ROWS_TIED)
+        log_error("what durable job %" PRId64 " waits for cannot be read: its row is damaged",
+                  row->number);
+    else if (!job_state_is_end(row->state) || !ties_expect_end(jobs, row->number, row->state))
+        removal_add(restore->context->durable->store, row->number, ROWS_FATE);
+    return 0;
+}
+
+void restore_settle_ties(const struct restore *restore)
+{
+    const size_t n = ties_settle(restore->context->jobs, true);
+
+    if (n > 0)
+        log_error("%zu durable jobs, for which others wait, are unknown: they count as cancelled",
+                  n);
+}
+
+/* ---- dead letters ---- */
 
 /* Returns the id that the letter had, or 0 if another one may have it now. */
 static uint64_t id_of_letter(const struct dead_letters *letters, uint64_t id)
@@ -87,6 +119,8 @@ int restore_take_letter(struct restore *restore, struct loaded_job *copy)
     (void)dead_letter_restore(letters, &letter, &copy->payload);
     return 0;
 }
+
+/* ---- kept results ---- */
 
 /* Returns 0, -ENOMEM or -EMSGSIZE. */
 static int fill_result(struct group *group, struct job *job, const struct job_row *row,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Internal interface between restore.c (the sequence, live jobs) and restore-ended.c (dead letters
- * and kept results). */
+/* Internal interface between restore.c (the sequence, live jobs) and restore-ended.c. */
 
 #include "supervisor/group/restore.h"
 #include "supervisor/store/job-load.h"
@@ -26,14 +25,12 @@ bool restore_is_old(const struct restore *restore, const struct group *group, in
  * refuse. */
 bool restore_is_free_soon(const struct restore *restore, const struct job_row *row);
 
-/* ---- restore-ties.c ---- */
+/* ---- restore-ended.c ---- */
 
 /* Takes a row of the stage RESTORE_TIES. Returns 0 or -ENOMEM: it is to be read again. */
 int restore_take_ties(struct restore *restore, struct loaded_job *row);
 /* All jobs have been read. */
 void restore_settle_ties(const struct restore *restore);
-
-/* ---- restore-ended.c ---- */
 
 /* The next two take over the payload of a row. Returns 0. */
 int restore_take_letter(struct restore *restore, struct loaded_job *row);
