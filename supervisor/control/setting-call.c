@@ -76,7 +76,6 @@ void control_set(struct request *request, const struct setting_call *call)
         return;
     }
     set->task = (struct store_task){.addition = !call->removes, .apply = apply, .done = on_written};
-    list_init(&set->task.link);
     set->call = *call;
     set->call.name = strcpy(set->name, call->name);
     set->call.context = context;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
 int budget_init(struct budget *budget, void (*decide_again)(struct budget_part *part))
 {
@@ -43,24 +44,17 @@ static size_t find_ceiling(const struct budget *budget)
     return budget->level + (budget->n_granted < budget->total);
 }
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Whether the pool must give workers to those that wait. */
 static bool has_too_many(const struct budget *budget, const struct budget_part *part)
 {
-    return part->n_workers > least(part->wanted, budget->level);
+    return part->n_workers > MIN(part->wanted, budget->level);
 }
 
 /* Makes pools with too many workers decide again: now, or by a timer when their turn is over.
  * Waiters that have reached the level go behind those that are below it. */
 static void call_in(struct budget *budget)
 {
-    list_for_each (node, &budget->holders) {
-        struct budget_part *part = list_entry(node, struct budget_part, holder);
-
+    list_for_each_entry (part, &budget->holders, struct budget_part, holder) {
         if (has_too_many(budget, part))
             budget->decide_again(part);
         if (list_linked(&part->waiter) && part->n_workers >= budget->level) {
@@ -79,7 +73,7 @@ static size_t n_left(const struct budget *budget)
 static void call_waiter(const struct budget *budget)
 {
     if (n_left(budget) > 0 && !list_empty(&budget->waiters))
-        budget->decide_again(list_entry(list_first(&budget->waiters), struct budget_part, waiter));
+        budget->decide_again(list_first_entry(&budget->waiters, struct budget_part, waiter));
 }
 
 /* Call it when a pool wants another number of workers, or the total has changed. */
@@ -96,10 +90,9 @@ static void find_level(struct budget *budget)
     if (budget->level == level && budget->ceiling == before)
         return;
     if (budget->ceiling > before)
-        list_for_each_safe (node, &budget->limited) {
-            list_unlink(node);
-            list_push_back(&budget->waiters,
-                           &list_entry(node, struct budget_part, limited)->waiter);
+        list_for_each_entry_safe (part, &budget->limited, struct budget_part, limited) {
+            list_unlink(&part->limited);
+            list_push_back(&budget->waiters, &part->waiter);
         }
     if (!list_empty(&budget->waiters))
         call_in(budget);
@@ -148,7 +141,7 @@ static bool turn_is_over(const struct budget_part *part, usec_t turn, usec_t now
 static size_t find_limit(const struct budget *budget, const struct budget_part *part, usec_t turn,
                          usec_t now)
 {
-    const size_t n = part->n_workers, most = least(part->wanted, budget->ceiling);
+    const size_t n = part->n_workers, most = MIN(part->wanted, budget->ceiling);
 
     if (budget->total == 0)
         return BUDGET_MAX;
@@ -158,7 +151,7 @@ static size_t find_limit(const struct budget *budget, const struct budget_part *
         return budget->level;
     if (n == most || !is_next(budget, part))
         return n;
-    return least(n < budget->level ? least(most, budget->level) : most, n + n_left(budget));
+    return MIN(n < budget->level ? MIN(most, budget->level) : most, n + n_left(budget));
 }
 
 size_t budget_limit(const struct budget *budget, struct budget_part *part, usec_t turn, usec_t now)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/pool/elastic.h"
 
+#include <sys/param.h>
+
 /* The rate of arrival is that of the last IdleSec=, within these bounds. */
 #define WINDOW_MIN USEC_PER_SEC
 #define WINDOW_MAX (60 * USEC_PER_SEC)
@@ -9,11 +11,6 @@
 /* The shortest time between two looks at a pool with more jobs than workers: the longer its jobs
  * run, the longer they count. */
 #define LOOK_MIN (10 * USEC_PER_MSEC)
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 static usec_t window_of(const struct elastic_bounds *bounds)
 {
@@ -68,7 +65,7 @@ static void observe(struct elastic *elastic, const struct elastic_bounds *bounds
         elastic->arrivals[1] += view->n_entered - elastic->n_entered;
     elastic->n_entered = view->n_entered;
     elastic->n_done = view->n_done;
-    elastic->n_busy = least(view->n_running, view->n_up);
+    elastic->n_busy = MIN(view->n_running, view->n_up);
     elastic->seen_at = now;
 }
 
@@ -159,7 +156,7 @@ static size_t grow(struct elastic *elastic, const struct elastic_bounds *bounds,
     if (size > 0 && now < settled_at(elastic, bounds))
         return size;
     if (ceiling > size)
-        size = (size_t)least(least(elastic->wanted, ceiling), bounds->high);
+        size = (size_t)MIN(MIN(elastic->wanted, ceiling), bounds->high);
     if (size > view->size)
         elastic->grown_at = now;
     *ret_hold = size < elastic->wanted ? ELASTIC_STARTING : ELASTIC_FREE;

@@ -52,7 +52,6 @@ static struct plan_write *new_write(const char *name)
     if (!write)
         return NULL;
     write->task = (struct store_task){.apply = apply_write, .done = on_written};
-    list_init(&write->task.link);
     (void)stpcpy(write->name, name);
     return write;
 }

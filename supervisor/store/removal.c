@@ -35,7 +35,6 @@ void removal_add(struct store *store, int64_t number, unsigned tables)
         .number = number,
         .tables = tables,
     };
-    list_init(&removal->task.link);
     store_add(store, &removal->task);
 }
 
@@ -77,7 +76,6 @@ struct removal_wait *removal_await(struct store *store, bool impatient,
         .done = done,
         .userdata = userdata,
     };
-    list_init(&wait->task.link);
     store_add(store, &wait->task);
     return wait;
 }

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/param.h>
 
 /* More steps are not a typing mistake, however long the word is. */
 #define STEPS_MAX ((size_t)3)
@@ -14,11 +15,6 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Fills in a row of the table, as far as the distance can be STEPS_MAX or less: STEPS_MAX places on
  * each side of the diagonal, and one with a larger number behind each end. Returns the smallest
  * number of the row. */
@@ -26,17 +22,17 @@ static size_t fill_row(size_t rows[3][SUGGEST_WORD_MAX + 2], const char *a, size
                        size_t b_length)
 {
     size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *twice_above = rows[(i + 1) % 3];
-    const size_t first = i > STEPS_MAX ? i - STEPS_MAX : 1, last = smaller(i + STEPS_MAX, b_length);
-    size_t smallest = row[first - 1] = smaller(i, STEPS_MAX + 1);
+    const size_t first = i > STEPS_MAX ? i - STEPS_MAX : 1, last = MIN(i + STEPS_MAX, b_length);
+    size_t smallest = row[first - 1] = MIN(i, STEPS_MAX + 1);
 
     for (size_t j = first; j <= last; j++) {
         size_t other = lower(a[i - 1]) != lower(b[j - 1]);
 
-        row[j] = smaller(smaller(above[j], row[j - 1]) + 1, above[j - 1] + other);
+        row[j] = MIN(MIN(above[j], row[j - 1]) + 1, above[j - 1] + other);
         if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
             lower(a[i - 2]) == lower(b[j - 1]))
-            row[j] = smaller(row[j], twice_above[j - 2] + 1);
-        smallest = smaller(smallest, row[j]);
+            row[j] = MIN(row[j], twice_above[j - 2] + 1);
+        smallest = MIN(smallest, row[j]);
     }
     row[last + 1] = STEPS_MAX + 1;
     return smallest;
@@ -92,7 +88,7 @@ static size_t common_length(const char *a, const char *b)
 /* Returns how long the longer of the two is without the parts that both begin and end with. */
 static size_t differing_length(const char *a, const char *b)
 {
-    const size_t a_length = strlen(a), b_length = strlen(b), shorter = smaller(a_length, b_length);
+    const size_t a_length = strlen(a), b_length = strlen(b), shorter = MIN(a_length, b_length);
     size_t before = common_length(a, b), behind = 0;
 
     while (behind < shorter - before &&

@@ -56,16 +56,6 @@ void cell_end_replaced(struct job *job);
 /* Whether the key of a job that was read is released, since an attempt of it has begun. */
 bool cell_has_released_key(const struct cell *cell, const struct job_row *row);
 
-/* ---- cell-end.c ---- */
-
-/* Notes for the history, if the group has one, what is lost when the job ends. `worker` NULL = none
- * had it. */
-void cell_note_past_now(struct cell *cell, struct job *job, const char *worker);
-static inline void cell_note_past(struct cell *cell, struct job *job, const char *worker)
-{
-    if (cell->config->history > 0)
-        cell_note_past_now(cell, job, worker);
-}
 /* ---- cell-ties.c ---- */
 
 /* Ties a new job to those that the request names. Returns 0 or -ENOMEM. */
@@ -156,6 +146,14 @@ void cell_leave_on_disk(struct cell *cell, struct job *job);
 
 /* ---- cell-end.c ---- */
 
+/* Notes for the history, if the group has one, what is lost when the job ends. `worker` NULL = none
+ * had it. */
+void cell_note_past_now(struct cell *cell, struct job *job, const char *worker);
+static inline void cell_note_past(struct cell *cell, struct job *job, const char *worker)
+{
+    if (cell->config->history > 0)
+        cell_note_past_now(cell, job, worker);
+}
 /* Drops the payload, which no worker will need again: the result takes its place. */
 void cell_drop_payload(struct cell *cell, struct job *job);
 /* Ends a job that is in no list of the cell: immediately, or when the end of a durable job has been

@@ -11,6 +11,7 @@
 #include "supervisor/group/group.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/loop/loop.h"
+#include <sys/param.h>
 
 /* Rough size of a job beside its payload. */
 #define JOB_COST 1024
@@ -83,13 +84,10 @@ static bool has_room_beside_called(const struct cell *cell, uint64_t size)
  * large one, unless that is a submitter's. */
 static struct cell_waiter *first_in_line(const struct cell *cell)
 {
-    list_for_each (node, &cell->waiting) {
-        struct cell_waiter *waiter = list_entry(node, struct cell_waiter, link);
-
+    list_for_each_entry (waiter, &cell->waiting, struct cell_waiter, link)
         if (!waiter->bounded ||
             (has_room_beside_called(cell, waiter->size) && cell_fits_in_group(cell, waiter->size)))
             return waiter;
-    }
     return NULL;
 }
 
@@ -97,16 +95,6 @@ bool cell_has_room(const struct cell *cell, uint64_t size)
 {
     return cell_may_ever_fit(cell, size) && has_room_beside_called(cell, size) &&
            cell_room(cell, size) == ROOM_FREE && !first_in_line(cell);
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t most(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* Returns the jobs of a user that wait, and the bytes of these and of those that run. */
@@ -118,7 +106,7 @@ static struct submitter_jobs jobs_of(const struct submitters *submitters, uid_t 
 
     if (!own)
         return jobs;
-    jobs.n = least(own->waiting.n, job_counts_waiting(all));
+    jobs.n = MIN(own->waiting.n, job_counts_waiting(all));
     jobs.bytes = own->running.bytes + (jobs.n > 0 ? own->waiting.bytes : 0);
     return jobs;
 }
@@ -131,7 +119,7 @@ static bool exceeds_share_of_group(const struct cell *cell, uid_t uid, uint64_t 
     const uint64_t cost = own.bytes + own.n * JOB_COST;
 
     return *cell->key != '\0' && cost > 0 &&
-           cost + more + JOB_COST + most(cost_of(all), cost) > cell->config->cells_queue_memory_max;
+           cost + more + JOB_COST + MAX(cost_of(all), cost) > cell->config->cells_queue_memory_max;
 }
 
 /* `more`: the bytes that come, and as many that remain for others. */
@@ -139,7 +127,7 @@ static bool exceeds_bytes(const struct cell *cell, uid_t uid, uint64_t more)
 {
     const struct submitter_jobs own = jobs_of(&cell->submitters, uid, &cell->counts);
     /* Those that wait on disk may all come into memory. */
-    const uint64_t all = most(cell->counts.n[JOBS_BYTES], own.bytes);
+    const uint64_t all = MAX(cell->counts.n[JOBS_BYTES], own.bytes);
 
     return (own.bytes > 0 && own.bytes + more + all > cell->config->queue_memory_max) ||
            exceeds_share_of_group(cell, uid, more);
@@ -358,9 +346,7 @@ void cell_call_waiters(struct cell *cell)
 
 void cell_turn_away_misfits(struct cell *cell)
 {
-    list_for_each_safe (node, &cell->waiting) {
-        struct cell_waiter *waiter = list_entry(node, struct cell_waiter, link);
-
+    list_for_each_entry_safe (waiter, &cell->waiting, struct cell_waiter, link) {
         if (cell_may_ever_fit(cell, waiter->size))
             continue;
         cell_waiter_leave(waiter);

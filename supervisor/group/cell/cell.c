@@ -40,8 +40,7 @@ void cell_wake(struct cell *cell)
 
 void cell_begin_live(struct cell *cell)
 {
-    if (!list_linked(&cell->live_link))
-        list_push_back(&cell->group->cells.live, &cell->live_link);
+    list_push_back(&cell->group->cells.live, &cell->live_link);
 }
 
 void cell_enqueue(struct cell *cell, struct job *job, bool first)
@@ -171,8 +170,8 @@ static bool cell_may_begin(const struct cell *cell, struct job *job)
 {
     if (!job->record || durable_job_may_begin(job))
         return true;
-    list_for_each (node, &cell->pool.available) {
-        if (list_entry(node, struct slot, available_link)->n_jobs > 0)
+    list_for_each_entry (slot, &cell->pool.available, struct slot, available_link) {
+        if (slot->n_jobs > 0)
             break;
         if (job->record)
             durable_job_hand(job);
@@ -385,7 +384,7 @@ static struct job *cell_first_waiting(const struct cell *cell)
     struct job *parked = cell_backlog_first_parked(cell);
 
     if (!node && !list_empty(&cell->lines))
-        return queue_first(list_entry(list_first(&cell->lines), struct limit_key, link)->held);
+        return queue_first(list_first_entry(&cell->lines, struct limit_key, link)->held);
     if (node || parked)
         return node ? job_of(node) : parked;
     return queue_first(&cell->queue);
