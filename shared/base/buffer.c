@@ -15,7 +15,9 @@ void buffer_deinit(struct buffer *buffer)
     *buffer = (struct buffer)BUFFER_NULL;
 }
 
-bool buffer_reserve(struct buffer *buffer, size_t size)
+/* Makes room for at least `size` more bytes behind the last one. Without memory, returns false and
+ * sets `failed`. */
+static bool reserve(struct buffer *buffer, size_t size)
 {
     size_t room = buffer->room > 0 ? buffer->room : FIRST_ROOM;
     char *bytes;
@@ -37,7 +39,7 @@ bool buffer_reserve(struct buffer *buffer, size_t size)
 
 void buffer_extend(struct buffer *buffer, const char *bytes, size_t size)
 {
-    if (buffer_reserve(buffer, size))
+    if (reserve(buffer, size))
         buffer_add(buffer, bytes, size);
 }
 
@@ -60,7 +62,7 @@ int buffer_read(struct buffer *buffer, int fd)
     ssize_t n;
 
     do {
-        if (!buffer_reserve(buffer, READ_SIZE))
+        if (!reserve(buffer, READ_SIZE))
             return -ENOMEM;
         n = read(fd, buffer->bytes + buffer->size, buffer->room - buffer->size);
         if (n > 0)

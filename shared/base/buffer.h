@@ -22,10 +22,6 @@ struct buffer {
 /* Idempotent. */
 void buffer_deinit(struct buffer *buffer);
 
-/* Makes room for at least `size` more bytes behind the last one. Without memory, returns false and
- * sets `failed`. */
-bool buffer_reserve(struct buffer *buffer, size_t size);
-
 /* These copy their argument to the end. Without memory they set `failed`. */
 
 /* Adds what there is no room for yet. */

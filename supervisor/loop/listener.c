@@ -22,7 +22,7 @@ static uint64_t owner_of(int connection)
                : 0;
 }
 
-void listener_turn_away(struct loop *loop, int connection)
+static void turn_away(struct loop *loop, int connection)
 {
     const uint64_t owner = owner_of(connection);
 
@@ -67,7 +67,7 @@ static int accept_one(struct acceptor *acceptor)
     if (fd < 0)
         return -errno;
     if (acceptor->accepted(acceptor, fd) < 0)
-        listener_turn_away(acceptor->loop, fd);
+        turn_away(acceptor->loop, fd);
     return 0;
 }
 

@@ -23,9 +23,6 @@ struct acceptor {
 int acceptor_start(struct acceptor *acceptor, int fd);
 void acceptor_stop(struct acceptor *acceptor);
 
-/* Closes a connection that was accepted. */
-void listener_turn_away(struct loop *loop, int connection);
-
 /* If this is a listening socket, refuses further connections, and closes those that wait to be
  * accepted. The caller closes the socket. */
 void listener_end(int fd);

@@ -100,8 +100,8 @@ void tracer_deinit(struct tracer *tracer)
 {
     if (!tracer->traces.next)
         return;
-    list_for_each_safe (node, &tracer->traces)
-        trace_free(list_entry(node, struct trace, link));
+    list_for_each_entry_safe (trace, &tracer->traces, struct trace, link)
+        trace_free(trace);
 }
 
 /* ---- the end ---- */
@@ -214,14 +214,14 @@ static void on_limit(struct timer *timer, usec_t now)
 
 /* ---- the start ---- */
 
-/* A group has no more than remain free for all others. */
-bool tracer_has_room(const struct tracer *tracer, const char *group)
+/* Whether another process of the group may be looked at: a group has no more traces than remain
+ * free for all others. */
+static bool has_room(const struct tracer *tracer, const char *group)
 {
     size_t n = 0;
 
-    list_for_each (node, &tracer->traces)
-        n += list_entry(node, struct trace, link)->group == group &&
-             list_entry(node, struct trace, link)->duration == 0;
+    list_for_each_entry (trace, &tracer->traces, struct trace, link)
+        n += trace->group == group && trace->duration == 0;
     return n < TRACES_MAX - tracer->n;
 }
 
@@ -229,8 +229,7 @@ static bool has_room_for_profile(const struct tracer *tracer, uid_t uid)
 {
     size_t n = 0, n_of_user = 0;
 
-    list_for_each (node, &tracer->traces) {
-        const struct trace *trace = list_entry(node, struct trace, link);
+    list_for_each_entry (trace, &tracer->traces, struct trace, link) {
         n += trace->duration > 0;
         n_of_user += trace->duration > 0 && trace->uid == uid;
     }
@@ -379,7 +378,7 @@ static int trace_new(struct trace **ret, struct process *process, const struct t
 
     *ret_missing = look->duration > 0 ? BUSY_PROFILES : TRACE_BUSY;
     if (look->duration > 0 ? !has_room_for_profile(tracer, look->uid)
-                           : !tracer_has_room(tracer, process->subject.group))
+                           : !has_room(tracer, process->subject.group))
         return -EBUSY;
     *ret_missing = NOT_STARTED;
     if (process->pid <= 0 || process->pidfd < 0)

@@ -62,8 +62,6 @@ struct trace *trace_forget(struct trace *trace);
 
 /* ---- for watch.c ---- */
 
-/* Whether another process of the group may be looked at. */
-bool tracer_has_room(const struct tracer *tracer, const char *group);
 /* Like trace_start(), but a watcher looks, which writes to `output_fd` (borrowed). `*ret` becomes
  * NULL when the trace is gone. */
 int trace_expect(struct trace **ret, struct process *process, int output_fd,

@@ -10,21 +10,15 @@
 #include <string.h>
 #include <time.h>
 
-char *slot_format_time(int64_t slot, char text[SLOT_TIME_TEXT])
+char *slot_format_id(const char *schedule, int64_t slot, char *id)
 {
     const time_t time = slot;
+    char text[sizeof("2026-11-22T02:00:00Z")];
     struct tm tm;
 
     (void)gmtime_r(&time, &tm);
-    (void)strftime(text, SLOT_TIME_TEXT, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    return text;
-}
-
-char *slot_format_id(const char *schedule, int64_t slot, char *id)
-{
-    char time[SLOT_TIME_TEXT];
-
-    (void)snprintf(id, PROTOCOL_ID_TEXT, "%s@%s", schedule, slot_format_time(slot, time));
+    (void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    (void)snprintf(id, PROTOCOL_ID_TEXT, "%s@%s", schedule, text);
     return id;
 }
 

@@ -8,13 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SLOT_TIME_TEXT 21 /* with the NUL */
-
 /* The last second whose year has four digits. */
 #define SLOT_MAX INT64_C(253402300799)
-
-/* Writes "2026-11-22T02:00:00Z". 0 <= slot <= SLOT_MAX. Returns `text`. */
-char *slot_format_time(int64_t slot, char text[SLOT_TIME_TEXT]);
 
 /* Writes the id of a slot's job into PROTOCOL_ID_TEXT bytes. Returns `id`. */
 char *slot_format_id(const char *schedule, int64_t slot, char *id);

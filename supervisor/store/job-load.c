@@ -38,7 +38,9 @@ static void copy_text(char **place, const char **text, uint32_t size)
     *place += size + 1;
 }
 
-int loaded_job_new(struct loaded_job **ret, const struct job_row *row)
+/* Copies the row, without a payload that was not read. Returns 0, -ENOMEM, or -errno of
+ * payload_set_lasting(). */
+static int loaded_job_new(struct loaded_job **ret, const struct job_row *row)
 {
     const size_t texts = (size_t)row->group_size + row->key_size + row->name_size +
                          row->reason_size + row->ties_size + row->tags_size + row->traceparent_size;

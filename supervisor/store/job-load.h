@@ -19,9 +19,6 @@ struct loaded_job {
     char texts[];                  /* of the row */
 };
 
-/* Copies the row, without a payload that was not read. Returns 0, -ENOMEM, or -errno of
- * payload_set_lasting(). */
-int loaded_job_new(struct loaded_job **ret, const struct job_row *row);
 struct loaded_job *loaded_job_free(struct loaded_job *job); /* NULL allowed; returns NULL */
 
 struct job_load_entry {

@@ -28,8 +28,9 @@ static void harden(struct MHD_Response *response)
         MHD_add_response_header(response, headers[i].name, headers[i].value);
 }
 
-enum MHD_Result answer_send(struct MHD_Connection *connection, unsigned status,
-                            struct MHD_Response *response)
+/* Sends the response and drops the reference; NULL = out of memory. */
+static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned status,
+                                     struct MHD_Response *response)
 {
     enum MHD_Result r = MHD_NO;
 
@@ -49,7 +50,7 @@ enum MHD_Result answer_stream(struct MHD_Connection *connection, struct MHD_Resp
         /* Asks a reverse proxy to forward each event immediately. */
         MHD_add_response_header(response, "X-Accel-Buffering", "no");
     }
-    return answer_send(connection, MHD_HTTP_OK, response);
+    return send_response(connection, MHD_HTTP_OK, response);
 }
 
 /* The text of an answer, until the browser has read it or is gone. */
@@ -120,7 +121,7 @@ static enum MHD_Result refuse_for_room(struct MHD_Connection *connection)
 enum MHD_Result answer_json(struct MHD_Connection *connection, unsigned status, json_t *body)
 {
     if (bytes_held < ANSWER_BYTES_MAX)
-        return answer_send(connection, status, make_json(body));
+        return send_response(connection, status, make_json(body));
     json_decref(body);
     return refuse_for_room(connection);
 }
@@ -129,7 +130,7 @@ enum MHD_Result answer_text(struct MHD_Connection *connection, const char *type,
                             size_t size)
 {
     if (bytes_held < ANSWER_BYTES_MAX)
-        return answer_send(connection, MHD_HTTP_OK, make(type, text, size));
+        return send_response(connection, MHD_HTTP_OK, make(type, text, size));
     free(text);
     return refuse_for_room(connection);
 }
@@ -162,7 +163,7 @@ enum MHD_Result answer_refusal(struct MHD_Connection *connection, unsigned statu
         MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
     if (response && status == MHD_HTTP_SERVICE_UNAVAILABLE)
         MHD_add_response_header(response, "Retry-After", "1");
-    return answer_send(connection, status, response);
+    return send_response(connection, status, response);
 }
 
 static const char *explain(int failure)
@@ -308,5 +309,5 @@ enum MHD_Result page_answer(struct MHD_Connection *connection, const struct page
         MHD_add_response_header(response, "Content-Type", file->type);
         MHD_add_response_header(response, "Cache-Control", "no-cache");
     }
-    return answer_send(connection, MHD_HTTP_OK, response);
+    return send_response(connection, MHD_HTTP_OK, response);
 }

@@ -10,11 +10,7 @@
  * status 503. */
 #define ANSWER_BYTES_MAX ((size_t)32 << 20)
 
-/* Sends the response and drops the reference; NULL = out of memory. */
-enum MHD_Result answer_send(struct MHD_Connection *connection, unsigned status,
-                            struct MHD_Response *response);
-
-/* Sends a response that is a stream of events, like answer_send(). */
+/* Sends a response that is a stream of events, and drops the reference; NULL = out of memory. */
 enum MHD_Result answer_stream(struct MHD_Connection *connection, struct MHD_Response *response);
 
 /* Takes ownership of `body`; NULL = out of memory. */

@@ -26,9 +26,9 @@ int blob_new(struct blob *ret, size_t size)
     return 0;
 }
 
-int blob_seal(struct blob *blob)
+/* Forbids all changes. Unmaps the memory, even if sealing fails. Returns 0 or -errno. */
+static int blob_seal(struct blob *blob)
 {
-    /* Unmapped even if sealing fails. */
     blob->sealed = true;
     return payload_blob_seal(blob->fd, blob->data, blob->size);
 }

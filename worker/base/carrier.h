@@ -33,9 +33,6 @@ int blob_new(struct blob *ret, size_t size);
 /* Makes a sealed blob with a copy of `data`. Returns 0 or -errno like blob_new(). */
 int blob_copy(struct blob *ret, const void *data, size_t size);
 
-/* Unmaps the memory and forbids all changes. Returns 0 or -errno. */
-int blob_seal(struct blob *blob);
-
 /*
  * Sends the descriptor of a sealed blob. Returns 0, -EAGAIN if the peer must first take other
  * descriptors or, after a pause, if too many of this user's are in flight, -EPIPE if the peer is

@@ -29,7 +29,9 @@ static int make_room(struct pending *pending)
     return 0;
 }
 
-int pending_take(struct pending *pending, struct pending_request request, uint64_t *ret_number)
+/* Takes over `request.id` on success. Returns 0 and a number whose highest bit is 0, or -ENOMEM. */
+static int pending_take(struct pending *pending, struct pending_request request,
+                        uint64_t *ret_number)
 {
     int r = handle_table_add(&pending->table, pending, ret_number);
 

@@ -31,9 +31,6 @@ struct pending {
     size_t cursor; /* of pending_lost() */
 };
 
-/* Takes over `request.id` on success. Returns 0 and a number whose highest bit is 0, or -ENOMEM. */
-int pending_take(struct pending *pending, struct pending_request request, uint64_t *ret_number);
-
 /* Returns the cookie and forgets the number, or -EPROTO if no request has this number. */
 int pending_give(struct pending *pending, uint64_t number, uint64_t *ret_cookie);
 

@@ -15,7 +15,7 @@
 #define MESSAGE_BIN_MANY  (MESSAGE_BIN_MAX / 4)
 #define MESSAGE_BIN_BYTES ((size_t)4 << 20)
 
-void message_bin_empty(struct message_bin *bin)
+static void empty(struct message_bin *bin)
 {
     for (unsigned i = 0; i < bin->n; i++)
         natsMsg_Destroy(bin->messages[i]);
@@ -26,7 +26,7 @@ void message_bin_empty(struct message_bin *bin)
 void message_bin_put(struct message_bin *bin, natsMsg *message)
 {
     if (bin->n == MESSAGE_BIN_MAX || bin->bytes >= MESSAGE_BIN_BYTES)
-        message_bin_empty(bin);
+        empty(bin);
     bin->messages[bin->n++] = message;
     if (message)
         bin->bytes += (size_t)natsMsg_GetDataLength(message);
@@ -35,7 +35,7 @@ void message_bin_put(struct message_bin *bin, natsMsg *message)
 void message_bin_serve(struct message_bin *bin, bool idle)
 {
     if (idle || bin->n >= MESSAGE_BIN_MANY)
-        message_bin_empty(bin);
+        empty(bin);
 }
 
 void flights_init(struct flights *flights)
@@ -48,13 +48,11 @@ void flights_init(struct flights *flights)
 
 void flights_deinit(struct flights *flights)
 {
-    struct list *node;
-
-    while ((node = list_first(&flights->beats)))
-        flight_free(flights, list_entry(node, struct flight, beat));
+    list_until_empty (flight, &flights->beats, struct flight, beat)
+        flight_free(flights, flight);
     index_deinit(&flights->index);
     index_deinit(&flights->keys);
-    message_bin_empty(&flights->bin);
+    empty(&flights->bin);
 }
 
 void flight_leave_key(struct flights *flights, struct flight *flight)
@@ -138,9 +136,7 @@ void flight_free(struct flights *flights, struct flight *flight)
 
 struct flight *flight_find(const struct flights *flights, uint64_t sequence)
 {
-    struct index_entry *entry = index_find(&flights->index, sequence);
-
-    return entry ? list_entry(entry, struct flight, entry) : NULL;
+    return index_find_entry(&flights->index, sequence, struct flight, entry);
 }
 
 void flight_set_state(struct flights *flights, struct flight *flight, enum flight_state state)
@@ -181,8 +177,7 @@ void flights_set_period(struct flights *flights, usec_t period, usec_t now)
         return;
     flights->period = period;
     /* All change by the same, so the order stays. */
-    list_for_each (node, &flights->beats) {
-        struct flight *flight = list_entry(node, struct flight, beat);
+    list_for_each_entry (flight, &flights->beats, struct flight, beat) {
         const usec_t last = before == USEC_INFINITY ? now : usec_sub(flight->beat_at, before);
 
         flight->beat_at = usec_add(last, period);

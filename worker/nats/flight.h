@@ -25,9 +25,6 @@ struct message_bin {
 /* Takes over the message, which may be NULL. */
 void message_bin_put(struct message_bin *bin, natsMsg *message);
 
-/* Destroys all that were put. */
-void message_bin_empty(struct message_bin *bin);
-
 /* Destroys them if they are many, or if the program is idle. */
 void message_bin_serve(struct message_bin *bin, bool idle);
 

@@ -168,7 +168,8 @@ static void open_batch(struct request *request)
     create_as(request, true);
 }
 
-void control_refuse_missing(struct request *request, int error)
+/* Sends NoSuchJob, or why the job may exist: `error` as of control_find_job(). */
+static void refuse_missing(struct request *request, int error)
 {
     if (error == 0 || error == CELL_E_MISSING)
         request_fail_string(request, "NoSuchJob", "id", request_string(request, "id"));
@@ -207,8 +208,8 @@ void control_find_ended(struct request *request, int error,
     if (letter)
         dead(request, letter);
     else if (!control_await_letters(request) &&
-             !control_find_past_job(request, error, past, control_refuse_missing))
-        control_refuse_missing(request, error);
+             !control_find_past_job(request, error, past, refuse_missing))
+        refuse_missing(request, error);
 }
 
 static void answer_past(struct request *request, const struct history_row *row)

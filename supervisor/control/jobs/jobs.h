@@ -117,8 +117,6 @@ struct control_submit_options {
     void *owner;
 };
 
-/* Sends NoSuchJob, or why the job may exist: `error` as of control_find_job(). */
-void control_refuse_missing(struct request *request, int error);
 /* Sends AlreadyEnded. */
 void control_refuse_ended(struct request *request, enum job_state state);
 /* Finds the group that a call names, for its jobs. NULL = an error has been sent. */

@@ -332,7 +332,8 @@ bool import_is_true(const char *value)
     return import_matches("yes true on 1", value);
 }
 
-void import_set_same(struct import_unit *unit, const struct import_setting *setting,
+/* Writes the keys, with a value that is expanded and in which "true" is "yes". */
+static void set_same(struct import_unit *unit, const struct import_setting *setting,
                      const char *keys)
 {
     const char *value = unit->expand(unit, setting, setting->value);
@@ -364,7 +365,7 @@ static void convert(struct import_unit *unit, const struct import_setting *setti
            (!import_matches(rule->keys, setting->key) || (known && rule->instead && !rule->fine)))
         rule++;
     if (rule == end && known)
-        import_set_same(unit, setting, setting->key);
+        set_same(unit, setting, setting->key);
     else if (rule == end)
         import_leave(unit, setting, "no counterpart");
     else if (rule->fine && import_matches(rule->fine, setting->value))
@@ -372,7 +373,7 @@ static void convert(struct import_unit *unit, const struct import_setting *setti
     else if (rule->convert)
         rule->convert(unit, setting);
     else if (rule->same)
-        import_set_same(unit, setting, unit->is_job && rule->job ? rule->job : rule->same);
+        set_same(unit, setting, unit->is_job && rule->job ? rule->job : rule->same);
     else if (rule->instead)
         import_leave(unit, setting, rule->instead);
 }

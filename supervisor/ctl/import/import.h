@@ -126,9 +126,6 @@ struct import_rule {
 bool import_is_true(const char *value);
 /* Whether the key matches one of the patterns, which are separated by spaces. */
 bool import_matches(const char *patterns, const char *key);
-/* Writes the keys, with a value that is expanded and in which "true" is "yes". */
-void import_set_same(struct import_unit *unit, const struct import_setting *setting,
-                     const char *keys);
 /* Translates all settings. */
 void import_convert(struct import_unit *unit, const struct import_rule *rules, size_t n_rules);
 
