@@ -40,3 +40,7 @@ static inline uint64_t digest_bytes(uint64_t digest, const void *bytes, size_t s
         digest = (digest ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001b3);
     return digest;
 }
+
+/* A digest of bytes that is the same in each process and version. Other bytes with a given digest
+ * can only be found by trying. SipHash-2-4: https://www.aumasson.jp/siphash/. */
+uint64_t digest_strong(const void *bytes, size_t size);

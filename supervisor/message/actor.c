@@ -20,14 +20,11 @@ static void on_turn(struct loop_deferred *deferred)
         actor_unblock_all(actor);
 }
 
-/* FNV-1a without its highest bit. */
+/* Anybody may choose the key of a cell, and with it a part of a name: it must not have the digest
+ * of another name, which would then get another reference after a crash. */
 static uint64_t hash_name(const char *name)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-    for (; *name != '\0'; name++)
-        hash = (hash ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
-    return hash & INT64_MAX;
+    return digest_strong(name, strlen(name)) & INT64_MAX;
 }
 
 /* The word and the bit of message_context.retired. */

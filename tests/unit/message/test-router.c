@@ -107,6 +107,23 @@ TEST(actors_keep_their_references_under_the_next_supervisor)
     message_context_deinit(&next);
 }
 
+TEST(the_key_of_a_cell_cannot_be_chosen_to_take_the_reference_of_another)
+{
+    /* Equal by FNV-1a. */
+    static const char chosen[] = "evil/Ik2z_vm263HqAZ00kS", name[] = "mail/wEQHMG3GM9JBE9j3sU";
+    const uint64_t reference = new_actor(name)->reference;
+    struct message_context next = context;
+    const struct actor *actor;
+
+    message_context_init(&next);
+    next.loop = context.loop;
+    next.events = context.events;
+    (void)make_actor(&next, &INBOX, chosen);
+    actor = make_actor(&next, &INBOX, name);
+    ck_assert_ptr_eq(actor_get(&next, reference), actor);
+    message_context_deinit(&next);
+}
+
 /* ---- names ---- */
 
 TEST(names_are_taken_once_and_go_with_their_actor)
