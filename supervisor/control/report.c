@@ -143,7 +143,7 @@ void report_exit(struct reply *reply, const struct death *death)
 void report_death(struct reply *reply, const char *key, const struct request *request,
                   const struct death *death, bool stack)
 {
-    const struct rusage *usage = &death->exit.usage;
+    const struct spawn_usage *usage = &death->exit.usage;
     const bool open = access_death(request, death);
 
     reply_object(reply, key);
@@ -156,9 +156,9 @@ void report_death(struct reply *reply, const char *key, const struct request *re
     report_exit(reply, death);
     reply_bool(reply, "core_dumped", death->exit.core_dumped);
     reply_uint(reply, "uptime_usec", death->uptime);
-    reply_uint(reply, "user_usec", usec_of_timeval(usage->ru_utime));
-    reply_uint(reply, "system_usec", usec_of_timeval(usage->ru_stime));
-    reply_uint(reply, "max_rss_bytes", (uint64_t)usage->ru_maxrss * 1024);
+    reply_uint(reply, "user_usec", usec_of_timeval(usage->user));
+    reply_uint(reply, "system_usec", usec_of_timeval(usage->system));
+    reply_uint(reply, "max_rss_bytes", (uint64_t)usage->max_rss * 1024);
     reply_uint(reply, "jobs_done", death->jobs_done);
     if (death->job[0] != '\0') {
         reply_string(reply, "job", death->job);

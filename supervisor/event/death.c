@@ -350,11 +350,11 @@ void death_set_stack(struct death *death, char *text, size_t size, const char *m
     F(UPGRADE, signalled, NUMBER(signalled))                                                       \
     F(UPGRADE, code, NUMBER(code))                                                                 \
     F(UPGRADE, core_dumped, NUMBER(core_dumped))                                                   \
-    F(UPGRADE, user_sec, NUMBER(usage.ru_utime.tv_sec))                                            \
-    F(UPGRADE, user_usec, NUMBER(usage.ru_utime.tv_usec))                                          \
-    F(UPGRADE, system_sec, NUMBER(usage.ru_stime.tv_sec))                                          \
-    F(UPGRADE, system_usec, NUMBER(usage.ru_stime.tv_usec))                                        \
-    F(UPGRADE, maxrss, NUMBER(usage.ru_maxrss))
+    F(UPGRADE, user_sec, NUMBER(usage.user.tv_sec))                                                \
+    F(UPGRADE, user_usec, NUMBER(usage.user.tv_usec))                                              \
+    F(UPGRADE, system_sec, NUMBER(usage.system.tv_sec))                                            \
+    F(UPGRADE, system_usec, NUMBER(usage.system.tv_usec))                                          \
+    F(UPGRADE, maxrss, NUMBER(usage.max_rss))
 static const struct record EXIT_RECORD = RECORD("exit", EXIT_FIELDS);
 #undef ROW
 

@@ -115,7 +115,7 @@ static pid_t wait_for(idtype_t type, pid_t id, int options, struct spawn_exit *r
         .signalled = info.si_code != CLD_EXITED,
         .code = info.si_status,
         .core_dumped = info.si_code == CLD_DUMPED,
-        .usage = usage,
+        .usage = {.user = usage.ru_utime, .system = usage.ru_stime, .max_rss = usage.ru_maxrss},
     };
     return info.si_pid;
 }

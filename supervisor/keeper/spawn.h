@@ -145,6 +145,12 @@ int spawn(const struct spawn_options *options, struct spawn_result *ret);
  * before the first spawn(). */
 void spawn_reset_ignored_signals(void);
 
+/* What a process has used. */
+struct spawn_usage {
+    struct timeval user, system;
+    long max_rss; /* KiB */
+};
+
 /* How a process ended. */
 struct spawn_exit {
     bool unknown; /* the process ended while traced by another, which hides how; no other member is
@@ -152,7 +158,7 @@ struct spawn_exit {
     bool signalled;
     int code; /* exit status or signal */
     bool core_dumped;
-    struct rusage usage;
+    struct spawn_usage usage;
 };
 
 /*

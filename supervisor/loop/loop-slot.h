@@ -24,12 +24,12 @@ enum watch_kind {
 
 struct watch_slot {
     struct list link; /* in the list of the state */
-    enum watch_state state;
+    enum watch_state state : 8;
+    enum watch_kind kind : 8;
+    bool in_set; /* the epoll set has `set_fd` */
     uint32_t index, generation;
-    enum watch_kind kind;
     int fd;
-    int set_fd; /* in the epoll set, if `in_set`: `fd`, or a duplicate */
-    bool in_set;
+    int set_fd;       /* `fd`, or a duplicate */
     int result;       /* of the read of a counter */
     uint64_t counter; /* the value read; slots live as long as the loop, so a late write is safe */
     uint32_t events;  /* wanted; of a word: the expected value */

@@ -42,13 +42,14 @@ static void on_forbidden(struct call_listener *listener, const struct forbidden_
                          bool all)
 {
     struct process *process = caller_of(listener, call);
+    struct process_kill *kill = process_note_kill(process);
 
-    if (process->forbidden.pid == 0 || process->forbidden.pid != process->pid)
-        process->forbidden = *call;
-    if (all) {
-        process->forbidden.pid = process->pid;
+    if (kill && (kill->forbidden.pid == 0 || kill->forbidden.pid != process->pid))
+        kill->forbidden = *call;
+    if (kill && all)
+        kill->forbidden.pid = process->pid;
+    if (all)
         process_kill_all(process);
-    }
     log_call(process, call);
 }
 
@@ -91,10 +92,10 @@ void process_listen(struct process *process, int fd)
 
 const char *process_forbidden_call(const struct process *process, pid_t pid)
 {
-    const struct forbidden_call *call = &process->forbidden;
+    const struct forbidden_call *call = process->kill ? &process->kill->forbidden : NULL;
 
     /* A worker with a PID namespace of its own reports numbers of that. */
-    return pid > 0 && (call->pid == pid || call->inner == pid) ? call->text : NULL;
+    return call && pid > 0 && (call->pid == pid || call->inner == pid) ? call->text : NULL;
 }
 
 /* Returns the number of bytes, -EMFILE if a listener was lost, or -errno. `*ret_fd` is -1 without a

@@ -32,6 +32,8 @@ struct member {
 };
 
 struct process_rest {
+    struct process *process;
+    struct timer timer;
     uint64_t id;      /* of the spawner's client, which is forgotten once the process is reaped */
     bool is_waited;   /* the process itself is reaped, and only waits for the rest */
     unsigned n_files; /* that were read */
@@ -145,13 +147,13 @@ static void look_later(struct process *process)
 {
     struct loop *loop = process->context->loop;
 
-    timer_arm(loop_timers(loop), &process->rest_timer, usec_add(loop_now(loop), REST_LOOK));
+    timer_arm(loop_timers(loop), &process->rest->timer, usec_add(loop_now(loop), REST_LOOK));
 }
 
 static void on_look(struct timer *timer, usec_t now)
 {
-    struct process *process = list_entry(timer, struct process, rest_timer);
-    struct process_rest *rest = process->rest;
+    struct process_rest *rest = list_entry(timer, struct process_rest, timer);
+    struct process *process = rest->process;
 
     while (rest->n > 0 && !is_alive(&rest->members[rest->n - 1]))
         rest->n--;
@@ -159,11 +161,6 @@ static void on_look(struct timer *timer, usec_t now)
         process_rest_end(process);
     else
         look_later(process);
-}
-
-void process_rest_init(struct process *process)
-{
-    timer_init(&process->rest_timer, on_look);
 }
 
 void process_signal_all(struct process *process, int signal)
@@ -186,6 +183,8 @@ void process_signal_all(struct process *process, int signal)
         free(rest);
         return;
     }
+    rest->process = process;
+    timer_init(&rest->timer, on_look);
     rest->id = process->client.id;
     process->rest = rest;
     look_later(process);
@@ -206,7 +205,7 @@ void process_rest_end(struct process *process)
     if (!rest)
         return;
     process->rest = NULL;
-    timer_disarm(loop_timers(process->context->loop), &process->rest_timer);
+    timer_disarm(loop_timers(process->context->loop), &rest->timer);
     if (rest->is_waited)
         process_kill_cgroup(process);
     spawner_spare(&process->context->spawner, rest->id, process->pid, false);

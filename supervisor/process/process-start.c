@@ -228,7 +228,7 @@ void process_begin(struct process *process, const struct process_handler *handle
     process->error = (struct spawn_report){0};
     process->confined = false;
     process->forking = process->forked = process->cgroup_killed = false;
-    process->forbidden = (struct forbidden_call){0};
+    free(TAKE_PTR(process->kill));
     process->handler = handler;
 }
 

@@ -442,7 +442,6 @@ void process_init(struct process *process, struct process_context *context,
     };
     task_init(&process->reap, &context->reaps, process_on_reap);
     timer_init(&process->overdue, process_on_overdue);
-    process_rest_init(process);
     timer_init(&process->report, process_watch_report);
     capture_init(&process->output, &context->outputs, memory, process_on_line, process);
     process->output.on_end = process_on_output_end;
@@ -476,9 +475,17 @@ void process_deinit(struct process *process)
 {
     task_cancel(&process->reap);
     capture_deinit(&process->output);
+    free(process->kill);
 }
 
 /* ---- for its owner ---- */
+
+struct process_kill *process_note_kill(struct process *process)
+{
+    if (!process->kill)
+        process->kill = calloc(1, sizeof(*process->kill));
+    return process->kill;
+}
 
 /* The kernel counts for both processes in the cgroup. */
 static void note_oom_kill(const struct process *process)
@@ -494,17 +501,27 @@ static void note_oom_kill(const struct process *process)
 bool process_take_oom_kill(struct process *process)
 {
     const usec_t now = loop_now(process->context->loop);
+    struct process_kill *kill;
     struct oom oom;
 
     if (fault_inject("oom") < 0) {
-        (void)snprintf(process->oom, sizeof(process->oom), "as a test wants it");
+        kill = process_note_kill(process);
+        if (kill)
+            (void)snprintf(kill->oom, sizeof(kill->oom), "as a test wants it");
         return true;
     }
     if (process->cgroup.fd < 0 || !oom_take(&process->cgroup, process->context->cgroups, now, &oom))
         return false;
     note_oom_kill(process);
-    oom_describe(&oom, process->oom, sizeof(process->oom));
+    kill = process_note_kill(process);
+    if (kill)
+        oom_describe(&oom, kill->oom, sizeof(kill->oom));
     return true;
+}
+
+const char *process_oom(const struct process *process)
+{
+    return process->kill ? process->kill->oom : "without memory to say whose limit it was";
 }
 
 size_t process_last_output(const struct process *process, size_t since, char *buffer, size_t size)

@@ -86,6 +86,12 @@ struct process_subject {
 
 #define PROCESS_OOM_MAX 160
 
+/* What is known of how a process was killed. */
+struct process_kill {
+    char oom[PROCESS_OOM_MAX];       /* whose limit it was; of process_take_oom_kill() */
+    struct forbidden_call forbidden; /* the last one; of the worker itself if it has made one */
+};
+
 struct process {
     struct process_context *context;
     struct process_subject subject;
@@ -110,19 +116,17 @@ struct process {
     int early_signal;     /* to send once there is a process; 0 = none */
     struct cgroup cgroup; /* CGROUP_NULL = process group only */
     struct loop_watch exit_watch, report_watch;
-    bool ended;                      /* dead, `exited` not called yet */
-    struct spawn_exit exit;          /* how it ended */
-    struct spawn_report error;       /* why it could not be started; error 0 = it could */
-    char oom[PROCESS_OOM_MAX];       /* whose limit it was; of process_take_oom_kill() */
-    struct call_listener calls;      /* of forbidden system calls; none without filters */
-    struct call_set logged;          /* calls that are made and recorded */
-    struct forbidden_call forbidden; /* the last one; of the worker itself if it has made one */
-    struct process_rest *rest;       /* the others of process_signal_all(), owned; NULL = none */
-    struct timer rest_timer;
-    struct watch *watch;       /* for crashes (watch.h); NULL = nothing does */
-    const char *watch_missing; /* why there is none, static; NULL = none is wanted */
-    struct timer overdue;      /* armed while it is dead and not reaped */
-    unsigned n_overdue;        /* how often `overdue` has fired */
+    bool ended;                 /* dead, `exited` not called yet */
+    struct spawn_exit exit;     /* how it ended */
+    struct spawn_report error;  /* why it could not be started; error 0 = it could */
+    struct process_kill *kill;  /* NULL = nothing, or out of memory */
+    struct call_listener calls; /* of forbidden system calls; none without filters */
+    struct call_set logged;     /* calls that are made and recorded */
+    struct process_rest *rest;  /* the others of process_signal_all(), owned; NULL = none */
+    struct watch *watch;        /* for crashes (watch.h); NULL = nothing does */
+    const char *watch_missing;  /* why there is none, static; NULL = none is wanted */
+    struct timer overdue;       /* armed while it is dead and not reaped */
+    unsigned n_overdue;         /* how often `overdue` has fired */
     struct task reap;
     struct capture output; /* stdout and stderr; its tail outlives the process */
     bool level_prefix;     /* of SyslogLevelPrefix= */
@@ -219,10 +223,14 @@ void process_signal_all(struct process *process, int signal);
 /* Sends SIGKILL to its cgroup, or without one to its process group. */
 void process_kill_all(struct process *process);
 
-/* Returns whether the OOM killer has killed in its cgroup since the last call, and notes in `oom`
- * whose limit it was; false without cgroups. */
+/* Returns whether the OOM killer has killed in its cgroup since the last call, and notes whose
+ * limit it was; false without cgroups. */
 bool process_take_oom_kill(struct process *process);
+/* Returns what process_take_oom_kill() has noted. */
+const char *process_oom(const struct process *process);
 
+/* Returns `process->kill`, which it makes if there is none; NULL without memory. */
+struct process_kill *process_note_kill(struct process *process);
 /* Returns the forbidden call for which the process `pid`, of this worker, was killed, or NULL. The
  * number may be that of the worker's own PID namespace. */
 const char *process_forbidden_call(const struct process *process, pid_t pid);
@@ -240,7 +248,6 @@ void process_resume_reap(struct process *process);
 
 /* ---- internal interface between process*.c ---- */
 
-void process_rest_init(struct process *process);
 /* Call it when the process is reaped. Returns whether `exited` waits for the rest. */
 bool process_rest_await(struct process *process);
 /* Kills the rest, and frees it. Harmless without one. */

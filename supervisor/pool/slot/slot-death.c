@@ -140,7 +140,7 @@ static bool is_no_actor(const struct slot *slot, const struct death *death)
 /* Fills in `detail` by the cause of a death that has just happened. */
 static void slot_describe(const struct slot *slot, struct death *death)
 {
-    death_describe(death, death->cause == DEATH_OOM ? slot->worker.process.oom : NULL);
+    death_describe(death, death->cause == DEATH_OOM ? process_oom(&slot->worker.process) : NULL);
     if (is_no_actor(slot, death))
         (void)snprintf(death->detail, sizeof(death->detail),
                        "exited with status 0 before it was ready; is it a program of libtroupe, or "
@@ -184,9 +184,9 @@ static void slot_describe_crash(struct slot *slot, const struct protocol_crashed
         .signalled = true,
         .core_dumped = crashed->core_dumped,
         .code = crashed->signal,
-        .usage = {.ru_utime = timeval_of(crashed->user),
-                  .ru_stime = timeval_of(crashed->system),
-                  .ru_maxrss = (long)(crashed->max_rss / 1024)},
+        .usage = {.user = timeval_of(crashed->user),
+                  .system = timeval_of(crashed->system),
+                  .max_rss = (long)(crashed->max_rss / 1024)},
     };
     death->cause = slot_cause_of_crash(slot, crashed);
     slot_describe(slot, death);

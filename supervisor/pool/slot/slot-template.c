@@ -192,7 +192,7 @@ static void tell_end(struct slot_template *template)
     const char *call = process_forbidden_call(&template->process, template->process.pid);
 
     if (was_killed_for_memory(template))
-        tell_reason(template, false, "ran out of memory: %s", template->process.oom);
+        tell_reason(template, false, "ran out of memory: %s", process_oom(&template->process));
     else if (how->signalled && call)
         tell_reason(template, false, "was killed: %s", call);
     else

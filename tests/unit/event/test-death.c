@@ -309,9 +309,9 @@ static struct death *make_death(uint64_t generation)
     death->cause = DEATH_OOM;
     death->exit.signalled = true;
     death->exit.code = SIGKILL;
-    death->exit.usage.ru_maxrss = 12;
-    death->exit.usage.ru_utime.tv_sec = 3;
-    death->exit.usage.ru_stime.tv_usec = 4;
+    death->exit.usage.max_rss = 12;
+    death->exit.usage.user.tv_sec = 3;
+    death->exit.usage.system.tv_usec = 4;
     death->uptime = 5;
     death->jobs_done = 6;
     death->owner_uid = 7;
