@@ -117,7 +117,8 @@ static bool is_to_be_read(const struct restore *restore, struct cell *cell,
     const struct job *job = durable_job_find(durable, row);
 
     *on_disk = false;
-    if (job) /* a worker has it in hand */
+    ties_found(restore->context->jobs, row->number); /* it is live, though it may stay on disk */
+    if (job)                                         /* a worker has it in hand */
         return durable_job_is_unread(job);
     if (row->name_size > 0)
         names_on_disk_add(&durable->names, row->name, row->name_size, row->number);
@@ -132,7 +133,6 @@ static bool is_to_be_read(const struct restore *restore, struct cell *cell,
         return true;
     submitter_adopt_on_disk(&cell->submitters, row->facts.submitter_uid, row->payload_size);
     waiting_room_keep(durable->inherited, SAVED_JOB_ROW, (uint64_t)row->number);
-    ties_found(restore->context->jobs, row->number);
     return row->deadline != 0; /* its job stays in memory until then */
 }
 

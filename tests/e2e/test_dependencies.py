@@ -249,6 +249,22 @@ class Dependencies(Ties):
                 self.assertEqual(s.wait_job(grandchild)["state"], "succeeded")
                 s.until(lambda s=s: self.rows(s, table="fate") == [])
 
+    def test_Q9_a_parent_that_stays_on_disk_without_its_group_has_not_ended(self):
+        s = self.durable().start()
+        s.call("Stop", target="kept", wait=True)
+        parent = s.create("kept", "echo", delay_usec=HOUR)
+        child = self.after(s, "kept", parent, "end")
+        file = os.path.join(s.config, "kept.group")
+        os.rename(file, file + ".away")
+        s.crash()
+        s.until(lambda: "no file describes it any more" in s.log())
+        os.rename(file + ".away", file)
+        s.call("Reload")
+        s.until_restored()
+        self.assertEqual(s.job(child)["state"], "pending")
+        s.call("Cancel", id=parent)
+        self.assertEqual(s.wait_job(child)["state"], "succeeded")
+
     def test_Q9_an_ended_job_shows_what_it_waited_for(self):
         for s, group in self.both():
             done, late = s.create(group, "echo"), s.create(group, "echo", delay_usec=HOUR)
