@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Kills the supervisor again and again, at every step of its work and at random moments, and accounts for what it had."""
+"""Kills the supervisor of services again and again, at every step and at random moments, and accounts for what it had."""
 import collections
 import contextlib
 import os
 import re
-import threading
 import time
 from pathlib import Path
 
-from troupe import ACTOR, Cgroup, FAULTY_TROUPED, LIMIT, TestCase, dice, ini, limit
+from troupe import Cgroup, FAULTY_TROUPED, LIMIT, TestCase, dice, ini, limit
 
 KILLS = int(os.environ.get("TESTS_CHAOS_KILLS", "0"))
 
@@ -137,56 +136,4 @@ class Services(Chaos):
     @limit(3600 if KILLS else 300)
     def test_services_outlive_kills_at_random_moments(self):
         self.kill_at_random(KILLS or 30)
-        self.account()
-
-
-def actor(size, **jobs):
-    return ini(ACTOR, Pool={"Size": size}, Resources={"LimitCORE": 0}, Restart=RESTART,
-               Jobs={"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms", "MaxRetries": 100000, **jobs})
-
-
-class Load(Chaos):
-    """Threads that submit jobs until the end."""
-
-    def load(self, *functions):
-        self.over = threading.Event()
-        self.threads = [threading.Thread(target=self.repeat, args=[function]) for function in functions]
-        for thread in self.threads:
-            thread.start()
-        self.addCleanup(self.join)
-
-    def repeat(self, function):
-        while not self.over.is_set():
-            function()
-
-    def join(self):
-        self.over.set()
-        for thread in self.threads:
-            thread.join()
-
-    def do(self, group, *payloads):
-        """The answer may be lost with the supervisor."""
-        with contextlib.suppress(ConnectionError, EOFError):
-            self.s.do(group, self.rng.choice(payloads))
-
-
-class Workers(Load):
-    """The supervisor is killed while jobs run in workers of which some die."""
-
-    steady = ("steady",)
-
-    def setUp(self):
-        self.begin(self.faulty({"steady": actor(3), "rough": actor(2)}))
-        self.load(lambda: self.do("steady", "echo fine"),
-                  lambda: self.do("rough", "echo fine", "before 2 crash kill\necho x", "before 2 exit 3\necho x"))
-
-    def account(self):
-        self.join()
-        for group in "steady", "rough":
-            self.assertEqual(self.again(lambda g=group: self.s.do(g, "echo fine"))["state"], "succeeded")
-        self.end(["rough"])
-
-    @limit(3600 if KILLS else 300)
-    def test_D9_workers_outlive_a_kill_at_every_step(self):
-        self.kill_at_every_step(KILLS or 60)
         self.account()

@@ -6,7 +6,7 @@ import sqlite3
 import time
 import unittest
 
-from troupe import ACTOR, LIMIT, QUICK, SANITIZED, TestCase, VarlinkError, ended, helper, ini, text
+from troupe import ACTOR, QUICK, SANITIZED, TestCase, VarlinkError, helper, ini, text
 
 SCHEDULES = "io.troupe.Schedules."
 YEARLY = "OnCalendar=*-01-01 00:00 UTC"
@@ -151,33 +151,6 @@ class Continuity(Case):
             s.start()
         s = self.fires_through(True, restart)
         self.each_second_once(s, "tick")
-
-    def crashes_at(self, durable, point):
-        """The supervisor crashes at the second passage of the point, and the next one goes on."""
-        s = self.schedules(durable, tick=["OnUnitActiveSec=1s", "CatchUp=none", "Overlap=allow"]).with_faults()
-        s.environment["TROUPE_FAULT_POINT"] = f"@{s.path('point')}"
-        with open(s.path("point"), "w", encoding="ascii") as file:
-            file.write(f"{point}:2")
-        s.start()
-        with open(os.pidfd_open(s.supervisor_pid), "rb") as supervisor:
-            self.assertTrue(ended(supervisor.fileno(), LIMIT), "it has not crashed")
-        s.crashed = True
-        s.until(lambda: self.counts(s, "tick").get("fired", 0) >= 4)
-        s.call(SCHEDULES + "Pause", name="tick")
-        return s
-
-    def test_a_crash_at_any_step_leaves_each_slot_fired_once(self):
-        steps = "schedule.firing", "schedule.submitted", "job.accepted", "job.given"
-        for durable in False, True:
-            for point in *steps, "schedule.written" if durable else "schedule.decided":
-                with self.subTest(durable=durable, point=point):
-                    s = self.crashes_at(durable, point)
-                    decided = self.get(s, "tick")["decided"]
-                    self.assertEqual({slot["outcome"] for slot in decided}, {"fired"})
-                    slots = [slot["slot"] for slot in decided]
-                    self.assertEqual({a - b for a, b in zip(slots, slots[1:])}, {10**6})
-                    for slot in decided if durable else decided[:2]:  # results of others are gone
-                        self.assertEqual(s.wait_job(slot["id"])["state"], "succeeded")
 
     def test_late_slots_are_caught_up_with_after_a_time_without_supervisor(self):
         s = self.shifted(self.schedules(True, last=[YEARLY, "CatchUpWithinSec=infinity"], none=[YEARLY, "CatchUp=none"],
