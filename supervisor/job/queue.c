@@ -200,19 +200,32 @@ static void remove_at(struct block *block, uint32_t index)
     free(block);
 }
 
+/* Removes the number from the block, if it has it. */
+static bool remove_from(struct list *node, int64_t number)
+{
+    struct block *block = block_of(node);
+
+    for (uint32_t i = block->first; i < block->end; i++) {
+        if (block->numbers[i] == number) {
+            remove_at(block, i);
+            return true;
+        }
+    }
+    return false;
+}
+
 void disk_queue_remove(struct disk_queue *queue, const struct disk_number *number)
 {
     struct list *band = &queue->bands[number->priority];
+    struct list *first = band->next, *last = band->prev;
 
-    list_for_each_entry_safe (block, band, struct block, link) {
-        uint32_t i = block->first;
+    while (first != band && !remove_from(first, number->number)) {
+        struct list *next = first->next;
 
-        while (i < block->end && block->numbers[i] != number->number)
-            i++;
-        if (i == block->end)
-            continue;
-        remove_at(block, i);
-        break;
+        if (first == last || remove_from(last, number->number) || next == last)
+            break;
+        first = next;
+        last = last->prev;
     }
     if (list_empty(band))
         queue->occupied &= ~BIT(number->priority);

@@ -41,8 +41,8 @@ struct job *queue_next(const struct queue *queue, const struct job *job);
 usec_t queue_oldest(const struct queue *queue);
 
 /* The durable jobs of a cell that wait only on disk, as the numbers of their rows: by priority, 0
- * first, then first in, first out. A number takes eight bytes; each operation takes constant
- * time. */
+ * first, then first in, first out. A number takes eight bytes; each operation but the removal takes
+ * constant time. */
 
 struct disk_queue {
     struct list bands[QUEUE_PRIORITIES]; /* blocks of numbers */
@@ -72,5 +72,5 @@ struct disk_number {
 
 /* Copies the next numbers, at most `max` of them, which stay in the queue. Returns how many. */
 size_t disk_queue_peek(const struct disk_queue *queue, struct disk_number *ret, size_t max);
-/* Removes a number of the queue. Those before it with its priority are looked at. */
+/* Removes a number, if the queue has it: it is searched from both ends of its priority. */
 void disk_queue_remove(struct disk_queue *queue, const struct disk_number *number);

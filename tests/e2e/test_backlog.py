@@ -62,6 +62,18 @@ class Backlog(Case):
         self.run_all(s, count)
         self.assertEqual(self.notes(s), list(range(count)))
 
+    def test_D8_a_job_on_disk_whose_priority_is_set_twice_has_left_its_first_place(self):
+        s = self.durable(QueueMax=100000).start()
+        s.call("Pause", target="kept")
+        count = IN_MEMORY + 200
+        self.fill(s, [(data, {"id": f"job-{n}"}) for n, (data, _) in enumerate(self.noted(s, range(count)))], connections=1)
+        moved = [count - 150, count - 1]
+        for priority in 40, 32:
+            for n in moved:
+                s.call("io.troupe.Jobs.Set", id=f"job-{n}", priority=priority)
+        self.run_all(s, count)
+        self.assertEqual(self.notes(s), [n for n in range(count) if n not in moved] + moved)
+
     def test_Q9_jobs_that_are_tied_to_others_wait_on_disk_too(self):
         s = self.durable(QueueMax=100000).start()
         done = s.create("kept", "echo")

@@ -85,11 +85,30 @@ static void park(struct cell *cell, struct job *job)
     cell_wake(cell);
 }
 
-void cell_backlog_take_out(struct cell *cell, struct job *job)
+static void take_out_parked(struct cell *cell, struct job *job)
 {
     job->parked = false;
     cell->backlog->parked_bytes -= job->payload.size;
     list_unlink(&job->link);
+}
+
+static bool is_being_read(const struct cell_backlog *backlog, int64_t number)
+{
+    for (size_t i = 0; backlog->load && i < backlog->load->n; i++)
+        if (backlog->readings[i].number.number == number)
+            return true;
+    return false;
+}
+
+void cell_backlog_forget(struct cell *cell, struct job *job)
+{
+    struct cell_backlog *backlog = cell->backlog;
+    const struct disk_number number = {durable_job_number(job), job->priority};
+
+    take_out_parked(cell, job);
+    if (!group_cell_closed(cell) && !is_being_read(backlog, number.number))
+        disk_queue_remove(
+            cell_backlog_awaits_restore(job) ? &backlog->new_numbers : &backlog->numbers, &number);
 }
 
 bool cell_is_needed(const struct job *job)
@@ -118,7 +137,7 @@ static void review_parked(struct cell *cell)
         struct job *job = job_of(node);
 
         if (!cell_is_needed(job)) {
-            cell_backlog_take_out(cell, job);
+            take_out_parked(cell, job);
             cell_drop_from_memory(cell, job);
             continue;
         }
@@ -259,7 +278,7 @@ static void enqueue(struct cell *cell, struct job *job)
 static void enqueue_parked(struct cell *cell, struct job *job)
 {
     if (job->parked && job->cell == cell) {
-        cell_backlog_take_out(cell, job);
+        take_out_parked(cell, job);
         enqueue(cell, job);
     }
     job_unref(cell->context->jobs, job);
@@ -272,7 +291,7 @@ void cell_backlog_on_written(struct job *job, bool added)
     struct cell *cell = job->cell;
 
     if (added && job->name && durable_job_number(job) <= cell->backlog->last_missing) {
-        cell_backlog_take_out(cell, job);
+        take_out_parked(cell, job);
         enqueue(cell, job);
         return;
     }

@@ -36,8 +36,9 @@ bool cell_backlog_awaits_restore(const struct job *job);
 /* The group has been restored: jobs that came during that follow those that were read. */
 void cell_backlog_end_restore(struct cell *cell);
 
-/* Takes a parked job out. */
-void cell_backlog_take_out(struct cell *cell, struct job *job);
+/* Takes out a parked job that ends or changes, with its number: a closed cell drops its numbers,
+ * and one that is being read is removed when it has been. */
+void cell_backlog_forget(struct cell *cell, struct job *job);
 
 /* Called at the end of a turn, before jobs are handed out: moves jobs that do not belong in the
  * queue to the backlog. */

@@ -286,7 +286,7 @@ void cell_take_out(struct cell *cell, struct job *job)
         list_unlink(&job->link);
         job_count(&cell->counts, JOBS_BACKOFF, -1);
     } else if (job->parked) {
-        cell_backlog_take_out(cell, job);
+        cell_backlog_forget(cell, job);
         limits_leave_queue(&cell->group->limits, job);
     } else if (job->in_line) {
         limits_take_out(&cell->group->limits, job);

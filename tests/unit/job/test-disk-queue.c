@@ -67,6 +67,23 @@ TEST(numbers_pushed_to_the_front_come_first_across_blocks)
     ck_assert_uint_eq(disk_queue_priority(&queue), QUEUE_PRIORITIES);
 }
 
+TEST(a_number_leaves_from_any_place_and_an_absent_one_changes_nothing)
+{
+    enum {
+        N = 2000
+    };
+
+    for (int64_t i = 0; i < N; i++)
+        push_back(5, i);
+    for (int64_t i = 1; i < N; i += 2)
+        disk_queue_remove(&queue, &(struct disk_number){(i * 7) % N, 5});
+    disk_queue_remove(&queue, &(struct disk_number){N, 5});
+    disk_queue_remove(&queue, &(struct disk_number){0, 6});
+    for (int64_t i = 0; i < N; i += 2)
+        ck_assert_int_eq(pop(), i);
+    ck_assert_uint_eq(disk_queue_priority(&queue), QUEUE_PRIORITIES);
+}
+
 /* A queue of one that is filled and emptied in turns walks through its block. */
 TEST(a_backlog_that_is_emptied_again_and_again_keeps_its_order)
 {
