@@ -61,7 +61,6 @@ void loop_told(struct loop *loop, struct loop_hot *hot)
 /* Polls the sources. Returns whether there was any work. */
 static bool run_hot(struct loop *loop)
 {
-    const usec_t until = usec_add(loop->now, HOT_USEC);
     unsigned n = 0;
     loop_take_all(&loop->hot_pass, &loop->hot);
     while (!list_empty(&loop->hot_pass)) {
@@ -74,12 +73,14 @@ static bool run_hot(struct loop *loop)
         /* NULL if poll() has unheated the source, which may be freed. */
         if (found && loop->current_hot)
             hot->worked = loop->n_busy_turns;
-        if (found && n % HOT_LOOK == 0 && clock_now() >= until)
+        if (found && n % HOT_LOOK == 0 && clock_now() - loop->now >= HOT_USEC)
             break;
     }
     loop->current_hot = NULL;
-    list_append(&loop->hot_pass, &loop->hot);
-    loop_take_all(&loop->hot, &loop->hot_pass);
+    if (!list_empty(&loop->hot_pass)) {
+        list_append(&loop->hot_pass, &loop->hot);
+        loop_take_all(&loop->hot, &loop->hot_pass);
+    }
     return n > 0;
 }
 
