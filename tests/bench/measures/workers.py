@@ -41,9 +41,17 @@ def beside(n):
     return Troupe(beside={"idle": troupe_daemon.group(worker, Pool={"Size": n - 1})} if n > 1 else {})
 
 
+def asleep_beside(n):
+    """Sleeps at once: looking is CPU time, and how long it lasts depends on the CPUs that the kernel chooses."""
+    system = beside(n)
+    system.conf = "[Supervisor]\nSpinUsec=0\n"
+    return system
+
+
 def measures(quick):
     points = [1, 1000] if quick else [1, 10, 100, 1000]
-    subjects = [Sizes("Troupe, in a pool of N", Troupe), Sizes("Troupe, N idle beside it", beside)]
+    subjects = [Sizes("Troupe, in a pool of N", Troupe), Sizes("Troupe, N idle beside it", beside),
+                Sizes("Troupe, N idle beside it, SpinUsec=0", asleep_beside, skips=(10, 100))]
     cells = [Sizes("Troupe, the same cell beside idle ones", lambda n: Celled(n, False)),
              Sizes("Troupe, round all cells", Celled)]
     return [Measure("workers", "One job at a time, by the number of workers", subjects, "p50_us", "µs", points,
