@@ -372,6 +372,15 @@ class Scopes(TestCase):
         s.stop()
         self.assertEqual(Path(path).read_text(encoding="ascii").splitlines(), ["up actor/0 1", "up actor/0 2", "down actor/0 2"])
 
+    def test_a_reload_decides_how_long_jobs_that_wait_may_run(self):
+        s = self.started({"actor": actor(Jobs={"MaxRetries": 0})})
+        s.call("Pause", target="actor")
+        job = s.create("actor", "until-cancelled")
+        s.write("actor.group", actor(Jobs={"MaxRetries": 0, "TimeoutSec": "10ms"}))
+        s.call("Reload")
+        s.call("Resume", target="actor")
+        self.assertEqual(s.wait_job(job)["state"], "dead")
+
     def test_a_time_out_of_0_is_the_groups_and_one_of_minus_1_is_none(self):
         s = self.started({"actor": actor(size=2, Jobs={"MaxRetries": 0, "TimeoutSec": "100ms"})})
         bell, never, begun = Bell(s, "bell"), Bell(s, "never"), Bell(s, "begun")

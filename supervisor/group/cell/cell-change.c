@@ -19,13 +19,12 @@ static void write_change(struct job *job, bool of_place)
 
 /* ---- another group ---- */
 
-/* The new group decides what the submitter has not chosen, except for the attempts left. */
-static void take_options(struct job *job, const struct config_group *config)
+void cell_take_options(struct job *job)
 {
     const struct job_options asked = job_asked(job);
     const uint32_t max_retries = job->max_retries;
 
-    job_set_options(job, &asked, config);
+    job_set_options(job, &asked, job->cell->config);
     job->max_retries = max_retries;
 }
 
@@ -53,7 +52,7 @@ void cell_transfer(struct job *job, struct cell *to)
     job_stream_move(job, &to->group->streams);
     job->group = to->group;
     job->cell = to;
-    take_options(job, to->config);
+    cell_take_options(job);
     count_in(to, job, is_bounded);
 }
 

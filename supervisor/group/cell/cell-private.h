@@ -112,6 +112,8 @@ void cell_job_lost(struct pool *pool, struct job *job, const struct death *death
 /* Counts a job that waits, and is in no list, in another cell, whose group decides about its
  * options from now on. */
 void cell_transfer(struct job *job, struct cell *to);
+/* The group decides what the submitter has not chosen, except for the attempts left. */
+void cell_take_options(struct job *job);
 
 /* ---- cell-restore.c ---- */
 

@@ -74,6 +74,7 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
     int r;
 
     queue_remove(&cell->queue, job);
+    cell_take_options(job); /* the configuration may be another one */
     job_set_state(job, JOB_RUNNING);
     job->attempt++;
     job_count(&cell->counts, JOBS_RUNNING, 1);
