@@ -75,6 +75,8 @@ class Workers(Jobs):
         self.started_with("echo", "say")
         client = self.connected()
         self.assertEqual(client.do("echo", "é").data, "é".encode())
+        self.assertEqual(client.do("echo", "é").text, "é")
+        self.assertEqual(client.do("echo", {"n": [1]}).json(), {"n": [1]})
         said = {word: client.do("say", word).data for word in ("text", "nothing", "json", "bytes")}
         self.assertEqual(said, {"text": b"text", "nothing": b"", "json": b'{"n": [1]}', "bytes": b"bytes"})
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 from collections.abc import Callable
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from troupe.data import Buffer, Options
 
@@ -18,6 +18,9 @@ class Result(NamedTuple):
     reason: str
     data: bytes
     cause: str
+    @property
+    def text(self) -> str: ...
+    def json(self) -> Any: ...
 
 class Job:
     @property

@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, TypedDict
 
+from troupe._troupe import Result
+
 Buffer = bytes | bytearray | memoryview
 
 
@@ -83,6 +85,20 @@ class Content(ABC):
     def json(self) -> Any:
         """The payload, which is JSON."""
         return json.loads(self.payload)
+
+
+def _text(result: Result) -> str:
+    """The result as text."""
+    return result.data.decode()
+
+
+def _json(result: Result) -> Any:
+    """The result, which is JSON."""
+    return json.loads(result.data)
+
+
+Result.text = property(_text)  # type: ignore[assignment,method-assign,misc]
+Result.json = _json  # type: ignore[assignment,method-assign]
 
 
 def encode(value: object) -> Buffer:
