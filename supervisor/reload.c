@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "supervisor/config/config-problem.h"
+#include "supervisor/config/keys/keys.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/group.h"
@@ -495,6 +496,9 @@ int reload_apply(struct parts *parts, struct config **config, struct config *loa
     if (r == 0)
         r = plans_take(&parts->plans, loaded, &changes->added, &changes->changed,
                        &changes->removed);
+    if (r == 0 &&
+        !config_schema_equal(&CONFIG_DAEMON_SCHEMA, &(*config)->daemon, &loaded->daemon, false))
+        r = strv_append(&changes->changed, "troupe.conf");
     config_free(*config);
     *config = loaded;
     order_start(&parts->registry);

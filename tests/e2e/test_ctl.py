@@ -327,6 +327,9 @@ class Orders(Ctl):
         os.unlink(path)
         self.assertRegex(self.exits(0, "verify", "--config", self.s.config).stdout, r"^no (problems|errors, 2 warnings)\n$")
         self.assertEqual(self.exits(0, "reload").stdout, "no group has changed\n")
+        conf = Path(self.s.config, "troupe.conf")
+        conf.write_text((conf.read_text(encoding="utf-8") if conf.exists() else "[Supervisor]\n") + "DeathsMax=7\n", encoding="utf-8")
+        self.assertEqual(self.exits(0, "reload").stdout, "changed troupe.conf\n")
 
 
 class Jobs(Ctl):
