@@ -85,7 +85,8 @@ class Reader:
         """programs: the shell scripts, by name, that the page takes for granted in /usr/local/bin. places: what else is other here."""
         self.test, self.s, self.folder, self.changed, self.confined = test, s, s.path("bin"), False, {}
         self.places = {"/etc/troupe/NAME": "/etc/troupe/NAME", "/etc/troupe": s.config, "/usr/libexec/troupe/troupe-exec": TROUPE_EXEC, "/usr/local/bin": self.folder,
-                       "/usr/share/doc": os.path.join(TOP, "units"), "/srv": s.path("srv"),
+                       "/usr/bin/troupectl": f"{self.folder}/troupectl",
+                       "/etc/logrotate.d": s.path("srv"), "/usr/share/doc": os.path.join(TOP, "units"), "/srv": s.path("srv"),
                        "$(pkg-config --cflags --libs troupe)": f"-I{TOP}/worker -L{BUILD} -ltroupe -Wl,-rpath,{BUILD}", **(places or {})}
         for folder in self.folder, s.path("srv"):
             os.mkdir(folder)

@@ -19,6 +19,7 @@ PROGRAMS = {
     "One job at a time for each customer": {"import": "[ $1 != 2025 ] || exec sleep 1000; echo $1 is imported"},
     "Customers that do not delay each other": {"import": "[ $1 != 2025 ] || exec sleep 1000; echo $1 is imported"},
     "What a job has written": {"convert": "echo frame 1 is damaged >&2"},
+    "A mail when a nightly job fails": {"backup": "echo the disk is full >&2; exit 3", "send-mail": 'echo "to $1: $2:" >/srv/sent; cat >>/srv/sent'},
     "The rate limit of an API": {"call-api": "echo called $1"},
     "One limit for several groups": {"render": "[ $1 = winter ] || exec sleep 1000; echo $1 is rendered"},
     "A chain of jobs": {"step": "echo $1 is done"},
@@ -51,6 +52,8 @@ PYTHON = (os.path.exists(os.path.join(BUILD, "python/troupe/_troupe.abi3.so")) a
 NEEDS = {
     "A fresh process for each job": PYTHON,
     "From a task of Celery": PYTHON,
+    "From a chain of Celery": PYTHON,
+    "A mail when a nightly job fails": (os.geteuid() == 0, "it needs root"),
     "Untrusted files": (can_mount() and not SANITIZED, "mounting does not work here"),
     "A service that must not hang": (shutil.which("systemd-notify"), "systemd-notify is not installed"),
     "Jobs of a web application": (os.geteuid() == 0 and has_user("www-data"), "it needs root and the user www-data"),
