@@ -103,7 +103,6 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     death_log_init(&supervisor->parts.deaths, 0);
     message_context_init(&supervisor->parts.messages);
     list_init(&supervisor->parts.events.subscribers);
-    list_init(&supervisor->parts.events.job_subscribers);
     list_init(&supervisor->parts.jobs.unused);
     list_init(&supervisor->parts.jobs.unused_waiters);
     job_table_init_telling(&supervisor->parts.jobs);

@@ -2,6 +2,7 @@
 #include "supervisor/event/event.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/hash.h"
 #include "supervisor/event/limited-log.h"
 #include <assert.h>
 #include <stdio.h>
@@ -12,7 +13,6 @@ int event_bus_init(struct event_bus *bus)
 {
     *bus = (struct event_bus){.kept = calloc(EVENTS_KEPT, sizeof(struct event))};
     list_init(&bus->subscribers);
-    list_init(&bus->job_subscribers);
     list_init(&bus->line_subscribers);
     return bus->kept ? 0 : -ENOMEM;
 }
@@ -34,6 +34,7 @@ void event_bus_deinit(struct event_bus *bus)
         event_clear(&bus->kept[i]);
     free(TAKE_PTR(bus->kept));
     bus->n_kept = 0;
+    index_deinit(&bus->job_subscribers);
 }
 
 static char *copy(const char *text)
@@ -65,6 +66,72 @@ void event_publish(struct list *subscribers, const struct event *event)
     list_for_each_entry_safe (subscriber, subscribers, struct event_subscriber, link)
         subscriber->fn(subscriber, event);
 }
+
+/* ---- events of single jobs ---- */
+
+#define ALL_GROUPS 0
+
+static uint64_t key_of(const char *target)
+{
+    return target ? hash_bytes(target, share_owner_size(target)) : ALL_GROUPS;
+}
+
+void event_subscribe_jobs(struct event_bus *bus, struct job_subscriber *subscriber,
+                          const char *target)
+{
+    index_add(&bus->job_subscribers, &subscriber->by_group, key_of(target));
+    subscriber->linked = true;
+    bus->n_untraced += subscriber->untraced;
+}
+
+void event_unsubscribe_jobs(struct event_bus *bus, struct job_subscriber *subscriber)
+{
+    if (!subscriber->linked)
+        return;
+    index_remove(&bus->job_subscribers, &subscriber->by_group);
+    subscriber->linked = false;
+    bus->n_untraced -= subscriber->untraced;
+}
+
+/* Returns the first of these, or of those after it, that wants the event. */
+static struct job_subscriber *next_subscriber(struct index_entry *entry, bool traced)
+{
+    for (; entry; entry = index_find_next(entry)) {
+        struct job_subscriber *subscriber = list_entry(entry, struct job_subscriber, by_group);
+
+        if (traced || subscriber->untraced)
+            return subscriber;
+    }
+    return NULL;
+}
+
+bool event_job_wanted(const struct event_bus *bus, const char *group, bool traced)
+{
+    const struct index *index = &bus->job_subscribers;
+
+    return (traced || bus->n_untraced > 0) &&
+           (next_subscriber(index_find(index, ALL_GROUPS), traced) ||
+            next_subscriber(index_find(index, key_of(group)), traced));
+}
+
+static void publish_to(struct index_entry *first, const struct event *event)
+{
+    const bool traced = event->traceparent != NULL;
+    struct job_subscriber *next = next_subscriber(first, traced), *subscriber;
+
+    while ((subscriber = next)) {
+        next = next_subscriber(index_find_next(&subscriber->by_group), traced);
+        subscriber->fn(subscriber, event);
+    }
+}
+
+void event_publish_job(struct event_bus *bus, const struct event *event)
+{
+    publish_to(index_find(&bus->job_subscribers, ALL_GROUPS), event);
+    publish_to(index_find(&bus->job_subscribers, key_of(event->group)), event);
+}
+
+/* ---- all other events ---- */
 
 static void event_log(struct event_bus *bus, const struct event *event)
 {

@@ -5,6 +5,7 @@
  * one logs it, keeps it in a bounded ring and calls every subscriber, in this order. */
 
 #include "shared/base/clock.h"
+#include "shared/base/index.h"
 #include "shared/base/list.h"
 #include "shared/base/log.h"
 #include "supervisor/event/death.h"
@@ -45,13 +46,22 @@ struct event_subscriber {
     void (*fn)(struct event_subscriber *subscriber, const struct event *event);
 };
 
+/* To events of single jobs, of which there may be hundreds of thousands per second: each reaches
+ * only the subscribers to all groups and those to its own. */
+struct job_subscriber {
+    struct index_entry by_group; /* a hash of its name; 0 = all groups */
+    bool linked;
+    bool untraced; /* not only to events of jobs with a traceparent */
+    void (*fn)(struct job_subscriber *subscriber, const struct event *event);
+};
+
 struct event_bus {
     struct event *kept; /* ring of EVENTS_KEPT */
     size_t n_kept, next;
     uint64_t last_id;
     struct list subscribers;
-    struct list job_subscribers;  /* to events of single jobs */
-    unsigned n_untraced;          /* of those: not only to events of jobs with a traceparent */
+    struct index job_subscribers; /* struct job_subscriber */
+    unsigned n_untraced;          /* of those */
     struct list line_subscribers; /* to output lines of workers: `worker` and `message` */
     struct limited_log *log;      /* limits lines; NULL = no limit. Subscribers get all lines */
 };
@@ -83,6 +93,17 @@ static inline void event_unsubscribe(struct event_subscriber *subscriber)
 {
     list_unlink(&subscriber->link);
 }
+
+/* Subscribes to events of single jobs of a group, or of the group of a cell or worker; NULL = of
+ * all. A hash stands for the name, so those of another group may come. */
+void event_subscribe_jobs(struct event_bus *bus, struct job_subscriber *subscriber,
+                          const char *target);
+/* Idempotent. */
+void event_unsubscribe_jobs(struct event_bus *bus, struct job_subscriber *subscriber);
+/* Whether an event of a single job of the group has a subscriber. */
+bool event_job_wanted(const struct event_bus *bus, const char *group, bool traced);
+/* Calls its subscribers. */
+void event_publish_job(struct event_bus *bus, const struct event *event);
 
 /* Returns kept event number `i`, 0 = oldest; NULL beyond. */
 const struct event *event_kept(const struct event_bus *bus, size_t i);

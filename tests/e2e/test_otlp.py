@@ -7,7 +7,7 @@ import unittest
 
 import otlp
 from test_takeover import upgrade
-from troupe import ACTOR, QUICK, Bell, TROUPE_EXEC, TestCase, ini, user
+from troupe import ACTOR, QUICK, TROUPE_EXEC, Bell, TestCase, ini, user
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 PARENT = f"00-{TRACE}-{SPAN}-01"

@@ -14,8 +14,8 @@
 /* The cursor is the id of the last event looked at. */
 struct watch {
     struct request_parts parts;
-    struct event_subscriber subscriber, jobs;
-    bool untraced; /* also events of single jobs without a traceparent */
+    struct event_subscriber subscriber;
+    struct job_subscriber jobs;
 };
 
 #define watch_of(pointer, member) list_entry(pointer, struct watch, member)
@@ -55,12 +55,11 @@ static bool wants_jobs(const struct request *request)
     return request_bool(request, "jobs") || request_bool(request, "traced");
 }
 
-static void on_job_event(struct event_subscriber *subscriber, const struct event *event)
+static void on_job_event(struct job_subscriber *subscriber, const struct event *event)
 {
-    struct watch *watch = watch_of(subscriber, jobs);
-    struct request_parts *parts = &watch->parts;
+    struct request_parts *parts = &watch_of(subscriber, jobs)->parts;
 
-    if (!(event->traceparent || watch->untraced) || !report_event_matches(event, target_of(parts)))
+    if (!report_event_matches(event, target_of(parts)))
         return;
     request_parts_flush(parts); /* those that came before it */
     report_event(request_part_item(parts), parts->request, event);
@@ -80,9 +79,8 @@ static void stay_for_events(struct request_parts *parts)
     event_subscribe(&bus->subscribers, &watch->subscriber);
     if (!wants_jobs(parts->request))
         return;
-    event_subscribe(&bus->job_subscribers, &watch->jobs);
-    watch->untraced = request_bool(parts->request, "jobs");
-    bus->n_untraced += watch->untraced;
+    watch->jobs.untraced = request_bool(parts->request, "jobs");
+    event_subscribe_jobs(bus, &watch->jobs, target_of(parts));
 }
 
 static void free_watch(struct request_parts *parts)
@@ -90,9 +88,7 @@ static void free_watch(struct request_parts *parts)
     struct watch *watch = watch_of(parts, parts);
 
     event_unsubscribe(&watch->subscriber);
-    if (watch->untraced)
-        parts->request->context->events->n_untraced--;
-    event_unsubscribe(&watch->jobs);
+    event_unsubscribe_jobs(parts->request->context->events, &watch->jobs);
     free(watch);
 }
 
@@ -103,17 +99,16 @@ static void watch(struct request *request)
 
     if (target && !control_find_ever(request, target))
         return;
-    /* Events of single jobs slow down every job. */
+    /* Events of single jobs slow down every job of the target. */
     if (wants_jobs(request) &&
         !access_demand(request, registry_group_of(request->context->registry, target),
-                       "events of single jobs slow all down"))
+                       "events of single jobs slow these down"))
         return;
     watch = request_allocate(request, sizeof(*watch));
     if (!watch)
         return;
     list_init(&watch->subscriber.link);
     watch->subscriber.fn = on_event;
-    list_init(&watch->jobs.link);
     watch->jobs.fn = on_job_event;
     watch->parts.step = step_events;
     watch->parts.stay = stay_for_events;

@@ -41,7 +41,7 @@ void job_event_tell(const struct job *job, const char *type, const char *worker,
     char span[TRACEPARENT_SIZE + 1];
     va_list arguments;
 
-    if (!traceparent && cell->context->events->n_untraced == 0)
+    if (!event_job_wanted(cell->context->events, cell->group->name, traceparent != NULL))
         return;
     if (traceparent)
         job_attempt_traceparent(job, span);
@@ -50,22 +50,22 @@ void job_event_tell(const struct job *job, const char *type, const char *worker,
     (void)vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     (void)snprintf(message, sizeof(message), "%s job %s %s", cell->name, id, text);
-    event_publish(&cell->context->events->job_subscribers,
-                  &(struct event){
-                      .id = cell->context->events->last_id, /* a cursor stays where it was */
-                      .at = loop_realtime(cell->context->loop),
-                      .type = type,
-                      .group = cell->group->name,
-                      .cell = pool_event_name(&cell->pool),
-                      .worker = worker,
-                      .job = id,
-                      .job_state = job_state_to_string(job->state),
-                      .attempt = job->attempt,
-                      .cause = failure_of(job),
-                      .traceparent = traceparent,
-                      .span = traceparent && job->attempt > 0 ? span : NULL,
-                      .message = message,
-                  });
+    event_publish_job(cell->context->events,
+                      &(struct event){
+                          .id = cell->context->events->last_id, /* a cursor stays where it was */
+                          .at = loop_realtime(cell->context->loop),
+                          .type = type,
+                          .group = cell->group->name,
+                          .cell = pool_event_name(&cell->pool),
+                          .worker = worker,
+                          .job = id,
+                          .job_state = job_state_to_string(job->state),
+                          .attempt = job->attempt,
+                          .cause = failure_of(job),
+                          .traceparent = traceparent,
+                          .span = traceparent && job->attempt > 0 ? span : NULL,
+                          .message = message,
+                      });
 }
 
 /* ---- dead jobs: in the log, in the group's status and as dead letters ---- */

@@ -191,7 +191,7 @@ void job_event_tell(const struct job *job, const char *type, const char *worker,
 /* Like job_event_tell(), but only if somebody watches; otherwise evaluates only `job`. */
 #define job_event(job, ...)                                                                        \
     do {                                                                                           \
-        if (!list_empty(&(job)->cell->context->events->job_subscribers))                           \
+        if ((job)->cell->context->events->job_subscribers.n_entries > 0)                           \
             job_event_tell((job), __VA_ARGS__);                                                    \
     } while (0)
 

@@ -13,14 +13,14 @@ static struct config_daemon daemon_config;
 static struct group *from, *big;
 static char events[1024]; /* "type group, " … of jobs */
 
-static void on_event(struct event_subscriber *subscriber, const struct event *event)
+static void on_event(struct job_subscriber *subscriber, const struct event *event)
 {
     const size_t size = strlen(events);
 
     (void)snprintf(events + size, sizeof(events) - size, "%s %s, ", event->type, event->group);
 }
 
-static struct event_subscriber subscriber = {.fn = on_event};
+static struct job_subscriber subscriber = {.fn = on_event, .untraced = true};
 
 static enum config_cells cells;
 
@@ -37,8 +37,7 @@ static struct group *make_group(const char *name, const char *on_oom)
 static void setup(void)
 {
     set_up_parts(&parts, &daemon_config, -1);
-    event_subscribe(&parts.events.job_subscribers, &subscriber);
-    parts.events.n_untraced++;
+    event_subscribe_jobs(&parts.events, &subscriber, NULL);
     from = make_group("small", "big");
     big = make_group("big", NULL);
 }
@@ -48,7 +47,7 @@ static void teardown(void)
     remove_group(&parts, from);
     if (big)
         remove_group(&parts, big);
-    event_unsubscribe(&subscriber);
+    event_unsubscribe_jobs(&parts.events, &subscriber);
     tear_down_parts(&parts);
 }
 
