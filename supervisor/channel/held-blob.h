@@ -28,7 +28,8 @@ struct blob_share {
     uint64_t n;
     struct list kept; /* blobs that can be dropped, oldest first; linked by their owner */
     unsigned references;
-    uint64_t owner; /* of what the senders' sockets hold, for the taker: never that of another */
+    unsigned n_waiters; /* jobs that attached clients of this owner wait for */
+    uint64_t owner;     /* of what their sockets hold, for the taker: never that of another */
     struct index_entry by_owner;
 };
 

@@ -17,6 +17,8 @@
 #define ATTACHMENT_INLINE (UINT32_C(32) << 10)
 /* Jobs whose end one client may await. */
 #define ATTACHMENT_WAITERS_MAX 65536u
+/* The same for all clients of a user who may only submit. */
+#define ATTACHMENT_WAITERS_OF_USER_MAX (4 * ATTACHMENT_WAITERS_MAX)
 
 /* The kinds of answers that a client waits for. The values are saved. */
 enum attachment_wait {
@@ -142,6 +144,9 @@ int attachment_on_watch(struct attachment *attachment, const struct ring_record 
 
 /* For a WAIT. */
 int attachment_watch_job(struct attachment *attachment, uint64_t cookie, struct job *job);
+
+/* Whether the client, or all of its user, must not wait for a further job. */
+bool attachment_waits_for_many(const struct attachment *attachment);
 
 /* Adds a waiter on a live job. */
 void attachment_wait(struct attachment *attachment, struct job_waiter *waiter,

@@ -199,7 +199,7 @@ static const struct refusal *refuse_early(const struct attachment *attachment,
         return &not_permitted;
     if (attachment->actor->restricted && group && priority < QUEUE_PRIORITY_DEFAULT)
         return &too_early;
-    if (attachment->n_waiters >= ATTACHMENT_WAITERS_MAX)
+    if (attachment_waits_for_many(attachment))
         return &waits;
     return !group || group->config->type != CONFIG_ACTOR ? &gone : NULL;
 }

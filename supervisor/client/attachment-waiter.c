@@ -5,6 +5,7 @@
 
 #include "supervisor/client/attachment-private.h"
 
+#include "supervisor/channel/held-blob.h"
 #include "supervisor/message/delivery/delivery.h"
 #include <errno.h>
 #include <string.h>
@@ -41,6 +42,15 @@ static void attachment_send_done(struct attachment *attachment, uint64_t cookie,
                         job->state == JOB_DEAD ? 0 : attachment->n_waiters);
 }
 
+bool attachment_waits_for_many(const struct attachment *attachment)
+{
+    const struct blob_share *user = attachment->endpoint.blobs;
+
+    return attachment->n_waiters >= ATTACHMENT_WAITERS_MAX ||
+           (attachment->actor->restricted && user &&
+            user->n_waiters >= ATTACHMENT_WAITERS_OF_USER_MAX);
+}
+
 void attachment_wait(struct attachment *attachment, struct job_waiter *waiter,
                      enum attachment_wait wait)
 {
@@ -49,6 +59,8 @@ void attachment_wait(struct attachment *attachment, struct job_waiter *waiter,
     waiter->wait = (uint8_t)wait;
     list_push_back(&attachment->waiting, &waiter->owner_link);
     attachment->n_waiters++;
+    if (attachment->endpoint.blobs)
+        attachment->endpoint.blobs->n_waiters++;
 }
 
 static void waiter_release(struct job_waiter *waiter)
@@ -56,6 +68,8 @@ static void waiter_release(struct job_waiter *waiter)
     struct attachment *attachment = waiter->owner;
 
     attachment->n_waiters--;
+    if (attachment->endpoint.blobs)
+        attachment->endpoint.blobs->n_waiters--;
     job_waiter_free(attachment->context->jobs, waiter);
 }
 
@@ -99,7 +113,7 @@ int attachment_watch_job(struct attachment *attachment, uint64_t cookie, struct 
         attachment_send_done(attachment, cookie, job);
         return 0;
     }
-    if (attachment->n_waiters >= ATTACHMENT_WAITERS_MAX)
+    if (attachment_waits_for_many(attachment))
         return attachment_refuse(attachment, cookie, EBUSY, "too many jobs are waited for");
     waiter = job_waiter_new(attachment->context->jobs, job);
     if (!waiter)

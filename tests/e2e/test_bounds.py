@@ -5,6 +5,7 @@ import contextlib
 import errno
 import json
 import os
+import pwd
 import resource
 import socket
 import subprocess
@@ -21,10 +22,10 @@ WAITERS_MAX = 65536
 class Flood:
     """A client that sends many requests before it reads an answer."""
 
-    def __init__(self, s, *arguments):
+    def __init__(self, s, *arguments, **options):
         self.test = s.test
         self.process = subprocess.Popen([helper("flood"), s.socket_path, *map(str, arguments)], text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
         s.test.addCleanup(self.end)
         self.answers = self.read()
 
@@ -230,6 +231,21 @@ class Waiters(TestCase):
         s.call("Cancel", id="long")
         self.assertEqual(flood.take_ends()["cancelled"], WAITERS_MAX)
         self.assertEqual(other.take_ends()["cancelled"], 1)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_all_clients_of_a_submitter_wait_for_as_many_jobs_as_four(self):
+        s = self.started({"actor": actor(Group={"SubmitUser": "nobody"})})
+        nobody = pwd.getpwnam("nobody").pw_uid
+        with user(nobody):
+            s.create("actor", "until-cancelled", id="long")
+        before = s.status_field("VmRSS")
+        floods = [Flood(s, "watch", "long", WAITERS_MAX, user=nobody, group=nobody, extra_groups=[]) for _ in range(5)]
+        self.assertEqual([flood.answers["busy"] for flood in floods], [0] * 4 + [WAITERS_MAX])
+        if not SANITIZED:
+            self.assertLess(s.status_field("VmRSS") - before, 4 * WAITERS_MAX * 160 // 1024 + 8192)
+        self.assertEqual(Flood(s, "watch", "long", 10).answers["busy"], 0)
+        floods[0].end()
+        s.until(lambda: Flood(s, "watch", "long", 10, user=nobody, group=nobody, extra_groups=[]).answers["busy"] == 0)
 
     def test_a_client_that_submits_without_taking_an_end_is_refused_as_busy(self):
         s = self.started({"actor": actor(Jobs={"QueueMax": 2 * WAITERS_MAX})})
