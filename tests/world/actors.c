@@ -53,7 +53,6 @@ static int on_timer(struct troupe_actor *actor, struct troupe_message *message, 
     size_t size;
     const struct words *words = troupe_message_payload(message, &size);
 
-    (void)actor, (void)userdata;
     sim_trace("hears timer %u of session %u", words->number, words->session);
     model_timer(words->session, words->number, words->due);
     return TROUPE_HANDLED;

@@ -166,7 +166,6 @@ static int on_sync(sqlite3_file *base, int flags)
 {
     struct file *file = file_of(base);
 
-    (void)flags; /* memory has no platter */
     if (fails("disk.sync", file))
         return SQLITE_IOERR_FSYNC;
     if (file->image)

@@ -68,7 +68,6 @@ static _Noreturn void run_child(unsigned long long seed, bool quiet)
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
-    (void)status, (void)type, (void)walk;
     return remove(path);
 }
 

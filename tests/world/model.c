@@ -28,7 +28,7 @@ unsigned model_allowed;
 unsigned model_n_cuts;
 usec_t model_calm_since = USEC_INFINITY;
 static unsigned n_crashes;
-static usec_t ended_at; /* the last supervisor; machine_ready_time() */
+static usec_t ended_at; /* the last supervisor; machine_ready_time() + 1 */
 struct model_group model_groups[2];
 unsigned model_shared;
 struct model_job model_slot_job;
@@ -66,7 +66,7 @@ void model_supervisor_ends(bool crashes)
             machine_ready_time() > jobs[i].saved_at + WRITTEN)
             jobs[i].written = jobs[i].saved;
     n_crashes += crashes;
-    ended_at = machine_ready_time();
+    ended_at = machine_ready_time() + 1;
 }
 
 /* Returns n_crashes, if the supervisor has read its rows: it may drop what workers say before. */

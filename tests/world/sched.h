@@ -127,7 +127,7 @@ int sim_nothing(void);
     X(KILL_WORKER, "kill-worker", 4, 11)                                                           \
     X(KILL_SUPERVISOR, "kill-supervisor", 6, 13)                                                   \
     X(KILL_KEEPER, "kill-keeper", 2, 9)                                                            \
-    X(DISK_ERROR, "disk-error", 3, 10)                                                             \
+    X(DISK_ERROR, "disk-error", 5, 11)                                                             \
     X(FAIL_CALL, "fail-call", 3, 10)                                                               \
     X(CUT_POWER, "cut-power", 1, 5)                                                                \
     X(FILL_DISK, "fill-disk", 1, 5)                                                                \
