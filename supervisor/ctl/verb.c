@@ -149,7 +149,7 @@ const struct verb verb_table[] = {
      "Metrics for Prometheus and other monitoring systems",
      OPTIONS_CONNECT | OPTIONS_METRICS},
     {"init", "[command|python|c|service|schedule NAME]", verb_init,
-     "Writes files to begin with",
+     "Writes files as a start, in the current directory",
      OPTIONS_DEMO},
     {"import", "FILE...", verb_import,
      "Translates files of supervisord, cron and systemd into groups and schedules",

@@ -823,7 +823,7 @@ class Refusals(Import):
         Path(self.path("i")).write_bytes(b"0 0 * * * x\n0 0 * * * \xff\n")
         self.assertIn("troupectl: i: not valid UTF-8", self.run_import("i").stderr)
         self.assertIn("troupectl: none.service: no such unit", self.run_import("none.service").stderr)
-        self.assertIn("troupectl: none: No such file or directory", self.run_import("none").stderr)
+        self.assertIn("troupectl: none: No such file or directory; units are named NAME.service", self.run_import("none").stderr)
 
     def test_nothing_is_overwritten(self):
         self.write("tab", "0 0 * * * one\n")

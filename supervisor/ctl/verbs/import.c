@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- input ---- */
 
@@ -36,10 +37,17 @@ static bool is_supervisord(const char *text)
 
 static void import_one(struct import *import, const char *path)
 {
-    const char *text = import_read(import, strcmp(path, "-") == 0 ? "/dev/stdin" : path);
+    const bool is_input = strcmp(path, "-") == 0;
     struct import_file *last = import->last;
     unsigned mistakes = import->n_mistakes;
+    const char *text;
 
+    if (!is_input && !strchr(path, '/') && access(path, F_OK) < 0) {
+        import_mistake(import, &(struct import_setting){.path = path},
+                       "No such file or directory; units are named NAME.service or NAME.timer");
+        return;
+    }
+    text = import_read(import, is_input ? "/dev/stdin" : path);
     if (!text)
         return;
     if (is_supervisord(text))
