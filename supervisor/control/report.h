@@ -77,8 +77,8 @@ void report_job_as(struct reply *reply, const char *key, const struct request *r
 /* Like report_job_as(), but for a job that has a group. */
 void report_job(struct reply *reply, const char *key, const struct request *request,
                 const struct job *job, size_t limit);
-/* Like report_job(), but reports a job of which only the dead letter is left. */
-void report_dead_job(struct reply *reply, const char *key, const struct request *request,
+/* Writes "job" like report_job(), but of a job of which only the dead letter is left. */
+void report_dead_job(struct reply *reply, const struct request *request,
                      const struct dead_letter *letter);
 
 /*
@@ -94,15 +94,15 @@ bool report_event_matches(const struct event *event, const char *target);
 /* Whether an address is `target` or below it: "group" has "group/key" and "group/0". */
 bool report_is_below(const char *address, const char *target);
 
-/* ---- what a group, cell, worker or job waits for: an array of Waits, the decisive one first ----
+/* ---- what a group, cell, worker or job waits for: the array "waits", the decisive one first ----
  */
 
 /* Writes the reasons why no job of the group would begin, whatever its key. */
-void waits_of_group(struct reply *reply, const char *key, const struct group *group);
-void waits_of_cell(struct reply *reply, const char *key, const struct cell *cell);
-void waits_of_slot(struct reply *reply, const char *key, const struct slot *slot);
+void waits_of_group(struct reply *reply, const struct group *group);
+void waits_of_cell(struct reply *reply, const struct cell *cell);
+void waits_of_slot(struct reply *reply, const struct slot *slot);
 /* Empty for a job that has ended. */
-void waits_of_job(struct reply *reply, const char *key, const struct job *job);
+void waits_of_job(struct reply *reply, const struct job *job);
 
 struct plan;
 /* Writes how many slots of a schedule had each outcome. */

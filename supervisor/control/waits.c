@@ -178,15 +178,15 @@ static void add_limits(struct reply *reply, const struct group *group)
 }
 
 /* The cells of a keyed group are too many to be looked at. */
-void waits_of_group(struct reply *reply, const char *key, const struct group *group)
+void waits_of_group(struct reply *reply, const struct group *group)
 {
     const size_t n = group->pools.census.n[CENSUS_TROUBLE];
 
     if (group->cell) {
-        waits_of_cell(reply, key, group->cell);
+        waits_of_cell(reply, group->cell);
         return;
     }
-    reply_array(reply, key);
+    reply_array(reply, "waits");
     if (!add_group(reply, group) && n > 0)
         add(reply, &(struct wait){.cause = "trouble", .target = group->name, .count = n});
     add_limits(reply, group);
@@ -259,9 +259,9 @@ static void add_cell(struct reply *reply, const struct cell *cell, bool at_work)
         add_pool(reply, cell, at_work);
 }
 
-void waits_of_cell(struct reply *reply, const char *key, const struct cell *cell)
+void waits_of_cell(struct reply *reply, const struct cell *cell)
 {
-    reply_array(reply, key);
+    reply_array(reply, "waits");
     add_cell(reply, cell, true);
     add_limits(reply, cell->group);
     reply_end_array(reply);
@@ -275,12 +275,12 @@ static const char *const SLOT_CAUSES[_LIFECYCLE_N_STATES] = {
     [LIFECYCLE_BACKOFF] = "backoff",   [LIFECYCLE_FAILED] = "failed",
 };
 
-void waits_of_slot(struct reply *reply, const char *key, const struct slot *slot)
+void waits_of_slot(struct reply *reply, const struct slot *slot)
 {
     const struct cell *cell = cell_of_pool(slot->pool);
     const char *cause = SLOT_CAUSES[slot->state];
 
-    reply_array(reply, key);
+    reply_array(reply, "waits");
     if (!cause && slot->n_jobs == 0 && (cell->pause != CELL_RUNS || !cell->pool.wanted))
         add_cell(reply, cell, true);
     else if (cause && !(slot->state == LIFECYCLE_STOPPED && add_group(reply, cell->group)))
@@ -411,9 +411,9 @@ static void add_waiting(struct reply *reply, const struct job *job)
     add_cell(reply, job->cell, false);
 }
 
-void waits_of_job(struct reply *reply, const char *key, const struct job *job)
+void waits_of_job(struct reply *reply, const struct job *job)
 {
-    reply_array(reply, key);
+    reply_array(reply, "waits");
     if (!job_ended(job) && job->cell) {
         if (job->record && durable_job_is_settled(job))
             add(reply, &(struct wait){.cause = "writing",

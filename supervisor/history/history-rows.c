@@ -185,7 +185,7 @@ static int remove_oldest(struct database *database, const char *group, int64_t u
     r = database_step(database, statement);
     if (r != DATABASE_E_ROW)
         return r;
-    at = row_read_record(statement, 0, &HISTORY_RECORD, &row);
+    at = row_read_record(statement, &HISTORY_RECORD, &row);
     number = sqlite3_column_int64(statement, at);
     bytes = sqlite3_column_int64(statement, at + 1);
     r = change_words(database, "INSERT INTO word (word, rowid, words) VALUES ('delete', ?, ?)",

@@ -79,7 +79,7 @@ static void sanitize(struct history_row *row)
 static int take_row(struct history_call *call, sqlite3_stmt *statement)
 {
     struct history_row row = {.size = 0}, *hit;
-    const int at = row_read_record(statement, 0, &HISTORY_RECORD, &row);
+    const int at = row_read_record(statement, &HISTORY_RECORD, &row);
 
     call->before = sqlite3_column_int64(statement, at);
     row.open = sqlite3_column_int(statement, at + 1);

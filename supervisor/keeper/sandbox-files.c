@@ -58,7 +58,7 @@ static int new_tmp(const struct entry *entry)
     if (tmp_top < 0)
         tmp_top = new_tmp_top(entry->path);
     tree = tmp_top < 0 ? tmp_top : mount_clone_part(tmp_top, tmp_names[n_tmps++]);
-    r = tree >= 0 && entry->read_only ? mount_restrict(tree, MOUNT_ATTR_RDONLY) : 0;
+    r = tree >= 0 && entry->read_only ? mount_restrict(tree) : 0;
     if (r < 0)
         close_fd(tree);
     return r < 0 ? r : tree;
@@ -102,7 +102,7 @@ static int new_inaccessible(const char *path)
     if (lstat(path, &status) < 0)
         return -errno;
     tree = mount_new_node(status.st_mode & S_IFMT);
-    r = tree < 0 ? tree : mount_restrict(tree, MOUNT_ATTR_RDONLY);
+    r = tree < 0 ? tree : mount_restrict(tree);
     if (r < 0)
         close_fd(tree);
     return r < 0 ? r : tree;
@@ -111,7 +111,7 @@ static int new_inaccessible(const char *path)
 static int read_only(const struct entry *entry)
 {
     int tree = clone_at(entry->path);
-    int r = tree < 0 ? tree : mount_restrict(tree, MOUNT_ATTR_RDONLY);
+    int r = tree < 0 ? tree : mount_restrict(tree);
     if (r < 0)
         close_fd(tree);
     return r < 0 ? r : tree;
@@ -181,7 +181,7 @@ static int make_tree(const struct entry *entry)
 static int confine_root(enum sandbox_path_kind kind)
 {
     if (kind == SANDBOX_READ_ONLY)
-        return mount_restrict_all(MOUNT_ATTR_RDONLY);
+        return mount_restrict_all();
     return kind == SANDBOX_READ_WRITE ? 0 : -EINVAL;
 }
 
@@ -318,7 +318,7 @@ static int attach_in_new_root(const struct sandbox_path **ret_path)
         r = make_all_links();
     }
     if (r == 0)
-        r = mount_restrict_one(tree, MOUNT_ATTR_RDONLY);
+        r = mount_restrict_one(tree);
     (void)umask(mask);
     return r;
 }
@@ -342,7 +342,7 @@ static int separate(unsigned long propagation)
 /* Takes along what is to be seen in the new root. */
 static int take_and_leave(const struct sandbox_path **ret_path)
 {
-    int r = sandbox_has_capability(CAP_SYS_ADMIN) ? sandbox_files_list(applied, ret_path) : -EPERM;
+    int r = sandbox_may_mount() ? sandbox_files_list(applied, ret_path) : -EPERM;
     if (r < 0)
         return r;
     r = each(take_for_root, ret_path);

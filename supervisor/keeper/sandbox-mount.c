@@ -127,19 +127,19 @@ int mount_separate(int tree, uint64_t attributes)
     return set_attributes(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, attributes, MS_SLAVE);
 }
 
-int mount_restrict(int tree, uint64_t attributes)
+int mount_restrict(int tree)
 {
-    return set_attributes(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, attributes, 0);
+    return set_attributes(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, MOUNT_ATTR_RDONLY, 0);
 }
 
-int mount_restrict_one(int tree, uint64_t attributes)
+int mount_restrict_one(int tree)
 {
-    return set_attributes(tree, "", AT_EMPTY_PATH, attributes, 0);
+    return set_attributes(tree, "", AT_EMPTY_PATH, MOUNT_ATTR_RDONLY, 0);
 }
 
-int mount_restrict_all(uint64_t attributes)
+int mount_restrict_all(void)
 {
-    return set_attributes(AT_FDCWD, "/", AT_RECURSIVE, attributes, 0);
+    return set_attributes(AT_FDCWD, "/", AT_RECURSIVE, MOUNT_ATTR_RDONLY, 0);
 }
 
 int mount_attach(int tree, const char *path)

@@ -32,12 +32,12 @@ int mount_new(const char *type, const struct mount_option *options, uint64_t att
  * still appears in it. Also gives all its mounts further attributes. Returns 0 or -errno. */
 int mount_separate(int tree, uint64_t attributes);
 
-/* Gives all mounts of a tree further attributes (MOUNT_ATTR_RDONLY …). Returns 0 or -errno. */
-int mount_restrict(int tree, uint64_t attributes);
+/* Makes all mounts of a tree read-only. Returns 0 or -errno. */
+int mount_restrict(int tree);
 /* Like mount_restrict(), but for its topmost mount only. */
-int mount_restrict_one(int tree, uint64_t attributes);
+int mount_restrict_one(int tree);
 /* Like mount_restrict(), but for all mounts that this process sees. */
-int mount_restrict_all(uint64_t attributes);
+int mount_restrict_all(void);
 
 /* Makes an attached tree the root and the working directory of this process. Its former view is
  * gone, unless the root was no mount that can be replaced (that of the kernel itself, or the

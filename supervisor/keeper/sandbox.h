@@ -61,8 +61,8 @@ struct sandbox_state {
     uint8_t namespaces;        /* enum sandbox_namespaces */
 };
 
-/* Whether this process has the capability in force. */
-bool sandbox_has_capability(unsigned number);
+/* Whether this process has CAP_SYS_ADMIN. */
+bool sandbox_may_mount(void);
 
 /* Removes all but `bounding` from the bounding set. Returns 0 or -errno. */
 int sandbox_limit_capabilities(uint64_t bounding);

@@ -370,7 +370,7 @@ static int read_bytes(struct database *database, sqlite3_stmt *statement, int at
 static int read_row(const struct database *database, sqlite3_stmt *statement, enum row_table table,
                     struct job_row *row)
 {
-    int at = row_read_record(statement, 0, TABLES[table].record, row);
+    int at = row_read_record(statement, TABLES[table].record, row);
 
     if (table == ROWS_JOB)
         count_unclean(row, database->unclean - (uint32_t)sqlite3_column_int64(statement, at++));

@@ -53,8 +53,10 @@ int row_bind_record(sqlite3_stmt *statement, int at, const struct record *record
     return at;
 }
 
-int row_read_record(sqlite3_stmt *statement, int column, const struct record *record, void *row)
+int row_read_record(sqlite3_stmt *statement, const struct record *record, void *row)
 {
+    int column = 0;
+
     for (size_t i = 0; i < record->n; i++)
         if (record->fields[i].media & MEDIUM_DISK)
             read_field(statement, column++, &record->fields[i], row);

@@ -40,9 +40,9 @@
 /* Binds the columns of `row` to the parameters from `at` on, which count from 1. Returns the next
  * parameter. */
 int row_bind_record(sqlite3_stmt *statement, int at, const struct record *record, const void *row);
-/* Fills in the columns from `column` on, which count from 0. Text is borrowed until the next step,
- * and not NULL. Returns the next column. */
-int row_read_record(sqlite3_stmt *statement, int column, const struct record *record, void *row);
+/* Fills in the first columns. Text is borrowed until the next step, and not NULL. Returns the next
+ * column. */
+int row_read_record(sqlite3_stmt *statement, const struct record *record, void *row);
 
 /* Binds borrowed text; NULL if it is empty. */
 void row_bind_text(sqlite3_stmt *statement, int at, const char *text, size_t size);

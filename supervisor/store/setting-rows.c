@@ -53,7 +53,7 @@ int setting_rows_put(struct database *database, const struct setting_rows *rows,
 static int read_row(sqlite3_stmt *statement, const struct setting_rows *rows, uint8_t *row)
 {
     const size_t room = rows->size - rows->bytes;
-    int column = rows->record ? row_read_record(statement, 0, rows->record, row) : 0;
+    int column = rows->record ? row_read_record(statement, rows->record, row) : 0;
     const void *bytes;
     uint64_t size;
 

@@ -101,9 +101,9 @@ void account_free(struct account *account, enum account_kind kind, char **data, 
     (void)charge(account, kind, allocated, 0);
 }
 
-void account_enter(struct account *account, struct list *place, bool at_work)
+void account_enter(struct account *account, struct list *place)
 {
-    list_push_back(&account->places[at_work], place);
+    list_push_back(&account->places[false], place);
     account->n_places++;
 }
 

@@ -55,8 +55,8 @@ int account_realloc(struct account *account, enum account_kind kind, char **data
 void account_free(struct account *account, enum account_kind kind, char **data, size_t *allocated);
 
 /* Adds a connection's place to those of its user. The caller owns `place`, and removes it before it
- * ends. A place that is `at_work` is lost only if none is idle. */
-void account_enter(struct account *account, struct list *place, bool at_work);
+ * ends. It is idle at first: a place at work is lost only if none is idle. */
+void account_enter(struct account *account, struct list *place);
 /* Removes a place. Harmless if it was not added. */
 void account_leave(struct account *account, struct list *place);
 /* Call it when the connection begins or ends work. Harmless if its place was not added. */

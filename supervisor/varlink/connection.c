@@ -330,7 +330,7 @@ int connection_init(struct connection *connection, int fd, struct peer *peer,
         return r;
     }
     if (options->counts)
-        account_enter(account, &connection->place, false);
+        account_enter(account, &connection->place);
     connection->peer = *peer;
     *peer = (struct peer)PEER_NULL;
     return 0;

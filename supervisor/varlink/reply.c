@@ -183,12 +183,12 @@ void reply_uint(struct reply *reply, const char *key, uint64_t value)
     reply_int(reply, key, value > INT64_MAX ? INT64_MAX : (int64_t)value);
 }
 
-void reply_reference(struct reply *reply, const char *key, uint64_t value)
+void reply_reference(struct reply *reply, uint64_t value)
 {
     char digits[24];
 
     (void)snprintf(digits, sizeof(digits), "%llu", (unsigned long long)value);
-    reply_string(reply, key, digits);
+    reply_string(reply, "reference", digits);
 }
 
 void reply_bool(struct reply *reply, const char *key, bool value)

@@ -42,8 +42,8 @@ void reply_uint_if(struct reply *reply, const char *key, uint64_t value);
 void reply_int(struct reply *reply, const char *key, int64_t value);
 /* Values above INT64_MAX, such as USEC_INFINITY, are written as INT64_MAX. */
 void reply_uint(struct reply *reply, const char *key, uint64_t value);
-/* As a string of digits: many JSON readers round numbers above 2^53. */
-void reply_reference(struct reply *reply, const char *key, uint64_t value);
+/* Writes "reference", as a string of digits: many JSON readers round numbers above 2^53. */
+void reply_reference(struct reply *reply, uint64_t value);
 void reply_bool(struct reply *reply, const char *key, bool value);
 
 /* {"encoding": "utf8", "data": …}, or "base64" if the bytes are not text. */

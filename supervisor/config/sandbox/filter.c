@@ -102,12 +102,11 @@ static int deny_write_execute(scmp_filter_ctx context)
     return r;
 }
 
-static int forbid_value(scmp_filter_ctx context, int call, unsigned argument, uint64_t value,
-                        int error)
+static int forbid_value(scmp_filter_ctx context, int call, unsigned argument, uint64_t value)
 {
     const struct scmp_arg_cmp test = {argument, SCMP_CMP_MASKED_EQ, UINT32_MAX, value};
 
-    return seccomp_rule_add_array(context, SCMP_ACT_ERRNO((unsigned)error), call, 1, &test);
+    return seccomp_rule_add_array(context, SCMP_ACT_ERRNO(EINVAL), call, 1, &test);
 }
 
 /* While the kernel takes pages out of a file, or merges them, others that read these pages wait:
@@ -118,9 +117,9 @@ static int keep_pages(scmp_filter_ctx context)
     int r = forbid_bits(context, SCMP_SYS(fallocate), 1, FALLOC_FL_PUNCH_HOLE, EOPNOTSUPP);
 
     for (size_t i = 0; r == 0 && i < ELEMENTS(advice); i++) {
-        r = forbid_value(context, SCMP_SYS(madvise), 2, advice[i], EINVAL);
+        r = forbid_value(context, SCMP_SYS(madvise), 2, advice[i]);
         if (r == 0)
-            r = forbid_value(context, SCMP_SYS(process_madvise), 3, advice[i], EINVAL);
+            r = forbid_value(context, SCMP_SYS(process_madvise), 3, advice[i]);
     }
     return r;
 }

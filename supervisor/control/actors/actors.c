@@ -128,7 +128,7 @@ void report_actor(struct reply *reply, const char *key, const struct actor *acto
 
     reply_object(reply, key);
     reply_string(reply, "name", actor->name);
-    reply_reference(reply, "reference", actor->reference);
+    reply_reference(reply, actor->reference);
     reply_string(reply, "kind", actor_kind_to_string(actor->class->kind));
     if (actor_is(actor, ACTOR_SLOT) || actor_is(actor, ACTOR_CLIENT))
         reply_bool(reply, "ready", actor->up);
@@ -170,7 +170,7 @@ void report_exchange(struct reply *reply, const struct actor *actor)
 
     reply_object(reply, NULL);
     reply_string(reply, "name", actor->name);
-    reply_reference(reply, "reference", actor->reference);
+    reply_reference(reply, actor->reference);
     reply_string(reply, "kind", exchange_kind_to_string(exchange->kind));
     reply_bool(reply, "declared", exchange->declared);
     reply_bool(reply, "paused", actor->paused);

@@ -170,7 +170,7 @@ static void create_exchange(struct request *request)
 
     switch (r) {
     case 0:
-        reply_reference(request_begin(request), "reference", actor->reference);
+        reply_reference(request_begin(request), actor->reference);
         request_end(request);
         break;
     case ACTOR_E_EXISTS:

@@ -195,7 +195,7 @@ static const struct dead_letter *find_letter(const struct request *request)
 
 static void answer_dead(struct request *request, const struct dead_letter *letter)
 {
-    report_dead_job(request_begin(request), "job", request, letter);
+    report_dead_job(request_begin(request), request, letter);
     request_end(request);
 }
 
@@ -337,7 +337,7 @@ static void explain(struct request *request)
         return;
     reply = request_begin(request);
     reply_string(reply, "state", job_state_to_string(job->state));
-    waits_of_job(reply, "waits", job);
+    waits_of_job(reply, job);
     request_end(request);
 }
 

@@ -317,7 +317,7 @@ static void report_letter_attempts(struct reply *reply, const struct request *re
     reply_end_array(reply);
 }
 
-void report_dead_job(struct reply *reply, const char *key, const struct request *request,
+void report_dead_job(struct reply *reply, const struct request *request,
                      const struct dead_letter *letter)
 {
     const struct group *group = registry_group_of(request->context->registry, letter->recipient);
@@ -328,7 +328,7 @@ void report_dead_job(struct reply *reply, const char *key, const struct request 
         max_attempts = (uint64_t)asked->max_retries + 1;
     else if (group)
         max_attempts = (uint64_t)group->config->max_retries + 1;
-    reply_object(reply, key);
+    reply_object(reply, "job");
     reply_string(reply, "id", letter->job);
     reply_string(reply, "group", group ? group->name : letter->recipient);
     if (letter->topic.key_size > 0)

@@ -132,7 +132,7 @@ static struct reply *begin_empty(struct request *request)
 
 static void answer_dead(struct request *request, const struct dead_letter *letter)
 {
-    report_dead_job(begin_empty(request), "job", request, letter);
+    report_dead_job(begin_empty(request), request, letter);
     request_end(request);
 }
 

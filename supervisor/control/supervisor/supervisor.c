@@ -205,11 +205,11 @@ static void explain(struct request *request)
         return;
     reply = request_begin(request);
     if (target.slot)
-        waits_of_slot(reply, "waits", target.slot);
+        waits_of_slot(reply, target.slot);
     else if (target.cell)
-        waits_of_cell(reply, "waits", target.cell);
+        waits_of_cell(reply, target.cell);
     else
-        waits_of_group(reply, "waits", target.group);
+        waits_of_group(reply, target.group);
     request_end(request);
 }
 
